@@ -42,12 +42,12 @@ impl QueueSeries {
         Self { links: scenario.links.iter().map(|link| taps(&link.name)).collect() }
     }
 
-    /// `waiting` packets wait in the queue of the link at this index, and services may have begun there.
-    pub fn push<T: Tag>(&mut self, network: &mut Network<T>, link: u32, waiting: u64, now: Instant) {
-        let Some([length, delay]) = self.links.get_mut(link as usize) else { return };
-        length.push(waiting as f64, now);
-        while let Some((began, waited)) = network.poll_service(link) {
-            delay.push(waited.as_millis_f64(), began);
+    /// Takes what happened to the queues of `network` since the last time.
+    pub fn take<T: Tag>(&mut self, network: &mut Network<T>) {
+        for (link, [length, delay]) in (0..).zip(&mut self.links) {
+            let Some(changes) = network.queue_changes(link) else { return };
+            changes.lengths.drain(..).for_each(|(at, waiting)| length.push(f64::from(waiting), at));
+            changes.delays.drain(..).for_each(|(at, waited)| delay.push(waited.as_millis_f64(), at));
         }
     }
 

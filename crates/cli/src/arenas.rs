@@ -29,6 +29,8 @@ pub(crate) struct Place {
     pub(crate) capture: Option<u32>,
     /// Whether no processor may sleep meanwhile; only in real time.
     pub(crate) keep_awake: bool,
+    /// Whether summary.json has every copy of a flow, however many there are.
+    pub(crate) per_flow: bool,
 }
 
 impl Place {
@@ -43,7 +45,8 @@ impl Place {
             self.key_file.as_ref().map_or(String::new(), |file| format!(" --key-file {}", file.display()));
         let clocks = if self.clocks_synchronised { " --clocks-synchronised" } else { "" };
         let awake = if self.keep_awake { " --keep-awake" } else { "" };
-        format!("{arena}{key}{clocks}{awake}")
+        let per_flow = if self.per_flow { " --per-flow" } else { "" };
+        format!("{arena}{key}{clocks}{awake}{per_flow}")
     }
 
     /// As the command line says: `--to` alone means `live`.
@@ -76,8 +79,9 @@ impl Place {
                     .to_owned(),
             ));
         }
-        let keep_awake = place.keep_awake;
-        let here = Self { arena, to: None, key_file: None, clocks_synchronised, capture, keep_awake };
+        let (keep_awake, per_flow) = (place.keep_awake, place.per_flow);
+        let here =
+            Self { arena, to: None, key_file: None, clocks_synchronised, capture, keep_awake, per_flow };
         match (arena, &place.to) {
             (ArenaKind::Live, None) => Err(Failure::Usage(
                 "--arena live needs --to HOST, a host that runs `talkpath serve`".to_owned(),

@@ -214,6 +214,9 @@ pub(crate) struct Place {
     /// Exit with 1 if the machine disturbed the run past its stated limits
     #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub(crate) strict: bool,
+    /// Figures of every copy of a flow in summary.json, also of one with more than 500
+    #[arg(long, env = "TALKPATH_PER_FLOW", value_parser = FalseyValueParser::new())]
+    pub(crate) per_flow: bool,
 }
 
 #[derive(Debug, Args)]

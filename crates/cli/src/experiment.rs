@@ -386,7 +386,7 @@ impl Experiment<'_> {
         let keeps = failure.is_none() || self.place.arena != ArenaKind::Sim;
         let part = record.filter(|_| keeps).map(|record| {
             let kept = Kept { arrivals: worker.take_arrival_log(), capture: worker.take_capture() };
-            let part = Part::new(&record, self.plan, cell, stamp);
+            let part = Part::new(&record, self.plan, cell, self.place.per_flow, stamp);
             match self.records == Records::None && kept.capture.is_none() && failure.is_none() {
                 true => journal.append(dir, &part)?,
                 false => part.save(dir, &record, &kept, self.records, failure.is_some())?,
@@ -428,6 +428,7 @@ impl Experiment<'_> {
             to: self.place.to.clone(),
             records: flag_word(&self.records),
             series: flag_word(&self.series),
+            per_flow: self.place.per_flow,
             shard: self.shard.map(|shard| shard.to_string()),
             provenance: Some(provenance()),
         }

@@ -9,7 +9,7 @@ use talkpath_measure::RunRecord;
 use talkpath_measure::figures::{CellFigures, figures};
 use talkpath_measure::log::log_txt;
 use talkpath_measure::record_file::{RecordError, write_packets, write_series};
-use talkpath_measure::summarise::summarise;
+use talkpath_measure::summarise::{sum_up_copies, summarise};
 use talkpath_measure::summary::{Clock, RunSummary};
 use talkpath_scenario::{Cell, Plan};
 use talkpath_units::Instant;
@@ -43,16 +43,21 @@ pub(crate) fn all_parts(dir: &RunDir, fresh: &Fresh) -> Result<BTreeSet<(PartId,
 
 impl Part {
     /// What is kept of `record`, a repetition of `cell` of `plan` whose first instant `stamp` writes as a
-    /// date and a time.
+    /// date and a time. Many copies of a flow are summed up, unless it is to be `per_flow`.
     pub(crate) fn new(
         record: &RunRecord,
         plan: &Plan,
         cell: &Cell,
+        per_flow: bool,
         stamp: impl Fn(Instant) -> String,
     ) -> Self {
         let is_drawn = record.repetition == 0 && is_drawn(plan, cell);
+        let mut summary = summarise(record, &cell.sweep);
+        if !per_flow {
+            sum_up_copies(&mut summary, record);
+        }
         Self {
-            summary: summarise(record, &cell.sweep),
+            summary,
             clock: Clock::from(&record.clock),
             valid: record.valid,
             warnings: record.warnings.clone(),

@@ -26,6 +26,9 @@ pub(crate) struct Resumable {
     pub(crate) records: String,
     /// `--series`.
     pub(crate) series: String,
+    /// `--per-flow`.
+    #[serde(default)]
+    pub(crate) per_flow: bool,
     /// `--shard`; a whole run has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shard: Option<String>,
@@ -70,7 +73,7 @@ impl Resumable {
     }
 
     /// What must be the same of all parts of a run, each with its flag's or its own name.
-    pub(crate) fn common(&self) -> [(&'static str, &str); 5] {
+    pub(crate) fn common(&self) -> [(&'static str, &str); 6] {
         let revision = self.provenance.as_ref().and_then(|of| of.revision.as_deref());
         [
             ("talkpath", self.talkpath.as_str()),
@@ -78,6 +81,7 @@ impl Resumable {
             ("--arena", self.arena.as_str()),
             ("--records", self.records.as_str()),
             ("--series", self.series.as_str()),
+            ("--per-flow", if self.per_flow { "given" } else { "not given" }),
         ]
     }
 }

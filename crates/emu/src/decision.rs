@@ -125,24 +125,25 @@ impl DecidingNetwork {
                     (packet, PacketOutcome::Dropped { link, cause })
                 }
                 NetworkEvent::Lost { packet, link } => (packet, PacketOutcome::Lost { link }),
-                NetworkEvent::Queue { link, waiting } => {
-                    if let Some(series) = &mut self.queue_series {
-                        series.push(&mut self.network, link, waiting, output.at);
-                    }
-                    continue;
-                }
                 // The kernels of the hosts have their own timers, and hops are not observed.
                 NetworkEvent::Timer(_) | NetworkEvent::Entered { .. } => continue,
             };
             let Arrived { number, tag } = packet.tag;
             decisions.push(Decision { number, tag, part: packet.part(), at: output.at, outcome });
         }
+        if let Some(series) = &mut self.queue_series {
+            series.take(&mut self.network);
+        }
         self.now = self.now.max(now);
     }
 
     /// What the links of `scenario` did and how their queues went, as of `end`.
     pub(crate) fn finish(mut self, scenario: &Scenario, end: Instant) -> (Vec<LinkRecord>, Vec<Series>) {
-        let series = self.queue_series.into_iter().flat_map(QueueSeries::finish).collect();
-        (link_records(&mut self.network, scenario, end), series)
+        // Its reports begin the services that were due.
+        let links = link_records(&mut self.network, scenario, end);
+        if let Some(series) = &mut self.queue_series {
+            series.take(&mut self.network);
+        }
+        (links, self.queue_series.into_iter().flat_map(QueueSeries::finish).collect())
     }
 }

@@ -1,6 +1,7 @@
 //! What the report draws, computed here so that the report only draws.
 
 use core::ops::Range;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use talkpath_units::{Instant, SignedDuration};
@@ -47,11 +48,20 @@ pub struct CellFigures {
     pub cell: u64,
     /// What distinguishes this cell from the others, for a legend: `udp`, `loss 0.01`; empty without a sweep.
     pub label: String,
-    /// By flow.
+    /// By flow; of a flow with copies the first [`MAX_COPIES`].
     pub flows: Vec<FlowFigures>,
-    /// cwnd, queueing delay, send buffer, goodput (bits a second).
+    /// cwnd, queueing delay, send buffer, goodput (bits a second): of each the first [`MAX_LINES`].
     pub lines: Vec<StepLine>,
+    /// How many lines of a kind there are beyond those.
+    #[serde(default)]
+    pub more_lines: BTreeMap<String, u64>,
 }
+
+/// Chosen: a page draws at most eight lines in a panel.
+pub const MAX_COPIES: usize = 8;
+
+/// Chosen likewise: a page draws at most four lines of flows or links in a panel over time.
+pub const MAX_LINES: usize = 8;
 
 /// What the report draws of one repetition; `label` distinguishes its cell from the others.
 ///
@@ -59,17 +69,49 @@ pub struct CellFigures {
 /// messages; lines run from the start to the end.
 pub fn figures(record: &RunRecord, label: &str) -> CellFigures {
     let window = record.window_start..record.window_end;
+    let mut lines = Lines::default();
+    for series in record.series.iter().filter(|series| is_drawn(series.kind)) {
+        lines.add(series.kind.name(), || Some(step_line(series)));
+    }
+    for flow in record.flows.iter().filter(|flow| has_goodput(flow)) {
+        lines.add(GOODPUT, || goodput(flow, record.window_end));
+    }
+    let mut copies: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut flows = Vec::new();
+    for flow in &record.flows {
+        let seen = copies.entry(&flow.info.group).or_default();
+        *seen += 1;
+        if *seen <= MAX_COPIES {
+            flows.push(flow_figures(flow, &window));
+        }
+    }
     CellFigures {
         cell: record.cell,
         label: label.to_owned(),
-        flows: record.flows.iter().map(|flow| flow_figures(flow, &window)).collect(),
-        lines: record
-            .series
-            .iter()
-            .filter(|series| is_drawn(series.kind))
-            .map(step_line)
-            .chain(record.flows.iter().filter_map(|flow| goodput(flow, record.window_end)))
-            .collect(),
+        flows,
+        lines: lines.lines,
+        more_lines: lines.more,
+    }
+}
+
+/// The first lines of each kind; the others are counted and not made.
+#[derive(Default)]
+struct Lines<'a> {
+    lines: Vec<StepLine>,
+    kept: BTreeMap<&'a str, usize>,
+    more: BTreeMap<String, u64>,
+}
+
+impl<'a> Lines<'a> {
+    fn add(&mut self, kind: &'a str, line: impl FnOnce() -> Option<StepLine>) {
+        let kept = self.kept.entry(kind).or_default();
+        if *kept < MAX_LINES {
+            let line = line();
+            *kept += usize::from(line.is_some());
+            self.lines.extend(line);
+        } else {
+            *self.more.entry(kind.to_owned()).or_default() += 1;
+        }
     }
 }
 
@@ -102,10 +144,18 @@ fn goodput(flow: &FlowRecord, end: Instant) -> Option<StepLine> {
     let point = |(step, bytes): (usize, f64)| (step as f64 * span, bytes * 8.0 / span);
     Some(StepLine {
         entity: flow.info.name.clone(),
-        kind: "goodput".to_owned(),
+        kind: GOODPUT.to_owned(),
         points: bytes.into_iter().enumerate().map(point).collect(),
     })
 }
+
+/// Whether [`goodput`] finds a delivery with a place in time.
+fn has_goodput(flow: &FlowRecord) -> bool {
+    flow.forward.messages.iter().any(|row| row.fate == Fate::Delivered && row.received.is_some())
+}
+
+/// The kind of [`goodput`]'s lines.
+const GOODPUT: &str = "goodput";
 
 fn flow_figures(flow: &FlowRecord, window: &Range<Instant>) -> FlowFigures {
     if let Some(tally) = &flow.tally {

@@ -27,12 +27,15 @@ type Point = (Instant, f64);
 /// Records one quantity on change, bounded.
 #[derive(Clone, Debug)]
 pub struct SeriesTap {
+    /// The newest change, not a number before the first; committed once time has moved on, since a value that
+    /// held for no time is no value.
+    pending: Point,
+    /// When the step that is being filled ends; before the first one, the beginning of time.
+    until: Instant,
+    /// The step that is being filled.
+    open: Step,
     entity: String,
     kind: SeriesKind,
-    /// The newest change; committed once time has moved on, since a value that held for no time is no value.
-    pending: Option<Point>,
-    /// The step that is being filled.
-    open: Option<Step>,
     /// Finished steps, in order of time.
     points: Vec<Point>,
     /// The length of a step: 2 to this power nanoseconds.
@@ -60,17 +63,20 @@ impl SeriesTap {
         let limit = limit.max(16);
         // A sampled series never grows.
         let points = Vec::with_capacity(limit.min(SAMPLED_POINTS));
-        Self { entity: entity.into(), kind, pending: None, open: None, points, step: 0, limit }
+        let pending = (Instant::ZERO, f64::NAN);
+        let (until, open) = (Instant::ZERO, Step::new(pending));
+        Self { pending, until, open, entity: entity.into(), kind, points, step: 0, limit }
     }
 
     /// The quantity is `value` as of `now`. Only a change is kept; an undefined value (NaN, infinity) is
     /// passed over.
     #[inline]
     pub fn push(&mut self, value: f64, now: Instant) {
-        match &mut self.pending {
-            Some((_, held)) if *held == value => {}
-            Some((at, held)) if *at == now && value.is_finite() => *held = value,
-            _ => self.change(value, now),
+        if value != self.pending.1 && value.is_finite() {
+            if now > self.pending.0 {
+                self.commit_pending();
+            }
+            self.pending = (now, value);
         }
     }
 
@@ -83,36 +89,40 @@ impl SeriesTap {
         Series { entity: self.entity, kind: self.kind, points: self.points }
     }
 
-    #[cold]
-    fn change(&mut self, value: f64, now: Instant) {
-        if value.is_finite() {
-            self.commit_pending();
-            self.pending = Some((now, value));
-        }
-    }
-
+    #[inline]
     fn commit_pending(&mut self) {
-        let Some(point) = self.pending.take() else { return };
         // Several changes at one instant may end where they began.
-        if self.newest() == Some(point.1) {
+        if self.pending.1 == self.open.last.1 {
             return;
         }
-        match &mut self.open {
-            Some(step) if step.index == point.0.as_nanos() >> self.step => step.add(point),
-            _ => {
-                self.close_step();
-                self.open = Some(Step::new(point.0.as_nanos() >> self.step, point));
-            }
+        match self.pending.0 < self.until {
+            true => self.open.add(self.pending),
+            false => self.begin_step(),
         }
     }
 
-    fn newest(&self) -> Option<f64> {
-        self.open.as_ref().map(|step| step.last.1)
+    /// The pending change is the first of a step.
+    #[cold]
+    fn begin_step(&mut self) {
+        if self.pending.1.is_nan() {
+            return;
+        }
+        self.close_step();
+        self.open = Step::new(self.pending);
+        let index = self.index(self.pending);
+        self.until = Instant::from_nanos((index + 1).saturating_mul(1 << self.step));
+    }
+
+    /// The number of the step in which the point lies.
+    const fn index(&self, point: Point) -> u64 {
+        point.0.as_nanos() >> self.step
     }
 
     fn close_step(&mut self) {
-        let Some(step) = self.open.take() else { return };
-        self.points.extend(step.points());
+        if self.open.last.1.is_nan() {
+            return;
+        }
+        self.points.extend(self.open.points());
         // Room for one more step.
         if self.points.len() > self.limit - POINTS_A_STEP {
             self.widen_steps();
@@ -139,10 +149,9 @@ impl SeriesTap {
         let mut step: Option<Step> = None;
         for next in 0..self.points.len() {
             let point = self.points[next];
-            let index = point.0.as_nanos() >> self.step;
             match &mut step {
-                Some(step) if step.index == index => step.add(point),
-                _ => kept = self.keep(kept, step.replace(Step::new(index, point))),
+                Some(step) if self.index(step.first) == self.index(point) => step.add(point),
+                _ => kept = self.keep(kept, step.replace(Step::new(point))),
             }
         }
         kept = self.keep(kept, step);
@@ -161,7 +170,6 @@ impl SeriesTap {
 /// The changes within one step of time.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    index: u64,
     first: Point,
     least: Point,
     most: Point,
@@ -169,10 +177,11 @@ struct Step {
 }
 
 impl Step {
-    fn new(index: u64, point: Point) -> Self {
-        Self { index, first: point, least: point, most: point, last: point }
+    fn new(point: Point) -> Self {
+        Self { first: point, least: point, most: point, last: point }
     }
 
+    #[inline]
     fn add(&mut self, point: Point) {
         if point.1 < self.least.1 {
             self.least = point;

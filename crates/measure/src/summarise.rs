@@ -21,8 +21,8 @@ use crate::summary::{
     QueuePackets, RunSummary, Settling, StateAgeMs, TurnRoundMs,
 };
 use crate::{
-    BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, FlowTally, LatenessRecord,
-    LinkRecord, MachineRecord, QueueDelayRecord, RunRecord, TurnRoundRecord, judge,
+    BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowInfo, FlowRecord, FlowTally,
+    LatenessRecord, LinkRecord, MachineRecord, QueueDelayRecord, RunRecord, TurnRoundRecord, judge,
 };
 
 /// Every figure of one repetition; `sweep` holds the cell's keys and values.
@@ -45,6 +45,26 @@ pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>
         flows,
         links: record.links.iter().map(|link| (link.name.clone(), summarise_link(link))).collect(),
         machine: record.machine.as_ref().map(summarise_machine),
+    }
+}
+
+/// The most copies of a flow whose figures stand one by one in summary.json, unless the user wants each.
+/// Chosen: a page with a row for each of more is no longer read, and each has 4 kB of figures.
+pub const MAX_LISTED_COPIES: u64 = 500;
+
+/// Takes the single figures out of `summary`, that of `record`, of each flow that has more than
+/// [`MAX_LISTED_COPIES`] copies: the group stays.
+pub fn sum_up_copies(summary: &mut RunSummary, record: &RunRecord) {
+    for group in summary.groups.values_mut() {
+        group.summed_up = group.flows > MAX_LISTED_COPIES;
+    }
+    if summary.summed_up().next().is_none() {
+        return;
+    }
+    for FlowInfo { name, group, .. } in record.flows.iter().map(|flow| &flow.info) {
+        if summary.groups.get(group).is_some_and(|group| group.summed_up) {
+            summary.flows.remove(name);
+        }
     }
 }
 
@@ -243,9 +263,13 @@ pub fn cell_summaries(runs: &[RunSummary]) -> Vec<CellSummary> {
 
 fn summarise_cell(cell: u64, runs: &[&RunSummary]) -> CellSummary {
     let mut flows: BTreeMap<&str, Columns> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Columns> = BTreeMap::new();
     for run in runs {
         for (name, flow) in &run.flows {
             flows.entry(name).or_default().add(flow);
+        }
+        for (name, group) in run.summed_up() {
+            groups.entry(name).or_default().add_group(group);
         }
     }
     let mut confidence = Confidence::default();
@@ -270,6 +294,7 @@ fn summarise_cell(cell: u64, runs: &[&RunSummary]) -> CellSummary {
         sweep: runs.first().map(|run| run.sweep.clone()).unwrap_or_default(),
         n: runs.len() as u64,
         flows: flows.iter().map(|(&name, columns)| (name.to_owned(), spreads(columns))).collect(),
+        groups: groups.iter().map(|(&name, columns)| (name.to_owned(), spreads(columns))).collect(),
     }
 }
 

@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
-pub use answer::{Answer, AnswerKind, Comparison, Cure};
+pub use answer::{Answer, AnswerKind, Comparison, Cure, TwoOutcomes};
 pub use ip::{IpSeen, IpSummary};
 pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
 pub use link::{DropsByCause, LinkSummary, QueueDelayMs, QueuePackets};
@@ -80,6 +80,13 @@ pub struct Provenance {
     pub host: String,
 }
 
+impl RunSummary {
+    /// The flows whose copies are summed up.
+    pub fn summed_up(&self) -> impl Iterator<Item = (&String, &GroupSummary)> {
+        self.groups.iter().filter(|(_, group)| group.summed_up)
+    }
+}
+
 impl Summary {
     /// Writes `summary.json`: indented, with a line feed at its end.
     ///
@@ -133,7 +140,7 @@ pub struct RunSummary {
     pub repetition: u64,
     /// The seed that it ran with.
     pub seed: u64,
-    /// By flow name.
+    /// By flow name. Copies that are summed up ([`GroupSummary::summed_up`]) are not among them.
     pub flows: BTreeMap<String, FlowSummary>,
     /// By group name, for flows with copies.
     pub groups: BTreeMap<String, GroupSummary>,
@@ -539,6 +546,13 @@ pub struct MeanMax {
 pub struct GroupSummary {
     /// How many copies.
     pub flows: u64,
+    /// True if there are more than 500 of them and nobody asked for each: then `flows` of the repetition has
+    /// none of them.
+    #[serde(default)]
+    pub summed_up: bool,
+    /// As the copies have it.
+    #[serde(default)]
+    pub transport: String,
     /// Sums over copies.
     pub sent: u64,
     /// Sum.
@@ -566,6 +580,9 @@ pub struct GroupSummary {
     pub window_packets: Option<f64>,
     /// Mean over copies of each copy's median one-way delay.
     pub one_way_delay_ms_p50_mean: Option<f64>,
+    /// Mean over copies of each copy's median round trip.
+    #[serde(default)]
+    pub round_trip_delay_ms_p50_mean: Option<f64>,
     /// Jain's index of the copies' goodputs (Jain, Chiu and Hawe, 1984): (sum x)^2 / (n sum x^2).
     pub jain_index: Option<f64>,
     /// What the flow is judged by; `None` if a copy's figure is not known.
@@ -584,6 +601,10 @@ pub struct CellSummary {
     pub n: u64,
     /// By flow name, then by metric: `round_trip_delay_ms.p90`, `loss_rate`, ...
     pub flows: BTreeMap<String, BTreeMap<String, Spread>>,
+    /// By group name, then by metric, for flows whose copies are summed up: `goodput_bps`, `judged.median`,
+    /// ...
+    #[serde(default)]
+    pub groups: BTreeMap<String, BTreeMap<String, Spread>>,
 }
 
 /// A metric over repetitions.

@@ -15,6 +15,7 @@
 //! [`Reassembly`].
 
 mod carried;
+mod changes;
 mod config;
 mod delay_variation;
 mod fragment;
@@ -32,6 +33,7 @@ mod sojourn;
 mod waiting;
 
 pub use carried::{Carried, DropCause, Dropped, Tag};
+pub use changes::QueueChanges;
 pub use config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
 pub use fragment::{FragmentRange, Fragments, IPV4_HEADER, MIN_MTU, fragments};
 pub use link::{Link, LinkReport, PathOutput};

@@ -27,9 +27,10 @@
 //! The framing of a link layer adds bytes only to the time on the wire; all other sizes are those of IP
 //! packets. Medium access and retransmissions of a link layer are left out.
 
-use talkpath_units::{Bytes, Duration, Instant, Seed};
+use talkpath_units::{Bytes, Instant, Seed};
 
 use crate::carried::{Carried, DropCause, Dropped};
+use crate::changes::QueueChanges;
 use crate::config::{Framing, LinkConfig, LossModel};
 use crate::loss::Loss;
 use crate::occupancy::Window;
@@ -138,14 +139,14 @@ impl<T: Carried> Link<T> {
         self
     }
 
-    /// Makes the link keep a record of each service from now on, for [`Link::pop_service`].
-    pub(crate) fn observe_services(&mut self) {
+    /// Makes the link keep each change of its queue's length and delay from now on.
+    pub(crate) fn observe_queue(&mut self) {
         self.waiting.observe();
     }
 
-    /// Takes the oldest record of a service: when the service began, and how long its packet had waited.
-    pub(crate) fn pop_service(&mut self) -> Option<(Instant, Duration)> {
-        self.waiting.pop_service()
+    /// The changes that nobody has taken yet, if the queue is observed.
+    pub(crate) fn queue_changes(&mut self) -> Option<&mut QueueChanges> {
+        self.waiting.changes()
     }
 
     /// Gives the link another discipline. The link must not have carried a packet yet.

@@ -3,8 +3,6 @@
 //! A percentile is right to 0.1 % or half a microsecond, the mean is exact. A packet counts if its service
 //! begins within the measuring window.
 
-use std::collections::VecDeque;
-
 use talkpath_units::{Duration, Histogram, Instant};
 
 use crate::occupancy::Window;
@@ -31,8 +29,6 @@ pub(crate) struct Sojourns {
     /// How long the others waited. In a box, since on most links no packet ever waits, and a link should be
     /// small.
     delayed: Box<Histogram>,
-    /// If observed: when each service began, and how long its packet had waited.
-    services: Option<VecDeque<(Instant, Duration)>>,
 }
 
 impl Sojourns {
@@ -41,18 +37,10 @@ impl Sojourns {
         Self { window, ..Self::default() }
     }
 
-    /// From now on keeps each service for [`Sojourns::pop_service`].
-    pub(crate) fn observe(&mut self) {
-        self.services = Some(VecDeque::new());
-    }
-
     /// A packet goes into service at once.
     #[inline(always)]
     pub(crate) fn on_undelayed(&mut self, now: Instant) {
         self.undelayed += u64::from(self.window.contains(now));
-        if self.services.is_some() {
-            self.keep(now, Duration::ZERO);
-        }
     }
 
     /// A packet goes into service that came at `entered`.
@@ -62,14 +50,6 @@ impl Sojourns {
         if self.window.contains(now) {
             self.delayed.record_unsigned(delay);
         }
-        if self.services.is_some() {
-            self.keep(now, delay);
-        }
-    }
-
-    /// The first service that was kept and not taken: when it began, and how long its packet had waited.
-    pub(crate) fn pop_service(&mut self) -> Option<(Instant, Duration)> {
-        self.services.as_mut()?.pop_front()
     }
 
     /// The figures so far.
@@ -94,13 +74,6 @@ impl Sojourns {
             p50: percentile(50),
             p95: percentile(95),
             p99: percentile(99),
-        }
-    }
-
-    #[cold]
-    fn keep(&mut self, now: Instant, delay: Duration) {
-        if let Some(services) = &mut self.services {
-            services.push_back((now, delay));
         }
     }
 }

@@ -6,6 +6,7 @@
 use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::carried::{Carried, Dropped};
+use crate::changes::QueueChanges;
 use crate::occupancy::{Levels, Occupancy, Window};
 use crate::queue::{Discipline, LinkFacts, Queue, QueueKind, Signals};
 use crate::sojourn::{QueueDelay, Sojourns};
@@ -20,6 +21,8 @@ pub(crate) struct Waiting<T> {
     signals: Signals<T>,
     occupancy: Occupancy,
     sojourns: Sojourns,
+    /// If observed.
+    changes: Option<Box<QueueChanges>>,
 }
 
 impl<T: Carried> Waiting<T> {
@@ -31,6 +34,7 @@ impl<T: Carried> Waiting<T> {
             signals: Signals::new(Window::default()),
             occupancy: Occupancy::default(),
             sojourns: Sojourns::default(),
+            changes: None,
         }
     }
 
@@ -41,14 +45,14 @@ impl<T: Carried> Waiting<T> {
         self.sojourns = Sojourns::new(window);
     }
 
-    /// From now on keeps each service for [`Waiting::pop_service`].
+    /// From now on keeps each change of length and delay.
     pub(crate) fn observe(&mut self) {
-        self.sojourns.observe();
+        self.changes = Some(Box::new(QueueChanges::new()));
     }
 
-    /// The first service that was kept and not taken: when it began, and how long its packet had waited.
-    pub(crate) fn pop_service(&mut self) -> Option<(Instant, Duration)> {
-        self.sojourns.pop_service()
+    /// The changes that nobody has taken yet, if observed.
+    pub(crate) fn changes(&mut self) -> Option<&mut QueueChanges> {
+        self.changes.as_deref_mut()
     }
 
     /// The same place with another discipline.
@@ -63,6 +67,9 @@ impl<T: Carried> Waiting<T> {
         self.occupancy.hold(self.len, now);
         self.queue.enqueue(packet, in_service, now, &mut self.signals);
         self.len = self.queue.len();
+        if let Some(changes) = &mut self.changes {
+            changes.note_length(self.len, now);
+        }
     }
 
     /// A packet comes while nothing waits and the serialiser is idle; returns it, unless it is dropped.
@@ -71,6 +78,12 @@ impl<T: Carried> Waiting<T> {
         let passed = self.queue.pass(packet, now, &mut self.signals);
         if passed.is_some() {
             self.sojourns.on_undelayed(now);
+        }
+        if let Some(changes) = &mut self.changes {
+            changes.note_length(self.len, now);
+            if passed.is_some() {
+                changes.note_delay(Duration::ZERO, now);
+            }
         }
         passed
     }
@@ -81,6 +94,12 @@ impl<T: Carried> Waiting<T> {
         self.occupancy.hold(self.len, now);
         let queued = self.queue.dequeue(now, &mut self.signals);
         self.len = self.queue.len();
+        if let Some(changes) = &mut self.changes {
+            changes.note_length(self.len, now);
+            if let Some(queued) = &queued {
+                changes.note_delay(now.since(queued.entered), now);
+            }
+        }
         let queued = queued?;
         self.sojourns.on_service(queued.entered, now);
         Some(queued.packet)

@@ -449,13 +449,20 @@ fn everything(page: &Page<'_>) -> Markup {
     }
 }
 
+/// Flows of which the page has every figure. Chosen: a column a flow, of some kB each.
+const DETAILED_FLOWS: usize = 100;
+
 /// One repetition's tables.
 fn everything_of(run: &RunSummary) -> Markup {
     let caption = format!("Repetition {}, seed {}", run.repetition, run.seed);
     html! {
-        details {
-            summary { "Every figure" }
-            (details::details(run).html(&caption))
+        @if run.flows.len() <= DETAILED_FLOWS {
+            details {
+                summary { "Every figure" }
+                (details::details(run).html(&caption))
+            }
+        } @else {
+            p { "Every figure of the " (count(run.flows.len() as u64)) " flows is in summary.json." }
         }
         @if let Some(groups) = tables::groups(run) { (groups.html("Copies together")) }
         @if let Some(links) = tables::links(run) { (links.html("Links")) }

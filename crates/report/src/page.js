@@ -7,6 +7,8 @@
 const SVG = "http://www.w3.org/2000/svg";
 /** Room above the panels for the legend of a saved figure, a row. */
 const LEGEND_ROW = 20;
+/** Pixels of a saved picture for each unit of the figure. Chosen: sharp on paper at the width of a column. */
+const PICTURE_SCALE = 3;
 /** A drag of fewer pixels is a click. */
 const MIN_DRAG = 6;
 
@@ -16,6 +18,9 @@ const element = (name, attributes = {}, text = "") => {
   made.textContent = text;
   return made;
 };
+
+/** An image of the page's own: a browser lets a canvas with it be read, also from disk. */
+const dataUrl = (svg) => `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(svg))}`;
 
 /** A map from values to places and back, from "linear 0 60 72 742". */
 const scaleOf = (text) => {
@@ -198,7 +203,8 @@ class Figure {
       button("−", "Show more time", () => time.zoom(0.5, this.value));
       button("All of the time", "Show all of the time", () => time.all());
     }
-    button("Save SVG", "Save this figure as a file", () => this.save());
+    button("Save SVG", "Save this figure as a drawing", () => this.download("svg", dataUrl(this.file())));
+    button("Save PNG", "Save this figure as a picture", () => this.savePicture());
     this.plot.after(tools);
   }
 
@@ -353,8 +359,29 @@ class Figure {
     });
   }
 
+  download(extension, href) {
+    const link = document.createElement("a");
+    link.download = `${this.node.id.replace(/^figure-/, "")}.${extension}`;
+    link.href = href;
+    link.click();
+  }
+
+  /** The browser draws the file as an image, and the image onto a canvas. */
+  savePicture() {
+    const file = this.file();
+    const image = new Image();
+    image.onload = () => {
+      const canvas = document.createElement("canvas");
+      canvas.width = file.width.baseVal.value * PICTURE_SCALE;
+      canvas.height = file.height.baseVal.value * PICTURE_SCALE;
+      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      this.download("png", canvas.toDataURL("image/png"));
+    };
+    image.src = dataUrl(file);
+  }
+
   /** The figure as a file that needs nothing beside it, on light ground. */
-  save() {
+  file() {
     const copy = this.svg.cloneNode(true);
     copy.querySelectorAll(".cursor, .selected, .off").forEach((it) => it.remove());
     const { width, height } = this.svg.viewBox.baseVal;
@@ -383,11 +410,7 @@ class Figure {
     copy.setAttribute("height", box.height);
     const ground = element("rect", { ...box, style: "fill:var(--page)" });
     copy.prepend(element("style", {}, variables + document.getElementById("figure-style").textContent), ground, legend);
-    const link = document.createElement("a");
-    link.download = `${this.node.id.replace(/^figure-/, "")}.svg`;
-    link.href = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" }));
-    link.click();
-    URL.revokeObjectURL(link.href);
+    return copy;
   }
 }
 

@@ -85,10 +85,12 @@ impl<'a> Drawn<'a> {
         // Of a large sweep only some cells have figures: what is left out is counted in the tables' summary.
         let kind = if round_trip { DelayKind::RoundTrip } else { DelayKind::OneWay };
         let lines = |cell: &CellView<'_>| {
-            let flows = cell.run().into_iter().flat_map(|run| run.flows.keys());
-            flows
-                .filter(|name| (!swept || is_drawn(name, self.flow)) && cell.delay_kind(name) == kind)
-                .count()
+            let shown =
+                |name: &&String| (!swept || is_drawn(name, self.flow)) && cell.delay_kind(name) == kind;
+            // Copies that are summed up have a line each, as any other flow.
+            let copies = |name: &String| cell.summed_up(name).map_or(1, |group| group.flows);
+            let lines: u64 = cell.names().filter(shown).map(copies).sum();
+            usize::try_from(lines).unwrap_or(usize::MAX)
         };
         let cells = CellView::all(self.summary);
         let all: usize = cells.iter().filter(|cell| self.has(cell.cell.cell)).map(lines).sum();

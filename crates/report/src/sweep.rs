@@ -12,13 +12,14 @@ pub(crate) mod table;
 use std::collections::BTreeMap;
 
 use talkpath_measure::metrics::confidence::Confidence;
+use talkpath_measure::ranking::clusters::{Clusters, clusters};
 use talkpath_measure::summary::{AnswerKind, JudgedBy, Spread};
 
 pub(crate) use self::axis::Axis;
 use crate::display::Look;
 use crate::number::{count, counted, list};
 use crate::select::vary;
-use crate::verdict::{ConditionVerdict, Verdict, written};
+use crate::verdict::{ConditionVerdict, Verdict, cluster_gap, written};
 use crate::view::{CellView, TransportView};
 
 /// With more combinations than this the page has no table for each, and refers to summary.json; chosen: each
@@ -50,6 +51,8 @@ pub(crate) struct Combination<'a> {
     pub at: Vec<usize>,
     /// The judged figure over the repetitions, one a series; `None` if it is not known.
     pub figures: Vec<Option<Spread>>,
+    /// The two clusters of each series that has some.
+    pub clusters: Vec<Option<Clusters>>,
     /// `None` if there are not two transports to compare.
     pub verdict: Option<&'a Verdict>,
     /// Index of the series that leads: the answer's first, or without an answer the one with the best mean.
@@ -82,12 +85,14 @@ impl<'a> Sweep<'a> {
                 series.iter().position(|view| view.label == label)
             };
             let mut figures: Vec<Option<Spread>> = vec![None; series.len()];
+            let mut two: Vec<Option<Clusters>> = vec![None; series.len()];
             for cell in &condition.cells {
                 let judged = cell.judged(flow);
                 by = by.or(judged.values().next().map(|judged| (judged.by, judged.floor)));
                 let values: Vec<f64> = judged.values().map(|judged| judged.worst).collect();
                 if let Some(place) = place_of(cell) {
                     figures[place] = confidence.spread(&values);
+                    two[place] = by.and_then(|(by, _)| clusters(&values, cluster_gap(by, &values)));
                 }
             }
             // The verdict sums its means in another order than `spread`: they are the same but for the last
@@ -96,7 +101,7 @@ impl<'a> Sweep<'a> {
                 Some(verdict) => condition.cells.get(verdict.first).and_then(place_of),
                 None => best_of(&figures),
             };
-            combinations.push(Combination { at, figures, verdict: verdict.as_ref(), leader });
+            combinations.push(Combination { at, figures, clusters: two, verdict: verdict.as_ref(), leader });
         }
         if combinations.len() < 2 {
             return None;

@@ -1,12 +1,13 @@
 //! Which figures stand in which column. The same grids become text and HTML.
 
 use talkpath_measure::ranking::Standing;
+use talkpath_measure::ranking::clusters::Clusters;
 use talkpath_measure::summary::{EcnSummary, JudgedBy, LinkSummary, QueueDelayMs, RunSummary};
 
 use crate::display::discipline;
 use crate::grid::{Column, Grid, Role, Row, printable};
 use crate::number::{UNKNOWN, count, decimals, fixed, percent};
-use crate::verdict::{self, Cause, Verdict};
+use crate::verdict::{self, Cause, IN_TIME_CLUSTER_GAP, MOS_CLUSTER_GAP, Verdict};
 use crate::view::{CellView, Condition, Metric, Quantile};
 
 /// How many flows beside the compared one get columns of their own.
@@ -98,7 +99,12 @@ fn answer_columns(condition: &Condition<'_>, flow: &str, verdict: &Verdict) -> V
         standings().map(|standing| standing.map_or_else(|| UNKNOWN.to_owned(), text)).collect()
     };
     let name = Column::numbers(written.head.0, written.head.1, 0);
-    let mut columns = vec![(name, texts(&|standing| figure(standing.mean)))];
+    // Of two outcomes both: no repetition has their mean.
+    let judged = |standing: &Standing| match standing.clusters {
+        Some(found) => format!("{} or {}", figure(found.low), figure(found.high)),
+        None => figure(standing.mean),
+    };
+    let mut columns = vec![(name, texts(&judged))];
     // Any goodput is usable.
     if verdict.by != JudgedBy::Goodput {
         columns.push((Column::numbers("", USABLE, 0), texts(&|standing| usable(standing, verdict.floor))));
@@ -119,8 +125,7 @@ fn answer_columns(condition: &Condition<'_>, flow: &str, verdict: &Verdict) -> V
     if standings().flatten().any(|standing| standing.clusters.is_some()) {
         let both = |standing: &Standing| {
             let Some(found) = standing.clusters else { return String::new() };
-            let share = (found.low_share * 100.0).round();
-            format!("{} ({share} %), {} ({} %)", figure(found.low), figure(found.high), 100.0 - share)
+            shares(&found, figure)
         };
         columns.push((Column::numbers(CLUSTERS, "(share)", 0), texts(&both)));
     }
@@ -168,7 +173,9 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
         Column::numbers("messages", "lost", 2),
         Column::numbers("messages", "loss %", 0),
     ];
-    let names = cell.run().map(|run| run.flows.keys().collect::<Vec<_>>()).unwrap_or_default();
+    let mut names: Vec<&String> = cell.names().collect();
+    let left_out = names.len().saturating_sub(MAX_ROWS);
+    names.truncate(MAX_ROWS);
     let is_call = |name: &str| cell.value(name, Metric::Mos).is_some();
     let in_time = |name: &str| cell.value(name, Metric::InTime).filter(|_| !is_call(name));
     let (has_calls, has_timed) =
@@ -209,12 +216,20 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
     for (name, values) in names.iter().zip(&values) {
         let transport = cell.transport(name);
         let known = values[0].is_some();
-        let mut cells = vec![short(name), short(&transport.label)];
+        let copies = cell.summed_up(name).map(|group| format!(", {} copies", count(group.flows)));
+        let mut cells = vec![short(name) + &copies.unwrap_or_default(), short(&transport.label)];
         cells.extend([Metric::Sent, Metric::Lost].map(|metric| messages(name, metric)));
         cells.push(percent(cell.value(name, Metric::LossRate)));
-        let mos = || cell.value(name, Metric::Mos).map_or_else(String::new, |mos| format!("{mos:.2}"));
+        let judged = |value: Option<f64>, metric, gap, text: &dyn Fn(f64) -> String| {
+            let two = value.and_then(|_| cell.two_outcomes(name, metric, gap));
+            two.map_or_else(|| value.map_or_else(String::new, text), |found| shares(&found, text))
+        };
+        let mos = cell.value(name, Metric::Mos);
+        let mos = || judged(mos, Metric::Mos, MOS_CLUSTER_GAP, &|mos| format!("{mos:.2}"));
         cells.extend(has_calls.then(mos));
-        cells.extend(has_timed.then(|| in_time(name).map_or_else(String::new, |share| percent(Some(share)))));
+        let share =
+            || judged(in_time(name), Metric::InTime, IN_TIME_CLUSTER_GAP, &|share| percent(Some(share)));
+        cells.extend(has_timed.then(share));
         cells.push(if known { cell.delay_kind(name).abbreviation().to_owned() } else { String::new() });
         cells.extend(values[..4].iter().map(|value| fixed(*value, digits)));
         cells.push(Scale::Mbps.text(values[4], 3));
@@ -224,8 +239,25 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
         }
         grid.rows.push(Row { cells, role: Role::Plain, display: Some(transport.display) });
     }
+    grid.rows.extend(more_rows(left_out, grid.columns.len()));
     grid
 }
+
+/// `1.70 (40 %), 3.90 (60 %)`
+fn shares(found: &Clusters, text: impl Fn(f64) -> String) -> String {
+    let share = (found.low_share * 100.0).round();
+    format!("{} ({share} %), {} ({} %)", text(found.low), text(found.high), 100.0 - share)
+}
+
+/// The row that counts those that are left out of a table with this many columns.
+fn more_rows(left_out: usize, columns: usize) -> Option<Row> {
+    let text = format!("and {} more in summary.json", count(left_out as u64));
+    let cells = [text].into_iter().chain(vec![String::new(); columns.saturating_sub(1)]);
+    (left_out > 0).then(|| Row { cells: cells.collect(), role: Role::Plain, display: None })
+}
+
+/// Rows of a table of flows or links. Chosen: as many copies as summary.json has one by one.
+const MAX_ROWS: usize = 500;
 
 /// Every group of copies of one repetition; `None` if there are none.
 pub(crate) fn groups(run: &RunSummary) -> Option<Grid> {
@@ -276,7 +308,7 @@ pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
     ];
     let delay =
         |link: &LinkSummary, of: fn(&QueueDelayMs) -> f64| fixed(link.queue_delay_ms.as_ref().map(of), 1);
-    let rows = run.links.iter().map(|(name, link)| Row {
+    let rows = run.links.iter().take(MAX_ROWS).map(|(name, link)| Row {
         cells: vec![
             short(name),
             discipline(&link.discipline).to_owned(),
@@ -296,7 +328,8 @@ pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
         role: Role::Plain,
         display: None,
     });
-    (!run.links.is_empty()).then(|| Grid { columns, rows: rows.collect() })
+    let rows = rows.chain(more_rows(run.links.len().saturating_sub(MAX_ROWS), columns.len())).collect();
+    (!run.links.is_empty()).then(|| Grid { columns, rows })
 }
 
 /// The marks of each flow that ECN was wanted for, in one repetition; `None` if nothing was marked.
@@ -537,6 +570,13 @@ mod tests {
         let verdict = judge(&conditions, "call").remove(0).unwrap();
         let grid = comparison(&conditions[0], "call", Some(&verdict));
         assert_eq!(column(&grid, USABLE), ["yes", "no", "60 %"]);
+        // No repetition has their mean, so no table shows it.
+        assert_eq!(column(&grid, "MOS"), ["4.30", "1.00", "1.70 or 3.90"]);
+        let cells = CellView::all(&summary);
+        assert_eq!(column(&flows(&cells[2]), MOS)[0], "1.70 (40 %), 3.90 (60 %)");
+        let two = &verdict.answer.two_outcomes;
+        let found: Vec<_> = two.iter().map(|it| (it.transport.as_str(), it.cell, it.low_share)).collect();
+        assert_eq!(found, [("tcp-nodelay", 2, 0.4)]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::number::{UNKNOWN, counted};
 use crate::sweep::Sweep;
 use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, WAIT};
 use crate::verdict::{ConditionVerdict, rule};
-use crate::view::{CellView, DelayKind};
+use crate::view::{CellView, DelayKind, names};
 
 /// Words and their meanings, in the order to show them.
 pub(crate) type Terms = Vec<(&'static str, String)>;
@@ -175,7 +175,7 @@ fn figure<'a>(
 pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> Terms {
     let has = |kind| {
         let flows = cells.iter().filter_map(|cell| Some((cell, cell.run()?)));
-        flows.flat_map(|(cell, run)| run.flows.keys().map(|flow| cell.delay_kind(flow))).any(|it| it == kind)
+        flows.flat_map(|(cell, run)| names(run).map(|flow| cell.delay_kind(flow))).any(|it| it == kind)
     };
     let flows = || cells.iter().filter_map(CellView::run).flat_map(|run| run.flows.values());
     let mut terms = Terms::new();

@@ -18,8 +18,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use talkpath_measure::metrics::in_time;
-use talkpath_measure::ranking::{Measure, Ranking, rank};
-use talkpath_measure::summary::{Answer, AnswerKind, Comparison, Cure, Judged, JudgedBy, Summary};
+use talkpath_measure::ranking::clusters::Clusters;
+use talkpath_measure::ranking::{Measure, Ranking, Standing, rank};
+use talkpath_measure::summary::{
+    Answer, AnswerKind, Comparison, Cure, Judged, JudgedBy, Summary, TwoOutcomes,
+};
 
 pub(crate) use self::cause::{Cause, wait};
 pub use self::words::HOPELESS;
@@ -198,9 +201,14 @@ impl Verdict {
         lines.into_iter().flatten().map(String::as_str).filter(|line| !line.is_empty()).collect()
     }
 
+    /// A candidate's figure as the answer writes it: `4.38`, or `2.10 or 4.33` of two outcomes.
+    pub(crate) fn figure(&self, standing: &Standing) -> String {
+        words::bare(self.by, standing).0
+    }
+
     /// The leader's figure as the answer writes it: `4.38`, or `2.10 or 4.33` of two outcomes.
     pub(crate) fn leading_figure(&self) -> String {
-        words::bare(self.by, &self.ranking.standings[self.ranking.leader]).0
+        self.figure(&self.ranking.standings[self.ranking.leader])
     }
 
     /// The answer by name alone.
@@ -318,6 +326,7 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
         outcome: ranking.outcome,
         line: words.line(),
         why: words.why(),
+        two_outcomes: two_outcomes(&candidates, &ranking),
         neighbours: words.neighbours(),
         more: ranking.more,
         cure: None,
@@ -339,6 +348,16 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
     })
 }
 
+/// The candidates whose repetitions fall into two clusters.
+fn two_outcomes(candidates: &[Candidate<'_>], ranking: &Ranking) -> Vec<TwoOutcomes> {
+    let of = |(it, standing): (&Candidate<'_>, &Standing)| {
+        let Clusters { low, high, low_share } = standing.clusters?;
+        let (transport, cell) = (it.view.kind.clone(), it.cell.cell.cell);
+        Some(TwoOutcomes { transport, cell, low, high, low_share })
+    };
+    candidates.iter().zip(&ranking.standings).filter_map(of).collect()
+}
+
 /// `None` if the flow is absent, or not judged in any repetition.
 fn candidate<'a>(index: usize, cell: &'a CellView<'a>, flow: &str) -> Option<Candidate<'a>> {
     let judged = cell.judged(flow);
@@ -354,13 +373,17 @@ fn candidate<'a>(index: usize, cell: &'a CellView<'a>, flow: &str) -> Option<Can
 fn measure(by: JudgedBy, floor: f64, figures: &[BTreeMap<u64, f64>]) -> Measure {
     match by {
         JudgedBy::Goodput => {
-            let mean = |of: &BTreeMap<u64, f64>| of.values().sum::<f64>() / of.len().max(1) as f64;
+            let mean = |of: &BTreeMap<u64, f64>| mean(of.values().copied());
             let best = figures.iter().map(mean).fold(0.0, f64::max);
             let possible = (0.0, f64::INFINITY);
-            Measure { tolerance: 0.05 * best, floor, possible, cluster_gap: 0.2 * best }
+            Measure { tolerance: 0.05 * best, floor, possible, cluster_gap: GOODPUT_CLUSTER_GAP * best }
         }
-        JudgedBy::Mos => Measure { tolerance: 0.1, floor, possible: (1.0, 4.5), cluster_gap: 0.5 },
-        JudgedBy::InTime => Measure { tolerance: 0.01, floor, possible: (0.0, 1.0), cluster_gap: 0.1 },
+        JudgedBy::Mos => {
+            Measure { tolerance: 0.1, floor, possible: (1.0, 4.5), cluster_gap: MOS_CLUSTER_GAP }
+        }
+        JudgedBy::InTime => {
+            Measure { tolerance: 0.01, floor, possible: (0.0, 1.0), cluster_gap: IN_TIME_CLUSTER_GAP }
+        }
     }
 }
 
@@ -373,8 +396,8 @@ impl Condition<'_> {
 
     /// The flows beside `flow`, in the first cell's order.
     pub(crate) fn other_flows(&self, flow: &str) -> Vec<String> {
-        let Some(run) = self.cells.first().and_then(CellView::run) else { return Vec::new() };
-        run.flows.keys().filter(|name| *name != flow && !is_copy(name, flow)).cloned().collect()
+        let names = self.cells.first().into_iter().flat_map(CellView::names);
+        names.filter(|name| *name != flow && !is_copy(name, flow)).cloned().collect()
     }
 
     /// The sweep's keys and values that the cells have in common.
@@ -384,6 +407,27 @@ impl Condition<'_> {
         let common = first.into_iter().flatten().filter(|(key, _)| !own_keys.contains(key));
         common.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
+}
+
+/// The least difference between two clusters of opinion scores, and of shares in time. Chosen: five and ten
+/// times what counts as alike, so that a listener tells one from the other at once.
+pub(crate) const MOS_CLUSTER_GAP: f64 = 0.5;
+pub(crate) const IN_TIME_CLUSTER_GAP: f64 = 0.1;
+/// The same of goodputs, as a share of the best transport's mean.
+const GOODPUT_CLUSTER_GAP: f64 = 0.2;
+
+/// The least difference between two clusters of one transport's figures `values`.
+pub(crate) fn cluster_gap(by: JudgedBy, values: &[f64]) -> f64 {
+    match by {
+        JudgedBy::Mos => MOS_CLUSTER_GAP,
+        JudgedBy::InTime => IN_TIME_CLUSTER_GAP,
+        JudgedBy::Goodput => GOODPUT_CLUSTER_GAP * mean(values.iter().copied()),
+    }
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let n = values.len().max(1) as f64;
+    values.sum::<f64>() / n
 }
 
 /// The answer of a run that is not valid.

@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use talkpath_measure::judge::judge;
 use talkpath_measure::metrics::confidence::Confidence;
-use talkpath_measure::summary::{CellSummary, FlowSummary, Judged, LinkSummary, RunSummary, Summary};
+use talkpath_measure::ranking::clusters::{Clusters, clusters};
+use talkpath_measure::summary::{
+    CellSummary, FlowSummary, GroupSummary, Judged, JudgedBy, LinkSummary, RunSummary, Summary,
+};
 
 use crate::display::{self, Display};
 
@@ -158,6 +161,24 @@ impl Metric {
             Self::RetransmitRate => flow.retransmit_rate,
         }
     }
+
+    /// The metric of one repetition of copies that are summed up: sums of counts and of goodput, the mean of
+    /// the copies' medians, and the median of what they are judged by.
+    fn of_group(self, group: &GroupSummary) -> Option<f64> {
+        let judged = |by| Some(group.judged.as_ref().filter(|judged| judged.by == by)?.median);
+        match self {
+            Self::Sent => Some(group.sent as f64),
+            Self::Lost => Some(group.lost as f64),
+            Self::LossRate => group.loss_rate,
+            Self::InTime => judged(JudgedBy::InTime),
+            Self::Mos => judged(JudgedBy::Mos),
+            Self::GoodputBps => group.goodput_bps,
+            Self::RetransmitRate => group.retransmit_rate,
+            Self::Delay(DelayKind::RoundTrip, Quantile::P50) => group.round_trip_delay_ms_p50_mean,
+            Self::Delay(DelayKind::OneWay, Quantile::P50) => group.one_way_delay_ms_p50_mean,
+            Self::Delay(..) | Self::TurnRound99 | Self::Ipdv90 | Self::MouthToEar50 | Self::NotPlayed => None,
+        }
+    }
 }
 
 impl Quantile {
@@ -191,6 +212,16 @@ impl<'a> CellView<'a> {
         self.run()?.flows.get(name)
     }
 
+    /// The names of the first run's flows; those whose copies are summed up last.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'a String> + use<'a> {
+        self.run().into_iter().flat_map(names)
+    }
+
+    /// The copies of the flow `name` together, if they are summed up.
+    pub(crate) fn summed_up(&self, name: &str) -> Option<&'a GroupSummary> {
+        self.run()?.groups.get(name).filter(|group| group.summed_up)
+    }
+
     /// The flow called `name`, or of its copies (`name-1`, `name-up`) the one that most repetitions are
     /// judged by: a call is as good as its worse direction. Of copies that are not judged, the one with the
     /// highest p90.
@@ -198,6 +229,9 @@ impl<'a> CellView<'a> {
         let flows = &self.run()?.flows;
         if let Some((key, _)) = flows.get_key_value(name) {
             return Some(key);
+        }
+        if self.summed_up(name).is_some() {
+            return self.run()?.groups.get_key_value(name).map(|(key, _)| key.as_str());
         }
         let worst: Vec<String> =
             self.runs.iter().filter_map(|run| Some(judge(run, name)?.worst_flow)).collect();
@@ -215,6 +249,10 @@ impl<'a> CellView<'a> {
     /// The figure that stands for this cell: the only repetition's own, or the median; `None` if it is not
     /// known.
     pub(crate) fn value(&self, flow: &str, metric: Metric) -> Option<f64> {
+        if self.summed_up(flow).is_some() {
+            let values = self.runs.iter().filter_map(|run| metric.of_group(run.groups.get(flow)?));
+            return Some(Confidence::default().spread(&values.collect::<Vec<_>>())?.median);
+        }
         if self.cell.n <= 1 {
             return metric.of(self.flow(flow)?);
         }
@@ -226,6 +264,15 @@ impl<'a> CellView<'a> {
                 Some(Confidence::default().spread(&values)?.median)
             }
         }
+    }
+
+    /// The two clusters of `metric` over the repetitions, if their means differ by `gap` or more.
+    pub(crate) fn two_outcomes(&self, flow: &str, metric: Metric, gap: f64) -> Option<Clusters> {
+        let of = |run: &&RunSummary| match run.flows.get(flow) {
+            Some(flow) => metric.of(flow),
+            None => metric.of_group(run.groups.get(flow)?),
+        };
+        clusters(&self.runs.iter().filter_map(of).collect::<Vec<_>>(), gap)
     }
 
     /// What `flow` is judged by in each repetition.
@@ -259,6 +306,7 @@ impl<'a> CellView<'a> {
         let mut flows = self.run().into_iter().flat_map(|run| &run.flows);
         let recorded = flows.find(|(name, _)| *name == flow || is_copy(name, flow));
         let recorded = recorded.map(|(_, flow)| flow.transport.as_str());
+        let recorded = recorded.or_else(|| Some(self.summed_up(flow)?.transport.as_str()));
         let mut view = match swept {
             Some(value) => transport_of(value, recorded.unwrap_or_default()),
             None => transport_of(&Value::from(recorded.unwrap_or_default()), ""),
@@ -279,6 +327,11 @@ impl<'a> CellView<'a> {
         let rest = self.cell.sweep.iter().filter(|(key, _)| !leave_out.contains(&key.as_str()));
         rest.map(|(key, value)| format!("{key} = {}", plain(value))).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// The names of a run's flows; those whose copies are summed up last.
+pub(crate) fn names(run: &RunSummary) -> impl Iterator<Item = &String> {
+    run.flows.keys().chain(run.summed_up().map(|(name, _)| name))
 }
 
 /// Whether `name` is that of a copy of `flow`: `flow-1`, `flow-up`, `flow-1-up`
@@ -312,8 +365,8 @@ pub(crate) fn judged_flows(summary: &Summary) -> Vec<String> {
     if !swept.is_empty() {
         return swept.into_iter().map(str::to_owned).collect();
     }
-    let first = || summary.runs.first().and_then(|run| run.flows.keys().next()).map(String::as_str);
-    let call = || summary.runs.iter().any(|run| run.flows.contains_key("call")).then_some("call");
+    let first = || summary.runs.first().and_then(|run| names(run).next()).map(String::as_str);
+    let call = || summary.runs.iter().flat_map(names).any(|name| name == "call").then_some("call");
     vec![call().or_else(first).unwrap_or("call").to_owned()]
 }
 

@@ -7,7 +7,7 @@ use talkpath_measure::{
 };
 use talkpath_path::Reassembly;
 use talkpath_transport::{Features, Levels, Observation};
-use talkpath_units::{Duration, Instant, Rate};
+use talkpath_units::{Bytes, Duration, Instant, Rate};
 
 /// Both ends of a flow and everything recorded of it. In this order, so that what each step reads lies side
 /// by side.
@@ -48,6 +48,8 @@ pub(crate) struct FlowMeter {
 }
 
 struct FlowSeries {
+    /// What the lines show.
+    seen: Observation,
     cwnd: SeriesTap,
     ssthresh: SeriesTap,
     srtt: SeriesTap,
@@ -63,6 +65,7 @@ impl FlowMeter {
         let series = series.map(|detail| {
             let tap = |kind| SeriesTap::new(name, kind, detail);
             Box::new(FlowSeries {
+                seen: Observation { send_buffer: Bytes::MAX, ..Observation::default() },
                 cwnd: tap(SeriesKind::Cwnd),
                 ssthresh: tap(SeriesKind::Ssthresh),
                 srtt: tap(SeriesKind::Srtt),
@@ -103,24 +106,34 @@ impl FlowMeter {
 }
 
 impl FlowSeries {
-    fn read(&mut self, seen: &Observation, now: Instant) {
-        let series = self;
-        series.send_buffer.push(seen.send_buffer.get() as f64, now);
-        let millis = |span: Option<Duration>| span.map(Duration::as_millis_f64);
-        let rate = |rate: Option<Rate>| rate.map(|rate| rate.as_bps() as f64);
-        let lines = [
-            (&mut series.cwnd, seen.cwnd),
-            (&mut series.ssthresh, seen.ssthresh),
-            (&mut series.srtt, millis(seen.srtt)),
-            (&mut series.rto, millis(seen.rto)),
-            (&mut series.pacing_rate, rate(seen.pacing_rate)),
-            (&mut series.bottleneck_rate, rate(seen.bottleneck_rate)),
-        ];
-        for (line, value) in lines {
-            if let Some(value) = value {
-                line.push(value, now);
-            }
+    /// The sender looks like `now_seen`: what differs from before is a change, and anything else costs a
+    /// comparison.
+    fn read(&mut self, now_seen: &Observation, now: Instant) {
+        let seen = core::mem::replace(&mut self.seen, *now_seen);
+        if now_seen.send_buffer != seen.send_buffer {
+            self.send_buffer.push(now_seen.send_buffer.get() as f64, now);
         }
+        let float = |value: f64| value;
+        change(&mut self.cwnd, (seen.cwnd, now_seen.cwnd), float, now);
+        change(&mut self.ssthresh, (seen.ssthresh, now_seen.ssthresh), float, now);
+        change(&mut self.srtt, (seen.srtt, now_seen.srtt), Duration::as_millis_f64, now);
+        change(&mut self.rto, (seen.rto, now_seen.rto), Duration::as_millis_f64, now);
+        let bps = |rate: Rate| rate.as_bps() as f64;
+        change(&mut self.pacing_rate, (seen.pacing_rate, now_seen.pacing_rate), bps, now);
+        change(&mut self.bottleneck_rate, (seen.bottleneck_rate, now_seen.bottleneck_rate), bps, now);
+    }
+}
+
+/// A line gets its new value, if it has one and that is another than before.
+#[inline(always)]
+fn change<T: PartialEq + Copy>(
+    line: &mut SeriesTap,
+    (before, after): (Option<T>, Option<T>),
+    figure: impl Fn(T) -> f64,
+    now: Instant,
+) {
+    if let Some(value) = after.filter(|_| after != before) {
+        line.push(figure(value), now);
     }
 }
 

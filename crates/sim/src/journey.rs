@@ -130,7 +130,7 @@ impl<'a> Recorder<'a> {
                 self.leave(&packet, at, HopFate::Gone(cause_of_drop(cause)));
             }
             NetworkEvent::Lost { packet, .. } => self.leave(&packet, at, HopFate::Gone(DropCause::Loss)),
-            NetworkEvent::Queue { .. } | NetworkEvent::Timer(_) => {}
+            NetworkEvent::Timer(_) => {}
         }
     }
 

@@ -115,6 +115,7 @@ impl Simulation {
         self.start_flows();
         while let Some(at) = self.handle_outputs(OUTPUTS_BETWEEN_CHECKS) {
             self.empty_tap(see);
+            self.take_queue_changes();
             (plan.progress)(at);
             if plan.interrupt.load(Ordering::Relaxed) {
                 return (at, true);
@@ -153,6 +154,7 @@ impl Simulation {
             if plan.interrupt.load(Ordering::Relaxed) {
                 return None;
             }
+            self.take_queue_changes();
             for _ in 0..OUTPUTS_BETWEEN_CHECKS {
                 let Some(output) = self.network.poll_output(end) else { return Some(end) };
                 if !see(&output) {
@@ -160,6 +162,12 @@ impl Simulation {
                 }
                 self.handle(output);
             }
+        }
+    }
+
+    fn take_queue_changes(&mut self) {
+        if let Some(series) = &mut self.queue_series {
+            series.take(&mut self.network);
         }
     }
 
@@ -209,6 +217,9 @@ impl Simulation {
     /// Makes the record of the run, which ended at `end`.
     pub(crate) fn finish(mut self, end: Instant, plan: &RunPlan<'_>, scenario: &Scenario) -> RunRecord {
         let mut series = Vec::new();
+        // Its reports begin the services that were due.
+        let links = link_records(&mut self.network, scenario, end);
+        self.take_queue_changes();
         let flows = self.flows.into_iter().map(|flow| flow.finish(end, &mut series)).collect();
         series.extend(self.queue_series.into_iter().flat_map(QueueSeries::finish));
         RunRecord {
@@ -219,7 +230,7 @@ impl Simulation {
             window_end: Instant::ZERO + scenario.duration,
             drain: scenario.drain,
             flows,
-            links: link_records(&mut self.network, scenario, end),
+            links,
             series,
             valid: true,
             ..RunRecord::default()
@@ -234,11 +245,6 @@ impl Simulation {
             NetworkEvent::Timer(timer) => self.wake_endpoint(timer, at),
             NetworkEvent::Dropped { packet, cause, .. } => self.record_drop(packet, cause_of_drop(cause)),
             NetworkEvent::Lost { packet, .. } => self.record_drop(packet, DropCause::Loss),
-            NetworkEvent::Queue { link, waiting } => {
-                if let Some(series) = &mut self.queue_series {
-                    series.push(&mut self.network, link, waiting, at);
-                }
-            }
             // Whoever observes hops sees them in [`Self::run_observed`].
             NetworkEvent::Entered { .. } => {}
         }

@@ -164,6 +164,7 @@ fn recorder<'a>(args: &MonitorArgs, common: &Common, plan: &'a Plan, terminal: T
         clocks_synchronised: args.clocks_synchronised,
         capture: None,
         keep_awake: false,
+        per_flow: false,
     };
     let keeping = Keeping {
         folder: folder(&common.out, &args.to),

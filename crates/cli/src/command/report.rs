@@ -1,6 +1,6 @@
 //! `talkpath report`: the page again, from what a run directory holds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -197,7 +197,15 @@ fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellFigures {
         run.window_start = Instant::ZERO.saturating_add(scenario.warm_up);
         run.window_end = Instant::ZERO.saturating_add(scenario.duration);
     }
+    let groups: BTreeMap<&str, &str> = cell
+        .iter()
+        .flat_map(|cell| &cell.scenario.flows)
+        .map(|flow| (flow.name.as_str(), flow.group.as_str()))
+        .collect();
     for flow in &mut run.flows {
+        if let Some(group) = groups.get(flow.info.name.as_str()) {
+            (*group).clone_into(&mut flow.info.group);
+        }
         flow.info.clock_trusted = summary.clock.trusted;
         if let Some(told) = told.and_then(|told: &RunSummary| told.flows.get(&flow.info.name)) {
             flow.info.transport.clone_from(&told.transport);

@@ -191,6 +191,7 @@ impl Begun {
             clocks_synchronised: args.place.clocks_synchronised,
             capture: args.place.capture,
             keep_awake: args.place.keep_awake,
+            per_flow: begun.per_flow,
         };
         if args.place.arena.is_some_and(|arena| arena != place.arena) {
             return Err(refuse("it ran in another arena"));

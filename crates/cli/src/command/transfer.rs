@@ -69,6 +69,7 @@ impl Transfer {
             capture: None,
             clocks_synchronised: false,
             keep_awake: false,
+            per_flow: false,
         };
         let source = Source::new(format!("talkpath {}", self.kind), "drain = \"5 s\"");
         let options = Options { set: self.settings(args), seed: None, repeat: Some(args.repeat) };

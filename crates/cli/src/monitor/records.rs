@@ -104,7 +104,7 @@ impl<'a> Recorder<'a> {
         let open = self.opened()?;
         record.repetition = open.sessions;
         let cell = &plan.cells[0];
-        let part = Part::new(&record, plan, cell, stamps_from(at));
+        let part = Part::new(&record, plan, cell, false, stamps_from(at));
         let none = Kept { arrivals: None, capture: None };
         part.save(&open.dir, &record, &none, records, false)?;
         open.bytes += size(&open.dir.part(part.id(), false));
@@ -289,6 +289,7 @@ mod tests {
             clocks_synchronised: false,
             capture: None,
             keep_awake: false,
+            per_flow: false,
         };
         let keeping = Keeping {
             folder: folder.to_path_buf(),

@@ -23,6 +23,8 @@ pub fn group(name: &str, copies: &[(&str, &FlowSummary)]) -> GroupSummary {
     let goodputs = known(|flow| flow.goodput_bps);
     GroupSummary {
         flows: copies.len() as u64,
+        summed_up: false,
+        transport: flows().next().map(|flow| flow.transport.clone()).unwrap_or_default(),
         sent: sum(|flow| flow.sent),
         received: sum(|flow| flow.received),
         lost: sum(|flow| flow.lost),
@@ -35,6 +37,9 @@ pub fn group(name: &str, copies: &[(&str, &FlowSummary)]) -> GroupSummary {
         cwnd_packets: known(|flow| flow.cwnd_packets).as_deref().and_then(mean),
         window_packets: known(|flow| flow.window_packets).as_deref().and_then(mean),
         one_way_delay_ms_p50_mean: known(|flow| flow.one_way_delay_ms.as_ref().map(|delay| delay.p50))
+            .as_deref()
+            .and_then(mean),
+        round_trip_delay_ms_p50_mean: known(|flow| flow.round_trip_delay_ms.as_ref().map(|delay| delay.p50))
             .as_deref()
             .and_then(mean),
         jain_index: goodputs.as_deref().and_then(jain_index),

@@ -85,7 +85,8 @@ impl Table {
         Ok(Arc::new(parse_message_type(self.schema)?))
     }
 
-    /// How the table is written. Texts have few distinct values and get a dictionary. Of integers, neighbours
+    /// How the table is written. Texts have few distinct values and get a dictionary, and no smallest and
+    /// largest: to find those costs more than to write them. Of integers, neighbours
     /// are equal or close, so the differences are packed. Numbers differ all: they are written as they are.
     pub(super) fn properties(&self, schema: &TypePtr) -> Arc<WriterProperties> {
         let entry = |key: &str, value: String| KeyValue { key: key.to_owned(), value: Some(value) };
@@ -112,7 +113,7 @@ impl Table {
                         .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
                 }
                 Type::DOUBLE => properties = properties.set_column_dictionary_enabled(path, false),
-                _ => {}
+                _ => properties = properties.set_column_statistics_enabled(path, EnabledStatistics::None),
             }
         }
         Arc::new(properties.build())

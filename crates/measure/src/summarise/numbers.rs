@@ -4,9 +4,9 @@
 //! sweep's repetitions took longer than its shortest runs. A test holds the list against summary.json itself.
 
 use crate::summary::{
-    CallSummary, DelayMs, EcnSummary, FileSummary, FlowSummary, IpSeen, IpSummary, IpdvMs, LegSummary,
-    LegsSummary, LossBursts, LossRuns, MeanMax, MinMeanMax, MouthToEarMs, RtpStream, Settling, StateAgeMs,
-    TurnRoundMs,
+    CallSummary, DelayMs, EcnSummary, FileSummary, FlowSummary, GroupSummary, IpSeen, IpSummary, IpdvMs,
+    LegSummary, LegsSummary, LossBursts, LossRuns, MeanMax, MinMeanMax, MouthToEarMs, RtpStream, Settling,
+    StateAgeMs, TurnRoundMs,
 };
 
 /// Every number with its path, in the order of summary.json: `loss_rate`, `round_trip_delay_ms.p90`. What is
@@ -20,7 +20,7 @@ pub fn flow_metrics(flow: &FlowSummary) -> Vec<(&'static str, f64)> {
 /// The least and the most that the number at `path` can be.
 pub(super) fn possible(path: &str) -> (f64, f64) {
     match path {
-        "loss_rate" | "in_time" | "retransmit_rate" => (0.0, 1.0),
+        "loss_rate" | "in_time" | "retransmit_rate" | "jain_index" => (0.0, 1.0),
         _ if path.starts_with("legs.") && path.ends_with("density") => (0.0, 1.0),
         // ITU-T G.107 Annex B.
         "call.mos" => (1.0, 4.5),
@@ -154,6 +154,36 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
     }
 }
 
+fn each_number_of_group(group: &GroupSummary, mut each: impl FnMut(&'static str, f64)) {
+    let GroupSummary { flows, sent, received, lost, .. } = group;
+    for (path, count) in [("flows", flows), ("sent", sent), ("received", received), ("lost", lost)] {
+        each(path, *count as f64);
+    }
+    let count = |count: Option<u64>| count.map(|count| count as f64);
+    let judged = group.judged.as_ref();
+    let known = [
+        ("loss_rate", group.loss_rate),
+        ("goodput_bps", group.goodput_bps),
+        ("goodput_bps_mean", group.goodput_bps_mean),
+        ("retransmit_rate", group.retransmit_rate),
+        ("retransmissions", count(group.retransmissions)),
+        ("timeouts", count(group.timeouts)),
+        ("cwnd_packets", group.cwnd_packets),
+        ("window_packets", group.window_packets),
+        ("one_way_delay_ms_p50_mean", group.one_way_delay_ms_p50_mean),
+        ("round_trip_delay_ms_p50_mean", group.round_trip_delay_ms_p50_mean),
+        ("jain_index", group.jain_index),
+        ("judged.median", judged.map(|judged| judged.median)),
+        ("judged.worst", judged.map(|judged| judged.worst)),
+        ("judged.floor", judged.map(|judged| judged.floor)),
+    ];
+    for (path, value) in known {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            each(path, value);
+        }
+    }
+}
+
 fn each_of(paths: [&'static str; 3], of: &MinMeanMax) -> impl Iterator<Item = (&'static str, f64)> {
     paths.into_iter().zip([of.min, of.mean, of.max])
 }
@@ -168,10 +198,19 @@ pub(super) struct Columns {
 impl Columns {
     /// One more repetition's.
     pub(super) fn add(&mut self, flow: &FlowSummary) {
+        self.add_each(|each| each_number(flow, each));
+    }
+
+    /// As [`Columns::add`], of a flow's copies together.
+    pub(super) fn add_group(&mut self, group: &GroupSummary) {
+        self.add_each(|each| each_number_of_group(group, each));
+    }
+
+    fn add_each(&mut self, numbers: impl FnOnce(&mut dyn FnMut(&'static str, f64))) {
         // Most repetitions have the same numbers, so the search for a number begins behind the previous
         // number.
         let mut expected = 0;
-        each_number(flow, |path, value| {
+        numbers(&mut |path, value| {
             let is_here = self.columns.get(expected).is_some_and(|(name, _)| *name == path);
             let found = || self.columns.iter().position(|(name, _)| *name == path);
             let place = if is_here { Some(expected) } else { found() };

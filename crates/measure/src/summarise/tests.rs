@@ -192,6 +192,42 @@ fn copies_form_a_group_and_single_flows_do_not() {
 }
 
 #[test]
+fn more_than_500_copies_are_summed_up_and_fewer_are_not() {
+    let copies = |count: u64| {
+        let copy = |number| {
+            let mut copy = flow(&[Some(30 + number % 3), None]);
+            copy.info.name = format!("call-{number}");
+            copy
+        };
+        let mut beside = flow(&[Some(5)]);
+        beside.info.name = "call-center".to_owned();
+        beside.info.group.clone_from(&beside.info.name);
+        run((1..=count).map(copy).chain([beside]).collect())
+    };
+    let all = copies(MAX_LISTED_COPIES);
+    let mut summary = summarise(&all, &BTreeMap::new());
+    let listed = summary.clone();
+    sum_up_copies(&mut summary, &all);
+    assert_eq!(summary, listed);
+
+    let all = copies(MAX_LISTED_COPIES + 1);
+    let mut summary = summarise(&all, &BTreeMap::new());
+    sum_up_copies(&mut summary, &all);
+    assert_eq!(summary.flows.keys().collect::<Vec<_>>(), ["call-center"]);
+    let group = &summary.groups["call"];
+    assert_eq!((group.summed_up, group.flows, group.sent, group.lost), (true, 501, 1002, 501));
+    assert_eq!(group.one_way_delay_ms_p50_mean, Some(31.0));
+    let of_group = serde_json::to_value(group).unwrap();
+    let cell = cell_summaries(&[summary]).remove(0);
+    assert_eq!(cell.flows.keys().collect::<Vec<_>>(), ["call-center"]);
+    assert_eq!(cell.groups["call"]["sent"].median, 1002.0);
+    for (path, spread) in &cell.groups["call"] {
+        let found = path.split('.').fold(&of_group, |at, key| &at[key]);
+        assert_eq!(found.as_f64(), Some(spread.median), "{path}");
+    }
+}
+
+#[test]
 fn an_undefined_share_of_a_link_does_not_reach_the_summary() {
     let link = &run_with_copies(0, 0, 30).links["up"];
     assert_eq!((link.utilisation, link.queue_packets.mean, link.queue_packets.p99), (0.0, 1.5, 4));

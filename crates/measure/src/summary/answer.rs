@@ -30,6 +30,9 @@ pub struct Answer {
     /// Why, in one line.
     #[serde(default)]
     pub why: String,
+    /// Transports whose repetitions fall into two clusters: no repetition has their mean.
+    #[serde(default)]
+    pub two_outcomes: Vec<TwoOutcomes>,
     /// What the flows beside it got, in one line; `None` if there are none.
     #[serde(default)]
     pub neighbours: Option<String>,
@@ -39,6 +42,22 @@ pub struct Answer {
     /// What makes it usable, if it is not and the same run tried it.
     #[serde(default)]
     pub cure: Option<Cure>,
+}
+
+/// The two clusters of a transport's repetitions (Hartigan's dip test, `ranking/clusters.rs`), in the unit of
+/// what the flow is judged by: opinion score, share in time, or bits a second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TwoOutcomes {
+    /// The transport as the scenario has it.
+    pub transport: String,
+    /// Its cell, by index.
+    pub cell: u64,
+    /// Mean of the lower cluster.
+    pub low: f64,
+    /// Mean of the higher cluster.
+    pub high: f64,
+    /// Share of the repetitions in the lower one, 0 to 1.
+    pub low_share: f64,
 }
 
 /// How sure an answer is (`ranking`).

@@ -18,8 +18,8 @@ pub struct NetworkConfig<'a> {
     pub window: (Instant, Instant),
     /// How many timers the hosts have ([`NetworkEvent::Timer`](crate::NetworkEvent::Timer)).
     pub timers: u32,
-    /// Whether the length of each link's queue is an output
-    /// ([`NetworkEvent::Queue`](crate::NetworkEvent::Queue)).
+    /// Whether each change of each link's queue is kept
+    /// ([`Network::queue_changes`](crate::Network::queue_changes)).
     pub observes_queues: bool,
 }
 

@@ -23,10 +23,11 @@ mod spacing;
 
 use std::collections::VecDeque;
 
+use talkpath_units::Instant;
 use talkpath_units::wheel::{Key, Wheel};
-use talkpath_units::{Duration, Instant};
 
 use crate::carried::{Carried, DropCause, Dropped, Tag};
+use crate::changes::QueueChanges;
 use crate::link::{Link, LinkReport, PathOutput};
 pub use config::{FlowRoutes, NetworkConfig};
 pub use packet::{Direction, PathPacket};
@@ -48,7 +49,6 @@ pub struct Network<T> {
     now: Instant,
     /// What has happened and was not polled yet.
     ready: VecDeque<NetworkOutput<T>>,
-    observes_queues: bool,
     observes_hops: bool,
 }
 
@@ -82,14 +82,6 @@ pub enum NetworkEvent<T> {
         /// The link.
         link: u32,
     },
-    /// As many packets wait for the link's serialiser. An output after each entry and each exit, if queues
-    /// are observed.
-    Queue {
-        /// The link.
-        link: u32,
-        /// How many wait.
-        waiting: u64,
-    },
     /// A packet, or a fragment of one, comes to a link. Only if hops are observed
     /// ([`Network::observe_hops`]).
     Entered {
@@ -110,7 +102,7 @@ impl<T: Tag> Network<T> {
         let mut links: Vec<_> =
             configured.map(|(name, link)| Link::new(link, config.seed, name).measuring(from, to)).collect();
         if config.observes_queues {
-            links.iter_mut().for_each(Link::observe_services);
+            links.iter_mut().for_each(Link::observe_queue);
         }
         let mut routes = Routes::default();
         for flow in &config.flows {
@@ -132,7 +124,6 @@ impl<T: Tag> Network<T> {
             awake: None,
             now: Instant::ZERO,
             ready: VecDeque::new(),
-            observes_queues: config.observes_queues,
             observes_hops: false,
         }
     }
@@ -179,9 +170,6 @@ impl<T: Tag> Network<T> {
             if let Some(output) = self.ready.pop_front() {
                 return Some(output);
             }
-            if self.observes_queues && self.observe_exit() {
-                continue;
-            }
             let (at, key) = self.next_event(now)?;
             self.now = at;
             let index = key.0;
@@ -214,10 +202,10 @@ impl<T: Tag> Network<T> {
         }
     }
 
-    /// The first service of a configured link that was not taken: when it began, and how long its packet had
-    /// waited. Only if queues are observed; a [`NetworkEvent::Queue`] says that there may be some.
-    pub fn poll_service(&mut self, link: u32) -> Option<(Instant, Duration)> {
-        self.links.get_mut(link as usize)?.pop_service()
+    /// What happened to the queue of a configured link and was not taken out yet; `None` if queues are not
+    /// observed. What was due by `now` and begins late is there after [`Network::reports`].
+    pub fn queue_changes(&mut self, link: u32) -> Option<&mut QueueChanges> {
+        self.links.get_mut(link as usize)?.queue_changes()
     }
 
     /// What the configured links did within the measuring window up to `now`, in their order.
@@ -274,9 +262,6 @@ impl<T: Tag> Network<T> {
                 self.awake = None;
             }
         }
-        if self.observes_queues {
-            self.observe_queue(index, now);
-        }
     }
 
     /// What a link dropped when a packet came.
@@ -286,17 +271,6 @@ impl<T: Tag> Network<T> {
             let event = NetworkEvent::Dropped { packet, link: index, cause };
             self.ready.push_back(NetworkOutput { at: now, event });
         }
-    }
-
-    /// Observes the queue of the awake link if that has nothing more to give at this instant; returns whether
-    /// it did.
-    #[cold]
-    fn observe_exit(&mut self) -> bool {
-        let done = |link: &u32| self.links[*link as usize].next() > self.now;
-        let Some(link) = self.awake.take_if(|link| done(link)) else { return false };
-        self.agenda.arm(Key(link), self.links[link as usize].next());
-        self.observe_queue(link, self.now);
-        true
     }
 
     /// A packet above the link's MTU comes in as its fragments.
@@ -310,14 +284,6 @@ impl<T: Tag> Network<T> {
             return enter(packet);
         }
         packet.part().fragments(mtu).for_each(|part| enter(packet.with_part(part)));
-    }
-
-    #[cold]
-    fn observe_queue(&mut self, index: u32, now: Instant) {
-        if index < self.configured {
-            let event = NetworkEvent::Queue { link: index, waiting: self.links[index as usize].waiting(now) };
-            self.ready.push_back(NetworkOutput { at: now, event });
-        }
     }
 
     fn timer_key(&self, timer: u32) -> Key {

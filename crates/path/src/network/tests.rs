@@ -117,9 +117,7 @@ fn packet_of(output: &NetworkOutput<usize>) -> PathPacket<usize> {
         NetworkEvent::Arrived(packet)
         | NetworkEvent::Dropped { packet, .. }
         | NetworkEvent::Lost { packet, .. } => packet,
-        NetworkEvent::Queue { .. } | NetworkEvent::Entered { .. } | NetworkEvent::Timer(_) => {
-            panic!("{output:?}")
-        }
+        NetworkEvent::Entered { .. } | NetworkEvent::Timer(_) => panic!("{output:?}"),
     }
 }
 
@@ -256,19 +254,22 @@ fn a_host_that_holds_packets_is_a_link_before_the_first_one() {
 }
 
 #[test]
-fn the_length_of_a_queue_is_an_output_after_each_entry_and_each_exit() {
+fn each_change_of_a_queues_length_and_delay_is_kept_until_it_is_taken() {
     let mut network = network(&[(8_000, 0, 9, 1500, 0, 0)]);
-    network.observes_queues = true;
+    assert!(network.queue_changes(0).is_none(), "nobody observes it");
+    network.links[0].observe_queue();
     for number in 0..3 {
         network.handle_packet(packet(number, &(0, 0, false, 980)), Instant::ZERO);
     }
-    let out = core::iter::from_fn(|| network.poll_output(END));
-    let lengths: Vec<_> = out
-        .filter_map(|output| match output.event {
-            NetworkEvent::Queue { link: 0, waiting } => Some((waiting, output.at)),
-            _ => None,
-        })
-        .collect();
     let ms = Instant::from_millis;
-    assert_eq!(lengths, [(0, ms(0)), (1, ms(0)), (2, ms(0)), (1, ms(1)), (0, ms(2)), (0, ms(3))]);
+    let changes = network.queue_changes(0).unwrap();
+    let lengths: Vec<_> = changes.lengths.drain(..).collect();
+    assert_eq!(lengths, [(ms(0), 0), (ms(0), 1), (ms(0), 2)]);
+    // Services begin late, and are kept with the instant at which they were due.
+    while network.poll_output(END).is_some() {}
+    network.reports(END);
+    let changes = network.queue_changes(0).unwrap();
+    assert_eq!(changes.lengths, [(ms(1), 1), (ms(2), 0)]);
+    let delay = |ms: u64| (Instant::from_millis(ms), Duration::from_millis(ms));
+    assert_eq!(changes.delays, [delay(0), delay(1), delay(2)]);
 }

@@ -162,7 +162,10 @@ fn entities<'a>(drawn: &[&CellSeries<'a>], kind: LineKind) -> (Vec<&'a str>, usi
             names.push(&line.entity);
         }
     }
-    let more = names.len().saturating_sub(MAX_LINES);
+    // Some lines are counted and not there; the cells of a sweep mostly have the same.
+    let counted = drawn.iter().filter_map(|cell| cell.cell.more_lines.get(kind.name()));
+    let counted = usize::try_from(counted.max().copied().unwrap_or(0)).unwrap_or(usize::MAX);
+    let more = names.len().saturating_sub(MAX_LINES).saturating_add(counted);
     names.truncate(MAX_LINES);
     (names, more)
 }

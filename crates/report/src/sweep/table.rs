@@ -183,7 +183,11 @@ impl Sweep<'_> {
         if let [only] = &group.members[..] {
             return match (only.verdict, only.best()) {
                 (Some(verdict), _) => verdict.leading_figure(),
-                (None, Some(mean)) => written.number(mean),
+                (None, Some(mean)) => match only.leader.and_then(|at| only.clusters[at]) {
+                    // No repetition has the mean of two outcomes.
+                    Some(two) => format!("{} or {}", written.number(two.low), written.number(two.high)),
+                    None => written.number(mean),
+                },
                 (None, None) => UNKNOWN.to_owned(),
             };
         }

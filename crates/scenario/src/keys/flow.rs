@@ -27,7 +27,7 @@ const FLOW_KEYS: &[Key] = &[
     ),
     key(
         "count",
-        Kind::Count { least: 1, most: 10_000 },
+        Kind::Count { least: 1, most: 50_000 },
         Default::Is("1"),
         "copies, called `NAME-1`, `NAME-2` and so on",
     ),

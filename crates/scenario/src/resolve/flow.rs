@@ -409,7 +409,7 @@ fn flood(demand: Demand) -> Option<Problem> {
 }
 
 /// Flows of one cell, copies and directions counted. Chosen; see docs/reference/scenario.md.
-const MOST_FLOWS: u64 = 10_000;
+const MOST_FLOWS: u64 = 50_000;
 
 /// Payload of a flow that UDP is given at one moment: a minute of 100 Mbps. Chosen, as the next, so that what
 /// waits stays below a few gigabytes of memory however small the path's packets are.

@@ -218,7 +218,7 @@ fn number_in(template: &str, name: &str) -> Option<u64> {
 }
 
 /// As many as a flow may have copies.
-const MOST_COPIES: u64 = 10_000;
+const MOST_COPIES: u64 = 50_000;
 
 fn matches(written: &str, name: &str) -> bool {
     written == name || number_in(written, name).is_some()

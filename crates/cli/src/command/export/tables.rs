@@ -33,8 +33,13 @@ pub(super) fn write(
     let summary = || read_summary(dir, terminal);
     let result = match table {
         ExportTable::Messages => return messages(dir, format, out, unwritten),
-        ExportTable::Repetitions => repetitions(&summary()?, format, out, "flow", |run| &run.flows),
-        ExportTable::Links => repetitions(&summary()?, format, out, "link", |run| &run.links),
+        ExportTable::Repetitions => repetitions(&summary()?, format, out, "flow", |run| {
+            let summed_up = run.summed_up().map(|(name, group)| (name, flat(group)));
+            run.flows.iter().map(|(name, flow)| (name, flat(flow))).chain(summed_up).collect()
+        }),
+        ExportTable::Links => repetitions(&summary()?, format, out, "link", |run| {
+            run.links.iter().map(|(name, link)| (name, flat(link))).collect()
+        }),
         ExportTable::Cells => cells(&summary()?, format, out),
     };
     result.map_err(|why| failed(why, unwritten))
@@ -95,19 +100,20 @@ fn swept_of(dir: &RunDir) -> Result<Swept, Failure> {
     Ok(Swept::new(cells.iter().map(|cell| (cell.cell, &cell.sweep))))
 }
 
-/// One row for each flow (or link) in each repetition, one column a figure.
-fn repetitions<T: Serialize>(
+/// One row for each flow (or link) in each repetition, one column a figure. Copies that are summed up are one
+/// flow, which has the figures of their group.
+fn repetitions(
     summary: &Summary,
     format: TableFormat,
     out: impl Write + Send,
     what: &str,
-    of: fn(&RunSummary) -> &BTreeMap<String, T>,
+    of: fn(&RunSummary) -> Vec<(&String, Vec<(String, Field)>)>,
 ) -> Result<(), RecordError> {
     let swept = Swept::new(summary.runs.iter().map(|run| (run.cell, &run.sweep)));
     // Once for the columns, and once for the rows.
     let mut figures: Vec<(String, ColumnKind)> = Vec::new();
-    for entry in summary.runs.iter().flat_map(|run| of(run).values()) {
-        add_columns(&flat(entry), &mut figures);
+    for (_, entry) in summary.runs.iter().flat_map(of) {
+        add_columns(&entry, &mut figures);
     }
     let mut columns =
         vec![Column::new("cell", ColumnKind::Integer), Column::new("repetition", ColumnKind::Integer)];
@@ -121,7 +127,7 @@ fn repetitions<T: Serialize>(
             let mut fields = vec![Field::integer(run.cell), Field::integer(run.repetition)];
             fields.extend_from_slice(swept.of(run.cell));
             fields.extend([Field::integer(run.seed), Field::text(name)]);
-            let mut found: BTreeMap<String, Field> = flat(entry).into_iter().collect();
+            let mut found: BTreeMap<String, Field> = entry.into_iter().collect();
             fields.extend(figures.iter().map(|(path, _)| found.remove(path).unwrap_or(Field::Unknown)));
             table.row(&fields)?;
         }
@@ -146,7 +152,7 @@ fn cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Resu
     columns.extend(rest.map(|(name, kind)| Column::new(name, kind)));
     let mut table = TableWriter::new(columns, format, out)?;
     for cell in &summary.cells {
-        for (flow, figures) in &cell.flows {
+        for (flow, figures) in cell.flows.iter().chain(&cell.groups) {
             for (figure, Spread { median, mean, ci95 }) in figures {
                 let mut fields = vec![Field::integer(cell.cell)];
                 fields.extend_from_slice(swept.of(cell.cell));

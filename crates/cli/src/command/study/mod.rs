@@ -122,6 +122,7 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
             clocks_synchronised,
             capture: None,
             keep_awake,
+            per_flow: false,
         };
         let most = match arena.is_real_time() {
             true => common.jobs.map_or(MOST_BESIDE, NonZeroUsize::get),
