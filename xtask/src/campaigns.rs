@@ -6,25 +6,15 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::ci::{UNAVAILABLE, exit_code_until};
-
-/// How it ended.
-pub(crate) enum Ended {
-    /// What the judge found.
-    Agrees(String),
-    /// What does not hold, or why it could not be run.
-    Differs(String),
-    /// What is missing here.
-    Missing(String),
-}
+use crate::judges::Judged;
 
 /// Runs `scenarios/campaigns/NAME.toml` in the release build, kills its coordinator `kills` times within
 /// `within`, lets it end, and has it judged.
-pub(crate) fn run(root: &Path, name: &str, kills: u32, within: Duration, deadline: Instant) -> Ended {
+pub(crate) fn run(root: &Path, name: &str, kills: u32, within: Duration, deadline: Instant) -> Judged {
     let dir = root.join("target").join("campaigns").join(name);
     let _ = fs::remove_dir_all(&dir);
     let program = root.join("target").join("release").join("talkpath");
@@ -41,30 +31,33 @@ pub(crate) fn run(root: &Path, name: &str, kills: u32, within: Duration, deadlin
         let share = (state >> 33) as f64 / f64::from(1_u32 << 31);
         // Between nothing and twice the mean.
         let until = Instant::now() + within.mul_f64(2.0 * share / f64::from(kills));
-        match lives(campaign("run").stdout(Stdio::null()).spawn(), until) {
+        match exit_code_until(campaign("run").arg("--quiet").stdout(Stdio::null()), until) {
             Ok(None) => {}
             Ok(Some(0)) => {
-                return Ended::Differs(format!("it ended after {made} of {kills} kills: more are to hit it"));
+                return Judged::Differs(format!(
+                    "it ended after {made} of {kills} kills: more are to hit it"
+                ));
             }
-            Ok(Some(code)) => return Ended::Differs(format!("campaign run: exit code {code}")),
-            Err(why) => return Ended::Differs(format!("campaign run: {why}")),
+            Ok(Some(UNAVAILABLE)) => return Judged::Missing("the arena is not available here".to_owned()),
+            Ok(Some(code)) => return Judged::Differs(format!("campaign run: exit code {code}")),
+            Err(why) => return Judged::Differs(format!("campaign run: {why}")),
         }
     }
     match exit_code_until(campaign("run").args(["--quiet", "--strict"]), deadline) {
         Ok(Some(0)) => {}
-        Ok(Some(UNAVAILABLE)) => return Ended::Missing("the arena is not available here".to_owned()),
-        Ok(Some(code)) => return Ended::Differs(format!("campaign run --strict: exit code {code}")),
-        Ok(None) => return Ended::Differs("it did not end within its time".to_owned()),
-        Err(why) => return Ended::Differs(why),
+        Ok(Some(UNAVAILABLE)) => return Judged::Missing("the arena is not available here".to_owned()),
+        Ok(Some(code)) => return Judged::Differs(format!("campaign run --strict: exit code {code}")),
+        Ok(None) => return Judged::Differs("it did not end within its time".to_owned()),
+        Err(why) => return Judged::Differs(why),
     }
     let findings = match campaign("report").arg("--json").output() {
         Ok(output) if output.status.success() => output.stdout,
-        Ok(output) => return Ended::Differs(String::from_utf8_lossy(&output.stderr).into_owned()),
-        Err(why) => return Ended::Differs(why.to_string()),
+        Ok(output) => return Judged::Differs(String::from_utf8_lossy(&output.stderr).into_owned()),
+        Err(why) => return Judged::Differs(why.to_string()),
     };
     let path = dir.join("findings.json");
     if let Err(why) = fs::write(&path, findings) {
-        return Ended::Differs(format!("{}: {why}", path.display()));
+        return Judged::Differs(format!("{}: {why}", path.display()));
     }
     let judge = root.join("xtask").join("judges").join("campaign.py");
     match Command::new("python3").arg(judge).arg(&path).arg(dir.join("journal.jsonl")).output() {
@@ -72,24 +65,8 @@ pub(crate) fn run(root: &Path, name: &str, kills: u32, within: Duration, deadlin
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             println!("{text}");
             let closing = text.lines().last().unwrap_or("the judge said nothing").to_owned();
-            if output.status.success() { Ended::Agrees(closing) } else { Ended::Differs(closing) }
+            if output.status.success() { Judged::Agrees(closing) } else { Judged::Differs(closing) }
         }
-        Err(why) => Ended::Missing(format!("python3: {why}")),
-    }
-}
-
-/// Kills `child` at `until`; its exit code if it ended before.
-fn lives(child: std::io::Result<Child>, until: Instant) -> std::io::Result<Option<i32>> {
-    let mut child = child?;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status.code().unwrap_or(-1)));
-        }
-        if Instant::now() >= until {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(20));
+        Err(why) => Judged::Missing(format!("python3: {why}")),
     }
 }
