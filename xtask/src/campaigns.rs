@@ -1,8 +1,8 @@
-//! The campaign of scenarios/campaigns/columbia, with a coordinator that is killed again and again: a job of
-//! `cargo xtask nightly` (its short form) and of `cargo xtask weekly`.
+//! Campaigns whose coordinator is killed again and again: one over namespaces, a job of `cargo xtask nightly`, and
+//! that of scenarios/campaigns/columbia, a job of `cargo xtask weekly`.
 //!
-//! What comes out is judged by `xtask/judges/campaign.py` from what the report prints and from the
-//! journal.
+//! What comes out of columbia is judged by `xtask/judges/campaign.py` from what the report prints and from the
+//! journal, and by the claims of the paper's study.
 
 use std::fs;
 use std::path::Path;
@@ -65,8 +65,54 @@ pub(crate) fn run(root: &Path, name: &str, kills: u32, within: Duration, deadlin
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             println!("{text}");
             let closing = text.lines().last().unwrap_or("the judge said nothing").to_owned();
-            if output.status.success() { Judged::Agrees(closing) } else { Judged::Differs(closing) }
+            if output.status.success() {
+                by_claims(&program, &dir, closing, deadline)
+            } else {
+                Judged::Differs(closing)
+            }
         }
         Err(why) => Judged::Missing(format!("python3: {why}")),
+    }
+}
+
+/// Holds the claims of the paper's study against it as well.
+fn by_claims(program: &Path, dir: &Path, closing: String, deadline: Instant) -> Judged {
+    let mut judge = Command::new(program);
+    judge.args(["study", "judge", "zhang-schulzrinne-2004", "--campaign"]).arg(dir);
+    match exit_code_until(&mut judge, deadline) {
+        Ok(Some(0)) => Judged::Agrees(format!("{closing}; every verdict as expected")),
+        Ok(Some(code)) => Judged::Differs(format!("study judge: exit code {code}: see the verdicts above")),
+        Ok(None) => Judged::Differs("study judge did not end within its time".to_owned()),
+        Err(why) => Judged::Differs(why),
+    }
+}
+
+/// Kills the coordinator of a short campaign over namespaces, and what it measures: a test of the program that
+/// takes too long for CI.
+pub(crate) fn kills(root: &Path, deadline: Instant) -> Judged {
+    // Such a test passes where there are none, and says on standard error that it was skipped.
+    let name = format!("talkpath-nightly-{}", std::process::id());
+    let netns = |what: &str| Command::new("ip").args(["netns", what, &name]).stderr(Stdio::null()).status();
+    if !netns("add").is_ok_and(|status| status.success()) {
+        return Judged::Missing("no network namespaces here: it takes root and iproute2".to_owned());
+    }
+    // What stays behind is an empty namespace.
+    let _ = netns("del");
+    let mut test = Command::new("cargo");
+    test.current_dir(root).args([
+        "test",
+        "-p",
+        "talkpath",
+        "--test",
+        "program",
+        "--",
+        "--ignored",
+        "--nocapture",
+    ]);
+    match exit_code_until(test.arg("campaign_kills::"), deadline) {
+        Ok(Some(0)) => Judged::Agrees("everything planned is there once, or has its reason".to_owned()),
+        Ok(Some(code)) => Judged::Differs(format!("exit code {code}")),
+        Ok(None) => Judged::Differs("it did not end within its time".to_owned()),
+        Err(why) => Judged::Differs(why),
     }
 }
