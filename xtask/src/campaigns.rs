@@ -1,8 +1,8 @@
-//! Campaigns whose coordinator is killed again and again: one over namespaces, a job of `cargo xtask nightly`, and
-//! that of scenarios/campaigns/columbia, a job of `cargo xtask weekly`.
+//! Campaigns whose coordinator is killed again and again: one over namespaces, a job of `cargo xtask
+//! nightly`, and that of scenarios/campaigns/columbia, a job of `cargo xtask weekly`.
 //!
-//! What comes out of columbia is judged by `xtask/judges/campaign.py` from what the report prints and from the
-//! journal, and by the claims of the paper's study.
+//! What comes out of columbia is judged by `xtask/judges/campaign.py` from what the report prints and from
+//! the journal, and by the claims of the paper's study.
 
 use std::fs;
 use std::path::Path;
@@ -87,8 +87,8 @@ fn by_claims(program: &Path, dir: &Path, closing: String, deadline: Instant) -> 
     }
 }
 
-/// Kills the coordinator of a short campaign over namespaces, and what it measures: a test of the program that
-/// takes too long for CI.
+/// Kills the coordinator of a short campaign over namespaces, and what it measures: a test of the program
+/// that takes too long for CI.
 pub(crate) fn kills(root: &Path, deadline: Instant) -> Judged {
     // Such a test passes where there are none, and says on standard error that it was skipped.
     let name = format!("talkpath-nightly-{}", std::process::id());

@@ -1,8 +1,9 @@
 //! A campaign as an arena of a study: each measurement's figures as those of the cells that it stands for.
 //!
-//! A study's `[[campaign]]` names hosts, a day and a transport for each flow of a cell. A cell may have several
-//! flows at a time where the campaign measures one transport after the other: repetition k of the cell has the
-//! k-th round of each. Left out: links, what is watched packet by packet, and series, which summaries lack.
+//! A study's `[[campaign]]` names hosts, a day and a transport for each flow of a cell. A cell may have
+//! several flows at a time where the campaign measures one transport after the other: repetition k of the
+//! cell has the k-th round of each. Left out: links, what is watched packet by packet, and series, which
+//! summaries lack.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +12,8 @@ use talkpath_study::{ArenaName, CampaignCell, Cell, CellSamples, Sample, Study};
 
 use crate::findings::{Recorded, main_flow, transport};
 
-/// What the claims of `study` read of `recorded`: the samples of the cells that a campaign measures, as far as
-/// there are any.
+/// What the claims of `study` read of `recorded`: the samples of the cells that a campaign measures, as far
+/// as there are any.
 pub fn samples(study: &Study, recorded: &[Recorded<'_>]) -> Vec<CellSamples> {
     let mut by_ends: BTreeMap<(&str, &str, &str), Vec<&Recorded<'_>>> = BTreeMap::new();
     for one in recorded {

@@ -48,8 +48,8 @@ impl LiveArena {
     /// answers there and takes the key. Nothing stays open.
     ///
     /// # Errors
-    /// [`ArenaError::FarEnd`] or [`ArenaError::Unwelcome`] says in one line what is wrong at which address, and
-    /// what would be right.
+    /// [`ArenaError::FarEnd`] or [`ArenaError::Unwelcome`] says in one line what is wrong at which address,
+    /// and what would be right.
     pub fn connect(host: &str, options: LiveOptions) -> Result<Self, ArenaError> {
         let (name, addresses) = address::resolve(host).map_err(ArenaError::far_end)?;
         let mut refusal = ArenaError::far_end(format!("no such host: {host}"));

@@ -127,8 +127,8 @@ impl Monitor<'_> {
     ///
     /// # Errors
     /// [`ArenaError::Unsupported`] and [`ArenaError::Unavailable`] if the first session cannot be, and
-    /// [`ArenaError::Unwelcome`] as long as there was none. Later, as when the far end is not there, that is an
-    /// outage.
+    /// [`ArenaError::Unwelcome`] as long as there was none. Later, as when the far end is not there, that is
+    /// an outage.
     pub fn run(&self, handle: &mut dyn FnMut(Happening)) -> Result<(), ArenaError> {
         let mut timeline = Timeline { end_ns: monotonic(), has_begun: false, down: None, cut: None };
         scope(|scope| {

@@ -232,8 +232,8 @@ pub(crate) struct ClaimEntry {
     pub(crate) id: Spanned<String>,
     pub(crate) text: String,
     pub(crate) published: String,
-    /// The only arenas where it is judged. Without it: all where cells run, and `campaign` if `expected` names
-    /// that.
+    /// The only arenas where it is judged. Without it: all where cells run, and `campaign` if `expected`
+    /// names that.
     pub(crate) arenas: Option<Vec<ArenaName>>,
     pub(crate) expected: Spanned<ExpectedEntry>,
     /// Every claim needs one; optional here so that its absence is reported together with the other mistakes.

@@ -197,8 +197,8 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         left_out: sets_left_out.len(),
         not_run: sets_not_run.len(),
     };
-    let all = checks.len() + left_out_checks.len();
-    let part = (verdict == Verdict::PartlyJudged).then_some((checks.len(), all));
+    let part =
+        (verdict == Verdict::PartlyJudged).then(|| (checks.len(), checks.len() + left_out_checks.len()));
     let holds_under_base = under_base.and_then(|it| it.holds);
     let found = words::Found { verdict, not_tested, expected, left_out: &left_out_checks };
     ArenaVerdict {

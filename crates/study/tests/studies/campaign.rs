@@ -60,7 +60,11 @@ fn what_a_campaign_s_entry_has_wrong_is_said_at_its_place() {
         "arena.campaign = { repeat = 1 }\nquick = { repeat = 2",
         "by a file of its own",
     );
-    says("within = \"10%\" }", "within = \"10%\", arenas = [\"live\"] }", "unknown variant `live`");
+    says(
+        "within = \"10%\" }",
+        "within = \"10%\", arenas = [\"live\"] }",
+        "found \"live\", expected one of sim, emu, campaign",
+    );
     let alone = "arenas = [\"sim\", \"campaign\"]\nexpected = { sim";
     let text = text().replacen("expected = { sim", alone, 1);
     let text = text.replacen("within = \"10%\" }", "within = \"10%\", arenas = [\"emu\"] }", 1);
