@@ -1,30 +1,20 @@
-//! The campaign of scenarios/campaigns/columbia, with a coordinator that is killed again and again: a job of
-//! `cargo xtask nightly` (its short form) and of `cargo xtask weekly`.
+//! Campaigns whose coordinator is killed again and again: one over namespaces, a job of `cargo xtask
+//! nightly`, and that of scenarios/campaigns/columbia, a job of `cargo xtask weekly`.
 //!
-//! What comes out is judged by `xtask/judges/campaign.py` from what the report prints and from the
-//! journal.
+//! What comes out of columbia is judged by `xtask/judges/campaign.py` from what the report prints and from
+//! the journal, and by the claims of the paper's study.
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::ci::{UNAVAILABLE, exit_code_until};
-
-/// How it ended.
-pub(crate) enum Ended {
-    /// What the judge found.
-    Agrees(String),
-    /// What does not hold, or why it could not be run.
-    Differs(String),
-    /// What is missing here.
-    Missing(String),
-}
+use crate::judges::Judged;
 
 /// Runs `scenarios/campaigns/NAME.toml` in the release build, kills its coordinator `kills` times within
 /// `within`, lets it end, and has it judged.
-pub(crate) fn run(root: &Path, name: &str, kills: u32, within: Duration, deadline: Instant) -> Ended {
+pub(crate) fn run(root: &Path, name: &str, kills: u32, within: Duration, deadline: Instant) -> Judged {
     let dir = root.join("target").join("campaigns").join(name);
     let _ = fs::remove_dir_all(&dir);
     let program = root.join("target").join("release").join("talkpath");
@@ -41,30 +31,33 @@ pub(crate) fn run(root: &Path, name: &str, kills: u32, within: Duration, deadlin
         let share = (state >> 33) as f64 / f64::from(1_u32 << 31);
         // Between nothing and twice the mean.
         let until = Instant::now() + within.mul_f64(2.0 * share / f64::from(kills));
-        match lives(campaign("run").stdout(Stdio::null()).spawn(), until) {
+        match exit_code_until(campaign("run").arg("--quiet").stdout(Stdio::null()), until) {
             Ok(None) => {}
             Ok(Some(0)) => {
-                return Ended::Differs(format!("it ended after {made} of {kills} kills: more are to hit it"));
+                return Judged::Differs(format!(
+                    "it ended after {made} of {kills} kills: more are to hit it"
+                ));
             }
-            Ok(Some(code)) => return Ended::Differs(format!("campaign run: exit code {code}")),
-            Err(why) => return Ended::Differs(format!("campaign run: {why}")),
+            Ok(Some(UNAVAILABLE)) => return Judged::Missing("the arena is not available here".to_owned()),
+            Ok(Some(code)) => return Judged::Differs(format!("campaign run: exit code {code}")),
+            Err(why) => return Judged::Differs(format!("campaign run: {why}")),
         }
     }
     match exit_code_until(campaign("run").args(["--quiet", "--strict"]), deadline) {
         Ok(Some(0)) => {}
-        Ok(Some(UNAVAILABLE)) => return Ended::Missing("the arena is not available here".to_owned()),
-        Ok(Some(code)) => return Ended::Differs(format!("campaign run --strict: exit code {code}")),
-        Ok(None) => return Ended::Differs("it did not end within its time".to_owned()),
-        Err(why) => return Ended::Differs(why),
+        Ok(Some(UNAVAILABLE)) => return Judged::Missing("the arena is not available here".to_owned()),
+        Ok(Some(code)) => return Judged::Differs(format!("campaign run --strict: exit code {code}")),
+        Ok(None) => return Judged::Differs("it did not end within its time".to_owned()),
+        Err(why) => return Judged::Differs(why),
     }
     let findings = match campaign("report").arg("--json").output() {
         Ok(output) if output.status.success() => output.stdout,
-        Ok(output) => return Ended::Differs(String::from_utf8_lossy(&output.stderr).into_owned()),
-        Err(why) => return Ended::Differs(why.to_string()),
+        Ok(output) => return Judged::Differs(String::from_utf8_lossy(&output.stderr).into_owned()),
+        Err(why) => return Judged::Differs(why.to_string()),
     };
     let path = dir.join("findings.json");
     if let Err(why) = fs::write(&path, findings) {
-        return Ended::Differs(format!("{}: {why}", path.display()));
+        return Judged::Differs(format!("{}: {why}", path.display()));
     }
     let judge = root.join("xtask").join("judges").join("campaign.py");
     match Command::new("python3").arg(judge).arg(&path).arg(dir.join("journal.jsonl")).output() {
@@ -72,24 +65,54 @@ pub(crate) fn run(root: &Path, name: &str, kills: u32, within: Duration, deadlin
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             println!("{text}");
             let closing = text.lines().last().unwrap_or("the judge said nothing").to_owned();
-            if output.status.success() { Ended::Agrees(closing) } else { Ended::Differs(closing) }
+            if output.status.success() {
+                by_claims(&program, &dir, closing, deadline)
+            } else {
+                Judged::Differs(closing)
+            }
         }
-        Err(why) => Ended::Missing(format!("python3: {why}")),
+        Err(why) => Judged::Missing(format!("python3: {why}")),
     }
 }
 
-/// Kills `child` at `until`; its exit code if it ended before.
-fn lives(child: std::io::Result<Child>, until: Instant) -> std::io::Result<Option<i32>> {
-    let mut child = child?;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status.code().unwrap_or(-1)));
-        }
-        if Instant::now() >= until {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(20));
+/// Holds the claims of the paper's study against it as well.
+fn by_claims(program: &Path, dir: &Path, closing: String, deadline: Instant) -> Judged {
+    let mut judge = Command::new(program);
+    judge.args(["study", "judge", "zhang-schulzrinne-2004", "--campaign"]).arg(dir);
+    match exit_code_until(&mut judge, deadline) {
+        Ok(Some(0)) => Judged::Agrees(format!("{closing}; every verdict as expected")),
+        Ok(Some(code)) => Judged::Differs(format!("study judge: exit code {code}: see the verdicts above")),
+        Ok(None) => Judged::Differs("study judge did not end within its time".to_owned()),
+        Err(why) => Judged::Differs(why),
+    }
+}
+
+/// Kills the coordinator of a short campaign over namespaces, and what it measures: a test of the program
+/// that takes too long for CI.
+pub(crate) fn kills(root: &Path, deadline: Instant) -> Judged {
+    // Such a test passes where there are none, and says on standard error that it was skipped.
+    let name = format!("talkpath-nightly-{}", std::process::id());
+    let netns = |what: &str| Command::new("ip").args(["netns", what, &name]).stderr(Stdio::null()).status();
+    if !netns("add").is_ok_and(|status| status.success()) {
+        return Judged::Missing("no network namespaces here: it takes root and iproute2".to_owned());
+    }
+    // What stays behind is an empty namespace.
+    let _ = netns("del");
+    let mut test = Command::new("cargo");
+    test.current_dir(root).args([
+        "test",
+        "-p",
+        "talkpath",
+        "--test",
+        "program",
+        "--",
+        "--ignored",
+        "--nocapture",
+    ]);
+    match exit_code_until(test.arg("campaign_kills::"), deadline) {
+        Ok(Some(0)) => Judged::Agrees("everything planned is there once, or has its reason".to_owned()),
+        Ok(Some(code)) => Judged::Differs(format!("exit code {code}")),
+        Ok(None) => Judged::Differs("it did not end within its time".to_owned()),
+        Err(why) => Judged::Differs(why),
     }
 }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::campaigns::{self, Ended};
+use crate::campaigns;
 use crate::ci::{UNAVAILABLE, exit_code_until, only_run, read};
 use crate::judges::{self, Judged};
 use crate::{kernel_peer, kernel_queues, peers, python, seeds};
@@ -35,6 +35,16 @@ enum Outcome {
     Passed(String),
     Failed(String),
     Skipped(String),
+}
+
+impl From<Judged> for Outcome {
+    fn from(judged: Judged) -> Self {
+        match judged {
+            Judged::Agrees(what) => Self::Passed(what),
+            Judged::Differs(what) => Self::Failed(what),
+            Judged::Missing(what) => Self::Skipped(what),
+        }
+    }
 }
 
 /// At most 90 minutes together.
@@ -108,8 +118,8 @@ const NIGHTLY: [Job; 24] = [
     Job {
         name: "campaign",
         minutes: 6,
-        what: "a campaign of three nodes and two days, its coordinator killed 4 times",
-        run: |root, end| campaign(root, "columbia-short", 4, 60, end),
+        what: "a campaign over namespaces, its coordinator killed 24 times, hosts killed and frozen",
+        run: |root, end| campaigns::kills(root, end).into(),
     },
     Job { name: "kernel-peer", minutes: 5, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
     Job {
@@ -190,7 +200,7 @@ const WEEKLY: [Job; 5] = [
     Job {
         name: "campaign",
         minutes: 60,
-        what: "the 2004 paper's campaign in small: eight nodes, five days of 4 min, the coordinator killed 20 times",
+        what: "the 2004 paper's campaign in small, killed 20 times, judged by the study's claims",
         run: |root, end| campaign(root, "columbia", 20, 1_100, end),
     },
     Job {
@@ -394,11 +404,7 @@ fn campaign(root: &Path, name: &str, kills: u32, seconds: u64, deadline: Instant
     if let Some(outcome) = unless_success(build) {
         return outcome;
     }
-    match campaigns::run(root, name, kills, Duration::from_secs(seconds), deadline) {
-        Ended::Agrees(closing) => Outcome::Passed(closing),
-        Ended::Differs(closing) => Outcome::Failed(closing),
-        Ended::Missing(why) => Outcome::Skipped(why),
-    }
+    campaigns::run(root, name, kills, Duration::from_secs(seconds), deadline).into()
 }
 
 fn dccp_kernel(root: &Path, _: Instant) -> Outcome {
@@ -450,11 +456,7 @@ fn judged(root: &Path, judge: fn(&Path, Instant) -> Judged, deadline: Instant) -
     if let Some(outcome) = unless_success(build) {
         return outcome;
     }
-    match judge(root, deadline) {
-        Judged::Agrees(what) => Outcome::Passed(what),
-        Judged::Differs(what) => Outcome::Failed(what),
-        Judged::Missing(what) => Outcome::Skipped(what),
-    }
+    judge(root, deadline).into()
 }
 
 fn no_fast_path(root: &Path, deadline: Instant) -> Outcome {

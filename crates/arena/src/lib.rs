@@ -74,10 +74,21 @@ pub enum ArenaError {
         /// What was measured until then.
         partial: Option<Box<RunRecord>>,
     },
+    /// The far end is there, and it and this host will not talk: the keys differ, one has none, or they speak
+    /// other versions. Waiting does not change that.
+    #[error("{0}")]
+    Unwelcome(String),
     /// The user stopped it.
     #[error("interrupted")]
     Interrupted {
         /// What was measured until then.
         partial: Option<Box<RunRecord>>,
     },
+}
+
+impl ArenaError {
+    /// The far end failed before anything was measured.
+    pub fn far_end(what: String) -> Self {
+        Self::FarEnd { what, partial: None }
+    }
 }

@@ -177,7 +177,7 @@ pub struct Missing {
 
 /// A measurement and its summary.
 #[derive(Clone, Debug)]
-pub struct Measured<'a> {
+pub struct Recorded<'a> {
     /// Which.
     pub measurement: &'a Measurement,
     /// `summary.json` of its records.
@@ -196,7 +196,7 @@ struct Seen<'a> {
 /// The tables, from what was measured; `entries` say why the rest was not.
 pub fn findings(
     plan: &Plan,
-    measured: &[Measured<'_>],
+    measured: &[Recorded<'_>],
     entries: &[Entry],
     now: Instant,
     version: &str,
@@ -232,8 +232,8 @@ fn missing(plan: &Plan, entries: &[Entry], now: Instant) -> Vec<Missing> {
     missing.into_iter().map(|it| Missing { measurement: it.measurement, why: it.why }).collect()
 }
 
-fn repetitions<'a>(measured: &Measured<'a>) -> Vec<Seen<'a>> {
-    let Measured { measurement, summary } = *measured;
+fn repetitions<'a>(measured: &Recorded<'a>) -> Vec<Seen<'a>> {
+    let Recorded { measurement, summary } = *measured;
     let one = |run: &'a RunSummary| {
         let name = main_flow(run)?;
         let flow = run.flows.get(name)?;
@@ -249,7 +249,7 @@ fn repetitions<'a>(measured: &Measured<'a>) -> Vec<Seen<'a>> {
 }
 
 /// The flow that the run is about: whose transport is swept, else the first call, else the first.
-fn main_flow(run: &RunSummary) -> Option<&str> {
+pub(crate) fn main_flow(run: &RunSummary) -> Option<&str> {
     let swept = run.sweep.keys().find_map(|key| key.strip_prefix("flow.")?.strip_suffix(".transport"));
     let swept = swept.and_then(|name| run.flows.keys().find(|flow| *flow == name));
     let call = || run.flows.iter().find(|(_, flow)| flow.call.is_some()).map(|(name, _)| name);
@@ -257,7 +257,7 @@ fn main_flow(run: &RunSummary) -> Option<&str> {
 }
 
 /// As the scenario has it.
-fn transport(run: &RunSummary, name: &str, flow: &FlowSummary) -> String {
+pub(crate) fn transport(run: &RunSummary, name: &str, flow: &FlowSummary) -> String {
     match run.sweep.get(&format!("flow.{name}.transport")) {
         Some(Value::String(word)) => word.clone(),
         Some(Value::Object(keys)) => {
@@ -316,15 +316,17 @@ fn loss_rate(group: &[&Seen<'_>]) -> Option<f64> {
     (sent > 0).then(|| lost as f64 / sent as f64)
 }
 
-fn matrix(seen: &[Seen<'_>], measured: &[Measured<'_>]) -> Vec<MatrixRow> {
+fn matrix(seen: &[Seen<'_>], measured: &[Recorded<'_>]) -> Vec<MatrixRow> {
+    let mut counts: BTreeMap<Ends<'_>, (u64, u64)> = BTreeMap::new();
+    for it in measured {
+        let of = it.measurement;
+        let (all, trusted) = counts.entry((&of.near, &of.far, &of.measure)).or_default();
+        *all += 1;
+        *trusted += u64::from(it.summary.clock.trusted);
+    }
     let row = |((ends, transport), group): ((Ends<'_>, &String), Vec<&Seen<'_>>)| {
         let (near, far, measure) = ends;
-        let runs = measured.iter().filter(|it| {
-            let of = it.measurement;
-            (of.near.as_str(), of.far.as_str(), of.measure.as_str()) == (near, far, measure)
-        });
-        let (measurements, clock_trusted) =
-            runs.fold((0, 0), |(all, trusted), it| (all + 1, trusted + u64::from(it.summary.clock.trusted)));
+        let (measurements, clock_trusted) = counts.get(&ends).copied().unwrap_or_default();
         let untrusted = group.iter().rev().find(|one| !one.is_trusted);
         MatrixRow {
             near: near.to_owned(),

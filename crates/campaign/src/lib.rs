@@ -4,13 +4,14 @@
 //! Campaign (scenario) ─► schedule ─► Plan ─► Scheduler ◄─── time, ends of measurements
 //!                                              │  ▲
 //!                                        Event ▼  │ replay
-//!                                             journal          summaries of the records ─► Findings
+//!                                             journal          summaries of the records ─► Findings, samples of a study
 //! ```
 //!
 //! The plan is made once: it follows from the file and its seed. The scheduler is a state machine that is
 //! handed the time; the journal has what became of each measurement, and the scheduler is rebuilt from it.
-//! [`Findings`] are the tables of the report. No file is read here, no clock, and nothing is started.
+//! [`Findings`] are the tables of the report, and [`samples`] what a study's claims read. No file is read here, no clock, and nothing is started.
 
+mod arena;
 mod findings;
 mod journal;
 mod plan;
@@ -18,11 +19,12 @@ mod schedule;
 mod scheduler;
 mod status;
 
+pub use arena::samples;
 pub use findings::{
-    DayRow, Estimate, Findings, HalfTripRow, HourRow, Line, LossPoint, MatrixRow, Measured, Missing, findings,
+    DayRow, Estimate, Findings, HalfTripRow, HourRow, Line, LossPoint, MatrixRow, Missing, Recorded, findings,
 };
 pub use journal::{Entry, Event, Journal, JournalError};
-pub use plan::{Measurement, Plan, fingerprint};
+pub use plan::{Measurement, Plan, fingerprint, millis};
 pub use schedule::{Slot, slots};
 pub use scheduler::{Fault, Scheduler, Step};
 pub use status::{Failing, HostStatus, Status, status};

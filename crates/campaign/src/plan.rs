@@ -136,7 +136,7 @@ pub fn fingerprint(campaign: &Campaign, scenarios: &[String]) -> String {
 }
 
 /// Milliseconds since the Unix epoch, rounded down.
-pub(crate) fn millis(at: Instant) -> u64 {
+pub fn millis(at: Instant) -> u64 {
     at.as_nanos() / 1_000_000
 }
 

@@ -135,7 +135,7 @@ impl<'p> World<'p> {
     /// Writes a line, or is killed.
     fn write(&mut self, at: usize, event: Event) -> Option<()> {
         self.lines = self.lines.checked_sub(1)?;
-        let entry = Entry { at_ms: plan::millis(self.now), id: self.plan.measurements[at].id.clone(), event };
+        let entry = Entry { at_ms: millis(self.now), id: self.plan.measurements[at].id.clone(), event };
         self.journal.extend(entry.line());
         Some(())
     }
@@ -149,7 +149,7 @@ impl<'p> World<'p> {
         // Records whose line is missing, as the program adds it when it starts.
         for id in self.records.keys() {
             if !entries.iter().any(|it| it.id == *id && it.event == Event::Done) {
-                let entry = Entry { at_ms: plan::millis(self.now), id: id.clone(), event: Event::Done };
+                let entry = Entry { at_ms: millis(self.now), id: id.clone(), event: Event::Done };
                 self.journal.extend(entry.line());
                 entries.push(entry);
             }
@@ -220,7 +220,7 @@ impl<'p> World<'p> {
             .records
             .keys()
             .zip(&summaries)
-            .map(|(id, summary)| Measured {
+            .map(|(id, summary)| Recorded {
                 measurement: &self.plan.measurements[self.plan.position(id).unwrap()],
                 summary,
             })

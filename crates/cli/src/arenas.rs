@@ -135,6 +135,7 @@ pub(crate) fn failure(error: ArenaError) -> (Option<RunRecord>, Failure) {
         ArenaError::Unsupported(what) => (None, Failure::Usage(what)),
         ArenaError::Unavailable { what, how } => (None, Failure::Unavailable { what, how }),
         ArenaError::FarEnd { what, partial } => (partial.map(|it| *it), Failure::FarEnd(what)),
+        ArenaError::Unwelcome(what) => (None, Failure::FarEnd(what)),
         ArenaError::Interrupted { partial } => (partial.map(|it| *it), interrupted()),
     }
 }

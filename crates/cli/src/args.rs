@@ -13,6 +13,7 @@ mod study;
 mod transfer;
 mod wrong;
 
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -35,7 +36,7 @@ pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::shard::{MergeArgs, PlanArgs, ShardArgs};
 pub(crate) use self::stamp::StampArgs;
 pub(crate) use self::study::{
-    StudyArena, StudyArgs, StudyCommand, StudyDiffArgs, StudyFillArgs, StudyKeepArgs, StudyRunArgs,
+    StudyArena, StudyArgs, StudyCommand, StudyDiffArgs, StudyFillArgs, StudyJudgeArgs, StudyKeepArgs, StudyRunArgs,
 };
 pub(crate) use self::transfer::{BurstArgs, SendArgs, TransferArgs};
 use self::wrong::wrong_usage;
@@ -482,6 +483,13 @@ impl Command {
 /// A flag's value as its word on the command line.
 pub(crate) fn flag_word(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default()
+}
+
+/// `ADDR[:PORT]` as a socket has it, at `port` unless another is given.
+fn socket_address(text: &str, port: u16) -> Result<SocketAddr, String> {
+    let alone = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let address = text.parse().or_else(|_| alone.map(|address| SocketAddr::new(address, port)));
+    address.map_err(|_| format!("expected ADDR[:PORT], as in 0.0.0.0, 127.0.0.1:{port} or [::]:{port}"))
 }
 
 /// `KEY=VALUE`, split at the first `=`.

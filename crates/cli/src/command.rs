@@ -68,10 +68,3 @@ fn conclude(
     let failures = [failure, unknown, threshold, printed.err(), unwritten, invalid];
     Failure::gravest(failures, |failure| terminal.error(&failure.to_string())).map_or(Ok(()), Err)
 }
-
-/// How the user called this program, for commands that they can copy.
-fn program() -> String {
-    std::env::args_os()
-        .next()
-        .map_or_else(|| "talkpath".to_owned(), |name| name.to_string_lossy().into_owned())
-}

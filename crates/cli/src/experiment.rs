@@ -38,7 +38,7 @@ use crate::resumable::{Resumable, plan_file};
 use crate::run_dir::{PartId, RunDir, SCENARIO, write_bytes};
 use crate::shard::{Division, Shard};
 use crate::stopwatch::{Stopwatch, stamps};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, program};
 
 /// Everything that is to be run, and how.
 pub(crate) struct Experiment<'a> {
@@ -80,7 +80,7 @@ pub(crate) struct PartOutcome {
 
 /// Where a run directory is to be made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Folder<'a> {
+pub(crate) enum Destination<'a> {
     /// In this folder, with a name after the time and the scenario.
     Under(&'a Path),
     /// Just there.
@@ -100,7 +100,7 @@ struct Work {
 }
 
 /// What it has measured, with what was there before.
-struct Measured<'p> {
+struct Collected<'p> {
     plan: Cow<'p, Plan>,
     /// What need not be read from folders; of a part nothing, because only `merge` takes its figures.
     kept: Fresh,
@@ -111,7 +111,7 @@ struct Measured<'p> {
 
 impl Experiment<'_> {
     /// Runs everything in a new directory.
-    pub(crate) fn run(&self, folder: Folder<'_>) -> Result<Outcome, Failure> {
+    pub(crate) fn run(&self, folder: Destination<'_>) -> Result<Outcome, Failure> {
         let work = self.start(folder)?;
         self.run_in(work)
     }
@@ -123,7 +123,7 @@ impl Experiment<'_> {
     }
 
     /// Runs one part of a run in a new directory.
-    pub(crate) fn run_part(&self, folder: Folder<'_>) -> Result<PartOutcome, Failure> {
+    pub(crate) fn run_part(&self, folder: Destination<'_>) -> Result<PartOutcome, Failure> {
         let work = self.start(folder)?;
         self.run_part_in(work)
     }
@@ -134,7 +134,7 @@ impl Experiment<'_> {
         self.run_part_in(work)
     }
 
-    fn start(&self, folder: Folder<'_>) -> Result<Work, Failure> {
+    fn start(&self, folder: Destination<'_>) -> Result<Work, Failure> {
         let watch = Stopwatch::start();
         let stop = interrupt::install()?;
         // A far end that is not there is found out before anything is written.
@@ -144,14 +144,18 @@ impl Experiment<'_> {
     }
 
     /// A new run directory with what describes the run, and no repetition yet.
-    pub(crate) fn open(&self, folder: Folder<'_>, watch: &Stopwatch) -> Result<(RunDir, Resumable), Failure> {
+    pub(crate) fn open(
+        &self,
+        folder: Destination<'_>,
+        watch: &Stopwatch,
+    ) -> Result<(RunDir, Resumable), Failure> {
         let name = match self.shard {
             None => self.plan.name.clone(),
             Some(shard) => format!("{} {}", self.plan.name, shard.for_file_name()),
         };
         let mut dir = match folder {
-            Folder::Under(out) => RunDir::create(out, &watch.started_for_file_name(), &name)?,
-            Folder::At(path) => RunDir::create_at(path)?,
+            Destination::Under(out) => RunDir::create(out, &watch.started_for_file_name(), &name)?,
+            Destination::At(path) => RunDir::create_at(path)?,
         };
         let begun = self.resumable(watch.started());
         match self.begin(&mut dir, &begun) {
@@ -209,7 +213,7 @@ impl Experiment<'_> {
     }
 
     fn run_in(&self, mut work: Work) -> Result<Outcome, Failure> {
-        let Measured { plan, kept, failure, .. } = self.measure(&mut work)?;
+        let Collected { plan, kept, failure, .. } = self.measure(&mut work)?;
         let Work { dir, begun, watch, .. } = work;
         let failure = match failure {
             Some(failure) if is_in_vain(&failure, &dir, &kept) => {
@@ -226,7 +230,7 @@ impl Experiment<'_> {
     }
 
     fn run_part_in(&self, mut work: Work) -> Result<PartOutcome, Failure> {
-        let Measured { kept, done, failure, .. } = self.measure(&mut work)?;
+        let Collected { kept, done, failure, .. } = self.measure(&mut work)?;
         let Work { dir, watch, .. } = work;
         let failure = match failure {
             Some(failure) if done.0 == 0 && is_in_vain(&failure, &dir, &kept) => {
@@ -234,9 +238,10 @@ impl Experiment<'_> {
                 return Err(failure);
             }
             Some(Failure::Interrupted(what)) => Some(Failure::Interrupted(format!(
-                "{what}; {} of {} repetitions are kept\nhelp: talkpath run --resume {}",
+                "{what}; {} of {} repetitions are kept\nhelp: {} run --resume {}",
                 done.0,
                 done.1,
+                program(),
                 dir.path().display()
             ))),
             failure => failure,
@@ -245,7 +250,7 @@ impl Experiment<'_> {
     }
 
     /// Runs what is missing, and what the plan grows by.
-    fn measure(&self, work: &mut Work) -> Result<Measured<'_>, Failure> {
+    fn measure(&self, work: &mut Work) -> Result<Collected<'_>, Failure> {
         let Work { dir, workers, stop, .. } = work;
         let mut kept = journal::read(dir)?;
         let mut plan = Cow::Borrowed(self.plan);
@@ -258,11 +263,11 @@ impl Experiment<'_> {
             kept.append(&mut fresh);
             let done = (all - (tasks.len() as u64).saturating_sub(finished), all);
             let (None, Some(growth)) = (&failure, self.growth) else {
-                return Ok(Measured { plan, kept, done, failure });
+                return Ok(Collected { plan, kept, done, failure });
             };
             match growth(&plan, &merge::so_far(&plan, &kept))? {
                 Some(larger) => plan = Cow::Owned(larger),
-                None => return Ok(Measured { plan, kept, done, failure }),
+                None => return Ok(Collected { plan, kept, done, failure }),
             }
             write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes())?;
         }
@@ -445,8 +450,8 @@ fn with_way_on(plan: &Plan, failure: Failure, dir: &RunDir, kept: &Fresh) -> Fai
     let parts = all_parts(dir, kept).unwrap_or_default();
     let kept = parts.iter().filter(|(_, unfinished)| !unfinished).count();
     let all = plan.cells.len() as u64 * plan.repeat;
-    let path = dir.path().display();
-    let way_on = format!("{kept} of {all} repetitions are kept\nhelp: talkpath run --resume {path}");
+    let (program, path) = (program(), dir.path().display());
+    let way_on = format!("{kept} of {all} repetitions are kept\nhelp: {program} run --resume {path}");
     match failure {
         Failure::Interrupted(what) => Failure::Interrupted(format!("{what}; {way_on}")),
         Failure::FarEnd(what) => Failure::FarEnd(format!("{what}; {way_on}")),

@@ -66,24 +66,23 @@ impl RunDir {
     /// A new directory at `path`; one that is there must be empty, or hold only what a process left that died
     /// before it had begun.
     pub(crate) fn create_at(path: &Path) -> Result<Self, Failure> {
-        let is_new = !path.is_dir();
         let parts = path.join(PARTS);
-        if !is_new && !parts.is_dir() && holds_something(path)? {
-            let path = path.display();
-            return Err(Failure::Usage(format!("{path}: is there already; name a directory that is not")));
-        }
-        fs::create_dir_all(&parts).map_err(|why| Failure::folder(path, why))?;
-        Ok(Self { path: path.to_path_buf(), is_new, _lock: None })
+        Self::create_unless_used(path, &parts, !parts.is_dir())
     }
 
     /// A new directory at `path` for what is put together from others; one that is there must be empty.
     pub(crate) fn create_empty(path: &Path) -> Result<Self, Failure> {
+        Self::create_unless_used(path, path, true)
+    }
+
+    /// Makes `folder`, which is `path` or lies in it; if `must_be_empty`, nothing may be in `path`.
+    fn create_unless_used(path: &Path, folder: &Path, must_be_empty: bool) -> Result<Self, Failure> {
         let is_new = !path.is_dir();
-        if !is_new && holds_something(path)? {
+        if !is_new && must_be_empty && holds_something(path)? {
             let path = path.display();
             return Err(Failure::Usage(format!("{path}: is there already; name a directory that is not")));
         }
-        fs::create_dir_all(path).map_err(|why| Failure::folder(path, why))?;
+        fs::create_dir_all(folder).map_err(|why| Failure::folder(path, why))?;
         Ok(Self { path: path.to_path_buf(), is_new, _lock: None })
     }
 

@@ -21,9 +21,9 @@ impl Stopwatch {
         self.started.format("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
 
-    /// As [`Stopwatch::started`], without the colons that some file systems refuse.
+    /// As [`FILE_NAME_TIME`].
     pub(crate) fn started_for_file_name(&self) -> String {
-        self.started.format("%Y-%m-%dT%H-%M-%SZ").to_string()
+        self.started.format(FILE_NAME_TIME).to_string()
     }
 
     /// Elapsed real time, seconds.
@@ -37,6 +37,10 @@ impl Stopwatch {
         time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
     }
 }
+
+/// How the names of run directories begin: RFC 3339, UTC, to the second, without the colons that some file
+/// systems refuse.
+pub(crate) const FILE_NAME_TIME: &str = "%Y-%m-%dT%H-%M-%SZ";
 
 /// Writes a run's instants as dates and times, UTC, to the microsecond; the run begins now.
 pub(crate) fn stamps() -> impl Fn(Instant) -> String {

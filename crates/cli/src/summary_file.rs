@@ -16,7 +16,7 @@ use crate::json::json;
 use crate::part::SUMMARY;
 use crate::resumable::resumable;
 use crate::run_dir::{RunDir, read_json};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, program};
 
 /// The summary of the run in `dir`; says what one of an older format lacks.
 pub(crate) fn read_summary(dir: &RunDir, terminal: Terminal) -> Result<Summary, Failure> {
@@ -47,12 +47,12 @@ pub(crate) fn has_summary(dir: &RunDir) -> Result<(), Failure> {
     if dir.file(SUMMARY).is_file() || !RunDir::is_begun(path) {
         return Ok(());
     }
-    let path = path.display();
+    let (path, program) = (path.display(), program());
     Err(Failure::Usage(match resumable(dir)?.shard()? {
         Some(shard) => {
-            format!("{path}: part {shard} of a run; `talkpath merge DIR... -o RUN` makes a run of all parts")
+            format!("{path}: part {shard} of a run; `{program} merge DIR... -o RUN` makes a run of all parts")
         }
-        None => format!("{path}: the run has not ended; `talkpath run --resume {path}` goes on with it"),
+        None => format!("{path}: the run has not ended; `{program} run --resume {path}` goes on with it"),
     }))
 }
 

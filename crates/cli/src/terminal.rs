@@ -78,6 +78,27 @@ impl Terminal {
     }
 }
 
+/// The program as it was called, for command lines in hints: what the user can type again.
+pub(crate) fn program() -> String {
+    std::env::args_os()
+        .next()
+        .map_or_else(|| "talkpath".to_owned(), |name| shell_word(&name.to_string_lossy()))
+}
+
+/// `text` as one word of a POSIX shell's command line.
+pub(crate) fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:%".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// `1 cell`, `3 cells`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Writes `bytes` to standard output, whole.
 pub(crate) fn print(bytes: &[u8]) -> Result<(), Failure> {
     let mut output = io::stdout().lock();

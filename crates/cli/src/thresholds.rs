@@ -14,12 +14,14 @@
 mod figure;
 mod junit;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use talkpath_measure::summary::{RunSummary, Summary};
 use talkpath_scenario::{Bound, Operator, Plan, Scenario, Threshold, ThresholdOf};
 
 use self::figure::{Looked, known_before, look_up, look_up_in_group, no_such_figure};
+use crate::experiment::cell_of;
 use crate::failure::Failure;
 use crate::run_dir::write_bytes;
 
@@ -68,7 +70,11 @@ pub(crate) fn before_the_run(plan: &Plan) -> Result<(), Failure> {
 
 /// Holds `summary` against each threshold of `plan`.
 pub(crate) fn judge(plan: &Plan, summary: &Summary) -> Vec<Judgement> {
-    plan.thresholds.iter().map(|threshold| judge_one(threshold, plan, summary)).collect()
+    let mut runs: CellRuns<'_> = BTreeMap::new();
+    for run in &summary.runs {
+        runs.entry(run.cell).or_default().push(run);
+    }
+    plan.thresholds.iter().map(|threshold| judge_one(threshold, plan, &runs)).collect()
 }
 
 impl Judgement {
@@ -132,19 +138,22 @@ pub(crate) fn write_junit(path: &Path, name: &str, judged: &[Judgement]) -> Resu
     write_bytes(path, &text)
 }
 
-fn judge_one(threshold: &Threshold, plan: &Plan, summary: &Summary) -> Judgement {
+/// The repetitions of each cell.
+type CellRuns<'a> = BTreeMap<u64, Vec<&'a RunSummary>>;
+
+fn judge_one(threshold: &Threshold, plan: &Plan, by_cell: &CellRuns<'_>) -> Judgement {
     let bound = threshold.bound;
     let mut cells: Vec<Vec<Found>> = Vec::new();
     let (mut all, mut seen): (Vec<&RunSummary>, Vec<Looked>) = Default::default();
     for &index in &threshold.cells {
-        let cell = plan.cells.iter().find(|cell| cell.index == index);
+        let cell = cell_of(plan, index);
         if cell.is_some_and(|cell| !is_in(&threshold.of, &cell.scenario)) {
             continue;
         }
-        let runs: Vec<&RunSummary> = summary.runs.iter().filter(|run| run.cell == index).collect();
+        let runs = by_cell.get(&index).map_or(&[][..], Vec::as_slice);
         let label = cell.map_or("", |cell| cell.label.as_str());
-        let figures = figures(threshold, &runs);
-        all.extend(&runs);
+        let figures = figures(threshold, runs);
+        all.extend(runs);
         seen.extend(figures.iter().flat_map(|(_, values)| values));
         if figures.iter().all(|(_, values)| values.iter().all(|value| *value == Looked::Unknown)) {
             continue;

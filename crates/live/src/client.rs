@@ -48,14 +48,15 @@ impl LiveArena {
     /// answers there and takes the key. Nothing stays open.
     ///
     /// # Errors
-    /// [`ArenaError::FarEnd`] says in one line what is wrong at which address, and what would be right.
+    /// [`ArenaError::FarEnd`] or [`ArenaError::Unwelcome`] says in one line what is wrong at which address,
+    /// and what would be right.
     pub fn connect(host: &str, options: LiveOptions) -> Result<Self, ArenaError> {
-        let (name, addresses) = address::resolve(host).map_err(far_end)?;
-        let mut refusal = format!("no such host: {host}");
+        let (name, addresses) = address::resolve(host).map_err(ArenaError::far_end)?;
+        let mut refusal = ArenaError::far_end(format!("no such host: {host}"));
         for address in addresses {
             let shown = shown(&name, address);
             let answer = open(address)
-                .map_err(|error| address::explain(&shown, &error))
+                .map_err(|error| ArenaError::far_end(address::explain(&shown, &error)))
                 .and_then(|stream| ServerControl::greet(stream, &shown, options.key.as_ref()));
             match answer {
                 Ok(far) => {
@@ -65,7 +66,7 @@ impl LiveArena {
                 Err(why) => refusal = why,
             }
         }
-        Err(far_end(refusal))
+        Err(refusal)
     }
 
     /// Agrees with the server on one repetition: the flows are described, the clocks compared and the ports
@@ -89,8 +90,9 @@ impl LiveArena {
     }
 
     fn greet(&self) -> Result<ServerControl, ArenaError> {
-        let stream = open(self.address).map_err(|error| far_end(address::explain(&self.name, &error)))?;
-        ServerControl::greet(stream, &self.name, self.options.key.as_ref()).map_err(far_end)
+        let stream =
+            open(self.address).map_err(|error| ArenaError::far_end(address::explain(&self.name, &error)))?;
+        ServerControl::greet(stream, &self.name, self.options.key.as_ref())
     }
 }
 
@@ -108,10 +110,6 @@ fn open(address: SocketAddr) -> std::io::Result<TcpStream> {
     socket.set_tcp_mss(CONTROL_MSS)?;
     socket.connect_timeout(&address.into(), CONNECT_TIMEOUT)?;
     Ok(socket.into())
-}
-
-fn far_end(what: String) -> ArenaError {
-    ArenaError::FarEnd { what, partial: None }
 }
 
 /// `HOST:PORT`, with the address if the name does not say it.

@@ -53,7 +53,7 @@ pub struct Monitor<'a> {
 #[derive(Debug)]
 pub enum Happening {
     /// A session is over.
-    Measured(Box<Measured>),
+    Measured(Box<MonitorSession>),
     /// Nothing is measured since `from_ns`: the far end is not there, or refuses.
     Down {
         /// CLOCK_MONOTONIC, ns.
@@ -74,7 +74,7 @@ pub enum Happening {
 
 /// One session that is over.
 #[derive(Debug)]
-pub struct Measured {
+pub struct MonitorSession {
     /// From 0.
     pub number: u64,
     /// CLOCK_MONOTONIC when it began, ns.
@@ -89,7 +89,7 @@ pub struct Measured {
 
 /// What the scheduler hands on, in order.
 enum Entry<'scope> {
-    Session(ScopedJoinHandle<'scope, Measured>),
+    Session(ScopedJoinHandle<'scope, MonitorSession>),
     /// A session could not begin, and none is under way.
     Failed(String),
 }
@@ -126,8 +126,9 @@ impl Monitor<'_> {
     /// Measures until the user stops it; `handle` is called in this thread, session after session.
     ///
     /// # Errors
-    /// [`ArenaError::Unsupported`] and [`ArenaError::Unavailable`] if the first session cannot be. Later, as
-    /// when the far end is not there, that is an outage.
+    /// [`ArenaError::Unsupported`] and [`ArenaError::Unavailable`] if the first session cannot be, and
+    /// [`ArenaError::Unwelcome`] as long as there was none. Later, as when the far end is not there, that is
+    /// an outage.
     pub fn run(&self, handle: &mut dyn FnMut(Happening)) -> Result<(), ArenaError> {
         let mut timeline = Timeline { end_ns: monotonic(), has_begun: false, down: None, cut: None };
         scope(|scope| {
@@ -138,7 +139,7 @@ impl Monitor<'_> {
                     Entry::Failed(why) => timeline.take_failure(why, handle),
                     Entry::Session(thread) => {
                         // What the user's stop kept from beginning is no outage.
-                        let is_told = |it: &Measured| {
+                        let is_told = |it: &MonitorSession| {
                             it.length != Duration::ZERO || !self.interrupt.load(Ordering::Relaxed)
                         };
                         if let Some(measured) = thread.join().ok().filter(is_told) {
@@ -147,9 +148,7 @@ impl Monitor<'_> {
                     }
                 }
             }
-            scheduler.join().unwrap_or_else(|_| {
-                Err(ArenaError::FarEnd { what: "the scheduler failed".to_owned(), partial: None })
-            })
+            scheduler.join().unwrap_or_else(|_| Err(ArenaError::far_end("the scheduler failed".to_owned())))
         })
     }
 
@@ -193,6 +192,8 @@ impl Monitor<'_> {
                 {
                     return Err(error);
                 }
+                // A key that was never right. One that was is another matter: that host may get it back.
+                Err(error @ ArenaError::Unwelcome(_)) if number == 0 => return Err(error),
                 Err(error) => {
                     arena = None;
                     if !current.as_ref().is_some_and(Current::is_under_way) {
@@ -248,18 +249,18 @@ fn whatever_comes(
     start_ns: i64,
     length: Duration,
     reach: &Reach,
-    session: impl FnOnce() -> Measured,
-) -> Measured {
+    session: impl FnOnce() -> MonitorSession,
+) -> MonitorSession {
     catch_unwind(AssertUnwindSafe(session)).unwrap_or_else(|_| {
         let length = length.min(reached(reach, None));
         reach.is_over.store(true, Ordering::Release);
         let cut = Some("a fault of talkpath ended the session; its message is on standard error".to_owned());
-        Measured { number, start_ns, length, record: None, cut }
+        MonitorSession { number, start_ns, length, record: None, cut }
     })
 }
 
 /// Runs a session to its end, or to what ended it.
-fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) -> Measured {
+fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) -> MonitorSession {
     let start_ns = begun.start_ns();
     let progress = |now: Instant| reach.now_ns.store(now.as_nanos(), Ordering::Relaxed);
     let (record, cut) = match begun.watched_by(&progress).run() {
@@ -276,7 +277,7 @@ fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) ->
     };
     reach.now_ns.store(reached.as_nanos(), Ordering::Relaxed);
     reach.is_over.store(true, Ordering::Release);
-    Measured { number, start_ns, length: reached, record, cut }
+    MonitorSession { number, start_ns, length: reached, record, cut }
 }
 
 /// How far a session came that was cut short: no message of it is due later.
@@ -305,7 +306,7 @@ impl Timeline {
         *self.down.get_or_insert(0) += 1;
     }
 
-    fn take_session(&mut self, measured: Measured, handle: &mut dyn FnMut(Happening)) {
+    fn take_session(&mut self, measured: MonitorSession, handle: &mut dyn FnMut(Happening)) {
         let (start_ns, from_ns) = (measured.start_ns, self.end_ns);
         if self.has_begun && start_ns > from_ns && self.down.is_none() {
             let why = self.cut.take().unwrap_or_else(|| "the next session was not ready in time".to_owned());
@@ -348,7 +349,7 @@ const SLICE: StdDuration = StdDuration::from_millis(50);
 mod tests {
     use super::*;
 
-    fn told(steps: impl IntoIterator<Item = Result<Measured, &'static str>>) -> Vec<String> {
+    fn told(steps: impl IntoIterator<Item = Result<MonitorSession, &'static str>>) -> Vec<String> {
         let mut timeline = Timeline { end_ns: 1_000, has_begun: false, down: None, cut: None };
         let mut lines = Vec::new();
         let mut handle = |happening| {
@@ -367,9 +368,9 @@ mod tests {
         lines
     }
 
-    fn session(number: u64, start_ns: i64, length_ns: u64, cut: Option<&str>) -> Measured {
+    fn session(number: u64, start_ns: i64, length_ns: u64, cut: Option<&str>) -> MonitorSession {
         let length = Duration::from_nanos(length_ns);
-        Measured { number, start_ns, length, record: None, cut: cut.map(str::to_owned) }
+        MonitorSession { number, start_ns, length, record: None, cut: cut.map(str::to_owned) }
     }
 
     #[test]

@@ -4,12 +4,12 @@
 //! and no answer to a stranger is longer than what it sent. Strangers hold no place for long ([`handshake`]);
 //! those let in are held to [`Limits`].
 
-mod bind;
+pub(crate) mod bind;
 mod datagrams;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod handshake;
-mod origin;
+pub(crate) mod origin;
 mod places;
 mod session;
 

@@ -6,34 +6,98 @@ use std::time::Duration as StdDuration;
 
 use crate::support::quiet::undisturbed;
 use crate::support::{Serving, echo, scenario, voice};
-use talkpath_live::{Happening, Limits, LiveOptions, Measured, Monitor};
+use talkpath_arena::ArenaError;
+use talkpath_live::{Happening, Key, Limits, LiveOptions, Monitor, MonitorSession};
 use talkpath_scenario::EchoWrite;
 
 /// Monitors `host` in sessions of `ms`; `handle` says when it is enough.
 fn monitor(host: &str, ms: u64, handle: &mut dyn FnMut(&Happening) -> bool) -> Vec<Happening> {
+    let (seen, ended) = monitor_with(host, ms, None, handle);
+    ended.unwrap();
+    seen
+}
+
+/// The same with a key, and how it ended.
+fn monitor_with(
+    host: &str,
+    ms: u64,
+    key: Option<Key>,
+    handle: &mut dyn FnMut(&Happening) -> bool,
+) -> (Vec<Happening>, Result<(), ArenaError>) {
     let scenario = scenario(ms, vec![echo(voice("call", "udp"), EchoWrite::PerMessage)]);
     let (interrupt, until) = (AtomicBool::new(false), AtomicI64::new(0));
     let monitor = Monitor {
         host,
-        options: LiveOptions::default(),
+        options: LiveOptions { key, ..LiveOptions::default() },
         scenario: &scenario,
         series: None,
         interrupt: &interrupt,
         measured_until_ns: &until,
     };
     let mut seen = Vec::new();
-    monitor
-        .run(&mut |happening| {
-            if handle(&happening) {
-                interrupt.store(true, Ordering::Relaxed);
-            }
-            seen.push(happening);
-        })
-        .unwrap();
-    seen
+    let ended = monitor.run(&mut |happening| {
+        if handle(&happening) {
+            interrupt.store(true, Ordering::Relaxed);
+        }
+        seen.push(happening);
+    });
+    (seen, ended)
 }
 
-fn sessions(seen: &[Happening]) -> Vec<&Measured> {
+fn key(text: &str) -> Key {
+    Key::new(text.as_bytes()).unwrap()
+}
+
+const ONE_KEY: &str = "0123456789abcdef0123456789abcdef";
+const ANOTHER_KEY: &str = "fedcba9876543210fedcba9876543210";
+
+#[test]
+fn a_key_that_was_never_right_ends_it_and_is_no_outage() {
+    let server = Serving::at("127.0.0.1:0", Some(key(ONE_KEY)), Limits::default());
+    let host = server.address.to_string();
+    for (ours, says) in [(Some(key(ANOTHER_KEY)), "the key is not this server's"), (None, "asks for a key")] {
+        let (seen, ended) = monitor_with(&host, 400, ours, &mut |_| true);
+        let Err(ArenaError::Unwelcome(why)) = ended else { panic!("{ended:?}") };
+        assert!(why.contains(says) && seen.is_empty(), "{why}: {seen:?}");
+    }
+    // A key for a server without one.
+    let open = Serving::loopback();
+    let (_, ended) = monitor_with(&open.address.to_string(), 400, Some(key(ONE_KEY)), &mut |_| true);
+    assert!(matches!(ended, Err(ArenaError::Unwelcome(_))), "{ended:?}");
+}
+
+#[test]
+fn a_key_that_was_right_and_is_changed_is_an_outage_until_it_is_changed_back() {
+    undisturbed(|| {
+        let mut server = Some(Serving::at("127.0.0.1:0", Some(key(ONE_KEY)), Limits::default()));
+        let host = server.as_ref().unwrap().address.to_string();
+        let mut restart = |with: &str| {
+            server = None;
+            server = Some(Serving::at(&host, Some(key(with)), Limits::default()));
+        };
+        let (mut is_changed, mut was_refused) = (false, false);
+        let (seen, ended) = monitor_with(&host, 400, Some(key(ONE_KEY)), &mut |happening| match happening {
+            Happening::Measured(_) if !is_changed => {
+                restart(ANOTHER_KEY);
+                is_changed = true;
+                false
+            }
+            Happening::Down { .. } => {
+                // The first attempt after it meets the other key.
+                std::thread::sleep(StdDuration::from_millis(300));
+                restart(ONE_KEY);
+                was_refused = true;
+                false
+            }
+            Happening::Measured(measured) => was_refused && measured.cut.is_none(),
+            Happening::Up { .. } => false,
+        });
+        ended.unwrap();
+        assert!(seen.iter().any(|it| matches!(it, Happening::Up { .. })), "{seen:?}");
+    });
+}
+
+fn sessions(seen: &[Happening]) -> Vec<&MonitorSession> {
     let session = seen.iter().filter_map(|happening| match happening {
         Happening::Measured(measured) => Some(&**measured),
         Happening::Down { .. } | Happening::Up { .. } => None,

@@ -3,6 +3,8 @@
 //! Every figure stands in the [`Findings`]; here they are chosen, formatted and drawn. Rows name hosts and
 //! days, as `hk, day 3`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use maud::{Markup, html};
 use talkpath_campaign::{DayRow, Estimate, Findings, Line, LossPoint, MatrixRow};
 use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, FittedLine};
@@ -188,15 +190,12 @@ type DayColumns = (&'static str, fn(&DayRow) -> Option<&Estimate>);
 fn days_grid(findings: &Findings, measure: &str, groups: &[DayColumns]) -> Grid {
     let of_measure = || findings.days.iter().filter(|row| row.measure == measure);
     let mut transports: Vec<&String> = Vec::new();
-    let mut heads: Vec<(&String, &String, u64)> = Vec::new();
+    let mut heads: BTreeMap<(&String, &String, u64), Vec<&DayRow>> = BTreeMap::new();
     for row in of_measure() {
         if !transports.contains(&&row.transport) {
             transports.push(&row.transport);
         }
-        let head = (&row.near, &row.far, row.day);
-        if !heads.contains(&head) {
-            heads.push(head);
-        }
+        heads.entry((&row.near, &row.far, row.day)).or_default().push(row);
     }
     let largest = of_measure().flat_map(|row| groups.iter().filter_map(|(_, figure)| figure(row)));
     let places = decimals(largest.map(|it| it.median).fold(0.0, f64::max));
@@ -204,14 +203,11 @@ fn days_grid(findings: &Findings, measure: &str, groups: &[DayColumns]) -> Grid 
         .iter()
         .flat_map(|(group, _)| transports.iter().map(|transport| Column::numbers(group, transport, 0)));
     let columns = core::iter::once(Column::words("hosts and day")).chain(heading).collect();
-    let row = |(near, far, day): &(&String, &String, u64)| {
-        let find = |transport: &String| {
-            of_measure()
-                .find(|row| (&row.near, &row.far, row.day, &row.transport) == (near, far, *day, transport))
-        };
+    let row = |((near, far, day), rows): (&(&String, &String, u64), &Vec<&DayRow>)| {
+        let find = |transport: &String| rows.iter().find(|row| row.transport == *transport);
         let cells = groups.iter().flat_map(|&(_, figure)| {
             let find = &find;
-            transports.iter().map(move |transport| shown(find(transport).and_then(figure), places))
+            transports.iter().map(move |transport| shown(find(transport).and_then(|row| figure(row)), places))
         });
         let head = format!("{near} → {far}, day {day}");
         Row { cells: core::iter::once(head).chain(cells).collect(), role: Role::Plain, display: None }
@@ -257,7 +253,7 @@ fn half_trips(findings: &Findings) -> Markup {
 }
 
 fn hours(findings: &Findings) -> Markup {
-    let hours: std::collections::BTreeSet<u64> = findings.hours.iter().map(|row| row.hour).collect();
+    let hours: BTreeSet<u64> = findings.hours.iter().map(|row| row.hour).collect();
     if hours.len() < 2 {
         return html! {};
     }
@@ -365,8 +361,7 @@ fn lines(caption: &str, lines: &[Line]) -> Markup {
         Column::numbers("", "R²", 0),
     ];
     let interval = |value: f64, ci95: Option<(f64, f64)>, factor: f64, places: usize| {
-        let ci95 = ci95.map(|(low, high)| (low * factor, high * factor));
-        shown(Some(&Estimate { median: value * factor, ci95, n: 0 }), places)
+        shown(Some(&scaled(Estimate { median: value, ci95, n: 0 }, factor)), places)
     };
     let rows = lines.iter().map(|line| Row {
         cells: vec![

@@ -136,11 +136,18 @@ pub struct Check {
     pub basis: Basis,
     /// Why its bound has one end, if it has.
     pub one_sided: Option<String>,
+    /// Where it is judged, of its claim's arenas.
+    pub arenas: Vec<ArenaName>,
     /// Where `--quick` judges it.
     pub quick: Vec<ArenaName>,
 }
 
 impl Check {
+    /// Whether it is judged in all of `arenas`.
+    pub(crate) fn is_of(&self, arenas: &[ArenaName]) -> bool {
+        arenas.iter().all(|arena| self.arenas.contains(arena))
+    }
+
     /// The names of the cells that it reads.
     pub fn cells(&self) -> impl Iterator<Item = &str> {
         self.operands.iter().map(|operand| operand.cell.as_str())

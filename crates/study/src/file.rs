@@ -43,6 +43,9 @@ pub(crate) struct File {
     pub(crate) axis: BTreeMap<String, BTreeMap<String, Settings>>,
     pub(crate) assumption: Vec<AssumptionEntry>,
     pub(crate) cells: Vec<CellsEntry>,
+    /// Which measurements of a campaign stand for which cells.
+    #[serde(default)]
+    pub(crate) campaign: Vec<CampaignEntry>,
     pub(crate) claim: Vec<ClaimEntry>,
     #[serde(default)]
     pub(crate) figure: Vec<FigureEntry>,
@@ -197,8 +200,30 @@ impl CellsEntry {
         match arena {
             ArenaName::Sim => self.sim.as_ref(),
             ArenaName::Emu => self.emu.as_ref(),
+            // It does not run.
+            ArenaName::Campaign => None,
         }
     }
+}
+
+/// Cells that a campaign measures.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CampaignEntry {
+    /// A cell's name, with `{AXIS}` for each axis of `each`.
+    pub(crate) cell: Spanned<String>,
+    /// Hosts of the campaign.
+    pub(crate) near: String,
+    pub(crate) far: String,
+    /// `[measure.NAME]` of the campaign.
+    pub(crate) measure: String,
+    /// Its day, from 1; all days without it.
+    pub(crate) day: Option<Spanned<String>>,
+    /// The cell's flows, and the transport over which the campaign measured each.
+    pub(crate) flows: BTreeMap<String, Spanned<String>>,
+    /// The entry is made for each combination of these, as a check is.
+    #[serde(default)]
+    pub(crate) each: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -207,7 +232,8 @@ pub(crate) struct ClaimEntry {
     pub(crate) id: Spanned<String>,
     pub(crate) text: String,
     pub(crate) published: String,
-    /// The only arenas where it is judged; all without it.
+    /// The only arenas where it is judged. Without it: all where cells run, and `campaign` if `expected`
+    /// names that.
     pub(crate) arenas: Option<Vec<ArenaName>>,
     pub(crate) expected: Spanned<ExpectedEntry>,
     /// Every claim needs one; optional here so that its absence is reported together with the other mistakes.
@@ -250,6 +276,8 @@ pub(crate) struct CheckEntry {
     pub(crate) within: Option<Spanned<Within>>,
     /// Why its bound has one end.
     pub(crate) one_sided: Option<String>,
+    /// The only arenas where it is judged; all of the claim's without it.
+    pub(crate) arenas: Option<Vec<ArenaName>>,
     /// The only arenas where the shorter run judges it; everywhere without this.
     pub(crate) quick: Option<Vec<ArenaName>>,
     /// The check is made for each combination of these, `{AXIS}` in names standing for the value.

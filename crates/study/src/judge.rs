@@ -90,6 +90,18 @@ fn warnings(samples: &[CellSamples], wanted: usize, missing: &[&&Cell]) -> Vec<S
             "{arena}: {name}: {count} of {all} repetitions were disturbed past the limits and are not judged: {why}"
         ));
     }
+    let (measured, missing): (Vec<&&Cell>, Vec<&&Cell>) =
+        missing.iter().copied().partition(|cell| cell.arena == ArenaName::Campaign);
+    if !measured.is_empty() {
+        let names: Vec<&str> = measured.iter().take(MOST_NAMED).map(|cell| cell.name.as_str()).collect();
+        let more = if measured.len() > MOST_NAMED { ", ..." } else { "" };
+        warnings.push(format!(
+            "{} of {wanted} cells are not in the campaign's records, or were disturbed in more than half of their repetitions: \
+             {}{more}",
+            measured.len(),
+            names.join(", ")
+        ));
+    }
     if !missing.is_empty() {
         warnings.push(format!(
             "{} of {wanted} cells did not run to their end, or were disturbed in more than half of their repetitions; --resume \
@@ -185,7 +197,8 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         left_out: sets_left_out.len(),
         not_run: sets_not_run.len(),
     };
-    let part = (verdict == Verdict::PartlyJudged).then_some((checks.len(), claim.checks.len()));
+    let part =
+        (verdict == Verdict::PartlyJudged).then(|| (checks.len(), checks.len() + left_out_checks.len()));
     let holds_under_base = under_base.and_then(|it| it.holds);
     let found = words::Found { verdict, not_tested, expected, left_out: &left_out_checks };
     ArenaVerdict {
@@ -241,9 +254,12 @@ fn not_tested(claim: &Claim, checks: &[&Check], arenas: &[ArenaName], ran: &Ran<
     } else if let Some(operand) = ran.without_value(checks, arenas) {
         NotTested::NoValue { cell: operand.cell.clone(), metric: operand.metric.clone() }
     } else {
-        NotTested::NotRun
+        NotTested::NotRun { is_campaign: arenas == [ArenaName::Campaign] }
     }
 }
+
+/// Cells that a warning names. Chosen.
+const MOST_NAMED: usize = 5;
 
 fn under(checks: &[&Check], arenas: &[ArenaName], assumption: usize, ran: &Ran<'_>) -> UnderAssumption {
     let checks: Vec<_> = checks.iter().map(|it| judge_check(it, arenas, assumption, ran)).collect();

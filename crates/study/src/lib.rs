@@ -56,8 +56,8 @@ pub use sample::{CellSamples, KeptTrace, LossRun, Sample, StateTrace, TraceLine}
 pub use selection::Selection;
 pub use stats::{Median, median};
 pub use study::{
-    Assumption, Cell, Changes, Figure, FigureAxis, FigureKind, Form, Kept, Kinds, Level, MedianLine, Printed,
-    Study,
+    Assumption, CampaignCell, Cell, Changes, Figure, FigureAxis, FigureKind, Form, Kept, Kinds, Level,
+    MedianLine, Printed, Study,
 };
 pub use table::{PublishedRow, PublishedTable, Role};
 pub use words::{figure_metric, shown, shown_figure, shown_must, shown_range, shown_value};

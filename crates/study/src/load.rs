@@ -1,5 +1,6 @@
 //! From the text of a study to a [`Study`]: names resolved, axes multiplied out, every scenario resolved.
 
+mod campaign;
 mod cells;
 mod claims;
 mod figures;
@@ -104,6 +105,7 @@ impl Loader<'_, '_> {
         self.changes_no_assumption();
         let derived = self.derived();
         let mut cells = self.cells();
+        let campaign = self.campaign(&mut cells);
         let known = Known::new(&cells);
         let claims = self.claims(&cells, (&known, &derived));
         let figures: Vec<_> =
@@ -138,6 +140,7 @@ impl Loader<'_, '_> {
             derived,
             assumptions,
             cells,
+            campaign,
             claims,
             figures,
             tables,

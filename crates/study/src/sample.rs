@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use talkpath_measure::log::log_txt;
 use talkpath_measure::metrics::percentile::{PerMille, nearest_rank};
 use talkpath_measure::metrics::{delay, goodput};
-use talkpath_measure::summary::{Clock, RunSummary};
+use talkpath_measure::summary::{Clock, FlowSummary, RunSummary};
 use talkpath_measure::{Fate, FlowRecord, RunRecord};
 use talkpath_units::Instant;
 
@@ -187,16 +187,40 @@ impl Sample {
         json["log"] = logged(record, study);
         json[metric::WATCHED] = watched;
         json[metric::OVER_TIME] = over_time(record, study, cell);
-        let value = |path: &String| Some((path.clone(), metric::value(&json, path, &study.derived)?));
         Self {
-            repetition: run.repetition,
-            seed: run.seed,
-            values: study.metrics.iter().filter_map(value).collect(),
-            beside: 0,
             packets: record.machine.as_ref().and_then(|machine| machine.packets),
-            disturbed: (!record.valid).then(|| disturbance(record)),
+            disturbed: (!record.valid).then(|| disturbance(&record.warnings)),
             delays: delays(record, &cell.kept.delays),
             instants: instants(record, cell),
+            ..Self::of_json(&json, (run.repetition, run.seed), study)
+        }
+    }
+
+    /// What `study` reads of one repetition that a campaign measured: its `flows`, and its measurement's
+    /// `clock`. `disturbing` has the warnings if the machine disturbed it past its stated limits.
+    pub fn of_campaign(
+        flows: &BTreeMap<&str, &FlowSummary>,
+        clock: &Clock,
+        (repetition, seed): (u64, u64),
+        disturbing: Option<&[String]>,
+        study: &Study,
+    ) -> Self {
+        let json = serde_json::json!({ "flows": flows, "clock": clock });
+        let disturbed = disturbing.map(disturbance);
+        Self { disturbed, ..Self::of_json(&json, (repetition, seed), study) }
+    }
+
+    fn of_json(json: &Json, (repetition, seed): (u64, u64), study: &Study) -> Self {
+        let value = |path: &String| Some((path.clone(), metric::value(json, path, &study.derived)?));
+        Self {
+            repetition,
+            seed,
+            values: study.metrics.iter().filter_map(value).collect(),
+            beside: 0,
+            packets: None,
+            disturbed: None,
+            delays: BTreeMap::new(),
+            instants: BTreeMap::new(),
         }
     }
 }
@@ -236,8 +260,8 @@ fn over_time(record: &RunRecord, study: &Study, cell: &Cell) -> Json {
     Json::Object(cell.kept.over_time.iter().filter_map(figure).collect())
 }
 
-fn disturbance(record: &RunRecord) -> String {
-    match record.warnings.as_slice() {
+fn disturbance(warnings: &[String]) -> String {
+    match warnings {
         [] => "the machine disturbed it past its stated limits".to_owned(),
         warnings => warnings.join("; "),
     }

@@ -36,12 +36,12 @@ impl Selection {
     /// The checks of `claim` that are judged in `arenas`: `--quick` leaves those out that it should not judge
     /// in one of them.
     pub fn checks<'s>(&self, claim: &'s Claim, arenas: &[ArenaName]) -> Vec<&'s Check> {
-        claim.checks.iter().filter(|check| self.judges(check, arenas)).collect()
+        claim.checks.iter().filter(|check| check.is_of(arenas) && self.judges(check, arenas)).collect()
     }
 
     /// Those that `--quick` leaves out.
     pub(crate) fn checks_left_out<'s>(&self, claim: &'s Claim, arenas: &[ArenaName]) -> Vec<&'s Check> {
-        claim.checks.iter().filter(|check| !self.judges(check, arenas)).collect()
+        claim.checks.iter().filter(|check| check.is_of(arenas) && !self.judges(check, arenas)).collect()
     }
 
     fn judges(&self, check: &Check, arenas: &[ArenaName]) -> bool {

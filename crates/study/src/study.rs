@@ -37,6 +37,8 @@ pub struct Study {
     /// Every cell in every arena and under every assumption set, by arena, assumption and then in the file's
     /// order.
     pub cells: Vec<Cell>,
+    /// Which measurements of a campaign are cells of [`ArenaName::Campaign`].
+    pub campaign: Vec<CampaignCell>,
     /// What the publication says.
     pub claims: Vec<Claim>,
     /// What is drawn again.
@@ -88,6 +90,23 @@ pub struct Cell {
     pub quick: Option<Form>,
     /// What of the first repetition is kept for the figures that show it.
     pub kept: Kept,
+}
+
+/// Which measurements of a campaign are a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CampaignCell {
+    /// The cell's name.
+    pub cell: String,
+    /// The host that starts them.
+    pub near: String,
+    /// The host that they go to.
+    pub far: String,
+    /// `[measure.NAME]`.
+    pub measure: String,
+    /// Of this day, from 1; `None` for all days.
+    pub day: Option<u64>,
+    /// By the cell's flow, the transport over which it was measured.
+    pub flows: BTreeMap<String, String>,
 }
 
 /// A cell's scenario and how often it runs.

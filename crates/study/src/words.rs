@@ -230,8 +230,11 @@ pub(crate) enum NotTested {
         /// What was read of it.
         metric: String,
     },
-    /// They should have run.
-    NotRun,
+    /// They should have run, or been measured.
+    NotRun {
+        /// Whether it is a campaign that is judged.
+        is_campaign: bool,
+    },
 }
 
 /// What was found of a claim in one arena.
@@ -342,7 +345,10 @@ impl NotTested {
                     .to_owned()
             }
             Self::NoValue { cell, metric } => format!("{cell} ran, and has no number for {metric}"),
-            Self::NotRun => "its cells did not run to their end; --resume goes on".to_owned(),
+            Self::NotRun { is_campaign: false } => {
+                "its cells did not run to their end; --resume goes on".to_owned()
+            }
+            Self::NotRun { is_campaign: true } => "the campaign has no records of its cells".to_owned(),
         }
     }
 }

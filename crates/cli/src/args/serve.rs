@@ -1,6 +1,6 @@
 //! The command line of `talkpath serve`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -9,11 +9,13 @@ use talkpath_kernel::wire::DEFAULT_PORT;
 use talkpath_scenario::{parse_duration, parse_rate};
 use talkpath_units::{Duration, Rate};
 
+use super::socket_address;
+
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Address to listen on, for UDP and TCP alike, at port 7160 unless given; may be given again (default:
     /// every address)
-    #[arg(long, value_name = "ADDR[:PORT]", env = "TALKPATH_BIND", value_delimiter = ',', value_parser = socket_address)]
+    #[arg(long, value_name = "ADDR[:PORT]", env = "TALKPATH_BIND", value_delimiter = ',', value_parser = |text: &str| socket_address(text, DEFAULT_PORT))]
     pub(crate) bind: Vec<SocketAddr>,
     /// Serve only those who hold the key in this file (to make one: head -c 32 /dev/urandom | base64 > FILE)
     #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE", conflicts_with = "open")]
@@ -44,14 +46,6 @@ pub(crate) struct ServeArgs {
     /// Duration and drain of a run together
     #[arg(long, value_name = "TIME", env = "TALKPATH_MAX_DURATION", default_value = "3660s", value_parser = duration)]
     pub(crate) max_duration: Duration,
-}
-
-/// An address and a port, as a socket has them.
-/// An address and a port, as a socket has them.
-fn socket_address(text: &str) -> Result<SocketAddr, String> {
-    let alone = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    let address = text.parse().or_else(|_| alone.map(|address| SocketAddr::new(address, DEFAULT_PORT)));
-    address.map_err(|_| "expected ADDR[:PORT], as in 0.0.0.0, 0.0.0.0:7160 or [::]:7160".to_owned())
 }
 
 fn count(text: &str) -> Result<u64, String> {

@@ -1,12 +1,14 @@
 //! The command line of `talkpath stamp`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
-use talkpath_live::stamp::PORT;
+use talkpath_live::stamp::{PORT, StampOptions};
 use talkpath_scenario::parse_duration;
 use talkpath_units::Duration;
+
+use super::socket_address;
 
 #[derive(Debug, Args)]
 pub(crate) struct StampArgs {
@@ -23,10 +25,11 @@ pub(crate) struct StampArgs {
     /// From one packet to the next
     #[arg(long, value_name = "TIME", default_value = "100ms", conflicts_with = "reflect", value_parser = interval)]
     pub(crate) interval: Duration,
-    /// UDP payload of each packet in bytes, 44 or more; what is more than its fields is Extra Padding
-    #[arg(long, value_name = "BYTES", default_value_t = 44, conflicts_with = "reflect",
-          value_parser = clap::value_parser!(u64).range(44..=65_507))]
-    pub(crate) size: u64,
+    /// UDP payload of each packet in bytes; what is more than its fields is Extra Padding (default: what they
+    /// need, 44, or 52 with --dscp)
+    #[arg(long, value_name = "BYTES", conflicts_with = "reflect",
+          value_parser = clap::value_parser!(u64).range(StampOptions::min_size(None)..=LARGEST))]
+    pub(crate) size: Option<u64>,
     /// DSCP of the packets, and of their answers if it is another; a Class of Service TLV asks for that
     #[arg(long, value_name = "DSCP[/BACK]", conflicts_with = "reflect", value_parser = dscp)]
     pub(crate) dscp: Option<(u8, u8)>,
@@ -41,7 +44,7 @@ pub(crate) struct StampArgs {
     #[arg(long)]
     pub(crate) stateful: bool,
     /// Address to reflect at, at port 862 unless given (default: every address)
-    #[arg(long, value_name = "ADDR[:PORT]", requires = "reflect", value_parser = socket_address)]
+    #[arg(long, value_name = "ADDR[:PORT]", requires = "reflect", value_parser = |text: &str| socket_address(text, PORT))]
     pub(crate) bind: Option<SocketAddr>,
     /// Answer everybody who can reach this port; without it only loopback is answered
     #[arg(long, requires = "reflect")]
@@ -54,12 +57,6 @@ pub(crate) struct StampArgs {
     #[arg(long, value_name = "N", default_value = "1024", requires = "reflect",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max_sessions: u32,
-}
-
-fn socket_address(text: &str) -> Result<SocketAddr, String> {
-    let alone = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    let address = text.parse().or_else(|_| alone.map(|address| SocketAddr::new(address, PORT)));
-    address.map_err(|_| "expected ADDR[:PORT], as in 0.0.0.0, 127.0.0.1:8620 or [::]:862".to_owned())
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -82,6 +79,8 @@ fn dscp(text: &str) -> Result<(u8, u8), String> {
 
 /// A thousand packets a second are as many as a path should be asked for by a probe (chosen).
 const SHORTEST: Duration = Duration::from_millis(1);
+/// The largest payload of UDP over IPv4 (RFC 768, RFC 791: 65,535 less both headers).
+const LARGEST: u64 = 65_507;
 /// Chosen.
 const LONGEST: Duration = Duration::from_secs(60);
 

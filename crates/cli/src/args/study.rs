@@ -43,6 +43,27 @@ pub(crate) enum StudyCommand {
     Fill(StudyFillArgs),
     /// Run a study's cells and judge its claims; the exit code is 1 if a verdict is not the expected one
     Run(StudyRunArgs),
+    /// Judge a study's claims by what a campaign measured; nothing runs, and exit codes are those of run
+    Judge(StudyJudgeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StudyJudgeArgs {
+    /// Its name, its folder, or the path of a study.toml
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The campaign's directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) campaign: PathBuf,
+    /// Judge only this claim; may be given again
+    #[arg(long = "claim", value_name = "ID")]
+    pub(crate) claims: Vec<String>,
+    /// Where to write the page (default: NAME.html in the campaign's directory)
+    #[arg(short, long, value_name = "FILE.html")]
+    pub(crate) output: Option<PathBuf>,
+    /// Exit with 1 also if the machine disturbed measurements so that a claim has no verdict
+    #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
+    pub(crate) strict: bool,
 }
 
 #[derive(Debug, Args)]

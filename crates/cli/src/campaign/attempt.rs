@@ -10,7 +10,6 @@ use std::net::IpAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,7 +18,7 @@ use talkpath_campaign::Fault;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::campaign::Host;
 
-use super::child::{Started, wait_at_most};
+use super::child::{StandardError, Started, wait_at_most};
 use crate::part::SUMMARY;
 use crate::run_dir::{read_json, sync_folder};
 
@@ -44,17 +43,17 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// Measures; at the end the records are in their place and synced. `stop` ends it early.
-    pub(crate) fn run(&self, stop: &AtomicBool) -> Result<(), Fault> {
-        let fetched = self.measure(stop).and_then(|()| self.install());
+    /// Measures; at the end the records are in their place and synced. It ends early once `is_over`.
+    pub(crate) fn run(&self, is_over: &dyn Fn() -> bool) -> Result<(), Fault> {
+        let fetched = self.measure(is_over).and_then(|()| self.install());
         // A draft that cannot be removed is removed by the next process.
         let _ = fs::remove_dir_all(&self.draft);
         fetched
     }
 
-    fn measure(&self, stop: &AtomicBool) -> Result<(), Fault> {
+    fn measure(&self, is_over: &dyn Fn() -> bool) -> Result<(), Fault> {
         let key = self.key()?;
-        let _server = self.far.starts_server.then(|| self.serve(&key, stop)).transpose()?;
+        let _server = self.far.starts_server.then(|| self.serve(&key, is_over)).transpose()?;
         fs::DirBuilder::new()
             .mode(0o700)
             .create(&self.draft)
@@ -71,12 +70,12 @@ impl Attempt {
             .stdin(stream)
             .spawn()
             .map_err(|why| self.here("tar cannot be started", &why))?;
+        let tar_says = StandardError::of(tar.stderr.take());
         let status = loop {
             if let Some(status) = client.ended() {
                 break status;
             }
-            let is_over = since.elapsed() > self.limit;
-            if is_over || stop.load(Ordering::Relaxed) {
+            if since.elapsed() > self.limit || is_over() {
                 client.stop();
                 let _ = wait_at_most(&mut tar, UNPACK);
                 let why = format!("it had not ended after {} s", since.elapsed().as_secs());
@@ -95,7 +94,10 @@ impl Attempt {
             // 5: a threshold of the scenario did not hold; it was measured all the same.
             Some(0 | 5) if fetched.success() => Ok(()),
             Some(0 | 5) => {
-                Err(Fault { why: "the records could not be unpacked here".to_owned(), host: None })
+                // Its first line has the cause, such as a full disk; its last one that there was one.
+                let text = tar_says.text();
+                let cause = text.lines().next().unwrap_or("tar said nothing");
+                Err(Fault { why: format!("the records could not be unpacked here: {cause}"), host: None })
             }
             Some(4) => Err(at(&self.far, &words)),
             Some(255) if self.near.ssh.is_some() => Err(at(&self.near, &format!("ssh: {words}"))),
@@ -129,7 +131,7 @@ impl Attempt {
     }
 
     /// Starts a server on the far host; it is there when this returns.
-    fn serve(&self, key: &[u8], stop: &AtomicBool) -> Result<Started, Fault> {
+    fn serve(&self, key: &[u8], is_over: &dyn Fn() -> bool) -> Result<Started, Fault> {
         let bind =
             self.far.bind.clone().unwrap_or_else(|| bind(self.far.address.as_deref().unwrap_or_default()));
         let arguments = [key.len().to_string(), program(&self.far), bind];
@@ -162,7 +164,7 @@ impl Attempt {
                 let words = server.last_words();
                 return Err(at(&self.far, &format!("the server did not start: {words}")));
             }
-            if since.elapsed() > SERVER_START || stop.load(Ordering::Relaxed) {
+            if since.elapsed() > SERVER_START || is_over() {
                 return Err(at(&self.far, "the server did not start in time"));
             }
             thread::sleep(POLL);
@@ -207,7 +209,7 @@ impl Attempt {
 fn unpack(folder: &Path) -> Command {
     let mut tar = Command::new("tar");
     tar.args(["--no-same-owner", "--no-same-permissions", "-xf", "-", "-C"]).arg(folder);
-    tar.stdout(Stdio::null()).stderr(Stdio::null());
+    tar.stdout(Stdio::null()).stderr(Stdio::piped());
     tar
 }
 
@@ -331,7 +333,7 @@ mod tests {
             draft: folder.path().join("draft"),
             target: folder.path().join("target"),
         };
-        let fault = attempt.run(&AtomicBool::new(false)).unwrap_err();
+        let fault = attempt.run(&|| false).unwrap_err();
         assert_eq!(fault.host.as_deref(), Some("b"));
         assert!(fault.why.contains("key_file") && fault.why.contains("No such file"), "{}", fault.why);
     }

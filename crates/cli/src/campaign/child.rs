@@ -18,13 +18,39 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use talkpath_scenario::campaign::Host;
 
+use crate::terminal::shell_word;
+
 /// A command on a host.
 pub(crate) struct Started {
     child: Child,
     /// Dropped to end its input, which stops it.
     input: Option<Sender<Infallible>>,
-    stderr: Arc<Mutex<Vec<u8>>>,
+    stderr: StandardError,
+}
+
+/// The end of what a process says on its standard error, read in a thread as long as it speaks.
+pub(crate) struct StandardError {
+    kept: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
+}
+
+impl StandardError {
+    /// Of a stream, if there is one.
+    pub(crate) fn of(stream: Option<ChildStderr>) -> Self {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let reader = stream.map(|stream| keep(stream, Arc::clone(&kept)));
+        Self { kept, reader }
+    }
+
+    /// What it has said once it has ended, or soon after.
+    pub(crate) fn text(&self) -> String {
+        // It may be held by what outlives the process: what is there by now is enough.
+        let since = Instant::now();
+        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && since.elapsed() < A_MOMENT {
+            thread::sleep(POLL);
+        }
+        String::from_utf8_lossy(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
 }
 
 impl Started {
@@ -48,8 +74,7 @@ impl Started {
         let mut child = command
             .spawn()
             .map_err(|why| format!("{} cannot be started: {why}", command.get_program().to_string_lossy()))?;
-        let stderr = Arc::new(Mutex::new(Vec::new()));
-        let reader = child.stderr.take().map(|stream| keep(stream, Arc::clone(&stderr)));
+        let stderr = StandardError::of(child.stderr.take());
         let (hold, held) = mpsc::channel::<Infallible>();
         if let Some(mut stdin) = child.stdin.take() {
             thread::spawn(move || {
@@ -59,7 +84,7 @@ impl Started {
                 let _ = held.recv();
             });
         }
-        Ok(Self { child, input: Some(hold), stderr, reader })
+        Ok(Self { child, input: Some(hold), stderr })
     }
 
     /// Its standard output, if it is a pipe.
@@ -92,14 +117,8 @@ impl Started {
     }
 
     /// What it said that ended it: its last `error:` line, or else its last line.
-    pub(crate) fn last_words(&mut self) -> String {
-        // Standard error may be held by what outlives the shell: what is there by now is enough.
-        let since = Instant::now();
-        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && since.elapsed() < A_MOMENT {
-            thread::sleep(POLL);
-        }
-        let bytes = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        last_words(&String::from_utf8_lossy(&bytes))
+    pub(crate) fn last_words(&self) -> String {
+        last_words(&self.stderr.text())
     }
 }
 
@@ -132,7 +151,7 @@ fn command(host: &Host, script: &str, arguments: &[String]) -> Command {
     let words: Vec<OsString> = match &host.ssh {
         None => words.into_iter().map(OsString::from).collect(),
         Some(name) => {
-            let quoted = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+            let quoted = words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
             let ssh =
                 SSH.iter().map(|word| (*word).to_owned()).chain(["--".to_owned(), name.clone(), quoted]);
             ssh.map(OsString::from).collect()
@@ -146,11 +165,6 @@ fn command(host: &Host, script: &str, arguments: &[String]) -> Command {
         command.env_remove(name);
     }
     command
-}
-
-/// As a POSIX shell reads one word.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn keep(mut stream: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
@@ -251,7 +265,7 @@ mod tests {
     fn a_word_survives_a_shell() {
         for word in ["plain", "two words", "it's", "$(rm)", "", "a\nb", "\\"] {
             let output =
-                Command::new("sh").args(["-c", &format!("printf %s {}", quoted(word))]).output().unwrap();
+                Command::new("sh").args(["-c", &format!("printf %s {}", shell_word(word))]).output().unwrap();
             assert_eq!(String::from_utf8_lossy(&output.stdout), word);
         }
     }

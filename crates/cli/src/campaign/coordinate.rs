@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use talkpath_campaign::{Entry, Event, Fault, Measurement, Plan, Scheduler, Step};
+use talkpath_campaign::{Entry, Event, Fault, Measurement, Plan, Scheduler, Step, millis};
 use talkpath_units::Instant;
 
 use super::attempt::Attempt;
@@ -123,23 +123,9 @@ impl Coordinator<'_> {
         let attempt = self.attempt(&self.plan.measurements[at])?;
         let (tell, stop, abort) = (self.ends.0.clone(), Arc::clone(&self.stop), Arc::clone(&self.abort));
         self.workers.push(thread::spawn(move || {
-            let (ended, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
-            let outcome = thread::scope(|scope| {
-                // One flag for both reasons to stop.
-                scope.spawn(|| {
-                    while !ended.load(Ordering::Relaxed) {
-                        if stop.load(Ordering::Relaxed) || abort.load(Ordering::Relaxed) {
-                            is_over.store(true, Ordering::Relaxed);
-                        }
-                        thread::sleep(POLL);
-                    }
-                });
-                let outcome = attempt.run(&is_over);
-                ended.store(true, Ordering::Relaxed);
-                outcome
-            });
+            let is_over = || stop.load(Ordering::Relaxed) || abort.load(Ordering::Relaxed);
             // A coordinator that has gone reads the records when it comes back.
-            let _ = tell.send((at, outcome));
+            let _ = tell.send((at, attempt.run(&is_over)));
         }));
         Ok(())
     }
@@ -168,7 +154,7 @@ impl Coordinator<'_> {
 
     fn write(&mut self, at: usize, event: Event) -> Result<(), Failure> {
         let id = self.plan.measurements[at].id.clone();
-        self.journal.add(&Entry { at_ms: now().as_nanos() / 1_000_000, id, event })
+        self.journal.add(&Entry { at_ms: millis(now()), id, event })
     }
 
     fn named(&self, at: usize) -> String {
@@ -179,6 +165,5 @@ impl Coordinator<'_> {
 
 /// How often a signal is looked for.
 const A_MOMENT: Duration = Duration::from_millis(200);
-const POLL: Duration = Duration::from_millis(50);
 /// Beyond what a measurement takes if all goes well: ssh, and the way of the records. Chosen.
 const TO_SPARE: Duration = Duration::from_secs(60);

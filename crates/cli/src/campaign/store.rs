@@ -13,13 +13,15 @@
 //! A name without a point is there only when what it names is whole. Records are renamed into place and
 //! synced before the journal says so; where a process died between the two, the next one adds the line.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use talkpath_campaign::{Entry, Event, Journal, Plan};
+use talkpath_campaign::{Entry, Event, Journal, Plan, millis};
+use talkpath_measure::summary::Summary;
 
 use super::load::Loaded;
 use super::now;
@@ -28,6 +30,7 @@ use crate::failure::Failure;
 use crate::json::json;
 use crate::part::SUMMARY;
 use crate::run_dir::{read_json, slug, sync_folder, write_lasting};
+use crate::terminal::program;
 
 /// A campaign's directory.
 #[derive(Debug)]
@@ -50,6 +53,11 @@ impl Store {
     pub(crate) fn new(args: &CampaignFileArgs, loaded: &Loaded, out: &Path) -> Self {
         let named = || out.join(format!("campaign-{}", slug(&loaded.campaign.name)));
         Self { path: args.dir.clone().unwrap_or_else(named) }
+    }
+
+    /// The directory `path`.
+    pub(crate) fn at(path: &Path) -> Self {
+        Self { path: path.to_path_buf() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -89,8 +97,7 @@ impl Store {
             }
         };
         let (mut journal, mut entries) = self.open_journal(lock)?;
-        self.discard_what_is_not_whole(&plan, &entries)?;
-        for entry in self.unwritten(&plan, &entries)? {
+        for entry in self.tidy_up(&plan, &entries)? {
             journal.add(&entry)?;
             entries.push(entry);
         }
@@ -99,14 +106,7 @@ impl Store {
 
     /// The plan that was made from the same file.
     pub(crate) fn plan(&self, loaded: &Loaded) -> Result<Plan, Failure> {
-        let path = self.file(PLAN);
-        if !path.exists() {
-            return Err(Failure::Usage(format!(
-                "{}: this campaign has not begun; `talkpath campaign run` begins it",
-                self.path.display()
-            )));
-        }
-        let plan: Plan = read_json(&path)?;
+        let plan = self.read_plan()?;
         if plan.fingerprint != loaded.fingerprint {
             return Err(Failure::Usage(format!(
                 "{}: its plan was made from another file, by talkpath {} (this is {}): names, pairs, what runs and when may not \
@@ -117,6 +117,31 @@ impl Store {
             )));
         }
         Ok(plan)
+    }
+
+    /// The plan, whichever file it was made from.
+    pub(crate) fn read_plan(&self) -> Result<Plan, Failure> {
+        let path = self.file(PLAN);
+        if !path.exists() {
+            return Err(Failure::Usage(format!(
+                "{}: this campaign has not begun; `{} campaign run` begins it",
+                self.path.display(),
+                program()
+            )));
+        }
+        read_json(&path)
+    }
+
+    /// The summaries of the measurements in the records, each with its place in the plan.
+    pub(crate) fn summaries(&self, plan: &Plan) -> Result<Vec<(usize, Summary)>, Failure> {
+        let mut summaries = Vec::new();
+        for (at, measurement) in plan.measurements.iter().enumerate() {
+            let path = self.records(&measurement.id).join(SUMMARY);
+            if path.is_file() {
+                summaries.push((at, read_json(&path)?));
+            }
+        }
+        Ok(summaries)
     }
 
     /// What the journal has.
@@ -172,36 +197,43 @@ impl Store {
         Ok((OpenJournal { file, path, whole, _lock: lock }, entries))
     }
 
-    /// Whole records of which the journal says nothing: their process died in between.
-    fn unwritten(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<Entry>, Failure> {
-        let mut found = Vec::new();
-        for id in self.names()? {
-            if plan.position(&id).is_some()
-                && self.records(&id).join(SUMMARY).is_file()
-                && !is_done(entries, &id)
-            {
-                found.push(Entry { at_ms: now().as_nanos() / 1_000_000, id, event: Event::Done });
-            }
-        }
-        Ok(found)
+    /// What stands in the folder of records: only names of the plan are its own.
+    fn found(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<Found>, Failure> {
+        let planned: BTreeSet<&str> = plan.measurements.iter().map(|it| it.id.as_str()).collect();
+        let done: BTreeSet<&str> =
+            entries.iter().filter(|it| it.event == Event::Done).map(|it| it.id.as_str()).collect();
+        let found = |name: String| {
+            let has_summary = || self.records(&name).join(SUMMARY).is_file();
+            let what = match planned.contains(name.as_str()) {
+                _ if name.starts_with('.') => What::Draft,
+                false => What::Strange,
+                true if done.contains(name.as_str()) => What::Done,
+                true if has_summary() => What::Unwritten,
+                true => What::Empty,
+            };
+            Found { name, what }
+        };
+        Ok(self.names()?.into_iter().map(found).collect())
     }
 
     /// Removes drafts, and records without a summary that nobody calls done: a power cut left their name and
-    /// not what is in them, and another attempt could not take that name.
-    fn discard_what_is_not_whole(&self, plan: &Plan, entries: &[Entry]) -> Result<(), Failure> {
-        for name in self.names()? {
+    /// not what is in them, and another attempt could not take that name. Gives the entries of whole records
+    /// of which the journal says nothing: their process died in between.
+    fn tidy_up(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<Entry>, Failure> {
+        let mut unwritten = Vec::new();
+        for Found { name, what } in self.found(plan, entries)? {
             let path = self.records(&name);
-            if name.starts_with('.') {
+            match what {
                 // One that somebody still writes to is removed by a later process.
-                let _ = fs::remove_dir_all(path);
-            } else if plan.position(&name).is_some()
-                && !path.join(SUMMARY).is_file()
-                && !is_done(entries, &name)
-            {
-                fs::remove_dir_all(&path).map_err(|why| Failure::write(&path, why))?;
+                What::Draft => drop(fs::remove_dir_all(path)),
+                What::Empty => fs::remove_dir_all(&path).map_err(|why| Failure::write(&path, why))?,
+                What::Unwritten => {
+                    unwritten.push(Entry { at_ms: millis(now()), id: name, event: Event::Done });
+                }
+                What::Done | What::Strange => {}
             }
         }
-        Ok(())
+        Ok(unwritten)
     }
 
     fn names(&self) -> Result<Vec<String>, Failure> {
@@ -232,8 +264,24 @@ impl OpenJournal {
     }
 }
 
-fn is_done(entries: &[Entry], id: &str) -> bool {
-    entries.iter().any(|entry| entry.id == id && entry.event == Event::Done)
+/// A name in the folder of records.
+struct Found {
+    name: String,
+    what: What,
+}
+
+/// What stands there.
+enum What {
+    /// Records that are, or were, being fetched.
+    Draft,
+    /// Nothing of this plan.
+    Strange,
+    /// The journal has it as done.
+    Done,
+    /// Whole, and the journal does not say so.
+    Unwritten,
+    /// A name without a summary.
+    Empty,
 }
 
 const LOCK: &str = "lock";
@@ -280,9 +328,8 @@ mod tests {
         }
         fs::write(store.records("whole").join(SUMMARY), "{}").unwrap();
         let done = Entry { at_ms: 0, id: "done".to_owned(), event: Event::Done };
-        store.discard_what_is_not_whole(&plan, std::slice::from_ref(&done)).unwrap();
+        let unwritten = store.tidy_up(&plan, &[done]).unwrap();
         assert_eq!(store.names().unwrap(), ["done", "strange", "whole"]);
-        let unwritten = store.unwritten(&plan, &[done]).unwrap();
         assert_eq!(unwritten.iter().map(|entry| entry.id.as_str()).collect::<Vec<_>>(), ["whole"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use talkpath_campaign::{Entry, Failing, Findings, Measured, Plan, Status, findings, status};
+use talkpath_campaign::{Entry, Failing, Findings, Plan, Recorded, Status, findings, status};
 use talkpath_measure::summary::Summary;
 use talkpath_report::campaign_page;
 use talkpath_scenario::campaign_key_tables;
@@ -15,9 +15,9 @@ use crate::campaign::now;
 use crate::campaign::store::Store;
 use crate::failure::Failure;
 use crate::json::json;
-use crate::part::{REPORT, SUMMARY};
-use crate::run_dir::{read_json, write_bytes};
-use crate::terminal::{Terminal, print};
+use crate::part::REPORT;
+use crate::run_dir::write_bytes;
+use crate::terminal::{Terminal, counted, print};
 
 /// Does what the subcommand says.
 pub(crate) fn run(args: &CampaignArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -100,20 +100,17 @@ fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Res
 
 /// Writes the page, and returns what it shows.
 fn write_report(store: &Store, plan: &Plan, entries: &[Entry], target: &Path) -> Result<Findings, Failure> {
-    let mut summaries: Vec<(usize, Summary)> = Vec::new();
-    for (at, measurement) in plan.measurements.iter().enumerate() {
-        let path = store.records(&measurement.id).join(SUMMARY);
-        if path.is_file() {
-            summaries.push((at, read_json(&path)?));
-        }
-    }
-    let measured: Vec<Measured<'_>> = summaries
-        .iter()
-        .map(|(at, summary)| Measured { measurement: &plan.measurements[*at], summary })
-        .collect();
+    let summaries = store.summaries(plan)?;
+    let measured = recorded(plan, &summaries);
     let findings = findings(plan, &measured, entries, now(), env!("CARGO_PKG_VERSION"));
     write_bytes(target, campaign_page(&findings).as_bytes())?;
     Ok(findings)
+}
+
+/// Each summary with its measurement.
+pub(crate) fn recorded<'a>(plan: &'a Plan, summaries: &'a [(usize, Summary)]) -> Vec<Recorded<'a>> {
+    let of = |(at, summary): &'a (usize, Summary)| Recorded { measurement: &plan.measurements[*at], summary };
+    summaries.iter().map(of).collect()
 }
 
 /// A few lines, a table of hosts, and what failed and why.
@@ -156,10 +153,6 @@ fn failing_text(title: &str, list: &[Failing]) -> String {
         text += &format!("  and {} more; --json has all\n", list.len() - MOST_SHOWN);
     }
     text
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Chosen: a screen.

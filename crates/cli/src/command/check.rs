@@ -56,13 +56,13 @@ struct Checked<'a> {
     cells: Option<usize>,
     /// Of all cells together.
     repetitions: Option<u64>,
-    mistakes: Vec<Told<'a>>,
-    warnings: Vec<Told<'a>>,
+    mistakes: Vec<Finding<'a>>,
+    warnings: Vec<Finding<'a>>,
 }
 
 /// A mistake or a warning.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Finding<'a> {
     /// The option that it is about, as it stands on the command line; then line, column and text are `null`.
     option: Option<&'a str>,
     /// From 1.
@@ -87,7 +87,7 @@ impl<'a> Checked<'a> {
             cells: Some(cells),
             repetitions: Some(plan.repeat.saturating_mul(cells as u64)),
             mistakes: Vec::new(),
-            warnings: Told::of(source, &plan.warnings),
+            warnings: Finding::of(source, &plan.warnings),
         }
     }
 
@@ -98,13 +98,13 @@ impl<'a> Checked<'a> {
             name: None,
             cells: None,
             repetitions: None,
-            mistakes: Told::of(source, mistakes),
+            mistakes: Finding::of(source, mistakes),
             warnings: Vec::new(),
         }
     }
 }
 
-impl<'a> Told<'a> {
+impl<'a> Finding<'a> {
     fn of(source: &'a Source, diagnostics: &'a [Diagnostic]) -> Vec<Self> {
         let told = |it: &'a Diagnostic| {
             let is_in_file = it.option.is_none();

@@ -10,14 +10,14 @@ use talkpath_scenario::{
 };
 use talkpath_units::Rate;
 
-use super::{conclude, jobs, program};
+use super::{conclude, jobs};
 use crate::arenas::Place;
 use crate::args::{ArenaKind, Common, CompareArgs, HOME, Workload, flag_word, quoted};
-use crate::experiment::{Experiment, Folder};
+use crate::experiment::{Destination, Experiment};
 use crate::failure::Failure;
 use crate::run_dir::SCENARIO;
 use crate::scenario_file::{load_source, load_source_beside, read};
-use crate::terminal::{self, Terminal};
+use crate::terminal::{self, Terminal, program, shell_word};
 use crate::thresholds::{self, Demands};
 
 /// Runs one flow over each transport.
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
         jobs: jobs(common),
         terminal,
     };
-    let outcome = experiment.run(Folder::Under(&common.out))?;
+    let outcome = experiment.run(Destination::Under(&common.out))?;
     let way_on = way_on(args, &experiment.place, repeat_on(args.place.repeat, &outcome.summary));
     let table = comparison_table(&outcome.summary, compared(args.workload).flow(), &terminal::style());
     let demands = Demands { plan: &plan, junit: args.demand.junit.as_deref() };
@@ -294,15 +294,6 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
         ArenaKind::Live => {
             format!("On a simulated path, beside an upload: {compare} --path PATH{choices}\n")
         }
-    }
-}
-
-/// `text` as one word of a shell's command line.
-fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:%".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
     }
 }
 

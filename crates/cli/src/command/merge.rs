@@ -7,7 +7,7 @@ use talkpath_measure::summary::Provenance;
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan};
 
-use super::{conclude, jobs, program};
+use super::{conclude, jobs};
 use crate::args::{Common, MergeArgs};
 use crate::experiment::Outcome;
 use crate::experiment::merge::{Merging, missing};
@@ -20,14 +20,14 @@ use crate::run_dir::{PartId, RunDir, SCENARIO, write_bytes};
 use crate::scenario_file::load_file;
 use crate::shard::{Division, Shard};
 use crate::stopwatch::Stopwatch;
-use crate::terminal::{self, Terminal};
+use crate::terminal::{self, Terminal, program};
 use crate::thresholds::Demands;
 
 /// Merges.
 pub(crate) fn run(args: &MergeArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let watch = Stopwatch::start();
-    let mut folders: Vec<Folder> =
-        args.parts.iter().map(|path| Folder::open(path)).collect::<Result<_, _>>()?;
+    let mut folders: Vec<PartDir> =
+        args.parts.iter().map(|path| PartDir::open(path)).collect::<Result<_, _>>()?;
     let Some(first) = folders.first() else {
         return Err(Failure::Usage("merge needs the directories of parts".to_owned()));
     };
@@ -73,7 +73,7 @@ fn write_inputs(dir: &mut RunDir, plan: &Plan) -> Result<(), Failure> {
 }
 
 /// A part's directory.
-struct Folder {
+struct PartDir {
     path: PathBuf,
     dir: RunDir,
     begun: Resumable,
@@ -84,7 +84,7 @@ struct Folder {
     ids: BTreeSet<(PartId, bool)>,
 }
 
-impl Folder {
+impl PartDir {
     fn open(path: &Path) -> Result<Self, Failure> {
         let refuse = |why: &str| Err(Failure::Usage(format!("{}: {why}", path.display())));
         if !path.is_dir() {
@@ -94,14 +94,18 @@ impl Folder {
             return refuse("a run, not a part of one: there is nothing to merge in it");
         }
         if !RunDir::is_begun(path) {
-            return refuse("not a part of a run: `talkpath run SCENARIO.toml --shard I/N` makes one");
+            let program = program();
+            return refuse(&format!(
+                "not a part of a run: `{program} run SCENARIO.toml --shard I/N` makes one"
+            ));
         }
         let mut dir = RunDir::open(path)?;
         let begun = resumable(&dir)?;
         let Some(shard) = begun.shard()? else {
-            return refuse(
-                "a run that was interrupted, no part of one: `talkpath run --resume` continues it",
-            );
+            let program = program();
+            return refuse(&format!(
+                "a run that was interrupted, no part of one: `{program} run --resume` continues it"
+            ));
         };
         // The lock is let go at once: a process cannot hold a file open for each of many parts. Whoever goes
         // on with a part meanwhile adds whole repetitions and changes none.
@@ -151,8 +155,8 @@ impl Folder {
 }
 
 /// No two folders may be the same part.
-fn overlaps(folders: &[Folder]) -> Result<(), Failure> {
-    let mut sorted: Vec<&Folder> = folders.iter().collect();
+fn overlaps(folders: &[PartDir]) -> Result<(), Failure> {
+    let mut sorted: Vec<&PartDir> = folders.iter().collect();
     sorted.sort_by_key(|folder| folder.shard.first);
     match sorted.windows(2).find(|pair| pair[1].shard.first <= pair[0].shard.last) {
         None => Ok(()),
@@ -167,7 +171,7 @@ fn overlaps(folders: &[Folder]) -> Result<(), Failure> {
 }
 
 /// A folder holds its own repetitions alone, as no process of this program leaves others there.
-fn foreign(folders: &[Folder], plan: &Plan, division: &Division) -> Result<(), Failure> {
+fn foreign(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(), Failure> {
     for folder in folders {
         let cells = plan.cells.len() as u64;
         let is_foreign = |id: &PartId| {
@@ -187,7 +191,7 @@ fn foreign(folders: &[Folder], plan: &Plan, division: &Division) -> Result<(), F
 }
 
 /// Every repetition must be there; the error names parts in which some are missing, or that are not there.
-fn complete(folders: &[Folder], plan: &Plan, division: &Division) -> Result<(), Failure> {
+fn complete(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(), Failure> {
     let there = folders.iter().flat_map(|folder| &folder.ids).copied().collect();
     let mut by_part: BTreeMap<u64, u64> = BTreeMap::new();
     for id in missing(plan, &there) {
@@ -204,7 +208,8 @@ fn complete(folders: &[Folder], plan: &Plan, division: &Division) -> Result<(), 
             by_part.iter().filter(|(part, _)| folder.shard.holds(**part)).map(|(_, count)| count).sum();
         if lacks > 0 {
             let path = folder.path.display();
-            lines.push(format!("{path}: {lacks} repetitions are missing: talkpath run --resume {path}"));
+            let program = program();
+            lines.push(format!("{path}: {lacks} repetitions are missing: {program} run --resume {path}"));
         }
     }
     let absent: Vec<_> = by_part.keys().filter(|part| holder(**part).is_none()).collect();
@@ -226,12 +231,12 @@ fn complete(folders: &[Folder], plan: &Plan, division: &Division) -> Result<(), 
 }
 
 /// RFC 3339 in UTC sorts as text.
-fn earliest(folders: &[Folder]) -> String {
+fn earliest(folders: &[PartDir]) -> String {
     folders.iter().map(|folder| folder.begun.started.clone()).min().unwrap_or_default()
 }
 
 /// The machines that ran the parts; this one if they do not say.
-fn made_by(folders: &[Folder]) -> Provenance {
+fn made_by(folders: &[PartDir]) -> Provenance {
     let of: Vec<&Provenance> = folders.iter().filter_map(|folder| folder.begun.provenance.as_ref()).collect();
     let all = |word: fn(&Provenance) -> &String| {
         let mut words: Vec<&str> = of.iter().map(|it| word(it).as_str()).collect();

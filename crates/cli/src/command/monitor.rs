@@ -18,7 +18,7 @@ use chrono::SecondsFormat;
 use talkpath_kernel::clock::monotonic;
 use talkpath_kernel::descriptors::raise_descriptor_limit;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
-use talkpath_live::{Happening, LiveOptions, Measured, Monitor};
+use talkpath_live::{Happening, LiveOptions, Monitor, MonitorSession};
 use talkpath_measure::summary::DelayMs;
 use talkpath_scenario::{Compared, Options, Plan, Setting, Source};
 use talkpath_units::Duration;
@@ -27,7 +27,7 @@ use crate::arenas::{self, Place, read_key};
 use crate::args::{ArenaKind, Common, MonitorArgs, Records, Workload, flag_word, quoted};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::monitor::events::{self, Begun};
+use crate::monitor::events::{self, MonitorStart};
 use crate::monitor::interval::{Interval, split};
 use crate::monitor::openmetrics::{Format, Shown, render};
 use crate::monitor::records::{Keeping, Recorder, folder};
@@ -66,8 +66,16 @@ pub(crate) fn run(args: &MonitorArgs, common: &Common, terminal: Terminal) -> Re
         is_over: AtomicBool::new(false),
     };
     let recorder = (common.records != Records::None).then(|| recorder(args, common, &plan, terminal));
-    let mut told = Told { args, terminal, state: &state, recorder, failure: None, number: 0 };
-    told.begin(&plan, session)?;
+    let mut output = MonitorOutput {
+        args,
+        terminal,
+        state: &state,
+        epoch: state.epoch,
+        recorder,
+        failure: None,
+        number: 0,
+    };
+    output.begin(&plan, session)?;
     let monitor = Monitor {
         host: &args.to,
         options: LiveOptions { key, clocks_synchronised: args.clocks_synchronised },
@@ -85,16 +93,16 @@ pub(crate) fn run(args: &MonitorArgs, common: &Common, terminal: Terminal) -> Re
             scope.spawn(move || keep_textfile(path, state, terminal));
         }
         let ended = monitor.run(&mut |happening| {
-            told.take(happening);
-            if told.failure.is_some() {
+            output.take(happening);
+            if output.failure.is_some() {
                 interrupt.store(true, Ordering::Relaxed);
             }
         });
-        told.end();
+        output.end();
         state.is_over.store(true, Ordering::Relaxed);
         ended
     });
-    match (ended, told.failure) {
+    match (ended, output.failure) {
         (Err(why), _) => Err(arenas::failure(why).1),
         (Ok(()), Some(failure)) => Err(failure),
         (Ok(()), None) => Ok(()),
@@ -195,7 +203,7 @@ impl State<'_> {
     fn render(&self, format: Format) -> String {
         let now_ns = monotonic();
         let is_up = now_ns < self.measured_until_ns.load(Ordering::Relaxed);
-        let (epoch, to) = (self.epoch, self.to);
+        let (epoch, to) = (self.epoch.anchored(), self.to);
         render(&Shown { totals: &self.totals(), epoch, to, is_up, now_ns }, format)
     }
 }
@@ -234,10 +242,12 @@ fn write_for_everybody(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Tells what happens: on standard output, in the totals, in the records.
-struct Told<'a> {
+struct MonitorOutput<'a> {
     args: &'a MonitorArgs,
     terminal: Terminal,
     state: &'a State<'a>,
+    /// Anchored for what is told.
+    epoch: Epoch,
     recorder: Option<Recorder<'a>>,
     /// What ends the monitor: nobody reads its output any longer.
     failure: Option<Failure>,
@@ -245,14 +255,14 @@ struct Told<'a> {
     number: u64,
 }
 
-impl Told<'_> {
+impl MonitorOutput<'_> {
     fn begin(&mut self, plan: &Plan, session: Duration) -> Result<(), Failure> {
         let scenario = &plan.cells[0].scenario;
         let spec = SessionSpec::new(scenario, scenario.seed, None).map_err(Failure::Usage)?;
         let size = |index: usize| spec.flows.get(index).and_then(FlowSpec::constant_size);
         let flows = scenario.flows.iter().enumerate();
-        let begun = Begun {
-            epoch: self.state.epoch,
+        let begun = MonitorStart {
+            epoch: self.epoch,
             system: format!("{} {}", provenance().kernel, provenance().host),
             host: &self.args.to,
             flows: flows
@@ -273,32 +283,31 @@ impl Told<'_> {
     }
 
     fn take(&mut self, happening: Happening) {
+        self.epoch = self.epoch.anchored();
         match happening {
             Happening::Measured(measured) => self.take_session(*measured),
             Happening::Down { from_ns, why } => {
                 self.state.totals().go_down(from_ns);
                 let at = self.clock(from_ns);
-                self.tell(&events::outage(self.state.epoch, from_ns, &why), || {
-                    format!("{at}  OUTAGE: {why}\n")
-                });
+                self.tell(&events::outage(self.epoch, from_ns, &why), || format!("{at}  OUTAGE: {why}\n"));
             }
             Happening::Up { from_ns, to_ns, attempts } => {
                 self.state.totals().come_up(to_ns);
                 let (at, seconds) = (self.clock(to_ns), (to_ns - from_ns) as f64 / 1e9);
-                self.tell(&events::recovered(self.state.epoch, from_ns, to_ns, attempts), || {
+                self.tell(&events::recovered(self.epoch, from_ns, to_ns, attempts), || {
                     format!("{at}  measured again after {seconds:.1} s\n")
                 });
             }
         }
     }
 
-    fn take_session(&mut self, measured: Measured) {
+    fn take_session(&mut self, measured: MonitorSession) {
         if let Some(Err(why)) = self.recorder.as_mut().map(Recorder::make_room) {
             self.complain(&why);
         }
         for interval in split(&measured, self.args.interval) {
             self.state.totals().add(&interval);
-            let line = events::interval(self.state.epoch, self.number, &interval);
+            let line = events::interval(self.epoch, self.number, &interval);
             let at = self.clock(interval.start_ns);
             self.tell(&line, || for_person(&at, &interval));
             for warning in &interval.warnings {
@@ -306,7 +315,7 @@ impl Told<'_> {
             }
             self.number += 1;
         }
-        let at = self.state.epoch.wall(measured.start_ns);
+        let at = self.epoch.wall(measured.start_ns);
         if let (Some(recorder), Some(record)) = (&mut self.recorder, measured.record)
             && let Err(why) = recorder.keep(record, at)
         {
@@ -317,8 +326,9 @@ impl Told<'_> {
 
     /// The monitor is over.
     fn end(&mut self) {
+        self.epoch = self.epoch.anchored();
         let end_ns = monotonic();
-        let line = events::end(self.state.epoch, end_ns, &self.state.totals());
+        let line = events::end(self.epoch, end_ns, &self.state.totals());
         let sum = self.state.totals().sum();
         self.tell(&line, || {
             format!(
@@ -361,7 +371,7 @@ impl Told<'_> {
     }
 
     fn clock(&self, monotonic_ns: i64) -> String {
-        self.state.epoch.wall(monotonic_ns).to_rfc3339_opts(SecondsFormat::Secs, true)
+        self.epoch.wall(monotonic_ns).to_rfc3339_opts(SecondsFormat::Secs, true)
     }
 }
 

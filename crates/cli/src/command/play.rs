@@ -12,14 +12,13 @@ use talkpath_scenario::{Plan, Scenario, Topology};
 use talkpath_sim::journey::{Hop, HopFate, Journeys, journeys};
 use talkpath_units::Instant;
 
-use super::program;
 use crate::again::Again;
 use crate::arenas::interrupted;
 use crate::args::PlayArgs;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::run_dir::{PartId, RunDir, write_whole};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, program};
 
 /// Runs the simulation again and writes the page.
 pub(crate) fn run(args: &PlayArgs, terminal: Terminal) -> Result<(), Failure> {

@@ -18,6 +18,7 @@ use talkpath_units::Instant;
 
 use crate::args::ReportArgs;
 use crate::command::play::page_network;
+use crate::experiment::cell_of;
 use crate::failure::Failure;
 use crate::part::{PACKETS, REPORT, SERIES, is_drawn};
 use crate::run_dir::{RunDir, SCENARIO, write_bytes};
@@ -48,15 +49,15 @@ pub(crate) fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> 
         )));
     }
     for dir in &dirs {
-        let told = Told::read(dir, terminal)?;
+        let run = StoredRun::read(dir, terminal)?;
         let target = args.output.clone().unwrap_or_else(|| dir.file(REPORT));
-        told.write(&target, args.figures.as_deref(), terminal)?;
+        run.write(&target, args.figures.as_deref(), terminal)?;
     }
     Ok(())
 }
 
 /// What a run directory holds.
-struct Told {
+struct StoredRun {
     summary: Summary,
     figures: Vec<CellFigures>,
     scenario_toml: String,
@@ -64,7 +65,7 @@ struct Told {
     network: Option<Network>,
 }
 
-impl Told {
+impl StoredRun {
     fn read(dir: &RunDir, terminal: Terminal) -> Result<Self, Failure> {
         let summary = read_summary(dir, terminal)?;
         let scenario = dir.file(SCENARIO);
@@ -99,29 +100,30 @@ impl Told {
 
 /// The runs as one, each named by what tells it from the others: the arena, the scenario's name, or both;
 /// else the part of the directory's name that the others do not share.
-fn several(dirs: &[RunDir], terminal: Terminal) -> Result<Told, Failure> {
-    let told: Vec<Told> = dirs.iter().map(|dir| Told::read(dir, terminal)).collect::<Result<_, _>>()?;
-    let labels = labels(&told, dirs);
-    let parts = told.iter().zip(labels).map(|(told, label)| RunPart {
+fn several(dirs: &[RunDir], terminal: Terminal) -> Result<StoredRun, Failure> {
+    let runs: Vec<StoredRun> =
+        dirs.iter().map(|dir| StoredRun::read(dir, terminal)).collect::<Result<_, _>>()?;
+    let labels = labels(&runs, dirs);
+    let parts = runs.iter().zip(labels).map(|(run, label)| RunPart {
         label,
-        summary: told.summary.clone(),
-        figures: told.figures.clone(),
+        summary: run.summary.clone(),
+        figures: run.figures.clone(),
     });
-    let joined = |of: &dyn Fn(&Told) -> &str| told.iter().map(of).collect::<Vec<_>>().join("\n");
-    let (scenario_toml, command) = (joined(&|told| &told.scenario_toml), joined(&|told| &told.command));
+    let joined = |of: &dyn Fn(&StoredRun) -> &str| runs.iter().map(of).collect::<Vec<_>>().join("\n");
+    let (scenario_toml, command) = (joined(&|run| &run.scenario_toml), joined(&|run| &run.command));
     let Some((summary, figures)) = side_by_side(&parts.collect::<Vec<_>>()) else {
         return Err(Failure::Usage("no run directory to report".to_owned()));
     };
-    Ok(Told { summary, figures, scenario_toml, command, network: None })
+    Ok(StoredRun { summary, figures, scenario_toml, command, network: None })
 }
 
-fn labels(told: &[Told], dirs: &[RunDir]) -> Vec<String> {
-    let arena = |told: &Told| told.summary.arena.clone();
-    let name = |told: &Told| told.summary.name.clone();
-    let both = |told: &Told| format!("{}, {}", told.summary.name, told.summary.arena);
-    let of: [&dyn Fn(&Told) -> String; 3] = [&arena, &name, &both];
+fn labels(runs: &[StoredRun], dirs: &[RunDir]) -> Vec<String> {
+    let arena = |run: &StoredRun| run.summary.arena.clone();
+    let name = |run: &StoredRun| run.summary.name.clone();
+    let both = |run: &StoredRun| format!("{}, {}", run.summary.name, run.summary.arena);
+    let of: [&dyn Fn(&StoredRun) -> String; 3] = [&arena, &name, &both];
     for label in of {
-        let labels: Vec<String> = told.iter().map(label).collect();
+        let labels: Vec<String> = runs.iter().map(label).collect();
         if labels.iter().collect::<BTreeSet<_>>().len() == labels.len() {
             return labels;
         }
@@ -191,8 +193,8 @@ fn rows<T>(path: &PathBuf, read: impl Fn(File) -> Result<T, RecordError>) -> Res
 
 /// Fills in what the record files leave out, from the summary and the scenario, and draws.
 fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellFigures {
-    let cell = plan.cells.iter().find(|cell| cell.index == run.cell);
-    let told = summary.runs.iter().find(|told| (told.cell, told.repetition) == (run.cell, run.repetition));
+    let cell = cell_of(plan, run.cell);
+    let of_summary = summary.runs.iter().find(|it| (it.cell, it.repetition) == (run.cell, run.repetition));
     if let Some(Cell { scenario, .. }) = cell {
         run.window_start = Instant::ZERO.saturating_add(scenario.warm_up);
         run.window_end = Instant::ZERO.saturating_add(scenario.duration);
@@ -207,8 +209,8 @@ fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellFigures {
             (*group).clone_into(&mut flow.info.group);
         }
         flow.info.clock_trusted = summary.clock.trusted;
-        if let Some(told) = told.and_then(|told: &RunSummary| told.flows.get(&flow.info.name)) {
-            flow.info.transport.clone_from(&told.transport);
+        if let Some(figures) = of_summary.and_then(|it: &RunSummary| it.flows.get(&flow.info.name)) {
+            flow.info.transport.clone_from(&figures.transport);
         }
     }
     figures(run, cell.map_or("", |cell| &cell.label))

@@ -5,24 +5,24 @@ use std::path::Path;
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan, Setting};
 
-use super::{conclude, jobs, program};
+use super::{conclude, jobs};
 use crate::arenas::Place;
 use crate::args::{ArenaKind, Common, RunArgs};
-use crate::experiment::{Experiment, Folder, Outcome, PartOutcome};
+use crate::experiment::{Destination, Experiment, Outcome, PartOutcome};
 use crate::failure::Failure;
 use crate::json::json;
 use crate::resumable::{Resumable, resumable};
 use crate::run_dir::{RunDir, SCENARIO};
 use crate::scenario_file::load_file;
 use crate::shard::Shard;
-use crate::terminal::{self, Terminal};
+use crate::terminal::{self, Terminal, program};
 use crate::thresholds::{self, Demands};
 
 /// Runs or resumes.
 pub(crate) fn run(args: &RunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     match (&args.resume, &args.scenario, args.shard.shard) {
         (Some(path), _, _) => {
-            let (dir, begun) = Begun::open(path, args)?;
+            let (dir, begun) = EarlierRun::open(path, args)?;
             match begun.shard {
                 Some(shard) => begun.run_part(dir, shard, common, terminal),
                 None => begun.run(dir, args, common, terminal),
@@ -67,7 +67,7 @@ pub(super) fn run_plan(
 ) -> Result<Outcome, Failure> {
     thresholds::before_the_run(plan)?;
     let experiment = Experiment { takes_turns, ..experiment(plan, None, place, common, terminal) };
-    experiment.run(Folder::Under(&common.out))
+    experiment.run(Destination::Under(&common.out))
 }
 
 fn experiment<'p>(
@@ -114,7 +114,7 @@ fn part(
         ));
     }
     if let Some(path) = args.shard.output.as_deref().filter(|path| RunDir::is_begun(path)) {
-        let (dir, begun) = Begun::open(path, args)?;
+        let (dir, begun) = EarlierRun::open(path, args)?;
         return match begun.shard {
             Some(found) if found == shard => begun.run_part(dir, shard, common, terminal),
             Some(found) => {
@@ -127,8 +127,8 @@ fn part(
     thresholds::before_the_run(&plan)?;
     let experiment = experiment(&plan, Some(shard), place, common, terminal);
     let outcome = experiment.run_part(match &args.shard.output {
-        Some(path) => Folder::At(path),
-        None => Folder::Under(&common.out),
+        Some(path) => Destination::At(path),
+        None => Destination::Under(&common.out),
     })?;
     part_told(outcome, shard, common, terminal)
 }
@@ -157,7 +157,7 @@ fn part_told(outcome: PartOutcome, shard: Shard, common: &Common, terminal: Term
 }
 
 /// A run, or a part of one, that an earlier process began.
-struct Begun {
+struct EarlierRun {
     plan: Plan,
     begun: Resumable,
     /// Which part; `None` of a whole run.
@@ -165,7 +165,7 @@ struct Begun {
     place: Place,
 }
 
-impl Begun {
+impl EarlierRun {
     fn open(path: &Path, args: &RunArgs) -> Result<(RunDir, Self), Failure> {
         let asked = if args.resume.is_some() { "--resume" } else { "-o" };
         let refuse = |why: &str| Failure::Usage(format!("{asked} {}: {why}", path.display()));

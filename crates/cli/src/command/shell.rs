@@ -60,6 +60,8 @@ fn with_words() -> Command {
         .mut_subcommand("burst", |burst| burst.mut_arg("transport", with(transports.clone())))
         .mut_subcommand("study", |study| {
             let named = |command: Command| command.mut_arg("name", with(studies.clone()));
-            study.mut_subcommand("run", named).mut_subcommand("show", named).mut_subcommand("check", named)
+            ["run", "judge", "show", "check"]
+                .iter()
+                .fold(study, |study, name| study.mut_subcommand(name, named))
         })
 }

@@ -29,16 +29,12 @@ pub(crate) fn run(args: &StampArgs, common: &Common, terminal: Terminal) -> Resu
 
 fn send(to: &str, args: &StampArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let least = StampOptions::min_size(args.dscp);
-    let size = match (args.size, args.dscp) {
-        // Nobody asked for a size: what is needed.
-        (44, Some(_)) => least,
-        (size, _) if size >= least => size,
-        (size, _) => {
-            return Err(Failure::Usage(format!(
-                "--size {size} has no room for a Class of Service TLV: {least} B are needed"
-            )));
-        }
-    };
+    let size = args.size.unwrap_or(least);
+    if size < least {
+        return Err(Failure::Usage(format!(
+            "--size {size} has no room for a Class of Service TLV: {least} B are needed"
+        )));
+    }
     let options = StampOptions {
         host: to.to_owned(),
         interval: args.interval,

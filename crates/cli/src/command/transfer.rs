@@ -7,15 +7,15 @@ use talkpath_measure::summary::{FileSummary, RunSummary, Summary};
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Setting, Source};
 
+use super::conclude;
 use super::run::run_plan;
-use super::{conclude, program};
 use crate::arenas::Place;
 use crate::args::{ArenaKind, BurstArgs, Common, SendArgs, TransferArgs, quoted};
 use crate::failure::Failure;
 use crate::part::LOG;
 use crate::run_dir::SCENARIO;
 use crate::scenario_file::load_source_beside;
-use crate::terminal::{self, Terminal};
+use crate::terminal::{self, Terminal, program};
 use crate::thresholds::Demands;
 
 /// Sends a file; the far end checks its SHA-256.

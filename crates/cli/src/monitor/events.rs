@@ -45,7 +45,7 @@ impl From<DateTime<Utc>> for Timestamp {
 }
 
 /// What the monitor is set to measure.
-pub(crate) struct Begun<'a> {
+pub(crate) struct MonitorStart<'a> {
     pub(crate) epoch: Epoch,
     pub(crate) system: String,
     pub(crate) host: &'a str,
@@ -56,7 +56,7 @@ pub(crate) struct Begun<'a> {
 }
 
 /// The monitor begins.
-pub(crate) fn start(begun: &Begun<'_>) -> Vec<u8> {
+pub(crate) fn start(begun: &MonitorStart<'_>) -> Vec<u8> {
     #[derive(Serialize)]
     struct ConnectingTo<'a> {
         host: &'a str,
@@ -313,7 +313,7 @@ mod tests {
     use crate::monitor::interval::tests::session;
 
     fn epoch() -> Epoch {
-        Epoch { monotonic_ns: 1_000, wall: DateTime::from_timestamp(1_764_000_000, 0).unwrap() }
+        Epoch::at(1_000, DateTime::from_timestamp(1_764_000_000, 0).unwrap())
     }
 
     fn parse(line: &[u8]) -> Value {

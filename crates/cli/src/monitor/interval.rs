@@ -4,7 +4,7 @@
 use core::ops::Range;
 
 use serde::Serialize;
-use talkpath_live::Measured;
+use talkpath_live::MonitorSession;
 use talkpath_measure::metrics::histogram::delay_ms;
 use talkpath_measure::metrics::trip::{Trip, first_arrivals, one_way_trips};
 use talkpath_measure::summarise::{summarise, summarise_flow};
@@ -149,7 +149,7 @@ impl FlowInterval {
 }
 
 /// The intervals of a session, each `length` long; the last one of a session that was cut short is shorter.
-pub(crate) fn split(measured: &Measured, length: Duration) -> Vec<Interval> {
+pub(crate) fn split(measured: &MonitorSession, length: Duration) -> Vec<Interval> {
     let (whole, step) = (measured.length.as_nanos(), length.as_nanos().max(1));
     let record = measured.record.as_ref();
     let overtaken: Vec<_> = record.iter().flat_map(|record| &record.flows).map(overtaken).collect();
@@ -223,7 +223,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A message each 20 ms for `ms`; each `lost`th is missing, and the others take 3 ms.
-    pub(crate) fn session(number: u64, start_ns: i64, ms: u64, lost: u64) -> Measured {
+    pub(crate) fn session(number: u64, start_ns: i64, ms: u64, lost: u64) -> MonitorSession {
         let message = |seq: u64| {
             let due = Instant::from_millis(20 * seq);
             let is_lost = seq % lost == lost - 1;
@@ -258,7 +258,7 @@ pub(crate) mod tests {
             valid: true,
             ..RunRecord::default()
         };
-        Measured { number, start_ns, length, record: Some(record), cut: None }
+        MonitorSession { number, start_ns, length, record: Some(record), cut: None }
     }
 
     #[test]
@@ -315,7 +315,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_session_without_a_record_still_takes_its_time() {
-        let session = Measured { record: None, ..session(0, 0, 2_500, 5) };
+        let session = MonitorSession { record: None, ..session(0, 0, 2_500, 5) };
         let intervals = split(&session, Duration::from_secs(1));
         let lengths: Vec<_> = intervals.iter().map(|interval| interval.length.as_millis()).collect();
         assert_eq!(lengths, [1_000, 1_000, 500]);

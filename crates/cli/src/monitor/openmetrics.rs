@@ -300,7 +300,7 @@ mod tests {
         }
         totals.go_down(2_000_000_000);
         let wall = DateTime::from_timestamp(1_764_000_000, 0).unwrap();
-        let epoch = Epoch { monotonic_ns: 0, wall };
+        let epoch = Epoch::at(0, wall);
         let to = "a\"b\\c";
         render(&Shown { totals: &totals, epoch, to, is_up: false, now_ns: 3_000_000_000 }, format)
     }

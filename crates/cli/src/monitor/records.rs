@@ -21,13 +21,13 @@ use talkpath_scenario::{Options, Plan, Source, with_repetitions};
 
 use crate::arenas::Place;
 use crate::args::{Amount, Records, SeriesPoints};
-use crate::experiment::{Experiment, Folder};
+use crate::experiment::{Destination, Experiment};
 use crate::failure::Failure;
 use crate::part::{Kept, Part};
 use crate::resumable::{Resumable, resumable};
 use crate::run_dir::{RunDir, SCENARIO, slug};
 use crate::scenario_file::{load_source_beside, read};
-use crate::stopwatch::{Stopwatch, stamps_from};
+use crate::stopwatch::{FILE_NAME_TIME, Stopwatch, stamps_from};
 use crate::terminal::Terminal;
 
 /// How and where records are kept.
@@ -144,7 +144,7 @@ impl<'a> Recorder<'a> {
                 let watch = Stopwatch::start();
                 let Keeping { records, series, .. } = self.keeping;
                 let experiment = self.experiment(self.plan, records, series);
-                let (dir, begun) = experiment.open(Folder::Under(&self.keeping.folder), &watch)?;
+                let (dir, begun) = experiment.open(Destination::Under(&self.keeping.folder), &watch)?;
                 let path = dir.file(EVENTS);
                 let events = OpenOptions::new().create(true).append(true).open(&path);
                 let events = events.map_err(|why| Failure::write(&path, why))?;
@@ -235,7 +235,7 @@ fn run_dirs(folder: &Path) -> Vec<PathBuf> {
 /// When a run directory was begun, by its name.
 fn started(path: &Path) -> Option<DateTime<Utc>> {
     let name = path.file_name()?.to_str()?;
-    let at = NaiveDateTime::parse_from_str(name.get(..STAMP.len())?, "%Y-%m-%dT%H-%M-%SZ").ok()?;
+    let at = NaiveDateTime::parse_and_remainder(name, FILE_NAME_TIME).ok()?.0;
     Some(at.and_utc())
 }
 
@@ -262,8 +262,6 @@ pub(crate) fn folder(out: &Path, host: &str) -> PathBuf {
 
 /// The events of a run directory, beside its other files.
 pub(crate) const EVENTS: &str = "events.jsonl";
-/// How the name of a run directory begins.
-const STAMP: &str = "2026-11-21T19-05-07Z";
 
 #[cfg(test)]
 mod tests {
@@ -406,7 +404,7 @@ mod tests {
                 fs::write(path.join(EVENTS), "").unwrap();
             }
         };
-        let recent = Utc::now().format("%Y-%m-%dT%H-%M-%SZ").to_string();
+        let recent = Utc::now().format(FILE_NAME_TIME).to_string();
         make("2020-01-01T00-00-00Z-a", 1_000, true);
         make("2020-01-02T00-00-00Z-a", 1_000, true);
         make("2020-01-01T00-00-00Z-somebodys", 1_000, false);

@@ -4,12 +4,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::harness::{Bench, Seen, Served, names, wait_until};
+use crate::harness::{Bench, Seen, Served, names, read_json, wait_until};
 
 /// `there` has a server, `new` is given one over ssh each time, `down` has none.
 const CAMPAIGN: &str = r#"
@@ -51,7 +52,7 @@ retry = "100 ms"
 const SSH: &str =
     "#!/bin/sh\nwhile test \"$1\" != --; do shift; done\ntest \"$2\" = new || exit 255\nexec sh -c \"$3\"\n";
 
-const KEY: &str = "0123456789abcdef0123456789abcdef\n";
+pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef\n";
 
 struct Lab {
     bench: Bench,
@@ -162,10 +163,88 @@ fn a_coordinator_that_is_killed_goes_on_and_measures_every_host_on_every_day_onc
     let page = fs::read_to_string(lab.bench.path("page.html")).unwrap();
     roxmltree::Document::parse(page.strip_prefix("<!DOCTYPE html>").unwrap()).unwrap();
     assert!(page.contains("here → there, day 2"), "rows name hosts and days");
+    a_study_judges(&lab);
     let file = lab.bench.path("campaign.toml");
     let changed = fs::read_to_string(&file).unwrap().replace("rounds = 1", "rounds = 2");
     fs::write(&file, changed).unwrap();
     lab.run("status", &[]).fails(2, &["its plan was made from another file"]);
+}
+
+/// A study of two claims, of which the second reads a host that was not measured.
+const STUDY: &str = r#"
+title = "Calls between sites"
+authors = ["A. Author"]
+year = 2026
+source = "nowhere"
+question = "Does it lose?"
+set_up = "Two hosts."
+repeat = 6
+quick = { repeat = 2, assumptions = ["base"] }
+[[assumption]]
+name = "base"
+text = "As it is."
+[[cells]]
+name = "{host}"
+scenario = "call.toml"
+axes = { host = ["there", "down"] }
+[axis.host]
+there = {}
+down = { duration = "2 s" }
+[[campaign]]
+cell = "{host}"
+each = { host = ["there", "down"] }
+near = "here"
+far = "{host}"
+measure = "call"
+flows = { udp = "udp", tcp = "tcp" }
+[[claim]]
+id = "C1"
+text = "Nothing is lost"
+published = "0"
+expected = { sim = "reproduced", emu = "reproduced", campaign = "EXPECTED" }
+why = "It is loopback."
+basis = "predicted"
+check = [{ name = "udp", metric = "flows.udp.loss_rate", cell = "there", at_most = 0.1 }]
+[[claim]]
+id = "C2"
+text = "It is far"
+published = "-"
+arenas = ["campaign"]
+expected = "not-tested"
+why = "It is down."
+basis = "predicted"
+check = [{ name = "udp", metric = "flows.udp.loss_rate", cell = "down", at_most = 0.1 }]
+"#;
+
+fn a_study_judges(lab: &Lab) {
+    let dir = lab.bench.path("talkpath-runs/campaign-two-days");
+    for id in lab.records() {
+        let path = dir.join("records").join(id).join("summary.json");
+        let mut summary = read_json(&path);
+        // Whatever a busy machine did to it: what is judged here is the way of the figures.
+        summary["valid"] = true.into();
+        fs::write(&path, summary.to_string()).unwrap();
+    }
+    fs::create_dir(lab.bench.path("sites")).unwrap();
+    lab.bench.file(
+        "sites/call.toml",
+        "duration = \"1 s\"\npath = \"lan\"\n[flow.udp]\ntransport = \"udp\"\nworkload = \"voice\"\n\
+         [flow.tcp]\ntransport = \"tcp\"\nworkload = \"voice\"\n",
+    );
+    let judge = |expected: &str| {
+        lab.bench.file("sites/study.toml", STUDY.replace("EXPECTED", expected));
+        lab.bench.run(&["study", "judge", "sites", "--campaign", "talkpath-runs/campaign-two-days"])
+    };
+    let seen = judge("reproduced");
+    seen.succeeds();
+    assert!(seen.out.contains("reproduced") && seen.out.contains("not-tested"), "{}", seen.out);
+    assert!(seen.err.contains("1 of 2 cells are not in the campaign's records"), "{}", seen.err);
+    assert!(fs::read_to_string(dir.join("sites.html")).unwrap().contains("study judge sites --campaign"));
+    judge("differs").fails(1, &["sites/C1 reproduced, expected differs"]);
+    lab.bench
+        .run(&["study", "judge", "foderaro-1995", "--campaign", "x"])
+        .fails(2, &["no [[campaign]] in it"]);
+    lab.bench.run(&["study", "judge", "sites", "--campaign", "x"]).fails(2, &["has not begun"]);
 }
 
 #[test]
@@ -223,24 +302,30 @@ fn an_emulated_way_is_measured_like_any_other() {
     assert!(row["delay_ms_p50"]["median"].as_f64().unwrap() < 500.0);
 }
 
-/// Two hosts in namespaces of their own, joined by a cable; gone when dropped.
-struct Namespaces {
-    near: String,
-    far: String,
+/// A near host and far ones in namespaces of their own, each joined to the near one by a cable; gone when
+/// dropped. Far host N has the address 10.77.N.2.
+pub(crate) struct Namespaces {
+    pub(crate) near: String,
+    pub(crate) far: Vec<String>,
 }
 
 impl Namespaces {
     /// `None` where this machine does not allow it, which is printed.
-    fn new() -> Option<Self> {
-        let id = std::process::id();
-        let (near, far) = (format!("tp-near-{id}"), format!("tp-far-{id}"));
+    pub(crate) fn new(count: usize) -> Option<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let id = format!("{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let near = format!("tp-near-{id}");
+        let far: Vec<String> = (0..count).map(|at| format!("tp-far{at}-{id}")).collect();
         let made = Self { near, far };
-        let (near, far) = (&made.near, &made.far);
-        let script = format!(
-            "ip netns add {near} && ip netns add {far} && ip -n {near} link add v0 type veth peer name v0 netns {far} && \
-             ip -n {near} addr add 10.77.0.1/24 dev v0 && ip -n {far} addr add 10.77.0.2/24 dev v0 && \
-             ip -n {near} link set v0 up && ip -n {far} link set v0 up"
-        );
+        let near = &made.near;
+        let mut script = format!("ip netns add {near}");
+        for (at, far) in made.far.iter().enumerate() {
+            script += &format!(
+                " && ip netns add {far} && ip -n {near} link add v{at} type veth peer name w{at} netns {far} && \
+                 ip -n {near} addr add 10.77.{at}.1/24 dev v{at} && ip -n {far} addr add 10.77.{at}.2/24 dev w{at} && \
+                 ip -n {near} link set v{at} up && ip -n {far} link set w{at} up"
+            );
+        }
         let output = Command::new("sh").args(["-c", &script]).output().unwrap();
         if !output.status.success() {
             eprintln!("SKIP: no namespaces here: {}", String::from_utf8_lossy(&output.stderr));
@@ -252,24 +337,28 @@ impl Namespaces {
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
-        for name in [&self.near, &self.far] {
+        for name in self.far.iter().chain([&self.near]) {
             let _ = Command::new("ip").args(["netns", "del", name]).output();
         }
     }
 }
 
+/// `via` of a host in namespace `name`.
+pub(crate) fn via(name: &str) -> String {
+    format!("local = true\nvia = [\"ip\", \"netns\", \"exec\", \"{name}\"]\n")
+}
+
 #[test]
 fn hosts_in_namespaces_are_measured_and_the_server_is_started_for_it() {
-    let Some(namespaces) = Namespaces::new() else { return };
+    let Some(namespaces) = Namespaces::new(1) else { return };
     let bench = Bench::new();
     bench.file("key", KEY);
-    let via = |name: &str| format!("local = true\nvia = [\"ip\", \"netns\", \"exec\", \"{name}\"]\n");
     let text = format!(
         "key_file = \"key\"\n[host.near]\n{}[host.far]\n{}address = \"10.77.0.2\"\nserver = \"start\"\n[measure.call]\n\
          transports = [\"udp\"]\nduration = \"300 ms\"\ndrain = \"200 ms\"\nrounds = 1\n\
          [schedule]\nevery = \"1 s\"\ndays = 1\nday = \"1 s\"\nwindow = \"30 s\"\n",
         via(&namespaces.near),
-        via(&namespaces.far)
+        via(&namespaces.far[0])
     );
     bench.file("campaign.toml", text);
     let seen = bench.run(&["campaign", "run", "campaign.toml", "--json", "--strict"]);

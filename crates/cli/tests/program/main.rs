@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod campaign;
+mod campaign_kills;
 mod capture;
 mod dccp;
 mod documentation;

@@ -178,6 +178,18 @@ fn a_server_that_is_killed_and_comes_back_is_an_outage_and_no_end() {
 }
 
 #[test]
+fn a_wrong_key_is_said_and_ends_the_monitor_with_4() {
+    let bench = Bench::new();
+    bench.file("key", "0123456789abcdef0123456789abcdef\n");
+    bench.file("other", "fedcba9876543210fedcba9876543210\n");
+    let served = Served::start(&bench, &["--key-file", "key"]);
+    let monitor = ["monitor", "--to", &served.address, "--records", "none", "--key-file", "other"];
+    let seen = bench.run(&monitor);
+    seen.fails(4, &["the key is not this server's"]);
+    assert!(!seen.out.contains("OUTAGE"), "{}", seen.out);
+}
+
+#[test]
 fn what_a_monitor_cannot_do_is_said_before_it_begins() {
     let bench = Bench::new();
     bench.file(

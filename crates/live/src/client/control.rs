@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use talkpath_arena::ArenaError;
 use talkpath_arena::offset::Probe;
 use talkpath_kernel::clock::{HostClock, monotonic};
 use talkpath_kernel::log::{Chunk, RowBudget};
@@ -76,29 +77,39 @@ impl ServerControl {
     /// Hello and welcome, with which either end shows that it holds the key, if there is one.
     ///
     /// # Errors
-    /// In one line for a person, with the host's name.
-    pub(super) fn greet(stream: TcpStream, name: &str, key: Option<&Key>) -> Result<Self, String> {
+    /// [`ArenaError::FarEnd`] or [`ArenaError::Unwelcome`], in one line for a person, with the host's name.
+    pub(super) fn greet(stream: TcpStream, name: &str, key: Option<&Key>) -> Result<Self, ArenaError> {
         let (address, local) = match (stream.peer_addr(), stream.local_addr()) {
             (Ok(peer), Ok(local)) => (peer, local.ip()),
-            (Err(error), _) | (_, Err(error)) => return Err(format!("{name} went away: {error}")),
+            (Err(error), _) | (_, Err(error)) => {
+                return Err(ArenaError::far_end(format!("{name} went away: {error}")));
+            }
         };
-        let control = Control::new(stream, ANSWER_LIMIT).map_err(|error| format!("{name}: {error}"))?;
+        let control = Control::new(stream, ANSWER_LIMIT)
+            .map_err(|error| ArenaError::far_end(format!("{name}: {error}")))?;
         let mut far = Self { control, name: name.to_owned(), address, local, asked: VecDeque::new() };
-        let opening = key.map(Opening::new).transpose().map_err(|error| format!("no handshake: {error}"))?;
+        let opening = key.map(Opening::new).transpose();
+        let opening = opening.map_err(|error| ArenaError::far_end(format!("no handshake: {error}")))?;
         let word = opening.as_ref().map_or("", Opening::word);
-        match (far.exchange(&hello(VERSION, word)).map_err(|error| far.no_server(&error))?, opening) {
+        let answer = far
+            .exchange(&hello(VERSION, word))
+            .map_err(|error| ArenaError::far_end(far.no_server(&error)))?;
+        match (answer, opening) {
             (Answer::Welcome { .. }, None) => Ok(far),
-            (Answer::Welcome { answer: None }, Some(_)) => Err(format!(
+            (Answer::Welcome { answer: None }, Some(_)) => Err(ArenaError::Unwelcome(format!(
                 "{name} does not ask for a key, so it cannot show that it knows yours; leave the key out, or start it with one"
-            )),
+            ))),
             (Answer::Welcome { answer: Some(answer) }, Some(opening)) => {
                 let seal = opening.finish(&answer).ok_or_else(|| {
-                    format!("{name} let us in without knowing the key: it is not the server meant")
+                    let why = "let us in without knowing the key: it is not the server meant";
+                    ArenaError::Unwelcome(format!("{name} {why}"))
                 })?;
                 far.control.start_sealing(seal);
                 Ok(far)
             }
-            (other, _) => Err(far.unexpected(other)),
+            // All sessions taken is another answer: this one is about the key or the version.
+            (refused @ Answer::Refused { .. }, _) => Err(ArenaError::Unwelcome(far.unexpected(refused))),
+            (other, _) => Err(ArenaError::far_end(far.unexpected(other))),
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn hear(how: u8, said: &[u8]) {
 fn talk(near: std::net::TcpStream) -> Result<(), String> {
     let host = HostClock::anchor();
     let session = SessionSpec { flows: Vec::new(), warm_up_ns: 0, duration_ns: 1_000_000_000, drain_ns: 0 };
-    let mut far = ServerControl::greet(near, "fuzz", None)?;
+    let mut far = ServerControl::greet(near, "fuzz", None).map_err(|why| why.to_string())?;
     let (_, warnings) = far.begin(&session, &[])??;
     assert!(warnings.iter().all(|warning| !warning.contains(char::is_control)));
     far.probe(host)?;

@@ -28,7 +28,6 @@ use talkpath_scenario::Scenario;
 use talkpath_units::{Duration, Instant};
 
 use super::control::{Report, ServerControl, ServerTotals};
-use super::far_end;
 use crate::StoresOnDrop;
 use crate::protocol::{OUTAGE_S, SILENCE_S};
 use drain::{DrainDeadline, arrived_bytes};
@@ -94,10 +93,10 @@ pub(super) fn prepare<'a>(
     mut warnings: Vec<String>,
 ) -> Result<PreparedRun<'a>, ArenaError> {
     let (admissions, far_warnings) =
-        far.begin(&spec, &scenario.flows).map_err(far_end)?.map_err(ArenaError::Unsupported)?;
+        far.begin(&spec, &scenario.flows).map_err(ArenaError::far_end)?.map_err(ArenaError::Unsupported)?;
     warnings.extend(far_warnings);
     let host = HostClock::anchor();
-    let before = far.probe(host).map_err(far_end)?;
+    let before = far.probe(host).map_err(ArenaError::far_end)?;
     let provisional = host.run_from(host.now_ns());
     let budget = RowBudget::new(CLIENT_ROWS);
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| unavailable(&error.into()))?;
@@ -136,13 +135,13 @@ impl<'a> PreparedRun<'a> {
             self.wait_until(at - lead - GO_AHEAD_NS)?;
         }
         let offset = Offset::new(&self.before, &[], &[])
-            .ok_or_else(|| far_end("the clocks could not be compared".to_owned()))?;
+            .ok_or_else(|| ArenaError::far_end("the clocks could not be compared".to_owned()))?;
         let soonest = self.host.now_ns() + lead;
         let start = at.map_or(soonest, |at| at.max(soonest));
         let asked = start.saturating_add(offset.at_start());
-        let far_start = self.far.go(asked).map_err(far_end)?;
+        let far_start = self.far.go(asked).map_err(ArenaError::far_end)?;
         if far_start.saturating_sub(asked) > latest_start_ns(&self.before) {
-            return Err(far_end(format!(
+            return Err(ArenaError::far_end(format!(
                 "{} would begin the run later than any server does",
                 self.far.name()
             )));
@@ -163,7 +162,7 @@ impl<'a> PreparedRun<'a> {
             }
             if self.host.now_ns() >= next_probe {
                 next_probe = self.host.now_ns() + SIGN_OF_LIFE_NS;
-                self.before.push(self.far.probe_once(self.host, 0).map_err(far_end)?);
+                self.before.push(self.far.probe_once(self.host, 0).map_err(ArenaError::far_end)?);
             }
             let left = u64::try_from(until_ns - self.host.now_ns()).unwrap_or(0);
             clock.sleep_until(Instant::MAX, Duration::from_nanos(left).min(WAIT_SLICE));

@@ -12,9 +12,9 @@ use super::ServeError;
 use crate::client::enlarge_receive_buffer;
 
 /// A UDP socket for all sessions.
-pub(super) struct DatagramSocket {
-    pub(super) socket: std::sync::Arc<UdpSocket>,
-    pub(super) is_v6: bool,
+pub(crate) struct DatagramSocket {
+    pub(crate) socket: std::sync::Arc<UdpSocket>,
+    pub(crate) is_v6: bool,
 }
 
 /// Listens on every address of `bind`, or on the default port of all addresses if it is empty.
@@ -71,7 +71,12 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-fn datagrams(address: SocketAddr) -> io::Result<DatagramSocket> {
+/// A socket at `address` that takes datagrams without blocking and has the kernel report their headers and
+/// when they came.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn datagrams(address: SocketAddr) -> io::Result<DatagramSocket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
     if address.is_ipv6() {
         socket.set_only_v6(!address.ip().is_unspecified())?;

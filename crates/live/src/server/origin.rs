@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 /// An IPv4 address, or the /64 of an IPv6 address: a host may take any address of its subnet (RFC 4291
 /// §2.5.1, RFC 8981), so the subnet is what it cannot choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Origin(IpAddr);
+pub(crate) struct Origin(IpAddr);
 
 impl Origin {
-    pub(super) fn of(address: IpAddr) -> Self {
+    pub(crate) fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
             IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
             v4 @ IpAddr::V4(_) => v4,

@@ -13,21 +13,20 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
-use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_kernel::clock::{monotonic, wall};
-use talkpath_kernel::sys::{
-    ReceiveBatch, Received, SocketSwitch, Unconnected, clock_error, report_headers, send_with, switch_on,
-};
+use talkpath_kernel::sys::{ReceiveBatch, Received, Unconnected, clock_error, send_with};
 
 use super::PORT;
 use super::codec::{
     BASE, ClassOfService, ErrorEstimate, ReflectorPacket, SenderPacket, Timestamp, reflect_tlvs,
 };
-use crate::client::enlarge_receive_buffer;
+use crate::server::bind::{DatagramSocket, datagrams};
+use crate::server::origin::Origin;
 
 /// How to reflect.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +56,7 @@ pub struct Reflected {
 
 /// A bound reflector; [`Reflector::run`] reflects.
 pub struct Reflector {
-    socket: UdpSocket,
+    socket: Arc<UdpSocket>,
     is_v6: bool,
     port: u16,
     rules: Rules,
@@ -69,19 +68,7 @@ impl Reflector {
     /// # Errors
     /// The system's.
     pub fn bind(options: ReflectOptions) -> io::Result<Self> {
-        let address = options.bind;
-        let kind = Type::DGRAM.nonblocking();
-        let socket = Socket::new(Domain::for_address(address), kind, Some(Protocol::UDP))?;
-        let is_v6 = address.is_ipv6();
-        if is_v6 {
-            socket.set_only_v6(!address.ip().is_unspecified())?;
-        }
-        socket.bind(&address.into())?;
-        let socket = UdpSocket::from(socket);
-        watch_headers(&socket, is_v6)?;
-        let info = if is_v6 { SocketSwitch::PacketInfoV6 } else { SocketSwitch::PacketInfoV4 };
-        switch_on(socket.as_fd(), info)?;
-        enlarge_receive_buffer(&socket);
+        let DatagramSocket { socket, is_v6 } = datagrams(options.bind)?;
         let port = socket.local_addr()?.port();
         Ok(Self { socket, is_v6, port, rules: Rules::new(options) })
     }
@@ -100,7 +87,7 @@ impl Reflector {
         let mut done = Reflected::default();
         while !stop.load(Ordering::Relaxed) {
             let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-            let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&timeout));
+            let _ = poll(&mut [PollFd::new(&*self.socket, PollFlags::IN)], Some(&timeout));
             let (socket, is_v6, port, rules) = (&self.socket, self.is_v6, self.port, &mut self.rules);
             // What fails here is news of something sent before: it says nothing of what arrives.
             let _ = batch.receive(socket.as_fd(), |datagram| {
@@ -176,10 +163,10 @@ struct Rules {
     /// for want of a session: in all, and by address. So it has no more entries than the bound.
     second_ns: i64,
     answered: u32,
-    by_address: BTreeMap<IpAddr, u32>,
+    by_address: BTreeMap<Origin, u32>,
     sessions: BTreeMap<(SocketAddr, u16), Session>,
     /// How many of `sessions` an address has.
-    held: BTreeMap<IpAddr, usize>,
+    held: BTreeMap<Origin, usize>,
     /// When sessions that are over were last taken away, ns of CLOCK_MONOTONIC.
     swept_ns: i64,
 }
@@ -204,14 +191,14 @@ impl Rules {
             (self.second_ns, self.answered) = (now_ns, 0);
             self.by_address.clear();
         }
-        let of_address = self.by_address.get(&address_of(from)).copied().unwrap_or(0);
+        let of_address = self.by_address.get(&Origin::of(from.ip())).copied().unwrap_or(0);
         if self.answered >= self.options.packets_per_s || of_address >= self.options.packets_per_s.div_ceil(2)
         {
             return None;
         }
         // What is refused below costs its work, too.
         self.answered += 1;
-        self.by_address.insert(address_of(from), of_address + 1);
+        self.by_address.insert(Origin::of(from.ip()), of_address + 1);
         match self.options.is_stateful {
             true => self.number(from, packet.ssid, now_ns),
             false => Some(packet.sequence),
@@ -227,7 +214,7 @@ impl Rules {
             if !self.has_room(from) {
                 return None;
             }
-            *self.held.entry(address_of(from)).or_insert(0) += 1;
+            *self.held.entry(Origin::of(from.ip())).or_insert(0) += 1;
         }
         let session = self.sessions.entry(key).or_insert(Session { next: 0, heard_ns: now_ns });
         if now_ns - session.heard_ns >= REFWAIT_NS {
@@ -240,7 +227,7 @@ impl Rules {
 
     /// Whether one more session of `from` is within the bounds.
     fn has_room(&self, from: SocketAddr) -> bool {
-        let of_address = self.held.get(&address_of(from)).copied().unwrap_or(0);
+        let of_address = self.held.get(&Origin::of(from.ip())).copied().unwrap_or(0);
         self.sessions.len() < self.options.sessions && of_address < self.options.sessions.div_ceil(2)
     }
 
@@ -253,26 +240,9 @@ impl Rules {
         self.sessions.retain(|_, session| now_ns - session.heard_ns < REFWAIT_NS);
         self.held.clear();
         for (from, _) in self.sessions.keys() {
-            *self.held.entry(address_of(*from)).or_insert(0) += 1;
+            *self.held.entry(Origin::of(from.ip())).or_insert(0) += 1;
         }
     }
-}
-
-/// An IPv6 address counts as its /64, as one host has all of that.
-fn address_of(from: SocketAddr) -> IpAddr {
-    match from.ip().to_canonical() {
-        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64)),
-        v4 @ IpAddr::V4(_) => v4,
-    }
-}
-
-/// Has the kernel report stamps, traffic classes and TTLs of what comes to `socket`.
-///
-/// # Errors
-/// The system's.
-pub(super) fn watch_headers(socket: &UdpSocket, is_v6: bool) -> io::Result<()> {
-    switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
-    report_headers(socket.as_fd(), is_v6)
 }
 
 const fn unspecified(is_v6: bool) -> IpAddr {

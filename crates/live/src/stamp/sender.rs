@@ -16,6 +16,7 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -23,8 +24,11 @@ use rustix::time::Timespec;
 use talkpath_arena::ArenaError;
 use talkpath_arena::offset::{Offset, Probe, withdraw_trust_in_impossible_delays};
 use talkpath_kernel::clock::{HostClock, RunClock};
+use talkpath_kernel::end::UdpRoute;
 use talkpath_kernel::random::random;
-use talkpath_kernel::sys::{ReceiveBatch, Received, clock_error, set_tos};
+use talkpath_kernel::sys::{
+    ReceiveBatch, Received, SocketSwitch, clock_error, report_headers, set_tos, switch_on,
+};
 use talkpath_measure::{Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord};
 use talkpath_units::{Bytes, Duration, Histogram, Instant};
 
@@ -33,7 +37,6 @@ use super::codec::{
     BASE, CLASS_OF_SERVICE, ClassOfService, EXTRA_PADDING, ErrorEstimate, ReflectorPacket, SenderPacket,
     TLV_HEADER, Timestamp, class_of_service, put_tlv,
 };
-use super::reflector::watch_headers;
 use crate::client::address;
 
 /// What to send.
@@ -45,7 +48,7 @@ pub struct StampOptions {
     pub interval: Duration,
     /// How many.
     pub count: u32,
-    /// UDP payload of each; at least 44 B, and enough for the TLVs. What is more is Extra Padding.
+    /// UDP payload of each: at least [`StampOptions::min_size`]. What is more is Extra Padding.
     pub size: Bytes,
     /// With which DSCP the packets leave, and with which the answers are to leave: then a Class of Service
     /// TLV is sent.
@@ -138,7 +141,9 @@ struct Answer {
 
 /// A run under way.
 struct Sender {
-    socket: UdpSocket,
+    route: UdpRoute,
+    /// A packet as it is sent: all but its base stays.
+    packet: Vec<u8>,
     clock: RunClock,
     /// On the host's clock.
     start_ns: i64,
@@ -161,22 +166,24 @@ struct Sender {
 /// [`ArenaError::FarEnd`] if the host has no address, or nothing came back; [`ArenaError::Unavailable`] if
 /// there is no socket.
 pub fn send(options: &StampOptions, interrupt: &AtomicBool) -> Result<StampRun, ArenaError> {
-    let far_end = |what: String| ArenaError::FarEnd { what, partial: None };
-    let (name, addresses) = address::resolve_at(&options.host, PORT).map_err(far_end)?;
-    let to = addresses.first().copied().ok_or_else(|| far_end(format!("no such host: {name}")))?;
+    let (name, addresses) = address::resolve_at(&options.host, PORT).map_err(ArenaError::far_end)?;
+    let to =
+        addresses.first().copied().ok_or_else(|| ArenaError::far_end(format!("no such host: {name}")))?;
     let mut sender = Sender::open(to, options).map_err(|why| ArenaError::Unavailable {
         what: format!("no socket to {to}: {why}"),
         how: "see the route to that address, and the limit of open files (ulimit -n)".to_owned(),
     })?;
     sender.send_all(options, interrupt);
     if sender.rows.iter().all(|row| row.answer.is_none()) {
-        return Err(far_end(format!(
+        return Err(ArenaError::far_end(format!(
             "{name} answered none of {} packets; does a STAMP reflector run there (`talkpath stamp --reflect`), and does a \
              firewall let UDP through to this port?",
             sender.rows.len()
         )));
     }
-    sender.finish(options).ok_or_else(|| far_end(format!("the clocks of {name} could not be compared")))
+    sender
+        .finish(options)
+        .ok_or_else(|| ArenaError::far_end(format!("the clocks of {name} could not be compared")))
 }
 
 impl Sender {
@@ -185,7 +192,8 @@ impl Sender {
         let socket = UdpSocket::bind(any)?;
         socket.connect(to)?;
         socket.set_nonblocking(true)?;
-        watch_headers(&socket, to.is_ipv6())?;
+        switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
+        report_headers(socket.as_fd(), to.is_ipv6())?;
         if let Some((dscp, _)) = options.dscp {
             set_tos(socket.as_fd(), to.is_ipv6(), dscp << 2)?;
         }
@@ -193,7 +201,8 @@ impl Sender {
         let start_ns = host.now_ns() + LEAD_NS;
         let ssid = u16::from_be_bytes(random::<2>()?).max(1);
         Ok(Self {
-            socket,
+            route: UdpRoute { socket: Arc::new(socket), unconnected: None },
+            packet: [&[0; BASE][..], &options.tlvs()].concat(),
             clock: host.run_from(start_ns),
             start_ns,
             ssid,
@@ -210,7 +219,6 @@ impl Sender {
 
     fn send_all(&mut self, options: &StampOptions, interrupt: &AtomicBool) {
         let mut batch = ReceiveBatch::default();
-        let tlvs = options.tlvs();
         self.rows.reserve(options.count as usize);
         for sequence in 0..options.count {
             let due = Instant::ZERO.saturating_add(options.interval.saturating_mul(sequence.into()));
@@ -224,7 +232,7 @@ impl Sender {
             self.clock.sleep_until(due, SLICE);
             let sent = self.clock.now();
             self.lateness.record_unsigned(sent.since(due));
-            self.send_one(sequence, &tlvs, sent);
+            self.send_one(sequence, sent);
         }
         let end = self.clock.now().saturating_add(options.wait);
         while self.clock.now() < end && !interrupt.load(Ordering::Relaxed) && self.answered < self.rows.len()
@@ -234,7 +242,7 @@ impl Sender {
     }
 
     /// Sends packet `sequence`. One that the socket does not take is lost here, and has no time of sending.
-    fn send_one(&mut self, sequence: u32, tlvs: &[u8], sent: Instant) {
+    fn send_one(&mut self, sequence: u32, sent: Instant) {
         let (is_synchronised, error_ns) = clock_error();
         let packet = SenderPacket {
             sequence,
@@ -242,17 +250,16 @@ impl Sender {
             error: ErrorEstimate::new(error_ns, is_synchronised),
             ssid: self.ssid,
         };
-        let bytes = [&packet.write()[..], tlvs].concat();
-        // ECONNREFUSED is news of an earlier packet: this one is sent a second time.
-        let taken = self.socket.send(&bytes).or_else(|_| self.socket.send(&bytes));
-        self.rows.push(Row { sent: taken.ok().map(|_| sent), ..Row::default() });
+        self.packet[..BASE].copy_from_slice(&packet.write());
+        let taken = self.route.send(&self.packet);
+        self.rows.push(Row { sent: taken.is_ok().then_some(sent), ..Row::default() });
     }
 
     /// Takes what comes within `time`.
     fn wait(&mut self, batch: &mut ReceiveBatch, time: Duration) {
         let timeout = Timespec { tv_sec: 0, tv_nsec: time.as_nanos().min(999_999_999) as i64 };
-        let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&timeout));
-        let Ok(socket) = self.socket.try_clone() else { return };
+        let socket = Arc::clone(&self.route.socket);
+        let _ = poll(&mut [PollFd::new(&*socket, PollFlags::IN)], Some(&timeout));
         let _ = batch.receive(socket.as_fd(), |datagram| {
             if self.take(&datagram).is_none() {
                 self.odd += 1;

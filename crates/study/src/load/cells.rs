@@ -33,7 +33,7 @@ impl<'a> Loader<'a, '_> {
                 }
                 for &assumption in &under {
                     let mut resolved = Resolved::new();
-                    for arena in ArenaName::ALL {
+                    for arena in ArenaName::RUNNABLE {
                         cells.extend(self.cell(entry, &name, &set, assumption, arena, &mut resolved));
                     }
                 }
@@ -82,7 +82,7 @@ impl<'a> Loader<'a, '_> {
             Some(CellsQuick::How(how)) => how.repeat.clone(),
             _ => None,
         };
-        let arenas = ArenaName::ALL.map(|arena| entry.arena(arena));
+        let arenas = ArenaName::RUNNABLE.map(|arena| entry.arena(arena));
         let of_arenas = arenas.iter().flatten().flat_map(|it| [it.repeat.clone(), quick(&it.quick)]);
         let counts = [entry.repeat.clone(), quick(&entry.quick)];
         for count in counts.into_iter().chain(of_arenas).flatten() {

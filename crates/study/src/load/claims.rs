@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use super::sense::Known;
 use super::{Loader, products};
-use crate::arena::ArenaName;
+use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Basis, Bound, Check, Claim, ClaimKind, Figure, Operand, Tolerance, Verdict};
 use crate::file::{CheckEntry, ClaimEntry, ExpectedEntry, LineOfCells, OperandEntry, Within};
 use crate::metric::Metrics;
@@ -32,7 +32,7 @@ impl Loader<'_, '_> {
 
     fn claim(&mut self, entry: &ClaimEntry, cells: &[Cell], known: (&Known, &Metrics)) -> Claim {
         let mut checks = Vec::new();
-        let arenas = entry.arenas.clone().unwrap_or_else(|| ArenaName::ALL.to_vec());
+        let arenas = arenas_of(entry);
         for check in &entry.check {
             let Some((kind, operands)) = self.check(check) else { continue };
             self.check_axes(check);
@@ -51,11 +51,12 @@ impl Loader<'_, '_> {
                     self.known_cell(&filled(placed).cell, placed.span.clone(), "claim.check");
                 }
                 let name = fill(&check.get_ref().name);
-                let quick = check.get_ref().quick.clone().unwrap_or_else(|| ArenaName::ALL.to_vec());
+                let quick = check.get_ref().quick.clone().unwrap_or_else(|| ArenaName::RUNNABLE.to_vec());
                 let operands = operands.iter().map(filled).collect();
                 let one_sided = check.get_ref().one_sided.clone();
-                let made = Check { name, operands, kind, basis, one_sided, quick };
-                self.makes_sense(&made, (check, &arenas), known, cells);
+                let of_check = self.check_arenas(check, &arenas);
+                let made = Check { name, operands, kind, basis, one_sided, arenas: of_check, quick };
+                self.makes_sense(&made, check, known, cells);
                 checks.push(made);
             }
         }
@@ -69,6 +70,17 @@ impl Loader<'_, '_> {
             why: self.why(entry),
             checks,
         }
+    }
+
+    /// Where a check of a claim of `arenas` is judged.
+    fn check_arenas(&mut self, check: &Spanned<CheckEntry>, arenas: &[ArenaName]) -> Vec<ArenaName> {
+        let own = check.get_ref().arenas.as_deref().unwrap_or(arenas);
+        if let Some(other) = own.iter().find(|arena| !arenas.contains(arena)) {
+            let message =
+                format!("its claim is not judged in {other}; expected one of {}", arena_list(arenas));
+            self.mistakes.add(check.span(), "claim.check.arenas", message, None);
+        }
+        own.to_vec()
     }
 
     /// A verdict without a reason says more than is known, so that every claim has one.
@@ -258,6 +270,16 @@ impl Loader<'_, '_> {
         }
         tolerance
     }
+}
+
+/// Where a claim is judged.
+fn arenas_of(entry: &ClaimEntry) -> Vec<ArenaName> {
+    let expects = match entry.expected.get_ref() {
+        ExpectedEntry::ByArena(verdicts) => verdicts.contains_key(&ArenaName::Campaign),
+        ExpectedEntry::Everywhere(_) => false,
+    };
+    let usual = || ArenaName::RUNNABLE.into_iter().chain(expects.then_some(ArenaName::Campaign)).collect();
+    entry.arenas.clone().unwrap_or_else(usual)
 }
 
 /// x and y of each cell by turns.

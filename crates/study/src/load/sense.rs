@@ -61,24 +61,35 @@ impl Loader<'_, '_> {
         }
     }
 
-    /// `arenas`: those of the check's claim.
     pub(super) fn makes_sense(
         &mut self,
         check: &Check,
-        (entry, arenas): (&Spanned<CheckEntry>, &[ArenaName]),
+        entry: &Spanned<CheckEntry>,
         (known, derived): (&Known, &Metrics),
         cells: &[Cell],
     ) {
         for operand in &check.operands {
             let place = (entry.span(), "claim.check.metric");
             self.known_metric((&operand.cell, &operand.metric), place, known, derived);
-            self.runs_under_base(&operand.cell, entry, arenas, cells);
+            self.runs_under_base(&operand.cell, entry, &check.arenas, cells);
+            self.is_measured(&operand.cell, entry, &check.arenas, cells);
         }
         if let Some(message) = cannot_fail(check, known, derived) {
             self.mistakes.add(entry.span(), "claim.check", message, None);
         } else if let Some(message) = is_half_open(check, derived).filter(|_| check.one_sided.is_none()) {
             let help = "use `between`, or say in `one_sided` why the claim has no other end".to_owned();
             self.mistakes.add(entry.span(), "claim.check", message, Some(help));
+        }
+    }
+
+    /// A check that is judged in a campaign reads cells that a campaign measures.
+    fn is_measured(&mut self, name: &str, entry: &Spanned<CheckEntry>, arenas: &[ArenaName], cells: &[Cell]) {
+        let here = |cell: &Cell| cell.arena == ArenaName::Campaign && cell.name == name;
+        if self.is_whole && arenas.contains(&ArenaName::Campaign) && !cells.iter().any(here) {
+            let message =
+                format!("\"{name}\" stands in no [[campaign]], and the check is judged in campaign");
+            let help = "give the check `arenas`, or the cell an entry".to_owned();
+            self.mistakes.add(entry.span(), "claim.check.arenas", message, Some(help));
         }
     }
 

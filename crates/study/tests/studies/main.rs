@@ -1,5 +1,6 @@
 //! Studies as files: what loads, what is refused and where, and what verdicts follow from samples.
 
+mod campaign;
 mod figures;
 mod mistakes;
 mod results;

@@ -38,7 +38,7 @@ pub(super) struct Identity {
 pub(super) const STUDY_COPY: &str = "study";
 
 /// An open directory of a study's run.
-pub(super) struct Folder {
+pub(super) struct StudyDir {
     path: PathBuf,
     /// Held so that no second process works on the same run.
     _lock: File,
@@ -60,7 +60,7 @@ impl Identity {
     }
 }
 
-impl Folder {
+impl StudyDir {
     /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path

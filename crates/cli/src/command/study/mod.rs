@@ -1,5 +1,6 @@
 //! `talkpath study`: which there are, what one says, and running it.
 
+mod campaign;
 mod folder;
 mod kept;
 mod room;
@@ -19,10 +20,10 @@ use talkpath_study::{
     judge, load_with,
 };
 
-use self::folder::{Folder, Identity, STUDY_COPY};
+use self::folder::{Identity, STUDY_COPY, StudyDir};
 use self::runner::{Runner, in_words};
+use super::jobs;
 use super::play::network;
-use super::{jobs, program};
 use crate::arenas::{self, Place};
 use crate::args::{ArenaKind, Common, StudyArena, StudyArgs, StudyCommand, StudyRunArgs};
 use crate::failure::Failure;
@@ -32,7 +33,7 @@ use crate::part::REPORT;
 use crate::run_dir::write_bytes;
 use crate::scenario_file;
 use crate::stopwatch::Stopwatch;
-use crate::terminal::{self, Terminal};
+use crate::terminal::{self, Terminal, counted, program};
 
 /// Lists, shows or runs.
 pub(crate) fn run(args: &StudyArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -45,6 +46,7 @@ pub(crate) fn run(args: &StudyArgs, common: &Common, terminal: Terminal) -> Resu
         StudyCommand::Keep(args) => kept::keep(args, terminal),
         StudyCommand::Fill(args) => kept::fill(args, terminal),
         StudyCommand::Run(args) => run_study(args, common, terminal),
+        StudyCommand::Judge(args) => campaign::run(args, common, terminal),
     }
 }
 
@@ -72,10 +74,6 @@ fn check(name: &str, terminal: Terminal) -> Result<(), Failure> {
     ))
 }
 
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
 /// Writes the smallest study.
 fn new(folder: &Path, terminal: Terminal) -> Result<(), Failure> {
     if folder.exists() {
@@ -101,15 +99,7 @@ const STUDY_FILE: &str = "study.toml";
 fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let arenas = arena_names(&args.arena);
     let study = find(&args.name, &Changes { seed: args.seed, set: args.set.clone() })?;
-    // As they are shown, with their study, or by themselves.
-    let of_study = format!("{}/", study.name);
-    let claims = args.claims.iter().map(|id| id.strip_prefix(&of_study).unwrap_or(id).to_owned());
-    let selection = Selection { arenas, quick: args.quick, claims: claims.collect() };
-    let is_known = |id: &&String| study.claims.iter().any(|claim| claim.id == **id);
-    if let Some(unknown) = selection.claims.iter().find(|id| !is_known(id)) {
-        let known: Vec<_> = study.claims.iter().map(|claim| claim.id.as_str()).collect();
-        return Err(Failure::Usage(format!("--claim {unknown}: {} has {}", study.name, known.join(", "))));
-    }
+    let selection = selected(&study, arenas, args.quick, &args.claims)?;
     let stop = interrupt::install()?;
     // An arena that is not available here is found out before anything runs.
     let mut workers = Vec::new();
@@ -132,8 +122,8 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
     }
     let identity = Identity::new(&study, args.quick);
     let folder = match args.resume {
-        true => Folder::newest(&common.out, &identity)?,
-        false => Folder::create(&common.out, &Stopwatch::start().started_for_file_name(), &identity)?,
+        true => StudyDir::newest(&common.out, &identity)?,
+        false => StudyDir::create(&common.out, &Stopwatch::start().started_for_file_name(), &identity)?,
     };
     folder.keep_study(&study)?;
     terminal.detail(&format!("run directory: {}", folder.path().display()));
@@ -147,6 +137,30 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
     // Why the runs ended early says more than that their page could not be written.
     let shown = conclude((&study, &outcome), args, &folder, common, terminal);
     failure.map_or(shown, Err)?;
+    verdicts(&outcome, args.strict, terminal)
+}
+
+/// The claims that `ids` name, all if there are none: as they are shown, with their study, or by themselves.
+fn selected(
+    study: &Study,
+    arenas: Vec<ArenaName>,
+    quick: bool,
+    ids: &[String],
+) -> Result<Selection, Failure> {
+    let of_study = format!("{}/", study.name);
+    let claims = ids.iter().map(|id| id.strip_prefix(&of_study).unwrap_or(id).to_owned());
+    let selection = Selection { arenas, quick, claims: claims.collect() };
+    let is_known = |id: &&String| study.claims.iter().any(|claim| claim.id == **id);
+    if let Some(unknown) = selection.claims.iter().find(|id| !is_known(id)) {
+        let known: Vec<_> = study.claims.iter().map(|claim| claim.id.as_str()).collect();
+        return Err(Failure::Usage(format!("--claim {unknown}: {} has {}", study.name, known.join(", "))));
+    }
+    Ok(selection)
+}
+
+/// What is to be said of the verdicts, and the exit code; with `strict`, also if claims have none.
+fn verdicts(outcome: &Outcome, strict: bool, terminal: Terminal) -> Result<(), Failure> {
+    let of_study = format!("{}/", outcome.study);
     let several = outcome.arenas.len() > 1;
     let unexpected = outcome.unexpected().map(|(claim, found)| {
         let place = if several { format!(" in {}", found.arena) } else { String::new() };
@@ -164,7 +178,7 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
     let disturbed: Vec<_> = outcome.disturbed().map(|(claim, _)| named(claim)).collect();
     if !disturbed.is_empty() {
         let told = format!("no verdict, since the machine disturbed their runs: {}", disturbed.join(", "));
-        match args.strict {
+        match strict {
             true => unexpected.push(format!("--strict: {told}")),
             false => terminal.warning(&told),
         }
@@ -191,6 +205,8 @@ const fn kind(arena: ArenaName) -> ArenaKind {
     match arena {
         ArenaName::Sim => ArenaKind::Sim,
         ArenaName::Emu => ArenaKind::Emu,
+        // Not among those that --arena takes.
+        ArenaName::Campaign => ArenaKind::Live,
     }
 }
 
@@ -210,7 +226,7 @@ fn networks(study: &Study) -> Vec<Animation> {
 fn conclude(
     (study, outcome): (&Study, &Outcome),
     args: &StudyRunArgs,
-    folder: &Folder,
+    folder: &StudyDir,
     common: &Common,
     terminal: Terminal,
 ) -> Result<(), Failure> {
@@ -227,6 +243,11 @@ fn conclude(
     write_bytes(&folder.file(OUTCOME), &json(outcome))?;
     let page = study_page(outcome, &networks(study), env!("CARGO_PKG_VERSION"), &command);
     write_bytes(&folder.file(REPORT), page.as_bytes())?;
+    conclude_page(outcome, &folder.file(REPORT), common, terminal)
+}
+
+/// Prints the warnings, and the table or the JSON; `page` is where the report is.
+fn conclude_page(outcome: &Outcome, page: &Path, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     for warning in &outcome.warnings {
         terminal.warning(warning);
     }
@@ -234,7 +255,7 @@ fn conclude(
         return terminal::print(&json(outcome));
     }
     let table = study_table(outcome, &terminal::style());
-    terminal.result(&format!("{table}\nReport: {}\n", folder.file(REPORT).display()))
+    terminal.result(&format!("{table}\nReport: {}\n", page.display()))
 }
 
 /// The study that is built in under this name, or the one in a file.
@@ -317,7 +338,7 @@ fn shown(study: &Study) -> String {
         "\nRuns ({} start phases each unless a cell or an arena says otherwise):\n",
         study.repeat
     ));
-    for arena in ArenaName::ALL {
+    for arena in ArenaName::RUNNABLE {
         let selected = |quick| Selection { arenas: vec![arena], quick, claims: Vec::new() };
         let [full, quick] = [false, true].map(|quick| length(study, &selected(quick)));
         text.push_str(&format!("  --arena {arena}: {full}; with --quick: {quick}\n"));

@@ -15,7 +15,7 @@ use talkpath_measure::{MachineRecord, RunRecord};
 use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Selection, Study};
 use talkpath_units::Duration;
 
-use super::folder::Folder;
+use super::folder::StudyDir;
 use super::room::{Peace, Room, Stay, packets_per_s, share};
 use crate::arenas::{self, Worker};
 use crate::failure::Failure;
@@ -27,7 +27,7 @@ use crate::terminal::Terminal;
 pub(super) struct Runner<'a> {
     pub(super) study: &'a Study,
     pub(super) selection: &'a Selection,
-    pub(super) folder: &'a Folder,
+    pub(super) folder: &'a StudyDir,
     pub(super) terminal: Terminal,
     pub(super) stop: &'a AtomicBool,
 }

@@ -21,7 +21,6 @@ use talkpath_scenario::Receiver;
 
 use super::Session;
 use crate::client::control::ServerControl;
-use crate::client::far_end;
 use crate::protocol::{Admission, Request};
 
 impl Session<'_> {
@@ -33,9 +32,9 @@ impl Session<'_> {
         far: &ServerControl,
         clock: RunClock,
     ) -> Result<(), ArenaError> {
-        let secret = from_hex::<16>(&admission.secret)
-            .map(Secret)
-            .ok_or_else(|| far_end(format!("{} broke the protocol: a flow has no secret", far.name())))?;
+        let secret = from_hex::<16>(&admission.secret).map(Secret).ok_or_else(|| {
+            ArenaError::far_end(format!("{} broke the protocol: a flow has no secret", far.name()))
+        })?;
         let index = self.ends.len();
         let place = EndPlace {
             index,
@@ -43,7 +42,10 @@ impl Session<'_> {
             is_client: true,
             token: admission.token,
             tag_key: admission.tag_key(far.is_sealed()).ok_or_else(|| {
-                far_end(format!("{} broke the protocol: a flow has no key for its datagrams", far.name()))
+                ArenaError::far_end(format!(
+                    "{} broke the protocol: a flow has no key for its datagrams",
+                    far.name()
+                ))
             })?,
             has_trains: true,
             seed: unforeseen_seed().map_err(|error| unavailable(&error))?,
@@ -53,7 +55,7 @@ impl Session<'_> {
         match flow.transport.channel_kind() {
             ChannelKind::Connection => {
                 let mut opening = serde_json::to_vec(&Request::Data { secret: admission.secret.clone() })
-                    .map_err(|error| far_end(error.to_string()))?;
+                    .map_err(|error| ArenaError::far_end(error.to_string()))?;
                 opening.push(b'\n');
                 let epoll = Arc::clone(&self.epoll);
                 end.lock().set_dial(Dial { to: far.address(), opening, epoll, index: index as u64 });
@@ -81,7 +83,7 @@ impl Session<'_> {
             }
             let now = monotonic();
             if now - begun > REGISTER_NS {
-                return Err(far_end(format!(
+                return Err(ArenaError::far_end(format!(
                     "{} does not answer over UDP; does a firewall let UDP through to this port?",
                     far.name()
                 )));

@@ -1,0 +1,37 @@
+//! `talkpath study judge`: a study's claims held against what a campaign measured.
+
+use talkpath_campaign::samples;
+use talkpath_report::study_page;
+use talkpath_study::{ArenaName, Changes, judge};
+
+use super::{conclude_page, find, selected, verdicts};
+use crate::args::{Common, StudyJudgeArgs};
+use crate::campaign::store::Store;
+use crate::command::campaign::recorded;
+use crate::failure::Failure;
+use crate::run_dir::write_bytes;
+use crate::terminal::{Terminal, shell_word};
+
+/// Judges; nothing runs.
+pub(super) fn run(args: &StudyJudgeArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let study = find(&args.name, &Changes::default())?;
+    if study.campaign.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{}: it does not say which measurements of a campaign its cells are: no [[campaign]] in it",
+            study.name
+        )));
+    }
+    let selection = selected(&study, vec![ArenaName::Campaign], false, &args.claims)?;
+    let store = Store::at(&args.campaign);
+    let plan = store.read_plan()?;
+    let summaries = store.summaries(&plan)?;
+    let outcome = judge(&study, &selection, &samples(&study, &recorded(&plan, &summaries)));
+    let target = args.output.clone().unwrap_or_else(|| store.file(&format!("{}.html", study.name)));
+    let words = [args.name.as_str(), "--campaign", &args.campaign.to_string_lossy()].map(shell_word);
+    let claims: String = args.claims.iter().map(|id| format!(" --claim {}", shell_word(id))).collect();
+    let command = format!("talkpath study judge {}{claims}", words.join(" "));
+    let page = study_page(&outcome, &[], env!("CARGO_PKG_VERSION"), &command);
+    write_bytes(&target, page.as_bytes())?;
+    conclude_page(&outcome, &target, common, terminal)?;
+    verdicts(&outcome, args.strict, terminal)
+}
