@@ -37,6 +37,9 @@ UNITS = {
     "send_buffer": "bytes",
     "pacing_rate": "bit/s",
     "bottleneck_rate": "bit/s",
+    "pto": "ms",
+    "bytes_in_flight": "bytes",
+    "lost_packets": "packets",
 }
 """The unit of each kind of line in series.parquet."""
 

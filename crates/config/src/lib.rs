@@ -10,8 +10,8 @@ mod size;
 
 pub use congestion::CongestionControlKind;
 pub use features::{Features, TransportKind};
-pub use quic::{Carry, SMALLEST_QUIC_MTU, largest_quic_datagram, quic_packet_size};
-pub use size::{CACHE_LINE, SHARED_INFO, largest_dccp_message, small_head};
+pub use quic::{Carry, QuicCongestionControl, SMALLEST_QUIC_MTU, largest_quic_datagram, quic_packet_size};
+pub use size::{CACHE_LINE, SHARED_INFO, UDP_OVER_IPV4, largest_dccp_message, small_head};
 
 use talkpath_units::{Bytes, Duration, Packets};
 
@@ -290,7 +290,7 @@ pub struct QuicConfig {
     /// What carries a message.
     pub carry: Carry,
     /// Congestion control of both ends.
-    pub cc: CongestionControlKind,
+    pub cc: QuicCongestionControl,
     /// A message that has waited longer than this is not put into a packet any more; `None` never expires.
     pub expire: Option<Duration>,
     /// Data of a higher priority leaves first, among the flows of one connection.
@@ -310,7 +310,7 @@ impl QuicConfig {
         Self {
             carry,
             // quinn's default, and Linux's of TCP.
-            cc: CongestionControlKind::Cubic,
+            cc: QuicCongestionControl::Cubic,
             expire: None,
             priority: 0,
             zero_rtt: false,

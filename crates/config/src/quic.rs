@@ -2,6 +2,8 @@
 
 use talkpath_units::Bytes;
 
+use crate::size::UDP_OVER_IPV4;
+
 /// What carries a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carry {
@@ -36,9 +38,31 @@ impl Carry {
     }
 }
 
+/// A congestion control of QUIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuicCongestionControl {
+    /// RFC 9002 §7.
+    NewReno,
+    /// RFC 8312.
+    Cubic,
+}
+
+impl QuicCongestionControl {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::NewReno, Self::Cubic];
+
+    /// The name that scenarios and summaries use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NewReno => "newreno",
+            Self::Cubic => "cubic",
+        }
+    }
+}
+
 /// The UDP payload of a full packet on a path of this MTU.
 pub fn quic_packet_size(mtu: Bytes) -> Bytes {
-    mtu.saturating_sub(UDP_HEADERS).min(LARGEST_PACKET)
+    mtu.saturating_sub(UDP_OVER_IPV4).min(LARGEST_PACKET)
 }
 
 /// The largest message that a DATAGRAM frame carries on a path of this MTU.
@@ -47,10 +71,7 @@ pub fn largest_quic_datagram(mtu: Bytes) -> Bytes {
 }
 
 /// The smallest MTU of a path that carries QUIC: UDP payloads of 1200 B (RFC 9000 §14).
-pub const SMALLEST_QUIC_MTU: Bytes = Bytes::new(1200 + 28);
-
-/// IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
-const UDP_HEADERS: Bytes = Bytes::new(28);
+pub const SMALLEST_QUIC_MTU: Bytes = Bytes::new(1200 + UDP_OVER_IPV4.get());
 
 /// What quinn searches up to (`MtuDiscoveryConfig::upper_bound`): Ethernet with IPv6 and UDP.
 const LARGEST_PACKET: Bytes = Bytes::new(1452);

@@ -7,6 +7,9 @@ pub const CACHE_LINE: u64 = 64;
 /// Linux's struct skb_shared_info, in whole cache lines.
 pub const SHARED_INFO: u64 = 320;
 
+/// IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
+pub const UDP_OVER_IPV4: Bytes = Bytes::new(20 + 8);
+
 /// The size of a small head's object where `header_room` is kept free for headers (MAX_TCP_HEADER): no power
 /// of two (SKB_SMALL_HEAD_CACHE_SIZE, Linux 6.3 to 6.13; later ones leave room for GRO too, which makes 704 B
 /// of 640 B).

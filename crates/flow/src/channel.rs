@@ -16,6 +16,7 @@
 //! | when a message came to the host | [`Read::came_at`]: a kernel stamps packets |
 //! | how much a turn may do | [`Channel::MAX_TURN`]: other flows wait for the same thread |
 
+use talkpath_measure::DropCause;
 use talkpath_transport::{Delivery, Message, Observation};
 use talkpath_units::{Bytes, Instant};
 
@@ -102,8 +103,9 @@ pub trait Channel {
     /// Lets leave what may leave, and notes in `taps` what became of the messages of `flow` that the end on
     /// `side` wrote: on the wire, dropped by the sender's own queue, expired.
     fn flush(&mut self, flow: FlowId, side: Side, taps: &mut FlowTaps, now: Instant);
-    /// The number of a message that arrived and found no room to wait to be read, one a call, until `None`.
-    fn poll_dropped(&mut self, _flow: FlowId) -> Option<u64> {
+    /// The number of a message that arrived and that nobody will read, and why: it found no room to wait. One
+    /// a call, until `None`.
+    fn poll_dropped(&mut self, _flow: FlowId) -> Option<(u64, DropCause)> {
         None
     }
     /// When the channel itself wants to be served; [`Instant::MAX`] is never.

@@ -24,7 +24,7 @@ pub use exchange::Exchange;
 pub use info::flow_info;
 pub use lateness::lateness_ns;
 pub use quic::Member;
-pub use simulated::{Carrier, Endpoint};
+pub use simulated::{Endpoint, EndpointTransport};
 pub use taps::{FlowTaps, Side};
 pub use turn_round::{TurnRound, TurnRounds};
 pub use workload::{AnyWorkload, Workload};

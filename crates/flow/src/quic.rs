@@ -3,9 +3,10 @@
 use core::cell::{RefCell, RefMut};
 use std::rc::Rc;
 
-use talkpath_quic::{End, Note};
+use talkpath_measure::DropCause;
+use talkpath_quic::{DiscardCause, End, SendEvent};
 use talkpath_transport::{
-    Carry, Features, Levels, Observation, Outlet, Packet, PayloadRange, Refused, TransportKind,
+    Carry, Counters, Features, Levels, Observation, Outlet, Packet, PayloadRange, Refused, TransportKind,
 };
 use talkpath_units::{Bytes, Duration, Instant};
 
@@ -58,8 +59,12 @@ impl Member {
         self.end().observe(self.index())
     }
 
+    pub(crate) fn counters(&self) -> Counters {
+        self.end().counters(self.index())
+    }
+
     /// `application` as one of this connection.
-    pub(crate) fn carry(&self, application: Application) -> Application {
+    pub(crate) fn prepare(&self, application: Application) -> Application {
         let application = application.as_flow(self.flow);
         match self.expire {
             Some(lifetime) => application.expiring_after(lifetime),
@@ -129,18 +134,23 @@ impl<O: Outlet> Channel for OnConnection<'_, O> {
         while let Some(transmit) = self.end.poll_transmit(now) {
             self.out.take(transmit);
         }
-        while let Some(note) = self.end.poll_note(flow.0 as usize) {
+        while let Some(event) = self.end.poll_send_event(flow.0 as usize) {
             let Some(tap) = taps.written_by(side) else { continue };
-            match note {
-                Note::Left(PayloadRange::Message { seq }) => tap.on_wire(seq, now),
-                Note::Left(PayloadRange::Stream { start, end }) => tap.on_wire_stream(start, end, now),
-                Note::Expired { seq } => tap.on_expired(seq),
+            match event {
+                SendEvent::Sent(PayloadRange::Message { seq }) => tap.on_wire(seq, now),
+                SendEvent::Sent(PayloadRange::Stream { start, end }) => tap.on_wire_stream(start, end, now),
+                SendEvent::Expired { seq } => tap.on_expired(seq),
             }
         }
     }
 
-    fn poll_dropped(&mut self, flow: FlowId) -> Option<u64> {
-        self.end.poll_dropped(flow.0 as usize)
+    fn poll_dropped(&mut self, flow: FlowId) -> Option<(u64, DropCause)> {
+        let (seq, cause) = self.end.poll_dropped(flow.0 as usize)?;
+        let cause = match cause {
+            DiscardCause::NoRoom => DropCause::SocketBuffer,
+            DiscardCause::NoKeys => DropCause::NoKeys,
+        };
+        Some((seq, cause))
     }
 
     fn poll_timeout(&self) -> Instant {

@@ -24,68 +24,68 @@ use crate::workload::{AnyWorkload, Workload as _};
 #[repr(C)]
 pub struct Endpoint {
     application: Application,
-    carrier: Carrier,
+    transport: EndpointTransport,
 }
 
-/// What carries the messages of an end.
+/// The transport of an end.
 #[expect(clippy::large_enum_variant, reason = "as AnyTransport: a box would cost each call")]
-pub enum Carrier {
-    /// A transport of its own.
-    Own(AnyTransport),
-    /// A QUIC connection, which it may share.
+pub enum EndpointTransport {
+    /// One of our state machines.
+    Ours(AnyTransport),
+    /// A QUIC connection, which several flows may share.
     Quic(Member),
 }
 
-impl Carrier {
+impl EndpointTransport {
     fn features(&self) -> Features {
         match self {
-            Self::Own(transport) => transport.kind().features(),
+            Self::Ours(transport) => transport.kind().features(),
             Self::Quic(member) => member.features(),
         }
     }
 
     fn largest_message(&self) -> Option<Bytes> {
         match self {
-            Self::Own(transport) => transport.largest_message(),
+            Self::Ours(transport) => transport.largest_message(),
             Self::Quic(member) => member.largest_message(),
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         match self {
-            Self::Own(transport) => transport.poll_timeout(),
+            Self::Ours(transport) => transport.poll_timeout(),
             Self::Quic(member) => member.end().poll_timeout(),
         }
     }
 
     /// `application` as it writes to this.
-    fn carry(&self, application: Application) -> Application {
+    fn prepare(&self, application: Application) -> Application {
         match self {
-            Self::Own(_) => application,
-            Self::Quic(member) => member.carry(application),
+            Self::Ours(_) => application,
+            Self::Quic(member) => member.prepare(application),
         }
     }
 }
 
 impl Endpoint {
     /// The end that sends: its workload begins when the transport is open.
-    pub fn near(carrier: Carrier, mut workload: AnyWorkload, window: (Instant, Instant)) -> Self {
-        if let Some(size) = carrier.largest_message() {
+    pub fn near(transport: EndpointTransport, mut workload: AnyWorkload, window: (Instant, Instant)) -> Self {
+        if let Some(size) = transport.largest_message() {
             workload.limit_messages(size);
         }
-        let application = carrier.carry(Application::near(carrier.features(), workload, window));
-        Self { carrier, application }
+        let application = transport.prepare(Application::near(transport.features(), workload, window));
+        Self { transport, application }
     }
 
     /// The end that reads, and writes everything back if the flow has an `echo`.
     pub fn far(
-        carrier: Carrier,
+        transport: EndpointTransport,
         echo: Option<EchoWrite>,
         receiver: Receiver,
         window: (Instant, Instant),
     ) -> Self {
-        let application = carrier.carry(Application::far(carrier.features(), echo, receiver, window));
-        Self { carrier, application }
+        let application = transport.prepare(Application::far(transport.features(), echo, receiver, window));
+        Self { transport, application }
     }
 
     /// The same, with an application that wakes up a time uniform in [0, `max`) after something came, and
@@ -106,24 +106,24 @@ impl Endpoint {
 
     /// Begins to connect.
     pub fn open(&mut self, now: Instant) {
-        match &mut self.carrier {
-            Carrier::Own(transport) => transport.open(now),
-            Carrier::Quic(member) => member.end().open(now),
+        match &mut self.transport {
+            EndpointTransport::Ours(transport) => transport.open(now),
+            EndpointTransport::Quic(member) => member.end().open(now),
         }
     }
 
     /// When [`Endpoint::handle_timeout`] wants to be called; [`Instant::MAX`] is never.
     #[inline]
     pub fn poll_timeout(&self) -> Instant {
-        self.application.next().min(self.carrier.poll_timeout().unwrap_or(Instant::MAX))
+        self.application.next().min(self.transport.poll_timeout().unwrap_or(Instant::MAX))
     }
 
     /// The deadline has come; call [`Endpoint::step`] after it.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if self.carrier.poll_timeout().is_some_and(|deadline| deadline <= now) {
-            match &mut self.carrier {
-                Carrier::Own(transport) => transport.handle_timeout(now),
-                Carrier::Quic(member) => member.end().handle_timeout(now),
+        if self.transport.poll_timeout().is_some_and(|deadline| deadline <= now) {
+            match &mut self.transport {
+                EndpointTransport::Ours(transport) => transport.handle_timeout(now),
+                EndpointTransport::Quic(member) => member.end().handle_timeout(now),
             }
         }
     }
@@ -142,57 +142,61 @@ impl Endpoint {
     ) -> Instant {
         let application = &mut self.application;
         // One match for the whole step.
-        match &mut self.carrier {
-            Carrier::Own(AnyTransport::Tcp(tcp)) => step(application, tcp, side, taps, now, exchange),
-            Carrier::Own(AnyTransport::Udp(udp)) => step(application, udp, side, taps, now, exchange),
-            Carrier::Own(AnyTransport::Dccp(dccp)) => {
+        match &mut self.transport {
+            EndpointTransport::Ours(AnyTransport::Tcp(tcp)) => {
+                step(application, tcp, side, taps, now, exchange)
+            }
+            EndpointTransport::Ours(AnyTransport::Udp(udp)) => {
+                step(application, udp, side, taps, now, exchange)
+            }
+            EndpointTransport::Ours(AnyTransport::Dccp(dccp)) => {
                 step(application, &mut **dccp, side, taps, now, exchange)
             }
-            Carrier::Quic(member) => quic::step(application, member, side, taps, now, exchange),
+            EndpointTransport::Quic(member) => quic::step(application, member, side, taps, now, exchange),
         }
     }
 
     /// The part of the transport's state that is averaged.
     #[inline]
     pub fn levels(&self) -> Levels {
-        match &self.carrier {
-            Carrier::Own(transport) => transport.levels(),
-            Carrier::Quic(member) => member.levels(),
+        match &self.transport {
+            EndpointTransport::Ours(transport) => transport.levels(),
+            EndpointTransport::Quic(member) => member.levels(),
         }
     }
 
     /// What two of [`Endpoint::levels`] follow from ([`Transport::windows_key`]).
     #[inline]
     pub fn windows_key(&self) -> (u64, u64) {
-        match &self.carrier {
-            Carrier::Own(transport) => transport.windows_key(),
-            Carrier::Quic(member) => member.end().windows_key(),
+        match &self.transport {
+            EndpointTransport::Ours(transport) => transport.windows_key(),
+            EndpointTransport::Quic(member) => member.end().windows_key(),
         }
     }
 
     /// The third of [`Endpoint::levels`].
     #[inline]
     pub fn send_buffer(&self) -> Bytes {
-        match &self.carrier {
-            Carrier::Own(transport) => transport.send_buffer(),
-            Carrier::Quic(member) => member.send_buffer(),
+        match &self.transport {
+            EndpointTransport::Ours(transport) => transport.send_buffer(),
+            EndpointTransport::Quic(member) => member.send_buffer(),
         }
     }
 
     /// The transport's state, for the series.
     #[inline]
     pub fn observe(&self) -> Observation {
-        match &self.carrier {
-            Carrier::Own(transport) => transport.observe(),
-            Carrier::Quic(member) => member.observe(),
+        match &self.transport {
+            EndpointTransport::Ours(transport) => transport.observe(),
+            EndpointTransport::Quic(member) => member.observe(),
         }
     }
 
     /// What the transport counted.
     pub fn counters(&self) -> Counters {
-        match &self.carrier {
-            Carrier::Own(transport) => transport.counters(),
-            Carrier::Quic(member) => member.end().counters(),
+        match &self.transport {
+            EndpointTransport::Ours(transport) => transport.counters(),
+            EndpointTransport::Quic(member) => member.counters(),
         }
     }
 
@@ -274,8 +278,8 @@ impl<T: Transport, O: Outlet> Channel for Simulated<'_, T, O> {
         }
     }
 
-    fn poll_dropped(&mut self, _flow: FlowId) -> Option<u64> {
-        self.transport.poll_dropped()
+    fn poll_dropped(&mut self, _flow: FlowId) -> Option<(u64, DropCause)> {
+        Some((self.transport.poll_dropped()?, DropCause::SocketBuffer))
     }
 
     #[inline(always)]

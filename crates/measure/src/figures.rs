@@ -269,7 +269,10 @@ fn is_drawn(kind: SeriesKind) -> bool {
         | SeriesKind::Srtt
         | SeriesKind::Rto
         | SeriesKind::PacingRate
-        | SeriesKind::BottleneckRate => false,
+        | SeriesKind::BottleneckRate
+        | SeriesKind::Pto
+        | SeriesKind::BytesInFlight
+        | SeriesKind::LostPackets => false,
     }
 }
 

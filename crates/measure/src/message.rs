@@ -161,8 +161,10 @@ pub enum DropCause {
     Loss,
     /// Another fragment of it was dropped or lost, so it could not be put together.
     Fragment,
-    /// The receiving socket's buffer had no room, or the receiving QUIC end could not read the packet yet.
+    /// The receiving socket's buffer had no room.
     SocketBuffer,
+    /// The receiving QUIC end had no keys yet to decrypt its packet (RFC 9001 §5.7).
+    NoKeys,
     /// The sender's own queue had no room for it any more.
     SendQueue,
 }
@@ -205,15 +207,23 @@ impl DropCause {
             Self::Loss => "loss",
             Self::Fragment => "fragment",
             Self::SocketBuffer => "socket-buffer",
+            Self::NoKeys => "no-keys",
             Self::SendQueue => "send-queue",
         }
     }
 
     /// The cause of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Queue, Self::Aqm, Self::Loss, Self::Fragment, Self::SocketBuffer, Self::SendQueue]
-            .into_iter()
-            .find(|it| it.name() == name)
+        let causes = [
+            Self::Queue,
+            Self::Aqm,
+            Self::Loss,
+            Self::Fragment,
+            Self::SocketBuffer,
+            Self::NoKeys,
+            Self::SendQueue,
+        ];
+        causes.into_iter().find(|it| it.name() == name)
     }
 }
 

@@ -220,7 +220,9 @@ pub struct LatenessRecord {
     pub max: Duration,
 }
 
-/// What a flow's transport counted, both ends together; `None` if the arena cannot know.
+/// What a flow's transport counted, both ends together; `None` if the arena cannot know. Of flows that share
+/// a QUIC connection `data_packets` and `retransmissions` are the flow's own, a packet with data of several
+/// flows counting for each; windows are the connection's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowCounters {
     /// Packets with application data put on the wire by the sender, retransmissions included.
@@ -353,6 +355,12 @@ pub enum SeriesKind {
     PacingRate,
     /// The bottleneck's rate as the congestion control sees it, bits a second.
     BottleneckRate,
+    /// QUIC's probe timeout before any backoff (RFC 9002 §6.2.1), milliseconds.
+    Pto,
+    /// Bytes of QUIC packets that were sent and are neither acknowledged nor declared lost.
+    BytesInFlight,
+    /// QUIC packets that were declared lost since the beginning.
+    LostPackets,
 }
 
 impl SeriesKind {
@@ -368,6 +376,9 @@ impl SeriesKind {
             Self::SendBuffer => "send_buffer",
             Self::PacingRate => "pacing_rate",
             Self::BottleneckRate => "bottleneck_rate",
+            Self::Pto => "pto",
+            Self::BytesInFlight => "bytes_in_flight",
+            Self::LostPackets => "lost_packets",
         }
     }
 
@@ -383,6 +394,9 @@ impl SeriesKind {
             Self::SendBuffer,
             Self::PacingRate,
             Self::BottleneckRate,
+            Self::Pto,
+            Self::BytesInFlight,
+            Self::LostPackets,
         ];
         kinds.into_iter().find(|it| it.name() == name)
     }

@@ -11,8 +11,8 @@ use talkpath_units::Seed;
 
 use crate::certificate::Certificate;
 pub use crate::certificate::SERVER_NAME;
-use crate::plain::Plain;
-use crate::seeded::{ConnectionIds, FixedTime, Octets, UsedTokens, provider};
+use crate::seeded::{ConnectionIds, FixedTime, KeyLog, Octets, UsedTokens, provider};
+use crate::sizes_only::SizesOnly;
 use crate::watch::Watch;
 
 /// What protects the packets.
@@ -39,6 +39,8 @@ pub struct Configs {
     pub client: ClientConfig,
     /// Of the server's connections.
     pub server: ServerConfig,
+    /// The secrets of the client's connections.
+    pub(crate) key_log: KeyLog,
 }
 
 /// Why there is no configuration.
@@ -65,11 +67,13 @@ pub(crate) fn watched(seed: u64, protection: Protection, watch: &Watch) -> Resul
     let seed = Seed::new(seed);
     let keys = Octets::new(seed, "quic/keys");
     let certificate = Certificate::from_secret(&keys.array()).map_err(ConfigError::CertificateKey)?;
+    let key_log = KeyLog::default();
     Ok(Configs {
         endpoint_client: endpoint(seed, "quic/client"),
         endpoint_server: endpoint(seed, "quic/server"),
-        client: client(seed, protection, &certificate, watch)?,
+        client: client(seed, protection, &certificate, watch, &key_log)?,
         server: server(seed, protection, &keys, certificate, watch)?,
+        key_log,
     })
 }
 
@@ -88,6 +92,7 @@ fn client(
     protection: Protection,
     certificate: &Certificate,
     watch: &Watch,
+    key_log: &KeyLog,
 ) -> Result<ClientConfig, ConfigError> {
     let (provider, time) = provider(seed.stream("quic/client/tls"));
     let mut roots = RootCertStore::empty();
@@ -98,11 +103,12 @@ fn client(
         .with_no_client_auth();
     tls.alpn_protocols = vec![ALPN.to_vec()];
     tls.enable_early_data = true;
+    tls.key_log = Arc::new(key_log.clone());
     tls.resumption = Resumption::in_memory_sessions(SESSIONS);
     let tls = Arc::new(QuicClientConfig::try_from(tls)?);
     let mut config = ClientConfig::new(watch.of_client(match protection {
         Protection::Encrypted => tls,
-        Protection::SizesOnly => Arc::new(Plain(tls)),
+        Protection::SizesOnly => Arc::new(SizesOnly(tls)),
     }));
     let ids = Octets::new(seed, "quic/client/initial ids");
     // 20 octets, as quinn-proto's default (`config/mod.rs`): RFC 9000 §7.2 asks for 8 at least.
@@ -131,7 +137,7 @@ fn server(
     let tls: Arc<dyn quinn_proto::crypto::ServerConfig> = match (protection, QuicServerConfig::try_from(tls)?)
     {
         (Protection::Encrypted, tls) => Arc::new(tls),
-        (Protection::SizesOnly, tls) => Arc::new(Plain(Arc::new(tls))),
+        (Protection::SizesOnly, tls) => Arc::new(SizesOnly(Arc::new(tls))),
     };
     let mut config = ServerConfig::new(watch.of_server(tls), Arc::new(token_key));
     let mut tokens = ValidationTokenConfig::default();

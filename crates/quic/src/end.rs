@@ -1,7 +1,7 @@
 //! One end of a QUIC connection that carries one flow or several, as a sans-IO machine of ours.
 //!
 //! ```text
-//!  write ─► datagrams, streams ─► engine ─► poll_transmit     what left: poll_note, a flow at a time
+//!  write ─► datagrams, streams ─► engine ─► poll_transmit     what left: poll_send_event, a flow at a time
 //!  read  ◄─ inboxes, streams  ◄── engine ◄─ handle_packet
 //! ```
 //!
@@ -22,30 +22,31 @@ use quinn_proto::{
 };
 use talkpath_config::{Carry, largest_quic_datagram, quic_packet_size};
 use talkpath_transport::{
-    Counters, Delivery, Ecn, EcnCounters, Levels, Message, Observation, Packet, PayloadRange, QuicPacket,
-    QuicPiece, Refused, Transmit,
+    Counters, Delivery, Ecn, EcnCounters, Levels, LossRecovery, Message, Observation, Packet, PayloadRange,
+    QuicPacket, QuicPiece, Refused, Transmit,
 };
 use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::clock::{engine_time, virtual_time};
 use crate::configs::{ConfigError, Protection, SERVER_NAME, watched};
 use crate::datagrams::{DatagramQueue, Waiting};
-use crate::frames::DataFrame;
-use crate::receiving::Receiving;
-use crate::rtt::RttVariance;
+use crate::qlog::{Metrics, Qlog, QlogEvent};
+use crate::receiving::{DiscardCause, Receiving};
+use crate::recovery::SharedRecovery;
+use crate::seeded::KeyLog;
 use crate::sending::Sending;
 use crate::setup::{Setup, engine_config};
-use crate::watch::{SentFrames, Watch};
+use crate::watch::{DataFrame, PacketWatch, Watch};
 
 /// One end of a connection.
 pub struct End {
     endpoint: Endpoint,
-    /// The client's, to connect with.
-    dial: Option<ClientConfig>,
-    link: Option<(ConnectionHandle, Connection)>,
-    /// Packets that the endpoint answers with by itself.
-    answers: VecDeque<Vec<u8>>,
-    sent_frames: SentFrames,
+    /// What a client connects with; `None` at the server.
+    client_config: Option<ClientConfig>,
+    connection: Option<(ConnectionHandle, Connection)>,
+    /// Packets that the endpoint answers with by itself: Retry, Version Negotiation, stateless resets.
+    stateless_answers: VecDeque<Vec<u8>>,
+    watch: PacketWatch,
     /// Room for the frames of a packet.
     frames: Vec<DataFrame>,
     /// Room for a packet.
@@ -53,20 +54,34 @@ pub struct End {
     datagrams: DatagramQueue,
     sending: Sending,
     receiving: Receiving,
-    notes: Vec<VecDeque<Note>>,
+    /// What became of the messages of each flow.
+    send_events: Vec<VecDeque<SendEvent>>,
     is_open: bool,
     deadline: Option<Instant>,
     /// UDP payload of a full packet.
     packet_size: f64,
-    variance: RttVariance,
-    counters: Counters,
+    recovery: SharedRecovery,
+    key_log: KeyLog,
+    qlog: Option<Box<Qlog>>,
+    /// What each flow counted of its own.
+    flow_counters: Vec<FlowCounters>,
+    ecn: EcnCounters,
+}
+
+/// What an end counts of one flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct FlowCounters {
+    /// Packets with data of it.
+    data_packets: u64,
+    /// Of these, packets with data of it that was sent before.
+    retransmissions: u64,
 }
 
 /// What became of a message that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Note {
-    /// It left, or these bytes of the flow's stream did, for the first time or again.
-    Left(PayloadRange),
+pub enum SendEvent {
+    /// It was put into a packet, or these bytes of the flow's stream were, for the first time or again.
+    Sent(PayloadRange),
     /// It expired before all of it had left, or would have after the connection was lost. It will not arrive.
     Expired {
         /// [`Message::seq`].
@@ -86,50 +101,49 @@ impl End {
         };
         let watch = Watch::default();
         let configs = watched(setup.seed.get(), protection, &watch)?;
-        let room = DatagramQueue::new(largest_quic_datagram(setup.path_mtu)).engine_room();
-        let engine = engine_config(setup, room);
-        let (mut client, mut server) = (configs.client, configs.server);
-        client.transport_config(engine.clone());
-        server.transport_config(engine);
-        let server = Arc::new(server);
         let (of_client, of_server) = (configs.endpoint_client.into(), configs.endpoint_server.into());
-        let make = |dial: Option<ClientConfig>| {
-            let (sent_frames, endpoint) = match dial {
-                Some(_) => (watch.client.clone(), Endpoint::new(Arc::clone(&of_client), None, false, None)),
-                None => (
-                    watch.server.clone(),
-                    Endpoint::new(Arc::clone(&of_server), Some(server.clone()), false, None),
-                ),
-            };
-            Self::new(endpoint, dial, sent_frames, setup)
+        let client = || {
+            let recovery = SharedRecovery::default();
+            let mut config = configs.client.clone();
+            config.transport_config(engine_config(setup, &recovery));
+            let endpoint = Endpoint::new(Arc::clone(&of_client), None, false, None);
+            let (watch, key_log) = (watch.client.clone(), configs.key_log.clone());
+            Self { client_config: Some(config), key_log, ..Self::new(endpoint, watch, recovery, setup) }
+        };
+        let server = || {
+            let recovery = SharedRecovery::default();
+            let mut config = configs.server.clone();
+            config.transport_config(engine_config(setup, &recovery));
+            let endpoint = Endpoint::new(Arc::clone(&of_server), Some(Arc::new(config)), false, None);
+            Self::new(endpoint, watch.server.clone(), recovery, setup)
         };
         if setup.config.zero_rtt {
-            fetch_ticket(make(Some(client.clone())), make(None));
+            fetch_ticket(client(), server());
         }
-        Ok((make(Some(client)), make(None)))
+        Ok((client(), server()))
     }
 
-    fn new(endpoint: Endpoint, dial: Option<ClientConfig>, sent_frames: SentFrames, setup: &Setup) -> Self {
+    fn new(endpoint: Endpoint, watch: PacketWatch, recovery: SharedRecovery, setup: &Setup) -> Self {
         Self {
             endpoint,
-            dial,
-            link: None,
-            answers: VecDeque::new(),
-            sent_frames,
+            client_config: None,
+            connection: None,
+            stateless_answers: VecDeque::new(),
+            watch,
             frames: Vec::new(),
             buffer: Vec::new(),
             datagrams: DatagramQueue::new(largest_quic_datagram(setup.path_mtu)),
             sending: Sending::new(&setup.flows),
             receiving: Receiving::new(&setup.flows),
-            notes: vec![VecDeque::new(); setup.flows.len()],
+            send_events: vec![VecDeque::new(); setup.flows.len()],
             is_open: false,
             deadline: None,
             packet_size: quic_packet_size(setup.path_mtu).get() as f64,
-            variance: RttVariance::default(),
-            counters: Counters {
-                ecn: EcnCounters { capable: true, ..EcnCounters::default() },
-                ..Counters::default()
-            },
+            recovery,
+            key_log: KeyLog::default(),
+            qlog: None,
+            flow_counters: vec![FlowCounters::default(); setup.flows.len()],
+            ecn: EcnCounters { capable: true, ..EcnCounters::default() },
         }
     }
 
@@ -140,18 +154,18 @@ impl End {
 
     /// Begins to connect, if it is the client and has not begun.
     pub fn open(&mut self, now: Instant) {
-        if self.link.is_some() {
+        if self.connection.is_some() {
             return;
         }
-        let Some(config) = self.dial.clone() else { return };
+        let Some(config) = self.client_config.clone() else { return };
         let Ok((handle, connection)) = self.endpoint.connect(engine_time(now), config, FAR, SERVER_NAME)
         else {
             return;
         };
         // With a ticket, messages are taken at once.
         self.is_open = connection.has_0rtt();
-        self.link = Some((handle, connection));
-        self.settle();
+        self.connection = Some((handle, connection));
+        self.take_engine_events();
     }
 
     /// Whether messages are taken.
@@ -169,7 +183,7 @@ impl End {
         message: Message,
         expires: Option<Instant>,
     ) -> Result<Bytes, Refused> {
-        let Some((_, connection)) = self.link.as_mut().filter(|_| self.is_open) else {
+        let Some((_, connection)) = self.connection.as_mut().filter(|_| self.is_open) else {
             return Err(Refused::NotOpen);
         };
         match self.sending.carry(flow) {
@@ -208,7 +222,7 @@ impl End {
 
     /// One read of at most `limit` bytes of `flow` (a message counts as a whole).
     pub fn read(&mut self, flow: usize, limit: Bytes) -> Option<Delivery> {
-        let (_, connection) = self.link.as_mut()?;
+        let (_, connection) = self.connection.as_mut()?;
         self.receiving.read(connection, flow, limit)
     }
 
@@ -217,51 +231,52 @@ impl End {
         self.receiving.is_readable(flow)
     }
 
-    /// The number of a message of `flow` that came and nobody will read, one a call: it found no room to
-    /// wait, or the engine discarded its packet.
-    pub fn poll_dropped(&mut self, flow: usize) -> Option<u64> {
+    /// The number of a message of `flow` that came and nobody will read, one a call, and why.
+    pub fn poll_dropped(&mut self, flow: usize) -> Option<(u64, DiscardCause)> {
         self.receiving.poll_dropped(flow)
     }
 
     /// Takes one packet from the network.
     pub fn handle_packet(&mut self, packet: &QuicPacket, ecn: Ecn, now: Instant) {
-        self.counters.ecn.marked += u64::from(ecn == Ecn::Ce);
+        self.ecn.marked += u64::from(ecn == Ecn::Ce);
         self.receiving.learn(&packet.pieces);
         self.buffer.clear();
         let (at, data) = (engine_time(now), BytesMut::from(packet.bytes.as_slice()));
         match self.endpoint.handle(at, FAR, None, codepoint(ecn), data, &mut self.buffer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
-                if let Some((_, connection)) = &mut self.link {
+                if let Some((_, connection)) = &mut self.connection {
                     connection.handle_event(event);
                 }
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
-                if self.link.is_none()
+                if self.connection.is_none()
                     && let Ok(accepted) = self.endpoint.accept(incoming, at, &mut self.buffer, None)
                 {
-                    self.link = Some(accepted);
+                    self.connection = Some(accepted);
                 }
             }
             Some(DatagramEvent::Response(transmit)) => {
-                self.answers.push_back(self.buffer[..transmit.size].to_vec());
+                self.stateless_answers.push_back(self.buffer[..transmit.size].to_vec());
             }
             None => {}
         }
-        self.settle();
-        let mut connection = self.link.as_mut().map(|(_, connection)| connection);
+        self.take_engine_events();
+        let mut connection = self.connection.as_mut().map(|(_, connection)| connection);
         self.receiving.take_datagrams(connection.as_deref_mut(), &packet.pieces);
         if let Some(connection) = connection {
             self.receiving.forget_closed(connection, &packet.pieces);
-            self.variance.on_rtt(connection.rtt().into());
+            self.recovery.lock().on_smoothed_rtt(connection.rtt().into());
         }
+        self.log(now);
     }
 
     /// The deadline that `poll_timeout` gave has come.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if let Some((_, connection)) = &mut self.link {
+        if let Some((_, connection)) = &mut self.connection {
             connection.handle_timeout(engine_time(now));
         }
-        self.settle();
+        self.take_engine_events();
+        self.log(now);
     }
 
     /// When `handle_timeout` wants to be called, or a message expires.
@@ -274,16 +289,17 @@ impl End {
 
     /// The next packet to put on the wire.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        if let Some(bytes) = self.answers.pop_front() {
+        if let Some(bytes) = self.stateless_answers.pop_front() {
             return Some(transmit(QuicPacket { bytes, pieces: Vec::new() }, Ecn::NotEct, false));
         }
-        let (_, connection) = self.link.as_mut()?;
-        let (notes, sending) = (&mut self.notes, &mut self.sending);
+        let (_, connection) = self.connection.as_mut()?;
+        let (events, sending) = (&mut self.send_events, &mut self.sending);
         if self.is_open {
-            sending.reset_expired(connection, now, |flow, seq| notes[flow].push_back(Note::Expired { seq }));
+            let mut expired = |flow: usize, seq| events[flow].push_back(SendEvent::Expired { seq });
+            sending.reset_expired(connection, now, &mut expired);
             self.datagrams.refill(connection, now, |message| {
                 sending.on_unqueued(message.flow, message.size);
-                notes[message.flow].push_back(Note::Expired { seq: message.seq });
+                expired(message.flow, message.seq);
             });
             sending.write_rest(connection);
         }
@@ -294,23 +310,23 @@ impl End {
         self.deadline = connection.poll_timeout().map(|at| virtual_time(at).max(later));
         let sent = sent?;
         self.frames.clear();
-        self.sent_frames.take(&mut self.frames);
-        let (pieces, is_again) = self.note_frames();
+        let in_flight = self.watch.take_sent(&mut self.frames);
+        self.recovery.lock().on_sent(in_flight);
+        let (pieces, is_again) = self.take_frames();
         let packet = QuicPacket { bytes: self.buffer[..sent.size].to_vec(), pieces };
-        self.counters.data_packets += u64::from(!packet.pieces.is_empty());
-        self.counters.retransmissions += u64::from(is_again);
+        self.log(now);
         Some(transmit(packet, field(sent.ecn), is_again))
     }
 
     /// What became of a message of `flow`, one a call, until `None`.
-    pub fn poll_note(&mut self, flow: usize) -> Option<Note> {
-        self.notes[flow].pop_front()
+    pub fn poll_send_event(&mut self, flow: usize) -> Option<SendEvent> {
+        self.send_events[flow].pop_front()
     }
 
     /// The state to plot, with the send buffer of `flow`. A full packet is the segment that `cwnd` counts in.
     pub fn observe(&self, flow: usize) -> Observation {
         let Levels { cwnd, window, send_buffer } = self.levels(flow);
-        let Some((_, connection)) = &self.link else {
+        let Some((_, connection)) = &self.connection else {
             return Observation { send_buffer, ..Observation::default() };
         };
         let metrics = connection.congestion_state().metrics();
@@ -318,22 +334,27 @@ impl End {
             u64::MAX => f64::INFINITY,
             bytes => bytes as f64 / self.packet_size,
         });
-        let srtt = self.variance.is_known().then(|| Duration::from(connection.rtt()));
-        // RFC 9002 §6.2.1.
-        let rto = srtt.map(|srtt| srtt + self.variance.allowance() + MAX_ACK_DELAY);
-        Observation { cwnd, window, ssthresh, srtt, rto, send_buffer, ..Observation::default() }
+        let recovery = *self.recovery.lock();
+        let srtt = recovery.smoothed_rtt();
+        let loss_recovery = Some(LossRecovery {
+            pto: recovery.pto(),
+            bytes_in_flight: Bytes::new(recovery.bytes_in_flight()),
+            lost_packets: connection.stats().path.lost_packets,
+        });
+        Observation { cwnd, window, ssthresh, srtt, send_buffer, loss_recovery, ..Observation::default() }
     }
 
     /// The part of the state that is averaged, with the send buffer of `flow`.
     pub fn levels(&self, flow: usize) -> Levels {
-        let window = self.link.as_ref().map(|(_, connection)| connection.congestion_state().window());
+        let window = self.connection.as_ref().map(|(_, connection)| connection.congestion_state().window());
         let cwnd = window.map(|bytes| bytes as f64 / self.packet_size);
         Levels { cwnd, window: cwnd, send_buffer: self.send_buffer(flow) }
     }
 
     /// What [`Levels::cwnd`] follows from.
     pub fn windows_key(&self) -> (u64, u64) {
-        let window = self.link.as_ref().map_or(0, |(_, connection)| connection.congestion_state().window());
+        let window =
+            self.connection.as_ref().map_or(0, |(_, connection)| connection.congestion_state().window());
         (window, 0)
     }
 
@@ -342,40 +363,94 @@ impl End {
         self.sending.unsent(flow)
     }
 
-    /// The counts since the beginning. The engine does not say how often its probe timeout fired.
-    pub fn counters(&self) -> Counters {
-        let events = self.link.as_ref().map_or(0, |(_, it)| it.stats().path.congestion_events);
-        Counters { fast_retransmits: events, ..self.counters }
+    /// The counts since the beginning: packets and retransmissions of `flow`, all else of the connection. A
+    /// packet with data of several flows counts for each of them. The engine does not say how often its probe
+    /// timeout fired.
+    pub fn counters(&self, flow: usize) -> Counters {
+        let events = self.connection.as_ref().map_or(0, |(_, it)| it.stats().path.congestion_events);
+        let FlowCounters { data_packets, retransmissions } = self.flow_counters[flow];
+        Counters {
+            data_packets,
+            retransmissions,
+            fast_retransmits: events,
+            ecn: self.ecn,
+            ..Counters::default()
+        }
     }
 
-    /// Notes what the frames of a packet carried; gives them as pieces, and whether any of it was sent
+    /// The secrets of the connection so far, a line each, as the NSS key log has them
+    /// (draft-ietf-tls-keylogfile): with them a capture can be decrypted. The client's end alone has them.
+    pub fn key_log(&self) -> String {
+        self.key_log.text()
+    }
+
+    /// Keeps a qlog from now on.
+    pub fn keep_qlog(&mut self) {
+        self.watch.keep_packets();
+        self.qlog.get_or_insert_default();
+    }
+
+    /// The connection's name in the qlog, its first destination ID in hexadecimal, and what was logged since
+    /// the last call, in order of time; `None` if no qlog is kept.
+    pub fn take_qlog(&mut self) -> Option<(String, Vec<QlogEvent>)> {
+        self.qlog.as_mut().map(|qlog| qlog.take())
+    }
+
+    /// Logs what happened at `now`, if a qlog is kept.
+    fn log(&mut self, now: Instant) {
+        let (Some(qlog), Some((_, connection))) = (&mut self.qlog, &self.connection) else { return };
+        let recovery = *self.recovery.lock();
+        let congestion = connection.congestion_state().metrics();
+        let smoothed_rtt = recovery.smoothed_rtt();
+        let metrics = Metrics {
+            cwnd: Some(congestion.congestion_window),
+            ssthresh: congestion.ssthresh.filter(|bytes| *bytes != u64::MAX),
+            bytes_in_flight: Some(recovery.bytes_in_flight()),
+            min_rtt: smoothed_rtt.map(|_| connection.min_rtt().into()),
+            smoothed_rtt,
+            rttvar: smoothed_rtt.map(|_| recovery.rttvar()),
+        };
+        qlog.note(now, self.watch.take_packets(), connection.stats().path.lost_packets, metrics);
+    }
+
+    /// Takes what the frames of a packet carried; gives them as pieces, and whether any of it was sent
     /// before.
-    fn note_frames(&mut self) -> (Vec<QuicPiece>, bool) {
-        let mut is_again = false;
+    fn take_frames(&mut self) -> (Vec<QuicPiece>, bool) {
         let mut pieces = Vec::with_capacity(self.frames.len());
+        // The flows of its data, and whether that was sent before.
+        let mut flows: Vec<(usize, bool)> = Vec::new();
         for &frame in &self.frames {
-            match frame {
+            let (piece, is_again) = match frame {
                 DataFrame::Datagram { size } => {
                     let Some(message) = self.datagrams.on_sent(size) else { continue };
                     self.sending.on_unqueued(message.flow, message.size);
                     let Waiting { flow, seq, .. } = message;
-                    self.notes[flow].push_back(Note::Left(PayloadRange::Message { seq }));
-                    pieces.push(QuicPiece { flow: flow as u32, stream: None, seq });
+                    self.send_events[flow].push_back(SendEvent::Sent(PayloadRange::Message { seq }));
+                    (QuicPiece { flow: flow as u32, stream: None, seq }, false)
                 }
                 DataFrame::Stream { id, start, end } => {
                     let Some(sent) = self.sending.on_sent(id, start, end) else { continue };
-                    is_again |= sent.is_again;
-                    self.notes[sent.flow].extend(sent.range.map(Note::Left));
-                    pieces.push(QuicPiece { flow: sent.flow as u32, stream: Some(id), seq: sent.seq });
+                    self.send_events[sent.flow].extend(sent.range.map(SendEvent::Sent));
+                    (QuicPiece { flow: sent.flow as u32, stream: Some(id), seq: sent.seq }, sent.is_again)
                 }
+            };
+            pieces.push(piece);
+            let flow = piece.flow as usize;
+            match flows.iter_mut().find(|it| it.0 == flow) {
+                Some(it) => it.1 |= is_again,
+                None => flows.push((flow, is_again)),
             }
         }
-        (pieces, is_again)
+        for &(flow, is_again) in &flows {
+            self.flow_counters[flow].data_packets += 1;
+            self.flow_counters[flow].retransmissions += u64::from(is_again);
+        }
+        (pieces, flows.iter().any(|it| it.1))
     }
 
-    /// Takes what the engine has to say, until it has no more.
-    fn settle(&mut self) {
-        let Some((handle, connection)) = &mut self.link else { return };
+    /// Takes the events of the engine, until it has no more.
+    fn take_engine_events(&mut self) {
+        let Some((handle, connection)) = &mut self.connection else { return };
         loop {
             while let Some(event) = connection.poll_endpoint_events() {
                 if let Some(answer) = self.endpoint.handle_event(*handle, event) {
@@ -387,11 +462,12 @@ impl End {
                 Event::Connected => self.is_open = true,
                 Event::ConnectionLost { .. } => {
                     self.is_open = false;
-                    let (notes, sending) = (&mut self.notes, &mut self.sending);
-                    sending.give_up(|flow, seq| notes[flow].push_back(Note::Expired { seq }));
+                    let (events, sending) = (&mut self.send_events, &mut self.sending);
+                    let mut expired = |flow: usize, seq| events[flow].push_back(SendEvent::Expired { seq });
+                    sending.give_up(&mut expired);
                     for message in self.datagrams.give_up() {
                         sending.on_unqueued(message.flow, message.size);
-                        notes[message.flow].push_back(Note::Expired { seq: message.seq });
+                        expired(message.flow, message.seq);
                     }
                 }
                 Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => self.receiving.accept(connection),
@@ -463,9 +539,6 @@ fn field(codepoint: Option<EcnCodepoint>) -> Ecn {
 
 /// The other end, as this one calls it: nobody routes by it.
 const FAR: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4433);
-
-/// How long an end waits at most before it acknowledges (RFC 9000 §18.2), quinn's and ours.
-const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
 /// A handshake takes three. Chosen: some more.
 const ROUNDS: usize = 20;

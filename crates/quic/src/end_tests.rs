@@ -58,6 +58,36 @@ fn each_flow_of_a_connection_has_a_send_buffer_of_its_own() {
 }
 
 #[test]
+fn bytes_in_flight_are_those_of_packets_that_ask_for_an_acknowledgement() {
+    let (mut client, mut server) = connected(&[Carry::Datagram]);
+    let in_flight = |end: &End| end.observe(0).loss_recovery.expect("it has a connection").bytes_in_flight;
+    let mut now = Instant::from_millis(100);
+    // The first acknowledgement takes away what was left of the handshake.
+    client.write(0, message(0), None).expect("there is room");
+    pass(&mut client, &mut server, now);
+    now += Duration::from_millis(30);
+    server.handle_timeout(now);
+    pass(&mut server, &mut client, now);
+    assert_eq!(in_flight(&client), Bytes::ZERO);
+    let mut sent = Bytes::ZERO;
+    for seq in 1..4 {
+        client.write(0, message(seq), None).expect("there is room");
+        let Some(Transmit { packet: Packet::Quic(packet), ecn, .. }) = client.poll_transmit(now) else {
+            panic!("a packet of QUIC leaves")
+        };
+        sent += Bytes::new(packet.bytes.len() as u64);
+        assert_eq!(in_flight(&client), sent);
+        server.handle_packet(&packet, ecn, now);
+        now += Duration::from_millis(1);
+    }
+    // Acknowledgements alone count nowhere, and take all away.
+    now += Duration::from_millis(30);
+    server.handle_timeout(now);
+    while pass(&mut server, &mut client, now) {}
+    assert_eq!((in_flight(&client), in_flight(&server)), (Bytes::ZERO, Bytes::ZERO));
+}
+
+#[test]
 fn a_lost_connection_waits_for_no_expiry_and_says_what_expired() {
     let (mut client, mut server) = connected(&[Carry::Datagram, Carry::StreamPerMessage, Carry::Datagram]);
     let now = Instant::from_millis(1);
@@ -68,15 +98,15 @@ fn a_lost_connection_waits_for_no_expiry_and_says_what_expired() {
         }
     }
     client.write(2, message(0), None).expect("there is room");
-    let (_, connection) = server.link.as_mut().expect("it is connected");
+    let (_, connection) = server.connection.as_mut().expect("it is connected");
     connection.close(engine_time(now), quinn_proto::VarInt::from_u32(0), bytes::Bytes::new());
     pass(&mut server, &mut client, now);
     assert!(!client.is_open());
     assert!(client.poll_timeout().is_none_or(|at| at > expires), "{:?}", client.poll_timeout());
     for flow in 0..2 {
-        let notes: Vec<_> = core::iter::from_fn(|| client.poll_note(flow)).collect();
-        assert_eq!(notes, [0, 1, 2].map(|seq| Note::Expired { seq }), "flow {flow}");
+        let events: Vec<_> = core::iter::from_fn(|| client.poll_send_event(flow)).collect();
+        assert_eq!(events, [0, 1, 2].map(|seq| SendEvent::Expired { seq }), "flow {flow}");
     }
-    assert_eq!(client.poll_note(2), None);
+    assert_eq!(client.poll_send_event(2), None);
     assert_eq!(client.send_buffer(2), Bytes::new(160));
 }

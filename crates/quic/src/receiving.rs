@@ -24,7 +24,7 @@ struct FlowState {
     inbox: VecDeque<(u64, Bytes)>,
     held: Bytes,
     room: Bytes,
-    dropped: VecDeque<u64>,
+    dropped: VecDeque<(u64, DiscardCause)>,
     /// Streams that may have something to read, each once.
     readable: VecDeque<u64>,
 }
@@ -36,6 +36,15 @@ struct ReceivedStream {
     /// What of a message was read from the engine.
     read: u64,
     is_listed: bool,
+}
+
+/// Why nobody will read a message that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiscardCause {
+    /// It found no room to wait, or had to give way to a newer one.
+    NoRoom,
+    /// The engine discarded its packet, for which it has no keys yet (RFC 9001 §5.7).
+    NoKeys,
 }
 
 impl Receiving {
@@ -76,7 +85,8 @@ impl Receiving {
     }
 
     /// Takes the datagrams of the packet with these pieces out of the engine. What the engine did not take is
-    /// dropped: nobody sends it again. That is a packet that it cannot read yet, or that came before.
+    /// dropped: nobody sends it again. That is a packet that it cannot decrypt yet. Or it came before, which
+    /// changes nothing for a message that was read.
     pub(crate) fn take_datagrams(&mut self, mut connection: Option<&mut Connection>, pieces: &[QuicPiece]) {
         let mut numbers = pieces.iter().filter(|piece| piece.stream.is_none());
         while let Some(data) = connection.as_mut().and_then(|connection| connection.datagrams().recv()) {
@@ -95,7 +105,7 @@ impl Receiving {
             if let Some(flow) = self.flows.get_mut(piece.flow as usize)
                 && !flow.inbox.iter().any(|(seq, _)| *seq == piece.seq)
             {
-                flow.dropped.push_back(piece.seq);
+                flow.dropped.push_back((piece.seq, DiscardCause::NoKeys));
             }
         }
     }
@@ -132,7 +142,7 @@ impl Receiving {
     }
 
     /// See [`crate::End::poll_dropped`].
-    pub(crate) fn poll_dropped(&mut self, flow: usize) -> Option<u64> {
+    pub(crate) fn poll_dropped(&mut self, flow: usize) -> Option<(u64, DiscardCause)> {
         self.flows[flow].dropped.pop_front()
     }
 
@@ -184,7 +194,7 @@ impl FlowState {
             && let Some((oldest, gone)) = self.inbox.pop_front()
         {
             self.held -= gone;
-            self.dropped.push_back(oldest);
+            self.dropped.push_back((oldest, DiscardCause::NoRoom));
         }
         self.held += size;
         self.inbox.push_back((seq, size));

@@ -14,6 +14,8 @@ use rustls::time_provider::TimeProvider;
 use rustls::{Error, NamedGroup, PeerMisbehaved};
 use talkpath_units::{Seed, Stream};
 
+use crate::qlog::hex;
+
 /// A stream of random octets that several owners draw from in turn.
 #[derive(Debug)]
 pub(crate) struct Octets(Mutex<Stream>);
@@ -172,5 +174,22 @@ impl TokenLog for UsedTokens {
     ) -> Result<(), TokenReuseError> {
         let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if used.insert(nonce) { Ok(()) } else { Err(TokenReuseError) }
+    }
+}
+
+/// The secrets of connections, a line each (draft-ietf-tls-keylogfile).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeyLog(Arc<Mutex<String>>);
+
+impl KeyLog {
+    pub(crate) fn text(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl rustls::KeyLog for KeyLog {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        let line = format!("{label} {} {}\n", hex(client_random), hex(secret));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_str(&line);
     }
 }

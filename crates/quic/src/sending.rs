@@ -177,20 +177,22 @@ impl Sending {
         &mut self,
         connection: &mut Connection,
         now: Instant,
-        mut expired: impl FnMut(usize, u64),
+        expired: &mut impl FnMut(usize, u64),
     ) {
-        while let Some((_, id)) = self.expiries.pop_first_if_before(now) {
+        while self.next_expiry().is_some_and(|expires| expires <= now)
+            && let Some((_, id)) = self.expiries.pop_first()
+        {
             let stream_id = StreamId::from(VarInt::from_u64(id).unwrap_or(VarInt::MAX));
             // Not all of it has left, so it is not closed.
             let _reset = connection.send_stream(stream_id).reset(EXPIRED);
-            self.forget(id, &mut expired);
+            self.forget(id, expired);
         }
     }
 
     /// Nothing leaves any more: gives the flows and numbers of the messages that would expire to `expired`.
-    pub(crate) fn give_up(&mut self, mut expired: impl FnMut(usize, u64)) {
+    pub(crate) fn give_up(&mut self, expired: &mut impl FnMut(usize, u64)) {
         while let Some((_, id)) = self.expiries.pop_first() {
-            self.forget(id, &mut expired);
+            self.forget(id, expired);
         }
     }
 
@@ -238,17 +240,6 @@ impl Sending {
     /// Streams may be opened again.
     pub(crate) fn on_stream_available(&mut self) {
         self.flows.iter_mut().for_each(|flow| flow.is_blocked = false);
-    }
-}
-
-/// Takes what is due from the front.
-trait PopBefore {
-    fn pop_first_if_before(&mut self, now: Instant) -> Option<(Instant, u64)>;
-}
-
-impl PopBefore for BTreeSet<(Instant, u64)> {
-    fn pop_first_if_before(&mut self, now: Instant) -> Option<(Instant, u64)> {
-        if self.first()?.0 <= now { self.pop_first() } else { None }
     }
 }
 

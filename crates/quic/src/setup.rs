@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use quinn_proto::congestion::{ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn_proto::congestion::{CubicConfig, NewRenoConfig};
 use quinn_proto::{TransportConfig, VarInt};
-use talkpath_config::{Carry, CongestionControlKind, QuicConfig, quic_packet_size};
+use talkpath_config::{Carry, QuicConfig, QuicCongestionControl, largest_quic_datagram, quic_packet_size};
 use talkpath_units::{Bytes, Seed};
+
+use crate::datagrams::DatagramQueue;
+use crate::recovery::SharedRecovery;
 
 /// A connection of one flow or of several.
 #[derive(Clone, Debug)]
@@ -31,14 +34,15 @@ pub struct FlowSetup {
     pub receive_buffer: Option<Bytes>,
 }
 
-/// The engine's options: quinn-proto's defaults but for what the comments say.
-pub(crate) fn engine_config(setup: &Setup, datagram_room: usize) -> Arc<TransportConfig> {
+/// The engine's options: quinn-proto's defaults but for what the comments say. `recovery` sees what the
+/// congestion control is called with.
+pub(crate) fn engine_config(setup: &Setup, recovery: &SharedRecovery) -> Arc<TransportConfig> {
     let size = u16::try_from(quic_packet_size(setup.path_mtu).get()).unwrap_or(u16::MAX);
-    let cc: Arc<dyn ControllerFactory + Send + Sync> = match setup.config.cc {
-        CongestionControlKind::NewReno => Arc::new(NewRenoConfig::default()),
-        // The scenario's keys know no other.
-        _ => Arc::new(CubicConfig::default()),
+    let cc = match setup.config.cc {
+        QuicCongestionControl::NewReno => recovery.watching(NewRenoConfig::default()),
+        QuicCongestionControl::Cubic => recovery.watching(CubicConfig::default()),
     };
+    let room = DatagramQueue::new(largest_quic_datagram(setup.path_mtu)).engine_room();
     let mut config = TransportConfig::default();
     config
         // The path's MTU is known, as TCP's segment size is here: no probes, and packets of one size.
@@ -50,7 +54,7 @@ pub(crate) fn engine_config(setup: &Setup, datagram_room: usize) -> Arc<Transpor
         // Each packet leaves by itself.
         .enable_segmentation_offload(false)
         .max_concurrent_uni_streams(VarInt::from_u32(STREAMS))
-        .datagram_send_buffer_size(datagram_room)
+        .datagram_send_buffer_size(room)
         .congestion_controller_factory(cc);
     Arc::new(config)
 }

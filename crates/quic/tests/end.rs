@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 use talkpath_config::{Carry, QuicConfig};
-use talkpath_quic::{End, FlowSetup, Note, Setup};
+use talkpath_quic::{End, FlowSetup, SendEvent, Setup};
 use talkpath_transport::{Delivery, Ecn, Message, Packet, QuicPacket, Refused};
 use talkpath_units::{Bytes, Duration, Instant, Seed, Stream};
 
@@ -100,8 +100,8 @@ fn run(carries: [Carry; 2], size: u64, expire: Option<Duration>, path: Path, see
             }
         }
         for flow in 0..2 {
-            while let Some(note) = ends[0].poll_note(flow) {
-                if let Note::Expired { seq } = note {
+            while let Some(event) = ends[0].poll_send_event(flow) {
+                if let SendEvent::Expired { seq } = event {
                     *seen.expired.entry((flow, seq)).or_default() += 1;
                 }
             }

@@ -2,14 +2,14 @@
 
 use talkpath_arena::RunPlan;
 use talkpath_arena::links::{self, QueueSeries};
-use talkpath_flow::{AnyWorkload, Carrier, Endpoint, FlowTaps, flow_info};
+use talkpath_flow::{AnyWorkload, Endpoint, EndpointTransport, FlowTaps, flow_info};
 use talkpath_measure::FlowTally;
 use talkpath_path::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembly};
 use talkpath_scenario::{Flow, Scenario};
 use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TransportConfig};
 use talkpath_units::Instant;
 
-use crate::connections::Connections;
+use crate::connections::{Connections, Members};
 use crate::flow::{FlowMeter, SimFlow};
 use crate::packets::SimPackets;
 use crate::simulation::{Simulation, timers};
@@ -20,17 +20,17 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
     let connections = Connections::new(scenario, plan.seed);
     let flows = scenario.flows.iter().enumerate().map(|(index, flow)| {
         let transport = simulated_transport(flow);
-        let (carriers, members) = match connections.carriers(index, flow) {
-            Some((carriers, members)) => (carriers, members),
-            None => (carriers(scenario, flow, &transport, plan), Box::default()),
-        };
-        SimFlow { members, ..build_flow(flow, &transport, carriers, window, plan) }
+        let ends = connections.transports(index, flow);
+        let ends = ends.unwrap_or_else(|| own_transports(scenario, flow, &transport, plan));
+        build_flow(flow, &transport, ends, connections.members(index), window, plan)
     });
+    let flows = flows.collect();
     let timers = timers(scenario.flows.len());
     Simulation {
         network: links::network(scenario, plan.seed, timers, plan.series.is_some()),
         packets: SimPackets::default(),
-        flows: flows.collect(),
+        flows,
+        connections,
         extra_header: scenario.ip.extra_header().get(),
         queue_series: plan.series.map(|detail| QueueSeries::new(scenario, detail)),
         tap: None,
@@ -45,15 +45,16 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
 fn build_flow(
     flow: &Flow,
     transport: &TransportConfig,
-    [near, far]: [Carrier; 2],
+    [near, far]: [EndpointTransport; 2],
+    members: Option<Members>,
     window: (Instant, Instant),
     plan: &RunPlan<'_>,
 ) -> SimFlow {
     let workload = AnyWorkload::new(&flow.workload, window.1);
     let start = Instant::ZERO
         + plan.seed.stream(&format!("flow/{}/start", flow.name)).span(flow.start.0, flow.start.1);
-    let of_tcp = transport.as_tcp().and_then(|config| config.cc);
-    let cc = of_tcp.or(transport.as_quic().map(|config| config.cc)).map(|cc| cc.name().to_owned());
+    let of_tcp = transport.as_tcp().and_then(|config| config.cc).map(CongestionControlKind::name);
+    let cc = of_tcp.or(transport.as_quic().map(|config| config.cc.name())).map(str::to_owned);
     let info = flow_info(flow, cc, start, true);
     let features = transport.kind().features();
     let sleep = |side: &str| plan.seed.stream(&format!("flow/{}/wake-up/{side}", flow.name));
@@ -69,26 +70,26 @@ fn build_flow(
             .late_by(flow.clock_jitter, plan.seed.stream(&format!("flow/{}/clock", flow.name))),
         far: Endpoint::far(far, flow.echo, flow.receiver, window)
             .waking_up_within(flow.wake_up, sleep("far")),
-        members: Box::default(),
+        members,
         taps: FlowTaps::shared(flow.echo.is_some()),
         near_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),
         far_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),
         identifications: [0; 2],
         start,
         opened: false,
-        meter: FlowMeter::new(&flow.name, window, plan.series),
+        meter: FlowMeter::new(&flow.name, transport.as_quic().is_some(), window, plan.series),
     }
 }
 
 /// Both ends of a transport of the flow's own.
-fn carriers(
+fn own_transports(
     scenario: &Scenario,
     flow: &Flow,
     transport: &TransportConfig,
     plan: &RunPlan<'_>,
-) -> [Carrier; 2] {
+) -> [EndpointTransport; 2] {
     let (mtu, seed) = (scenario.path_mtu(flow), flow.transport_seed(plan.seed));
-    let end = |role, buffer| Carrier::Own(AnyTransport::new(transport, role, mtu, seed, buffer));
+    let end = |role, buffer| EndpointTransport::Ours(AnyTransport::new(transport, role, mtu, seed, buffer));
     [end(Role::Active, None), end(Role::Passive, flow.receiver.socket_buffer)]
 }
 

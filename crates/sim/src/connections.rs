@@ -3,17 +3,23 @@
 use core::cell::RefCell;
 use std::rc::Rc;
 
-use talkpath_flow::{Carrier, FlowId, Member};
-use talkpath_quic::{End, FlowSetup, Setup};
+use talkpath_flow::{EndpointTransport, FlowId, Member};
+use talkpath_quic::{End, FlowSetup, QlogEvent, Setup};
 use talkpath_scenario::{Flow, Scenario};
 use talkpath_units::Seed;
 
+use crate::tap::CaptureEnd;
+
 /// All QUIC connections of a run.
+#[derive(Default)]
 pub(crate) struct Connections(Vec<Connection>);
 
+/// The flows that share a connection, by index. Its packets are the first one's.
+pub(crate) type Members = Rc<[u32]>;
+
 struct Connection {
-    /// Its flows, by index.
-    flows: Vec<u32>,
+    /// Its flows.
+    flows: Members,
     near: Rc<RefCell<End>>,
     far: Rc<RefCell<End>>,
 }
@@ -32,17 +38,41 @@ impl Connections {
         Self(groups.into_iter().filter_map(|(_, flows)| Connection::new(scenario, flows, seed)).collect())
     }
 
-    /// Both ends of the flow `flow`, which is number `index`, and the flows of its connection if there are
-    /// several; `None` if it is not over QUIC.
-    pub(crate) fn carriers(&self, index: usize, flow: &Flow) -> Option<([Carrier; 2], Box<[u32]>)> {
+    /// The transports of both ends of the flow `flow`, which is number `index`; `None` without QUIC.
+    pub(crate) fn transports(&self, index: usize, flow: &Flow) -> Option<[EndpointTransport; 2]> {
         let quic = flow.transport.as_quic()?;
+        let (connection, place) = self.of(index)?;
+        let transport = |end: &Rc<RefCell<End>>| {
+            EndpointTransport::Quic(Member::new(Rc::clone(end), FlowId(place), quic.carry, quic.expire))
+        };
+        Some([transport(&connection.near), transport(&connection.far)])
+    }
+
+    /// The flows of the connection of flow `index`; `None` if it shares none.
+    pub(crate) fn members(&self, index: usize) -> Option<Members> {
+        let (connection, _) = self.of(index).filter(|it| it.0.flows.len() > 1)?;
+        Some(Rc::clone(&connection.flows))
+    }
+
+    /// The connection of flow `index`, and the flow's place in it.
+    fn of(&self, index: usize) -> Option<(&Connection, u32)> {
         let place = |it: &Connection| it.flows.iter().position(|&flow| flow as usize == index);
-        let (connection, id) = self.0.iter().find_map(|it| Some((it, FlowId(place(it)? as u32))))?;
-        let carrier =
-            |end: &Rc<RefCell<End>>| Carrier::Quic(Member::new(Rc::clone(end), id, quic.carry, quic.expire));
-        let members =
-            if connection.flows.len() > 1 { connection.flows.clone().into() } else { Box::default() };
-        Some(([carrier(&connection.near), carrier(&connection.far)], members))
+        self.0.iter().find_map(|it| Some((it, place(it)? as u32)))
+    }
+
+    /// The secrets of all connections so far, as an NSS key log.
+    pub(crate) fn key_log(&self) -> String {
+        self.0.iter().map(|connection| connection.near.borrow().key_log()).collect()
+    }
+
+    /// Keeps a qlog of each connection at this end from now on.
+    pub(crate) fn keep_qlog(&self, end: CaptureEnd) {
+        self.0.iter().for_each(|connection| connection.end(end).borrow_mut().keep_qlog());
+    }
+
+    /// What was kept, a connection an entry: its name, and its events in order of time.
+    pub(crate) fn take_qlog(&self, end: CaptureEnd) -> Vec<(String, Vec<QlogEvent>)> {
+        self.0.iter().filter_map(|connection| connection.end(end).borrow_mut().take_qlog()).collect()
     }
 }
 
@@ -62,6 +92,14 @@ impl Connection {
             seed: first.transport_seed(seed),
         };
         let (near, far) = End::pair(&setup).expect("TLS takes the configurations that are our own");
-        Some(Self { flows, near: Rc::new(RefCell::new(near)), far: Rc::new(RefCell::new(far)) })
+        let (near, far) = (Rc::new(RefCell::new(near)), Rc::new(RefCell::new(far)));
+        Some(Self { flows: flows.into(), near, far })
+    }
+
+    fn end(&self, end: CaptureEnd) -> &RefCell<End> {
+        match end {
+            CaptureEnd::Near => &self.near,
+            CaptureEnd::Far => &self.far,
+        }
     }
 }

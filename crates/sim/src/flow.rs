@@ -6,8 +6,10 @@ use talkpath_measure::{
     EcnRecord, Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series, SeriesKind,
 };
 use talkpath_path::Reassembly;
-use talkpath_transport::{Features, Levels, Observation};
+use talkpath_transport::{Features, Levels, LossRecovery, Observation};
 use talkpath_units::{Bytes, Duration, Instant, Rate};
+
+use crate::connections::Members;
 
 /// Both ends of a flow and everything recorded of it. In this order, so that what each step reads lies side
 /// by side.
@@ -20,9 +22,8 @@ pub(crate) struct SimFlow {
     pub(crate) taps: FlowTaps,
     pub(crate) meter: FlowMeter,
     pub(crate) opened: bool,
-    /// The flows that share its connection, itself among them; its packets are the first one's. Empty for a
-    /// flow alone.
-    pub(crate) members: Box<[u32]>,
+    /// The flows that share its connection, itself among them. `None` for a flow alone.
+    pub(crate) members: Option<Members>,
     pub(crate) near: Endpoint,
     pub(crate) far: Endpoint,
     pub(crate) info: FlowInfo,
@@ -57,13 +58,33 @@ struct FlowSeries {
     send_buffer: SeriesTap,
     pacing_rate: SeriesTap,
     bottleneck_rate: SeriesTap,
+    /// Of QUIC alone.
+    loss_recovery: Option<Box<LossRecoverySeries>>,
+}
+
+struct LossRecoverySeries {
+    pto: SeriesTap,
+    bytes_in_flight: SeriesTap,
+    lost_packets: SeriesTap,
 }
 
 impl FlowMeter {
-    /// Means over `window`; time series of the flow `name` in this detail as well, if any.
-    pub(crate) fn new(name: &str, window: (Instant, Instant), series: Option<SeriesDetail>) -> Self {
+    /// Means over `window`; time series of the flow `name`, over QUIC or not, in this detail as well, if any.
+    pub(crate) fn new(
+        name: &str,
+        is_quic: bool,
+        window: (Instant, Instant),
+        series: Option<SeriesDetail>,
+    ) -> Self {
         let series = series.map(|detail| {
             let tap = |kind| SeriesTap::new(name, kind, detail);
+            let loss_recovery = || {
+                Box::new(LossRecoverySeries {
+                    pto: tap(SeriesKind::Pto),
+                    bytes_in_flight: tap(SeriesKind::BytesInFlight),
+                    lost_packets: tap(SeriesKind::LostPackets),
+                })
+            };
             Box::new(FlowSeries {
                 seen: Observation { send_buffer: Bytes::MAX, ..Observation::default() },
                 cwnd: tap(SeriesKind::Cwnd),
@@ -73,6 +94,7 @@ impl FlowMeter {
                 send_buffer: tap(SeriesKind::SendBuffer),
                 pacing_rate: tap(SeriesKind::PacingRate),
                 bottleneck_rate: tap(SeriesKind::BottleneckRate),
+                loss_recovery: is_quic.then(loss_recovery),
             })
         });
         let weighted = TimeWeighted::new(window.0, window.1);
@@ -121,6 +143,36 @@ impl FlowSeries {
         let bps = |rate: Rate| rate.as_bps() as f64;
         change(&mut self.pacing_rate, (seen.pacing_rate, now_seen.pacing_rate), bps, now);
         change(&mut self.bottleneck_rate, (seen.bottleneck_rate, now_seen.bottleneck_rate), bps, now);
+        if let (Some(series), Some(state)) = (&mut self.loss_recovery, now_seen.loss_recovery)
+            && now_seen.loss_recovery != seen.loss_recovery
+        {
+            series.read(state, now);
+        }
+    }
+
+    fn finish(self) -> impl Iterator<Item = Series> {
+        let lines = [
+            self.cwnd,
+            self.ssthresh,
+            self.srtt,
+            self.rto,
+            self.send_buffer,
+            self.pacing_rate,
+            self.bottleneck_rate,
+        ];
+        let recovery = self.loss_recovery.map(|it| [it.pto, it.bytes_in_flight, it.lost_packets]);
+        let lines = lines.into_iter().chain(recovery.into_iter().flatten());
+        lines.map(SeriesTap::finish).filter(|line| !line.points.is_empty())
+    }
+}
+
+impl LossRecoverySeries {
+    fn read(&mut self, seen: LossRecovery, now: Instant) {
+        if let Some(pto) = seen.pto {
+            self.pto.push(pto.as_millis_f64(), now);
+        }
+        self.bytes_in_flight.push(seen.bytes_in_flight.get() as f64, now);
+        self.lost_packets.push(seen.lost_packets as f64, now);
     }
 }
 
@@ -187,16 +239,7 @@ impl SimFlow {
             ip: None,
         };
         if let Some(lines) = self.meter.series {
-            let lines = [
-                lines.cwnd,
-                lines.ssthresh,
-                lines.srtt,
-                lines.rto,
-                lines.send_buffer,
-                lines.pacing_rate,
-                lines.bottleneck_rate,
-            ];
-            series.extend(lines.into_iter().map(SeriesTap::finish).filter(|line| !line.points.is_empty()));
+            series.extend(lines.finish());
         }
         let ending = if self.features.is_reliable {
             Ending::Reliable

@@ -18,7 +18,7 @@ mod tap;
 use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::{Flow, IpVersion, Scenario};
-use talkpath_units::Bytes;
+use talkpath_transport::UDP_OVER_IPV4;
 
 /// The simulator as an arena. It has no state: any number may run side by side.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,6 +76,3 @@ fn check_datagrams(scenario: &Scenario) -> Result<(), String> {
         )),
     }
 }
-
-/// The headers of IPv4 and UDP (RFC 791 §3.1, RFC 768).
-const UDP_OVER_IPV4: Bytes = Bytes::new(28);

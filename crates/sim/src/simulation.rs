@@ -31,6 +31,7 @@ use talkpath_scenario::Scenario;
 use talkpath_transport::{Ecn, Outlet, Packet, Transmit};
 use talkpath_units::{Bytes, Duration, Instant};
 
+use crate::connections::Connections;
 use crate::flow::SimFlow;
 use crate::packets::{PacketHandle, SimPackets};
 use crate::tap::{Sighting, Tap};
@@ -40,6 +41,8 @@ pub(crate) struct Simulation {
     pub(crate) network: Network<PacketHandle>,
     pub(crate) packets: SimPackets,
     pub(crate) flows: Vec<SimFlow>,
+    /// Whose ends the flows over QUIC share.
+    pub(crate) connections: Connections,
     /// The bytes that the IP header of each packet has beyond IPv4's 20. Transports count 20 B for the
     /// header.
     pub(crate) extra_header: u64,
@@ -314,8 +317,8 @@ impl Simulation {
     /// packet has `arrived`, the endpoint takes it first. If its connection is shared, the others do the
     /// same: what the connection took or sent may be theirs.
     fn step(&mut self, index: u32, side: Side, arrived: Option<(PacketHandle, Ecn)>, now: Instant) {
-        if self.flows[index as usize].members.is_empty() {
-            self.step_flow(index, side, arrived, now);
+        if self.flows[index as usize].members.is_none() {
+            self.step_flow(index, index, side, arrived, now);
         } else {
             self.step_members(index, side, arrived, now);
         }
@@ -331,18 +334,26 @@ impl Simulation {
         mut arrived: Option<(PacketHandle, Ecn)>,
         now: Instant,
     ) {
-        let members = self.flows[index as usize].members.clone();
+        let Some(members) = self.flows[index as usize].members.clone() else { return };
         let others = members.iter().copied().filter(|other| *other != index);
         for member in core::iter::once(index).chain(others) {
             if side == Side::Far || self.flows[member as usize].opened {
-                self.step_flow(member, side, arrived.take(), now);
+                self.step_flow(member, members[0], side, arrived.take(), now);
             }
         }
     }
 
-    fn step_flow(&mut self, index: u32, side: Side, arrived: Option<(PacketHandle, Ecn)>, now: Instant) {
-        // The packets of a connection are those of its first flow.
-        let leader = self.flows[index as usize].members.first().copied().unwrap_or(index);
+    /// Lets one flow do what it can do now. Its packets are those of the flow `leader`: itself, or the first
+    /// one of its connection.
+    #[inline(always)]
+    fn step_flow(
+        &mut self,
+        index: u32,
+        leader: u32,
+        side: Side,
+        arrived: Option<(PacketHandle, Ecn)>,
+        now: Instant,
+    ) {
         let flow = &mut self.flows[index as usize];
         if let (Some(tap), Some((handle, ecn))) = (&mut self.tap, arrived) {
             tap.on_arrival(self.packets.get(handle), (index, direction_to(side), ecn), now);
@@ -400,7 +411,8 @@ impl Simulation {
             Packet::Quic(packet) => {
                 let members = self.flows[leader as usize].members.clone();
                 for (flow, seq) in packet.messages().collect::<Vec<_>>() {
-                    let index = members.get(flow as usize).copied().unwrap_or(leader);
+                    let member = members.as_deref().and_then(|members| members.get(flow as usize));
+                    let index = member.copied().unwrap_or(leader);
                     self.record_dropped_message((index, direction), seq, cause);
                 }
             }

@@ -198,7 +198,62 @@ fn flows_of_one_connection_keep_their_messages_apart_and_share_its_packets() {
         assert!(begins >= Instant::from_secs(1), "{name}: the transfer begins at {begins}");
         let goodput = summarise(&record, &Default::default()).flows["transfer"].goodput_bps.unwrap();
         assert!(goodput > 5e5, "{name}: {goodput}");
+        // Each counts the packets with data of its own: the call's are its messages and some sent again.
+        let [transfer, call] = [0, 1].map(|flow| record.flows[flow].counters.data_packets.unwrap());
+        let messages: u64 = legs(&record, 1).iter().map(|leg| leg.messages.len() as u64).sum();
+        assert!(call * 10 < messages * 11, "{name}: {call} packets of {messages} messages");
+        assert!(transfer as f64 > goodput * 19.0 / 8.0 / 1452.0, "{name}: {transfer} packets");
     }
+}
+
+#[test]
+fn the_series_of_a_transfer_show_its_loss_recovery() {
+    let record = common::run(
+        r#"
+        name = "transfer"
+        duration = "10 s"
+        [path]
+        up = { rate = "5 Mbps", delay = "20 ms", queue = { kind = "drop-tail", limit = "50 packets" } }
+        down = { rate = "5 Mbps", delay = "20 ms" }
+        [flow.transfer]
+        transport = "quic-stream"
+        workload = "bulk"
+        "#,
+    );
+    let points = |kind: &str| {
+        let line = record.series.iter().find(|series| series.kind.name() == kind);
+        line.unwrap_or_else(|| panic!("no {kind}")).points.clone()
+    };
+    let value_at = |points: &[(Instant, f64)], at| {
+        points.iter().take_while(|point| point.0 <= at).last().map_or(0.0, |point| point.1)
+    };
+    let (cwnd, in_flight, lost) = (points("cwnd"), points("bytes_in_flight"), points("lost_packets"));
+    let fullest = in_flight.iter().map(|point| point.1).fold(0.0, f64::max);
+    let widest = cwnd.iter().map(|point| point.1).fold(0.0, f64::max) * 1452.0;
+    // The window is filled up to a packet, and only probes pass it (RFC 9002 §7.5).
+    assert!(fullest > widest - 2.0 * 1452.0 && fullest <= widest + 2.0 * 1452.0, "{fullest} of {widest}");
+    // Only an overflowing queue loses packets here, and the engine declares what the path dropped.
+    let dropped = record.links[0].dropped as f64;
+    let declared = lost.last().unwrap().1;
+    assert!(declared > 10.0 && declared >= dropped * 0.9, "{declared} declared, {dropped} dropped");
+    // RFC 9002 §6.2.1: srtt + max(4 rttvar, 1 ms) + 25 ms, to the precision of a sum of floats.
+    let srtts = points("srtt");
+    for (at, pto) in points("pto") {
+        let srtt = value_at(&srtts, at);
+        assert!(pto > srtt + 25.999_999, "{pto} of {srtt} at {at}");
+    }
+    assert!(!record.series.iter().any(|series| series.kind.name() == "rto"), "QUIC has no RTO");
+}
+
+#[test]
+fn a_quiet_path_brings_the_probe_timeout_down_to_its_floor() {
+    let record = call("\"quic-datagram\"", 0.0);
+    let last = |kind: &str| {
+        record.series.iter().find(|series| series.kind.name() == kind).unwrap().points.last().unwrap().1
+    };
+    // Equal samples: rttvar falls by a quarter with each (RFC 9002 §5.3), until 1 ms is the allowance.
+    let allowance = last("pto") - last("srtt") - 25.0;
+    assert!((1.0..4.0).contains(&allowance), "{allowance}");
 }
 
 #[test]
@@ -227,7 +282,8 @@ fn a_ticket_saves_a_round_trip() {
 }
 
 #[test]
-fn a_datagram_that_the_engine_discards_is_missing() {
+fn a_datagram_that_the_engine_discards_is_missing_for_want_of_keys() {
+    let mut without_keys = 0;
     for (zero_rtt, seed) in [true, false].into_iter().flat_map(|it| (1..=10).map(move |seed| (it, seed))) {
         // What leaves behind a lost packet of the handshake cannot be read when it comes.
         let record = common::run(&format!(
@@ -245,8 +301,13 @@ fn a_datagram_that_the_engine_discards_is_missing() {
         ));
         for leg in legs(&record, 0) {
             assert_eq!(count(leg, Fate::Unfinished), 0, "0-RTT {zero_rtt}, seed {seed}");
+            let of = |cause| leg.messages.iter().filter(|row| row.drop_cause == Some(cause)).count();
+            // Nothing here fills a socket's buffer.
+            assert_eq!(of(DropCause::SocketBuffer), 0, "0-RTT {zero_rtt}, seed {seed}");
+            without_keys += of(DropCause::NoKeys);
         }
     }
+    assert!(without_keys > 5, "{without_keys} came before their keys");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub use any::AnyTransport;
 pub use packet::{Datagram, Flags, Packet, QuicPacket, QuicPiece, SackBlock, Segment, SegmentOptions};
 pub use talkpath_config::{
     Carry, CcidKind, CongestionControlKind, DccpConfig, DelayedAck, Features, NagleKind, QueuePolicy,
-    QuicConfig, Role, Stack, TcpConfig, Ticks, TransportConfig, TransportKind, UdpConfig,
+    QuicConfig, Role, Stack, TcpConfig, Ticks, TransportConfig, TransportKind, UDP_OVER_IPV4, UdpConfig,
 };
 pub use talkpath_units::Ecn;
 
@@ -131,6 +131,20 @@ pub struct Observation {
     /// Bytes that the application wrote and the far end has not acknowledged (or, without
     /// acknowledgements, that have not left yet).
     pub send_buffer: Bytes,
+    /// QUIC's loss recovery.
+    pub loss_recovery: Option<LossRecovery>,
+}
+
+/// QUIC's loss recovery (RFC 9002), of a whole connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossRecovery {
+    /// The probe timeout before any backoff (RFC 9002 §6.2.1), which is QUIC's in the place of an RTO; `None`
+    /// before the first sample of the round trip.
+    pub pto: Option<Duration>,
+    /// Bytes of packets that were sent and are neither acknowledged nor declared lost (RFC 9002 §B.2).
+    pub bytes_in_flight: Bytes,
+    /// Packets that were declared lost since the beginning.
+    pub lost_packets: u64,
 }
 
 /// What of a transport's state is averaged over time: the part of [`Observation`] that every run reads.

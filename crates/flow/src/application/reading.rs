@@ -1,6 +1,5 @@
 //! How an application reads: at once or slowly, and what it owes back for what it read.
 
-use talkpath_measure::DropCause;
 use talkpath_scenario::EchoWrite;
 use talkpath_transport::{Delivery, Message};
 use talkpath_units::{Bytes, Duration, Instant};
@@ -39,8 +38,8 @@ impl Application {
 
     fn read_slow<C: Channel>(&mut self, channel: &mut C, taps: &mut FlowTaps, now: Instant) -> bool {
         let Some(tap) = taps.read_by(self.side) else { return false };
-        while let Some(seq) = channel.poll_dropped(self.flow) {
-            tap.on_dropped(seq, DropCause::SocketBuffer);
+        while let Some((seq, cause)) = channel.poll_dropped(self.flow) {
+            tap.on_dropped(seq, cause);
         }
         let slow = !self.receiver.service.is_zero();
         if now < self.reading_again_at {

@@ -158,8 +158,8 @@ impl Channel for DccpChannel {
         }
     }
 
-    fn poll_dropped(&mut self, _flow: FlowId) -> Option<u64> {
-        self.machine.poll_dropped()
+    fn poll_dropped(&mut self, _flow: FlowId) -> Option<(u64, DropCause)> {
+        Some((self.machine.poll_dropped()?, DropCause::SocketBuffer))
     }
 
     fn poll_timeout(&self) -> Instant {

@@ -182,6 +182,7 @@ impl Channel for TcpChannel {
             pacing_rate: None,
             bottleneck_rate: None,
             send_buffer: Bytes::new(queue),
+            loss_recovery: None,
         }
     }
 }

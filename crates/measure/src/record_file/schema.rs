@@ -76,6 +76,9 @@ pub(super) const SERIES: Table = Table {
         ("value.send_buffer", "B"),
         ("value.pacing_rate", "bit/s"),
         ("value.bottleneck_rate", "bit/s"),
+        ("value.pto", "ms"),
+        ("value.bytes_in_flight", "B"),
+        ("value.lost_packets", "packets"),
     ],
 };
 

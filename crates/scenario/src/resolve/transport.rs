@@ -4,7 +4,7 @@ use talkpath_config::Growth;
 use talkpath_config::Revision;
 use talkpath_config::{
     Carry, CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, QuicConfig,
-    SMALLEST_QUIC_MTU, Stack, TcpConfig, Ticks, TransportConfig, UdpConfig,
+    QuicCongestionControl, SMALLEST_QUIC_MTU, Stack, TcpConfig, Ticks, TransportConfig, UdpConfig,
 };
 use talkpath_units::Bytes;
 
@@ -190,7 +190,8 @@ fn quic(name: &str, section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) ->
         name => name.strip_prefix("quic-")?,
     };
     let carry = Carry::ALL.into_iter().find(|it| it.name() == carry)?;
-    let cc = section.choice("cc", log).and_then(congestion_control);
+    let named = |word: &str| QuicCongestionControl::ALL.into_iter().find(|it| it.name() == word);
+    let cc = section.choice("cc", log).and_then(named);
     let expire = section.duration_or_word("expire", log);
     let priority = section.count("priority", log);
     let zero_rtt = section.flag("zero_rtt", log);

@@ -251,6 +251,7 @@ impl Core {
             pacing_rate: self.congestion.pacing_rate(),
             bottleneck_rate: self.congestion.control().bottleneck_rate(),
             send_buffer,
+            loss_recovery: None,
         }
     }
 

@@ -21,9 +21,9 @@ use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};
 
 /// A client's or a server's TLS configuration whose sessions protect no packet.
-pub(crate) struct Plain<T>(pub(crate) Arc<T>);
+pub(crate) struct SizesOnly<T>(pub(crate) Arc<T>);
 
-impl<T: ClientConfig + 'static> ClientConfig for Plain<T> {
+impl<T: ClientConfig + 'static> ClientConfig for SizesOnly<T> {
     fn start_session(
         self: Arc<Self>,
         version: u32,
@@ -31,11 +31,11 @@ impl<T: ClientConfig + 'static> ClientConfig for Plain<T> {
         params: &TransportParameters,
     ) -> Result<Box<dyn Session>, ConnectError> {
         let session = Arc::clone(&self.0).start_session(version, server_name, params)?;
-        Ok(Box::new(PlainSession(session)))
+        Ok(Box::new(SizesOnlySession(session)))
     }
 }
 
-impl<T: ServerConfig + 'static> ServerConfig for Plain<T> {
+impl<T: ServerConfig + 'static> ServerConfig for SizesOnly<T> {
     fn initial_keys(&self, version: u32, dst_cid: &ConnectionId) -> Result<Keys, UnsupportedVersion> {
         // For its answer to the version alone.
         self.0.initial_keys(version, dst_cid)?;
@@ -47,14 +47,14 @@ impl<T: ServerConfig + 'static> ServerConfig for Plain<T> {
     }
 
     fn start_session(self: Arc<Self>, version: u32, params: &TransportParameters) -> Box<dyn Session> {
-        Box::new(PlainSession(Arc::clone(&self.0).start_session(version, params)))
+        Box::new(SizesOnlySession(Arc::clone(&self.0).start_session(version, params)))
     }
 }
 
 /// A TLS session whose keys are taken away.
-struct PlainSession(Box<dyn Session>);
+struct SizesOnlySession(Box<dyn Session>);
 
-impl Session for PlainSession {
+impl Session for SizesOnlySession {
     fn initial_keys(&self, _dst_cid: &ConnectionId, _side: Side) -> Keys {
         keys()
     }

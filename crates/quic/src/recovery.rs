@@ -1,0 +1,255 @@
+//! What the engine's loss recovery knows and does not show: rttvar (RFC 9002 §5.3) and bytes in flight
+//! (RFC 9002 §B.2).
+//!
+//! The engine calls its congestion controller at each step of its recovery. A [`WatchedController`] stands
+//! before the controller and keeps what it was called with. When a packet left, its end adds it, because the
+//! engine does not say there which packets count.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant as EngineInstant;
+
+use quinn_proto::RttEstimator;
+use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use talkpath_units::Duration;
+
+/// The state of one end's loss recovery.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Recovery {
+    /// srtt, once there was a sample.
+    smoothed: Option<Duration>,
+    rttvar: Duration,
+    /// True from an acknowledgement with a sample until the smoothed round trip after it is known.
+    has_sample: bool,
+    /// When the newest packet was sent of those that the acknowledgement at hand acknowledges.
+    acked: Option<EngineInstant>,
+    /// The largest packet number of the acknowledgement before, and when the newest packet was sent that it
+    /// acknowledged.
+    before: Option<(u64, EngineInstant)>,
+    bytes_in_flight: u64,
+}
+
+impl Recovery {
+    /// The engine's smoothed round trip is `smoothed` now.
+    pub(crate) fn on_smoothed_rtt(&mut self, smoothed: Duration) {
+        if !core::mem::take(&mut self.has_sample) {
+            return;
+        }
+        self.rttvar = match self.smoothed.replace(smoothed) {
+            None => smoothed / 2,
+            Some(before) => {
+                // smoothed = 7/8 before + 1/8 sample, so |before - sample| = 8 |before - smoothed|, to 8 ns.
+                let moved = before.saturating_sub(smoothed).max(smoothed.saturating_sub(before));
+                (self.rttvar.saturating_mul(3) + moved.saturating_mul(8)) / 4
+            }
+        };
+    }
+
+    /// A packet was acknowledged that was sent at `sent`.
+    fn on_packet_acked(&mut self, sent: EngineInstant) {
+        self.acked = Some(self.acked.map_or(sent, |newest| newest.max(sent)));
+    }
+
+    /// All packets of an ACK frame were acknowledged, whose largest number is `largest`. RFC 9002 §5.1: the
+    /// frame is a sample if that number is new and one of the packets asked for an acknowledgement. The sent
+    /// times distinguish equal numbers of two packet number spaces.
+    fn on_ack_frame(&mut self, largest: Option<u64>, in_flight: u64) {
+        self.bytes_in_flight = in_flight;
+        let (Some(sent), Some(largest)) = (self.acked.take(), largest) else { return };
+        let is_new = self.before.is_none_or(|before| before.0 != largest || before.1 < sent);
+        self.has_sample |= is_new;
+        self.before = Some((largest, self.before.map_or(sent, |before| before.1.max(sent))));
+    }
+
+    /// Packets left that count `bytes` in flight.
+    pub(crate) fn on_sent(&mut self, bytes: u64) {
+        self.bytes_in_flight += bytes;
+    }
+
+    /// Bytes of packets that were sent and are neither acknowledged nor declared lost. Packets of the
+    /// handshake whose keys were discarded count until the next acknowledgement.
+    pub(crate) fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight
+    }
+
+    /// srtt, if there was a sample.
+    pub(crate) fn smoothed_rtt(&self) -> Option<Duration> {
+        self.smoothed
+    }
+
+    /// RFC 9002 §5.3.
+    pub(crate) fn rttvar(&self) -> Duration {
+        self.rttvar
+    }
+
+    /// The probe timeout of 1-RTT packets before any backoff (RFC 9002 §6.2.1).
+    pub(crate) fn pto(&self) -> Option<Duration> {
+        Some(self.smoothed? + self.rttvar.saturating_mul(4).max(GRANULARITY) + MAX_ACK_DELAY)
+    }
+}
+
+/// The recovery of an end, which its congestion controller and itself write to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedRecovery(Arc<Mutex<Recovery>>);
+
+impl SharedRecovery {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Recovery> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Controllers of `inner`, watched.
+    pub(crate) fn watching(
+        &self,
+        inner: impl ControllerFactory + Send + Sync + 'static,
+    ) -> Arc<dyn ControllerFactory + Send + Sync> {
+        Arc::new(WatchedFactory { inner: Arc::new(inner), recovery: self.clone() })
+    }
+}
+
+struct WatchedFactory {
+    inner: Arc<dyn ControllerFactory + Send + Sync>,
+    recovery: SharedRecovery,
+}
+
+impl ControllerFactory for WatchedFactory {
+    fn build(self: Arc<Self>, now: EngineInstant, mtu: u16) -> Box<dyn Controller> {
+        let inner = Arc::clone(&self.inner).build(now, mtu);
+        Box::new(WatchedController { inner, recovery: self.recovery.clone() })
+    }
+}
+
+struct WatchedController {
+    inner: Box<dyn Controller>,
+    recovery: SharedRecovery,
+}
+
+impl Controller for WatchedController {
+    fn on_sent(&mut self, now: EngineInstant, bytes: u64, last_packet_number: u64) {
+        self.inner.on_sent(now, bytes, last_packet_number);
+    }
+
+    fn on_ack(
+        &mut self,
+        now: EngineInstant,
+        sent: EngineInstant,
+        bytes: u64,
+        app_limited: bool,
+        rtt: &RttEstimator,
+    ) {
+        let mut recovery = self.recovery.lock();
+        // Of an ACK frame before this one, in the same datagram.
+        recovery.on_smoothed_rtt(rtt.get().into());
+        recovery.on_packet_acked(sent);
+        drop(recovery);
+        self.inner.on_ack(now, sent, bytes, app_limited, rtt);
+    }
+
+    fn on_end_acks(&mut self, now: EngineInstant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
+        self.recovery.lock().on_ack_frame(largest, in_flight);
+        self.inner.on_end_acks(now, in_flight, app_limited, largest);
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: EngineInstant,
+        sent: EngineInstant,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
+        let mut recovery = self.recovery.lock();
+        recovery.bytes_in_flight = recovery.bytes_in_flight.saturating_sub(lost_bytes);
+        drop(recovery);
+        self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.inner.on_mtu_update(new_mtu);
+    }
+
+    fn window(&self) -> u64 {
+        self.inner.window()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        self.inner.metrics()
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Self { inner: self.inner.clone_box(), recovery: self.recovery.clone() })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.inner.initial_window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self.inner.into_any()
+    }
+}
+
+/// RFC 9002 §6.1.2.
+const GRANULARITY: Duration = Duration::from_millis(1);
+
+/// How long the far end waits at most before it acknowledges (RFC 9000 §18.2), quinn's and ours.
+const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::engine_time;
+    use talkpath_units::Instant;
+
+    /// An ACK frame for the packet `number`, sent at `number` ms, after which srtt is `smoothed` ms.
+    fn ack(recovery: &mut Recovery, number: u64, smoothed: u64) {
+        recovery.on_packet_acked(engine_time(Instant::from_millis(number)));
+        recovery.on_ack_frame(Some(number), 0);
+        recovery.on_smoothed_rtt(Duration::from_millis(smoothed));
+    }
+
+    /// What the probe timeout adds to srtt and max_ack_delay, in milliseconds.
+    fn allowance(recovery: &Recovery) -> u64 {
+        let pto = recovery.pto().expect("there was a sample");
+        (pto - recovery.smoothed.expect("there was a sample") - MAX_ACK_DELAY).as_nanos() / 1_000_000
+    }
+
+    #[test]
+    fn rttvar_follows_from_the_smoothed_round_trip() {
+        let mut recovery = Recovery::default();
+        recovery.on_smoothed_rtt(Duration::from_millis(333));
+        assert_eq!(recovery.pto(), None, "quinn's guess is no sample");
+        ack(&mut recovery, 1, 80);
+        assert_eq!(allowance(&recovery), 160);
+        // A sample of 120 ms: srtt 85 ms, rttvar 3/4 40 + 1/4 40.
+        ack(&mut recovery, 2, 85);
+        assert_eq!(allowance(&recovery), 160);
+        // A sample of 93 ms: srtt 86 ms, rttvar 3/4 40 + 1/4 8.
+        ack(&mut recovery, 3, 86);
+        assert_eq!(allowance(&recovery), 128);
+    }
+
+    #[test]
+    fn a_sample_that_moves_nothing_makes_rttvar_smaller() {
+        let mut recovery = Recovery::default();
+        for number in 1..=3 {
+            ack(&mut recovery, number, 80);
+        }
+        // RFC 9002 §5.3: 40 ms, then three quarters of it, twice.
+        assert_eq!(allowance(&recovery), 90);
+        // What is no sample changes nothing: an acknowledgement without a new largest number.
+        recovery.on_packet_acked(engine_time(Instant::from_millis(2)));
+        recovery.on_ack_frame(Some(3), 0);
+        recovery.on_smoothed_rtt(Duration::from_millis(80));
+        assert_eq!(allowance(&recovery), 90);
+    }
+
+    #[test]
+    fn each_packet_number_space_has_its_samples() {
+        let mut recovery = Recovery::default();
+        ack(&mut recovery, 0, 80);
+        // The number 0 of another space, sent later.
+        recovery.on_packet_acked(engine_time(Instant::from_millis(9)));
+        recovery.on_ack_frame(Some(0), 0);
+        recovery.on_smoothed_rtt(Duration::from_millis(80));
+        assert_eq!(allowance(&recovery), 120);
+    }
+}
