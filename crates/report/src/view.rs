@@ -188,7 +188,7 @@ impl<'a> CellView<'a> {
 
     /// The flow's entry in the first run.
     pub(crate) fn flow(&self, name: &str) -> Option<&'a FlowSummary> {
-        self.run()?.flows.get(name)
+        self.run()?.flows.get(name).map(Box::as_ref)
     }
 
     /// The flow called `name`, or of its copies (`name-1`, `name-up`) the one that most repetitions are
