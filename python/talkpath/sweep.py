@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -326,9 +327,9 @@ class _Ray:
     """The workers of a Ray cluster, each task on one CPU."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        import ray
-
-        self._ray: Any = ray
+        # By its name: a type checker must not need an engine that few have.
+        ray: Any = import_module("ray")
+        self._ray = ray
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
             ray.init(**{"log_to_driver": False, **options})
@@ -357,9 +358,8 @@ class _Dask:
     """The workers of a Dask cluster, each task on one thread."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        import distributed
-
-        self._distributed: Any = distributed
+        distributed: Any = import_module("distributed")
+        self._distributed = distributed
         client = options.pop("client", None)
         self._is_ours = client is None
         self._client: Any = distributed.Client(**options) if client is None else client

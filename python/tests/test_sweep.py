@@ -79,7 +79,7 @@ class Sweeps(unittest.TestCase):
         self.assertTrue(ours == theirs and len(ours) > 1000, "summary.json")
 
     def test_the_cores_of_one_machine(self) -> None:
-        told: list[tuple[int, int]] = []
+        told: list[tuple[int, int | None]] = []
         run = sweep(
             CALL,
             sweep=GRID,
@@ -95,7 +95,7 @@ class Sweeps(unittest.TestCase):
     def test_a_second_call_goes_on_and_another_scenario_is_refused(self) -> None:
         stop = threading.Event()
 
-        def tell(done: int, _all: int) -> None:
+        def tell(done: int, _all: int | None) -> None:
             if done > 5 and not stop.is_set():
                 stop.set()
                 raise KeyboardInterrupt
@@ -130,19 +130,19 @@ class Sweeps(unittest.TestCase):
     def test_mistakes_are_the_programs_words(self) -> None:
         with self.assertRaisesRegex(ScenarioError, "path.up.los"):
             sweep(CALL, sweep={"path.up.los": [0.1]}, binary=PROGRAM, directory="wrong")
+        other: Any = "slurm"
         with self.assertRaisesRegex(ValueError, "expected one of local, ray, dask"):
-            sweep(CALL, engine="slurm", binary=PROGRAM, directory="engine")
+            sweep(CALL, engine=other, binary=PROGRAM, directory="engine")
 
     @unittest.skipUnless(has("ray"), "no ray: pip install ray")
     def test_ray_with_two_nodes_of_which_one_dies(self) -> None:
-        from ray.cluster_utils import Cluster
-
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        clusters: Any = importlib.import_module("ray.cluster_utils")
+        cluster = clusters.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
         try:
             node = cluster.add_node(num_cpus=1)
             seen: list[int] = []
 
-            def tell(done: int, _all: int) -> None:
+            def tell(done: int, _all: int | None) -> None:
                 seen.append(done)
                 if len(seen) == 4:
                     cluster.remove_node(node, allow_graceful=False)
@@ -175,7 +175,7 @@ class Sweeps(unittest.TestCase):
         try:
             seen: list[int] = []
 
-            def tell(done: int, _all: int) -> None:
+            def tell(done: int, _all: int | None) -> None:
                 seen.append(done)
                 if len(seen) == 4:
                     # The nanny would start it again.

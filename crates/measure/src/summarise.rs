@@ -28,8 +28,8 @@ use crate::{
 /// Every figure of one repetition; `sweep` holds the cell's keys and values.
 pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>) -> RunSummary {
     let window = record.window_start..record.window_end;
-    let mut flows: BTreeMap<_, _> =
-        record.flows.iter().map(|flow| (flow.info.name.clone(), summarise_flow(flow, &window))).collect();
+    let summarised = |flow: &FlowRecord| (flow.info.name.clone(), Box::new(summarise_flow(flow, &window)));
+    let mut flows: BTreeMap<_, _> = record.flows.iter().map(summarised).collect();
     rate_by_halves(record, &mut flows);
     for turns in record.machine.iter().flat_map(|machine| &machine.turn_rounds) {
         if let Some(flow) = flows.get_mut(&turns.flow) {
@@ -214,7 +214,7 @@ fn call_of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Option<CallCounte
 
 /// Two flows of a call, one each way, between clocks that are not trusted: each is rated by half the round
 /// trip. Such clocks have an arena that keeps rows.
-fn rate_by_halves(record: &RunRecord, flows: &mut BTreeMap<String, FlowSummary>) {
+fn rate_by_halves(record: &RunRecord, flows: &mut BTreeMap<String, Box<FlowSummary>>) {
     let window = record.window_start..record.window_end;
     let is_one_way =
         |flow: &&FlowRecord| !flow.info.clock_trusted && flow.echo.is_none() && flow.tally.is_none();
@@ -299,11 +299,12 @@ fn summarise_cell(cell: u64, runs: &[&RunSummary]) -> CellSummary {
 }
 
 /// Groups of more than one flow, by name.
-fn groups(record: &RunRecord, flows: &BTreeMap<String, FlowSummary>) -> BTreeMap<String, GroupSummary> {
+fn groups(record: &RunRecord, flows: &BTreeMap<String, Box<FlowSummary>>) -> BTreeMap<String, GroupSummary> {
     let mut copies: BTreeMap<&str, Vec<(&str, &FlowSummary)>> = BTreeMap::new();
     for flow in &record.flows {
         let named = flows.get_key_value(&flow.info.name);
-        copies.entry(&flow.info.group).or_default().extend(named.map(|(name, flow)| (name.as_str(), flow)));
+        let named = named.map(|(name, flow)| (name.as_str(), flow.as_ref()));
+        copies.entry(&flow.info.group).or_default().extend(named);
     }
     copies
         .into_iter()

@@ -12,7 +12,7 @@ use crate::number::{UNKNOWN, count, decimals, fixed, percent};
 
 /// The grid; one column a flow.
 pub(crate) fn details(run: &RunSummary) -> Grid {
-    let flows: Vec<&FlowSummary> = run.flows.values().collect();
+    let flows: Vec<&FlowSummary> = run.flows.values().map(Box::as_ref).collect();
     let mut columns = vec![Column::words("figure")];
     columns.extend(run.flows.keys().map(|name| Column::numbers("", &printable(name), 0)));
     let row = |(name, text): &(&str, fn(&FlowSummary) -> String)| Row {

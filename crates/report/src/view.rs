@@ -209,7 +209,7 @@ impl<'a> CellView<'a> {
 
     /// The flow's entry in the first run.
     pub(crate) fn flow(&self, name: &str) -> Option<&'a FlowSummary> {
-        self.run()?.flows.get(name)
+        self.run()?.flows.get(name).map(Box::as_ref)
     }
 
     /// The names of the first run's flows; those whose copies are summed up last.

@@ -426,7 +426,7 @@ mod tests {
             repetition,
             seed: repetition,
             sweep: BTreeMap::new(),
-            flows: [("call".to_owned(), FlowSummary { sent, ..FlowSummary::default() })].into(),
+            flows: [("call".to_owned(), Box::new(FlowSummary { sent, ..FlowSummary::default() }))].into(),
             groups: BTreeMap::new(),
             links: BTreeMap::new(),
             machine: None,

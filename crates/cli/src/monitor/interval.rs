@@ -205,7 +205,7 @@ fn flows(
     let mut summary = summarise(record, &Default::default());
     let of_flow = |flow: &FlowRecord| {
         let figures = summary.flows.remove(&flow.info.name).unwrap_or_default();
-        FlowInterval::of_whole(flow, figures, &window)
+        FlowInterval::of_whole(flow, *figures, &window)
     };
     record.flows.iter().map(of_flow).collect()
 }

@@ -31,7 +31,7 @@ fn run(cell: u64, repetition: u64, in_time: Option<f64>, mos: [Option<f64>; 2]) 
         sweep: BTreeMap::new(),
         repetition,
         seed: 1,
-        flows: flows.into_iter().map(|(name, flow)| (name.to_owned(), flow)).collect(),
+        flows: flows.into_iter().map(|(name, flow)| (name.to_owned(), Box::new(flow))).collect(),
         groups: BTreeMap::new(),
         links: BTreeMap::new(),
         machine: None,
