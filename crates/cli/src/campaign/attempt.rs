@@ -94,10 +94,13 @@ impl Attempt {
             // 5: a threshold of the scenario did not hold; it was measured all the same.
             Some(0 | 5) if fetched.success() => Ok(()),
             Some(0 | 5) => {
-                // Its first line has the cause, such as a full disk; its last one that there was one.
+                // Of a full disk tar may say no more than how little it wrote.
+                fs::write(self.draft.join(ROOM), vec![0_u8; ROOM_BYTES])
+                    .map_err(|why| self.here(UNPACKED, &why))?;
+                // Its first line has the cause, its last one that there was one.
                 let text = tar_says.text();
                 let cause = text.lines().next().unwrap_or("tar said nothing");
-                Err(Fault { why: format!("the records could not be unpacked here: {cause}"), host: None })
+                Err(Fault { why: format!("{UNPACKED}: {cause}"), host: None })
             }
             Some(4) => Err(at(&self.far, &words)),
             Some(255) if self.near.ssh.is_some() => Err(at(&self.near, &format!("ssh: {words}"))),
@@ -288,6 +291,11 @@ const BESIDE: Duration = Duration::from_secs(120);
 /// a stream that never ends.
 const UNPACK: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
+const UNPACKED: &str = "the records could not be unpacked here";
+/// A file that shows whether there is room; it goes with its draft.
+const ROOM: &str = ".room";
+/// What a disk has no room for once tar has filled it. Chosen: some blocks of a file system.
+const ROOM_BYTES: usize = 65_536;
 
 #[cfg(test)]
 mod tests {
