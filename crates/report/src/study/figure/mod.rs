@@ -160,6 +160,9 @@ mod tests {
     fn what_is_called_as_a_transport_has_its_colour_wherever_it_stands() {
         assert_eq!(line_style("UDP", 3), "stroke:var(--t-udp);stroke-dasharray:none");
         assert_eq!(fill("QUIC datagrams", 0), "var(--t-quic-datagram)");
-        assert_eq!((line_style("1 Mb/s, no loss", 1).as_str(), fill("1 Mb/s", 1).as_str()), (STYLES[1], FILLS[1]));
+        assert_eq!(
+            (line_style("1 Mb/s, no loss", 1).as_str(), fill("1 Mb/s", 1).as_str()),
+            (STYLES[1], FILLS[1])
+        );
     }
 }
