@@ -142,7 +142,7 @@ pub(crate) enum Command {
     Study(StudyArgs),
     /// Write report.html again from run directories
     Report(ReportArgs),
-    /// Write a run's records as csv, jsonl or log, or its packets as pcapng or nam
+    /// Write a run's records as csv, jsonl or log, or its packets as pcapng, qlog or nam
     Export(ExportArgs),
     /// Write a page that plays a simulated run: packets on links, queues, drops, windows
     Play(PlayArgs),
@@ -371,13 +371,13 @@ pub(crate) struct ExportArgs {
     /// csv, jsonl and parquet: which table (default: messages)
     #[arg(long, value_enum)]
     pub(crate) table: Option<ExportTable>,
-    /// pcapng and nam: which repetition
+    /// pcapng, qlog and nam: which repetition
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) repetition: u64,
-    /// pcapng and nam: which cell of the sweep
+    /// pcapng, qlog and nam: which cell of the sweep
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) cell: u64,
-    /// pcapng: at which end of the flows
+    /// pcapng and qlog: at which end of the flows
     #[arg(long, value_enum, default_value_t = CaptureAt::Near)]
     pub(crate) at: CaptureAt,
     /// pcapng: leave DCCP within UDP (RFC 6773), instead of unwrapping it to IP protocol 33
@@ -448,6 +448,9 @@ pub(crate) enum ExportFormat {
     /// Every packet as one end saw it, for tshark; a simulation is run again, an emulated run kept its
     /// packets
     Pcapng,
+    /// What one end of every QUIC connection sent, received and knew of the path, as qlog
+    /// (draft-ietf-quic-qlog-quic-events); a simulation is run again
+    Qlog,
     /// Nodes, links and every packet's way over them, for the network animator nam; a simulation is run again
     Nam,
     /// Start, end, transfer time, packet size, received, expected, protocol

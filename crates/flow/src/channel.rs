@@ -103,8 +103,8 @@ pub trait Channel {
     /// Lets leave what may leave, and notes in `taps` what became of the messages of `flow` that the end on
     /// `side` wrote: on the wire, dropped by the sender's own queue, expired.
     fn flush(&mut self, flow: FlowId, side: Side, taps: &mut FlowTaps, now: Instant);
-    /// The number of a message that arrived and that nobody will read, and why: it found no room to wait. One
-    /// a call, until `None`.
+    /// The number of a message that arrived and that nobody will read, and why it was dropped. One a call,
+    /// until `None`.
     fn poll_dropped(&mut self, _flow: FlowId) -> Option<(u64, DropCause)> {
         None
     }

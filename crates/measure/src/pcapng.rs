@@ -1,7 +1,8 @@
 //! The pcapng file format (draft-ietf-opsawg-pcapng): a section, its interfaces, a block a packet.
 //!
 //! ```text
-//!   Section Header Block ─ Interface Description Block ... ─ Enhanced Packet Block ...
+//!   Section Header Block ─ Interface Description Block ... ─ Decryption Secrets Block, if there are secrets
+//!                        ─ Enhanced Packet Block ...
 //! ```
 //!
 //! Everything is little-endian, as the section's magic number says. Times are nanoseconds since the run's
@@ -36,6 +37,19 @@ pub fn begin(out: &mut dyn Write, names: &[&str]) -> io::Result<()> {
         block(out, INTERFACE_DESCRIPTION, &interface)?;
     }
     Ok(())
+}
+
+/// Writes the secrets of TLS connections, as an NSS key log (draft-ietf-tls-keylogfile), before the packets
+/// that they decrypt.
+///
+/// # Errors
+/// Those of `out`.
+pub fn tls_secrets(out: &mut dyn Write, key_log: &str) -> io::Result<()> {
+    let mut body = Vec::with_capacity(key_log.len() + 8);
+    body.extend(TLS_KEY_LOG.to_le_bytes());
+    body.extend((key_log.len() as u32).to_le_bytes());
+    body.extend(key_log.as_bytes());
+    block(out, DECRYPTION_SECRETS, &body)
 }
 
 /// Writes one packet, seen `at` on an interface, counted from 0: its first `bytes`, of `original` ones.
@@ -140,6 +154,9 @@ const PACKET_FIELDS: usize = 20;
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
+const DECRYPTION_SECRETS: u32 = 10;
+/// "TLSK": the type of secrets that an NSS key log is.
+const TLS_KEY_LOG: u32 = 0x544c_534b;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Begins with an IPv4 or IPv6 header.
 const LINKTYPE_RAW: u16 = 101;

@@ -12,6 +12,7 @@ pub mod journey;
 mod packets;
 #[cfg(test)]
 mod properties;
+pub mod qlog;
 mod simulation;
 mod tap;
 

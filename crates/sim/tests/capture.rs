@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use talkpath_arena::{Arena, RunPlan};
+use talkpath_measure::RunRecord;
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::summary::RunSummary;
 use talkpath_scenario::{Options, Plan, Source, load};
@@ -61,11 +62,13 @@ impl Story {
         })
     }
 
-    fn summary(&self) -> RunSummary {
+    fn record(&self) -> RunRecord {
         let scenario = &self.plan.cells[0].scenario;
-        let record =
-            self.with_run(|run| SimArena::new().run(scenario, *run)).expect("the simulator can run it");
-        summarise(&record, &BTreeMap::new())
+        self.with_run(|run| SimArena::new().run(scenario, *run)).expect("the simulator can run it")
+    }
+
+    fn summary(&self) -> RunSummary {
+        summarise(&self.record(), &BTreeMap::new())
     }
 
     fn capture(&self, end: CaptureEnd, encapsulated: bool) -> Vec<u8> {
@@ -110,6 +113,37 @@ fn assert_clean(capture: &[u8]) -> Option<()> {
     let bad = packets(capture, "_ws.malformed || _ws.expert.severity == error", &["frame.number"])?;
     assert_eq!(bad, [""; 0], "frames that tshark finds wrong");
     Some(())
+}
+
+/// Every QUIC packet is decrypted by the secrets in the file itself, with encryption in the scenario and
+/// without, and carries what the run says.
+#[test]
+fn tshark_decrypts_quic_and_finds_its_frames() {
+    for (carry, keys, end) in [
+        ("datagram", ", zero_rtt = true", CaptureEnd::Near),
+        ("stream", ", encryption = false", CaptureEnd::Far),
+        ("stream-per-message", "", CaptureEnd::Near),
+    ] {
+        let story = Story::call(&format!("{{ kind = \"quic\", carry = \"{carry}\"{keys} }}"));
+        let sent = story.record().flows[0].counters.data_packets.unwrap();
+        let capture = story.capture(end, false);
+        if assert_clean(&capture).is_none() {
+            return;
+        }
+        // What has a short header and no frame that tshark sees was not decrypted.
+        let closed = "quic.decryption_failed || (quic.header_form == 0 && !quic.frame)";
+        assert_eq!(packets(&capture, closed, &["frame.number"]).unwrap(), [""; 0], "{carry}{keys}");
+        let is_data = match carry {
+            "datagram" => "quic.frame_type == 48 || quic.frame_type == 49",
+            _ => "quic.stream.stream_id",
+        };
+        let data = format!("ip.src == 10.0.0.1 && ({is_data})");
+        let seen = packets(&capture, &data, &["frame.number"]).unwrap().len() as u64;
+        match end {
+            CaptureEnd::Near => assert_eq!(seen, sent, "{carry}{keys}"),
+            CaptureEnd::Far => assert!(seen < sent && seen * 10 > sent * 9, "{carry}{keys}: {seen}"),
+        }
+    }
 }
 
 /// tshark's table of RTP streams: packets, lost, then deltas and jitters as printed.

@@ -6,6 +6,7 @@ mod capture;
 mod common;
 mod dccp_voice;
 mod judged;
+mod qlog;
 mod queues;
 mod quic;
 mod voice_echo;

@@ -13,6 +13,7 @@ use talkpath_measure::summary::Summary;
 use talkpath_scenario::IpVersion;
 use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
 use talkpath_sim::journey::{journeys, write_nam};
+use talkpath_sim::qlog::qlog;
 
 use crate::again::Again;
 use crate::arenas::interrupted;
@@ -85,12 +86,30 @@ fn capture_again(
         return Err(Failure::Usage(format!("{}: {why}", args.run.display())));
     }
     let stop = interrupt::install()?;
-    let end = match args.at {
+    let options = CaptureOptions { end: capture_end(args), encapsulated: args.encapsulated };
+    capture(&again.scenario, &again.plan(None, &stop), options, writer).map_err(unwritten)
+}
+
+/// Runs the simulation of `dir` again, and writes its QUIC connections as qlog.
+fn qlog_again(
+    dir: &RunDir,
+    args: &ExportArgs,
+    writer: &mut impl Write,
+    unwritten: impl Fn(io::Error) -> Failure,
+) -> Result<(), Failure> {
+    let again = Again::load(dir, &args.run, PartId { cell: args.cell, repetition: args.repetition })?;
+    if !again.scenario.flows.iter().any(|flow| flow.transport.as_quic().is_some()) {
+        return Err(Failure::Usage(format!("{}: this cell has no flow over QUIC", args.run.display())));
+    }
+    let stop = interrupt::install()?;
+    qlog(&again.scenario, &again.plan(None, &stop), capture_end(args), writer).map_err(unwritten)
+}
+
+fn capture_end(args: &ExportArgs) -> CaptureEnd {
+    match args.at {
         CaptureAt::Near => CaptureEnd::Near,
         CaptureAt::Far => CaptureEnd::Far,
-    };
-    let options = CaptureOptions { end, encapsulated: args.encapsulated };
-    capture(&again.scenario, &again.plan(None, &stop), options, writer).map_err(unwritten)
+    }
 }
 
 /// Runs the simulation of `dir` again, and writes its hops as nam reads them.
@@ -121,6 +140,9 @@ fn export(
     let format = args.format;
     if format == ExportFormat::Pcapng {
         return capture_again(dir, args, writer, unwritten);
+    }
+    if format == ExportFormat::Qlog {
+        return qlog_again(dir, args, writer, unwritten);
     }
     if format == ExportFormat::Nam {
         return nam_again(dir, args, writer, unwritten);

@@ -4,6 +4,9 @@
 //! at one end. Seen are packets as they leave the end's transport and as they arrive there, whole: a datagram
 //! that the path cuts into fragments appears once, when it is complete. The time a sending host takes
 //! (`send_jitter`) comes after the tap.
+//!
+//! QUIC's packets are encrypted, also where the scenario leaves that out: sizes and times are the same. Their
+//! secrets stand before the first packet, so the run is made once more for them.
 
 mod frame;
 
@@ -13,6 +16,7 @@ use talkpath_arena::RunPlan;
 use talkpath_measure::pcapng;
 use talkpath_path::Direction;
 use talkpath_scenario::{Flow, Scenario};
+use talkpath_transport::TransportConfig;
 
 use crate::build;
 pub use crate::tap::CaptureEnd;
@@ -45,7 +49,14 @@ pub fn capture(
     };
     let probed = talkpath_arena::far_clock::with_probes(scenario);
     let scenario = probed.as_ref().unwrap_or(scenario);
+    let encrypted = encrypted(scenario);
+    let scenario = encrypted.as_ref().unwrap_or(scenario);
     pcapng::begin(out, &[name])?;
+    if encrypted.is_some() {
+        let mut simulation = build::build(scenario, plan);
+        simulation.run(plan);
+        pcapng::tls_secrets(out, &simulation.connections.key_log())?;
+    }
     let mut simulation = build::build(scenario, plan);
     simulation.tap = Some(Box::new(Tap::new(options.end)));
     let mut written = Ok(());
@@ -57,6 +68,18 @@ pub fn capture(
         }
     });
     written
+}
+
+/// `scenario` with all of QUIC's packets encrypted; `None` if it has no QUIC.
+fn encrypted(scenario: &Scenario) -> Option<Scenario> {
+    scenario.flows.iter().find_map(|flow| flow.transport.as_quic())?;
+    let mut encrypted = scenario.clone();
+    for flow in &mut encrypted.flows {
+        if let TransportConfig::Quic(config) = &mut flow.transport {
+            config.encryption = true;
+        }
+    }
+    Some(encrypted)
 }
 
 fn envelope(sighting: &Sighting, flow: &Flow, options: CaptureOptions) -> Envelope {
