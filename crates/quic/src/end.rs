@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, Event,
-    StreamEvent,
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
+    Event, StreamEvent, VarInt,
 };
 use talkpath_config::{Carry, largest_quic_datagram, quic_packet_size};
 use talkpath_transport::{
@@ -27,8 +27,10 @@ use talkpath_transport::{
 };
 use talkpath_units::{Bytes, Duration, Instant};
 
+use crate::arriving::Arriving;
 use crate::clock::{engine_time, virtual_time};
 use crate::configs::{ConfigError, Protection, SERVER_NAME, watched};
+use crate::content::Content;
 use crate::datagrams::{DatagramQueue, Waiting};
 use crate::frames::DataFrame;
 use crate::receiving::Receiving;
@@ -39,10 +41,10 @@ use crate::watch::{SentFrames, Watch};
 
 /// One end of a connection.
 pub struct End {
-    endpoint: Endpoint,
+    pub(crate) endpoint: Endpoint,
     /// The client's, to connect with.
     dial: Option<ClientConfig>,
-    link: Option<(ConnectionHandle, Connection)>,
+    pub(crate) link: Option<(ConnectionHandle, Connection)>,
     /// Packets that the endpoint answers with by itself.
     answers: VecDeque<Vec<u8>>,
     sent_frames: SentFrames,
@@ -53,8 +55,14 @@ pub struct End {
     datagrams: DatagramQueue,
     sending: Sending,
     receiving: Receiving,
+    /// Instead of `receiving`, between real hosts.
+    pub(crate) arriving: Option<Arriving>,
     notes: Vec<VecDeque<Note>>,
     is_open: bool,
+    /// Why the connection was lost.
+    lost: Option<String>,
+    /// It was the far end's application that closed it, in order.
+    was_closed: bool,
     deadline: Option<Instant>,
     /// UDP payload of a full packet.
     packet_size: f64,
@@ -109,7 +117,13 @@ impl End {
         Ok((make(Some(client)), make(None)))
     }
 
-    fn new(endpoint: Endpoint, dial: Option<ClientConfig>, sent_frames: SentFrames, setup: &Setup) -> Self {
+    /// An end of a connection of the flows of `setup`; a client's has what to `dial` with.
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        dial: Option<ClientConfig>,
+        sent_frames: SentFrames,
+        setup: &Setup,
+    ) -> Self {
         Self {
             endpoint,
             dial,
@@ -121,8 +135,11 @@ impl End {
             datagrams: DatagramQueue::new(largest_quic_datagram(setup.path_mtu)),
             sending: Sending::new(&setup.flows),
             receiving: Receiving::new(&setup.flows),
+            arriving: None,
             notes: vec![VecDeque::new(); setup.flows.len()],
             is_open: false,
+            lost: None,
+            was_closed: false,
             deadline: None,
             packet_size: quic_packet_size(setup.path_mtu).get() as f64,
             variance: RttVariance::default(),
@@ -154,6 +171,25 @@ impl End {
         self.settle();
     }
 
+    /// Closes the connection: what has not left does not leave, and the far end is told.
+    pub fn close(&mut self, now: Instant) {
+        self.is_open = false;
+        if let Some((_, connection)) = &mut self.link {
+            connection.close(engine_time(now), IN_ORDER, bytes::Bytes::new());
+        }
+        self.settle();
+    }
+
+    /// Why the connection was lost; `None` while it was not, or if this end closed it.
+    pub fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
+    }
+
+    /// Whether it was lost because the far end closed it, by [`End::close`].
+    pub fn was_closed_by_peer(&self) -> bool {
+        self.was_closed
+    }
+
     /// Whether messages are taken.
     pub fn is_open(&self) -> bool {
         self.is_open
@@ -167,6 +203,16 @@ impl End {
         &mut self,
         flow: usize,
         message: Message,
+        expires: Option<Instant>,
+    ) -> Result<Bytes, Refused> {
+        self.take(flow, (message, Content::Zeros(message.size.get())), expires)
+    }
+
+    /// The same with the message's bytes.
+    pub(crate) fn take(
+        &mut self,
+        flow: usize,
+        (message, content): (Message, Content),
         expires: Option<Instant>,
     ) -> Result<Bytes, Refused> {
         let Some((_, connection)) = self.link.as_mut().filter(|_| self.is_open) else {
@@ -187,13 +233,16 @@ impl End {
                     flow,
                     seq: message.seq,
                     size: message.size,
+                    content,
                     expires,
                     priority,
                 });
                 Ok(message.size)
             }
-            Carry::Stream => self.sending.write_stream(connection, flow, message.size),
-            Carry::StreamPerMessage => self.sending.write_message(connection, flow, message, expires),
+            Carry::Stream => self.sending.write_stream(connection, flow, content),
+            Carry::StreamPerMessage => {
+                self.sending.write_message(connection, flow, (message, content), expires)
+            }
         }
     }
 
@@ -236,9 +285,9 @@ impl End {
                 }
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
-                if self.link.is_none()
-                    && let Ok(accepted) = self.endpoint.accept(incoming, at, &mut self.buffer, None)
-                {
+                if self.link.is_some() {
+                    self.endpoint.ignore(incoming);
+                } else if let Ok(accepted) = self.endpoint.accept(incoming, at, &mut self.buffer, None) {
                     self.link = Some(accepted);
                 }
             }
@@ -249,6 +298,9 @@ impl End {
         }
         self.settle();
         let mut connection = self.link.as_mut().map(|(_, connection)| connection);
+        if let (Some(arriving), Some(connection)) = (&mut self.arriving, connection.as_deref_mut()) {
+            arriving.take_datagrams(connection);
+        }
         self.receiving.take_datagrams(connection.as_deref_mut(), &packet.pieces);
         if let Some(connection) = connection {
             self.receiving.forget_closed(connection, &packet.pieces);
@@ -385,8 +437,14 @@ impl End {
             let Some(event) = connection.poll() else { break };
             match event {
                 Event::Connected => self.is_open = true,
-                Event::ConnectionLost { .. } => {
+                Event::ConnectionLost { reason } => {
                     self.is_open = false;
+                    let code = match &reason {
+                        ConnectionError::ApplicationClosed(close) => Some(close.error_code),
+                        _ => None,
+                    };
+                    self.was_closed = code == Some(IN_ORDER);
+                    self.lost = Some(reason.to_string());
                     let (notes, sending) = (&mut self.notes, &mut self.sending);
                     sending.give_up(|flow, seq| notes[flow].push_back(Note::Expired { seq }));
                     for message in self.datagrams.give_up() {
@@ -394,10 +452,14 @@ impl End {
                         notes[message.flow].push_back(Note::Expired { seq: message.seq });
                     }
                 }
-                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => self.receiving.accept(connection),
-                Event::Stream(StreamEvent::Readable { id }) => {
-                    self.receiving.on_readable(connection, id.into());
-                }
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => match &mut self.arriving {
+                    Some(arriving) => arriving.accept(connection),
+                    None => self.receiving.accept(connection),
+                },
+                Event::Stream(StreamEvent::Readable { id }) => match &mut self.arriving {
+                    Some(arriving) => arriving.on_readable(id.into()),
+                    None => self.receiving.on_readable(connection, id.into()),
+                },
                 Event::Stream(StreamEvent::Writable { id }) => self.sending.on_writable(id.into()),
                 Event::Stream(StreamEvent::Finished { id }) => self.sending.on_acknowledged(id.into()),
                 Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => self.sending.on_stream_available(),
@@ -466,6 +528,9 @@ const FAR: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4433);
 
 /// How long an end waits at most before it acknowledges (RFC 9000 §18.2), quinn's and ours.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+
+/// What [`End::close`] says to the far end: nothing is wrong. Ours.
+const IN_ORDER: VarInt = VarInt::from_u32(0);
 
 /// A handshake takes three. Chosen: some more.
 const ROUNDS: usize = 20;

@@ -2,14 +2,18 @@
 //!
 //! The library is a state machine as ours are: it takes datagrams and the time, and gives datagrams, events
 //! and its next deadline. What it draws at random or reads from a clock comes from [`configs`], so that a
-//! seed gives the same bytes each time. [`End`] is one end of a connection of one flow or of several.
+//! seed gives the same bytes each time. [`End`] is one end of a connection of one flow or of several; between
+//! real hosts it carries the messages' own bytes, with keys that nobody can foresee ([`End::on_host`]).
 
+mod arriving;
 mod certificate;
 mod clock;
 mod configs;
+mod content;
 mod datagrams;
 mod end;
 mod frames;
+mod host;
 mod plain;
 mod receiving;
 mod rtt;
@@ -20,4 +24,5 @@ mod watch;
 
 pub use configs::{ConfigError, Configs, Protection, SERVER_NAME, configs};
 pub use end::{End, Note};
+pub use host::{Fingerprint, HostKeys};
 pub use setup::{FlowSetup, Setup};
