@@ -435,7 +435,10 @@ mod tests {
     #[test]
     fn what_of_quic_only_the_simulator_has_is_refused_by_flow_and_key() {
         let session = |flows: &str| {
-            let text = format!("name = \"no\"\nduration = \"1 s\"\n[path]\npreset = \"home-adsl\"\n{flows}");
+            let text = format!(
+                "name = \"no\"\nduration = \"1 s\"\n[path]\nup = {{ rate = \"1 Mbps\", delay = \"10 ms\" }}\n\
+                 down = {{ rate = \"1 Mbps\", delay = \"10 ms\" }}\n{flows}"
+            );
             let plan = load(&Source::new("no.toml", &text), &Options::default()).unwrap();
             SessionSpec::new(&plan.cells[0].scenario, Seed::new(1), None)
         };

@@ -95,7 +95,7 @@ impl Arriving {
         }
         while let Some(&id) = self.readable.front() {
             let read = match self.carry {
-                Carry::Stream => read_chunk(connection, id, limit),
+                Carry::Stream => read_chunks(connection, id, limit),
                 Carry::Datagram | Carry::StreamPerMessage => self.read_message(connection, id),
             };
             if read.is_some() {
@@ -154,13 +154,18 @@ fn read_into(connection: &mut Connection, id: u64, message: &mut Vec<u8>) -> Str
     end
 }
 
-/// The next bytes of a stream, at most `limit`.
-fn read_chunk(connection: &mut Connection, id: u64, limit: usize) -> Option<Bytes> {
+/// All that came of a stream, at most `limit` bytes: an application reads once a turn.
+fn read_chunks(connection: &mut Connection, id: u64, limit: usize) -> Option<Bytes> {
     let mut stream = connection.recv_stream(stream_id(id));
     let mut chunks = stream.read(true).ok()?;
-    let chunk = chunks.next(limit).ok().flatten();
+    let mut read = Vec::new();
+    while read.len() < limit
+        && let Ok(Some(chunk)) = chunks.next(limit - read.len())
+    {
+        read.extend_from_slice(&chunk.bytes);
+    }
     let _transmits = chunks.finalize();
-    chunk.map(|chunk| chunk.bytes).filter(|bytes| !bytes.is_empty())
+    (!read.is_empty()).then(|| read.into())
 }
 
 fn stream_id(id: u64) -> StreamId {

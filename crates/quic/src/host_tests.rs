@@ -78,6 +78,20 @@ fn the_bytes_of_messages_arrive_as_they_were_written() {
     }
 }
 
+/// What a lost packet held up comes at once, and an application reads once a turn.
+#[test]
+fn one_read_of_a_stream_takes_all_that_is_there_up_to_its_limit() {
+    let (mut client, mut server) = connected(Carry::Stream, None);
+    for seq in 0..3 {
+        let (message, data) = message(seq, 160);
+        client.write_bytes(message, data, None).unwrap();
+        pass(&mut client, &mut server, Instant::from_millis(seq));
+    }
+    assert_eq!(server.read_bytes(Bytes::new(100)).unwrap().len(), 100);
+    assert_eq!(server.read_bytes(Bytes::MAX).unwrap().len(), 380);
+    assert_eq!(server.read_bytes(Bytes::MAX), None);
+}
+
 #[test]
 fn another_certificate_is_refused() {
     let other = Fingerprint::of_secret(&[8; 32]).unwrap();

@@ -104,7 +104,14 @@ fn streams_lose_nothing_at_3_percent_loss_and_say_what_was_sent_again() {
         for flow in &ran.record.flows {
             let name = &flow.info.name;
             let delivered = count(&flow.forward, Fate::Delivered, None);
-            assert_eq!(delivered, flow.forward.messages.len(), "{name}");
+            let odd: Vec<_> =
+                flow.forward.messages.iter().filter(|row| row.fate != Fate::Delivered).collect();
+            assert!(
+                odd.is_empty(),
+                "{name}: {odd:?} of {}; {:?}",
+                flow.forward.messages.len(),
+                ran.record.warnings
+            );
             assert!(delivered > 700, "{name}: {delivered}");
             let again = flow.forward.messages.iter().filter(|row| row.transmissions > 1).count();
             assert!(again > 3, "{name}: {again} of {delivered}");
