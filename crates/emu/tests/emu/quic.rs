@@ -115,7 +115,9 @@ fn streams_lose_nothing_at_3_percent_loss_and_say_what_was_sent_again() {
             assert!(delivered > 700, "{name}: {delivered}");
             let again = flow.forward.messages.iter().filter(|row| row.transmissions > 1).count();
             assert!(again > 3, "{name}: {again} of {delivered}");
-            assert!(flow.counters.retransmissions.unwrap() as usize >= again, "{name}");
+            // One packet may send several messages again.
+            let resent = flow.counters.retransmissions.unwrap();
+            assert!(resent > 3, "{name}: {resent}, {again} messages");
         }
     });
 }
