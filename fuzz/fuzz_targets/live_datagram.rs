@@ -44,6 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
         tag_key,
         has_trains: true,
         seed: Seed::new(1),
+        quic_keys: None,
     };
     let end = SharedEnd::new(&SESSION, &flow, &place, Receiver::default(), &common).receiving_file(false);
     let size = usize::try_from(flow.constant_size().unwrap_or(160)).unwrap_or(160);

@@ -308,7 +308,7 @@ const BORDERS: [(&str, &[&str]); 17] = [
     ("flow", &["units", "transport", "quic", "scenario", "measure"]),
     ("arena", &["units", "path", "config", "scenario", "measure"]),
     ("sim", &["units", "path", "transport", "quic", "scenario", "measure", "flow", "arena"]),
-    ("kernel", &["units", "config", "transport", "scenario", "measure", "flow"]),
+    ("kernel", &["units", "config", "transport", "quic", "scenario", "measure", "flow"]),
     ("emu", &["units", "path", "transport", "scenario", "measure", "flow", "arena", "kernel"]),
     ("live", &["units", "transport", "scenario", "measure", "flow", "arena", "kernel"]),
     ("study", &["units", "path", "config", "scenario", "measure"]),

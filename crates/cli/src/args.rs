@@ -36,7 +36,8 @@ pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::shard::{MergeArgs, PlanArgs, ShardArgs};
 pub(crate) use self::stamp::StampArgs;
 pub(crate) use self::study::{
-    StudyArena, StudyArgs, StudyCommand, StudyDiffArgs, StudyFillArgs, StudyJudgeArgs, StudyKeepArgs, StudyRunArgs,
+    StudyArena, StudyArgs, StudyCommand, StudyDiffArgs, StudyFillArgs, StudyJudgeArgs, StudyKeepArgs,
+    StudyRunArgs,
 };
 pub(crate) use self::transfer::{BurstArgs, SendArgs, TransferArgs};
 use self::wrong::wrong_usage;
@@ -226,8 +227,8 @@ pub(crate) struct CompareArgs {
     pub(crate) place: Place,
     #[command(flatten)]
     pub(crate) demand: DemandArgs,
-    /// Transports to compare (default: udp,tcp,tcp-nodelay and in sim the three of QUIC; for `bulk` tcp), or
-    /// `all`, which adds DCCP
+    /// Transports to compare (default: udp,tcp,tcp-nodelay and the three of QUIC; for `bulk` tcp), or `all`,
+    /// which adds DCCP
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
     pub(crate) transports: Vec<String>,
     /// What is carried
@@ -285,8 +286,8 @@ pub(crate) enum Workload {
 }
 
 impl CompareArgs {
-    /// The transports that the user chose, or those that anybody can deploy, as far as `arena` has them.
-    pub(crate) fn transports(&self, arena: ArenaKind) -> Vec<String> {
+    /// The transports that the user chose, or those that anybody can deploy.
+    pub(crate) fn transports(&self) -> Vec<String> {
         let chosen: &[&str] = match (self.transports.as_slice(), self.workload) {
             ([], Workload::Bulk) => &["tcp"],
             ([], Workload::Voice | Workload::Game) => &DEPLOYED,
@@ -296,8 +297,7 @@ impl CompareArgs {
             }
             (chosen, _) => return chosen.iter().map(|name| name.trim().to_owned()).collect(),
         };
-        let is_there = |name: &&str| arena == ArenaKind::Sim || !name.starts_with("quic");
-        chosen.iter().copied().filter(is_there).map(str::to_owned).collect()
+        chosen.iter().copied().map(str::to_owned).collect()
     }
 }
 

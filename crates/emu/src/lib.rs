@@ -1,4 +1,4 @@
-//! The emulated arena: the kernel's TCP and UDP and our own DCCP on two hosts of our own, our path model
+//! The emulated arena: the kernel's TCP and UDP, our own DCCP and QUIC on two hosts of our own, our path model
 //! between them in real time.
 //!
 //! ```text

@@ -14,16 +14,17 @@ use talkpath_arena::{ArenaError, RunPlan};
 use talkpath_kernel::alarm::Alarm;
 use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::descriptors;
-use talkpath_kernel::end::{EndContext, EndPlace, SharedEnd, UdpRoute};
+use talkpath_kernel::end::{EndContext, EndPlace, PacketNotes, SharedEnd, UdpRoute};
 use talkpath_kernel::keep_awake::ShallowSleep;
 use talkpath_kernel::log::{RowBudget, sample_interval};
-use talkpath_kernel::spec::{ChannelKind, SessionSpec};
+use talkpath_kernel::spec::{ChannelKind, SessionSpec, TransportSpec};
 use talkpath_kernel::stolen::StolenTime;
 use talkpath_kernel::sys::become_real_time;
 use talkpath_kernel::threads::{close_connections, pace, read_slowly, receive_datagrams, serve_connections};
 use talkpath_kernel::udp_drops::{UdpErrors, drops_of};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::Scenario;
+use talkpath_transport::TransportKind;
 use talkpath_units::{Duration, Instant, Seed};
 
 use crate::arrival_log::{LogHeader, LogWriter, MAX_BYTES};
@@ -68,6 +69,8 @@ pub(super) struct FlowEnds {
     pub(super) far: Arc<SharedEnd>,
     /// Messages that the path dropped, there and back; none of a connection's, which are sent again.
     drops: Arc<[AtomicU64; 2]>,
+    /// What is in encrypted packets, there and back.
+    notes: Option<[Arc<PacketNotes>; 2]>,
     /// The far end has something to do at a time of its own.
     is_far_paced: bool,
 }
@@ -180,6 +183,8 @@ impl Ends {
                     tag_key: None,
                     has_trains: false,
                     seed,
+                    // Both ends draw the same, certificate and all.
+                    quic_keys: None,
                 };
                 SharedEnd::new(spec, flow_spec, &place, flow.receiver, &common)
             };
@@ -213,11 +218,13 @@ impl Ends {
                     kind.runs_here()
                 }
             };
+            let notes = noted(&flow_spec.transport, [&near, &far]);
             ends.all.extend([Arc::clone(&near), Arc::clone(&far)]);
             ends.flows.push(FlowEnds {
                 near,
                 far,
                 is_far_paced,
+                notes,
                 drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
             });
         }
@@ -376,6 +383,20 @@ impl FlowEnds {
     }
 }
 
+/// Has both ends of a flow note what is in their packets, if the emulator cannot read them and has to know it:
+/// it decides the fate of messages that are not sent again.
+fn noted(transport: &TransportSpec, ends: [&Arc<SharedEnd>; 2]) -> Option<[Arc<PacketNotes>; 2]> {
+    let kind = transport.kind();
+    let is_wanted = matches!(kind, TransportKind::Quic(_)) && !kind.features().is_reliable;
+    is_wanted.then(|| {
+        ends.map(|end| {
+            let notes = Arc::<PacketNotes>::default();
+            end.lock().note_packets(Arc::clone(&notes));
+            notes
+        })
+    })
+}
+
 /// Runs an endpoint's loop in real time if that is allowed: what it reads is stamped when it wakes up.
 fn in_real_time<T>(emulator: &OwnProcessor, run: impl FnOnce() -> T) -> T {
     emulator.leave();
@@ -404,18 +425,20 @@ fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<E
         .enumerate()
         .map(|(index, (flow, flow_spec))| {
             let transport = flow_spec.transport.kind();
-            let watch = || match flow_spec.transport.channel_kind() {
-                ChannelKind::Connection => LegWatch::stream(),
-                kind @ (ChannelKind::Datagrams | ChannelKind::OverUdp) => {
+            let ends = &ends.flows[index];
+            let watch = |way: usize| match (flow_spec.transport.channel_kind(), transport, &ends.notes) {
+                (_, _, Some(notes)) => LegWatch::packets(Arc::clone(&notes[way])),
+                (ChannelKind::Connection, ..) | (_, TransportKind::Quic(_), _) => LegWatch::stream(),
+                (kind @ (ChannelKind::Datagrams | ChannelKind::OverUdp), ..) => {
                     LegWatch::datagrams(token(index), transport, kind.runs_here())
                 }
             };
             EmuFlow {
                 sender: sender(flow),
                 transport,
-                watches: [watch(), watch()],
+                watches: [watch(0), watch(1)],
                 marked: [0; 2],
-                drops: Arc::clone(&ends.flows[index].drops),
+                drops: Arc::clone(&ends.drops),
             }
         })
         .collect()

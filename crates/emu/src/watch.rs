@@ -4,7 +4,9 @@
 //! Datagrams carry their sequence number (`wire.rs`). A stream's messages are found from the TCP sequence
 //! numbers of its segments, which count the stream's bytes from the SYN on.
 
-use talkpath_kernel::end::message_in;
+use std::sync::Arc;
+
+use talkpath_kernel::end::{PacketNotes, message_in};
 use talkpath_kernel::wire::read_header;
 use talkpath_measure::{DropCause, Fate, LegRecord, MessageRecord};
 use talkpath_transport::TransportKind;
@@ -26,7 +28,15 @@ pub(super) enum LegWatch {
         /// By sequence number.
         seen: Vec<Seen>,
     },
-    /// TCP.
+    /// Encrypted packets whose messages are not sent again. Their sender notes what is in them.
+    Packets {
+        notes: Arc<PacketNotes>,
+        /// The messages of each packet, by the packet's number.
+        packets: Vec<Vec<u64>>,
+        /// By sequence number.
+        seen: Vec<Seen>,
+    },
+    /// TCP, and encrypted packets whose contents are sent again: those are their ends' to tell of.
     Stream {
         /// The first sequence number after the SYN.
         begin: Option<u32>,
@@ -46,6 +56,14 @@ pub(super) struct Seen {
     departed: u64,
 }
 
+impl Seen {
+    /// The message left its host, for the first time or again.
+    fn note_transmission(&mut self, now: Instant) {
+        self.wire.get_or_insert(now);
+        self.transmissions = self.transmissions.saturating_add(1);
+    }
+}
+
 impl LegWatch {
     /// Messages with `token`, in datagrams of `transport`, that wait in a queue of their sender's before they
     /// leave if `is_queued`.
@@ -59,18 +77,29 @@ impl LegWatch {
         Self::Stream { begin: None, expected: 0, segments: Vec::new() }
     }
 
-    /// A whole datagram, or its first fragment, leaves its host; returns the message's number.
+    /// Encrypted packets.
+    pub(super) const fn packets(notes: Arc<PacketNotes>) -> Self {
+        Self::Packets { notes, packets: Vec::new(), seen: Vec::new() }
+    }
+
+    /// A whole datagram, or its first fragment, leaves its host; returns the message's number, or of an
+    /// encrypted packet its own.
     pub(super) fn on_datagram(&mut self, payload: &[u8], now: Instant) -> Option<u64> {
+        if let Self::Packets { notes, packets, seen } = self {
+            let messages = notes.take(payload).filter(|_| packets.len() < MAX_MESSAGES)?;
+            for &seq in &messages {
+                if let Some(message) = place(seen, seq) {
+                    message.note_transmission(now);
+                }
+            }
+            packets.push(messages);
+            return Some(packets.len() as u64 - 1);
+        }
         let Self::Datagrams { token, transport, expected, seen, .. } = self else { return None };
         let seq = read_header(message_in(*transport, payload)?, *token, *expected)?;
-        let index = usize::try_from(seq).ok().filter(|&index| index < MAX_MESSAGES)?;
+        let message = place(seen, seq)?;
         *expected = (*expected).max(seq + 1);
-        if seen.len() <= index {
-            seen.resize(index + 1, Seen::default());
-        }
-        let message = &mut seen[index];
-        message.wire.get_or_insert(now);
-        message.transmissions = message.transmissions.saturating_add(1);
+        message.note_transmission(now);
         Some(seq)
     }
 
@@ -89,23 +118,23 @@ impl LegWatch {
         }
     }
 
-    /// A piece of datagram `seq` was dropped or lost; returns whether its message is lost by that, and was
+    /// A piece of datagram `seq` was dropped or lost; returns how many messages are lost by that, and were
     /// not before.
-    pub(super) fn on_dropped(&mut self, seq: u64, cause: DropCause) -> bool {
+    pub(super) fn on_dropped(&mut self, seq: u64, cause: DropCause) -> u64 {
         if matches!(self, Self::Datagrams { is_reliable: true, .. }) {
-            return false;
+            return 0;
         }
-        let Some(message) = self.seen(seq) else { return false };
-        let is_first = message.drop_cause.is_none();
-        message.drop_cause.get_or_insert(cause);
-        is_first
+        let mut lost = 0;
+        self.each_in(seq, |message| {
+            lost += u64::from(message.drop_cause.is_none());
+            message.drop_cause.get_or_insert(cause);
+        });
+        lost
     }
 
     /// A piece of datagram `seq`, `bytes` long, is handed to the far host.
     pub(super) fn on_departed(&mut self, seq: u64, bytes: u64) {
-        if let Some(message) = self.seen(seq) {
-            message.departed += bytes;
-        }
+        self.each_in(seq, |message| message.departed += bytes);
     }
 
     /// Adds what was seen to `leg`: wire stamps, transmissions, drop causes, and what is still inside the
@@ -130,14 +159,42 @@ impl LegWatch {
                     }
                 }
             }
+            Self::Packets { seen, .. } => {
+                // What waits in its sender's own queue, or expired there, has not met the path.
+                for row in leg.messages.iter_mut().filter(|row| row.wire.is_some()) {
+                    let index = usize::try_from(row.seq).unwrap_or(usize::MAX);
+                    let seen = seen.get(index).copied().unwrap_or_default();
+                    (row.wire, row.transmissions) = (seen.wire, seen.transmissions);
+                    complete_datagram(row, seen, socket_drops, unread.contains(&row.seq));
+                }
+            }
+            Self::Stream { segments, .. } if segments.is_empty() => {}
             Self::Stream { segments, .. } => complete_stream(leg, segments),
         }
     }
 
-    fn seen(&mut self, seq: u64) -> Option<&mut Seen> {
-        let Self::Datagrams { seen, .. } = self else { return None };
-        seen.get_mut(usize::try_from(seq).ok()?)
+    /// Each message that the emulator knows under this number.
+    fn each_in(&mut self, number: u64, mut apply: impl FnMut(&mut Seen)) {
+        let Ok(index) = usize::try_from(number) else { return };
+        match self {
+            Self::Datagrams { seen, .. } => seen.get_mut(index).into_iter().for_each(apply),
+            Self::Packets { packets, seen, .. } => {
+                for &seq in packets.get(index).into_iter().flatten() {
+                    place(seen, seq).into_iter().for_each(&mut apply);
+                }
+            }
+            Self::Stream { .. } => {}
+        }
     }
+}
+
+/// The place of message `seq`; `None` if it is beyond what is watched.
+fn place(seen: &mut Vec<Seen>, seq: u64) -> Option<&mut Seen> {
+    let index = usize::try_from(seq).ok().filter(|&index| index < MAX_MESSAGES)?;
+    if seen.len() <= index {
+        seen.resize(index + 1, Seen::default());
+    }
+    seen.get_mut(index)
 }
 
 fn complete_datagram(row: &mut MessageRecord, seen: Seen, socket_drops: bool, is_unread: bool) {
@@ -216,7 +273,7 @@ mod tests {
             write_header(&mut payload, 7, seq);
             assert_eq!(watch.on_datagram(&payload, Instant::from_millis(seq)), Some(seq));
         }
-        assert!(watch.on_dropped(0, DropCause::Loss) && !watch.on_dropped(0, DropCause::Queue));
+        assert_eq!((watch.on_dropped(0, DropCause::Loss), watch.on_dropped(0, DropCause::Queue)), (1, 0));
         watch.on_departed(1, 168);
         watch.on_departed(3, 100);
         let mut record = leg((0..5).map(|seq| row(seq, 160)).collect());
@@ -236,6 +293,37 @@ mod tests {
     }
 
     #[test]
+    fn a_lost_packet_loses_each_message_that_its_sender_noted_in_it() {
+        let notes = Arc::new(PacketNotes::default());
+        let mut watch = LegWatch::packets(Arc::clone(&notes));
+        let packet = |number: u8| [[7; 400], [number; 400]].concat();
+        for number in 0..3 {
+            let first = u64::from(number) * 2;
+            notes.note(&packet(number), vec![first, first + 1]);
+        }
+        for number in 0..3 {
+            let at = Instant::from_millis(number.into());
+            assert_eq!(watch.on_datagram(&packet(number), at), Some(number.into()));
+        }
+        // An acknowledgement.
+        assert_eq!(watch.on_datagram(&packet(9), Instant::ZERO), None);
+        assert_eq!((watch.on_dropped(1, DropCause::Loss), watch.on_dropped(1, DropCause::Loss)), (2, 0));
+        watch.on_departed(0, 800);
+        watch.on_departed(2, 800);
+        let left = |seq| MessageRecord { wire: Some(Instant::ZERO), ..row(seq, 160) };
+        let delivered = |seq| MessageRecord { fate: Fate::Delivered, ..left(seq) };
+        let expired = MessageRecord { fate: Fate::Expired, ..row(6, 160) };
+        let mut record =
+            leg(vec![delivered(0), delivered(1), left(2), left(3), left(4), delivered(5), expired]);
+        watch.complete(&mut record, false, &[]);
+        let fates: Vec<_> = record.messages.iter().map(|row| (row.fate, row.drop_cause)).collect();
+        let (there, lost) = ((Fate::Delivered, None), (Fate::Missing, Some(DropCause::Loss)));
+        let unread = (Fate::Unfinished, None);
+        assert_eq!(fates, [there, there, lost, lost, unread, there, (Fate::Expired, None)]);
+        assert_eq!(record.messages[3].wire, Some(Instant::from_millis(1)));
+    }
+
+    #[test]
     fn a_reliable_message_that_the_path_dropped_has_no_fate_by_that() {
         let mut watch = LegWatch::datagrams(7, TransportKind::Udp, false);
         if let LegWatch::Datagrams { is_reliable, .. } = &mut watch {
@@ -245,7 +333,7 @@ mod tests {
         write_header(&mut payload, 7, 0);
         for at in [1, 2] {
             assert_eq!(watch.on_datagram(&payload, Instant::from_millis(at)), Some(0));
-            assert!(!watch.on_dropped(0, DropCause::Loss));
+            assert_eq!(watch.on_dropped(0, DropCause::Loss), 0);
         }
         let mut record = leg(vec![MessageRecord { fate: Fate::Unfinished, ..row(0, 160) }]);
         watch.complete(&mut record, true, &[]);

@@ -12,8 +12,13 @@ mod dccp;
 mod dial;
 mod headers;
 mod messages;
+mod packets;
+#[cfg(test)]
+mod pair;
 mod place;
+mod quic;
 mod route;
+mod sampling;
 mod tcp;
 mod train;
 mod udp;
@@ -34,8 +39,10 @@ use channel::{HostChannel as _, Occasion};
 pub use dccp::unforeseen_seed;
 pub use dial::{Dial, apply_options};
 pub use messages::message_in;
+pub use packets::PacketNotes;
 pub use place::EndPlace;
 pub use route::{UdpRoute, Unconnected};
+pub use talkpath_quic::{Fingerprint, HostKeys};
 
 use crate::alarm::Alarm;
 use crate::clock::RunClock;
@@ -111,6 +118,10 @@ impl SharedEnd {
                 (Side::Near, Application::near(spec.features(), workload, window))
             }
             false => (Side::Far, Application::far(spec.features(), echo, receiver, window)),
+        };
+        let application = match spec.transport.lifetime() {
+            Some(lifetime) => application.expiring_after(lifetime),
+            None => application,
         };
         let bound = match spec.message_bound(session.duration_ns) {
             0 => MAX_UNBOUNDED,
@@ -329,6 +340,11 @@ impl FlowEnd {
         each!(&mut self.channel, channel => channel.read_from(route));
     }
 
+    /// Says in `notes` which messages each packet carries, where nobody can read it there.
+    pub fn note_packets(&mut self, notes: Arc<PacketNotes>) {
+        each!(&mut self.channel, channel => channel.note_packets(notes));
+    }
+
     /// Says whom a client's connection is opened to when the flow starts.
     pub fn set_dial(&mut self, dial: Dial) {
         each!(&mut self.channel, channel => channel.set_dial(dial));
@@ -444,234 +460,4 @@ const MAX_UNBOUNDED: u64 = 1 << 24;
 const GREEDY_MESSAGE: Bytes = Bytes::new(64 * 1024);
 
 #[cfg(test)]
-mod tests {
-    use talkpath_measure::{Fate, MessageRecord};
-    use talkpath_scenario::WorkloadConfig;
-    use talkpath_units::{Duration, Seed};
-
-    use std::os::fd::AsFd as _;
-
-    use super::*;
-    use crate::clock::HostClock;
-    use crate::spec::TransportSpec;
-
-    /// The sending end of a call of 100 ms, handled when 300 ms have passed.
-    fn late_end(start_ns: u64) -> SharedEnd {
-        let flow = FlowSpec {
-            transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
-            workload: WorkloadConfig::G711,
-            echo_per_read: None,
-            is_up: true,
-            start_ns,
-            file: None,
-            dscp_byte: None,
-        };
-        let session =
-            SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns: 100_000_000, drain_ns: 0 };
-        let host = HostClock::anchor();
-        let clock = host.run_from(host.now_ns() - 300_000_000);
-        let place = EndPlace {
-            index: 0,
-            is_sender: true,
-            is_client: true,
-            token: 7,
-            tag_key: None,
-            has_trains: false,
-            seed: Seed::new(1),
-        };
-        let common = EndContext { clock, budget: RowBudget::new(100), alarm: Arc::default() };
-        SharedEnd::new(&session, &flow, &place, Receiver::default(), &common)
-    }
-
-    #[test]
-    fn a_late_pacer_is_not_done_before_it_has_handed_over_what_was_due() {
-        let end = late_end(0);
-        let mut end = end.lock();
-        assert!(!end.progress().is_done, "five messages are due, none was offered");
-        // Opened in time, and run again when all is due.
-        end.handle_timeout(Instant::ZERO);
-        assert!(end.progress().is_done);
-        assert_eq!(end.log.taps.forward.rows().count(), 5);
-    }
-
-    #[test]
-    fn a_first_message_is_due_at_the_flows_start_however_late_its_host_wakes_up() {
-        let end = late_end(30_000_000);
-        let mut end = end.lock();
-        // The clock says 300 ms by now, and the stop was at 100.
-        end.handle_timeout(Instant::from_millis(75));
-        let dues: Vec<_> = end.log.taps.forward.rows().map(|row| row.due).collect();
-        assert_eq!(dues, [30, 50, 70, 90].map(Instant::from_millis));
-    }
-
-    #[test]
-    fn a_flow_that_starts_after_the_stop_is_done() {
-        let end = late_end(100_000_000);
-        assert!(end.lock().progress().is_done);
-    }
-
-    /// The echoing end of a call over `transport`, which lasts 10 s, and its clock, which began 300 ms
-    /// ago.
-    fn echoing_end(transport: TransportSpec) -> (SharedEnd, RunClock) {
-        let flow = FlowSpec {
-            transport,
-            workload: WorkloadConfig::G711,
-            echo_per_read: Some(false),
-            is_up: true,
-            start_ns: 0,
-            file: None,
-            dscp_byte: None,
-        };
-        let session = SessionSpec {
-            flows: vec![flow.clone()],
-            warm_up_ns: 0,
-            duration_ns: 10_000_000_000,
-            drain_ns: 0,
-        };
-        let host = HostClock::anchor();
-        let clock = host.run_from(host.now_ns() - 300_000_000);
-        let place = EndPlace {
-            index: 0,
-            is_sender: false,
-            is_client: false,
-            token: 7,
-            tag_key: None,
-            has_trains: false,
-            seed: Seed::new(1),
-        };
-        let common = EndContext { clock, budget: RowBudget::new(100), alarm: Arc::default() };
-        (SharedEnd::new(&session, &flow, &place, Receiver::default(), &common), clock)
-    }
-
-    /// The longest that `end` held a message.
-    fn longest_turn(end: &SharedEnd) -> Duration {
-        let mut end = end.lock();
-        end.finish();
-        Duration::from_nanos(end.log.totals.turn_round.unwrap().max_ns)
-    }
-
-    #[test]
-    fn a_datagram_that_waited_in_the_socket_was_held_by_this_host() {
-        let (end, _) = echoing_end(TransportSpec::Udp { receive_buffer: None, ecn: false });
-        let sockets = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
-        sockets[0].connect(sockets[1].local_addr().unwrap()).unwrap();
-        let [socket, peer] = sockets.map(Arc::new);
-        end.lock().set_route(UdpRoute { socket, unconnected: None });
-        let mut message = vec![0; 160];
-        crate::wire::write_header(&mut message, 7, 0);
-        let stamp = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-        let stamp_ns = stamp.tv_sec * 1_000_000_000 + stamp.tv_nsec;
-        std::thread::sleep(std::time::Duration::from_millis(30));
-        let stamp_ns = Some(stamp_ns);
-        end.handle_datagram(&Received {
-            from: None,
-            to: None,
-            stamp_ns,
-            tos: None,
-            ttl: None,
-            payload: &message,
-        });
-        assert_eq!(peer.recv(&mut [0; 200]).unwrap(), 160, "it is echoed");
-        let held = longest_turn(&end);
-        assert!(held >= Duration::from_millis(29), "{held}");
-    }
-
-    /// A socket that has receive stamps on. The kernel begins to stamp a while after the first socket of all
-    /// wants stamps (net_enable_timestamp leaves it to a worker); a segment before that has the time of its
-    /// read.
-    fn once_the_kernel_stamps() -> [TcpStream; 2] {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let socket = listener.accept().unwrap().0;
-        crate::sys::switch_on(socket.as_fd(), crate::sys::SocketSwitch::KernelStamps).unwrap();
-        loop {
-            std::io::Write::write_all(&mut peer, &[0]).unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(5));
-            let stamp_ns = crate::sys::receive_one(socket.as_fd(), &mut [0; 8]).unwrap().stamp_ns;
-            let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-            let now_ns = now.tv_sec * 1_000_000_000 + now.tv_nsec;
-            if stamp_ns.is_some_and(|stamp_ns| now_ns - stamp_ns >= 4_000_000) {
-                return [socket, peer];
-            }
-        }
-    }
-
-    #[test]
-    fn bytes_that_waited_in_a_streams_socket_were_held_by_this_host() {
-        let tcp = TransportSpec::Tcp {
-            nodelay: true,
-            cc: "reno".to_owned(),
-            mss: None,
-            send_buffer: None,
-            receive_buffer: None,
-        };
-        let epoll = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC).unwrap();
-        let _stamped = once_the_kernel_stamps();
-        let held = |wait_ms: u64, late_ms: u64| {
-            let (end, clock) = echoing_end(tcp.clone());
-            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-            let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            let socket = listener.accept().unwrap().0;
-            socket.set_nonblocking(true).unwrap();
-            end.work(|end| end.adopt((socket, &[]), &epoll, 0)).unwrap();
-            std::io::Write::write_all(&mut peer, &[0; 160]).unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(wait_ms));
-            end.handle_ready(clock.now().saturating_sub(Duration::from_millis(late_ms)));
-            std::io::Read::read_exact(&mut peer, &mut [0; 160]).unwrap();
-            longest_turn(&end)
-        };
-        // The kernel's stamp says so ...
-        let waited = held(30, 0);
-        assert!(waited >= Duration::from_millis(29), "{waited}");
-        // ... and the lateness of the thread, which counts if waiting segments were merged.
-        let late = held(1, 500);
-        assert!(late >= Duration::from_millis(300), "since the run began: {late}");
-    }
-
-    #[test]
-    fn an_end_whose_rows_are_spent_takes_nothing_in() {
-        let (end, _) = echoing_end(TransportSpec::Udp { receive_buffer: None, ecn: true });
-        let come = |seq: u64| {
-            let mut message = vec![0; 160];
-            crate::wire::write_header(&mut message, 7, seq);
-            let (from, to, stamp_ns, tos, ttl) = (None, None, None, Some(0b11), None);
-            end.handle_datagram(&Received { from, to, stamp_ns, tos, ttl, payload: &message });
-            let mut end = end.lock();
-            end.finish();
-            end.log.totals.marked
-        };
-        assert_eq!(come(0), Some(1));
-        end.lock().budget.take(u64::MAX);
-        assert_eq!(come(1), Some(1), "it is not even counted");
-    }
-
-    #[test]
-    fn a_datagram_makes_no_row_before_the_budget_has_paid_for_it() {
-        // A message every 20 ms: after 0.3 s, and 5 s for the far clock, no number is above 265.
-        for (seq, rows, is_spent) in
-            [(501, 0, false), (400, 0, false), (266, 0, false), (265, 0, true), (98, 100, true)]
-        {
-            let (end, _) = echoing_end(TransportSpec::Udp { receive_buffer: None, ecn: false });
-            let mut message = vec![0; 160];
-            crate::wire::write_header(&mut message, 7, seq);
-            let (from, to, stamp_ns, tos, ttl) = (None, None, None, None, None);
-            end.handle_datagram(&Received { from, to, stamp_ns, tos, ttl, payload: &message });
-            let end = end.lock();
-            // The budget has 100 rows. Message 98 takes 99 for the echoes up to its own, and one to arrive.
-            assert_eq!(end.log.held(), rows, "{seq}");
-            assert_eq!(end.budget.is_spent(), is_spent, "{seq}");
-        }
-    }
-
-    #[test]
-    fn a_message_without_a_way_is_refused_and_says_why() {
-        let end = late_end(0);
-        let mut end = end.lock();
-        // Opened in time, and handled when all is due.
-        end.handle_timeout(Instant::ZERO);
-        let is_refused = |row: &MessageRecord| row.fate == Fate::Refused && row.sent.is_none();
-        assert!(end.log.taps.forward.rows().all(is_refused));
-        end.finish();
-        assert_eq!(end.log.totals.refusals.get("not connected"), Some(&5));
-    }
-}
+mod tests;

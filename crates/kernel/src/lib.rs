@@ -5,7 +5,7 @@
 //!  emu: two hosts and a path of our own           live: a client and a server on two hosts
 //!     └──────────────────┬──────────────────────────────┘
 //!   threads: pacer ──┐
-//!   datagrams ───────┼─ ends of flows (end.rs: an Application on a channel) ═══ UDP, TCP, DCCP over UDP
+//!   datagrams ───────┼─ ends of flows (end.rs: an Application on a channel) ═══ UDP, TCP, DCCP and QUIC over UDP
 //!   connections ─────┘        └─► log ─► join: two logs become the flow's record
 //! ```
 //!

@@ -45,6 +45,8 @@ pub(crate) enum DropPlace {
     Kernel,
     /// What the application has not read had no room for it.
     Inbox,
+    /// None: it had waited for too long, before or after it was taken.
+    Expired,
 }
 
 /// A connection's state at one moment: time, cwnd, ssthresh (packets; `u32::MAX` while unlimited), srtt, rto
@@ -230,6 +232,7 @@ impl EndLog {
             }
             match (row.fate, row.drop_cause) {
                 (_, Some(_)) => all.drops.push(HostDrop(row.seq, DropPlace::SendQueue)),
+                (Fate::Expired, None) => all.drops.push(HostDrop(row.seq, DropPlace::Expired)),
                 (Fate::Missing, None) => all.drops.push(HostDrop(row.seq, DropPlace::Kernel)),
                 _ => {}
             }
@@ -319,6 +322,7 @@ impl Chunk {
             match place {
                 DropPlace::SendQueue => tap.on_dropped(seq, DropCause::SendQueue),
                 DropPlace::Kernel => tap.on_unsent(seq),
+                DropPlace::Expired => tap.on_expired(seq),
                 DropPlace::Inbox => {}
             }
         }
@@ -381,6 +385,10 @@ mod tests {
         tap.on_wire(4, Instant::from_millis(9));
         tap.on_dropped(6, DropCause::SendQueue);
         tap.on_unsent(8);
+        tap.on_expired(10);
+        // It was never taken.
+        tap.on_due(2500, Bytes::new(160), Instant::from_millis(2500));
+        tap.on_expired(2500);
         let echo = log.taps.echo.as_mut().unwrap();
         echo.on_received(2, Instant::from_millis(9));
         echo.on_dropped(4, DropCause::SocketBuffer);
@@ -402,7 +410,7 @@ mod tests {
             file: None,
             dscp_byte: None,
         };
-        let copy = EndLog::from_rows(&copy, (Side::Near, &spec), 2500, &ours);
+        let copy = EndLog::from_rows(&copy, (Side::Near, &spec), 2501, &ours);
         assert_eq!(written(&copy.taps.forward), written(&log.taps.forward));
         let arrivals = |log: &EndLog| log.taps.echo.as_ref().unwrap().arrival_times().collect::<Vec<_>>();
         assert_eq!(arrivals(&copy), arrivals(&log));

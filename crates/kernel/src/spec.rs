@@ -1,6 +1,7 @@
 //! A run as the client describes it to the server: the wire form of a scenario's flows, and its bounds.
 
 mod dccp;
+mod quic;
 mod transport;
 mod workload;
 
@@ -11,6 +12,7 @@ use talkpath_transport::Features;
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
 pub use dccp::DccpSpec;
+pub use quic::QuicSpec;
 pub use transport::{ChannelKind, TransportSpec};
 
 use crate::ancillary::ECT_0;
@@ -60,6 +62,7 @@ impl SessionSpec {
     /// What this arena cannot do, in words.
     pub fn new(scenario: &Scenario, seed: Seed, mtu: Option<Bytes>) -> Result<Self, String> {
         let mtu = |flow| mtu.unwrap_or_else(|| scenario.path_mtu(flow));
+        refuse_shared_connections(&scenario.flows)?;
         let flows = scenario
             .flows
             .iter()
@@ -299,6 +302,22 @@ impl FlowSpec {
     }
 }
 
+/// Refuses flows of one QUIC connection: each has one of its own over real sockets.
+fn refuse_shared_connections(flows: &[Flow]) -> Result<(), String> {
+    let connection = |flow: &Flow| flow.transport.as_quic().and_then(|quic| quic.connection.clone());
+    for (index, flow) in flows.iter().enumerate() {
+        let Some(name) = connection(flow) else { continue };
+        if let Some(first) = flows[..index].iter().find(|other| connection(other).as_ref() == Some(&name)) {
+            return Err(format!(
+                "flow {}: found `connection = {name:?}`, which flow {} has too, expected a connection of its \
+                 own over real sockets; in the simulator flows share one (--arena sim)",
+                flow.name, first.name
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The ECN field of the byte that the DSCP is in (RFC 3168 §5).
 const ECN_MASK: u8 = 0b11;
 const SECOND_NS: u128 = 1_000_000_000;
@@ -307,7 +326,7 @@ const MAX_GREEDY_MESSAGE: u64 = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
-    use talkpath_scenario::Codec;
+    use talkpath_scenario::{Codec, Options, Source, load};
     use talkpath_units::Rate;
 
     use super::*;
@@ -411,6 +430,29 @@ mod tests {
         assert_eq!((bulk.datagram_size(1), bulk.datagram_size(2), bulk.message_bound(0)), (Some(3), None, 2));
         assert!(bulk.check().is_ok());
         assert_eq!(bulk.datagram_size(u64::MAX), None);
+    }
+
+    #[test]
+    fn what_of_quic_only_the_simulator_has_is_refused_by_flow_and_key() {
+        let session = |flows: &str| {
+            let text = format!(
+                "name = \"no\"\nduration = \"1 s\"\n[path]\nup = {{ rate = \"1 Mbps\", delay = \"10 ms\" }}\n\
+                 down = {{ rate = \"1 Mbps\", delay = \"10 ms\" }}\n{flows}"
+            );
+            let plan = load(&Source::new("no.toml", &text), &Options::default()).unwrap();
+            SessionSpec::new(&plan.cells[0].scenario, Seed::new(1), None)
+        };
+        let flow = |name: &str, rest: &str| {
+            let transport = format!("{{ kind = \"quic-datagram\"{rest} }}");
+            format!("[flow.{name}]\ntransport = {transport}\nworkload = {{ kind = \"voice\" }}\n")
+        };
+        let early = session(&flow("early", ", zero_rtt = true")).unwrap_err();
+        let two = flow("a", ", connection = \"c\"") + &flow("b", ", connection = \"c\"");
+        let shared = session(&two).unwrap_err();
+        for (why, name, key) in [(early, "flow early", "zero_rtt"), (shared, "flow b", "connection")] {
+            assert!(why.contains(name) && why.contains(key) && why.contains("--arena sim"), "{why}");
+        }
+        assert!(session(&flow("a", ", connection = \"c\"")).is_ok(), "it is a connection of its own");
     }
 
     #[test]

@@ -325,6 +325,7 @@ mod tests {
                 tag_key: None,
                 has_trains,
                 seed: Seed::new(1),
+                quic_keys: None,
             };
             let end = SharedEnd::new(&session, &flow, &place, Receiver::default(), &common);
             end.lock().set_route(UdpRoute { socket: Arc::new(socket), unconnected: None });
@@ -404,6 +405,7 @@ mod tests {
                     tag_key: None,
                     has_trains: true,
                     seed: Seed::new(index + 1),
+                    quic_keys: None,
                 };
                 let end = Arc::new(SharedEnd::new(&session, &flow, &place, Receiver::default(), &common));
                 end.lock().set_route(UdpRoute { socket: Arc::new(socket), unconnected: None });

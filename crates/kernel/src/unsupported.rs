@@ -31,8 +31,11 @@ pub fn lacks_congestion_control(cc: &str, host: &str) -> Result<(), String> {
 pub fn ignored(flow: &Flow) -> Vec<&'static str> {
     let mut ignored = match &flow.transport {
         TransportConfig::Udp(config) if config.stack != Stack::Linux => vec![OTHER_STACK],
-        // No session with QUIC begins.
-        TransportConfig::Udp(_) | TransportConfig::Quic(_) => Vec::new(),
+        TransportConfig::Udp(_) => Vec::new(),
+        TransportConfig::Quic(config) if !config.encryption => {
+            vec!["encryption = false (packets are encrypted)"]
+        }
+        TransportConfig::Quic(_) => Vec::new(),
         // The sockets neither set nor read it.
         TransportConfig::Dccp(config) => {
             if config.ecn {

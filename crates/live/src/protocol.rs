@@ -6,7 +6,7 @@
 //!                                       ◄─  welcome {answer}
 //!       with a key, all that follows is sealed (seal.rs)
 //!  session {flows, duration, ...}       ─►
-//!                                       ◄─  ready {a secret and a token for each flow}
+//!                                       ◄─  ready {a secret and a token for each flow, QUIC's certificate}
 //!  probe                                ─►  ◄─  probe {received, sent}     several times, for the clocks
 //!       UDP flows register from their own addresses (wire.rs)
 //!  go {when, on the server's clock}     ─►  ◄─  going
@@ -30,10 +30,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use talkpath_kernel::clock::monotonic;
+use talkpath_kernel::end::{Fingerprint, HostKeys};
 use talkpath_kernel::hex::from_hex;
 use talkpath_kernel::log::Chunk;
 use talkpath_kernel::progress::EndProgress;
-use talkpath_kernel::spec::SessionSpec;
+use talkpath_kernel::spec::{SessionSpec, TransportSpec};
 use talkpath_kernel::tag::TagKey;
 use talkpath_kernel::udp_drops::UdpDrops;
 
@@ -162,9 +163,24 @@ pub(crate) struct Admission {
     /// With what they are tagged, 32 random bytes in hexadecimal; absent without a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tag_key: Option<String>,
+    /// SHA-256 of the certificate that the server shows on the flow's QUIC connection, in hexadecimal; absent
+    /// of other transports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) certificate: Option<String>,
 }
 
 impl Admission {
+    /// With what the client's end of a QUIC flow begins; `None` inside of another transport. `None` if a QUIC
+    /// flow has no certificate.
+    pub(crate) fn quic_keys(&self, transport: &TransportSpec) -> Option<Option<HostKeys>> {
+        let fingerprint = self.certificate.as_deref().and_then(from_hex::<32>).map(Fingerprint);
+        match (transport, fingerprint) {
+            (TransportSpec::Quic(_), Some(fingerprint)) => Some(Some(HostKeys::Client(fingerprint))),
+            (TransportSpec::Quic(_), None) => None,
+            (TransportSpec::Udp { .. } | TransportSpec::Tcp { .. } | TransportSpec::Dccp(_), _) => Some(None),
+        }
+    }
+
     /// With what the flow's datagrams are tagged, if they are. `None` if a session that `is_sealed` has no
     /// key for them, or another one has.
     pub(crate) fn tag_key(&self, is_sealed: bool) -> Option<Option<TagKey>> {

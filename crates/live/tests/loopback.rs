@@ -7,6 +7,7 @@ use talkpath_measure::summarise::summarise_flow;
 use talkpath_measure::summary::IpSeen;
 use talkpath_measure::{Fate, FlowRecord, RunRecord};
 use talkpath_scenario::{Dscp, EchoWrite, Flow, Scenario, WorkloadConfig};
+use talkpath_transport::{Carry, QuicConfig, TransportConfig};
 use talkpath_units::{Bytes, Duration, Instant};
 
 /// Every message of every flow arrived, and its echo, in order, no earlier than it was sent.
@@ -302,5 +303,53 @@ fn a_dccp_message_says_when_it_left_at_either_end() {
             assert!(row.sent.unwrap() <= row.wire.unwrap(), "{row:?}");
             assert_eq!(row.transmissions, 1);
         }
+    });
+}
+
+/// A transfer takes no more than the connection lets it, and what carries it cuts the messages.
+#[test]
+fn bulk_over_quic_goes_both_ways_whatever_carries_it() {
+    undisturbed(|| {
+        let server = Serving::loopback();
+        for name in &TRANSPORTS[6..] {
+            let bulk = |bytes| Flow { workload: WorkloadConfig::Bulk { bytes }, ..voice(name, name) };
+            let flows =
+                vec![bulk(Some(Bytes::new(300_001))), down(bulk(Some(Bytes::new(300_001)))), bulk(None)];
+            let record = run(server.address, &scenario(2000, flows)).unwrap();
+            for flow in &record.flows[..2] {
+                let leg = &flow.forward;
+                assert!(leg.messages.iter().all(|row| row.fate != Fate::Refused), "{name}");
+                assert_eq!(leg.messages.iter().map(|row| row.size.get()).sum::<u64>(), 300_001, "{name}");
+                let delivered = leg.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
+                // A socket of this host may be full; streams send again what it had no room for.
+                let least =
+                    if *name == "quic-datagram" { leg.messages.len() / 2 } else { leg.messages.len() };
+                assert!(delivered >= least, "{name}: {delivered} of {}", leg.messages.len());
+                assert_eq!(flow.info.cc.as_deref(), Some("cubic"));
+            }
+            let endless = &record.flows[2];
+            let last = endless.forward.messages.iter().map(|row| row.due).max().unwrap();
+            assert!(last.as_nanos() < 2_000_000_000, "{name}: {last}");
+            let moved: u64 = endless.forward.messages.iter().map(|row| row.size.get()).sum();
+            assert!(moved > 1_000_000, "{name}: {moved}");
+            assert!(endless.counters.cwnd_packets_mean.unwrap() > 1.0, "{name}");
+        }
+    });
+}
+
+/// The far end says of its own messages which of them expired.
+#[test]
+fn what_expires_at_the_far_end_is_told_apart_from_what_was_lost() {
+    undisturbed(|| {
+        let server = Serving::loopback();
+        // Older than that before any turn comes to it.
+        let config = QuicConfig { expire: Some(Duration::from_nanos(1)), ..QuicConfig::new(Carry::Datagram) };
+        let flow = Flow { transport: TransportConfig::Quic(config), ..down(voice("old", "quic-datagram")) };
+        let record = run(server.address, &scenario(400, vec![flow])).unwrap();
+        let rows = &record.flows[0].forward.messages;
+        assert!(rows.len() >= 10, "{}", rows.len());
+        // The first is written in the moment in which the connection opens.
+        let expired = rows.iter().filter(|row| row.fate == Fate::Expired).count();
+        assert!(expired + 1 >= rows.len(), "{expired} of {}", rows.len());
     });
 }

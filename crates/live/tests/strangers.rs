@@ -182,6 +182,22 @@ fn dccp_request(seq: u64) -> Vec<u8> {
     bytes
 }
 
+/// What opens a QUIC connection (RFC 9000 §17.2.2): an Initial of `size` bytes, of version 1 or of one that a
+/// server would answer with those it knows.
+fn quic_initial(size: usize, version: u32) -> Vec<u8> {
+    let mut bytes = vec![0xc3];
+    bytes.extend(version.to_be_bytes());
+    for id in [[1; 8], [2; 8]] {
+        bytes.push(8);
+        bytes.extend(id);
+    }
+    // No token, and a length of two octets.
+    bytes.push(0);
+    bytes.extend((0x4000 | (size as u16).saturating_sub(26)).to_be_bytes());
+    bytes.resize(size.max(bytes.len()), 0x5a);
+    bytes
+}
+
 #[test]
 fn a_spray_of_datagrams_is_answered_by_nothing() {
     undisturbed(|| {
@@ -195,6 +211,9 @@ fn a_spray_of_datagrams_is_answered_by_nothing() {
             registration.extend([0; 12]);
             sent += socket.send_to(&registration, server.address).unwrap();
             sent += socket.send_to(&dccp_request(size as u64), server.address).unwrap();
+            for version in [1, 0x0a1a_2a3a] {
+                sent += socket.send_to(&quic_initial(size, version), server.address).unwrap();
+            }
         }
         assert!(sent > 100_000);
         socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();

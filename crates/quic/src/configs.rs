@@ -148,7 +148,7 @@ fn server(
 }
 
 /// RFC 9001 §8.1 wants a protocol's name; this one is ours.
-const ALPN: &[u8] = b"talkpath";
+pub(crate) const ALPN: &[u8] = b"talkpath";
 
 /// How many sessions each end remembers: rustls's default for both.
 const SESSIONS: usize = 256;

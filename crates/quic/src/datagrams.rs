@@ -16,8 +16,10 @@ use std::collections::{BTreeSet, VecDeque};
 use quinn_proto::Connection;
 use talkpath_units::{Bytes, Instant};
 
+use crate::content::{Content, zeros};
+
 /// A message that waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     /// Its flow, by number.
     pub(crate) flow: usize,
@@ -25,6 +27,8 @@ pub(crate) struct Waiting {
     pub(crate) seq: u64,
     /// Bytes.
     pub(crate) size: Bytes,
+    /// What it is made of.
+    pub(crate) content: Content,
     /// It is of no use from then on.
     pub(crate) expires: Option<Instant>,
     /// The higher leaves first.
@@ -135,23 +139,22 @@ impl DatagramQueue {
     fn displace(&self, connection: &mut Connection, size: usize) {
         // With 0-RTT the far end's connection ID is longer at first.
         let size = size.min(connection.datagrams().max_size().unwrap_or(0));
-        let sent = connection.datagrams().send(filling(size), true);
+        let sent = connection.datagrams().send(zeros(size), true);
         debug_assert!(sent.is_ok(), "a datagram of {size} B fits: {sent:?}");
     }
 
     /// Gives the engine the next message, in the place of what it has or beside it; false if none fits.
     fn give_next(&mut self, connection: &mut Connection, displaces: bool) -> bool {
-        let Some(message) = self.waiting.front().copied() else { return false };
+        let Some(message) = self.waiting.front() else { return false };
         let size = message.size.get() as usize;
         let mut datagrams = connection.datagrams();
         if !displaces && datagrams.send_buffer_space() < size {
             return false;
         }
-        if datagrams.send(filling(size), displaces).is_err() {
+        if datagrams.send(message.content.piece(), displaces).is_err() {
             return false;
         }
-        self.waiting.pop_front();
-        self.inside.push_back(message);
+        self.inside.extend(self.waiting.pop_front());
         true
     }
 
@@ -175,13 +178,6 @@ fn insert(queue: &mut VecDeque<Waiting>, message: Waiting) {
     let place = queue.partition_point(|other| other.priority >= message.priority);
     queue.insert(place, message);
 }
-
-/// Zeros: no application here looks at its data.
-pub(crate) fn filling(size: usize) -> bytes::Bytes {
-    bytes::Bytes::from_static(&ZEROS[..size.min(ZEROS.len())])
-}
-
-static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// What the engine's queue takes for a datagram besides its data.
 const OVERHEAD: usize = size_of::<quinn_proto::Datagram>();

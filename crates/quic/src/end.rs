@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, Event,
-    StreamEvent,
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
+    Event, StreamEvent, VarInt,
 };
 use talkpath_config::{Carry, largest_quic_datagram, quic_packet_size};
 use talkpath_transport::{
@@ -27,8 +27,10 @@ use talkpath_transport::{
 };
 use talkpath_units::{Bytes, Duration, Instant};
 
+use crate::arriving::Arriving;
 use crate::clock::{engine_time, virtual_time};
 use crate::configs::{ConfigError, Protection, SERVER_NAME, watched};
+use crate::content::Content;
 use crate::datagrams::{DatagramQueue, Waiting};
 use crate::qlog::{Metrics, Qlog, QlogEvent};
 use crate::receiving::{DiscardCause, Receiving};
@@ -40,10 +42,10 @@ use crate::watch::{DataFrame, PacketWatch, Watch};
 
 /// One end of a connection.
 pub struct End {
-    endpoint: Endpoint,
+    pub(crate) endpoint: Endpoint,
     /// What a client connects with; `None` at the server.
-    client_config: Option<ClientConfig>,
-    connection: Option<(ConnectionHandle, Connection)>,
+    pub(crate) client_config: Option<ClientConfig>,
+    pub(crate) connection: Option<(ConnectionHandle, Connection)>,
     /// Packets that the endpoint answers with by itself: Retry, Version Negotiation, stateless resets.
     stateless_answers: VecDeque<Vec<u8>>,
     watch: PacketWatch,
@@ -54,9 +56,15 @@ pub struct End {
     datagrams: DatagramQueue,
     sending: Sending,
     receiving: Receiving,
+    /// Instead of `receiving`, between real hosts.
+    pub(crate) arriving: Option<Arriving>,
     /// What became of the messages of each flow.
     send_events: Vec<VecDeque<SendEvent>>,
     is_open: bool,
+    /// Why the connection was lost.
+    lost: Option<String>,
+    /// It was the far end's application that closed it, in order.
+    was_closed: bool,
     deadline: Option<Instant>,
     /// UDP payload of a full packet.
     packet_size: f64,
@@ -123,7 +131,13 @@ impl End {
         Ok((client(), server()))
     }
 
-    fn new(endpoint: Endpoint, watch: PacketWatch, recovery: SharedRecovery, setup: &Setup) -> Self {
+    /// An end of a connection of the flows of `setup`; a server's without [`End::client_config`].
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        watch: PacketWatch,
+        recovery: SharedRecovery,
+        setup: &Setup,
+    ) -> Self {
         Self {
             endpoint,
             client_config: None,
@@ -135,8 +149,11 @@ impl End {
             datagrams: DatagramQueue::new(largest_quic_datagram(setup.path_mtu)),
             sending: Sending::new(&setup.flows),
             receiving: Receiving::new(&setup.flows),
+            arriving: None,
             send_events: vec![VecDeque::new(); setup.flows.len()],
             is_open: false,
+            lost: None,
+            was_closed: false,
             deadline: None,
             packet_size: quic_packet_size(setup.path_mtu).get() as f64,
             recovery,
@@ -168,6 +185,25 @@ impl End {
         self.take_engine_events();
     }
 
+    /// Closes the connection: what has not left does not leave, and the far end is told.
+    pub fn close(&mut self, now: Instant) {
+        self.is_open = false;
+        if let Some((_, connection)) = &mut self.connection {
+            connection.close(engine_time(now), IN_ORDER, bytes::Bytes::new());
+        }
+        self.take_engine_events();
+    }
+
+    /// Why the connection was lost; `None` while it was not, or if this end closed it.
+    pub fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
+    }
+
+    /// Whether it was lost because the far end closed it, by [`End::close`].
+    pub fn was_closed_by_peer(&self) -> bool {
+        self.was_closed
+    }
+
     /// Whether messages are taken.
     pub fn is_open(&self) -> bool {
         self.is_open
@@ -181,6 +217,16 @@ impl End {
         &mut self,
         flow: usize,
         message: Message,
+        expires: Option<Instant>,
+    ) -> Result<Bytes, Refused> {
+        self.take(flow, (message, Content::Zeros(message.size.get())), expires)
+    }
+
+    /// The same with the message's bytes.
+    pub(crate) fn take(
+        &mut self,
+        flow: usize,
+        (message, content): (Message, Content),
         expires: Option<Instant>,
     ) -> Result<Bytes, Refused> {
         let Some((_, connection)) = self.connection.as_mut().filter(|_| self.is_open) else {
@@ -201,13 +247,16 @@ impl End {
                     flow,
                     seq: message.seq,
                     size: message.size,
+                    content,
                     expires,
                     priority,
                 });
                 Ok(message.size)
             }
-            Carry::Stream => self.sending.write_stream(connection, flow, message.size),
-            Carry::StreamPerMessage => self.sending.write_message(connection, flow, message, expires),
+            Carry::Stream => self.sending.write_stream(connection, flow, content),
+            Carry::StreamPerMessage => {
+                self.sending.write_message(connection, flow, (message, content), expires)
+            }
         }
     }
 
@@ -249,9 +298,9 @@ impl End {
                 }
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
-                if self.connection.is_none()
-                    && let Ok(accepted) = self.endpoint.accept(incoming, at, &mut self.buffer, None)
-                {
+                if self.connection.is_some() {
+                    self.endpoint.ignore(incoming);
+                } else if let Ok(accepted) = self.endpoint.accept(incoming, at, &mut self.buffer, None) {
                     self.connection = Some(accepted);
                 }
             }
@@ -262,6 +311,9 @@ impl End {
         }
         self.take_engine_events();
         let mut connection = self.connection.as_mut().map(|(_, connection)| connection);
+        if let (Some(arriving), Some(connection)) = (&mut self.arriving, connection.as_deref_mut()) {
+            arriving.take_datagrams(connection);
+        }
         self.receiving.take_datagrams(connection.as_deref_mut(), &packet.pieces);
         if let Some(connection) = connection {
             self.receiving.forget_closed(connection, &packet.pieces);
@@ -460,8 +512,14 @@ impl End {
             let Some(event) = connection.poll() else { break };
             match event {
                 Event::Connected => self.is_open = true,
-                Event::ConnectionLost { .. } => {
+                Event::ConnectionLost { reason } => {
                     self.is_open = false;
+                    let code = match &reason {
+                        ConnectionError::ApplicationClosed(close) => Some(close.error_code),
+                        _ => None,
+                    };
+                    self.was_closed = code == Some(IN_ORDER);
+                    self.lost = Some(reason.to_string());
                     let (events, sending) = (&mut self.send_events, &mut self.sending);
                     let mut expired = |flow: usize, seq| events[flow].push_back(SendEvent::Expired { seq });
                     sending.give_up(&mut expired);
@@ -470,10 +528,14 @@ impl End {
                         expired(message.flow, message.seq);
                     }
                 }
-                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => self.receiving.accept(connection),
-                Event::Stream(StreamEvent::Readable { id }) => {
-                    self.receiving.on_readable(connection, id.into());
-                }
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => match &mut self.arriving {
+                    Some(arriving) => arriving.accept(connection),
+                    None => self.receiving.accept(connection),
+                },
+                Event::Stream(StreamEvent::Readable { id }) => match &mut self.arriving {
+                    Some(arriving) => arriving.on_readable(id.into()),
+                    None => self.receiving.on_readable(connection, id.into()),
+                },
                 Event::Stream(StreamEvent::Writable { id }) => self.sending.on_writable(id.into()),
                 Event::Stream(StreamEvent::Finished { id }) => self.sending.on_acknowledged(id.into()),
                 Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => self.sending.on_stream_available(),
@@ -539,6 +601,9 @@ fn field(codepoint: Option<EcnCodepoint>) -> Ecn {
 
 /// The other end, as this one calls it: nobody routes by it.
 const FAR: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4433);
+
+/// What [`End::close`] says to the far end: nothing is wrong. Ours.
+const IN_ORDER: VarInt = VarInt::from_u32(0);
 
 /// A handshake takes three. Chosen: some more.
 const ROUNDS: usize = 20;

@@ -99,7 +99,7 @@ fn a_lost_connection_waits_for_no_expiry_and_says_what_expired() {
     }
     client.write(2, message(0), None).expect("there is room");
     let (_, connection) = server.connection.as_mut().expect("it is connected");
-    connection.close(engine_time(now), quinn_proto::VarInt::from_u32(0), bytes::Bytes::new());
+    connection.close(engine_time(now), VarInt::from_u32(0), bytes::Bytes::new());
     pass(&mut server, &mut client, now);
     assert!(!client.is_open());
     assert!(client.poll_timeout().is_none_or(|at| at > expires), "{:?}", client.poll_timeout());

@@ -2,14 +2,18 @@
 //!
 //! The library is a state machine as ours are: it takes datagrams and the time, and gives datagrams, events
 //! and its next deadline. What it draws at random or reads from a clock comes from [`configs`], so that a
-//! seed gives the same bytes each time. [`End`] is one end of a connection of one flow or of several.
+//! seed gives the same bytes each time. [`End`] is one end of a connection of one flow or of several; between
+//! real hosts it carries the messages' own bytes, with keys that nobody can foresee ([`End::on_host`]).
 
+mod arriving;
 mod certificate;
 mod clock;
 mod configs;
+mod content;
 mod datagrams;
 mod end;
 mod frames;
+mod host;
 mod qlog;
 mod receiving;
 mod recovery;
@@ -21,6 +25,7 @@ mod watch;
 
 pub use configs::{ConfigError, Configs, Protection, SERVER_NAME, configs};
 pub use end::{End, SendEvent};
+pub use host::{Fingerprint, HostKeys};
 pub use qlog::{QlogEvent, begin_qlog};
 pub use receiving::DiscardCause;
 pub use setup::{FlowSetup, Setup};

@@ -246,4 +246,4 @@ fn stream_id(id: u64) -> StreamId {
 }
 
 /// quinn's `datagram_receive_buffer_size`.
-const ROOM: Bytes = Bytes::new(1_250_000);
+pub(crate) const ROOM: Bytes = Bytes::new(1_250_000);

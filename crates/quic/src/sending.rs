@@ -7,7 +7,7 @@ use talkpath_config::Carry;
 use talkpath_transport::{Message, PayloadRange, Refused};
 use talkpath_units::{Bytes, Instant};
 
-use crate::datagrams::filling;
+use crate::content::Content;
 use crate::setup::FlowSetup;
 
 /// The flows as they send, and their streams.
@@ -27,7 +27,7 @@ struct FlowState {
     /// The stream of all messages, once it is open.
     stream: Option<StreamId>,
     /// The last message's stream and what is still to be written on it.
-    rest: Option<(StreamId, u64)>,
+    rest: Option<(StreamId, Content)>,
     /// True while the engine takes no more of it.
     is_blocked: bool,
     /// Bytes that were taken and have not left yet.
@@ -110,12 +110,12 @@ impl Sending {
         self.flows[flow].unsent -= size.get();
     }
 
-    /// Writes what there is room for of `size` bytes on the stream of `flow`.
+    /// Writes what there is room for of `content` on the stream of `flow`.
     pub(crate) fn write_stream(
         &mut self,
         connection: &mut Connection,
         flow: usize,
-        size: Bytes,
+        mut content: Content,
     ) -> Result<Bytes, Refused> {
         let state = &mut self.flows[flow];
         let id = match state.stream {
@@ -130,8 +130,8 @@ impl Sending {
                 *state.stream.insert(id)
             }
         };
-        let written = write(connection, id, size.get());
-        state.is_blocked = written < size.get();
+        let written = write(connection, id, &mut content);
+        state.is_blocked = content.len() > 0;
         if written == 0 {
             return Err(Refused::NoRoom);
         }
@@ -144,7 +144,7 @@ impl Sending {
         &mut self,
         connection: &mut Connection,
         flow: usize,
-        message: Message,
+        (message, content): (Message, Content),
         expires: Option<Instant>,
     ) -> Result<Bytes, Refused> {
         let state = &mut self.flows[flow];
@@ -159,7 +159,7 @@ impl Sending {
         let stream = SentStream { flow, seq: message.seq, size: Some(size), expires, left: 0 };
         self.streams.insert(id.into(), stream);
         self.expiries.extend(expires.map(|expires| (expires, id.into())));
-        state.rest = Some((id, size));
+        state.rest = Some((id, content));
         write_rest(connection, state);
         self.on_queued(flow, message.size);
         Ok(message.size)
@@ -199,7 +199,7 @@ impl Sending {
     fn forget(&mut self, id: u64, expired: &mut impl FnMut(usize, u64)) {
         let Some(stream) = self.streams.remove(&id) else { return };
         let flow = &mut self.flows[stream.flow];
-        flow.rest = flow.rest.filter(|(rest, _)| u64::from(*rest) != id);
+        flow.rest = flow.rest.take().filter(|(rest, _)| u64::from(*rest) != id);
         self.on_unqueued(stream.flow, Bytes::new(stream.size.unwrap_or(0).saturating_sub(stream.left)));
         expired(stream.flow, stream.seq);
     }
@@ -251,22 +251,25 @@ fn open(connection: &mut Connection, priority: u8) -> Option<StreamId> {
 }
 
 fn write_rest(connection: &mut Connection, flow: &mut FlowState) {
-    let Some((id, size)) = flow.rest else { return };
-    let left = size - write(connection, id, size);
-    flow.rest = (left > 0).then_some((id, left));
-    if left == 0 {
+    let Some((id, content)) = &mut flow.rest else { return };
+    let id = *id;
+    write(connection, id, content);
+    if content.len() == 0 {
+        flow.rest = None;
         // The far end never stops a stream here.
         let _finished = connection.send_stream(id).finish();
     }
 }
 
-/// Writes up to `size` bytes; returns how many were taken.
-fn write(connection: &mut Connection, id: StreamId, size: u64) -> u64 {
+/// Writes what there is room for of `content`; returns how many bytes were taken.
+fn write(connection: &mut Connection, id: StreamId, content: &mut Content) -> u64 {
     let mut written = 0;
-    while written < size {
-        let mut chunk = [filling(usize::try_from(size - written).unwrap_or(usize::MAX))];
-        match connection.send_stream(id).write_chunks(&mut chunk) {
-            Ok(taken) if taken.bytes > 0 => written += taken.bytes as u64,
+    while content.len() > 0 {
+        match connection.send_stream(id).write_chunks(&mut [content.piece()]) {
+            Ok(taken) if taken.bytes > 0 => {
+                written += taken.bytes as u64;
+                content.skip(taken.bytes);
+            }
             _ => break,
         }
     }

@@ -130,7 +130,7 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
     };
     // Somebody else's network is not filled unasked.
     let load = args.load || place.arena != ArenaKind::Live;
-    let transports = args.transports(place.arena);
+    let transports = args.transports();
     let controls = controls(args, place);
     let of_path = of_path(args);
     let plan_for = |duration: &str| {
@@ -177,7 +177,7 @@ fn controls(args: &CompareArgs, place: &Place) -> Vec<String> {
 
 /// Refuses a comparison with nothing to compare: one transport, with one congestion control.
 fn has_a_choice(args: &CompareArgs, place: &Place) -> Result<(), Failure> {
-    let transports = args.transports(place.arena);
+    let transports = args.transports();
     let (tcp, other): (Vec<_>, Vec<_>) = transports.iter().partition(|name| name.starts_with("tcp"));
     if tcp.len() * controls(args, place).len().max(1) + other.len() >= 2 {
         return Ok(());

@@ -177,9 +177,8 @@ impl Emulator<'_> {
         let Some(seq) = slot.seq else { return };
         let cause = if part.is_whole() { cause } else { DropCause::Fragment };
         let flow = &mut self.flows[slot.flow as usize];
-        if flow.watches[slot.direction as usize].on_dropped(seq, cause) {
-            flow.drops[slot.direction as usize].fetch_add(1, Ordering::Relaxed);
-        }
+        let lost = flow.watches[slot.direction as usize].on_dropped(seq, cause);
+        flow.drops[slot.direction as usize].fetch_add(lost, Ordering::Relaxed);
     }
 }
 

@@ -7,6 +7,7 @@
 mod dccp;
 mod files;
 mod life;
+mod quic;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -5,6 +5,7 @@ use talkpath_units::Duration;
 use super::EndContext;
 use super::dccp::DccpChannel;
 use super::place::EndPlace;
+use super::quic::QuicChannel;
 use super::tcp::TcpChannel;
 use super::udp::UdpChannel;
 use crate::log::sample_interval;
@@ -18,6 +19,8 @@ pub(super) enum AnyChannel {
     Tcp(Box<TcpChannel>),
     /// Our DCCP, over UDP.
     Dccp(Box<DccpChannel>),
+    /// QUIC, over UDP.
+    Quic(Box<QuicChannel>),
 }
 
 impl AnyChannel {
@@ -29,13 +32,16 @@ impl AnyChannel {
         bound: u64,
         common: &EndContext,
     ) -> Self {
+        let interval = sample_interval(Duration::from_nanos(session.duration_ns));
+        let timing = (interval, session.stop());
         match &spec.transport {
             TransportSpec::Udp { .. } => Self::Udp(Box::new(UdpChannel::new(spec, place, bound, common))),
             TransportSpec::Tcp { .. } => Self::Tcp(Box::new(TcpChannel::new(spec, place, common.clock))),
             TransportSpec::Dccp(dccp) => {
-                let interval = sample_interval(Duration::from_nanos(session.duration_ns));
-                let timing = (interval, session.stop());
                 Self::Dccp(Box::new(DccpChannel::new((spec, dccp), place, bound, timing, common)))
+            }
+            TransportSpec::Quic(quic) => {
+                Self::Quic(Box::new(QuicChannel::new((spec, quic), place, bound, timing, common)))
             }
         }
     }
@@ -48,6 +54,7 @@ macro_rules! each {
             AnyChannel::Udp($channel) => $call,
             AnyChannel::Tcp($channel) => $call,
             AnyChannel::Dccp($channel) => $call,
+            AnyChannel::Quic($channel) => $call,
         }
     };
 }

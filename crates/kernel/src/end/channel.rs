@@ -5,12 +5,14 @@
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use talkpath_flow::Channel;
 use talkpath_measure::LegTap;
 use talkpath_units::{Histogram, Instant};
 
 use super::dial::Dial;
+use super::packets::PacketNotes;
 use super::route::UdpRoute;
 use crate::clock::RunClock;
 use crate::log::{EndTotals, StateSample};
@@ -38,6 +40,9 @@ pub(super) trait HostChannel: Channel {
 
     /// As `set_route`, and makes the channel read that socket by itself, whenever the application is ready.
     fn read_from(&mut self, _route: UdpRoute) {}
+
+    /// From now on the channel notes which messages each packet carries, if its packets are encrypted.
+    fn note_packets(&mut self, _notes: Arc<PacketNotes>) {}
 
     /// Sets the address to which a client's end connects when the flow starts.
     fn set_dial(&mut self, _dial: Dial) {}

@@ -32,6 +32,7 @@ use super::headers::HeaderCount;
 use super::messages::{Incoming, Outgoing};
 use super::place::EndPlace;
 use super::route::UdpRoute;
+use super::sampling::Sampling;
 use crate::clock::RunClock;
 use crate::log::{EndTotals, StateSample};
 use crate::progress::EndProgress;
@@ -81,15 +82,6 @@ pub(super) struct DccpChannel {
     failure: Option<String>,
     /// A failure was reported.
     has_failed: bool,
-}
-
-/// When the connection's state is noted: if a window changed or the queue is longer than ever, and else this
-/// often.
-struct Sampling {
-    interval: Duration,
-    next: Instant,
-    windows: (u32, u32),
-    max_queued: u64,
 }
 
 impl Channel for DccpChannel {
@@ -291,17 +283,7 @@ impl HostChannel for DccpChannel {
             return None;
         }
         // There is no far end's window in DCCP.
-        let sample = StateSample::of(&Observation { window: None, ..self.machine.observe() }, self.now);
-        let (windows, queued) = ((sample.1, sample.2), sample.5);
-        let sampling = &mut self.sampling;
-        let is_wanted =
-            self.now >= sampling.next || windows != sampling.windows || queued > sampling.max_queued;
-        is_wanted.then(|| {
-            sampling.next = self.now.saturating_add(sampling.interval);
-            sampling.windows = windows;
-            sampling.max_queued = sampling.max_queued.max(queued);
-            sample
-        })
+        self.sampling.note(&Observation { window: None, ..self.machine.observe() }, self.now)
     }
 
     fn take_failure(&mut self) -> Option<String> {
@@ -348,12 +330,7 @@ impl DccpChannel {
             refusals: BTreeMap::new(),
             unsent: BTreeMap::new(),
             lateness: Histogram::new(),
-            sampling: Sampling {
-                interval,
-                next: Instant::ZERO,
-                windows: (u32::MAX, u32::MAX),
-                max_queued: 0,
-            },
+            sampling: Sampling::new(interval),
             failure: None,
             has_failed: false,
         }

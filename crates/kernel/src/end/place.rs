@@ -1,5 +1,6 @@
 //! Which end of which flow.
 
+use talkpath_quic::HostKeys;
 use talkpath_units::Seed;
 
 use crate::tag::TagKey;
@@ -21,4 +22,6 @@ pub struct EndPlace {
     pub has_trains: bool,
     /// Draws what our own transports draw.
     pub seed: Seed,
+    /// The keys of a QUIC connection; `None` draws them from `seed`.
+    pub quic_keys: Option<HostKeys>,
 }

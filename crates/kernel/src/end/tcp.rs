@@ -430,7 +430,7 @@ impl TcpChannel {
 }
 
 /// What streams carry.
-fn outgoing() -> &'static [u8] {
+pub(super) fn outgoing() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     BYTES.get_or_init(|| filling(WRITE as usize))
 }

@@ -411,6 +411,7 @@ mod tests {
             tag_key: None,
             has_trains: false,
             seed: Seed::new(1),
+            quic_keys: None,
         };
         let host = HostClock::anchor();
         let clock = host.run_from(host.now_ns());

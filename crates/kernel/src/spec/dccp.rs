@@ -6,6 +6,8 @@ use talkpath_config::largest_dccp_message;
 use talkpath_transport::{CcidKind, DccpConfig, QueuePolicy};
 use talkpath_units::{Bytes, Packets};
 
+use super::transport::is_buffer;
+
 /// As `DccpConfig`, with the path's MTU. What a far end says is checked by `DccpSpec::check`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DccpSpec {
@@ -138,7 +140,6 @@ impl DccpSpec {
     /// What is wrong.
     pub(super) fn check(&self) -> Result<(), String> {
         let is_positive = |value: Option<u64>| value != Some(0);
-        let is_buffer = |size: u64| (1..=MAX_BUFFER).contains(&size);
         let values = [
             (matches!(self.ccid, 2..=4), "a CCID of 2, 3 or 4"),
             (is_positive(self.initial_window), "an initial_window of at least 1 packet"),
@@ -162,10 +163,6 @@ impl DccpSpec {
         }
     }
 }
-
-/// The largest buffer that one end has the other keep (chosen: what a file may have, which is the largest
-/// thing that a session holds).
-const MAX_BUFFER: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {

@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 use talkpath_scenario::Flow;
 use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig, TransportKind};
-use talkpath_units::Bytes;
+use talkpath_units::{Bytes, Duration};
 
-use super::DccpSpec;
+use super::{DccpSpec, QuicSpec};
 use crate::wire::MAX_UDP_PAYLOAD;
 
 /// A socket and what is set on it.
@@ -36,6 +36,8 @@ pub enum TransportSpec {
     },
     /// Our own DCCP, in UDP datagrams.
     Dccp(DccpSpec),
+    /// QUIC, in UDP datagrams.
+    Quic(QuicSpec),
 }
 
 /// What channel a flow has between two real hosts, and so who opens it and who serves it. An arena matches
@@ -94,11 +96,8 @@ impl TransportSpec {
                 send_buffer: config.send_buffer.map(Bytes::get),
                 receive_buffer,
             },
-            TransportConfig::Quic(_) => {
-                return Err(format!(
-                    "{} is not available yet over real sockets; the simulator has it (--arena sim)",
-                    flow.transport_name
-                ));
+            TransportConfig::Quic(config) => {
+                Self::Quic(QuicSpec::new(config, flow.receiver.socket_buffer, mtu)?)
             }
         })
     }
@@ -109,6 +108,7 @@ impl TransportSpec {
             Self::Udp { .. } => TransportKind::Udp,
             Self::Tcp { .. } => TransportKind::Tcp,
             Self::Dccp(_) => TransportKind::Dccp,
+            Self::Quic(spec) => TransportKind::Quic(spec.carry()),
         }
     }
 
@@ -117,16 +117,17 @@ impl TransportSpec {
         match self {
             Self::Udp { .. } => ChannelKind::Datagrams,
             Self::Tcp { .. } => ChannelKind::Connection,
-            Self::Dccp(_) => ChannelKind::OverUdp,
+            Self::Dccp(_) | Self::Quic(_) => ChannelKind::OverUdp,
         }
     }
 
     /// The largest message that it carries, or that a session may have.
-    pub(super) const fn largest_message(&self) -> u64 {
+    pub(super) fn largest_message(&self) -> u64 {
         match self {
             Self::Udp { .. } => MAX_UDP_PAYLOAD,
             Self::Tcp { .. } => MAX_STREAM_MESSAGE,
             Self::Dccp(spec) => spec.largest_message(),
+            Self::Quic(spec) => spec.largest_message(),
         }
     }
 
@@ -142,13 +143,15 @@ impl TransportSpec {
                 "the name of a congestion control has 1 to {MAX_CC_NAME} of the characters a-z, 0-9, _ and -"
             )),
             Self::Dccp(spec) => spec.check(),
+            Self::Quic(spec) => spec.check(),
         }
     }
 
     /// A server with this keeps no state before a client's address is shown (RFC 4340 §8.1.4).
     pub(super) const fn keep_no_state(&mut self) {
         match self {
-            Self::Udp { .. } | Self::Tcp { .. } => {}
+            // Who talks QUIC here has registered its address.
+            Self::Udp { .. } | Self::Tcp { .. } | Self::Quic(_) => {}
             Self::Dccp(spec) => spec.keep_no_state(),
         }
     }
@@ -156,7 +159,7 @@ impl TransportSpec {
     /// TCP_CONGESTION, if the kernel's TCP carries the flow.
     pub fn cc(&self) -> Option<&str> {
         match self {
-            Self::Udp { .. } | Self::Dccp(_) => None,
+            Self::Udp { .. } | Self::Dccp(_) | Self::Quic(_) => None,
             Self::Tcp { cc, .. } => Some(cc),
         }
     }
@@ -164,7 +167,7 @@ impl TransportSpec {
     /// TCP_MAXSEG, if the scenario set it.
     pub const fn mss(&self) -> Option<u32> {
         match self {
-            Self::Udp { .. } | Self::Dccp(_) => None,
+            Self::Udp { .. } | Self::Dccp(_) | Self::Quic(_) => None,
             Self::Tcp { mss, .. } => *mss,
         }
     }
@@ -173,7 +176,17 @@ impl TransportSpec {
     pub const fn sets_ect(&self) -> bool {
         match self {
             Self::Udp { ecn, .. } => *ecn,
+            // Until the engine finds that the path takes no marks (RFC 9000 §13.4.2).
+            Self::Quic(_) => true,
             Self::Tcp { .. } | Self::Dccp(_) => false,
+        }
+    }
+
+    /// How long a message is of use from its due time on; `None` for ever.
+    pub fn lifetime(&self) -> Option<Duration> {
+        match self {
+            Self::Quic(spec) => spec.lifetime(),
+            Self::Udp { .. } | Self::Tcp { .. } | Self::Dccp(_) => None,
         }
     }
 
@@ -182,7 +195,7 @@ impl TransportSpec {
     pub const fn datagram_buffer(&self) -> Option<u64> {
         match self {
             Self::Udp { receive_buffer, .. } => *receive_buffer,
-            Self::Tcp { .. } | Self::Dccp(_) => None,
+            Self::Tcp { .. } | Self::Dccp(_) | Self::Quic(_) => None,
         }
     }
 }
@@ -199,7 +212,13 @@ const fn kernel_cc(config: &TcpConfig) -> &'static str {
 }
 
 /// The largest message of a stream flow (chosen: far above what any codec or record writes at once).
-const MAX_STREAM_MESSAGE: u64 = 1 << 20;
+pub(super) const MAX_STREAM_MESSAGE: u64 = 1 << 20;
+
+/// Whether one end may have the other keep a buffer of `size` bytes (chosen: up to what a file may have, which
+/// is the largest thing that a session holds).
+pub(super) fn is_buffer(size: u64) -> bool {
+    (1..=1 << 30).contains(&size)
+}
 
 /// Whether the kernel may have a congestion control of this name. It is quoted on the far host's terminal.
 fn is_congestion_control(name: &str) -> bool {

@@ -95,8 +95,16 @@ pub(crate) fn take(spec: &SessionSpec) {
     for (index, flow) in spec.flows.iter().map(FlowSpec::served).enumerate() {
         let seed = Seed::new(1);
         let is_sender = !flow.is_up;
-        let place =
-            EndPlace { index, is_sender, is_client: false, token: 7, tag_key: None, has_trains: true, seed };
+        let place = EndPlace {
+            index,
+            is_sender,
+            is_client: false,
+            token: 7,
+            tag_key: None,
+            has_trains: true,
+            seed,
+            quic_keys: None,
+        };
         let end = SharedEnd::new(spec, &flow, &place, Receiver::default(), &common);
         // A large file's memory is counted before, for all sessions together.
         let end = if flow.held_bytes(false) <= MAX_FILE { end.receiving_file(false) } else { end };

@@ -11,12 +11,14 @@ use talkpath_flow::lateness_ns;
 use talkpath_kernel::alarm::Alarm;
 use talkpath_kernel::clock::{HostClock, RunClock, monotonic};
 use talkpath_kernel::descriptors;
-use talkpath_kernel::end::{EndContext, EndPlace, SharedEnd, apply_options, unforeseen_seed};
+use talkpath_kernel::end::{
+    EndContext, EndPlace, Fingerprint, HostKeys, SharedEnd, apply_options, unforeseen_seed,
+};
 use talkpath_kernel::file::keep;
 use talkpath_kernel::hex::to_hex;
 use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::random::random;
-use talkpath_kernel::spec::{ChannelKind, FlowSpec, SessionSpec};
+use talkpath_kernel::spec::{ChannelKind, FlowSpec, SessionSpec, TransportSpec};
 use talkpath_kernel::tag::TagKey;
 use talkpath_kernel::threads::{pace_as, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
@@ -263,6 +265,7 @@ impl<'a> Session<'a> {
             let token = random_token()?;
             let seed = unforeseen_seed()?;
             let tag_key = if shared.key.is_some() { Some(TagKey(random::<32>()?)) } else { None };
+            let (quic_keys, certificate) = quic_keys(&flow.transport)?;
             let place = EndPlace {
                 index,
                 is_sender: !flow.is_up,
@@ -271,6 +274,7 @@ impl<'a> Session<'a> {
                 tag_key,
                 has_trains: true,
                 seed,
+                quic_keys,
             };
             let end = SharedEnd::new(&session.spec, &flow, &place, Receiver::default(), &common);
             let end = Arc::new(end.receiving_file(shared.keep.is_some()));
@@ -278,6 +282,7 @@ impl<'a> Session<'a> {
                 secret: to_hex(&secret.0),
                 token,
                 tag_key: tag_key.map(|key| to_hex(&key.0)),
+                certificate: certificate.map(|Fingerprint(octets)| to_hex(&octets)),
             });
             session.ends.push(Arc::clone(&end));
             session.secrets.push(secret);
@@ -580,6 +585,19 @@ fn random_token() -> std::io::Result<u32> {
 fn out_of_turn(request: &Request) -> ControlError {
     let name = format!("{request:?}");
     ControlError::Garbage(name.chars().take(20).collect())
+}
+
+/// The keys of a QUIC flow's end, and the fingerprint by which its client knows the certificate: a fresh one
+/// for each flow of each session. `None` of another transport.
+fn quic_keys(transport: &TransportSpec) -> std::io::Result<(Option<HostKeys>, Option<Fingerprint>)> {
+    match transport {
+        TransportSpec::Quic(_) => {
+            let secret = random::<32>()?;
+            let fingerprint = Fingerprint::of_secret(&secret).map_err(std::io::Error::other)?;
+            Ok((Some(HostKeys::Server(secret)), Some(fingerprint)))
+        }
+        TransportSpec::Udp { .. } | TransportSpec::Tcp { .. } | TransportSpec::Dccp(_) => Ok((None, None)),
+    }
 }
 
 /// A run begins at most so long after the client says go.

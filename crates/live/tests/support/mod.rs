@@ -20,7 +20,9 @@ use talkpath_arena::{Arena, ArenaError};
 use talkpath_live::{Key, Limits, LiveArena, LiveOptions, ServeOptions, Server};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::{Codec, Direction, EchoWrite, Flow, Receiver, Scenario, WorkloadConfig};
-use talkpath_transport::{CcidKind, CongestionControlKind, DccpConfig, Stack, TcpConfig, TransportConfig};
+use talkpath_transport::{
+    Carry, CcidKind, CongestionControlKind, DccpConfig, QuicConfig, Stack, TcpConfig, TransportConfig,
+};
 use talkpath_units::{Bytes, Duration, Rate, Seed};
 
 /// A run of `flows` for `ms` milliseconds.
@@ -42,7 +44,17 @@ pub fn scenario(ms: u64, flows: Vec<Flow>) -> Scenario {
 }
 
 /// Every transport that there is.
-pub const TRANSPORTS: [&str; 6] = ["udp", "tcp", "tcp-nodelay", "dccp-ccid2", "dccp-ccid3", "dccp-ccid4"];
+pub const TRANSPORTS: [&str; 9] = [
+    "udp",
+    "tcp",
+    "tcp-nodelay",
+    "dccp-ccid2",
+    "dccp-ccid3",
+    "dccp-ccid4",
+    "quic-datagram",
+    "quic-stream",
+    "quic-stream-per-message",
+];
 
 /// A G.711 call over `transport`, 160 B every 20 ms, one way upwards.
 pub fn voice(name: &str, transport: &str) -> Flow {
@@ -91,6 +103,9 @@ pub fn transport_config(name: &str) -> TransportConfig {
         "dccp-ccid2" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid2)),
         "dccp-ccid3" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid3)),
         "dccp-ccid4" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid4)),
+        "quic-datagram" => TransportConfig::Quic(QuicConfig::new(Carry::Datagram)),
+        "quic-stream" => TransportConfig::Quic(QuicConfig::new(Carry::Stream)),
+        "quic-stream-per-message" => TransportConfig::Quic(QuicConfig::new(Carry::StreamPerMessage)),
         _ => TransportConfig::Tcp(TcpConfig {
             cc: Some(CongestionControlKind::Cubic),
             rwnd: Bytes::new(6 << 20),

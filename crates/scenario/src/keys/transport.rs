@@ -65,7 +65,7 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
         },
         Variant {
             name: "quic",
-            doc: "QUIC (RFC 9000); `carry` says what carries a message. The simulator alone has it",
+            doc: "QUIC (RFC 9000); `carry` says what carries a message",
             keys: QUIC_KEYS,
         },
         Variant {
@@ -137,21 +137,21 @@ const ZERO_RTT: Key = key(
     "zero_rtt",
     Kind::Flag,
     Default::Is("false"),
-    "whether the client sends messages in its first flight (RFC 9001 §4.6), with the ticket of an earlier connection",
+    "whether the client sends messages in its first flight (RFC 9001 §4.6), with the ticket of an earlier connection. In `sim` alone",
 );
 
 const CONNECTION: Key = key(
     "connection",
     Kind::Text { longest: 64 },
     Default::Absent("a connection of its own"),
-    "flows with the same name share one connection. They have the same routes; copies share it number by number",
+    "flows with the same name share one connection, in `sim` alone. They have the same routes; copies share it number by number",
 );
 
 const ENCRYPTION: Key = key(
     "encryption",
     Kind::Flag,
     Default::Is("true"),
-    "`false` saves the arithmetic of AES-GCM in large sweeps: packets keep their sizes, and every figure stays",
+    "`false` saves the arithmetic of AES-GCM in large sweeps: packets keep their sizes, and every figure stays. Real sockets encrypt anyway",
 );
 
 /// From a millisecond to what any run lasts.

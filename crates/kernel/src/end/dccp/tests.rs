@@ -1,30 +1,12 @@
-use std::net::UdpSocket;
-use std::sync::Arc;
-
 use talkpath_measure::MessageRecord;
-use talkpath_scenario::{Receiver, WorkloadConfig};
+use talkpath_scenario::WorkloadConfig;
 use talkpath_transport::dccp::{DccpPacket, PacketKind, Reset, Seq};
 use talkpath_transport::{CcidKind, DccpConfig};
 
 use super::*;
-use crate::clock::{HostClock, RunClock};
-use crate::end::{EndContext, FlowEnd, SharedEnd};
-use crate::log::RowBudget;
-use crate::progress::EndProgress;
+use crate::end::FlowEnd;
+use crate::end::pair::{Pair, datagram};
 use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
-
-/// A datagram as it comes without a stamp.
-fn datagram(payload: &[u8]) -> Received<'_> {
-    Received { from: None, to: None, stamp_ns: None, tos: None, ttl: None, payload }
-}
-
-/// Both ends of one flow, over two sockets on loopback, driven by one thread.
-struct Pair {
-    ends: [SharedEnd; 2],
-    sockets: [Arc<UdpSocket>; 2],
-    clock: RunClock,
-    drops_datagrams: bool,
-}
 
 /// A voice call of `ms` over CCID 2 with a send queue of `queue` packets.
 fn session(ms: u64, queue: Option<u64>) -> SessionSpec {
@@ -44,68 +26,6 @@ fn session(ms: u64, queue: Option<u64>) -> SessionSpec {
     };
     let duration_ns = ms * 1_000_000;
     SessionSpec { flows: vec![flow], warm_up_ns: 0, duration_ns, drain_ns: 0 }
-}
-
-impl Pair {
-    fn new(session: &SessionSpec) -> Self {
-        let host = HostClock::anchor();
-        let clock = host.run_from(host.now_ns());
-        let common = EndContext { clock, budget: RowBudget::new(1 << 16), alarm: Arc::default() };
-        let ends = [true, false].map(|is_near| {
-            let seed = Seed::new(u64::from(is_near));
-            let place = EndPlace {
-                index: 0,
-                is_sender: is_near,
-                is_client: is_near,
-                token: 7,
-                tag_key: None,
-                has_trains: false,
-                seed,
-            };
-            SharedEnd::new(session, &session.flows[0], &place, Receiver::default(), &common)
-        });
-        let sockets = [(); 2].map(|()| Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap()));
-        for (here, there) in [(0, 1), (1, 0)] {
-            sockets[here].connect(sockets[there].local_addr().unwrap()).unwrap();
-            sockets[here].set_nonblocking(true).unwrap();
-            let route = UdpRoute { socket: Arc::clone(&sockets[here]), unconnected: None };
-            ends[here].lock().set_route(route);
-        }
-        Self { ends, sockets, clock, drops_datagrams: false }
-    }
-
-    /// Does what is due and carries what is under way, until `is_over`, for a minute at most.
-    fn drive(&self, is_over: impl Fn(&Self) -> bool) {
-        while !is_over(self) {
-            assert!(self.clock.now() < Instant::from_secs(60), "it comes to an end");
-            for (end, socket) in self.ends.iter().zip(&self.sockets) {
-                let mut buffer = [0; 2048];
-                while let Ok(size) = socket.recv(&mut buffer) {
-                    if !self.drops_datagrams {
-                        end.handle_datagram(&datagram(&buffer[..size]));
-                    }
-                }
-                let mut end = end.lock();
-                if end.poll_timeout().is_some_and(|deadline| deadline <= self.clock.now()) {
-                    end.handle_timeout(self.clock.now());
-                }
-            }
-            std::thread::yield_now();
-        }
-    }
-
-    fn progress(&self) -> [EndProgress; 2] {
-        [0, 1].map(|end| self.ends[end].lock().progress())
-    }
-
-    fn is_answered(&self) -> bool {
-        let [near, far] = self.progress();
-        near.is_done && far.is_done && near.received == near.sent
-    }
-
-    fn failure(&self, end: usize) -> Option<String> {
-        self.ends[end].lock().failure.clone()
-    }
 }
 
 #[test]

@@ -49,6 +49,12 @@ impl Session<'_> {
             })?,
             has_trains: true,
             seed: unforeseen_seed().map_err(|error| unavailable(&error))?,
+            quic_keys: admission.quic_keys(&flow.transport).ok_or_else(|| {
+                ArenaError::far_end(format!(
+                    "{} broke the protocol: a QUIC flow has no certificate",
+                    far.name()
+                ))
+            })?,
         };
         let common = EndContext { clock, budget: Arc::clone(&self.budget), alarm: Arc::clone(&self.alarm) };
         let end = Arc::new(SharedEnd::new(&self.spec, flow, &place, Receiver::default(), &common));

@@ -1,0 +1,101 @@
+//! Both ends of one flow, over two sockets on loopback: for the tests of our own protocols.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+
+use talkpath_scenario::Receiver;
+use talkpath_units::{Instant, Seed};
+
+use crate::clock::{HostClock, RunClock};
+use crate::end::{EndContext, EndPlace, HostKeys, SharedEnd, UdpRoute};
+use crate::log::RowBudget;
+use crate::progress::EndProgress;
+use crate::spec::SessionSpec;
+use crate::sys::Received;
+
+/// A datagram as it comes without a stamp.
+pub(super) fn datagram(payload: &[u8]) -> Received<'_> {
+    Received { from: None, to: None, stamp_ns: None, tos: None, ttl: None, payload }
+}
+
+/// Both ends of one flow, over two sockets on loopback, driven by one thread.
+pub(super) struct Pair {
+    pub(super) ends: [SharedEnd; 2],
+    pub(super) sockets: [Arc<UdpSocket>; 2],
+    pub(super) clock: RunClock,
+    pub(super) drops_datagrams: bool,
+}
+
+impl Pair {
+    pub(super) fn new(session: &SessionSpec) -> Self {
+        Self::with_keys(session, [None; 2], false)
+    }
+
+    /// With keys of a QUIC connection, and with trains or without.
+    pub(super) fn with_keys(session: &SessionSpec, keys: [Option<HostKeys>; 2], has_trains: bool) -> Self {
+        let host = HostClock::anchor();
+        let clock = host.run_from(host.now_ns());
+        let common = EndContext { clock, budget: RowBudget::new(1 << 16), alarm: Arc::default() };
+        let ends = [true, false].map(|is_near| {
+            let seed = Seed::new(u64::from(is_near));
+            let place = EndPlace {
+                index: 0,
+                is_sender: is_near,
+                is_client: is_near,
+                token: 7,
+                tag_key: None,
+                has_trains,
+                seed,
+                quic_keys: keys[usize::from(!is_near)],
+            };
+            SharedEnd::new(session, &session.flows[0], &place, Receiver::default(), &common)
+        });
+        let sockets = [(); 2].map(|()| Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap()));
+        for (here, there) in [(0, 1), (1, 0)] {
+            sockets[here].connect(sockets[there].local_addr().unwrap()).unwrap();
+            sockets[here].set_nonblocking(true).unwrap();
+            let route = UdpRoute { socket: Arc::clone(&sockets[here]), unconnected: None };
+            ends[here].lock().set_route(route);
+        }
+        Self { ends, sockets, clock, drops_datagrams: false }
+    }
+
+    /// Does what is due and carries what is under way, until `is_over`, for a minute at most.
+    pub(super) fn drive(&self, is_over: impl Fn(&Self) -> bool) {
+        while !is_over(self) {
+            self.drive_once(&mut |_, _| {});
+        }
+    }
+
+    /// One round of it; what comes to an end, `see` sees before.
+    pub(super) fn drive_once(&self, see: &mut dyn FnMut(usize, &[u8])) {
+        assert!(self.clock.now() < Instant::from_secs(60), "it comes to an end");
+        for (index, (end, socket)) in self.ends.iter().zip(&self.sockets).enumerate() {
+            let mut buffer = [0; 2048];
+            while let Ok(size) = socket.recv(&mut buffer) {
+                see(index, &buffer[..size]);
+                if !self.drops_datagrams {
+                    end.handle_datagram(&datagram(&buffer[..size]));
+                }
+            }
+            let mut end = end.lock();
+            if end.poll_timeout().is_some_and(|deadline| deadline <= self.clock.now()) {
+                end.handle_timeout(self.clock.now());
+            }
+        }
+        std::thread::yield_now();
+    }
+
+    pub(super) fn progress(&self) -> [EndProgress; 2] {
+        [0, 1].map(|end| self.ends[end].lock().progress())
+    }
+
+    pub(super) fn is_answered(&self) -> bool {
+        let [near, far] = self.progress();
+        near.is_done && far.is_done && near.received == near.sent
+    }
+
+    pub(super) fn failure(&self, end: usize) -> Option<String> {
+        self.ends[end].lock().failure.clone()
+    }
+}

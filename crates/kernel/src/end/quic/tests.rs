@@ -1,0 +1,207 @@
+use talkpath_measure::{Fate, MessageRecord};
+use talkpath_quic::Fingerprint;
+use talkpath_scenario::WorkloadConfig;
+use talkpath_transport::QuicConfig;
+use talkpath_units::Rate;
+
+use super::*;
+use crate::end::any::AnyChannel;
+use crate::end::pair::{Pair, datagram};
+use crate::spec::{SessionSpec, TransportSpec};
+
+const SECRET: [u8; 32] = [3; 32];
+
+/// A flow of `ms` whose receiver sends each message back if it `echoes`.
+fn session(config: &QuicConfig, workload: WorkloadConfig, ms: u64, echoes: bool) -> SessionSpec {
+    let spec = QuicSpec::new(config, None, Bytes::new(1500)).unwrap();
+    let flow = FlowSpec {
+        transport: TransportSpec::Quic(spec),
+        workload,
+        echo_per_read: echoes.then_some(false),
+        is_up: true,
+        start_ns: 0,
+        file: None,
+        dscp_byte: None,
+    };
+    let duration_ns = ms * 1_000_000;
+    SessionSpec { flows: vec![flow], warm_up_ns: 0, duration_ns, drain_ns: 0 }
+}
+
+fn call(carry: Carry, ms: u64) -> SessionSpec {
+    session(&QuicConfig::new(carry), WorkloadConfig::G711, ms, true)
+}
+
+/// Both ends, the client with the fingerprint of the certificate that `secret` stands for.
+fn pair_with(session: &SessionSpec, secret: &[u8; 32]) -> Pair {
+    let client = HostKeys::Client(Fingerprint::of_secret(secret).unwrap());
+    Pair::with_keys(session, [Some(client), Some(HostKeys::Server(SECRET))], true)
+}
+
+fn pair(session: &SessionSpec) -> Pair {
+    pair_with(session, &SECRET)
+}
+
+/// Whether the far end of an end has closed the connection.
+fn is_closed(pair: &Pair, end: usize) -> bool {
+    match &pair.ends[end].lock().channel {
+        AnyChannel::Quic(channel) => channel.engine.was_closed_by_peer(),
+        _ => false,
+    }
+}
+
+/// What an end counted of the kernel's own, once the run is over.
+fn totals(pair: &Pair, end: usize) -> EndTotals {
+    let mut end = pair.ends[end].lock();
+    end.finish();
+    end.log.totals.clone()
+}
+
+fn tos_of(pair: &Pair, end: usize) -> u32 {
+    socket2::SockRef::from(&*pair.sockets[end]).tos_v4().unwrap()
+}
+
+#[test]
+fn a_call_is_echoed_whatever_carries_it_and_is_closed_in_order() {
+    for carry in Carry::ALL {
+        let pair = pair(&call(carry, 200));
+        pair.drive(Pair::is_answered);
+        let [near, far] = pair.progress();
+        assert!(near.sent > 0 && near.sent == far.received && near.received == far.sent, "{carry:?}");
+        pair.ends[0].close();
+        pair.drive(|pair| is_closed(pair, 1));
+        assert_eq!((pair.failure(0), pair.failure(1)), (None, None), "{carry:?}");
+        let totals = totals(&pair, 0);
+        assert_eq!(totals.cc.as_deref(), Some("cubic"));
+        assert_eq!((totals.retransmissions, totals.unsent.len()), (Some(0), 0), "{carry:?}");
+        let end = pair.ends[0].lock();
+        let has_left = |row: &MessageRecord| row.sent.is_some() && row.transmissions == 1;
+        assert!(end.log.taps.forward.rows().all(has_left), "{carry:?}");
+        assert!(end.log.samples.iter().any(|sample| sample.1 > 0 && sample.1 < u32::MAX), "{carry:?}");
+    }
+}
+
+#[test]
+fn another_certificate_is_refused_and_the_flow_says_so() {
+    let pair = pair_with(&call(Carry::Datagram, 60_000), &[4; 32]);
+    pair.drive(|pair| pair.failure(0).is_some());
+    let why = pair.failure(0).unwrap();
+    assert!(why.contains("certificate"), "{why}");
+    assert_eq!(pair.progress()[0].sent, 0);
+}
+
+/// RFC 9000 §10.2: the far end's close ends a connection that was wanted.
+#[test]
+fn a_close_of_the_far_end_is_a_failure_of_who_still_sends() {
+    let pair = pair(&call(Carry::Datagram, 60_000));
+    pair.drive(|pair| pair.ends[1].lock().progress().received > 2);
+    if let AnyChannel::Quic(channel) = &mut pair.ends[1].lock().channel {
+        channel.engine.close(pair.clock.now());
+    }
+    pair.drive(|pair| pair.failure(0).is_some());
+    let why = pair.failure(0).unwrap();
+    assert!(why.contains("closed by peer"), "{why}");
+    // Each message that is due is refused from now on, so that it counts as not sent.
+    pair.drive(|pair| {
+        let end = pair.ends[0].lock();
+        end.log.taps.forward.rows().any(|row| row.fate == Fate::Refused)
+    });
+}
+
+#[test]
+fn a_transfer_leaves_in_trains_and_arrives_whole() {
+    for carry in Carry::ALL {
+        let bulk = WorkloadConfig::Bulk { bytes: Some(Bytes::new(300_000)) };
+        let pair = pair(&session(&QuicConfig::new(carry), bulk, 60_000, false));
+        pair.drive(|pair| {
+            let [near, far] = pair.progress();
+            near.is_done && near.sent == far.received
+        });
+        let end = pair.ends[1].lock();
+        let bytes: u64 = match carry {
+            Carry::Stream => end.progress().received,
+            _ => pair.ends[0].lock().log.taps.forward.rows().map(|row| row.size.get()).sum(),
+        };
+        assert_eq!(bytes, 300_000, "{carry:?}");
+        drop(end);
+        assert!(totals(&pair, 0).unsent.is_empty(), "{carry:?}");
+    }
+}
+
+#[test]
+fn marks_leave_until_the_far_end_does_not_echo_them() {
+    let pair = pair(&call(Carry::Datagram, 300));
+    pair.drive(|pair| pair.ends[0].lock().poll_timeout().is_some() && pair.clock.now() > Instant::ZERO);
+    pair.drive(|pair| tos_of(pair, 0) == 0b10);
+    // What is handed in says nothing of an ECN field, so acknowledgements come without counts.
+    pair.drive(Pair::is_answered);
+    assert_eq!((tos_of(&pair, 0), totals(&pair, 0).takes_marks), (0, Some(false)));
+}
+
+#[test]
+fn what_is_no_packet_of_the_connection_changes_nothing() {
+    let pair = pair(&call(Carry::StreamPerMessage, 60_000));
+    pair.drive(|pair| pair.ends[1].lock().progress().received > 0);
+    let answer = registered(7);
+    for junk in [&[][..], &[0x40], &[0xff; 1200], &[0x00; 1200], &answer, &[0x5a; 64]] {
+        pair.ends[0].handle_datagram(&datagram(junk));
+    }
+    let before = pair.ends[1].lock().progress().received;
+    pair.drive(|pair| pair.ends[1].lock().progress().received > before + 2);
+    assert_eq!((pair.failure(0), pair.failure(1)), (None, None));
+}
+
+#[test]
+fn first_packets_without_an_answer_are_a_failure_when_sending_would_stop() {
+    let mut pair = pair(&call(Carry::Stream, 3_100));
+    pair.drops_datagrams = true;
+    pair.drive(|pair| pair.failure(0).is_some());
+    assert!(pair.clock.now() >= Instant::from_millis(3_100));
+    assert!(pair.ends[0].lock().progress().is_done, "nobody waits for it");
+    assert!(pair.failure(0).unwrap().contains("did not open"));
+}
+
+/// RFC 9221 §5.4: what has waited too long is not put into a packet, and is a fate of its own.
+#[test]
+fn what_expires_in_the_queue_is_counted_as_that_and_waited_for_by_nobody() {
+    for carry in [Carry::Datagram, Carry::StreamPerMessage] {
+        let config = QuicConfig { expire: Some(Duration::from_millis(30)), ..QuicConfig::new(carry) };
+        // Ten times the initial window in a second, without an answer.
+        let load = WorkloadConfig::Cbr { rate: Rate::from_bps(1_000_000), size: Bytes::new(1000) };
+        let mut pair = pair(&session(&config, load, 1000, false));
+        pair.drive(|pair| pair.ends[1].lock().progress().received > 2);
+        pair.drops_datagrams = true;
+        let is_expired = |row: &&MessageRecord| row.fate == Fate::Expired;
+        let expired = |pair: &Pair| {
+            let end = pair.ends[0].lock();
+            end.log.taps.forward.rows().filter(is_expired).count()
+        };
+        pair.drive(|pair| expired(pair) > 10);
+        pair.drive(|pair| pair.progress()[0].is_done);
+        let end = pair.ends[0].lock();
+        let taken = end.log.taps.forward.rows().filter(|row| row.sent.is_some() && !is_expired(row)).count();
+        assert_eq!(end.progress().sent, taken as u64, "{carry:?}");
+        let in_time = |row: &MessageRecord| {
+            row.wire.is_none_or(|wire| wire.since(row.due) < Duration::from_millis(30 + LATE_MS))
+        };
+        assert!(end.log.taps.forward.rows().all(in_time), "{carry:?}");
+    }
+}
+
+/// What a turn of the test may be late by.
+const LATE_MS: u64 = 20;
+
+#[test]
+fn the_emulator_learns_which_messages_are_in_a_packet() {
+    let pair = pair(&call(Carry::Datagram, 200));
+    let notes = Arc::new(PacketNotes::default());
+    pair.ends[0].lock().note_packets(Arc::clone(&notes));
+    let mut found = Vec::new();
+    while found.len() < 5 {
+        pair.drive_once(&mut |end, packet| {
+            if end == 1 {
+                found.extend(notes.take(packet).into_iter().flatten());
+            }
+        });
+    }
+    assert_eq!(found[..5], [0, 1, 2, 3, 4]);
+}

@@ -1,0 +1,237 @@
+//! An end of a connection between real hosts: the same machine, with the messages' own bytes in its packets
+//! and keys that nobody can foresee.
+//!
+//! The server's certificate is made for one connection. Who agrees on the connection, over a way that is
+//! protected otherwise, gives the client the certificate's SHA-256, and the client takes no other.
+//!
+//! | | between real hosts | as in the simulator |
+//! | --- | --- | --- |
+//! | randomness, ids, keys, time | the system's ([`HostKeys::Client`], [`HostKeys::Server`]) | from a seed ([`HostKeys::Seeded`]) |
+//! | packets | encrypted | encrypted |
+
+use std::sync::Arc;
+
+use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn_proto::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TransportConfig, VarInt};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring as of_ring, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, Error, PeerIncompatible, SignatureScheme};
+use talkpath_transport::{Message, Refused};
+use talkpath_units::{Bytes, Instant};
+
+use crate::End;
+use crate::arriving::Arriving;
+use crate::certificate::Certificate;
+use crate::configs::{ALPN, ConfigError, Protection, watched};
+use crate::content::Content;
+use crate::recovery::SharedRecovery;
+use crate::setup::{Setup, engine_config};
+use crate::watch::{PacketWatch, Watch};
+
+/// SHA-256 of a certificate as it is sent (DER).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint(pub [u8; 32]);
+
+impl Fingerprint {
+    /// That of the certificate whose Ed25519 key `secret` stands for (RFC 8032 §5.1.5).
+    ///
+    /// # Errors
+    /// The secret is no key.
+    pub fn of_secret(secret: &[u8; 32]) -> Result<Self, ConfigError> {
+        let certificate = Certificate::from_secret(secret).map_err(ConfigError::CertificateKey)?;
+        Ok(Self::of(&certificate.certificate))
+    }
+
+    fn of(certificate: &CertificateDer<'_>) -> Self {
+        let digest = ring::digest::digest(&ring::digest::SHA256, certificate);
+        let mut octets = [0; 32];
+        octets.copy_from_slice(digest.as_ref());
+        Self(octets)
+    }
+}
+
+/// Which end it is, and what its keys are.
+#[derive(Clone, Copy, Debug)]
+pub enum HostKeys {
+    /// Either end, all from [`Setup::seed`]: of hosts that one process plays, so that a run can be repeated.
+    Seeded {
+        /// Whether it is the client's.
+        is_client: bool,
+    },
+    /// The client, which takes this certificate alone.
+    Client(Fingerprint),
+    /// The server, with the secret of its certificate's key.
+    Server([u8; 32]),
+}
+
+impl End {
+    /// An end that carries the only flow of `setup` between hosts. Packets are encrypted whatever it says.
+    ///
+    /// # Errors
+    /// Why there is no such connection.
+    pub fn on_host(setup: &Setup, keys: HostKeys) -> Result<Self, ConfigError> {
+        let watch = Watch::default();
+        let recovery = SharedRecovery::default();
+        let mut engine = engine_config(setup, &recovery);
+        if let Some(engine) = Arc::get_mut(&mut engine) {
+            engine.receive_window(VarInt::from_u32(RECEIVE_WINDOW));
+        }
+        let (endpoint, client_config, watch) = match keys {
+            HostKeys::Seeded { is_client } => {
+                let configs = watched(setup.seed.get(), Protection::Encrypted, &watch)?;
+                match is_client {
+                    true => of_client(configs.endpoint_client, configs.client, engine, &watch),
+                    false => of_server(configs.endpoint_server, configs.server, engine, &watch),
+                }
+            }
+            HostKeys::Client(fingerprint) => {
+                of_client(EndpointConfig::default(), client(fingerprint, &watch)?, engine, &watch)
+            }
+            HostKeys::Server(secret) => {
+                of_server(EndpointConfig::default(), server(&secret, &watch)?, engine, &watch)
+            }
+        };
+        let mut end = Self::new(endpoint, watch, recovery, setup);
+        end.client_config = client_config;
+        end.arriving = setup.flows.first().map(Arriving::new);
+        Ok(end)
+    }
+
+    /// As [`End::write`], with the bytes of the message.
+    ///
+    /// # Errors
+    /// Why it takes nothing.
+    pub fn write_bytes(
+        &mut self,
+        message: Message,
+        data: bytes::Bytes,
+        expires: Option<Instant>,
+    ) -> Result<Bytes, Refused> {
+        self.take(0, (message, Content::Real(data)), expires)
+    }
+
+    /// One read: a whole message, or at most `limit` bytes of the stream.
+    pub fn read_bytes(&mut self, limit: Bytes) -> Option<bytes::Bytes> {
+        let (_, connection) = self.connection.as_mut()?;
+        let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
+        self.arriving.as_mut()?.read(connection, limit)
+    }
+
+    /// A message that came and found no room to wait, one a call.
+    pub fn poll_dropped_bytes(&mut self) -> Option<bytes::Bytes> {
+        self.arriving.as_mut()?.poll_dropped()
+    }
+}
+
+fn of_client(
+    endpoint: EndpointConfig,
+    mut client: ClientConfig,
+    engine: Arc<TransportConfig>,
+    watch: &Watch,
+) -> (Endpoint, Option<ClientConfig>, PacketWatch) {
+    client.transport_config(engine);
+    (Endpoint::new(Arc::new(endpoint), None, false, None), Some(client), watch.client.clone())
+}
+
+fn of_server(
+    endpoint: EndpointConfig,
+    mut server: ServerConfig,
+    engine: Arc<TransportConfig>,
+    watch: &Watch,
+) -> (Endpoint, Option<ClientConfig>, PacketWatch) {
+    server.transport_config(engine);
+    let server = Some(Arc::new(server));
+    (Endpoint::new(Arc::new(endpoint), server, false, None), None, watch.server.clone())
+}
+
+/// *ring*'s, with the cipher and the key exchange of the simulator's connections, so that sizes are theirs.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(CryptoProvider {
+        cipher_suites: vec![of_ring::cipher_suite::TLS13_AES_128_GCM_SHA256],
+        kx_groups: vec![of_ring::kx_group::X25519],
+        ..of_ring::default_provider()
+    })
+}
+
+fn client(fingerprint: Fingerprint, watch: &Watch) -> Result<ClientConfig, ConfigError> {
+    let provider = provider();
+    let pinned = Pinned { fingerprint, provider: Arc::clone(&provider) };
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(pinned))
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![ALPN.to_vec()];
+    let tls = Arc::new(QuicClientConfig::try_from(tls)?);
+    Ok(ClientConfig::new(watch.of_client(tls)))
+}
+
+fn server(secret: &[u8; 32], watch: &Watch) -> Result<ServerConfig, ConfigError> {
+    let certificate = Certificate::from_secret(secret).map_err(ConfigError::CertificateKey)?;
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.certificate], certificate.key)?;
+    tls.alpn_protocols = vec![ALPN.to_vec()];
+    // Nobody comes back: a certificate is one connection's.
+    tls.send_tls13_tickets = 0;
+    let tls = Arc::new(QuicServerConfig::try_from(tls)?);
+    Ok(ServerConfig::with_crypto(watch.of_server(tls)))
+}
+
+/// Takes one certificate. Its owner signs the handshake (RFC 8446 §4.4.3), so a copy of it is of no use.
+#[derive(Debug)]
+struct Pinned {
+    fingerprint: Fingerprint,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if Fingerprint::of(end_entity) == self.fingerprint {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        // RFC 9001 §4.2: QUIC has TLS 1.3 or later.
+        Err(Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Bytes on all streams that a peer may have sent and no application has read. The simulator has no bound;
+/// here a peer must not take all memory (chosen: 16 MiB, above what a path of 1 Gb/s and 100 ms holds).
+const RECEIVE_WINDOW: u32 = 16 << 20;
+
+#[cfg(test)]
+#[path = "host_tests.rs"]
+mod tests;

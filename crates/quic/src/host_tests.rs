@@ -1,0 +1,182 @@
+//! Ends with real keys, over links of a test.
+
+use talkpath_config::{Carry, QuicConfig};
+use talkpath_transport::{Packet, QuicPacket};
+use talkpath_units::Seed;
+
+use super::*;
+use crate::setup::FlowSetup;
+
+const SECRET: [u8; 32] = [7; 32];
+
+fn setup(carry: Carry, receive_buffer: Option<Bytes>) -> Setup {
+    Setup {
+        config: QuicConfig::new(carry),
+        flows: vec![FlowSetup { carry, priority: 0, receive_buffer }],
+        path_mtu: Bytes::new(1500),
+        seed: Seed::new(1),
+    }
+}
+
+/// Carries what `from` sends to `to`, as bytes alone; returns the datagrams.
+fn pass(from: &mut End, to: &mut End, now: Instant) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    while let Some(sent) = from.poll_transmit(now) {
+        let Packet::Quic(packet) = sent.packet else { panic!("QUIC alone") };
+        all.push(packet.bytes.clone());
+        to.handle_packet(&QuicPacket { bytes: packet.bytes, pieces: Vec::new() }, sent.ecn, now);
+    }
+    all
+}
+
+fn ends(carry: Carry, buffer: Option<Bytes>, fingerprint: Fingerprint) -> (End, End) {
+    let client = End::on_host(&setup(carry, None), HostKeys::Client(fingerprint)).unwrap();
+    let server = End::on_host(&setup(carry, buffer), HostKeys::Server(SECRET)).unwrap();
+    (client, server)
+}
+
+fn connect(client: &mut End, server: &mut End) {
+    client.open(Instant::ZERO);
+    while !pass(client, server, Instant::ZERO).is_empty() | !pass(server, client, Instant::ZERO).is_empty() {}
+}
+
+fn connected(carry: Carry, buffer: Option<Bytes>) -> (End, End) {
+    let (mut client, mut server) = ends(carry, buffer, Fingerprint::of_secret(&SECRET).unwrap());
+    connect(&mut client, &mut server);
+    assert!(client.is_open() && server.is_open());
+    (client, server)
+}
+
+fn message(seq: u64, size: u64) -> (Message, bytes::Bytes) {
+    let message = Message { seq, size: Bytes::new(size), due: Instant::ZERO };
+    (message, vec![seq as u8 + 1; size as usize].into())
+}
+
+#[test]
+fn the_bytes_of_messages_arrive_as_they_were_written() {
+    for (carry, size) in [(Carry::Datagram, 160), (Carry::StreamPerMessage, 3000), (Carry::Stream, 3000)] {
+        let (mut client, mut server) = connected(carry, None);
+        let now = Instant::from_millis(1);
+        let mut written = Vec::new();
+        for seq in 0..5 {
+            let (message, data) = message(seq, size);
+            written.push(data.clone());
+            assert_eq!(client.write_bytes(message, data, None), Ok(Bytes::new(size)), "{carry:?}");
+        }
+        let mut read = Vec::new();
+        while !pass(&mut client, &mut server, now).is_empty()
+            | !pass(&mut server, &mut client, now).is_empty()
+        {
+            read.extend(std::iter::from_fn(|| server.read_bytes(Bytes::MAX)));
+        }
+        if carry == Carry::Stream {
+            (read, written) = (vec![read.concat().into()], vec![written.concat().into()]);
+        }
+        // Streams take turns, and the first window does not hold all of them.
+        read.sort();
+        assert!(read == written, "{carry:?}: {} messages", read.len());
+    }
+}
+
+/// What a lost packet held up comes at once, and an application reads once a turn.
+#[test]
+fn one_read_of_a_stream_takes_all_that_is_there_up_to_its_limit() {
+    let (mut client, mut server) = connected(Carry::Stream, None);
+    for seq in 0..3 {
+        let (message, data) = message(seq, 160);
+        client.write_bytes(message, data, None).unwrap();
+        pass(&mut client, &mut server, Instant::from_millis(seq));
+    }
+    assert_eq!(server.read_bytes(Bytes::new(100)).unwrap().len(), 100);
+    assert_eq!(server.read_bytes(Bytes::MAX).unwrap().len(), 380);
+    assert_eq!(server.read_bytes(Bytes::MAX), None);
+}
+
+#[test]
+fn another_certificate_is_refused() {
+    let other = Fingerprint::of_secret(&[8; 32]).unwrap();
+    let (mut client, mut server) = ends(Carry::Datagram, None, other);
+    connect(&mut client, &mut server);
+    assert!(!client.is_open() && !server.is_open());
+    let why = client.lost().unwrap();
+    assert!(why.contains("certificate"), "{why}");
+}
+
+#[test]
+fn no_two_connections_with_real_keys_are_alike() {
+    let first = |keys: HostKeys| {
+        let mut client = End::on_host(&setup(Carry::Datagram, None), keys).unwrap();
+        client.open(Instant::ZERO);
+        let Packet::Quic(packet) = client.poll_transmit(Instant::ZERO).unwrap().packet else {
+            panic!("QUIC alone")
+        };
+        packet.bytes
+    };
+    let real = || first(HostKeys::Client(Fingerprint([0; 32])));
+    assert_ne!(real(), real());
+    let seeded = || first(HostKeys::Seeded { is_client: true });
+    assert_eq!(seeded(), seeded());
+}
+
+#[test]
+fn the_oldest_datagrams_give_way_to_what_comes_and_are_named() {
+    let (mut client, mut server) = connected(Carry::Datagram, Some(Bytes::new(500)));
+    let now = Instant::from_millis(1);
+    for seq in 0..5 {
+        let (message, data) = message(seq, 160);
+        client.write_bytes(message, data, None).unwrap();
+    }
+    pass(&mut client, &mut server, now);
+    let first = |data: bytes::Bytes| data[0];
+    let dropped: Vec<_> = std::iter::from_fn(|| server.poll_dropped_bytes()).map(first).collect();
+    let read: Vec<_> = std::iter::from_fn(|| server.read_bytes(Bytes::MAX)).map(first).collect();
+    assert_eq!((dropped, read), (vec![1, 2], vec![3, 4, 5]));
+}
+
+#[test]
+fn a_stream_that_was_reset_gives_no_message() {
+    let (mut client, mut server) = connected(Carry::StreamPerMessage, None);
+    let now = Instant::from_millis(1);
+    // The window holds a part of it, and the rest expires.
+    let (large, data) = message(0, 100_000);
+    client.write_bytes(large, data, Some(Instant::from_millis(2))).unwrap();
+    pass(&mut client, &mut server, now);
+    assert_eq!(server.read_bytes(Bytes::MAX), None);
+    let now = Instant::from_millis(3);
+    client.handle_timeout(now);
+    let (small, data) = message(1, 160);
+    client.write_bytes(small, data.clone(), None).unwrap();
+    while !pass(&mut client, &mut server, now).is_empty() | !pass(&mut server, &mut client, now).is_empty() {}
+    assert_eq!(server.read_bytes(Bytes::MAX), Some(data));
+    assert_eq!(server.read_bytes(Bytes::MAX), None);
+    let arriving = server.arriving.as_ref().unwrap();
+    assert!(arriving.holds_nothing(), "{arriving:?}");
+}
+
+#[test]
+fn a_second_connection_finds_no_place_and_leaves_nothing() {
+    let (client, mut server) = connected(Carry::Datagram, None);
+    let fingerprint = Fingerprint::of_secret(&SECRET).unwrap();
+    let (mut other, _) = ends(Carry::Datagram, None, fingerprint);
+    other.open(Instant::ZERO);
+    let Packet::Quic(hello) = other.poll_transmit(Instant::ZERO).unwrap().packet else {
+        panic!("QUIC alone")
+    };
+    for _ in 0..3 {
+        server.handle_packet(&hello, talkpath_transport::Ecn::Ect0, Instant::ZERO);
+    }
+    assert!(server.poll_transmit(Instant::ZERO).is_none(), "it is not answered");
+    assert_eq!(server.endpoint.open_connections(), 1);
+    drop(client);
+}
+
+#[test]
+fn a_close_is_told_to_the_other_end() {
+    let (mut client, mut server) = connected(Carry::Stream, None);
+    let now = Instant::from_millis(1);
+    client.close(now);
+    assert!(client.lost().is_none() && !client.is_open());
+    assert!(!server.was_closed_by_peer());
+    pass(&mut client, &mut server, now);
+    assert!(server.lost().is_some() && server.was_closed_by_peer());
+}
