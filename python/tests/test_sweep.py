@@ -137,7 +137,7 @@ class Sweeps(unittest.TestCase):
     @unittest.skipUnless(has("ray"), "no ray: pip install ray")
     def test_ray_with_two_nodes_of_which_one_dies(self) -> None:
         clusters: Any = importlib.import_module("ray.cluster_utils")
-        cluster = clusters.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        cluster = clusters.Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
         try:
             node = cluster.add_node(num_cpus=1)
             seen: list[int] = []

@@ -1,4 +1,5 @@
-//! `cargo xtask dist`: what people install, made from one release build and tried where nothing is.
+//! `cargo xtask dist`: what people install, made from one build (the profile `dist`) and tried where nothing
+//! is.
 //!
 //! ```text
 //!   cargo build ──► program ──┬─ stripped ─┬─► wheel (maturin's, with the stripped program)

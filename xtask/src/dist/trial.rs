@@ -112,6 +112,8 @@ fn bare_root(packages: &Path, deadline: Instant) -> Result<PathBuf, String> {
     if ready.exists() {
         return Ok(root);
     }
+    // What an interrupted try left is no root, and mmdebstrap wants an empty folder.
+    let _ = fs::remove_dir_all(&root);
     let mut command = mmdebstrap(packages, deadline)?;
     command.args(["--quiet", "--variant=minbase", "--include=python3-venv", "bookworm"]).arg(&root);
     done(&mut command, deadline).map_err(|why| format!("mmdebstrap: {why}"))?;
@@ -119,10 +121,14 @@ fn bare_root(packages: &Path, deadline: Instant) -> Result<PathBuf, String> {
     Ok(root)
 }
 
-/// mmdebstrap as it is installed, or out of Debian's package.
+/// mmdebstrap as it is installed, or out of Debian's package; the arguments are to follow.
 fn mmdebstrap(packages: &Path, deadline: Instant) -> Result<Command, String> {
+    // A mount namespace of its own: what it mounts in the root goes with it, however it ends.
+    let mut command = Command::new("unshare");
+    command.arg("--mount");
     if Command::new("mmdebstrap").arg("--version").output().is_ok() {
-        return Ok(Command::new("mmdebstrap"));
+        command.arg("mmdebstrap");
+        return Ok(command);
     }
     let folder = packages.join("mmdebstrap");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -132,8 +138,7 @@ fn mmdebstrap(packages: &Path, deadline: Instant) -> Result<Command, String> {
     let archive = super::only(&folder, "deb")?;
     let mut unpack = Command::new("dpkg");
     done(unpack.arg("-x").arg(archive).arg(&folder), deadline)?;
-    let mut command = Command::new("perl");
-    command.arg(folder.join("usr/bin/mmdebstrap"));
+    command.arg("perl").arg(folder.join("usr/bin/mmdebstrap"));
     Ok(command)
 }
 
