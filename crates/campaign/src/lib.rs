@@ -9,7 +9,8 @@
 //!
 //! The plan is made once: it follows from the file and its seed. The scheduler is a state machine that is
 //! handed the time; the journal has what became of each measurement, and the scheduler is rebuilt from it.
-//! [`Findings`] are the tables of the report, and [`samples`] what a study's claims read. No file is read here, no clock, and nothing is started.
+//! [`Findings`] are the tables of the report, and [`samples`] what a study's claims read. No file is read
+//! here, no clock, and nothing is started.
 
 mod arena;
 mod findings;

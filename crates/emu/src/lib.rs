@@ -1,5 +1,5 @@
-//! The emulated arena: the kernel's TCP and UDP, our own DCCP and QUIC on two hosts of our own, our path model
-//! between them in real time.
+//! The emulated arena: the kernel's TCP and UDP, our own DCCP and QUIC on two hosts of our own, our path
+//! model between them in real time.
 //!
 //! ```text
 //!  first host (namespace)                                        second host (namespace)

@@ -383,8 +383,8 @@ impl FlowEnds {
     }
 }
 
-/// Has both ends of a flow note what is in their packets, if the emulator cannot read them and has to know it:
-/// it decides the fate of messages that are not sent again.
+/// Has both ends of a flow note what is in their packets, if the emulator cannot read them and has to know
+/// it: it decides the fate of messages that are not sent again.
 fn noted(transport: &TransportSpec, ends: [&Arc<SharedEnd>; 2]) -> Option<[Arc<PacketNotes>; 2]> {
     let kind = transport.kind();
     let is_wanted = matches!(kind, TransportKind::Quic(_)) && !kind.features().is_reliable;

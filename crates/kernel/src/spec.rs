@@ -1,5 +1,6 @@
 //! A run as the client describes it to the server: the wire form of a scenario's flows, and its bounds.
 
+mod bounds;
 mod dccp;
 mod quic;
 mod transport;

@@ -20,7 +20,7 @@ use talkpath_scenario::EchoWrite;
 fn refusal(address: &str, key: Option<&[u8]>) -> String {
     let key = key.map(|key| Key::new(key).unwrap());
     match LiveArena::connect(address, LiveOptions { key, ..LiveOptions::default() }) {
-        Err(ArenaError::FarEnd { what, partial: None }) => {
+        Err(ArenaError::FarEnd { what, partial: None } | ArenaError::Unwelcome(what)) => {
             assert!(!what.contains('\n'), "one line: {what}");
             what
         }

@@ -140,8 +140,9 @@ pub struct RunSummary {
     pub repetition: u64,
     /// The seed that it ran with.
     pub seed: u64,
-    /// By flow name. Copies that are summed up ([`GroupSummary::summed_up`]) are not among them. Boxed, because
-    /// the smallest `BTreeMap` has room for eleven values: of flows that would be 19 kB in each repetition.
+    /// By flow name. Copies that are summed up ([`GroupSummary::summed_up`]) are not among them. Boxed,
+    /// because the smallest `BTreeMap` has room for eleven values: of flows that would be 19 kB in each
+    /// repetition.
     pub flows: BTreeMap<String, Box<FlowSummary>>,
     /// By group name, for flows with copies.
     pub groups: BTreeMap<String, GroupSummary>,

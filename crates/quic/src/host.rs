@@ -6,7 +6,7 @@
 //!
 //! | | between real hosts | as in the simulator |
 //! | --- | --- | --- |
-//! | randomness, ids, keys, time | the system's ([`HostKeys::Client`], [`HostKeys::Server`]) | from a seed ([`HostKeys::Seeded`]) |
+//! | randomness, ids, keys, time | the system's (`HostKeys::Client`, `::Server`) | from a seed (`::Seeded`) |
 //! | packets | encrypted | encrypted |
 
 use std::sync::Arc;

@@ -516,7 +516,7 @@ fn options_are_told_by_name() {
     let lines: Vec<_> = mistakes.lines().collect();
     assert_eq!(lines.len(), 6, "{mistakes}");
     for (start, part) in [
-        ("--set flow.call.count=0: flow.call.count: found 0", "from 1 to 10000"),
+        ("--set flow.call.count=0: flow.call.count: found 0", "from 1 to 50000"),
         ("--set path.up.dealy=1 ms: path.up.dealy: unknown key", "did you mean `delay`?"),
         ("--set path.up.delay=1 m: path.up.delay: found the unit \"m\"", "did you mean \"1 min\"?"),
         ("--set nothing=: nothing: unknown key", "known keys: name, duration"),
@@ -546,8 +546,8 @@ fn names_are_plain_and_each_flow_has_its_own() {
 
 #[test]
 fn too_many_flows_and_too_large_a_file_are_refused_early() {
-    let text = format!("{GOOD}count = 10000\n[flow.b]\ntransport = \"udp\"\nworkload = \"voice\"\n");
-    check(&text, &["7:7: flow.b.count: found 10001 flows"]);
+    let text = format!("{GOOD}count = 50000\n[flow.b]\ntransport = \"udp\"\nworkload = \"voice\"\n");
+    check(&text, &["7:7: flow.b.count: found 50001 flows"]);
     let text = "#".repeat(1_000_001);
     check(&text, &["1:1: found 1000001 bytes, expected a scenario of at most 1000000"]);
 }

@@ -357,7 +357,7 @@ fn two_runs_are_held_against_each_other_and_a_page_quotes_what_is_kept() {
     bench.run(&checked).fails(1, &["page.md:1: shows `It loses"]);
     bench.run(&checked[..5]).succeeds();
     let page = std::fs::read_to_string(bench.path("page.md")).unwrap();
-    assert!(page.contains("-->20 %<!--"), "{page}");
+    assert!(page.contains("-->22 %<!--"), "{page}");
     assert!(page.contains("reproduced: holds under base; the same with seed 2"), "{page}");
     bench.run(&checked).succeeds();
     bench.file("page.md", place("claim C9: loss", ""));

@@ -28,7 +28,7 @@ fn wrong_usage_is_exit_code_2() {
         (&["compare", "--jobs", "0"], "--jobs"),
         (&["compare", "--seed", "many"], "--seed"),
         (&["compare", "--seed", "-1"], "invalid value '-1' for '--seed"),
-        (&["serve", "--bind", "7160"], "0.0.0.0:7160"),
+        (&["serve", "--bind", "7160"], "127.0.0.1:7160"),
         (&["compare", "--records", "some"], "--records"),
         (&["compare", "--path", "moon"], "home-adsl"),
         (&["compare", "--transports", "udp,smoke-signals"], "smoke-signals"),

@@ -1,4 +1,5 @@
-//! QUIC in the emulated arena: over real sockets and a path that is ours, so that every packet's fate is known.
+//! QUIC in the emulated arena: over real sockets and a path that is ours, so that every packet's fate is
+//! known.
 
 use talkpath_emu::replay;
 use talkpath_measure::{DropCause, Fate, SeriesKind};
@@ -74,7 +75,8 @@ fn what_is_missing_at_3_percent_loss_is_what_the_arrival_log_lost() {
         assert!(leg.messages.len() > 950, "{}", leg.messages.len());
         assert!(lost > 10, "{lost}");
         assert!((replayed.lost - 2..=replayed.lost).contains(&(up.lost + down.lost)), "{up:?} {down:?}");
-        // A message has its own packet, but for those that waited for the window or the first acknowledgement.
+        // A message has its own packet, but for those that waited for the window or the first
+        // acknowledgement.
         let data = ran.record.flows[0].counters.data_packets.unwrap();
         let arrived = count(leg, Fate::Delivered, None);
         let other = count(leg, Fate::Missing, Some(DropCause::SocketBuffer));

@@ -6,7 +6,7 @@ use talkpath_config::largest_dccp_message;
 use talkpath_transport::{CcidKind, DccpConfig, QueuePolicy};
 use talkpath_units::{Bytes, Packets};
 
-use super::transport::is_buffer;
+use super::bounds::is_buffer;
 
 /// As `DccpConfig`, with the path's MTU. What a far end says is checked by `DccpSpec::check`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

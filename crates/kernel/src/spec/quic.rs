@@ -5,7 +5,7 @@ use talkpath_config::{Carry, QuicConfig, QuicCongestionControl, SMALLEST_QUIC_MT
 use talkpath_quic::{FlowSetup, Setup};
 use talkpath_units::{Bytes, Duration, Seed};
 
-use super::transport::{MAX_STREAM_MESSAGE, is_buffer};
+use super::bounds::{MAX_STREAM_MESSAGE, is_buffer};
 
 /// A flow's QUIC connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

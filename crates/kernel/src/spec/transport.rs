@@ -6,6 +6,7 @@ use talkpath_scenario::Flow;
 use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig, TransportKind};
 use talkpath_units::{Bytes, Duration};
 
+use super::bounds::MAX_STREAM_MESSAGE;
 use super::{DccpSpec, QuicSpec};
 use crate::wire::MAX_UDP_PAYLOAD;
 
@@ -209,15 +210,6 @@ const fn kernel_cc(config: &TcpConfig) -> &'static str {
         Some(CongestionControlKind::Cubic) | None => "cubic",
         Some(CongestionControlKind::Bbr) => "bbr",
     }
-}
-
-/// The largest message of a stream flow (chosen: far above what any codec or record writes at once).
-pub(super) const MAX_STREAM_MESSAGE: u64 = 1 << 20;
-
-/// Whether one end may have the other keep a buffer of `size` bytes (chosen: up to what a file may have, which
-/// is the largest thing that a session holds).
-pub(super) fn is_buffer(size: u64) -> bool {
-    (1..=1 << 30).contains(&size)
 }
 
 /// Whether the kernel may have a congestion control of this name. It is quoted on the far host's terminal.

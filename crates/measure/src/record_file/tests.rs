@@ -267,5 +267,5 @@ fn every_column_with_a_unit_exists_and_every_kind_of_series_has_one() {
     }
     let kinds = SERIES.units.iter().filter(|(of, _)| of.starts_with("value.")).count();
     // `from_name` lists them all.
-    assert_eq!(kinds, 9);
+    assert_eq!(kinds, 12);
 }

@@ -315,7 +315,7 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
         keys(&run["links"]["up"]),
         "discipline queue_packets queue_delay_ms forwarded dropped dropped_by marked lost utilisation"
     );
-    assert_eq!(keys(&value["cells"][0]), "cell sweep n flows");
+    assert_eq!(keys(&value["cells"][0]), "cell sweep n flows groups");
     assert_eq!(keys(&value["cells"][0]["flows"]["call-1"]["loss_rate"]), "median mean ci95");
     // Unknown is null, and present.
     assert!(flow["round_trip_delay_ms"].is_null() && flow["blocked_ms"].is_null());
