@@ -66,7 +66,7 @@ pub(crate) fn run(root: &Path, name: &str, kills: u32, within: Duration, deadlin
             println!("{text}");
             let closing = text.lines().last().unwrap_or("the judge said nothing").to_owned();
             if output.status.success() {
-                by_claims(&program, &dir, closing, deadline)
+                by_claims(&program, &dir, &closing, deadline)
             } else {
                 Judged::Differs(closing)
             }
@@ -76,7 +76,7 @@ pub(crate) fn run(root: &Path, name: &str, kills: u32, within: Duration, deadlin
 }
 
 /// Holds the claims of the paper's study against it as well.
-fn by_claims(program: &Path, dir: &Path, closing: String, deadline: Instant) -> Judged {
+fn by_claims(program: &Path, dir: &Path, closing: &str, deadline: Instant) -> Judged {
     let mut judge = Command::new(program);
     judge.args(["study", "judge", "zhang-schulzrinne-2004", "--campaign"]).arg(dir);
     match exit_code_until(&mut judge, deadline) {

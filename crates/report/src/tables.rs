@@ -329,7 +329,7 @@ pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
         display: None,
     });
     let rows = rows.chain(more_rows(run.links.len().saturating_sub(MAX_ROWS), columns.len())).collect();
-    (!run.links.is_empty()).then(|| Grid { columns, rows })
+    (!run.links.is_empty()).then_some(Grid { columns, rows })
 }
 
 /// The marks of each flow that ECN was wanted for, in one repetition; `None` if nothing was marked.

@@ -184,7 +184,7 @@ fn of_claim(claim: &ClaimOutcome, name: &str, options: &Options) -> Result<Strin
                 values.extend(check.figure.or_else(|| check.values.first().map(|it| it.median)));
             }
             (Some(value), true) => {
-                values.extend(value.and_then(|it| it.ci95).map(|it| [it.0, it.1]).iter().flatten())
+                values.extend(value.and_then(|it| it.ci95).map(|it| [it.0, it.1]).iter().flatten());
             }
             (None, true) => values.extend(check.ci95.map(|it| [it.0, it.1]).iter().flatten()),
         }

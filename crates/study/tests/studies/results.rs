@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use talkpath_study::{ArenaName, Changes, Outcome, Study, embedded, load_with};
 
+#[expect(clippy::disallowed_methods, reason = "a test reads what is committed")]
 fn kept(name: &str, length: &str) -> Option<Outcome> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies"));
     let path = folder.join(name).join("results").join(format!("{length}.json"));

@@ -100,6 +100,9 @@ fn swept_of(dir: &RunDir) -> Result<Swept, Failure> {
     Ok(Swept::new(cells.iter().map(|cell| (cell.cell, &cell.sweep))))
 }
 
+/// A flow or link, and its figures by their paths.
+type NamedFigures<'a> = (&'a String, Vec<(String, Field)>);
+
 /// One row for each flow (or link) in each repetition, one column a figure. Copies that are summed up are one
 /// flow, which has the figures of their group.
 fn repetitions(
@@ -107,7 +110,7 @@ fn repetitions(
     format: TableFormat,
     out: impl Write + Send,
     what: &str,
-    of: fn(&RunSummary) -> Vec<(&String, Vec<(String, Field)>)>,
+    of: fn(&RunSummary) -> Vec<NamedFigures<'_>>,
 ) -> Result<(), RecordError> {
     let swept = Swept::new(summary.runs.iter().map(|run| (run.cell, &run.sweep)));
     // Once for the columns, and once for the rows.
