@@ -11,6 +11,7 @@ mod channel;
 mod dccp;
 mod dial;
 mod headers;
+mod lifecycle;
 mod messages;
 mod packets;
 #[cfg(test)]

@@ -29,6 +29,7 @@ use talkpath_units::{Bytes, Duration, Histogram, Instant, Seed};
 use super::EndContext;
 use super::channel::{HostChannel, Occasion};
 use super::headers::HeaderCount;
+use super::lifecycle::Lifecycle;
 use super::messages::{Incoming, Outgoing};
 use super::place::EndPlace;
 use super::route::UdpRoute;
@@ -44,10 +45,7 @@ pub(super) struct DccpChannel {
     spec: FlowSpec,
     machine: Dccp,
     clock: RunClock,
-    /// Whether this end opens and closes the connection.
-    is_client: bool,
-    /// Sending stops here.
-    stop: Instant,
+    life: Lifecycle,
     route: Option<UdpRoute>,
     /// As packets of this end carry them.
     ports: Ports,
@@ -57,12 +55,6 @@ pub(super) struct DccpChannel {
     encoded: Vec<u8>,
     /// The machine's time: it never goes back, though a receive stamp may lie before a timer that has fired.
     now: Instant,
-    is_requested: bool,
-    /// The connection was open.
-    was_open: bool,
-    /// It was not when sending stopped.
-    is_given_up: bool,
-    is_closing: bool,
     /// When the packet came that is being read.
     arrived: Option<Instant>,
     /// Pieces of a file that arrived and were not read yet.
@@ -78,10 +70,6 @@ pub(super) struct DccpChannel {
     /// How late the machine's timers fired.
     lateness: Histogram,
     sampling: Sampling,
-    /// What ended the connection before its time.
-    failure: Option<String>,
-    /// A failure was reported.
-    has_failed: bool,
 }
 
 impl Channel for DccpChannel {
@@ -95,8 +83,8 @@ impl Channel for DccpChannel {
     }
 
     fn is_open(&self) -> bool {
-        let refuses = self.has_failed && self.was_open && self.spec.is_clocked();
-        !self.is_closing && (self.machine.is_open() || refuses)
+        let refuses = self.life.is_broken() && self.spec.is_clocked();
+        !self.life.is_closing && (self.machine.is_open() || refuses)
     }
 
     fn write(&mut self, write: &Write, now: Instant) -> WriteOutcome {
@@ -133,7 +121,7 @@ impl Channel for DccpChannel {
     }
 
     fn writable(&mut self, _flow: FlowId) -> Bytes {
-        if !self.is_closing && self.machine.is_open() { self.machine.writable() } else { Bytes::ZERO }
+        if !self.life.is_closing && self.machine.is_open() { self.machine.writable() } else { Bytes::ZERO }
     }
 
     fn flush(&mut self, _flow: FlowId, side: Side, taps: &mut FlowTaps, now: Instant) {
@@ -155,11 +143,11 @@ impl Channel for DccpChannel {
     }
 
     fn poll_timeout(&self) -> Instant {
-        let asks = self.is_client && !self.is_requested && !self.is_closing;
-        let start = asks.then(|| Instant::from_nanos(self.spec.start_ns));
-        let gives_up = (asks || self.is_requested) && !self.was_open && !self.is_given_up;
-        let gives_up = gives_up.then_some(self.stop);
-        [start, gives_up, self.machine.poll_timeout()].into_iter().flatten().min().unwrap_or(Instant::MAX)
+        [self.life.poll_timeout(), self.machine.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(Instant::MAX)
     }
 
     fn observe(&self) -> Observation {
@@ -182,13 +170,10 @@ impl HostChannel for DccpChannel {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.now = self.now.max(now);
-        if self.is_client && !self.is_requested && !self.is_closing && now.as_nanos() >= self.spec.start_ns {
-            self.is_requested = true;
+        if self.life.asks(now) {
             self.machine.open(self.now);
         }
-        if self.is_client && !self.was_open && now >= self.stop {
-            self.give_up();
-        }
+        self.life.give_up(now, MIN_PATIENCE, NO_ANSWER);
         if let Some(deadline) = self.machine.poll_timeout().filter(|deadline| *deadline <= self.now) {
             self.lateness.record_unsigned(now.since(deadline));
             self.machine.handle_timeout(self.now);
@@ -226,7 +211,7 @@ impl HostChannel for DccpChannel {
 
     fn finish_turn(&mut self, has_read_all: bool, is_finished: bool) {
         self.arrived = None;
-        self.was_open |= self.is_open();
+        self.life.note_open(self.is_open());
         if has_read_all {
             // What was not read by now was no data, or a copy.
             self.unread.clear();
@@ -235,7 +220,7 @@ impl HostChannel for DccpChannel {
     }
 
     fn close(&mut self, has_written_all: bool) -> bool {
-        self.is_closing = true;
+        self.life.is_closing = true;
         if has_written_all && self.is_empty() {
             let now = self.clock.now();
             self.now = self.now.max(now);
@@ -251,7 +236,7 @@ impl HostChannel for DccpChannel {
     }
 
     fn was_open(&self) -> bool {
-        self.was_open
+        self.life.was_open()
     }
 
     fn lateness(&self) -> Option<&Histogram> {
@@ -259,7 +244,7 @@ impl HostChannel for DccpChannel {
     }
 
     fn progress(&self, has_written: bool, is_over: bool) -> EndProgress {
-        let is_done = (has_written && self.is_empty()) || (is_over && !self.was_open);
+        let is_done = (has_written && self.is_empty()) || (is_over && !self.life.was_open());
         EndProgress { is_done, sent: self.sent, received: self.incoming.unique() }
     }
 
@@ -287,7 +272,7 @@ impl HostChannel for DccpChannel {
     }
 
     fn take_failure(&mut self) -> Option<String> {
-        self.failure.take()
+        self.life.take_failure()
     }
 }
 
@@ -310,8 +295,7 @@ impl DccpChannel {
             spec: flow.clone(),
             machine: Dccp::new(&spec.config(), role, spec.mtu(), place.seed, receive_buffer),
             clock: common.clock,
-            is_client: place.is_client,
-            stop,
+            life: Lifecycle::new(place.is_client, (Instant::from_nanos(flow.start_ns), stop)),
             route: None,
             ports: Ports { source, destination },
             outgoing: Outgoing::new(place),
@@ -319,10 +303,6 @@ impl DccpChannel {
             headers: HeaderCount::new(),
             encoded: Vec::new(),
             now: Instant::ZERO,
-            is_requested: false,
-            was_open: false,
-            is_given_up: false,
-            is_closing: false,
             arrived: None,
             unread: VecDeque::new(),
             piece: Vec::new(),
@@ -331,8 +311,6 @@ impl DccpChannel {
             unsent: BTreeMap::new(),
             lateness: Histogram::new(),
             sampling: Sampling::new(interval),
-            failure: None,
-            has_failed: false,
         }
     }
 
@@ -367,25 +345,9 @@ impl DccpChannel {
     /// A connection that ends while it is wanted has failed.
     fn notice_end(&mut self, is_finished: bool) {
         let Some(code) = self.machine.ended_by() else { return };
-        let is_orderly = self.is_closing || (code == ResetCode::CLOSED && is_finished);
+        let is_orderly = self.life.is_closing || (code == ResetCode::CLOSED && is_finished);
         if !is_orderly {
-            self.fail(format!("the DCCP connection was reset: {}", reason(code)));
-        }
-    }
-
-    /// Sending would stop now, and the connection is not open.
-    fn give_up(&mut self) {
-        let is_first = !std::mem::replace(&mut self.is_given_up, true);
-        let waited = self.stop.since(Instant::from_nanos(self.spec.start_ns));
-        // Less is too short for an answer if the first Request was lost.
-        if is_first && waited >= MIN_PATIENCE {
-            self.fail("the DCCP connection did not open: no answer to its Requests".to_owned());
-        }
-    }
-
-    fn fail(&mut self, why: String) {
-        if !std::mem::replace(&mut self.has_failed, true) {
-            self.failure = Some(why);
+            self.life.fail(format!("the DCCP connection was reset: {}", reason(code)));
         }
     }
 }
@@ -426,6 +388,7 @@ const CLIENT_PORTS: u16 = 49_152;
 const SERVER_PORT: u16 = crate::wire::DEFAULT_PORT;
 /// Requests leave after 0, 1 and 3 s (RFC 4340 §8.1.1): if three find no answer, there is none.
 const MIN_PATIENCE: Duration = Duration::from_secs(3);
+const NO_ANSWER: &str = "the DCCP connection did not open: no answer to its Requests";
 
 #[cfg(test)]
 mod tests;

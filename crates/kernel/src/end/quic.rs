@@ -33,6 +33,7 @@ use talkpath_units::{Bytes, Duration, Histogram, Instant};
 use super::EndContext;
 use super::channel::{HostChannel, Occasion};
 use super::headers::HeaderCount;
+use super::lifecycle::Lifecycle;
 use super::messages::{Incoming, Outgoing};
 use super::packets::PacketNotes;
 use super::place::EndPlace;
@@ -56,10 +57,7 @@ pub(super) struct QuicChannel {
     engine: End,
     clock: RunClock,
     is_sender: bool,
-    /// Whether this end opens and closes the connection.
-    is_client: bool,
-    /// Sending stops here.
-    stop: Instant,
+    life: Lifecycle,
     route: Option<UdpRoute>,
     /// What datagrams leave with now, as the engine wants it; `None` if it is not set on `route` yet.
     ecn: Option<Ecn>,
@@ -76,12 +74,6 @@ pub(super) struct QuicChannel {
     headers: HeaderCount,
     /// The engine's time: it never goes back, though a receive stamp may lie before a timer that has fired.
     now: Instant,
-    is_requested: bool,
-    /// The connection was open.
-    was_open: bool,
-    /// It was not when sending stopped.
-    is_given_up: bool,
-    is_closing: bool,
     /// When the packet came that is being read.
     arrived: Option<Instant>,
     /// What was read last.
@@ -97,10 +89,6 @@ pub(super) struct QuicChannel {
     /// How late the engine's timers fired.
     lateness: Histogram,
     sampling: Sampling,
-    /// What ended the connection before its time.
-    failure: Option<String>,
-    /// A failure was reported.
-    has_failed: bool,
 }
 
 impl Channel for QuicChannel {
@@ -115,8 +103,8 @@ impl Channel for QuicChannel {
     }
 
     fn is_open(&self) -> bool {
-        let refuses = self.has_failed && self.was_open && self.spec.is_clocked();
-        !self.is_closing && (self.engine.is_open() || refuses)
+        let refuses = self.life.is_broken() && self.spec.is_clocked();
+        !self.life.is_closing && (self.engine.is_open() || refuses)
     }
 
     fn write(&mut self, write: &Write, now: Instant) -> WriteOutcome {
@@ -165,7 +153,7 @@ impl Channel for QuicChannel {
 
     /// Of datagrams room for a whole one, or none: a transfer cuts all its messages alike.
     fn writable(&mut self, _flow: FlowId) -> Bytes {
-        if self.is_closing {
+        if self.life.is_closing {
             return Bytes::ZERO;
         }
         let room = self.engine.writable(ONLY);
@@ -198,11 +186,11 @@ impl Channel for QuicChannel {
     }
 
     fn poll_timeout(&self) -> Instant {
-        let asks = self.is_client && !self.is_requested && !self.is_closing;
-        let start = asks.then(|| Instant::from_nanos(self.spec.start_ns));
-        let gives_up = (asks || self.is_requested) && !self.was_open && !self.is_given_up;
-        let gives_up = gives_up.then_some(self.stop);
-        [start, gives_up, self.engine.poll_timeout()].into_iter().flatten().min().unwrap_or(Instant::MAX)
+        [self.life.poll_timeout(), self.engine.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(Instant::MAX)
     }
 
     fn observe(&self) -> Observation {
@@ -229,13 +217,10 @@ impl HostChannel for QuicChannel {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.now = self.now.max(now);
-        if self.is_client && !self.is_requested && !self.is_closing && now.as_nanos() >= self.spec.start_ns {
-            self.is_requested = true;
+        if self.life.asks(now) {
             self.engine.open(self.now);
         }
-        if self.is_client && !self.was_open && now >= self.stop {
-            self.give_up();
-        }
+        self.life.give_up(now, MIN_PATIENCE, NO_ANSWER);
         if let Some(deadline) = self.engine.poll_timeout().filter(|deadline| *deadline <= self.now) {
             self.lateness.record_unsigned(now.since(deadline));
             self.engine.handle_timeout(self.now);
@@ -263,14 +248,14 @@ impl HostChannel for QuicChannel {
 
     fn finish_turn(&mut self, _has_read_all: bool, is_finished: bool) {
         self.arrived = None;
-        self.was_open |= self.engine.is_open();
+        self.life.note_open(self.engine.is_open());
         self.notice_end(is_finished);
     }
 
-    /// The client's close is told once; nobody answers it (RFC 9000 §10.2).
+    /// The client sends its close once; nobody answers it (RFC 9000 §10.2).
     fn close(&mut self, _has_written_all: bool) -> bool {
-        self.is_closing = true;
-        if self.is_client {
+        self.life.is_closing = true;
+        if self.life.is_client {
             let now = self.clock.now();
             self.now = self.now.max(now);
             self.engine.close(self.now);
@@ -279,7 +264,7 @@ impl HostChannel for QuicChannel {
     }
 
     fn was_open(&self) -> bool {
-        self.was_open
+        self.life.was_open()
     }
 
     fn lateness(&self) -> Option<&Histogram> {
@@ -287,7 +272,7 @@ impl HostChannel for QuicChannel {
     }
 
     fn progress(&self, has_written: bool, is_over: bool) -> EndProgress {
-        let is_done = (has_written && self.is_empty()) || (is_over && !self.was_open);
+        let is_done = (has_written && self.is_empty()) || (is_over && !self.life.was_open());
         let received = match self.carry {
             Carry::Stream => self.received,
             Carry::Datagram | Carry::StreamPerMessage => self.incoming.unique(),
@@ -320,7 +305,7 @@ impl HostChannel for QuicChannel {
     }
 
     fn take_failure(&mut self) -> Option<String> {
-        self.failure.take()
+        self.life.take_failure()
     }
 }
 
@@ -343,8 +328,7 @@ impl QuicChannel {
             engine: engine.unwrap_or_else(|why| unreachable!("nothing of it comes from outside: {why}")),
             clock: common.clock,
             is_sender: place.is_sender,
-            is_client: place.is_client,
-            stop,
+            life: Lifecycle::new(place.is_client, (Instant::from_nanos(flow.start_ns), stop)),
             route: None,
             ecn: None,
             train: Train::new(place.has_trains && !flow.is_clocked()),
@@ -355,10 +339,6 @@ impl QuicChannel {
             incoming: Incoming::new(flow, place, bound, common),
             headers: HeaderCount::new(),
             now: Instant::ZERO,
-            is_requested: false,
-            was_open: false,
-            is_given_up: false,
-            is_closing: false,
             arrived: None,
             piece: Data::new(),
             sent: 0,
@@ -367,8 +347,6 @@ impl QuicChannel {
             unsent: BTreeMap::new(),
             lateness: Histogram::new(),
             sampling: Sampling::new(interval),
-            failure: None,
-            has_failed: false,
         }
     }
 
@@ -491,25 +469,9 @@ impl QuicChannel {
     /// A connection that ends while it is wanted has failed.
     fn notice_end(&mut self, is_finished: bool) {
         let Some(why) = self.engine.lost() else { return };
-        let is_orderly = self.is_closing || (self.engine.was_closed_by_peer() && is_finished);
+        let is_orderly = self.life.is_closing || (self.engine.was_closed_by_peer() && is_finished);
         if !is_orderly {
-            self.fail(format!("the QUIC connection was lost: {why}"));
-        }
-    }
-
-    /// Sending would stop now, and the connection is not open.
-    fn give_up(&mut self) {
-        let is_first = !std::mem::replace(&mut self.is_given_up, true);
-        let waited = self.stop.since(Instant::from_nanos(self.spec.start_ns));
-        // Less is too short for an answer if the first packet was lost.
-        if is_first && waited >= MIN_PATIENCE {
-            self.fail("the QUIC connection did not open: no answer to its first packets".to_owned());
-        }
-    }
-
-    fn fail(&mut self, why: String) {
-        if !std::mem::replace(&mut self.has_failed, true) {
-            self.failure = Some(why);
+            self.life.fail(format!("the QUIC connection was lost: {why}"));
         }
     }
 }
@@ -523,6 +485,7 @@ const ECN_MASK: u8 = 0b11;
 /// A client's first packets leave after 0, 1 and 3 s (RFC 9002 §6.2.2: a round trip of 333 ms is assumed): if
 /// three find no answer, there is none.
 const MIN_PATIENCE: Duration = Duration::from_secs(3);
+const NO_ANSWER: &str = "the QUIC connection did not open: no answer to its first packets";
 
 #[cfg(test)]
 mod tests;

@@ -8,25 +8,28 @@ use super::*;
 use crate::clock::HostClock;
 use crate::spec::TransportSpec;
 
-/// The sending end of a call of 100 ms, handled when 300 ms have passed.
-fn late_end(start_ns: u64) -> SharedEnd {
+/// One end of a call over `transport`, and its clock, which began 300 ms ago.
+fn end_of_a_call(
+    transport: TransportSpec,
+    (start_ns, duration_ns): (u64, u64),
+    is_sender: bool,
+) -> (SharedEnd, RunClock) {
     let flow = FlowSpec {
-        transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
+        transport,
         workload: WorkloadConfig::G711,
-        echo_per_read: None,
+        echo_per_read: (!is_sender).then_some(false),
         is_up: true,
         start_ns,
         file: None,
         dscp_byte: None,
     };
-    let session =
-        SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns: 100_000_000, drain_ns: 0 };
+    let session = SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns, drain_ns: 0 };
     let host = HostClock::anchor();
     let clock = host.run_from(host.now_ns() - 300_000_000);
     let place = EndPlace {
         index: 0,
-        is_sender: true,
-        is_client: true,
+        is_sender,
+        is_client: is_sender,
         token: 7,
         tag_key: None,
         has_trains: false,
@@ -34,7 +37,13 @@ fn late_end(start_ns: u64) -> SharedEnd {
         quic_keys: None,
     };
     let common = EndContext { clock, budget: RowBudget::new(100), alarm: Arc::default() };
-    SharedEnd::new(&session, &flow, &place, Receiver::default(), &common)
+    (SharedEnd::new(&session, &flow, &place, Receiver::default(), &common), clock)
+}
+
+/// The sending end of a call that stops at 100 ms, handled when 300 ms have passed.
+fn late_end(start_ns: u64) -> SharedEnd {
+    let udp = TransportSpec::Udp { receive_buffer: None, ecn: false };
+    end_of_a_call(udp, (start_ns, 100_000_000), true).0
 }
 
 #[test]
@@ -64,34 +73,9 @@ fn a_flow_that_starts_after_the_stop_is_done() {
     assert!(end.lock().progress().is_done);
 }
 
-/// The echoing end of a call over `transport`, which lasts 10 s, and its clock, which began 300 ms
-/// ago.
+/// The echoing end of a call of 10 s over `transport`, and its clock, which began 300 ms ago.
 fn echoing_end(transport: TransportSpec) -> (SharedEnd, RunClock) {
-    let flow = FlowSpec {
-        transport,
-        workload: WorkloadConfig::G711,
-        echo_per_read: Some(false),
-        is_up: true,
-        start_ns: 0,
-        file: None,
-        dscp_byte: None,
-    };
-    let session =
-        SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns: 10_000_000_000, drain_ns: 0 };
-    let host = HostClock::anchor();
-    let clock = host.run_from(host.now_ns() - 300_000_000);
-    let place = EndPlace {
-        index: 0,
-        is_sender: false,
-        is_client: false,
-        token: 7,
-        tag_key: None,
-        has_trains: false,
-        seed: Seed::new(1),
-        quic_keys: None,
-    };
-    let common = EndContext { clock, budget: RowBudget::new(100), alarm: Arc::default() };
-    (SharedEnd::new(&session, &flow, &place, Receiver::default(), &common), clock)
+    end_of_a_call(transport, (0, 10_000_000_000), false)
 }
 
 /// The longest that `end` held a message.
