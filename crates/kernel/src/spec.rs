@@ -14,6 +14,7 @@ use talkpath_units::{Bytes, Duration, Instant, Seed};
 
 pub use dccp::DccpSpec;
 pub use quic::QuicSpec;
+pub(crate) use quic::receive_window;
 pub use transport::{ChannelKind, TransportSpec};
 
 use crate::ancillary::ECT_0;
@@ -170,8 +171,13 @@ impl FlowSpec {
     /// The byte of the IP header that its packets leave with, where it is set by us: DSCP and ECN field. A
     /// kernel's TCP sets the ECN field by itself.
     pub fn tos(&self) -> Option<u8> {
+        self.tos_with(self.transport.sets_ect())
+    }
+
+    /// The same of a packet that leaves with ECT(0), or without it.
+    pub(crate) fn tos_with(&self, is_ect: bool) -> Option<u8> {
         let dscp = self.dscp_byte.map(|byte| byte & !ECN_MASK);
-        let ect = self.transport.sets_ect().then_some(ECT_0 as u8);
+        let ect = is_ect.then_some(ECT_0 as u8);
         (dscp.is_some() || ect.is_some()).then(|| dscp.unwrap_or(0) | ect.unwrap_or(0))
     }
 
@@ -225,6 +231,15 @@ impl FlowSpec {
                 Some(FileSink::new(&file.sha256, bytes.get(), self.file_piece(), keeps))
             }
             _ => None,
+        }
+    }
+
+    /// Bytes of memory that a far end can make one of this flow's ends hold beside its rows: on QUIC's streams
+    /// what nobody has read, in the engine once and in a half message's growing buffer up to twice.
+    pub fn connection_bytes(&self) -> u64 {
+        match self.transport {
+            TransportSpec::Quic(_) => 3 * u64::from(receive_window(self.is_clocked())),
+            TransportSpec::Udp { .. } | TransportSpec::Tcp { .. } | TransportSpec::Dccp(_) => 0,
         }
     }
 

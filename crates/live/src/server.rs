@@ -79,8 +79,8 @@ pub struct Limits {
     /// echo has a row for each message before it: a single datagram may cost those of all messages that could
     /// have been sent by then, and they are taken out of this number before they are made.
     pub rows: u64,
-    /// Bytes of memory for files that are on their way, of all sessions together: those over UDP, and all
-    /// that are kept.
+    /// Bytes of memory for what is on its way, of all sessions together: files over UDP, all files that are
+    /// kept, and what QUIC's streams may hold.
     pub held_bytes: u64,
     /// Bytes of files that are kept, in all, until the server stops.
     pub kept_bytes: u64,
@@ -88,7 +88,7 @@ pub struct Limits {
 
 impl Default for Limits {
     /// 16 sessions of 64 flows, 1 Gbps, 10,000 messages a second, an hour and five million rows each; 1,024
-    /// strangers; 256 MiB of files on their way, 4 GiB kept. Until `go` a client has 30 s, in which ours
+    /// strangers; 256 MiB of files and QUIC streams on their way, 4 GiB kept. Until `go` a client has 30 s, in which ours
     /// compares the clocks (1 s or four round trips) and registers its flows (5 s); after the run 60 s.
     fn default() -> Self {
         Self {

@@ -69,7 +69,7 @@ fn a_server_takes_no_more_files_than_it_holds_and_sends_none() {
     let server = Serving::at("127.0.0.1:0", None, Limits { held_bytes: 40_000, ..Limits::default() });
     let refused = |flow: Flow| run(server.address, &scenario(300, vec![flow])).unwrap_err().to_string();
     let why = refused(file("f", "udp", &source, 50_000, 1400));
-    assert!(why.contains("files of 50000 B; this server holds 40000 B"), "{why}");
+    assert!(why.contains("files and QUIC connections of 50000 B; this server holds 40000 B"), "{why}");
     // A stream that is not kept needs no memory.
     let record =
         run(server.address, &scenario(500, vec![file("f", "tcp", &source, 50_000, 65_536)])).unwrap();

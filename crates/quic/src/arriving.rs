@@ -28,10 +28,12 @@ pub(crate) struct Arriving {
     begun: BTreeMap<u64, Vec<u8>>,
     /// Bytes in `begun`.
     begun_bytes: usize,
+    /// Bytes that may be in `begun`. A peer that sends more of messages without their ends loses them all.
+    begun_room: usize,
 }
 
 impl Arriving {
-    pub(crate) fn new(flow: &FlowSetup) -> Self {
+    pub(crate) fn new(flow: &FlowSetup, begun_room: usize) -> Self {
         Self {
             carry: flow.carry,
             inbox: VecDeque::new(),
@@ -41,6 +43,7 @@ impl Arriving {
             readable: VecDeque::new(),
             begun: BTreeMap::new(),
             begun_bytes: 0,
+            begun_room,
         }
     }
 
@@ -93,15 +96,18 @@ impl Arriving {
             self.held -= data.len();
             return Some(data);
         }
-        while let Some(&id) = self.readable.front() {
+        while let Some(id) = self.readable.pop_front() {
             let read = match self.carry {
                 Carry::Stream => read_chunks(connection, id, limit),
                 Carry::Datagram | Carry::StreamPerMessage => self.read_message(connection, id),
             };
             if read.is_some() {
+                // There may be more of the stream; a message is all of its own.
+                if self.carry == Carry::Stream {
+                    self.readable.push_front(id);
+                }
                 return read;
             }
-            self.readable.pop_front();
         }
         None
     }
@@ -118,7 +124,7 @@ impl Arriving {
                 self.begun_bytes += message.len();
                 self.begun.insert(id, message);
                 // No sender of ours comes near it.
-                if self.begun_bytes > BEGUN {
+                if self.begun_bytes > self.begun_room {
                     self.begun.clear();
                     self.begun_bytes = 0;
                 }
@@ -171,7 +177,3 @@ fn read_chunks(connection: &mut Connection, id: u64, limit: usize) -> Option<Byt
 fn stream_id(id: u64) -> StreamId {
     StreamId::from(VarInt::from_u64(id).unwrap_or(VarInt::MAX))
 }
-
-/// Bytes of messages that have begun to come (chosen: 64 messages of the largest size, 1 MiB). A peer that
-/// sends more of them loses them all.
-const BEGUN: usize = 64 << 20;

@@ -113,7 +113,7 @@ impl End {
         let client = || {
             let recovery = SharedRecovery::default();
             let mut config = configs.client.clone();
-            config.transport_config(engine_config(setup, &recovery));
+            config.transport_config(Arc::new(engine_config(setup, &recovery)));
             let endpoint = Endpoint::new(Arc::clone(&of_client), None, false, None);
             let (watch, key_log) = (watch.client.clone(), configs.key_log.clone());
             Self { client_config: Some(config), key_log, ..Self::new(endpoint, watch, recovery, setup) }
@@ -121,7 +121,7 @@ impl End {
         let server = || {
             let recovery = SharedRecovery::default();
             let mut config = configs.server.clone();
-            config.transport_config(engine_config(setup, &recovery));
+            config.transport_config(Arc::new(engine_config(setup, &recovery)));
             let endpoint = Endpoint::new(Arc::clone(&of_server), Some(Arc::new(config)), false, None);
             Self::new(endpoint, watch.server.clone(), recovery, setup)
         };

@@ -52,7 +52,7 @@ impl Fingerprint {
 }
 
 /// Which end it is, and what its keys are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum HostKeys {
     /// Either end, all from [`Setup::seed`]: of hosts that one process plays, so that a run can be repeated.
     Seeded {
@@ -65,18 +65,30 @@ pub enum HostKeys {
     Server([u8; 32]),
 }
 
+impl core::fmt::Debug for HostKeys {
+    /// Without the secret.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Seeded { .. } => "Seeded",
+            Self::Client(_) => "Client",
+            Self::Server(_) => "Server",
+        })
+    }
+}
+
 impl End {
-    /// An end that carries the only flow of `setup` between hosts. Packets are encrypted whatever it says.
+    /// An end that carries the only flow of `setup` between hosts. Packets are encrypted whatever it says. On
+    /// streams the far end has at most `window` bytes under way that the application has not read: that
+    /// much waits in the engine, and that much in messages of which a part was taken out of it.
     ///
     /// # Errors
     /// Why there is no such connection.
-    pub fn on_host(setup: &Setup, keys: HostKeys) -> Result<Self, ConfigError> {
+    pub fn on_host(setup: &Setup, keys: HostKeys, window: u32) -> Result<Self, ConfigError> {
         let watch = Watch::default();
         let recovery = SharedRecovery::default();
         let mut engine = engine_config(setup, &recovery);
-        if let Some(engine) = Arc::get_mut(&mut engine) {
-            engine.receive_window(VarInt::from_u32(RECEIVE_WINDOW));
-        }
+        engine.receive_window(VarInt::from_u32(window));
+        let engine = Arc::new(engine);
         let (endpoint, client_config, watch) = match keys {
             HostKeys::Seeded { is_client } => {
                 let configs = watched(setup.seed.get(), Protection::Encrypted, &watch)?;
@@ -94,7 +106,7 @@ impl End {
         };
         let mut end = Self::new(endpoint, watch, recovery, setup);
         end.client_config = client_config;
-        end.arriving = setup.flows.first().map(Arriving::new);
+        end.arriving = setup.flows.first().map(|flow| Arriving::new(flow, window as usize));
         Ok(end)
     }
 
@@ -227,10 +239,6 @@ impl ServerCertVerifier for Pinned {
         self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
-
-/// Bytes on all streams that a peer may have sent and no application has read. The simulator has no bound;
-/// here a peer must not take all memory (chosen: 16 MiB, above what a path of 1 Gb/s and 100 ms holds).
-const RECEIVE_WINDOW: u32 = 16 << 20;
 
 #[cfg(test)]
 #[path = "host_tests.rs"]

@@ -8,6 +8,7 @@ use super::*;
 use crate::setup::FlowSetup;
 
 const SECRET: [u8; 32] = [7; 32];
+const WINDOW: u32 = 1 << 20;
 
 fn setup(carry: Carry, receive_buffer: Option<Bytes>) -> Setup {
     Setup {
@@ -30,8 +31,8 @@ fn pass(from: &mut End, to: &mut End, now: Instant) -> Vec<Vec<u8>> {
 }
 
 fn ends(carry: Carry, buffer: Option<Bytes>, fingerprint: Fingerprint) -> (End, End) {
-    let client = End::on_host(&setup(carry, None), HostKeys::Client(fingerprint)).unwrap();
-    let server = End::on_host(&setup(carry, buffer), HostKeys::Server(SECRET)).unwrap();
+    let client = End::on_host(&setup(carry, None), HostKeys::Client(fingerprint), WINDOW).unwrap();
+    let server = End::on_host(&setup(carry, buffer), HostKeys::Server(SECRET), WINDOW).unwrap();
     (client, server)
 }
 
@@ -105,7 +106,7 @@ fn another_certificate_is_refused() {
 #[test]
 fn no_two_connections_with_real_keys_are_alike() {
     let first = |keys: HostKeys| {
-        let mut client = End::on_host(&setup(Carry::Datagram, None), keys).unwrap();
+        let mut client = End::on_host(&setup(Carry::Datagram, None), keys, WINDOW).unwrap();
         client.open(Instant::ZERO);
         let Packet::Quic(packet) = client.poll_transmit(Instant::ZERO).unwrap().packet else {
             panic!("QUIC alone")

@@ -1,6 +1,5 @@
 //! What a connection is made of, and the engine's options that follow from it.
 
-use std::sync::Arc;
 
 use quinn_proto::congestion::{CubicConfig, NewRenoConfig};
 use quinn_proto::{TransportConfig, VarInt};
@@ -36,7 +35,7 @@ pub struct FlowSetup {
 
 /// The engine's options: quinn-proto's defaults but for what the comments say. `recovery` sees what the
 /// congestion control is called with.
-pub(crate) fn engine_config(setup: &Setup, recovery: &SharedRecovery) -> Arc<TransportConfig> {
+pub(crate) fn engine_config(setup: &Setup, recovery: &SharedRecovery) -> TransportConfig {
     let size = u16::try_from(quic_packet_size(setup.path_mtu).get()).unwrap_or(u16::MAX);
     let cc = match setup.config.cc {
         QuicCongestionControl::NewReno => recovery.watching(NewRenoConfig::default()),
@@ -56,7 +55,7 @@ pub(crate) fn engine_config(setup: &Setup, recovery: &SharedRecovery) -> Arc<Tra
         .max_concurrent_uni_streams(VarInt::from_u32(STREAMS))
         .datagram_send_buffer_size(room)
         .congestion_controller_factory(cc);
-    Arc::new(config)
+    config
 }
 
 /// Streams of one end that may be open at once. Chosen, ten times quinn's: a stream for each frame of some

@@ -1,4 +1,4 @@
-//! The messages of a datagram flow, as both of its transports carry them: filling what leaves, identifying
+//! The messages of a datagram flow, as UDP, DCCP and QUIC carry them: filling what leaves, identifying
 //! what arrives.
 
 use std::sync::Arc;

@@ -41,11 +41,11 @@ use super::route::UdpRoute;
 use super::sampling::Sampling;
 use super::tcp::outgoing;
 use super::train::Train;
-use crate::ancillary::ECT_0;
 use crate::clock::RunClock;
+use crate::join::printable;
 use crate::log::{EndTotals, StateSample};
 use crate::progress::EndProgress;
-use crate::spec::{FlowSpec, QuicSpec};
+use crate::spec::{FlowSpec, QuicSpec, receive_window};
 use crate::sys::{Received, set_tos};
 use crate::wire::registered;
 
@@ -63,9 +63,9 @@ pub(super) struct QuicChannel {
     ecn: Option<Ecn>,
     /// What leaves together.
     train: Train,
-    /// The packets of this turn, and the messages that left in each.
-    leaving: Vec<(u64, PayloadRange)>,
-    /// Packets that left or should have.
+    /// The messages that leave in this turn: the number of their packet, and when the engine gave it.
+    leaving: Vec<(u64, PayloadRange, Instant)>,
+    /// The number of the next packet.
     packets: u64,
     /// Who else wants to know what is in the packets.
     notes: Option<Arc<PacketNotes>>,
@@ -320,7 +320,8 @@ impl QuicChannel {
         common: &EndContext,
     ) -> Self {
         let keys = place.quic_keys.unwrap_or(HostKeys::Seeded { is_client: place.is_client });
-        let engine = End::on_host(&spec.setup(place.is_sender, place.seed), keys);
+        let window = receive_window(flow.is_clocked());
+        let engine = End::on_host(&spec.setup(place.is_sender, place.seed), keys, window);
         Self {
             spec: flow.clone(),
             carry: spec.carry(),
@@ -402,7 +403,9 @@ impl QuicChannel {
     fn take_send_events(&mut self, mut tap: Option<&mut LegTap>) {
         while let Some(event) = self.engine.poll_send_event(ONLY) {
             match event {
-                SendEvent::Sent(range) => self.leaving.push((self.packets.saturating_sub(1), range)),
+                SendEvent::Sent(range) => {
+                    self.leaving.push((self.packets.saturating_sub(1), range, self.now));
+                }
                 SendEvent::Expired { seq } => {
                     self.sent = self.sent.saturating_sub(1);
                     if let Some(tap) = &mut tap {
@@ -424,10 +427,10 @@ impl QuicChannel {
         }
         self.lose(&refused, tap.as_deref_mut());
         let Some(tap) = tap else { return self.leaving.clear() };
-        for (_, range) in self.leaving.drain(..) {
+        for (_, range, left) in self.leaving.drain(..) {
             match range {
-                PayloadRange::Message { seq } => tap.on_wire(seq, self.now),
-                PayloadRange::Stream { start, end } => tap.on_wire_stream(start, end, self.now),
+                PayloadRange::Message { seq } => tap.on_wire(seq, left),
+                PayloadRange::Stream { start, end } => tap.on_wire_stream(start, end, left),
             }
         }
     }
@@ -438,24 +441,29 @@ impl QuicChannel {
             return;
         }
         let is_datagram = self.carry == Carry::Datagram;
-        self.leaving.retain(|(number, range)| {
+        let mut unsent = 0;
+        self.leaving.retain(|(number, range, _)| {
             let is_lost = numbers.contains(number);
             if is_lost
                 && is_datagram
-                && let (Some(tap), PayloadRange::Message { seq }) = (&mut tap, range)
+                && let PayloadRange::Message { seq } = range
             {
-                tap.on_unsent(*seq);
+                unsent += 1;
+                if let Some(tap) = &mut tap {
+                    tap.on_unsent(*seq);
+                }
             }
             !is_lost
         });
+        // Nobody waits for what did not leave.
+        self.sent = self.sent.saturating_sub(unsent);
     }
 
     /// From now on datagrams leave with `ecn`.
     fn mark(&mut self, ecn: Ecn) {
         let Some(route) = &mut self.route else { return };
         self.ecn = Some(ecn);
-        let tos =
-            self.spec.dscp_byte.unwrap_or(0) & !ECN_MASK | if ecn == Ecn::Ect0 { ECT_0 as u8 } else { 0 };
+        let tos = self.spec.tos_with(ecn == Ecn::Ect0).unwrap_or(0);
         match &mut route.unconnected {
             Some(unconnected) => unconnected.tos = Some(tos),
             None => {
@@ -471,7 +479,8 @@ impl QuicChannel {
         let Some(why) = self.engine.lost() else { return };
         let is_orderly = self.life.is_closing || (self.engine.was_closed_by_peer() && is_finished);
         if !is_orderly {
-            self.life.fail(format!("the QUIC connection was lost: {why}"));
+            // The far end may have written it.
+            self.life.fail(format!("the QUIC connection was lost: {}", printable(why)));
         }
     }
 }
@@ -480,8 +489,6 @@ impl QuicChannel {
 const ONLY: usize = 0;
 /// Of a file's piece.
 const FILE_HEADER: usize = crate::wire::FILE_HEADER as usize;
-/// The ECN field of the byte that the DSCP is in (RFC 3168 §5).
-const ECN_MASK: u8 = 0b11;
 /// A client's first packets leave after 0, 1 and 3 s (RFC 9002 §6.2.2: a round trip of 333 ms is assumed): if
 /// three find no answer, there is none.
 const MIN_PATIENCE: Duration = Duration::from_secs(3);

@@ -70,7 +70,7 @@ pub(super) fn serve(
     }
 }
 
-/// The memory that a session's files have, given back when it ends.
+/// The memory that a session's files and QUIC connections may take, given back when it ends.
 struct Held<'a> {
     bytes: u64,
     shared: &'a Shared,
@@ -79,7 +79,8 @@ struct Held<'a> {
 impl<'a> Held<'a> {
     fn take(spec: &SessionSpec, shared: &'a Shared) -> Result<Self, String> {
         let keeps = shared.keep.is_some();
-        let bytes = spec.flows.iter().map(|flow| flow.held_bytes(keeps)).fold(0, u64::saturating_add);
+        let needed = |flow: &FlowSpec| flow.held_bytes(keeps).saturating_add(flow.connection_bytes());
+        let bytes = spec.flows.iter().map(needed).fold(0, u64::saturating_add);
         let max = shared.limits.held_bytes;
         shared
             .held_bytes
@@ -87,7 +88,9 @@ impl<'a> Held<'a> {
                 held.checked_add(bytes).filter(|held| *held <= max)
             })
             .map_err(|held| {
-                format!("files of {bytes} B; this server holds {max} B on their way, {held} B of them taken")
+                format!(
+                    "files and QUIC connections of {bytes} B; this server holds {max} B for those, {held} B of them taken"
+                )
             })?;
         Ok(Self { bytes, shared })
     }
