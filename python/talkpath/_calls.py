@@ -105,7 +105,8 @@ def compare(
     """Runs one call over each transport and says which is best: `talkpath compare`.
 
     Args:
-        transports: `udp`, `tcp` and `tcp-nodelay` unless given, in `sim` also QUIC's three; `all` adds DCCP.
+        transports: `udp`, `tcp`, `tcp-nodelay` and QUIC's three unless given; `all` adds DCCP.
+            Of a `bulk` workload `tcp`.
         workload: what is carried.
         path: a preset, such as `home-adsl`, or a file with `up` and `down`.
         up: your line away from you: `10Mbps/15ms/256kB`.

@@ -11,7 +11,7 @@ use talkpath_measure::log::log_txt;
 use talkpath_measure::record_file::{RecordError, write_packets, write_series};
 use talkpath_measure::summarise::{sum_up_copies, summarise};
 use talkpath_measure::summary::{Clock, RunSummary};
-use talkpath_scenario::{Cell, Plan};
+use talkpath_scenario::{Cell, Plan, ThresholdOf};
 use talkpath_units::Instant;
 
 use crate::args::Records;
@@ -43,7 +43,8 @@ pub(crate) fn all_parts(dir: &RunDir, fresh: &Fresh) -> Result<BTreeSet<(PartId,
 
 impl Part {
     /// What is kept of `record`, a repetition of `cell` of `plan` whose first instant `stamp` writes as a
-    /// date and a time. Many copies of a flow are summed up, unless it is to be `per_flow`.
+    /// date and a time. Many copies of a flow are summed up, unless it is to be `per_flow` or a threshold is
+    /// on them.
     pub(crate) fn new(
         record: &RunRecord,
         plan: &Plan,
@@ -54,7 +55,13 @@ impl Part {
         let is_drawn = record.repetition == 0 && is_drawn(plan, cell);
         let mut summary = summarise(record, &cell.sweep);
         if !per_flow {
-            sum_up_copies(&mut summary, record);
+            // A threshold is held against each copy.
+            let members = plan.thresholds.iter().filter_map(|threshold| match &threshold.of {
+                ThresholdOf::Flow { members, .. } => Some(members),
+                ThresholdOf::Link { .. } => None,
+            });
+            let wanted = members.flatten().map(String::as_str).collect();
+            sum_up_copies(&mut summary, record, &wanted);
         }
         Self {
             summary,

@@ -20,7 +20,7 @@ use std::path::Path;
 use talkpath_measure::summary::{RunSummary, Summary};
 use talkpath_scenario::{Bound, Operator, Plan, Scenario, Threshold, ThresholdOf};
 
-use self::figure::{Looked, known_before, look_up, look_up_in_group, no_such_figure};
+use self::figure::{Looked, known_before, look_up, no_such_figure};
 use crate::experiment::cell_of;
 use crate::failure::Failure;
 use crate::run_dir::write_bytes;
@@ -209,7 +209,7 @@ fn figures(threshold: &Threshold, runs: &[&RunSummary]) -> Figures {
                     && run.groups.contains_key(name)
             });
             if is_of_group {
-                vec![(None, runs.iter().map(|run| look_up_in_group(run.groups.get(name), path)).collect())]
+                vec![(None, runs.iter().map(|run| look_up(run.groups.get(name), path)).collect())]
             } else {
                 let is_there = |member: &&String| runs.iter().any(|run| run.flows.contains_key(*member));
                 let of_member = |member: &String| {

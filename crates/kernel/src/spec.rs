@@ -234,8 +234,8 @@ impl FlowSpec {
         }
     }
 
-    /// Bytes of memory that a far end can make one of this flow's ends hold beside its rows: on QUIC's streams
-    /// what nobody has read, in the engine once and in a half message's growing buffer up to twice.
+    /// Bytes of memory that a far end can make one of this flow's ends hold beside its rows: on QUIC's
+    /// streams what nobody has read, in the engine once and in a half message's growing buffer up to twice.
     pub fn connection_bytes(&self) -> u64 {
         match self.transport {
             TransportSpec::Quic(_) => 3 * u64::from(receive_window(self.is_clocked())),

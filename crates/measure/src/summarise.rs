@@ -1,7 +1,7 @@
 //! From records to summaries: which metric goes into which field.
 
 use core::ops::Range;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use talkpath_units::{Duration, Instant};
 
@@ -53,10 +53,13 @@ pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>
 pub const MAX_LISTED_COPIES: u64 = 500;
 
 /// Takes the single figures out of `summary`, that of `record`, of each flow that has more than
-/// [`MAX_LISTED_COPIES`] copies: the group stays.
-pub fn sum_up_copies(summary: &mut RunSummary, record: &RunRecord) {
-    for group in summary.groups.values_mut() {
-        group.summed_up = group.flows > MAX_LISTED_COPIES;
+/// [`MAX_LISTED_COPIES`] copies, unless one of them is `wanted` by its name: the group stays.
+pub fn sum_up_copies(summary: &mut RunSummary, record: &RunRecord, wanted: &BTreeSet<&str>) {
+    let infos = record.flows.iter().map(|flow| &flow.info);
+    let listed: BTreeSet<&str> =
+        infos.filter(|info| wanted.contains(info.name.as_str())).map(|info| info.group.as_str()).collect();
+    for (name, group) in &mut summary.groups {
+        group.summed_up = group.flows > MAX_LISTED_COPIES && !listed.contains(name.as_str());
     }
     if summary.summed_up().next().is_none() {
         return;

@@ -1,6 +1,5 @@
 //! What a connection is made of, and the engine's options that follow from it.
 
-
 use quinn_proto::congestion::{CubicConfig, NewRenoConfig};
 use quinn_proto::{TransportConfig, VarInt};
 use talkpath_config::{Carry, QuicConfig, QuicCongestionControl, largest_quic_datagram, quic_packet_size};

@@ -413,7 +413,7 @@ impl Condition<'_> {
 /// times what counts as alike, so that a listener tells one from the other at once.
 pub(crate) const MOS_CLUSTER_GAP: f64 = 0.5;
 pub(crate) const IN_TIME_CLUSTER_GAP: f64 = 0.1;
-/// The same of goodputs, as a share of the best transport's mean.
+/// The same of goodputs, as a share of the transport's mean.
 const GOODPUT_CLUSTER_GAP: f64 = 0.2;
 
 /// The least difference between two clusters of one transport's figures `values`.

@@ -82,6 +82,9 @@ impl Outcome {
             let Some(seed) = other.seed else {
                 return Err(format!("a run of {} with no seed of its own", other.study));
             };
+            if self.seed == Some(seed) {
+                return Err(format!("{} with seed {seed}: the run has that seed itself", other.study));
+            }
             let of = |it: &Self| (it.study.clone(), it.arenas.clone(), it.quick, it.set.clone());
             if of(self) != of(other) {
                 let what = "the runs differ in more than their seed";

@@ -83,11 +83,11 @@ impl fmt::Display for Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// It is the same under every set.
+    /// It is the same under every set, and with every other seed that was tried.
     Robust,
-    /// The claim holds under the base and fails under at least one other.
+    /// The claim holds under the base and fails under at least one other, or with another seed.
     Fragile,
-    /// The claim fails under the base and holds under at least one other.
+    /// The claim fails under the base and holds under at least one other, or with another seed.
     OnlyUnder,
 }
 

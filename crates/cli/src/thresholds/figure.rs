@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use talkpath_measure::summary::{FlowSummary, GroupSummary, JudgedBy, LinkSummary, RunSummary};
+use talkpath_measure::summary::{FlowSummary, GroupSummary, LinkSummary, RunSummary};
 use talkpath_scenario::{Threshold, ThresholdOf, nearest};
 
 /// What stands at a path.
@@ -49,23 +49,6 @@ pub(super) fn look_up(of: Option<&impl Serialize>, path: &str) -> Looked {
         Value::Bool(flag) => Looked::Flag(flag),
         Value::Number(number) => number.as_f64().map_or(Looked::Unknown, Looked::Figure),
         _ => Looked::Unknown,
-    }
-}
-
-/// As [`look_up`], of a flow's copies together. What each copy is judged by has its own path; of copies that
-/// are summed up the worst one's figure stands there, as all of them must hold.
-pub(super) fn look_up_in_group(group: Option<&GroupSummary>, path: &str) -> Looked {
-    let by = match path {
-        "call.mos" => Some(JudgedBy::Mos),
-        "in_time" => Some(JudgedBy::InTime),
-        _ => None,
-    };
-    match (group, by) {
-        (Some(GroupSummary { summed_up: true, judged, .. }), Some(by)) => {
-            let judged = judged.as_ref().filter(|judged| judged.by == by);
-            judged.map_or(Looked::Null, |judged| Looked::Figure(judged.worst))
-        }
-        _ => look_up(group, path),
     }
 }
 

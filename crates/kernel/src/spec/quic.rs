@@ -115,9 +115,9 @@ impl QuicSpec {
     }
 }
 
-/// Bytes on streams that a far end may have sent and the application has not read. The simulator has no bound;
-/// a peer must not take all memory. Chosen: of a transfer 8 MiB, which is more than the 1.25 MB that quinn lets
-/// each stream have; of messages on a clock 1 MiB, some hundred calls' frames of a second.
+/// Bytes on streams that a far end may have sent and the application has not read. The simulator has no
+/// bound; a peer must not take all memory. Chosen: of a transfer 8 MiB, which is more than the 1.25 MB that
+/// quinn lets each stream have; of messages on a clock 1 MiB, two minutes of a call.
 pub(crate) const fn receive_window(is_clocked: bool) -> u32 {
     if is_clocked { 1 << 20 } else { 8 << 20 }
 }

@@ -207,12 +207,15 @@ fn more_than_500_copies_are_summed_up_and_fewer_are_not() {
     let all = copies(MAX_LISTED_COPIES);
     let mut summary = summarise(&all, &BTreeMap::new());
     let listed = summary.clone();
-    sum_up_copies(&mut summary, &all);
+    sum_up_copies(&mut summary, &all, &BTreeSet::new());
     assert_eq!(summary, listed);
 
     let all = copies(MAX_LISTED_COPIES + 1);
     let mut summary = summarise(&all, &BTreeMap::new());
-    sum_up_copies(&mut summary, &all);
+    let listed = summary.clone();
+    sum_up_copies(&mut summary, &all, &BTreeSet::from(["call-7"]));
+    assert_eq!(summary, listed, "a threshold is on one of them");
+    sum_up_copies(&mut summary, &all, &BTreeSet::from(["call-center"]));
     assert_eq!(summary.flows.keys().collect::<Vec<_>>(), ["call-center"]);
     let group = &summary.groups["call"];
     assert_eq!((group.summed_up, group.flows, group.sent, group.lost), (true, 501, 1002, 501));

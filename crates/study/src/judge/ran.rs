@@ -30,9 +30,11 @@ impl<'a> Ran<'a> {
             let Some(form) = selection.form(cell) else { continue };
             let Some(&found) = by_name.get(&(cell.arena, assumption, cell.name.as_str())) else { continue };
             let judged = found.valid().count() as u64;
-            let is_whole = found.samples.len() as u64 >= form.repeat;
+            let ran = found.samples.len() as u64;
+            let is_whole = ran >= form.repeat;
             let key = (cell.arena, cell.assumption, cell.name.as_str());
-            if is_whole && 2 * judged >= form.repeat {
+            // A campaign has as many rounds as it has: half of them at least are undisturbed, too.
+            if is_whole && 2 * judged >= form.repeat.max(ran) {
                 cells.insert(key, found);
             } else if is_whole {
                 disturbed.insert(key);

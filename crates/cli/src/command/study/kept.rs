@@ -42,7 +42,7 @@ pub(super) fn keep(args: &StudyKeepArgs, terminal: Terminal) -> Result<(), Failu
     let others = args.seeds.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     outcome.add_seeds(&others).map_err(Failure::Usage)?;
     let outcome = outcome.for_pages();
-    write_bytes(&args.file, &by_lines(&outcome))?;
+    write_bytes(&args.file, &by_lines(&outcome)?)?;
     let (seeds, file) = (others.len(), args.file.display());
     terminal.result(&format!("{file}: {} claims, {seeds} other seeds\n", outcome.claims.len()))
 }
@@ -88,8 +88,13 @@ fn read(path: &Path) -> Result<Outcome, Failure> {
 }
 
 /// JSON with a line for each claim, cell, figure and table, so that a changed claim is a changed line.
-fn by_lines(outcome: &impl Serialize) -> Vec<u8> {
-    let Ok(serde_json::Value::Object(entries)) = serde_json::to_value(outcome) else { return Vec::new() };
+///
+/// # Errors
+/// It is no JSON object.
+fn by_lines(outcome: &impl Serialize) -> Result<Vec<u8>, Failure> {
+    let Ok(serde_json::Value::Object(entries)) = serde_json::to_value(outcome) else {
+        return Err(Failure::Usage("what is kept of the run is no JSON object".to_owned()));
+    };
     let entries = entries.iter().map(|(key, value)| match value {
         serde_json::Value::Array(items) if items.iter().any(serde_json::Value::is_object) => {
             let items: Vec<_> = items.iter().map(ToString::to_string).collect();
@@ -97,5 +102,5 @@ fn by_lines(outcome: &impl Serialize) -> Vec<u8> {
         }
         other => format!("\"{key}\": {other}"),
     });
-    format!("{{\n{}\n}}\n", entries.collect::<Vec<_>>().join(",\n")).into_bytes()
+    Ok(format!("{{\n{}\n}}\n", entries.collect::<Vec<_>>().join(",\n")).into_bytes())
 }

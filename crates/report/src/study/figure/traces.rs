@@ -69,9 +69,12 @@ fn caption(panels: &[TracePanel], counts_runs: bool, has_levels: bool) -> String
     let most = panels.iter().flat_map(|panel| &panel.bands).map(|band| band.runs).max();
     let bands = match (most, panels) {
         (None, _) => String::new(),
+        (Some(few @ ..20), [_]) => format!("Shaded is where all {few} runs lie at that moment"),
         (Some(most), [_]) => format!("Shaded is where nine tenths of all {most} runs lie at that moment"),
         (Some(_), _) => {
-            "Shaded is where nine tenths of the runs of the kind lie at that moment, if it has six".to_owned()
+            "Shaded is where nine tenths of the runs of the kind lie at that moment (all, of fewer \
+                         than 20), if it has six"
+                .to_owned()
         }
     };
     sentences(&[&which, &bands, marks, levels])
