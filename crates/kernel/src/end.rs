@@ -307,7 +307,8 @@ impl FlowEnd {
         }
     }
 
-    /// Takes what the log has grown by out of the budget, but for the rows that the channel has paid.
+    /// Takes from the memory budget what the log has grown by. The rows that the channel paid for earlier do
+    /// not count.
     fn charge(&mut self) {
         let paid = each!(&self.channel, channel => channel.paid_rows());
         let held = self.log.held().saturating_sub(paid);

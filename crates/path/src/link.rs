@@ -66,8 +66,8 @@ struct Counts {
     /// Those of `dropped` that the discipline dropped to signal congestion.
     dropped_by_aqm: u64,
     lost: u64,
-    /// The time in nanoseconds during which the serialiser was idle, up to the last service that began after
-    /// an idle time.
+    /// The sum in nanoseconds of the idle times of the serialiser that are over. An idle time is added when
+    /// the next service begins.
     idle_ns: u64,
 }
 
@@ -89,7 +89,8 @@ pub struct LinkReport {
     pub queue_packets_mean: f64,
     /// The number of waiting packets that was not exceeded for 99 % of the time.
     pub queue_packets_p99: u64,
-    /// The largest number of waiting packets. A number that held for no time does not count.
+    /// The largest number of waiting packets. Peaks of zero duration, between two events at the same instant,
+    /// are left out.
     pub queue_packets_max: u64,
     /// The waiting times of the packets that went into service.
     pub queue_delay: QueueDelay,
@@ -116,8 +117,8 @@ impl<T: Carried> Link<T> {
         let waiting = Waiting::new(&config.queue, &LinkFacts { mtu: config.mtu, perturbation });
         let pipe = Pipe::new(config.delay, &config.jitter, seed.stream(&format!("link/{name}/jitter")));
         Self {
-            // A service begins late, at the next call, unless its time can be seen outside: by a drop at its
-            // beginning, or by a packet that overtakes those in the pipe.
+            // The two exceptions of the module's documentation. On all other links a service has no event of
+            // its own: the next call begins those that were due.
             wakes_for_service: waiting.drops_at_dequeue() || pipe.may_overtake(),
             waiting,
             serialiser: Serialiser::new(&config.rate),
@@ -197,9 +198,8 @@ impl<T: Carried> Link<T> {
     }
 
     /// Takes one packet that came out of the link by `now`. Packets come in order of time, one per call, and
-    /// the caller calls until `None`. The first call at the time of [`Link::poll_timeout`] may return `None`,
-    /// because on some links the beginning of a service is an event of its own, after which nothing comes
-    /// out.
+    /// the caller calls until `None`. `None` may also be the first answer: at the beginning of a service, on
+    /// the links that have an event for it, no packet comes out.
     #[inline(always)]
     pub fn poll_output(&mut self, now: Instant) -> Option<PathOutput<T>> {
         self.begin_services(now);
@@ -227,8 +227,8 @@ impl<T: Carried> Link<T> {
         self.waiting.next_drop() < Instant::MAX
     }
 
-    /// Takes the first dropped packet, even if other packets arrive before it. [`Link::poll_output`] keeps
-    /// the order of time.
+    /// Takes the earliest drop that is not yet reported, without regard to packets that arrive before it.
+    /// [`Link::poll_output`] reports drops and arrivals in the order of their times.
     #[cold]
     pub fn poll_drop(&mut self) -> Option<Dropped<T>> {
         let (at, dropped) = self.waiting.pop_drop()?;
@@ -259,8 +259,7 @@ impl<T: Carried> Link<T> {
         self.begin_services(now);
         let levels = self.waiting.levels(now);
         let Counts { window, forwarded, dropped, dropped_by_aqm, lost, idle_ns } = self.counts;
-        // `idle_ns` ends where the latest service began after an idle time. From there to `free_at` the
-        // serialiser was busy, and since then it has been idle.
+        // The serialiser has been idle since `free_at`. That idle time is not over, so `idle_ns` lacks it.
         let idle_ns = idle_ns + window.overlap(self.serialiser.free_at().min(now), now);
         let measured_ns = window.overlap(Instant::ZERO, now);
         LinkReport {
@@ -291,8 +290,8 @@ impl<T: Carried> Link<T> {
         }
     }
 
-    /// Puts a packet into service until `end`. The packet enters the pipe at once, which counts its delay
-    /// from `end`.
+    /// Puts a packet into service until `end`. The packet enters the pipe now, at the beginning of its
+    /// service. Its propagation delay counts from `end`.
     #[inline(always)]
     fn send(&mut self, packet: T, end: Instant) {
         self.in_service = packet.wire_size();

@@ -109,7 +109,7 @@ impl Simulation {
         self.run_with_tap(plan, &mut |_| {})
     }
 
-    /// As [`Self::run`], and calls `see` for each packet that the tap has seen.
+    /// As [`Self::run`], and calls `see` for each packet that the tap has seen leave or arrive.
     pub(crate) fn run_with_tap(
         &mut self,
         plan: &RunPlan<'_>,
@@ -133,8 +133,8 @@ impl Simulation {
     pub(crate) fn handle_outputs(&mut self, count: u32) -> Option<Instant> {
         let mut last = None;
         for _ in 0..count {
-            // The first arm is for speed. One function for the outputs before and after `duration` would
-            // return them through memory, and to read them back took an eighth of this loop's time.
+            // Outputs before `duration` are polled here and not in a function with those after it: such a
+            // function returned each output through memory, which took an eighth of this loop's time.
             last = Some(match self.network.poll_output(self.duration) {
                 Some(output) => self.handle(output),
                 None => self.handle_after_duration()?,
@@ -220,7 +220,8 @@ impl Simulation {
     /// Makes the record of the run, which ended at `end`.
     pub(crate) fn finish(mut self, end: Instant, plan: &RunPlan<'_>, scenario: &Scenario) -> RunRecord {
         let mut series = Vec::new();
-        // Its reports begin the services that were due.
+        // A link's report first begins all services that are due by `end`. That changes the queue, so the
+        // changes are taken after it.
         let links = link_records(&mut self.network, scenario, end);
         self.take_queue_changes();
         let flows = self.flows.into_iter().map(|flow| flow.finish(end, &mut series)).collect();
@@ -270,7 +271,8 @@ impl Simulation {
             return self.network.arm_timer(timer, deadline);
         }
         endpoint.handle_timeout(now);
-        // The far end of a flow that shares its connection may have a timer before the flow begins.
+        // A flow opens at its near end. (A far end can have a timer earlier, if another flow of the same
+        // connection has begun.)
         if is_waiting {
             flow.opened = true;
             endpoint.open(now);
@@ -305,7 +307,7 @@ impl Simulation {
         while reassembly.poll_expired(now).is_some() {}
         let identification = self.packets.get(fragment.tag).identification;
         match reassembly.handle_fragment(identification, fragment.part(), fragment.ecn(), now) {
-            // The endpoint takes the packet, and takes it off the path with that.
+            // The endpoint's step takes the packet off the path ([`StepContext::release`]).
             Reassembled::Whole { ecn, .. } => return Some(ecn),
             Reassembled::Incomplete => self.take_off_path(fragment),
             Reassembled::Refused => self.record_drop(fragment, DropCause::Fragment),
@@ -314,8 +316,10 @@ impl Simulation {
     }
 
     /// Lets the endpoint of a flow at `side` do everything that it can do now, and arms its timer. If a
-    /// packet has `arrived`, the endpoint takes it first. If its connection is shared, the others do the
-    /// same: what the connection took or sent may be theirs.
+    /// packet has `arrived`, the endpoint takes it first.
+    ///
+    /// Several flows over QUIC may share one connection. Then a packet can carry data of each of them, and
+    /// the endpoints of all these flows take a step.
     fn step(&mut self, index: u32, side: Side, arrived: Option<(PacketHandle, Ecn)>, now: Instant) {
         if self.flows[index as usize].members.is_none() {
             self.step_flow(index, index, side, arrived, now);
@@ -324,8 +328,8 @@ impl Simulation {
         }
     }
 
-    /// Lets the flows of a connection do what they can do now, the flow `index` first, but for those that
-    /// have not begun.
+    /// Takes a step for each flow of the connection that flow `index` belongs to, this flow first. Flows that
+    /// have not begun are left out.
     #[cold]
     fn step_members(
         &mut self,
@@ -343,8 +347,8 @@ impl Simulation {
         }
     }
 
-    /// Lets one flow do what it can do now. Its packets are those of the flow `leader`: itself, or the first
-    /// one of its connection.
+    /// Takes a step for one flow. Its packets bear the number of the flow `leader`. That is the first flow of
+    /// a shared connection; every other flow is its own leader.
     #[inline(always)]
     fn step_flow(
         &mut self,

@@ -128,7 +128,8 @@ pub(super) trait HostChannel: Channel {
         None
     }
 
-    /// Rows for echoes that the budget paid for when their messages came ([`super::messages::Incoming`]).
+    /// The number of echoes whose rows the memory budget has already paid for, when their messages came
+    /// ([`super::messages::Incoming`]).
     fn paid_rows(&self) -> u64 {
         0
     }

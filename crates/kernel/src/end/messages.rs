@@ -113,7 +113,7 @@ impl Incoming {
         (is_whole && seq < self.bound && self.echoes.as_mut().is_none_or(is_payable)).then_some(seq)
     }
 
-    /// Rows that the budget has paid for ahead.
+    /// The number of echoes whose rows the memory budget has already paid for, when their messages came.
     pub(super) fn paid_rows(&self) -> u64 {
         self.echoes.as_ref().map_or(0, |echoes| echoes.paid)
     }

@@ -19,6 +19,10 @@
 //! counted. So is each of a train ([`super::train`]), of which the kernel takes all or none. ECONNREFUSED is
 //! an exception, which [`UdpRoute::send`] treats: it reports an earlier datagram's ICMP error.
 //!
+//! **Words of this crate.** A *leg* is one direction of a flow, and its *tap* keeps the row of each message.
+//! A *train* is a row of datagrams that one system call sends. A *route* is a socket and the address that it
+//! sends to.
+//!
 //! **Who reads the socket.** The UDP thread reads the datagrams of a prompt receiver and hands each one in. A
 //! slow receiver has a socket of its own and reads it when its application is ready. Until then the datagrams
 //! wait in the socket's buffer, and the kernel drops those for which the buffer has no room.
@@ -60,7 +64,7 @@ pub(super) struct UdpChannel {
     sent: u64,
     /// The number of messages that the kernel refused, by the error's text.
     refusals: BTreeMap<String, u64>,
-    /// What leaves together.
+    /// Datagrams that wait to leave together by one system call. Empty unless the flow is a bulk flow.
     train: Train,
     received: ReceivedDatagrams,
 }
@@ -106,8 +110,8 @@ struct Arrived {
     seq: u64,
     /// Bytes of the datagram.
     size: usize,
-    /// When the kernel received the datagram. `None` for a slow receiver: its messages count from the
-    /// application's read.
+    /// When the kernel received the datagram. `None` for a slow receiver: the delay of its messages includes
+    /// the wait in the socket, and ends when the application reads.
     at: Option<Instant>,
 }
 
@@ -126,7 +130,8 @@ impl Channel for UdpChannel {
         }
     }
 
-    /// The flow's start, however late this host wakes up for it.
+    /// The flow's start, and not `now`, which is later if this host woke up late. Messages are due by the
+    /// flow's clock.
     fn opened_at(&self, now: Instant) -> Instant {
         now.min(Instant::from_nanos(self.spec.start_ns))
     }
@@ -143,6 +148,7 @@ impl Channel for UdpChannel {
             None => self.outgoing.fill(&self.spec, message.size.get(), message.seq),
         };
         let result = match &self.route {
+            // It counts as sent now. If the kernel refuses the train, `depart` takes that back.
             Some(route) if self.train.takes(payload.len() as u64) => {
                 self.train.push(message.seq, payload, route);
                 Ok(())
@@ -169,14 +175,16 @@ impl Channel for UdpChannel {
             None => self.received.read_socket(&self.spec, self.route.as_ref()?, self.clock)?,
         };
         self.received.messages.note(seq);
-        // A file's bytes follow the header. In other flows there is filling, which nobody reads.
+        // In a flow that carries a file, the file's bytes follow the header. In all others the rest of a
+        // message is filling without meaning.
         let data = self.received.bytes.get(FILE_HEADER as usize..size).unwrap_or_default();
         let delivery = Delivery::Message { seq, size: Bytes::new(size as u64) };
         Some(Read { delivery, came_at: at, held_since: None, data })
     }
 
-    /// Room for one datagram of any size, or none. Bulk workloads, which fill the socket, call this. If there
-    /// is no room, the sender's timer makes the workload try again after [`RETRY`].
+    /// [`MAX_UDP_PAYLOAD`] if the socket takes another datagram now, otherwise zero. A bulk workload writes
+    /// for as long as there is room. If there is none, the sender's timer makes it try again after
+    /// [`RETRY`].
     fn writable(&mut self, _flow: FlowId) -> Bytes {
         if self.route.as_ref().is_some_and(UdpRoute::is_writable) {
             return Bytes::new(MAX_UDP_PAYLOAD);
@@ -248,6 +256,8 @@ impl HostChannel for UdpChannel {
         true
     }
 
+    /// Sends the train. Messages that the kernel refuses were counted as sent when they were written; that is
+    /// taken back here.
     fn depart(&mut self, tap: Option<&mut LegTap>) {
         let (Some(route), Some(tap)) = (&self.route, tap) else { return };
         self.train.leave(route);
@@ -269,7 +279,9 @@ impl HostChannel for UdpChannel {
         unread
     }
 
-    /// The payload is what is left of the packet behind headers of any size.
+    /// Reads the number of the message in a packet that left this host. All messages of the flow have the
+    /// same size, so the payload is the last bytes of the packet, and the size of the headers does not
+    /// matter.
     fn sent_message(&self, packet: &[u8], stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
         let payload_bytes = usize::try_from(self.spec.constant_size()?).ok()?;
         let header_bytes = packet.len().checked_sub(payload_bytes)?;
@@ -282,6 +294,7 @@ impl HostChannel for UdpChannel {
         EndProgress { is_done: has_written, sent: self.sent, received: self.received.messages.unique() }
     }
 
+    /// The number of echoes whose rows the memory budget has already paid for, when their messages came.
     fn paid_rows(&self) -> u64 {
         self.received.messages.paid_rows()
     }
@@ -296,7 +309,7 @@ impl HostChannel for UdpChannel {
         totals.headers = self.received.headers.figures(path_mtu);
     }
 
-    /// A socket without connections does not close, so it was open if it is.
+    /// UDP has no connection that could close: once open, the flow stays open.
     fn was_open(&self) -> bool {
         self.is_open()
     }
@@ -310,7 +323,7 @@ impl HostChannel for UdpChannel {
 }
 
 impl UdpChannel {
-    /// The channel at `place`. The messages of the flow are numbered below `bound`.
+    /// The channel at `place`. A message's number is less than `bound`; greater ones are refused on arrival.
     pub(super) fn new(spec: &FlowSpec, place: &EndPlace, bound: u64, common: &EndContext) -> Self {
         let opens_at = Some(Instant::from_nanos(spec.start_ns));
         let role = match (place.is_sender, spec.echo_per_read) {
@@ -326,7 +339,8 @@ impl UdpChannel {
             outgoing: Outgoing::new(place),
             sent: 0,
             refusals: BTreeMap::new(),
-            // The emulator takes packets one by one, as they leave a host.
+            // A clocked workload sends each message at its own time, and the emulator takes packets one by
+            // one. Only other senders have trains.
             train: Train::new(place.is_sender && place.has_trains && !spec.is_clocked()),
             received: ReceivedDatagrams {
                 messages: Incoming::new(spec, place, bound, common),

@@ -69,8 +69,8 @@ pub(crate) trait Arithmetic: Debug + Default + Send + 'static {
     /// What the clock shows at `at`.
     fn clock(at: Instant) -> Instant;
 
-    /// `span` as the clock counts it.
-    fn count(span: Duration) -> Duration;
+    /// `span` rounded to the unit of the clock.
+    fn in_clock_units(span: Duration) -> Duration;
 
     /// True if `now` is past `first_above_time`, so that a packet may be dropped.
     fn is_over(first_above_time: Instant, now: Instant) -> bool;
@@ -92,13 +92,15 @@ pub(crate) struct Exact;
 /// The state of one queue's control. The names are RFC 8289's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Control<A = Exact> {
-    /// Dropping may begin at this time, if every packet until then waits longer than the target. It is set to
-    /// an interval after the first one that did. `None` if the latest packet did not wait so long.
+    /// An interval after the first packet that waited longer than the target. Dropping may begin at this
+    /// time. `None` if the latest packet waited a shorter time than the target: the next long wait starts a
+    /// new interval.
     first_above_time: Option<Instant>,
     /// When the next packet is to be dropped, in the dropping state.
     drop_next: Instant,
-    /// How many packets were dropped or marked in this dropping state. If the state was entered again soon,
-    /// it begins at what the state before had reached.
+    /// The number of drops and marks from which the control law computes the time to the next one. It is 1
+    /// at the first drop of a dropping state. If the state is entered again soon after it was left, it is
+    /// the number of drops that the last stay added, and not 1.
     count: u32,
     /// `count` when the dropping state was last entered.
     lastcount: u32,
@@ -143,8 +145,8 @@ impl<T: Carried, A: Arithmetic> Discipline<T> for CodelQueue<T, A> {
         self.control.dequeue(&self.parameters, self.mtu, take, now, signals)
     }
 
-    /// A packet that comes to an idle serialiser is a queue of one: it is taken out as it comes, and no limit
-    /// is asked.
+    /// A packet that comes to an idle serialiser is taken out at once. CoDel sees it as a queue of one packet
+    /// that did not wait. The limit does not apply, because the packet takes no room.
     fn pass(&mut self, packet: T, now: Instant, signals: &mut Signals<T>) -> Option<T> {
         let mut packet = Some((Queued { packet, entered: now }, Bytes::ZERO));
         let passed = self.control.dequeue(&self.parameters, self.mtu, || packet.take(), now, signals);
@@ -186,8 +188,8 @@ impl<A: Arithmetic> Control<A> {
         head
     }
 
-    /// Counts packets that were dropped because there was no room. Their senders take that as a signal, too,
-    /// so the control's next drop comes sooner (Linux's fq_codel_drop).
+    /// Adds packets that were dropped for lack of room to `count`. Their senders slow down as after a drop of
+    /// CoDel's, so these drops count towards the next interval too (Linux: fq_codel_drop).
     pub(super) const fn on_overflow(&mut self, dropped: u32) {
         self.count = self.count.saturating_add(dropped);
     }
@@ -207,11 +209,13 @@ impl<A: Arithmetic> Control<A> {
         };
         let now = A::clock(now);
         let mut ok_to_drop = false;
-        if now.since(A::clock(head.entered)) < A::count(parameters.target) || behind <= mtu {
+        if now.since(A::clock(head.entered)) < A::in_clock_units(parameters.target) || behind <= mtu {
             self.first_above_time = None;
         } else {
             match self.first_above_time {
-                None => self.first_above_time = Some(now.saturating_add(A::count(parameters.interval))),
+                None => {
+                    self.first_above_time = Some(now.saturating_add(A::in_clock_units(parameters.interval)))
+                }
                 Some(first_above_time) => ok_to_drop = A::is_over(first_above_time, now),
             }
         }
@@ -230,7 +234,7 @@ impl<A: Arithmetic> Control<A> {
         now: Instant,
         signals: &mut Signals<T>,
     ) -> Option<Queued<T>> {
-        let (interval, clock) = (A::count(parameters.interval), A::clock(now));
+        let (interval, clock) = (A::in_clock_units(parameters.interval), A::clock(now));
         if self.dropping {
             while self.dropping && clock >= self.drop_next {
                 let Some(queued) = &mut head else { break };
@@ -258,8 +262,9 @@ impl<A: Arithmetic> Control<A> {
             (head, _) = self.take_head(parameters, mtu, &mut take, now);
         }
         self.dropping = true;
-        // If the dropping state was left a short time ago, it begins at the rate of drops with which it
-        // ended, because that rate held the queue.
+        // RFC 8289 §5.5: if the dropping state was left a short time ago, dropping starts at about the rate
+        // at which it stopped, because that rate controlled the queue. `delta` is what the last stay added
+        // to `count`.
         let delta = self.count.saturating_sub(self.lastcount);
         let is_recent = clock < self.drop_next.saturating_add(interval.saturating_mul(RECENT));
         if delta > 1 && is_recent {
@@ -287,7 +292,7 @@ impl Arithmetic for Exact {
     }
 
     #[inline(always)]
-    fn count(span: Duration) -> Duration {
+    fn in_clock_units(span: Duration) -> Duration {
         span
     }
 

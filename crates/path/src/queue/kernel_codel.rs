@@ -23,7 +23,7 @@ impl Arithmetic for Kernel {
         Instant::from_nanos(at.as_nanos() >> SHIFT << SHIFT)
     }
 
-    fn count(span: Duration) -> Duration {
+    fn in_clock_units(span: Duration) -> Duration {
         Duration::from_nanos(span.as_nanos() >> SHIFT << SHIFT)
     }
 

@@ -24,7 +24,7 @@ use super::{Ack, RecoveryAck, RttSample, Window, WindowBased};
 pub(super) struct Cubic {
     /// `W_max` after fast convergence, in packets. Zero before the first loss.
     w_max: u64,
-    /// `None` from a reduction until congestion avoidance begins.
+    /// `None` after a reduction, until the first acknowledgement in congestion avoidance begins the curve.
     epoch: Option<Epoch>,
     /// How many packets have to be acknowledged until `cwnd` grows by one packet.
     acks_per_packet: u64,
@@ -52,7 +52,8 @@ struct Epoch {
 
 impl Cubic {
     /// Computes `acks_per_packet` from the curve and from `W_est`, after `acked` packets were acknowledged
-    /// (Linux: bictcp_update). While `cwnd` stays the same, that is done once per 31 ms.
+    /// (Linux: bictcp_update). If `cwnd` has changed, the curve is computed once per millisecond, otherwise
+    /// once per 31 ms.
     fn update_acks_per_packet(&mut self, cwnd: u64, acked: u64, now: Instant) {
         let now_ms = now.as_nanos() / NANOS_IN_MS;
         if let Some(epoch) = &mut self.epoch {
@@ -85,15 +86,15 @@ impl Epoch {
         let Some(below_w_max) = w_max.checked_sub(cwnd) else {
             return Self { start: now, k: 0, origin: cwnd, w_est: cwnd, acked };
         };
-        // RFC 9438 §4.2 eq. 2: K^3 = (W_max - cwnd) / C. K counts 1/1024 s, so K^3 counts 2^-30 s^3. The
-        // constant is 1024 C, which takes another 2^10.
+        // RFC 9438 §4.2 eq. 2: K^3 = (W_max - cwnd) / C. With K in 1/1024 s, K^3 is in 2^-30 s^3: the quotient
+        // is multiplied by 2^30. `C_X1024` is 1024 C, so it is multiplied by another 2^10.
         let k_cubed = u128::from(below_w_max) * (1 << 40) / u128::from(C_X1024);
         let k = cube_root(u64::try_from(k_cubed).unwrap_or(u64::MAX));
         Self { start: now, k, origin: w_max, w_est: cwnd, acked }
     }
 
-    /// `acks_per_packet` with which `cwnd` reaches `W_cubic(t_ms)` in a round trip (RFC 9438 §4.2 eq. 1). The
-    /// caller's `t_ms` is a round trip ahead.
+    /// `acks_per_packet` with which `cwnd` reaches `W_cubic(t_ms)` in a round trip (RFC 9438 §4.2 eq. 1). So
+    /// `t_ms` is the time of the curve one round trip from now.
     fn acks_to_reach_curve(&self, cwnd: u64, t_ms: u64) -> u64 {
         let t = t_ms * 1024 / 1000;
         // At a distance of 2^20 / 1024 s = 17 minutes the curve is so steep that [`LEAST`] limits the growth.
@@ -113,7 +114,8 @@ impl Epoch {
         self.acked %= packets_per_step;
     }
 
-    /// `acks_per_packet` with which `cwnd` reaches `W_est` in a round trip. [`u64::MAX`] if `cwnd` is there.
+    /// `acks_per_packet` with which `cwnd` reaches `W_est` in a round trip. [`u64::MAX`] if `cwnd` is at or
+    /// above `W_est`.
     const fn acks_to_reach_w_est(&self, cwnd: u64) -> u64 {
         if self.w_est > cwnd { cwnd / (self.w_est - cwnd) } else { u64::MAX }
     }
@@ -147,8 +149,8 @@ impl WindowBased for Cubic {
         }
     }
 
-    /// Reduces the window to 0.7 (RFC 9438 §4.6). If this loss came at a smaller window than the last one,
-    /// another flow needs room, and `W_max` becomes smaller than the window of this loss (§4.7).
+    /// Reduces the window to 0.7 of itself (RFC 9438 §4.6). If `cwnd` is smaller than at the last loss, a new
+    /// flow may need room. Then `W_max` is set below the `cwnd` of this loss (fast convergence, §4.7).
     fn reduce(&mut self, window: &mut Window, _flight_size: u64) {
         let cwnd = window.cwnd();
         self.epoch = None;

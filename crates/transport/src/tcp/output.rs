@@ -26,8 +26,8 @@ use crate::cc::usage::Sent;
 use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
 
 impl Core {
-    /// Sends the next segment, in the order that this file begins with. [`Polled::Last`] says that nothing
-    /// follows it before the next input.
+    /// Sends the segment that comes first in the precedence of this file's header. [`Polled::Last`] means
+    /// that the segment is the last one: no other leaves until the connection has a new input.
     pub(super) fn next_transmit(&mut self, now: Instant) -> Polled {
         if let Some(segment) = self.next_control(now) {
             return Polled::Next(without_data(segment));
@@ -46,7 +46,7 @@ impl Core {
             return Polled::Next(transmit);
         }
         let ack_is_due = self.receiver.decide_acknowledgement(&self.rtt, &mut self.timers, now);
-        // `ack_precedes_data` implies that the ACK is due. Once it has left, data may follow.
+        // Point 3: this ACK leaves before data. Data may follow it, so it is not the last segment.
         if ack_is_due && ack_precedes_data {
             return Polled::Next(self.pure_ack(now));
         }
@@ -60,9 +60,9 @@ impl Core {
         without_data(self.segment(self.scoreboard.snd_max(), Flags::ACK, 0, now))
     }
 
-    /// Grows the send buffer if it, and not `cwnd`, is what holds the application back. This is decided after
-    /// everything that may leave has left, because only then does room in `cwnd` mean that the buffer is too
-    /// small (tcp_should_expand_sndbuf of Linux 6.18).
+    /// Grows the send buffer if the buffer is the limit, and not `cwnd`. The caller has sent everything that
+    /// may leave. If `cwnd` still has room then, the buffer had too little data for it (Linux 6.18:
+    /// tcp_should_expand_sndbuf).
     #[inline]
     pub(super) fn check_buffer(&mut self) {
         if !self.sender.awaits_buffer_check() {
@@ -96,26 +96,24 @@ impl Core {
             return Some(self.send_window_probe(now));
         }
         self.leave_room_for_options();
-        let choice = match self.choose_segment() {
-            SendDecision::Blocked(blocked) => {
-                self.end_burst(blocked, now);
-                return None;
-            }
-            SendDecision::Retransmit => None,
-            SendDecision::New { payload, fin } => Some((payload, fin)),
-        };
+        let choice = self.choose_segment();
+        if let SendDecision::Blocked(blocked) = choice {
+            self.end_burst(blocked, now);
+            return None;
+        }
         if let Some(pause_end) = self.sender.pacing().waits_until(now) {
             self.timers.set(TimerKind::Pacing, pause_end);
-            // Pacing holds the segment back, but `cwnd` counts as the limit if it has no room either (Linux:
-            // tcp_is_cwnd_limited). There is no burst to end: the last one is over.
+            // The pause holds the segment back. If `cwnd` is full as well, `cwnd` counts as the limit (Linux:
+            // tcp_is_cwnd_limited). A pause comes after the end of a burst, so no burst has to be ended.
             let is_full = self.congestion.in_flight(&self.scoreboard) >= self.congestion.window().cwnd();
             let blocked = if is_full { BlockedBy::CongestionWindow } else { BlockedBy::Pacing };
             self.on_drained(blocked, now);
             return None;
         }
         let sent = match choice {
-            None => self.send_again(now)?,
-            Some((payload, fin)) => self.send_new(payload, fin, now)?,
+            SendDecision::Retransmit => self.send_again(now)?,
+            SendDecision::New { payload, fin } => self.send_new(payload, fin, now)?,
+            SendDecision::Blocked(_) => return None,
         };
         self.sender.pacing_mut().on_sent();
         if self.sender.pacing().is_enabled() {
@@ -125,9 +123,10 @@ impl Core {
         Some(self.transmit_data(sent, now))
     }
 
-    /// Chooses the segment that may leave next by flow control and Nagle's algorithm. After a timeout F-RTO
-    /// has new data leave before retransmissions (RFC 5682 §2.1 step 2b). If no new data may leave, F-RTO
-    /// gives up and a retransmission is chosen.
+    /// Chooses the segment that may leave next by flow control and Nagle's algorithm.
+    ///
+    /// After a timeout F-RTO sends new data before retransmissions (RFC 5682 §2.1 step 2b). If no new data
+    /// may leave, F-RTO gives up and a retransmission is chosen.
     fn choose_segment(&mut self) -> SendDecision {
         let decision = self.sender.plan(&self.scoreboard, self.recovery.tries_new_data_first());
         if matches!(decision, SendDecision::Blocked(_)) {
@@ -170,11 +169,13 @@ impl Core {
         Some(sent)
     }
 
-    /// Sends a probe of the far end's closed window (RFC 9293 §3.8.6.1). If the window has room for some new
-    /// data, the probe carries it, even if silly window avoidance held that data back (§3.8.6.2.1, the
-    /// override). If the window has no room, the probe is empty and repeats a sequence number that is already
-    /// acknowledged: the far end must answer that. So does a Linux sender (tcp_xmit_probe_skb); the RFC would
-    /// send an octet of new data.
+    /// Sends a probe of the far end's closed window (RFC 9293 §3.8.6.1).
+    ///
+    /// - The window has room for some new data: the probe carries that data, even if silly window avoidance
+    ///   held it back (§3.8.6.2.1, the override).
+    /// - The window has no room: the probe is an empty segment with a sequence number that is already
+    ///   acknowledged, which the far end has to answer. Linux probes in this way (tcp_xmit_probe_skb). The
+    ///   RFC would send an octet of new data instead.
     fn send_window_probe(&mut self, now: Instant) -> Transmit {
         if self.scoreboard.is_empty()
             && let Some(payload) = self.sender.plan_forced(&self.scoreboard)
@@ -190,7 +191,8 @@ impl Core {
     fn send_again(&mut self, now: Instant) -> Option<SentSegment> {
         let smss = self.sender.smss();
         if !self.congestion.admits(smss, &self.scoreboard) {
-            // Linux notes that `cwnd` was the limit only if it has new data to send (tcp_write_xmit).
+            // A full `cwnd` counts as the limit if there is new data to send. With retransmissions alone it
+            // does not (Linux: tcp_write_xmit).
             let has_new_data = self.sender.unsent(&self.scoreboard) > 0;
             let blocked = if has_new_data { BlockedBy::CongestionWindow } else { BlockedBy::NoData };
             self.end_burst(blocked, now);

@@ -125,8 +125,9 @@ impl RttEstimator {
         self.after(self.rto(), now)
     }
 
-    /// The time of the next probe of a closed window (RFC 9293 §3.8.6.1), after `backoff` probes. The
-    /// interval is the RTO, but at least `min_rto` (Linux: tcp_probe0_base), doubled `backoff` times.
+    /// The time of the next probe of a closed window (RFC 9293 §3.8.6.1). `backoff` is the number of probes
+    /// before it. The first interval is the RTO or `min_rto`, whichever is longer (Linux: tcp_probe0_base),
+    /// and each further one is twice as long.
     pub(crate) fn persist_deadline(&self, backoff: u32, now: Instant) -> Instant {
         let base = self.base_rto.max(self.min_rto);
         let interval = base.saturating_mul(1_u64 << backoff.min(MAX_BACKOFF));
@@ -186,8 +187,8 @@ impl RttEstimator {
         now.since(sent)
     }
 
-    /// Takes a round-trip sample. The segment was sent once (RFC 6298 §3, Karn's algorithm), or a timestamp
-    /// says which transmission was acknowledged.
+    /// Takes a round-trip sample. The caller must know which transmission was acknowledged: the segment was
+    /// sent only once (RFC 6298 §3, Karn's algorithm), or a timestamp tells.
     #[inline]
     pub(crate) fn on_sample(&mut self, rtt: Duration, snd_una: u64, snd_nxt: u64) {
         let rtt = rtt.as_nanos().max(1);
@@ -217,9 +218,10 @@ impl RttEstimator {
         Duration::from_nanos((self.srtt_x8 / 8).saturating_add(margin)).max(self.min_rto)
     }
 
-    /// The rule of 4.3BSD-Reno, in whole ticks (tcp_xmit_timer). Every division truncates. The first sample
-    /// counts as one tick longer than it was measured, as there: its counter of ticks begins at one, and only
-    /// the code for later samples takes that one off. Returns the RTO.
+    /// The rule of 4.3BSD-Reno, in whole ticks (tcp_xmit_timer). Every division truncates. Returns the RTO.
+    ///
+    /// The first sample is made one tick longer. BSD's counter of ticks begins at 1, and its code subtracts
+    /// that 1 from every sample but the first.
     fn update_ticks(&mut self, rtt: u64) -> Duration {
         let tick = self.granularity.as_nanos();
         let sample = whole_ticks(rtt, tick);
@@ -237,9 +239,12 @@ impl RttEstimator {
         Duration::from_nanos(tick.saturating_mul(srtt_x8 / 8 + rttvar_x4)).max(self.min_rto)
     }
 
-    /// Linux's rule (tcp_rtt_estimator). RTTVAR rises at once to the largest deviation of the current round
-    /// trip. If that round trip's largest deviation was smaller than RTTVAR, RTTVAR falls at its end by a
-    /// quarter of the difference. Returns the RTO.
+    /// Linux's rule (tcp_rtt_estimator). Returns the RTO.
+    ///
+    /// - RTTVAR rises at once to the largest mean deviation of the current round trip.
+    /// - When a round trip ends whose largest mean deviation was below RTTVAR, RTTVAR falls by a quarter of
+    ///   the difference.
+    /// - The largest deviation begins each round trip at `min_rto`. So 4 RTTVAR never falls below `min_rto`.
     #[inline]
     fn update_linux(&mut self, rtt: u64, snd_una: u64, snd_nxt: u64) -> Duration {
         let floor = self.min_rto.as_nanos();
@@ -258,6 +263,7 @@ impl RttEstimator {
             if snd_una > self.deviation.round_end {
                 self.rttvar_x4 -= self.rttvar_x4.saturating_sub(self.deviation.max_x4) / 4;
                 self.deviation.round_end = snd_nxt;
+                // So that RTTVAR, which follows it, never falls below `min_rto`.
                 self.deviation.max_x4 = floor;
             }
         }
@@ -266,10 +272,16 @@ impl RttEstimator {
 }
 
 impl LinuxDeviation {
-    /// Moves the mean deviation towards the sample's deviation, by a quarter of the difference. There is one
-    /// exception. A sample below `srtt` whose deviation is above the mean moves the mean by a thirty-second
-    /// of the difference only, because a shorter round trip is no reason for a longer timeout. `mean_x4`
-    /// moves by four times as much.
+    /// Moves the mean deviation towards this sample's deviation.
+    ///
+    /// ```text
+    ///   the sample's deviation from srtt    the mean moves by      mean_x4 moves by
+    ///   at most the mean                    1/4 of the difference  the difference
+    ///   above the mean, sample >= srtt      1/4 of the difference  the difference
+    ///   above the mean, sample < srtt       1/32                   1/8 of the difference
+    /// ```
+    ///
+    /// The last line is there because a shorter round trip is no reason for a longer timeout.
     fn on_sample(&mut self, rtt: u64, srtt: u64) {
         let error = srtt.abs_diff(rtt);
         let mean = self.mean_x4 / 4;

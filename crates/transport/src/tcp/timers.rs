@@ -1,9 +1,9 @@
 //! The connection's timers: when each one expires, and which ones share a deadline.
 //!
 //! Retransmission, loss probe and reordering share one deadline, as in Linux (icsk_pending). At most one of
-//! the three runs: to set one of them replaces the one that ran. The RTO is not lost when it is replaced.
-//! When a loss probe or the reordering timer expires, the retransmission timer is set again
-//! (Recovery::restart_retransmission).
+//! the three runs, and setting one of them stops the one that ran. A retransmission timer that was stopped in
+//! this way comes back: when a loss probe or the reordering timer expires, the retransmission timer is set
+//! again (Recovery::restart_retransmission).
 //!
 //! Only the deadlines are here. This table names the code that sets each timer, and the code that stops it:
 //!
@@ -11,8 +11,8 @@
 //! | --- | --- | --- | --- |
 //! | retransmission | data leaves and no loss timer runs | `Core::transmit_data` | all is acknowledged |
 //! | | new data is acknowledged | `Recovery::restart_retransmission`, `recovery/reno.rs` | |
-//! | loss probe | new data leaves, or is acknowledged | `Recovery::arm_loss_timer` (`probe.rs`) | the same |
-//! | reordering | a segment may soon be late | `Recovery::mark_by_time` (`recovery/rack.rs`) | the same |
+//! | loss probe | new data leaves, or is acknowledged | `Recovery::arm_loss_timer` (`probe.rs`) | all is acknowledged |
+//! | reordering | a segment may soon be late | `Recovery::mark_by_time` (`recovery/rack.rs`) | all is acknowledged |
 //! | persist | the far end's window is closed | `send/persist.rs` | the window opens |
 //! | delayed ACK | data arrives | `receive/ack_policy.rs` | any ACK leaves |
 //! | pacing | the next segment has to pause | `Core::send_data` (`output.rs`) | it expires |
@@ -51,8 +51,8 @@ pub(crate) enum TimerSlot {
 pub(crate) struct Timers {
     /// In the order of [`TimerSlot`]. [`Instant::MAX`] if no timer of the slot runs.
     deadlines: [Instant; 4],
-    /// The timer in [`TimerSlot::Loss`]. The value stays when the timer expires, because the RTO that is set
-    /// then depends on which timer it was.
+    /// The timer in [`TimerSlot::Loss`]. It is kept after the timer has expired, because the next deadline of
+    /// the retransmission timer depends on which timer expired.
     loss: TimerKind,
 }
 
@@ -107,8 +107,8 @@ impl Timers {
         self.deadlines[slot as usize] != Instant::MAX
     }
 
-    /// The loss timer that runs, or the one that expired last if none runs. After [`Timers::clear`] it is the
-    /// retransmission timer.
+    /// The loss timer that runs. If none runs, the one that expired last, or the retransmission timer after
+    /// [`Timers::clear`].
     #[inline]
     pub(crate) const fn loss_timer(&self) -> TimerKind {
         self.loss

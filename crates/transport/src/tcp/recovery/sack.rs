@@ -5,9 +5,10 @@
 //!   2. SND.UNA moves
 //!   3. round trips are measured     RTO, RACK, congestion control
 //!   4. is the probe answered?       (RFC 8985 §7.4)
-//!   5. recovery                    undo, find losses, enter or leave; skipped if the ACK brought
-//!                                   only progress and no loss is known
-//!   6. the retransmission timer     restarts after progress (RFC 6298 §5.2 and §5.3)
+//!   5. recovery                     undo, find losses, enter or leave fast recovery; skipped if the
+//!                                   ACK only moved SND.UNA and no loss is known
+//!   6. the retransmission timer     restarts after progress (RFC 6298 §5.2 and §5.3), unless RACK has
+//!                                   set the reordering timer in step 5: the two share one slot
 //!   7. cwnd moves                   by PRR in fast recovery, else by congestion control
 //! ```
 //!
@@ -103,45 +104,52 @@ impl Arrived {
 }
 
 impl Recovery {
-    /// Processes an acknowledgement in the seven steps that this file begins with. An acknowledgement without
-    /// news changes nothing.
+    /// Processes an acknowledgement in the seven steps of this file's header, which are numbered below. An
+    /// old acknowledgement without SACK blocks changes nothing.
     pub(in crate::tcp) fn on_ack_with_sack(&mut self, mut incoming: IncomingAck, context: &mut Context<'_>) {
         let old_una = context.scoreboard.snd_una();
         let old_losses = context.scoreboard.losses();
         let prior_in_flight = context.scoreboard.in_flight_segments();
         incoming.ack = incoming.ack.max(old_una);
         let mut outcome = AckOutcome::new(context.now, self.rack.min_rtt(), self.episode.recover());
+        // 1. SACK blocks.
         let mut has_dsack = false;
         if incoming.block_count > 0 {
             has_dsack = self.take_blocks(&incoming, &mut outcome, context);
         }
+        // 2. SND.UNA.
         let advanced = incoming.ack > old_una;
         if advanced {
             let highest = context.scoreboard.highest();
             context.scoreboard.on_ack_with_sack(incoming.ack, incoming.echo, &mut outcome);
-            // RFC 6675 §5.
+            // RFC 6675 §5: the count of duplicates begins anew when SND.UNA moves.
             self.sack.forget_duplicates();
             self.note_reordering(&outcome, highest, context);
         }
         if incoming.echoes_mark {
             context.ecn.on_echoed(outcome.delivered_segments());
         }
+        // 3. Round trips.
         let rtt = self.measure(&incoming, advanced, &outcome, context);
         if let Some((newest, rtt)) = outcome.newest() {
             self.rack.advance(newest, rtt);
         }
+        // 4. The tail loss probe.
         let arrived = Arrived { incoming, advanced, has_dsack };
         self.on_probe_ack(arrived, &outcome, context);
-        let has_progress = advanced || has_sacked_after_head(&outcome, context);
+        // 5. Recovery.
         let mut waits_for_reordering = false;
         if self.is_dubious(arrived, &outcome, context) {
             waits_for_reordering = self.recover(arrived, &outcome, context);
         }
+        // 6. The retransmission timer.
+        let has_progress = advanced || has_sacked_after_head(&outcome, context);
         if context.scoreboard.is_empty() {
             context.timers.clear(TimerSlot::Loss);
         } else if has_progress && !waits_for_reordering {
             self.arm_loss_timer(ArmedBy::Progress, context);
         }
+        // 7. cwnd.
         let losses = context.scoreboard.losses() - old_losses;
         if context.congestion.is_rate_based() {
             let is_small = outcome.delivered_bytes() < u64::from(context.sender.smss());
@@ -176,7 +184,8 @@ impl Recovery {
             self.undo.on_duplicate(first.1);
             self.rack.on_duplicate(una, max);
         }
-        // A block is left out if it ends beyond SND.NXT, is no range, or lies below the acknowledgement.
+        // A block is left out if it ends beyond the highest byte ever sent, if it is empty, or if it lies below
+        // the acknowledgement.
         for block in &mut blocks[..incoming.block_count] {
             if block.1 > max || block.0 >= block.1 || block.1 <= incoming.ack {
                 *block = (0, 0);
@@ -209,7 +218,7 @@ impl Recovery {
         let now = context.now;
         let snd_max = context.scoreboard.snd_max();
         let (acked, sacked) = (outcome.acked_span(), outcome.sacked_span());
-        // The RTO has to last for the oldest segment that is answered, so that one is its sample.
+        // The RTO takes the longest round trip: that of the oldest segment which this ACK answers.
         let rto_sample = match acked.or(sacked) {
             Some((oldest, _)) => Some(context.rtt.measure(oldest, now)),
             None if advanced => incoming.echo_rtt,
@@ -219,7 +228,7 @@ impl Recovery {
             self.probe.on_rtt();
             context.rtt.on_sample(rtt, incoming.ack, snd_max);
         }
-        // The newest segment that is answered says most about the path as it is.
+        // RACK and congestion control take the latest: the newest segment which this ACK answers.
         let path_sample = sacked.or(acked).map(|(_, newest)| now.since(newest));
         if let Some(rtt) = path_sample {
             self.rack.on_rtt(rtt, now);
@@ -228,8 +237,8 @@ impl Recovery {
         path_sample.or(rto_sample)
     }
 
-    /// True if recovery has something to decide: the acknowledgement brought more than progress, or a loss or
-    /// a mark is known (Linux: tcp_ack_is_dubious).
+    /// True if step 5 has something to do. That is so if the acknowledgement is a duplicate or reports SACK
+    /// blocks or a congestion mark, and also while a loss is being repaired (Linux: tcp_ack_is_dubious).
     fn is_dubious(&self, arrived: Arrived, outcome: &AckOutcome, context: &Context<'_>) -> bool {
         arrived.is_bare_duplicate()
             || outcome.has_sacked()
@@ -239,56 +248,57 @@ impl Recovery {
             || self.is_disordered(context.scoreboard)
     }
 
-    /// Undoes a needless recovery, finds losses, and enters or leaves recovery (Linux:
-    /// tcp_fastretrans_alert). Returns true if the reordering timer was set. It shares its deadline with the
-    /// retransmission timer, which must not replace it then.
+    /// Step 5: undoes a needless recovery, finds losses, and enters or leaves recovery (Linux:
+    /// tcp_fastretrans_alert). Returns true if RACK has set the reordering timer.
     fn recover(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
         self.frto.on_ack();
         self.end_reduction_for_echo(context);
-        // The first match only ends what is over. The second one goes by the state that this leaves.
-        match self.state() {
-            RecoveryState::Open => {
-                if context.scoreboard.resent_segments() == 0 && !context.scoreboard.first_was_retransmitted()
-                {
-                    self.undo.forget_retransmissions();
-                }
-            }
-            RecoveryState::Fast if self.episode.covers(arrived.incoming.ack) => {
-                self.leave_fast(arrived, context);
-            }
-            RecoveryState::Fast | RecoveryState::Loss => {}
+        if self.state() == RecoveryState::Fast && self.episode.covers(arrived.incoming.ack) {
+            self.leave_fast(arrived, context);
+        } else if self.state() == RecoveryState::Open && !has_retransmission_in_flight(context) {
+            self.undo.forget_retransmissions();
         }
         match self.state() {
-            RecoveryState::Open => {
-                self.undo_by_duplicates(context);
-                let waits_for_reordering = self.find_losses(arrived, outcome, context);
-                if context.scoreboard.lost_segments() > 0 {
-                    self.begin_fast(context);
-                } else if arrived.incoming.echoes_mark {
-                    self.on_echo(context);
-                }
-                waits_for_reordering
-            }
-            RecoveryState::Fast => {
-                if arrived.advanced && self.undo_partially(arrived, context) {
-                    return false;
-                }
-                if self.undo_by_duplicates(context) {
-                    self.leave();
-                }
-                let old_resent = context.scoreboard.resent_segments();
-                let waits_for_reordering = self.find_losses(arrived, outcome, context);
-                // A retransmission that is lost is in flight no longer.
-                if context.scoreboard.resent_segments() < old_resent {
-                    self.reduce_again(context);
-                }
-                if self.state() == RecoveryState::Open && context.scoreboard.lost_segments() > 0 {
-                    self.begin_fast(context);
-                }
-                waits_for_reordering
-            }
+            RecoveryState::Open => self.recover_open(arrived, outcome, context),
+            RecoveryState::Fast => self.recover_fast(arrived, outcome, context),
             RecoveryState::Loss => self.recover_from_timeout(arrived, outcome, context),
         }
+    }
+
+    /// No recovery is under way. Begins fast recovery if a segment is lost, or reduces `cwnd` if the far end
+    /// echoes a congestion mark.
+    fn recover_open(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
+        // D-SACKs may still undo the last recovery. There is none to leave.
+        self.undo_by_duplicates(context);
+        let waits_for_reordering = self.find_losses(arrived, outcome, context);
+        if context.scoreboard.lost_segments() > 0 {
+            self.begin_fast(context);
+        } else if arrived.incoming.echoes_mark {
+            self.on_echo(context);
+        }
+        waits_for_reordering
+    }
+
+    /// Fast recovery goes on. It ends early if the far end shows that it was needless, and begins anew if
+    /// segments are lost all the same.
+    fn recover_fast(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
+        if arrived.advanced && self.undo_partially(arrived, context) {
+            return false;
+        }
+        let was_needless = self.undo_by_duplicates(context);
+        if was_needless {
+            self.leave();
+        }
+        let old_resent = context.scoreboard.resent_segments();
+        let waits_for_reordering = self.find_losses(arrived, outcome, context);
+        // `resent_segments` counts the retransmissions in flight, so it falls here if one of them is lost.
+        if context.scoreboard.resent_segments() < old_resent {
+            self.reduce_again(context);
+        }
+        if was_needless && context.scoreboard.lost_segments() > 0 {
+            self.begin_fast(context);
+        }
+        waits_for_reordering
     }
 
     /// Marks lost segments, by RACK or by RFC 6675's count. Returns true if RACK has set the reordering
@@ -400,6 +410,11 @@ impl Recovery {
         };
         context.congestion.on_feedback(&feedback);
     }
+}
+
+/// True if a retransmission may still be in flight.
+fn has_retransmission_in_flight(context: &Context<'_>) -> bool {
+    context.scoreboard.resent_segments() > 0 || context.scoreboard.first_was_retransmitted()
 }
 
 /// True if a segment was sacked that left after the latest transmission of the first segment in flight. Then

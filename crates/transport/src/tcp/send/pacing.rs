@@ -17,12 +17,12 @@
 //! nothing at 10 ms (n = 19).
 //!
 //! - A congestion control that has a pacing rate of its own (BBR) replaces the formula of the rate.
-//! - A sender without pacing may make the same bursts without a pause, as a kernel does. Without that, each
-//!   segment leaves by itself.
+//! - A sender that is not paced may still send in bursts of this size, as a kernel does, but with no pause
+//!   between them. Or it sends each segment by itself.
 //! - The first ten segments of a connection leave without a pause.
 //! - If a burst leaves late, the pause after it is shortened by the delay, but at most by half.
 //!
-//! Which bursts wait for a larger one is decided in `burst`. Source: Linux (tcp_update_pacing_rate,
+//! The file `burst.rs` decides whether a small burst waits until it can be larger. Source: Linux (tcp_update_pacing_rate,
 //! tcp_tso_autosize, tcp_update_skb_after_send).
 
 use talkpath_units::{Duration, Instant, Rate};
@@ -34,7 +34,8 @@ pub(in crate::tcp) struct Pacing {
     is_paced: bool,
     /// True if segments leave in bursts. Paced segments always do.
     in_bursts: bool,
-    /// With pacing, the earliest time of the next burst. Without, the time of the last burst (tcp_wstamp_ns).
+    /// Paced: the earliest time of the next burst. Not paced: the time of the last burst. Both are
+    /// tcp_wstamp_ns in Linux.
     departure: Instant,
     /// The number of segments that still leave without a pause at the beginning of the connection.
     unpaced_left: u32,
@@ -42,7 +43,7 @@ pub(in crate::tcp) struct Pacing {
     left_in_burst: u32,
     /// What the current burst consists of.
     kind: BurstKind,
-    /// How late the current burst left. The pauses after its segments use this time up.
+    /// The part of the current burst's delay that no pause has made up for yet.
     lateness: Duration,
 }
 
@@ -100,7 +101,7 @@ impl Pacing {
         (self.is_paced && self.left_in_burst == 0 && self.departure > now).then_some(self.departure)
     }
 
-    /// With pacing, the earliest time of the next burst. Without, the time of the last burst.
+    /// Paced: the earliest time of the next burst. Not paced: the time of the last burst.
     pub(in crate::tcp) const fn departure(&self) -> Instant {
         self.departure
     }
@@ -190,8 +191,8 @@ impl Pace {
         u32::try_from(segments).unwrap_or(u32::MAX).max(self.min_burst)
     }
 
-    /// True if the pacing rate sends less than `min_burst` + 1 segments in 2^-10 s. That is so for most
-    /// rates, and this comparison takes no division.
+    /// True if the pacing rate sends less than `min_burst` + 1 segments in 2^-10 s. For most rates this is
+    /// true, and then [`Self::max_burst`] needs no division.
     fn sends_less_than_min_burst_and_one(&self) -> bool {
         let (None, Some(srtt)) = (self.rate, self.srtt) else { return false };
         let segments_per_s = (u64::from(self.min_burst) + 1) << BURST_TIME_SHIFT;
@@ -207,7 +208,7 @@ impl Pace {
         Some((byte_rate_times_srtt / self.srtt?.as_micros().max(1)) >> BURST_TIME_SHIFT)
     }
 
-    /// The pacing rate in segments per second, multiplied by SRTT in microseconds.
+    /// The pacing rate in segments per second, multiplied by SRTT in microseconds: the formula's numerator.
     const fn rate_times_srtt(&self) -> u64 {
         let segments = if self.cwnd > self.outstanding { self.cwnd } else { self.outstanding };
         let segments = if segments == 0 { 1 } else { segments };
@@ -221,8 +222,8 @@ const MICROS_PER_S: u64 = 1_000_000;
 const SLOW_START_PERCENT: u64 = 200;
 /// Linux: net.ipv4.tcp_pacing_ca_ratio.
 const AVOIDANCE_PERCENT: u64 = 120;
-/// The first ten segments are not paced (Linux: tcp_update_skb_after_send, by the example of sch_fq's initial
-/// quantum).
+/// The first ten segments are not paced (Linux: tcp_update_skb_after_send; the number is that of sch_fq's
+/// initial quantum).
 const UNPACED: u32 = 10;
 /// A burst is what the pacing rate sends in 2^-10 s (Linux: sk_pacing_shift).
 const BURST_TIME_SHIFT: u32 = 10;
