@@ -28,7 +28,7 @@ LOOKS = {
     "dccp-ccid4": Look("DCCP CCID 4", "#5a4fcf", "5 2 1 2", "o"),
     "quic-datagram": Look("QUIC datagrams", "#00788c", "1 3", "s"),
     "quic-stream": Look("QUIC stream", "#8a3f1d", "10 2 2 2", "^"),
-    "quic-stream-per-message": Look("QUIC streams", "#3d7a1f", "2 3 8 3", "o"),
+    "quic-stream-per-message": Look("QUIC stream/msg", "#3d7a1f", "2 3 8 3", "o"),
     "sctp": Look("SCTP", "#6b6a00", "4 4", "D"),
     "webrtc": Look("WebRTC", "#b0203c", "3 1.5", "X"),
 }

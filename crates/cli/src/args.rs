@@ -21,9 +21,10 @@ use clap::builder::FalseyValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use talkpath_measure::series::SeriesDetail;
-use talkpath_scenario::transport_names;
+use talkpath_scenario::{Setting, transport_names};
 
 use crate::failure::Failure;
+use crate::terminal::shell_word;
 
 pub(crate) use self::campaign::{
     CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignReportArgs, CampaignRunArgs,
@@ -234,6 +235,9 @@ pub(crate) struct CompareArgs {
     /// What is carried
     #[arg(long, value_enum, env = "TALKPATH_WORKLOAD", default_value_t = Workload::Voice)]
     pub(crate) workload: Workload,
+    /// voice: the receiver conceals what is missing, by G.711 Appendix I; else it plays silence
+    #[arg(long, env = "TALKPATH_PLC", value_parser = FalseyValueParser::new())]
+    pub(crate) plc: bool,
     /// Congestion controls of TCP; each TCP transport is compared with each, the upload has the first
     /// (default: the kernel's CUBIC; for `bulk` cubic,reno, in sim bbr too)
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
@@ -258,12 +262,14 @@ pub(crate) struct CompareArgs {
     /// How long each transport runs, as in `30s`
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
-    /// Set a key of the scenario that is compared, such as `kernel=this`; may be given again
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
-    pub(crate) set: Vec<(String, String)>,
-    /// Add a bulk upload beside the call in `live` too (`sim` and `emu` always do)
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+    /// Add a bulk upload beside the call in `live` too (`sim` and `emu` do unless --alone)
     #[arg(long, env = "TALKPATH_LOAD", value_parser = FalseyValueParser::new())]
     pub(crate) load: bool,
+    /// sim and emu: without an upload beside it
+    #[arg(long, env = "TALKPATH_ALONE", value_parser = FalseyValueParser::new(), conflicts_with = "load")]
+    pub(crate) alone: bool,
 }
 
 /// The preset that `compare` takes by itself.
@@ -301,6 +307,34 @@ impl CompareArgs {
     }
 }
 
+/// What the command line changes in a scenario.
+#[derive(Debug, Args)]
+pub(crate) struct ChangeArgs {
+    /// Set a key of the scenario, such as `path.up.rate=2 Mbps`; may be given again
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Run with each of these values of a key, as in `path.up.queue.limit=16kB,64kB`, and with each combination if
+    /// given again. `*` stands for both directions of the path: `path.*.loss=0,1%`
+    #[arg(long = "sweep", value_name = "KEY=A,B,...", value_parser = key_value)]
+    pub(crate) sweep: Vec<(String, String)>,
+}
+
+impl ChangeArgs {
+    /// The keys in the order in which they are set: a sweep comes after what it changes.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = Setting> {
+        let set = self.set.iter().cloned().map(Setting::from);
+        set.chain(self.sweep.iter().map(|(key, values)| Setting::sweep(key, values)))
+    }
+
+    /// The same flags, to type again.
+    pub(crate) fn flags(&self) -> String {
+        let set = self.set.iter().map(|pair| ("set", pair));
+        let all = set.chain(self.sweep.iter().map(|pair| ("sweep", pair)));
+        all.map(|(flag, (key, value))| format!(" --{flag} {}", shell_word(&format!("{key}={value}"))))
+            .collect()
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// The scenario file; with --resume, the run directory's own unless given
@@ -310,9 +344,8 @@ pub(crate) struct RunArgs {
     pub(crate) place: Place,
     #[command(flatten)]
     pub(crate) demand: DemandArgs,
-    /// Set a key of the scenario, such as `path.up.rate=2 Mbps`; may be given again
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
-    pub(crate) set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
     /// emu and live: in each repetition every cell has its turn, in an order drawn anew, as in `compare`
     #[arg(long)]
     pub(crate) rounds: bool,
@@ -328,14 +361,13 @@ pub(crate) struct CheckArgs {
     /// The scenario file
     #[arg(value_name = "SCENARIO.toml", required_unless_present_any = ["schema", "keys"])]
     pub(crate) scenario: Option<PathBuf>,
-    /// Check it with this key set, as `run` sets it; may be given again
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value, requires = "scenario")]
-    pub(crate) set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
     /// Print the JSON Schema of scenario files, for an editor
-    #[arg(long, conflicts_with = "scenario")]
+    #[arg(long, conflicts_with_all = ["scenario", "set", "sweep"])]
     pub(crate) schema: bool,
     /// Print every key of scenario files as Markdown tables: values, default, meaning
-    #[arg(long, conflicts_with_all = ["scenario", "schema"])]
+    #[arg(long, conflicts_with_all = ["scenario", "schema", "set", "sweep"])]
     pub(crate) keys: bool,
 }
 

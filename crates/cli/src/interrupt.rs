@@ -1,26 +1,40 @@
-//! Ctrl-C and SIGTERM: the first makes the run stop and keep what it has, the second ends the process at
+//! Ctrl-C and SIGTERM: the first makes the run stop and keep what it has, a later one ends the process at
 //! once.
+//!
+//! Some senders send one request twice: `timeout` signals its child and then its own process group, which the
+//! child belongs to. So a signal within [`SAME_REQUEST`] of the first is the same request.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::exit;
 
 use crate::failure::Failure;
 
-/// Installs the handlers; the flag becomes true at the first signal.
+/// Starts a thread that waits for the signals; the flag becomes true at the first one.
 pub(crate) fn install() -> Result<Arc<AtomicBool>, Failure> {
+    let unavailable = |why| Failure::Write { what: "signal handlers".to_owned(), why };
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(unavailable)?;
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // Order matters: at the first signal the shutdown sees the flag still unset, and the next line sets
-        // it.
-        flag::register_conditional_shutdown(signal, EXIT_INTERRUPTED, Arc::clone(&stop))
-            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
-            .map_err(|why| Failure::Write { what: "signal handlers".to_owned(), why })?;
-    }
+    let flag = Arc::clone(&stop);
+    let wait = move || {
+        let mut first: Option<Instant> = None;
+        for _ in signals.forever() {
+            if first.get_or_insert_with(Instant::now).elapsed() > SAME_REQUEST {
+                exit(EXIT_INTERRUPTED);
+            }
+            flag.store(true, Ordering::Relaxed);
+        }
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(unavailable)?;
     Ok(stop)
 }
 
 /// 128 + SIGINT, as shells report it.
 const EXIT_INTERRUPTED: i32 = 130;
+/// Shorter than a person's second thought, and longer than two signals of one sender are apart. Chosen.
+const SAME_REQUEST: Duration = Duration::from_millis(500);

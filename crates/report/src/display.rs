@@ -187,8 +187,8 @@ static TRANSPORTS: [Display; 11] = [
     },
     Display {
         kind: "quic-stream-per-message",
-        name: "QUIC streams",
-        about: "a stream a message",
+        name: "QUIC stream/msg",
+        about: "a stream for each message",
         light: "#3d7a1f",
         dark: "#8fd06a",
         ansi: 70,

@@ -5,8 +5,9 @@
 // its axis. The scales stand in each panel's data attributes (plot/panel.rs, open).
 
 const SVG = "http://www.w3.org/2000/svg";
-/** Room above the panels for the legend of a saved figure, a row. */
-const LEGEND_ROW = 20;
+/** Around the panels of a saved figure: heights of a legend's row, of the title and of a caption's row, where the
+ * texts begin, and a caption letter's width. As in figure/mod.rs. */
+const [LEGEND_ROW, TITLE_ROW, TITLE_BASE, CAPTION_ROW, TEXT_LEFT, CAPTION_LETTER] = [20, 26, 18, 17, 8, 6.6];
 /** Pixels of a saved picture for each unit of the figure. Chosen: sharp on paper at the width of a column. */
 const PICTURE_SCALE = 3;
 /** A drag of fewer pixels is a click. */
@@ -44,6 +45,13 @@ const cornersOf = (path) => {
   }
   return corners;
 };
+
+/** Text broken at spaces into rows of at most `columns` letters. */
+const wrapped = (text, columns) =>
+  text.split(/\s+/).filter(Boolean).reduce((rows, word) => {
+    const longer = rows.length ? `${rows.at(-1)} ${word}` : word;
+    return rows.length && longer.length <= columns ? [...rows.slice(0, -1), longer] : [...rows, word];
+  }, []);
 
 /** Three figures are as many as a line holds. */
 const rounded = (value) => String(Number(value.toPrecision(3)));
@@ -400,16 +408,25 @@ class Figure {
       legend.append(element("text", { x, y: 15 + row * LEGEND_ROW }, item.dataset.name));
       x += text + 20;
     });
-    const extra = legend.childNodes.length ? (row + 1) * LEGEND_ROW + 6 : 0;
-    legend.setAttribute("transform", `translate(0 ${-extra})`);
-    const box = { x: 0, y: -extra, width, height: height + extra };
+    const legendHeight = legend.childNodes.length ? (row + 1) * LEGEND_ROW + 6 : 0;
+    legend.setAttribute("transform", `translate(0 ${-legendHeight})`);
+    const above = TITLE_ROW + legendHeight;
+    const titleText = this.node.querySelector("h3").textContent;
+    const title = element("text", { class: "name", x: TEXT_LEFT, y: TITLE_BASE - above }, titleText);
+    const rows = wrapped(this.node.querySelector("figcaption").textContent, (width - 2 * TEXT_LEFT) / CAPTION_LETTER);
+    const caption = rows.map((words, index) =>
+      element("text", { class: "tick", x: TEXT_LEFT, y: height + CAPTION_ROW * (index + 1) }, words),
+    );
+    const below = rows.length ? CAPTION_ROW * (rows.length + 0.5) : 0;
+    const box = { x: 0, y: -above, width, height: above + height + below };
     const variables = document.querySelector("style").textContent.split("@media")[0];
     copy.setAttribute("class", "plot");
     copy.setAttribute("viewBox", Object.values(box).join(" "));
     copy.setAttribute("width", width);
     copy.setAttribute("height", box.height);
     const ground = element("rect", { ...box, style: "fill:var(--page)" });
-    copy.prepend(element("style", {}, variables + document.getElementById("figure-style").textContent), ground, legend);
+    copy.prepend(element("style", {}, variables + document.getElementById("figure-style").textContent), ground, title, legend);
+    copy.append(...caption);
     return copy;
   }
 }

@@ -255,7 +255,7 @@ fn glossary(terms: &Terms, style: &Style) -> String {
 
 /// `text` broken at spaces, but not before a unit, into lines of at most `width` columns; a longer word gets
 /// a line of its own.
-fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
+pub(crate) fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
     let (mut out, mut line) = (String::new(), first.to_owned());
     let mut empty = true;
     for word in glued(text).split(' ').filter(|word| !word.is_empty()) {

@@ -2,6 +2,9 @@
 //!
 //! A key is a path of names with points between, as in `path.up.loss`. Shorthands on the way are written out
 //! first: a preset's name becomes its tables, `transport = "tcp"` becomes `{ kind = "tcp" }`.
+//!
+//! The name `*` stands for both directions of a path, and for each link or flow that the scenario has:
+//! `path.*.loss` gives both directions the same loss.
 
 use crate::check::unknown;
 use crate::diagnostic::Log;
@@ -11,9 +14,15 @@ use crate::read::nearest;
 use crate::threshold;
 use crate::tree::{Node, Table, Value};
 
-/// The names of `key`, split at its points; quotes around a name are taken off.
+/// The names of `key`, split at its points. A point between quotes does not split; quotes around a name are
+/// taken off.
 pub(crate) fn split(key: &str) -> Vec<&str> {
-    key.split('.').map(|name| unquote(name.trim())).collect()
+    let mut is_quoted = false;
+    let at_points = |letter: char| {
+        is_quoted ^= letter == '"';
+        letter == '.' && !is_quoted
+    };
+    key.split(at_points).map(|name| unquote(name.trim())).collect()
 }
 
 fn unquote(name: &str) -> &str {
@@ -62,7 +71,16 @@ fn set_in_node(
         Kind::Table(spec) => set_in_table(become_table(node), spec, names, value),
         Kind::Path(spec) => {
             expand_path(node);
-            set_in_table(become_table(node), spec, names, value)
+            let path = become_table(node);
+            match names {
+                [EVERY, rest @ ..] => {
+                    for direction in spec.keys {
+                        set_in_table(path, spec, &[&[direction.name], rest].concat(), value.clone())?;
+                    }
+                    Ok(())
+                }
+                _ => set_in_table(path, spec, names, value),
+            }
         }
         Kind::Tagged(tagged) => {
             expand_tagged(node, tagged);
@@ -71,6 +89,12 @@ fn set_in_node(
         Kind::Map(spec) => {
             let [first, rest @ ..] = names else { return Ok(()) };
             let entries = become_table(node);
+            if *first == EVERY {
+                for entry in entries.entries.iter_mut().filter(|_| !rest.is_empty()) {
+                    set_in_table(become_table(&mut entry.node), spec, rest, value.clone())?;
+                }
+                return Ok(());
+            }
             let Some(inner) = entries.get_mut(first) else {
                 let names: Vec<_> = entries.entries.iter().map(|entry| entry.name.clone()).collect();
                 return Err(unknown_name(first, name, &names));
@@ -141,12 +165,18 @@ pub(crate) fn remove(table: &mut Table, names: &[&str]) {
         [] => {}
         [name] => drop(table.remove(name)),
         [name, rest @ ..] => {
-            if let Some(Value::Table(inner)) = table.get_mut(name).map(|node| &mut node.value) {
-                remove(inner, rest);
+            let named = table.entries.iter_mut().filter(|entry| *name == EVERY || entry.name == *name);
+            for entry in named {
+                if let Value::Table(inner) = &mut entry.node.value {
+                    remove(inner, rest);
+                }
             }
         }
     }
 }
+
+/// The name that stands for every one that there is.
+const EVERY: &str = "*";
 
 /// A flow or a link that does not exist.
 pub(crate) fn unknown_name(name: &str, what: &str, known: &[String]) -> Problem {

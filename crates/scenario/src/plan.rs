@@ -40,7 +40,25 @@ impl Setting {
     /// `--set KEY=VALUE`.
     pub fn new(key: impl Into<String>, value: impl Into<String>) -> Self {
         let (key, value) = (key.into(), value.into());
-        Self { option: format!("--set {key}={value}"), key, value }
+        Self { option: format!("--set {key}={value}"), key, value: share(&value) }
+    }
+
+    /// `--sweep KEY=A,B,...`. The values are those of a TOML list, or what stands between the commas.
+    pub fn sweep(key: &str, values: &str) -> Self {
+        let list =
+            tree::parse_value(values, &Place::START).filter(|node| matches!(node.value, Value::List(_)));
+        let value = match list {
+            Some(_) => values.to_owned(),
+            None => {
+                let words = values.split(',').map(|word| share(word.trim()));
+                let toml = words.map(|word| match tree::parse_value(&word, &Place::START) {
+                    Some(_) => word,
+                    None => toml_edit::Value::from(word).to_string(),
+                });
+                format!("[{}]", toml.collect::<Vec<_>>().join(", "))
+            }
+        };
+        Self { option: format!("--sweep {key}={values}"), key: format!("sweep.{key}"), value }
     }
 
     /// A key that `option` sets in words of its own.
@@ -54,6 +72,12 @@ impl From<(String, String)> for Setting {
     fn from((key, value): (String, String)) -> Self {
         Self::new(key, value)
     }
+}
+
+/// `1%` as a share of 1, which is how keys take shares; any other text as it is.
+fn share(text: &str) -> String {
+    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    percent.map_or_else(|| text.to_owned(), |percent| (percent / 100.0).to_string())
 }
 
 /// A scenario file, understood.

@@ -86,6 +86,39 @@ fn a_swept_path_may_have_one_of_its_keys_swept_too() {
 }
 
 #[test]
+fn a_star_stands_for_both_directions_and_for_every_flow() {
+    let swept = plan(BASE, &[("sweep.path.*.loss", "[0, 0.02]"), ("flow.*.count", "2")]);
+    let loss = |cell: usize, link: usize| &swept.cells[cell].scenario.links[link].config.loss;
+    assert_eq!((loss(0, 0), loss(1, 0)), (loss(0, 1), loss(1, 1)), "of both directions");
+    assert_ne!(loss(0, 0), loss(1, 0));
+    assert_eq!(swept.cells[1].label, "path.*.loss=0.02");
+    assert_eq!(swept.cells[0].scenario.flows.len(), 2);
+}
+
+#[test]
+fn a_key_may_stand_in_quotes() {
+    let swept = plan(BASE, &[("sweep.\"path.up.loss\"", "[0, 0.02]")]);
+    assert_eq!(swept.cells[1].label, "path.up.loss=0.02");
+}
+
+#[test]
+fn the_values_of_a_sweep_stand_between_commas_and_percent_are_shares() {
+    let of = |values: &str| Setting::sweep("path.up.loss", values).value;
+    assert_eq!(of("0, 0.5%,1%"), "[0, 0.005, 0.01]");
+    assert_eq!(of("[0, 0.02]"), "[0, 0.02]");
+    assert_eq!(of("16kB,64 kB"), "[\"16kB\", \"64 kB\"]");
+    assert_eq!(of("{ kind = \"bernoulli\" }"), "[{ kind = \"bernoulli\" }]");
+}
+
+#[test]
+fn a_list_where_a_value_belongs_says_how_to_sweep() {
+    let source = Source::new("test.toml", BASE);
+    let set = vec![Setting::new("path.up.queue.limit", "['16 kB', '64 kB']")];
+    let mistakes = load(&source, &Options { set, ..Options::default() }).unwrap_err().to_string();
+    assert!(mistakes.contains("--sweep KEY=A,B"), "{mistakes}");
+}
+
+#[test]
 fn what_a_sweep_brings_need_not_stand_in_the_file() {
     let text = BASE.replace("transport = \"tcp\"\n", "").replace("path = \"home-adsl\"\n", "")
         + "[sweep]\n\"flow.call.transport\" = [\"tcp\"]\npath = [\"lan\"]\n";

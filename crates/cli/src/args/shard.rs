@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::key_value;
+use super::ChangeArgs;
 use crate::shard::Shard;
 
 /// Which part of a run, and where.
@@ -24,9 +24,8 @@ pub(crate) struct PlanArgs {
     /// The scenario file
     #[arg(value_name = "SCENARIO.toml")]
     pub(crate) scenario: PathBuf,
-    /// Set a key of the scenario, as in `run`; may be given again
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
-    pub(crate) set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
     /// Seed of the first repetition
     #[arg(long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,

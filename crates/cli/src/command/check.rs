@@ -1,7 +1,7 @@
 //! `talkpath check`: every mistake of a scenario at once, the schema for an editor, or the table of keys.
 
 use serde::Serialize;
-use talkpath_scenario::{Diagnostic, Options, Plan, Setting, Source, key_tables, schema};
+use talkpath_scenario::{Diagnostic, Options, Plan, Source, key_tables, schema};
 
 use crate::args::{CheckArgs, Common};
 use crate::failure::Failure;
@@ -18,8 +18,7 @@ pub(crate) fn run(args: &CheckArgs, common: &Common, terminal: Terminal) -> Resu
         let text = serde_json::to_string_pretty(&schema()).unwrap_or_default();
         return print(format!("{text}\n").as_bytes());
     };
-    let options =
-        Options { set: args.set.iter().cloned().map(Setting::from).collect(), ..Options::default() };
+    let options = Options { set: args.change.settings().collect(), ..Options::default() };
     let (source, understood) = diagnose_file(path, &options)?;
     let plan = match understood {
         Ok(plan) => plan,

@@ -26,12 +26,18 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
     let path = ComparedPath::new(args, &place)?;
     let plan = plan(args, &place, &path)?;
     has_a_choice(args, &place)?;
+    if args.plc && args.workload != Workload::Voice {
+        return Err(Failure::Usage(
+            "--plc belongs to --workload voice: only a call has frames to conceal".into(),
+        ));
+    }
     thresholds::before_the_run(&plan)?;
     let sizes: &[u64] = match (place.arena, args.place.repeat) {
-        (ArenaKind::Sim, None) => &SIZES,
+        // Over a sweep each size costs as many runs as there are combinations.
+        (ArenaKind::Sim, None) if args.change.sweep.is_empty() => &SIZES,
         _ => &[],
     };
-    let tries_cure = place.arena != ArenaKind::Live;
+    let tries_cure = place.arena != ArenaKind::Live && args.change.sweep.is_empty();
     let growth = |plan: &Plan, summary: &Summary| grow(plan, summary, sizes, tries_cure);
     let experiment = Experiment {
         plan: &plan,
@@ -129,7 +135,7 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
         ArenaKind::Emu | ArenaKind::Live => ROUNDS,
     };
     // Somebody else's network is not filled unasked.
-    let load = args.load || place.arena != ArenaKind::Live;
+    let load = args.load || place.arena != ArenaKind::Live && !args.alone;
     let transports = args.transports();
     let controls = controls(args, place);
     let of_path = of_path(args);
@@ -146,7 +152,10 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
         };
         let mut set = of_path.clone();
         set.extend(comparison.settings());
-        set.extend(args.set.iter().cloned().map(Setting::from));
+        if args.plc {
+            set.push(Setting::by("--plc", "flow.call.workload.concealment", quoted("g711-appendix-i")));
+        }
+        set.extend(args.change.settings());
         set.extend(args.demand.settings());
         let repeat = Some(args.place.repeat.unwrap_or(begin_with));
         path.load(&Options { set, seed: args.place.seed, repeat })
@@ -267,9 +276,13 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
     choices += &option("duration", args.duration.clone());
     choices += &option("seed", args.place.seed.map(|seed| seed.to_string()));
     choices += &option("repeat", repeat.map(|repeat| repeat.to_string()));
-    for (key, value) in &args.set {
-        choices += &flag("set", format!("{key}={value}"));
+    if args.plc {
+        choices += " --plc";
     }
+    if args.alone {
+        choices += " --alone";
+    }
+    choices += &args.change.flags();
     // Between two hosts the path is the network.
     let path = [
         option("path", args.path.clone().filter(|path| path != HOME)),
@@ -280,14 +293,23 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
     ]
     .concat();
     match place.arena {
-        ArenaKind::Sim => format!(
-            "The same over real sockets: {compare} --arena emu{path}{choices}\n\
-             Between two hosts: `{} serve --open` on the other, then {compare} --to HOST{choices} here\n",
-            program()
-        ),
+        ArenaKind::Sim => {
+            let emulated = format!("The same over real sockets: {compare} --arena emu{path}{choices}\n");
+            // Between two hosts no key of the path can take values.
+            if !args.change.sweep.is_empty() {
+                return emulated;
+            }
+            format!(
+                "{emulated}Between two hosts: `{} serve --open` on the other, then {compare} --to HOST{choices} here\n",
+                program()
+            )
+        }
         ArenaKind::Emu => {
-            let kernel =
-                if args.set.iter().any(|(key, _)| key == "kernel") { "" } else { " --set kernel=this" };
+            let kernel = if args.change.set.iter().any(|(key, _)| key == "kernel") {
+                ""
+            } else {
+                " --set kernel=this"
+            };
             format!("The same in the simulator: {compare}{path}{choices}{kernel}\n")
         }
         // In the simulator the call is always beside an upload, and the network between hosts is unknown.

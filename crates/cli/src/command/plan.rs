@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use talkpath_scenario::{Cell, NANOS_OF_A_HOP, Options, Plan, Setting};
+use talkpath_scenario::{Cell, NANOS_OF_A_HOP, Options, Plan};
 
 use crate::args::{Common, PlanArgs};
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ use crate::terminal::{Terminal, print};
 
 /// Prints the plan, and writes what every machine needs of it.
 pub(crate) fn run(args: &PlanArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
-    let set = args.set.iter().cloned().map(Setting::from).collect();
+    let set = args.change.settings().collect();
     let options = Options { set, seed: args.seed, repeat: args.repeat };
     let plan = load_file(&args.scenario, &options)?;
     for warning in &plan.warnings {

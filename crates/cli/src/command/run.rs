@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use talkpath_report::run_table;
-use talkpath_scenario::{Options, Plan, Setting};
+use talkpath_scenario::{Options, Plan};
 
 use super::{conclude, jobs};
 use crate::arenas::Place;
@@ -15,7 +15,7 @@ use crate::resumable::{Resumable, resumable};
 use crate::run_dir::{RunDir, SCENARIO};
 use crate::scenario_file::load_file;
 use crate::shard::Shard;
-use crate::terminal::{self, Terminal, program};
+use crate::terminal::{self, Terminal, program, shell_word};
 use crate::thresholds::{self, Demands};
 
 /// Runs or resumes.
@@ -51,8 +51,15 @@ fn told(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let table = run_table(&outcome.summary, &terminal::style());
-    let again =
+    let mut again =
         format!("Again: {} run {}{}\n", program(), outcome.dir.file(SCENARIO).display(), place.flags());
+    if plan.cells.len() > 1 {
+        let dir = shell_word(&outcome.dir.path().display().to_string());
+        again += &format!(
+            "The report's figures as files: {0} report --figures DIR {dir}\nA table of all cells: {0} export --table cells {dir}\n",
+            program()
+        );
+    }
     let demands = Demands { plan, junit: args.demand.junit.as_deref() };
     conclude(outcome, &table, &again, &demands, common, args.place.strict, terminal)
 }
@@ -226,7 +233,7 @@ impl EarlierRun {
 
 fn options(args: &RunArgs) -> Options {
     Options {
-        set: args.set.iter().cloned().map(Setting::from).chain(args.demand.settings()).collect(),
+        set: args.change.settings().chain(args.demand.settings()).collect(),
         seed: args.place.seed,
         repeat: args.place.repeat,
     }

@@ -217,6 +217,9 @@ fn an_interrupted_live_run_keeps_what_was_measured() {
         let child = bench.start(&["run", "call.toml", "--to", &served.address, "--json"]);
         wait_until("a run directory", || !bench.runs().is_empty());
         thread::sleep(Duration::from_millis(1500));
+        // As `timeout` does, which signals its child and then the child's process group.
+        interrupt(&child);
+        thread::sleep(Duration::from_millis(20));
         interrupt(&child);
         let seen = Seen::of_child(child);
         seen.fails(130, &["interrupted"]);

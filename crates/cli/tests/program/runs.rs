@@ -109,13 +109,13 @@ fn a_sweep_is_answered_on_a_screen_and_its_figures_become_files() {
     let bench = Bench::new();
     bench.file("call.toml", SHORT);
     let losses: Vec<String> = (0..20).map(|at| (f64::from(at) / 400.0).to_string()).collect();
-    let delays: Vec<String> = (1..=3).map(|at| format!("'{} ms'", 20 * at)).collect();
+    let delays: Vec<String> = (1..=3).map(|at| format!("{} ms", 20 * at)).collect();
     let set = [
-        "sweep.flow.call.transport=['udp','tcp-nodelay']".to_owned(),
-        format!("sweep.path.up.loss=[{}]", losses.join(",")),
-        format!("sweep.path.up.delay=[{}]", delays.join(",")),
+        "flow.call.transport=udp,tcp-nodelay".to_owned(),
+        format!("path.*.loss=[{}]", losses.join(",")),
+        format!("path.up.delay={}", delays.join(",")),
     ];
-    let set: Vec<&str> = set.iter().flat_map(|set| ["--set", set]).collect();
+    let set: Vec<&str> = set.iter().flat_map(|set| ["--sweep", set]).collect();
     let seen = bench.run(&[&["run", "call.toml", "--repeat", "2", "--records", "all"], &set[..]].concat());
     let lines: Vec<&str> = seen.succeeds().out.lines().collect();
     assert!(lines.len() <= 60, "{} lines for 120 cells", lines.len());
@@ -127,7 +127,7 @@ fn a_sweep_is_answered_on_a_screen_and_its_figures_become_files() {
     assert_eq!(comparisons.len(), 60);
     for comparison in comparisons {
         let keys: Vec<&String> = comparison["sweep"].as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["path.up.delay", "path.up.loss"], "the other swept keys");
+        assert_eq!(keys, ["path.*.loss", "path.up.delay"], "the other swept keys");
         assert_eq!((&comparison["flow"], comparison["cells"].as_array().unwrap().len()), (&"call".into(), 2));
     }
     let page = fs::read_to_string(run.join("report.html")).unwrap();
@@ -297,7 +297,7 @@ fn compare_answers_with_cause_and_cure_and_says_what_to_type_next() {
         "UDP",
         "TCP_NODELAY",
         "QUIC datagrams",
-        "QUIC streams",
+        "QUIC stream/msg",
         "MOS",
         "Report: talkpath-runs/",
         "compare --to HOST",

@@ -1,5 +1,6 @@
 //! Heat maps over two swept parameters: who is best at each combination, and how good the best is. Each
-//! combination is a cell with its text, so that nothing hangs on colour alone.
+//! combination is a cell with its text, so that nothing hangs on colour alone. A cell has the colour of the
+//! first transport in its text.
 
 use talkpath_measure::summary::JudgedBy;
 
@@ -74,12 +75,13 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat) -> Option<Figure> {
         sweep.axes[y].key
     );
     let caption = match heat {
-        Heat::Winner => {
-            "A full colour: one is best. A faint one: the named serve alike. \"?\": the repetitions do not decide. \"no\": nothing \
-             is usable."
-        }
+        Heat::Winner => format!(
+            "A full colour: one is best. A faint one: the named serve alike, +N is N more of them. \"?\": the repetitions \
+             do not decide. \"no\": nothing is usable. The number is the {word} of the best, a mean over the repetitions."
+        ),
         Heat::Figure => {
             "Means over the repetitions; the better, the stronger the colour. In brackets: below what is usable."
+                .to_owned()
         }
     };
     Some(Figure {
@@ -166,12 +168,24 @@ fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, 
     svg.cell(&style, ((x, y), (width - 1.0, ROW - 1.0)), size, &text, &title);
 }
 
-/// Who is best, in a few letters.
+/// Who is best, in a few letters, and how good.
 fn winner(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
-    let leader = it.leader.map(|at| colour(sweep.looks[at]));
+    let (who, style) = best_of(sweep, it);
+    match it.best() {
+        Some(best) if it.outcome() != Outcome::Unknown => {
+            (format!("{who} {}", written(sweep.by).number(best)), style)
+        }
+        _ => (who, style),
+    }
+}
+
+/// Who is best, in a few letters.
+fn best_of(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
+    let named = it.verdict.map(|verdict| &verdict.named[..]).unwrap_or_default();
+    let names: Vec<String> = named.iter().map(|name| code(name)).collect();
+    let first = named.first().and_then(|name| sweep.series.iter().position(|view| view.label == *name));
+    let leader = first.or(it.leader).map(|at| colour(sweep.looks[at]));
     let leader = leader.unwrap_or_else(|| "var(--soft)".to_owned());
-    let names: Vec<String> =
-        it.verdict.map(|verdict| verdict.named.iter().map(|name| code(name)).collect()).unwrap_or_default();
     let all = || match &names[..] {
         [first, _, _, ..] => format!("{first}+{}", names.len() - 1),
         few => few.join("/"),
@@ -212,7 +226,8 @@ fn legend(sweep: &Sweep<'_>) -> Vec<Entry> {
     sweep.series.iter().zip(&sweep.looks).map(of).collect()
 }
 
-/// The first letter of each word, and its number: `TCP_NODELAY` is TN, `DCCP CCID 2` is DC2.
+/// The first letter of each word, and its number: `TCP_NODELAY` is TN, `DCCP CCID 2` is DC2. A test holds that
+/// no two transports have the same letters.
 fn code(label: &str) -> String {
     let words = label.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words
@@ -221,4 +236,21 @@ fn code(label: &str) -> String {
             Some(if first.is_ascii_digit() { word.to_owned() } else { first.to_uppercase().to_string() })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::code;
+    use crate::display::all;
+
+    #[test]
+    fn no_two_transports_have_the_same_letters() {
+        let mut known = BTreeMap::new();
+        for display in all() {
+            let other = known.insert(code(display.name), display.name);
+            assert_eq!(other, None, "{}", display.name);
+        }
+    }
 }

@@ -11,6 +11,7 @@ use maud::{Markup, html};
 
 use crate::display::{Look, Marker};
 use crate::plot::svg::unit;
+use crate::terminal::wrap;
 
 pub(crate) use bars::loss_runs;
 pub(crate) use ccdf::ccdf;
@@ -48,28 +49,48 @@ impl Figure {
 }
 
 impl Figure {
-    /// The figure as a file of its own on light ground, with its legend; `None` if there is nothing to draw.
-    /// The page's module saves the same (`save` in page.js).
+    /// The figure as a file of its own on light ground, with its title, legend and caption; `None` if there is
+    /// nothing to draw. The page's module saves the same (`file` in page.js).
     pub(crate) fn file(&self, style: &str) -> Option<String> {
         let svg = self.svg.as_ref()?.0.strip_prefix("<svg ")?;
         let (attributes, body) = svg.split_once('>')?;
         let size = attributes.split_once("viewBox=\"0 0 ")?.1.split_once('"')?.0;
         let (width, height) = size.split_once(' ')?;
-        let (legend, extra) = self.legend_rows();
-        let tall = height.parse::<f64>().ok()? + extra;
+        let height: f64 = height.parse().ok()?;
+        let (legend, legend_height) = self.legend_rows();
+        let (caption, caption_height) = self.caption_rows(width.parse().ok()?);
+        let above = TITLE_ROW + legend_height;
+        let tall = above + height + caption_height;
         let (view, whole) = (
             format!("viewBox=\"0 0 {size}\""),
-            format!("viewBox=\"0 {} {width} {}\"", unit(-extra), unit(tall)),
+            format!("viewBox=\"0 {} {width} {}\"", unit(-above), unit(tall)),
         );
         let attributes = attributes.replacen(&view, &whole, 1);
-        let ground = html! { rect x="0" y=(unit(-extra)) width=(width) height=(unit(tall)) style="fill:var(--page)" {} };
+        let around = html! {
+            rect x="0" y=(unit(-above)) width=(width) height=(unit(tall)) style="fill:var(--page)" {}
+            text.name x=(unit(TEXT_LEFT)) y=(unit(TITLE_BASE - above)) { (self.title) }
+            g transform={ "translate(0 " (unit(-legend_height)) ")" } { (legend) }
+            g transform={ "translate(0 " (unit(height)) ")" } { (caption) }
+        };
         Some(format!(
-            "<svg class=\"plot\" width=\"{width}\" height=\"{}\" {attributes}><style>{style}</style>{}<g transform=\"translate(0 {})\">{}</g>{body}\n",
+            "<svg class=\"plot\" width=\"{width}\" height=\"{}\" {attributes}><style>{style}</style>{}{body}\n",
             unit(tall),
-            ground.0,
-            unit(-extra),
-            legend.0
+            around.0
         ))
+    }
+
+    /// The caption in rows that fit into `width`, and their height.
+    fn caption_rows(&self, width: f64) -> (Markup, f64) {
+        let columns = ((width - 2.0 * TEXT_LEFT) / CAPTION_LETTER) as usize;
+        let rows = wrap(&self.caption, columns, "", "");
+        let rows: Vec<&str> = rows.lines().filter(|row| !row.is_empty()).collect();
+        let texts = html! {
+            @for (index, row) in rows.iter().enumerate() {
+                text.tick x=(unit(TEXT_LEFT)) y=(unit(CAPTION_ROW * (index + 1) as f64)) { (row) }
+            }
+        };
+        let height = if rows.is_empty() { 0.0 } else { CAPTION_ROW * (rows.len() as f64 + 0.5) };
+        (texts, height)
     }
 
     /// The legend in rows, and their height.
@@ -100,6 +121,13 @@ const LEGEND_LEFT: f64 = 72.0;
 const LEGEND_RIGHT: f64 = 750.0;
 const SAMPLE: f64 = 34.0;
 const LEGEND_ROW: f64 = 20.0;
+/// Of a file's title and caption: where they begin, the title's height and base line, a row of the caption, and
+/// the width that a letter of it has at most in the mean.
+const TEXT_LEFT: f64 = 8.0;
+const TITLE_ROW: f64 = 26.0;
+const TITLE_BASE: f64 = 18.0;
+const CAPTION_ROW: f64 = 17.0;
+const CAPTION_LETTER: f64 = 6.6;
 
 /// The CSS variable of a transport's colour.
 pub(crate) fn colour(look: Look) -> String {

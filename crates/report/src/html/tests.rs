@@ -296,6 +296,9 @@ fn each_figure_becomes_a_file_that_needs_no_page() {
     }
     let distribution = &files.iter().find(|(name, _)| name == "first-ccdf-rtt").unwrap().1;
     assert!(distribution.contains(">TCP_NODELAY</text>"), "the legend is in it");
+    assert!(distribution.contains("delay: how many messages came later</text>"), "and the title");
+    let map = &files.iter().find(|(name, _)| name.starts_with("heat-winner")).unwrap().1;
+    assert!(map.contains("nothing is usable"), "and the caption");
 }
 
 #[test]
