@@ -214,7 +214,7 @@ impl<A: Arithmetic> Control<A> {
         } else {
             match self.first_above_time {
                 None => {
-                    self.first_above_time = Some(now.saturating_add(A::in_clock_units(parameters.interval)))
+                    self.first_above_time = Some(now.saturating_add(A::in_clock_units(parameters.interval)));
                 }
                 Some(first_above_time) => ok_to_drop = A::is_over(first_above_time, now),
             }
