@@ -552,7 +552,8 @@ impl End {
     }
 }
 
-/// `text` with its control and format characters escaped, so that it can be printed: a peer wrote a part of it.
+/// `text` with its control and format characters escaped, so that it can be printed: a peer wrote a part of
+/// it.
 fn escaped(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {

@@ -98,9 +98,9 @@ impl Receiving {
         }
     }
 
-    /// Takes the datagrams of the packet with these pieces out of the engine. If it could not read the packet,
-    /// they are dropped: nobody sends them again. A packet that it could read and took nothing from is a copy
-    /// (RFC 9000 §12.3): what became of its messages was decided when the first one came.
+    /// Takes the datagrams of the packet with these pieces out of the engine. If it could not read the
+    /// packet, they are dropped: nobody sends them again. A packet that it could read and took nothing from
+    /// is a copy (RFC 9000 §12.3): what became of its messages was decided when the first one came.
     fn take_datagrams(
         &mut self,
         mut connection: Option<&mut Connection>,
