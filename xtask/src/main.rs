@@ -1,6 +1,6 @@
 //! Chores around the workspace: `cargo xtask ci`, `cargo xtask tidy`, `cargo xtask docs`, `cargo xtask dist`,
 //! `cargo xtask citations`, `cargo xtask timings`, `cargo xtask peers`, `cargo xtask kernel-peer`,
-//! `cargo xtask kernel-queues`,
+//! `cargo xtask kernel-queues`, `cargo xtask quic-peers`,
 //! `cargo xtask nightly`, `cargo xtask weekly`.
 //!
 //! Has no dependencies, so that it builds in a second and never stands in the way of `cargo run`.
@@ -18,6 +18,7 @@ mod kernel_queues;
 mod nightly;
 mod peers;
 mod python;
+mod quic_peers;
 mod rules;
 mod rust;
 mod seeds;
@@ -42,6 +43,7 @@ usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see
        cargo xtask peers queues [seeds=N] [ns3=FOLDER]        CoDel and FQ-CoDel in ns-3 beside ours
        cargo xtask peers speed [repeats=N] [ns3=FOLDER] [SCENARIO...]        what the same packets cost there and here
        cargo xtask kernel-peer      our DCCP against a booted Linux 6.1 that still has one
+       cargo xtask quic-peers [PEER...]     our QUIC beside aioquic and quic-go, over an emulated path with 3 % loss
        cargo xtask kernel-queues    our CoDel and FQ-CoDel against that kernel's, decision by decision";
 
 fn main() -> ExitCode {
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Some("timings") => timings::run(&root, arguments.get(1).map(String::as_str)),
         Some("peers") => peers::run(&root, &arguments[1..]),
         Some("kernel-peer") => kernel_peer::run(&root),
+        Some("quic-peers") => quic_peers::command(&root, &arguments[1..]),
         Some("kernel-queues") => kernel_queues::run(&root, None),
         _ => Err(USAGE.to_owned()),
     };

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use crate::campaigns;
 use crate::ci::{UNAVAILABLE, exit_code_until, only_run, read};
 use crate::judges::{self, Judged};
-use crate::{kernel_peer, kernel_queues, peers, python, seeds};
+use crate::{kernel_peer, kernel_queues, peers, python, quic_peers, seeds};
 
 /// A job: its name, how many minutes it may take, what it does, and the code that does it.
 struct Job {
@@ -48,7 +48,7 @@ impl From<Judged> for Outcome {
 }
 
 /// At most 90 minutes together.
-const NIGHTLY: [Job; 24] = [
+const NIGHTLY: [Job; 25] = [
     Job {
         name: "dependencies",
         minutes: 1,
@@ -81,13 +81,13 @@ const NIGHTLY: [Job; 24] = [
     },
     Job {
         name: "operations",
-        minutes: 2,
+        minutes: 1,
         what: "a monitor's metrics by promtool and an OpenMetrics parser, systemd units, STAMP by stamp-suite",
         run: |root, end| judged(root, judges::operations, end),
     },
     Job {
         name: "python",
-        minutes: 4,
+        minutes: 3,
         what: "the wheel: its tests, types and notebooks",
         run: |root, end| judged(root, python::nightly, end),
     },
@@ -121,10 +121,16 @@ const NIGHTLY: [Job; 24] = [
         what: "a campaign over namespaces, its coordinator killed 24 times, hosts killed and frozen",
         run: |root, end| campaigns::kills(root, end).into(),
     },
-    Job { name: "kernel-peer", minutes: 5, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
+    Job { name: "kernel-peer", minutes: 3, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
+    Job {
+        name: "quic-peers",
+        minutes: 5,
+        what: "our QUIC beside aioquic and quic-go, both roles, over 3 % loss, by the emulator's log",
+        run: |root, end| quic_peers::run(root, &[], end).into(),
+    },
     Job {
         name: "peers",
-        minutes: 12,
+        minutes: 11,
         what: "the 1997 dumbbell in ns-2 and ns-3, CoDel in ns-3, ten seeds",
         run: other_simulators,
     },

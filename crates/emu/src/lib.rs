@@ -23,6 +23,7 @@
 //! | `capture` | packets as the hosts saw them |
 //! | `connect` | opens the connections |
 //! | `run` | one repetition, from the scenario to the record |
+//! | `stranger` | another program in the place of one end |
 //! | `report` | what the machine did to it, and whether the figures stand |
 //! | `probe`, `forwarding` | what this machine can do |
 //!
@@ -49,6 +50,7 @@ mod realtime;
 mod replay;
 mod report;
 mod run;
+mod stranger;
 mod watch;
 mod world;
 
@@ -63,6 +65,7 @@ pub use preemption::{Preemption, PreemptionModel};
 pub use probe::{Capabilities, probe};
 pub use replay::{ReplayError, ReplayReport, log_header, replay};
 pub use report::{EmuReport, LatenessFigures};
+pub use stranger::{OurEnd, Stranger, Way, ways};
 pub use world::Means;
 
 /// Two namespaces and the path between them. Runs share nothing but the machine: runs at the same time delay
@@ -94,6 +97,25 @@ impl EmuArena {
         self
     }
 
+    /// As [`Arena::run`], with a `stranger` in the place of one end. What the record says of that end is
+    /// empty; our end's counts come with it.
+    ///
+    /// # Errors
+    /// As [`Arena::run`].
+    pub fn run_beside(
+        &mut self,
+        scenario: &Scenario,
+        plan: RunPlan<'_>,
+        stranger: &mut Stranger<'_>,
+    ) -> Result<(RunRecord, OurEnd), ArenaError> {
+        let done = run::run(scenario, plan, self.snaplen, Some(stranger))?;
+        (self.log, self.report, self.capture) = (Some(done.log), Some(done.report), done.capture);
+        if done.is_interrupted {
+            return Err(ArenaError::Interrupted { partial: Some(Box::new(done.record)) });
+        }
+        Ok((done.record, done.beside.unwrap_or_default()))
+    }
+
     /// What the machine did to the last run.
     pub fn report(&self) -> Option<&EmuReport> {
         self.report.as_ref()
@@ -105,7 +127,7 @@ impl Arena for EmuArena {
         (self.log, self.report, self.capture) = (None, None, None);
         let probed = far_clock::with_probes(scenario);
         let scenario = probed.as_ref().unwrap_or(scenario);
-        let mut done = run::run(scenario, plan, self.snaplen)?;
+        let mut done = run::run(scenario, plan, self.snaplen, None)?;
         far_clock::see_through(&mut done.record, scenario);
         (self.log, self.report, self.capture) = (Some(done.log), Some(done.report), done.capture);
         if done.is_interrupted {

@@ -38,6 +38,7 @@ use crate::hosts::{check_congestion_controls, device_mtu, sender, socket_plans, 
 use crate::packet::{Host, MAX_FLOWS};
 use crate::realtime::{OwnProcessor, STEERING};
 use crate::report::EmuReport;
+use crate::stranger::{OurEnd, Stranger};
 use crate::watch::LegWatch;
 use crate::world::{Setting, World, endpoint};
 
@@ -48,6 +49,8 @@ pub(super) struct Done {
     pub(super) capture: Option<Vec<u8>>,
     pub(super) report: EmuReport,
     pub(super) is_interrupted: bool,
+    /// What our end counted beside a stranger.
+    pub(super) beside: Option<OurEnd>,
 }
 
 /// The ends of all flows, and who serves them.
@@ -73,6 +76,8 @@ pub(super) struct FlowEnds {
     notes: Option<[Arc<PacketNotes>; 2]>,
     /// The far end has something to do at a time of its own.
     is_far_paced: bool,
+    /// Whether a stranger stands in the place of the near end, or of the far one.
+    strangers: [bool; 2],
 }
 
 /// What the threads found.
@@ -91,8 +96,14 @@ pub(super) struct Disturbance {
     pub(super) unread: Vec<Vec<u64>>,
 }
 
-/// Runs `scenario`; keeps `snaplen` bytes of every packet, if that is given.
-pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>, snaplen: Option<u32>) -> Result<Done, ArenaError> {
+/// Runs `scenario`; keeps `snaplen` bytes of every packet, if that is given. A `stranger` takes the place of
+/// one end.
+pub(super) fn run(
+    scenario: &Scenario,
+    plan: RunPlan<'_>,
+    snaplen: Option<u32>,
+    mut stranger: Option<&mut Stranger<'_>>,
+) -> Result<Done, ArenaError> {
     scenario.path_is_known().map_err(ArenaError::Unsupported)?;
     let spec = SessionSpec::new(scenario, plan.seed, None).map_err(ArenaError::Unsupported)?;
     if scenario.flows.len() > MAX_FLOWS {
@@ -116,14 +127,21 @@ pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>, snaplen: Option<u32>) 
             "emu: the routes cannot be made; the kernel's own initial_window and delayed_ack hold".to_owned(),
         );
     }
+    let mut sockets: Vec<_> = core::mem::take(&mut world.sockets).into_iter().map(Some).collect();
+    let unusable = |error: io::Error| ArenaError::Unavailable {
+        what: format!("a socket cannot be used: {error}"),
+        how: "see the limit of open files (ulimit -n)".to_owned(),
+    };
+    if let Some(stranger) = &mut stranger
+        && let Some(socket) = sockets.get_mut(stranger.socket()).and_then(Option::take)
+    {
+        (stranger.take_socket)(socket).map_err(unusable)?;
+    }
     let devices = Device::pair(&world.devices, scenario.ip, world.mtu).map_err(devices_failed)?;
     let host_clock = HostClock::anchor();
     let clock = host_clock.run_from(host_clock.now_ns() + LEAD.as_nanos() as i64);
-    let mut ends = Ends::new(scenario, &spec, plan.seed, core::mem::take(&mut world.sockets), clock)
-        .map_err(|error| ArenaError::Unavailable {
-            what: format!("a socket cannot be used: {error}"),
-            how: "see the limit of open files (ulimit -n)".to_owned(),
-        })?;
+    let mut ends =
+        Ends::new(scenario, &spec, (plan.seed, clock), sockets, stranger.as_deref()).map_err(unusable)?;
     let header = LogHeader {
         cell: plan.cell,
         repetition: plan.repetition,
@@ -149,13 +167,14 @@ pub(super) fn run(scenario: &Scenario, plan: RunPlan<'_>, snaplen: Option<u32>) 
 }
 
 impl Ends {
-    /// Gives each end its socket; `sockets` holds each flow's sender's and receiver's.
+    /// Gives each end its socket; `sockets` holds each flow's sender's and receiver's, but for that of a
+    /// `stranger`.
     fn new(
         scenario: &Scenario,
         spec: &SessionSpec,
-        seed: Seed,
-        sockets: Vec<OwnedFd>,
-        clock: RunClock,
+        (seed, clock): (Seed, RunClock),
+        sockets: Vec<Option<OwnedFd>>,
+        stranger: Option<&Stranger<'_>>,
     ) -> io::Result<Self> {
         let common = EndContext { clock, budget: RowBudget::new(MAX_ROWS), alarm: Arc::default() };
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
@@ -174,6 +193,7 @@ impl Ends {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             };
             let seed = flow.transport_seed(seed);
+            let quic_keys = stranger.filter(|it| it.flow == index).and_then(|it| it.quic_keys);
             let end = |is_sender| {
                 let place = EndPlace {
                     index,
@@ -183,8 +203,8 @@ impl Ends {
                     tag_key: None,
                     has_trains: false,
                     seed,
-                    // Both ends draw the same, certificate and all.
-                    quic_keys: None,
+                    // Without a stranger both ends draw the same, certificate and all.
+                    quic_keys,
                 };
                 SharedEnd::new(spec, flow_spec, &place, flow.receiver, &common)
             };
@@ -195,8 +215,8 @@ impl Ends {
                     ends.connecting.push(Connecting {
                         index,
                         start: Instant::from_nanos(flow_spec.start_ns),
-                        dial: Some(near_socket.into()),
-                        listener: Some(far_socket.into()),
+                        dial: near_socket.map(Into::into),
+                        listener: far_socket.map(Into::into),
                         near: Arc::clone(&near),
                         far: Arc::clone(&far),
                         there: endpoint(sender(flow).other(), scenario.ip, index),
@@ -206,10 +226,12 @@ impl Ends {
                 }
                 ChannelKind::Datagrams if is_slow => {
                     ends.attach_datagrams(&near, near_socket)?;
-                    let socket = Arc::new(UdpSocket::from(far_socket));
-                    let route = UdpRoute { socket: Arc::clone(&socket), unconnected: None };
-                    far.lock().read_from(route);
-                    ends.slow.push((socket, Arc::clone(&far)));
+                    if let Some(socket) = far_socket {
+                        let socket = Arc::new(UdpSocket::from(socket));
+                        let route = UdpRoute { socket: Arc::clone(&socket), unconnected: None };
+                        far.lock().read_from(route);
+                        ends.slow.push((socket, Arc::clone(&far)));
+                    }
                     false
                 }
                 kind @ (ChannelKind::Datagrams | ChannelKind::OverUdp) => {
@@ -219,11 +241,14 @@ impl Ends {
                 }
             };
             let notes = noted(&flow_spec.transport, [&near, &far]);
+            let strangers =
+                [true, false].map(|is_sender| stranger.is_some_and(|it| it.is_at(index, is_sender)));
             ends.all.extend([Arc::clone(&near), Arc::clone(&far)]);
             ends.flows.push(FlowEnds {
                 near,
                 far,
                 is_far_paced,
+                strangers,
                 notes,
                 drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
             });
@@ -231,7 +256,9 @@ impl Ends {
         Ok(ends)
     }
 
-    fn attach_datagrams(&mut self, end: &Arc<SharedEnd>, socket: OwnedFd) -> io::Result<()> {
+    /// A stranger's end has none.
+    fn attach_datagrams(&mut self, end: &Arc<SharedEnd>, socket: Option<OwnedFd>) -> io::Result<()> {
+        let Some(socket) = socket else { return Ok(()) };
         let socket = Arc::new(UdpSocket::from(socket));
         end.lock().set_route(UdpRoute { socket: Arc::clone(&socket), unconnected: None });
         self.datagrams.push((socket, Arc::clone(end)));
@@ -331,8 +358,9 @@ impl Ends {
     /// The ends that have something to do at a time of their own: those that send, both of a transport of
     /// ours, and those that read a stream slowly.
     fn paced(&self) -> Vec<Arc<SharedEnd>> {
-        let far = self.flows.iter().filter(|flow| flow.is_far_paced).map(|flow| Arc::clone(&flow.far));
-        self.flows.iter().map(|flow| Arc::clone(&flow.near)).chain(far).collect()
+        let near = self.flows.iter().filter(|flow| !flow.strangers[0]).map(|flow| &flow.near);
+        let far = self.flows.iter().filter(|flow| flow.is_far_paced && !flow.strangers[1]);
+        near.chain(far.map(|flow| &flow.far)).map(Arc::clone).collect()
     }
 
     /// Waits until all is delivered, or nothing was for `drain`; returns whether the user ended it.
@@ -367,7 +395,11 @@ impl Ends {
 
 impl FlowEnds {
     /// Whether all that was sent has arrived, or is known to be dropped, and nothing more will be sent.
+    /// Nobody knows that of a stranger.
     fn is_delivered(&self) -> bool {
+        if self.strangers != [false; 2] {
+            return false;
+        }
         let near = self.near.lock();
         let (has_echo, sender) = (near.spec.echo_per_read.is_some(), near.progress());
         drop(near);
@@ -375,6 +407,15 @@ impl FlowEnds {
         let drops = |way: usize| self.drops[way].load(Ordering::Relaxed);
         let is_there = sender.is_done && receiver.is_done && receiver.received + drops(0) >= sender.sent;
         is_there && (!has_echo || sender.received + drops(1) >= receiver.sent)
+    }
+
+    /// What our end counted, if the other one is a stranger's.
+    pub(super) fn beside(&self) -> Option<OurEnd> {
+        match self.strangers {
+            [false, false] | [true, true] => None,
+            [true, false] => Some(OurEnd::of(&self.far)),
+            [false, true] => Some(OurEnd::of(&self.near)),
+        }
     }
 
     fn last_arrival(&self) -> Instant {

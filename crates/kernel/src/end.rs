@@ -10,6 +10,8 @@ mod any;
 mod channel;
 mod dccp;
 mod dial;
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod headers;
 mod lifecycle;
 mod messages;
@@ -43,7 +45,7 @@ pub use messages::message_in;
 pub use packets::PacketNotes;
 pub use place::EndPlace;
 pub use route::{UdpRoute, Unconnected};
-pub use talkpath_quic::{Fingerprint, HostKeys};
+pub use talkpath_quic::{Fingerprint, HostKeys, server_identity};
 
 use crate::alarm::Alarm;
 use crate::clock::RunClock;
@@ -319,8 +321,8 @@ impl FlowEnd {
     }
 
     fn note_state(&mut self, occasion: Occasion) {
-        if let Some(sample) = each!(&mut self.channel, channel => channel.sample(occasion)) {
-            self.log.on_sample(sample);
+        if let Some((seen, at)) = each!(&mut self.channel, channel => channel.sample(occasion)) {
+            self.log.on_observed(&seen, at);
             self.charge();
         }
     }

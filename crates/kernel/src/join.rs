@@ -18,7 +18,7 @@ use talkpath_measure::{
 use talkpath_scenario::{Flow, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant};
 
-use crate::log::{EndLog, EndTotals, StateSample};
+use crate::log::{EndLog, EndTotals, RecoverySample, StateSample};
 use crate::spec::FlowSpec;
 
 pub use ip::dscp_warnings;
@@ -104,7 +104,7 @@ pub fn series(name: &str, sender: &EndLog) -> Vec<Series> {
     // Datagram flows have none of these.
     let packets = |value: u32| (value != u32::MAX).then(|| f64::from(value));
     let rate = |value: u64| (value != u64::MAX).then_some(value as f64);
-    let kinds: [(SeriesKind, Value<'_>); 6] = [
+    let kinds: [(SeriesKind, Value<'_, StateSample>); 6] = [
         (SeriesKind::Cwnd, &|sample| packets(sample.1)),
         (SeriesKind::Ssthresh, &|sample| packets(sample.2)),
         (SeriesKind::Srtt, &|sample| packets(sample.3).map(|us| us / 1e3)),
@@ -112,25 +112,37 @@ pub fn series(name: &str, sender: &EndLog) -> Vec<Series> {
         (SeriesKind::SendBuffer, &|sample| Some(sample.5 as f64)),
         (SeriesKind::PacingRate, &|sample| rate(sample.7)),
     ];
-    let mut all = Vec::new();
-    for (kind, value) in kinds {
-        let mut points: Vec<(Instant, f64)> = Vec::new();
-        for sample in &sender.samples {
-            if let Some(value) = value(sample)
-                && points.last().is_none_or(|&(_, last)| last != value)
-            {
-                points.push((Instant::from_nanos(sample.0), value));
-            }
-        }
-        if !points.is_empty() {
-            all.push(Series { entity: name.to_owned(), kind, points });
-        }
-    }
-    all
+    // QUIC's alone.
+    let recovery: [(SeriesKind, Value<'_, RecoverySample>); 3] = [
+        (SeriesKind::Pto, &|sample| packets(sample.1).map(|us| us / 1e3)),
+        (SeriesKind::BytesInFlight, &|sample| Some(sample.2 as f64)),
+        (SeriesKind::LostPackets, &|sample| Some(sample.3 as f64)),
+    ];
+    let of_state = kinds.map(|(kind, value)| (kind, changes(&sender.samples, |it| it.0, value)));
+    let of_recovery = recovery.map(|(kind, value)| (kind, changes(&sender.recovery, |it| it.0, value)));
+    of_state
+        .into_iter()
+        .chain(of_recovery)
+        .filter(|(_, points)| !points.is_empty())
+        .map(|(kind, points)| Series { entity: name.to_owned(), kind, points })
+        .collect()
 }
 
 /// What one series takes from a sample.
-type Value<'a> = &'a dyn Fn(&StateSample) -> Option<f64>;
+type Value<'a, T> = &'a dyn Fn(&T) -> Option<f64>;
+
+/// A value of `samples` where it changes.
+fn changes<T>(samples: &[T], at: impl Fn(&T) -> u64, value: Value<'_, T>) -> Vec<(Instant, f64)> {
+    let mut points: Vec<(Instant, f64)> = Vec::new();
+    for sample in samples {
+        if let Some(value) = value(sample)
+            && points.last().is_none_or(|&(_, last)| last != value)
+        {
+            points.push((Instant::from_nanos(at(sample)), value));
+        }
+    }
+    points
+}
 
 /// The record of a leg from the halves of its two ends.
 fn leg(writer: Option<LegTap>, reader: Option<&LegTap>, spec: &FlowSpec, end: RunEnd) -> LegRecord {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use talkpath_flow::file::FileOutcome;
 use talkpath_flow::{FlowTaps, Side, TurnRound};
 use talkpath_measure::{DropCause, Fate, LegTap, MessageSizes};
-use talkpath_transport::Observation;
+use talkpath_transport::{LossRecovery, Observation};
 use talkpath_units::{Bytes, Duration, Instant, Rate};
 
 use crate::spec::FlowSpec;
@@ -22,6 +22,8 @@ pub struct EndLog {
     pub taps: FlowTaps,
     /// The connection's state over time.
     pub samples: Vec<StateSample>,
+    /// QUIC's loss recovery over time.
+    pub recovery: Vec<RecoverySample>,
     /// What was counted.
     pub totals: EndTotals,
 }
@@ -54,6 +56,11 @@ pub(crate) enum DropPlace {
 /// (bit/s); `u32::MAX`, for the rate `u64::MAX`, if unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateSample(pub u64, pub u32, pub u32, pub u32, pub u32, pub u64, pub u32, pub u64);
+
+/// QUIC's loss recovery at one moment: time, the probe timeout (us; `u32::MAX` before the first round trip),
+/// bytes in flight, packets declared lost since the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecoverySample(pub u64, pub u32, pub u64, pub u64);
 
 /// What one end of a flow counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +123,8 @@ pub struct Chunk {
     pub(crate) wires: Vec<(u64, u64)>,
     pub(crate) drops: Vec<HostDrop>,
     pub(crate) samples: Vec<StateSample>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) recovery: Vec<RecoverySample>,
     /// Only in the last part.
     pub totals: Option<EndTotals>,
 }
@@ -156,7 +165,7 @@ impl EndLog {
     /// An empty log of the end on `side` of a flow, with the `sizes` of a stream's messages.
     pub fn new(side: Side, is_echo: bool, sizes: Option<MessageSizes>) -> Self {
         let taps = FlowTaps::of_one_end(side, is_echo, sizes);
-        Self { side, taps, samples: Vec::new(), totals: EndTotals::default() }
+        Self { side, taps, samples: Vec::new(), recovery: Vec::new(), totals: EndTotals::default() }
     }
 
     /// The log of the end on `side` of the flow `spec`, from the rows that a far end reports, its clock's
@@ -175,6 +184,11 @@ impl EndLog {
             .iter()
             .map(|sample| StateSample { 0: to_ours(sample.0).as_nanos(), ..*sample })
             .collect();
+        log.recovery = rows
+            .recovery
+            .iter()
+            .map(|sample| RecoverySample { 0: to_ours(sample.0).as_nanos(), ..*sample })
+            .collect();
         let keeps_messages = spec.features().keeps_messages;
         if let Some(tap) = log.taps.written_by(side) {
             rows.write_to(tap, keeps_messages, bound, to_ours);
@@ -187,14 +201,22 @@ impl EndLog {
 
     /// How many rows it holds.
     pub fn held(&self) -> u64 {
-        (self.taps.held() + self.samples.len()) as u64
+        (self.taps.held() + self.samples.len() + self.recovery.len()) as u64
     }
 
-    /// The connection's state was observed; kept if it changed.
-    pub(crate) fn on_sample(&mut self, sample: StateSample) {
+    /// The connection's state was `seen` as of `now`. What changed is kept.
+    pub(crate) fn on_observed(&mut self, seen: &Observation, now: Instant) {
+        let sample = StateSample::of(seen, now);
         let is_same = self.samples.last().is_some_and(|last| StateSample { 0: sample.0, ..*last } == sample);
         if !is_same {
             self.samples.push(sample);
+        }
+        let Some(seen) = &seen.loss_recovery else { return };
+        let sample = RecoverySample::of(seen, now);
+        let is_same =
+            self.recovery.last().is_some_and(|last| RecoverySample { 0: sample.0, ..*last } == sample);
+        if !is_same {
+            self.recovery.push(sample);
         }
     }
 
@@ -202,7 +224,11 @@ impl EndLog {
     pub fn chunks(&self) -> impl Iterator<Item = Chunk> + use<> {
         let all = self.rows();
         let lengths = [all.sent.len(), all.arrivals.len(), all.reads.len(), all.wires.len()];
-        let longest = lengths.into_iter().chain([all.drops.len(), all.samples.len()]).max().unwrap_or(0);
+        let longest = lengths
+            .into_iter()
+            .chain([all.drops.len(), all.samples.len(), all.recovery.len()])
+            .max()
+            .unwrap_or(0);
         let count = longest.div_ceil(CHUNK_ROWS).max(1);
         (0..count).map(move |index| Chunk {
             sent: piece(&all.sent, index),
@@ -211,6 +237,7 @@ impl EndLog {
             wires: piece(&all.wires, index),
             drops: piece(&all.drops, index),
             samples: piece(&all.samples, index),
+            recovery: piece(&all.recovery, index),
             totals: (index + 1 == count).then(|| all.totals.clone()).flatten(),
         })
     }
@@ -221,8 +248,12 @@ impl EndLog {
             Side::Near => (Some(&self.taps.forward), self.taps.echo.as_deref()),
             Side::Far => (self.taps.echo.as_deref(), Some(&self.taps.forward)),
         };
-        let mut all =
-            Chunk { samples: self.samples.clone(), totals: Some(self.totals.clone()), ..Chunk::default() };
+        let mut all = Chunk {
+            samples: self.samples.clone(),
+            recovery: self.recovery.clone(),
+            totals: Some(self.totals.clone()),
+            ..Chunk::default()
+        };
         for row in written.into_iter().flat_map(LegTap::rows) {
             let size = u32::try_from(row.size.get()).unwrap_or(u32::MAX);
             let sent = row.sent.map(Instant::as_nanos);
@@ -252,9 +283,6 @@ impl StateSample {
         let packets = |value: Option<f64>| {
             value.filter(|value| *value < f64::from(u32::MAX)).map_or(u32::MAX, |value| value as u32)
         };
-        let micros = |span: Option<Duration>| {
-            span.map_or(u32::MAX, |span| u32::try_from(span.as_micros()).unwrap_or(u32::MAX))
-        };
         Self(
             now.as_nanos(),
             packets(seen.cwnd),
@@ -268,6 +296,17 @@ impl StateSample {
     }
 }
 
+impl RecoverySample {
+    fn of(seen: &LossRecovery, now: Instant) -> Self {
+        Self(now.as_nanos(), micros(seen.pto), seen.bytes_in_flight.get(), seen.lost_packets)
+    }
+}
+
+/// Microseconds; `u32::MAX` if unknown.
+fn micros(span: Option<Duration>) -> u32 {
+    span.map_or(u32::MAX, |span| u32::try_from(span.as_micros()).unwrap_or(u32::MAX))
+}
+
 impl Chunk {
     /// How many messages that the end sent are in it.
     pub fn sent_rows(&self) -> usize {
@@ -277,7 +316,7 @@ impl Chunk {
     /// How many rows it has.
     pub fn row_count(&self) -> u64 {
         let events = self.arrivals.len() + self.reads.len() + self.wires.len() + self.drops.len();
-        (self.sent.len() + events + self.samples.len()) as u64
+        (self.sent.len() + events + self.samples.len() + self.recovery.len()) as u64
     }
 
     /// Appends the next one.
@@ -288,6 +327,7 @@ impl Chunk {
         self.wires.extend(next.wires);
         self.drops.extend(next.drops);
         self.samples.extend(next.samples);
+        self.recovery.extend(next.recovery);
         self.totals = next.totals.or(self.totals.take());
     }
 
@@ -364,7 +404,7 @@ mod tests {
     use talkpath_scenario::WorkloadConfig;
 
     use super::*;
-    use crate::spec::TransportSpec;
+    use crate::end::fixtures::{UDP, echoing};
 
     fn written(tap: &LegTap) -> Vec<MessageRecord> {
         tap.rows().copied().collect()
@@ -393,6 +433,7 @@ mod tests {
         echo.on_received(2, Instant::from_millis(9));
         echo.on_dropped(4, DropCause::SocketBuffer);
         log.totals.blocked_ns = 5;
+        log.recovery = (0..1500).map(|at| RecoverySample(at, 75_000, 1200 * at, at)).collect();
         let mut copy = Chunk::default();
         for chunk in log.chunks() {
             let text = serde_json::to_string(&chunk).unwrap();
@@ -401,15 +442,7 @@ mod tests {
         }
         assert_eq!(copy, log.rows());
         let ours = |at: u64| Instant::from_nanos(at);
-        let spec = FlowSpec {
-            transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
-            workload: WorkloadConfig::G711,
-            echo_per_read: Some(false),
-            is_up: true,
-            start_ns: 0,
-            file: None,
-            dscp_byte: None,
-        };
+        let spec = echoing(UDP, WorkloadConfig::G711);
         let copy = EndLog::from_rows(&copy, (Side::Near, &spec), 2501, &ours);
         assert_eq!(written(&copy.taps.forward), written(&log.taps.forward));
         let arrivals = |log: &EndLog| log.taps.echo.as_ref().unwrap().arrival_times().collect::<Vec<_>>();
@@ -428,9 +461,21 @@ mod tests {
     #[test]
     fn an_unchanged_sample_is_not_kept() {
         let mut log = EndLog::new(Side::Near, false, None);
-        log.on_sample(StateSample(1, 10, 5, 5, 5, 0, 9, 7));
-        log.on_sample(StateSample(2, 10, 5, 5, 5, 0, 9, 7));
-        log.on_sample(StateSample(3, 11, 5, 5, 5, 0, 9, 7));
-        assert_eq!(log.samples.len(), 2);
+        let mut seen = Observation { cwnd: Some(10.0), ..Observation::default() };
+        let mut note = |seen: &Observation, ms| log.on_observed(seen, Instant::from_millis(ms));
+        note(&seen, 1);
+        note(&seen, 2);
+        seen.cwnd = Some(11.0);
+        note(&seen, 3);
+        // QUIC's alone has a loss recovery.
+        let mut recovery = LossRecovery { bytes_in_flight: Bytes::new(1200), ..LossRecovery::default() };
+        note(&Observation { loss_recovery: Some(recovery), ..seen }, 4);
+        note(&Observation { loss_recovery: Some(recovery), ..seen }, 5);
+        recovery.pto = Some(Duration::from_millis(75));
+        note(&Observation { loss_recovery: Some(recovery), ..seen }, 6);
+        assert_eq!(log.samples.iter().map(|it| it.0 / 1_000_000).collect::<Vec<_>>(), [1, 3]);
+        let (first, second) =
+            (RecoverySample(4_000_000, u32::MAX, 1200, 0), RecoverySample(6_000_000, 75_000, 1200, 0));
+        assert_eq!(log.recovery, [first, second]);
     }
 }

@@ -346,18 +346,7 @@ mod tests {
     use talkpath_units::Rate;
 
     use super::*;
-
-    fn flow(transport: TransportSpec, workload: WorkloadConfig) -> FlowSpec {
-        FlowSpec {
-            transport,
-            workload,
-            echo_per_read: None,
-            is_up: true,
-            start_ns: 0,
-            file: None,
-            dscp_byte: None,
-        }
-    }
+    use crate::end::fixtures::flow;
 
     fn cbr(rate_bps: u64, size: u64) -> WorkloadConfig {
         WorkloadConfig::Cbr { rate: Rate::from_bps(rate_bps), size: Bytes::new(size) }

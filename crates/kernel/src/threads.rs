@@ -264,10 +264,12 @@ mod tests {
     use talkpath_units::{Bytes, Rate, Seed};
 
     use super::*;
-    use crate::clock::HostClock;
-    use crate::end::{EndContext, EndPlace, UdpRoute};
-    use crate::log::RowBudget;
-    use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
+    use crate::end::fixtures::{UDP, context, flow, place, session};
+    use crate::end::{EndPlace, UdpRoute};
+    use crate::spec::FlowSpec;
+
+    /// More than any of them writes.
+    const ROWS: u64 = 50_000_000;
 
     /// The figures behind the server's limit of messages a second, and what many calls cost.
     #[test]
@@ -298,35 +300,12 @@ mod tests {
             let sink = UdpSocket::bind("127.0.0.1:0").unwrap();
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
             socket.connect(sink.local_addr().unwrap()).unwrap();
-            let host = HostClock::anchor();
-            let clock = host.run_from(host.now_ns());
-            let common = EndContext { clock, budget: RowBudget::new(50_000_000), alarm: Arc::default() };
-            let flow = FlowSpec {
-                transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
-                workload: WorkloadConfig::Burst {
-                    count: COUNT,
-                    size: Bytes::new(128),
-                    repeat: 1,
-                    gap: Duration::ZERO,
-                },
-                echo_per_read: None,
-                is_up: true,
-                start_ns: 0,
-                file: None,
-                dscp_byte: None,
-            };
-            let (flows, duration_ns) = (vec![flow.clone()], 60_000_000_000);
-            let session = SessionSpec { flows, warm_up_ns: 0, duration_ns, drain_ns: 0 };
-            let place = EndPlace {
-                index: 0,
-                is_sender: true,
-                is_client: true,
-                token: 7,
-                tag_key: None,
-                has_trains,
-                seed: Seed::new(1),
-                quic_keys: None,
-            };
+            let common = context(0, ROWS);
+            let clock = common.clock;
+            let (size, gap) = (Bytes::new(128), Duration::ZERO);
+            let flow = flow(UDP, WorkloadConfig::Burst { count: COUNT, size, repeat: 1, gap });
+            let session = session(&flow, 60_000_000_000);
+            let place = EndPlace { has_trains, ..place(true) };
             let end = SharedEnd::new(&session, &flow, &place, Receiver::default(), &common);
             end.lock().set_route(UdpRoute { socket: Arc::new(socket), unconnected: None });
             let processor = || {
@@ -372,41 +351,22 @@ mod tests {
         crate::descriptors::raise_to(flows + 64);
         let sink = UdpSocket::bind("127.0.0.1:0").unwrap();
         let duration_ns = seconds * 1_000_000_000;
-        let host = HostClock::anchor();
         // Not before all sockets are there.
-        let clock = host.run_from(host.now_ns() + 200_000_000);
-        let alarm = Arc::<Alarm>::default();
-        let common = EndContext { clock, budget: RowBudget::new(50_000_000), alarm: Arc::clone(&alarm) };
+        let common = context(200_000_000, ROWS);
+        let (clock, alarm) = (common.clock, Arc::clone(&common.alarm));
         let ends: Vec<_> = (0..flows)
             .map(|index| {
                 let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
                 socket.connect(sink.local_addr().unwrap()).unwrap();
                 socket.set_nonblocking(true).unwrap();
-                let flow = FlowSpec {
-                    transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
-                    workload: WorkloadConfig::Cbr {
-                        rate: Rate::from_bps(rate * size * 8),
-                        size: Bytes::new(size),
-                    },
-                    echo_per_read: None,
-                    is_up: false,
-                    // Spread over a message's time, as calls are.
-                    start_ns: 1_000_000_000 / rate * index / flows,
-                    file: None,
-                    dscp_byte: None,
-                };
-                let session =
-                    SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns, drain_ns: 0 };
-                let place = EndPlace {
-                    index: 0,
-                    is_sender: true,
-                    is_client: false,
-                    token: 7,
-                    tag_key: None,
-                    has_trains: true,
-                    seed: Seed::new(index + 1),
-                    quic_keys: None,
-                };
+                let (bps, size) = (Rate::from_bps(rate * size * 8), Bytes::new(size));
+                let flow = flow(UDP, WorkloadConfig::Cbr { rate: bps, size });
+                // Spread over a message's time, as calls are.
+                let start_ns = 1_000_000_000 / rate * index / flows;
+                let flow = FlowSpec { is_up: false, start_ns, ..flow };
+                let session = session(&flow, duration_ns);
+                let seed = Seed::new(index + 1);
+                let place = EndPlace { is_client: false, has_trains: true, seed, ..place(true) };
                 let end = Arc::new(SharedEnd::new(&session, &flow, &place, Receiver::default(), &common));
                 end.lock().set_route(UdpRoute { socket: Arc::new(socket), unconnected: None });
                 end

@@ -5,7 +5,7 @@ use crate::support::quiet::undisturbed;
 use crate::support::{Serving, TRANSPORTS, cbr, down, echo, run, scenario, voice};
 use talkpath_measure::summarise::summarise_flow;
 use talkpath_measure::summary::IpSeen;
-use talkpath_measure::{Fate, FlowRecord, RunRecord};
+use talkpath_measure::{Fate, FlowRecord, RunRecord, SeriesKind};
 use talkpath_scenario::{Dscp, EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_transport::{Carry, QuicConfig, TransportConfig};
 use talkpath_units::{Bytes, Duration, Instant};
@@ -281,6 +281,11 @@ fn bulk_over_dccp_goes_both_ways_under_its_congestion_control() {
                 let losses = leg.messages.iter().filter(|row| row.fate == Fate::Missing).count();
                 assert_eq!(delivered + losses, leg.messages.len(), "{name}: all left");
                 assert!(delivered > 0, "{name}: {:?}", record.warnings);
+            }
+            // Those of the far sender come over the control connection.
+            for kind in [SeriesKind::Pto, SeriesKind::BytesInFlight, SeriesKind::LostPackets] {
+                let lines = record.series.iter().filter(|line| line.kind == kind).count();
+                assert_eq!(lines, 3, "{name}: {kind:?}");
             }
             let endless = &record.flows[2];
             let last = endless.forward.messages.iter().map(|row| row.due).max().unwrap();

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use quinn_proto::{Connection, Dir, ReadError, StreamId, VarInt};
+use quinn_proto::{Connection, Dir, ReadError};
 use talkpath_config::Carry;
 
 use crate::receiving::ROOM;
 use crate::setup::FlowSetup;
+use crate::stream_id::stream_id;
 
 /// What came for the only flow of an end.
 #[derive(Debug)]
@@ -77,6 +78,11 @@ impl Arriving {
         if !self.readable.contains(&id) {
             self.readable.push_back(id);
         }
+    }
+
+    /// Whether there may be something to read.
+    pub(crate) fn is_readable(&self) -> bool {
+        !self.inbox.is_empty() || !self.readable.is_empty()
     }
 
     /// A datagram that gave way, one a call.
@@ -172,8 +178,4 @@ fn read_chunks(connection: &mut Connection, id: u64, limit: usize) -> Option<Byt
     }
     let _transmits = chunks.finalize();
     (!read.is_empty()).then(|| read.into())
-}
-
-fn stream_id(id: u64) -> StreamId {
-    StreamId::from(VarInt::from_u64(id).unwrap_or(VarInt::MAX))
 }

@@ -46,6 +46,9 @@ pub struct Configs {
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
+    /// There is nothing to carry.
+    #[error("a connection between hosts carries one flow, found none")]
+    NoFlow,
     /// The secret is no Ed25519 key.
     #[error("the secret of the server's certificate is no Ed25519 key: {0}")]
     CertificateKey(ring::error::KeyRejected),

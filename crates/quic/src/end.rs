@@ -27,11 +27,11 @@ use talkpath_transport::{
 };
 use talkpath_units::{Bytes, Duration, Instant};
 
-use crate::arriving::Arriving;
 use crate::clock::{engine_time, virtual_time};
 use crate::configs::{ConfigError, Protection, SERVER_NAME, watched};
 use crate::content::Content;
 use crate::datagrams::{DatagramQueue, Waiting};
+use crate::inbound::Inbound;
 use crate::qlog::{Metrics, Qlog, QlogEvent};
 use crate::receiving::{DiscardCause, Receiving};
 use crate::recovery::SharedRecovery;
@@ -55,9 +55,8 @@ pub struct End {
     buffer: Vec<u8>,
     datagrams: DatagramQueue,
     sending: Sending,
-    receiving: Receiving,
-    /// Instead of `receiving`, between real hosts.
-    pub(crate) arriving: Option<Arriving>,
+    /// What came and was not read.
+    pub(crate) inbound: Inbound,
     /// What became of the messages of each flow.
     send_events: Vec<VecDeque<SendEvent>>,
     is_open: bool,
@@ -69,11 +68,22 @@ pub struct End {
     /// UDP payload of a full packet.
     packet_size: f64,
     recovery: SharedRecovery,
-    key_log: KeyLog,
     qlog: Option<Box<Qlog>>,
     /// What each flow counted of its own.
     flow_counters: Vec<FlowCounters>,
+    /// Room for the flows of a packet's data, and whether any of that was sent before.
+    sent_flows: Vec<(usize, bool)>,
     ecn: EcnCounters,
+}
+
+/// Both ends of a simulated connection.
+pub struct Ends {
+    /// The client's.
+    pub client: End,
+    /// The server's.
+    pub server: End,
+    /// The secrets of the connection.
+    pub key_log: KeyLog,
 }
 
 /// What an end counts of one flow.
@@ -98,11 +108,11 @@ pub enum SendEvent {
 }
 
 impl End {
-    /// The client's end and the server's.
+    /// Both ends, as the simulator has them.
     ///
     /// # Errors
     /// Why there is no such connection.
-    pub fn pair(setup: &Setup) -> Result<(Self, Self), ConfigError> {
+    pub fn pair(setup: &Setup) -> Result<Ends, ConfigError> {
         let protection = match setup.config.encryption {
             true => Protection::Encrypted,
             false => Protection::SizesOnly,
@@ -110,25 +120,28 @@ impl End {
         let watch = Watch::default();
         let configs = watched(setup.seed.get(), protection, &watch)?;
         let (of_client, of_server) = (configs.endpoint_client.into(), configs.endpoint_server.into());
+        let numbered = |endpoint, watch, recovery| {
+            let inbound = Inbound::Numbered(Receiving::new(&setup.flows));
+            Self::new(endpoint, watch, recovery, inbound, setup)
+        };
         let client = || {
             let recovery = SharedRecovery::default();
             let mut config = configs.client.clone();
             config.transport_config(Arc::new(engine_config(setup, &recovery)));
             let endpoint = Endpoint::new(Arc::clone(&of_client), None, false, None);
-            let (watch, key_log) = (watch.client.clone(), configs.key_log.clone());
-            Self { client_config: Some(config), key_log, ..Self::new(endpoint, watch, recovery, setup) }
+            Self { client_config: Some(config), ..numbered(endpoint, watch.client.clone(), recovery) }
         };
         let server = || {
             let recovery = SharedRecovery::default();
             let mut config = configs.server.clone();
             config.transport_config(Arc::new(engine_config(setup, &recovery)));
             let endpoint = Endpoint::new(Arc::clone(&of_server), Some(Arc::new(config)), false, None);
-            Self::new(endpoint, watch.server.clone(), recovery, setup)
+            numbered(endpoint, watch.server.clone(), recovery)
         };
         if setup.config.zero_rtt {
             fetch_ticket(client(), server());
         }
-        Ok((client(), server()))
+        Ok(Ends { client: client(), server: server(), key_log: configs.key_log })
     }
 
     /// An end of a connection of the flows of `setup`; a server's without [`End::client_config`].
@@ -136,6 +149,7 @@ impl End {
         endpoint: Endpoint,
         watch: PacketWatch,
         recovery: SharedRecovery,
+        inbound: Inbound,
         setup: &Setup,
     ) -> Self {
         Self {
@@ -148,8 +162,7 @@ impl End {
             buffer: Vec::new(),
             datagrams: DatagramQueue::new(largest_quic_datagram(setup.path_mtu)),
             sending: Sending::new(&setup.flows),
-            receiving: Receiving::new(&setup.flows),
-            arriving: None,
+            inbound,
             send_events: vec![VecDeque::new(); setup.flows.len()],
             is_open: false,
             lost: None,
@@ -157,9 +170,9 @@ impl End {
             deadline: None,
             packet_size: quic_packet_size(setup.path_mtu).get() as f64,
             recovery,
-            key_log: KeyLog::default(),
             qlog: None,
             flow_counters: vec![FlowCounters::default(); setup.flows.len()],
+            sent_flows: Vec::new(),
             ecn: EcnCounters { capable: true, ..EcnCounters::default() },
         }
     }
@@ -194,7 +207,8 @@ impl End {
         self.take_engine_events();
     }
 
-    /// Why the connection was lost; `None` while it was not, or if this end closed it.
+    /// Why the connection was lost; `None` while it was not, or if this end closed it. What the far end wrote
+    /// is in it, with control characters escaped.
     pub fn lost(&self) -> Option<&str> {
         self.lost.as_deref()
     }
@@ -272,23 +286,23 @@ impl End {
     /// One read of at most `limit` bytes of `flow` (a message counts as a whole).
     pub fn read(&mut self, flow: usize, limit: Bytes) -> Option<Delivery> {
         let (_, connection) = self.connection.as_mut()?;
-        self.receiving.read(connection, flow, limit)
+        self.inbound.read(connection, flow, limit)
     }
 
     /// Whether `flow` may have something to read.
     pub fn is_readable(&self, flow: usize) -> bool {
-        self.receiving.is_readable(flow)
+        self.inbound.is_readable(flow)
     }
 
     /// The number of a message of `flow` that came and nobody will read, one a call, and why.
     pub fn poll_dropped(&mut self, flow: usize) -> Option<(u64, DiscardCause)> {
-        self.receiving.poll_dropped(flow)
+        self.inbound.poll_dropped(flow)
     }
 
     /// Takes one packet from the network.
     pub fn handle_packet(&mut self, packet: &QuicPacket, ecn: Ecn, now: Instant) {
         self.ecn.marked += u64::from(ecn == Ecn::Ce);
-        self.receiving.learn(&packet.pieces);
+        self.inbound.learn(&packet.pieces);
         self.buffer.clear();
         let (at, data) = (engine_time(now), BytesMut::from(packet.bytes.as_slice()));
         match self.endpoint.handle(at, FAR, None, codepoint(ecn), data, &mut self.buffer) {
@@ -311,12 +325,12 @@ impl End {
         }
         self.take_engine_events();
         let mut connection = self.connection.as_mut().map(|(_, connection)| connection);
-        if let (Some(arriving), Some(connection)) = (&mut self.arriving, connection.as_deref_mut()) {
-            arriving.take_datagrams(connection);
-        }
-        self.receiving.take_datagrams(connection.as_deref_mut(), &packet.pieces);
+        let read = self.watch.take_read();
+        let is_handshaking = connection.as_ref().is_none_or(|connection| connection.is_handshaking());
+        // Before the handshake's end a 1-RTT packet is discarded, keys or not (RFC 9001 §5.7).
+        let is_read = read.early || (read.one_rtt && !is_handshaking);
+        self.inbound.on_handled(connection.as_deref_mut(), &packet.pieces, is_read);
         if let Some(connection) = connection {
-            self.receiving.forget_closed(connection, &packet.pieces);
             self.recovery.lock().on_smoothed_rtt(connection.rtt().into());
         }
         self.log(now);
@@ -430,12 +444,6 @@ impl End {
         }
     }
 
-    /// The secrets of the connection so far, a line each, as the NSS key log has them
-    /// (draft-ietf-tls-keylogfile): with them a capture can be decrypted. The client's end alone has them.
-    pub fn key_log(&self) -> String {
-        self.key_log.text()
-    }
-
     /// Keeps a qlog from now on.
     pub fn keep_qlog(&mut self) {
         self.watch.keep_packets();
@@ -469,8 +477,7 @@ impl End {
     /// before.
     fn take_frames(&mut self) -> (Vec<QuicPiece>, bool) {
         let mut pieces = Vec::with_capacity(self.frames.len());
-        // The flows of its data, and whether that was sent before.
-        let mut flows: Vec<(usize, bool)> = Vec::new();
+        self.sent_flows.clear();
         for &frame in &self.frames {
             let (piece, is_again) = match frame {
                 DataFrame::Datagram { size } => {
@@ -488,16 +495,16 @@ impl End {
             };
             pieces.push(piece);
             let flow = piece.flow as usize;
-            match flows.iter_mut().find(|it| it.0 == flow) {
+            match self.sent_flows.iter_mut().find(|it| it.0 == flow) {
                 Some(it) => it.1 |= is_again,
-                None => flows.push((flow, is_again)),
+                None => self.sent_flows.push((flow, is_again)),
             }
         }
-        for &(flow, is_again) in &flows {
+        for &(flow, is_again) in &self.sent_flows {
             self.flow_counters[flow].data_packets += 1;
             self.flow_counters[flow].retransmissions += u64::from(is_again);
         }
-        (pieces, flows.iter().any(|it| it.1))
+        (pieces, self.sent_flows.iter().any(|it| it.1))
     }
 
     /// Takes the events of the engine, until it has no more.
@@ -519,7 +526,7 @@ impl End {
                         _ => None,
                     };
                     self.was_closed = code == Some(IN_ORDER);
-                    self.lost = Some(reason.to_string());
+                    self.lost = Some(escaped(&reason.to_string()));
                     let (events, sending) = (&mut self.send_events, &mut self.sending);
                     let mut expired = |flow: usize, seq| events[flow].push_back(SendEvent::Expired { seq });
                     sending.give_up(&mut expired);
@@ -528,14 +535,10 @@ impl End {
                         expired(message.flow, message.seq);
                     }
                 }
-                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => match &mut self.arriving {
-                    Some(arriving) => arriving.accept(connection),
-                    None => self.receiving.accept(connection),
-                },
-                Event::Stream(StreamEvent::Readable { id }) => match &mut self.arriving {
-                    Some(arriving) => arriving.on_readable(id.into()),
-                    None => self.receiving.on_readable(connection, id.into()),
-                },
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => self.inbound.accept(connection),
+                Event::Stream(StreamEvent::Readable { id }) => {
+                    self.inbound.on_readable(connection, id.into());
+                }
                 Event::Stream(StreamEvent::Writable { id }) => self.sending.on_writable(id.into()),
                 Event::Stream(StreamEvent::Finished { id }) => self.sending.on_acknowledged(id.into()),
                 Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => self.sending.on_stream_available(),
@@ -547,6 +550,19 @@ impl End {
         }
         self.deadline = connection.poll_timeout().map(virtual_time);
     }
+}
+
+/// `text` with its control and format characters escaped, so that it can be printed: a peer wrote a part of
+/// it.
+fn escaped(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\'' | '"' => printable.push(c),
+            _ => printable.extend(c.escape_debug()),
+        }
+    }
+    printable
 }
 
 /// Fetches the ticket for 0-RTT (RFC 9001 §4.6) by an earlier connection of the same run, before its time

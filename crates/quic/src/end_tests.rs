@@ -6,20 +6,33 @@ use talkpath_units::Seed;
 use super::*;
 use crate::setup::FlowSetup;
 
-/// Both ends of a connection of flows that are carried so, open.
-fn connected(carries: &[Carry]) -> (End, End) {
+/// A connection of flows that are carried so.
+fn setup(carries: &[Carry]) -> Setup {
     let flow = |carry: &Carry| FlowSetup { carry: *carry, priority: 0, receive_buffer: None };
-    let setup = Setup {
+    Setup {
         config: QuicConfig { encryption: false, ..QuicConfig::new(carries[0]) },
         flows: carries.iter().map(flow).collect(),
         path_mtu: Bytes::new(1500),
         seed: Seed::new(1),
-    };
-    let (mut client, mut server) = End::pair(&setup).expect("the configurations are our own");
+    }
+}
+
+/// Both ends of a connection of flows that are carried so, open.
+fn connected(carries: &[Carry]) -> (End, End) {
+    let Ends { mut client, mut server, .. } =
+        End::pair(&setup(carries)).expect("the configurations are our own");
     client.open(Instant::ZERO);
     while pass(&mut client, &mut server, Instant::ZERO) | pass(&mut server, &mut client, Instant::ZERO) {}
     assert!(client.is_open() && server.is_open());
     (client, server)
+}
+
+/// How many streams of the far end it remembers.
+fn streams(end: &End) -> usize {
+    match &end.inbound {
+        Inbound::Numbered(receiving) => receiving.streams(),
+        Inbound::Real(_) => panic!("an end of the simulator"),
+    }
 }
 
 fn message(seq: u64) -> Message {
@@ -41,8 +54,43 @@ fn a_stream_that_comes_again_is_forgotten_again() {
     for copy in 0..3 {
         packets.iter().for_each(|(packet, ecn)| server.handle_packet(packet, *ecn, now));
         let read = core::iter::from_fn(|| server.read(0, Bytes::MAX)).count();
-        assert_eq!((read, server.receiving.streams()), (if copy == 0 { 5 } else { 0 }, 0), "copy {copy}");
+        assert_eq!((read, streams(&server)), (if copy == 0 { 5 } else { 0 }, 0), "copy {copy}");
     }
+}
+
+/// What a flow's messages were dropped for, in the order in which it is known.
+fn dropped(end: &mut End) -> Vec<(u64, DiscardCause)> {
+    core::iter::from_fn(|| end.poll_dropped(0)).collect()
+}
+
+#[test]
+fn a_copy_of_a_packet_is_no_packet_without_keys() {
+    let (mut client, mut server) = connected(&[Carry::Datagram]);
+    let now = Instant::from_millis(1);
+    client.write(0, message(0), None).expect("there is room");
+    let sent = client.poll_transmit(now).expect("a packet leaves");
+    let Packet::Quic(packet) = sent.packet else { panic!("QUIC alone") };
+    server.handle_packet(&packet, sent.ecn, now);
+    assert_eq!(server.read(0, Bytes::MAX), Some(Delivery::Message { seq: 0, size: Bytes::new(160) }));
+    server.handle_packet(&packet, sent.ecn, now);
+    assert_eq!(dropped(&mut server), [], "its message was read");
+    assert_eq!(server.read(0, Bytes::MAX), None);
+}
+
+#[test]
+fn a_packet_before_the_handshakes_end_has_no_keys() {
+    let setup = setup(&[Carry::Datagram]);
+    let Ends { mut client, mut server, .. } = End::pair(&setup).expect("the configurations are our own");
+    let now = Instant::ZERO;
+    client.open(now);
+    pass(&mut client, &mut server, now);
+    pass(&mut server, &mut client, now);
+    // The client's last flight is late.
+    let late: Vec<_> = core::iter::from_fn(|| client.poll_transmit(now)).collect();
+    assert!(!late.is_empty() && client.is_open() && !server.is_open());
+    client.write(0, message(0), None).expect("the client has finished its handshake");
+    pass(&mut client, &mut server, now);
+    assert_eq!(dropped(&mut server), [(0, DiscardCause::NoKeys)]);
 }
 
 #[test]

@@ -25,6 +25,7 @@ use crate::arriving::Arriving;
 use crate::certificate::Certificate;
 use crate::configs::{ALPN, ConfigError, Protection, watched};
 use crate::content::Content;
+use crate::inbound::Inbound;
 use crate::recovery::SharedRecovery;
 use crate::setup::{Setup, engine_config};
 use crate::watch::{PacketWatch, Watch};
@@ -49,6 +50,17 @@ impl Fingerprint {
         octets.copy_from_slice(digest.as_ref());
         Self(octets)
     }
+}
+
+/// The server's certificate of the key that `secret` stands for, and the private key to it, as other programs
+/// read them: both in DER (RFC 5280 §4.1; RFC 5958 §2, PKCS #8).
+///
+/// # Errors
+/// The secret is no key.
+pub fn server_identity(secret: &[u8; 32]) -> Result<(Vec<u8>, Vec<u8>), ConfigError> {
+    let Certificate { certificate, key } =
+        Certificate::from_secret(secret).map_err(ConfigError::CertificateKey)?;
+    Ok((certificate.to_vec(), key.secret_der().to_vec()))
 }
 
 /// Which end it is, and what its keys are.
@@ -84,6 +96,7 @@ impl End {
     /// # Errors
     /// Why there is no such connection.
     pub fn on_host(setup: &Setup, keys: HostKeys, window: u32) -> Result<Self, ConfigError> {
+        let flow = setup.flows.first().ok_or(ConfigError::NoFlow)?;
         let watch = Watch::default();
         let recovery = SharedRecovery::default();
         let mut engine = engine_config(setup, &recovery);
@@ -104,9 +117,9 @@ impl End {
                 of_server(EndpointConfig::default(), server(&secret, &watch)?, engine, &watch)
             }
         };
-        let mut end = Self::new(endpoint, watch, recovery, setup);
+        let inbound = Inbound::Real(Arriving::new(flow, window as usize));
+        let mut end = Self::new(endpoint, watch, recovery, inbound, setup);
         end.client_config = client_config;
-        end.arriving = setup.flows.first().map(|flow| Arriving::new(flow, window as usize));
         Ok(end)
     }
 
@@ -126,13 +139,12 @@ impl End {
     /// One read: a whole message, or at most `limit` bytes of the stream.
     pub fn read_bytes(&mut self, limit: Bytes) -> Option<bytes::Bytes> {
         let (_, connection) = self.connection.as_mut()?;
-        let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
-        self.arriving.as_mut()?.read(connection, limit)
+        self.inbound.read_bytes(connection, limit)
     }
 
     /// A message that came and found no room to wait, one a call.
     pub fn poll_dropped_bytes(&mut self) -> Option<bytes::Bytes> {
-        self.arriving.as_mut()?.poll_dropped()
+        self.inbound.poll_dropped_bytes()
     }
 }
 

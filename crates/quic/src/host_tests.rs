@@ -5,6 +5,7 @@ use talkpath_transport::{Packet, QuicPacket};
 use talkpath_units::Seed;
 
 use super::*;
+use crate::clock::engine_time;
 use crate::setup::FlowSetup;
 
 const SECRET: [u8; 32] = [7; 32];
@@ -150,7 +151,7 @@ fn a_stream_that_was_reset_gives_no_message() {
     while !pass(&mut client, &mut server, now).is_empty() | !pass(&mut server, &mut client, now).is_empty() {}
     assert_eq!(server.read_bytes(Bytes::MAX), Some(data));
     assert_eq!(server.read_bytes(Bytes::MAX), None);
-    let arriving = server.arriving.as_ref().unwrap();
+    let Inbound::Real(arriving) = &server.inbound else { panic!("an end between hosts") };
     assert!(arriving.holds_nothing(), "{arriving:?}");
 }
 
@@ -169,6 +170,22 @@ fn a_second_connection_finds_no_place_and_leaves_nothing() {
     assert!(server.poll_transmit(Instant::ZERO).is_none(), "it is not answered");
     assert_eq!(server.endpoint.open_connections(), 1);
     drop(client);
+}
+
+/// A peer may write anything into the reason (RFC 9000 §19.19), and logs and terminals show it.
+#[test]
+fn control_characters_in_the_reason_of_a_close_are_escaped() {
+    let (mut client, mut server) = connected(Carry::Datagram, None);
+    let now = Instant::from_millis(1);
+    let reason = "it's \u{1b}[2Jover\r\n\0flow call: lost 0 \u{202e}\u{7f}\u{9b}".as_bytes();
+    let (_, connection) = server.connection.as_mut().unwrap();
+    connection.close(engine_time(now), VarInt::from_u32(7), bytes::Bytes::from_static(reason));
+    pass(&mut server, &mut client, now);
+    let why = client.lost().unwrap();
+    assert!(!why.chars().any(|c| c.is_control() || c == '\u{202e}'), "{why:?}");
+    let shown = r"it's \u{1b}[2Jover\r\n\0flow call: lost 0 \u{202e}\u{7f}\u{9b}";
+    assert!(why.contains(shown), "{why}");
+    assert!(!client.was_closed_by_peer(), "code 7 is not our close in order");
 }
 
 #[test]

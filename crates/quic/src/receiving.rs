@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use quinn_proto::{Connection, Dir, ReadError, ReadableError, StreamId, VarInt};
+use quinn_proto::{Connection, Dir, ReadError, ReadableError};
 use talkpath_config::Carry;
 use talkpath_transport::{Delivery, QuicPiece};
 use talkpath_units::Bytes;
 
 use crate::setup::FlowSetup;
+use crate::stream_id::stream_id;
 
 /// The flows as they receive, and the far end's streams.
 #[derive(Debug)]
@@ -43,7 +44,8 @@ struct ReceivedStream {
 pub enum DiscardCause {
     /// It found no room to wait, or had to give way to a newer one.
     NoRoom,
-    /// The engine discarded its packet, for which it has no keys yet (RFC 9001 §5.7).
+    /// The engine discarded its packet: it has no keys to it yet, or may not use them before the handshake's
+    /// end (RFC 9001 §5.7), or has them no longer (§4.9.3).
     NoKeys,
 }
 
@@ -73,9 +75,21 @@ impl Receiving {
         }
     }
 
-    /// A packet with these pieces was handled: forgets the streams in it that were closed before, of which
-    /// nothing more will be read.
-    pub(crate) fn forget_closed(&mut self, connection: &mut Connection, pieces: &[QuicPiece]) {
+    /// A packet with these pieces was handled. `is_read` is true if the engine had the keys to it.
+    pub(crate) fn on_handled(
+        &mut self,
+        mut connection: Option<&mut Connection>,
+        pieces: &[QuicPiece],
+        is_read: bool,
+    ) {
+        self.take_datagrams(connection.as_deref_mut(), pieces, is_read);
+        if let Some(connection) = connection {
+            self.forget_closed(connection, pieces);
+        }
+    }
+
+    /// Forgets the streams of a packet that were closed before, of which nothing more will be read.
+    fn forget_closed(&mut self, connection: &mut Connection, pieces: &[QuicPiece]) {
         for id in pieces.iter().filter_map(|piece| piece.stream) {
             let is_unread = self.streams.get(&id).is_some_and(|stream| !stream.is_listed && stream.read == 0);
             if is_unread && is_closed(connection, id) {
@@ -84,10 +98,15 @@ impl Receiving {
         }
     }
 
-    /// Takes the datagrams of the packet with these pieces out of the engine. What the engine did not take is
-    /// dropped: nobody sends it again. That is a packet that it cannot decrypt yet. Or it came before, which
-    /// changes nothing for a message that was read.
-    pub(crate) fn take_datagrams(&mut self, mut connection: Option<&mut Connection>, pieces: &[QuicPiece]) {
+    /// Takes the datagrams of the packet with these pieces out of the engine. If it could not read the
+    /// packet, they are dropped: nobody sends them again. A packet that it could read and took nothing from
+    /// is a copy (RFC 9000 §12.3): what became of its messages was decided when the first one came.
+    fn take_datagrams(
+        &mut self,
+        mut connection: Option<&mut Connection>,
+        pieces: &[QuicPiece],
+        is_read: bool,
+    ) {
         let mut numbers = pieces.iter().filter(|piece| piece.stream.is_none());
         while let Some(data) = connection.as_mut().and_then(|connection| connection.datagrams().recv()) {
             // An empty one is the sender's filling.
@@ -101,10 +120,8 @@ impl Receiving {
             };
             flow.0.take_datagram(flow.1, Bytes::new(data.len() as u64));
         }
-        for piece in numbers {
-            if let Some(flow) = self.flows.get_mut(piece.flow as usize)
-                && !flow.inbox.iter().any(|(seq, _)| *seq == piece.seq)
-            {
+        for piece in numbers.filter(|_| !is_read) {
+            if let Some(flow) = self.flows.get_mut(piece.flow as usize) {
                 flow.dropped.push_back((piece.seq, DiscardCause::NoKeys));
             }
         }
@@ -239,10 +256,6 @@ fn read_stream(connection: &mut Connection, id: u64, limit: u64) -> (u64, End) {
 fn is_closed(connection: &mut Connection, id: u64) -> bool {
     let mut stream = connection.recv_stream(stream_id(id));
     stream.read(true).is_err_and(|error| error == ReadableError::ClosedStream)
-}
-
-fn stream_id(id: u64) -> StreamId {
-    StreamId::from(VarInt::from_u64(id).unwrap_or(VarInt::MAX))
 }
 
 /// quinn's `datagram_receive_buffer_size`.

@@ -179,10 +179,11 @@ impl TokenLog for UsedTokens {
 
 /// The secrets of connections, a line each (draft-ietf-tls-keylogfile).
 #[derive(Clone, Debug, Default)]
-pub(crate) struct KeyLog(Arc<Mutex<String>>);
+pub struct KeyLog(Arc<Mutex<String>>);
 
 impl KeyLog {
-    pub(crate) fn text(&self) -> String {
+    /// A line a secret, as the NSS key log has them (draft-ietf-tls-keylogfile).
+    pub fn text(&self) -> String {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -9,6 +9,7 @@ use talkpath_units::{Bytes, Instant};
 
 use crate::content::Content;
 use crate::setup::FlowSetup;
+use crate::stream_id::stream_id;
 
 /// The flows as they send, and their streams.
 #[derive(Debug)]
@@ -182,9 +183,8 @@ impl Sending {
         while self.next_expiry().is_some_and(|expires| expires <= now)
             && let Some((_, id)) = self.expiries.pop_first()
         {
-            let stream_id = StreamId::from(VarInt::from_u64(id).unwrap_or(VarInt::MAX));
             // Not all of it has left, so it is not closed.
-            let _reset = connection.send_stream(stream_id).reset(EXPIRED);
+            let _reset = connection.send_stream(stream_id(id)).reset(EXPIRED);
             self.forget(id, expired);
         }
     }

@@ -49,6 +49,17 @@ struct Seen {
     in_flight: u64,
     /// Packets of both directions, if a qlog is made.
     packets: Option<Vec<LoggedPacket>>,
+    /// What was decrypted.
+    read: ReadPackets,
+}
+
+/// Which packets that may carry application data were decrypted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReadPackets {
+    /// A 0-RTT packet.
+    pub(crate) early: bool,
+    /// A 1-RTT packet.
+    pub(crate) one_rtt: bool,
 }
 
 impl PacketWatch {
@@ -58,6 +69,11 @@ impl PacketWatch {
         let mut seen = self.lock();
         core::mem::swap(&mut seen.data, frames);
         core::mem::take(&mut seen.in_flight)
+    }
+
+    /// Which packets were decrypted since the last call.
+    pub(crate) fn take_read(&self) -> ReadPackets {
+        core::mem::take(&mut self.lock().read)
     }
 
     /// Keeps all packets from now on.
@@ -94,7 +110,14 @@ impl PacketWatch {
 
     /// A packet of `length` bytes came.
     fn on_received(&self, number: u64, header: &[u8], payload: &[u8], length: usize) {
-        if let Some(packets) = &mut self.lock().packets {
+        let mut seen = self.lock();
+        // RFC 9000 §17.2, §17.3.1: the form, and of a long header the type.
+        match header.first() {
+            Some(first) if first & 0x80 == 0 => seen.read.one_rtt = true,
+            Some(first) if first & 0x30 == 0x10 => seen.read.early = true,
+            _ => {}
+        }
+        if let Some(packets) = &mut seen.packets {
             packets.push(LoggedPacket::new(false, number, header, payload, length));
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 use talkpath_config::{Carry, QuicConfig};
-use talkpath_quic::{End, FlowSetup, SendEvent, Setup};
+use talkpath_quic::{End, Ends, FlowSetup, SendEvent, Setup};
 use talkpath_transport::{Delivery, Ecn, Message, Packet, QuicPacket, Refused};
 use talkpath_units::{Bytes, Duration, Instant, Seed, Stream};
 
@@ -43,7 +43,7 @@ fn run(carries: [Carry; 2], size: u64, expire: Option<Duration>, path: Path, see
     let config = QuicConfig { encryption: false, ..QuicConfig::new(carries[0]) };
     let flows = carries.map(|carry| FlowSetup { carry, priority: 0, receive_buffer: None });
     let setup = Setup { config, flows: flows.into(), path_mtu: Bytes::new(1500), seed: Seed::new(seed) };
-    let (client, server) = End::pair(&setup).expect("the configurations are our own");
+    let Ends { client, server, .. } = End::pair(&setup).expect("the configurations are our own");
     let mut ends = [client, server];
     let line = |name: &str| Line {
         nanos_a_byte: 8_000_000 / path.kbps,

@@ -1,10 +1,11 @@
 //! QUIC connections: which flows share one, and the ends that they share.
 
 use core::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use talkpath_flow::{EndpointTransport, FlowId, Member};
-use talkpath_quic::{End, FlowSetup, QlogEvent, Setup};
+use talkpath_quic::{End, Ends, FlowSetup, KeyLog, QlogEvent, Setup};
 use talkpath_scenario::{Flow, Scenario};
 use talkpath_units::Seed;
 
@@ -12,7 +13,11 @@ use crate::tap::CaptureEnd;
 
 /// All QUIC connections of a run.
 #[derive(Default)]
-pub(crate) struct Connections(Vec<Connection>);
+pub(crate) struct Connections {
+    all: Vec<Connection>,
+    /// For each flow of the scenario its connection in `all`, and its place there; `None` without QUIC.
+    places: Vec<Option<(usize, u32)>>,
+}
 
 /// The flows that share a connection, by index. Its packets are the first one's.
 pub(crate) type Members = Rc<[u32]>;
@@ -22,20 +27,28 @@ struct Connection {
     flows: Members,
     near: Rc<RefCell<End>>,
     far: Rc<RefCell<End>>,
+    key_log: KeyLog,
 }
 
 impl Connections {
     pub(crate) fn new(scenario: &Scenario, seed: Seed) -> Self {
-        let mut groups: Vec<(Option<&str>, Vec<u32>)> = Vec::new();
+        let mut groups: Vec<Vec<u32>> = Vec::new();
+        let mut named: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut places = Vec::with_capacity(scenario.flows.len());
         for (index, flow) in (0..).zip(&scenario.flows) {
-            let Some(quic) = flow.transport.as_quic() else { continue };
-            let name = quic.connection.as_deref();
-            match groups.iter_mut().find(|(other, _)| name.is_some() && *other == name) {
-                Some((_, flows)) => flows.push(index),
-                None => groups.push((name, vec![index])),
-            }
+            places.push(flow.transport.as_quic().map(|quic| {
+                // Without a name it has a connection of its own.
+                let name = quic.connection.as_deref();
+                let group = name.map_or(groups.len(), |name| *named.entry(name).or_insert(groups.len()));
+                if group == groups.len() {
+                    groups.push(Vec::new());
+                }
+                groups[group].push(index);
+                (group, groups[group].len() as u32 - 1)
+            }));
         }
-        Self(groups.into_iter().filter_map(|(_, flows)| Connection::new(scenario, flows, seed)).collect())
+        let all = groups.into_iter().map(|flows| Connection::new(scenario, flows, seed)).collect();
+        Self { all, places }
     }
 
     /// The transports of both ends of the flow `flow`, which is number `index`; `None` without QUIC.
@@ -56,29 +69,31 @@ impl Connections {
 
     /// The connection of flow `index`, and the flow's place in it.
     fn of(&self, index: usize) -> Option<(&Connection, u32)> {
-        let place = |it: &Connection| it.flows.iter().position(|&flow| flow as usize == index);
-        self.0.iter().find_map(|it| Some((it, place(it)? as u32)))
+        let (connection, place) = (*self.places.get(index)?)?;
+        Some((&self.all[connection], place))
     }
 
     /// The secrets of all connections so far, as an NSS key log.
     pub(crate) fn key_log(&self) -> String {
-        self.0.iter().map(|connection| connection.near.borrow().key_log()).collect()
+        self.all.iter().map(|connection| connection.key_log.text()).collect()
     }
 
     /// Keeps a qlog of each connection at this end from now on.
     pub(crate) fn keep_qlog(&self, end: CaptureEnd) {
-        self.0.iter().for_each(|connection| connection.end(end).borrow_mut().keep_qlog());
+        self.all.iter().for_each(|connection| connection.end(end).borrow_mut().keep_qlog());
     }
 
     /// What was kept, a connection an entry: its name, and its events in order of time.
     pub(crate) fn take_qlog(&self, end: CaptureEnd) -> Vec<(String, Vec<QlogEvent>)> {
-        self.0.iter().filter_map(|connection| connection.end(end).borrow_mut().take_qlog()).collect()
+        self.all.iter().filter_map(|connection| connection.end(end).borrow_mut().take_qlog()).collect()
     }
 }
 
 impl Connection {
-    fn new(scenario: &Scenario, flows: Vec<u32>, seed: Seed) -> Option<Self> {
-        let first = &scenario.flows[*flows.first()? as usize];
+    /// The connection of `flows`, at least one, all over QUIC.
+    fn new(scenario: &Scenario, flows: Vec<u32>, seed: Seed) -> Self {
+        let first = &scenario.flows[flows[0] as usize];
+        let config = first.transport.as_quic().expect("its flows are over QUIC").clone();
         let setups = flows.iter().filter_map(|&index| {
             let flow = &scenario.flows[index as usize];
             let quic = flow.transport.as_quic()?;
@@ -86,14 +101,15 @@ impl Connection {
             Some(FlowSetup { carry: quic.carry, priority: quic.priority, receive_buffer })
         });
         let setup = Setup {
-            config: first.transport.as_quic()?.clone(),
+            config,
             flows: setups.collect(),
             path_mtu: scenario.path_mtu(first),
             seed: first.transport_seed(seed),
         };
-        let (near, far) = End::pair(&setup).expect("TLS takes the configurations that are our own");
-        let (near, far) = (Rc::new(RefCell::new(near)), Rc::new(RefCell::new(far)));
-        Some(Self { flows: flows.into(), near, far })
+        let Ends { client, server, key_log } =
+            End::pair(&setup).expect("TLS takes the configurations that are our own");
+        let (near, far) = (Rc::new(RefCell::new(client)), Rc::new(RefCell::new(server)));
+        Self { flows: flows.into(), near, far, key_log }
     }
 
     fn end(&self, end: CaptureEnd) -> &RefCell<End> {
@@ -101,5 +117,40 @@ impl Connection {
             CaptureEnd::Near => &self.near,
             CaptureEnd::Far => &self.far,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use talkpath_scenario::{Options, Source, load};
+
+    use super::*;
+
+    #[test]
+    fn flows_that_name_a_connection_share_it_and_the_others_have_their_own() {
+        let flow = |name: &str, transport: &str| {
+            format!(
+                "[flow.{name}]\ntransport = {transport}\nworkload = {{ kind = \"voice\", codec = \"g711\" }}\n"
+            )
+        };
+        let shared = "{ kind = \"quic-datagram\", connection = \"one\" }";
+        let flows = [
+            flow("a", shared),
+            flow("b", "\"quic-datagram\""),
+            flow("c", "\"udp\""),
+            flow("d", "\"quic-datagram\""),
+            flow("e", shared),
+        ];
+        let text = format!(
+            "name = \"connections\"\nduration = \"1 s\"\n[path]\nup = {{ rate = \"1 Mbps\", delay = \"1 ms\" }}\n\
+             down = {{ rate = \"1 Mbps\", delay = \"1 ms\" }}\n{}",
+            flows.concat()
+        );
+        let plan = load(&Source::new("test.toml", text), &Options::default()).expect("the scenario is right");
+        let connections = Connections::new(&plan.cells[0].scenario, Seed::new(1));
+        assert_eq!(connections.places, [Some((0, 0)), Some((1, 0)), None, Some((2, 0)), Some((0, 1))]);
+        assert_eq!(connections.members(4).as_deref(), Some(&[0, 4][..]));
+        assert_eq!([1, 2, 3].map(|index| connections.members(index)), [None, None, None]);
+        assert_eq!(connections.of(5).map(|it| it.1), None, "there is no such flow");
     }
 }

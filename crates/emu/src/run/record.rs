@@ -10,7 +10,7 @@ use talkpath_measure::warning;
 use talkpath_scenario::Scenario;
 use talkpath_units::{Histogram, Instant};
 
-use super::{Disturbance, Done, Ends, LEAD};
+use super::{Disturbance, Done, Ends, FlowEnds, LEAD};
 use crate::capture::MAX_BYTES;
 use crate::emulator::Emulated;
 use crate::report::{EmuReport, LatenessFigures};
@@ -109,5 +109,6 @@ pub(super) fn record(
         warnings,
         ..RunRecord::default()
     };
-    Done { record, log: emulated.log, capture, report, is_interrupted }
+    let beside = ends.flows.iter().find_map(FlowEnds::beside);
+    Done { record, log: emulated.log, capture, report, is_interrupted, beside }
 }

@@ -8,6 +8,7 @@ mod dccp;
 mod files;
 mod life;
 mod quic;
+mod stranger;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -44,8 +44,11 @@ fn calls_come_back_whole_in_both_directions_whatever_carries_them() {
                 }
             }
         }
-        let cwnd = ran.record.series.iter().filter(|line| line.kind == SeriesKind::Cwnd).count();
-        assert_eq!(cwnd, 6);
+        let kinds = [SeriesKind::Cwnd, SeriesKind::Pto, SeriesKind::BytesInFlight, SeriesKind::LostPackets];
+        for kind in kinds {
+            let count = ran.record.series.iter().filter(|line| line.kind == kind).count();
+            assert_eq!(count, 6, "{kind:?}");
+        }
     });
 }
 

@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use talkpath_flow::Channel;
 use talkpath_measure::LegTap;
+use talkpath_transport::Observation;
 use talkpath_units::{Histogram, Instant};
 
 use super::dial::Dial;
 use super::packets::PacketNotes;
 use super::route::UdpRoute;
 use crate::clock::RunClock;
-use crate::log::{EndTotals, StateSample};
+use crate::log::EndTotals;
 use crate::progress::EndProgress;
 use crate::sys::Received;
 
@@ -104,8 +105,8 @@ pub(super) trait HostChannel: Channel {
         None
     }
 
-    /// The channel's state, if this channel is sampled on this occasion.
-    fn sample(&mut self, occasion: Occasion) -> Option<StateSample>;
+    /// The channel's state and the time of it, if this channel is sampled on this occasion.
+    fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)>;
 
     /// The token that this flow's datagrams carry. `None` for a connection of the kernel's TCP.
     fn token(&self) -> Option<u32> {

@@ -35,7 +35,7 @@ use super::place::EndPlace;
 use super::route::UdpRoute;
 use super::sampling::Sampling;
 use crate::clock::RunClock;
-use crate::log::{EndTotals, StateSample};
+use crate::log::EndTotals;
 use crate::progress::EndProgress;
 use crate::spec::{DccpSpec, FlowSpec};
 use crate::sys::Received;
@@ -263,12 +263,12 @@ impl HostChannel for DccpChannel {
         totals.unsent.clone_from(&self.unsent);
     }
 
-    fn sample(&mut self, occasion: Occasion) -> Option<StateSample> {
+    fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)> {
         if occasion != Occasion::Turn {
             return None;
         }
         // There is no far end's window in DCCP.
-        self.sampling.note(&Observation { window: None, ..self.machine.observe() }, self.now)
+        self.sampling.note(Observation { window: None, ..self.machine.observe() }, self.now)
     }
 
     fn take_failure(&mut self) -> Option<String> {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use talkpath_scenario::Receiver;
 use talkpath_units::{Instant, Seed};
 
-use crate::clock::{HostClock, RunClock};
-use crate::end::{EndContext, EndPlace, HostKeys, SharedEnd, UdpRoute};
-use crate::log::RowBudget;
+use crate::clock::RunClock;
+use crate::end::fixtures::{context, place};
+use crate::end::{EndPlace, HostKeys, SharedEnd, UdpRoute};
 use crate::progress::EndProgress;
 use crate::spec::SessionSpec;
 use crate::sys::Received;
@@ -33,21 +33,12 @@ impl Pair {
 
     /// With keys of a QUIC connection, and with trains or without.
     pub(super) fn with_keys(session: &SessionSpec, keys: [Option<HostKeys>; 2], has_trains: bool) -> Self {
-        let host = HostClock::anchor();
-        let clock = host.run_from(host.now_ns());
-        let common = EndContext { clock, budget: RowBudget::new(1 << 16), alarm: Arc::default() };
+        let common = context(0, 1 << 16);
+        let clock = common.clock;
         let ends = [true, false].map(|is_near| {
             let seed = Seed::new(u64::from(is_near));
-            let place = EndPlace {
-                index: 0,
-                is_sender: is_near,
-                is_client: is_near,
-                token: 7,
-                tag_key: None,
-                has_trains,
-                seed,
-                quic_keys: keys[usize::from(!is_near)],
-            };
+            let quic_keys = keys[usize::from(!is_near)];
+            let place = EndPlace { has_trains, seed, quic_keys, ..place(is_near) };
             SharedEnd::new(session, &session.flows[0], &place, Receiver::default(), &common)
         });
         let sockets = [(); 2].map(|()| Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap()));

@@ -43,7 +43,7 @@ use super::tcp::outgoing;
 use super::train::Train;
 use crate::clock::RunClock;
 use crate::join::printable;
-use crate::log::{EndTotals, StateSample};
+use crate::log::EndTotals;
 use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, QuicSpec, receive_window};
 use crate::sys::{Received, set_tos};
@@ -297,11 +297,11 @@ impl HostChannel for QuicChannel {
         totals.cc = Some(self.cc.name().to_owned());
     }
 
-    fn sample(&mut self, occasion: Occasion) -> Option<StateSample> {
+    fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)> {
         if occasion != Occasion::Turn {
             return None;
         }
-        self.sampling.note(&self.engine.observe(ONLY), self.now)
+        self.sampling.note(self.engine.observe(ONLY), self.now)
     }
 
     fn take_failure(&mut self) -> Option<String> {

@@ -5,30 +5,35 @@ use talkpath_units::{Duration, Instant};
 
 use crate::log::StateSample;
 
-/// A connection's state is noted if a window changed or the queue is longer than ever, and else at a regular
-/// interval.
+/// A connection's state is noted if a window changed, a packet was declared lost or the queue is longer than
+/// ever, and else at a regular interval.
 pub(super) struct Sampling {
     interval: Duration,
     next: Instant,
     windows: (u32, u32),
     max_queued: u64,
+    lost_packets: u64,
 }
 
 impl Sampling {
     pub(super) const fn new(interval: Duration) -> Self {
-        Self { interval, next: Instant::ZERO, windows: (u32::MAX, u32::MAX), max_queued: 0 }
+        Self { interval, next: Instant::ZERO, windows: (u32::MAX, u32::MAX), max_queued: 0, lost_packets: 0 }
     }
 
-    /// The sample of what was `seen` at `now`, if it is to be noted.
-    pub(super) fn note(&mut self, seen: &Observation, now: Instant) -> Option<StateSample> {
-        let sample = StateSample::of(seen, now);
+    /// What was `seen` at `now`, if it is to be noted.
+    pub(super) fn note(&mut self, seen: Observation, now: Instant) -> Option<(Observation, Instant)> {
+        let sample = StateSample::of(&seen, now);
         let (windows, queued) = ((sample.1, sample.2), sample.5);
-        let is_wanted = now >= self.next || windows != self.windows || queued > self.max_queued;
+        let lost_packets = seen.loss_recovery.map_or(0, |it| it.lost_packets);
+        let is_wanted = now >= self.next
+            || windows != self.windows
+            || queued > self.max_queued
+            || lost_packets != self.lost_packets;
         is_wanted.then(|| {
             self.next = now.saturating_add(self.interval);
-            self.windows = windows;
+            (self.windows, self.lost_packets) = (windows, lost_packets);
             self.max_queued = self.max_queued.max(queued);
-            sample
+            (seen, now)
         })
     }
 }

@@ -30,7 +30,7 @@ use super::channel::{HostChannel, Occasion};
 use super::dial::{Dial, watch};
 use super::place::EndPlace;
 use crate::clock::RunClock;
-use crate::log::{EndTotals, StateSample};
+use crate::log::EndTotals;
 use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, TransportSpec};
 use crate::sys::{
@@ -270,11 +270,11 @@ impl HostChannel for TcpChannel {
         self.failure.take()
     }
 
-    fn sample(&mut self, occasion: Occasion) -> Option<StateSample> {
+    fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)> {
         let is_wanted = occasion == Occasion::Interval && self.state == State::Open;
         // Without a window the system did not say.
         let seen = is_wanted.then(|| self.observe()).filter(|seen| seen.cwnd.is_some())?;
-        Some(StateSample::of(&seen, self.clock.now()))
+        Some((seen, self.clock.now()))
     }
 }
 

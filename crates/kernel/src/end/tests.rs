@@ -1,11 +1,10 @@
 use talkpath_measure::{Fate, MessageRecord};
 use talkpath_scenario::WorkloadConfig;
-use talkpath_units::{Duration, Seed};
+use talkpath_units::Duration;
 
 use std::os::fd::AsFd as _;
 
 use super::*;
-use crate::clock::HostClock;
 use crate::spec::TransportSpec;
 
 /// One end of a call over `transport`, and its clock, which began 300 ms ago.
@@ -14,30 +13,15 @@ fn end_of_a_call(
     (start_ns, duration_ns): (u64, u64),
     is_sender: bool,
 ) -> (SharedEnd, RunClock) {
-    let flow = FlowSpec {
-        transport,
-        workload: WorkloadConfig::G711,
-        echo_per_read: (!is_sender).then_some(false),
-        is_up: true,
-        start_ns,
-        file: None,
-        dscp_byte: None,
+    let flow = match is_sender {
+        true => fixtures::flow(transport, WorkloadConfig::G711),
+        false => fixtures::echoing(transport, WorkloadConfig::G711),
     };
-    let session = SessionSpec { flows: vec![flow.clone()], warm_up_ns: 0, duration_ns, drain_ns: 0 };
-    let host = HostClock::anchor();
-    let clock = host.run_from(host.now_ns() - 300_000_000);
-    let place = EndPlace {
-        index: 0,
-        is_sender,
-        is_client: is_sender,
-        token: 7,
-        tag_key: None,
-        has_trains: false,
-        seed: Seed::new(1),
-        quic_keys: None,
-    };
-    let common = EndContext { clock, budget: RowBudget::new(100), alarm: Arc::default() };
-    (SharedEnd::new(&session, &flow, &place, Receiver::default(), &common), clock)
+    let flow = FlowSpec { start_ns, ..flow };
+    let session = fixtures::session(&flow, duration_ns);
+    let common = fixtures::context(-300_000_000, 100);
+    let end = SharedEnd::new(&session, &flow, &fixtures::place(is_sender), Receiver::default(), &common);
+    (end, common.clock)
 }
 
 /// The sending end of a call that stops at 100 ms, handled when 300 ms have passed.

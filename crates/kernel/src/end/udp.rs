@@ -45,7 +45,7 @@ use super::route::UdpRoute;
 use super::train::Train;
 use crate::ancillary::ecn;
 use crate::clock::RunClock;
-use crate::log::{EndTotals, StateSample};
+use crate::log::EndTotals;
 use crate::progress::EndProgress;
 use crate::spec::FlowSpec;
 use crate::sys::{Received, ReceivedOne, receive_one, send_queue};
@@ -315,10 +315,10 @@ impl HostChannel for UdpChannel {
     }
 
     /// The send buffer of a bulk sender. Senders that follow a clock hardly fill it, and are not sampled.
-    fn sample(&mut self, occasion: Occasion) -> Option<StateSample> {
+    fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)> {
         let is_sender = matches!(self.role, Role::Sender(_));
         (occasion == Occasion::Timeout && is_sender && !self.spec.is_clocked())
-            .then(|| StateSample::of(&self.observe(), self.clock.now()))
+            .then(|| (self.observe(), self.clock.now()))
     }
 }
 
@@ -399,38 +399,14 @@ mod tests {
 
     use talkpath_scenario::WorkloadConfig;
     use talkpath_transport::Message;
-    use talkpath_units::Seed;
 
     use super::*;
-    use crate::clock::HostClock;
-    use crate::log::RowBudget;
-    use crate::spec::TransportSpec;
+    use crate::end::fixtures::{UDP, context, echoing, place};
 
     /// The echoing end of a call, and the socket of the other end.
     fn echoing_end() -> (UdpChannel, UdpSocket) {
-        let spec = FlowSpec {
-            transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
-            workload: WorkloadConfig::G711,
-            echo_per_read: Some(false),
-            is_up: true,
-            start_ns: 0,
-            file: None,
-            dscp_byte: None,
-        };
-        let place = EndPlace {
-            index: 0,
-            is_sender: false,
-            is_client: false,
-            token: 7,
-            tag_key: None,
-            has_trains: false,
-            seed: Seed::new(1),
-            quic_keys: None,
-        };
-        let host = HostClock::anchor();
-        let clock = host.run_from(host.now_ns());
-        let common = EndContext { clock, budget: RowBudget::new(100), alarm: Arc::default() };
-        let mut channel = UdpChannel::new(&spec, &place, 100, &common);
+        let spec = echoing(UDP, WorkloadConfig::G711);
+        let mut channel = UdpChannel::new(&spec, &place(false), 100, &context(0, 100));
         let [own, peer] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         own.connect(peer.local_addr().unwrap()).unwrap();
         peer.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();

@@ -3,8 +3,8 @@ use talkpath_scenario::{Direction, EchoWrite, Receiver, WorkloadConfig};
 use talkpath_transport::{TransportConfig, UdpConfig};
 
 use super::*;
+use crate::end::fixtures::{UDP, echoing};
 use crate::log::{Chunk, DropPlace, HostDrop, SentRow};
-use crate::spec::TransportSpec;
 
 fn flow() -> Flow {
     Flow {
@@ -29,15 +29,7 @@ fn flow() -> Flow {
 }
 
 fn spec() -> FlowSpec {
-    FlowSpec {
-        transport: TransportSpec::Udp { receive_buffer: None, ecn: false },
-        workload: WorkloadConfig::G711,
-        echo_per_read: Some(false),
-        is_up: true,
-        start_ns: 0,
-        file: None,
-        dscp_byte: None,
-    }
+    echoing(UDP, WorkloadConfig::G711)
 }
 
 fn ms(ms: u64) -> Instant {

@@ -4,9 +4,9 @@ use talkpath_transport::dccp::{DccpPacket, PacketKind, Reset, Seq};
 use talkpath_transport::{CcidKind, DccpConfig};
 
 use super::*;
-use crate::end::FlowEnd;
 use crate::end::pair::{Pair, datagram};
-use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
+use crate::end::{FlowEnd, fixtures};
+use crate::spec::{SessionSpec, TransportSpec};
 
 /// A voice call of `ms` over CCID 2 with a send queue of `queue` packets.
 fn session(ms: u64, queue: Option<u64>) -> SessionSpec {
@@ -15,17 +15,8 @@ fn session(ms: u64, queue: Option<u64>) -> SessionSpec {
         send_queue_policy: talkpath_transport::QueuePolicy::DropOldest,
         ..DccpConfig::new(CcidKind::Ccid2)
     };
-    let flow = FlowSpec {
-        transport: TransportSpec::Dccp(DccpSpec::new(&config, None, Bytes::new(1500))),
-        workload: WorkloadConfig::G711,
-        echo_per_read: Some(false),
-        is_up: true,
-        start_ns: 0,
-        file: None,
-        dscp_byte: None,
-    };
-    let duration_ns = ms * 1_000_000;
-    SessionSpec { flows: vec![flow], warm_up_ns: 0, duration_ns, drain_ns: 0 }
+    let transport = TransportSpec::Dccp(DccpSpec::new(&config, None, Bytes::new(1500)));
+    fixtures::session(&fixtures::echoing(transport, WorkloadConfig::G711), ms * 1_000_000)
 }
 
 #[test]

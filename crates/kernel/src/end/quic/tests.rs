@@ -1,4 +1,4 @@
-use talkpath_measure::{Fate, MessageRecord};
+use talkpath_measure::{Fate, MessageRecord, SeriesKind};
 use talkpath_quic::Fingerprint;
 use talkpath_scenario::WorkloadConfig;
 use talkpath_transport::QuicConfig;
@@ -6,7 +6,9 @@ use talkpath_units::Rate;
 
 use super::*;
 use crate::end::any::AnyChannel;
+use crate::end::fixtures;
 use crate::end::pair::{Pair, datagram};
+use crate::log::{Chunk, EndLog};
 use crate::spec::{SessionSpec, TransportSpec};
 
 const SECRET: [u8; 32] = [3; 32];
@@ -14,17 +16,11 @@ const SECRET: [u8; 32] = [3; 32];
 /// A flow of `ms` whose receiver sends each message back if it `echoes`.
 fn session(config: &QuicConfig, workload: WorkloadConfig, ms: u64, echoes: bool) -> SessionSpec {
     let spec = QuicSpec::new(config, None, Bytes::new(1500)).unwrap();
-    let flow = FlowSpec {
-        transport: TransportSpec::Quic(spec),
-        workload,
-        echo_per_read: echoes.then_some(false),
-        is_up: true,
-        start_ns: 0,
-        file: None,
-        dscp_byte: None,
+    let flow = match echoes {
+        true => fixtures::echoing(TransportSpec::Quic(spec), workload),
+        false => fixtures::flow(TransportSpec::Quic(spec), workload),
     };
-    let duration_ns = ms * 1_000_000;
-    SessionSpec { flows: vec![flow], warm_up_ns: 0, duration_ns, drain_ns: 0 }
+    fixtures::session(&flow, ms * 1_000_000)
 }
 
 fn call(carry: Carry, ms: u64) -> SessionSpec {
@@ -126,6 +122,36 @@ fn a_transfer_leaves_in_trains_and_arrives_whole() {
         drop(end);
         assert!(totals(&pair, 0).unsent.is_empty(), "{carry:?}");
     }
+}
+
+/// The series of a connection that the simulator has (`sim/src/flow.rs`): QUIC's own, and no RTO.
+#[test]
+fn the_series_of_a_connection_are_the_simulators() {
+    let bulk = WorkloadConfig::Bulk { bytes: Some(Bytes::new(300_000)) };
+    let pair = pair(&session(&QuicConfig::new(Carry::Stream), bulk, 60_000, false));
+    pair.drive(|pair| {
+        let [near, far] = pair.progress();
+        near.is_done && near.sent == far.received
+    });
+    let end = pair.ends[0].lock();
+    let all = crate::join::series("transfer", &end.log);
+    let points = |kind: SeriesKind| {
+        let line = all.iter().find(|line| line.kind == kind);
+        line.map(|line| line.points.iter().map(|point| point.1).collect::<Vec<_>>())
+    };
+    assert_eq!(points(SeriesKind::Rto), None);
+    // srtt + max(4 rttvar, 1 ms) + max_ack_delay, which is 25 ms (RFC 9002 §6.2.1).
+    let pto = points(SeriesKind::Pto).unwrap();
+    assert!(pto.iter().all(|ms| (26.0..5_000.0).contains(ms)), "{pto:?}");
+    let in_flight = points(SeriesKind::BytesInFlight).unwrap();
+    assert!(in_flight.iter().any(|bytes| *bytes >= 1200.0), "{in_flight:?}");
+    assert_eq!(points(SeriesKind::LostPackets).unwrap()[0], 0.0);
+    // They cross the control connection (`live`) with the other rows.
+    let spec = pair.ends[1].lock().spec.clone();
+    let mut rows = Chunk::default();
+    end.log.chunks().for_each(|chunk| rows.extend(chunk));
+    let copy = EndLog::from_rows(&rows, (Side::Near, &spec), 1 << 20, &|at| Instant::from_nanos(at));
+    assert_eq!(copy.recovery, end.log.recovery);
 }
 
 #[test]

@@ -1,0 +1,329 @@
+//! Our QUIC beside another implementation's, over an emulated path with 3 % loss each way:
+//!
+//! `quic_beside CASE CARRY SEED -- PROGRAM [ARGUMENT]...`
+//!
+//! One end is ours, with the engine and the channel of `emu` and `live`; the other is PROGRAM. It gets the
+//! UDP socket of its end as standard input and its task as further arguments, `role=client carry=datagram
+//! ...`. It says in its first line that it is ready, and in its last one what it counted (`beside: sent=1000
+//! received=970 ...`). What both counted is held against the arrival log of the emulator. Exit code 1 if it
+//! differs, 3 if there is no emulator here.
+//!
+//! | CASE | what happens |
+//! | --- | --- |
+//! | `server` | it is the server and sends each message back; both ends time out in the end |
+//! | `client` | it is the client and closes; our server sends each message back |
+//! | `words` | the same, closed with an error and a reason full of control characters |
+//! | `server-refused` | it is a server with another certificate than our client wants |
+//! | `client-refused` | it is a client that wants another certificate than our server has |
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::sync::atomic::AtomicBool;
+
+use talkpath_arena::{Arena as _, ArenaError, RunPlan};
+use talkpath_emu::{EmuArena, OurEnd, Stranger, Way, replay, ways};
+use talkpath_kernel::end::{Fingerprint, HostKeys, server_identity};
+use talkpath_scenario::{Options, Scenario, Source, load};
+use talkpath_units::Seed;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(differences) if differences.is_empty() => ExitCode::SUCCESS,
+        Ok(differences) => {
+            differences.iter().for_each(|what| println!("DIFFERS: {what}"));
+            ExitCode::from(1)
+        }
+        Err(Failure::NoArena(why)) => {
+            println!("SKIP: {why}");
+            ExitCode::from(3)
+        }
+        Err(Failure::Other(why)) => {
+            println!("FAILED: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Why nothing was compared.
+enum Failure {
+    /// This machine has no emulator.
+    NoArena(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Self {
+        Self::Other(why)
+    }
+}
+
+/// What one run is.
+struct Case {
+    name: String,
+    carry: String,
+    seed: u64,
+    program: Vec<String>,
+}
+
+impl Case {
+    fn read() -> Result<Self, String> {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        let [name, carry, seed, dashes, program @ ..] = words.as_slice() else {
+            return Err(USAGE.to_owned());
+        };
+        let is_known = CASES.contains(&name.as_str()) && CARRIES.contains(&carry.as_str()) && dashes == "--";
+        match (seed.parse(), program.is_empty()) {
+            (Ok(seed), false) if is_known => {
+                Ok(Self { name: name.clone(), carry: carry.clone(), seed, program: program.to_vec() })
+            }
+            _ => Err(USAGE.to_owned()),
+        }
+    }
+
+    /// Whether the other program is the client.
+    fn is_client(&self) -> bool {
+        !self.name.starts_with("server")
+    }
+
+    fn is_refused(&self) -> bool {
+        self.name.ends_with("refused")
+    }
+
+    fn scenario(&self) -> Result<Scenario, String> {
+        let Self { carry, .. } = self;
+        // ms. Some messages more than are wanted, since the first wait for the handshake. What another client
+        // sends after that still comes.
+        let duration = if self.is_refused() { 1000 } else { 5500 };
+        let text = format!(
+            "name = \"beside\"\nduration = \"{duration} ms\"\ndrain = \"3500 ms\"\n[path]\n\
+             up = {{ rate = \"10 Mbps\", delay = \"10 ms\", loss = 0.03 }}\n\
+             down = {{ rate = \"10 Mbps\", delay = \"10 ms\", loss = 0.03 }}\n\
+             [flow.beside]\ntransport = \"quic-{carry}\"\n\
+             workload = {{ kind = \"cbr\", rate = \"{} bps\", size = \"{SIZE} B\", echo = true }}\n",
+            SIZE * 8 * 1000 / GAP_MS
+        );
+        let plan = load(&Source::new("beside.toml", text), &Options::default());
+        let cells = plan.map_err(|mistakes| format!("{mistakes:?}"))?.cells;
+        Ok(cells.into_iter().next().ok_or("the scenario has no cell")?.scenario)
+    }
+
+    /// The keys of our end, and the task of the other one, whose files are in `folder`.
+    fn agree(&self, folder: &Path) -> Result<(HostKeys, Vec<String>), String> {
+        let said = |why: &dyn core::fmt::Display| why.to_string();
+        let file = |name: &str, content: &[u8]| {
+            let path = folder.join(name);
+            fs::write(&path, content).map_err(|why| format!("{}: {why}", path.display()))?;
+            Ok::<_, String>(path.display().to_string())
+        };
+        let wanted = if self.is_refused() { OTHER_SECRET } else { SECRET };
+        let role = if self.is_client() { "client" } else { "server" };
+        let mut task = vec![
+            format!("role={role}"),
+            format!("carry={}", self.carry),
+            format!("messages={MESSAGES}"),
+            format!("size={SIZE}"),
+            format!("gap_ms={GAP_MS}"),
+            format!("idle_ms={IDLE_MS}"),
+        ];
+        if self.name == "words" {
+            task.push("close=words".to_owned());
+        }
+        if self.is_client() {
+            let (certificate, _) = server_identity(&wanted).map_err(|why| said(&why))?;
+            task.push(format!("certificate={}", file("certificate.der", &certificate)?));
+            return Ok((HostKeys::Server(SECRET), task));
+        }
+        let (certificate, key) = server_identity(&SECRET).map_err(|why| said(&why))?;
+        task.push(format!("certificate={}", file("certificate.der", &certificate)?));
+        task.push(format!("key={}", file("key.der", &key)?));
+        let fingerprint = Fingerprint::of_secret(&wanted).map_err(|why| said(&why))?;
+        Ok((HostKeys::Client(fingerprint), task))
+    }
+}
+
+fn run() -> Result<Vec<String>, Failure> {
+    let case = Case::read()?;
+    let scenario = case.scenario()?;
+    let folder = std::env::temp_dir().join(format!("talkpath-beside-{}", std::process::id()));
+    fs::create_dir_all(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
+    let (keys, task) = case.agree(&folder)?;
+    let mut child = None;
+    let mut take_socket = |socket| {
+        let mut program = Command::new(&case.program[0]);
+        program.args(&case.program[1..]).args(&task).stdin(Stdio::from(socket)).stdout(Stdio::piped());
+        let mut program = program.spawn()?;
+        let mut lines = BufReader::new(program.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?);
+        // It says when it listens.
+        lines.read_line(&mut String::new())?;
+        child = Some((program, lines));
+        Ok(())
+    };
+    let mut stranger = Stranger {
+        flow: 0,
+        is_sender: case.is_client(),
+        quic_keys: Some(keys),
+        take_socket: &mut take_socket,
+    };
+    let mut arena = EmuArena::default();
+    let interrupt = AtomicBool::new(false);
+    let plan = RunPlan {
+        cell: 0,
+        repetition: 0,
+        seed: Seed::new(case.seed),
+        series: None,
+        rows: true,
+        interrupt: &interrupt,
+        progress: &|_| {},
+    };
+    let ended = arena.run_beside(&scenario, plan, &mut stranger);
+    let theirs = child.take().map_or_else(|| Err("it was not started".to_owned()), counts_of);
+    let _ = fs::remove_dir_all(&folder);
+    let (_, ours) = ended.map_err(|why| match why {
+        ArenaError::Unavailable { .. } => Failure::NoArena(why.to_string()),
+        why => Failure::Other(why.to_string()),
+    })?;
+    let log = arena.take_arrival_log().ok_or_else(|| "there is no log".to_owned())?;
+    replay(&log, &scenario).map_err(|why| why.to_string())?;
+    let [out, back] = ways(&log).map_err(|why| why.to_string())?;
+    let [from_them, to_them] = if case.is_client() { [out, back] } else { [back, out] };
+    let found = Found { case, ours, theirs: theirs?, from_them, to_them };
+    found.print();
+    Ok(found.differences())
+}
+
+/// Waits for the program, which ends by itself; what it counted.
+fn counts_of(
+    (mut child, mut lines): (Child, BufReader<ChildStdout>),
+) -> Result<BTreeMap<String, String>, String> {
+    let mut text = String::new();
+    let ended = lines.read_to_string(&mut text).and_then(|_| child.wait());
+    print!("{text}");
+    match ended {
+        Ok(status) if status.success() => {}
+        Ok(status) => return Err(format!("the other program: {status}")),
+        Err(why) => return Err(format!("the other program: {why}")),
+    }
+    let last = text.lines().last().and_then(|line| line.strip_prefix("beside: "));
+    let words = last.ok_or("the other program did not say what it counted")?.split_whitespace();
+    Ok(words.filter_map(|word| word.split_once('=')).map(|(k, v)| (k.to_owned(), v.to_owned())).collect())
+}
+
+/// What both ends and the emulator counted.
+struct Found {
+    case: Case,
+    ours: OurEnd,
+    theirs: BTreeMap<String, String>,
+    from_them: Way,
+    to_them: Way,
+}
+
+impl Found {
+    /// A count of the other program.
+    fn their(&self, name: &str) -> u64 {
+        self.theirs.get(name).and_then(|value| value.parse().ok()).unwrap_or(0)
+    }
+
+    /// How the connection ended, as the other program saw it.
+    fn closed(&self) -> &str {
+        self.theirs.get("closed").map_or("nothing", String::as_str)
+    }
+
+    fn print(&self) {
+        let Self { ours, from_them, to_them, .. } = self;
+        println!("ours: sent={} received={} failure={:?}", ours.sent, ours.received, ours.failure);
+        for (what, way) in [("from it", from_them), ("to it", to_them)] {
+            let (arrived, departed) = (way.arrived.len(), way.departed.len());
+            let (lost, messages) = (way.lost.len(), messages_in(&way.lost));
+            println!(
+                "log: {what}: arrived={arrived} departed={departed} lost={lost}, of these messages={messages}"
+            );
+        }
+    }
+
+    fn differences(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut check = |holds: bool, what: &dyn Fn() -> String| {
+            if !holds {
+                all.push(what());
+            }
+        };
+        let Self { case, ours, from_them, to_them, .. } = self;
+        let mut equal = |what: &str, left: u64, right: u64| {
+            check(left == right, &|| format!("{what}: {left}, not {right}"));
+        };
+        equal("packets that it sent", self.their("packets_out"), from_them.arrived.len() as u64);
+        equal("packets that came to it", self.their("packets_in"), to_them.departed.len() as u64);
+        let failure = ours.failure.as_deref().unwrap_or_default();
+        if case.is_refused() {
+            equal("messages sent", ours.sent + self.their("sent"), 0);
+            equal("messages received", ours.received + self.their("received"), 0);
+            let says = if case.is_client() { "aborted by peer" } else { "certificate" };
+            check(failure.contains(says), &|| format!("our end says {failure:?}, not `{says}`"));
+            let closed = self.closed();
+            check(closed == "tls", &|| format!("it was closed by {closed}, not by TLS"));
+            return all;
+        }
+        match case.carry.as_str() {
+            // A datagram is never sent again: what the path lost is missing, and nothing else.
+            "datagram" => {
+                let (lost_from, lost_to) = (messages_in(&from_them.lost), messages_in(&to_them.lost));
+                equal("messages from it, come or lost", ours.received + lost_from, self.their("sent"));
+                equal("messages to it, come or lost", self.their("received") + lost_to, ours.sent);
+            }
+            "stream" => {
+                equal("bytes that came from it", ours.received, self.their("bytes_sent"));
+                equal("bytes that came to it", self.their("bytes_received"), ours.sent);
+            }
+            _ => {
+                equal("messages that came from it", ours.received, self.their("sent"));
+                equal("messages that came to it", self.their("received"), ours.sent);
+            }
+        }
+        equal("messages that came to it twice", self.their("twice"), 0);
+        equal("messages that came to it in pieces or changed", self.their("malformed"), 0);
+        let unit = if case.carry == "stream" { SIZE } else { 1 };
+        let first = if case.is_client() { self.their("sent") * unit.min(1) } else { ours.sent / unit };
+        check(first >= MESSAGES, &|| format!("only {first} messages were sent"));
+        check(!from_them.lost.is_empty() && !to_them.lost.is_empty(), &|| "the path lost nothing".to_owned());
+        let (says, closed) = match case.name.as_str() {
+            "server" => ("timed out", "idle"),
+            // Nothing of what the far end wrote reaches a terminal.
+            "words" => (r"\u{1b}[2Jit is over\r\n", "application"),
+            _ => ("", "application"),
+        };
+        let is_right = failure.contains(says) && (!says.is_empty() || ours.failure.is_none());
+        check(is_right, &|| format!("our end says {failure:?}, not `{says}`"));
+        check(self.closed() == closed, &|| format!("it was closed by {}", self.closed()));
+        all
+    }
+}
+
+/// How many of these packets carry a message in a datagram: they are larger than acknowledgements, and no
+/// other packet is as small, since those of the handshake are filled up (RFC 9000 §14.1). Two messages fit
+/// into none.
+fn messages_in(lengths: &[u32]) -> u64 {
+    let least = UDP_HEADER + SIZE;
+    lengths.iter().filter(|length| (least..least + MAX_OTHER).contains(&u64::from(**length))).count() as u64
+}
+
+const USAGE: &str = "usage: quic_beside server|client|words|server-refused|client-refused \
+                     datagram|stream|stream-per-message SEED -- PROGRAM [ARGUMENT]...";
+const CASES: [&str; 5] = ["server", "client", "words", "server-refused", "client-refused"];
+const CARRIES: [&str; 3] = ["datagram", "stream", "stream-per-message"];
+/// Messages that are sent, at least.
+const MESSAGES: u64 = 1000;
+/// Bytes of a message. Chosen: a packet of 1452 B or less holds one.
+const SIZE: u64 = 800;
+const GAP_MS: u64 = 5;
+const UDP_HEADER: u64 = 8;
+/// What else may be in a packet with a message: headers, a tag, an ACK frame of 64 ranges.
+const MAX_OTHER: u64 = 250;
+/// The other end's idle timeout, which is the connection's, as ours has none (RFC 9000 §10.1).
+const IDLE_MS: u64 = 2000;
+/// Keys of two certificates (RFC 8032 §5.1.5).
+const SECRET: [u8; 32] = [17; 32];
+const OTHER_SECRET: [u8; 32] = [18; 32];

@@ -1,0 +1,101 @@
+//! A program that is not ours in the place of one end of a flow.
+//!
+//! The sockets of both hosts belong to this process ([`crate::world`]). So the socket of one end can go to
+//! another process, which speaks there with our other end, over the emulated path. That process needs no
+//! rights and knows nothing of namespaces: its socket is bound, and connected to our end's.
+//!
+//! The arrival log has each packet of both ends, so what two strangers count can be held against it
+//! ([`ways`]).
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use talkpath_kernel::end::{HostKeys, SharedEnd};
+use talkpath_path::Direction;
+
+use crate::arrival_log::{LogError, LogReader, Record};
+use crate::decision::PacketOutcome;
+
+/// Who stands in the place of one end of a flow over datagrams.
+pub struct Stranger<'a> {
+    /// The flow, by its place in the scenario.
+    pub flow: usize,
+    /// Whether it stands in the place of the sender, which is a connection's client.
+    pub is_sender: bool,
+    /// The keys of our end of a QUIC connection; `None` draws them from the seed.
+    pub quic_keys: Option<HostKeys>,
+    /// Gives the socket away. The run begins when it returns.
+    pub take_socket: &'a mut dyn FnMut(OwnedFd) -> io::Result<()>,
+}
+
+impl Stranger<'_> {
+    /// Its socket among all, of which each flow's sender and receiver have one.
+    pub(crate) const fn socket(&self) -> usize {
+        2 * self.flow + if self.is_sender { 0 } else { 1 }
+    }
+
+    /// Whether it stands in the place of this end.
+    pub(crate) const fn is_at(&self, flow: usize, is_sender: bool) -> bool {
+        self.flow == flow && self.is_sender == is_sender
+    }
+}
+
+/// What our end counted beside a stranger.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OurEnd {
+    /// Messages that left; bytes of one stream for all.
+    pub sent: u64,
+    /// Messages that came, each once; bytes of one stream for all.
+    pub received: u64,
+    /// What ended the flow before its time.
+    pub failure: Option<String>,
+}
+
+impl OurEnd {
+    /// What `end` counted.
+    pub(crate) fn of(end: &SharedEnd) -> Self {
+        let end = end.lock();
+        let progress = end.progress();
+        Self { sent: progress.sent, received: progress.received, failure: end.failure.clone() }
+    }
+}
+
+/// What became of the packets of one direction: the bytes of each behind its IP header.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    /// Those that entered the path.
+    pub arrived: Vec<u32>,
+    /// Those that were handed to the far host.
+    pub departed: Vec<u32>,
+    /// Those that a wire ate or a queue dropped.
+    pub lost: Vec<u32>,
+}
+
+/// What became of the packets in the arrival log `bytes`: of those from the senders, and of those to them.
+/// Their paths do not cut packets.
+///
+/// # Errors
+/// [`LogError`].
+pub fn ways(bytes: &[u8]) -> Result<[Way; 2], LogError> {
+    let (_, mut reader) = LogReader::open(bytes)?;
+    let mut ways = [Way::default(), Way::default()];
+    let mut arrivals: Vec<(usize, u32)> = Vec::new();
+    loop {
+        match reader.next()? {
+            Record::Arrival { arrival, .. } => {
+                let way = usize::from(arrival.direction == Direction::Back);
+                arrivals.push((way, arrival.part.length));
+                ways[way].arrived.push(arrival.part.length);
+            }
+            Record::Decision { number, outcome, .. } => {
+                let arrival = usize::try_from(number).ok().and_then(|number| arrivals.get(number));
+                let &(way, length) = arrival.ok_or(LogError::Damaged(number))?;
+                match outcome {
+                    PacketOutcome::Departs { .. } => ways[way].departed.push(length),
+                    PacketOutcome::Dropped { .. } | PacketOutcome::Lost { .. } => ways[way].lost.push(length),
+                }
+            }
+            Record::End { .. } => return Ok(ways),
+        }
+    }
+}
