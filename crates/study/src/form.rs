@@ -70,5 +70,6 @@ fn read<T: DeserializeOwned>(value: Spanned<DeValue<'_>>, mistakes: &mut Mistake
 
 fn add(span: Range<usize>, error: &toml::de::Error, mistakes: &mut Mistakes<'_>) {
     let (key, message, help) = reworded(error.message());
+    let key = if key.is_empty() { mistakes.key_before(span.start) } else { key };
     mistakes.add(span, &key, message, help);
 }
