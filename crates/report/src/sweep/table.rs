@@ -217,8 +217,8 @@ mod tests {
     use crate::fixture;
     use crate::verdict::FlowCells;
 
-    /// Twenty repetitions over `losses` values of loss, in which UDP's calls have MOS 2.1 or 4.3, and the others
-    /// 1.0. With `alone`, only UDP's.
+    /// Twenty repetitions over `losses` values of loss, in which UDP's calls have MOS 2.1 or 4.3, and the
+    /// others 1.0. With `alone`, only UDP's.
     fn two_outcomes(losses: u64, alone: bool) -> Summary {
         let mut summary = fixture::summary(20);
         let runs = core::mem::take(&mut summary.runs);
