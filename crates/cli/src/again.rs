@@ -51,7 +51,15 @@ impl Again {
         let cell = usize::try_from(id.cell).ok().and_then(|index| plan.cells.into_iter().nth(index));
         match cell {
             Some(cell) if id.repetition < repeat => Ok(Self { scenario: cell.scenario, id }),
-            _ => Err(unusable(format!("it has {cells} cells of {repeat} repetitions"))),
+            found => {
+                let (flag, wrong, count) = match found {
+                    None => ("cell", id.cell, cells as u64),
+                    Some(_) => ("repetition", id.repetition, repeat),
+                };
+                let last = count.saturating_sub(1);
+                let range = if last == 0 { "0, the only one".to_owned() } else { format!("0 to {last}") };
+                Err(unusable(format!("--{flag} {wrong}: the run has no such {flag}, expected {range}")))
+            }
         }
     }
 

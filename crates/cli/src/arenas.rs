@@ -147,6 +147,8 @@ pub(crate) fn interrupted() -> Failure {
 
 /// The key in a file.
 pub(crate) fn read_key(path: &Path) -> Result<Key, Failure> {
-    let bytes = fs::read(path).map_err(|why| Failure::read(path, &why))?;
-    Key::new(&bytes).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))
+    let shown = path.display();
+    let bytes =
+        fs::read(path).map_err(|why| Failure::Usage(format!("--key-file {shown}: cannot be read: {why}")))?;
+    Key::new(&bytes).map_err(|why| Failure::Usage(format!("--key-file {shown}: {why}")))
 }

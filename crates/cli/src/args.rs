@@ -41,7 +41,7 @@ pub(crate) use self::study::{
     StudyRunArgs,
 };
 pub(crate) use self::transfer::{BurstArgs, SendArgs, TransferArgs};
-use self::wrong::wrong_usage;
+use self::wrong::{refused_json, wrong_usage};
 
 /// Which transport holds up on which path: simulated, emulated and live, from one scenario file.
 ///
@@ -66,7 +66,8 @@ pub(crate) struct Common {
     /// Folder in which each run gets a directory of its own
     #[arg(long, global = true, value_name = "DIR", env = "TALKPATH_OUT", default_value = "talkpath-runs")]
     pub(crate) out: PathBuf,
-    /// Print summary.json on standard output, and nothing else there
+    /// Print the result as JSON on standard output, and nothing else there: of a run its summary.json.
+    /// Commands without such a result refuse it
     #[arg(long, global = true, env = "TALKPATH_JSON", value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
     /// Print errors only
@@ -501,6 +502,12 @@ pub(crate) fn parse() -> Result<Cli, Failure> {
         && place.arena != Some(ArenaKind::Live)
     {
         place.to = None;
+    }
+    // The variable is a setting for all commands, and means nothing to these.
+    if let Some(failure) = refused_json(&cli.command)
+        && matches.value_source("json") == Some(ValueSource::CommandLine)
+    {
+        return Err(failure);
     }
     Ok(cli)
 }

@@ -260,7 +260,8 @@ pub(crate) fn write_lasting(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     sync_folder(path.parent().unwrap_or(Path::new("")))
 }
 
-/// Makes names in `folder` last.
+/// Writes the names in `folder` through to the disk: a file that was created or renamed there outlasts a
+/// power cut.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), Failure> {
     // The parent of a plain name is empty.
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };

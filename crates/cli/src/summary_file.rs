@@ -44,8 +44,14 @@ pub(crate) fn read_summary(dir: &RunDir, terminal: Terminal) -> Result<Summary, 
 /// Whether the run in `dir` is whole; if not, what makes it so.
 pub(crate) fn has_summary(dir: &RunDir) -> Result<(), Failure> {
     let path = dir.path();
-    if dir.file(SUMMARY).is_file() || !RunDir::is_begun(path) {
+    if dir.file(SUMMARY).is_file() {
         return Ok(());
+    }
+    if !RunDir::is_begun(path) {
+        return Err(Failure::Usage(format!(
+            "{}: no {SUMMARY} in it, and nothing from which the run could continue: run its scenario again",
+            path.display()
+        )));
     }
     let (path, program) = (path.display(), program());
     Err(Failure::Usage(match resumable(dir)?.shard()? {

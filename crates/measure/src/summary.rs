@@ -548,8 +548,8 @@ pub struct MeanMax {
 pub struct GroupSummary {
     /// How many copies.
     pub flows: u64,
-    /// True if there are more than 500 of them and nobody asked for each: then `flows` of the repetition has
-    /// none of them.
+    /// True if there are more than 500 copies and `--per-flow` was not given. The repetition's `flows` then
+    /// has no entry for any of them.
     #[serde(default)]
     pub summed_up: bool,
     /// As the copies have it.

@@ -17,7 +17,7 @@ use talkpath_measure::summary::{AnswerKind, JudgedBy, Spread};
 
 pub(crate) use self::axis::Axis;
 use crate::display::Look;
-use crate::number::{count, counted, list};
+use crate::number::{UNKNOWN, count, counted, list};
 use crate::select::vary;
 use crate::verdict::{ConditionVerdict, Verdict, cluster_gap, written};
 use crate::view::{CellView, TransportView};
@@ -86,13 +86,16 @@ impl<'a> Sweep<'a> {
             };
             let mut figures: Vec<Option<Spread>> = vec![None; series.len()];
             let mut two: Vec<Option<Clusters>> = vec![None; series.len()];
-            for cell in &condition.cells {
+            for (index, cell) in condition.cells.iter().enumerate() {
                 let judged = cell.judged(flow);
                 by = by.or(judged.values().next().map(|judged| (judged.by, judged.floor)));
                 let values: Vec<f64> = judged.values().map(|judged| judged.worst).collect();
                 if let Some(place) = place_of(cell) {
                     figures[place] = confidence.spread(&values);
-                    two[place] = by.and_then(|(by, _)| clusters(&values, cluster_gap(by, &values)));
+                    two[place] = match verdict {
+                        Some(verdict) => verdict.clusters(index),
+                        None => by.and_then(|(by, _)| clusters(&values, cluster_gap(by, &values))),
+                    };
                 }
             }
             // The verdict sums its means in another order than `spread`: they are the same but for the last
@@ -198,17 +201,14 @@ impl<'a> Sweep<'a> {
         tally
     }
 
-    /// For a flow over one transport: from where to where its figure goes, and how often it is unusable.
+    /// For a flow over one transport: from where to where its figure goes, and how often it is usable. Of two
+    /// outcomes both count, and one that is not usable makes the cell unusable.
     fn extremes(&self) -> String {
-        let means = || self.combinations.iter().flat_map(|it| it.figures.iter().flatten()).map(|it| it.mean);
-        let (low, high) = means().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+        let outcomes = || self.combinations.iter().flat_map(Combination::all_outcomes);
+        let range = range(self.by, outcomes()).unwrap_or_else(|| UNKNOWN.to_owned());
         let written = written(self.by);
-        let range = match (written.number(low), written.number(high)) {
-            (low, high) if low == high => low,
-            (low, high) => format!("{low} to {high}"),
-        };
         let head = format!("{} {}", written.head.0, written.head.1).trim().to_owned();
-        let below = means().filter(|mean| *mean < self.floor).count() as u64;
+        let below = outcomes().filter(|(low, _)| *low < self.floor).count() as u64;
         match self.by {
             JudgedBy::Goodput => format!("{head} {range}"),
             JudgedBy::Mos | JudgedBy::InTime => {
@@ -260,6 +260,15 @@ impl Outcome {
 }
 
 impl Combination<'_> {
+    /// Each series' lowest and highest outcome, as in [`Self::outcomes`].
+    fn all_outcomes(&self) -> impl Iterator<Item = (f64, f64)> {
+        let each = self.figures.iter().zip(&self.clusters);
+        each.filter_map(|(figure, clusters)| match clusters {
+            Some(two) => Some((two.low, two.high)),
+            None => figure.as_ref().map(|figure| (figure.mean, figure.mean)),
+        })
+    }
+
     pub(crate) fn outcome(&self) -> Outcome {
         let Some(verdict) = self.verdict.filter(|verdict| verdict.is_valid) else { return Outcome::Unknown };
         match verdict.answer.outcome {
@@ -270,13 +279,41 @@ impl Combination<'_> {
         }
     }
 
-    /// The figure of the best transport, or of the only one.
+    /// The figure of the best transport, or of the only one, as its lowest and highest outcome: both are the
+    /// mean, unless its repetitions fall into two clusters, of which no repetition has the mean.
+    pub(crate) fn outcomes(&self) -> Option<(f64, f64)> {
+        match self.leader.and_then(|at| self.clusters[at]) {
+            Some(two) => Some((two.low, two.high)),
+            None => self.best().map(|mean| (mean, mean)),
+        }
+    }
+
+    /// These as text: `4.38`, or `2.10 or 4.33` of two outcomes.
+    pub(crate) fn text(&self, by: JudgedBy) -> Option<String> {
+        let written = written(by);
+        let (low, high) = self.outcomes()?;
+        let is_one = low.total_cmp(&high).is_eq();
+        let low = written.number(low);
+        Some(if is_one { low } else { format!("{low} or {}", written.number(high)) })
+    }
+
+    /// The mean of the best transport, or of the only one.
     pub(crate) fn best(&self) -> Option<f64> {
         match self.verdict {
             Some(verdict) => Some(verdict.ranking.standings[verdict.ranking.leader].mean),
             None => self.figures.iter().flatten().map(|it| it.mean).max_by(f64::total_cmp),
         }
     }
+}
+
+/// The lowest to the highest of `outcomes`, which are (lowest, highest) each; `None` without any.
+fn range(by: JudgedBy, outcomes: impl Iterator<Item = (f64, f64)>) -> Option<String> {
+    let (low, high) = outcomes.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+    let written = written(by);
+    Some(match (written.number(low), written.number(high)) {
+        (low, high) if low == high => low,
+        (low, high) => format!("{low} to {high}"),
+    })
 }
 
 /// Index of the best mean.

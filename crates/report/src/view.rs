@@ -162,6 +162,32 @@ impl Metric {
         }
     }
 
+    /// The metric of `run`: of the flow, or of the copies that are summed up under its name.
+    fn of_run(self, run: &RunSummary, flow: &str) -> Option<f64> {
+        match run.flows.get(flow) {
+            Some(flow) => self.of(flow),
+            None => self.of_group(run.groups.get(flow).filter(|group| group.summed_up)?),
+        }
+    }
+
+    /// Its key in [`CellSummary::groups`], of copies that are summed up as in `group`; `None` if they have no
+    /// such metric.
+    fn key_of_group(self, group: &GroupSummary) -> Option<&'static str> {
+        let judged = |by| group.judged.as_ref().filter(|judged| judged.by == by).map(|_| "judged.median");
+        match self {
+            Self::Sent => Some("sent"),
+            Self::Lost => Some("lost"),
+            Self::LossRate => Some("loss_rate"),
+            Self::InTime => judged(JudgedBy::InTime),
+            Self::Mos => judged(JudgedBy::Mos),
+            Self::GoodputBps => Some("goodput_bps"),
+            Self::RetransmitRate => Some("retransmit_rate"),
+            Self::Delay(DelayKind::RoundTrip, Quantile::P50) => Some("round_trip_delay_ms_p50_mean"),
+            Self::Delay(DelayKind::OneWay, Quantile::P50) => Some("one_way_delay_ms_p50_mean"),
+            Self::Delay(..) | Self::TurnRound99 | Self::Ipdv90 | Self::MouthToEar50 | Self::NotPlayed => None,
+        }
+    }
+
     /// The metric of one repetition of copies that are summed up: sums of counts and of goodput, the mean of
     /// the copies' medians, and the median of what they are judged by.
     fn of_group(self, group: &GroupSummary) -> Option<f64> {
@@ -246,33 +272,31 @@ impl<'a> CellView<'a> {
         flows.keys().map(String::as_str).filter(|key| is_copy(key, name)).min_by(worse)
     }
 
-    /// The figure that stands for this cell: the only repetition's own, or the median; `None` if it is not
-    /// known.
+    /// The figure that stands for this cell: the only repetition's own, or the median as the summary has it;
+    /// `None` if it is not known.
     pub(crate) fn value(&self, flow: &str, metric: Metric) -> Option<f64> {
-        if self.summed_up(flow).is_some() {
-            let values = self.runs.iter().filter_map(|run| metric.of_group(run.groups.get(flow)?));
-            return Some(Confidence::default().spread(&values.collect::<Vec<_>>())?.median);
-        }
+        let (kept, key) = match self.summed_up(flow) {
+            Some(group) => (&self.cell.groups, metric.key_of_group(group)?.to_owned()),
+            None => (&self.cell.flows, metric.key()),
+        };
         if self.cell.n <= 1 {
-            return metric.of(self.flow(flow)?);
+            return metric.of_run(self.run()?, flow);
         }
-        match self.cell.flows.get(flow)?.get(&metric.key()) {
+        match kept.get(flow).and_then(|metrics| metrics.get(&key)) {
             Some(spread) => Some(spread.median),
-            None => {
-                let values: Vec<f64> =
-                    self.runs.iter().filter_map(|run| metric.of(run.flows.get(flow)?)).collect();
-                Some(Confidence::default().spread(&values)?.median)
-            }
+            // Summaries of earlier versions have no groups, and of the frames that were not played no entry.
+            None => Some(Confidence::default().spread(&self.values(flow, metric))?.median),
         }
+    }
+
+    /// `metric` in each repetition that knows it.
+    fn values(&self, flow: &str, metric: Metric) -> Vec<f64> {
+        self.runs.iter().filter_map(|run| metric.of_run(run, flow)).collect()
     }
 
     /// The two clusters of `metric` over the repetitions, if their means differ by `gap` or more.
     pub(crate) fn two_outcomes(&self, flow: &str, metric: Metric, gap: f64) -> Option<Clusters> {
-        let of = |run: &&RunSummary| match run.flows.get(flow) {
-            Some(flow) => metric.of(flow),
-            None => metric.of_group(run.groups.get(flow)?),
-        };
-        clusters(&self.runs.iter().filter_map(of).collect::<Vec<_>>(), gap)
+        clusters(&self.values(flow, metric), gap)
     }
 
     /// What `flow` is judged by in each repetition.
@@ -435,6 +459,31 @@ mod tests {
         let cell = &CellView::all(&five)[0];
         let spread = &five.cells[0].flows["call"]["round_trip_delay_ms.p90"];
         assert_eq!(cell.value("call", p90), Some(spread.median));
+    }
+
+    #[test]
+    fn copies_that_are_summed_up_show_the_median_that_the_summary_has() {
+        let mut summary = fixture::summary(3);
+        for run in &mut summary.runs {
+            let group = serde_json::json!({
+                "flows": 600, "summed_up": true, "sent": 10, "received": 10, "lost": 0,
+                "goodput_bps": 1e6, "one_way_delay_ms_p50_mean": 40.0,
+            });
+            let group: GroupSummary = serde_json::from_value(group).unwrap();
+            run.flows.remove("call");
+            run.groups.insert("call".to_owned(), group);
+        }
+        fixture::refresh(&mut summary);
+        let goodput = |summary: &Summary| CellView::all(summary)[0].value("call", Metric::GoodputBps);
+        assert_eq!(goodput(&summary), Some(1e6));
+        summary.cells[0].groups.get_mut("call").unwrap().get_mut("goodput_bps").unwrap().median = 2e6;
+        assert_eq!(goodput(&summary), Some(2e6), "as it stands, not computed again");
+        // A summary of an earlier version.
+        summary.cells[0].groups.clear();
+        assert_eq!(goodput(&summary), Some(1e6));
+        let cell = &CellView::all(&summary)[0];
+        assert_eq!(cell.value("call", Metric::Delay(DelayKind::OneWay, Quantile::P50)), Some(40.0));
+        assert_eq!(cell.value("call", Metric::Delay(DelayKind::OneWay, Quantile::P99)), None);
     }
 
     #[test]

@@ -287,6 +287,10 @@ fn hosts(root: &Table, key_file: Option<&str>, log: &mut Log) -> Vec<Host> {
             let message = "found `local = true` and an `ssh` name, expected one of them";
             section.problem("ssh", Problem::new(message), log);
         }
+        if let Some(port) = host.address.as_deref().and_then(wrong_port) {
+            let message = format!("found the port \"{port}\", expected a number from 1 to 65535");
+            section.problem("address", Problem::new(message), log);
+        }
         if host.emulated.is_some() && (host.address.is_some() || host.starts_server) {
             let message = "found an emulated way to a host with an address, expected one of them";
             section.problem("emulated", Problem::new(message), log);
@@ -312,6 +316,14 @@ fn hosts(root: &Table, key_file: Option<&str>, log: &mut Log) -> Vec<Host> {
         hosts.push(host);
     }
     hosts
+}
+
+/// The port of `HOST:PORT` or `[ADDRESS]:PORT`, if it is none.
+fn wrong_port(address: &str) -> Option<&str> {
+    let (host, port) = address.rsplit_once(':')?;
+    let is_ipv6_alone = host.contains(':') && !host.ends_with(']');
+    let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+    (!is_ipv6_alone && !is_port).then_some(port)
 }
 
 /// Whether only programs of the same machine reach `address`.

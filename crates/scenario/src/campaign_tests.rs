@@ -35,6 +35,20 @@ fn mistakes(text: &str) -> Vec<String> {
 }
 
 #[test]
+fn an_address_with_a_port_that_is_none_is_a_mistake() {
+    for (address, port) in
+        [("lima.example:70000", "70000"), ("lima.example:0", "0"), ("[2001:db8::1]:x", "x")]
+    {
+        let found = mistakes(&WEEK.replace("lima.example:7000", address));
+        let says = format!("host.lima.address: found the port \"{port}\", expected a number from 1 to 65535");
+        assert!(found.len() == 1 && found[0].contains(&says), "{address}: {found:?}");
+    }
+    for address in ["lima.example", "2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:7000"] {
+        Campaign::load(&Source::new("c.toml", WEEK.replace("lima.example:7000", address))).unwrap();
+    }
+}
+
+#[test]
 fn a_hub_is_measured_with_every_other_host() {
     let campaign = Campaign::load(&Source::new("c.toml", WEEK)).unwrap();
     assert_eq!(campaign.measures[0].pairs, [(0, 1), (0, 2)]);

@@ -115,7 +115,7 @@ pub fn split_threshold(text: &str, is_opposite: bool) -> Result<(String, String)
     let at = text.find(['<', '>']).or_else(|| text.find("==")).or_else(|| text.find("!="));
     let (figure, bound) = at.map_or((text, ""), |at| text.split_at(at));
     if bound.is_empty() || figure.trim().is_empty() {
-        return Err(format!("expected FLOW.FIGURE and {FORM}, as in \"call.mos >= 3.6\""));
+        return Err(format!("expected FLOW.FIGURE, {OPERATORS} and a number, as in \"call.mos >= 3.6\""));
     }
     let bound = Bound::read(bound).map_err(|problem| problem.message)?;
     let operator = if is_opposite { bound.operator.opposite() } else { bound.operator };
@@ -160,6 +160,8 @@ pub(crate) fn bounds(node: &Node) -> impl Iterator<Item = (&Place, Result<Bound,
 }
 
 const FORM: &str = ">=, <=, >, <, == or != and a number, as in \">= 3.6\"";
+/// What stands between the two on the command line.
+const OPERATORS: &str = ">=, <=, >, <, == or !=";
 const VALUE: &str = "a number in the figure's own unit, a percentage such as 95%, true or false";
 
 #[cfg(test)]

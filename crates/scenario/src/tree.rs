@@ -220,6 +220,9 @@ fn syntax_help(text: &str, at: usize) -> Option<String> {
     let line = text.get(begin..)?.lines().next()?;
     let (_, value) = line.split_once('=')?;
     let value = value.split('#').next()?.trim();
+    if value.is_empty() {
+        return Some("the value after `=` is missing".to_owned());
+    }
     let is_bare =
         value.starts_with(|c: char| c.is_ascii_digit()) && value.ends_with(|c: char| c.is_ascii_alphabetic());
     (is_bare && value.len() < 30).then(|| format!("quantities are strings: \"{value}\""))
@@ -243,6 +246,16 @@ mod tests {
         let source = crate::Source::new("f", "rate = 1 Mbps\n");
         let (list, _) = log.finish(&source, &[]);
         assert!(list[0].help.as_deref().unwrap().contains("\"1 Mbps\""), "{list:?}");
+    }
+
+    #[test]
+    fn a_key_without_a_value_says_that_it_is_missing() {
+        for text in ["duration = \nseed = 1\n", "duration = # later\n"] {
+            let mut log = Log::default();
+            parse(text, &mut log);
+            let (list, _) = log.finish(&crate::Source::new("f", text), &[]);
+            assert_eq!(list[0].help.as_deref(), Some("the value after `=` is missing"), "{list:?}");
+        }
     }
 
     #[test]

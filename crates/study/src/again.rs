@@ -11,9 +11,9 @@ pub struct VerdictChange {
     pub claim: String,
     /// Where it is judged.
     pub arena: String,
-    /// What the first run found.
+    /// The verdict of the first run, and its standing.
     pub before: (Verdict, Option<Standing>),
-    /// What the second one found.
+    /// Those of the second one.
     pub after: (Verdict, Option<Standing>),
     /// Whether they contradict each other, rather than differ in their standing or in how much was judged.
     pub contradicts: bool,

@@ -213,10 +213,10 @@ pub(crate) struct CampaignEntry {
     /// A cell's name, with `{AXIS}` for each axis of `each`.
     pub(crate) cell: Spanned<String>,
     /// Hosts of the campaign.
-    pub(crate) near: String,
-    pub(crate) far: String,
+    pub(crate) near: Spanned<String>,
+    pub(crate) far: Spanned<String>,
     /// `[measure.NAME]` of the campaign.
-    pub(crate) measure: String,
+    pub(crate) measure: Spanned<String>,
     /// Its day, from 1; all days without it.
     pub(crate) day: Option<Spanned<String>>,
     /// The cell's flows, and the transport over which the campaign measured each.

@@ -8,7 +8,9 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer, ValueDeserializer};
 
-use crate::file::{AssumptionEntry, CellsEntry, CheckEntry, ClaimEntry, FigureEntry, File, TableEntry};
+use crate::file::{
+    AssumptionEntry, CampaignEntry, CellsEntry, CheckEntry, ClaimEntry, FigureEntry, File, TableEntry,
+};
 use crate::place::Mistakes;
 use crate::wording::reworded;
 
@@ -26,6 +28,7 @@ pub(crate) fn add_mistakes(text: &str, mistakes: &mut Mistakes<'_>) -> Option<Fi
     let mut root = root.into_inner();
     let assumption = entries::<AssumptionEntry>(&mut root, "assumption", mistakes);
     let cells = entries::<CellsEntry>(&mut root, "cells", mistakes);
+    let campaign = entries::<CampaignEntry>(&mut root, "campaign", mistakes);
     let figure = entries::<FigureEntry>(&mut root, "figure", mistakes);
     let table = entries::<TableEntry>(&mut root, "table", mistakes);
     let mut claims = Vec::new();
@@ -37,7 +40,7 @@ pub(crate) fn add_mistakes(text: &str, mistakes: &mut Mistakes<'_>) -> Option<Fi
         claims.extend(claim.map(|claim| ClaimEntry { check, ..claim }));
     }
     match File::deserialize(Deserializer::from(Spanned::new(span, root))) {
-        Ok(file) => Some(File { assumption, cells, figure, table, claim: claims, ..file }),
+        Ok(file) => Some(File { assumption, cells, campaign, figure, table, claim: claims, ..file }),
         Err(error) => {
             add(error.span().unwrap_or(0..0), &error, mistakes);
             None
@@ -67,5 +70,6 @@ fn read<T: DeserializeOwned>(value: Spanned<DeValue<'_>>, mistakes: &mut Mistake
 
 fn add(span: Range<usize>, error: &toml::de::Error, mistakes: &mut Mistakes<'_>) {
     let (key, message, help) = reworded(error.message());
+    let key = if key.is_empty() { mistakes.key_before(span.start) } else { key };
     mistakes.add(span, &key, message, help);
 }

@@ -29,7 +29,6 @@ pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> O
     let missing: Vec<&&Cell> =
         wanted.iter().filter(|cell| ran.get(&cell.name, cell.arena, cell.assumption).is_none()).collect();
     let is_quick = selection.quick;
-    let usual = study.cells.iter().filter_map(|cell| selection.form(cell)).map(|form| form.repeat).max();
     Outcome {
         study: study.name.clone(),
         title: study.title.clone(),
@@ -38,7 +37,7 @@ pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> O
         quick: is_quick,
         seed: study.changes.seed,
         set: study.changes.set.clone(),
-        phases: if is_quick { usual.unwrap_or(study.repeat).min(study.repeat) } else { study.repeat },
+        phases: phases(study, selection),
         valid: missing.is_empty(),
         warnings: changed(study).into_iter().chain(warnings(samples, wanted.len(), &missing)).collect(),
         assumptions: study.assumptions.iter().map(|it| (it.name.clone(), it.text.clone())).collect(),
@@ -69,6 +68,16 @@ impl Outcome {
     fn all(&self) -> impl Iterator<Item = (&ClaimOutcome, &ArenaVerdict)> {
         self.claims.iter().flat_map(|claim| claim.verdicts().map(move |verdict| (claim, verdict)))
     }
+}
+
+/// Start phases of a cell that does not say otherwise; a campaign has none.
+fn phases(study: &Study, selection: &Selection) -> Option<u64> {
+    if selection.arenas == [ArenaName::Campaign] {
+        return None;
+    }
+    let forms = study.cells.iter().filter_map(|cell| selection.form(cell));
+    let longest = forms.map(|form| form.repeat).max().filter(|_| selection.quick);
+    Some(longest.unwrap_or(study.repeat).min(study.repeat))
 }
 
 /// That this is not the study as it stands, if keys were set over its own.
@@ -200,7 +209,7 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
     let part =
         (verdict == Verdict::PartlyJudged).then(|| (checks.len(), checks.len() + left_out_checks.len()));
     let holds_under_base = under_base.and_then(|it| it.holds);
-    let found = words::Found { verdict, not_tested, expected, left_out: &left_out_checks };
+    let finding = words::Finding { verdict, not_tested, expected, left_out: &left_out_checks };
     ArenaVerdict {
         arena: arena_list(if arenas.is_empty() { &claim.arenas } else { arenas }),
         reproduced: by_assumption
@@ -212,7 +221,7 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         expected,
         holds_under_base: holds_under_base.filter(|holds| verdict != Verdict::PartlyJudged || !holds),
         under: words::under(&sets, part),
-        why: words::why(claim, &found, under_base),
+        why: words::why(claim, &finding, under_base),
         checks_left_out: left_out_checks.len() as u64,
         n: n.unwrap_or(0),
         left_out,

@@ -3,12 +3,13 @@
 mod campaign;
 mod cells;
 mod claims;
+mod each;
 mod figures;
 mod sense;
 mod tables;
 
 use core::ops::Range;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use talkpath_scenario::{Diagnostics, Source};
 use toml::Spanned;
@@ -417,20 +418,6 @@ fn is_watched(cell: &Cell, claims: &[Claim], derived: &Metrics) -> bool {
 
 fn widened(before: Option<(f64, f64)>, (from, to): (f64, f64)) -> (f64, f64) {
     before.map_or((from, to), |before| (before.0.min(from), before.1.max(to)))
-}
-
-/// Every combination of the axes' values; one empty one without axes. Axes whose names are joined by `/` step
-/// together: `"n/rtt" = ["1/10", "2/39"]`.
-fn products(each: &BTreeMap<String, Vec<String>>) -> Vec<Vec<(&str, &str)>> {
-    each.iter().fold(vec![Vec::new()], |before, (axis, values)| {
-        let with = |so_far: &Vec<(_, _)>| {
-            let so_far = so_far.clone();
-            values.iter().map(move |value| {
-                so_far.iter().copied().chain(axis.split('/').zip(value.split('/'))).collect()
-            })
-        };
-        before.iter().flat_map(with).collect()
-    })
 }
 
 /// FNV-1a (Fowler, Noll and Vo), 64 bits: different texts need different fingerprints, and nothing more.

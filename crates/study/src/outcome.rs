@@ -27,8 +27,9 @@ pub struct Outcome {
     pub seed: Option<u64>,
     /// Scenario keys that were set in every cell after what the study sets.
     pub set: Vec<(String, String)>,
-    /// Repetitions of a cell that does not say otherwise: start phases, each with its own seed.
-    pub phases: u64,
+    /// Repetitions of a cell that does not say otherwise: start phases, each with its own seed. `null` for a
+    /// campaign, which has no start phases: each figure's `n` counts its repetitions.
+    pub phases: Option<u64>,
     /// Whether every cell ran to its end on an undisturbed machine.
     pub valid: bool,
     /// In words for a person.
@@ -102,7 +103,7 @@ pub struct ArenaVerdict {
     pub sets_left_out: Vec<String>,
     /// The sets whose cells should have run and did not, or not to their end.
     pub sets_not_run: Vec<String>,
-    /// Start phases behind each median: the fewest.
+    /// Repetitions behind each median: the fewest.
     pub n: u64,
     /// Whether it was not tested because its cells were not selected for this run: no disagreement.
     pub left_out: bool,

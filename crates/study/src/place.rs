@@ -31,6 +31,16 @@ impl<'a> Mistakes<'a> {
         }
     }
 
+    /// The key of the value that begins at `at`; empty if no `KEY =` stands directly before it.
+    pub(crate) fn key_before(&self, at: usize) -> String {
+        let before = self.source.text.get(..at).unwrap_or_default().trim_end();
+        let Some(before) = before.strip_suffix('=').map(str::trim_end) else { return String::new() };
+        let is_of_key = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.');
+        let key = before.trim_end_matches('"');
+        let begin = key.trim_end_matches(is_of_key).len();
+        key[begin..].to_owned()
+    }
+
     pub(crate) fn is_clean(&self) -> bool {
         self.list.is_empty()
     }

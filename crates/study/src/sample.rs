@@ -53,29 +53,39 @@ impl CellSamples {
         }
     }
 
-    /// Whether the next repetition has to keep its series for a figure of `cell`.
-    pub fn wants_trace(&self, cell: &Cell) -> bool {
+    /// Whether `repetition` has to keep its series for a figure of `cell`.
+    pub fn wants_series(&self, cell: &Cell, repetition: u64) -> bool {
         // A band is of all of them; goodput needs no series.
         let is_every = !cell.kept.kinds.is_empty() || cell.kept.traces.contains_key("queue");
-        !cell.kept.traces.is_empty() && (is_every || self.traces.is_empty())
+        !cell.kept.traces.is_empty() && (is_every || self.is_first(repetition))
     }
 
-    /// Keeps what the figures draw of `record`, the run of `cell` that gave `sample`, if it is the first of a
-    /// kind.
-    pub fn keep_trace(&mut self, record: &RunRecord, cell: &Cell, sample: &Sample) {
+    /// What the figures draw of `record`, this repetition of `cell`; `None` if they draw nothing of it.
+    pub fn trace(&self, record: &RunRecord, cell: &Cell, repetition: u64) -> Option<StateTrace> {
+        let is_banded = || cell.kept.traces.keys().any(|series| is_banded(series));
+        let is_drawn = !cell.kept.kinds.is_empty() || is_banded() || self.is_first(repetition);
+        if is_drawn { StateTrace::of(record, cell) } else { None }
+    }
+
+    /// Keeps the `trace` of the run of `cell` that gave `sample`, if it is the first of a kind.
+    pub fn keep_trace(&mut self, trace: StateTrace, cell: &Cell, sample: &Sample) {
         let value = |metric: &String| Some((metric.clone(), *sample.values.get(metric)?));
         let kinds: Vec<_> = cell.kept.kinds.iter().filter_map(value).collect();
         let repetition = sample.repetition;
-        let is_first = |kind: Option<&(String, f64)>| {
-            let earlier = self.traces.iter().filter(|kept| kept.repetition < repetition);
-            !earlier.into_iter().any(|kept| kind.is_none_or(|kind| kept.kinds.contains(kind)))
-        };
-        if !is_first(None) && !kinds.iter().any(|kind| is_first(Some(kind))) {
-            return;
+        let is_new = |kind: &(String, f64)| !self.before(repetition).any(|kept| kept.kinds.contains(kind));
+        if self.is_first(repetition) || kinds.iter().any(is_new) {
+            self.traces.push(KeptTrace { repetition, kinds, trace });
+            self.traces.sort_by_key(|kept| kept.repetition);
         }
-        let Some(trace) = StateTrace::of(record, cell) else { return };
-        self.traces.push(KeptTrace { repetition, kinds, trace });
-        self.traces.sort_by_key(|kept| kept.repetition);
+    }
+
+    /// The traces of earlier repetitions.
+    fn before(&self, repetition: u64) -> impl Iterator<Item = &KeptTrace> {
+        self.traces.iter().filter(move |kept| kept.repetition < repetition)
+    }
+
+    fn is_first(&self, repetition: u64) -> bool {
+        self.before(repetition).next().is_none()
     }
 
     /// Without the repetitions that the machine disturbed: a resumed run does them again.
@@ -180,7 +190,8 @@ pub struct LossRun {
 
 impl Sample {
     /// What `study` reads of `record`, a run of `cell`, of its summary and of what was `watched` of it packet
-    /// by packet (`null` if nothing was).
+    /// by packet (`null` if nothing was). Its `instants` are those of [`StateTrace::instants`], and the
+    /// caller's to add.
     pub fn of(record: &RunRecord, run: &RunSummary, study: &Study, cell: &Cell, watched: Json) -> Self {
         let mut json = serde_json::to_value(run).unwrap_or_default();
         json["clock"] = serde_json::to_value(Clock::from(&record.clock)).unwrap_or_default();
@@ -191,7 +202,6 @@ impl Sample {
             packets: record.machine.as_ref().and_then(|machine| machine.packets),
             disturbed: (!record.valid).then(|| disturbance(&record.warnings)),
             delays: delays(record, &cell.kept.delays),
-            instants: instants(record, cell),
             ..Self::of_json(&json, (run.repetition, run.seed), study)
         }
     }
@@ -267,18 +277,6 @@ fn disturbance(warnings: &[String]) -> String {
     }
 }
 
-/// What the banded lines of `record` have at each step of their stretch, by series and entity.
-fn instants(record: &RunRecord, cell: &Cell) -> BTreeMap<String, Vec<f64>> {
-    let has_any = cell.kept.traces.keys().any(|series| is_banded(series));
-    let trace = if has_any { StateTrace::of(record, cell) } else { None };
-    let lines = trace.into_iter().flat_map(|trace| trace.lines);
-    let at = |line: TraceLine| {
-        let stretch = *cell.kept.traces.get(&line.kind)?;
-        Some((line.key(), at_steps(&line.points, stretch)))
-    };
-    lines.filter(|line| is_banded(&line.kind)).filter_map(at).collect()
-}
-
 /// Percentiles 1 to 99 of the trips of the flows that `names` mean.
 fn delays(record: &RunRecord, names: &[String]) -> BTreeMap<String, Vec<f64>> {
     let window = record.window_start..record.window_end;
@@ -315,6 +313,16 @@ impl StateTrace {
             .flat_map(|stretch| record.flows.iter().map(move |flow| goodput_line(flow, stretch)));
         let loss_runs = kept.get("loss-runs").map(|stretch| loss_runs(record, *stretch));
         Some(Self { lines: state.chain(goodput).collect(), loss_runs: loss_runs.unwrap_or_default() })
+    }
+
+    /// What the banded lines have at each step of the stretch that figures of `cell` show, by series and
+    /// entity.
+    pub fn instants(&self, cell: &Cell) -> BTreeMap<String, Vec<f64>> {
+        let at = |line: &TraceLine| {
+            let stretch = *cell.kept.traces.get(&line.kind)?;
+            Some((line.key(), at_steps(&line.points, stretch)))
+        };
+        self.lines.iter().filter(|line| is_banded(&line.kind)).filter_map(at).collect()
     }
 }
 

@@ -27,6 +27,12 @@ pub(crate) fn reworded(message: &str) -> (String, String, Option<String>) {
     {
         return (String::new(), format!("found {}, expected {}", kind(found), kind(expected)), None);
     }
+    if let Some((found, expected)) =
+        line.strip_prefix("invalid value: ").and_then(|it| it.split_once(", expected "))
+    {
+        let found = found.split('`').nth(1).unwrap_or(found);
+        return (String::new(), format!("found {found}, expected {}", kind(expected)), None);
+    }
     if let Some(name) = line.strip_prefix("data did not match any variant of untagged enum ") {
         return (String::new(), format!("expected {}", kind(name)), None);
     }
@@ -112,6 +118,10 @@ mod tests {
         assert_eq!(
             told("invalid type: string \"six\", expected u64"),
             ": found string \"six\", expected a whole number, 0 or more ()"
+        );
+        assert_eq!(
+            told("invalid value: integer `-1`, expected u64"),
+            ": found -1, expected a whole number, 0 or more ()"
         );
         assert_eq!(
             told("data did not match any variant of untagged enum OneOrMany"),

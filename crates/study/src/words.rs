@@ -41,11 +41,19 @@ fn unit(metric: &str) -> (f64, &'static str) {
 pub fn shown_range(metric: &str, (low, high): (f64, f64), decimals: Option<usize>) -> String {
     let (scale, unit) = unit(metric);
     let text = |value: f64| match decimals {
-        Some(decimals) => format!("{:.decimals$}", value * scale),
+        Some(decimals) => unsigned_zero(format!("{:.decimals$}", value * scale)),
         None => digits(value * scale),
     };
     let (low, high) = (text(low), text(high));
     if low == high { format!("{low}{unit}") } else { format!("{low} to {high}{unit}") }
+}
+
+/// A zero that was rounded from below it, without its sign.
+fn unsigned_zero(text: String) -> String {
+    match text.strip_prefix('-') {
+        Some(rest) if rest.bytes().all(|byte| matches!(byte, b'0' | b'.')) => rest.to_owned(),
+        _ => text,
+    }
 }
 
 /// The metric in whose unit a check's figure is: none for a ratio, a share or a slope.
@@ -237,8 +245,8 @@ pub(crate) enum NotTested {
     },
 }
 
-/// What was found of a claim in one arena.
-pub(crate) struct Found<'a> {
+/// What judging a claim in one arena gave, for its reason in words.
+pub(crate) struct Finding<'a> {
     pub(crate) verdict: Verdict,
     pub(crate) not_tested: Option<NotTested>,
     pub(crate) expected: Verdict,
@@ -309,8 +317,8 @@ fn under_sets(sets: &Sets<'_>) -> String {
 
 /// Why a verdict is what it is. The study's own words are those of the expected verdict; beside another one
 /// they say so.
-pub(crate) fn why(claim: &Claim, found: &Found<'_>, under_base: Option<&UnderAssumption>) -> String {
-    let Found { verdict, not_tested, expected, left_out } = found;
+pub(crate) fn why(claim: &Claim, finding: &Finding<'_>, under_base: Option<&UnderAssumption>) -> String {
+    let Finding { verdict, not_tested, expected, left_out } = finding;
     let mut parts = Vec::new();
     match verdict {
         Verdict::NotTested | Verdict::Disturbed => parts.extend(not_tested.as_ref().map(NotTested::words)),
@@ -389,6 +397,12 @@ mod tests {
         assert_eq!(under(&["b"], &["ns-2", "a"]), "fails under ns-2 (base); holds under b; fails under a");
         assert_eq!(under(&[], &["ns-2", "a", "b"]), "fails under ns-2 (base) and both other sets");
         assert_eq!(under(&[], &[]), "");
+    }
+
+    #[test]
+    fn a_range_has_no_negative_zero() {
+        assert_eq!(shown_range("", (-0.001, 0.0), Some(2)), "0.00");
+        assert_eq!(shown_range("", (-0.011, 0.0), Some(2)), "-0.01 to 0.00");
     }
 
     #[test]

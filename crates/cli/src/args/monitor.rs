@@ -30,7 +30,7 @@ pub(crate) struct MonitorArgs {
     /// What is carried
     #[arg(long, value_enum, default_value_t = Workload::Voice, conflicts_with = "scenario")]
     pub(crate) workload: Workload,
-    /// So many of it at the same time
+    /// How many flows of this kind at the same time
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "scenario",
           value_parser = clap::value_parser!(u64).range(1..=64))]
     pub(crate) flows: u64,

@@ -28,9 +28,9 @@ pub(crate) struct StampArgs {
     /// UDP payload of each packet in bytes; what is more than its fields is Extra Padding (default: what they
     /// need, 44, or 52 with --dscp)
     #[arg(long, value_name = "BYTES", conflicts_with = "reflect",
-          value_parser = clap::value_parser!(u64).range(StampOptions::min_size(None)..=LARGEST))]
+          value_parser = clap::value_parser!(u64).range(StampOptions::min_size(None)..=MAX_PAYLOAD))]
     pub(crate) size: Option<u64>,
-    /// DSCP of the packets, and of their answers if it is another; a Class of Service TLV asks for that
+    /// DSCP of the packets, and of their answers if it is another; a Class of Service TLV requests that
     #[arg(long, value_name = "DSCP[/BACK]", conflicts_with = "reflect", value_parser = dscp)]
     pub(crate) dscp: Option<(u8, u8)>,
     /// How long to wait for answers after the last packet
@@ -80,7 +80,7 @@ fn dscp(text: &str) -> Result<(u8, u8), String> {
 /// A thousand packets a second are as many as a path should be asked for by a probe (chosen).
 const SHORTEST: Duration = Duration::from_millis(1);
 /// The largest payload of UDP over IPv4 (RFC 768, RFC 791: 65,535 less both headers).
-const LARGEST: u64 = 65_507;
+const MAX_PAYLOAD: u64 = 65_507;
 /// Chosen.
 const LONGEST: Duration = Duration::from_secs(60);
 

@@ -18,7 +18,7 @@ use talkpath_campaign::Fault;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::campaign::Host;
 
-use super::child::{StandardError, Started, wait_at_most};
+use super::child::{Script, StandardError, Started, wait_at_most};
 use crate::part::SUMMARY;
 use crate::run_dir::{read_json, sync_folder};
 
@@ -59,10 +59,15 @@ impl Attempt {
             .create(&self.draft)
             .map_err(|why| self.here("the records cannot be kept", &why))?;
         let arguments = self.client_arguments(&key);
-        let input = vec![self.scenario.clone().into_bytes(), key];
+        let script = Script {
+            text: CLIENT,
+            arguments: &arguments,
+            input: vec![self.scenario.clone().into_bytes(), key],
+            output: Stdio::piped(),
+            limit: self.limit,
+        };
         let since = Instant::now();
-        let mut client = Started::start(&self.near, CLIENT, self.limit, &arguments, input, Stdio::piped())
-            .map_err(|why| at(&self.near, &why))?;
+        let mut client = Started::start(&self.near, script).map_err(|why| at(&self.near, &why))?;
         let Some(stream) = client.output() else {
             return Err(at(&self.near, "no standard output"));
         };
@@ -77,7 +82,7 @@ impl Attempt {
             }
             if since.elapsed() > self.limit || is_over() {
                 client.stop();
-                let _ = wait_at_most(&mut tar, UNPACK);
+                let _ = wait_at_most(&mut tar, UNPACK_TIME);
                 let why = format!("it had not ended after {} s", since.elapsed().as_secs());
                 return Err(at(if self.near.local { &self.far } else { &self.near }, &why));
             }
@@ -86,7 +91,7 @@ impl Attempt {
         // The watcher of the shell may hold the stream until its own input ends.
         let words = client.last_words();
         drop(client);
-        let fetched = wait_at_most(&mut tar, UNPACK).map_err(|why| self.here("tar failed", &why))?;
+        let fetched = wait_at_most(&mut tar, UNPACK_TIME).map_err(|why| self.here("tar failed", &why))?;
         let Some(fetched) = fetched else {
             return Err(at(&self.near, "its records did not end"));
         };
@@ -94,13 +99,13 @@ impl Attempt {
             // 5: a threshold of the scenario did not hold; it was measured all the same.
             Some(0 | 5) if fetched.success() => Ok(()),
             Some(0 | 5) => {
-                // Of a full disk tar may say no more than how little it wrote.
-                fs::write(self.draft.join(ROOM), vec![0_u8; ROOM_BYTES])
-                    .map_err(|why| self.here(UNPACKED, &why))?;
+                // On a full disk tar may report only a short write. A write of our own has the cause.
+                fs::write(self.draft.join(SPACE_PROBE), vec![0_u8; SPACE_PROBE_BYTES])
+                    .map_err(|why| self.here(NOT_UNPACKED, &why))?;
                 // Its first line has the cause, its last one that there was one.
                 let text = tar_says.text();
                 let cause = text.lines().next().unwrap_or("tar said nothing");
-                Err(Fault { why: format!("{UNPACKED}: {cause}"), host: None })
+                Err(Fault { why: format!("{NOT_UNPACKED}: {cause}"), host: None })
             }
             Some(4) => Err(at(&self.far, &words)),
             Some(255) if self.near.ssh.is_some() => Err(at(&self.near, &format!("ssh: {words}"))),
@@ -138,29 +143,28 @@ impl Attempt {
         let bind =
             self.far.bind.clone().unwrap_or_else(|| bind(self.far.address.as_deref().unwrap_or_default()));
         let arguments = [key.len().to_string(), program(&self.far), bind];
-        let mut server = Started::start(
-            &self.far,
-            SERVER,
-            self.limit + BESIDE,
-            &arguments,
-            vec![key.to_vec()],
-            Stdio::piped(),
-        )
-        .map_err(|why| at(&self.far, &why))?;
-        let (tell, told) = mpsc::channel();
+        let script = Script {
+            text: SERVER,
+            arguments: &arguments,
+            input: vec![key.to_vec()],
+            output: Stdio::piped(),
+            limit: self.limit + SERVER_MARGIN,
+        };
+        let mut server = Started::start(&self.far, script).map_err(|why| at(&self.far, &why))?;
+        let (listens, listening) = mpsc::channel();
         if let Some(output) = server.output() {
             // Lines after the first are read, too, so that the server never waits for its reader.
             thread::spawn(move || {
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
                     if line.starts_with(LISTENING) {
-                        let _ = tell.send(());
+                        let _ = listens.send(());
                     }
                 }
             });
         }
         let since = Instant::now();
         loop {
-            if told.try_recv().is_ok() {
+            if listening.try_recv().is_ok() {
                 return Ok(server);
             }
             if server.ended().is_some() {
@@ -216,7 +220,7 @@ fn unpack(folder: &Path) -> Command {
     tar
 }
 
-/// Makes a folder and all that is below it last.
+/// Writes a folder and everything below it through to the disk, so that a power cut does not lose it.
 fn sync_tree(folder: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -285,17 +289,18 @@ run "$p" serve --bind "$b" "$@"
 const LISTENING: &str = "listening on ";
 /// Chosen: ssh's own time to connect, and some.
 const SERVER_START: Duration = Duration::from_secs(25);
-/// How much longer a server may take than the run that it is for: its own start, and the run's end. Chosen.
-const BESIDE: Duration = Duration::from_secs(120);
-/// How long what has come is still unpacked once its command has ended. Chosen: a disk that is slow, and not
-/// a stream that never ends.
-const UNPACK: Duration = Duration::from_secs(30);
+/// How much longer a server may run than the client that it serves: until the client has started, and until
+/// it has written its records. Chosen.
+const SERVER_MARGIN: Duration = Duration::from_secs(120);
+/// How long tar may go on once the command that feeds it has ended. Chosen: enough for a slow disk, and an
+/// end to a stream that has none.
+const UNPACK_TIME: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
-const UNPACKED: &str = "the records could not be unpacked here";
-/// A file that shows whether there is room; it goes with its draft.
-const ROOM: &str = ".room";
-/// What a disk has no room for once tar has filled it. Chosen: some blocks of a file system.
-const ROOM_BYTES: usize = 65_536;
+const NOT_UNPACKED: &str = "the records could not be unpacked here";
+/// A file that is written to learn whether the disk is full; it is removed with its draft.
+const SPACE_PROBE: &str = ".space";
+/// Its size. Chosen: some blocks of a file system, so that it does not fit on a disk that tar has filled.
+const SPACE_PROBE_BYTES: usize = 65_536;
 
 #[cfg(test)]
 mod tests {

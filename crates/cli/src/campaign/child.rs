@@ -53,21 +53,27 @@ impl StandardError {
     }
 }
 
+/// A script to start on a host.
+pub(crate) struct Script<'a> {
+    /// What follows [`SHELL`].
+    pub(crate) text: &'a str,
+    pub(crate) arguments: &'a [String],
+    /// Written to its standard input, part after part, in a thread of its own: a host that does not read
+    /// does not block the coordinator.
+    pub(crate) input: Vec<Vec<u8>>,
+    /// Where its standard output goes.
+    pub(crate) output: Stdio,
+    /// The host ends it after this time.
+    pub(crate) limit: Duration,
+}
+
 impl Started {
-    /// Starts `script`, after [`SHELL`], on `host` with `arguments`, ends it there after `limit`, and has
-    /// `input` written to it meanwhile: a host that does not read keeps nobody. Its standard output goes to
-    /// `output`.
-    pub(crate) fn start(
-        host: &Host,
-        script: &str,
-        limit: Duration,
-        arguments: &[String],
-        input: Vec<Vec<u8>>,
-        output: Stdio,
-    ) -> Result<Self, String> {
+    /// Starts `script` on `host`, after [`SHELL`].
+    pub(crate) fn start(host: &Host, script: Script<'_>) -> Result<Self, String> {
+        let Script { text, arguments, input, output, limit } = script;
         let times = [limit.as_secs() + 1, GRACE.as_secs()].map(|it| it.to_string());
         let arguments: Vec<String> = times.into_iter().chain(arguments.iter().cloned()).collect();
-        let mut command = command(host, &format!("{SHELL}{script}"), &arguments);
+        let mut command = command(host, &format!("{SHELL}{text}"), &arguments);
         command.stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped());
         // A signal of the terminal is for the coordinator, which then stops what it started.
         command.process_group(0);
@@ -186,7 +192,8 @@ fn last_words(text: &str) -> String {
     line.chars().filter(|character| !character.is_control()).take(MOST_SHOWN).collect()
 }
 
-/// Nothing is asked of a person; a host that does not answer, or no longer answers, is given up.
+/// `BatchMode` lets ssh prompt for nothing. The other options end it if the host does not answer, or no
+/// longer does.
 const SSH: [&str; 9] = [
     "ssh",
     "-o",
@@ -198,10 +205,14 @@ const SSH: [&str; 9] = [
     "-o",
     "ServerAliveCountMax=4",
 ];
-/// What every script begins with. Arguments: the seconds after which it is ended, the seconds that what it
-/// runs then has, and the script's own. It has an empty folder `$d`; while it waits for a process, `$r` is
-/// that process, and 3 is its standard input. `read_file BYTES FILE` reads exactly so much (`dd` of POSIX, by
-/// bytes), `run COMMAND...` runs a command until the input ends and gives its exit code.
+/// What every script begins with.
+///
+/// Its arguments: the time in seconds after which the script is ended, the grace in seconds that its command
+/// then has, and the script's own arguments. `$d` is an empty folder, and file descriptor 3 is the script's
+/// standard input. While the script waits for a process, `$r` is the process's number.
+///
+/// `read_file BYTES FILE` copies that number of bytes from the input to a file, by POSIX's `dd` with blocks
+/// of one byte. `run COMMAND...` runs a command until it ends or the input does, and returns its exit code.
 pub(crate) const SHELL: &str = r#"
 umask 077
 t=$1 g=$2 r= v= w=
@@ -279,8 +290,14 @@ mod tests {
         assert!(wait_at_most(&mut child, Duration::from_secs(30)).unwrap().unwrap().success());
         // More than a pipe holds, and nobody reads it.
         let host = local();
-        let input = vec![vec![0; 1 << 20]];
-        let mut started = Started::start(&host, "run sleep 5", A_MINUTE, &[], input, Stdio::null()).unwrap();
+        let script = Script {
+            text: "run sleep 5",
+            arguments: &[],
+            input: vec![vec![0; 1 << 20]],
+            output: Stdio::null(),
+            limit: A_MINUTE,
+        };
+        let mut started = Started::start(&host, script).unwrap();
         assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
         assert!(started.ended().is_none());
     }

@@ -159,11 +159,11 @@ impl Store {
         let path = self.file(LOCK);
         let options = OpenOptions::new().create(true).write(true).truncate(false).open(&path);
         let file = options.map_err(|why| Failure::write(&path, why))?;
-        // `status` looks at the lock for a moment.
-        for _ in 0..LOOKS {
+        // `status` holds the lock for a moment.
+        for _ in 0..LOCK_TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) => thread::sleep(A_LOOK),
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_RETRY),
                 Err(TryLockError::Error(why)) => return Err(Failure::write(&path, why)),
             }
         }
@@ -197,43 +197,50 @@ impl Store {
         Ok((OpenJournal { file, path, whole, _lock: lock }, entries))
     }
 
-    /// What stands in the folder of records: only names of the plan are its own.
-    fn found(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<Found>, Failure> {
+    /// What the folder of records holds.
+    fn folder_of_records(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<RecordFolder>, Failure> {
         let planned: BTreeSet<&str> = plan.measurements.iter().map(|it| it.id.as_str()).collect();
         let done: BTreeSet<&str> =
             entries.iter().filter(|it| it.event == Event::Done).map(|it| it.id.as_str()).collect();
-        let found = |name: String| {
-            let has_summary = || self.records(&name).join(SUMMARY).is_file();
-            let what = match planned.contains(name.as_str()) {
-                _ if name.starts_with('.') => What::Draft,
-                false => What::Strange,
-                true if done.contains(name.as_str()) => What::Done,
-                true if has_summary() => What::Unwritten,
-                true => What::Empty,
+        let folder = |name: String| {
+            let state = if name.starts_with('.') {
+                RecordState::Draft
+            } else if !planned.contains(name.as_str()) {
+                RecordState::NotPlanned
+            } else if done.contains(name.as_str()) {
+                RecordState::Done
+            } else if self.records(&name).join(SUMMARY).is_file() {
+                RecordState::NotInJournal
+            } else {
+                RecordState::WithoutSummary
             };
-            Found { name, what }
+            RecordFolder { name, state }
         };
-        Ok(self.names()?.into_iter().map(found).collect())
+        Ok(self.names()?.into_iter().map(folder).collect())
     }
 
-    /// Removes drafts, and records without a summary that nobody calls done: a power cut left their name and
-    /// not what is in them, and another attempt could not take that name. Gives the entries of whole records
-    /// of which the journal says nothing: their process died in between.
+    /// Makes folder and journal agree again, after a process that died between the two.
+    ///
+    /// It removes drafts, and records without a summary that the journal does not call done: a power cut left
+    /// their name without their content, and no other attempt could take that name. It returns the missing
+    /// entries of whole records.
     fn tidy_up(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<Entry>, Failure> {
-        let mut unwritten = Vec::new();
-        for Found { name, what } in self.found(plan, entries)? {
+        let mut missing = Vec::new();
+        for RecordFolder { name, state } in self.folder_of_records(plan, entries)? {
             let path = self.records(&name);
-            match what {
-                // One that somebody still writes to is removed by a later process.
-                What::Draft => drop(fs::remove_dir_all(path)),
-                What::Empty => fs::remove_dir_all(&path).map_err(|why| Failure::write(&path, why))?,
-                What::Unwritten => {
-                    unwritten.push(Entry { at_ms: millis(now()), id: name, event: Event::Done });
+            match state {
+                // One that is still written to is removed by a later process.
+                RecordState::Draft => drop(fs::remove_dir_all(path)),
+                RecordState::WithoutSummary => {
+                    fs::remove_dir_all(&path).map_err(|why| Failure::write(&path, why))?;
                 }
-                What::Done | What::Strange => {}
+                RecordState::NotInJournal => {
+                    missing.push(Entry { at_ms: millis(now()), id: name, event: Event::Done });
+                }
+                RecordState::Done | RecordState::NotPlanned => {}
             }
         }
-        Ok(unwritten)
+        Ok(missing)
     }
 
     fn names(&self) -> Result<Vec<String>, Failure> {
@@ -264,30 +271,30 @@ impl OpenJournal {
     }
 }
 
-/// A name in the folder of records.
-struct Found {
+/// A folder among the records.
+struct RecordFolder {
     name: String,
-    what: What,
+    state: RecordState,
 }
 
-/// What stands there.
-enum What {
-    /// Records that are, or were, being fetched.
+/// What plan and journal say of a folder among the records.
+enum RecordState {
+    /// It is being fetched, or its process died meanwhile.
     Draft,
-    /// Nothing of this plan.
-    Strange,
+    /// The plan has no such measurement; it is left alone.
+    NotPlanned,
     /// The journal has it as done.
     Done,
-    /// Whole, and the journal does not say so.
-    Unwritten,
-    /// A name without a summary.
-    Empty,
+    /// It is whole, and the journal has no entry of it.
+    NotInJournal,
+    /// It has no summary, and so is not whole.
+    WithoutSummary,
 }
 
 const LOCK: &str = "lock";
-/// How often the lock is tried, and how far apart. Chosen: a look takes microseconds.
-const LOOKS: u32 = 5;
-const A_LOOK: Duration = Duration::from_millis(50);
+/// How often the lock is tried, and the time between two tries. Chosen: `status` holds it for microseconds.
+const LOCK_TRIES: u32 = 5;
+const LOCK_RETRY: Duration = Duration::from_millis(50);
 const PLAN: &str = "plan.json";
 const JOURNAL: &str = "journal.jsonl";
 const RECORDS: &str = "records";

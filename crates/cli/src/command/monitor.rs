@@ -241,12 +241,12 @@ fn write_for_everybody(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// Tells what happens: on standard output, in the totals, in the records.
+/// Where the events of a monitor go: standard output, the totals, the records.
 struct MonitorOutput<'a> {
     args: &'a MonitorArgs,
     terminal: Terminal,
     state: &'a State<'a>,
-    /// Anchored for what is told.
+    /// Turns times of this process into times of day, for the events.
     epoch: Epoch,
     recorder: Option<Recorder<'a>>,
     /// What ends the monitor: nobody reads its output any longer.

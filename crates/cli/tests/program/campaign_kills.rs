@@ -7,13 +7,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::campaign::{KEY, Namespaces, via};
-use crate::harness::{Bench, Seen, Served, names, read_json};
+use crate::harness::{Bench, Seen, Served, names, read_json, wait_at_most};
 
 /// 24 measurements: four hosts, six times.
 const SCHEDULE: &str = r#"
@@ -106,15 +106,6 @@ fn ends(dir: &Path) -> BTreeMap<(String, String), usize> {
     ends
 }
 
-#[track_caller]
-fn within(seconds: u64, what: &str, mut condition: impl FnMut() -> bool) {
-    let give_up = Instant::now() + Duration::from_secs(seconds);
-    while !condition() {
-        assert!(Instant::now() < give_up, "{what} did not happen within {seconds} s");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
-
 fn has_ended(child: &mut Child) -> bool {
     child.try_wait().unwrap().is_some()
 }
@@ -172,11 +163,13 @@ fn a_coordinator_that_is_killed_24_times_measures_all_once_and_reports_as_one_th
     }
     let mut last = lab.start();
     let both = ["killed", "frozen"];
-    within(90, "a failure at each", || both.iter().all(|host| failures(&lab.dir()).contains_key(*host)));
+    wait_at_most(Duration::from_secs(90), "a failure at each", || {
+        both.iter().all(|host| failures(&lab.dir()).contains_key(*host))
+    });
     let _back = lab.serve(1);
     kill_process(frozen_pid, Signal::CONT).unwrap();
-    within(300, "its end", || has_ended(&mut last));
-    within(300, "the other's end", || has_ended(&mut undisturbed));
+    wait_at_most(Duration::from_secs(300), "its end", || has_ended(&mut last));
+    wait_at_most(Duration::from_secs(300), "the other's end", || has_ended(&mut undisturbed));
     assert!(last.wait().unwrap().success() && undisturbed.wait().unwrap().success());
 
     let dir = lab.dir();
@@ -261,7 +254,7 @@ fn a_full_disk_is_a_reason_and_nothing_is_lost_once_there_is_room() {
     let child = bench.start(&["campaign", "run", "campaign.toml", "--dir", "small/c", "--strict"]);
     let dir = bench.path("small/c");
     let is_full = || failures(&dir).values().flatten().any(|why| why.contains("No space left on device"));
-    within(60, "a failure for want of room", is_full);
+    wait_at_most(Duration::from_secs(60), "a failure for want of room", is_full);
     fs::remove_file(filler).unwrap();
     let seen = Seen::of_child(child);
     seen.succeeds();

@@ -180,10 +180,16 @@ impl Drop for Served {
 
 /// Waits until `condition` holds; gives up after a time that only a hang reaches.
 #[track_caller]
-pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let give_up = Instant::now() + Duration::from_secs(30);
+pub(crate) fn wait_until(what: &str, condition: impl FnMut() -> bool) {
+    wait_at_most(Duration::from_secs(30), what, condition);
+}
+
+/// Waits until `condition` holds; gives up after `time`.
+#[track_caller]
+pub(crate) fn wait_at_most(time: Duration, what: &str, mut condition: impl FnMut() -> bool) {
+    let give_up = Instant::now() + time;
     while !condition() {
-        assert!(Instant::now() < give_up, "{what} did not happen");
+        assert!(Instant::now() < give_up, "{what} did not happen within {} s", time.as_secs());
         thread::sleep(Duration::from_millis(2));
     }
 }

@@ -70,7 +70,9 @@ fn a_window_shortens_the_page_and_what_lies_outside_the_run_is_refused() {
     assert!(entered.iter().all(|at| at.as_i64().unwrap() <= 500_000), "{entered:?}");
     bench.run(&["play", &name, "--from", "4 s"]).fails(2, &["--from: expected a time within the run"]);
     bench.run(&["play", &name, "--for", "soon"]).fails(2, &["--for: found \"soon\""]);
-    bench.run(&["play", &name, "--cell", "1"]).fails(2, &["it has 1 cells of 1 repetitions"]);
+    bench
+        .run(&["play", &name, "--cell", "1"])
+        .fails(2, &["--cell 1: the run has no such cell, expected 0, the only one"]);
 }
 
 #[test]

@@ -342,6 +342,8 @@ fn two_runs_are_held_against_each_other_and_a_page_quotes_what_is_kept() {
     let same = bench.run(&["study", "diff", &own, &two]);
     assert!(same.succeeds().out.contains("seed 2, in full against the scenarios' own seeds"), "{}", same.out);
     assert!(same.out.ends_with("no verdict changes\n"), "{}", same.out);
+    let printed = bench.run(&["study", "diff", &own, &two, "--json"]).succeeds().summary();
+    assert_eq!(printed, serde_json::json!([{ "run": two, "changes": [] }]));
     bench.run(&["study", "keep", &own, "kept.json", "--seed-of", &two]).succeeds();
     let kept = read_json(&bench.path("kept.json"));
     assert_eq!(

@@ -79,6 +79,61 @@ fn the_doctors_findings_come_as_json_too() {
     assert!(told["findings"][0]["state"].as_str().unwrap().starts_with("ready: "), "{told}");
 }
 
+#[test]
+fn a_number_that_is_none_is_answered_with_what_would_be_right() {
+    let bench = Bench::new();
+    for (arguments, says) in [
+        (
+            ["run", "x.toml", "--repeat", "many"],
+            "'many' for '--repeat <N>': expected a whole number, such as 3",
+        ),
+        (["run", "x.toml", "--repeat", "-1"], "'-1' for '--repeat <N>': expected a whole number, such as 3"),
+        (["run", "x.toml", "--jobs", "0"], "'0' for '--jobs <N>': expected a whole number from 1 on"),
+        (["run", "x.toml", "--seed", "99999999999999999999"], "'--seed <N>': the number is too large"),
+        (
+            ["run", "x.toml", "--fail-if", "call.mos"],
+            "expected FLOW.FIGURE, >=, <=, >, <, == or != and a number, as in",
+        ),
+        (
+            ["monitor", "--to", "h", "--metrics=9160"],
+            "'--metrics <ADDR:PORT>': expected ADDR:PORT, as in 127.0.0.1:9160",
+        ),
+        (["serve", "--bind=127.0.0.1:0", "--key-file", "none"], "--key-file none: cannot be read: "),
+        (["study", "keep", ".", "kept.json"], ".: no study.json in it"),
+    ] {
+        bench.run(&arguments).fails(2, &[says]);
+    }
+}
+
+#[test]
+fn a_command_without_a_result_refuses_json_and_ignores_the_variable() {
+    let bench = Bench::new();
+    let cases: [&[&str]; 12] = [
+        &["study", "show", "foderaro-1995"],
+        &["study", "check", "foderaro-1995"],
+        &["study", "new", "mine"],
+        &["study", "keep", "run", "kept.json"],
+        &["study", "fill", "page.md", "--from", "run"],
+        &["campaign", "check", "campaign.toml"],
+        &["report", "run"],
+        &["export", "run", "--format", "csv"],
+        &["play", "run"],
+        &["replay", "run"],
+        &["serve"],
+        &["man"],
+    ];
+    for arguments in cases {
+        let seen = bench.run(&[arguments, &["--json"]].concat());
+        seen.fails(2, &["has no result to print as JSON: leave out --json", "help: "]);
+        assert_eq!(seen.out, "");
+    }
+    assert!(!bench.path("mine").exists());
+    let man = bench.command(&["man"]).env("TALKPATH_JSON", "1").output().unwrap();
+    assert!(man.status.success());
+    let studies = bench.run(&["study", "list", "--json"]).succeeds().summary();
+    assert!(studies.as_array().unwrap().iter().any(|it| it["study"] == "foderaro-1995"), "{studies}");
+}
+
 /// Two of the figures that ITU-T G.107 gives: R 93.2 and, at 1 % loss, 75.3.
 #[test]
 fn a_call_is_rated_by_hand() {

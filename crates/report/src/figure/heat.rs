@@ -11,7 +11,6 @@ use crate::number::{count, list};
 use crate::plot::panel::{RIGHT, WIDTH};
 use crate::plot::svg::{Anchor, Svg};
 use crate::sweep::{Combination, Outcome, Sweep};
-use crate::verdict::written;
 use crate::view::TransportView;
 
 /// Room left of the cells for the values of the vertical axis.
@@ -154,9 +153,8 @@ fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, 
     };
     let values =
         sweep.axes.iter().zip(&it.at).map(|(axis, at)| format!("{} = {}", axis.key, axis.label(*at)));
-    let figure = it.best().map_or_else(String::new, |best| {
-        format!(", {} {}", axis_title(sweep.by), written(sweep.by).number(best))
-    });
+    let figure = it.text(sweep.by);
+    let figure = figure.map_or_else(String::new, |text| format!(", {} {text}", axis_title(sweep.by)));
     let name = match it.verdict {
         Some(verdict) if !verdict.is_valid => " no answer, the run is not valid".to_owned(),
         Some(verdict) => format!(" {}, {}", verdict.short, it.outcome().word()),
@@ -201,7 +199,9 @@ fn best_of(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
 
 /// How good the best is.
 fn figure(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
-    let Some(best) = it.best() else { return ("–".to_owned(), "fill:none".to_owned()) };
+    let (Some(best), Some((worst, _)), Some(text)) = (it.best(), it.outcomes(), it.text(sweep.by)) else {
+        return ("–".to_owned(), "fill:none".to_owned());
+    };
     let bests = || sweep.combinations.iter().filter_map(Combination::best);
     let (low, high) = match sweep.by {
         JudgedBy::Mos => (1.0, 4.5),
@@ -209,8 +209,7 @@ fn figure(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
         JudgedBy::Goodput => (0.0, bests().fold(0.0, f64::max)),
     };
     let share = if high > low { ((best - low) / (high - low)).clamp(0.0, 1.0) } else { 0.0 };
-    let text = written(sweep.by).number(best);
-    let text = if best < sweep.floor { format!("({text})") } else { text };
+    let text = if worst < sweep.floor { format!("({text})") } else { text };
     (text, format!("fill:var(--accent);fill-opacity:{:.2}", 0.05 + 0.55 * share))
 }
 

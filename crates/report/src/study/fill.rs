@@ -5,16 +5,17 @@
 //! ```
 //!
 //! The first words are the study and what is shown of it; options follow, each after ` ; ` (a bar would end
-//! the cell of a table). A place in a line is text; `verdicts`, `tables` and `cells` are Markdown tables
-//! between lines of their own.
+//! the cell of a table). A place in a line is text; `verdicts`, `tables`, `cells` and `figure` are Markdown
+//! tables between lines of their own.
 
 use talkpath_study::{
-    ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, Drawing, Outcome, TableOutcome, figure_metric,
-    median, shown, shown_range,
+    ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, Drawing, FigureLine, Outcome, TableOutcome,
+    figure_metric, median, shown, shown_range,
 };
 
 use super::published::{Here, off, ours, printed};
-use super::{count, verdict_words};
+use super::{count, medians_over, verdict_words};
+use crate::number::UNKNOWN;
 
 /// What begins a marked place, and what ends it.
 const BEGIN: &str = "<!-- study ";
@@ -24,13 +25,15 @@ const END: &str = "<!-- end -->";
 /// `page` with every marked place written from the outcome of its study.
 ///
 /// # Errors
-/// Each place that names nothing, as line and reason.
+/// Each place that names nothing, as line of `page` and reason.
 pub fn fill_page(page: &str, outcomes: &[Outcome]) -> Result<String, Vec<(usize, String)>> {
     let (mut filled, mut mistakes) = (String::new(), Vec::new());
     let mut rest = page;
     while let Some((before, after)) = rest.split_once(BEGIN) {
         filled.push_str(before);
-        let line = filled.matches('\n').count() + 1;
+        // Of the page as it is: what is filled in may have more lines than what it replaces, or fewer.
+        let read = page.len() - after.len();
+        let line = page[..read].matches('\n').count() + 1;
         let Some((marker, body)) = after.split_once(CLOSE) else {
             mistakes.push((line, "this place's marker does not end".to_owned()));
             break;
@@ -69,8 +72,12 @@ fn shown_at(marker: &str, outcomes: &[Outcome]) -> Result<String, String> {
         "verdicts" => Ok(verdicts(outcome)),
         "tables" => Ok(tables(outcome)),
         "count" => Ok(count(outcome)),
-        "phases" => Ok(outcome.phases.to_string()),
+        "phases" => match outcome.phases {
+            Some(phases) => Ok(phases.to_string()),
+            None => Err(format!("the run of {study} judges a campaign, which has no start phases")),
+        },
         "kinds" => kinds(outcome, what),
+        "figure" => table_of_figure(outcome, what, &options),
         "verdict" => Ok(verdict_words(&claim(outcome, what)?.base)),
         "claim" => {
             let (id, name) = parted()?;
@@ -85,7 +92,7 @@ fn shown_at(marker: &str, outcomes: &[Outcome]) -> Result<String, String> {
             table_of_cells(outcome, name, metrics, &options)
         }
         other => Err(format!(
-            "no `{other}`; there are claim, cell, cells, verdict, verdicts, tables, count, phases and kinds"
+            "no `{other}`; there are claim, cell, cells, figure, verdict, verdicts, tables, count, phases and kinds"
         )),
     }
 }
@@ -160,17 +167,17 @@ fn claim<'a>(outcome: &'a Outcome, id: &str) -> Result<&'a ClaimOutcome, String>
 }
 
 /// The figures of the checks whose names fit `name`.
-fn of_claim(claim: &ClaimOutcome, name: &str, options: &Options) -> Result<String, String> {
+fn of_claim<'a>(claim: &'a ClaimOutcome, name: &str, options: &Options) -> Result<String, String> {
     let verdict: &ArenaVerdict = &claim.base;
     let under = match &options.set {
         Some(set) => verdict.under_set(set).ok_or_else(|| format!("{} was not judged under {set}", claim.id)),
         None => verdict.by_assumption.first().ok_or_else(|| format!("{} was not judged", claim.id)),
     }?;
     let checks: Vec<&CheckOutcome> = under.checks.iter().filter(|check| fits(name, &check.name)).collect();
-    let Some(first) = checks.first() else {
+    if checks.is_empty() {
         let known: Vec<_> = under.checks.iter().map(|check| check.name.as_str()).collect();
         return Err(format!("{} has no check `{name}`; it has {}", claim.id, known.join("; ")));
-    };
+    }
     if options.held {
         let held = checks.iter().filter(|check| check.holds == Some(true)).count();
         return Ok(format!("{held} of {}", checks.len()));
@@ -189,11 +196,32 @@ fn of_claim(claim: &ClaimOutcome, name: &str, options: &Options) -> Result<Strin
             (None, true) => values.extend(check.ci95.map(|it| [it.0, it.1]).iter().flatten()),
         }
     }
-    let metric = match options.value.and_then(|at| first.values.get(at.wrapping_sub(1))) {
-        Some(value) => value.metric.as_str(),
-        None => figure_metric(first),
+    let metric = |check: &'a CheckOutcome| {
+        let value = options.value.and_then(|at| check.values.get(at.wrapping_sub(1)));
+        value.map_or_else(|| figure_metric(check), |value| value.metric.as_str())
     };
-    options.range(metric, &values)
+    let metrics = checks.iter().map(|&check| (check.name.as_str(), metric(check)));
+    options.range(one_unit(name, metrics)?, &values)
+}
+
+/// The metric in whose unit the figures are that `name` fits, given as (name, metric): the first, if all have
+/// its unit.
+fn one_unit<'a>(
+    name: &str,
+    metrics: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<&'a str, String> {
+    let mut metrics = metrics.into_iter();
+    let (first, metric) = metrics.next().unwrap_or_default();
+    let zero = |metric: &str| shown(metric, 0.0);
+    match metrics.find(|(_, other)| zero(other) != zero(metric)) {
+        None => Ok(metric),
+        Some((other, of)) => Err(format!(
+            "`{name}` fits figures in different units: `{first}` is {metric}, `{other}` is {of}; \
+             name those of one unit",
+            metric = if metric.is_empty() { "a number" } else { metric },
+            of = if of.is_empty() { "a number" } else { of },
+        )),
+    }
 }
 
 /// The cells under the base whose names fit `name`.
@@ -208,15 +236,15 @@ fn cells<'a>(outcome: &'a Outcome, name: &str) -> Result<Vec<&'a CellOutcome>, S
 fn of_cells(outcome: &Outcome, name: &str, metric: &str, options: &Options) -> Result<String, String> {
     let found = cells(outcome, name)?;
     let values: Vec<_> = found.iter().filter_map(|cell| cell.metrics.get(metric)).collect();
-    let Some(first) = values.first() else {
+    if values.is_empty() {
         let known: Vec<_> = found[0].metrics.keys().map(String::as_str).collect();
         return Err(format!("{} has no {metric}; it has {}", found[0].cell, known.join(", ")));
-    };
+    }
     let of: Vec<f64> = match options.interval {
         true => values.iter().filter_map(|it| it.ci95).flat_map(|it| [it.0, it.1]).collect(),
         false => values.iter().map(|value| value.median).collect(),
     };
-    options.range(&first.metric, &of)
+    options.range(metric, &of)
 }
 
 /// A Markdown table of the medians of `metrics`, a row for each cell whose name fits `name`.
@@ -230,6 +258,43 @@ fn table_of_cells(outcome: &Outcome, name: &str, metrics: &str, options: &Option
         for metric in &metrics {
             let value = cell.metrics.get(*metric).ok_or_else(|| format!("{} has no {metric}", cell.cell))?;
             columns.push(options.range(&value.metric, &[value.median])?);
+        }
+        text.push_str(&row(&columns.iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+    text.push('\n');
+    Ok(text)
+}
+
+/// A figure of medians as a Markdown table: a row for each line, a column for each place on its axis.
+fn table_of_figure(outcome: &Outcome, number: &str, options: &Options) -> Result<String, String> {
+    let Some(figure) = outcome.figures.iter().find(|figure| figure.number == number) else {
+        let known: Vec<_> = outcome.figures.iter().map(|figure| figure.number.as_str()).collect();
+        return Err(format!("no figure {number}; there are {}", known.join(", ")));
+    };
+    let (places, lines): (Vec<(f64, String)>, &[FigureLine]) = match &figure.drawing {
+        Drawing::Lines { lines } => {
+            let mut places: Vec<f64> = lines.iter().flat_map(|line| &line.points).map(|it| it.x).collect();
+            places.sort_by(f64::total_cmp);
+            places.dedup();
+            (places.into_iter().map(|x| (x, shown("", x))).collect(), lines)
+        }
+        Drawing::Groups { names, lines } => {
+            (names.iter().enumerate().map(|(at, name)| (at as f64, name.clone())).collect(), lines)
+        }
+        _ => return Err(format!("figure {number} does not show medians over an axis")),
+    };
+    let mut text = String::from("\n\n");
+    let heads: Vec<&str> = places.iter().map(|(_, head)| head.as_str()).collect();
+    text.push_str(&row(&[&[figure.x_title.as_str()][..], &heads].concat()));
+    text.push_str(&row(&vec!["---"; heads.len() + 1]));
+    for line in lines {
+        let mut columns = vec![line.label.clone()];
+        for (x, _) in &places {
+            let point = line.points.iter().find(|point| point.x.total_cmp(x).is_eq());
+            columns.push(match point {
+                Some(point) => options.range("", &[point.median])?,
+                None => UNKNOWN.to_owned(),
+            });
         }
         text.push_str(&row(&columns.iter().map(String::as_str).collect::<Vec<_>>()));
     }
@@ -281,12 +346,8 @@ fn verdicts(outcome: &Outcome) -> String {
 /// On what the verdicts stand.
 fn about_runs(outcome: &Outcome) -> String {
     let length = if outcome.quick { " in the short form (`--quick`)" } else { "" };
-    format!(
-        "{} Medians over {} start phases{length} in `{}`; in brackets 95 % confidence intervals.\n",
-        count(outcome),
-        outcome.phases,
-        outcome.arena
-    )
+    let (count, over) = (count(outcome), medians_over(outcome).replacen('m', "M", 1));
+    format!("{count} {over}{length} in `{}`; in brackets 95 % confidence intervals.\n", outcome.arena)
 }
 
 /// Printed figures beside ours, as Markdown tables.

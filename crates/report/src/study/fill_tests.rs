@@ -69,6 +69,37 @@ fn a_place_shows_the_medians_of_cells_and_tables_of_them() {
 }
 
 #[test]
+fn a_figure_of_medians_is_a_table_of_its_lines() {
+    let point = |x: f64, median: f64| format!(r#"{{ "x": {x}, "median": {median}, "ci95": null }}"#);
+    let figure = |drawing: &str| {
+        let text = format!(
+            r#"{{ "number": "2", "title": "T", "x_title": "lost, %", "y_title": "MOS", "note": "", "drawing": {drawing} }}"#
+        );
+        serde_json::from_str(&text).unwrap_or_else(|why| panic!("{why}: {text}"))
+    };
+    let line = |label: &str, points: &[String]| {
+        format!(r#"{{ "label": "{label}", "points": [{}] }}"#, points.join(", "))
+    };
+    let whole = line("UDP", &[point(0.0, 4.381), point(0.5, 4.3)]);
+    let part = line("TCP", &[point(0.5, 4.2)]);
+    let fill = |drawing: &str, marker: &str| {
+        let outcome = Outcome { figures: vec![figure(drawing)], ..outcome() };
+        fill_page(&format!("<!-- study x-1999 {marker} -->old<!-- end -->"), &[outcome])
+    };
+    let page = fill(&format!(r#"{{ "kind": "lines", "lines": [{whole}, {part}] }}"#), "figure 2 ; digits 2");
+    let rows = "| lost, % | 0 | 0.5 |\n| --- | --- | --- |\n| UDP | 4.38 | 4.30 |\n| TCP | – | 4.20 |\n";
+    assert!(page.as_ref().is_ok_and(|page| page.contains(rows)), "{page:?}");
+    let groups = format!(r#"{{ "kind": "groups", "names": ["far"], "lines": [{whole}] }}"#);
+    assert!(
+        fill(&groups, "figure 2")
+            .is_ok_and(|page| page.contains("| lost, % | far |\n| --- | --- |\n| UDP | 4.381 |\n"))
+    );
+    assert!(fill(&groups, "figure 3").is_err_and(|found| found[0].1.contains("no figure 3; there are 2")));
+    let absent = r#"{ "kind": "absent", "why": "a photograph" }"#;
+    assert!(fill(absent, "figure 2").is_err_and(|found| found[0].1.contains("does not show medians")));
+}
+
+#[test]
 fn a_verdict_that_another_seed_contradicts_says_so() {
     assert_eq!(filled("verdict C1"), "reproduced, fragile: holds under base alone; differs with seed 3");
     let table = filled("verdicts");
@@ -92,6 +123,43 @@ fn what_a_place_does_not_find_is_named_with_what_there_is() {
     assert!(refused("x-1999 poem").contains("no `poem`"));
     let open = fill_page("<!-- study x-1999 verdicts -->\n", &[outcome()]).expect_err("no end");
     assert!(open[0].1.contains("no `<!-- end -->`"), "{open:?}");
+}
+
+#[test]
+fn a_mistake_stands_at_its_line_of_the_page_whatever_stood_before_it() {
+    // The first place has fewer lines than the table that goes there.
+    let page = "<!-- study x-1999 verdicts -->old<!-- end -->\n<!-- study x-1999 poem -->\nold\n<!-- end -->\n\n\
+                two <!-- study x-1999 song -->old<!-- end -->\nand <!-- study x-1999 verdicts -->\n";
+    let found = fill_page(page, &[outcome()]).expect_err("three mistakes");
+    assert_eq!(found.iter().map(|it| it.0).collect::<Vec<_>>(), [2, 6, 7], "{found:?}");
+}
+
+#[test]
+fn a_star_that_fits_figures_of_two_units_is_refused() {
+    let mut outcome = outcome();
+    outcome.claims[0].base.by_assumption[0].checks[1].metric = "flows.call.loss_rate".to_owned();
+    let fill = |marker: &str| {
+        fill_page(&format!("<!-- study x-1999 {marker} -->old<!-- end -->"), core::slice::from_ref(&outcome))
+    };
+    let found = fill("claim C1: day *: wait").expect_err("two units");
+    assert!(
+        found[0].1.contains("`day 1: wait` is delay_ms, `day 2: wait` is flows.call.loss_rate"),
+        "{found:?}"
+    );
+    assert!(fill("claim C1: day 1*").is_ok_and(|page| page.contains("77 ms")));
+    // How many hold has no unit.
+    assert!(fill("claim C1: day *: wait ; held").is_ok_and(|page| page.contains("1 of 2")));
+}
+
+#[test]
+fn a_campaign_has_no_start_phases() {
+    let outcome = Outcome { phases: None, ..outcome() };
+    let fill = |marker: &str| {
+        fill_page(&format!("<!-- study x-1999 {marker} -->old<!-- end -->"), core::slice::from_ref(&outcome))
+    };
+    let words = "Medians over the repetitions that the campaign measured of each cell in `sim`";
+    assert!(fill("verdicts").is_ok_and(|page| page.contains(words)));
+    assert!(fill("phases").is_err_and(|found| found[0].1.contains("a campaign, which has no start phases")));
 }
 
 #[test]

@@ -16,6 +16,8 @@ use talkpath_study::{
     arena_list, shown, shown_figure, shown_value,
 };
 
+use crate::number::list;
+
 pub use changes::study_changes;
 pub use fill::fill_page;
 pub use page::study_page;
@@ -85,18 +87,18 @@ fn verdict_words(verdict: &ArenaVerdict) -> String {
 
 /// What runs with other seeds found; nothing if there are none.
 fn by_seeds(verdict: &ArenaVerdict) -> String {
-    let list = |seeds: &[u64]| {
-        let seeds: Vec<_> = seeds.iter().map(u64::to_string).collect();
-        if seeds.len() == 1 { format!("seed {}", seeds[0]) } else { format!("seeds {}", seeds.join(" and ")) }
+    let seeds = |seeds: &[String]| {
+        let word = if seeds.len() == 1 { "seed" } else { "seeds" };
+        format!("{word} {}", list(seeds))
     };
     if matches!(verdict.verdict, Verdict::NotTested | Verdict::Disturbed) {
         return String::new();
     }
     let others: Vec<_> = verdict.contradicting_seeds().collect();
     if others.is_empty() {
-        let same: Vec<u64> =
-            verdict.by_seed.iter().filter(|it| it.verdict == verdict.verdict).map(|it| it.seed).collect();
-        return if same.is_empty() { String::new() } else { format!("; the same with {}", list(&same)) };
+        let same = verdict.by_seed.iter().filter(|it| it.verdict == verdict.verdict);
+        let same: Vec<String> = same.map(|it| it.seed.to_string()).collect();
+        return if same.is_empty() { String::new() } else { format!("; the same with {}", seeds(&same)) };
     }
     let each = |other: &SeedVerdict| {
         let standing = other.standing.filter(|_| other.verdict == verdict.verdict);
@@ -143,12 +145,20 @@ fn count(outcome: &Outcome) -> String {
 /// What the figures rest on.
 fn about(outcome: &Outcome) -> String {
     let quick = if outcome.quick { "--quick: " } else { "" };
-    format!(
-        "{quick}medians over {} start phases a cell and assumption set (where a cell or an arena does not say otherwise), with \
-         95 % confidence intervals, in {}",
-        outcome.phases,
-        arena_list(&outcome.arenas)
-    )
+    let (over, arenas) = (medians_over(outcome), arena_list(&outcome.arenas));
+    let cells = match outcome.phases {
+        Some(_) => " a cell and assumption set (where a cell or an arena does not say otherwise)",
+        None => "",
+    };
+    format!("{quick}{over}{cells}, with 95 % confidence intervals, in {arenas}")
+}
+
+/// What the medians are of.
+fn medians_over(outcome: &Outcome) -> String {
+    match outcome.phases {
+        Some(phases) => format!("medians over {phases} start phases"),
+        None => "medians over the repetitions that the campaign measured of each cell".to_owned(),
+    }
 }
 
 /// Values that a check lists one by one. Chosen.

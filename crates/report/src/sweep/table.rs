@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use talkpath_measure::summary::JudgedBy;
 
-use super::{Combination, Outcome, Sweep};
+use super::{Combination, Outcome, Sweep, range};
 use crate::grid::{Column, Grid, Role, Row};
 use crate::number::{UNKNOWN, count};
 use crate::verdict::written;
@@ -171,33 +171,25 @@ impl Sweep<'_> {
 
     /// Of a flow over one transport: whether it reaches its floor.
     fn usable(&self, combination: &Combination<'_>) -> &'static str {
-        match (combination.best(), self.by) {
+        match (combination.outcomes(), self.by) {
             (None, _) | (_, JudgedBy::Goodput) => Outcome::Unknown.word(),
-            (Some(mean), _) if mean >= self.floor => "usable",
+            (Some((low, _)), _) if low >= self.floor => "usable",
+            // Of two outcomes the floor divides.
+            (Some((_, high)), _) if high >= self.floor => "partly usable",
             (Some(_), _) => Outcome::Unusable.word(),
         }
     }
 
     fn figures(&self, group: &Group<'_>) -> String {
-        let written = written(self.by);
         if let [only] = &group.members[..] {
-            return match (only.verdict, only.best()) {
-                (Some(verdict), _) => verdict.leading_figure(),
-                (None, Some(mean)) => match only.leader.and_then(|at| only.clusters[at]) {
-                    // No repetition has the mean of two outcomes.
-                    Some(two) => format!("{} or {}", written.number(two.low), written.number(two.high)),
-                    None => written.number(mean),
-                },
-                (None, None) => UNKNOWN.to_owned(),
+            let figure = match only.verdict {
+                Some(verdict) => Some(verdict.leading_figure()),
+                None => only.text(self.by),
             };
+            return figure.unwrap_or_else(|| UNKNOWN.to_owned());
         }
-        let means = || group.members.iter().filter_map(|it| it.best());
-        let (low, high) = means().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
-        match (written.number(high), written.number(low)) {
-            _ if means().next().is_none() => UNKNOWN.to_owned(),
-            (high, low) if high == low => high,
-            (high, low) => format!("{low} to {high}"),
-        }
+        range(self.by, group.members.iter().filter_map(|it| it.outcomes()))
+            .unwrap_or_else(|| UNKNOWN.to_owned())
     }
 }
 
@@ -214,5 +206,63 @@ fn counted_words(words: impl Iterator<Item = String>) -> String {
     match &tally[..] {
         [(only, _)] => only.clone(),
         several => several.iter().map(|(word, n)| format!("{word} {n}")).collect::<Vec<_>>().join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use talkpath_measure::summary::Summary;
+
+    use super::*;
+    use crate::fixture;
+    use crate::verdict::FlowCells;
+
+    /// Twenty repetitions over `losses` values of loss, in which UDP's calls have MOS 2.1 or 4.3, and the
+    /// others 1.0. With `alone`, only UDP's.
+    fn two_outcomes(losses: u64, alone: bool) -> Summary {
+        let mut summary = fixture::summary(20);
+        let runs = core::mem::take(&mut summary.runs);
+        for (loss, run) in (0..losses).flat_map(|loss| runs.iter().map(move |run| (loss, run.clone()))) {
+            let transport = run.cell;
+            if alone && transport > 0 {
+                continue;
+            }
+            let mut run = run;
+            run.cell = loss * 3 + transport;
+            run.sweep.insert("path.up.loss".to_owned(), (loss as f64 / 100.0).into());
+            let mos = if run.repetition < 8 { 2.1 } else { 4.3 };
+            let call = run.flows.get_mut("call").and_then(|flow| flow.call.as_mut()).unwrap();
+            call.mos = if transport == 0 { mos } else { 1.0 };
+            summary.runs.push(run);
+        }
+        fixture::refresh(&mut summary);
+        summary
+    }
+
+    /// The table's columns but the first, of at most `max` rows, and the headline.
+    fn table(summary: &Summary, max: usize) -> (Vec<Vec<String>>, String) {
+        let flows = FlowCells::all(summary);
+        let judged = flows[0].judged();
+        let sweep = Sweep::new(&flows[0].flow, &judged).unwrap();
+        let rows = sweep.table_within(max).grid.rows;
+        (rows.into_iter().map(|row| row.cells[row.cells.len() - 3..].to_vec()).collect(), sweep.headline())
+    }
+
+    #[test]
+    fn of_two_outcomes_a_row_of_several_combinations_has_both_and_not_their_mean() {
+        let summary = two_outcomes(4, false);
+        let (single, _) = table(&summary, 10);
+        assert_eq!(single.len(), 4);
+        assert!(single.iter().all(|row| row == &["UDP", "2.10 or 4.30", "distinct"]), "{single:?}");
+        let (grouped, _) = table(&summary, 1);
+        assert_eq!(grouped, [["UDP", "2.10 to 4.30", "distinct"]], "the mean is 3.42");
+    }
+
+    #[test]
+    fn of_one_transport_with_two_outcomes_the_floor_divides_the_figures_too() {
+        let summary = two_outcomes(4, true);
+        let (single, headline) = table(&summary, 10);
+        assert!(single.iter().all(|row| row == &["UDP", "2.10 or 4.30", "partly usable"]), "{single:?}");
+        assert!(headline.contains("MOS 2.10 to 4.30, 0 of 4 cells usable"), "{headline}");
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Loader, products};
+use toml::Spanned;
+
+use super::Loader;
+use super::each::products;
 use crate::arena::ArenaName;
 use crate::file::CampaignEntry;
 use crate::place::known;
@@ -19,6 +22,7 @@ impl Loader<'_, '_> {
         }
         let (mut measured, mut added, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
         for entry in &self.file.campaign {
+            self.check_axes(&entry.each, &entry.cell.span(), "campaign.each");
             for values in products(&entry.each) {
                 let Some(of) = self.campaign_cell(entry, &values) else { continue };
                 self.known_cell(&of.cell, entry.cell.span(), "campaign.cell");
@@ -36,7 +40,7 @@ impl Loader<'_, '_> {
                         self.mistakes.add(transport.span(), "campaign.flows", message, known);
                     }
                 }
-                // What there is is judged: how many repetitions that are stands beside each figure.
+                // As many repetitions as were measured are judged; each figure's `n` says how many.
                 let full = Form { repeat: 1, ..like.full.clone() };
                 added.push(Cell { arena: ArenaName::Campaign, full, quick: None, ..(*like).clone() });
                 measured.push(of);
@@ -48,30 +52,26 @@ impl Loader<'_, '_> {
     }
 
     fn campaign_cell(&mut self, entry: &CampaignEntry, values: &[(&str, &str)]) -> Option<CampaignCell> {
-        let fill = |text: &str| {
-            values
-                .iter()
-                .fold(text.to_owned(), |text, (axis, value)| text.replace(&format!("{{{axis}}}"), value))
-        };
+        let mut fill =
+            |text: &Spanned<String>, key: &str| self.filled(text.get_ref(), values, text.span(), key);
+        let cell = fill(&entry.cell, "campaign.cell");
+        let near = fill(&entry.near, "campaign.near");
+        let far = fill(&entry.far, "campaign.far");
+        let measure = fill(&entry.measure, "campaign.measure");
+        let flows = entry.flows.iter().map(|(flow, it)| (flow.clone(), fill(it, "campaign.flows"))).collect();
         let day = match &entry.day {
             None => None,
             Some(text) => {
-                let day = fill(text.get_ref()).parse::<u64>().ok().filter(|day| *day > 0);
+                let filled = fill(text, "campaign.day");
+                let day = filled.parse::<u64>().ok().filter(|day| *day > 0);
                 if day.is_none() {
-                    let message = format!("found \"{}\", expected a day from 1", fill(text.get_ref()));
+                    let message = format!("found \"{filled}\", expected a day from 1");
                     self.mistakes.add(text.span(), "campaign.day", message, None);
                 }
                 Some(day?)
             }
         };
-        Some(CampaignCell {
-            cell: fill(entry.cell.get_ref()),
-            near: fill(&entry.near),
-            far: fill(&entry.far),
-            measure: fill(&entry.measure),
-            day,
-            flows: entry.flows.iter().map(|(flow, it)| (flow.clone(), fill(it.get_ref()))).collect(),
-        })
+        Some(CampaignCell { cell, near, far, measure, day, flows })
     }
 
     /// Cells run in other arenas alone.

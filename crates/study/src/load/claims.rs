@@ -4,8 +4,9 @@ use core::ops::Range;
 
 use toml::Spanned;
 
+use super::Loader;
+use super::each::products;
 use super::sense::Known;
-use super::{Loader, products};
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Basis, Bound, Check, Claim, ClaimKind, Figure, Operand, Tolerance, Verdict};
 use crate::file::{CheckEntry, ClaimEntry, ExpectedEntry, LineOfCells, OperandEntry, Within};
@@ -35,27 +36,32 @@ impl Loader<'_, '_> {
         let arenas = arenas_of(entry);
         for check in &entry.check {
             let Some((kind, operands)) = self.check(check) else { continue };
-            self.check_axes(check);
+            self.check_axes(&check.get_ref().each, &check.span(), "claim.check.each");
             let basis = self.basis(entry, check);
             for values in products(&check.get_ref().each) {
-                let fill = |text: &str| {
-                    values.iter().fold(text.to_owned(), |text, (axis, value)| {
-                        text.replace(&format!("{{{axis}}}"), value)
-                    })
-                };
-                let filled = |placed: &Placed| Operand {
-                    cell: fill(&placed.operand.cell),
-                    metric: fill(&placed.operand.metric),
-                };
-                for placed in &operands {
-                    self.known_cell(&filled(placed).cell, placed.span.clone(), "claim.check");
+                let mut fill =
+                    |text: &str, span: Range<usize>| self.filled(text, &values, span, "claim.check");
+                let name = fill(&check.get_ref().name, check.span());
+                let filled = operands.iter().map(|placed| Operand {
+                    cell: fill(&placed.operand.cell, placed.span.clone()),
+                    metric: fill(&placed.operand.metric, placed.span.clone()),
+                });
+                let operands_of_check: Vec<Operand> = filled.collect();
+                for (operand, placed) in operands_of_check.iter().zip(&operands) {
+                    self.known_cell(&operand.cell, placed.span.clone(), "claim.check");
                 }
-                let name = fill(&check.get_ref().name);
                 let quick = check.get_ref().quick.clone().unwrap_or_else(|| ArenaName::RUNNABLE.to_vec());
-                let operands = operands.iter().map(filled).collect();
                 let one_sided = check.get_ref().one_sided.clone();
                 let of_check = self.check_arenas(check, &arenas);
-                let made = Check { name, operands, kind, basis, one_sided, arenas: of_check, quick };
+                let made = Check {
+                    name,
+                    operands: operands_of_check,
+                    kind,
+                    basis,
+                    one_sided,
+                    arenas: of_check,
+                    quick,
+                };
                 self.makes_sense(&made, check, known, cells);
                 checks.push(made);
             }
@@ -105,17 +111,6 @@ impl Loader<'_, '_> {
             return Basis::Predicted;
         };
         basis
-    }
-
-    /// Axes that step together have as many parts in each value as in the name.
-    fn check_axes(&mut self, check: &Spanned<CheckEntry>) {
-        let parts = |text: &str| text.split('/').count();
-        for (axis, values) in check.get_ref().each.iter().filter(|(axis, _)| axis.contains('/')) {
-            if let Some(value) = values.iter().find(|value| parts(value) != parts(axis)) {
-                let message = format!("\"{value}\" has not as many parts as \"{axis}\"");
-                self.mistakes.add(check.span(), "claim.check.each", message, None);
-            }
-        }
     }
 
     fn expected(&mut self, entry: &Spanned<ExpectedEntry>, arena: ArenaName) -> Option<Verdict> {

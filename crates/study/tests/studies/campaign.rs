@@ -52,6 +52,16 @@ fn a_campaign_s_cells_are_judged_and_run_nowhere() {
 fn what_a_campaign_s_entry_has_wrong_is_said_at_its_place() {
     says("\"call-{delay}\"\neach", "\"call-{delay}x\"\neach", "no cell called \"call-nearx\"");
     says("\"far/b\"", "\"near/b\"", "\"call-near\" stands twice");
+    says("[\"near/a\", \"far/b\"]", "[\"near/a\", \"far\"]", "between slashes: found 1, expected 2");
+    for (from, to, key) in [
+        ("far = \"{host}\"", "far = \"{hots}\"", "campaign.far"),
+        ("near = \"hub\"", "near = \"{hots}\"", "campaign.near"),
+        ("measure = \"m\"", "measure = \"{hots}\"", "campaign.measure"),
+        ("call = \"udp\"", "call = \"{hots}\"", "campaign.flows"),
+    ] {
+        says(from, to, &format!("{key}: \"{{hots}}\": `each` has no axis called \"hots\""));
+        says(from, to, "there are: delay, host");
+    }
     says("day = \"2\"", "day = \"0\"", "found \"0\", expected a day from 1");
     says("flows = { call", "flows = { cal", "no flow called \"cal\"");
     says("[\"near/a\", \"far/b\"]", "[\"near/a\"]", "\"call-far\" stands in no [[campaign]]");

@@ -69,8 +69,9 @@ fn each_kind_of_run_keeps_the_trace_of_its_first_repetition() {
     let far = &mut all[0];
     let ran: Vec<Sample> = far.samples.clone();
     for sample in &ran {
-        assert!(far.wants_trace(cell));
-        far.keep_trace(&RunRecord::default(), cell, sample);
+        assert!(far.wants_series(cell, sample.repetition));
+        let trace = far.trace(&RunRecord::default(), cell, sample.repetition).expect("a figure draws it");
+        far.keep_trace(trace, cell, sample);
     }
     assert_eq!(far.traces.iter().map(|kept| kept.repetition).collect::<Vec<_>>(), [0, 1]);
     let line = TraceLine { entity: "up".to_owned(), kind: "queue".to_owned(), points: vec![(0.0, 9.0)] };
@@ -82,4 +83,24 @@ fn each_kind_of_run_keeps_the_trace_of_its_first_repetition() {
     let titles: Vec<_> = panels.iter().map(|panel| panel.title.as_str()).collect();
     assert_eq!(titles, ["1 % lost: 4 of 6 runs; run 1 is shown", "2 % lost: 2 of 6 runs; run 2 is shown"]);
     assert_eq!(panels[0].steps[0].points, [(0.0, 3.0)]);
+}
+
+/// A resumed run does the repetitions again that the machine disturbed: the first is then not the first that
+/// has a trace.
+#[test]
+fn a_figure_shows_the_first_repetition_also_if_a_later_one_was_kept_before_it() {
+    let figure = r#"trace = { series = "cwnd", entity = "call", cell = "call-far", seconds = [0.0, 1.0] }"#;
+    let study = with_figure(figure, "").unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let cell = study.cell("call-far", ArenaName::Sim, 0).unwrap();
+    let mut all = samples(&study, &[("call-far", "base", ONE)]);
+    let far = &mut all[0];
+    for repetition in [2, 3, 0, 1] {
+        let sample = far.samples[repetition as usize].clone();
+        let is_first = matches!(repetition, 2 | 0);
+        assert_eq!(far.wants_series(cell, repetition), is_first, "{repetition}");
+        let trace = far.trace(&RunRecord::default(), cell, repetition);
+        assert_eq!(trace.is_some(), is_first, "{repetition}");
+        trace.into_iter().for_each(|trace| far.keep_trace(trace, cell, &sample));
+    }
+    assert_eq!(far.traces.iter().map(|kept| kept.repetition).collect::<Vec<_>>(), [0, 2]);
 }

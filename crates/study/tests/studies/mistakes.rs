@@ -126,6 +126,11 @@ fn every_entry_tells_its_own_mistake_of_form() {
             all.lines().any(|line| line.starts_with(&format!("study.toml{place}")) && line.contains(name));
         assert!(told, "{place} {name}: {all}");
     }
+    // A value of another type, with its key.
+    let number = mistakes("repeat = 6", "repeat = -6");
+    assert!(number.contains("repeat: found -6, expected a whole number, 0 or more"), "{number}");
+    let text = mistakes("value = 0.01", "value = \"1 %\"");
+    assert!(text.contains("value: found string \"1 %\", expected a number"), "{text}");
     // With what the rest says against it.
     let both = STUDY.replace("text = \"Slower.\"", "tex = \"Slower.\"").replace("\"50 ms\"", "\"50 miles\"");
     let both = read(&both).expect_err("mistakes").to_string();

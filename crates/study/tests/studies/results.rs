@@ -1,10 +1,9 @@
 //! The runs that are committed in `studies/NAME/results/`: they are of the studies as they stand, and a short
 //! one says no more than the whole one.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use talkpath_study::{ArenaName, Changes, Outcome, Study, embedded, load_with};
+use talkpath_study::{ArenaName, Changes, Outcome, Selection, Study, Verdict, embedded, load_with};
 
 #[expect(clippy::disallowed_methods, reason = "a test reads what is committed")]
 fn kept(name: &str, length: &str) -> Option<Outcome> {
@@ -31,30 +30,102 @@ fn every_publication_has_a_committed_run_and_it_is_of_the_study_as_it_stands() {
         let is_own = study.source == "this repository";
         assert!(!runs.is_empty() || is_own, "{} has no committed run", study.name);
         for run in runs {
-            assert_eq!(run.study, study.name);
-            assert!(run.set.is_empty() && run.seed.is_none(), "{}: the scenarios' own seeds", study.name);
-            let length = if run.quick { "quick" } else { "full" };
-            for claim in &study.claims {
-                let place = format!("{}/{} in {length}.json: run the study again", study.name, claim.id);
-                let of = run.claims.iter().find(|it| it.id == claim.id);
-                let of = of.unwrap_or_else(|| panic!("{place}: no such claim"));
-                let texts = (&claim.text, &claim.published);
-                assert_eq!((&of.claim, &of.published), texts, "{place}");
-                let expected = claim.expected.get(&ArenaName::Sim);
-                assert!(expected.is_none_or(|it| *it == of.base.expected) || of.base.left_out, "{place}");
-                let names: BTreeSet<&str> = claim.checks.iter().map(|check| check.name.as_str()).collect();
-                let judged = of.base.by_assumption.iter().flat_map(|under| &under.checks);
-                for check in judged {
-                    assert!(names.contains(check.name.as_str()), "{place}: no check `{}`", check.name);
-                    let own = claim.checks.iter().filter(|it| it.name == check.name);
-                    let is_same = own.into_iter().any(|it| it.kind == check.must && it.basis == check.basis);
-                    assert!(is_same, "{place}: `{}` asks for something else", check.name);
-                }
-            }
+            let differences = differences(&study, &run);
+            assert!(differences.is_empty(), "run the study again:\n{}", differences.join("\n"));
             found += run.claims.len();
         }
     }
     assert!(found >= 49, "{found} claims");
+}
+
+/// In what `run` is not a run of `study` as it stands: what one of them has and the other has not, and what
+/// both have and differs.
+fn differences(study: &Study, run: &Outcome) -> Vec<String> {
+    let place = format!("{} {}", study.name, if run.quick { "quick.json" } else { "full.json" });
+    let mut differences = Vec::new();
+    let mut compare = |what: &str, run: Vec<String>, study: Vec<String>| {
+        if run != study {
+            differences.push(format!("{place}: {what}: the run has {run:?}, the study {study:?}"));
+        }
+    };
+    let selection = Selection { quick: run.quick, ..Selection::default() };
+    compare("name", vec![run.study.clone()], vec![study.name.clone()]);
+    compare("seed and keys set", vec![format!("{:?} {:?}", run.seed, run.set)], vec!["None []".to_owned()]);
+    let sets = study.assumptions.iter().map(|it| format!("{}: {}", it.name, it.text));
+    compare("sets", run.assumptions.iter().map(|it| format!("{}: {}", it.0, it.1)).collect(), sets.collect());
+    let cells = selection.cells(study).into_iter().filter(|cell| cell.assumption == 0);
+    let mut own: Vec<String> = cells.map(|cell| format!("{} in {}", cell.name, cell.arena)).collect();
+    let mut ran: Vec<String> = run.cells.iter().map(|it| format!("{} in {}", it.cell, it.arena)).collect();
+    own.sort();
+    ran.sort();
+    compare("cells under the base", ran, own);
+    let rows = run.tables.iter().flat_map(|table| &table.rows).map(|it| format!("{:?}", it.row));
+    // A table of which no cell ran is left out.
+    let ran = |name: &str| run.cells.iter().any(|it| it.cell == name);
+    let tables = study.tables.iter().filter(|table| table.rows.iter().any(|row| ran(&row.cell)));
+    let own = tables.flat_map(|table| &table.rows).map(|row| format!("{row:?}"));
+    compare("printed figures", rows.collect(), own.collect());
+    let ids = run.claims.iter().map(|claim| claim.id.clone());
+    compare("claims", ids.collect(), study.claims.iter().map(|claim| claim.id.clone()).collect());
+    for (of, claim) in run.claims.iter().zip(&study.claims) {
+        let texts = vec![of.claim.clone(), of.published.clone()];
+        compare(&claim.id, texts, vec![claim.text.clone(), claim.published.clone()]);
+        if !of.base.left_out {
+            let own = claim.expected.get(&ArenaName::Sim).map(ToString::to_string);
+            compare(
+                &format!("{}, expected", claim.id),
+                vec![of.base.expected.to_string()],
+                own.into_iter().collect(),
+            );
+        }
+        let own = selection.checks(claim, &selection.arenas_of(claim));
+        let own = own.into_iter().map(|it| format!("{} {:?} {:?}", it.name, it.kind, it.basis));
+        let own: Vec<String> = own.collect();
+        for under in &of.base.by_assumption {
+            let judged = under.checks.iter().map(|it| format!("{} {:?} {:?}", it.name, it.must, it.basis));
+            compare(
+                &format!("{}, checks under {}", claim.id, under.assumption),
+                judged.collect(),
+                own.clone(),
+            );
+        }
+        if of.base.by_assumption.is_empty() && of.base.verdict != Verdict::NotTested {
+            compare(&format!("{}, checks", claim.id), Vec::new(), own);
+        }
+    }
+    differences
+}
+
+/// What the test above would say if it had to, in both directions.
+#[test]
+fn what_only_the_study_or_only_the_run_has_is_a_difference() {
+    let study = studies().into_iter().find(|study| study.name == "foderaro-1995").expect("built in");
+    let run = kept(&study.name, "quick").expect("a committed run");
+    let says = |what: &str, study: &Study, run: &Outcome| {
+        let found = differences(study, run);
+        assert!(found.len() == 1 && found[0].contains(what), "{what}: {found:?}");
+    };
+    let at = run.claims.iter().position(|claim| !claim.base.by_assumption.is_empty()).expect("one judged");
+    let id = study.claims[at].id.clone();
+    let mut changed = run.clone();
+    changed.claims[at].base.by_assumption[0].checks.pop();
+    says(&format!("{id}, checks under"), &study, &changed);
+    let mut changed = study.clone();
+    let last = changed.claims[at].checks.last().expect("a check").clone();
+    changed.claims[at].checks.push(last);
+    assert!(!differences(&changed, &run).is_empty(), "a check that did not run");
+    let mut changed = run.clone();
+    changed.cells.pop();
+    says("cells under the base", &study, &changed);
+    let mut changed = run.clone();
+    changed.claims.pop();
+    says("claims", &study, &changed);
+    let mut changed = study.clone();
+    changed.claims.pop();
+    says("claims", &changed, &run);
+    let mut changed = run;
+    changed.assumptions.pop();
+    says("sets", &study, &changed);
 }
 
 #[test]
@@ -78,7 +149,7 @@ fn a_committed_short_run_says_no_more_than_the_whole_one() {
 /// What the test above would say if it had to.
 #[test]
 fn a_short_run_that_says_more_is_found() {
-    use talkpath_study::{Standing, Verdict};
+    use talkpath_study::Standing;
     let name = "foderaro-1995";
     let (Some(quick), Some(full)) = (kept(name, "quick"), kept(name, "full")) else { panic!("{name}") };
     let with = |outcome: &Outcome, verdict, standing| {
@@ -106,7 +177,7 @@ fn a_short_run_that_says_more_is_found() {
 
 #[test]
 fn a_verdict_that_another_seed_contradicts_is_not_robust() {
-    use talkpath_study::{Standing, Verdict};
+    use talkpath_study::Standing;
     let Some(first) = kept("foderaro-1995", "full") else { panic!("no committed run") };
     let mut other = first.clone();
     other.seed = Some(2);

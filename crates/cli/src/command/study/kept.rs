@@ -4,29 +4,35 @@ use std::path::Path;
 
 use serde::Serialize;
 use talkpath_report::{fill_page, study_changes};
-use talkpath_study::Outcome;
+use talkpath_study::{Outcome, Standing, Verdict, VerdictChange};
 
 use super::OUTCOME;
-use crate::args::{StudyDiffArgs, StudyFillArgs, StudyKeepArgs};
+use crate::args::{Common, StudyDiffArgs, StudyFillArgs, StudyKeepArgs};
 use crate::failure::Failure;
+use crate::json::json;
 use crate::run_dir::{read_json, write_bytes};
 use crate::scenario_file;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, print, program};
 
 /// Which verdicts change from the first run to each of the others.
-pub(super) fn diff(args: &StudyDiffArgs, terminal: Terminal) -> Result<(), Failure> {
+pub(super) fn diff(args: &StudyDiffArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let first = read(&args.first)?;
-    let mut text = String::new();
+    let (mut text, mut all) = (String::new(), Vec::new());
     let mut changed = Vec::new();
     for path in &args.others {
         let later = read(path)?;
         let changes =
             first.changes(&later).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))?;
         text.push_str(&study_changes(&first, &later, &changes));
-        let these = changes.into_iter().filter(|change| change.contradicts);
+        let these = changes.iter().filter(|change| change.contradicts);
         changed.extend(these.map(|change| format!("{}/{}", first.study, change.claim)));
+        let changes: Vec<_> = changes.iter().map(as_json).collect();
+        all.push(serde_json::json!({ "run": path.to_string_lossy(), "changes": changes }));
     }
-    terminal.result(&text)?;
+    match common.json {
+        true => print(&json(&all))?,
+        false => terminal.result(&text)?,
+    }
     changed.sort();
     changed.dedup();
     if changed.is_empty() {
@@ -34,6 +40,17 @@ pub(super) fn diff(args: &StudyDiffArgs, terminal: Terminal) -> Result<(), Failu
     } else {
         Err(Failure::NotHeld(format!("changed: {}", changed.join(", "))))
     }
+}
+
+fn as_json(change: &VerdictChange) -> serde_json::Value {
+    let found = |(verdict, standing): (Verdict, Option<Standing>)| serde_json::json!({ "verdict": verdict, "standing": standing });
+    serde_json::json!({
+        "claim": change.claim,
+        "arena": change.arena,
+        "before": found(change.before),
+        "after": found(change.after),
+        "contradicts": change.contradicts,
+    })
 }
 
 /// Writes what pages quote of a run.
@@ -84,7 +101,18 @@ fn first_difference(page: &Path, shown: &str, wanted: &str) -> String {
 
 /// A run by its directory, or by its file.
 fn read(path: &Path) -> Result<Outcome, Failure> {
-    if path.is_dir() { read_json(&path.join(OUTCOME)) } else { read_json(path) }
+    if !path.is_dir() {
+        return read_json(path);
+    }
+    let outcome = path.join(OUTCOME);
+    if !outcome.is_file() {
+        return Err(Failure::Usage(format!(
+            "{}: no {OUTCOME} in it: not the directory of a study's run that has ended; `{} study run` makes one",
+            path.display(),
+            program()
+        )));
+    }
+    read_json(&outcome)
 }
 
 /// JSON with a line for each claim, cell, figure and table, so that a changed claim is a changed line.

@@ -38,11 +38,11 @@ use crate::terminal::{self, Terminal, counted, program};
 /// Lists, shows or runs.
 pub(crate) fn run(args: &StudyArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     match &args.command {
-        StudyCommand::List => list(terminal),
+        StudyCommand::List => list(common, terminal),
         StudyCommand::Show { name } => terminal.result(&shown(&find(name, &Changes::default())?)),
         StudyCommand::Check { name } => check(name, terminal),
         StudyCommand::New { folder } => new(folder, terminal),
-        StudyCommand::Diff(args) => kept::diff(args, terminal),
+        StudyCommand::Diff(args) => kept::diff(args, common, terminal),
         StudyCommand::Keep(args) => kept::keep(args, terminal),
         StudyCommand::Fill(args) => kept::fill(args, terminal),
         StudyCommand::Run(args) => run_study(args, common, terminal),
@@ -50,13 +50,16 @@ pub(crate) fn run(args: &StudyArgs, common: &Common, terminal: Terminal) -> Resu
     }
 }
 
-fn list(terminal: Terminal) -> Result<(), Failure> {
-    let mut text = String::new();
+fn list(common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let (mut text, mut all) = (String::new(), Vec::new());
     for entry in embedded() {
         let study = load_embedded(entry, &Changes::default())?;
+        all.push(
+            serde_json::json!({ "study": study.name, "title": study.title, "claims": study.claims.len() }),
+        );
         text.push_str(&format!("{}  {} ({} claims)\n", study.name, study.title, study.claims.len()));
     }
-    terminal.result(&text)
+    if common.json { terminal::print(&json(&all)) } else { terminal.result(&text) }
 }
 
 /// Finds every mistake, and says what there is if there is none.
@@ -292,7 +295,12 @@ fn load_file(path: &Path, changes: &Changes) -> Result<Study, Failure> {
         let name = other.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is_read = other.extension().is_some_and(|it| it == "toml" || it == "csv");
         if is_read && other.file_name() != path.file_name() {
-            files.push(Source::new(name, scenario_file::read(&other)?));
+            match scenario_file::read(&other) {
+                Ok(text) => files.push(Source::new(name, text)),
+                // A file that the study does not name is not the study's.
+                Err(_) if !source.text.contains(&name) => {}
+                Err(why) => return Err(why),
+            }
         }
     }
     let folder = beside.canonicalize().unwrap_or_else(|_| beside.to_path_buf());

@@ -202,7 +202,8 @@ impl Runner<'_> {
         let kept: Vec<u64> = samples.samples.iter().map(|sample| sample.repetition).collect();
         for repetition in (0..form.repeat).filter(|repetition| !kept.contains(repetition)) {
             let load = share(task.packets_per_s(&samples));
-            let run = self.run_repetition(task, repetition, (samples.wants_trace(cell), load), worker, stage);
+            let is_traced = samples.wants_series(cell, repetition);
+            let run = self.run_repetition(task, repetition, (is_traced, load), worker, stage);
             if run.is_err() {
                 // What ran of the cell until now is not lost.
                 self.folder.keep(cell, &samples)?;
@@ -214,9 +215,12 @@ impl Runner<'_> {
                     .ok_or_else(|| self.interrupted())?,
                 false => serde_json::Value::Null,
             };
-            let sample = Sample { beside, ..Sample::of(&record, &summary, self.study, cell, watched) };
-            if record.valid {
-                samples.keep_trace(&record, cell, &sample);
+            let trace = samples.trace(&record, cell, repetition);
+            let instants = trace.as_ref().map(|trace| trace.instants(cell)).unwrap_or_default();
+            let sample =
+                Sample { beside, instants, ..Sample::of(&record, &summary, self.study, cell, watched) };
+            if let Some(trace) = trace.filter(|_| record.valid) {
+                samples.keep_trace(trace, cell, &sample);
             }
             samples.add(sample);
             // Why a repetition was disturbed stands with it.

@@ -26,7 +26,7 @@ pub(super) fn draw(figure: &FigureOutcome, lines: &[FigureLine]) -> (Svg, Vec<En
     series(&mut svg, &panel, lines, scale);
     let names: Vec<&str> = lines.iter().map(|line| line.label.as_str()).collect();
     let caption = sentences(&[
-        "Medians over start phases under the base assumptions; upright lines are 95 % confidence intervals",
+        "Medians over repetitions under the base assumptions; upright lines are 95 % confidence intervals",
         about_printed(lines),
     ]);
     (svg, line_legend(&names, lines), caption)
