@@ -169,10 +169,8 @@ fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, 
 /// Who is best, in a few letters, and how good.
 fn winner(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
     let (who, style) = best_of(sweep, it);
-    match it.best() {
-        Some(best) if it.outcome() != Outcome::Unknown => {
-            (format!("{who} {}", written(sweep.by).number(best)), style)
-        }
+    match it.text(sweep.by) {
+        Some(text) if it.outcome() != Outcome::Unknown => (format!("{who} {text}"), style),
         _ => (who, style),
     }
 }
