@@ -24,7 +24,6 @@ use talkpath_measure::series::SeriesDetail;
 use talkpath_scenario::{Setting, transport_names};
 
 use crate::failure::Failure;
-use crate::terminal::shell_word;
 
 pub(crate) use self::campaign::{
     CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignReportArgs, CampaignRunArgs,
@@ -314,8 +313,8 @@ pub(crate) struct ChangeArgs {
     /// Set a key of the scenario, such as `path.up.rate=2 Mbps`; may be given again
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<(String, String)>,
-    /// Run with each of these values of a key, as in `path.up.queue.limit=16kB,64kB`, and with each combination if
-    /// given again. `*` stands for both directions of the path: `path.*.loss=0,1%`
+    /// Run with each of these values of a key, as in `path.up.queue.limit=16kB,64kB`, and with each
+    /// combination if given again. `*` stands for both directions of the path: `path.*.loss=0,1%`
     #[arg(long = "sweep", value_name = "KEY=A,B,...", value_parser = key_value)]
     pub(crate) sweep: Vec<(String, String)>,
 }
@@ -325,14 +324,6 @@ impl ChangeArgs {
     pub(crate) fn settings(&self) -> impl Iterator<Item = Setting> {
         let set = self.set.iter().cloned().map(Setting::from);
         set.chain(self.sweep.iter().map(|(key, values)| Setting::sweep(key, values)))
-    }
-
-    /// The same flags, to type again.
-    pub(crate) fn flags(&self) -> String {
-        let set = self.set.iter().map(|pair| ("set", pair));
-        let all = set.chain(self.sweep.iter().map(|pair| ("sweep", pair)));
-        all.map(|(flag, (key, value))| format!(" --{flag} {}", shell_word(&format!("{key}={value}"))))
-            .collect()
     }
 }
 

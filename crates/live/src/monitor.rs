@@ -243,7 +243,7 @@ impl Monitor<'_> {
     }
 }
 
-/// What `session` gives; if it panics, one that was cut short there: its time was spent, and is told.
+/// What `session` gives; if it panics, one that was cut short there: its time was spent, and it is reported.
 fn whatever_comes(
     number: u64,
     start_ns: i64,
@@ -289,10 +289,10 @@ fn reached(reach: &Reach, record: Option<&RunRecord>) -> Duration {
 
 /// Puts the times without a session between the sessions.
 struct Timeline {
-    /// CLOCK_MONOTONIC until which all is told.
+    /// CLOCK_MONOTONIC until which everything is reported.
     end_ns: i64,
     has_begun: bool,
-    /// How many sessions could not begin, if one is told to be missing.
+    /// How many sessions could not begin, if one is reported as missing.
     down: Option<u64>,
     /// Why the last session was cut short.
     cut: Option<String>,

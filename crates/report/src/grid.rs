@@ -4,6 +4,7 @@
 use maud::{Markup, html};
 
 use crate::display::Display;
+use crate::number::{NO_BREAK, glued};
 
 /// What the terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,6 +266,29 @@ pub(crate) fn paint(text: &str, code: &str, color: bool) -> String {
 /// `text` without what would steer a terminal: scenario names are anybody's text.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// `text` broken at spaces, but not before a unit, into lines of at most `width` columns; a longer word gets
+/// a line of its own.
+pub(crate) fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
+    let (mut out, mut line) = (String::new(), first.to_owned());
+    let mut empty = true;
+    for word in glued(text).split(' ').filter(|word| !word.is_empty()) {
+        if !empty && columns_of(&line) + 1 + columns_of(word) > width {
+            out.push_str(line.trim_end());
+            out.push('\n');
+            line = rest.to_owned();
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(&word.replace(NO_BREAK, " "));
+        empty = false;
+    }
+    out.push_str(line.trim_end());
+    out.push('\n');
+    out
 }
 
 /// Terminal columns of `text`, counting every character as one: names in scripts of double width shift a row.

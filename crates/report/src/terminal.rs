@@ -6,9 +6,9 @@ use talkpath_measure::summary::Summary;
 use talkpath_measure::warning;
 
 use crate::Style;
-use crate::grid::{Grid, columns_of, paint, printable};
+use crate::grid::{Grid, columns_of, paint, printable, wrap};
 use crate::html;
-use crate::number::{NO_BREAK, count, glued};
+use crate::number::count;
 use crate::receiver::receivers;
 use crate::sweep::Sweep;
 use crate::sweep::table::SweepTable;
@@ -250,29 +250,6 @@ fn glossary(terms: &Terms, style: &Style) -> String {
         out.push_str(&paint(text.trim_end(), "2", style.color));
         out.push('\n');
     }
-    out
-}
-
-/// `text` broken at spaces, but not before a unit, into lines of at most `width` columns; a longer word gets
-/// a line of its own.
-pub(crate) fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
-    let (mut out, mut line) = (String::new(), first.to_owned());
-    let mut empty = true;
-    for word in glued(text).split(' ').filter(|word| !word.is_empty()) {
-        if !empty && columns_of(&line) + 1 + columns_of(word) > width {
-            out.push_str(line.trim_end());
-            out.push('\n');
-            line = rest.to_owned();
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(&word.replace(NO_BREAK, " "));
-        empty = false;
-    }
-    out.push_str(line.trim_end());
-    out.push('\n');
     out
 }
 

@@ -112,7 +112,7 @@ impl Duration {
         self.0
     }
 
-    /// Whole milliseconds, rounded down.
+    /// Whole microseconds, rounded down.
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }

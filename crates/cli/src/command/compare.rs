@@ -282,7 +282,9 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
     if args.alone {
         choices += " --alone";
     }
-    choices += &args.change.flags();
+    for (name, pairs) in [("set", &args.change.set), ("sweep", &args.change.sweep)] {
+        choices.extend(pairs.iter().map(|(key, value)| flag(name, format!("{key}={value}"))));
+    }
     // Between two hosts the path is the network.
     let path = [
         option("path", args.path.clone().filter(|path| path != HOME)),

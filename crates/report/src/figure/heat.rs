@@ -223,8 +223,8 @@ fn legend(sweep: &Sweep<'_>) -> Vec<Entry> {
     sweep.series.iter().zip(&sweep.looks).map(of).collect()
 }
 
-/// The first letter of each word, and its number: `TCP_NODELAY` is TN, `DCCP CCID 2` is DC2. A test holds that
-/// no two transports have the same letters.
+/// The first letter of each word, and its number: `TCP_NODELAY` is TN, `DCCP CCID 2` is DC2. No two
+/// transports have the same letters.
 fn code(label: &str) -> String {
     let words = label.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words

@@ -10,8 +10,8 @@ mod sweep;
 use maud::{Markup, html};
 
 use crate::display::{Look, Marker};
+use crate::grid::wrap;
 use crate::plot::svg::unit;
-use crate::terminal::wrap;
 
 pub(crate) use bars::loss_runs;
 pub(crate) use ccdf::ccdf;
@@ -49,8 +49,8 @@ impl Figure {
 }
 
 impl Figure {
-    /// The figure as a file of its own on light ground, with its title, legend and caption; `None` if there is
-    /// nothing to draw. The page's module saves the same (`file` in page.js).
+    /// The figure as a file of its own on light ground, with its title, legend and caption. `None` if there
+    /// is nothing to draw. The page's module saves the same (`file` in page.js).
     pub(crate) fn file(&self, style: &str) -> Option<String> {
         let svg = self.svg.as_ref()?.0.strip_prefix("<svg ")?;
         let (attributes, body) = svg.split_once('>')?;
@@ -121,8 +121,8 @@ const LEGEND_LEFT: f64 = 72.0;
 const LEGEND_RIGHT: f64 = 750.0;
 const SAMPLE: f64 = 34.0;
 const LEGEND_ROW: f64 = 20.0;
-/// Of a file's title and caption: where they begin, the title's height and base line, a row of the caption, and
-/// the width that a letter of it has at most in the mean.
+/// Of a file's title and caption: where they begin, the title's height and base line, the height of a row of
+/// the caption, and the mean width of its letters, rounded up.
 const TEXT_LEFT: f64 = 8.0;
 const TITLE_ROW: f64 = 26.0;
 const TITLE_BASE: f64 = 18.0;

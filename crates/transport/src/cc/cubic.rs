@@ -86,8 +86,8 @@ impl Epoch {
         let Some(below_w_max) = w_max.checked_sub(cwnd) else {
             return Self { start: now, k: 0, origin: cwnd, w_est: cwnd, acked };
         };
-        // RFC 9438 §4.2 eq. 2: K^3 = (W_max - cwnd) / C. With K in 1/1024 s, K^3 is in 2^-30 s^3: the quotient
-        // is multiplied by 2^30. `C_X1024` is 1024 C, so it is multiplied by another 2^10.
+        // RFC 9438 §4.2 eq. 2: K^3 = (W_max - cwnd) / C. With K in 1/1024 s, K^3 is in 2^-30 s^3, so the
+        // quotient is multiplied by 2^30. The divisor is 1024 C, so it is multiplied by another 2^10.
         let k_cubed = u128::from(below_w_max) * (1 << 40) / u128::from(C_X1024);
         let k = cube_root(u64::try_from(k_cubed).unwrap_or(u64::MAX));
         Self { start: now, k, origin: w_max, w_est: cwnd, acked }

@@ -11,8 +11,8 @@
 //! | --- | --- | --- | --- |
 //! | retransmission | data leaves and no loss timer runs | `Core::transmit_data` | all is acknowledged |
 //! | | new data is acknowledged | `Recovery::restart_retransmission`, `recovery/reno.rs` | |
-//! | loss probe | new data leaves, or is acknowledged | `Recovery::arm_loss_timer` (`probe.rs`) | all is acknowledged |
-//! | reordering | a segment may soon be late | `Recovery::mark_by_time` (`recovery/rack.rs`) | all is acknowledged |
+//! | loss probe | new data leaves, or is acknowledged | `Recovery::arm_loss_timer` | all is acknowledged |
+//! | reordering | a segment may soon be late | `Recovery::mark_by_time` | all is acknowledged |
 //! | persist | the far end's window is closed | `send/persist.rs` | the window opens |
 //! | delayed ACK | data arrives | `receive/ack_policy.rs` | any ACK leaves |
 //! | pacing | the next segment has to pause | `Core::send_data` (`output.rs`) | it expires |

@@ -105,9 +105,9 @@ impl Recovery {
         context.timers.set(TimerKind::LossProbe, context.rtt.after(wait, context.now));
     }
 
-    /// The probe's timer has expired. A probe leaves if RFC 8985 §7.3 allows it: no other probe is unanswered,
-    /// and a round trip was measured since the last one. Linux does not require the second condition
-    /// (tcp_send_loss_probe).
+    /// The probe's timer has expired. A probe leaves if RFC 8985 §7.3 allows it: no other probe is
+    /// unanswered, and a round trip was measured since the last one. Linux does not require the second
+    /// condition (tcp_send_loss_probe).
     pub(in crate::tcp) fn on_probe_timeout(&mut self, context: &mut Context<'_>) {
         let may_leave = self.probe.out.is_none() && (self.probe.measured || self.is_linux());
         self.probe.due = may_leave && !context.scoreboard.is_empty();

@@ -184,8 +184,8 @@ impl Recovery {
             self.undo.on_duplicate(first.1);
             self.rack.on_duplicate(una, max);
         }
-        // A block is left out if it ends beyond the highest byte ever sent, if it is empty, or if it lies below
-        // the acknowledgement.
+        // A block is left out if it ends beyond the highest byte ever sent, if it is empty, or if it lies
+        // below the acknowledgement.
         for block in &mut blocks[..incoming.block_count] {
             if block.1 > max || block.0 >= block.1 || block.1 <= incoming.ack {
                 *block = (0, 0);

@@ -22,8 +22,8 @@
 //! - The first ten segments of a connection leave without a pause.
 //! - If a burst leaves late, the pause after it is shortened by the delay, but at most by half.
 //!
-//! The file `burst.rs` decides whether a small burst waits until it can be larger. Source: Linux (tcp_update_pacing_rate,
-//! tcp_tso_autosize, tcp_update_skb_after_send).
+//! The file `burst.rs` decides whether a small burst waits until it can be larger. Source: Linux
+//! (tcp_update_pacing_rate, tcp_tso_autosize, tcp_update_skb_after_send).
 
 use talkpath_units::{Duration, Instant, Rate};
 
