@@ -16,12 +16,13 @@
 //!
 //! **Refusals.** The kernel refuses a datagram by an error of the send call: EAGAIN or ENOBUFS if it has no
 //! room, EMSGSIZE if the datagram is too large. The message is then refused for good, and the error's text is
-//! counted. So is each of a train ([`super::train`]), of which the kernel takes all or none. ECONNREFUSED is
-//! an exception, which [`UdpRoute::send`] treats: it reports an earlier datagram's ICMP error.
+//! counted. Of a train ([`super::train`]) the kernel takes all datagrams or none. If it takes none, each of
+//! them is refused. ECONNREFUSED is an exception, which [`UdpRoute::send`] treats: it reports an earlier
+//! datagram's ICMP error.
 //!
-//! **Words of this crate.** A *leg* is one direction of a flow, and its *tap* keeps the row of each message.
-//! A *train* is a row of datagrams that one system call sends. A *route* is a socket and the address that it
-//! sends to.
+//! **Words of this crate.** A *leg* is one direction of a flow. Its *tap* keeps a row of the records for each
+//! message. A *train* is several datagrams that one system call sends. A *route* is a socket and the address
+//! that it sends to.
 //!
 //! **Who reads the socket.** The UDP thread reads the datagrams of a prompt receiver and hands each one in. A
 //! slow receiver has a socket of its own and reads it when its application is ready. Until then the datagrams
@@ -130,8 +131,8 @@ impl Channel for UdpChannel {
         }
     }
 
-    /// The flow's start, and not `now`, which is later if this host woke up late. Messages are due by the
-    /// flow's clock.
+    /// The flow's start, because messages are due by the flow's clock. `now` is later than that if this host
+    /// woke up late.
     fn opened_at(&self, now: Instant) -> Instant {
         now.min(Instant::from_nanos(self.spec.start_ns))
     }

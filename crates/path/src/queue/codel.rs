@@ -92,15 +92,15 @@ pub(crate) struct Exact;
 /// The state of one queue's control. The names are RFC 8289's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Control<A = Exact> {
-    /// An interval after the first packet that waited longer than the target. Dropping may begin at this
-    /// time. `None` if the latest packet waited a shorter time than the target: the next long wait starts a
-    /// new interval.
+    /// The time at which dropping may begin: one `interval` after a packet first waited for `target` or
+    /// longer. `None` if the latest packet waited a shorter time, or if at most an MTU waited behind it. The
+    /// next long wait then starts a new interval.
     first_above_time: Option<Instant>,
     /// When the next packet is to be dropped, in the dropping state.
     drop_next: Instant,
-    /// The number of drops and marks from which the control law computes the time to the next one. It is 1
-    /// at the first drop of a dropping state. If the state is entered again soon after it was left, it is
-    /// the number of drops that the last stay added, and not 1.
+    /// The control law computes the time to the next drop from this number of drops and marks. It begins at
+    /// 1 when the dropping state is entered. If the state was left a short time ago, `count` begins at the
+    /// number of drops that the last stay in the state had added to it.
     count: u32,
     /// `count` when the dropping state was last entered.
     lastcount: u32,

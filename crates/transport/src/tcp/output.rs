@@ -26,7 +26,7 @@ use crate::cc::usage::Sent;
 use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
 
 impl Core {
-    /// Sends the segment that comes first in the precedence of this file's header. [`Polled::Last`] means
+    /// Sends one segment: the first of those in this file's header that may leave now. [`Polled::Last`] means
     /// that the segment is the last one: no other leaves until the connection has a new input.
     pub(super) fn next_transmit(&mut self, now: Instant) -> Polled {
         if let Some(segment) = self.next_control(now) {
@@ -46,7 +46,8 @@ impl Core {
             return Polled::Next(transmit);
         }
         let ack_is_due = self.receiver.decide_acknowledgement(&self.rtt, &mut self.timers, now);
-        // Point 3: this ACK leaves before data. Data may follow it, so it is not the last segment.
+        // The application has read, and this ACK is due before data. Data may follow, so it is not the last
+        // segment.
         if ack_is_due && ack_precedes_data {
             return Polled::Next(self.pure_ack(now));
         }

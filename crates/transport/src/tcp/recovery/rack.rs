@@ -90,7 +90,7 @@ impl Rack {
         core::mem::replace(&mut self.advanced, false)
     }
 
-    /// Has losses searched again, because the marks of loss were removed.
+    /// Makes the next acknowledgement search for losses, because the marks of loss were removed.
     pub(super) const fn search_again(&mut self) {
         self.advanced = true;
     }

@@ -256,6 +256,7 @@ impl Recovery {
         if self.state() == RecoveryState::Fast && self.episode.covers(arrived.incoming.ack) {
             self.leave_fast(arrived, context);
         } else if self.state() == RecoveryState::Open && !has_retransmission_in_flight(context) {
+            // No later D-SACK or timestamp can show that a retransmission was needless: there is none.
             self.undo.forget_retransmissions();
         }
         match self.state() {
@@ -279,8 +280,8 @@ impl Recovery {
         waits_for_reordering
     }
 
-    /// Fast recovery goes on. It ends early if the far end shows that it was needless, and begins anew if
-    /// segments are lost all the same.
+    /// Fast recovery goes on. It ends early if the far end shows that it was needless. If segments are lost
+    /// nevertheless, a new fast recovery begins.
     fn recover_fast(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
         if arrived.advanced && self.undo_partially(arrived, context) {
             return false;
@@ -310,6 +311,8 @@ impl Recovery {
         context: &mut Context<'_>,
     ) -> bool {
         if self.sack.by_time {
+            // No segment has arrived since the last search. If a segment becomes late without an arrival, the
+            // reordering timer finds it.
             if !self.rack.take_advanced() {
                 return false;
             }
