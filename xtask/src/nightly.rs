@@ -111,20 +111,20 @@ const NIGHTLY: [Job; 25] = [
     },
     Job {
         name: "conformance",
-        minutes: 18,
+        minutes: 17,
         what: "the simulator against the kernel, both arenas",
         run: conformance,
     },
     Job {
         name: "campaign",
-        minutes: 6,
+        minutes: 5,
         what: "a campaign over namespaces, its coordinator killed 24 times, hosts killed and frozen",
         run: |root, end| campaigns::kills(root, end).into(),
     },
     Job { name: "kernel-peer", minutes: 3, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
     Job {
         name: "quic-peers",
-        minutes: 5,
+        minutes: 7,
         what: "our QUIC beside aioquic and quic-go, both roles, over 3 % loss, by the emulator's log",
         run: |root, end| quic_peers::run(root, &[], end).into(),
     },
