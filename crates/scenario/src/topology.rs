@@ -6,6 +6,8 @@
 //! before them. Nodes are placed by how far along the ways they lie: the sender of
 //! the first flow on the left.
 
+use std::collections::BTreeSet;
+
 use crate::model::{Flow, LinkIndex, Scenario};
 
 /// Nodes, and the links between them.
@@ -34,10 +36,11 @@ impl Topology {
     /// That of `scenario`.
     pub fn of(scenario: &Scenario) -> Self {
         let mut ends = Ends((0..2 * scenario.links.len()).collect());
-        for flow in &scenario.flows {
-            join(&mut ends, scenario, flow);
+        let ways = ways(scenario);
+        for flow in &ways {
+            join(&mut ends, &ways, flow);
         }
-        let places = places(scenario, &mut ends);
+        let places = places(&ways, &ends);
         let mut topology = Self { nodes: Vec::new(), links: vec![None; scenario.links.len()] };
         let mut numbers: Vec<(usize, usize)> = Vec::new();
         for (root, x) in places {
@@ -115,7 +118,13 @@ impl Ends {
     }
 }
 
-fn join(ends: &mut Ends, scenario: &Scenario, flow: &Flow) {
+/// The first flow of each route and way back, in the order of the flows. Thousands of flows may share one.
+fn ways(scenario: &Scenario) -> Vec<&Flow> {
+    let mut known = BTreeSet::new();
+    scenario.flows.iter().filter(|flow| known.insert((&flow.route, &flow.return_route))).collect()
+}
+
+fn join(ends: &mut Ends, ways: &[&Flow], flow: &Flow) {
     for route in [&flow.route, &flow.return_route] {
         for pair in route.windows(2) {
             ends.join(2 * pair[0].0 as usize + 1, 2 * pair[1].0 as usize);
@@ -123,7 +132,7 @@ fn join(ends: &mut Ends, scenario: &Scenario, flow: &Flow) {
     }
     let (mut out, back) = (ends.along(&flow.route), ends.along(&flow.return_route));
     // Hosts of their own whose ways back share a link: it begins, or ends, at the router before them.
-    let beside = |fits: fn(&Flow, &Flow) -> bool| scenario.flows.iter().any(|other| fits(flow, other));
+    let beside = |fits: fn(&Flow, &Flow) -> bool| ways.iter().any(|other| fits(flow, other));
     let begins_apart = |a: &Flow, b: &Flow| {
         a.return_route.first() == b.return_route.first() && a.route.last() != b.route.last()
     };
@@ -148,9 +157,9 @@ fn join(ends: &mut Ends, scenario: &Scenario, flow: &Flow) {
 
 /// The root and the place from 0 to 1 of each node, in the order in which routes reach them. What the first
 /// flows have placed stays.
-fn places(scenario: &Scenario, ends: &mut Ends) -> Vec<(usize, f64)> {
+fn places(ways: &[&Flow], ends: &Ends) -> Vec<(usize, f64)> {
     let mut placed: Vec<(usize, f64)> = Vec::new();
-    let routes = scenario.flows.iter().flat_map(|flow| {
+    let routes = ways.iter().flat_map(|flow| {
         let back: Vec<LinkIndex> = flow.return_route.clone();
         [(flow.route.clone(), (0.0, 1.0)), (back, (1.0, 0.0))]
     });

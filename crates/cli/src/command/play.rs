@@ -93,11 +93,14 @@ pub(crate) fn network(scenario: &Scenario) -> Animation {
         about: about(&link.config),
         ends: *ends,
     });
-    let sender = |index: usize| topology.nodes.iter().position(|node| node.senders.contains(&index));
+    let mut sender = vec![0; scenario.flows.len()];
+    for (at, node) in topology.nodes.iter().enumerate() {
+        node.senders.iter().for_each(|flow| sender[*flow] = at);
+    }
     let flows = scenario.flows.iter().enumerate().map(|(index, flow)| PlayFlow {
         name: flow.name.clone(),
         transport: flow.transport_name.clone(),
-        sender: sender(index).unwrap_or(0),
+        sender: sender[index],
         cwnd: Vec::new(),
     });
     Animation {
