@@ -348,7 +348,8 @@ fn what_a_stream_waits_behind_a_lost_segment_is_not_the_far_hosts_turn_round() {
         let impairment =
             Impairment { tcp_loss: 0.03, seed: 4, ..Impairment::delay(Duration::from_millis(100)) };
         let flow = echo(voice("call", "tcp-nodelay"), EchoWrite::PerMessage);
-        let outcome = match measure(impairment, scenario(3000, vec![flow]), "behind") {
+        // Which packets are lost depends on their order. In 3 s a lost SYN left 72 messages, and none waited.
+        let outcome = match measure(impairment, scenario(6000, vec![flow]), "behind") {
             Ok(outcome) => outcome,
             Err(why) => return println!("SKIP: no namespaces here: {why}"),
         };
