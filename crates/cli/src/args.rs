@@ -315,7 +315,7 @@ pub(crate) struct ChangeArgs {
     pub(crate) set: Vec<(String, String)>,
     /// Run with each of these values of a key, as in `path.up.queue.limit=16kB,64kB`, and with each
     /// combination if given again. `*` stands for both directions of the path: `path.*.loss=0,1%`
-    #[arg(long = "sweep", value_name = "KEY=A,B,...", value_parser = key_value)]
+    #[arg(long = "sweep", value_name = "KEY=A,B,...", value_parser = key_values)]
     pub(crate) sweep: Vec<(String, String)>,
 }
 
@@ -523,6 +523,15 @@ fn socket_address(text: &str, port: u16) -> Result<SocketAddr, String> {
     let alone = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     let address = text.parse().or_else(|_| alone.map(|address| SocketAddr::new(address, port)));
     address.map_err(|_| format!("expected ADDR[:PORT], as in 0.0.0.0, 127.0.0.1:{port} or [::]:{port}"))
+}
+
+/// `KEY=A,B,...`, split at the first `=`.
+fn key_values(text: &str) -> Result<(String, String), String> {
+    if text.contains('=') {
+        key_value(text)
+    } else {
+        Err("expected KEY=A,B, as in path.up.loss=0,1%".to_owned())
+    }
 }
 
 /// `KEY=VALUE`, split at the first `=`.

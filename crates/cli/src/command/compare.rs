@@ -24,13 +24,13 @@ use crate::thresholds::{self, Demands};
 pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let place = Place::new(&args.place)?;
     let path = ComparedPath::new(args, &place)?;
-    let plan = plan(args, &place, &path)?;
-    has_a_choice(args, &place)?;
     if args.plc && args.workload != Workload::Voice {
         return Err(Failure::Usage(
             "--plc belongs to --workload voice: only a call has frames to conceal".into(),
         ));
     }
+    let plan = plan(args, &place, &path)?;
+    has_a_choice(args, &place)?;
     thresholds::before_the_run(&plan)?;
     let sizes: &[u64] = match (place.arena, args.place.repeat) {
         // Over a sweep each size costs as many runs as there are combinations.
@@ -104,14 +104,21 @@ impl<'a> ComparedPath<'a> {
             ("--queue", args.queue.is_some()),
             ("--loss", args.loss.is_some()),
         ];
-        match of_a_path.into_iter().find(|(_, is_given)| *is_given) {
-            Some((flag, _)) => Err(Failure::Usage(format!(
-                "{flag} belongs to sim and emu: between two hosts the path is the network"
-            ))),
-            None => {
-                Ok(Self { name: host.to_owned(), source: Source::new(OURS, "drain = \"5 s\""), file: None })
-            }
+        let changed = args.change.set.iter().chain(&args.change.sweep).map(|(key, _)| key.as_str());
+        let changed = changed.filter(|key| key.split('.').next() == Some("path"));
+        let given = of_a_path.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag);
+        if let Some(what) = given.chain(changed).next() {
+            return Err(Failure::Usage(format!(
+                "{what} belongs to sim and emu: between two hosts the path is the network"
+            )));
         }
+        if args.alone {
+            return Err(Failure::Usage(
+                "--alone belongs to sim and emu: between two hosts there is no upload unless --load adds one"
+                    .into(),
+            ));
+        }
+        Ok(Self { name: host.to_owned(), source: Source::new(OURS, "drain = \"5 s\""), file: None })
     }
 
     fn load(&self, options: &Options) -> Result<Plan, Failure> {

@@ -241,10 +241,11 @@ impl RttEstimator {
 
     /// Linux's rule (tcp_rtt_estimator). Returns the RTO.
     ///
-    /// - RTTVAR rises at once to the largest mean deviation of the current round trip.
-    /// - When a round trip ends whose largest mean deviation was below RTTVAR, RTTVAR falls by a quarter of
-    ///   the difference.
-    /// - The largest deviation begins each round trip at `min_rto`. So 4 RTTVAR never falls below `min_rto`.
+    /// Each round trip has a maximum of the mean deviation.
+    ///
+    /// - RTTVAR rises to this maximum at once.
+    /// - RTTVAR falls only at the end of a round trip, by a quarter of its distance from the maximum.
+    /// - 4 times the maximum begins each round trip at `min_rto`. So 4 RTTVAR never falls below `min_rto`.
     #[inline]
     fn update_linux(&mut self, rtt: u64, snd_una: u64, snd_nxt: u64) -> Duration {
         let floor = self.min_rto.as_nanos();
@@ -263,7 +264,7 @@ impl RttEstimator {
             if snd_una > self.deviation.round_end {
                 self.rttvar_x4 -= self.rttvar_x4.saturating_sub(self.deviation.max_x4) / 4;
                 self.deviation.round_end = snd_nxt;
-                // So that RTTVAR, which follows it, never falls below `min_rto`.
+                // `rttvar_x4` never falls below this.
                 self.deviation.max_x4 = floor;
             }
         }
