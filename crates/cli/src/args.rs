@@ -236,7 +236,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_enum, env = "TALKPATH_WORKLOAD", default_value_t = Workload::Voice)]
     pub(crate) workload: Workload,
     /// voice: the receiver conceals what is missing, by G.711 Appendix I; else it plays silence
-    #[arg(long, env = "TALKPATH_PLC", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub(crate) plc: bool,
     /// Congestion controls of TCP; each TCP transport is compared with each, the upload has the first
     /// (default: the kernel's CUBIC; for `bulk` cubic,reno, in sim bbr too)
@@ -267,8 +267,8 @@ pub(crate) struct CompareArgs {
     /// Add a bulk upload beside the call in `live` too (`sim` and `emu` do unless --alone)
     #[arg(long, env = "TALKPATH_LOAD", value_parser = FalseyValueParser::new())]
     pub(crate) load: bool,
-    /// sim and emu: without an upload beside it
-    #[arg(long, env = "TALKPATH_ALONE", value_parser = FalseyValueParser::new(), conflicts_with = "load")]
+    /// sim and emu: without an upload beside it, whatever TALKPATH_LOAD says
+    #[arg(long)]
     pub(crate) alone: bool,
 }
 
@@ -310,11 +310,12 @@ impl CompareArgs {
 /// What the command line changes in a scenario.
 #[derive(Debug, Args)]
 pub(crate) struct ChangeArgs {
-    /// Set a key of the scenario, such as `path.up.rate=2 Mbps`; may be given again
+    /// Set a key of the scenario, such as `path.up.rate=2 Mbps`; may be given again. `*` stands for both
+    /// directions of the path, or for each link or flow, as in `path.*.loss=1%`
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<(String, String)>,
     /// Run with each of these values of a key, as in `path.up.queue.limit=16kB,64kB`, and with each
-    /// combination if given again. `*` stands for both directions of the path: `path.*.loss=0,1%`
+    /// combination if given again. `*` is as in --set: `path.*.loss=0,1%`
     #[arg(long = "sweep", value_name = "KEY=A,B,...", value_parser = key_values)]
     pub(crate) sweep: Vec<(String, String)>,
 }
@@ -525,18 +526,18 @@ fn socket_address(text: &str, port: u16) -> Result<SocketAddr, String> {
     address.map_err(|_| format!("expected ADDR[:PORT], as in 0.0.0.0, 127.0.0.1:{port} or [::]:{port}"))
 }
 
-/// `KEY=A,B,...`, split at the first `=`.
-fn key_values(text: &str) -> Result<(String, String), String> {
-    if text.contains('=') {
-        key_value(text)
-    } else {
-        Err("expected KEY=A,B, as in path.up.loss=0,1%".to_owned())
-    }
-}
-
 /// `KEY=VALUE`, split at the first `=`.
 pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, as in path.up.rate=2 Mbps")?;
+    split_key(text, "KEY=VALUE, as in path.up.rate=2 Mbps")
+}
+
+/// `KEY=A,B,...`, split at the first `=`.
+fn key_values(text: &str) -> Result<(String, String), String> {
+    split_key(text, "KEY=A,B,..., as in path.up.loss=0,1%")
+}
+
+fn split_key(text: &str, form: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| format!("expected {form}"))?;
     if key.trim().is_empty() {
         return Err("the key before `=` is empty".to_owned());
     }

@@ -12,6 +12,8 @@
 //! What both real arenas share is here: what is agreed about a flow ([`spec`]), its ends, their logs and how
 //! two logs are joined. It knows neither the emulator nor the control protocol. Linux only.
 //!
+//! A *leg* is one direction of a flow. Its *tap* keeps a row of the records for each message.
+//!
 //! Left out: when a far host's packets left it, and what the kernel's TCP does not let a program set (which a
 //! run's warnings name).
 

@@ -80,11 +80,6 @@ impl Arriving {
         }
     }
 
-    /// Whether there may be something to read.
-    pub(crate) fn is_readable(&self) -> bool {
-        !self.inbox.is_empty() || !self.readable.is_empty()
-    }
-
     /// A datagram that gave way, one a call.
     pub(crate) fn poll_dropped(&mut self) -> Option<Bytes> {
         self.dropped.pop_front()

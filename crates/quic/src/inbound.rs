@@ -59,7 +59,7 @@ impl Inbound {
     pub(crate) fn is_readable(&self, flow: usize) -> bool {
         match self {
             Self::Numbered(receiving) => receiving.is_readable(flow),
-            Self::Real(arriving) => arriving.is_readable(),
+            Self::Real(_) => false,
         }
     }
 

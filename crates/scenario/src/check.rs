@@ -4,7 +4,7 @@
 
 use crate::diagnostic::{Log, Place};
 use crate::keys::{Default, Key, Kind, LONGEST_PATH, TableSpec, Tagged};
-use crate::quantity::Problem;
+use crate::quantity::{self, Problem};
 use crate::read::{self, At, nearest, or_list, wrong};
 use crate::threshold;
 use crate::tree::{Node, Table, Value};
@@ -83,7 +83,7 @@ pub(crate) fn number(node: &Node, above: f64, most: f64, at: At<'_>, log: &mut L
 /// A link's rate that is no trace; of `{ trace = "FILE" }` only the shape is checked.
 pub(crate) fn link_rate(
     node: &Node,
-    measures: &[crate::quantity::Measure],
+    measures: &[quantity::Measure],
     words: &[&'static str],
     at: At<'_>,
     log: &mut Log,
@@ -162,8 +162,7 @@ fn step_value(
         _ => return value(node, kind, at, Checks { steps: false, ..checks }, log),
     };
     let from_amount = read::quantity(from, measures, &[], at.key("from"), log);
-    let any: Vec<_> =
-        measures.iter().map(|measure| crate::quantity::Measure { least: 0, ..*measure }).collect();
+    let any: Vec<_> = measures.iter().map(|measure| quantity::Measure { least: 0, ..*measure }).collect();
     let step_amount = read::quantity(step, &any, &[], at.key("step"), log);
     if let (Some(read::Reading::Amount(from)), Some(read::Reading::Amount(step_by))) =
         (from_amount, step_amount)
@@ -199,7 +198,11 @@ fn tagged(node: &Node, tagged: &'static Tagged, at: At<'_>, checks: Checks, log:
         Ok(name) => name,
         Err(problem) => {
             // Where a bare number is allowed, a percentage is a share of 100 instead of 1.
-            let share = tagged.number.and(kind_node.as_text()).and_then(percentage);
+            let share = tagged
+                .number
+                .and(kind_node.as_text())
+                .and_then(quantity::percentage)
+                .filter(|share| *share <= 1.0);
             let problem = match share {
                 Some(share) => problem.with_help(format!("as a share of 1 it is a bare number: {share}")),
                 None => problem,
@@ -218,12 +221,6 @@ fn tagged(node: &Node, tagged: &'static Tagged, at: At<'_>, checks: Checks, log:
         }
     }
     missing_keys(inner, variant.keys, &node.place, at, checks, log);
-}
-
-/// `1%` as 0.01.
-fn percentage(text: &str) -> Option<f64> {
-    let percent: f64 = text.trim().strip_suffix('%')?.trim().parse().ok()?;
-    (0.0..=100.0).contains(&percent).then_some(percent / 100.0)
 }
 
 fn map(node: &Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &mut Log) {
@@ -263,7 +260,7 @@ fn bad_name(name: &str, spec: &TableSpec) -> Option<Problem> {
     let fits = plain.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     (!fits || name.is_empty() || name.len() > LONGEST).then(|| {
         let also = if is_link { ", and {n} once" } else { "" };
-        let found = crate::quantity::quote(name);
+        let found = quantity::quote(name);
         Problem::new(format!(
             "found the name {found}, expected at most {LONGEST} letters, digits, - and _{also}"
         ))
@@ -302,7 +299,7 @@ pub(crate) fn form(kind: &Kind) -> String {
         }
         Kind::Choice(words) => format!("{}: {}", words.noun, or_list(words.known.iter().copied())),
         Kind::FlagOrDefault => "true, false or \"default\"".to_owned(),
-        Kind::DelayedAck(measures) | Kind::Start(measures) => crate::quantity::expected(measures),
+        Kind::DelayedAck(measures) | Kind::Start(measures) => quantity::expected(measures),
         Kind::Names(listed) => format!("a list of {}", listed.many),
         Kind::Table(spec) => table_form(spec),
         Kind::Tagged(tagged) => {

@@ -182,7 +182,7 @@ fn is_same_value(swept: &Json, text: &str) -> bool {
             crate::keys::is_same_word(word, text)
                 || amount(word).is_some_and(|swept| amount(text) == Some(swept))
         }
-        Json::Number(number) => number.as_f64() == text.parse().ok(),
+        Json::Number(number) => number.as_f64() == quantity::percentage(text).or_else(|| text.parse().ok()),
         Json::Object(keys) => {
             keys.get("kind").is_some_and(|kind| is_same_value(kind, text)) || plain(swept) == text
         }

@@ -3,8 +3,8 @@
 //! A key is a path of names with points between, as in `path.up.loss`. Shorthands on the way are written out
 //! first: a preset's name becomes its tables, `transport = "tcp"` becomes `{ kind = "tcp" }`.
 //!
-//! The name `*` stands for both directions of a path, and for each link or flow that the scenario has:
-//! `path.*.loss` gives both directions the same loss.
+//! [`keys`] writes out a key with `*`, such as `path.*.loss`: both directions of a path, or each link or
+//! flow.
 
 use crate::check::unknown;
 use crate::diagnostic::Log;
@@ -29,12 +29,40 @@ fn unquote(name: &str) -> &str {
     name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name)
 }
 
-/// Puts `value` at the key `names` of the whole scenario.
+/// The keys that `names` stands for, each as its names. `*` in the second place stands for both directions of
+/// the path, or for every link or flow that `root` has.
+///
+/// # Errors
+/// If `*` stands for nothing, or no key comes after it.
+pub(crate) fn keys(root: &Table, names: &[&str]) -> Result<Vec<Vec<String>>, Problem> {
+    let all = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    let [first, EVERY, rest @ ..] = names else { return Ok(vec![all(names)]) };
+    let each: Vec<String> = match ROOT.key(first).map(|key| &key.kind) {
+        Some(Kind::Path(spec)) => spec.keys.iter().map(|key| key.name.to_owned()).collect(),
+        Some(Kind::Map(_)) => {
+            let table = root.get(first).and_then(Node::as_table);
+            table.into_iter().flat_map(|table| &table.entries).map(|entry| entry.name.clone()).collect()
+        }
+        _ => return Ok(vec![all(names)]),
+    };
+    if rest.is_empty() {
+        return Err(
+            Problem::new("found no key after `*`").with_help("as in `path.*.loss`, for both directions")
+        );
+    }
+    if each.is_empty() {
+        return Err(Problem::new(format!("there is no {first} for `*` to stand for")));
+    }
+    Ok(each.into_iter().map(|name| [all(&[first]), vec![name], all(rest)].concat()).collect())
+}
+
+/// Puts `value` at a key of the whole scenario, given by its names.
 ///
 /// # Errors
 /// The name on the way that does not exist, with the nearest that does.
-pub(crate) fn set(root: &mut Table, names: &[&str], value: Node) -> Result<(), Problem> {
-    set_in_table(root, &ROOT, names, value)
+pub(crate) fn set(root: &mut Table, names: &[String], value: Node) -> Result<(), Problem> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    set_in_table(root, &ROOT, &names, value)
 }
 
 fn set_in_table(
@@ -48,6 +76,7 @@ fn set_in_table(
         return Err(unknown(first, spec.noun, spec.keys.iter().map(|key| key.name)));
     };
     if rest.is_empty() {
+        takes(&key.kind, &value)?;
         table.set(first, value);
         return Ok(());
     }
@@ -57,6 +86,17 @@ fn set_in_table(
     match table.get_mut(first) {
         Some(node) => set_in_node(node, &key.kind, first, rest, value),
         None => Ok(()),
+    }
+}
+
+/// Refuses a list for a key of one value, which is checked here because a list is probably meant as a sweep.
+fn takes(kind: &Kind, value: &Node) -> Result<(), Problem> {
+    match (kind, &value.value) {
+        (Kind::Names(_) | Kind::Thresholds, _) => Ok(()),
+        (_, Value::List(_)) => Err(Problem::new("found a list, expected one value").with_help(
+            "to run a cell with each value of a list: `--sweep KEY=A,B`, or `\"KEY\" = [A, B]` under [sweep]",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -71,16 +111,7 @@ fn set_in_node(
         Kind::Table(spec) => set_in_table(become_table(node), spec, names, value),
         Kind::Path(spec) => {
             expand_path(node);
-            let path = become_table(node);
-            match names {
-                [EVERY, rest @ ..] => {
-                    for direction in spec.keys {
-                        set_in_table(path, spec, &[&[direction.name], rest].concat(), value.clone())?;
-                    }
-                    Ok(())
-                }
-                _ => set_in_table(path, spec, names, value),
-            }
+            set_in_table(become_table(node), spec, names, value)
         }
         Kind::Tagged(tagged) => {
             expand_tagged(node, tagged);
@@ -89,12 +120,6 @@ fn set_in_node(
         Kind::Map(spec) => {
             let [first, rest @ ..] = names else { return Ok(()) };
             let entries = become_table(node);
-            if *first == EVERY {
-                for entry in entries.entries.iter_mut().filter(|_| !rest.is_empty()) {
-                    set_in_table(become_table(&mut entry.node), spec, rest, value.clone())?;
-                }
-                return Ok(());
-            }
             let Some(inner) = entries.get_mut(first) else {
                 let names: Vec<_> = entries.entries.iter().map(|entry| entry.name.clone()).collect();
                 return Err(unknown_name(first, name, &names));
@@ -147,7 +172,8 @@ fn set_in_tagged(
     }
     let table = become_table(node);
     match (rest, keys().next()) {
-        ([], _) => {
+        ([], key) => {
+            key.map_or(Ok(()), |key| takes(&key.kind, &value))?;
             table.set(first, value);
             Ok(())
         }
@@ -160,16 +186,13 @@ fn set_in_tagged(
 }
 
 /// Takes the key `names` out, if it is there.
-pub(crate) fn remove(table: &mut Table, names: &[&str]) {
+pub(crate) fn remove(table: &mut Table, names: &[String]) {
     match names {
         [] => {}
         [name] => drop(table.remove(name)),
         [name, rest @ ..] => {
-            let named = table.entries.iter_mut().filter(|entry| *name == EVERY || entry.name == *name);
-            for entry in named {
-                if let Value::Table(inner) = &mut entry.node.value {
-                    remove(inner, rest);
-                }
+            if let Some(Value::Table(inner)) = table.get_mut(name).map(|node| &mut node.value) {
+                remove(inner, rest);
             }
         }
     }

@@ -9,10 +9,11 @@ use crate::demand::{self, Judged, Threshold};
 use crate::diagnostic::{Log, Place};
 use crate::files::{Contents, Files, NoFiles, Trace};
 use crate::keys::ROOT;
+use crate::quantity::Problem;
 use crate::read::At;
-use crate::sweep::Sweep;
+use crate::sweep::{self, Sweep};
 use crate::tree::{self, Node, Table, Value};
-use crate::{Diagnostic, Diagnostics, Scenario, Source, edit, emit, fill, kernel, resolve};
+use crate::{Diagnostic, Diagnostics, Scenario, Source, edit, emit, fill, kernel, quantity, resolve};
 
 /// What the command line changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,20 +44,24 @@ impl Setting {
         Self { option: format!("--set {key}={value}"), key, value: share(&value) }
     }
 
-    /// `--sweep KEY=A,B,...`. The values are those of a TOML list, or what stands between the commas.
+    /// `--sweep KEY=A,B,...`. The values are a TOML list, TOML values between commas, or else words between
+    /// commas.
     pub fn sweep(key: &str, values: &str) -> Self {
-        let list =
-            tree::parse_value(values, &Place::START).filter(|node| matches!(node.value, Value::List(_)));
-        let value = match list {
-            Some(_) => values.to_owned(),
-            None => {
-                let words = values.split(',').map(|word| share(word.trim()));
-                let toml = words.map(|word| match tree::parse_value(&word, &Place::START) {
-                    Some(_) => word,
-                    None => toml_edit::Value::from(word).to_string(),
-                });
-                format!("[{}]", toml.collect::<Vec<_>>().join(", "))
-            }
+        let is_list = |text: &str| {
+            tree::parse_value(text, &Place::START).is_some_and(|node| matches!(node.value, Value::List(_)))
+        };
+        let words = || {
+            let quoted = values.split(',').map(|word| match share(word.trim()) {
+                word if tree::parse_value(&word, &Place::START).is_some() => word,
+                word => toml_edit::Value::from(word).to_string(),
+            });
+            quoted.collect::<Vec<_>>().join(", ")
+        };
+        let value = match format!("[{values}]") {
+            // Also what is meant as a list or a table and is none: the mistake shows it whole.
+            _ if is_list(values) || values.starts_with('[') => values.to_owned(),
+            list if is_list(&list) || values.contains(['[', '{']) => list,
+            _ => format!("[{}]", words()),
         };
         Self { option: format!("--sweep {key}={values}"), key: format!("sweep.{key}"), value }
     }
@@ -76,8 +81,7 @@ impl From<(String, String)> for Setting {
 
 /// `1%` as a share of 1, which is how keys take shares; any other text as it is.
 fn share(text: &str) -> String {
-    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    percent.map_or_else(|| text.to_owned(), |percent| (percent / 100.0).to_string())
+    quantity::percentage(text).map_or_else(|| text.to_owned(), |share| share.to_string())
 }
 
 /// A scenario file, understood.
@@ -225,13 +229,30 @@ fn resolved(root: &Table, mut common: Table, sweep: &Sweep) -> String {
     let mut written = root.clone();
     let sweep_table = written.remove("sweep");
     for names in sweep.keys() {
-        edit::remove(&mut common, &names);
+        edit::remove(&mut common, names);
     }
     fill::overlay(&mut common, &written);
     if let Some(node) = sweep_table {
         common.set("sweep", node);
     }
     emit::scenario(&common)
+}
+
+/// Sets `key`, which `place` of the command line names. Lines of the sweep over a key that this sets are left
+/// out.
+fn set(root: &mut Table, key: &str, value: Node, place: &Place, log: &mut Log) -> Result<(), Problem> {
+    let names = edit::split(key);
+    if let ["sweep", swept @ ..] = names.as_slice() {
+        // A `*` that stands for nothing is a mistake of the sweep, which is read later.
+        let keys = edit::keys(root, swept).unwrap_or_default();
+        sweep::leave_out(root, &keys, |line| matches!(line, Place::File(_)));
+        return edit::set(root, &names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), value);
+    }
+    let keys = edit::keys(root, &names)?;
+    for line in sweep::leave_out(root, &keys, |_| true) {
+        log.warning(place, &line, "the sweep over this key is left out");
+    }
+    keys.iter().try_for_each(|key| edit::set(root, key, value.clone()))
 }
 
 /// Changes `root` as the command line says.
@@ -241,10 +262,9 @@ fn apply(root: &mut Table, options: &Options, labels: &mut Vec<String>, log: &mu
         labels.push(option.clone());
         let value =
             tree::parse_value(text, &place).unwrap_or_else(|| Node::text(text.as_str(), place.clone()));
-        if let Err(problem) = edit::set(root, &edit::split(key), value) {
+        if let Err(problem) = set(root, key, value, &place, log) {
             log.mistake(&place, key, problem.message, problem.help);
         }
-        fix_axis(root, key, &place, log);
     }
     for (key, value) in [("seed", options.seed), ("repeat", options.repeat)] {
         if let Some(value) = value {
@@ -252,17 +272,6 @@ fn apply(root: &mut Table, options: &Options, labels: &mut Vec<String>, log: &mu
             labels.push(format!("--{key} {value}"));
             root.set(key, Node { value: Value::Number(value.to_string()), place });
         }
-    }
-}
-
-/// A key that is set on the command line is not swept any more.
-fn fix_axis(root: &mut Table, key: &str, place: &Place, log: &mut Log) {
-    let Some(Node { value: Value::Table(sweep), .. }) = root.get_mut("sweep") else { return };
-    if sweep.remove(key).is_some() {
-        log.warning(place, key, "the sweep over this key is left out");
-    }
-    if sweep.entries.is_empty() {
-        root.remove("sweep");
     }
 }
 

@@ -44,6 +44,14 @@ pub(crate) struct Problem {
     pub(crate) help: Option<String>,
 }
 
+/// `1%` as 0.01. `None` if the text is no number with a percent sign.
+pub(crate) fn percentage(text: &str) -> Option<f64> {
+    let percent = text.trim().strip_suffix('%')?.trim();
+    percent.parse::<f64>().ok()?;
+    // Written so, the quotient is the number nearest to it: 1.1 % is 0.011.
+    format!("{percent}e-2").parse().ok()
+}
+
 impl Problem {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), help: None }

@@ -314,15 +314,9 @@ pub(crate) fn names<'a>(
     (names.len() == list.len()).then_some(names)
 }
 
-/// Found this, expected that. If a list was found, the problem says how a sweep is written.
+/// Found this, expected that.
 pub(crate) fn wrong(node: &Node, form: &str) -> Problem {
-    let problem = Problem::new(format!("found {}, expected {form}", node.found()));
-    match node.value {
-        Value::List(_) => problem.with_help(
-            "to run a cell with each value of a list: `--sweep KEY=A,B`, or `\"KEY\" = [A, B]` under [sweep]",
-        ),
-        _ => problem,
-    }
+    Problem::new(format!("found {}, expected {form}", node.found()))
 }
 
 /// The two parts of `{ from, step }`, if the table is a step.

@@ -12,7 +12,9 @@ use crate::tree::{Entry, Node, Table, Value};
 #[derive(Debug)]
 pub(crate) struct Axis {
     /// As the file writes it.
-    pub(crate) key: String,
+    key: String,
+    /// The keys that it stands for, each as its names.
+    keys: Vec<Vec<String>>,
     place: Place,
     values: Vec<Node>,
 }
@@ -35,8 +37,14 @@ impl Sweep {
         flatten(table, "", &mut entries);
         let mut axes: Vec<Axis> = Vec::new();
         for (key, entry) in entries {
-            if let Some(axis) = axis(root, key, entry, log) {
-                axes.push(axis);
+            let Some(axis) = axis(root, key, entry, log) else { continue };
+            let twice = axes.iter().find(|other| other.keys.iter().any(|key| axis.keys.contains(key)));
+            match twice {
+                Some(other) => {
+                    let message = format!("`{}` sweeps over the same key", other.key);
+                    log.mistake(&axis.place, &format!("sweep.{}", axis.key), message, None);
+                }
+                None => axes.push(axis),
             }
         }
         let sweep = Self { axes };
@@ -54,9 +62,9 @@ impl Sweep {
         self.axes.iter().fold(1, |cells, axis| cells.saturating_mul(axis.values.len() as u64))
     }
 
-    /// The keys, split into names.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = Vec<&str>> {
-        self.axes.iter().map(|axis| edit::split(&axis.key))
+    /// Every key that is swept, as its names.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[String]> {
+        self.axes.iter().flat_map(|axis| &axis.keys).map(Vec::as_slice)
     }
 
     /// `root` with the values of cell `index`, those values, and a label.
@@ -82,10 +90,12 @@ impl Sweep {
         let mut root = root.clone();
         root.remove("sweep");
         // A whole path before one of its keys, whatever their order in the file.
-        chosen.sort_by_key(|(axis, _)| edit::split(&axis.key).len());
+        chosen.sort_by_key(|(axis, _)| axis.keys.first().map_or(0, Vec::len));
         for (axis, value) in chosen {
-            if let Err(problem) = edit::set(&mut root, &edit::split(&axis.key), value.clone()) {
-                log.mistake(&axis.place, &format!("sweep.{}", axis.key), problem.message, problem.help);
+            for key in &axis.keys {
+                if let Err(problem) = edit::set(&mut root, key, value.clone()) {
+                    log.mistake(&axis.place, &format!("sweep.{}", axis.key), problem.message, problem.help);
+                }
             }
             if let Some(path) = root.get_mut("path") {
                 edit::expand_path(path);
@@ -109,16 +119,53 @@ fn axis(root: &Table, key: String, entry: &Entry, log: &mut Log) -> Option<Axis>
             Problem::new(format!("`{name}` is the same for all cells; it cannot be swept")),
         );
     }
+    if let ["flow", "*", "transport", ..] = names.as_slice() {
+        return mistake(
+            &entry.place,
+            Problem::new("the transports of several flows cannot be swept together")
+                .with_help("a comparison is of one flow: `flow.NAME.transport`"),
+        );
+    }
+    let keys = match edit::keys(root, &names) {
+        Ok(keys) => keys,
+        Err(problem) => return mistake(&entry.place, problem),
+    };
     let Value::List(values) = &entry.node.value else {
         return mistake(&entry.node.place, wrong(&entry.node, "a list of values"));
     };
     let Some(first) = values.first() else {
         return mistake(&entry.node.place, Problem::new("found an empty list, expected at least one value"));
     };
-    if let Err(problem) = edit::set(&mut root.clone(), &names, first.clone()) {
-        return mistake(&entry.place, problem);
+    for key in &keys {
+        if let Err(problem) = edit::set(&mut root.clone(), key, first.clone()) {
+            return mistake(&entry.place, problem);
+        }
     }
-    Some(Axis { key, place: entry.place.clone(), values: values.clone() })
+    Some(Axis { key, keys, place: entry.place.clone(), values: values.clone() })
+}
+
+/// Takes the lines that sweep over one of `keys` out of `[sweep]`, if `fits` holds for their place. Returns
+/// their keys as they were written.
+pub(crate) fn leave_out(root: &mut Table, keys: &[Vec<String>], fits: fn(&Place) -> bool) -> Vec<String> {
+    let Some(table) = root.get("sweep").and_then(Node::as_table) else { return Vec::new() };
+    let mut lines = Vec::new();
+    flatten(table, "", &mut lines);
+    let is_left_out = |key: &str, entry: &Entry| {
+        let swept = edit::keys(root, &edit::split(key)).unwrap_or_default();
+        fits(&entry.place) && swept.iter().any(|key| keys.contains(key))
+    };
+    let (out, kept): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(key, entry)| is_left_out(key, entry));
+    let out: Vec<String> = out.into_iter().map(|(key, _)| key).collect();
+    let entries: Vec<Entry> = kept.into_iter().map(|(name, entry)| Entry { name, ..entry.clone() }).collect();
+    if out.is_empty() {
+        return out;
+    }
+    if entries.is_empty() {
+        root.remove("sweep");
+    } else if let Some(Value::Table(table)) = root.get_mut("sweep").map(|node| &mut node.value) {
+        table.entries = entries;
+    }
+    out
 }
 
 /// Keys without quotes come as tables in tables: their names are joined again.

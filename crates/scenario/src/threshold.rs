@@ -6,7 +6,7 @@ use core::cmp::Ordering;
 use core::fmt;
 
 use crate::diagnostic::{Log, Place};
-use crate::quantity::{Problem, quote};
+use crate::quantity::{self, Problem, quote};
 use crate::read::wrong;
 use crate::tree::{Node, Table, Value};
 
@@ -86,11 +86,10 @@ impl Bound {
             return Err(Problem::new(format!("found {}, expected {FORM}", quote(text))));
         };
         let value = text[operator.sign().len()..].trim();
-        let number = match (value, value.strip_suffix('%')) {
-            ("true", _) => Some(1.0),
-            ("false", _) => Some(0.0),
-            (_, Some(percent)) => percent.trim().parse::<f64>().ok().map(|percent| percent / 100.0),
-            (_, None) => value.parse::<f64>().ok(),
+        let number = match value {
+            "true" => Some(1.0),
+            "false" => Some(0.0),
+            _ => quantity::percentage(value).or_else(|| value.parse().ok()),
         };
         match number.filter(|number| number.is_finite()) {
             Some(value) => Ok(Self { operator, value }),

@@ -87,12 +87,54 @@ fn a_swept_path_may_have_one_of_its_keys_swept_too() {
 
 #[test]
 fn a_star_stands_for_both_directions_and_for_every_flow() {
-    let swept = plan(BASE, &[("sweep.path.*.loss", "[0, 0.02]"), ("flow.*.count", "2")]);
+    let text = format!("{BASE}[flow.chat]\ntransport = \"udp\"\nworkload = \"voice\"\n");
+    let swept = plan(&text, &[("sweep.path.*.loss", "[0, 0.02]"), ("flow.*.count", "2")]);
     let loss = |cell: usize, link: usize| &swept.cells[cell].scenario.links[link].config.loss;
     assert_eq!((loss(0, 0), loss(1, 0)), (loss(0, 1), loss(1, 1)), "of both directions");
     assert_ne!(loss(0, 0), loss(1, 0));
     assert_eq!(swept.cells[1].label, "path.*.loss=0.02");
-    assert_eq!(swept.cells[0].scenario.flows.len(), 2);
+    assert_eq!(swept.cells[0].scenario.flows.len(), 4);
+}
+
+fn refused(text: &str, set: Vec<Setting>) -> String {
+    let options = Options { set, ..Options::default() };
+    load(&Source::new("test.toml", text), &options).expect_err("a mistake").to_string()
+}
+
+#[test]
+fn two_lines_of_a_sweep_do_not_reach_the_same_key() {
+    let text = format!("{BASE}[sweep]\n\"path.*.loss\" = [0, 0.01]\n\"path.up.loss\" = [0, 0.02]\n");
+    let mistakes = refused(&text, Vec::new());
+    assert!(
+        mistakes.contains("test.toml:8:1") && mistakes.contains("`path.*.loss` sweeps over the same key"),
+        "{mistakes}"
+    );
+    let both = ["path.*.loss", "path.up.loss"].map(|key| Setting::sweep(key, "0,1%"));
+    assert!(refused(BASE, both.to_vec()).contains("sweeps over the same key"));
+}
+
+#[test]
+fn what_the_command_line_sets_or_sweeps_is_no_longer_swept_by_the_file() {
+    let swept = |line: &str| format!("{BASE}[sweep]\n{line} = [0, 0.01]\nduration = [\"1 s\", \"2 s\"]\n");
+    for line in ["\"path.*.loss\"", "\"path.up.loss\"", "path.up.loss"] {
+        for set in [Setting::new("path.up.loss", "0.5"), Setting::new("path.*.loss", "0.5")] {
+            let options = Options { set: vec![set.clone()], ..Options::default() };
+            let plan = load(&Source::new("test.toml", swept(line)), &options).unwrap();
+            assert_eq!(plan.cells.len(), 2, "{line}, {set:?}");
+            assert_eq!(plan.warnings.len(), 1, "{line}, {set:?}");
+        }
+        let options = Options { set: vec![Setting::sweep("path.up.loss", "0,1%,2%")], ..Options::default() };
+        let plan = load(&Source::new("test.toml", swept(line)), &options).unwrap();
+        assert_eq!(plan.cells.len(), 6, "{line}");
+    }
+}
+
+#[test]
+fn a_star_that_says_nothing_is_a_mistake() {
+    assert!(refused(BASE, vec![Setting::new("flow.*", "3")]).contains("found no key after `*`"));
+    assert!(refused(BASE, vec![Setting::sweep("link.*.loss", "0,1%")]).contains("there is no link for `*`"));
+    let transports = refused(BASE, vec![Setting::sweep("flow.*.transport", "udp,tcp")]);
+    assert!(transports.contains("flow.NAME.transport"), "{transports}");
 }
 
 #[test]
@@ -107,14 +149,14 @@ fn the_values_of_a_sweep_stand_between_commas_and_percent_are_shares() {
     assert_eq!(of("0, 0.5%,1%"), "[0, 0.005, 0.01]");
     assert_eq!(of("[0, 0.02]"), "[0, 0.02]");
     assert_eq!(of("16kB,64 kB"), "[\"16kB\", \"64 kB\"]");
-    assert_eq!(of("{ kind = \"bernoulli\" }"), "[{ kind = \"bernoulli\" }]");
+    assert_eq!(of("{ kind = \"cbr\", p = 0.1 }"), "[{ kind = \"cbr\", p = 0.1 }]");
+    assert_eq!(of("1.1%,0.7%"), "[0.011, 0.007]");
+    assert_eq!(of("[0,1%]"), "[0,1%]", "what is meant as a list is shown whole");
 }
 
 #[test]
 fn a_list_where_a_value_belongs_says_how_to_sweep() {
-    let source = Source::new("test.toml", BASE);
-    let set = vec![Setting::new("path.up.queue.limit", "['16 kB', '64 kB']")];
-    let mistakes = load(&source, &Options { set, ..Options::default() }).unwrap_err().to_string();
+    let mistakes = refused(BASE, vec![Setting::new("path.up.queue.limit", "['16 kB', '64 kB']")]);
     assert!(mistakes.contains("--sweep KEY=A,B"), "{mistakes}");
 }
 

@@ -94,11 +94,11 @@ impl Connection {
     fn new(scenario: &Scenario, flows: Vec<u32>, seed: Seed) -> Self {
         let first = &scenario.flows[flows[0] as usize];
         let config = first.transport.as_quic().expect("its flows are over QUIC").clone();
-        let setups = flows.iter().filter_map(|&index| {
+        let setups = flows.iter().map(|&index| {
             let flow = &scenario.flows[index as usize];
-            let quic = flow.transport.as_quic()?;
+            let quic = flow.transport.as_quic().expect("its flows are over QUIC");
             let receive_buffer = flow.receiver.socket_buffer;
-            Some(FlowSetup { carry: quic.carry, priority: quic.priority, receive_buffer })
+            FlowSetup { carry: quic.carry, priority: quic.priority, receive_buffer }
         });
         let setup = Setup {
             config,

@@ -104,8 +104,8 @@ impl<'a> ComparedPath<'a> {
             ("--queue", args.queue.is_some()),
             ("--loss", args.loss.is_some()),
         ];
-        let changed = args.change.set.iter().chain(&args.change.sweep).map(|(key, _)| key.as_str());
-        let changed = changed.filter(|key| key.split('.').next() == Some("path"));
+        let changed = args.change.set.iter().chain(&args.change.sweep);
+        let changed = changed.map(|(key, _)| key.as_str()).filter(|key| is_of_path(key));
         let given = of_a_path.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag);
         if let Some(what) = given.chain(changed).next() {
             return Err(Failure::Usage(format!(
@@ -141,8 +141,7 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
         ArenaKind::Sim => SIZES[0],
         ArenaKind::Emu | ArenaKind::Live => ROUNDS,
     };
-    // Somebody else's network is not filled unasked.
-    let load = args.load || place.arena != ArenaKind::Live && !args.alone;
+    let load = has_load(args, place.arena);
     let transports = args.transports();
     let controls = controls(args, place);
     let of_path = of_path(args);
@@ -266,6 +265,19 @@ fn repeat_on(given: Option<u64>, summary: &Summary) -> Option<u64> {
     (more <= HOPELESS).then_some(given + more)
 }
 
+/// Whether there is an upload beside what is compared. Somebody else's network is not filled unasked.
+const fn has_load(args: &CompareArgs, arena: ArenaKind) -> bool {
+    match arena {
+        ArenaKind::Sim | ArenaKind::Emu => !args.alone,
+        ArenaKind::Live => args.load,
+    }
+}
+
+/// Whether a key of the scenario says what the path is.
+fn is_of_path(key: &str) -> bool {
+    key.split('.').next() == Some("path")
+}
+
 /// What to type next: the same over real sockets, or in the simulator.
 fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
     let compare = format!("{} compare", program());
@@ -286,33 +298,30 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
     if args.plc {
         choices += " --plc";
     }
-    if args.alone {
-        choices += " --alone";
-    }
-    for (name, pairs) in [("set", &args.change.set), ("sweep", &args.change.sweep)] {
-        choices.extend(pairs.iter().map(|(key, value)| flag(name, format!("{key}={value}"))));
-    }
-    // Between two hosts the path is the network.
+    let keys = |of_path: bool| {
+        let set = args.change.set.iter().map(|pair| ("set", pair));
+        let all = set.chain(args.change.sweep.iter().map(|pair| ("sweep", pair)));
+        let fitting = all.filter(|(_, (key, _))| is_of_path(key) == of_path);
+        fitting.map(|(name, (key, value))| flag(name, format!("{key}={value}"))).collect::<String>()
+    };
+    choices += &keys(false);
+    // Between two hosts the path is the network, and an upload is a choice.
     let path = [
         option("path", args.path.clone().filter(|path| path != HOME)),
         option("up", args.up.as_ref().map(ToString::to_string)),
         option("down", args.down.as_ref().map(ToString::to_string)),
         option("queue", args.queue.clone()),
         option("loss", args.loss.map(|loss| loss.to_string())),
+        if args.alone { " --alone".to_owned() } else { String::new() },
+        keys(true),
     ]
     .concat();
     match place.arena {
-        ArenaKind::Sim => {
-            let emulated = format!("The same over real sockets: {compare} --arena emu{path}{choices}\n");
-            // Between two hosts no key of the path can take values.
-            if !args.change.sweep.is_empty() {
-                return emulated;
-            }
-            format!(
-                "{emulated}Between two hosts: `{} serve --open` on the other, then {compare} --to HOST{choices} here\n",
-                program()
-            )
-        }
+        ArenaKind::Sim => format!(
+            "The same over real sockets: {compare} --arena emu{path}{choices}\n\
+             Between two hosts: `{} serve --open` on the other, then {compare} --to HOST{choices} here\n",
+            program()
+        ),
         ArenaKind::Emu => {
             let kernel = if args.change.set.iter().any(|(key, _)| key == "kernel") {
                 ""
@@ -321,9 +330,10 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
             };
             format!("The same in the simulator: {compare}{path}{choices}{kernel}\n")
         }
-        // In the simulator the call is always beside an upload, and the network between hosts is unknown.
+        // The network between hosts is unknown.
         ArenaKind::Live => {
-            format!("On a simulated path, beside an upload: {compare} --path PATH{choices}\n")
+            let alone = if args.load { "" } else { " --alone" };
+            format!("On a simulated path: {compare} --path PATH{alone}{choices}\n")
         }
     }
 }

@@ -20,9 +20,8 @@
 //! them is refused. ECONNREFUSED is an exception, which [`UdpRoute::send`] treats: it reports an earlier
 //! datagram's ICMP error.
 //!
-//! **Words of this crate.** A *leg* is one direction of a flow. Its *tap* keeps a row of the records for each
-//! message. A *train* is several datagrams that one system call sends. A *route* is a socket and the address
-//! that it sends to.
+//! A *route* is a socket and the address that it sends to, a *train* several datagrams that one system call
+//! sends; a *leg* and its *tap* are those of [`crate`].
 //!
 //! **Who reads the socket.** The UDP thread reads the datagrams of a prompt receiver and hands each one in. A
 //! slow receiver has a socket of its own and reads it when its application is ready. Until then the datagrams
@@ -295,7 +294,6 @@ impl HostChannel for UdpChannel {
         EndProgress { is_done: has_written, sent: self.sent, received: self.received.messages.unique() }
     }
 
-    /// The number of echoes whose rows the memory budget has already paid for, when their messages came.
     fn paid_rows(&self) -> u64 {
         self.received.messages.paid_rows()
     }

@@ -21,6 +21,8 @@ const ROW: f64 = 26.0;
 const FOOT: f64 = 46.0;
 /// Maps under one another, one for each combination of further keys; chosen.
 const MAX_MAPS: usize = 6;
+/// Letters below this size are not read; chosen.
+const LEGIBLE: f64 = 7.0;
 
 /// What a map shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +56,7 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat) -> Option<Figure> {
             cell(&mut svg, sweep, it, heat, corner, width);
         }
     }
-    let word = match sweep.by {
-        JudgedBy::Mos => "MOS",
-        JudgedBy::InTime => "share in time",
-        JudgedBy::Goodput => "goodput",
-    };
+    let word = axis_title(sweep.by);
     let (title, kind) = match heat {
         Heat::Winner => (format!("Which transport is best for {}", sweep.flow), "winner"),
         Heat::Figure if sweep.is_compared() => {
@@ -76,10 +74,11 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat) -> Option<Figure> {
     let caption = match heat {
         Heat::Winner => format!(
             "A full colour: one is best. A faint one: the named serve alike, +N is N more of them. \"?\": the repetitions \
-             do not decide. \"no\": nothing is usable. The number is the {word} of the best, a mean over the repetitions."
+             do not decide. \"no\": nothing is usable. The number is the {word} of the best: a mean over the repetitions, or both outcomes where there are two."
         ),
         Heat::Figure => {
-            "Means over the repetitions; the better, the stronger the colour. In brackets: below what is usable."
+            "Means over the repetitions, or both outcomes where there are two; the better, the stronger the colour. In \
+             brackets: below what is usable."
                 .to_owned()
         }
     };
@@ -148,7 +147,7 @@ fn axes(svg: &mut Svg, sweep: &Sweep<'_>, (x, y): (usize, usize), top: f64) {
 
 fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, y): (f64, f64), width: f64) {
     let (text, style) = match heat {
-        Heat::Winner => winner(sweep, it),
+        Heat::Winner => winner(sweep, it, width),
         Heat::Figure => figure(sweep, it),
     };
     let values =
@@ -161,22 +160,25 @@ fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, 
         None => String::new(),
     };
     let title = format!("{}:{name}{figure}", values.collect::<Vec<_>>().join(", "));
-    // A character is about 0.6 of the font's size wide.
-    let size = ((width - 3.0) / (0.6 * text.chars().count().max(2) as f64)).clamp(4.0, 12.0);
+    let size = letter_size(&text, width).clamp(4.0, 12.0);
     svg.cell(&style, ((x, y), (width - 1.0, ROW - 1.0)), size, &text, &title);
 }
 
-/// Who is best, in a few letters, and how good.
-fn winner(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
-    let (who, style) = best_of(sweep, it);
-    match it.text(sweep.by) {
-        Some(text) if it.outcome() != Outcome::Unknown => (format!("{who} {text}"), style),
-        _ => (who, style),
-    }
+/// The size in which `text` fills a cell. A character is about 0.6 of the font's size wide.
+fn letter_size(text: &str, width: f64) -> f64 {
+    (width - 3.0) / (0.6 * text.chars().count().max(2) as f64)
+}
+
+/// Who is best, in a few letters, and how good, if there is room for it.
+fn winner(sweep: &Sweep<'_>, it: &Combination<'_>, width: f64) -> (String, String) {
+    let (who, style) = names_and_colour(sweep, it);
+    let both = it.text(sweep.by).map(|text| format!("{who} {text}"));
+    let both = both.filter(|both| it.outcome() != Outcome::Unknown && letter_size(both, width) >= LEGIBLE);
+    (both.unwrap_or(who), style)
 }
 
 /// Who is best, in a few letters.
-fn best_of(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
+fn names_and_colour(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
     let named = it.verdict.map(|verdict| &verdict.named[..]).unwrap_or_default();
     let names: Vec<String> = named.iter().map(|name| code(name)).collect();
     let first = named.first().and_then(|name| sweep.series.iter().position(|view| view.label == *name));
