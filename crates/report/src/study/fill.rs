@@ -265,7 +265,8 @@ fn table_of_cells(outcome: &Outcome, name: &str, metrics: &str, options: &Option
     Ok(text)
 }
 
-/// A figure of medians as a Markdown table: a row for each line, a column for each place on its axis.
+/// A figure of medians as a Markdown table: a row for each line, a column for each place on its axis. The
+/// first cell says what the numbers are, with their unit.
 fn table_of_figure(outcome: &Outcome, number: &str, options: &Options) -> Result<String, String> {
     let Some(figure) = outcome.figures.iter().find(|figure| figure.number == number) else {
         let known: Vec<_> = outcome.figures.iter().map(|figure| figure.number.as_str()).collect();
@@ -285,7 +286,11 @@ fn table_of_figure(outcome: &Outcome, number: &str, options: &Options) -> Result
     };
     let mut text = String::from("\n\n");
     let heads: Vec<&str> = places.iter().map(|(_, head)| head.as_str()).collect();
-    text.push_str(&row(&[&[figure.x_title.as_str()][..], &heads].concat()));
+    let head = match figure.x_title.as_str() {
+        "" => figure.y_title.clone(),
+        x_title => format!("{}, by {x_title}", figure.y_title),
+    };
+    text.push_str(&row(&[&[head.as_str()][..], &heads].concat()));
     text.push_str(&row(&vec!["---"; heads.len() + 1]));
     for line in lines {
         let mut columns = vec![line.label.clone()];

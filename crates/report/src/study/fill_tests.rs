@@ -87,7 +87,7 @@ fn a_figure_of_medians_is_a_table_of_its_lines() {
         fill_page(&format!("<!-- study x-1999 {marker} -->old<!-- end -->"), &[outcome])
     };
     let page = fill(&format!(r#"{{ "kind": "lines", "lines": [{whole}, {part}] }}"#), "figure 2 ; digits 2");
-    let rows = "| lost, % | 0 | 0.5 |\n| --- | --- | --- |\n| UDP | 4.38 | 4.30 |\n| TCP | – | 4.20 |\n";
+    let rows = "| MOS, by lost, % | 0 | 0.5 |\n| --- | --- | --- |\n| UDP | 4.38 | 4.30 |\n| TCP | – | 4.20 |\n";
     assert!(page.as_ref().is_ok_and(|page| page.contains(rows)), "{page:?}");
     let groups = format!(r#"{{ "kind": "groups", "names": ["far"], "lines": [{whole}] }}"#);
     assert!(
