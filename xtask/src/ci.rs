@@ -29,9 +29,9 @@ pub(crate) fn run(root: &Path, chosen: &[String]) -> Result<String, String> {
 type Step = fn(&Path) -> Result<(), String>;
 
 const STEPS: [(&str, Step); 9] = [
-    ("test", |root| cargo(root, &["test", "--workspace"])),
-    ("format", |root| cargo(root, &["fmt", "--all", "--check"])),
-    ("clippy", |root| cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
+    ("test", |root| run_cargo(root, &["test", "--workspace"])),
+    ("format", |root| run_cargo(root, &["fmt", "--all", "--check"])),
+    ("clippy", |root| run_cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("docs", docs),
     ("tidy", |root| crate::tidy::run(root).map(|closing| println!("{closing}"))),
     ("citations", |root| crate::citations::run(root, &[]).map(|closing| println!("{closing}"))),
@@ -40,11 +40,18 @@ const STEPS: [(&str, Step); 9] = [
     ("pages", |root| crate::docs::run(root, &["--check".to_owned()]).map(|closing| println!("{closing}"))),
 ];
 
-/// talkpath's exit code if an arena is not available.
+/// talkpath's exit code if an arena is not available, and that of `quic_beside`.
 pub(crate) const UNAVAILABLE: i32 = 3;
 
-fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
-    run_command(Command::new("cargo").current_dir(root).args(arguments))
+/// cargo with `arguments`, at the workspace's root.
+pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(root).args(arguments);
+    command
+}
+
+fn run_cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    run_command(&mut cargo(root, arguments))
 }
 
 fn docs(root: &Path) -> Result<(), String> {
@@ -98,7 +105,7 @@ fn smoke(root: &Path) -> Result<(), String> {
 /// The debug build's program, as the tests have built it. `cargo build` would build it once more: without the
 /// tests' dependencies some crates have other features.
 pub(crate) fn debug_program(root: &Path) -> Result<PathBuf, String> {
-    cargo(root, &["test", "--quiet", "--workspace", "--test", "program", "--no-run"])?;
+    run_cargo(root, &["test", "--quiet", "--workspace", "--test", "program", "--no-run"])?;
     Ok(root.join("target").join("debug").join("talkpath"))
 }
 

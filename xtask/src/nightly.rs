@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::campaigns;
-use crate::ci::{UNAVAILABLE, exit_code_until, only_run, read};
+use crate::ci::{UNAVAILABLE, cargo, exit_code_until, only_run, read};
 use crate::judges::{self, Judged};
 use crate::{kernel_peer, kernel_queues, peers, python, quic_peers, seeds};
 
@@ -503,12 +503,6 @@ fn fuzz(root: &Path, target: &str, deadline: Instant) -> Outcome {
         Some(outcome) => outcome,
         None => Outcome::Passed("no input made it fail in a minute".to_owned()),
     }
-}
-
-fn cargo(root: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new("cargo");
-    command.current_dir(root).args(arguments);
-    command
 }
 
 /// The outcome of a command that did not end with exit code 0.

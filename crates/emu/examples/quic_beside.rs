@@ -6,7 +6,7 @@
 //! UDP socket of its end as standard input and its task as further arguments, `role=client carry=datagram
 //! ...`. It says in its first line that it is ready, and in its last one what it counted (`beside: sent=1000
 //! received=970 ...`). What both counted is held against the arrival log of the emulator. Exit code 1 if it
-//! differs, 3 if there is no emulator here.
+//! differs, 2 if a run failed and nothing was compared, 3 if there is no emulator here.
 //!
 //! | CASE | what happens |
 //! | --- | --- |
@@ -25,8 +25,10 @@ use std::sync::atomic::AtomicBool;
 
 use talkpath_arena::{Arena as _, ArenaError, RunPlan};
 use talkpath_emu::{EmuArena, OurEnd, Stranger, Way, replay, ways};
+use talkpath_flow::Side;
 use talkpath_kernel::end::{Fingerprint, HostKeys, server_identity};
 use talkpath_scenario::{Options, Scenario, Source, load};
+use talkpath_transport::Carry;
 use talkpath_units::Seed;
 
 fn main() -> ExitCode {
@@ -64,7 +66,7 @@ impl From<String> for Failure {
 /// What one run is.
 struct Case {
     name: String,
-    carry: String,
+    carry: Carry,
     seed: u64,
     program: Vec<String>,
 }
@@ -75,10 +77,11 @@ impl Case {
         let [name, carry, seed, dashes, program @ ..] = words.as_slice() else {
             return Err(USAGE.to_owned());
         };
-        let is_known = CASES.contains(&name.as_str()) && CARRIES.contains(&carry.as_str()) && dashes == "--";
-        match (seed.parse(), program.is_empty()) {
-            (Ok(seed), false) if is_known => {
-                Ok(Self { name: name.clone(), carry: carry.clone(), seed, program: program.to_vec() })
+        let is_known = CASES.contains(&name.as_str()) && dashes == "--";
+        let carry = Carry::ALL.into_iter().find(|it| it.name() == carry);
+        match (carry, seed.parse(), program.is_empty()) {
+            (Some(carry), Ok(seed), false) if is_known => {
+                Ok(Self { name: name.clone(), carry, seed, program: program.to_vec() })
             }
             _ => Err(USAGE.to_owned()),
         }
@@ -94,7 +97,6 @@ impl Case {
     }
 
     fn scenario(&self) -> Result<Scenario, String> {
-        let Self { carry, .. } = self;
         // ms. Some messages more than are wanted, since the first wait for the handshake. What another client
         // sends after that still comes.
         let duration = if self.is_refused() { 1000 } else { 5500 };
@@ -105,8 +107,9 @@ impl Case {
             "name = \"beside\"\nduration = \"{duration} ms\"\ndrain = \"{drain} ms\"\n[path]\n\
              up = {{ rate = \"10 Mbps\", delay = \"10 ms\", loss = 0.03 }}\n\
              down = {{ rate = \"10 Mbps\", delay = \"10 ms\", loss = 0.03 }}\n\
-             [flow.beside]\ntransport = \"quic-{carry}\"\n\
+             [flow.beside]\ntransport = \"{}\"\n\
              workload = {{ kind = \"cbr\", rate = \"{} bps\", size = \"{SIZE} B\", echo = true }}\n",
+            self.carry.transport_name(),
             SIZE * 8 * 1000 / GAP_MS
         );
         let plan = load(&Source::new("beside.toml", text), &Options::default());
@@ -116,7 +119,6 @@ impl Case {
 
     /// The keys of our end, and the task of the other one, whose files are in `folder`.
     fn agree(&self, folder: &Path) -> Result<(HostKeys, Vec<String>), String> {
-        let said = |why: &dyn core::fmt::Display| why.to_string();
         let file = |name: &str, content: &[u8]| {
             let path = folder.join(name);
             fs::write(&path, content).map_err(|why| format!("{}: {why}", path.display()))?;
@@ -126,7 +128,7 @@ impl Case {
         let role = if self.is_client() { "client" } else { "server" };
         let mut task = vec![
             format!("role={role}"),
-            format!("carry={}", self.carry),
+            format!("carry={}", self.carry.name()),
             format!("messages={MESSAGES}"),
             format!("size={SIZE}"),
             format!("gap_ms={GAP_MS}"),
@@ -136,14 +138,14 @@ impl Case {
             task.push("close=words".to_owned());
         }
         if self.is_client() {
-            let (certificate, _) = server_identity(&wanted).map_err(|why| said(&why))?;
+            let (certificate, _) = server_identity(&wanted).map_err(|why| why.to_string())?;
             task.push(format!("certificate={}", file("certificate.der", &certificate)?));
             return Ok((HostKeys::Server(SECRET), task));
         }
-        let (certificate, key) = server_identity(&SECRET).map_err(|why| said(&why))?;
+        let (certificate, key) = server_identity(&SECRET).map_err(|why| why.to_string())?;
         task.push(format!("certificate={}", file("certificate.der", &certificate)?));
         task.push(format!("key={}", file("key.der", &key)?));
-        let fingerprint = Fingerprint::of_secret(&wanted).map_err(|why| said(&why))?;
+        let fingerprint = Fingerprint::of_secret(&wanted).map_err(|why| why.to_string())?;
         Ok((HostKeys::Client(fingerprint), task))
     }
 }
@@ -158,16 +160,21 @@ fn run() -> Result<Vec<String>, Failure> {
     let mut take_socket = |socket| {
         let mut program = Command::new(&case.program[0]);
         program.args(&case.program[1..]).args(&task).stdin(Stdio::from(socket)).stdout(Stdio::piped());
-        let mut program = program.spawn()?;
-        let mut lines = BufReader::new(program.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?);
-        // It says when it listens.
-        lines.read_line(&mut String::new())?;
-        child = Some((program, lines));
-        Ok(())
+        let mut program = program.spawn().map_err(|why| {
+            let name = &case.program[0];
+            io::Error::new(why.kind(), format!("{name}: {why}"))
+        })?;
+        let lines = BufReader::new(program.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?);
+        let (_, lines) = child.insert((program, lines));
+        // What comes before it reads waits in its socket.
+        match lines.read_line(&mut String::new())? {
+            0 => Err(io::Error::other("the other program did not say that it is ready")),
+            _ => Ok(()),
+        }
     };
     let mut stranger = Stranger {
         flow: 0,
-        is_sender: case.is_client(),
+        side: if case.is_client() { Side::Near } else { Side::Far },
         quic_keys: Some(keys),
         take_socket: &mut take_socket,
     };
@@ -183,25 +190,31 @@ fn run() -> Result<Vec<String>, Failure> {
         progress: &|_| {},
     };
     let ended = arena.run_beside(&scenario, plan, &mut stranger);
-    let theirs = child.take().map_or_else(|| Err("it was not started".to_owned()), counts_of);
+    let theirs = child.take().map_or_else(|| Err("it was not started".to_owned()), last_line_of);
     let _ = fs::remove_dir_all(&folder);
-    let (_, ours) = ended.map_err(|why| match why {
+    let (record, ours) = ended.map_err(|why| match why {
         ArenaError::Unavailable { .. } => Failure::NoArena(why.to_string()),
         why => Failure::Other(why.to_string()),
     })?;
+    record.warnings.iter().for_each(|warning| println!("warning: {warning}"));
+    if !record.valid {
+        println!("the run is not valid");
+    }
     let log = arena.take_arrival_log().ok_or_else(|| "there is no log".to_owned())?;
     replay(&log, &scenario).map_err(|why| why.to_string())?;
     let [out, back] = ways(&log).map_err(|why| why.to_string())?;
     let [from_them, to_them] = if case.is_client() { [out, back] } else { [back, out] };
-    let found = Found { case, ours, theirs: theirs?, from_them, to_them };
+    let theirs = match Counts::read(&theirs?) {
+        Ok(theirs) => theirs,
+        Err(why) => return Ok(vec![why]),
+    };
+    let found = Found { case, ours, theirs, from_them, to_them };
     found.print();
     Ok(found.differences())
 }
 
-/// Waits for the program, which ends by itself; what it counted.
-fn counts_of(
-    (mut child, mut lines): (Child, BufReader<ChildStdout>),
-) -> Result<BTreeMap<String, String>, String> {
+/// Waits for the program, which ends by itself; its line of what it counted.
+fn last_line_of((mut child, mut lines): (Child, BufReader<ChildStdout>)) -> Result<String, String> {
     let mut text = String::new();
     let ended = lines.read_to_string(&mut text).and_then(|_| child.wait());
     print!("{text}");
@@ -211,30 +224,62 @@ fn counts_of(
         Err(why) => return Err(format!("the other program: {why}")),
     }
     let last = text.lines().last().and_then(|line| line.strip_prefix("beside: "));
-    let words = last.ok_or("the other program did not say what it counted")?.split_whitespace();
-    Ok(words.filter_map(|word| word.split_once('=')).map(|(k, v)| (k.to_owned(), v.to_owned())).collect())
+    Ok(last.ok_or("the other program did not say what it counted")?.to_owned())
+}
+
+/// What the other program counted.
+struct Counts {
+    /// Handshakes that it completed.
+    opened: u64,
+    /// How the connection ended.
+    closed: String,
+    sent: u64,
+    received: u64,
+    twice: u64,
+    malformed: u64,
+    bytes_sent: u64,
+    bytes_received: u64,
+    packets_out: u64,
+    packets_in: u64,
+}
+
+impl Counts {
+    /// Reads `line`, which has each of them; else says what is wrong.
+    fn read(line: &str) -> Result<Self, String> {
+        let words: BTreeMap<&str, &str> =
+            line.split_whitespace().filter_map(|word| word.split_once('=')).collect();
+        let word = |name: &str| {
+            words.get(name).copied().ok_or_else(|| format!("the other program did not count `{name}`"))
+        };
+        let number = |name: &str| {
+            let text = word(name)?;
+            text.parse().map_err(|_| format!("the other program's `{name}` is no number: {text:?}"))
+        };
+        Ok(Self {
+            opened: number("opened")?,
+            closed: word("closed")?.to_owned(),
+            sent: number("sent")?,
+            received: number("received")?,
+            twice: number("twice")?,
+            malformed: number("malformed")?,
+            bytes_sent: number("bytes_sent")?,
+            bytes_received: number("bytes_received")?,
+            packets_out: number("packets_out")?,
+            packets_in: number("packets_in")?,
+        })
+    }
 }
 
 /// What both ends and the emulator counted.
 struct Found {
     case: Case,
     ours: OurEnd,
-    theirs: BTreeMap<String, String>,
+    theirs: Counts,
     from_them: Way,
     to_them: Way,
 }
 
 impl Found {
-    /// A count of the other program.
-    fn their(&self, name: &str) -> u64 {
-        self.theirs.get(name).and_then(|value| value.parse().ok()).unwrap_or(0)
-    }
-
-    /// How the connection ended, as the other program saw it.
-    fn closed(&self) -> &str {
-        self.theirs.get("closed").map_or("nothing", String::as_str)
-    }
-
     fn print(&self) {
         let Self { ours, from_them, to_them, .. } = self;
         println!("ours: sent={} received={} failure={:?}", ours.sent, ours.received, ours.failure);
@@ -249,58 +294,61 @@ impl Found {
 
     fn differences(&self) -> Vec<String> {
         let mut all = Vec::new();
-        let mut check = |holds: bool, what: &dyn Fn() -> String| {
+        let mut check = |holds: bool, what: String| {
             if !holds {
-                all.push(what());
+                all.push(what);
             }
         };
-        let Self { case, ours, from_them, to_them, .. } = self;
+        let Self { case, ours, theirs, from_them, to_them } = self;
         let mut equal = |what: &str, left: u64, right: u64| {
-            check(left == right, &|| format!("{what}: {left}, not {right}"));
+            check(left == right, format!("{what}: {left}, not {right}"));
         };
-        equal("packets that it sent", self.their("packets_out"), from_them.arrived.len() as u64);
-        equal("packets that came to it", self.their("packets_in"), to_them.departed.len() as u64);
-        let failure = ours.failure.as_deref().unwrap_or_default();
+        equal("packets that it sent", theirs.packets_out, from_them.arrived.len() as u64);
+        equal("packets that came to it", theirs.packets_in, to_them.departed.len() as u64);
+        equal("handshakes that it completed", theirs.opened, u64::from(!case.is_refused()));
         if case.is_refused() {
-            equal("messages sent", ours.sent + self.their("sent"), 0);
-            equal("messages received", ours.received + self.their("received"), 0);
-            let says = if case.is_client() { "aborted by peer" } else { "certificate" };
-            check(failure.contains(says), &|| format!("our end says {failure:?}, not `{says}`"));
-            let closed = self.closed();
-            check(closed == "tls", &|| format!("it was closed by {closed}, not by TLS"));
-            return all;
+            equal("messages sent", ours.sent + theirs.sent, 0);
+            equal("messages received", ours.received + theirs.received, 0);
+        } else {
+            match case.carry {
+                // A datagram is never sent again: what the path lost is missing, and nothing else.
+                Carry::Datagram => {
+                    let (lost_from, lost_to) = (messages_in(&from_them.lost), messages_in(&to_them.lost));
+                    equal("messages from it, come or lost", ours.received + lost_from, theirs.sent);
+                    equal("messages to it, come or lost", theirs.received + lost_to, ours.sent);
+                }
+                Carry::Stream => {
+                    equal("bytes that came from it", ours.received, theirs.bytes_sent);
+                    equal("bytes that came to it", theirs.bytes_received, ours.sent);
+                }
+                Carry::StreamPerMessage => {
+                    equal("messages that came from it", ours.received, theirs.sent);
+                    equal("messages that came to it", theirs.received, ours.sent);
+                }
+            }
+            equal("messages that came to it twice", theirs.twice, 0);
+            equal("messages that came to it in pieces or changed", theirs.malformed, 0);
+            let unit = if case.carry == Carry::Stream { SIZE } else { 1 };
+            let first = if case.is_client() { theirs.sent } else { ours.sent / unit };
+            check(first >= MESSAGES, format!("only {first} messages were sent"));
+            let has_losses = !from_them.lost.is_empty() && !to_them.lost.is_empty();
+            check(has_losses, "the path lost nothing".to_owned());
         }
-        match case.carry.as_str() {
-            // A datagram is never sent again: what the path lost is missing, and nothing else.
-            "datagram" => {
-                let (lost_from, lost_to) = (messages_in(&from_them.lost), messages_in(&to_them.lost));
-                equal("messages from it, come or lost", ours.received + lost_from, self.their("sent"));
-                equal("messages to it, come or lost", self.their("received") + lost_to, ours.sent);
-            }
-            "stream" => {
-                equal("bytes that came from it", ours.received, self.their("bytes_sent"));
-                equal("bytes that came to it", self.their("bytes_received"), ours.sent);
-            }
-            _ => {
-                equal("messages that came from it", ours.received, self.their("sent"));
-                equal("messages that came to it", self.their("received"), ours.sent);
-            }
-        }
-        equal("messages that came to it twice", self.their("twice"), 0);
-        equal("messages that came to it in pieces or changed", self.their("malformed"), 0);
-        let unit = if case.carry == "stream" { SIZE } else { 1 };
-        let first = if case.is_client() { self.their("sent") * unit.min(1) } else { ours.sent / unit };
-        check(first >= MESSAGES, &|| format!("only {first} messages were sent"));
-        check(!from_them.lost.is_empty() && !to_them.lost.is_empty(), &|| "the path lost nothing".to_owned());
         let (says, closed) = match case.name.as_str() {
-            "server" => ("timed out", "idle"),
+            "server" => (Some("timed out"), "idle"),
             // Nothing of what the far end wrote reaches a terminal.
-            "words" => (r"\u{1b}[2Jit is over\r\n", "application"),
-            _ => ("", "application"),
+            "words" => (Some(r"\u{1b}[2Jit is over\r\n"), "application"),
+            "server-refused" => (Some("certificate"), "tls"),
+            "client-refused" => (Some("aborted by peer"), "tls"),
+            _ => (None, "application"),
         };
-        let is_right = failure.contains(says) && (!says.is_empty() || ours.failure.is_none());
-        check(is_right, &|| format!("our end says {failure:?}, not `{says}`"));
-        check(self.closed() == closed, &|| format!("it was closed by {}", self.closed()));
+        let failure = ours.failure.as_deref();
+        let is_right = match says {
+            Some(says) => failure.is_some_and(|why| why.contains(says)),
+            None => failure.is_none(),
+        };
+        check(is_right, format!("our end says {failure:?}, not {says:?}"));
+        check(theirs.closed == closed, format!("it was closed by {}, not {closed}", theirs.closed));
         all
     }
 }
@@ -316,14 +364,14 @@ fn messages_in(lengths: &[u32]) -> u64 {
 const USAGE: &str = "usage: quic_beside server|client|words|server-refused|client-refused \
                      datagram|stream|stream-per-message SEED -- PROGRAM [ARGUMENT]...";
 const CASES: [&str; 5] = ["server", "client", "words", "server-refused", "client-refused"];
-const CARRIES: [&str; 3] = ["datagram", "stream", "stream-per-message"];
 /// Messages that are sent, at least.
 const MESSAGES: u64 = 1000;
 /// Bytes of a message. Chosen: a packet of 1452 B or less holds one.
 const SIZE: u64 = 800;
 const GAP_MS: u64 = 5;
+/// Bytes of a UDP header.
 const UDP_HEADER: u64 = 8;
-/// What else may be in a packet with a message: headers, a tag, an ACK frame of 64 ranges.
+/// Bytes of what else may be in a packet with a message: headers, a tag, an ACK frame of 64 ranges.
 const MAX_OTHER: u64 = 250;
 /// The other end's idle timeout, which is the connection's, as ours has none (RFC 9000 §10.1).
 const IDLE_MS: u64 = 2000;

@@ -101,39 +101,46 @@ impl EmuArena {
     /// empty; our end's counts come with it.
     ///
     /// # Errors
-    /// As [`Arena::run`].
+    /// As [`Arena::run`]; [`ArenaError::Unsupported`] if the scenario has no such flow over datagrams, or has
+    /// a far clock; [`ArenaError::FarEnd`] if the stranger does not take its socket.
     pub fn run_beside(
         &mut self,
         scenario: &Scenario,
         plan: RunPlan<'_>,
         stranger: &mut Stranger<'_>,
     ) -> Result<(RunRecord, OurEnd), ArenaError> {
-        let done = run::run(scenario, plan, self.snaplen, Some(stranger))?;
-        (self.log, self.report, self.capture) = (Some(done.log), Some(done.report), done.capture);
-        if done.is_interrupted {
-            return Err(ArenaError::Interrupted { partial: Some(Box::new(done.record)) });
-        }
-        Ok((done.record, done.beside.unwrap_or_default()))
+        let (record, ours) = self.run_once(scenario, plan, Some(stranger))?;
+        Ok((record, ours.unwrap_or_default()))
     }
 
     /// What the machine did to the last run.
     pub fn report(&self) -> Option<&EmuReport> {
         self.report.as_ref()
     }
-}
 
-impl Arena for EmuArena {
-    fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
+    /// One run, and what our end counted if there is a `stranger`.
+    fn run_once(
+        &mut self,
+        scenario: &Scenario,
+        plan: RunPlan<'_>,
+        stranger: Option<&mut Stranger<'_>>,
+    ) -> Result<(RunRecord, Option<OurEnd>), ArenaError> {
         (self.log, self.report, self.capture) = (None, None, None);
         let probed = far_clock::with_probes(scenario);
         let scenario = probed.as_ref().unwrap_or(scenario);
-        let mut done = run::run(scenario, plan, self.snaplen, None)?;
+        let mut done = run::run(scenario, plan, self.snaplen, stranger)?;
         far_clock::see_through(&mut done.record, scenario);
         (self.log, self.report, self.capture) = (Some(done.log), Some(done.report), done.capture);
         if done.is_interrupted {
             return Err(ArenaError::Interrupted { partial: Some(Box::new(done.record)) });
         }
-        Ok(done.record)
+        Ok((done.record, done.beside))
+    }
+}
+
+impl Arena for EmuArena {
+    fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
+        self.run_once(scenario, plan, None).map(|(record, _)| record)
     }
 
     fn take_arrival_log(&mut self) -> Option<Vec<u8>> {

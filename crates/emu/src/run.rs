@@ -11,6 +11,7 @@ use std::thread::ScopedJoinHandle;
 
 use rustix::event::epoll;
 use talkpath_arena::{ArenaError, RunPlan};
+use talkpath_flow::Side;
 use talkpath_kernel::alarm::Alarm;
 use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::descriptors;
@@ -76,8 +77,8 @@ pub(super) struct FlowEnds {
     notes: Option<[Arc<PacketNotes>; 2]>,
     /// The far end has something to do at a time of its own.
     is_far_paced: bool,
-    /// Whether a stranger stands in the place of the near end, or of the far one.
-    strangers: [bool; 2],
+    /// The end in whose place a stranger stands.
+    stranger: Option<Side>,
 }
 
 /// What the threads found.
@@ -110,6 +111,9 @@ pub(super) fn run(
         return Err(ArenaError::Unsupported(format!("the emulator has ports for {MAX_FLOWS} flows at most")));
     }
     check_congestion_controls(&spec).map_err(ArenaError::Unsupported)?;
+    if let Some(stranger) = &stranger {
+        stranger.check(scenario, &spec).map_err(ArenaError::Unsupported)?;
+    }
     let mtu = [Host::First, Host::Second].map(|host| device_mtu(scenario, host));
     let host_tcp = HostTcp::of(scenario);
     let place = OwnProcessor::take();
@@ -133,9 +137,10 @@ pub(super) fn run(
         how: "see the limit of open files (ulimit -n)".to_owned(),
     };
     if let Some(stranger) = &mut stranger
-        && let Some(socket) = sockets.get_mut(stranger.socket()).and_then(Option::take)
+        && let Some(socket) = sockets.get_mut(stranger.socket_index()).and_then(Option::take)
     {
-        (stranger.take_socket)(socket).map_err(unusable)?;
+        (stranger.take_socket)(socket)
+            .map_err(|error| ArenaError::far_end(format!("the socket was not taken: {error}")))?;
     }
     let devices = Device::pair(&world.devices, scenario.ip, world.mtu).map_err(devices_failed)?;
     let host_clock = HostClock::anchor();
@@ -193,7 +198,7 @@ impl Ends {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             };
             let seed = flow.transport_seed(seed);
-            let quic_keys = stranger.filter(|it| it.flow == index).and_then(|it| it.quic_keys);
+            let stranger = stranger.filter(|it| it.flow == index);
             let end = |is_sender| {
                 let place = EndPlace {
                     index,
@@ -204,7 +209,7 @@ impl Ends {
                     has_trains: false,
                     seed,
                     // Without a stranger both ends draw the same, certificate and all.
-                    quic_keys,
+                    quic_keys: stranger.and_then(|it| it.quic_keys),
                 };
                 SharedEnd::new(spec, flow_spec, &place, flow.receiver, &common)
             };
@@ -241,14 +246,12 @@ impl Ends {
                 }
             };
             let notes = noted(&flow_spec.transport, [&near, &far]);
-            let strangers =
-                [true, false].map(|is_sender| stranger.is_some_and(|it| it.is_at(index, is_sender)));
             ends.all.extend([Arc::clone(&near), Arc::clone(&far)]);
             ends.flows.push(FlowEnds {
                 near,
                 far,
                 is_far_paced,
-                strangers,
+                stranger: stranger.map(|it| it.side),
                 notes,
                 drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
             });
@@ -358,8 +361,8 @@ impl Ends {
     /// The ends that have something to do at a time of their own: those that send, both of a transport of
     /// ours, and those that read a stream slowly.
     fn paced(&self) -> Vec<Arc<SharedEnd>> {
-        let near = self.flows.iter().filter(|flow| !flow.strangers[0]).map(|flow| &flow.near);
-        let far = self.flows.iter().filter(|flow| flow.is_far_paced && !flow.strangers[1]);
+        let near = self.flows.iter().filter(|flow| flow.stranger != Some(Side::Near)).map(|flow| &flow.near);
+        let far = self.flows.iter().filter(|flow| flow.is_far_paced && flow.stranger != Some(Side::Far));
         near.chain(far.map(|flow| &flow.far)).map(Arc::clone).collect()
     }
 
@@ -397,7 +400,7 @@ impl FlowEnds {
     /// Whether all that was sent has arrived, or is known to be dropped, and nothing more will be sent.
     /// Nobody knows that of a stranger.
     fn is_delivered(&self) -> bool {
-        if self.strangers != [false; 2] {
+        if self.stranger.is_some() {
             return false;
         }
         let near = self.near.lock();
@@ -411,11 +414,11 @@ impl FlowEnds {
 
     /// What our end counted, if the other one is a stranger's.
     pub(super) fn beside(&self) -> Option<OurEnd> {
-        match self.strangers {
-            [false, false] | [true, true] => None,
-            [true, false] => Some(OurEnd::of(&self.far)),
-            [false, true] => Some(OurEnd::of(&self.near)),
-        }
+        let ours = match self.stranger? {
+            Side::Near => &self.far,
+            Side::Far => &self.near,
+        };
+        Some(OurEnd::of(ours))
     }
 
     fn last_arrival(&self) -> Instant {

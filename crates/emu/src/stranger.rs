@@ -4,14 +4,17 @@
 //! another process, which speaks there with our other end, over the emulated path. That process needs no
 //! rights and knows nothing of namespaces: its socket is bound, and connected to our end's.
 //!
-//! The arrival log has each packet of both ends, so what two strangers count can be held against it
+//! The arrival log has each packet of both ends, so what a stranger and our end count can be held against it
 //! ([`ways`]).
 
 use std::io;
 use std::os::fd::OwnedFd;
 
+use talkpath_flow::Side;
 use talkpath_kernel::end::{HostKeys, SharedEnd};
+use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_path::Direction;
+use talkpath_scenario::Scenario;
 
 use crate::arrival_log::{LogError, LogReader, Record};
 use crate::decision::PacketOutcome;
@@ -20,8 +23,8 @@ use crate::decision::PacketOutcome;
 pub struct Stranger<'a> {
     /// The flow, by its place in the scenario.
     pub flow: usize,
-    /// Whether it stands in the place of the sender, which is a connection's client.
-    pub is_sender: bool,
+    /// The end in whose place it stands. The near one is the sender, and a connection's client.
+    pub side: Side,
     /// The keys of our end of a QUIC connection; `None` draws them from the seed.
     pub quic_keys: Option<HostKeys>,
     /// Gives the socket away. The run begins when it returns.
@@ -30,13 +33,27 @@ pub struct Stranger<'a> {
 
 impl Stranger<'_> {
     /// Its socket among all, of which each flow's sender and receiver have one.
-    pub(crate) const fn socket(&self) -> usize {
-        2 * self.flow + if self.is_sender { 0 } else { 1 }
+    pub(crate) const fn socket_index(&self) -> usize {
+        let place = match self.side {
+            Side::Near => 0,
+            Side::Far => 1,
+        };
+        2 * self.flow + place
     }
 
-    /// Whether it stands in the place of this end.
-    pub(crate) const fn is_at(&self, flow: usize, is_sender: bool) -> bool {
-        self.flow == flow && self.is_sender == is_sender
+    /// Whether it can take part in `scenario`; if not, why.
+    pub(crate) fn check(&self, scenario: &Scenario, spec: &SessionSpec) -> Result<(), String> {
+        let Some(flow) = spec.flows.get(self.flow) else {
+            let (place, flows) = (self.flow, spec.flows.len());
+            return Err(format!("another program in flow {place}, counted from 0: there are only {flows}"));
+        };
+        if flow.transport.channel_kind() == ChannelKind::Connection {
+            return Err("another program in a flow over TCP: only in one over datagrams".to_owned());
+        }
+        if scenario.far_clock.is_some() {
+            return Err("another program in a scenario with far_clock: its stamps are not known".to_owned());
+        }
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@
 `crates/emu/examples/quic_beside.rs` starts it and has the other end. A client sends `messages`, each `size`
 bytes, and closes; a server sends each back. A message in a datagram or on a stream of its own is a token (4 B,
 zero), its number (4 B) and a filling; one stream for all carries bytes alone (`crates/kernel/src/wire.rs`).
-The first line that it prints says that it listens, the last one what it counted.
+The first line that it prints says that it has its task and its socket, the last one what it counted.
 """
 
 import select
@@ -22,6 +22,7 @@ from aioquic.quic.packet import pull_quic_header
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, load_der_private_key
 
+# Bytes of token and number.
 HEADER = 8
 # Seconds. After its handshake a client waits, until the server has its last flight for certain; after its last
 # message it waits for what is under way. A peer that was closed still counts what comes. Chosen.
@@ -51,7 +52,7 @@ class Peer:
         self.filling = filling(self.size)
         self.quic = None
         self.now = time.monotonic()
-        self.opened = self.closed = self.finished = None
+        self.opened = self.closed = self.why = self.finished = None
         self.stream, self.parts, self.seen = None, {}, set()
         self.count = dict.fromkeys(
             ["sent", "received", "twice", "malformed", "bytes_sent", "bytes_received", "packets_out", "packets_in"], 0
@@ -136,7 +137,7 @@ class Peer:
             elif isinstance(event, events.ConnectionTerminated):
                 # What it says last leaves before that.
                 self.transmit()
-                self.closed, self.why = self.now, (event.error_code, event.reason_phrase)
+                self.closed, self.why = self.now, event
 
     def take_stream(self, event):
         self.count["bytes_received"] += len(event.data)
@@ -203,15 +204,24 @@ class Peer:
         return self.count["received"] == self.messages
 
 
+def kind(event):
+    """How the connection ended: an application's close has no frame type (RFC 9000 §19.19)."""
+    if event is None:
+        return "nothing"
+    if event.frame_type is None:
+        return "application"
+    if event.reason_phrase == "Idle timeout":
+        return "idle"
+    return "tls" if 0x100 <= event.error_code < 0x200 else "transport"
+
+
 def main():
     peer = Peer(dict(word.split("=", 1) for word in sys.argv[1:]))
     print("ready", flush=True)
     peer.run()
-    code, reason = getattr(peer, "why", (-1, "it was not closed"))
-    kind = "idle" if reason == "Idle timeout" else "tls" if 0x100 <= code < 0x200 else "application"
-    print(f"aioquic: closed with {code:#x}, {reason!r}")
+    print(f"aioquic: closed with {peer.why!r}")
     counts = " ".join(f"{name}={value}" for name, value in peer.count.items())
-    print(f"beside: opened={int(peer.opened is not None)} closed={kind} {counts}")
+    print(f"beside: opened={int(peer.opened is not None)} closed={kind(peer.why)} {counts}")
 
 
 main()

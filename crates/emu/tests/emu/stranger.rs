@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use talkpath_arena::{Arena as _, ArenaError};
 use talkpath_emu::{EmuArena, Stranger, replay, ways};
+use talkpath_flow::Side;
+use talkpath_scenario::Scenario;
 
 use super::support::quiet::skip;
 use super::support::shared::plan;
 use super::support::{alone, scenario};
 
-/// Datagrams that come to `socket`, until none has come for a second: how many, and their bytes.
+/// Datagrams that come to `socket`, until none has come for two seconds: how many, and their bytes.
 fn count(socket: &UdpSocket) -> (usize, usize) {
     socket.set_nonblocking(false).expect("the system takes it");
     socket.set_read_timeout(Some(Duration::from_millis(500))).expect("the system takes it");
@@ -46,7 +48,7 @@ fn what_comes_to_a_stranger_is_what_the_arrival_log_let_through() {
         thread = Some(std::thread::spawn(move || count(&UdpSocket::from(socket))));
         Ok(())
     };
-    let mut stranger = Stranger { flow: 0, is_sender: false, quic_keys: None, take_socket: &mut take_socket };
+    let mut stranger = Stranger { flow: 0, side: Side::Far, quic_keys: None, take_socket: &mut take_socket };
     let mut arena = EmuArena::default();
     let interrupt = AtomicBool::new(false);
     let (_, ours) = match arena.run_beside(&scenario, plan(&interrupt, &|_| {}), &mut stranger) {
@@ -66,4 +68,57 @@ fn what_comes_to_a_stranger_is_what_the_arrival_log_let_through() {
     assert_eq!(came + out.lost.len(), out.arrived.len());
     assert!(out.arrived.iter().all(|&length| length == 408), "a UDP header and the message");
     assert!(back.arrived.is_empty());
+    // A run that is refused leaves nothing of the one before.
+    assert!(arena.report().is_some());
+    let mut nowhere = Stranger { flow: 1, side: Side::Far, quic_keys: None, take_socket: &mut |_| Ok(()) };
+    let refused = arena.run_beside(&scenario, plan(&interrupt, &|_| {}), &mut nowhere);
+    assert!(matches!(refused, Err(ArenaError::Unsupported(_))));
+    assert!(arena.report().is_none());
 }
+
+#[test]
+fn a_stranger_that_does_not_take_its_socket_is_a_far_end_that_fails_and_no_arena_that_is_missing() {
+    let _alone = alone();
+    let mut take_socket = |_| Err(std::io::ErrorKind::NotFound.into());
+    let mut stranger = Stranger { flow: 0, side: Side::Far, quic_keys: None, take_socket: &mut take_socket };
+    let interrupt = AtomicBool::new(false);
+    let ended = EmuArena::default().run_beside(&call(""), plan(&interrupt, &|_| {}), &mut stranger);
+    match ended.map(|_| ()) {
+        Err(ArenaError::FarEnd { what, partial: None }) => assert!(what.contains("not found"), "{what}"),
+        // Nothing was given away.
+        Err(why @ ArenaError::Unavailable { .. }) if !why.to_string().contains("not found") => skip(why),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_stranger_is_refused_in_a_flow_that_is_not_there_over_tcp_and_beside_a_far_clock() {
+    let interrupt = AtomicBool::new(false);
+    let why = |flow, scenario: &Scenario| {
+        let mut take_socket = |_| panic!("nothing is given away");
+        let mut stranger = Stranger { flow, side: Side::Far, quic_keys: None, take_socket: &mut take_socket };
+        match EmuArena::default().run_beside(scenario, plan(&interrupt, &|_| {}), &mut stranger) {
+            Err(ArenaError::Unsupported(why)) => why,
+            other => panic!("{:?}", other.map(|_| ())),
+        }
+    };
+    assert!(why(1, &call("")).contains("flow 1"));
+    assert!(why(0, &scenario(&CALL.replace("udp", "tcp"))).contains("TCP"));
+    assert!(why(0, &call("far_clock = { offset = \"2 s\" }")).contains("far_clock"));
+}
+
+fn call(more: &str) -> Scenario {
+    scenario(&format!("{more}\n{CALL}"))
+}
+
+const CALL: &str = r#"
+    name = "stranger"
+    duration = "100 ms"
+    drain = "100 ms"
+    [path]
+    up = { rate = "10 Mbps", delay = "10 ms" }
+    down = { rate = "10 Mbps", delay = "10 ms" }
+    [flow.call]
+    transport = "udp"
+    workload = { kind = "cbr", rate = "640 kbps", size = "400 B" }
+"#;

@@ -23,6 +23,7 @@ import (
 )
 
 const (
+	// Bytes of token and number.
 	header = 8
 	// As in aioquic_peer.py.
 	settle, linger, count, limit = time.Second, 1500 * time.Millisecond, time.Second, 40 * time.Second
@@ -302,13 +303,18 @@ func (p *peer) writeStream(data []byte) {
 func kind(err error) string {
 	var idle *quic.IdleTimeoutError
 	var transport *quic.TransportError
+	var application *quic.ApplicationError
 	switch {
+	case errors.As(err, &application):
+		return "application"
 	case errors.As(err, &idle):
 		return "idle"
 	case errors.As(err, &transport) && transport.ErrorCode.IsCryptoError():
 		return "tls"
+	case errors.As(err, &transport):
+		return "transport"
 	}
-	return "application"
+	return "nothing"
 }
 
 func main() {
