@@ -87,12 +87,13 @@ fn a_figure_of_medians_is_a_table_of_its_lines() {
         fill_page(&format!("<!-- study x-1999 {marker} -->old<!-- end -->"), &[outcome])
     };
     let page = fill(&format!(r#"{{ "kind": "lines", "lines": [{whole}, {part}] }}"#), "figure 2 ; digits 2");
-    let rows = "| MOS, by lost, % | 0 | 0.5 |\n| --- | --- | --- |\n| UDP | 4.38 | 4.30 |\n| TCP | – | 4.20 |\n";
+    let rows =
+        "| MOS, by lost, % | 0 | 0.5 |\n| --- | --- | --- |\n| UDP | 4.38 | 4.30 |\n| TCP | – | 4.20 |\n";
     assert!(page.as_ref().is_ok_and(|page| page.contains(rows)), "{page:?}");
     let groups = format!(r#"{{ "kind": "groups", "names": ["far"], "lines": [{whole}] }}"#);
     assert!(
         fill(&groups, "figure 2")
-            .is_ok_and(|page| page.contains("| lost, % | far |\n| --- | --- |\n| UDP | 4.381 |\n"))
+            .is_ok_and(|page| page.contains("| MOS, by lost, % | far |\n| --- | --- |\n| UDP | 4.381 |\n"))
     );
     assert!(fill(&groups, "figure 3").is_err_and(|found| found[0].1.contains("no figure 3; there are 2")));
     let absent = r#"{ "kind": "absent", "why": "a photograph" }"#;
