@@ -14,7 +14,7 @@
 
 use rustix::time::Timespec;
 
-use crate::clock::monotonic;
+use crate::clock::{SPIN_NS, monotonic};
 
 /// The account of one thread: what it owes the others, in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +25,21 @@ pub struct Rest {
     owed_ns: i64,
     /// Whether it may spin at all.
     spins: bool,
+    /// What it would have spun lately, ns. It grows with each deadline, and falls by one part in
+    /// [`PARTS_PER_SPIN`] of the time.
+    wanted_ns: i64,
+    /// When `wanted_ns` was reckoned.
+    wanted_at_ns: i64,
 }
 
 impl Rest {
     /// The account of a thread that owes nothing yet.
     pub fn new() -> Self {
-        Self { settled_ns: monotonic(), owed_ns: 0, spins: true }
+        Self::at(monotonic(), 0)
+    }
+
+    const fn at(now_ns: i64, owed_ns: i64) -> Self {
+        Self { settled_ns: now_ns, owed_ns, spins: true, wanted_ns: 0, wanted_at_ns: now_ns }
     }
 
     /// That of a thread that never spins, since others decide how much it has to do: it always sleeps, and
@@ -42,6 +51,32 @@ impl Rest {
     /// Whether the thread has to sleep now, where it would otherwise spin or go on.
     pub fn is_due(&self) -> bool {
         !self.spins || self.owed_at(monotonic()) > REST_NS
+    }
+
+    /// Takes note of `count` deadlines that came, spun to or not.
+    pub fn count_deadlines(&mut self, count: usize) {
+        self.count_deadlines_at(monotonic(), count);
+    }
+
+    /// Whether deadlines are so close together that the thread would spin for more than one part in
+    /// [`PARTS_PER_SPIN`] of its time. It shall not spin then: a sleep that ends late serves several at once.
+    pub fn is_crowded(&self) -> bool {
+        self.is_crowded_at(monotonic())
+    }
+
+    fn count_deadlines_at(&mut self, now_ns: i64, count: usize) {
+        let spins_ns = SPIN_NS.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX));
+        self.wanted_ns = self.wanted_at(now_ns).saturating_add(spins_ns).min(MAX_WANTED_NS);
+        self.wanted_at_ns = now_ns;
+    }
+
+    const fn is_crowded_at(&self, now_ns: i64) -> bool {
+        self.wanted_at(now_ns) > MAX_WANTED_NS / 2
+    }
+
+    const fn wanted_at(&self, now_ns: i64) -> i64 {
+        let left = self.wanted_ns - (now_ns - self.wanted_at_ns) / PARTS_PER_SPIN;
+        if left > 0 { left } else { 0 }
     }
 
     /// Runs `sleep` and takes its time off what is owed.
@@ -82,6 +117,12 @@ impl Default for Rest {
 /// A thread is awake for at most this many times as long as it rests: 11 of 12 parts, 917 ms of a second
 /// (chosen: below the kernel's 950 ms).
 const AWAKE_PER_REST: i64 = 11;
+/// A thread spins for at most one part of its time in this many (chosen: it spins to the deadlines of 64 calls,
+/// which take 19 % of its time, and not to those of 128).
+const PARTS_PER_SPIN: i64 = 4;
+/// The most that is counted of what would have been spun; from half of it on nothing is spun (chosen: a burst of
+/// 80 deadlines is spun to, and 20 ms after a crowd a thread spins again).
+const MAX_WANTED_NS: i64 = 10_000_000;
 /// How long one rest takes, and what may be owed before it (chosen: half of what a wake-up takes on a
 /// virtual machine, so that a rest makes nothing later than a sleep would).
 pub const REST_NS: i64 = 30_000;
@@ -98,7 +139,7 @@ mod tests {
     /// Time asleep in each second of a thread that sleeps only when it has to, each time for `rest_ns`, from
     /// an account with `saved_ns` in it.
     fn asleep(rest_ns: i64, saved_ns: i64) -> Vec<i64> {
-        let mut rest = Rest { settled_ns: 0, owed_ns: -saved_ns, spins: true };
+        let mut rest = Rest::at(0, -saved_ns);
         let (mut now, mut asleep) = (0, vec![0; 3]);
         while now < 3 * SECOND {
             if rest.owed_at(now) > REST_NS {
@@ -126,9 +167,36 @@ mod tests {
 
     #[test]
     fn a_long_sleep_saves_no_more_than_its_bound() {
-        let mut rest = Rest { settled_ns: 0, owed_ns: REST_NS, spins: true };
+        let mut rest = Rest::at(0, REST_NS);
         rest.settle(0, 3600 * SECOND);
         assert_eq!(rest.owed_at(3600 * SECOND), -MAX_CREDIT_NS);
+    }
+
+    /// Before how many of 10,000 deadlines, each `ns_between` after the one before, a thread spins.
+    fn spun_to(ns_between: i64) -> usize {
+        let mut rest = Rest::at(0, 0);
+        let is_spun_to = |n: &i64| {
+            rest.count_deadlines_at(n * ns_between, 1);
+            !rest.is_crowded_at(n * ns_between)
+        };
+        (0..10_000).filter(is_spun_to).count()
+    }
+
+    #[test]
+    fn who_would_spin_for_more_than_a_quarter_of_its_time_does_not_spin() {
+        assert_eq!(spun_to(20_000_000 / 64), 10_000);
+        // The first of a crowd are spun to.
+        for ns_between in [20_000_000 / 128, 20_000] {
+            assert!((83..300).contains(&spun_to(ns_between)), "{}", spun_to(ns_between));
+        }
+    }
+
+    #[test]
+    fn a_thread_spins_again_soon_after_a_crowd_of_deadlines() {
+        let mut rest = Rest::at(0, 0);
+        rest.count_deadlines_at(0, 1_000_000);
+        assert!(rest.is_crowded_at(19_000_000));
+        assert!(!rest.is_crowded_at(20_000_000));
     }
 
     #[test]

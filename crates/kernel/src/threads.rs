@@ -50,7 +50,8 @@ pub fn pace_as(
     // The clock reads zero until the run begins: what starts at zero would start now.
     clock.sleep_until(Instant::ZERO, MAX_LEAD);
     while !stop.load(Ordering::Relaxed) {
-        let next = calendar.serve(ends, clock, alarm);
+        let (next, served) = calendar.serve(ends, clock, alarm);
+        rest.count_deadlines(served);
         alarm.sleep_until(clock, next, SLICE, &mut rest);
     }
     denied.map(|error| error.to_string())
@@ -83,8 +84,8 @@ impl Calendar {
         }
     }
 
-    /// Serves each end that is due, once; returns when the next one is.
-    fn serve(&mut self, ends: &[Arc<SharedEnd>], clock: RunClock, alarm: &Alarm) -> Instant {
+    /// Serves each end that is due, once; returns when the next one is, and how many were due.
+    fn serve(&mut self, ends: &[Arc<SharedEnd>], clock: RunClock, alarm: &Alarm) -> (Instant, usize) {
         alarm.take(&mut self.forward);
         for (key, deadline) in self.forward.drain(..) {
             self.wheel.arm(key, deadline.max(self.present));
@@ -98,16 +99,18 @@ impl Calendar {
             self.due.clear();
             self.due.extend((0..ends.len()).filter_map(|index| u32::try_from(index).ok().map(Key)));
         }
+        let mut served = 0;
         for key in self.due.drain(..) {
             let mut end = ends[key.0 as usize].lock();
             if end.poll_timeout().is_some_and(|timeout| timeout <= clock.now()) {
+                served += 1;
                 end.handle_timeout(clock.now());
             }
             let next = end.poll_timeout().unwrap_or(Instant::MAX).max(self.present);
             end.note_armed(next);
             self.wheel.arm(key, next);
         }
-        self.wheel.next().unwrap_or(Instant::MAX)
+        (self.wheel.next().unwrap_or(Instant::MAX), served)
     }
 }
 
