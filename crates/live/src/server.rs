@@ -29,7 +29,7 @@ use talkpath_kernel::wire::Secret;
 
 use crate::StoresOnDrop;
 use crate::key::Key;
-use crate::protocol::printable;
+use crate::protocol::{REQUEST_LIMIT, printable};
 
 use bind::DatagramSocket;
 use origin::Seats;
@@ -107,6 +107,16 @@ impl Default for Limits {
         }
     }
 }
+
+impl Limits {
+    /// The longest description of a session that it takes, in bytes: one of as many flows as it serves.
+    fn request_bytes(&self) -> usize {
+        REQUEST_LIMIT.max(self.flows.saturating_mul(FLOW_BYTES))
+    }
+}
+
+/// The longest description of one flow: 130 to 260 bytes, of which a name may take more (chosen).
+const FLOW_BYTES: usize = 512;
 
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]

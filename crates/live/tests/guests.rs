@@ -39,6 +39,28 @@ fn who_pipelines_questions_and_reads_no_answers_is_read_no_further_until_it_read
 }
 
 #[test]
+fn a_session_of_as_many_flows_as_a_server_takes_is_read_whole() {
+    let limits = talkpath_live::Limits { flows: 4_000, ..talkpath_live::Limits::default() };
+    let server = Serving::at("127.0.0.1:0", None, limits);
+    let mut client = RawClient::welcomed(server.address);
+    // One too many, so that nobody opens their sockets: 550 kB, twice what a server of 64 flows reads.
+    let flows = vec![flow("udp", &voice(), true); 4_001];
+    let answer = client.session(&flows, 1_000);
+    let why = answer["refused"]["why"].as_str().unwrap();
+    assert_eq!(why, "4001 flows; this server takes 1 to 4000");
+}
+
+#[test]
+fn far_more_flows_than_a_server_takes_are_refused_with_the_flag_that_takes_them() {
+    let server = Serving::loopback();
+    let flows = (0..4_000).map(|n| support::voice(&format!("call-{n}"), "udp")).collect();
+    let lost = run(server.address, &scenario(100, flows));
+    let Err(error) = lost else { panic!("{:?}", lost.map(drop)) };
+    let why = error.to_string();
+    assert!(why.contains("4000 flows") && why.contains("--max-flows 4000"), "{why}");
+}
+
+#[test]
 fn a_plan_of_more_messages_a_second_than_the_pacer_has_time_for_is_refused_by_flow_rate_and_bound() {
     let server = Serving::loopback();
     // 16,700 messages of 1 B a second are 133.6 kbps: no limit of bits tells.

@@ -17,7 +17,7 @@ use talkpath_scenario::Flow;
 
 use crate::key::Key;
 use crate::protocol::{
-    ANSWER_LIMIT, Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Request, SILENCE_S,
+    ANSWER_LIMIT, Admission, Answer, Control, ControlError, OUTAGE_S, REQUEST_LIMIT, ROWS_PER_S, Request, SILENCE_S,
     VERSION, hello, printable,
 };
 use crate::seal::Opening;
@@ -118,7 +118,19 @@ impl ServerControl {
     /// # Errors
     /// In one line for a person; `Ok(Err)` if the server will not, with its reason.
     pub(super) fn begin(&mut self, session: &SessionSpec, flows: &[Flow]) -> Result<Beginning, String> {
-        match self.exchange(&Request::Session(session.clone())).map_err(|error| self.lost(&error))? {
+        let answer = self.exchange(&Request::Session(session.clone()));
+        let answer = answer.map_err(|error| {
+            let lost = self.lost(&error);
+            match serde_json::to_vec(session) {
+                Ok(line) if line.len() > REQUEST_LIMIT => format!(
+                    "{lost}; {} flows take {} kB to describe: was it started with --max-flows {0}?",
+                    session.flows.len(),
+                    line.len() / 1000,
+                ),
+                _ => lost,
+            }
+        })?;
+        match answer {
             Answer::Ready { flows, warnings } if flows.len() == session.flows.len() => {
                 let warnings = warnings.iter().take(MAX_WARNINGS).map(|warning| printable(warning)).collect();
                 Ok(Ok((flows, warnings)))

@@ -30,7 +30,7 @@ use super::origin::Origin;
 use super::places::Places;
 use super::{Shared, session};
 use crate::protocol::{
-    Answer, Control, ControlError, HELLO_SIZE, OPENING_LIMIT, REQUEST_LIMIT, Request, VERSION,
+    Answer, Control, ControlError, HELLO_SIZE, OPENING_LIMIT, Request, VERSION,
 };
 use crate::seal;
 
@@ -157,7 +157,9 @@ impl Door {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             next: 0,
             strangers: Places::new(shared.limits.strangers),
-            welcomed: Places::new(shared.limits.strangers.min(WELCOMED)),
+            welcomed: Places::new(
+                shared.limits.strangers.min((WELCOMED_BYTES / shared.limits.request_bytes()).max(1)),
+            ),
         })
     }
 
@@ -338,7 +340,7 @@ fn hello(mut stranger: Stranger, version: u32, opening: &str, shared: &Shared) -
     if let Some(seal) = seal {
         stranger.control.start_sealing(seal);
     }
-    stranger.control.set_line_limit(REQUEST_LIMIT);
+    stranger.control.set_line_limit(shared.limits.request_bytes());
     stranger.step = Step::Session;
     stranger.deadline_ns = monotonic() + STEP_NS;
     Next::Stay(stranger)
@@ -356,9 +358,9 @@ const STEP_NS: i64 = 2_000_000_000;
 const SWEEP_NS: i64 = 20_000_000;
 /// The most that are accepted before those are heard who were (chosen).
 const ACCEPTED_AT_ONCE: usize = 64;
-/// The places of those who were let in, whose descriptions of a session take up to [`REQUEST_LIMIT`]: 64 MiB
-/// in all, and with a key some 120 MiB, because what is sealed waits beside what was opened (chosen).
-const WELCOMED: usize = 256;
+/// What the descriptions of those may take who were let in, which gives the number of their places; with a key
+/// some 120 MiB, because what is sealed waits beside what was opened (chosen: 256 places of 64 flows each).
+const WELCOMED_BYTES: usize = 64 << 20;
 /// No server has as many; numbers above are listeners'.
 const MAX_LISTENERS: usize = 1 << 16;
 /// How long the listeners rest if there is no descriptor for one more connection (chosen: a client that waits
