@@ -86,6 +86,8 @@ pub struct Way {
     pub departed: Vec<u32>,
     /// Those that a wire ate or a queue dropped.
     pub lost: Vec<u32>,
+    /// Whether the last that entered is one of them: a close that nobody heard, say.
+    pub is_last_lost: bool,
 }
 
 /// What became of the packets in the arrival log `bytes`: of those from the senders, and of those to them.
@@ -97,10 +99,13 @@ pub fn ways(bytes: &[u8]) -> Result<[Way; 2], LogError> {
     let (_, mut reader) = LogReader::open(bytes)?;
     let mut ways = [Way::default(), Way::default()];
     let mut arrivals: Vec<(usize, u32)> = Vec::new();
+    // The last of each way that entered, and that was lost.
+    let (mut last_arrived, mut last_lost) = ([None; 2], [None; 2]);
     loop {
         match reader.next()? {
             Record::Arrival { arrival, .. } => {
                 let way = usize::from(arrival.direction == Direction::Back);
+                last_arrived[way] = Some(arrivals.len() as u64);
                 arrivals.push((way, arrival.part.length));
                 ways[way].arrived.push(arrival.part.length);
             }
@@ -109,10 +114,18 @@ pub fn ways(bytes: &[u8]) -> Result<[Way; 2], LogError> {
                 let &(way, length) = arrival.ok_or(LogError::Damaged(number))?;
                 match outcome {
                     PacketOutcome::Departs { .. } => ways[way].departed.push(length),
-                    PacketOutcome::Dropped { .. } | PacketOutcome::Lost { .. } => ways[way].lost.push(length),
+                    PacketOutcome::Dropped { .. } | PacketOutcome::Lost { .. } => {
+                        last_lost[way] = Some(number);
+                        ways[way].lost.push(length);
+                    }
                 }
             }
-            Record::End { .. } => return Ok(ways),
+            Record::End { .. } => {
+                for (way, it) in ways.iter_mut().enumerate() {
+                    it.is_last_lost = last_lost[way].is_some() && last_lost[way] == last_arrived[way];
+                }
+                return Ok(ways);
+            }
         }
     }
 }

@@ -13,18 +13,21 @@ use super::support::quiet::skip;
 use super::support::shared::plan;
 use super::support::{alone, scenario};
 
-/// Datagrams that come to `socket`, until none has come for two seconds: how many, and their bytes.
-fn count(socket: &UdpSocket) -> (usize, usize) {
+/// Datagrams that come to `socket`, until none has come for two seconds: how many, their bytes, and the sequence
+/// number of the last.
+fn count(socket: &UdpSocket) -> (usize, usize, u32) {
     socket.set_nonblocking(false).expect("the system takes it");
     socket.set_read_timeout(Some(Duration::from_millis(500))).expect("the system takes it");
     let (mut all, mut bytes, mut waits) = (0, 0, 0);
+    let mut datagram = [0; 2000];
     while waits < 4 {
-        match socket.recv(&mut [0; 2000]) {
+        match socket.recv(&mut datagram) {
             Ok(size) => (all, bytes, waits) = (all + 1, bytes + size, 0),
             Err(_) => waits += 1,
         }
     }
-    (all, bytes)
+    let [_, _, _, _, a, b, c, d, ..] = datagram;
+    (all, bytes, u32::from_be_bytes([a, b, c, d]))
 }
 
 #[test]
@@ -56,7 +59,7 @@ fn what_comes_to_a_stranger_is_what_the_arrival_log_let_through() {
         Err(why @ ArenaError::Unavailable { .. }) => return skip(why),
         Err(why) => panic!("{why}"),
     };
-    let (came, bytes) = thread.expect("the socket was given away").join().unwrap();
+    let (came, bytes, last) = thread.expect("the socket was given away").join().unwrap();
     let log = arena.take_arrival_log().unwrap();
     replay(&log, &scenario).unwrap();
     let [out, back] = ways(&log).unwrap();
@@ -67,7 +70,8 @@ fn what_comes_to_a_stranger_is_what_the_arrival_log_let_through() {
     assert_eq!((came, bytes), (out.departed.len(), 400 * came));
     assert_eq!(came + out.lost.len(), out.arrived.len());
     assert!(out.arrived.iter().all(|&length| length == 408), "a UDP header and the message");
-    assert!(back.arrived.is_empty());
+    assert_eq!(out.is_last_lost, u64::from(last) + 1 < ours.sent, "{last} of {}", ours.sent);
+    assert!(back.arrived.is_empty() && !back.is_last_lost);
     // A run that is refused leaves nothing of the one before.
     assert!(arena.report().is_some());
     let mut nowhere = Stranger { flow: 1, side: Side::Far, quic_keys: None, take_socket: &mut |_| Ok(()) };

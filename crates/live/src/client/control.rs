@@ -17,8 +17,8 @@ use talkpath_scenario::Flow;
 
 use crate::key::Key;
 use crate::protocol::{
-    ANSWER_LIMIT, Admission, Answer, Control, ControlError, OUTAGE_S, REQUEST_LIMIT, ROWS_PER_S, Request, SILENCE_S,
-    VERSION, hello, printable,
+    ANSWER_LIMIT, Admission, Answer, Control, ControlError, OUTAGE_S, REQUEST_LIMIT, ROWS_PER_S, Request,
+    SILENCE_S, VERSION, hello, printable,
 };
 use crate::seal::Opening;
 

@@ -29,9 +29,7 @@ use super::bind::DatagramSocket;
 use super::origin::Origin;
 use super::places::Places;
 use super::{Shared, session};
-use crate::protocol::{
-    Answer, Control, ControlError, HELLO_SIZE, OPENING_LIMIT, Request, VERSION,
-};
+use crate::protocol::{Answer, Control, ControlError, HELLO_SIZE, OPENING_LIMIT, Request, VERSION};
 use crate::seal;
 
 /// A connection that has not described a session.
