@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use talkpath_measure::summary::{DelayMs, FlowSummary, RunSummary, Summary};
+use talkpath_measure::warning::reason;
 use talkpath_study::{fit, median};
 
 use crate::journal::Entry;
@@ -49,6 +50,8 @@ pub struct Findings {
     pub resends: Vec<LossPoint>,
     /// The lines through `resends`: of all, and of each pair.
     pub resend_lines: Vec<Line>,
+    /// What was measured and is not valid: its figures may be the machines', not the network's.
+    pub not_valid: Vec<Missing>,
     /// What was not measured.
     pub missing: Vec<Missing>,
 }
@@ -74,6 +77,8 @@ pub struct MatrixRow {
     pub transport: String,
     /// Measurements.
     pub measurements: u64,
+    /// Of these, valid.
+    pub valid: u64,
     /// Of these, with clocks by which one-way figures are shown.
     pub clock_trusted: u64,
     /// Why not, of the last one that was not.
@@ -166,7 +171,7 @@ pub struct Line {
     pub r_squared_ci95: Option<(f64, f64)>,
 }
 
-/// A measurement without records.
+/// A measurement without records, or with such as are not valid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Missing {
     /// Which.
@@ -223,8 +228,16 @@ pub fn findings(
         resend_lines: lines(&resends, &pair),
         loss,
         resends,
+        not_valid: measured.iter().filter_map(not_valid).collect(),
         missing: missing(plan, entries, now),
     }
+}
+
+fn not_valid(measured: &Recorded<'_>) -> Option<Missing> {
+    let Recorded { measurement, summary } = measured;
+    let mut reasons = summary.warnings.iter().filter_map(|warning| reason(warning));
+    let why = reasons.next().unwrap_or("summary.json does not say why").to_owned();
+    (!summary.valid).then(|| Missing { measurement: (*measurement).clone(), why })
 }
 
 fn missing(plan: &Plan, entries: &[Entry], now: Instant) -> Vec<Missing> {
@@ -317,16 +330,17 @@ fn loss_rate(group: &[&Seen<'_>]) -> Option<f64> {
 }
 
 fn matrix(seen: &[Seen<'_>], measured: &[Recorded<'_>]) -> Vec<MatrixRow> {
-    let mut counts: BTreeMap<Ends<'_>, (u64, u64)> = BTreeMap::new();
+    let mut counts: BTreeMap<Ends<'_>, (u64, u64, u64)> = BTreeMap::new();
     for it in measured {
         let of = it.measurement;
-        let (all, trusted) = counts.entry((&of.near, &of.far, &of.measure)).or_default();
+        let (all, valid, trusted) = counts.entry((&of.near, &of.far, &of.measure)).or_default();
         *all += 1;
+        *valid += u64::from(it.summary.valid);
         *trusted += u64::from(it.summary.clock.trusted);
     }
     let row = |((ends, transport), group): ((Ends<'_>, &String), Vec<&Seen<'_>>)| {
         let (near, far, measure) = ends;
-        let (measurements, clock_trusted) = counts.get(&ends).copied().unwrap_or_default();
+        let (measurements, valid, clock_trusted) = counts.get(&ends).copied().unwrap_or_default();
         let untrusted = group.iter().rev().find(|one| !one.is_trusted);
         MatrixRow {
             near: near.to_owned(),
@@ -334,6 +348,7 @@ fn matrix(seen: &[Seen<'_>], measured: &[Recorded<'_>]) -> Vec<MatrixRow> {
             measure: measure.to_owned(),
             transport: transport.clone(),
             measurements,
+            valid,
             clock_trusted,
             clock_why: untrusted.map(|one| one.clock_why.to_owned()),
             is_round_trip: group.iter().any(|one| one.is_round_trip()),

@@ -284,6 +284,30 @@ fn every_measurement_is_in_the_records_once_or_has_its_reason() {
 }
 
 #[test]
+fn measurements_that_a_machine_disturbed_are_counted_and_have_their_reason() {
+    let plan = plan(FILE);
+    let [mut sound, mut disturbed] = [0, 1].map(|at| summary(&plan.measurements[at]));
+    disturbed.valid = false;
+    disturbed.warnings = vec!["invalid: this host sent late".to_owned(), "slow".to_owned()];
+    sound.warnings = vec!["slow".to_owned()];
+    let all: Vec<_> = [(0, &sound), (1, &disturbed)]
+        .map(|(at, summary)| Recorded { measurement: &plan.measurements[at], summary })
+        .into();
+    let found = findings(&plan, &all, &[], plan.measurements[0].due(), "0");
+    let [it] = found.not_valid.as_slice() else { panic!("{:?}", found.not_valid) };
+    assert_eq!(
+        (it.measurement.id.as_str(), it.why.as_str()),
+        (&*plan.measurements[1].id, "this host sent late")
+    );
+    let (valid, all) = found
+        .matrix
+        .iter()
+        .filter(|row| row.transport == "udp")
+        .fold((0, 0), |sum, row| (sum.0 + row.valid, sum.1 + row.measurements));
+    assert_eq!((valid, all), (1, 2));
+}
+
+#[test]
 fn a_coordinator_that_is_killed_at_any_line_goes_on_to_the_same_report() {
     let plan = plan(FILE);
     let whole = undisturbed(&plan);

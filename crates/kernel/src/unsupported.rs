@@ -6,7 +6,8 @@ use talkpath_transport::{CongestionControlKind, NagleKind, Stack, TcpConfig, Tra
 
 use crate::this_kernel::jiffy;
 
-/// Whether the kernel of `host` (this one; the name is for the message) has congestion control `cc`.
+/// Whether the kernel of `host` (this one; the name is for the message) has congestion control `cc`, and
+/// gives it to this user.
 ///
 /// # Errors
 /// Which there are instead.
@@ -15,6 +16,12 @@ pub fn lacks_congestion_control(cc: &str, host: &str) -> Result<(), String> {
         let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
         let known =
             known.map(|known| known.trim().replace(' ', ", ")).unwrap_or_else(|_| "unknown".to_owned());
+        if error.raw_os_error() == Some(rustix::io::Errno::PERM.raw_os_error()) {
+            return format!(
+                "the kernel of {host} gives the congestion control {cc} to root alone; for others name it in its \
+                 net.ipv4.tcp_allowed_congestion_control, or choose one of those there with `cc`"
+            );
+        }
         format!(
             "the kernel of {host} lacks the congestion control {cc} ({error}); available: {known}; \
              `modprobe tcp_{cc}` as root may load it"

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
-use talkpath_campaign::{DayRow, Estimate, Findings, Line, LossPoint, MatrixRow};
+use talkpath_campaign::{DayRow, Estimate, Findings, Line, LossPoint, MatrixRow, Missing};
 use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, FittedLine};
 
 use crate::display::display;
@@ -23,12 +23,20 @@ pub fn campaign_page(findings: &Findings) -> String {
         ("half-trips", "Half the round trip against one way", half_trips(findings)),
         ("hours", "Time of day", hours(findings)),
         ("loss", "What loss costs", loss(findings)),
+        ("not-valid", "Not valid", not_valid(findings)),
         ("missing", "Not measured", missing(findings)),
     ];
     let sections: Vec<_> = sections.into_iter().filter(|(.., body)| !body.0.is_empty()).collect();
     let main = html! {
         @if findings.done < findings.planned {
             p.warning role="status" { (findings.planned - findings.done) " of " (findings.planned) " measurements are not in these tables." }
+        }
+        @if !findings.not_valid.is_empty() {
+            p.warning role="status" {
+                (findings.not_valid.len()) " of " (findings.done) " measurements are "
+                a href="#not-valid" { "not valid" }
+                ": their figures may be the machines', not the network's. They are in these tables."
+            }
         }
         nav.contents aria-label="Contents" {
             ul { @for (id, title, _) in &sections { li { a href={ "#" (id) } { (title) } } } }
@@ -56,7 +64,7 @@ fn matrix(findings: &Findings) -> Markup {
             @if is_mesh(&rows) { (square(findings, measure, &rows)) }
             (matrix_rows(&rows).html(
                 "Medians over all repetitions of the campaign, with 95 % confidence intervals. Delay is that of the round trip unless a row says one way. \
-                 Clocks: measurements in which one-way figures could be trusted."
+                 Valid: measurements that no machine disturbed. Clocks: those in which one-way figures could be trusted."
             ))
             (untrusted(&rows))
         }
@@ -73,6 +81,7 @@ fn matrix_rows(rows: &[&MatrixRow]) -> Grid {
         Column::numbers("delay, ms", "p95", 0),
         Column::numbers("loss", "%", 0),
         if is_call { Column::numbers("", "MOS", 0) } else { Column::numbers("goodput", "Mb/s", 0) },
+        Column::numbers("", "valid", 0),
         Column::numbers("", "clocks", 0),
     ];
     let places = places(rows.iter().flat_map(|row| [&row.delay_ms_p50, &row.delay_ms_p95]));
@@ -92,6 +101,7 @@ fn matrix_rows(rows: &[&MatrixRow]) -> Grid {
                 shown(row.delay_ms_p95.as_ref(), places),
                 percent(row.loss_rate),
                 quality,
+                format!("{} of {}", row.valid, row.measurements),
                 format!("{} of {}", row.clock_trusted, row.measurements),
             ],
         )
@@ -99,7 +109,7 @@ fn matrix_rows(rows: &[&MatrixRow]) -> Grid {
     Grid { columns, rows: rows.iter().map(row).collect() }
 }
 
-/// Hosts against hosts: for each pair the transport with the best opinion score, or the smallest delay.
+/// Hosts against hosts: for each pair the transports that serve it best.
 fn square(findings: &Findings, measure: &str, rows: &[&MatrixRow]) -> Markup {
     let hosts: Vec<&String> = findings
         .hosts
@@ -107,22 +117,10 @@ fn square(findings: &Findings, measure: &str, rows: &[&MatrixRow]) -> Markup {
         .filter(|host| rows.iter().any(|row| row.near == **host || row.far == **host))
         .collect();
     let cell = |near: &str, far: &str| {
-        let of_pair = || {
-            let found = rows
-                .iter()
-                .filter(|row| (row.near == near && row.far == far) || (row.near == far && row.far == near));
-            found.filter(|row| row.delay_ms_p95.is_some())
-        };
-        let delay = |row: &MatrixRow| row.delay_ms_p95.map_or(f64::INFINITY, |it| it.median);
-        let best = of_pair().min_by(|a, b| {
-            let mos = |row: &MatrixRow| row.mos.map_or(0.0, |it| it.median);
-            mos(b).total_cmp(&mos(a)).then(delay(a).total_cmp(&delay(b)))
-        });
-        best.map_or_else(String::new, |row| {
-            let p95 = fixed(Some(delay(row)), decimals(delay(row)));
-            let mos = row.mos.map_or_else(String::new, |it| format!(", MOS {}", fixed(Some(it.median), 2)));
-            format!("{p95} ms{mos} ({})", row.transport)
-        })
+        let found = rows
+            .iter()
+            .filter(|row| (row.near == near && row.far == far) || (row.near == far && row.far == near));
+        best(found.copied().filter(|row| row.delay_ms_p95.is_some()))
     };
     let heads = hosts.iter().map(|host| Column::numbers("", host, 0));
     let columns = core::iter::once(Column::words("host")).chain(heads).collect();
@@ -136,9 +134,36 @@ fn square(findings: &Findings, measure: &str, rows: &[&MatrixRow]) -> Markup {
     });
     let grid = Grid { columns, rows: rows.collect() };
     grid.html(&format!(
-        "{measure}: the 95th percentile of delay over the transport that serves each pair best."
+        "{measure}: the 95th percentile of delay over the transport with the highest MOS, or without calls the smallest delay. \
+         Those within {ALIKE_MOS} MOS of it are named beside it."
     ))
 }
+
+/// The best of a pair's `rows` with its delay, and those that are as good; nobody is the best where no
+/// measurement is valid.
+fn best<'a>(rows: impl Iterator<Item = &'a MatrixRow>) -> String {
+    let mut rows: Vec<&MatrixRow> = rows.collect();
+    let mos = |row: &MatrixRow| row.mos.map(|it| it.median);
+    let delay = |row: &MatrixRow| row.delay_ms_p95.map_or(f64::INFINITY, |it| it.median);
+    let has_rows = !rows.is_empty();
+    rows.retain(|row| row.valid > 0);
+    rows.sort_by(|a, b| {
+        mos(b).unwrap_or(0.0).total_cmp(&mos(a).unwrap_or(0.0)).then(delay(a).total_cmp(&delay(b)))
+    });
+    let Some((best, others)) = rows.split_first() else {
+        return if has_rows { "not valid".to_owned() } else { String::new() };
+    };
+    let is_alike = |row: &&&MatrixRow| mos(best).zip(mos(row)).is_some_and(|(b, r)| b - r <= ALIKE_MOS);
+    let names: Vec<&str> = core::iter::once(best)
+        .chain(others.iter().filter(is_alike))
+        .map(|row| row.transport.as_str())
+        .collect();
+    let score = mos(best).map_or_else(String::new, |mos| format!(", MOS {}", fixed(Some(mos), 2)));
+    format!("{} ms{score} ({})", fixed(Some(delay(best)), decimals(delay(best))), names.join(", "))
+}
+
+/// As alike as in the answer of `compare`.
+const ALIKE_MOS: f64 = 0.1;
 
 /// Whether measurements start at more than one host.
 fn is_mesh(rows: &[&MatrixRow]) -> bool {
@@ -377,8 +402,20 @@ fn lines(caption: &str, lines: &[Line]) -> Markup {
     Grid { columns, rows: rows.collect() }.html(caption)
 }
 
+fn not_valid(findings: &Findings) -> Markup {
+    reasons(
+        &findings.not_valid,
+        "What was measured while a machine disturbed it past its limits, with the first reason.",
+    )
+}
+
 fn missing(findings: &Findings) -> Markup {
-    if findings.missing.is_empty() {
+    reasons(&findings.missing, "What was planned and is not in the records, with its reason.")
+}
+
+/// A row for each of `measurements`, with its reason.
+fn reasons(measurements: &[Missing], caption: &str) -> Markup {
+    if measurements.is_empty() {
         return html! {};
     }
     let columns = vec![
@@ -387,7 +424,7 @@ fn missing(findings: &Findings) -> Markup {
         Column::words("measure"),
         Column::words("why"),
     ];
-    let rows = findings.missing.iter().map(|missing| {
+    let rows = measurements.iter().map(|missing| {
         let of = &missing.measurement;
         Row {
             cells: vec![
@@ -400,8 +437,7 @@ fn missing(findings: &Findings) -> Markup {
             display: None,
         }
     });
-    Grid { columns, rows: rows.collect() }
-        .html("What was planned and is not in the records, with its reason.")
+    Grid { columns, rows: rows.collect() }.html(caption)
 }
 
 /// Measures in the order of the tables.
@@ -439,5 +475,41 @@ fn shown(it: Option<&Estimate>, places: usize) -> String {
     match ci95 {
         Some((low, high)) => format!("{} [{}, {}]", number(*median), number(*low), number(*high)),
         None => number(*median),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(transport: &str, mos: f64, delay: f64, valid: u64) -> MatrixRow {
+        let estimate = |median: f64| Some(Estimate { median, ci95: None, n: 3 });
+        MatrixRow {
+            near: "a".to_owned(),
+            far: "b".to_owned(),
+            measure: "call".to_owned(),
+            transport: transport.to_owned(),
+            measurements: 3,
+            valid,
+            clock_trusted: 3,
+            clock_why: None,
+            is_round_trip: true,
+            delay_ms_p50: estimate(delay),
+            delay_ms_p95: estimate(delay),
+            loss_rate: Some(0.0),
+            mos: estimate(mos),
+            in_time: None,
+            goodput_bps: None,
+        }
+    }
+
+    #[test]
+    fn the_best_of_a_pair_stands_with_those_as_good_and_never_rests_on_runs_that_are_not_valid() {
+        let rows = [row("tcp", 4.3801, 90.0, 3), row("udp", 4.38, 20.0, 3), row("dccp", 4.2, 20.0, 3)];
+        assert_eq!(best(rows.iter()), "90.0 ms, MOS 4.38 (tcp, udp)");
+        let rows = [row("tcp", 4.4, 90.0, 0), row("udp", 4.0, 20.0, 1)];
+        assert_eq!(best(rows.iter()), "20.0 ms, MOS 4.00 (udp)");
+        assert_eq!(best(rows[..1].iter()), "not valid");
+        assert_eq!(best([].into_iter()), "");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use talkpath_campaign::{Entry, Failing, Findings, Plan, Recorded, Status, findings, status};
+use talkpath_campaign::{Entry, Failing, Findings, Measurement, Plan, Recorded, Status, findings, status};
 use talkpath_measure::summary::Summary;
 use talkpath_report::campaign_page;
 use talkpath_scenario::campaign_key_tables;
@@ -67,24 +67,32 @@ fn begin(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> Result<
         print(&json(&page))?;
     } else {
         terminal.result(&format!(
-            "{}\nReport: {}\n",
+            "{}{}\nReport: {}\n",
             status_text(&status, &store),
+            not_valid_text(&page),
             store.file(REPORT).display()
         ))?;
     }
-    match (args.strict, status.abandoned) {
-        (true, missing @ 1..) => {
-            Err(Failure::NotHeld(format!("--strict: {missing} of {} were not measured", status.planned)))
-        }
-        _ => Ok(()),
+    let (missing, not_valid) = (status.abandoned, page.not_valid.len());
+    if args.strict && (missing > 0 || not_valid > 0) {
+        return Err(Failure::NotHeld(format!(
+            "--strict: {missing} of {} were not measured, and {not_valid} of {} measured are not valid",
+            status.planned, status.done
+        )));
     }
+    Ok(())
 }
 
 fn tell(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.file)?;
     let store = Store::new(args, &loaded, &common.out);
-    let status = status(&store.plan(&loaded)?, &store.entries()?, now());
-    if common.json { print(&json(&status)) } else { terminal.result(&status_text(&status, &store)) }
+    let (plan, entries) = (store.plan(&loaded)?, store.entries()?);
+    let status = status(&plan, &entries, now());
+    if common.json {
+        return print(&json(&status));
+    }
+    let found = found(&store, &plan, &entries)?;
+    terminal.result(&format!("{}{}", status_text(&status, &store), not_valid_text(&found)))
 }
 
 fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -100,11 +108,16 @@ fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Res
 
 /// Writes the page, and returns what it shows.
 fn write_report(store: &Store, plan: &Plan, entries: &[Entry], target: &Path) -> Result<Findings, Failure> {
-    let summaries = store.summaries(plan)?;
-    let measured = recorded(plan, &summaries);
-    let findings = findings(plan, &measured, entries, now(), env!("CARGO_PKG_VERSION"));
+    let findings = found(store, plan, entries)?;
     write_bytes(target, campaign_page(&findings).as_bytes())?;
     Ok(findings)
+}
+
+/// What the records show so far.
+fn found(store: &Store, plan: &Plan, entries: &[Entry]) -> Result<Findings, Failure> {
+    let summaries = store.summaries(plan)?;
+    let measured = recorded(plan, &summaries);
+    Ok(findings(plan, &measured, entries, now(), env!("CARGO_PKG_VERSION")))
 }
 
 /// Each summary with its measurement.
@@ -139,20 +152,31 @@ fn status_text(status: &Status, store: &Store) -> String {
 }
 
 fn failing_text(title: &str, list: &[Failing]) -> String {
-    if list.is_empty() {
-        return String::new();
+    reasons(title, list.iter().map(|it| (&it.measurement, &it.why)), "--json")
+}
+
+/// Whose figures are not to be trusted, if there are such.
+fn not_valid_text(found: &Findings) -> String {
+    let list = found.not_valid.iter().map(|it| (&it.measurement, &it.why));
+    reasons("Not valid, their figures may be the machines'", list, "`campaign report --json`")
+}
+
+/// A line for each measurement with its reason; `all` names what has those that are too many.
+fn reasons<'a>(
+    title: &str,
+    list: impl ExactSizeIterator<Item = (&'a Measurement, &'a String)>,
+    all: &str,
+) -> String {
+    let more = list.len().saturating_sub(MOST_SHOWN);
+    let lines = list
+        .take(MOST_SHOWN)
+        .map(|(of, why)| format!("  {}, {} > {}, {}: {why}\n", of.local, of.near, of.far, of.measure));
+    let text: String = lines.collect();
+    match (text.is_empty(), more) {
+        (true, _) => text,
+        (false, 0) => format!("\n{title}:\n{text}"),
+        (false, more) => format!("\n{title}:\n{text}  and {more} more; {all} has all\n"),
     }
-    let mut text = format!("\n{title}:\n");
-    for Failing { measurement, why, .. } in list.iter().take(MOST_SHOWN) {
-        text += &format!(
-            "  {}, {} > {}, {}: {why}\n",
-            measurement.local, measurement.near, measurement.far, measurement.measure
-        );
-    }
-    if list.len() > MOST_SHOWN {
-        text += &format!("  and {} more; --json has all\n", list.len() - MOST_SHOWN);
-    }
-    text
 }
 
 /// Chosen: a screen.
