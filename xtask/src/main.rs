@@ -43,7 +43,7 @@ usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see
        cargo xtask peers queues [seeds=N] [ns3=FOLDER]        CoDel and FQ-CoDel in ns-3 beside ours
        cargo xtask peers speed [repeats=N] [ns3=FOLDER] [SCENARIO...]        what the same packets cost there and here
        cargo xtask kernel-peer      our DCCP against a booted Linux 6.1 that still has one
-       cargo xtask quic-peers [PEER...]     our QUIC beside aioquic and quic-go, over an emulated path with 3 % loss
+       cargo xtask quic-peers [PEER...]     our QUIC beside aioquic, quic-go and quiche, over an emulated path with 3 % loss
        cargo xtask kernel-queues    our CoDel and FQ-CoDel against that kernel's, decision by decision";
 
 fn main() -> ExitCode {

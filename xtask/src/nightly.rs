@@ -125,7 +125,7 @@ const NIGHTLY: [Job; 25] = [
     Job {
         name: "quic-peers",
         minutes: 7,
-        what: "our QUIC beside aioquic and quic-go, both roles, over 3 % loss, by the emulator's log",
+        what: "our QUIC beside aioquic, quic-go and quiche (if built ahead), both roles, over 3 % loss",
         run: |root, end| quic_peers::run(root, &[], end).into(),
     },
     Job {

@@ -2,10 +2,14 @@
 //! `cargo xtask nightly`, and `cargo xtask quic-peers [PEER]...` alone.
 //!
 //! `crates/emu/examples/quic_beside.rs` is our end, the path and the comparison. The peers are small programs
-//! in `xtask/judges/quic`, of aioquic (PyPI) and quic-go (Go's module proxy). A peer that cannot be had is a
-//! printed SKIP with its reason; without any nothing was compared. One that is there and does not compile is
-//! a failure.
+//! in `xtask/judges/quic`, of aioquic (PyPI), quic-go (Go's module proxy) and quiche (crates.io). A peer that
+//! cannot be had is a printed SKIP with its reason; without any nothing was compared. One that is there and
+//! does not compile is a failure.
+//!
+//! quiche builds BoringSSL, for which the nightly job has no time. `cargo xtask quic-peers quiche` makes that
+//! build ahead and keeps it in `target/judges/quiche`. Without it the job skips quiche.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -29,8 +33,11 @@ enum Unprepared {
     Broken(String),
 }
 
-const PEERS: [Peer; 2] =
-    [Peer { name: "aioquic", prepare: aioquic }, Peer { name: "quic-go", prepare: quic_go }];
+const PEERS: [Peer; 3] = [
+    Peer { name: "aioquic", prepare: aioquic },
+    Peer { name: "quic-go", prepare: quic_go },
+    Peer { name: "quiche", prepare: quiche },
+];
 
 /// The cases of `quic_beside` and what carries a message in each, with the seed of the path's losses. Those
 /// of datagrams lose no packet of the handshake. A message that leaves before the server has the client's
@@ -168,6 +175,36 @@ fn quic_go(root: &Path, deadline: Instant) -> Result<Vec<PathBuf>, Unprepared> {
     Ok(vec![program])
 }
 
+/// quiche, in a package of its own. `Cargo.lock` is copied beside the build once its dependencies are built,
+/// so that another version counts as not built.
+fn quiche(root: &Path, deadline: Instant) -> Result<Vec<PathBuf>, Unprepared> {
+    let source = root.join("xtask").join("judges").join("quic").join("quiche");
+    let target = root.join("target").join("judges").join("quiche");
+    let (lock, built) = (source.join("Cargo.lock"), target.join("built.lock"));
+    let is_built = matches!((fs::read(&lock), fs::read(&built)), (Ok(lock), Ok(built)) if lock == built);
+    if !is_built && Instant::now() + BORINGSSL > deadline {
+        let why = "its BoringSSL is not built, and there is no time for it here: `cargo xtask quic-peers \
+                   quiche` builds it";
+        return Err(Unprepared::Missing(why.to_owned()));
+    }
+    let build = |arguments: &[&str]| {
+        let mut build = Command::new("cargo");
+        build.current_dir(&source).args(["build", "--locked", "--target-dir"]).arg(&target).args(arguments);
+        done(&mut build, deadline)
+    };
+    build(&["-p", "quiche"]).map_err(|why| {
+        let needs = "it needs cmake, a C++ compiler and libclang (Debian: cmake, g++, libclang-dev)";
+        Unprepared::Missing(format!("cargo build -p quiche: {why}: {needs}"))
+    })?;
+    fs::copy(&lock, &built).map_err(|error| Unprepared::Broken(format!("{}: {error}", built.display())))?;
+    build(&[]).map_err(|why| Unprepared::Broken(format!("cargo build: {why}")))?;
+    if Instant::now() + CASES_TIME > deadline {
+        let why = "no time is left for its cases: `cargo xtask quic-peers quiche` runs them alone";
+        return Err(Unprepared::Missing(why.to_owned()));
+    }
+    Ok(vec![target.join("debug").join("quiche-peer")])
+}
+
 /// The Go on the path, or where its own packages put it.
 fn go() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -178,10 +215,15 @@ fn go() -> Option<PathBuf> {
 /// The command alone may build all of it (chosen).
 const LIMIT: Duration = Duration::from_secs(1800);
 
+/// What BoringSSL's build may take, longer than the nightly job has. Chosen: it took 4 min of processor time
+/// and, on a machine with five times as much to do as it could, 18 min.
+const BORINGSSL: Duration = Duration::from_secs(1200);
+
+/// What the cases of a peer take at most, which last as long as their runs.
+const CASES_TIME: Duration = Duration::from_secs(110);
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
@@ -214,4 +256,66 @@ mod tests {
         fs::remove_dir_all(&root).unwrap();
         assert!(matches!(ended, Err(Unprepared::Broken(_))));
     }
+
+    /// A package as quiche's peer, with these texts as its program and as the library `quiche`.
+    fn package_of_quiche(name: &str, program: &str, library: &str) -> PathBuf {
+        let root = std::env::temp_dir().join(format!("talkpath-quiche-{name}-{}", std::process::id()));
+        let source = root.join("xtask").join("judges").join("quic").join("quiche");
+        let files = [
+            ("Cargo.toml", PROGRAM_MANIFEST),
+            ("Cargo.lock", LOCK),
+            ("src/main.rs", program),
+            ("quiche/Cargo.toml", LIBRARY_MANIFEST),
+            ("quiche/src/lib.rs", library),
+        ];
+        for (file, text) in files {
+            let path = source.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn quiche_is_built_ahead_or_skipped_with_the_command_that_builds_it() {
+        let root = package_of_quiche("ahead", "fn main() {}\n", "");
+        let soon = Instant::now() + Duration::from_secs(420);
+        let before = quiche(&root, soon);
+        let built = quiche(&root, Instant::now() + LIMIT);
+        let after = quiche(&root, soon);
+        let late = quiche(&root, Instant::now() + Duration::from_secs(60));
+        let lock = root.join("xtask/judges/quic/quiche/Cargo.lock");
+        fs::write(&lock, LOCK.replace("0.0.1", "0.0.2")).unwrap();
+        let other = quiche(&root, soon);
+        fs::remove_dir_all(&root).unwrap();
+        for skipped in [before, other, late] {
+            assert!(matches!(skipped, Err(Unprepared::Missing(why)) if why.contains("quic-peers quiche`")));
+        }
+        assert!(built.is_ok() && after.is_ok());
+    }
+
+    #[test]
+    fn a_quiche_that_does_not_build_is_missing_and_a_peer_of_ours_that_does_not_is_broken() {
+        for (name, program, library, is_missing) in [
+            ("library", "fn main() {}\n", "fn broken( {}\n", true),
+            ("program", "fn main() { nothing() }\n", "", false),
+        ] {
+            let root = package_of_quiche(name, program, library);
+            let ended = quiche(&root, Instant::now() + LIMIT);
+            fs::remove_dir_all(&root).unwrap();
+            match ended {
+                Err(Unprepared::Missing(why)) => {
+                    assert!(is_missing && why.contains("cmake"), "{name}: {why}");
+                }
+                Err(Unprepared::Broken(why)) => assert!(!is_missing, "{name}: {why}"),
+                Ok(_) => panic!("{name}: it was built"),
+            }
+        }
+    }
+
+    const PROGRAM_MANIFEST: &str = "[package]\nname = \"quiche-peer\"\nversion = \"0.0.0\"\n\
+        edition = \"2024\"\n[dependencies]\nquiche = { path = \"quiche\" }\n[workspace]\n";
+    const LIBRARY_MANIFEST: &str = "[package]\nname = \"quiche\"\nversion = \"0.0.1\"\nedition = \"2024\"\n";
+    const LOCK: &str = "version = 4\n\n[[package]]\nname = \"quiche\"\nversion = \"0.0.1\"\n\n\
+        [[package]]\nname = \"quiche-peer\"\nversion = \"0.0.0\"\ndependencies = [\n \"quiche\",\n]\n";
 }
