@@ -18,7 +18,7 @@ use talkpath_measure::{
 use talkpath_scenario::{Flow, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant};
 
-use crate::log::{EndLog, EndTotals, RecoverySample, StateSample};
+use crate::log::{EndLog, EndTotals, RecoverySample, Sample, StateSample};
 use crate::spec::FlowSpec;
 
 pub use ip::dscp_warnings;
@@ -118,8 +118,8 @@ pub fn series(name: &str, sender: &EndLog) -> Vec<Series> {
         (SeriesKind::BytesInFlight, &|sample| Some(sample.2 as f64)),
         (SeriesKind::LostPackets, &|sample| Some(sample.3 as f64)),
     ];
-    let of_state = kinds.map(|(kind, value)| (kind, changes(&sender.samples, |it| it.0, value)));
-    let of_recovery = recovery.map(|(kind, value)| (kind, changes(&sender.recovery, |it| it.0, value)));
+    let of_state = kinds.map(|(kind, value)| (kind, changes(&sender.samples, value)));
+    let of_recovery = recovery.map(|(kind, value)| (kind, changes(&sender.recovery, value)));
     of_state
         .into_iter()
         .chain(of_recovery)
@@ -132,13 +132,13 @@ pub fn series(name: &str, sender: &EndLog) -> Vec<Series> {
 type Value<'a, T> = &'a dyn Fn(&T) -> Option<f64>;
 
 /// A value of `samples` where it changes.
-fn changes<T>(samples: &[T], at: impl Fn(&T) -> u64, value: Value<'_, T>) -> Vec<(Instant, f64)> {
+fn changes<S: Sample>(samples: &[S], value: Value<'_, S>) -> Vec<(Instant, f64)> {
     let mut points: Vec<(Instant, f64)> = Vec::new();
     for sample in samples {
         if let Some(value) = value(sample)
             && points.last().is_none_or(|&(_, last)| last != value)
         {
-            points.push((Instant::from_nanos(at(sample)), value));
+            points.push((Instant::from_nanos(sample.at()), value));
         }
     }
     points
