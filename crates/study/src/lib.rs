@@ -60,4 +60,4 @@ pub use study::{
     MedianLine, Printed, Study,
 };
 pub use table::{PublishedRow, PublishedTable, Role};
-pub use words::{figure_metric, shown, shown_figure, shown_must, shown_range, shown_value};
+pub use words::{figure_metric, shown, shown_figure, shown_must, shown_range, shown_unit, shown_value};
