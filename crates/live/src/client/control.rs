@@ -18,7 +18,7 @@ use talkpath_scenario::Flow;
 use crate::key::Key;
 use crate::protocol::{
     ANSWER_LIMIT, Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Request, SILENCE_S,
-    VERSION, hello, printable,
+    VERSION, hello, words,
 };
 use crate::seal::Opening;
 
@@ -120,13 +120,13 @@ impl ServerControl {
     pub(super) fn begin(&mut self, session: &SessionSpec, flows: &[Flow]) -> Result<Beginning, String> {
         match self.exchange(&Request::Session(session.clone())).map_err(|error| self.lost(&error))? {
             Answer::Ready { flows, warnings } if flows.len() == session.flows.len() => {
-                let warnings = warnings.iter().take(MAX_WARNINGS).map(|warning| printable(warning)).collect();
+                let warnings = warnings.iter().take(MAX_WARNINGS).map(|warning| words(warning)).collect();
                 Ok(Ok((flows, warnings)))
             }
             Answer::Refused { why, flow } => {
                 let flow = flow.and_then(|index| flows.get(usize::try_from(index).ok()?));
                 let about = flow.map_or(String::new(), |flow| format!("flow {}: ", flow.name));
-                Ok(Err(format!("{} refuses: {about}{}", self.name, printable(&why))))
+                Ok(Err(format!("{} refuses: {about}{}", self.name, words(&why))))
             }
             other => Err(self.unexpected(other)),
         }
@@ -214,7 +214,7 @@ impl ServerControl {
                 Ok(Some(Heard { flows, probe, silence_ns }))
             }
             Some(Answer::Progress { trouble: Some(why), .. }) => {
-                Err(format!("{} ended the run: {}", self.name, printable(&why)))
+                Err(format!("{} ended the run: {}", self.name, words(&why)))
             }
             Some(other) => Err(self.unexpected(other)),
             None => {
@@ -351,7 +351,7 @@ impl ServerControl {
     fn unexpected(&self, answer: Answer) -> String {
         match answer {
             Answer::Refused { why, .. } | Answer::Busy { why } => {
-                format!("{} refuses: {}", self.name, printable(&why))
+                format!("{} refuses: {}", self.name, words(&why))
             }
             _ => format!("{} broke the protocol: an answer came that nothing asked for", self.name),
         }
