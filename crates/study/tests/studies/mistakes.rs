@@ -98,6 +98,9 @@ fn mistakes_stand_at_their_line_and_column() {
     assert!(no_cell.contains("no cell called \"call-fat\""), "{no_cell}");
     let no_form = mistakes("value = 0.01, within = \"10%\"", "value = 0.01");
     assert!(no_form.contains("expected one of: `cell`, `ratio`"), "{no_form}");
+    let order = "rising = [\"call-near\", \"call-far\"]";
+    let two_bounds = mistakes(order, &format!("{order}, at_most = 1.0, at_least = 0.0"));
+    assert!(two_bounds.contains("expected one of: `cell`, `ratio`"), "{two_bounds}");
     let no_set = mistakes("sensitivity = [\"slow\"]", "sensitivity = [\"slo\"]");
     assert!(no_set.contains(":9:16: ") && no_set.contains("there are: base, slow"), "{no_set}");
 }
