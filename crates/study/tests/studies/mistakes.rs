@@ -172,6 +172,8 @@ fn mistakes_of_several_arenas_and_metrics_are_told_too() {
     assert!(key.contains("miles") || key.contains("unit"), "{key}");
     let metric = mistakes("difference = [", "sum = \"x\", difference = [");
     assert!(metric.contains("metric.spared"), "{metric}");
+    let stray = mistakes("difference = [", "cap = 1.0, difference = [");
+    assert!(stray.contains("metric.spared"), "{stray}");
     let ratio = mistakes("ratio = [\"call-far\", \"call-near\"]", "ratio = [\"call-far\"]");
     assert!(ratio.contains("expected two"), "{ratio}");
     let expected = mistakes("{ sim = \"reproduced\", emu = \"differs\" }", "{ sim = \"reproduced\" }");
