@@ -12,6 +12,7 @@ use core::ops::Range;
 use std::collections::BTreeSet;
 
 use talkpath_scenario::{Diagnostics, Source};
+use talkpath_units::fnv1a;
 use toml::Spanned;
 
 use crate::claim::Claim;
@@ -402,10 +403,7 @@ fn widened(before: Option<(f64, f64)>, (from, to): (f64, f64)) -> (f64, f64) {
     before.map_or((from, to), |before| (before.0.min(from), before.1.max(to)))
 }
 
-/// FNV-1a (Fowler, Noll and Vo), 64 bits: different texts need different fingerprints, and nothing more.
+/// Different texts need different fingerprints, and nothing more.
 fn fingerprint(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    format!("{:016x}", fnv1a(text.bytes()))
 }

@@ -5,6 +5,7 @@
 //! integer nanoseconds; floats appear only at the edges, to draw from a distribution or to print.
 
 mod ecn;
+mod hash;
 mod histogram;
 mod printable;
 mod quantity;
@@ -14,6 +15,7 @@ mod time;
 pub mod wheel;
 
 pub use ecn::Ecn;
+pub use hash::fnv1a;
 pub use histogram::Histogram;
 pub use printable::printable;
 pub use quantity::{Bytes, Packets, Rate};
