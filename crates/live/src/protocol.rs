@@ -31,13 +31,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use talkpath_kernel::clock::monotonic;
 use talkpath_kernel::end::{Fingerprint, HostKeys};
-use talkpath_kernel::hex::from_hex;
 use talkpath_kernel::log::Chunk;
 use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::spec::{SessionSpec, TransportSpec};
 use talkpath_kernel::tag::TagKey;
 use talkpath_kernel::udp_drops::UdpDrops;
-use talkpath_units::printable;
+use talkpath_units::{from_hex, printable};
 
 use crate::seal::Seal;
 

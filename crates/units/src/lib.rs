@@ -6,6 +6,7 @@
 
 mod ecn;
 mod hash;
+mod hex;
 mod histogram;
 mod printable;
 mod quantity;
@@ -16,6 +17,7 @@ pub mod wheel;
 
 pub use ecn::Ecn;
 pub use hash::fnv1a;
+pub use hex::{from_hex, to_hex};
 pub use histogram::Histogram;
 pub use printable::printable;
 pub use quantity::{Bytes, Packets, Rate};
