@@ -252,23 +252,31 @@ fn hold(session: &Session, folder: &Path, kernel: &Kernel, peer: &Path) -> Resul
 
 fn boot(session: &Session, kernel: &Kernel, ports: [u16; 2], said: &Path) -> Result<Child, String> {
     let [ours, guests] = ports;
+    let role = format!("role={} ccid={} messages={MESSAGES}", session.guest, session.ccid);
+    let network = format!(
+        "dgram,id=n0,local.type=inet,local.host=127.0.0.1,local.port={guests},\
+         remote.type=inet,remote.host=127.0.0.1,remote.port={ours}"
+    );
+    let devices = ["-netdev", &network, "-device", "virtio-net-pci,netdev=n0,romfile="];
+    machine(kernel, ("256", &role), &devices, said)
+}
+
+/// Starts `kernel` in a machine with as many MiB of memory as said, words for its first process and devices
+/// of its own. Its console goes to `said`.
+pub(crate) fn machine(
+    kernel: &Kernel,
+    (memory, words): (&str, &str),
+    devices: &[&str],
+    said: &Path,
+) -> Result<Child, String> {
     Command::new("qemu-system-x86_64")
-        .args(["-accel", "tcg", "-cpu", "max", "-m", "256", "-display", "none", "-nodefaults", "-no-reboot"])
+        .args(["-accel", "tcg", "-cpu", "max", "-m", memory, "-display", "none", "-nodefaults", "-no-reboot"])
         .args(["-serial", "stdio", "-kernel"])
         .arg(&kernel.image)
         .arg("-initrd")
         .arg(&kernel.initramfs)
-        .arg("-append")
-        .arg(format!(
-            "console=ttyS0 quiet panic=-1 role={} ccid={} messages={MESSAGES}",
-            session.guest, session.ccid
-        ))
-        .arg("-netdev")
-        .arg(format!(
-            "dgram,id=n0,local.type=inet,local.host=127.0.0.1,local.port={guests},\
-             remote.type=inet,remote.host=127.0.0.1,remote.port={ours}"
-        ))
-        .args(["-device", "virtio-net-pci,netdev=n0,romfile="])
+        .args(["-append", &format!("console=ttyS0 quiet panic=-1 {words}")])
+        .args(devices)
         .stdin(Stdio::null())
         .stdout(create(said)?)
         .spawn()

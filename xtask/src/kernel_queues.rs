@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::kernel_peer::{Guest, Kernel, create, guest_lines, prepare, wait};
+use crate::kernel_peer::{Guest, Kernel, create, guest_lines, machine, prepare, wait};
 
 const GUEST: Guest =
     Guest { source: "codel.c", modules: &["virtio_pci", "virtio_blk", "veth", "sch_codel", "sch_tbf"] };
@@ -60,23 +60,10 @@ fn compare(root: &Path, folder: &Path, kernel: &Kernel, queue: &str, mbps: u32) 
     let (disk, console) = (folder.join("trace.img"), folder.join("queue.txt"));
     // A file of zeroes; what the guest does not write stays zero.
     create(&disk)?.set_len(DISK).map_err(|error| format!("{}: {error}", disk.display()))?;
-    let mut machine = Command::new("qemu-system-x86_64")
-        .args(["-accel", "tcg", "-cpu", "max", "-m", "512", "-display", "none", "-nodefaults", "-no-reboot"])
-        .args(["-serial", "stdio", "-kernel"])
-        .arg(&kernel.image)
-        .arg("-initrd")
-        .arg(&kernel.initramfs)
-        .arg("-append")
-        .arg(format!(
-            "console=ttyS0 quiet panic=-1 no_timer_check qdisc={queue} mbps={mbps} seconds={SECONDS}"
-        ))
-        .arg("-drive")
-        .arg(format!("file={},format=raw,if=none,id=trace", disk.display()))
-        .args(["-device", "virtio-blk-pci,drive=trace"])
-        .stdin(Stdio::null())
-        .stdout(create(&console)?)
-        .spawn()
-        .map_err(|error| format!("qemu-system-x86_64: {error}"))?;
+    let words = format!("no_timer_check qdisc={queue} mbps={mbps} seconds={SECONDS}");
+    let drive = format!("file={},format=raw,if=none,id=trace", disk.display());
+    let devices = ["-drive", &drive, "-device", "virtio-blk-pci,drive=trace"];
+    let mut machine = machine(kernel, ("512", &words), &devices, &console)?;
     let ended = wait(&mut machine, Instant::now(), LIMIT);
     let _ = machine.kill();
     let _ = machine.wait();

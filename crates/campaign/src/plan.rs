@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use talkpath_scenario::campaign::{Campaign, Schedule};
-use talkpath_units::{Duration, Instant, Seed};
+use talkpath_units::{Duration, Instant, Seed, fnv1a};
 
 use crate::schedule::slots;
 
@@ -128,11 +128,8 @@ pub fn fingerprint(campaign: &Campaign, scenarios: &[String]) -> String {
     // Only what the file says, so that another version of talkpath gives the same.
     let Campaign { name, seed, .. } = campaign;
     let text = json!([name, seed, hosts, measures, zone, start, days, times, scenarios]).to_string();
-    // FNV-1a (Fowler, Noll and Vo), 64 bits: different texts need different fingerprints, and nothing more.
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    // Different texts need different fingerprints, and nothing more.
+    format!("{:016x}", fnv1a(text.bytes()))
 }
 
 /// Milliseconds since the Unix epoch, rounded down.

@@ -4,10 +4,9 @@
 //! next piece of the file: a sequence number says which piece it is, and what is missing is known to the
 //! byte.
 
-use core::fmt::Write as _;
-
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use talkpath_units::to_hex;
 
 /// What came of a file at its receiver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,7 +98,7 @@ impl FileSink {
         };
         FileOutcome {
             received: self.received,
-            is_intact: is_whole && hex(&digest) == self.sha256,
+            is_intact: is_whole && to_hex(&digest) == self.sha256,
             missing_ranges: ranges.len() as u64,
             missing: ranges.into_iter().take(MAX_RANGES).collect(),
             kept_as: None,
@@ -128,13 +127,6 @@ impl FileSink {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 /// Missing ranges that are listed one by one (chosen: a page).
 pub const MAX_RANGES: usize = 100;
 
@@ -143,7 +135,7 @@ mod tests {
     use super::*;
 
     fn sha256(content: &[u8]) -> String {
-        hex(&Sha256::digest(content))
+        to_hex(&Sha256::digest(content))
     }
 
     #[test]

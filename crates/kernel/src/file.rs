@@ -18,8 +18,8 @@ use rustix::fs::{Access, AtFlags, Mode, OFlags, RenameFlags};
 use rustix::fs::{accessat, open, openat, renameat_with, unlinkat};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use talkpath_units::to_hex;
 
-use crate::hex::to_hex;
 use crate::random::random;
 
 /// A file as both ends know it.

@@ -16,9 +16,9 @@ use talkpath_measure::{
     MessageRecord, Series, SeriesKind,
 };
 use talkpath_scenario::{Flow, WorkloadConfig};
-use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_units::{Bytes, Duration, Instant, printable};
 
-use crate::log::{EndLog, EndTotals, RecoverySample, StateSample};
+use crate::log::{EndLog, EndTotals, RecoverySample, Sample, StateSample};
 use crate::spec::FlowSpec;
 
 pub use ip::dscp_warnings;
@@ -85,7 +85,7 @@ fn breaks(
 ) -> Vec<BreakRecord> {
     let failed = [sender, receiver].into_iter().flatten().filter_map(|log| {
         let at = Instant::from_nanos(log.totals.failed_ns?);
-        Some((at, printable(log.totals.failure.as_deref()?)))
+        Some((at, few_words(log.totals.failure.as_deref()?)))
     });
     let failed = failed.min_by_key(|(at, _)| *at);
     let last_due = record.forward.messages.last().map_or(Instant::ZERO, |row| row.due);
@@ -118,8 +118,8 @@ pub fn series(name: &str, sender: &EndLog) -> Vec<Series> {
         (SeriesKind::BytesInFlight, &|sample| Some(sample.2 as f64)),
         (SeriesKind::LostPackets, &|sample| Some(sample.3 as f64)),
     ];
-    let of_state = kinds.map(|(kind, value)| (kind, changes(&sender.samples, |it| it.0, value)));
-    let of_recovery = recovery.map(|(kind, value)| (kind, changes(&sender.recovery, |it| it.0, value)));
+    let of_state = kinds.map(|(kind, value)| (kind, changes(&sender.samples, value)));
+    let of_recovery = recovery.map(|(kind, value)| (kind, changes(&sender.recovery, value)));
     of_state
         .into_iter()
         .chain(of_recovery)
@@ -132,13 +132,13 @@ pub fn series(name: &str, sender: &EndLog) -> Vec<Series> {
 type Value<'a, T> = &'a dyn Fn(&T) -> Option<f64>;
 
 /// A value of `samples` where it changes.
-fn changes<T>(samples: &[T], at: impl Fn(&T) -> u64, value: Value<'_, T>) -> Vec<(Instant, f64)> {
+fn changes<S: Sample>(samples: &[S], value: Value<'_, S>) -> Vec<(Instant, f64)> {
     let mut points: Vec<(Instant, f64)> = Vec::new();
     for sample in samples {
         if let Some(value) = value(sample)
             && points.last().is_none_or(|&(_, last)| last != value)
         {
-            points.push((Instant::from_nanos(at(sample)), value));
+            points.push((Instant::from_nanos(sample.at()), value));
         }
     }
     points
@@ -271,10 +271,10 @@ fn ecn(
 fn file(spec: &FlowSpec, receiver: Option<&EndLog>) -> Option<FileRecord> {
     let (WorkloadConfig::File { bytes, .. }, Some(file)) = (&spec.workload, &spec.file) else { return None };
     let bytes = bytes.get();
-    let printable = |text: &String| text.chars().filter(|c| !c.is_control()).take(255).collect();
+    let name = |text: &String| printable(text, MAX_FILE_NAME);
     let found = receiver.and_then(|receiver| receiver.totals.file.as_ref());
     let record = FileRecord {
-        name: printable(&file.name),
+        name: name(&file.name),
         bytes: Bytes::new(bytes),
         sha256: file.sha256.clone(),
         ..FileRecord::default()
@@ -291,7 +291,7 @@ fn file(spec: &FlowSpec, receiver: Option<&EndLog>) -> Option<FileRecord> {
             .take(MAX_RANGES)
             .collect(),
         missing_ranges: found.missing_ranges,
-        kept_as: found.kept_as.as_ref().map(printable),
+        kept_as: found.kept_as.as_ref().map(name),
         ..record
     })
 }
@@ -302,15 +302,15 @@ pub fn unsent_warnings(flow: &str, ends: &[(&str, Option<&EndLog>)]) -> Vec<Stri
     let mut lines = Vec::new();
     for (place, log) in ends.iter().filter_map(|&(place, log)| Some((place, log?))) {
         for (why, count) in log.totals.unsent.iter().take(MAX_WORDS) {
-            lines.push(format!("flow {flow}: {place} could not send {count} packets: {}", printable(why)));
+            lines.push(format!("flow {flow}: {place} could not send {count} packets: {}", few_words(why)));
         }
     }
     lines
 }
 
 /// A few words of what an end says, which may be a far one: it may say anything.
-pub fn printable(why: &str) -> String {
-    why.chars().filter(|c| !c.is_control()).take(100).collect()
+pub fn few_words(why: &str) -> String {
+    printable(why, 100)
 }
 
 /// What is to be said of a file that is not as it was sent, or was not kept.
@@ -329,7 +329,7 @@ pub fn file_warnings(flow: &FlowRecord, not_kept: Option<&str>) -> Vec<String> {
         lines.push(format!("flow {}: the file {} is not intact: {what}", flow.info.name, file.name));
     }
     if let Some(why) = not_kept {
-        let why: String = why.chars().filter(|c| !c.is_control()).take(200).collect();
+        let why = printable(why, 200);
         lines.push(format!("flow {}: the far host did not keep the file: {why}", flow.info.name));
     }
     lines
@@ -375,6 +375,8 @@ fn counters(
 
 /// Reasons that are listed of one end.
 pub const MAX_WORDS: usize = 5;
+/// The longest name of a file on Linux (NAME_MAX).
+const MAX_FILE_NAME: usize = 255;
 
 /// The mean over `window` of a value that holds from each point to the next; `None` if it has no point before
 /// the window's end.

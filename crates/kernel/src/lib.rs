@@ -23,7 +23,6 @@ pub mod clock;
 pub mod descriptors;
 pub mod end;
 pub mod file;
-pub mod hex;
 pub mod host;
 pub mod join;
 pub mod keep_awake;

@@ -179,16 +179,8 @@ impl EndLog {
         let mut log = Self::new(side, spec.echo_per_read.is_some(), None);
         log.totals = rows.totals.clone().unwrap_or_default();
         log.totals.failed_ns = log.totals.failed_ns.map(|at| to_ours(at).as_nanos());
-        log.samples = rows
-            .samples
-            .iter()
-            .map(|sample| StateSample { 0: to_ours(sample.0).as_nanos(), ..*sample })
-            .collect();
-        log.recovery = rows
-            .recovery
-            .iter()
-            .map(|sample| RecoverySample { 0: to_ours(sample.0).as_nanos(), ..*sample })
-            .collect();
+        log.samples = on_our_clock(&rows.samples, to_ours);
+        log.recovery = on_our_clock(&rows.recovery, to_ours);
         let keeps_messages = spec.features().keeps_messages;
         if let Some(tap) = log.taps.written_by(side) {
             rows.write_to(tap, keeps_messages, bound, to_ours);
@@ -206,17 +198,9 @@ impl EndLog {
 
     /// The connection's state was `seen` as of `now`. What changed is kept.
     pub(crate) fn on_observed(&mut self, seen: &Observation, now: Instant) {
-        let sample = StateSample::of(seen, now);
-        let is_same = self.samples.last().is_some_and(|last| StateSample { 0: sample.0, ..*last } == sample);
-        if !is_same {
-            self.samples.push(sample);
-        }
-        let Some(seen) = &seen.loss_recovery else { return };
-        let sample = RecoverySample::of(seen, now);
-        let is_same =
-            self.recovery.last().is_some_and(|last| RecoverySample { 0: sample.0, ..*last } == sample);
-        if !is_same {
-            self.recovery.push(sample);
+        push_if_changed(&mut self.samples, StateSample::of(seen, now));
+        if let Some(seen) = &seen.loss_recovery {
+            push_if_changed(&mut self.recovery, RecoverySample::of(seen, now));
         }
     }
 
@@ -300,6 +284,47 @@ impl RecoverySample {
     fn of(seen: &LossRecovery, now: Instant) -> Self {
         Self(now.as_nanos(), micros(seen.pto), seen.bytes_in_flight.get(), seen.lost_packets)
     }
+}
+
+/// What was seen of a connection at one moment.
+pub(crate) trait Sample: Copy + PartialEq {
+    /// When, ns.
+    fn at(&self) -> u64;
+
+    /// The same, seen at `at`, ns.
+    fn moved_to(self, at: u64) -> Self;
+}
+
+impl Sample for StateSample {
+    fn at(&self) -> u64 {
+        self.0
+    }
+
+    fn moved_to(self, at: u64) -> Self {
+        Self { 0: at, ..self }
+    }
+}
+
+impl Sample for RecoverySample {
+    fn at(&self) -> u64 {
+        self.0
+    }
+
+    fn moved_to(self, at: u64) -> Self {
+        Self { 0: at, ..self }
+    }
+}
+
+/// Appends `sample` unless it differs from the last one in its time alone.
+fn push_if_changed<S: Sample>(kept: &mut Vec<S>, sample: S) {
+    if kept.last().is_none_or(|last| last.moved_to(sample.at()) != sample) {
+        kept.push(sample);
+    }
+}
+
+/// A far end's samples with their times as `to_ours` has them.
+fn on_our_clock<S: Sample>(samples: &[S], to_ours: &dyn Fn(u64) -> Instant) -> Vec<S> {
+    samples.iter().map(|sample| sample.moved_to(to_ours(sample.at()).as_nanos())).collect()
 }
 
 /// Microseconds; `u32::MAX` if unknown.

@@ -65,8 +65,9 @@ pub(crate) const TAGGED_SIZE: usize = TAG.end;
 
 #[cfg(test)]
 mod tests {
+    use talkpath_units::to_hex;
+
     use super::*;
-    use crate::hex::to_hex;
 
     #[test]
     fn the_mac_is_that_of_rfc_4231() {

@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_passphrase_is_hashed_as_the_reference_implementation_does() {
         let key = Key::new(b"correct horse battery staple").unwrap();
-        assert_eq!(talkpath_kernel::hex::to_hex(key.psk()), REFERENCE);
+        assert_eq!(talkpath_units::to_hex(key.psk()), REFERENCE);
     }
 
     const REFERENCE: &str = "84b49d2886b7ef8fec00ef7c4121da9e62542f0878d9b6748a126c4801fb6a5b";

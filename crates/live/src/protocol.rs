@@ -31,12 +31,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use talkpath_kernel::clock::monotonic;
 use talkpath_kernel::end::{Fingerprint, HostKeys};
-use talkpath_kernel::hex::from_hex;
 use talkpath_kernel::log::Chunk;
 use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::spec::{SessionSpec, TransportSpec};
 use talkpath_kernel::tag::TagKey;
 use talkpath_kernel::udp_drops::UdpDrops;
+use talkpath_units::{from_hex, printable};
 
 use crate::seal::Seal;
 
@@ -513,12 +513,12 @@ fn reset_is_closed(error: io::Error) -> ControlError {
 /// The beginning of what came, printable.
 fn garbage(bytes: &[u8]) -> ControlError {
     let shown = &bytes[..bytes.len().min(40)];
-    ControlError::Garbage(String::from_utf8_lossy(shown).chars().filter(|c| !c.is_control()).collect())
+    ControlError::Garbage(words(&String::from_utf8_lossy(shown)))
 }
 
 /// Another host's words, fit for a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(MAX_SHOWN).collect()
+pub(crate) fn words(text: &str) -> String {
+    printable(text, MAX_SHOWN)
 }
 
 /// The longest that is shown of another host's words (chosen: a few lines of a terminal).
@@ -594,8 +594,8 @@ mod tests {
 
     #[test]
     fn what_is_shown_of_another_host_moves_no_cursor() {
-        assert_eq!(printable("a\u{1b}[2J\r\nb\u{9b}c"), "a[2Jbc");
-        assert_eq!(printable(&"x".repeat(1000)).len(), MAX_SHOWN);
+        assert_eq!(words("a\u{1b}[2J\r\nb\u{9b}c"), r"a\u{1b}[2J\r\nb\u{9b}c");
+        assert_eq!(words(&"x".repeat(1000)).len(), MAX_SHOWN);
     }
 
     #[test]

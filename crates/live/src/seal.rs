@@ -13,7 +13,7 @@
 //! pieces is part of their seal, so none can be left out, repeated or turned back.
 
 use snow::{Builder, HandshakeState, TransportState};
-use talkpath_kernel::hex::{from_hex, to_hex};
+use talkpath_units::{from_hex, to_hex};
 
 use crate::key::Key;
 

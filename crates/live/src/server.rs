@@ -29,7 +29,7 @@ use talkpath_kernel::wire::Secret;
 
 use crate::StoresOnDrop;
 use crate::key::Key;
-use crate::protocol::{REQUEST_LIMIT, printable};
+use crate::protocol::{REQUEST_LIMIT, words};
 
 use bind::DatagramSocket;
 use origin::Seats;
@@ -239,7 +239,7 @@ impl Server {
     pub fn run_logged(&self, stop: &AtomicBool, log: &(dyn Fn(&str) + Sync)) {
         self.shared.stop.store(false, Ordering::Relaxed);
         // What is logged may quote a guest.
-        let log: &(dyn Fn(&str) + Sync) = &|line| log(&printable(line));
+        let log: &(dyn Fn(&str) + Sync) = &|line| log(&words(line));
         std::thread::scope(|scope| {
             let _stops = StoresOnDrop(&self.shared.stop);
             for socket in &self.sockets {

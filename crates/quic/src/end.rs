@@ -25,7 +25,7 @@ use talkpath_transport::{
     Counters, Delivery, Ecn, EcnCounters, Levels, LossRecovery, Message, Observation, Packet, PayloadRange,
     QuicPacket, QuicPiece, Refused, Transmit,
 };
-use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_units::{Bytes, Duration, Instant, printable};
 
 use crate::clock::{engine_time, virtual_time};
 use crate::configs::{ConfigError, Protection, SERVER_NAME, watched};
@@ -208,7 +208,7 @@ impl End {
     }
 
     /// Why the connection was lost; `None` while it was not, or if this end closed it. What the far end wrote
-    /// is in it, with control characters escaped.
+    /// is in it, fit for a terminal.
     pub fn lost(&self) -> Option<&str> {
         self.lost.as_deref()
     }
@@ -526,7 +526,7 @@ impl End {
                         _ => None,
                     };
                     self.was_closed = code == Some(IN_ORDER);
-                    self.lost = Some(escaped(&reason.to_string()));
+                    self.lost = Some(printable(&reason.to_string(), MAX_REASON));
                     let (events, sending) = (&mut self.send_events, &mut self.sending);
                     let mut expired = |flow: usize, seq| events[flow].push_back(SendEvent::Expired { seq });
                     sending.give_up(&mut expired);
@@ -550,19 +550,6 @@ impl End {
         }
         self.deadline = connection.poll_timeout().map(virtual_time);
     }
-}
-
-/// `text` with its control and format characters escaped, so that it can be printed: a peer wrote a part of
-/// it.
-fn escaped(text: &str) -> String {
-    let mut printable = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\'' | '"' => printable.push(c),
-            _ => printable.extend(c.escape_debug()),
-        }
-    }
-    printable
 }
 
 /// Fetches the ticket for 0-RTT (RFC 9001 §4.6) by an earlier connection of the same run, before its time
@@ -620,6 +607,9 @@ const FAR: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4433);
 
 /// What [`End::close`] says to the far end: nothing is wrong. Ours.
 const IN_ORDER: VarInt = VarInt::from_u32(0);
+
+/// The longest reason of a close that is kept; a peer wrote a part of it. Chosen: a few lines of a terminal.
+const MAX_REASON: usize = 500;
 
 /// A handshake takes three. Chosen: some more.
 const ROUNDS: usize = 20;

@@ -6,11 +6,10 @@
 //! loss has the same trigger (`connection/qlog.rs`). What it knows and this does not are the numbers of lost
 //! packets and how often a probe timeout fired.
 
-use core::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Duration, Instant, to_hex};
 
 use crate::frames::{Frame, Frames, acked_ranges};
 
@@ -225,18 +224,18 @@ fn frame(frame: Frame<'_>) -> Value {
         }),
         Frame::NewConnectionId { sequence, retire_prior_to, id, reset_token } => json!({
             "frame_type": "new_connection_id", "sequence_number": sequence,
-            "retire_prior_to": retire_prior_to, "connection_id_length": id.len(), "connection_id": hex(id),
-            "stateless_reset_token": hex(reset_token)
+            "retire_prior_to": retire_prior_to, "connection_id_length": id.len(), "connection_id": to_hex(id),
+            "stateless_reset_token": to_hex(reset_token)
         }),
         Frame::RetireConnectionId(sequence) => {
             json!({ "frame_type": "retire_connection_id", "sequence_number": sequence })
         }
-        Frame::PathChallenge(data) => json!({ "frame_type": "path_challenge", "data": hex(data) }),
-        Frame::PathResponse(data) => json!({ "frame_type": "path_response", "data": hex(data) }),
+        Frame::PathChallenge(data) => json!({ "frame_type": "path_challenge", "data": to_hex(data) }),
+        Frame::PathResponse(data) => json!({ "frame_type": "path_response", "data": to_hex(data) }),
         Frame::ConnectionClose { is_application, error, reason } => json!({
             "frame_type": "connection_close",
             "error_space": if is_application { "application" } else { "transport" },
-            "error": "unknown", "error_code": error, "reason_bytes": hex(reason)
+            "error": "unknown", "error_code": error, "reason_bytes": to_hex(reason)
         }),
         Frame::HandshakeDone => json!({ "frame_type": "handshake_done" }),
         Frame::Datagram { size } => json!({ "frame_type": "datagram", "raw": of(size) }),
@@ -250,15 +249,7 @@ fn long_header_ids(header: &[u8]) -> Option<(String, String)> {
     let (length, rest) = rest.split_first()?;
     let (dcid, rest) = rest.split_at_checked(usize::from(*length))?;
     let (length, rest) = rest.split_first()?;
-    Some((hex(dcid), hex(rest.get(..usize::from(*length))?)))
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // A string takes all text.
-        let _written = write!(text, "{byte:02x}");
-        text
-    })
+    Some((to_hex(dcid), to_hex(rest.get(..usize::from(*length))?)))
 }
 
 /// RFC 9000 §17.2: the header's form.

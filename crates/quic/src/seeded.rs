@@ -12,9 +12,7 @@ use rustls::crypto::{
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 use rustls::{Error, NamedGroup, PeerMisbehaved};
-use talkpath_units::{Seed, Stream};
-
-use crate::qlog::hex;
+use talkpath_units::{Seed, Stream, to_hex};
 
 /// A stream of random octets that several owners draw from in turn.
 #[derive(Debug)]
@@ -190,7 +188,7 @@ impl KeyLog {
 
 impl rustls::KeyLog for KeyLog {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
-        let line = format!("{label} {} {}\n", hex(client_random), hex(secret));
+        let line = format!("{label} {} {}\n", to_hex(client_random), to_hex(secret));
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push_str(&line);
     }
 }

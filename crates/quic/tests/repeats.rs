@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use talkpath_quic::{Protection, configs};
+use talkpath_units::fnv1a;
 
 use crate::lab::{Carry, Lab, Packet};
 
@@ -91,11 +92,7 @@ fn the_bytes_never_change_under_recorded_runs() {
         let at = u64::try_from(packet.at.as_nanos()).unwrap().to_le_bytes();
         at.into_iter().chain([packet.side as u8]).chain(packet.bytes.iter().copied())
     });
-    // FNV-1a (draft-eastlake-fnv).
-    let digest = octets.fold(0xcbf2_9ce4_8422_2325_u64, |hash, octet| {
-        (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
-    });
-    assert_eq!((lab.packets.len(), digest), PINNED);
+    assert_eq!((lab.packets.len(), fnv1a(octets)), PINNED);
 }
 
 const PINNED: (usize, u64) = (153, 607_794_853_123_337_667);

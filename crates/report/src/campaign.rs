@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 use talkpath_campaign::{DayRow, Estimate, Findings, Line, LossPoint, MatrixRow, Missing};
-use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, FittedLine};
+use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, Fit};
 
 use crate::display::display;
 use crate::grid::{Column, Grid, Role, Row};
@@ -356,7 +356,7 @@ fn figure(
             None => lines.push(FigureLine { label, points: vec![place] }),
         }
     }
-    let fit = fitted.iter().find(|line| line.of == "all").map(|line| FittedLine {
+    let fit = fitted.iter().find(|line| line.of == "all").map(|line| Fit {
         slope: line.slope_ms,
         intercept: line.intercept_ms,
         slope_ci95: line.slope_ms_ci95,

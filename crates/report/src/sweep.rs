@@ -204,7 +204,7 @@ impl<'a> Sweep<'a> {
     /// For a flow over one transport: from where to where its figure goes, and how often it is usable. Of two
     /// outcomes both count, and one that is not usable makes the cell unusable.
     fn extremes(&self) -> String {
-        let outcomes = || self.combinations.iter().flat_map(Combination::all_outcomes);
+        let outcomes = || self.combinations.iter().flat_map(Combination::outcomes_of_each);
         let range = range(self.by, outcomes()).unwrap_or_else(|| UNKNOWN.to_owned());
         let written = written(self.by);
         let head = format!("{} {}", written.head.0, written.head.1).trim().to_owned();
@@ -260,13 +260,10 @@ impl Outcome {
 }
 
 impl Combination<'_> {
-    /// Each series' lowest and highest outcome, as in [`Self::outcomes`].
-    fn all_outcomes(&self) -> impl Iterator<Item = (f64, f64)> {
+    /// Each series' lowest and highest outcome.
+    fn outcomes_of_each(&self) -> impl Iterator<Item = (f64, f64)> {
         let each = self.figures.iter().zip(&self.clusters);
-        each.filter_map(|(figure, clusters)| match clusters {
-            Some(two) => Some((two.low, two.high)),
-            None => figure.as_ref().map(|figure| (figure.mean, figure.mean)),
-        })
+        each.filter_map(|(figure, clusters)| Some(outcomes(figure.as_ref()?.mean, *clusters)))
     }
 
     pub(crate) fn outcome(&self) -> Outcome {
@@ -279,19 +276,15 @@ impl Combination<'_> {
         }
     }
 
-    /// The figure of the best transport, or of the only one, as its lowest and highest outcome: both are the
-    /// mean, unless its repetitions fall into two clusters, of which no repetition has the mean.
-    pub(crate) fn outcomes(&self) -> Option<(f64, f64)> {
-        match self.leader.and_then(|at| self.clusters[at]) {
-            Some(two) => Some((two.low, two.high)),
-            None => self.best().map(|mean| (mean, mean)),
-        }
+    /// The lowest and highest outcome of the best transport, or of the only one.
+    pub(crate) fn outcomes_of_best(&self) -> Option<(f64, f64)> {
+        Some(outcomes(self.best()?, self.leader.and_then(|at| self.clusters[at])))
     }
 
-    /// These as text: `4.38`, or `2.10 or 4.33` of two outcomes.
-    pub(crate) fn text(&self, by: JudgedBy) -> Option<String> {
+    /// The same as text, without a unit: `4.38`, or `2.10 or 4.33` of two outcomes.
+    pub(crate) fn figure_of_best(&self, by: JudgedBy) -> Option<String> {
         let written = written(by);
-        let (low, high) = self.outcomes()?;
+        let (low, high) = self.outcomes_of_best()?;
         let is_one = low.total_cmp(&high).is_eq();
         let low = written.number(low);
         Some(if is_one { low } else { format!("{low} or {}", written.number(high)) })
@@ -304,6 +297,12 @@ impl Combination<'_> {
             None => self.figures.iter().flatten().map(|it| it.mean).max_by(f64::total_cmp),
         }
     }
+}
+
+/// The lowest and highest outcome of repetitions: both are their `mean`, unless they fall into two clusters,
+/// of which no repetition has the mean.
+fn outcomes(mean: f64, clusters: Option<Clusters>) -> (f64, f64) {
+    clusters.map_or((mean, mean), |two| (two.low, two.high))
 }
 
 /// The lowest to the highest of `outcomes`, which are (lowest, highest) each; `None` without any.

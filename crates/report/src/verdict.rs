@@ -201,20 +201,10 @@ impl Verdict {
         lines.into_iter().flatten().map(String::as_str).filter(|line| !line.is_empty()).collect()
     }
 
-    /// A candidate's figure as the answer writes it: `4.38`, or `2.10 or 4.33` of two outcomes.
-    pub(crate) fn figure(&self, standing: &Standing) -> String {
-        words::bare(self.by, standing).0
-    }
-
     /// The two clusters of the cell `index` of the condition, if its repetitions fall into two.
     pub(crate) fn clusters(&self, index: usize) -> Option<Clusters> {
         let at = self.judged.iter().position(|judged| *judged == index)?;
         self.ranking.standings[at].clusters
-    }
-
-    /// The leader's figure as the answer writes it: `4.38`, or `2.10 or 4.33` of two outcomes.
-    pub(crate) fn leading_figure(&self) -> String {
-        self.figure(&self.ranking.standings[self.ranking.leader])
     }
 
     /// The answer by name alone.

@@ -166,44 +166,36 @@ impl Metric {
     fn of_run(self, run: &RunSummary, flow: &str) -> Option<f64> {
         match run.flows.get(flow) {
             Some(flow) => self.of(flow),
-            None => self.of_group(run.groups.get(flow).filter(|group| group.summed_up)?),
+            None => self.of_group(run.groups.get(flow).filter(|group| group.summed_up)?)?.1,
         }
     }
 
-    /// Its key in [`CellSummary::groups`], of copies that are summed up as in `group`; `None` if they have no
-    /// such metric.
-    fn key_of_group(self, group: &GroupSummary) -> Option<&'static str> {
-        let judged = |by| group.judged.as_ref().filter(|judged| judged.by == by).map(|_| "judged.median");
-        match self {
-            Self::Sent => Some("sent"),
-            Self::Lost => Some("lost"),
-            Self::LossRate => Some("loss_rate"),
-            Self::InTime => judged(JudgedBy::InTime),
-            Self::Mos => judged(JudgedBy::Mos),
-            Self::GoodputBps => Some("goodput_bps"),
-            Self::RetransmitRate => Some("retransmit_rate"),
-            Self::Delay(DelayKind::RoundTrip, Quantile::P50) => Some("round_trip_delay_ms_p50_mean"),
-            Self::Delay(DelayKind::OneWay, Quantile::P50) => Some("one_way_delay_ms_p50_mean"),
-            Self::Delay(..) | Self::TurnRound99 | Self::Ipdv90 | Self::MouthToEar50 | Self::NotPlayed => None,
-        }
-    }
-
-    /// The metric of one repetition of copies that are summed up: sums of counts and of goodput, the mean of
-    /// the copies' medians, and the median of what they are judged by.
-    fn of_group(self, group: &GroupSummary) -> Option<f64> {
-        let judged = |by| Some(group.judged.as_ref().filter(|judged| judged.by == by)?.median);
-        match self {
-            Self::Sent => Some(group.sent as f64),
-            Self::Lost => Some(group.lost as f64),
-            Self::LossRate => group.loss_rate,
-            Self::InTime => judged(JudgedBy::InTime),
-            Self::Mos => judged(JudgedBy::Mos),
-            Self::GoodputBps => group.goodput_bps,
-            Self::RetransmitRate => group.retransmit_rate,
-            Self::Delay(DelayKind::RoundTrip, Quantile::P50) => group.round_trip_delay_ms_p50_mean,
-            Self::Delay(DelayKind::OneWay, Quantile::P50) => group.one_way_delay_ms_p50_mean,
-            Self::Delay(..) | Self::TurnRound99 | Self::Ipdv90 | Self::MouthToEar50 | Self::NotPlayed => None,
-        }
+    /// The metric of copies that are summed up: its key in [`CellSummary::groups`], and its value in one
+    /// repetition, whose copies are `group`. Counts and goodput are sums, delays the mean of the copies'
+    /// medians, and what they are judged by is its median. `None` if they have no such metric.
+    fn of_group(self, group: &GroupSummary) -> Option<(&'static str, Option<f64>)> {
+        let judged = |by| {
+            let judged = group.judged.as_ref().filter(|judged| judged.by == by)?;
+            Some(("judged.median", Some(judged.median)))
+        };
+        Some(match self {
+            Self::Sent => ("sent", Some(group.sent as f64)),
+            Self::Lost => ("lost", Some(group.lost as f64)),
+            Self::LossRate => ("loss_rate", group.loss_rate),
+            Self::InTime => judged(JudgedBy::InTime)?,
+            Self::Mos => judged(JudgedBy::Mos)?,
+            Self::GoodputBps => ("goodput_bps", group.goodput_bps),
+            Self::RetransmitRate => ("retransmit_rate", group.retransmit_rate),
+            Self::Delay(DelayKind::RoundTrip, Quantile::P50) => {
+                ("round_trip_delay_ms_p50_mean", group.round_trip_delay_ms_p50_mean)
+            }
+            Self::Delay(DelayKind::OneWay, Quantile::P50) => {
+                ("one_way_delay_ms_p50_mean", group.one_way_delay_ms_p50_mean)
+            }
+            Self::Delay(..) | Self::TurnRound99 | Self::Ipdv90 | Self::MouthToEar50 | Self::NotPlayed => {
+                return None;
+            }
+        })
     }
 }
 
@@ -276,7 +268,7 @@ impl<'a> CellView<'a> {
     /// `None` if it is not known.
     pub(crate) fn value(&self, flow: &str, metric: Metric) -> Option<f64> {
         let (kept, key) = match self.summed_up(flow) {
-            Some(group) => (&self.cell.groups, metric.key_of_group(group)?.to_owned()),
+            Some(group) => (&self.cell.groups, metric.of_group(group)?.0.to_owned()),
             None => (&self.cell.flows, metric.key()),
         };
         if self.cell.n <= 1 {

@@ -22,7 +22,7 @@ use crate::quantity::{Problem, quote};
 use crate::read::{self, At, nearest};
 use crate::resolve::section::{Section, first_step};
 use crate::tree::{self, Table};
-use crate::{Compared, Diagnostics, Setting, Source, fill};
+use crate::{Compared, Diagnostics, Setting, Source, fill, host_and_port};
 
 /// A campaign file, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -287,9 +287,8 @@ fn hosts(root: &Table, key_file: Option<&str>, log: &mut Log) -> Vec<Host> {
             let message = "found `local = true` and an `ssh` name, expected one of them";
             section.problem("ssh", Problem::new(message), log);
         }
-        if let Some(port) = host.address.as_deref().and_then(wrong_port) {
-            let message = format!("found the port \"{port}\", expected a number from 1 to 65535");
-            section.problem("address", Problem::new(message), log);
+        if let Some(Err(why)) = host.address.as_deref().map(host_and_port) {
+            section.problem("address", Problem::new(why), log);
         }
         if host.emulated.is_some() && (host.address.is_some() || host.starts_server) {
             let message = "found an emulated way to a host with an address, expected one of them";
@@ -318,19 +317,10 @@ fn hosts(root: &Table, key_file: Option<&str>, log: &mut Log) -> Vec<Host> {
     hosts
 }
 
-/// The port of `HOST:PORT` or `[ADDRESS]:PORT`, if it is none.
-fn wrong_port(address: &str) -> Option<&str> {
-    let (host, port) = address.rsplit_once(':')?;
-    let is_ipv6_alone = host.contains(':') && !host.ends_with(']');
-    let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
-    (!is_ipv6_alone && !is_port).then_some(port)
-}
-
 /// Whether only programs of the same machine reach `address`.
 fn is_loopback(address: Option<&str>) -> bool {
-    let parse = |text: &str| text.trim_matches(['[', ']']).parse::<IpAddr>().ok();
-    let host = |text: &str| parse(text).or_else(|| parse(text.rsplit_once(':')?.0));
-    address.and_then(host).is_some_and(|address| address.is_loopback())
+    let host = address.and_then(|text| host_and_port(text).ok());
+    host.and_then(|(host, _)| host.parse::<IpAddr>().ok()).is_some_and(|address| address.is_loopback())
 }
 
 /// The strings of a list whose mistakes are reported already.

@@ -35,12 +35,15 @@ fn mistakes(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_address_with_a_port_that_is_none_is_a_mistake() {
-    for (address, port) in
-        [("lima.example:70000", "70000"), ("lima.example:0", "0"), ("[2001:db8::1]:x", "x")]
-    {
+fn an_address_that_is_none_is_a_mistake() {
+    for (address, says) in [
+        ("lima.example:70000", "found the port \"70000\", expected a number from 1 to 65535"),
+        ("[2001:db8::1]:x", "found the port \"x\", expected a number from 1 to 65535"),
+        ("[2001:db8::1", "found a bracket that is not closed, expected [ADDRESS]:PORT"),
+        ("lima:example:7000", "found no IPv6 address, expected one, or [ADDRESS]:PORT"),
+    ] {
         let found = mistakes(&WEEK.replace("lima.example:7000", address));
-        let says = format!("host.lima.address: found the port \"{port}\", expected a number from 1 to 65535");
+        let says = format!("host.lima.address: {says}");
         assert!(found.len() == 1 && found[0].contains(&says), "{address}: {found:?}");
     }
     for address in ["lima.example", "2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:7000"] {

@@ -197,16 +197,10 @@ fn tagged(node: &Node, tagged: &'static Tagged, at: At<'_>, checks: Checks, log:
     let name = match read::one_of(kind_node, tagged.noun, kinds, tagged.later) {
         Ok(name) => name,
         Err(problem) => {
-            // Where a bare number is allowed, a percentage is a share of 100 instead of 1.
-            let share = tagged
-                .number
-                .and(kind_node.as_text())
-                .and_then(quantity::percentage)
-                .filter(|share| *share <= 1.0);
-            let problem = match share {
-                Some(share) => problem.with_help(format!("as a share of 1 it is a bare number: {share}")),
-                None => problem,
-            };
+            // The one bare number that is allowed is a loss model's share.
+            let percentage = tagged.number.and(kind_node.as_text());
+            let help = percentage.and_then(|text| quantity::share_help(text, |it| (0.0..=1.0).contains(&it)));
+            let problem = Problem { help: help.or(problem.help), message: problem.message };
             log.problem(&kind_node.place, if inner.is_some() { kind_at } else { at }, problem);
             return;
         }

@@ -18,6 +18,7 @@ mod edit;
 mod emit;
 mod files;
 mod fill;
+mod host_port;
 mod kernel;
 mod keys;
 pub mod model;
@@ -37,6 +38,7 @@ pub use cost::NANOS_OF_A_HOP;
 pub use demand::{Threshold, ThresholdOf};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use files::{Files, Located, NoFiles, Trace};
+pub use host_port::host_and_port;
 pub use keys::{campaign_key_tables, key_tables, transport_names};
 pub use model::{
     Codec, Concealment, DSCP_NAMES, Demand, Direction, Dscp, EchoWrite, FarClock, Flow, IpVersion, Judging,

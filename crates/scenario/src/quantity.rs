@@ -52,6 +52,12 @@ pub(crate) fn percentage(text: &str) -> Option<f64> {
     format!("{percent}e-2").parse().ok()
 }
 
+/// What to write in place of the percentage `text`, if it is one and a number that `fits`.
+pub(crate) fn share_help(text: &str, fits: impl Fn(f64) -> bool) -> Option<String> {
+    let share = percentage(text).filter(|share| fits(*share))?;
+    Some(format!("as a share of 1 it is a bare number: {share}"))
+}
+
 impl Problem {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), help: None }

@@ -118,13 +118,8 @@ pub(crate) fn number(
     };
     let value = value.filter(|value| value.is_finite() && fits(*value));
     if value.is_none() {
-        let problem = match &node.value {
-            Value::Text(text) if text.trim().ends_with('%') => {
-                wrong(node, form).with_help("a share of 1, not of 100: 1 % is 0.01")
-            }
-            _ => wrong(node, form),
-        };
-        log.problem(&node.place, at, problem);
+        let help = node.as_text().and_then(|text| quantity::share_help(text, fits));
+        log.problem(&node.place, at, Problem { help, ..wrong(node, form) });
     }
     value
 }

@@ -116,6 +116,10 @@ fn counts_and_probabilities_have_their_ranges() {
         &GOOD.replace("path = \"home-adsl\"", "path.up = { loss = \"1 %\" }\npath.down = {}"),
         &["2:20: path.up.loss: found \"1 %\", expected a loss model: none, bernoulli | a bare number: 0.01"],
     );
+    check(
+        &format!("{GOOD}[sweep]\n\"path.up.loss\" = [{{ kind = \"bernoulli\", rate = \"5%\" }}]\n"),
+        &["7:48: path.up.loss.rate: found \"5%\", expected a probability from 0 to 1 | a bare number: 0.05"],
+    );
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! A straight line through points by ordinary least squares (NIST/SEMATECH e-Handbook of Statistical Methods
 //! §4.1.4.1, §4.4.3.2), with the 95 % confidence intervals of its slope and of R squared.
 
+use serde::{Deserialize, Serialize};
 use talkpath_measure::metrics::confidence::student_t_quantile;
 
 /// A line through points.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
     /// y over x.
     pub slope: f64,

@@ -49,7 +49,7 @@ pub use load::{load, load_with};
 pub use metric::{Derived, Metrics};
 pub use outcome::{
     ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, Drawing, FigureLine, FigureOutcome, FigurePoint,
-    FittedLine, HeldBy, Outcome, RowOutcome, SeedVerdict, TableOutcome, TracePanel, UnderAssumption, Value,
+    HeldBy, Outcome, RowOutcome, SeedVerdict, TableOutcome, TracePanel, UnderAssumption, Value,
 };
 pub use over_time::{OverTime, TimeFigure};
 pub use sample::{CellSamples, KeptTrace, LossRun, Sample, StateTrace, TraceLine};
@@ -60,4 +60,4 @@ pub use study::{
     MedianLine, Printed, Study,
 };
 pub use table::{PublishedRow, PublishedTable, Role};
-pub use words::{figure_metric, shown, shown_figure, shown_must, shown_range, shown_value};
+pub use words::{figure_metric, shown, shown_figure, shown_must, shown_range, shown_unit, shown_value};

@@ -12,6 +12,7 @@ use core::ops::Range;
 use std::collections::BTreeSet;
 
 use talkpath_scenario::{Diagnostics, Source};
+use talkpath_units::fnv1a;
 use toml::Spanned;
 
 use crate::claim::Claim;
@@ -271,84 +272,66 @@ impl Loader<'_, '_> {
     }
 }
 
+/// The metric that `entry` describes; `None` unless it has the keys of one form, and no others.
 fn derived(entry: &MetricEntry) -> Option<Derived> {
-    let list = |paths: &OneOrMany| match paths {
-        OneOrMany::One(path) => vec![path.clone()],
-        OneOrMany::Many(paths) => paths.clone(),
-    };
-    if let Some(over_time) = over_time(entry) {
-        return Some(Derived::OverTime(over_time));
-    }
-    if let MetricEntry {
-        scaled: Some(path),
-        by: Some(by),
-        ratio: None,
-        difference: None,
-        sum: None,
-        mean: None,
-        share: None,
-        above: None,
-        seconds: None,
-        ..
-    } = entry
-    {
-        return Some(Derived::Scaled(path.clone(), *by));
-    }
     let MetricEntry {
-        ratio, difference, sum, mean, share, above, scaled: None, by: None, seconds: None, ..
-    } = entry
-    else {
-        return None;
-    };
-    Some(match (ratio, difference, sum, mean, share, above) {
-        (Some((first, second)), None, None, None, None, None) => {
-            Derived::Ratio(first.clone(), second.clone())
-        }
-        (None, Some((first, second)), None, None, None, None) => {
-            Derived::Difference(first.clone(), second.clone())
-        }
-        (None, None, Some(paths), None, None, None) => Derived::Sum(list(paths)),
-        (None, None, None, Some(paths), None, None) => Derived::Mean(list(paths)),
-        (None, None, None, None, Some(paths), Some(above)) => {
-            Derived::Share { paths: list(paths), above: *above }
-        }
-        _ => return None,
-    })
-}
-
-/// A figure of state over time, if the entry is one and nothing else.
-fn over_time(entry: &MetricEntry) -> Option<OverTime> {
-    let MetricEntry {
-        ratio: None,
-        difference: None,
-        sum: None,
-        mean: None,
-        share: None,
-        above: None,
-        scaled: None,
-        by: None,
+        ratio,
+        difference,
+        sum,
+        mean,
+        scaled,
+        by,
+        share,
+        above,
         correlation,
         cap,
         shared_losses,
         within,
         quantile,
         queue,
-        seconds: Some(seconds),
-    } = entry
-    else {
-        return None;
+        seconds,
+    } = entry;
+    let given = [
+        ratio.is_some(),
+        difference.is_some(),
+        sum.is_some(),
+        mean.is_some(),
+        scaled.is_some(),
+        by.is_some(),
+        share.is_some(),
+        above.is_some(),
+        correlation.is_some(),
+        cap.is_some(),
+        shared_losses.is_some(),
+        within.is_some(),
+        quantile.is_some(),
+        queue.is_some(),
+        seconds.is_some(),
+    ];
+    let given = given.into_iter().filter(|is_given| *is_given).count();
+    let list = |paths: &OneOrMany| match paths {
+        OneOrMany::One(path) => vec![path.clone()],
+        OneOrMany::Many(paths) => paths.clone(),
     };
-    let (figure, entity) = match (correlation, cap, shared_losses, within, quantile, queue) {
-        (Some(flow), Some(cap), None, None, None, None) => (TimeFigure::Correlation { cap: *cap }, flow),
-        (None, None, Some(flow), Some(within), None, None) => {
-            (TimeFigure::SharedLosses { within: *within }, flow)
-        }
-        (None, None, None, None, Some(share), Some(link)) if (0.0..=1.0).contains(share) => {
-            (TimeFigure::Quantile(*share), link)
-        }
-        _ => return None,
+    let over_time = |figure: TimeFigure, entity: &String| {
+        let seconds = seconds.filter(|(from, to)| from < to)?;
+        Some(Derived::OverTime(OverTime { figure, entity: entity.clone(), seconds }))
     };
-    (seconds.0 < seconds.1).then(|| OverTime { figure, entity: entity.clone(), seconds: *seconds })
+    let (correlation, shared_losses) = (correlation.as_ref().zip(*cap), shared_losses.as_ref().zip(*within));
+    let quantile = queue.as_ref().zip(quantile.filter(|share| (0.0..=1.0).contains(share)));
+    // Each form, and how many keys it has.
+    let forms = [
+        (1, ratio.as_ref().map(|(first, second)| Derived::Ratio(first.clone(), second.clone()))),
+        (1, difference.as_ref().map(|(first, second)| Derived::Difference(first.clone(), second.clone()))),
+        (1, sum.as_ref().map(|paths| Derived::Sum(list(paths)))),
+        (1, mean.as_ref().map(|paths| Derived::Mean(list(paths)))),
+        (2, scaled.as_ref().zip(*by).map(|(path, by)| Derived::Scaled(path.clone(), by))),
+        (2, share.as_ref().zip(*above).map(|(paths, above)| Derived::Share { paths: list(paths), above })),
+        (3, correlation.and_then(|(flow, cap)| over_time(TimeFigure::Correlation { cap }, flow))),
+        (3, shared_losses.and_then(|(flow, within)| over_time(TimeFigure::SharedLosses { within }, flow))),
+        (3, quantile.and_then(|(link, share)| over_time(TimeFigure::Quantile(share), link))),
+    ];
+    forms.into_iter().find_map(|(keys, form)| form.filter(|_| keys == given))
 }
 
 /// Whether `key` is `table` or lies in it.
@@ -420,10 +403,7 @@ fn widened(before: Option<(f64, f64)>, (from, to): (f64, f64)) -> (f64, f64) {
     before.map_or((from, to), |before| (before.0.min(from), before.1.max(to)))
 }
 
-/// FNV-1a (Fowler, Noll and Vo), 64 bits: different texts need different fingerprints, and nothing more.
+/// Different texts need different fingerprints, and nothing more.
 fn fingerprint(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    format!("{:016x}", fnv1a(text.bytes()))
 }

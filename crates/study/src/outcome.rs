@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::arena::ArenaName;
 use crate::band::TraceBand;
 use crate::claim::{Basis, ClaimKind, Standing, Verdict};
+use crate::fit::Fit;
 use crate::sample::{LossRun, TraceLine};
 use crate::study::Level;
 use crate::table::{PublishedRow, Role};
@@ -307,7 +308,7 @@ pub enum Drawing {
         /// The points of one label each.
         lines: Vec<FigureLine>,
         /// The line through all of them; `null` below 2 points.
-        fit: Option<FittedLine>,
+        fit: Option<Fit>,
     },
     /// Not drawn again.
     Absent {
@@ -335,21 +336,6 @@ pub struct TracePanel {
     /// Where the lines of all repetitions (of its kind) lie; empty if they are few, or of several arenas.
     #[serde(default)]
     pub bands: Vec<TraceBand>,
-}
-
-/// A straight line through points, by least squares.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FittedLine {
-    /// y over x.
-    pub slope: f64,
-    /// At x = 0.
-    pub intercept: f64,
-    /// `null` below 3 points.
-    pub slope_ci95: Option<(f64, f64)>,
-    /// Share of the variance of y that it explains.
-    pub r_squared: f64,
-    /// `null` below 4 points.
-    pub r_squared_ci95: Option<(f64, f64)>,
 }
 
 /// One line of medians.

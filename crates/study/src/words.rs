@@ -25,6 +25,11 @@ pub fn shown_value(metric: &str, value: &Value) -> String {
     }
 }
 
+/// What stands after a figure of `metric`: ` ms`, `/s`, or nothing.
+pub fn shown_unit(metric: &str) -> &'static str {
+    unit(metric).1
+}
+
 /// What a metric is multiplied by for a person, and the unit after it.
 fn unit(metric: &str) -> (f64, &'static str) {
     match metric.rsplit('.').next().unwrap_or(metric) {

@@ -9,7 +9,7 @@
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::Duration;
+use crate::{Duration, fnv1a};
 
 /// The seed of a run; everything random in it follows from this number and from names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,11 +33,8 @@ impl Seed {
 
     /// The stream of the element called `name`.
     pub fn stream(self, name: &str) -> Stream {
-        // FNV-1a folds the name into 64 bits (draft-eastlake-fnv: offset basis and prime); `mix` spreads
-        // them.
-        let folded = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        // FNV-1a folds the name into 64 bits; `mix` spreads them.
+        let folded = fnv1a(name.bytes());
         Stream { generator: Xoshiro256PlusPlus::seed_from_u64(mix(self.0) ^ folded), spare_normal: None }
     }
 }

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use talkpath_campaign::Fault;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::campaign::Host;
+use talkpath_scenario::host_and_port;
 
 use super::child::{Script, StandardError, Started, wait_at_most};
 use crate::part::SUMMARY;
@@ -249,14 +250,11 @@ fn program(host: &Host) -> String {
 
 /// Where the server of an `address` listens: there, or at its port on every address.
 fn bind(address: &str) -> String {
-    let is_address = |text: &str| text.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-    if is_address(address) {
-        return address.to_owned();
-    }
-    match address.rsplit_once(':') {
-        Some((host, _)) if is_address(host) => address.to_owned(),
-        Some((_, port)) => format!("0.0.0.0:{port}"),
-        None => "0.0.0.0".to_owned(),
+    let is_name = |host: &str| host.parse::<IpAddr>().is_err();
+    match host_and_port(address) {
+        Ok((host, Some(port))) if is_name(host) => format!("0.0.0.0:{port}"),
+        Ok((host, None)) if is_name(host) => "0.0.0.0".to_owned(),
+        _ => address.to_owned(),
     }
 }
 

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use talkpath_scenario::campaign::Host;
+use talkpath_units::printable;
 
 use crate::terminal::shell_word;
 
@@ -189,7 +190,7 @@ fn last_words(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let error = lines().filter_map(|line| line.strip_prefix("error: ")).next_back();
     let line = error.or_else(|| lines().next_back()).unwrap_or("it said nothing");
-    line.chars().filter(|character| !character.is_control()).take(MOST_SHOWN).collect()
+    printable(line, MOST_SHOWN)
 }
 
 /// `BatchMode` lets ssh prompt for nothing. The other options end it if the host does not answer, or no

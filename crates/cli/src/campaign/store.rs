@@ -197,8 +197,8 @@ impl Store {
         Ok((OpenJournal { file, path, whole, _lock: lock }, entries))
     }
 
-    /// What the folder of records holds.
-    fn folder_of_records(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<RecordFolder>, Failure> {
+    /// The entries of the folder of records, each with what it is by plan and journal.
+    fn classified_records(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<RecordFolder>, Failure> {
         let planned: BTreeSet<&str> = plan.measurements.iter().map(|it| it.id.as_str()).collect();
         let done: BTreeSet<&str> =
             entries.iter().filter(|it| it.event == Event::Done).map(|it| it.id.as_str()).collect();
@@ -226,7 +226,7 @@ impl Store {
     /// entries of whole records.
     fn tidy_up(&self, plan: &Plan, entries: &[Entry]) -> Result<Vec<Entry>, Failure> {
         let mut missing = Vec::new();
-        for RecordFolder { name, state } in self.folder_of_records(plan, entries)? {
+        for RecordFolder { name, state } in self.classified_records(plan, entries)? {
             let path = self.records(&name);
             match state {
                 // One that is still written to is removed by a later process.

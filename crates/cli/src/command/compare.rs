@@ -10,7 +10,8 @@ use talkpath_scenario::{
 };
 use talkpath_units::Rate;
 
-use super::{conclude, jobs};
+use super::conclude;
+use super::run::experiment;
 use crate::arenas::Place;
 use crate::args::{ArenaKind, Common, CompareArgs, HOME, Workload, flag_word, quoted};
 use crate::experiment::{Destination, Experiment};
@@ -39,17 +40,9 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
     };
     let tries_cure = place.arena != ArenaKind::Live && args.change.sweep.is_empty();
     let growth = |plan: &Plan, summary: &Summary| grow(plan, summary, sizes, tries_cure);
-    let experiment = Experiment {
-        plan: &plan,
-        growth: Some(&growth),
-        takes_turns: place.arena != ArenaKind::Sim,
-        shard: None,
-        place,
-        records: common.records,
-        series: common.series,
-        jobs: jobs(common),
-        terminal,
-    };
+    let takes_turns = place.arena != ArenaKind::Sim;
+    let experiment =
+        Experiment { growth: Some(&growth), takes_turns, ..experiment(&plan, None, place, common, terminal) };
     let outcome = experiment.run(Destination::Under(&common.out))?;
     let way_on = way_on(args, &experiment.place, repeat_on(args.place.repeat, &outcome.summary));
     let table = comparison_table(&outcome.summary, compared(args.workload).flow(), &terminal::style());

@@ -77,7 +77,8 @@ pub(super) fn run_plan(
     experiment.run(Destination::Under(&common.out))
 }
 
-fn experiment<'p>(
+/// All of `plan`, or the part `shard` of it, as it runs unless something else is said.
+pub(super) fn experiment<'p>(
     plan: &'p Plan,
     shard: Option<Shard>,
     place: Place,

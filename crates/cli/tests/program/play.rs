@@ -1,7 +1,11 @@
 //! `play` and `export --format nam`: a simulated run packet by packet, on a page and for nam.
 
 use std::fs;
+use std::process::Child;
+use std::thread;
+use std::time::Duration;
 
+use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{Bench, Seen, wait_until};
@@ -92,12 +96,43 @@ fn the_first_interrupt_ends_play_and_nam() {
         let child = bench.start(&[first, &part].concat());
         let status = format!("/proc/{}/status", child.id());
         wait_until("a handler for interrupts", || catches_interrupts(&status));
-        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        kill_process(pid, Signal::INT).unwrap();
+        interrupt(&child);
         let seen = Seen::of_child(child);
         seen.fails(130, &["interrupted"]);
     }
     assert!(!bench.path("a.nam").exists() && !run.join("play.html").exists());
+}
+
+#[test]
+fn a_second_interrupt_ends_at_once_what_cannot_stop() {
+    let bench = Bench::new();
+    bench.file("calls.toml", CALLS);
+    bench.run(&["run", "calls.toml"]).succeeds();
+    let name = bench.only_run().to_string_lossy().into_owned();
+    // Nobody reads what it writes: it waits at a full pipe, and does not see that it is to stop.
+    let mut child = bench.start(&["export", &name, "--format", "nam"]);
+    let mut before = 0;
+    wait_until("a full pipe", || {
+        thread::sleep(Duration::from_millis(100));
+        let now = ioctl_fionread(child.stdout.as_ref().unwrap()).unwrap();
+        now > 0 && core::mem::replace(&mut before, now) == now
+    });
+    interrupt(&child);
+    // Twice as long as two signals of one request may be apart.
+    thread::sleep(Duration::from_secs(1));
+    assert!(child.try_wait().unwrap().is_none(), "the first one has to wait for the pipe");
+    interrupt(&child);
+    let mut ended = None;
+    wait_until("the end", || {
+        ended = child.try_wait().unwrap();
+        ended.is_some()
+    });
+    assert_eq!(ended.unwrap().code(), Some(130));
+}
+
+fn interrupt(child: &Child) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
 }
 
 /// Whether the process handles SIGINT, signal 2: proc(5), `SigCgt`.

@@ -42,7 +42,7 @@ use super::sampling::Sampling;
 use super::tcp::outgoing;
 use super::train::Train;
 use crate::clock::RunClock;
-use crate::join::printable;
+use crate::join::few_words;
 use crate::log::EndTotals;
 use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, QuicSpec, receive_window};
@@ -480,7 +480,7 @@ impl QuicChannel {
         let is_orderly = self.life.is_closing || (self.engine.was_closed_by_peer() && is_finished);
         if !is_orderly {
             // The far end may have written it.
-            self.life.fail(format!("the QUIC connection was lost: {}", printable(why)));
+            self.life.fail(format!("the QUIC connection was lost: {}", few_words(why)));
         }
     }
 }

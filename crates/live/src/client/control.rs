@@ -18,7 +18,7 @@ use talkpath_scenario::Flow;
 use crate::key::Key;
 use crate::protocol::{
     ANSWER_LIMIT, Admission, Answer, Control, ControlError, OUTAGE_S, REQUEST_LIMIT, ROWS_PER_S, Request,
-    SILENCE_S, VERSION, hello, printable,
+    SILENCE_S, VERSION, hello, words,
 };
 use crate::seal::Opening;
 
@@ -132,13 +132,13 @@ impl ServerControl {
         })?;
         match answer {
             Answer::Ready { flows, warnings } if flows.len() == session.flows.len() => {
-                let warnings = warnings.iter().take(MAX_WARNINGS).map(|warning| printable(warning)).collect();
+                let warnings = warnings.iter().take(MAX_WARNINGS).map(|warning| words(warning)).collect();
                 Ok(Ok((flows, warnings)))
             }
             Answer::Refused { why, flow } => {
                 let flow = flow.and_then(|index| flows.get(usize::try_from(index).ok()?));
                 let about = flow.map_or(String::new(), |flow| format!("flow {}: ", flow.name));
-                Ok(Err(format!("{} refuses: {about}{}", self.name, printable(&why))))
+                Ok(Err(format!("{} refuses: {about}{}", self.name, words(&why))))
             }
             other => Err(self.unexpected(other)),
         }
@@ -226,7 +226,7 @@ impl ServerControl {
                 Ok(Some(Heard { flows, probe, silence_ns }))
             }
             Some(Answer::Progress { trouble: Some(why), .. }) => {
-                Err(format!("{} ended the run: {}", self.name, printable(&why)))
+                Err(format!("{} ended the run: {}", self.name, words(&why)))
             }
             Some(other) => Err(self.unexpected(other)),
             None => {
@@ -363,7 +363,7 @@ impl ServerControl {
     fn unexpected(&self, answer: Answer) -> String {
         match answer {
             Answer::Refused { why, .. } | Answer::Busy { why } => {
-                format!("{} refuses: {}", self.name, printable(&why))
+                format!("{} refuses: {}", self.name, words(&why))
             }
             _ => format!("{} broke the protocol: an answer came that nothing asked for", self.name),
         }

@@ -21,9 +21,9 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::time::Timespec;
 use talkpath_kernel::clock::monotonic;
 use talkpath_kernel::descriptors;
-use talkpath_kernel::hex::from_hex;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::wire::Secret;
+use talkpath_units::from_hex;
 
 use super::bind::DatagramSocket;
 use super::origin::Origin;

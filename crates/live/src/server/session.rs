@@ -15,7 +15,6 @@ use talkpath_kernel::end::{
     EndContext, EndPlace, Fingerprint, HostKeys, SharedEnd, apply_options, unforeseen_seed,
 };
 use talkpath_kernel::file::keep;
-use talkpath_kernel::hex::to_hex;
 use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::random::random;
 use talkpath_kernel::spec::{ChannelKind, FlowSpec, SessionSpec, TransportSpec};
@@ -25,7 +24,7 @@ use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
 use talkpath_kernel::unsupported::lacks_congestion_control;
 use talkpath_kernel::wire::{Secret, is_usable_token};
 use talkpath_scenario::Receiver;
-use talkpath_units::{Duration, Histogram};
+use talkpath_units::{Duration, Histogram, to_hex};
 
 use super::bind::DatagramSocket;
 use super::origin::Origin;

@@ -152,7 +152,7 @@ fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, 
     };
     let values =
         sweep.axes.iter().zip(&it.at).map(|(axis, at)| format!("{} = {}", axis.key, axis.label(*at)));
-    let figure = it.text(sweep.by);
+    let figure = it.figure_of_best(sweep.by);
     let figure = figure.map_or_else(String::new, |text| format!(", {} {text}", axis_title(sweep.by)));
     let name = match it.verdict {
         Some(verdict) if !verdict.is_valid => " no answer, the run is not valid".to_owned(),
@@ -172,7 +172,7 @@ fn letter_size(text: &str, width: f64) -> f64 {
 /// Who is best, in a few letters, and how good, if there is room for it.
 fn winner(sweep: &Sweep<'_>, it: &Combination<'_>, width: f64) -> (String, String) {
     let (who, style) = names_and_colour(sweep, it);
-    let both = it.text(sweep.by).map(|text| format!("{who} {text}"));
+    let both = it.figure_of_best(sweep.by).map(|text| format!("{who} {text}"));
     let both = both.filter(|both| it.outcome() != Outcome::Unknown && letter_size(both, width) >= LEGIBLE);
     (both.unwrap_or(who), style)
 }
@@ -199,7 +199,9 @@ fn names_and_colour(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String)
 
 /// How good the best is.
 fn figure(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
-    let (Some(best), Some((worst, _)), Some(text)) = (it.best(), it.outcomes(), it.text(sweep.by)) else {
+    let (Some(best), Some((worst, _)), Some(text)) =
+        (it.best(), it.outcomes_of_best(), it.figure_of_best(sweep.by))
+    else {
         return ("–".to_owned(), "fill:none".to_owned());
     };
     let bests = || sweep.combinations.iter().filter_map(Combination::best);

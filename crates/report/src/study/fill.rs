@@ -10,7 +10,7 @@
 
 use talkpath_study::{
     ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, Drawing, FigureLine, Outcome, TableOutcome,
-    figure_metric, median, shown, shown_range,
+    figure_metric, median, shown, shown_range, shown_unit,
 };
 
 use super::published::{Here, off, ours, printed};
@@ -154,9 +154,8 @@ impl Options {
             return Ok(shown_range("", (low * times, high * times), self.digits));
         }
         let text = shown_range(metric, (low, high), self.digits);
-        let unit = shown(metric, 0.0);
-        let unit = unit.trim_start_matches('0');
-        Ok(if self.bare { text.trim_end_matches(unit).to_owned() } else { text })
+        let left_out = if self.bare { shown_unit(metric) } else { "" };
+        Ok(text.strip_suffix(left_out).unwrap_or(&text).to_owned())
     }
 }
 
@@ -212,8 +211,7 @@ fn one_unit<'a>(
 ) -> Result<&'a str, String> {
     let mut metrics = metrics.into_iter();
     let (first, metric) = metrics.next().unwrap_or_default();
-    let zero = |metric: &str| shown(metric, 0.0);
-    match metrics.find(|(_, other)| zero(other) != zero(metric)) {
+    match metrics.find(|(_, other)| shown_unit(other) != shown_unit(metric)) {
         None => Ok(metric),
         Some((other, of)) => Err(format!(
             "`{name}` fits figures in different units: `{first}` is {metric}, `{other}` is {of}; \

@@ -171,7 +171,7 @@ impl Sweep<'_> {
 
     /// Of a flow over one transport: whether it reaches its floor.
     fn usable(&self, combination: &Combination<'_>) -> &'static str {
-        match (combination.outcomes(), self.by) {
+        match (combination.outcomes_of_best(), self.by) {
             (None, _) | (_, JudgedBy::Goodput) => Outcome::Unknown.word(),
             (Some((low, _)), _) if low >= self.floor => "usable",
             // Of two outcomes the floor divides.
@@ -182,13 +182,9 @@ impl Sweep<'_> {
 
     fn figures(&self, group: &Group<'_>) -> String {
         if let [only] = &group.members[..] {
-            let figure = match only.verdict {
-                Some(verdict) => Some(verdict.leading_figure()),
-                None => only.text(self.by),
-            };
-            return figure.unwrap_or_else(|| UNKNOWN.to_owned());
+            return only.figure_of_best(self.by).unwrap_or_else(|| UNKNOWN.to_owned());
         }
-        range(self.by, group.members.iter().filter_map(|it| it.outcomes()))
+        range(self.by, group.members.iter().filter_map(|it| it.outcomes_of_best()))
             .unwrap_or_else(|| UNKNOWN.to_owned())
     }
 }
@@ -256,6 +252,19 @@ mod tests {
         assert!(single.iter().all(|row| row == &["UDP", "2.10 or 4.30", "distinct"]), "{single:?}");
         let (grouped, _) = table(&summary, 1);
         assert_eq!(grouped, [["UDP", "2.10 to 4.30", "distinct"]], "the mean is 3.42");
+    }
+
+    #[test]
+    fn a_share_in_time_has_the_unit_in_the_head_of_its_column_alone() {
+        let mut summary = two_outcomes(2, false);
+        for run in &mut summary.runs {
+            let share = if run.cell % 3 == 0 { 0.998 } else { 0.5 };
+            let flow = run.flows.get_mut("call").unwrap();
+            (flow.call, flow.in_time, flow.deadline_ms) = (None, Some(share), Some(100.0));
+        }
+        fixture::refresh(&mut summary);
+        let (single, _) = table(&summary, 10);
+        assert!(single.iter().all(|row| row == &["UDP", "99.80", "distinct"]), "{single:?}");
     }
 
     #[test]

@@ -293,7 +293,7 @@ pub(super) fn figure(by: JudgedBy, standing: &Standing) -> String {
 }
 
 /// The mean, or both outcomes where there are two: no repetition has their mean. And what to say of it.
-pub(super) fn bare(by: JudgedBy, standing: &Standing) -> (String, &'static str) {
+fn bare(by: JudgedBy, standing: &Standing) -> (String, &'static str) {
     let written = written(by);
     match standing.clusters {
         Some(found) => {

@@ -5,9 +5,7 @@ use crate::TraceLine;
 use crate::arena::ArenaName;
 use crate::band::band;
 use crate::fit::fit;
-use crate::outcome::{
-    Drawing, FigureLine, FigureOutcome, FigurePoint, FittedLine, RowOutcome, TableOutcome, TracePanel,
-};
+use crate::outcome::{Drawing, FigureLine, FigureOutcome, FigurePoint, RowOutcome, TableOutcome, TracePanel};
 use crate::over_time::is_flow_of;
 use crate::sample::{CellSamples, KeptTrace, Sample, cut};
 use crate::stats::median;
@@ -46,14 +44,7 @@ pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
             let lines = scatter_lines((x, y), points, ran);
             let all: Vec<_> =
                 lines.iter().flat_map(|line| &line.points).map(|point| (point.x, point.median)).collect();
-            let line = fit(&all).map(|found| FittedLine {
-                slope: found.slope,
-                intercept: found.intercept,
-                slope_ci95: found.slope_ci95,
-                r_squared: found.r_squared,
-                r_squared_ci95: found.r_squared_ci95,
-            });
-            (titles.0.clone(), titles.1.clone(), Drawing::Scatter { lines, fit: line })
+            (titles.0.clone(), titles.1.clone(), Drawing::Scatter { lines, fit: fit(&all) })
         }
         FigureKind::Absent(why) => (String::new(), String::new(), Drawing::Absent { why: why.clone() }),
     };

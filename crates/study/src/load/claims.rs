@@ -13,10 +13,12 @@ use crate::file::{CheckEntry, ClaimEntry, ExpectedEntry, LineOfCells, OperandEnt
 use crate::metric::Metrics;
 use crate::study::Cell;
 
-/// An operand before the axes are filled in, and where it stands.
-struct Placed {
-    operand: Operand,
-    span: Range<usize>,
+/// What a check compares.
+enum Compared<'a> {
+    /// Its own cell.
+    Own,
+    List(&'a [Spanned<OperandEntry>]),
+    Line(&'a LineOfCells),
 }
 
 impl Loader<'_, '_> {
@@ -42,26 +44,18 @@ impl Loader<'_, '_> {
                 let mut fill =
                     |text: &str, span: Range<usize>| self.filled(text, &values, span, "claim.check");
                 let name = fill(&check.get_ref().name, check.span());
-                let filled = operands.iter().map(|placed| Operand {
-                    cell: fill(&placed.operand.cell, placed.span.clone()),
-                    metric: fill(&placed.operand.metric, placed.span.clone()),
+                let filled = operands.iter().map(|operand| Operand {
+                    cell: fill(&operand.get_ref().cell, operand.span()),
+                    metric: fill(&operand.get_ref().metric, operand.span()),
                 });
-                let operands_of_check: Vec<Operand> = filled.collect();
-                for (operand, placed) in operands_of_check.iter().zip(&operands) {
-                    self.known_cell(&operand.cell, placed.span.clone(), "claim.check");
+                let filled: Vec<Operand> = filled.collect();
+                for (operand, written) in filled.iter().zip(&operands) {
+                    self.known_cell(&operand.cell, written.span(), "claim.check");
                 }
                 let quick = check.get_ref().quick.clone().unwrap_or_else(|| ArenaName::RUNNABLE.to_vec());
                 let one_sided = check.get_ref().one_sided.clone();
                 let of_check = self.check_arenas(check, &arenas);
-                let made = Check {
-                    name,
-                    operands: operands_of_check,
-                    kind,
-                    basis,
-                    one_sided,
-                    arenas: of_check,
-                    quick,
-                };
+                let made = Check { name, operands: filled, kind, basis, one_sided, arenas: of_check, quick };
                 self.makes_sense(&made, check, known, cells);
                 checks.push(made);
             }
@@ -129,60 +123,31 @@ impl Loader<'_, '_> {
         None
     }
 
-    /// What a check requires, and of which operands.
-    fn check(&mut self, check: &Spanned<CheckEntry>) -> Option<(ClaimKind, Vec<Placed>)> {
+    /// What a check requires, and of which operands, whose axes are not filled in yet.
+    fn check(&mut self, check: &Spanned<CheckEntry>) -> Option<(ClaimKind, Vec<Spanned<Operand>>)> {
         let entry = check.get_ref();
-        let one =
-            |cell: &Spanned<String>| Spanned::new(cell.span(), OperandEntry::Cell(cell.get_ref().clone()));
-        let bound = self.bound(entry);
-        let figure = |of: Figure| Some(ClaimKind::Figure { of, bound: bound? });
         let within = match &entry.within {
             Some(within) => Some(self.tolerance(within)?),
             None => None,
         };
-        let unbound = bound.is_none() && entry.value.is_none();
-        let CheckEntry { cell, ratio, difference, slope, r_squared, rising, falling, same, agree, .. } =
-            entry;
-        let lists = [ratio, difference, rising, falling, same];
-        let is_listed = lists.iter().any(|list| list.is_some()) || slope.is_some() || r_squared.is_some();
-        let forms = [
-            cell.is_some() && agree.is_none() && !is_listed,
-            ratio.is_some(),
-            difference.is_some(),
-            slope.is_some(),
-            r_squared.is_some(),
-            rising.is_some(),
-            falling.is_some(),
-            same.is_some(),
-            agree.is_some(),
-        ];
-        let is_plain = unbound && within.is_none();
-        let only_one = forms.iter().filter(|is| **is).count() == 1;
-        let kind = match forms.iter().position(|is| *is).filter(|_| only_one) {
-            Some(0) => figure(Figure::Median),
-            Some(1) => figure(Figure::Ratio),
-            Some(2) => figure(Figure::Difference),
-            Some(3) => figure(Figure::Slope),
-            Some(4) => figure(Figure::RSquared),
-            Some(5) if is_plain => Some(ClaimKind::Rising),
-            Some(6) if is_plain => Some(ClaimKind::Falling),
-            Some(7) if unbound => within.map(|within| ClaimKind::Same { within }),
-            Some(8) if is_plain && cell.is_some() => {
-                agree.as_ref().and_then(|it| self.tolerance(it)).map(|within| ClaimKind::Agree { within })
-            }
-            _ => None,
+        let agree = match &entry.agree {
+            Some(agree) => Some(self.tolerance(agree)?),
+            None => None,
         };
-        let Some(kind) = kind else {
+        let Some((kind, compared)) = form(entry, within, agree) else {
             self.mistakes.add(check.span(), "claim.check", FORMS, None);
             return None;
         };
-        let cells: Vec<Spanned<OperandEntry>> = cell.iter().map(one).collect();
-        let operands =
-            match (slope.as_ref().or(r_squared.as_ref()), lists.into_iter().find_map(Option::as_ref)) {
-                (Some(line), _) => line_operands(line),
-                (None, Some(list)) => self.operands(check, list)?,
-                (None, None) => self.operands(check, &cells)?,
-            };
+        let operands = match compared {
+            Compared::Own => {
+                let as_entry = |cell: &Spanned<String>| {
+                    Spanned::new(cell.span(), OperandEntry::Cell(cell.get_ref().clone()))
+                };
+                self.operands(check, entry.cell.as_ref().map(as_entry).as_slice())?
+            }
+            Compared::List(list) => self.operands(check, list)?,
+            Compared::Line(line) => line_operands(line),
+        };
         self.check_count(check, kind, operands.len())?;
         Some((kind, operands))
     }
@@ -208,23 +173,23 @@ impl Loader<'_, '_> {
         fits.then_some(())
     }
 
+    /// Those of `list`; cell and metric that one does not name are the check's.
     fn operands(
         &mut self,
         check: &Spanned<CheckEntry>,
         list: &[Spanned<OperandEntry>],
-    ) -> Option<Vec<Placed>> {
+    ) -> Option<Vec<Spanned<Operand>>> {
         let entry = check.get_ref();
-        let all: Option<Vec<Placed>> = list
+        let all: Option<Vec<_>> = list
             .iter()
             .map(|operand| {
                 let (cell, metric) = match operand.get_ref() {
                     OperandEntry::Cell(cell) => (Some(cell), None),
                     OperandEntry::Full(full) => (full.cell.as_ref(), full.metric.as_ref()),
                 };
-                let cell = cell.or(entry.cell.as_ref().map(Spanned::get_ref))?;
-                let metric = metric.or(entry.metric.as_ref())?;
-                let operand_of = Operand { cell: cell.clone(), metric: metric.clone() };
-                Some(Placed { operand: operand_of, span: operand.span() })
+                let cell = cell.or(entry.cell.as_ref().map(Spanned::get_ref))?.clone();
+                let metric = metric.or(entry.metric.as_ref())?.clone();
+                Some(Spanned::new(operand.span(), Operand { cell, metric }))
             })
             .collect();
         if all.is_none() {
@@ -232,19 +197,6 @@ impl Loader<'_, '_> {
             self.mistakes.add(check.span(), "claim.check", message, None);
         }
         all
-    }
-
-    /// Where the check's figure must lie; `None` if it says nothing of the kind, or more than one thing.
-    fn bound(&mut self, entry: &CheckEntry) -> Option<Bound> {
-        match (entry.value, &entry.within, entry.at_most, entry.at_least, entry.between) {
-            (Some(value), Some(within), None, None, None) => {
-                self.tolerance(within).map(|within| Bound::Near { value, within })
-            }
-            (None, None, Some(value), None, None) => Some(Bound::AtMost { value }),
-            (None, None, None, Some(value), None) => Some(Bound::AtLeast { value }),
-            (None, None, None, None, Some((low, high))) if low <= high => Some(Bound::Between { low, high }),
-            _ => None,
-        }
     }
 
     fn tolerance(&mut self, within: &Spanned<Within>) -> Option<Tolerance> {
@@ -267,6 +219,51 @@ impl Loader<'_, '_> {
     }
 }
 
+/// What `entry` requires, and of what; `None` if it has not exactly one of the forms, with the bound or
+/// tolerance that belongs to it.
+fn form(
+    entry: &CheckEntry,
+    within: Option<Tolerance>,
+    agree: Option<Tolerance>,
+) -> Option<(ClaimKind, Compared<'_>)> {
+    let bound = bound(entry, within);
+    let figure = |of: Figure| Some(ClaimKind::Figure { of, bound: bound? });
+    let is_unbound =
+        [entry.value, entry.at_most, entry.at_least].iter().all(Option::is_none) && entry.between.is_none();
+    let is_plain = is_unbound && within.is_none();
+    let same = within.filter(|_| is_unbound).map(|within| ClaimKind::Same { within });
+    let rising = is_plain.then_some(ClaimKind::Rising);
+    let falling = is_plain.then_some(ClaimKind::Falling);
+    let agrees = |within| (is_plain && entry.cell.is_some()).then_some(ClaimKind::Agree { within });
+    let forms = [
+        entry.ratio.as_deref().map(|list| (figure(Figure::Ratio), Compared::List(list))),
+        entry.difference.as_deref().map(|list| (figure(Figure::Difference), Compared::List(list))),
+        entry.slope.as_ref().map(|line| (figure(Figure::Slope), Compared::Line(line))),
+        entry.r_squared.as_ref().map(|line| (figure(Figure::RSquared), Compared::Line(line))),
+        entry.rising.as_deref().map(|list| (rising, Compared::List(list))),
+        entry.falling.as_deref().map(|list| (falling, Compared::List(list))),
+        entry.same.as_deref().map(|list| (same, Compared::List(list))),
+        agree.map(|within| (agrees(within), Compared::Own)),
+    ];
+    let mut given = forms.into_iter().flatten();
+    match (given.next(), given.next()) {
+        (Some((kind, compared)), None) => Some((kind?, compared)),
+        (None, _) if entry.cell.is_some() => Some((figure(Figure::Median)?, Compared::Own)),
+        _ => None,
+    }
+}
+
+/// Where the check's figure must lie; `None` if it says nothing of the kind, or more than one thing.
+fn bound(entry: &CheckEntry, within: Option<Tolerance>) -> Option<Bound> {
+    match (entry.value, within, entry.at_most, entry.at_least, entry.between) {
+        (Some(value), Some(within), None, None, None) => Some(Bound::Near { value, within }),
+        (None, None, Some(value), None, None) => Some(Bound::AtMost { value }),
+        (None, None, None, Some(value), None) => Some(Bound::AtLeast { value }),
+        (None, None, None, None, Some((low, high))) if low <= high => Some(Bound::Between { low, high }),
+        _ => None,
+    }
+}
+
 /// Where a claim is judged.
 fn arenas_of(entry: &ClaimEntry) -> Vec<ArenaName> {
     let expects = match entry.expected.get_ref() {
@@ -278,10 +275,9 @@ fn arenas_of(entry: &ClaimEntry) -> Vec<ArenaName> {
 }
 
 /// x and y of each cell by turns.
-fn line_operands(line: &LineOfCells) -> Vec<Placed> {
-    let of = |cell: &Spanned<String>, metric: &String| Placed {
-        operand: Operand { cell: cell.get_ref().clone(), metric: metric.clone() },
-        span: cell.span(),
+fn line_operands(line: &LineOfCells) -> Vec<Spanned<Operand>> {
+    let of = |cell: &Spanned<String>, metric: &String| {
+        Spanned::new(cell.span(), Operand { cell: cell.get_ref().clone(), metric: metric.clone() })
     };
     line.cells.iter().flat_map(|cell| [of(cell, &line.x), of(cell, &line.y)]).collect()
 }

@@ -98,6 +98,9 @@ fn mistakes_stand_at_their_line_and_column() {
     assert!(no_cell.contains("no cell called \"call-fat\""), "{no_cell}");
     let no_form = mistakes("value = 0.01, within = \"10%\"", "value = 0.01");
     assert!(no_form.contains("expected one of: `cell`, `ratio`"), "{no_form}");
+    let order = "rising = [\"call-near\", \"call-far\"]";
+    let two_bounds = mistakes(order, &format!("{order}, at_most = 1.0, at_least = 0.0"));
+    assert!(two_bounds.contains("expected one of: `cell`, `ratio`"), "{two_bounds}");
     let no_set = mistakes("sensitivity = [\"slow\"]", "sensitivity = [\"slo\"]");
     assert!(no_set.contains(":9:16: ") && no_set.contains("there are: base, slow"), "{no_set}");
 }
@@ -169,6 +172,8 @@ fn mistakes_of_several_arenas_and_metrics_are_told_too() {
     assert!(key.contains("miles") || key.contains("unit"), "{key}");
     let metric = mistakes("difference = [", "sum = \"x\", difference = [");
     assert!(metric.contains("metric.spared"), "{metric}");
+    let stray = mistakes("difference = [", "cap = 1.0, difference = [");
+    assert!(stray.contains("metric.spared"), "{stray}");
     let ratio = mistakes("ratio = [\"call-far\", \"call-near\"]", "ratio = [\"call-far\"]");
     assert!(ratio.contains("expected two"), "{ratio}");
     let expected = mistakes("{ sim = \"reproduced\", emu = \"differs\" }", "{ sim = \"reproduced\" }");

@@ -26,7 +26,7 @@ pub(super) fn diff(args: &StudyDiffArgs, common: &Common, terminal: Terminal) ->
         text.push_str(&study_changes(&first, &later, &changes));
         let these = changes.iter().filter(|change| change.contradicts);
         changed.extend(these.map(|change| format!("{}/{}", first.study, change.claim)));
-        let changes: Vec<_> = changes.iter().map(as_json).collect();
+        let changes: Vec<_> = changes.iter().map(change_entry).collect();
         all.push(serde_json::json!({ "run": path.to_string_lossy(), "changes": changes }));
     }
     match common.json {
@@ -42,7 +42,8 @@ pub(super) fn diff(args: &StudyDiffArgs, common: &Common, terminal: Terminal) ->
     }
 }
 
-fn as_json(change: &VerdictChange) -> serde_json::Value {
+/// A change as `study diff --json` prints it.
+fn change_entry(change: &VerdictChange) -> serde_json::Value {
     let found = |(verdict, standing): (Verdict, Option<Standing>)| serde_json::json!({ "verdict": verdict, "standing": standing });
     serde_json::json!({
         "claim": change.claim,

@@ -297,7 +297,8 @@ fn load_file(path: &Path, changes: &Changes) -> Result<Study, Failure> {
         if is_read && other.file_name() != path.file_name() {
             match scenario_file::read(&other) {
                 Ok(text) => files.push(Source::new(name, text)),
-                // A file that the study does not name is not the study's.
+                // Which files a study names is known once it is loaded. One whose name stands nowhere in it
+                // is not the study's; one that only a comment names is refused, which is the safe mistake.
                 Err(_) if !source.text.contains(&name) => {}
                 Err(why) => return Err(why),
             }

@@ -3,7 +3,7 @@
 use talkpath_arena::offset::{Offset, withdraw_trust_in_impossible_delays};
 use talkpath_flow::{Side, lateness_ns};
 use talkpath_kernel::join::{
-    MAX_WORDS, RunEnd, dscp_warnings, file_warnings, flow_record, printable, series, unsent_warnings,
+    MAX_WORDS, RunEnd, dscp_warnings, few_words, file_warnings, flow_record, series, unsent_warnings,
 };
 use talkpath_kernel::log::{Chunk, EndLog};
 use talkpath_kernel::{stolen, turn_round};
@@ -84,7 +84,7 @@ impl Session<'_> {
         for (index, flow) in self.scenario.flows.iter().enumerate() {
             let near = self.ends[index].lock().failure.clone();
             let far = logs.and_then(|logs| logs.get(index)).and_then(|log| log.totals.failure.as_deref());
-            let why = near.or_else(|| far.map(|why| format!("the far host says: {}", printable(why))));
+            let why = near.or_else(|| far.map(|why| format!("the far host says: {}", few_words(why))));
             lines.extend(why.map(|why| {
                 format!(
                     "flow {}: {why}; what was due later was refused, the other flows continued",
@@ -104,7 +104,7 @@ impl Session<'_> {
             let ends = [("this host", Some(&near.log)), ("the far host", far)];
             for (place, log) in ends.iter().filter_map(|&(place, log)| Some((place, log?))) {
                 for (why, count) in log.totals.refusals.iter().take(MAX_WORDS) {
-                    let why = printable(why);
+                    let why = few_words(why);
                     lines.push(format!("flow {}: {place} refused {count} messages: {why}", flow.name));
                 }
             }

@@ -11,13 +11,13 @@ use rustix::time::Timespec;
 use talkpath_arena::ArenaError;
 use talkpath_kernel::clock::{RunClock, monotonic};
 use talkpath_kernel::end::{Dial, EndContext, EndPlace, SharedEnd, UdpRoute, unforeseen_seed};
-use talkpath_kernel::hex::from_hex;
 use talkpath_kernel::spec::{ChannelKind, FlowSpec};
 use talkpath_kernel::sys::{
     ReceiveBatch, SocketSwitch, report_headers, set_tos, stamp_transmissions, switch_on,
 };
 use talkpath_kernel::wire::{Secret, registered, registration};
 use talkpath_scenario::Receiver;
+use talkpath_units::from_hex;
 
 use super::Session;
 use crate::client::control::ServerControl;

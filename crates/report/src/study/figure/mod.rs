@@ -5,7 +5,7 @@ mod lines;
 mod scatter;
 mod traces;
 
-use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, FittedLine, Role};
+use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, Fit, Role};
 
 use crate::display::{Marker, named};
 use crate::figure::{Entry, Figure, Sample, colour, marker, stroke, word};
@@ -46,7 +46,7 @@ fn fill(label: &str, at: usize) -> String {
 /// Points and the line through them, for a page that is no study's; `each` says what a point is.
 pub(crate) fn draw_points(
     figure: &FigureOutcome,
-    (lines, fit): (&[FigureLine], Option<FittedLine>),
+    (lines, fit): (&[FigureLine], Option<Fit>),
     each: &str,
 ) -> Figure {
     let id = word(&figure.number);

@@ -1,6 +1,6 @@
 //! Medians over medians, a point a cell, with the line through all of them.
 
-use talkpath_study::{FigureLine, FigureOutcome, FittedLine, shown};
+use talkpath_study::{FigureLine, FigureOutcome, Fit, shown};
 
 use super::{FILLS, HEIGHT, TOP, scale, sentences};
 use crate::display::Marker;
@@ -17,7 +17,7 @@ const FITTED: &str = "stroke:var(--ink);stroke-dasharray:6 3";
 pub(super) fn draw(
     figure: &FigureOutcome,
     lines: &[FigureLine],
-    fit: Option<FittedLine>,
+    fit: Option<Fit>,
     each: &str,
 ) -> (Svg, Vec<Entry>, String) {
     let (x_scale, y_scale) = (scale(&figure.x_title), scale(&figure.y_title));
@@ -63,7 +63,7 @@ fn fill(index: usize) -> String {
     format!("fill:{}", FILLS[index % FILLS.len()])
 }
 
-fn caption(count: usize, each: &str, fit: Option<FittedLine>, x_scale: f64) -> String {
+fn caption(count: usize, each: &str, fit: Option<Fit>, x_scale: f64) -> String {
     let points = format!("{count} points, each {each}");
     let Some(line) = fit else { return points };
     let with = |value: f64, interval: Option<(f64, f64)>| match interval {
@@ -89,7 +89,7 @@ mod tests {
     fn the_line_goes_through_points_that_lie_on_it_and_its_slope_is_in_the_axis_s_unit() {
         let points: Vec<_> =
             [0.01, 0.02, 0.03].map(|x| FigurePoint::new(x, 100.0 + 5000.0 * x, None)).to_vec();
-        let fit = FittedLine {
+        let fit = Fit {
             slope: 5000.0,
             intercept: 100.0,
             slope_ci95: Some((5000.0, 5000.0)),
