@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -210,9 +210,7 @@ fn false_server(
     start_ns: i64,
     answer: fn(&str, &mut TcpStream) -> Value,
 ) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let datagrams = UdpSocket::bind(address).unwrap();
+    let (listener, datagrams, address) = support::listen();
     std::thread::spawn(move || {
         let mut buffer = [0; 2048];
         while let Ok((size, from)) = datagrams.recv_from(&mut buffer) {

@@ -318,9 +318,16 @@ fn a_path_that_drops_large_packets_stops_the_bulk_alone_and_it_says_so() {
 fn what_dccp_loses_and_overtakes_equals_the_bridges_log() {
     undisturbed(|| {
         let flows = ["dccp-ccid2", "dccp-ccid3", "dccp-ccid4"];
-        for (name, seed) in flows.into_iter().zip(11..) {
-            let flow = cbr("call", name, 64, 160);
-            let outcome = match measure(impaired(seed), scenario(2500, vec![flow]), name) {
+        let outcomes = std::thread::scope(|scope| {
+            let start = |(name, seed): (&'static str, u64)| {
+                let scenario = scenario(2500, vec![cbr("call", name, 64, 160)]);
+                scope.spawn(move || measure(impaired(seed), scenario, name))
+            };
+            let runs: Vec<_> = flows.into_iter().zip(11..).map(start).collect();
+            runs.into_iter().map(|run| run.join().unwrap()).collect::<Vec<_>>()
+        });
+        for (name, outcome) in flows.into_iter().zip(outcomes) {
+            let outcome = match outcome {
                 Ok(outcome) => outcome,
                 Err(why) => return println!("SKIP: no namespaces here: {why}"),
             };

@@ -195,12 +195,13 @@ fn shell(bench: &Bench, line: &str, served: Option<&Served>) -> Command {
     if line.contains("campaign status") || line.contains("campaign report") {
         line += " --help";
     }
-    // Real time is dear: two seconds of a run, and one transport of a comparison in rounds of two
+    // Real time is dear: two seconds of a run, and less of each transport in each round of a comparison. Some
+    // flows begin after one second.
     if line.starts_with("talkpath run") && line.contains(" --to ") || line.contains("--arena emu") {
         line += " --set duration='2 s' --set drain='200 ms'";
     }
     if line.starts_with("talkpath compare") && line.contains(" --to ") {
-        line += " --duration 2s";
+        line += " --duration 1.5s";
     }
     let mut command = bench.prepared(Command::new("sh"), &["-c", &line]);
     let path = std::env::var("PATH").unwrap_or_default();

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::support::alone;
+use crate::support::beside;
 use crate::support::quiet::{skip, undisturbed};
 use crate::support::shared::{Folder, found, plan};
 use talkpath_arena::{Arena, ArenaError};
@@ -31,7 +31,7 @@ impl Files for Whole {
 /// Runs `text` in the emulated arena and replays it; `None` where the machine does not allow it, which is
 /// printed.
 fn emulate(text: &str) -> Option<RunRecord> {
-    let _alone = alone();
+    let _beside = beside();
     let loaded = load_with_files(&Source::new("f.toml", text), &Options::default(), &Whole);
     let scenario: Scenario = loaded.unwrap_or_else(|why| panic!("{why}")).cells.remove(0).scenario;
     let mut arena = match EmuArena::open() {

@@ -10,12 +10,12 @@ use talkpath_units::{Duration, Instant, Seed};
 
 use super::support::quiet::{skip, undisturbed};
 use super::support::shared::plan;
-use super::support::{alone, count, run, scenario};
+use super::support::{alone, beside, count, run, scenario};
 
 #[test]
 fn an_interrupted_run_keeps_what_was_measured() {
     undisturbed(|| {
-        let _alone = alone();
+        let _beside = beside();
         let Ok(mut arena) = EmuArena::open() else {
             skip(format_args!("{:?}", probe().emulation));
             return;
@@ -41,6 +41,7 @@ fn an_interrupted_run_keeps_what_was_measured() {
 
 #[test]
 fn a_killed_run_leaves_no_process_device_or_namespace() {
+    // Other runs' devices would be among the machine's.
     let _alone = alone();
     if let Err(why) = EmuArena::open() {
         skip(why);
@@ -86,7 +87,7 @@ fn a_victim() {
 
 #[test]
 fn without_root_a_user_namespace_does() {
-    let _alone = alone();
+    let _beside = beside();
     if !rustix::process::geteuid().is_root() {
         skip("the tests run without root already");
         return;

@@ -15,7 +15,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use support::quiet::undisturbed;
-use support::{Ran, count, run};
+use support::{Ran, count, run, run_alone};
 use talkpath_emu::{ReplayError, log_header, replay};
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::{DropCause, Fate, LegRecord, SeriesKind};
@@ -33,7 +33,8 @@ fn an_echo_over_udp_takes_the_paths_round_trip() {
     undisturbed(|| {
         // Serialisation at 1 Gbps: 188 B each way, 1.5 us.
         let path = 40.003;
-        let Some(ran) = run(r#"
+        let Some(ran) = run_alone(
+            r#"
             name = "echo"
             duration = "4 s"
             [path]
@@ -42,8 +43,8 @@ fn an_echo_over_udp_takes_the_paths_round_trip() {
             [flow.call]
             transport = "udp"
             workload = { kind = "voice", codec = "g711", echo = true }
-            "#)
-        else {
+            "#,
+        ) else {
             return;
         };
         let (min, p50, p90) = round_trip(&ran, "call");
@@ -369,7 +370,8 @@ fn a_burst_whose_gap_ends_while_the_stream_is_blocked_is_due_when_there_is_room(
 #[test]
 fn a_burst_that_finds_room_again_goes_on_at_its_own_pace() {
     undisturbed(|| {
-        let Some(ran) = run(r#"
+        let Some(ran) = run_alone(
+            r#"
             name = "burst"
             duration = "2 s"
             warm_up = "500 ms"
@@ -379,8 +381,8 @@ fn a_burst_that_finds_room_again_goes_on_at_its_own_pace() {
             [flow.burst]
             transport = { kind = "tcp", send_buffer = "8 kB" }
             workload = { kind = "burst", count = 1, size = "1000 B", repeat = 10000, gap = "0.3 ms" }
-            "#)
-        else {
+            "#,
+        ) else {
             return;
         };
         // The buffer holds 16 kB, 8 ms of the link, and says that there is room when a third is free: who

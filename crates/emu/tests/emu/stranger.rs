@@ -11,7 +11,7 @@ use talkpath_scenario::Scenario;
 
 use super::support::quiet::skip;
 use super::support::shared::plan;
-use super::support::{alone, scenario};
+use super::support::{beside, scenario};
 
 /// Datagrams that come to `socket`, until none has come for two seconds: how many, their bytes, and the sequence
 /// number of the last.
@@ -32,7 +32,7 @@ fn count(socket: &UdpSocket) -> (usize, usize, u32) {
 
 #[test]
 fn what_comes_to_a_stranger_is_what_the_arrival_log_let_through() {
-    let _alone = alone();
+    let _beside = beside();
     let scenario = scenario(
         r#"
         name = "stranger"
@@ -82,7 +82,7 @@ fn what_comes_to_a_stranger_is_what_the_arrival_log_let_through() {
 
 #[test]
 fn a_stranger_that_does_not_take_its_socket_is_a_far_end_that_fails_and_no_arena_that_is_missing() {
-    let _alone = alone();
+    let _beside = beside();
     let mut take_socket = |_| Err(std::io::ErrorKind::NotFound.into());
     let mut stranger = Stranger { flow: 0, side: Side::Far, quic_keys: None, take_socket: &mut take_socket };
     let interrupt = AtomicBool::new(false);

@@ -1,4 +1,5 @@
-//! Runs of the emulated arena, one at a time, each replayed.
+//! Runs of the emulated arena, each replayed: beside each other, or alone where a test judges delays below a
+//! millisecond.
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test program uses a part of this")]
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
@@ -8,7 +9,7 @@ pub mod quiet;
 pub mod shared;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use talkpath_arena::{Arena, ArenaError};
 use talkpath_emu::{EmuArena, EmuReport, replay};
@@ -42,10 +43,30 @@ pub fn count(leg: &LegRecord, fate: Fate, cause: Option<DropCause>) -> usize {
     leg.messages.iter().filter(|row| row.fate == fate && row.drop_cause == cause).count()
 }
 
-/// One run at a time: they would disturb each other's timing.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Held by the runs that may be beside each other, and by who has to be alone.
+static RUNS: RwLock<()> = RwLock::new(());
+
+/// No other run of this program meanwhile: it would delay a thread, or be seen among the machine's devices.
+pub fn alone() -> RwLockWriteGuard<'static, ()> {
+    RUNS.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A run beside others: each has its own namespaces, and takes a tenth of a processor.
+pub fn beside() -> RwLockReadGuard<'static, ()> {
+    RUNS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps the processors awake. Runs beside each other share it: one spinning thread for each processor is
+/// enough.
+fn awake() -> Option<Arc<KeepAwake>> {
+    static SHARED: Mutex<Weak<KeepAwake>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(awake) = shared.upgrade() {
+        return Some(awake);
+    }
+    let awake = Arc::new(KeepAwake::begin().ok()?);
+    *shared = Arc::downgrade(&awake);
+    Some(awake)
 }
 
 pub fn scenario(text: &str) -> Scenario {
@@ -54,11 +75,21 @@ pub fn scenario(text: &str) -> Scenario {
     plan.cells.into_iter().next().expect("a scenario has a cell").scenario
 }
 
-/// Runs the only cell of `text` and replays its log; `None` where the machine does not allow it, which is
-/// printed.
+/// Runs the only cell of `text` beside other runs and replays its log; `None` where the machine does not
+/// allow it, which is printed.
 pub fn run(text: &str) -> Option<Ran> {
+    let _beside = beside();
+    run_now(text)
+}
+
+/// The same with no other run beside it.
+pub fn run_alone(text: &str) -> Option<Ran> {
     let _alone = alone();
-    let _awake = KeepAwake::begin();
+    run_now(text)
+}
+
+fn run_now(text: &str) -> Option<Ran> {
+    let _awake = awake();
     let mut arena = match EmuArena::open() {
         Ok(arena) => arena,
         Err(why @ ArenaError::Unavailable { .. }) => {

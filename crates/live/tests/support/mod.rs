@@ -11,7 +11,8 @@ pub mod relay;
 pub mod shared;
 pub mod way;
 
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -112,6 +113,19 @@ pub fn transport_config(name: &str) -> TransportConfig {
             timer_granularity: Duration::ZERO,
             ..TcpConfig::preset(Stack::Linux, name != "tcp")
         }),
+    }
+}
+
+/// Sockets for TCP and UDP on one port of loopback. A port that the system chose for TCP may be another's for
+/// UDP: then it chooses again.
+pub fn listen() -> (TcpListener, UdpSocket, SocketAddr) {
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        match UdpSocket::bind(address) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+            datagrams => return (listener, datagrams.unwrap(), address),
+        }
     }
 }
 

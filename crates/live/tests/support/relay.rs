@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -26,9 +26,7 @@ impl Default for Relay {
 impl Relay {
     /// Relays to `server` until the test ends; returns the address for clients.
     pub fn start(self, server: SocketAddr) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let datagrams = UdpSocket::bind(address).unwrap();
+        let (listener, datagrams, address) = super::listen();
         thread::spawn(move || relay_datagrams(&datagrams, server));
         thread::spawn(move || {
             for client in listener.incoming().flatten() {

@@ -1,7 +1,7 @@
 //! A way to a server that looks at, delays and changes what passes, on TCP and UDP.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -20,9 +20,8 @@ pub type Passes = dyn Fn(Passing<'_>) -> bool + Send + Sync;
 
 /// A way to `server`, for UDP of one client at a time.
 pub fn way(server: SocketAddr, stream: Box<Passes>, datagram: Box<Passes>) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let (near, far) = (UdpSocket::bind(address).unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let (listener, near, address) = super::listen();
+    let far = UdpSocket::bind("127.0.0.1:0").unwrap();
     far.connect(server).unwrap();
     thread::spawn(move || carry_datagrams(&near, &far, &*datagram));
     let passes: Arc<Passes> = Arc::from(stream);
