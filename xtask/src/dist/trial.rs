@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::ci::exit_code_until;
@@ -19,11 +19,13 @@ const UNTRIED: [&str; 6] = [
     "untested: completions, other than that they are there",
 ];
 
-/// A wheel, a Debian package and an archive, each with how it is installed and where the program is then.
+/// A wheel, a Debian package and an archive, each with how it is installed, where the program is then, and
+/// how it is removed.
 struct Trial<'a> {
     package: &'a Path,
-    install: String,
+    install: Vec<String>,
     program: &'static str,
+    remove: Vec<String>,
 }
 
 /// Tries the packages; a line for each, and what was not tried.
@@ -47,28 +49,34 @@ pub(super) fn run(packages: &Path, made: [&Path; 3], deadline: Instant) -> Resul
 
 fn trials([wheel, debian, archive]: [&Path; 3]) -> [Trial<'_>; 3] {
     let folder = name(archive).trim_end_matches(".tar.gz").to_owned();
+    let lines = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect::<Vec<_>>();
     [
         Trial {
             package: wheel,
-            install: format!(
-                "python3 -m venv v && v/bin/pip install --quiet --no-index {} && v/bin/python -c 'import talkpath'",
-                name(wheel)
-            ),
+            install: lines(&[
+                "python3 -m venv v",
+                &format!("v/bin/pip install --quiet --no-index {}", name(wheel)),
+                "v/bin/python -c 'import talkpath'",
+            ]),
             program: "v/bin/talkpath",
+            remove: lines(&["v/bin/pip uninstall --quiet --yes talkpath", "test ! -e v/bin/talkpath"]),
         },
         Trial {
             package: debian,
-            install: format!(
-                "dpkg -i {} && test -s /usr/share/man/man1/talkpath-compare.1.gz && test -s \
-                 /usr/share/bash-completion/completions/talkpath",
-                name(debian)
-            ),
+            install: lines(&[
+                &format!("dpkg -i {}", name(debian)),
+                "test -s /usr/share/man/man1/talkpath-compare.1.gz",
+                "test -s /usr/share/bash-completion/completions/talkpath",
+            ]),
             program: "talkpath",
+            // The root is used again, and so must be as bare as before.
+            remove: lines(&["dpkg --purge talkpath", "test ! -e /usr/bin/talkpath"]),
         },
         Trial {
             package: archive,
-            install: format!("tar -xzf {} && ln -s {folder} unpacked", name(archive)),
+            install: lines(&[&format!("tar -xzf {}", name(archive)), &format!("ln -s {folder} unpacked")]),
             program: "unpacked/bin/talkpath",
+            remove: Vec::new(),
         },
     ]
 }
@@ -80,29 +88,44 @@ fn try_one(root: &Path, trial: &Trial<'_>, answer: &str, deadline: Instant) -> R
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     super::copy(trial.package, &folder.join(&shown))?;
-    let script = format!(
-        "set -e; cd /trial; for tool in cc gcc rustc cargo; do if command -v $tool; then exit 9; fi; done; {} >/trial/log; \
-         {} compare >/trial/answer",
-        trial.install, trial.program
-    );
     let began = Instant::now();
-    // Namespaces of its own, so that /proc is there and nothing is left mounted.
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--pid", "--fork", "--mount-proc"]).arg(format!("--root={}", root.display()));
-    command.args(["/bin/sh", "-c", &script]).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    match exit_code_until(&mut command, deadline)? {
-        Some(0) => {}
-        Some(9) => return Err(format!("{shown}: the bare root has a compiler")),
-        Some(code) => return Err(format!("{shown}: exit code {code} in the bare root")),
-        None => return Err(format!("{shown}: it did not end in time")),
-    }
+    let compare = [format!("{} compare >answer", trial.program)];
+    let no_compiler =
+        ["for tool in cc gcc rustc cargo; do if command -v $tool; then exit 9; fi; done".to_owned()];
+    in_root(root, &script(&[&no_compiler, &trial.install, &compare]), deadline)
+        .map_err(|why| format!("{shown}: {why}"))?;
     let seconds = began.elapsed().as_secs_f64();
+    if !trial.remove.is_empty() {
+        in_root(root, &script(&[&trial.remove]), deadline)
+            .map_err(|why| format!("{shown}: removal: {why}"))?;
+    }
     let printed = fs::read_to_string(folder.join("answer")).map_err(|error| format!("{shown}: {error}"))?;
     let found = self::answer(&printed)?;
     if found != answer {
         return Err(format!("{shown}: it answers\n{found}\nand the program itself\n{answer}"));
     }
-    Ok(format!("tried in Debian 12 without a compiler: {shown}: installed and compared in {seconds:.0} s"))
+    Ok(format!("tried in Debian 12 without a compiler: {shown}: installed and compared in {seconds:.1} s"))
+}
+
+/// The lines one after the other; the first that fails ends them. With `&&` between them it would not: `set
+/// -e` ignores what fails before the last `&&`.
+fn script(groups: &[&[String]]) -> String {
+    format!("set -e\n{}", groups.concat().join("\n"))
+}
+
+/// Runs `script` in `root`, in the folder of the trial.
+fn in_root(root: &Path, script: &str, deadline: Instant) -> Result<(), String> {
+    // Namespaces of its own: /proc is there, nothing is left mounted, and there is no network.
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "--pid", "--fork", "--mount-proc"]);
+    command.arg(format!("--root={}", root.display())).arg("--wd=/trial");
+    command.args(["/bin/sh", "-c", script]).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    match exit_code_until(command.stdout(Stdio::null()), deadline)? {
+        Some(0) => Ok(()),
+        Some(9) => Err("the bare root has a compiler".to_owned()),
+        Some(code) => Err(format!("exit code {code} in the bare root")),
+        None => Err("it did not end in time".to_owned()),
+    }
 }
 
 /// A root of Debian 12 with Python's venv.
@@ -165,6 +188,16 @@ fn name(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_of_a_trial_that_fails_ends_it() {
+        let status = |lines: &[&str]| {
+            let lines: Vec<String> = lines.iter().map(|&line| line.to_owned()).collect();
+            Command::new("/bin/sh").args(["-c", &script(&[&lines, &["true".to_owned()]])]).status().unwrap()
+        };
+        assert!(status(&["true", "true"]).success());
+        assert!(!status(&["false", "true"]).success() && !status(&["true", "false"]).success());
+    }
 
     #[test]
     fn an_answer_ends_before_what_differs_from_run_to_run() {

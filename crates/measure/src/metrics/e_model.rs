@@ -210,7 +210,7 @@ impl Inputs {
         let impairment = (half + (half * half + 100.0).sqrt() - 1.0) * (1.0 - (-t).exp());
         if self.sidetone > 20.0 {
             // (7-24): without a sidetone the echo is heard the better.
-            return impairment.hypot(self.sidetone_impairment());
+            return (impairment.powi(2) + self.sidetone_impairment().powi(2)).sqrt();
         }
         impairment
     }

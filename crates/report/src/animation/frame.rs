@@ -104,14 +104,14 @@ fn ends(animation: &Animation, link: usize, height: f64) -> Option<((f64, f64), 
     let place = |node: usize| animation.nodes.get(node).map(|node| at(node.place, height));
     let (from, to) = (place(from)?, place(to)?);
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
-    let length = dx.hypot(dy).max(1.0);
+    let length = (dx * dx + dy * dy).sqrt().max(1.0);
     let aside = (-dy / length * -APART, dx / length * -APART);
     Some(((from.0 + aside.0, from.1 + aside.1), (to.0 + aside.0, to.1 + aside.1)))
 }
 
 fn arrow(svg: &mut Svg, from: (f64, f64), to: (f64, f64)) {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
-    let length = dx.hypot(dy).max(1.0);
+    let length = (dx * dx + dy * dy).sqrt().max(1.0);
     let (ux, uy) = (dx / length, dy / length);
     let tip = (to.0 - 9.0 * ux, to.1 - 9.0 * uy);
     for side in [-1.0, 1.0] {
