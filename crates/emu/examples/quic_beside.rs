@@ -305,8 +305,8 @@ impl Found {
             check(left == right, format!("{what}: {left}, not {right}"));
         };
         equal("packets that it sent", theirs.packets_out, from_them.arrived.len() as u64);
-        // Who closes may send its close once and leave (RFC 9000 §10.2.1). If the path lost it, our end goes on
-        // sending to nobody until it times out.
+        // Who closes may send its close once and leave (RFC 9000 §10.2.1). If the path lost it, our end
+        // sends to nobody until it times out.
         let is_unheard = case.is_client() && !case.is_refused() && from_them.is_last_lost;
         if !is_unheard {
             equal("packets that came to it", theirs.packets_in, to_them.departed.len() as u64);

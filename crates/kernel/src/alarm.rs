@@ -91,8 +91,8 @@ impl Alarm {
     }
 }
 
-/// The least that is slept in a crowd of deadlines, so that one wake-up serves several (chosen: with it 512 and
-/// 1,000 calls take as much of a processor as in iperf3; see docs/reference/performance.md).
+/// The least that is slept in a crowd of deadlines, so that one wake-up serves several (chosen: with it 512
+/// and 1,000 calls take as much of a processor as in iperf3; see docs/reference/performance.md).
 const CROWD_NS: i64 = 150_000;
 
 #[cfg(test)]

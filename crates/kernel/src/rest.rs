@@ -58,8 +58,8 @@ impl Rest {
         self.count_deadlines_at(monotonic(), count);
     }
 
-    /// Whether deadlines are so close together that the thread would spin for more than one part in
-    /// [`PARTS_PER_SPIN`] of its time. It shall not spin then: a sleep that ends late serves several at once.
+    /// Whether deadlines are so close together that the thread would spin for more than a quarter of its
+    /// time. It shall not spin then: a sleep that ends late serves several at once.
     pub fn is_crowded(&self) -> bool {
         self.is_crowded_at(monotonic())
     }
@@ -117,11 +117,11 @@ impl Default for Rest {
 /// A thread is awake for at most this many times as long as it rests: 11 of 12 parts, 917 ms of a second
 /// (chosen: below the kernel's 950 ms).
 const AWAKE_PER_REST: i64 = 11;
-/// A thread spins for at most one part of its time in this many (chosen: it spins to the deadlines of 64 calls,
-/// which take 19 % of its time, and not to those of 128).
+/// A thread spins for at most one part of its time in this many (chosen: it spins to the deadlines of 64
+/// calls, which take 19 % of its time, and not to those of 128).
 const PARTS_PER_SPIN: i64 = 4;
-/// The most that is counted of what would have been spun; from half of it on nothing is spun (chosen: a burst of
-/// 80 deadlines is spun to, and 20 ms after a crowd a thread spins again).
+/// The most that is counted of what would have been spun; from half of it on nothing is spun (chosen: a burst
+/// of 80 deadlines is spun to, and 20 ms after a crowd a thread spins again).
 const MAX_WANTED_NS: i64 = 10_000_000;
 /// How long one rest takes, and what may be owed before it (chosen: half of what a wake-up takes on a
 /// virtual machine, so that a rest makes nothing later than a sleep would).

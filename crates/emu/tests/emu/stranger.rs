@@ -13,8 +13,8 @@ use super::support::quiet::skip;
 use super::support::shared::plan;
 use super::support::{beside, scenario};
 
-/// Datagrams that come to `socket`, until none has come for two seconds: how many, their bytes, and the sequence
-/// number of the last.
+/// Datagrams that come to `socket`, until none has come for two seconds: how many, their bytes, and the
+/// sequence number of the last.
 fn count(socket: &UdpSocket) -> (usize, usize, u32) {
     socket.set_nonblocking(false).expect("the system takes it");
     socket.set_read_timeout(Some(Duration::from_millis(500))).expect("the system takes it");

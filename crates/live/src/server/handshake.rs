@@ -356,8 +356,8 @@ const STEP_NS: i64 = 2_000_000_000;
 const SWEEP_NS: i64 = 20_000_000;
 /// The most that are accepted before those are heard who were (chosen).
 const ACCEPTED_AT_ONCE: usize = 64;
-/// What the descriptions of those may take who were let in, which gives the number of their places; with a key
-/// some 120 MiB, because what is sealed waits beside what was opened (chosen: 256 places of 64 flows each).
+/// What the descriptions of those may take who were let in, which gives the number of their places; with a
+/// key some 120 MiB, because what is sealed waits beside what was opened (chosen: 256 places of 64 flows).
 const WELCOMED_BYTES: usize = 64 << 20;
 /// No server has as many; numbers above are listeners'.
 const MAX_LISTENERS: usize = 1 << 16;
