@@ -524,7 +524,8 @@ fn fq_codel_on_the_uplink_cures_the_call_beside_a_kernels_upload() {
 #[test]
 fn datagrams_and_segments_over_ipv6_have_their_true_sizes_and_are_cut_by_their_source() {
     undisturbed(|| {
-        let Some(ran) = run(r#"
+        let Some(ran) = run_alone(
+            r#"
             name = "ipv6"
             ip = "ipv6"
             duration = "3 s"
@@ -559,8 +560,8 @@ fn datagrams_and_segments_over_ipv6_have_their_true_sizes_and_are_cut_by_their_s
             workload = { kind = "voice", codec = "g711" }
             route = ["wide"]
             return_route = ["back"]
-            "#)
-        else {
+            "#,
+        ) else {
             return;
         };
         let summary = summarise(&ran.record, &Default::default());

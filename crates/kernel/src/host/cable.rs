@@ -20,11 +20,12 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::time::Timespec;
 
 use super::fork::open_file;
 use super::netlink::{CableEnd, NetlinkRequest, Route, route_socket};
@@ -49,6 +50,8 @@ pub struct CableRequests {
     largest_packet: u16,
     /// What the packet socket hears.
     ethertype: u16,
+    /// How the line of the address begins in /proc/net/ipv6_route; none for IPv4.
+    local_route: Option<[u8; LOCAL_ROUTE]>,
 }
 
 /// The same for a host's TUN device.
@@ -101,7 +104,8 @@ impl Between {
         ring::listen(tap, (cable.far_index, cable.ethertype), Layout::of(cable.largest_packet))?;
         cable.address.send(&here)?;
         cut_in_software(&control_socket()?, DEVICE)?;
-        cable.bring_up.send(&here)
+        cable.bring_up.send(&here)?;
+        cable.local_route.as_ref().map_or(Ok(()), await_address)
     }
 }
 
@@ -117,8 +121,42 @@ impl CableRequests {
             far_index: far.index,
             largest_packet,
             ethertype: ethertype(address.is_ipv6()),
+            local_route: match address {
+                IpAddr::V4(_) => None,
+                IpAddr::V6(address) => Some(local_route(address)),
+            },
         }
     }
+}
+
+/// The line of `address` in /proc/net/ipv6_route, as far as the destination goes: 32 digits, and the length
+/// of the prefix.
+fn local_route(address: Ipv6Addr) -> [u8; LOCAL_ROUTE] {
+    let mut line = [0; LOCAL_ROUTE];
+    line.copy_from_slice(format!("{:032x} 80 ", u128::from(address)).as_bytes());
+    line
+}
+
+/// Waits until the host takes packets to its IPv6 address. The kernel puts it into its tables from a thread
+/// of its own (`addrconf_dad_work` of net/ipv6/addrconf.c), late if the machine is busy, and drops what comes
+/// before. After fork.
+fn await_address(local_route: &[u8; LOCAL_ROUTE]) -> io::Result<()> {
+    for _ in 0..MOST_WAITS {
+        let file = open_file(c"/proc/thread-self/net/ipv6_route")?;
+        let (mut text, mut length) = ([0; ROUTES_TEXT], 0);
+        while length < text.len() {
+            match rustix::io::read(&file, &mut text[length..])? {
+                0 => break,
+                more => length += more,
+            }
+        }
+        if text[..length].split(|byte| *byte == b'\n').any(|line| line.starts_with(local_route)) {
+            return Ok(());
+        }
+        // A signal ends it early; then it is looked at sooner.
+        let _ = rustix::thread::nanosleep(&WAIT);
+    }
+    Err(rustix::io::Errno::TIMEDOUT.into())
 }
 
 impl TunRequests {
@@ -256,3 +294,11 @@ const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETH_SS_FEATURES: u32 = 4;
 /// Twice what Linux 6.18 has.
 const MAX_FEATURES: usize = 128;
+/// 32 digits of an address, and ` 80 `.
+const LOCAL_ROUTE: usize = 36;
+/// The table of a host that has two devices: some ten lines of 150 B each (chosen).
+const ROUTES_TEXT: usize = 8192;
+/// How long an address is waited for at most: 5 s (chosen: a busy machine took 0.8 s).
+const MOST_WAITS: u32 = 5000;
+/// How long between two looks.
+const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };

@@ -78,8 +78,8 @@ impl NetlinkRequest {
         Self::new(libc::RTM_SETLINK, 0, &interface_info(index, flags as u32), &[])
     }
 
-    /// Gives a device an address in a network of four addresses. An IPv6 address may be used at once: nobody
-    /// else can have it (RFC 4862 §5.4).
+    /// Gives a device an address in a network of four addresses. Nobody is asked whether they have an IPv6
+    /// address already (RFC 4862 §5.4): nobody can.
     pub fn address(index: u32, address: IpAddr) -> Self {
         let (family, octets, bits) = parts(address);
         let flags = if address.is_ipv6() { libc::IFA_F_NODAD as u8 } else { 0 };
