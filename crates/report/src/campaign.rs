@@ -64,7 +64,7 @@ fn matrix(findings: &Findings) -> Markup {
             @if is_mesh(&rows) { (square(findings, measure, &rows)) }
             (matrix_rows(&rows).html(
                 "Medians over all repetitions of the campaign, with 95 % confidence intervals. Delay is that of the round trip unless a row says one way. \
-                 Valid: measurements that no machine disturbed. Clocks: those in which one-way figures could be trusted."
+                 What came after the end is neither in delay nor in loss, and not in time. Valid: measurements that no machine disturbed. Clocks: those in which one-way figures could be trusted."
             ))
             (untrusted(&rows))
         }
@@ -81,6 +81,7 @@ fn matrix_rows(rows: &[&MatrixRow]) -> Grid {
         Column::numbers("delay, ms", "p95", 0),
         Column::numbers("loss", "%", 0),
         if is_call { Column::numbers("", "MOS", 0) } else { Column::numbers("goodput", "Mb/s", 0) },
+        Column::numbers("in time", "%", 0),
         Column::numbers("", "valid", 0),
         Column::numbers("", "clocks", 0),
     ];
@@ -101,6 +102,7 @@ fn matrix_rows(rows: &[&MatrixRow]) -> Grid {
                 shown(row.delay_ms_p95.as_ref(), places),
                 percent(row.loss_rate),
                 quality,
+                shown(row.in_time.map(|it| scaled(it, 100.0)).as_ref(), 1),
                 format!("{} of {}", row.valid, row.measurements),
                 format!("{} of {}", row.clock_trusted, row.measurements),
             ],
