@@ -51,7 +51,7 @@ pub struct CableRequests {
     /// What the packet socket hears.
     ethertype: u16,
     /// How the line of the address begins in /proc/net/ipv6_route; none for IPv4.
-    local_route: Option<[u8; LOCAL_ROUTE]>,
+    local_route: Option<Box<[u8]>>,
 }
 
 /// The same for a host's TUN device.
@@ -105,7 +105,7 @@ impl Between {
         cable.address.send(&here)?;
         cut_in_software(&control_socket()?, DEVICE)?;
         cable.bring_up.send(&here)?;
-        cable.local_route.as_ref().map_or(Ok(()), await_address)
+        cable.local_route.as_deref().map_or(Ok(()), await_address)
     }
 }
 
@@ -131,16 +131,14 @@ impl CableRequests {
 
 /// The line of `address` in /proc/net/ipv6_route, as far as the destination goes: 32 digits, and the length
 /// of the prefix.
-fn local_route(address: Ipv6Addr) -> [u8; LOCAL_ROUTE] {
-    let mut line = [0; LOCAL_ROUTE];
-    line.copy_from_slice(format!("{:032x} 80 ", u128::from(address)).as_bytes());
-    line
+fn local_route(address: Ipv6Addr) -> Box<[u8]> {
+    format!("{:032x} 80 ", u128::from(address)).into_bytes().into()
 }
 
 /// Waits until the host takes packets to its IPv6 address. The kernel puts it into its tables from a thread
 /// of its own (`addrconf_dad_work` of net/ipv6/addrconf.c), late if the machine is busy, and drops what comes
 /// before. After fork.
-fn await_address(local_route: &[u8; LOCAL_ROUTE]) -> io::Result<()> {
+fn await_address(local_route: &[u8]) -> io::Result<()> {
     for _ in 0..MOST_WAITS {
         let file = open_file(c"/proc/thread-self/net/ipv6_route")?;
         let (mut text, mut length) = ([0; ROUTES_TEXT], 0);
@@ -294,8 +292,6 @@ const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETH_SS_FEATURES: u32 = 4;
 /// Twice what Linux 6.18 has.
 const MAX_FEATURES: usize = 128;
-/// 32 digits of an address, and ` 80 `.
-const LOCAL_ROUTE: usize = 36;
 /// The table of a host that has two devices: some ten lines of 150 B each (chosen).
 const ROUTES_TEXT: usize = 8192;
 /// How long an address is waited for at most: 5 s (chosen: a busy machine took 0.8 s).
