@@ -9,6 +9,7 @@
 //!
 //! The plan is made once: it follows from the file and its seed. The scheduler is a state machine that is
 //! handed the time; the journal has what became of each measurement, and the scheduler is rebuilt from it.
+//! [`Upload`] is a line of the notes on what was copied to a store.
 //! [`Findings`] are the tables of the report, and [`samples`] what a study's claims read. No file is read
 //! here, no clock, and nothing is started.
 
@@ -19,6 +20,7 @@ mod plan;
 mod schedule;
 mod scheduler;
 mod status;
+mod uploads;
 
 pub use arena::samples;
 pub use findings::{
@@ -28,7 +30,8 @@ pub use journal::{Entry, Event, Journal, JournalError};
 pub use plan::{Measurement, Plan, fingerprint, millis};
 pub use schedule::{Slot, slots};
 pub use scheduler::{Fault, Scheduler, Step};
-pub use status::{Failing, HostStatus, Status, status};
+pub use status::{Failing, HostStatus, Status, StoreStatus, status};
+pub use uploads::{Upload, Uploads, partition};
 
 #[cfg(test)]
 mod tests;

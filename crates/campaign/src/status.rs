@@ -33,6 +33,19 @@ pub struct Status {
     pub failing: Vec<Failing>,
     /// What was not made, in the order of the plan.
     pub missing: Vec<Failing>,
+    /// What of it is in the store; `null` without one.
+    pub store: Option<StoreStatus>,
+}
+
+/// What was copied to a store, by the notes in the campaign's directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreStatus {
+    /// Its URL.
+    pub url: String,
+    /// Measurements that are there.
+    pub there: u64,
+    /// Why the last attempt failed; `null` after one that did not.
+    pub failing: Option<String>,
 }
 
 /// The measurements that a host takes part in.

@@ -404,3 +404,37 @@ fn the_tables_name_hosts_and_days() {
     assert_eq!(findings.hours.iter().filter(|row| row.transport == "udp").count(), 4);
     assert_eq!(findings.missing.len(), 4);
 }
+
+#[test]
+fn a_measurement_lies_in_the_partition_of_its_day_and_pair() {
+    let plan = plan(FILE);
+    let first = plan.measurements.iter().find(|it| it.far == "hk").unwrap();
+    let (day, id) = (&first.local[..10], &first.id);
+    assert_eq!(partition(first), format!("day={day}/pair=cu-to-hk/measurement={id}"));
+    let mut folders: Vec<_> = plan.measurements.iter().map(partition).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    assert_eq!(folders.len(), plan.measurements.len(), "no two measurements share a folder");
+}
+
+#[test]
+fn notes_of_another_store_and_a_line_that_was_cut_off_count_for_nothing() {
+    let note = |id: &str, store: &str, why: Option<&str>| {
+        let (id, store) = (id.to_owned(), store.to_owned());
+        Upload { at_ms: 1, id, store, why: why.map(str::to_owned) }.line()
+    };
+    let mut notes =
+        [note("a", "s3://x", None), note("b", "s3://y", None), note("c", "s3://x", Some("down"))].concat();
+    let cut = note("d", "s3://x", None);
+    notes.extend(&cut[..cut.len() / 2]);
+    let uploads = Uploads::parse(&notes, "s3://x");
+    assert_eq!(
+        (uploads.there.into_iter().collect::<Vec<_>>(), uploads.failing.as_deref()),
+        (vec!["a".to_owned()], Some("down"))
+    );
+    // The next process begins a line of its own.
+    notes.push(b'\n');
+    notes.extend(note("c", "s3://x", None));
+    let uploads = Uploads::parse(&notes, "s3://x");
+    assert_eq!((uploads.there.len(), uploads.failing), (2, None));
+}

@@ -16,6 +16,7 @@ use talkpath_units::Duration;
 use toml_edit::{DocumentMut, Item};
 
 use crate::check::{self, Checks};
+pub use crate::destination::Destination;
 use crate::diagnostic::{Log, Place};
 use crate::keys::{self, CAMPAIGN, TableSpec};
 use crate::quantity::{Problem, quote};
@@ -37,6 +38,8 @@ pub struct Campaign {
     pub measures: Vec<Measure>,
     /// When.
     pub schedule: Schedule,
+    /// Where records are copied to.
+    pub destination: Option<Destination>,
 }
 
 /// A place to measure from or to.
@@ -241,10 +244,31 @@ fn campaign(root: &Table, file: &str, log: &mut Log) -> Option<Campaign> {
     let pairs = between(&section, &hosts, log);
     let measures = measures(root, &hosts, &pairs, log);
     let schedule = schedule(root, log);
+    let destination = destination(&section, log);
     if log.is_clean() {
         uses(&hosts, &measures, root, log);
     }
-    Some(Campaign { name, seed: seed?, hosts, measures, schedule: schedule? })
+    Some(Campaign { name, seed: seed?, hosts, measures, schedule: schedule?, destination })
+}
+
+/// Where the records are copied to.
+fn destination(section: &Section<'_>, log: &mut Log) -> Option<Destination> {
+    let (store, endpoint) = (section.text("store", log), section.text("store_endpoint", log));
+    let Some(store) = store else {
+        if endpoint.is_some() {
+            section.problem("store_endpoint", Problem::new("found it without `store`"), log);
+        }
+        return None;
+    };
+    let endpoint = endpoint.map(crate::destination::endpoint).transpose();
+    let endpoint = endpoint.map_err(|problem| section.problem("store_endpoint", problem, log)).ok()?;
+    match Destination::new(store, endpoint) {
+        Ok(destination) => Some(destination),
+        Err((key, problem)) => {
+            section.problem(key, problem, log);
+            None
+        }
+    }
 }
 
 /// The tables of `[NAME.*]`, in the order of the file, with what stands above each.

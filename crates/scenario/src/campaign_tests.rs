@@ -144,3 +144,44 @@ fn bytes_that_are_no_campaign_are_mistakes() {
         assert!(!mistakes(text).is_empty(), "{text}");
     }
 }
+
+#[test]
+fn records_go_to_a_bucket_or_a_folder_and_no_file_has_credentials() {
+    let with = |lines: &str| WEEK.replace("name = \"a week\"\n", &format!("name = \"a week\"\n{lines}\n"));
+    let load = |lines: &str| Campaign::load(&Source::new("c.toml", with(lines))).unwrap().destination;
+    assert_eq!(load(""), None);
+    assert_eq!(load("store = \"file:///mnt/share\""), Some(Destination::Folder("/mnt/share".to_owned())));
+    let s3 = load("store = \"s3://records/lab/\"\nstore_endpoint = \"http://127.0.0.1:9000/\"");
+    let (bucket, prefix) = ("records".to_owned(), "lab".to_owned());
+    let endpoint = Some("http://127.0.0.1:9000".to_owned());
+    assert_eq!(s3, Some(Destination::S3 { bucket, prefix, endpoint }));
+    for (lines, says) in [
+        (
+            "store = \"gs://records\"",
+            "3:9: store: found \"gs://records\", expected `s3://BUCKET/PREFIX` or `file:///FOLDER`",
+        ),
+        (
+            "store = \"file://share\"",
+            "3:9: store: found \"file://share\", expected `s3://BUCKET/PREFIX` or `file:///FOLDER`",
+        ),
+        ("store = \"s3://Records\"", "3:9: store: found the bucket \"Records\", expected 3 to 63 of a to z"),
+        ("store = \"s3://key:secret@records/a\"", "credentials come from the environment"),
+        ("store = \"s3://records/a//b\"", "3:9: store: found the prefix \"a//b\""),
+        (
+            "store = \"s3://records\"\nstore_endpoint = \"127.0.0.1\"",
+            "4:18: store_endpoint: found \"127.0.0.1\", expected `https://HOST[:PORT]`",
+        ),
+        (
+            "store = \"s3://records\"\nstore_endpoint = \"https://a:b@s3.example\"",
+            "4:18: store_endpoint: found credentials in an address",
+        ),
+        (
+            "store = \"file:///a\"\nstore_endpoint = \"https://s3.example\"",
+            "4:18: store_endpoint: found it for a folder",
+        ),
+        ("store_endpoint = \"https://s3.example\"", "3:18: store_endpoint: found it without `store`"),
+    ] {
+        let found = mistakes(&with(lines));
+        assert!(found.len() == 1 && found[0].contains(says), "{lines}: {found:?}");
+    }
+}

@@ -13,6 +13,7 @@ mod check;
 mod compare;
 mod cost;
 mod demand;
+mod destination;
 mod diagnostic;
 mod edit;
 mod emit;

@@ -19,6 +19,8 @@ pub(crate) enum CampaignCommand {
     Run(CampaignRunArgs),
     /// What ran, what is due, what failed and why
     Status(CampaignFileArgs),
+    /// Copy what is measured to the file's `store`, as far as it is not there yet
+    Push(CampaignFileArgs),
     /// Write the report of all records
     Report(CampaignReportArgs),
 }

@@ -69,7 +69,10 @@ pub(super) fn refused_json(command: &Command) -> Option<Failure> {
         Command::Man { .. } => ("man", "it prints a manual page"),
         Command::Campaign(args) => match args.command {
             CampaignCommand::Check(_) => ("campaign check", "the exit code says whether the file is valid"),
-            CampaignCommand::Run(_) | CampaignCommand::Status(_) | CampaignCommand::Report(_) => return None,
+            CampaignCommand::Run(_)
+            | CampaignCommand::Status(_)
+            | CampaignCommand::Push(_)
+            | CampaignCommand::Report(_) => return None,
         },
         Command::Study(args) => match args.command {
             StudyCommand::Show { .. } => ("study show", "the study is TOML: read its study.toml"),

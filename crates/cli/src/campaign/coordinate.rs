@@ -12,6 +12,7 @@ use talkpath_units::Instant;
 use super::attempt::Attempt;
 use super::load::{Loaded, Prepared};
 use super::now;
+use super::push::{Push, Uploader};
 use super::store::{OpenJournal, Store};
 use crate::args::{Common, flag_word};
 use crate::failure::Failure;
@@ -31,6 +32,8 @@ struct Coordinator<'a> {
     abort: Arc<AtomicBool>,
     workers: Vec<JoinHandle<()>>,
     ends: (Sender<End>, Receiver<End>),
+    /// Copies what is measured, if the file has a `store` that can be used.
+    uploader: Option<Uploader>,
 }
 
 /// A measurement that has ended: its place in the plan, and how.
@@ -48,6 +51,7 @@ pub(crate) fn coordinate(
     let campaign = &loaded.campaign;
     let at_once: Vec<u64> = campaign.hosts.iter().map(|host| host.at_once).collect();
     let mut scheduler = Scheduler::new(&plan, &at_once, campaign.schedule.retry, &entries, now());
+    let uploader = uploader(loaded, store, &plan, terminal, &stop);
     let mut coordinator = Coordinator {
         loaded,
         store,
@@ -59,6 +63,7 @@ pub(crate) fn coordinate(
         abort: Arc::new(AtomicBool::new(false)),
         workers: Vec::new(),
         ends: mpsc::channel(),
+        uploader,
     };
     let ended = coordinator.work(&mut scheduler);
     coordinator.abort.store(true, Ordering::Relaxed);
@@ -67,9 +72,34 @@ pub(crate) fn coordinate(
         let _ = worker.join();
     }
     ended?;
+    if let Some(uploader) = coordinator.uploader.take() {
+        uploader.close(terminal);
+    }
     drop(coordinator);
     let entries = store.entries()?;
     Ok((plan, entries))
+}
+
+/// What copies to the file's `store`. A store that cannot be used costs no measurement.
+fn uploader(
+    loaded: &Loaded,
+    store: &Store,
+    plan: &Plan,
+    terminal: Terminal,
+    stop: &Arc<AtomicBool>,
+) -> Option<Uploader> {
+    let campaign = &loaded.campaign;
+    let destination = campaign.destination.as_ref()?;
+    match Push::new(destination, &campaign.name, store.clone()) {
+        Ok(push) => {
+            let retry = Duration::from_nanos(campaign.schedule.retry.as_nanos());
+            Some(Uploader::start(push, plan, retry, terminal, stop))
+        }
+        Err(why) => {
+            terminal.warning(&format!("nothing is copied to {destination}: {why}"));
+            None
+        }
+    }
 }
 
 impl Coordinator<'_> {
@@ -112,7 +142,12 @@ impl Coordinator<'_> {
                     Event::Failed { why, .. } => self.terminal.warning(&format!("{name}: {why}")),
                     _ => self.terminal.note(&format!("{name}: measured")),
                 }
-                self.write(at, event)
+                let is_measured = event == Event::Done;
+                self.write(at, event)?;
+                if let (true, Some(uploader)) = (is_measured, &self.uploader) {
+                    uploader.measured();
+                }
+                Ok(())
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(()),
         }

@@ -4,13 +4,14 @@
 //! FILE.toml ─► Loaded ─► coordinate: Scheduler ──► attempt: `talkpath run` on the near host ─► records/ID
 //!                            │   ▲                          (and `talkpath serve` on the far host)
 //!                            ▼   │
-//!                        store: plan.json, journal.jsonl
+//!                        store: plan.json, journal.jsonl        push: records/ID ─► a bucket, or a folder
 //! ```
 
 pub(crate) mod attempt;
 pub(crate) mod child;
 pub(crate) mod coordinate;
 pub(crate) mod load;
+pub(crate) mod push;
 pub(crate) mod store;
 
 use std::time::{SystemTime, UNIX_EPOCH};

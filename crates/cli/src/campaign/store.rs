@@ -7,6 +7,7 @@
 //!   journal.jsonl      one line for each thing that became of a measurement; synced
 //!   records/ID/        a run directory a measurement
 //!   records/.ID.NS/    one that is being fetched
+//!   uploads.jsonl      with a `store`: a line for each attempt to copy a measurement there
 //!   report.html
 //! ```
 //!
@@ -33,7 +34,7 @@ use crate::run_dir::{read_json, slug, sync_folder, write_lasting};
 use crate::terminal::program;
 
 /// A campaign's directory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Store {
     path: PathBuf,
 }
@@ -66,6 +67,11 @@ impl Store {
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+
+    /// The file of the plan.
+    pub(crate) fn plan_file(&self) -> PathBuf {
+        self.file(PLAN)
     }
 
     /// The records of a measurement.

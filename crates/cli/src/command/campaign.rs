@@ -1,8 +1,11 @@
-//! `talkpath campaign`: check, run, status, report.
+//! `talkpath campaign`: check, run, status, push, report.
 
 use std::path::Path;
 
-use talkpath_campaign::{Entry, Failing, Findings, Measurement, Plan, Recorded, Status, findings, status};
+use serde_json::json;
+use talkpath_campaign::{
+    Entry, Failing, Findings, Measurement, Plan, Recorded, Status, StoreStatus, Uploads, findings, status,
+};
 use talkpath_measure::summary::Summary;
 use talkpath_report::campaign_page;
 use talkpath_scenario::campaign_key_tables;
@@ -12,6 +15,7 @@ use crate::args::{CampaignRunArgs, Common};
 use crate::campaign::coordinate::coordinate;
 use crate::campaign::load::Loaded;
 use crate::campaign::now;
+use crate::campaign::push::{Copied, Push, uploads};
 use crate::campaign::store::Store;
 use crate::failure::Failure;
 use crate::json::json;
@@ -25,6 +29,7 @@ pub(crate) fn run(args: &CampaignArgs, common: &Common, terminal: Terminal) -> R
         CampaignCommand::Check(args) => check(args, terminal),
         CampaignCommand::Run(args) => begin(args, common, terminal),
         CampaignCommand::Status(args) => tell(args, common, terminal),
+        CampaignCommand::Push(args) => push(args, common, terminal),
         CampaignCommand::Report(args) => report(args, common, terminal),
     }
 }
@@ -61,7 +66,7 @@ fn begin(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> Result<
     let loaded = Loaded::read(&args.file.file)?;
     let store = Store::new(&args.file, &loaded, &common.out);
     let (plan, entries) = coordinate(&loaded, &store, common, terminal)?;
-    let status = status(&plan, &entries, now());
+    let status = with_store(status(&plan, &entries, now()), &loaded, &store);
     let page = write_report(&store, &plan, &entries, &store.file(REPORT))?;
     if common.json {
         print(&json(&page))?;
@@ -87,12 +92,43 @@ fn tell(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<
     let loaded = Loaded::read(&args.file)?;
     let store = Store::new(args, &loaded, &common.out);
     let (plan, entries) = (store.plan(&loaded)?, store.entries()?);
-    let status = status(&plan, &entries, now());
+    let status = with_store(status(&plan, &entries, now()), &loaded, &store);
     if common.json {
         return print(&json(&status));
     }
     let found = found(&store, &plan, &entries)?;
     terminal.result(&format!("{}{}", status_text(&status, &store), not_valid_text(&found)))
+}
+
+fn push(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let loaded = Loaded::read(&args.file)?;
+    let Some(destination) = &loaded.campaign.destination else {
+        return Err(Failure::Usage(format!(
+            "{}: it has no `store` to copy to: give `store = \"s3://BUCKET/PREFIX\"` or `store = \"file:///FOLDER\"`",
+            args.file.display()
+        )));
+    };
+    let store = Store::new(args, &loaded, &common.out);
+    let plan = store.plan(&loaded)?;
+    let push = Push::new(destination, &loaded.campaign.name, store)?;
+    let Copied { copied, bytes, there } = push.all(&plan.measurements).map_err(|why| {
+        Failure::FarEnd(format!("{}: {why}; what is copied stays, and the same command goes on", push.url()))
+    })?;
+    if common.json {
+        let url = push.url();
+        return print(&json(&json!({ "store": url, "copied": copied, "bytes": bytes, "there": there })));
+    }
+    terminal.result(&format!("{}: {copied} objects copied ({bytes} B), {there} there already\n", push.url()))
+}
+
+/// With what the notes say of the file's store.
+fn with_store(mut status: Status, loaded: &Loaded, store: &Store) -> Status {
+    status.store = loaded.campaign.destination.as_ref().map(|destination| {
+        let url = destination.to_string();
+        let Uploads { there, failing } = uploads(store, &url);
+        StoreStatus { url, there: there.len() as u64, failing }
+    });
+    status
 }
 
 fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -135,6 +171,10 @@ fn status_text(status: &Status, store: &Store) -> String {
     );
     if let Some(next) = &status.next {
         text += &format!("Next: {}, {} > {}, {}\n", next.local, next.near, next.far, next.measure);
+    }
+    if let Some(StoreStatus { url, there, failing }) = &status.store {
+        let why = failing.as_ref().map_or(String::new(), |why| format!("; the last attempt: {why}"));
+        text += &format!("{url}: {there} of {done} measured are there{why}\n");
     }
     let width = status.hosts.iter().map(|host| host.host.len()).max().unwrap_or(0).max(4);
     text += &format!("\n{:width$}  planned  measured  missing  failures\n", "host");

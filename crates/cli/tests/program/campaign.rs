@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::harness::{Bench, Seen, Served, names, read_json, wait_until};
+use crate::harness::{Bench, Seen, Served, entries, names, read_json, wait_until};
 
 /// `there` has a server, `new` is given one over ssh each time, `down` has none.
 const CAMPAIGN: &str = r#"
@@ -48,15 +49,14 @@ window = "150 s"
 retry = "100 ms"
 "#;
 
-/// Words after the options: `--`, the host, the command.
-const SSH: &str =
-    "#!/bin/sh\nwhile test \"$1\" != --; do shift; done\ntest \"$2\" = new || exit 255\nexec sh -c \"$3\"\n";
+/// Words after the options: `--`, the host, the command. Nothing of the coordinator's own reaches a host.
+const SSH: &str = "#!/bin/sh\nenv | grep -q -e ^AWS_ -e ^TALKPATH_ && exit 254\nwhile test \"$1\" != --; do shift; done\ntest \"$2\" = new || exit 255\nexec sh -c \"$3\"\n";
 
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef\n";
 
 struct Lab {
     bench: Bench,
-    _served: Served,
+    served: Served,
 }
 
 impl Lab {
@@ -73,7 +73,7 @@ impl Lab {
             .replace("PORT", &free_port().to_string());
         let text = changes.iter().fold(text, |text, (from, to)| text.replace(from, to));
         bench.file("campaign.toml", text);
-        Self { bench, _served: served }
+        Self { bench, served }
     }
 
     fn command(&self, what: &str, more: &[&str]) -> Command {
@@ -82,6 +82,7 @@ impl Lab {
         let mut command = self.bench.command(&arguments);
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}", self.bench.path("").display()));
+        command.env("AWS_SECRET_ACCESS_KEY", "secret").env("TALKPATH_OUT", "talkpath-runs");
         command
     }
 
@@ -269,6 +270,95 @@ fn what_is_not_measured_has_its_reason() {
     // What has ended is not begun again.
     lab.run("run", &[]).succeeds();
     assert!(lab.records().is_empty());
+}
+
+/// Two times, over loopback; `store` is SHARE.
+const COPIED: &str = r#"
+name = "Copied"
+key_file = "key"
+store = "file://SHARE"
+[host.here]
+local = true
+[host.there]
+address = "THERE"
+[measure.call]
+transports = ["udp"]
+duration = "300 ms"
+drain = "200 ms"
+rounds = 1
+[schedule]
+every = "1 s"
+days = 1
+day = "2 s"
+window = "60 s"
+retry = "100 ms"
+"#;
+
+#[test]
+fn what_is_measured_is_copied_and_a_store_that_is_down_costs_no_measurement() {
+    let lab = Lab::new(&[]);
+    let share = lab.bench.path("share");
+    let text = COPIED.replace("SHARE", share.to_str().unwrap()).replace("THERE", &lab.served.address);
+    lab.bench.file("campaign.toml", text);
+    let down = lab.run("run", &[]);
+    down.succeeds();
+    for says in
+        ["there is no folder", "2 measurements not copied to file://", "campaign push` copies the rest"]
+    {
+        assert!(down.err.contains(says), "{}", down.err);
+    }
+    let directory = lab.bench.path("talkpath-runs/campaign-copied");
+    assert_eq!(names(&directory.join("records")).len(), 2);
+    lab.run("push", &[]).fails(4, &["there is no folder", "the same command goes on"]);
+    fs::create_dir(&share).unwrap();
+    // A coordinator that finds all done copies what is left.
+    lab.run("run", &[]).succeeds();
+    let status: Value = serde_json::from_str(&lab.run("status", &["--json"]).out).unwrap();
+    assert_eq!((&status["store"]["there"], &status["store"]["failing"]), (&2.into(), &Value::Null));
+    let seen: Value = serde_json::from_str(&lab.run("push", &["--json"]).out).unwrap();
+    assert_eq!((&seen["copied"], &seen["bytes"]), (&0.into(), &0.into()));
+    assert!(seen["there"].as_u64().unwrap() >= 9, "{seen}");
+    assert!(lab.run("push", &[]).out.contains("0 objects copied (0 B)"));
+    // A run around midnight has two days.
+    let days = names(&share.join("copied")).into_iter().filter(|name| name.starts_with("day="));
+    let pairs = days.map(|day| share.join("copied").join(day).join("pair=here-to-there"));
+    let mut copied = 0;
+    for folder in pairs.flat_map(|pair| entries(&pair)) {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let records = directory.join("records").join(name.strip_prefix("measurement=").unwrap());
+        let rows = |folder: &Path| fs::read(folder.join("packets.parquet")).unwrap();
+        assert!(rows(&folder) == rows(&records), "{name}");
+        copied += 1;
+    }
+    assert_eq!(copied, 2);
+}
+
+#[test]
+fn copying_needs_a_store_and_a_plan() {
+    let bench = Bench::new();
+    bench.file("key", KEY);
+    let text = COPIED.replace("SHARE", "/nowhere").replace("THERE", "192.0.2.1");
+    bench.file("campaign.toml", text.replace("store = \"file:///nowhere\"\n", ""));
+    bench.run(&["campaign", "push", "campaign.toml"]).fails(2, &["it has no `store` to copy to"]);
+    bench.file("campaign.toml", &text);
+    bench.run(&["campaign", "push", "campaign.toml"]).fails(2, &["this campaign has not begun"]);
+}
+
+/// With S3 it is `xtask/judges/store.py` that tries it.
+#[test]
+#[cfg(not(feature = "s3"))]
+fn a_program_without_s3_says_how_to_get_it() {
+    let lab = Lab::new(&[]);
+    let text = COPIED.replace("file://SHARE", "s3://records").replace("THERE", &lab.served.address);
+    lab.bench.file("campaign.toml", text.replace("day = \"2 s\"", "day = \"1 s\""));
+    let seen = lab.run("run", &[]);
+    seen.succeeds();
+    assert!(
+        seen.err.contains("nothing is copied to s3://records: this talkpath was built without S3"),
+        "{}",
+        seen.err
+    );
+    lab.run("push", &[]).fails(3, &["built without S3", "help: the packages have it", "--features s3"]);
 }
 
 #[test]

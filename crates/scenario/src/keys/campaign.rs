@@ -28,6 +28,18 @@ const ROOT_KEYS: &[Key] = &[
         "the key of the hosts that name none of their own; a file on the coordinator, which hands it to the hosts that it starts \
          something on",
     ),
+    key(
+        "store",
+        Kind::Text { longest: LONGEST_PATH },
+        Default::Absent("records are in the campaign's directory alone"),
+        "where records are copied to, besides: `s3://BUCKET/PREFIX` of a storage that speaks S3, or `file:///FOLDER`",
+    ),
+    key(
+        "store_endpoint",
+        Kind::Text { longest: 300 },
+        Default::Absent("`AWS_ENDPOINT_URL`, else Amazon S3"),
+        "where a storage of S3 is that is not Amazon's: `https://HOST[:PORT]`, without the bucket",
+    ),
     key("between", Kind::Tagged(&BETWEEN), Default::Is("\"mesh\""), "which hosts are measured with which"),
     key("host", Kind::Map(&HOST), Default::Required, "`[host.NAME]`: a place to measure from or to"),
     key("measure", Kind::Map(&MEASURE), Default::Required, "`[measure.NAME]`: what runs between two hosts"),

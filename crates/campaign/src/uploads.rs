@@ -1,0 +1,72 @@
+//! Records that are copied to a store: where each lies there, and the notes of what was copied.
+//!
+//! The folders are partitions as Hive names them, so that a reader of Parquet takes `day`, `pair` and
+//! `measurement` as columns:
+//!
+//! ```text
+//! day=2026-12-01/pair=berlin-to-lima/measurement=d01.t0000.berlin.lima.call/packets.parquet
+//! ```
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Measurement;
+
+/// One line of the notes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upload {
+    /// When, in ms since the Unix epoch.
+    pub at_ms: u64,
+    /// Which measurement.
+    pub id: String,
+    /// Where to: the store's URL.
+    pub store: String,
+    /// `None` if every file of it is there, whole; else why not, in words for a person.
+    pub why: Option<String>,
+}
+
+/// What the notes say of one store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Uploads {
+    /// The measurements that are there.
+    pub there: BTreeSet<String>,
+    /// Why the last attempt failed; `None` after one that did not.
+    pub failing: Option<String>,
+}
+
+impl Uploads {
+    /// Reads the notes on `store`. A line that is none, such as one that was cut off, is passed over: what
+    /// it would have said is found out again from the store itself.
+    pub fn parse(bytes: &[u8], store: &str) -> Self {
+        let mut uploads = Self::default();
+        let lines = bytes.split(|byte| *byte == b'\n');
+        for line in lines.filter_map(|line| serde_json::from_slice::<Upload>(line).ok()) {
+            if line.store != store {
+                continue;
+            }
+            if line.why.is_none() {
+                uploads.there.insert(line.id);
+            }
+            uploads.failing = line.why;
+        }
+        uploads
+    }
+}
+
+impl Upload {
+    /// Its line, with the line feed.
+    pub fn line(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+}
+
+/// The folder of a measurement in a store, below the campaign's. The day is that of the clocks of the
+/// campaign's zone.
+pub fn partition(measurement: &Measurement) -> String {
+    let Measurement { id, near, far, local, .. } = measurement;
+    let day = local.split([' ', 'T']).next().unwrap_or_default();
+    format!("day={day}/pair={near}-to-{far}/measurement={id}")
+}
