@@ -167,8 +167,9 @@ fn command(host: &Host, script: &str, arguments: &[String]) -> Command {
     let mut words = words.into_iter();
     let mut command = Command::new(words.next().unwrap_or_default());
     command.args(words);
-    // The coordinator's own settings are not those of what it starts.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TALKPATH_")) {
+    // The coordinator's own settings and credentials are not those of what it starts.
+    let is_own = |name: &str| ["TALKPATH_", "AWS_"].iter().any(|prefix| name.starts_with(prefix));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_own(&name.to_string_lossy())) {
         command.env_remove(name);
     }
     command

@@ -49,8 +49,8 @@ window = "150 s"
 retry = "100 ms"
 "#;
 
-/// Words after the options: `--`, the host, the command.
-const SSH: &str = "#!/bin/sh\nwhile test \"$1\" != --; do shift; done\ntest \"$2\" = new || exit 255\nexec sh -c \"$3\"\n";
+/// Words after the options: `--`, the host, the command. Nothing of the coordinator's own reaches a host.
+const SSH: &str = "#!/bin/sh\nenv | grep -q -e ^AWS_ -e ^TALKPATH_ && exit 254\nwhile test \"$1\" != --; do shift; done\ntest \"$2\" = new || exit 255\nexec sh -c \"$3\"\n";
 
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef\n";
 
@@ -82,6 +82,7 @@ impl Lab {
         let mut command = self.bench.command(&arguments);
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}", self.bench.path("").display()));
+        command.env("AWS_SECRET_ACCESS_KEY", "secret").env("TALKPATH_OUT", "talkpath-runs");
         command
     }
 
@@ -341,6 +342,23 @@ fn copying_needs_a_store_and_a_plan() {
     bench.run(&["campaign", "push", "campaign.toml"]).fails(2, &["it has no `store` to copy to"]);
     bench.file("campaign.toml", &text);
     bench.run(&["campaign", "push", "campaign.toml"]).fails(2, &["this campaign has not begun"]);
+}
+
+/// With S3 it is `xtask/judges/store.py` that tries it.
+#[test]
+#[cfg(not(feature = "s3"))]
+fn a_program_without_s3_says_how_to_get_it() {
+    let lab = Lab::new(&[]);
+    let text = COPIED.replace("file://SHARE", "s3://records").replace("THERE", &lab.served.address);
+    lab.bench.file("campaign.toml", text.replace("day = \"2 s\"", "day = \"1 s\""));
+    let seen = lab.run("run", &[]);
+    seen.succeeds();
+    assert!(
+        seen.err.contains("nothing is copied to s3://records: this talkpath was built without S3"),
+        "{}",
+        seen.err
+    );
+    lab.run("push", &[]).fails(3, &["built without S3", "help: the packages have it", "--features s3"]);
 }
 
 #[test]

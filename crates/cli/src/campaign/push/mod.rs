@@ -9,6 +9,8 @@
 //! that was cut short goes on with the rest. Records are only read.
 
 mod folder;
+#[cfg(feature = "s3")]
+mod s3;
 mod uploader;
 
 use std::collections::BTreeMap;
@@ -160,10 +162,17 @@ pub(crate) fn uploads(directory: &Store, url: &str) -> Uploads {
     Uploads::parse(&fs::read(directory.file(UPLOADS)).unwrap_or_default(), url)
 }
 
+#[cfg(feature = "s3")]
+fn s3(bucket: &str, endpoint: Option<&str>) -> Result<Box<dyn Objects>, Failure> {
+    Ok(Box::new(s3::S3::new(bucket, endpoint)?))
+}
+
+#[cfg(not(feature = "s3"))]
 fn s3(_: &str, _: Option<&str>) -> Result<Box<dyn Objects>, Failure> {
     Err(Failure::Unavailable {
-        what: "this talkpath cannot copy to a bucket".to_owned(),
-        how: "give `store` a folder: `file:///FOLDER`".to_owned(),
+        what: "this talkpath was built without S3, so it cannot copy to a bucket".to_owned(),
+        how: "the packages have it; from the sources: cargo install --path crates/cli --features s3"
+            .to_owned(),
     })
 }
 
