@@ -5,6 +5,7 @@
 //! - `speech.py` holds opinion scores against PESQ on recorded speech.
 //! - `browser.py` opens a report, a player and a study's page in Chromium.
 //! - `operations.py` holds a monitor's metrics, the systemd units and STAMP against others' programs.
+//! - `store.py` has a campaign copied to moto's S3, kills the copying, and reads all of it with polars.
 //!
 //! Their packages come from PyPI into a virtual environment, and the recordings from two packages of Debian,
 //! all under `target/judges`. What cannot be had is a reason to skip.
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::ci::{exit_code_until, only_run};
+use crate::ci::{cargo, exit_code_until, only_run};
 use crate::venv::{self, done};
 
 /// How a judge ended.
@@ -92,6 +93,29 @@ pub(crate) fn operations(root: &Path, deadline: Instant) -> Judged {
     let suite = target.join("judges").join("stamp").join("bin").join("stamp-suite");
     let inputs = [target.join("release").join("talkpath"), root.join("packaging"), suite];
     judge(root, deadline, "operations", &[], &inputs)
+}
+
+/// Builds the program with S3, and holds what a campaign copies against moto's server and polars.
+pub(crate) fn store(root: &Path, deadline: Instant) -> Judged {
+    let folder = root.join("target").join("judges").join("store");
+    let python =
+        match venv::environment(&folder.join("python"), STORE_READY, (&[], &[&STORE_PACKAGES[..]]), deadline)
+        {
+            Ok(python) => python,
+            Err(why) => return Judged::Missing(why),
+        };
+    // A folder of its own: other jobs run the program without S3 from `target/release`.
+    let mut build = cargo(root, &["build", "--release", "--features", "s3", "--target-dir"]);
+    match exit_code_until(build.arg(folder.join("target")), deadline) {
+        Ok(Some(0)) => {}
+        Ok(Some(code)) => return Judged::Differs(format!("cargo build --features s3: exit code {code}")),
+        Ok(None) => return Judged::Differs("cargo build --features s3 did not end in time".to_owned()),
+        Err(why) => return Judged::Differs(why),
+    }
+    let mut command = Command::new(python);
+    command.arg(root.join("xtask").join("judges").join("store.py"));
+    command.arg(folder.join("target").join("release").join("talkpath")).arg(folder.join("campaign"));
+    verdict(output(&mut command, deadline))
 }
 
 /// Runs `scenarios` in the release build, and `script` on what they leave behind and on `inputs`.
@@ -190,6 +214,10 @@ const BUILDING: [&str; 4] = ["numpy", "cython", "setuptools", "wheel"];
 /// and axe-playwright-python brings axe-core; prometheus-client has a parser of OpenMetrics.
 const PACKAGES: [&str; 5] =
     ["pyarrow", "pesq==0.0.4", "playwright==1.65.2", "axe-playwright-python==0.1.8", "prometheus-client"];
+/// As [`READY`], of [`store`].
+const STORE_READY: &str = "ready-1";
+/// moto has a server that speaks S3 and checks signatures, boto3 its clients; polars reads from S3.
+const STORE_PACKAGES: [&str; 3] = ["moto[server]==5.2.5", "boto3", "polars==2.1.0"];
 /// Packages of Debian, where they put their recordings, and some of these. Asterisk's prompts
 /// are by Allison Smith (CC BY-SA 3.0); the others are from LibriVox (public domain).
 const SOUNDS: [(&str, &str, &[&str]); 2] = [

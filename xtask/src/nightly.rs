@@ -196,7 +196,7 @@ const NIGHTLY: [Job; 25] = [
     },
 ];
 
-const WEEKLY: [Job; 5] = [
+const WEEKLY: [Job; 6] = [
     Job {
         name: "seeds",
         minutes: 40,
@@ -208,6 +208,12 @@ const WEEKLY: [Job; 5] = [
         minutes: 60,
         what: "the 2004 paper's campaign in small, killed 20 times, judged by the study's claims",
         run: columbia,
+    },
+    Job {
+        name: "store",
+        minutes: 20,
+        what: "a campaign copied to moto's S3, killed and without its server meanwhile, read with polars",
+        run: |root, end| judges::store(root, end).into(),
     },
     Job {
         name: "kernel-queues",
