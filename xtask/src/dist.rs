@@ -94,10 +94,8 @@ impl Dist<'_> {
     /// Builds the program, and puts its symbols apart.
     fn program(&self) -> Result<PathBuf, String> {
         let mut build = Command::new("cargo");
-        build
-            .current_dir(self.root)
-            .args(["build", "--profile", "dist", "--locked", "-p", "talkpath", "--features", "s3"])
-            .env(INCREMENTAL, "0");
+        build.current_dir(self.root).args(["build", "--profile", "dist", "--locked", "-p", "talkpath"]);
+        build.env(INCREMENTAL, "0");
         self.must(&mut build)?;
         let whole = self.root.join("target").join("dist").join("talkpath");
         let program = self.packages.join("talkpath");
@@ -126,7 +124,7 @@ impl Dist<'_> {
         let mut build = Command::new(&python);
         build
             .current_dir(self.root)
-            .args(["-m", "maturin", "build", "--profile", "dist", "--features", "s3", "--out"])
+            .args(["-m", "maturin", "build", "--profile", "dist", "--out"])
             .arg(&folder)
             .env(INCREMENTAL, "0");
         self.must(&mut build)?;
