@@ -171,8 +171,7 @@ fn s3(bucket: &str, endpoint: Option<&str>) -> Result<Box<dyn Objects>, Failure>
 fn s3(_: &str, _: Option<&str>) -> Result<Box<dyn Objects>, Failure> {
     Err(Failure::Unavailable {
         what: "this talkpath was built without S3, so it cannot copy to a bucket".to_owned(),
-        how: "from the sources: cargo install --path crates/cli --features s3"
-            .to_owned(),
+        how: "from the sources: cargo install --path crates/cli --features s3".to_owned(),
     })
 }
 
