@@ -11,6 +11,9 @@
 //!  rest               ▪            ▪      ▪▪▪▪▪▪   rest: sleep, wanted or imposed
 //!  owed  ／／／／／／＼／／／／／／＼／／／＼＿＿＿   grows awake, falls asleep; above a bound, sleep
 //! ```
+//!
+//! Long before that a pacer stops spinning: where it has a crowd of deadlines, one sleep that ends a little
+//! late costs less than a spin to each ([`Rest::is_crowded`]).
 
 use rustix::time::Timespec;
 

@@ -115,7 +115,7 @@ impl Limits {
     }
 }
 
-/// The longest description of one flow: 130 to 260 bytes, of which a name may take more (chosen).
+/// What the description of one flow may take (chosen: a call over UDP takes 140 B).
 const FLOW_BYTES: usize = 512;
 
 /// Why the server cannot start.

@@ -64,7 +64,7 @@ fn matrix(findings: &Findings) -> Markup {
             @if is_mesh(&rows) { (square(findings, measure, &rows)) }
             (matrix_rows(&rows).html(
                 "Medians over all repetitions of the campaign, with 95 % confidence intervals. Delay is that of the round trip unless a row says one way. \
-                 What came after the end is neither in delay nor in loss, and not in time. Valid: measurements that no machine disturbed. Clocks: those in which one-way figures could be trusted."
+                 A message that was still on its way at the end counts as not in time, and neither in delay nor in loss. Valid: measurements that no machine disturbed. Clocks: those in which one-way figures could be trusted."
             ))
             (untrusted(&rows))
         }
