@@ -294,6 +294,25 @@ mod tests {
         }
     }
 
+    /// A host whose processor a hypervisor stops takes nothing meanwhile. The default buffer holds 1 ms of a
+    /// gigabit a second.
+    #[test]
+    fn what_a_stopped_host_has_not_taken_has_room_at_the_emulators_end() {
+        let world = match World::build(IpVersion::V4, [1500; 2], &[], &[], None) {
+            Err(why) => return eprintln!("SKIP: {why}"),
+            Ok(world) => world,
+        };
+        let least = match world.means {
+            Means::Privilege => 16 << 20,
+            // At most twice net.core.wmem_max, whose default is that of a socket's buffer.
+            Means::UserNamespace => 2 * 212_992,
+        };
+        for tap in &world.devices {
+            let room = rustix::net::sockopt::socket_send_buffer_size(tap).unwrap();
+            assert!(room >= least, "{room} B, {:?}", world.means);
+        }
+    }
+
     #[test]
     fn drops_are_read_from_the_devices_own_line() {
         let text = "Inter-|   Receive                                                |  Transmit\n \

@@ -50,8 +50,8 @@ pub fn pace_as(
     // The clock reads zero until the run begins: what starts at zero would start now.
     clock.sleep_until(Instant::ZERO, MAX_LEAD);
     while !stop.load(Ordering::Relaxed) {
-        let (next, served) = calendar.serve(ends, clock, alarm);
-        rest.count_deadlines(served);
+        let (next, met) = calendar.serve(ends, clock, alarm);
+        rest.count_deadlines(met);
         alarm.sleep_until(clock, next, SLICE, &mut rest);
     }
     denied.map(|error| error.to_string())
@@ -84,7 +84,8 @@ impl Calendar {
         }
     }
 
-    /// Serves each end that is due, once; returns when the next one is, and how many were due.
+    /// Serves each end that is due, once. Returns when the next one is due, and how many deadlines were met:
+    /// an end that wants another turn at once, as in a burst, has no deadline that the pacer waits for.
     fn serve(&mut self, ends: &[Arc<SharedEnd>], clock: RunClock, alarm: &Alarm) -> (Instant, usize) {
         alarm.take(&mut self.forward);
         for (key, deadline) in self.forward.drain(..) {
@@ -99,18 +100,19 @@ impl Calendar {
             self.due.clear();
             self.due.extend((0..ends.len()).filter_map(|index| u32::try_from(index).ok().map(Key)));
         }
-        let mut served = 0;
+        let mut met = 0;
         for key in self.due.drain(..) {
             let mut end = ends[key.0 as usize].lock();
-            if end.poll_timeout().is_some_and(|timeout| timeout <= clock.now()) {
-                served += 1;
+            let is_due = end.poll_timeout().is_some_and(|timeout| timeout <= clock.now());
+            if is_due {
                 end.handle_timeout(clock.now());
             }
             let next = end.poll_timeout().unwrap_or(Instant::MAX).max(self.present);
+            met += usize::from(is_due && next > self.present);
             end.note_armed(next);
             self.wheel.arm(key, next);
         }
-        (self.wheel.next().unwrap_or(Instant::MAX), served)
+        (self.wheel.next().unwrap_or(Instant::MAX), met)
     }
 }
 
@@ -273,6 +275,31 @@ mod tests {
 
     /// More than any of them writes.
     const ROWS: u64 = 50_000_000;
+
+    /// A pacer sleeps through a crowd of deadlines. The turns of a burst, one after the other, are none.
+    #[test]
+    fn the_turns_of_a_burst_are_no_deadlines_that_a_pacer_waits_for() {
+        let sink = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (rate, size) = (Rate::from_bps(64_000), Bytes::new(160));
+        let call = WorkloadConfig::Cbr { rate, size };
+        let burst = WorkloadConfig::Burst { count: 10_000, size, repeat: 1, gap: Duration::ZERO };
+        for (name, workload, met_in_three_turns) in [("call", call, 1), ("burst", burst, 0)] {
+            let common = context(0, ROWS);
+            let flow = flow(UDP, workload);
+            let session = session(&flow, 60_000_000_000);
+            let end = SharedEnd::new(&session, &flow, &place(true), Receiver::default(), &common);
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.connect(sink.local_addr().unwrap()).unwrap();
+            end.lock().set_route(UdpRoute { socket: Arc::new(socket), unconnected: None });
+            let ends = [Arc::new(end)];
+            common.clock.sleep_until(Instant::from_nanos(1), SLICE);
+            let mut calendar = Calendar::new(&ends);
+            let mut serve = || calendar.serve(&ends, common.clock, &common.alarm).1;
+            let met: usize = (0..3).map(|_| serve()).sum();
+            assert_eq!(met, met_in_three_turns, "{name}");
+            assert!(ends[0].lock().progress().sent > 0, "{name}");
+        }
+    }
 
     /// The figures behind the server's limit of messages a second, and what many calls cost.
     #[test]

@@ -32,11 +32,15 @@ impl Train {
         self.is_on && (1..=MAX_SIZE).contains(&size)
     }
 
+    /// Whether messages wait to leave, and another of their size may join them.
+    pub(super) fn is_joinable(&self) -> bool {
+        (1..MAX_MESSAGES).contains(&self.seqs.len()) && self.bytes.len() + self.size <= MAX_BYTES
+    }
+
     /// Message `seq` leaves with the train over `route`.
     pub(super) fn push(&mut self, seq: u64, message: &[u8], route: &UdpRoute) {
         let is_shorter = self.bytes.len() != self.seqs.len() * self.size;
-        let has_room = self.seqs.len() < MAX_MESSAGES && self.bytes.len() + message.len() <= MAX_BYTES;
-        if !self.seqs.is_empty() && (is_shorter || message.len() > self.size || !has_room) {
+        if !self.seqs.is_empty() && (is_shorter || message.len() > self.size || !self.is_joinable()) {
             self.leave(route);
         }
         if self.seqs.is_empty() {

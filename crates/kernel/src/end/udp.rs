@@ -185,8 +185,11 @@ impl Channel for UdpChannel {
     /// [`MAX_UDP_PAYLOAD`] if the socket takes another datagram now, otherwise zero. A bulk workload writes
     /// for as long as there is room. If there is none, the sender's timer makes it try again after
     /// [`RETRY`].
+    ///
+    /// The kernel is asked when a train begins. It takes a train whole if it has any room, so the messages
+    /// behind the first need no question.
     fn writable(&mut self, _flow: FlowId) -> Bytes {
-        if self.route.as_ref().is_some_and(UdpRoute::is_writable) {
+        if self.train.is_joinable() || self.route.as_ref().is_some_and(UdpRoute::is_writable) {
             return Bytes::new(MAX_UDP_PAYLOAD);
         }
         if let Role::Sender(timers) = &mut self.role {
