@@ -264,7 +264,7 @@ impl Core {
             offered: self.sender.offered_bytes(&self.scoreboard),
             may_defer: !fin && self.recovery.state() == RecoveryState::Open,
             first_sent_at: self.scoreboard.first_sent_at(),
-            last_burst: self.sender.pacing().departure(),
+            last_burst: self.sender.pacing().pause_end(),
             min_burst: u64::from(self.congestion.control().min_burst()),
             srtt: self.rtt.srtt(),
         };

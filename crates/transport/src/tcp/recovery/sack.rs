@@ -409,7 +409,7 @@ impl Recovery {
             min_rtt: self.rack.min_rtt(),
             srtt: context.rtt.srtt(),
             phase: self.phase(),
-            departs: context.sender.pacing().departure(),
+            departs: context.sender.pacing().pause_end(),
         };
         context.congestion.on_feedback(&feedback);
     }
