@@ -200,9 +200,9 @@ impl RttEstimator {
         now.since(sent)
     }
 
-    /// Takes a round-trip sample, when the far end has acknowledged everything below `snd_una`, and everything
-    /// below `snd_nxt` was sent. The caller must know which transmission was acknowledged: the segment was
-    /// sent only once (RFC 6298 §3, Karn's algorithm), or a timestamp says which.
+    /// Takes a round-trip sample, when the far end has acknowledged everything below `snd_una`, and
+    /// everything below `snd_nxt` was sent. The caller must know which transmission was acknowledged: the
+    /// segment was sent only once (RFC 6298 §3, Karn's algorithm), or a timestamp says which.
     #[inline]
     pub(crate) fn on_sample(&mut self, rtt: Duration, snd_una: u64, snd_nxt: u64) {
         // A sample of zero would leave SRTT at zero, which means that there is no sample.
@@ -240,8 +240,8 @@ impl RttEstimator {
         Duration::from_nanos((self.srtt_x8 / 8).saturating_add(margin)).max(self.min_rto)
     }
 
-    /// The rule of 4.3BSD-Reno (tcp_xmit_timer): the RFC's equations without G, in whole ticks. Every division
-    /// truncates. Returns the RTO.
+    /// The rule of 4.3BSD-Reno (tcp_xmit_timer): the RFC's equations without G, in whole ticks. Every
+    /// division truncates. Returns the RTO.
     ///
     /// The first sample is made one tick longer. BSD's counter of ticks begins at 1, and its code subtracts
     /// that 1 from all samples except the first.

@@ -76,8 +76,8 @@ pub(in crate::tcp) struct Pace {
     pub(in crate::tcp) min_burst: u32,
 }
 
-/// The pacing rate as a fraction: `bytes` leave in `nanos` nanoseconds. A rate in whole bytes per second would
-/// lose a part of a byte, and each pause would be wrong by a little.
+/// The pacing rate as a fraction: `bytes` leave in `nanos` nanoseconds. A rate in whole bytes per second
+/// would lose a part of a byte, and each pause would be wrong by a little.
 #[derive(Clone, Copy, Debug)]
 struct ExactRate {
     bytes: u128,
@@ -134,8 +134,8 @@ impl Pacing {
     pub(in crate::tcp) fn begin_burst(&mut self, segments: u32, kind: BurstKind, now: Instant) {
         self.left_in_burst = segments;
         self.kind = kind;
-        // The burst could have left at the end of the pause. The next pause counts from the burst's beginning,
-        // and is zero until a segment lengthens it.
+        // The burst could have left at the end of the pause. The next pause counts from the burst's
+        // beginning, and is zero until a segment lengthens it.
         self.lateness = now.since(self.pause_end);
         self.pause_end = self.pause_end.max(now);
     }
