@@ -122,11 +122,13 @@ impl Simulation {
     pub(crate) fn run(&mut self, plan: &RunPlan<'_>, see: &mut dyn FnMut(&Sighting)) -> RunEnd {
         self.start_flows();
         loop {
+            // Many outputs are handled between two checks of the interrupt, because a check costs more than
+            // an output.
             let last_output = self.handle_outputs(OUTPUTS_BETWEEN_CHECKS);
             self.empty_tap(see);
             let Some(at) = last_output else {
-                let at = self.draining.as_ref().map_or(self.duration, |draining| draining.last_event);
-                return RunEnd { at, was_interrupted: false };
+                let last_event = self.draining.as_ref().map(|draining| draining.last_event);
+                return RunEnd { at: last_event.unwrap_or(self.duration), was_interrupted: false };
             };
             self.take_queue_changes();
             (plan.progress)(at);
@@ -242,7 +244,7 @@ impl Simulation {
         // A far end can have a timer before its own flow opens, if it shares its connection with an open
         // flow. Such a timer does not open the flow.
         let opens_flow = side == Side::Near && !flow.opened;
-        // A timer is armed for the earliest deadline that its endpoint ever had. Most deadlines have moved to
+        // The network keeps a timer at the earliest time for which it was armed. Most deadlines have moved to
         // a later time when the timer goes off. Then nothing is due, and the timer is armed again.
         let deadline = endpoint.poll_timeout();
         if deadline > now && !opens_flow {
@@ -271,8 +273,8 @@ impl Simulation {
         self.step(packet.flow(), destination(packet.direction()), Some(arrived), now);
     }
 
-    /// Takes a fragment that has arrived. Returns the packet's ECN field if the packet is whole now, or
-    /// `None` if the packet lacks other fragments.
+    /// Takes a fragment that has arrived. Returns the packet's ECN field if the packet is whole now. Returns
+    /// `None` if the packet lacks other fragments, or if the fragment is refused.
     #[cold]
     fn reassemble(&mut self, fragment: PathPacket<PacketHandle>, now: Instant) -> Option<Ecn> {
         let flow = &mut self.flows[fragment.flow() as usize];

@@ -43,7 +43,7 @@ impl Core {
             return Polled::Nothing;
         }
         // 3. An ACK that was due before, and waited until the application had read. It leaves before the data
-        //    that the application writes in answer.
+        //    that the application writes in answer. That data may follow at once.
         if self.receiver.acknowledges_first() {
             let is_due = self.receiver.decide_acknowledgement(&self.rtt, &mut self.timers, now);
             if is_due {
@@ -56,8 +56,9 @@ impl Core {
         {
             return Polled::Next(transmit);
         }
-        // 7. A pure ACK, because no data can carry it.
+        // 7. A pure ACK, because no data carries it.
         let is_due = self.receiver.decide_acknowledgement(&self.rtt, &mut self.timers, now);
+        // All data that may leave has left. This shows whether the send buffer was too small.
         self.check_buffer();
         if is_due { Polled::Last(self.pure_ack(now)) } else { Polled::Nothing }
     }
@@ -242,9 +243,12 @@ impl Core {
     fn send_new(&mut self, payload: u32, fin: bool, now: Instant) -> Option<SentSegment> {
         self.restart_after_idle(now);
         let in_burst = self.sender.pacing().continues_burst(BurstKind::NewData);
-        if !in_burst && let BurstDecision::Wait(blocked) = self.begin_burst(payload, fin, now) {
-            self.end_burst(blocked, now);
-            return None;
+        if !in_burst {
+            let decision = self.begin_burst(payload, fin, now);
+            if let BurstDecision::Wait(blocked) = decision {
+                self.end_burst(blocked, now);
+                return None;
+            }
         }
         Some(self.send_decided(NewSegment { payload, fin, in_burst }, now))
     }

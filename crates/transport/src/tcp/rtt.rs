@@ -161,7 +161,7 @@ impl RttEstimator {
                 last_tick.saturating_add(round_up(span, self.granularity))
             }
         };
-        // That is a reading of the host's clock. The caller needs the time.
+        // The caller needs the time at which the host's clock shows this.
         self.clock.when(expires_at)
     }
 
@@ -213,6 +213,7 @@ impl RttEstimator {
             RttRule::Rfc6298 | RttRule::Ticks => self.update_rfc(rtt_ns),
             RttRule::Linux => self.update_linux(rtt_ns, snd_una, snd_nxt),
         };
+        // A host with ticks waits for whole ticks.
         self.base_rto = round_up(rto, self.granularity).min(self.rule.max_rto());
         // A sample ends the back-off (RFC 6298 §5).
         self.backoff = 0;
@@ -227,6 +228,8 @@ impl RttEstimator {
     ///
     ///   RTO = SRTT + max(G, 4 RTTVAR), at least min_rto
     /// ```
+    ///
+    /// The code holds 8 SRTT and 4 RTTVAR, so 4 RTTVAR of the first sample is 2 R.
     fn update_rfc(&mut self, rtt_ns: u64) -> Duration {
         if self.has_sample() {
             let error = (self.srtt_x8 / 8).abs_diff(rtt_ns);
@@ -305,8 +308,8 @@ impl LinuxDeviation {
     /// Moves the mean deviation towards the deviation of this sample from `srtt_ns`, by a quarter of the
     /// difference. So 4 times the mean moves by the whole difference.
     ///
-    /// If the sample is shorter than SRTT and would raise the mean, an eighth of that is enough: a shorter
-    /// round trip is no reason for a longer timeout.
+    /// If the sample is shorter than SRTT and raises the mean, the mean moves by only an eighth of that: a
+    /// shorter round trip is no reason for a longer timeout.
     fn on_sample(&mut self, rtt_ns: u64, srtt_ns: u64) {
         let error = srtt_ns.abs_diff(rtt_ns);
         let mean = self.mean_x4 / 4;

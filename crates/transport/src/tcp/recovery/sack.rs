@@ -107,6 +107,7 @@ impl Recovery {
     /// Processes an acknowledgement in seven steps, which are numbered below. An old acknowledgement without
     /// SACK blocks changes nothing.
     pub(in crate::tcp) fn on_ack_with_sack(&mut self, mut incoming: IncomingAck, context: &mut Context<'_>) {
+        // The state before the acknowledgement, for comparison in the steps 2 and 7.
         let old_una = context.scoreboard.snd_una();
         let old_losses = context.scoreboard.losses();
         let prior_in_flight = context.scoreboard.in_flight_segments();
@@ -147,8 +148,8 @@ impl Recovery {
             waits_for_reordering = self.recover(arrived, &outcome, context);
         }
         // 6. The retransmission timer stops if all data is acknowledged, and restarts if data has arrived
-        // (RFC 6298 §5.2 and §5.3). If step 5 has set the reordering timer, that one stays: the two share a
-        // slot.
+        //    (RFC 6298 §5.2 and §5.3). If step 5 has set the reordering timer, that one stays: the two share
+        //    a slot.
         let has_progress = advanced || has_sacked_after_head(&outcome, context);
         if context.scoreboard.is_empty() {
             context.timers.clear(TimerSlot::Loss);
@@ -317,7 +318,7 @@ impl Recovery {
         if arrived.advanced && self.undo_partially(arrived, context) {
             return false;
         }
-        // So may D-SACKs for all retransmissions.
+        // D-SACKs for all retransmissions show the same.
         let was_needless = self.undo_by_duplicates(context);
         if was_needless {
             self.leave();
