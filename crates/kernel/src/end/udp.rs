@@ -299,6 +299,7 @@ impl HostChannel for UdpChannel {
         let payload_bytes = usize::try_from(self.spec.constant_size()?).ok()?;
         let header_bytes = packet.len().checked_sub(payload_bytes)?;
         let (_, payload) = packet.split_at_checked(header_bytes)?;
+        // The header has the low bits of the number, and the number is near that of the messages sent.
         let seq = read_header(payload, self.outgoing.token(), self.sent)?;
         Some((seq, self.clock.stamped(Some(stamp_ns?))))
     }
@@ -307,6 +308,7 @@ impl HostChannel for UdpChannel {
         EndProgress { is_done: has_written, sent: self.sent, received: self.received.messages.unique() }
     }
 
+    /// The number of echoes whose rows the memory budget has paid for.
     fn paid_rows(&self) -> u64 {
         self.received.messages.paid_rows()
     }

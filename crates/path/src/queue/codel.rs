@@ -200,7 +200,7 @@ impl<A: Arithmetic> Control<A> {
         } else {
             queued = self.begin_dropping(queued, parameters, mtu, take, now, signals);
         }
-        // The threshold marks by the wait alone, in both states.
+        // The threshold marks a packet because of its own wait, whatever the state.
         if let (Some(queued), Some(threshold)) = (&mut queued, parameters.ce_threshold)
             && now.since(queued.entered) > threshold
         {
@@ -233,14 +233,13 @@ impl<A: Arithmetic> Control<A> {
         let is_good_queue = sojourn < A::in_clock_units(parameters.target) || behind <= mtu;
         let mut ok_to_drop = false;
         if is_good_queue {
-            // The delay is short, or the last packets of a burst leave. The next long wait starts an
-            // interval.
+            // The wait was short, or almost nothing waits behind. The next long wait starts an interval.
             self.first_above_time = None;
         } else if let Some(first_above_time) = self.first_above_time {
-            // The delay stays long. The packet may be dropped if it did so for a whole interval.
+            // The waits are still long. The packet may be dropped if they were so for a whole interval.
             ok_to_drop = A::is_over(first_above_time, now);
         } else {
-            // The delay has become long. It may fall again within the interval.
+            // The first long wait. A burst may have caused it, so the control waits for an interval.
             self.first_above_time = Some(now.saturating_add(A::in_clock_units(parameters.interval)));
         }
         Head { queued: Some(queued), ok_to_drop }
