@@ -40,7 +40,7 @@ use crate::serialiser::Serialiser;
 use crate::sojourn::QueueDelay;
 use crate::waiting::Waiting;
 
-/// A one-way link. The module's documentation describes its parts.
+/// A one-way link: packets wait in a queue, are serialised one by one, and propagate through a pipe.
 #[derive(Debug)]
 pub struct Link<T> {
     waiting: Waiting<T>,
@@ -115,6 +115,8 @@ impl<T: Carried> Link<T> {
     ///
     /// The link draws from the random streams `link/NAME/loss`, `link/NAME/jitter` and `link/NAME/queue`.
     pub fn new(config: &LinkConfig, seed: Seed, name: &str) -> Self {
+        // FQ-CoDel hashes flows together with these bits, so that the flows which share a queue on one link do
+        // not share one on each link.
         let perturbation = seed.stream(&format!("link/{name}/queue")).bits();
         let waiting = Waiting::new(&config.queue, &LinkFacts { mtu: config.mtu, perturbation });
         let pipe = Pipe::new(config.delay, &config.jitter, seed.stream(&format!("link/{name}/jitter")));

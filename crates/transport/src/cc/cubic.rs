@@ -124,9 +124,9 @@ impl Epoch {
     /// Raises `W_est` by 3 (1 - 0.7) / (1 + 0.7) = 0.53 packets per acknowledged window (RFC 9438 §4.3). That
     /// is a packet per 1.89 windows. In whole numbers it is a packet per 15/8 windows, as in Linux.
     fn grow_w_est(&mut self, cwnd: u64) {
-        let packets_per_step = (cwnd * 15 / 8).max(1);
-        self.w_est += self.acked / packets_per_step;
-        self.acked %= packets_per_step;
+        let acked_per_growth = (cwnd * 15 / 8).max(1);
+        self.w_est += self.acked / acked_per_growth;
+        self.acked %= acked_per_growth;
     }
 
     /// The `acks_per_packet` with which `cwnd` reaches `W_est` within a round trip. [`u64::MAX`] if `cwnd` is
