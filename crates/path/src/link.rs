@@ -115,8 +115,8 @@ impl<T: Carried> Link<T> {
     ///
     /// The link draws from the random streams `link/NAME/loss`, `link/NAME/jitter` and `link/NAME/queue`.
     pub fn new(config: &LinkConfig, seed: Seed, name: &str) -> Self {
-        // FQ-CoDel hashes flows together with these bits, so that the flows which share a queue on one link do
-        // not share one on each link.
+        // FQ-CoDel hashes flows together with these bits, so that the flows which share a queue on one link
+        // do not share one on each link.
         let perturbation = seed.stream(&format!("link/{name}/queue")).bits();
         let waiting = Waiting::new(&config.queue, &LinkFacts { mtu: config.mtu, perturbation });
         let pipe = Pipe::new(config.delay, &config.jitter, seed.stream(&format!("link/{name}/jitter")));

@@ -106,8 +106,8 @@ mod tests {
     fn the_first_packet_meets_the_stationary_distribution() {
         let model = LossModel::GilbertElliott { p: 0.1, r: 0.3, loss_bad: 1.0, loss_good: 0.0 };
         let n = 20_000_u32;
-        let lost =
-            (0..n).filter(|&seed| Loss::new(&model, Seed::new(u64::from(seed)).stream("link/x/loss")).loses_next());
+        let lost = (0..n)
+            .filter(|&seed| Loss::new(&model, Seed::new(u64::from(seed)).stream("link/x/loss")).loses_next());
         let rate = lost.count() as f64 / f64::from(n);
         // p/(p+r) = 1/4; binomial, four standard errors.
         assert!((rate - 0.25).abs() < 4.0 * (0.25 * 0.75 / f64::from(n)).sqrt(), "{rate}");

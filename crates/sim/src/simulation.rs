@@ -180,8 +180,7 @@ impl Simulation {
         while let Some(at) = self.network.poll_timeout() {
             // The pending messages are counted once, at the first event after `duration`. From then on each
             // step and each drop updates the number.
-            let draining =
-                self.draining.get_or_insert_with(|| Draining::begin(&self.flows, self.duration));
+            let draining = self.draining.get_or_insert_with(|| Draining::begin(&self.flows, self.duration));
             if draining.ends_before(at, self.drain) {
                 return None;
             }
@@ -311,13 +310,7 @@ impl Simulation {
     /// Takes a step for each flow of the connection that flow `index` belongs to. This flow is the first, and
     /// takes the packet that has `arrived`. At the near end, flows that are not yet open take no step.
     #[cold]
-    fn step_members(
-        &mut self,
-        index: u32,
-        side: Side,
-        mut arrived: Option<ArrivedPacket>,
-        now: Instant,
-    ) {
+    fn step_members(&mut self, index: u32, side: Side, mut arrived: Option<ArrivedPacket>, now: Instant) {
         let Some(members) = self.flows[index as usize].members.clone() else { return };
         let others = members.iter().copied().filter(|other| *other != index);
         for member in core::iter::once(index).chain(others) {
