@@ -40,7 +40,7 @@ use crate::serialiser::Serialiser;
 use crate::sojourn::QueueDelay;
 use crate::waiting::Waiting;
 
-/// A one-way link. The module's documentation describes its parts.
+/// A one-way link: packets wait in a queue, are serialised one by one, and propagate through a pipe.
 #[derive(Debug)]
 pub struct Link<T> {
     waiting: Waiting<T>,
@@ -52,7 +52,9 @@ pub struct Link<T> {
     loss: Option<Box<Loss>>,
     framing: Framing,
     mtu: Bytes,
-    /// True if the link has an event at the beginning of each service: one of the module's two exceptions.
+    /// True if the link has an event at the beginning of each service. That is so if packets may overtake
+    /// each other in the pipe, or if the discipline drops packets when service begins. On other links the
+    /// next call begins the services that were due before it.
     wakes_for_service: bool,
     counts: Counts,
 }
@@ -63,7 +65,7 @@ struct Counts {
     window: Window,
     forwarded: u64,
     dropped: u64,
-    /// Those of `dropped` that the discipline dropped to signal congestion.
+    /// Those of `dropped` that the discipline dropped to signal congestion (active queue management).
     dropped_by_aqm: u64,
     lost: u64,
     /// The sum in nanoseconds of the idle times of the serialiser that are over. An idle time is added when
@@ -89,8 +91,8 @@ pub struct LinkReport {
     pub queue_packets_mean: f64,
     /// The number of waiting packets that was not exceeded for 99 % of the time.
     pub queue_packets_p99: u64,
-    /// The largest number of waiting packets. Peaks of zero duration, between two events at the same instant,
-    /// are left out.
+    /// The largest number of waiting packets, without peaks that lasted for no time: a packet came and
+    /// another left at the same instant.
     pub queue_packets_max: u64,
     /// The waiting times of the packets that went into service.
     pub queue_delay: QueueDelay,
@@ -113,12 +115,13 @@ impl<T: Carried> Link<T> {
     ///
     /// The link draws from the random streams `link/NAME/loss`, `link/NAME/jitter` and `link/NAME/queue`.
     pub fn new(config: &LinkConfig, seed: Seed, name: &str) -> Self {
+        // FQ-CoDel hashes flows together with these bits, so that the flows which share a queue on one link
+        // do not share one on each link.
         let perturbation = seed.stream(&format!("link/{name}/queue")).bits();
         let waiting = Waiting::new(&config.queue, &LinkFacts { mtu: config.mtu, perturbation });
         let pipe = Pipe::new(config.delay, &config.jitter, seed.stream(&format!("link/{name}/jitter")));
         Self {
-            // The two exceptions of the module's documentation. On all other links a service has no event of
-            // its own: the next call begins those that were due.
+            // A drop must be reported at its time, and a packet that overtakes may be the next arrival.
             wakes_for_service: waiting.drops_at_dequeue() || pipe.may_overtake(),
             waiting,
             serialiser: Serialiser::new(&config.rate),
@@ -167,11 +170,14 @@ impl<T: Carried> Link<T> {
     /// reported by the next [`Link::poll_output`].
     #[inline(always)]
     pub fn handle_packet(&mut self, packet: T, now: Instant) {
+        // The packets that came before go first.
         self.begin_services(now);
         let free_at = self.serialiser.free_at();
-        if free_at > now {
+        let is_busy = free_at > now;
+        if is_busy {
             return self.waiting.enqueue(packet, self.in_service, now);
         }
+        // The serialiser is idle, so no packet waits. The discipline passes the packet on or drops it.
         if let Some(packet) = self.waiting.pass(packet, now) {
             // The serialiser was idle from the end of its last service until now.
             self.counts.idle_ns += self.counts.window.overlap(free_at, now);
@@ -187,32 +193,37 @@ impl<T: Carried> Link<T> {
         (next < Instant::MAX).then_some(next)
     }
 
-    /// As [`Link::poll_timeout`], with [`Instant::MAX`] for `None`.
+    /// The time of the link's next event: an arrival, a drop, or on some links the beginning of a service.
+    /// [`Instant::MAX`] if there is none.
     #[inline(always)]
     pub(crate) fn next(&self) -> Instant {
-        let next = self.pipe.next().min(self.waiting.next_drop());
+        let next_output = self.pipe.next().min(self.waiting.next_drop());
         if self.wakes_for_service && self.waiting.len() > 0 {
-            return next.min(self.serialiser.free_at());
+            let next_service = self.serialiser.free_at();
+            return next_output.min(next_service);
         }
-        next
+        next_output
     }
 
     /// Takes one packet that came out of the link by `now`. Packets come in order of time, one per call, and
-    /// the caller calls until `None`. `None` may also be the first answer: at the beginning of a service, on
-    /// the links that have an event for it, no packet comes out.
+    /// the caller calls until `None`.
+    ///
+    /// The first call may return `None` too: if the link's event is the beginning of a service, a packet
+    /// enters the pipe, and none comes out.
     #[inline(always)]
     pub fn poll_output(&mut self, now: Instant) -> Option<PathOutput<T>> {
         self.begin_services(now);
-        let arrival = self.pipe.next();
-        let drop = self.waiting.next_drop();
-        if arrival.min(drop) > now {
+        let next_arrival = self.pipe.next();
+        let next_drop = self.waiting.next_drop();
+        if next_arrival.min(next_drop) > now {
             return None;
         }
-        if drop <= arrival {
+        if next_drop <= next_arrival {
             return self.poll_drop().map(PathOutput::Dropped);
         }
         let Traveller { packet, is_lost, .. } = self.pipe.pop()?;
-        let counted = u64::from(self.counts.window.contains(arrival));
+        // Only the packets within the measuring window are counted: 1 or 0.
+        let counted = u64::from(self.counts.window.contains(next_arrival));
         if is_lost {
             self.counts.lost += counted;
             return Some(PathOutput::Lost(packet));
@@ -227,8 +238,8 @@ impl<T: Carried> Link<T> {
         self.waiting.next_drop() < Instant::MAX
     }
 
-    /// Takes the earliest drop that is not yet reported, without regard to packets that arrive before it.
-    /// [`Link::poll_output`] reports drops and arrivals in the order of their times.
+    /// Takes the earliest drop that is not yet reported. A caller that has just handed in a packet learns so
+    /// at once whether it was dropped. [`Link::poll_output`] reports drops as well, in order with arrivals.
     #[cold]
     pub fn poll_drop(&mut self) -> Option<Dropped<T>> {
         let (at, dropped) = self.waiting.pop_drop()?;
@@ -259,8 +270,10 @@ impl<T: Carried> Link<T> {
         self.begin_services(now);
         let levels = self.waiting.levels(now);
         let Counts { window, forwarded, dropped, dropped_by_aqm, lost, idle_ns } = self.counts;
-        // The serialiser has been idle since `free_at`. That idle time is not over, so `idle_ns` lacks it.
-        let idle_ns = idle_ns + window.overlap(self.serialiser.free_at().min(now), now);
+        // `idle_ns` has the idle times that are over. If the serialiser is idle now, it is so since
+        // `free_at`.
+        let idle_since = self.serialiser.free_at().min(now);
+        let idle_ns = idle_ns + window.overlap(idle_since, now);
         let measured_ns = window.overlap(Instant::ZERO, now);
         LinkReport {
             queue_packets_mean: levels.mean,
@@ -273,6 +286,7 @@ impl<T: Carried> Link<T> {
             marked: self.waiting.marked(),
             lost,
             utilisation: match measured_ns {
+                // The window has not begun.
                 0 => 0.0,
                 _ => measured_ns.saturating_sub(idle_ns) as f64 / measured_ns as f64,
             },
@@ -284,6 +298,7 @@ impl<T: Carried> Link<T> {
     fn begin_services(&mut self, now: Instant) {
         while self.waiting.len() > 0 && self.serialiser.free_at() <= now {
             let start = self.serialiser.free_at();
+            // `None` if the discipline has dropped all packets that waited.
             let Some(packet) = self.waiting.dequeue(start) else { return };
             let end = self.serialiser.serve_next(self.framing.on_wire(packet.wire_size()));
             self.send(packet, end);
@@ -295,7 +310,8 @@ impl<T: Carried> Link<T> {
     #[inline(always)]
     fn send(&mut self, packet: T, end: Instant) {
         self.in_service = packet.wire_size();
-        let is_lost = self.loss.as_mut().is_some_and(|loss| loss.eats());
+        // A lost packet passes the pipe too, so that its loss is reported when it would have arrived.
+        let is_lost = self.loss.as_mut().is_some_and(|loss| loss.loses_next());
         self.pipe.enter(packet, is_lost, end);
     }
 }

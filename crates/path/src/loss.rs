@@ -39,9 +39,9 @@ impl Loss {
         Self { model: model.clone(), bad, place: 0, stream }
     }
 
-    /// Whether the wire eats the next packet.
+    /// Draws whether the wire loses the next packet.
     #[inline]
-    pub(crate) fn eats(&mut self) -> bool {
+    pub(crate) fn loses_next(&mut self) -> bool {
         match self.model {
             LossModel::None => false,
             LossModel::Bernoulli { rate } => self.stream.chance(rate),
@@ -78,7 +78,7 @@ mod tests {
 
     fn losses(model: &LossModel, n: usize) -> Vec<bool> {
         let mut loss = Loss::new(model, Seed::new(3).stream("link/x/loss"));
-        (0..n).map(|_| loss.eats()).collect()
+        (0..n).map(|_| loss.loses_next()).collect()
     }
 
     #[test]
@@ -106,8 +106,8 @@ mod tests {
     fn the_first_packet_meets_the_stationary_distribution() {
         let model = LossModel::GilbertElliott { p: 0.1, r: 0.3, loss_bad: 1.0, loss_good: 0.0 };
         let n = 20_000_u32;
-        let lost =
-            (0..n).filter(|&seed| Loss::new(&model, Seed::new(u64::from(seed)).stream("link/x/loss")).eats());
+        let lost = (0..n)
+            .filter(|&seed| Loss::new(&model, Seed::new(u64::from(seed)).stream("link/x/loss")).loses_next());
         let rate = lost.count() as f64 / f64::from(n);
         // p/(p+r) = 1/4; binomial, four standard errors.
         assert!((rate - 0.25).abs() < 4.0 * (0.25 * 0.75 / f64::from(n)).sqrt(), "{rate}");

@@ -36,9 +36,7 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
         tap: None,
         duration: window.1,
         drain: scenario.drain,
-        pending: None,
-        last_delivery: Instant::ZERO,
-        ended: window.1,
+        draining: None,
     }
 }
 

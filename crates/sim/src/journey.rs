@@ -6,6 +6,7 @@
 
 mod nam;
 
+use core::sync::atomic::Ordering;
 use std::collections::BTreeMap;
 
 use talkpath_arena::links::cause_of_drop;
@@ -17,6 +18,7 @@ use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::build;
 use crate::packets::PacketHandle;
+use crate::simulation::{OUTPUTS_BETWEEN_CHECKS, Simulation};
 pub use nam::write_nam;
 
 /// One packet, or a fragment of one, on one link.
@@ -86,7 +88,7 @@ pub fn journeys(
     simulation.network.observe_hops();
     let mut recorder = Recorder::new(scenario, window, most);
     let horizon = window.1.saturating_add(scenario.drain);
-    let end = simulation.run_observed(plan, horizon, &mut |output| {
+    let end = run_observed(&mut simulation, plan, horizon, &mut |output| {
         recorder.see(output);
         output.at <= recorder.window.1 || recorder.pending > 0
     })?;
@@ -97,6 +99,31 @@ pub fn journeys(
         line.points.retain(|point| point.0 <= window.1);
     }
     Some(Journeys { hops, series, window, is_cut })
+}
+
+/// Runs until `end`, which may lie after the run's duration. Calls `see` for each output of the network
+/// before the output is handled. Ends earlier if `see` returns false. Returns the time at which the run
+/// ended, or `None` if the plan interrupts it.
+fn run_observed(
+    simulation: &mut Simulation,
+    plan: &RunPlan<'_>,
+    end: Instant,
+    see: &mut dyn FnMut(&NetworkOutput<PacketHandle>) -> bool,
+) -> Option<Instant> {
+    simulation.start_flows();
+    loop {
+        if plan.interrupt.load(Ordering::Relaxed) {
+            return None;
+        }
+        simulation.take_queue_changes();
+        for _ in 0..OUTPUTS_BETWEEN_CHECKS {
+            let Some(output) = simulation.network.poll_output(end) else { return Some(end) };
+            if !see(&output) {
+                return Some(output.at);
+            }
+            simulation.handle(output);
+        }
+    }
 }
 
 /// The packets on links, by what the network knows them by: slot and offset of the fragment.

@@ -41,12 +41,12 @@ impl Arena for SimArena {
         // Stamps can only be corrected once all probes are back: of a wrong clock rows are kept until then.
         let plan = RunPlan { rows: plan.rows || probed.is_some(), ..plan };
         let mut simulation = build::build(scenario, &plan);
-        let (end, interrupted) = simulation.run(&plan);
-        let mut record = simulation.finish(end, &plan, scenario);
+        let end = simulation.run(&plan, &mut |_| {});
+        let mut record = simulation.finish(end.at, &plan, scenario);
         far_clock::see_through(&mut record, scenario);
-        if interrupted {
+        if end.was_interrupted {
             // The figures' window ends where the run did.
-            record.window_end = record.window_end.min(end);
+            record.window_end = record.window_end.min(end.at);
             record.valid = false;
             return Err(ArenaError::Interrupted { partial: Some(Box::new(record)) });
         }

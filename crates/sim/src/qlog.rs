@@ -22,7 +22,7 @@ pub fn qlog(scenario: &Scenario, plan: &RunPlan<'_>, end: CaptureEnd, out: &mut 
     let scenario = probed.as_ref().unwrap_or(scenario);
     let mut simulation = build::build(scenario, plan);
     simulation.connections.keep_qlog(end);
-    simulation.run(plan);
+    simulation.run(plan, &mut |_| {});
     begin_qlog(&scenario.name, end == CaptureEnd::Near, out)?;
     let logs = simulation.connections.take_qlog(end);
     let mut events: Vec<_> =

@@ -8,15 +8,10 @@
 //!
 //! The network's agenda orders all events. Each endpoint has one timer in the agenda.
 //!
-//! **How a run ends.** Applications send until `duration`. After that the run goes on until all messages are
-//! delivered, or until nothing was delivered for the time `drain`:
+//! **How a run ends.** Applications send until `duration`. After that the run drains: it goes on until all
+//! messages are delivered, or until nothing was delivered for the time `drain` ([`Draining`]).
 //!
-//! | field | before `duration` | after |
-//! | --- | --- | --- |
-//! | `duration`, `drain` | fixed | fixed |
-//! | `pending` | `None`: nobody needs the number | messages that are still to be delivered |
-//! | `last_delivery` | zero | when the last message was delivered after `duration` |
-//! | `ended` | `duration` | when the last event after `duration` was |
+//! `journey` has a loop of its own, because an animation sees each output of the network.
 
 use core::sync::atomic::Ordering;
 
@@ -41,7 +36,7 @@ pub(crate) struct Simulation {
     pub(crate) network: Network<PacketHandle>,
     pub(crate) packets: SimPackets,
     pub(crate) flows: Vec<SimFlow>,
-    /// Whose ends the flows over QUIC share.
+    /// The connections of the flows over QUIC. Several flows may share one.
     pub(crate) connections: Connections,
     /// The bytes that the IP header of each packet has beyond IPv4's 20. Transports count 20 B for the
     /// header.
@@ -54,13 +49,32 @@ pub(crate) struct Simulation {
     pub(crate) duration: Instant,
     /// The run ends if nothing was delivered for this time after `duration`.
     pub(crate) drain: Duration,
-    /// The number of messages and echoes of all flows that are still to be delivered. `None` before
-    /// `duration`.
-    pub(crate) pending: Option<u64>,
-    /// When a message or an echo was last delivered after `duration`. Zero before the first one.
-    pub(crate) last_delivery: Instant,
-    /// `duration`, or when the latest event after it happened.
-    pub(crate) ended: Instant,
+    /// What the end of the run depends on. `None` until `duration` is over.
+    pub(crate) draining: Option<Draining>,
+}
+
+/// The state of a run after `duration`, while packets that were sent before are still under way.
+pub(crate) struct Draining {
+    /// The number of messages and echoes of all flows that are still to be delivered.
+    pending: u64,
+    /// When a message or an echo was last delivered. `duration` before the first one.
+    last_delivery: Instant,
+    /// When the latest event was. `duration` before the first one.
+    last_event: Instant,
+}
+
+/// When a run ended, and why.
+pub(crate) struct RunEnd {
+    pub(crate) at: Instant,
+    /// True if the plan interrupted the run, false if the run was complete.
+    pub(crate) was_interrupted: bool,
+}
+
+/// A packet that has come to an endpoint.
+#[derive(Clone, Copy)]
+struct ArrivedPacket {
+    handle: PacketHandle,
+    ecn: Ecn,
 }
 
 /// The number of timers that the endpoints of `flows` flows have.
@@ -103,38 +117,34 @@ const fn destination(direction: Direction) -> Side {
 }
 
 impl Simulation {
-    /// Runs until the run ends or the plan interrupts it. Returns the time at which it ended, and true if it
-    /// was interrupted.
-    pub(crate) fn run(&mut self, plan: &RunPlan<'_>) -> (Instant, bool) {
-        self.run_with_tap(plan, &mut |_| {})
-    }
-
-    /// As [`Self::run`], and calls `see` for each packet that the tap has seen leave or arrive.
-    pub(crate) fn run_with_tap(
-        &mut self,
-        plan: &RunPlan<'_>,
-        see: &mut dyn FnMut(&Sighting),
-    ) -> (Instant, bool) {
+    /// Runs until the run is complete or the plan interrupts it. Calls `see` for each packet that the tap saw
+    /// leave or arrive. Without a tap `see` is never called.
+    pub(crate) fn run(&mut self, plan: &RunPlan<'_>, see: &mut dyn FnMut(&Sighting)) -> RunEnd {
         self.start_flows();
-        while let Some(at) = self.handle_outputs(OUTPUTS_BETWEEN_CHECKS) {
+        loop {
+            // Many outputs are handled between two checks of the interrupt, because a check costs more than
+            // an output.
+            let last_output = self.handle_outputs(OUTPUTS_BETWEEN_CHECKS);
             self.empty_tap(see);
+            let Some(at) = last_output else {
+                let last_event = self.draining.as_ref().map(|draining| draining.last_event);
+                return RunEnd { at: last_event.unwrap_or(self.duration), was_interrupted: false };
+            };
             self.take_queue_changes();
             (plan.progress)(at);
             if plan.interrupt.load(Ordering::Relaxed) {
-                return (at, true);
+                return RunEnd { at, was_interrupted: true };
             }
         }
-        self.empty_tap(see);
-        (self.ended, false)
     }
 
     /// Handles the next `count` outputs of the network. Returns the time of the last of them, or `None` if
-    /// the run has ended.
+    /// the run is complete.
     pub(crate) fn handle_outputs(&mut self, count: u32) -> Option<Instant> {
         let mut last = None;
         for _ in 0..count {
-            // Outputs before `duration` are polled here and not in a function with those after it: such a
-            // function returned each output through memory, which took an eighth of this loop's time.
+            // Outputs until `duration` and later outputs have a function each. A function for both would
+            // return each output through memory, which took an eighth of this loop's time.
             last = Some(match self.network.poll_output(self.duration) {
                 Some(output) => self.handle(output),
                 None => self.handle_after_duration()?,
@@ -143,37 +153,14 @@ impl Simulation {
         last
     }
 
-    /// Runs until `end`, which may lie after `duration`. Calls `see` for each output of the network before it
-    /// is handled, and ends earlier if `see` returns false. Returns the time at which it ended, or `None` if
-    /// the plan interrupts it.
-    pub(crate) fn run_observed(
-        &mut self,
-        plan: &RunPlan<'_>,
-        end: Instant,
-        see: &mut dyn FnMut(&NetworkOutput<PacketHandle>) -> bool,
-    ) -> Option<Instant> {
-        self.start_flows();
-        loop {
-            if plan.interrupt.load(Ordering::Relaxed) {
-                return None;
-            }
-            self.take_queue_changes();
-            for _ in 0..OUTPUTS_BETWEEN_CHECKS {
-                let Some(output) = self.network.poll_output(end) else { return Some(end) };
-                if !see(&output) {
-                    return Some(output.at);
-                }
-                self.handle(output);
-            }
-        }
-    }
-
-    fn take_queue_changes(&mut self) {
+    /// Moves the changes of the queues' lengths from the network to the series.
+    pub(crate) fn take_queue_changes(&mut self) {
         if let Some(series) = &mut self.queue_series {
             series.take(&mut self.network);
         }
     }
 
+    /// Calls `see` for each packet at the tap, and forgets these packets.
     fn empty_tap(&mut self, see: &mut dyn FnMut(&Sighting)) {
         if let Some(tap) = &mut self.tap {
             tap.seen.drain(..).for_each(|sighting| see(&sighting));
@@ -187,15 +174,18 @@ impl Simulation {
         }
     }
 
-    /// Handles the next output after `duration`. Returns its time, or `None` if the run has ended.
+    /// Handles the next output after `duration`. Returns its time, or `None` if the run is complete.
     #[cold]
     fn handle_after_duration(&mut self) -> Option<Instant> {
         while let Some(at) = self.network.poll_timeout() {
-            self.count_pending();
-            if self.ends_before(at) {
+            // The pending messages are counted once, at the first event after `duration`. From then on each
+            // step and each drop updates the number.
+            let draining = self.draining.get_or_insert_with(|| Draining::begin(&self.flows, self.duration));
+            if draining.ends_before(at, self.drain) {
                 return None;
             }
-            self.ended = at;
+            draining.last_event = at;
+            // An event without an output is possible: a link begins to serve a packet.
             if let Some(output) = self.network.poll_output(at) {
                 return Some(self.handle(output));
             }
@@ -203,25 +193,11 @@ impl Simulation {
         None
     }
 
-    /// Counts the pending messages when `duration` is over. From then on [`Self::update_pending`] keeps the
-    /// number.
-    fn count_pending(&mut self) {
-        if self.pending.is_none() {
-            self.pending = Some(self.flows.iter().map(|flow| flow.taps.pending()).sum());
-        }
-    }
-
-    /// True if the run ends before the next event, which is at `at`.
-    fn ends_before(&self, at: Instant) -> bool {
-        let drained_at = self.duration.max(self.last_delivery).saturating_add(self.drain);
-        self.pending == Some(0) || at > drained_at
-    }
-
     /// Makes the record of the run, which ended at `end`.
     pub(crate) fn finish(mut self, end: Instant, plan: &RunPlan<'_>, scenario: &Scenario) -> RunRecord {
         let mut series = Vec::new();
-        // A link's report first begins all services that are due by `end`. That changes the queue, so the
-        // changes are taken after it.
+        // The report of a link begins all services that are due by `end`, and so shortens the queue. The
+        // changes of the queue are therefore taken after the report.
         let links = link_records(&mut self.network, scenario, end);
         self.take_queue_changes();
         let flows = self.flows.into_iter().map(|flow| flow.finish(end, &mut series)).collect();
@@ -243,19 +219,20 @@ impl Simulation {
 
     /// Handles an output of the network. Returns its time.
     #[inline(always)]
-    fn handle(&mut self, NetworkOutput { at, event }: NetworkOutput<PacketHandle>) -> Instant {
+    pub(crate) fn handle(&mut self, output: NetworkOutput<PacketHandle>) -> Instant {
+        let NetworkOutput { at, event } = output;
         match event {
             NetworkEvent::Arrived(packet) => self.deliver(packet, at),
             NetworkEvent::Timer(timer) => self.wake_endpoint(timer, at),
             NetworkEvent::Dropped { packet, cause, .. } => self.record_drop(packet, cause_of_drop(cause)),
             NetworkEvent::Lost { packet, .. } => self.record_drop(packet, DropCause::Loss),
-            // Whoever observes hops sees them in [`Self::run_observed`].
+            // The packet is on its way. Only an animation needs this event, and has seen it.
             NetworkEvent::Entered { .. } => {}
         }
         at
     }
 
-    /// The timer of an endpoint goes off.
+    /// Handles the timer of an endpoint. The first timer of a near end opens its flow.
     fn wake_endpoint(&mut self, timer: u32, now: Instant) {
         let (index, side) = endpoint_of(timer);
         let flow = &mut self.flows[index as usize];
@@ -263,38 +240,40 @@ impl Simulation {
             Side::Near => &mut flow.near,
             Side::Far => &mut flow.far,
         };
+        // A far end can have a timer before its own flow opens, if it shares its connection with an open
+        // flow. Such a timer does not open the flow.
+        let opens_flow = side == Side::Near && !flow.opened;
+        // The network keeps a timer at the earliest time for which it was armed. Most deadlines have moved to
+        // a later time when the timer goes off. Then nothing is due, and the timer is armed again.
         let deadline = endpoint.poll_timeout();
-        // Most deadlines have moved to a later time by now. Then nothing is due, and the timer is armed
-        // again.
-        let is_waiting = side == Side::Near && !flow.opened;
-        if deadline > now && !is_waiting {
+        if deadline > now && !opens_flow {
             return self.network.arm_timer(timer, deadline);
         }
         endpoint.handle_timeout(now);
-        // A flow opens at its near end. (A far end can have a timer earlier, if another flow of the same
-        // connection has begun.)
-        if is_waiting {
+        if opens_flow {
             flow.opened = true;
             endpoint.open(now);
         }
         self.step(index, side, None, now);
     }
 
-    /// A packet, or a fragment of one, has come to its destination.
+    /// Gives a packet that has come to its destination to the endpoint there. A fragment waits until its
+    /// packet is whole.
     #[inline(always)]
     fn deliver(&mut self, packet: PathPacket<PacketHandle>, now: Instant) {
         let mut ecn = packet.ecn();
         if !packet.part().is_whole() {
             match self.reassemble(packet, now) {
-                Some(whole) => ecn = whole,
+                Some(ecn_of_whole) => ecn = ecn_of_whole,
                 None => return,
             }
         }
-        let side = destination(packet.direction());
-        self.step(packet.flow(), side, Some((packet.tag, ecn)), now);
+        let arrived = ArrivedPacket { handle: packet.tag, ecn };
+        self.step(packet.flow(), destination(packet.direction()), Some(arrived), now);
     }
 
-    /// Takes a fragment that has arrived. Returns the ECN field of its packet if the packet is whole now.
+    /// Takes a fragment that has arrived. Returns the packet's ECN field if the packet is whole now. Returns
+    /// `None` if the packet lacks other fragments, or if the fragment is refused.
     #[cold]
     fn reassemble(&mut self, fragment: PathPacket<PacketHandle>, now: Instant) -> Option<Ecn> {
         let flow = &mut self.flows[fragment.flow() as usize];
@@ -302,12 +281,12 @@ impl Simulation {
             Side::Near => &mut flow.near_reassembly,
             Side::Far => &mut flow.far_reassembly,
         };
-        // Gives up packets whose fragments did not come in time. Nothing is recorded here, because the path
-        // recorded the drop of the missing fragment.
+        // Packets whose fragments did not come in time are given up. Nothing is recorded here, because the
+        // path recorded the drop of the missing fragment.
         while reassembly.poll_expired(now).is_some() {}
         let identification = self.packets.get(fragment.tag).identification;
         match reassembly.handle_fragment(identification, fragment.part(), fragment.ecn(), now) {
-            // The endpoint's step takes the packet off the path ([`StepContext::release`]).
+            // The packet stays on the path until the endpoint's step takes it ([`StepContext::release`]).
             Reassembled::Whole { ecn, .. } => return Some(ecn),
             Reassembled::Incomplete => self.take_off_path(fragment),
             Reassembled::Refused => self.record_drop(fragment, DropCause::Fragment),
@@ -320,7 +299,7 @@ impl Simulation {
     ///
     /// Several flows over QUIC may share one connection. Then a packet can carry data of each of them, and
     /// the endpoints of all these flows take a step.
-    fn step(&mut self, index: u32, side: Side, arrived: Option<(PacketHandle, Ecn)>, now: Instant) {
+    fn step(&mut self, index: u32, side: Side, arrived: Option<ArrivedPacket>, now: Instant) {
         if self.flows[index as usize].members.is_none() {
             self.step_flow(index, index, side, arrived, now);
         } else {
@@ -328,16 +307,10 @@ impl Simulation {
         }
     }
 
-    /// Takes a step for each flow of the connection that flow `index` belongs to, this flow first. Flows that
-    /// have not begun are left out.
+    /// Takes a step for each flow of the connection that flow `index` belongs to. This flow is the first, and
+    /// takes the packet that has `arrived`. At the near end, flows that are not yet open take no step.
     #[cold]
-    fn step_members(
-        &mut self,
-        index: u32,
-        side: Side,
-        mut arrived: Option<(PacketHandle, Ecn)>,
-        now: Instant,
-    ) {
+    fn step_members(&mut self, index: u32, side: Side, mut arrived: Option<ArrivedPacket>, now: Instant) {
         let Some(members) = self.flows[index as usize].members.clone() else { return };
         let others = members.iter().copied().filter(|other| *other != index);
         for member in core::iter::once(index).chain(others) {
@@ -347,19 +320,19 @@ impl Simulation {
         }
     }
 
-    /// Takes a step for one flow. Its packets bear the number of the flow `leader`. That is the first flow of
-    /// a shared connection; every other flow is its own leader.
+    /// Takes a step for the flow `index`. Its packets bear the number of the flow `leader`. The leader is the
+    /// first flow of a shared connection. A flow with a connection of its own is its own leader.
     #[inline(always)]
     fn step_flow(
         &mut self,
         index: u32,
         leader: u32,
         side: Side,
-        arrived: Option<(PacketHandle, Ecn)>,
+        arrived: Option<ArrivedPacket>,
         now: Instant,
     ) {
         let flow = &mut self.flows[index as usize];
-        if let (Some(tap), Some((handle, ecn))) = (&mut self.tap, arrived) {
+        if let (Some(tap), Some(ArrivedPacket { handle, ecn })) = (&mut self.tap, arrived) {
             tap.on_arrival(self.packets.get(handle), (index, direction_to(side), ecn), now);
         }
         let direction = direction_from(side);
@@ -374,7 +347,8 @@ impl Simulation {
             direction,
             now,
         };
-        let pending_before = self.pending.is_some().then(|| flow.taps.pending());
+        // The number matters only after `duration`, and is not counted before.
+        let pending_before = self.draining.is_some().then(|| flow.taps.pending());
         let deadline = match side {
             Side::Near => {
                 let deadline = flow.near.step(Side::Near, &mut flow.taps, now, &mut context);
@@ -383,7 +357,7 @@ impl Simulation {
             }
             Side::Far => {
                 let deadline = flow.far.step(Side::Far, &mut flow.taps, now, &mut context);
-                // The far end's steps are enough to count by: each message arrives there, and each echo
+                // The near end's steps need no tally: each message arrives at the far end, and each echo
                 // begins there.
                 flow.tally();
                 deadline
@@ -395,14 +369,16 @@ impl Simulation {
         }
     }
 
-    /// Updates `pending` after a step of a flow that had `before` messages pending before the step.
+    /// Updates the number of pending messages after a step of the flow `index`, which had `before` pending
+    /// messages before the step.
     #[cold]
     fn update_pending(&mut self, index: u32, before: u64, now: Instant) {
         let after = self.flows[index as usize].taps.pending();
+        let Some(draining) = &mut self.draining else { return };
         if after < before {
-            self.last_delivery = now;
+            draining.last_delivery = now;
         }
-        self.pending = self.pending.map(|pending| pending + after - before);
+        draining.pending = draining.pending + after - before;
     }
 
     /// Records that the path dropped or lost a packet, or a fragment of one. A datagram that lost a fragment
@@ -417,22 +393,24 @@ impl Simulation {
                 for (flow, seq) in packet.messages().collect::<Vec<_>>() {
                     let member = members.as_deref().and_then(|members| members.get(flow as usize));
                     let index = member.copied().unwrap_or(leader);
-                    self.record_dropped_message((index, direction), seq, cause);
+                    self.record_dropped_message(index, direction, seq, cause);
                 }
             }
             other => {
                 if let Some(seq) = other.message() {
-                    self.record_dropped_message((leader, direction), seq, cause);
+                    self.record_dropped_message(leader, direction, seq, cause);
                 }
             }
         }
         self.take_off_path(dropped);
     }
 
-    fn record_dropped_message(&mut self, way: (u32, Direction), seq: u64, cause: DropCause) {
-        let taps = &mut self.flows[way.0 as usize].taps;
+    /// Records that message `seq` of the flow `index` will not arrive. `direction` is that of the message, or
+    /// of its echo.
+    fn record_dropped_message(&mut self, index: u32, direction: Direction, seq: u64, cause: DropCause) {
+        let taps = &mut self.flows[index as usize].taps;
         let before = taps.pending();
-        match way.1 {
+        match direction {
             Direction::Out => taps.forward.on_dropped(seq, cause),
             Direction::Back => {
                 if let Some(tap) = &mut taps.echo {
@@ -440,7 +418,9 @@ impl Simulation {
                 }
             }
         }
-        self.pending = self.pending.map(|pending| pending + taps.pending() - before);
+        if let Some(draining) = &mut self.draining {
+            draining.pending = draining.pending + taps.pending() - before;
+        }
     }
 
     /// Removes a packet, or a fragment of one, that has left the path without an endpoint taking it.
@@ -451,12 +431,26 @@ impl Simulation {
     }
 }
 
+impl Draining {
+    /// `duration` is over. Counts the messages that are still to be delivered.
+    fn begin(flows: &[SimFlow], duration: Instant) -> Self {
+        let pending = flows.iter().map(|flow| flow.taps.pending()).sum();
+        Self { pending, last_delivery: duration, last_event: duration }
+    }
+
+    /// True if the run ends before the event at `next`: all messages are delivered, or nothing was delivered
+    /// for the time `drain`.
+    fn ends_before(&self, next: Instant, drain: Duration) -> bool {
+        self.pending == 0 || next > self.last_delivery.saturating_add(drain)
+    }
+}
+
 /// The network as one step of an endpoint sees it: the packet that has arrived, and the way out for packets.
 struct StepContext<'a> {
     network: &'a mut Network<PacketHandle>,
     packets: &'a mut SimPackets,
     tap: Option<&'a mut Tap>,
-    arrived: Option<(PacketHandle, Ecn)>,
+    arrived: Option<ArrivedPacket>,
     identification: &'a mut u32,
     extra_header: u64,
     flow: u32,
@@ -467,14 +461,14 @@ struct StepContext<'a> {
 impl Exchange for StepContext<'_> {
     #[inline(always)]
     fn arrived(&self) -> Option<(&Packet, Ecn)> {
-        let (handle, ecn) = self.arrived?;
+        let ArrivedPacket { handle, ecn } = self.arrived?;
         Some((&self.packets.get(handle).packet, ecn))
     }
 
     #[inline(always)]
     fn release(&mut self) {
         // An endpoint calls this once per step, because it takes one packet per step.
-        if let Some((handle, _)) = self.arrived {
+        if let Some(ArrivedPacket { handle, .. }) = self.arrived {
             self.packets.remove(handle);
         }
     }
@@ -501,4 +495,4 @@ impl Outlet for StepContext<'_> {
 }
 
 /// The number of outputs between two checks of the interrupt. A check costs more than an output. Chosen.
-const OUTPUTS_BETWEEN_CHECKS: u32 = 1 << 14;
+pub(crate) const OUTPUTS_BETWEEN_CHECKS: u32 = 1 << 14;

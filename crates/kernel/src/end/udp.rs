@@ -20,8 +20,8 @@
 //! them is refused. ECONNREFUSED is an exception, which [`UdpRoute::send`] treats: it reports an earlier
 //! datagram's ICMP error.
 //!
-//! A *route* is a socket and the address that it sends to, a *train* several datagrams that one system call
-//! sends; a *leg* and its *tap* are those of [`crate`].
+//! A *route* is a socket and the address that it sends to. A *train* is several datagrams that one system
+//! call sends. A *leg* is one direction of a flow, and its *tap* keeps a row of the records for each message.
 //!
 //! **Who reads the socket.** The UDP thread reads the datagrams of a prompt receiver and hands each one in. A
 //! slow receiver has a socket of its own and reads it when its application is ready. Until then the datagrams
@@ -93,11 +93,12 @@ struct ReceivedDatagrams {
     messages: Incoming,
     /// The message that was handed in and is not yet read by the application.
     unread: Option<Arrived>,
-    /// The bytes of the latest datagram. Empty if neither the echo nor a file needs them.
+    /// The bytes of the latest datagram. Empty if neither an echo nor a file needs them.
     bytes: Vec<u8>,
     /// The number of the message in `bytes`.
     message_in_bytes: Option<u64>,
-    /// True if this end reads the socket by itself, false if datagrams are handed in.
+    /// True if this end reads the socket by itself (a slow receiver), false if the UDP thread hands datagrams
+    /// in.
     reads_socket: bool,
     /// The number of datagrams that arrived marked.
     marked: u64,
@@ -112,17 +113,18 @@ struct Arrived {
     size: usize,
     /// When the kernel received the datagram. `None` for a slow receiver: the delay of its messages includes
     /// the wait in the socket, and ends when the application reads.
-    at: Option<Instant>,
+    received_at: Option<Instant>,
 }
 
 impl Channel for UdpChannel {
     const MAX_TURN: usize = 64;
 
-    /// The clock is read anew, because each datagram takes time.
+    /// Reads the clock anew. Each datagram of a turn takes time, so the beginning of the turn is too early.
     fn now(&mut self, _began: Instant) -> Instant {
         self.clock.now()
     }
 
+    /// A sender is open from the flow's start on. The other end always is, since UDP has no connection.
     fn is_open(&self) -> bool {
         match &self.role {
             Role::Sender(timers) => timers.opens_at.is_none(),
@@ -130,25 +132,26 @@ impl Channel for UdpChannel {
         }
     }
 
-    /// The flow's start, because messages are due by the flow's clock. `now` is later than that if this host
-    /// woke up late.
+    /// The flow's start, because messages are due from then on. `now` is later if this host woke up late.
     fn opened_at(&self, now: Instant) -> Instant {
         now.min(Instant::from_nanos(self.spec.start_ns))
     }
 
-    /// Sends the message as one datagram. An echo carries the bytes of the message that it answers.
+    /// Sends the message as one datagram, alone or in a train. The message is refused if the kernel refuses
+    /// the datagram.
     fn write(&mut self, write: &Write, _now: Instant) -> WriteOutcome {
         let message = write.message;
-        let echoed = match self.role {
-            Role::Echo => self.received.bytes_of(message.seq, message.size).map(|it| self.outgoing.echo(it)),
+        // An echo carries the bytes of the message that it answers, unless a later message has replaced them.
+        let answered = match self.role {
+            Role::Echo => self.received.bytes_of(message.seq, message.size),
             Role::Sender(_) | Role::Receiver => None,
         };
-        let payload = match echoed {
-            Some(bytes) => bytes,
+        let payload = match answered {
+            Some(bytes) => self.outgoing.echo(bytes),
             None => self.outgoing.fill(&self.spec, message.size.get(), message.seq),
         };
         let result = match &self.route {
-            // It counts as sent now. If the kernel refuses the train, `depart` takes that back.
+            // The message counts as sent now. If the kernel refuses the train, `depart` corrects the count.
             Some(route) if self.train.takes(payload.len() as u64) => {
                 self.train.push(message.seq, payload, route);
                 Ok(())
@@ -168,26 +171,27 @@ impl Channel for UdpChannel {
         }
     }
 
+    /// The message that was handed in. A slow receiver takes the next one out of its socket.
     fn read(&mut self, _flow: FlowId, _limit: Bytes, _now: Instant) -> Option<Read<'_>> {
-        let waiting = self.received.unread.take();
-        let Arrived { seq, size, at } = match waiting {
+        let handed_in = self.received.unread.take();
+        let Arrived { seq, size, received_at } = match handed_in {
             Some(arrived) => arrived,
             None => self.received.read_socket(&self.spec, self.route.as_ref()?, self.clock)?,
         };
+        // Each message counts once, even if its datagram was duplicated.
         self.received.messages.note(seq);
         // In a flow that carries a file, the file's bytes follow the header. In all others the rest of a
         // message is filling without meaning.
         let data = self.received.bytes.get(FILE_HEADER as usize..size).unwrap_or_default();
         let delivery = Delivery::Message { seq, size: Bytes::new(size as u64) };
-        Some(Read { delivery, came_at: at, held_since: None, data })
+        Some(Read { delivery, came_at: received_at, held_since: None, data })
     }
 
     /// [`MAX_UDP_PAYLOAD`] if the socket takes another datagram now, otherwise zero. A bulk workload writes
-    /// for as long as there is room. If there is none, the sender's timer makes it try again after
-    /// [`RETRY`].
+    /// until there is no room. Then the sender's timer makes it try again after [`RETRY`].
     ///
-    /// The kernel is asked when a train begins. It takes a train whole if it has any room, so the messages
-    /// behind the first need no question.
+    /// The kernel takes a train whole if it has any room. So it is asked when a train begins, and a message
+    /// behind the first needs no question.
     fn writable(&mut self, _flow: FlowId) -> Bytes {
         if self.train.is_joinable() || self.route.as_ref().is_some_and(UdpRoute::is_writable) {
             return Bytes::new(MAX_UDP_PAYLOAD);
@@ -198,8 +202,10 @@ impl Channel for UdpChannel {
         Bytes::ZERO
     }
 
+    /// Does nothing: a datagram leaves when it is written, or with its train in `depart`.
     fn flush(&mut self, _flow: FlowId, _side: Side, _taps: &mut FlowTaps, _now: Instant) {}
 
+    /// When the sender opens, and after that when it tries again. A receiver has no timers.
     fn poll_timeout(&self) -> Instant {
         match &self.role {
             Role::Sender(timers) => timers.opens_at.or(timers.retry_at).unwrap_or(Instant::MAX),
@@ -235,6 +241,7 @@ impl HostChannel for UdpChannel {
         self.received.bytes = vec![0; MAX_DATAGRAM];
     }
 
+    /// The flow starts, or a bulk workload tries again. The application's turn follows in both cases.
     fn handle_timeout(&mut self, now: Instant) {
         if let Role::Sender(timers) = &mut self.role {
             timers.retry_at = None;
@@ -244,10 +251,13 @@ impl HostChannel for UdpChannel {
         }
     }
 
+    /// Takes a datagram that the UDP thread received. Returns false if it carries no message of this flow.
     fn handle_datagram(&mut self, datagram: &Received<'_>, _wants_data: bool) -> bool {
         let payload = datagram.payload;
-        let at = self.clock.stamped(datagram.stamp_ns);
-        let Some(seq) = self.received.messages.number_in(&self.spec, payload, at) else { return false };
+        let received_at = self.clock.stamped(datagram.stamp_ns);
+        let Some(seq) = self.received.messages.number_in(&self.spec, payload, received_at) else {
+            return false;
+        };
         // The bytes are kept only where they are needed: for an echo, and for a file.
         if matches!(self.role, Role::Echo) || self.spec.file.is_some() {
             payload.clone_into(&mut self.received.bytes);
@@ -255,13 +265,15 @@ impl HostChannel for UdpChannel {
         }
         self.received.marked += u64::from(datagram.ecn() == Ecn::Ce);
         self.received.headers.note_datagram(datagram);
-        self.received.unread = Some(Arrived { seq, size: payload.len(), at: Some(at) });
+        let received_at = Some(received_at);
+        self.received.unread = Some(Arrived { seq, size: payload.len(), received_at });
         true
     }
 
-    /// Sends the train. Messages that the kernel refuses were counted as sent when they were written; that is
-    /// taken back here.
+    /// Sends the train, at the end of the application's turn. All its messages were counted as sent when they
+    /// were written. The messages that the kernel refuses are counted as refused instead.
     fn depart(&mut self, tap: Option<&mut LegTap>) {
+        // An end without a tap writes no messages, so it has no train.
         let (Some(route), Some(tap)) = (&self.route, tap) else { return };
         self.train.leave(route);
         for (seq, why) in self.train.take_refused() {
@@ -271,10 +283,11 @@ impl HostChannel for UdpChannel {
         }
     }
 
+    /// Empties the socket of a slow receiver, and returns the numbers of the messages in it. The application
+    /// never read them, so they are not counted as received.
     fn drain_socket(&mut self) -> Vec<u64> {
         let mut unread = Vec::new();
         let Some(route) = &self.route else { return unread };
-        // These messages were never read by the application, so they are not counted as received.
         while let Some(arrived) = self.received.read_socket(&self.spec, route, self.clock) {
             self.received.messages.expect_after(arrived.seq);
             unread.push(arrived.seq);
@@ -282,13 +295,14 @@ impl HostChannel for UdpChannel {
         unread
     }
 
-    /// Reads the number of the message in a packet that left this host. All messages of the flow have the
-    /// same size, so the payload is the last bytes of the packet, and the size of the headers does not
-    /// matter.
+    /// The number of the message in a packet that left this host, and when the packet left. If all messages
+    /// of the flow have the same size, the payload is the last bytes of the packet, whatever headers precede
+    /// it. `None` if the sizes differ.
     fn sent_message(&self, packet: &[u8], stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
         let payload_bytes = usize::try_from(self.spec.constant_size()?).ok()?;
         let header_bytes = packet.len().checked_sub(payload_bytes)?;
         let (_, payload) = packet.split_at_checked(header_bytes)?;
+        // The header has the low bits of the number, and the number is near that of the messages sent.
         let seq = read_header(payload, self.outgoing.token(), self.sent)?;
         Some((seq, self.clock.stamped(Some(stamp_ns?))))
     }
@@ -297,6 +311,7 @@ impl HostChannel for UdpChannel {
         EndProgress { is_done: has_written, sent: self.sent, received: self.received.messages.unique() }
     }
 
+    /// The number of echoes whose rows the memory budget has paid for.
     fn paid_rows(&self) -> u64 {
         self.received.messages.paid_rows()
     }
@@ -311,21 +326,23 @@ impl HostChannel for UdpChannel {
         totals.headers = self.received.headers.figures(path_mtu);
     }
 
-    /// UDP has no connection that could close: once open, the flow stays open.
+    /// UDP has no connection that could close. Once open, the flow stays open.
     fn was_open(&self) -> bool {
         self.is_open()
     }
 
-    /// The send buffer of a bulk sender. Senders that follow a clock hardly fill it, and are not sampled.
+    /// The send buffer of a bulk sender, each time its timer expires. Senders that follow a clock hardly fill
+    /// the buffer, and are not sampled.
     fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)> {
-        let is_sender = matches!(self.role, Role::Sender(_));
-        (occasion == Occasion::Timeout && is_sender && !self.spec.is_clocked())
-            .then(|| (self.observe(), self.clock.now()))
+        let is_bulk_sender = matches!(self.role, Role::Sender(_)) && !self.spec.is_clocked();
+        let is_sampled = is_bulk_sender && occasion == Occasion::Timeout;
+        is_sampled.then(|| (self.observe(), self.clock.now()))
     }
 }
 
 impl UdpChannel {
-    /// The channel at `place`. A message's number is less than `bound`; greater ones are refused on arrival.
+    /// The channel at `place`. The numbers of the flow's messages are below `bound`. A datagram with another
+    /// number is not of this flow.
     pub(super) fn new(spec: &FlowSpec, place: &EndPlace, bound: u64, common: &EndContext) -> Self {
         let opens_at = Some(Instant::from_nanos(spec.start_ns));
         let role = match (place.is_sender, spec.echo_per_read) {
@@ -376,7 +393,7 @@ impl ReceivedDatagrams {
                     if let Some(seq) = self.message_in_bytes {
                         self.marked += u64::from(tos.map(ecn) == Some(Ecn::Ce));
                         self.headers.note(tos, ttl);
-                        return Some(Arrived { seq, size, at: None });
+                        return Some(Arrived { seq, size, received_at: None });
                     }
                 }
                 // An ICMP error for a datagram that this end sent earlier. Reading the error clears it.
@@ -388,7 +405,7 @@ impl ReceivedDatagrams {
     }
 }
 
-/// How long a sender that found no room waits before it looks again (chosen: the time of two full packets at
+/// How long a sender that found no room waits before it tries again (chosen: the time of two full packets at
 /// 100 Mbps).
 const RETRY: Duration = Duration::from_micros(250);
 /// A buffer of this size holds any datagram (RFC 768: the length has 16 bits).

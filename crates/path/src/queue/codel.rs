@@ -43,7 +43,7 @@ pub struct Codel {
 pub struct CodelParameters {
     /// The delay that a standing queue may have (RFC 8289 §4.4).
     pub target: Duration,
-    /// For how long all packets must wait longer before one is dropped (RFC 8289 §4.3).
+    /// For how long all packets must wait longer than `target` before one is dropped (RFC 8289 §4.3).
     pub interval: Duration,
     /// Whether packets are marked instead of dropped, if their transports take marks.
     pub ecn: bool,
@@ -75,7 +75,7 @@ pub(crate) trait Arithmetic: Debug + Default + Send + 'static {
     /// True if `now` is past `first_above_time`, so that a packet may be dropped.
     fn is_over(first_above_time: Instant, now: Instant) -> bool;
 
-    /// The control's `count` has become this one.
+    /// The control's `count` is now this one. An arithmetic that keeps `1 / sqrt(count)` updates it.
     fn on_count(&mut self, count: u32);
 
     /// The control's `count` begins anew at 1.
@@ -98,14 +98,31 @@ pub(super) struct Control<A = Exact> {
     first_above_time: Option<Instant>,
     /// When the next packet is to be dropped, in the dropping state.
     drop_next: Instant,
-    /// The control law computes the time to the next drop from this number of drops and marks. It begins at
-    /// 1 when the dropping state is entered. If the state was left a short time ago, `count` begins at the
-    /// number of drops that the last stay in the state had added to it.
+    /// The number of drops and marks from which the time to the next drop follows: `interval / sqrt(count)`.
+    /// It begins at 1 when the dropping state is entered. If the state was left a short time ago, `count`
+    /// begins at the number of drops that the last stay in the state had added to it.
     count: u32,
     /// `count` when the dropping state was last entered.
     lastcount: u32,
+    /// True in the dropping state, in which a packet is dropped or marked at each `drop_next`.
     dropping: bool,
     arithmetic: A,
+}
+
+/// A packet that was taken out of a queue.
+pub(super) struct Taken<T> {
+    pub(super) queued: Queued<T>,
+    /// The bytes that wait behind the packet.
+    pub(super) behind: Bytes,
+}
+
+/// The packet at the head of a queue, taken out, and what the control says of it (RFC 8289 §5.6:
+/// `dodequeue_result`).
+struct Head<T> {
+    /// `None` if the queue was empty.
+    queued: Option<Queued<T>>,
+    /// True if all packets have waited for `target` or longer over a whole `interval`.
+    ok_to_drop: bool,
 }
 
 impl<T: Carried, A: Arithmetic> CodelQueue<T, A> {
@@ -140,16 +157,17 @@ impl<T: Carried, A: Arithmetic> Discipline<T> for CodelQueue<T, A> {
         let take = || {
             let queued = waiting.pop_front()?;
             *bytes -= queued.packet.wire_size();
-            Some((queued, *bytes))
+            Some(Taken { queued, behind: *bytes })
         };
         self.control.dequeue(&self.parameters, self.mtu, take, now, signals)
     }
 
-    /// A packet that comes to an idle serialiser is taken out at once. CoDel sees it as a queue of one packet
+    /// Takes a packet that comes to an empty queue and an idle serialiser. CoDel sees a queue of one packet
     /// that did not wait. The limit does not apply, because the packet takes no room.
     fn pass(&mut self, packet: T, now: Instant, signals: &mut Signals<T>) -> Option<T> {
-        let mut packet = Some((Queued { packet, entered: now }, Bytes::ZERO));
-        let passed = self.control.dequeue(&self.parameters, self.mtu, || packet.take(), now, signals);
+        let queued = Queued { packet, entered: now };
+        let mut only_packet = Some(Taken { queued, behind: Bytes::ZERO });
+        let passed = self.control.dequeue(&self.parameters, self.mtu, || only_packet.take(), now, signals);
         passed.map(|queued| queued.packet)
     }
 
@@ -163,29 +181,32 @@ impl<T: Carried, A: Arithmetic> Discipline<T> for CodelQueue<T, A> {
 }
 
 impl<A: Arithmetic> Control<A> {
-    /// The packet to send next: RFC 8289 §5.5's `dequeue`. `take` takes out the packet at the head, and says
-    /// how many bytes wait behind it.
+    /// Returns the packet to send next, and drops or marks packets before it whose time has come (RFC 8289
+    /// §5.5: `dequeue`). `take` takes the packet at the head out of the queue.
     #[inline]
     pub(super) fn dequeue<T: Carried>(
         &mut self,
         parameters: &CodelParameters,
         mtu: Bytes,
-        mut take: impl FnMut() -> Option<(Queued<T>, Bytes)>,
+        mut take: impl FnMut() -> Option<Taken<T>>,
         now: Instant,
         signals: &mut Signals<T>,
     ) -> Option<Queued<T>> {
-        let (mut head, ok_to_drop) = self.take_head(parameters, mtu, &mut take, now);
-        if ok_to_drop {
-            head = self.drop_if_due(head, parameters, mtu, take, now, signals);
-        } else {
+        let Head { mut queued, ok_to_drop } = self.take_head(parameters, mtu, &mut take, now);
+        if !ok_to_drop {
             self.dropping = false;
+        } else if self.dropping {
+            queued = self.drop_if_due(queued, parameters, mtu, take, now, signals);
+        } else {
+            queued = self.begin_dropping(queued, parameters, mtu, take, now, signals);
         }
-        if let (Some(queued), Some(threshold)) = (&mut head, parameters.ce_threshold)
+        // The threshold marks a packet because of its own wait, whatever the state.
+        if let (Some(queued), Some(threshold)) = (&mut queued, parameters.ce_threshold)
             && now.since(queued.entered) > threshold
         {
             signals.mark(&mut queued.packet, now);
         }
-        head
+        queued
     }
 
     /// Adds packets that were dropped for lack of room to `count`. Their senders slow down as after a drop of
@@ -194,82 +215,104 @@ impl<A: Arithmetic> Control<A> {
         self.count = self.count.saturating_add(dropped);
     }
 
-    /// RFC 8289 §5.6's `dodequeue`: takes out the packet at the head, and says whether it may be dropped.
+    /// Takes out the packet at the head, and says whether it may be dropped (RFC 8289 §5.6: `dodequeue`).
     #[inline]
     fn take_head<T: Carried>(
         &mut self,
         parameters: &CodelParameters,
         mtu: Bytes,
-        take: &mut impl FnMut() -> Option<(Queued<T>, Bytes)>,
+        take: &mut impl FnMut() -> Option<Taken<T>>,
         now: Instant,
-    ) -> (Option<Queued<T>>, bool) {
-        let Some((head, behind)) = take() else {
+    ) -> Head<T> {
+        let Some(Taken { queued, behind }) = take() else {
             self.first_above_time = None;
-            return (None, false);
+            return Head { queued: None, ok_to_drop: false };
         };
         let now = A::clock(now);
+        let sojourn = now.since(A::clock(queued.entered));
+        let is_good_queue = sojourn < A::in_clock_units(parameters.target) || behind <= mtu;
         let mut ok_to_drop = false;
-        if now.since(A::clock(head.entered)) < A::in_clock_units(parameters.target) || behind <= mtu {
+        if is_good_queue {
+            // The wait was short, or almost nothing waits behind. The next long wait starts an interval.
             self.first_above_time = None;
+        } else if let Some(first_above_time) = self.first_above_time {
+            // The waits are still long. The packet may be dropped if they were so for a whole interval.
+            ok_to_drop = A::is_over(first_above_time, now);
         } else {
-            match self.first_above_time {
-                None => {
-                    self.first_above_time = Some(now.saturating_add(A::in_clock_units(parameters.interval)));
-                }
-                Some(first_above_time) => ok_to_drop = A::is_over(first_above_time, now),
-            }
+            // The first long wait. A burst may have caused it, so the control waits for an interval.
+            self.first_above_time = Some(now.saturating_add(A::in_clock_units(parameters.interval)));
         }
-        (Some(head), ok_to_drop)
+        Head { queued: Some(queued), ok_to_drop }
     }
 
-    /// The part of RFC 8289 §5.5's `dequeue` for a `head` that may be dropped. Drops or marks packets whose
-    /// time has come, and returns the packet to send.
+    /// In the dropping state: drops or marks the packets whose time has come, and returns the packet to send.
+    /// The state ends when a packet has waited a short time.
     #[cold]
     fn drop_if_due<T: Carried>(
         &mut self,
         mut head: Option<Queued<T>>,
         parameters: &CodelParameters,
         mtu: Bytes,
-        mut take: impl FnMut() -> Option<(Queued<T>, Bytes)>,
+        mut take: impl FnMut() -> Option<Taken<T>>,
         now: Instant,
         signals: &mut Signals<T>,
     ) -> Option<Queued<T>> {
-        let (interval, clock) = (A::in_clock_units(parameters.interval), A::clock(now));
-        if self.dropping {
-            while self.dropping && clock >= self.drop_next {
-                let Some(queued) = &mut head else { break };
-                self.count = self.count.saturating_add(1);
-                self.arithmetic.on_count(self.count);
-                if parameters.ecn && signals.mark(&mut queued.packet, now) {
-                    self.drop_next = self.next_after(self.drop_next, interval);
-                    break;
-                }
-                signals.drop(queued.packet, DropCause::Congestion, now);
-                let (next, ok_to_drop) = self.take_head(parameters, mtu, &mut take, now);
-                head = next;
-                if ok_to_drop {
-                    self.drop_next = self.next_after(self.drop_next, interval);
-                } else {
-                    self.dropping = false;
-                }
+        let interval = A::in_clock_units(parameters.interval);
+        let clock = A::clock(now);
+        while self.dropping && clock >= self.drop_next {
+            // An empty queue has no packet to drop.
+            let Some(queued) = &mut head else { break };
+            self.count = self.count.saturating_add(1);
+            self.arithmetic.on_count(self.count);
+            let is_marked = parameters.ecn && signals.mark(&mut queued.packet, now);
+            if is_marked {
+                // A marked packet is sent, so no other packet is taken out now.
+                self.drop_next = self.next_after(self.drop_next, interval);
+                break;
             }
-            return head;
-        }
-        if let Some(queued) = &mut head
-            && !(parameters.ecn && signals.mark(&mut queued.packet, now))
-        {
             signals.drop(queued.packet, DropCause::Congestion, now);
-            (head, _) = self.take_head(parameters, mtu, &mut take, now);
+            let next = self.take_head(parameters, mtu, &mut take, now);
+            head = next.queued;
+            if next.ok_to_drop {
+                self.drop_next = self.next_after(self.drop_next, interval);
+            } else {
+                self.dropping = false;
+            }
+        }
+        head
+    }
+
+    /// Enters the dropping state: drops or marks `head` at once, schedules the next drop, and returns the
+    /// packet to send.
+    #[cold]
+    fn begin_dropping<T: Carried>(
+        &mut self,
+        mut head: Option<Queued<T>>,
+        parameters: &CodelParameters,
+        mtu: Bytes,
+        mut take: impl FnMut() -> Option<Taken<T>>,
+        now: Instant,
+        signals: &mut Signals<T>,
+    ) -> Option<Queued<T>> {
+        let interval = A::in_clock_units(parameters.interval);
+        let clock = A::clock(now);
+        if let Some(queued) = &mut head {
+            let is_marked = parameters.ecn && signals.mark(&mut queued.packet, now);
+            if !is_marked {
+                signals.drop(queued.packet, DropCause::Congestion, now);
+                // The packet behind is sent. One drop is enough to enter the state.
+                head = self.take_head(parameters, mtu, &mut take, now).queued;
+            }
         }
         self.dropping = true;
         // RFC 8289 §5.5: if the dropping state was left a short time ago, dropping starts at about the rate
-        // at which it stopped, because that rate controlled the queue. `delta` is what the last stay added
-        // to `count`.
-        let delta = self.count.saturating_sub(self.lastcount);
+        // at which it stopped, because that rate controlled the queue. `added` (RFC: delta) is what the last
+        // stay in the state added to `count`.
+        let added = self.count.saturating_sub(self.lastcount);
         let is_recent = clock < self.drop_next.saturating_add(interval.saturating_mul(RECENT));
-        if delta > 1 && is_recent {
-            self.count = delta;
-            self.arithmetic.on_count(delta);
+        if added > 1 && is_recent {
+            self.count = added;
+            self.arithmetic.on_count(added);
         } else {
             self.count = 1;
             self.arithmetic.on_first();
@@ -279,7 +322,8 @@ impl<A: Arithmetic> Control<A> {
         head
     }
 
-    /// RFC 8289 §5.6's `control_law`: `interval / sqrt(count)` after `from`.
+    /// The time of the next drop: `interval / sqrt(count)` after `from` (RFC 8289 §5.6: `control_law`). So
+    /// the drops come faster, the longer the queue stays long.
     fn next_after(&self, from: Instant, interval: Duration) -> Instant {
         from.saturating_add(self.arithmetic.spacing(interval, self.count))
     }

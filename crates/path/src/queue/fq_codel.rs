@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 use talkpath_units::{Bytes, Instant, Packets};
 
 use crate::carried::{Carried, DropCause};
-use crate::queue::codel::{Arithmetic, CodelParameters, Control, Exact};
+use crate::queue::codel::{Arithmetic, CodelParameters, Control, Exact, Taken};
 use crate::queue::discipline::{Discipline, LinkFacts, Queued, Signals};
 
 /// The configuration.
@@ -196,7 +196,7 @@ impl<T: Carried, A: Arithmetic> Discipline<T> for FqCodelQueue<T, A> {
                 *its_bytes -= size;
                 *bytes -= size;
                 *packets -= 1;
-                Some((queued, *bytes))
+                Some(Taken { queued, behind: *bytes })
             };
             if let Some(queued) = queue.control.dequeue(&self.parameters, self.mtu, take, now, signals) {
                 queue.deficit -= signed(queued.packet.wire_size());

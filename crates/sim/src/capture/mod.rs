@@ -54,13 +54,13 @@ pub fn capture(
     pcapng::begin(out, &[name])?;
     if encrypted.is_some() {
         let mut simulation = build::build(scenario, plan);
-        simulation.run(plan);
+        simulation.run(plan, &mut |_| {});
         pcapng::tls_secrets(out, &simulation.connections.key_log())?;
     }
     let mut simulation = build::build(scenario, plan);
     simulation.tap = Some(Box::new(Tap::new(options.end)));
     let mut written = Ok(());
-    simulation.run_with_tap(plan, &mut |sighting| {
+    simulation.run(plan, &mut |sighting| {
         if written.is_ok() {
             let flow = &scenario.flows[sighting.flow as usize];
             let bytes = frame(&sighting.packet, &envelope(sighting, flow, options));

@@ -28,14 +28,16 @@ pub(super) struct Cubic {
     epoch: Option<Epoch>,
     /// How many packets have to be acknowledged until `cwnd` grows by one packet.
     acks_per_packet: u64,
-    /// The `cwnd` and the time in milliseconds for which `acks_per_packet` was computed.
-    computed_for: (u64, u64),
+    /// The `cwnd` for which the curve was last computed.
+    computed_cwnd: u64,
+    /// When the curve was last computed, in milliseconds.
+    computed_at_ms: u64,
     /// The shortest round trip so far.
     delay_min: Option<Duration>,
     hystart: HyStart,
 }
 
-/// The curve since the last reduction. Windows are in packets.
+/// The curve since the last reduction (since `epoch_start` of RFC 9438 §4.1.2). Windows are in packets.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     /// The beginning of `t`.
@@ -55,35 +57,46 @@ impl Cubic {
     /// (Linux: bictcp_update). If `cwnd` has changed, the curve is computed once per millisecond, otherwise
     /// once per 31 ms.
     fn update_acks_per_packet(&mut self, cwnd: u64, acked: u64, now: Instant) {
-        let now_ms = now.as_nanos() / NANOS_IN_MS;
         if let Some(epoch) = &mut self.epoch {
             epoch.acked += acked;
         }
-        let (computed_cwnd, computed_ms) = self.computed_for;
-        if computed_cwnd == cwnd && now_ms.saturating_sub(computed_ms) <= SAME_WINDOW_MS {
+        // While `cwnd` stays the same, the result changes little.
+        let now_ms = now.as_nanos() / NANOS_IN_MS;
+        let age_ms = now_ms.saturating_sub(self.computed_at_ms);
+        if self.computed_cwnd == cwnd && age_ms <= SAME_WINDOW_MS {
             return;
         }
-        let (w_max, is_new_epoch) = (self.w_max, self.epoch.is_none());
+        // The first acknowledgement after a reduction begins the curve.
+        let w_max = self.w_max;
+        let is_new_epoch = self.epoch.is_none();
         let epoch = self.epoch.get_or_insert_with(|| Epoch::begin(w_max, cwnd, acked, now));
         // `cwnd` may change several times in a millisecond. The curve is computed once.
-        if is_new_epoch || computed_ms != now_ms {
-            self.computed_for = (cwnd, now_ms);
+        if is_new_epoch || self.computed_at_ms != now_ms {
+            self.computed_cwnd = cwnd;
+            self.computed_at_ms = now_ms;
+            // The acknowledgements of this window take a round trip. So `cwnd` aims at the place of the curve
+            // one round trip from now.
             let rtt_ms = self.delay_min.map_or(0, Duration::as_millis);
             let t_ms = now.since(epoch.start).as_millis() + rtt_ms;
             self.acks_per_packet = epoch.acks_to_reach_curve(cwnd, t_ms);
             if w_max == 0 {
-                // Before the first loss nothing says how much the path holds.
-                self.acks_per_packet = self.acks_per_packet.min(MOST_BEFORE_LOSS);
+                // No loss has shown yet how much the path holds, so `cwnd` keeps growing.
+                self.acks_per_packet = self.acks_per_packet.min(MAX_ACKS_BEFORE_LOSS);
             }
         }
+        // `cwnd` follows the larger of the curve and `W_est`: the one that takes fewer acknowledgements.
         epoch.grow_w_est(cwnd);
-        self.acks_per_packet = self.acks_per_packet.min(epoch.acks_to_reach_w_est(cwnd)).max(LEAST);
+        let acks = self.acks_per_packet.min(epoch.acks_to_reach_w_est(cwnd));
+        self.acks_per_packet = acks.max(MIN_ACKS_PER_PACKET);
     }
 }
 
 impl Epoch {
+    /// The curve that begins `now` at `cwnd`, when `acked` packets are acknowledged.
     fn begin(w_max: u64, cwnd: u64, acked: u64, now: Instant) -> Self {
         let Some(below_w_max) = w_max.checked_sub(cwnd) else {
+            // `cwnd` is above `W_max`, or there was no loss. The curve is flat now (K = 0), and grows from
+            // here.
             return Self { start: now, k: 0, origin: cwnd, w_est: cwnd, acked };
         };
         // RFC 9438 §4.2 eq. 2: K^3 = (W_max - cwnd) / C. With K in 1/1024 s, K^3 is in 2^-30 s^3, so the
@@ -93,29 +106,31 @@ impl Epoch {
         Self { start: now, k, origin: w_max, w_est: cwnd, acked }
     }
 
-    /// `acks_per_packet` with which `cwnd` reaches `W_cubic(t_ms)` in a round trip (RFC 9438 §4.2 eq. 1). So
-    /// `t_ms` is the time of the curve one round trip from now.
+    /// The `acks_per_packet` with which `cwnd` reaches `W_cubic(t_ms)` (RFC 9438 §4.2 eq. 1) within a round
+    /// trip. A round trip brings `cwnd` acknowledgements, so each packet of growth takes `cwnd / growth` of
+    /// them.
     fn acks_to_reach_curve(&self, cwnd: u64, t_ms: u64) -> u64 {
         let t = t_ms * 1024 / 1000;
-        // At a distance of 2^20 / 1024 s = 17 minutes the curve is so steep that [`LEAST`] limits the growth.
-        // A larger distance would change nothing, and is not computed.
+        // At a distance of 2^20 / 1024 s = 17 minutes the curve is so steep that [`MIN_ACKS_PER_PACKET`]
+        // limits the growth. A larger distance would change nothing, and is not computed.
         let distance = t.abs_diff(self.k).min(1 << 20);
+        // C |t - K|^3 in packets. C is kept 2^10 times as large, and the cube of 1/1024 s is 2^-30 s^3.
         let delta = ((u128::from(distance).pow(3) * u128::from(C_X1024)) >> 40) as u64;
         let target =
             if t < self.k { self.origin.saturating_sub(delta) } else { self.origin.saturating_add(delta) };
         if target > cwnd { cwnd / (target - cwnd) } else { cwnd.saturating_mul(WINDOWS_ABOVE_CURVE) }
     }
 
-    /// Raises `W_est` by 3 (1 - 0.7) / (1 + 0.7) = 0.53 packets per acknowledged window (RFC 9438 §4.3). In
-    /// whole numbers that is a packet per 15/8 windows, as in Linux.
+    /// Raises `W_est` by 3 (1 - 0.7) / (1 + 0.7) = 0.53 packets per acknowledged window (RFC 9438 §4.3). That
+    /// is a packet per 1.89 windows. In whole numbers it is a packet per 15/8 windows, as in Linux.
     fn grow_w_est(&mut self, cwnd: u64) {
-        let packets_per_step = (cwnd * 15 / 8).max(1);
-        self.w_est += self.acked / packets_per_step;
-        self.acked %= packets_per_step;
+        let acked_per_growth = (cwnd * 15 / 8).max(1);
+        self.w_est += self.acked / acked_per_growth;
+        self.acked %= acked_per_growth;
     }
 
-    /// `acks_per_packet` with which `cwnd` reaches `W_est` in a round trip. [`u64::MAX`] if `cwnd` is at or
-    /// above `W_est`.
+    /// The `acks_per_packet` with which `cwnd` reaches `W_est` within a round trip. [`u64::MAX`] if `cwnd` is
+    /// at or above `W_est`, which then sets no limit.
     const fn acks_to_reach_w_est(&self, cwnd: u64) -> u64 {
         if self.w_est > cwnd { cwnd / (self.w_est - cwnd) } else { u64::MAX }
     }
@@ -123,8 +138,7 @@ impl Epoch {
 
 impl WindowBased for Cubic {
     fn on_rtt(&mut self, window: &mut Window, rtt: Duration, sample: RttSample) {
-        // When an epoch begins, the queue is still long from before the reduction, and the round trip says
-        // little about the path.
+        // When an epoch begins, the queue is still long, and the round trip says little about the path.
         if self.epoch.is_some_and(|epoch| sample.now.since(epoch.start) < NO_SAMPLES_FOR) {
             return;
         }
@@ -136,9 +150,12 @@ impl WindowBased for Cubic {
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: Ack) {
+        // If the application and not `cwnd` limits the flow, the path has not confirmed this `cwnd` (RFC 9438
+        // §5.8).
         if !ack.cwnd_limited {
             return;
         }
+        // Slow start takes acknowledged packets until `cwnd` is at `ssthresh`, and returns the others.
         let mut acked = ack.acked;
         if window.in_slow_start() {
             acked = window.slow_start(acked);
@@ -149,16 +166,19 @@ impl WindowBased for Cubic {
         }
     }
 
-    /// Reduces the window to 0.7 of itself (RFC 9438 §4.6). If `cwnd` is smaller than at the last loss, a new
-    /// flow may need room. Then `W_max` is set below the `cwnd` of this loss (fast convergence, §4.7).
+    /// Reduces the window to 0.7 of `cwnd` (RFC 9438 §4.6; Linux takes `cwnd`, not the flight size).
+    ///
+    /// `W_max` becomes the `cwnd` of this loss. If `cwnd` is smaller than at the last loss, a new flow may
+    /// need room. Then `W_max` becomes (1 + 0.7) / 2 = 0.85 of `cwnd` (fast convergence, §4.7).
     fn reduce(&mut self, window: &mut Window, _flight_size: u64) {
         let cwnd = window.cwnd();
         self.epoch = None;
-        self.w_max = if cwnd < self.w_max { cwnd * (1024 + BETA_1024) / 2048 } else { cwnd };
+        let is_smaller_than_before = cwnd < self.w_max;
+        self.w_max = if is_smaller_than_before { cwnd * (1024 + BETA_1024) / 2048 } else { cwnd };
         window.set_ssthresh((cwnd * BETA_1024 / 1024).max(2));
     }
 
-    /// As NewReno: a full acknowledgement ends recovery (RFC 6582 §3.2).
+    /// A full acknowledgement ends recovery without SACK, as for NewReno (RFC 6582 §3.2).
     fn on_recovery_ack(&mut self, window: &mut Window, ack: Ack, full: bool) -> RecoveryAck {
         if !full {
             window.deflate_partially(ack.acked);
@@ -202,10 +222,10 @@ const BETA_1024: u64 = 717;
 /// 1024 C, for C = 0.4 packets/s^3 (RFC 9438 §5.1; Linux: 10 times bic_scale, which is 41).
 const C_X1024: u64 = 410;
 /// `cwnd` grows by at most a packet per two acknowledged packets (RFC 9438 §4.4: target at most 1.5 cwnd).
-const LEAST: u64 = 2;
+const MIN_ACKS_PER_PACKET: u64 = 2;
 /// Before the first loss `cwnd` grows by at least a packet per 20 acknowledged packets, which is 5 % per
 /// round trip (Linux: bictcp_update).
-const MOST_BEFORE_LOSS: u64 = 20;
+const MAX_ACKS_BEFORE_LOSS: u64 = 20;
 /// Above the curve `cwnd` grows by a packet per 100 acknowledged windows, so that it hardly moves (Linux:
 /// bictcp_update).
 const WINDOWS_ABOVE_CURVE: u64 = 100;

@@ -248,7 +248,7 @@ impl Congestion {
             smss,
             srtt,
             min_rtt,
-            rate: self.control.pacing_rate(),
+            own_rate: self.control.pacing_rate(),
             min_burst: self.control.min_burst(),
         }
     }

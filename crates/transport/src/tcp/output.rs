@@ -26,33 +26,41 @@ use crate::cc::usage::Sent;
 use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
 
 impl Core {
-    /// Sends one segment: the first of those in this file's header that may leave now. [`Polled::Last`] means
-    /// that the segment is the last one: no other leaves until the connection has a new input.
+    /// Sends one segment, the first one that may leave now. [`Polled::Last`] means that the segment is the
+    /// last one: no other leaves until the connection has a new input. The steps are numbered in the order of
+    /// their precedence.
     pub(super) fn next_transmit(&mut self, now: Instant) -> Polled {
+        // 1. The handshake, or a reset.
         if let Some(segment) = self.next_control(now) {
             return Polled::Next(without_data(segment));
         }
+        // 2. What was sent while an ACK was processed.
         if let Some(repair) = self.outbox.pop() {
             return Polled::Next(repair);
         }
+        // Before the handshake is complete, and after the connection's end, no other segment leaves.
         if self.state.is_unsynchronized() {
             return Polled::Nothing;
         }
-        let ack_precedes_data = self.receiver.acknowledges_first();
+        // 3. An ACK that was due before, and waited until the application had read. It leaves before the data
+        //    that the application writes in answer. That data may follow at once.
+        if self.receiver.acknowledges_first() {
+            let is_due = self.receiver.decide_acknowledgement(&self.rtt, &mut self.timers, now);
+            if is_due {
+                return Polled::Next(self.pure_ack(now));
+            }
+        }
+        // 4, 5 and 6. Data, or a probe. It carries the ACK that may be due.
         if self.state.may_send()
-            && !ack_precedes_data
             && let Some(transmit) = self.send_data(now)
         {
             return Polled::Next(transmit);
         }
-        let ack_is_due = self.receiver.decide_acknowledgement(&self.rtt, &mut self.timers, now);
-        // The application has read, and this ACK is due before data. Data may follow, so it is not the last
-        // segment.
-        if ack_is_due && ack_precedes_data {
-            return Polled::Next(self.pure_ack(now));
-        }
+        // 7. A pure ACK, because no data carries it.
+        let is_due = self.receiver.decide_acknowledgement(&self.rtt, &mut self.timers, now);
+        // All data that may leave has left. This shows whether the send buffer was too small.
         self.check_buffer();
-        if ack_is_due { Polled::Last(self.pure_ack(now)) } else { Polled::Nothing }
+        if is_due { Polled::Last(self.pure_ack(now)) } else { Polled::Nothing }
     }
 
     /// An acknowledgement without data.
@@ -61,9 +69,9 @@ impl Core {
         without_data(self.segment(self.scoreboard.snd_max(), Flags::ACK, 0, now))
     }
 
-    /// Grows the send buffer if the buffer is the limit, and not `cwnd`. The caller has sent everything that
-    /// may leave. If `cwnd` still has room then, the buffer had too little data for it (Linux 6.18:
-    /// tcp_should_expand_sndbuf).
+    /// Grows the send buffer if the buffer limits the rate, and `cwnd` does not. The caller has sent
+    /// everything that may leave. If `cwnd` has room nevertheless, the buffer held too little data to fill it
+    /// (Linux 6.18: tcp_should_expand_sndbuf).
     #[inline]
     pub(super) fn check_buffer(&mut self) {
         if !self.sender.awaits_buffer_check() {
@@ -75,7 +83,8 @@ impl Core {
     }
 
     /// Fills the outbox with what an acknowledgement allows to leave: retransmissions, and F-RTO's new data
-    /// (RFC 5682 §2.1 step 2b).
+    /// (RFC 5682 §2.1 step 2b). This happens before the connection takes the data of the same segment, as in
+    /// Linux. So these segments do not acknowledge that data.
     pub(super) fn repair_before_data(&mut self, now: Instant) {
         while self.has_repair() {
             let Some(repair) = self.send_data(now) else { break };
@@ -83,37 +92,41 @@ impl Core {
         }
     }
 
+    /// True if a retransmission may leave, or the new data with which F-RTO tests a timeout.
     fn has_repair(&self) -> bool {
-        let new_data_first = self.recovery.tries_new_data_first();
-        self.recovery.wants_first_retransmission() || new_data_first || self.scoreboard.has_retransmission()
+        self.recovery.wants_first_retransmission()
+            || self.recovery.tries_new_data_first()
+            || self.scoreboard.has_retransmission()
     }
 
-    /// Sends the next segment that has data or a FIN, or that is a probe.
+    /// Sends the next segment that has data or a FIN, or that is a probe. `None` if no such segment may leave
+    /// now.
     fn send_data(&mut self, now: Instant) -> Option<Transmit> {
+        // The first retransmission of a recovery and the probes wait neither for room in `cwnd` nor for the
+        // end of a pause.
         if let Some(sent) = self.send_despite_cwnd(now) {
             return Some(self.transmit_data(sent, now));
         }
         if self.sender.take_window_probe() {
             return Some(self.send_window_probe(now));
         }
+        // Flow control and Nagle's algorithm choose the segment.
         self.leave_room_for_options();
         let choice = self.choose_segment();
         if let SendDecision::Blocked(blocked) = choice {
             self.end_burst(blocked, now);
             return None;
         }
+        // Pacing may hold the chosen segment back.
         if let Some(pause_end) = self.sender.pacing().waits_until(now) {
-            self.timers.set(TimerKind::Pacing, pause_end);
-            // The pause holds the segment back. If `cwnd` is full as well, `cwnd` counts as the limit (Linux:
-            // tcp_is_cwnd_limited). A pause comes after the end of a burst, so no burst has to be ended.
-            let is_full = self.congestion.in_flight(&self.scoreboard) >= self.congestion.window().cwnd();
-            let blocked = if is_full { BlockedBy::CongestionWindow } else { BlockedBy::Pacing };
-            self.on_drained(blocked, now);
+            self.pause(pause_end, now);
             return None;
         }
+        // `cwnd` and the size of bursts may hold it back too.
         let sent = match choice {
             SendDecision::Retransmit => self.send_again(now)?,
             SendDecision::New { payload, fin } => self.send_new(payload, fin, now)?,
+            // Treated above.
             SendDecision::Blocked(_) => return None,
         };
         self.sender.pacing_mut().on_sent();
@@ -124,10 +137,21 @@ impl Core {
         Some(self.transmit_data(sent, now))
     }
 
-    /// Chooses the segment that may leave next by flow control and Nagle's algorithm.
+    /// No segment leaves until `pause_end`, when the pacing timer expires. If `cwnd` is full as well, `cwnd`
+    /// counts as the limit (Linux: tcp_is_cwnd_limited).
+    fn pause(&mut self, pause_end: Instant, now: Instant) {
+        self.timers.set(TimerKind::Pacing, pause_end);
+        let is_full = self.congestion.in_flight(&self.scoreboard) >= self.congestion.window().cwnd();
+        let blocked = if is_full { BlockedBy::CongestionWindow } else { BlockedBy::Pacing };
+        // There is no burst to end, because a pause begins when a burst is over.
+        self.on_drained(blocked, now);
+    }
+
+    /// Chooses the segment that may leave next by flow control and Nagle's algorithm. A retransmission comes
+    /// before new data.
     ///
-    /// After a timeout F-RTO sends new data before retransmissions (RFC 5682 §2.1 step 2b). If no new data
-    /// may leave, F-RTO gives up and a retransmission is chosen.
+    /// The exception is F-RTO, which sends new data first after a timeout (RFC 5682 §2.1 step 2b). If no new
+    /// data may leave, F-RTO gives up, and the choice is made again without it.
     fn choose_segment(&mut self) -> SendDecision {
         let decision = self.sender.plan(&self.scoreboard, self.recovery.tries_new_data_first());
         if matches!(decision, SendDecision::Blocked(_)) {
@@ -143,6 +167,7 @@ impl Core {
     /// 4.3), or a tail loss probe.
     fn send_despite_cwnd(&mut self, now: Instant) -> Option<SentSegment> {
         if self.recovery.take_first_retransmission() {
+            // Without SACK the far end reports no losses. The first segment in flight is the lost one.
             let retransmission = if self.recovery.has_sack() {
                 self.scoreboard.retransmit_lost(now)
             } else {
@@ -159,14 +184,15 @@ impl Core {
     /// Sends a tail loss probe (RFC 8985 §7.3): new data if the far end's window has room for some. Otherwise
     /// the probe is the last segment again.
     fn send_loss_probe(&mut self, now: Instant) -> Option<SentSegment> {
-        let new_data = self.sender.plan_forced(&self.scoreboard);
-        let sent = match new_data {
+        let new_payload = self.sender.plan_forced(&self.scoreboard);
+        let is_retransmission = new_payload.is_none();
+        let sent = match new_payload {
             Some(payload) => self.sender.send_new(NewSegment::forced(payload), &mut self.scoreboard, now),
             None => self.scoreboard.retransmit_last(now)?,
         };
-        let end = self.scoreboard.snd_max();
+        let probe_end = self.scoreboard.snd_max();
         let (recovery, mut context) = self.recovery_context(now);
-        recovery.on_probe_sent(end, new_data.is_none(), &mut context);
+        recovery.on_probe_sent(probe_end, is_retransmission, &mut context);
         Some(sent)
     }
 
@@ -184,21 +210,22 @@ impl Core {
             let sent = self.sender.send_new(NewSegment::forced(payload), &mut self.scoreboard, now);
             return self.transmit_data(sent, now);
         }
-        let acked_seq = self.scoreboard.snd_una().saturating_sub(1);
-        without_data(self.segment(acked_seq, Flags::ACK, 0, now))
+        let acked_offset = self.scoreboard.snd_una().saturating_sub(1);
+        without_data(self.segment(acked_offset, Flags::ACK, 0, now))
     }
 
     /// Sends a lost segment again if `cwnd` has room.
     fn send_again(&mut self, now: Instant) -> Option<SentSegment> {
         let smss = self.sender.smss();
         if !self.congestion.admits(smss, &self.scoreboard) {
-            // A full `cwnd` counts as the limit if there is new data to send. With retransmissions alone it
-            // does not (Linux: tcp_write_xmit).
+            // A full `cwnd` counts as the limit only if new data waits behind the retransmission (Linux:
+            // tcp_write_xmit).
             let has_new_data = self.sender.unsent(&self.scoreboard) > 0;
             let blocked = if has_new_data { BlockedBy::CongestionWindow } else { BlockedBy::NoData };
             self.end_burst(blocked, now);
             return None;
         }
+        // Retransmissions leave in bursts of their own.
         let pacing = self.sender.pacing();
         if pacing.in_bursts() && !pacing.continues_burst(BurstKind::Retransmissions) {
             let segments = self.pace().max_burst();
@@ -210,13 +237,18 @@ impl Core {
         Some(sent)
     }
 
-    /// Sends new data, unless `cwnd` has no room or the data waits for a larger burst.
+    /// Sends a new segment with `payload` bytes, and the FIN if `fin` is true. `None` if `cwnd` has no room,
+    /// or if the data waits for a larger burst. A segment of the current burst waits for neither, because
+    /// both were decided for the whole burst.
     fn send_new(&mut self, payload: u32, fin: bool, now: Instant) -> Option<SentSegment> {
         self.restart_after_idle(now);
         let in_burst = self.sender.pacing().continues_burst(BurstKind::NewData);
-        if !in_burst && let BurstDecision::Wait(blocked) = self.begin_burst(payload, fin, now) {
-            self.end_burst(blocked, now);
-            return None;
+        if !in_burst {
+            let decision = self.begin_burst(payload, fin, now);
+            if let BurstDecision::Wait(blocked) = decision {
+                self.end_burst(blocked, now);
+                return None;
+            }
         }
         Some(self.send_decided(NewSegment { payload, fin, in_burst }, now))
     }
@@ -239,7 +271,7 @@ impl Core {
             }
         }
         if !self.sender.pacing().in_bursts() {
-            // Each segment leaves by itself, and no burst is open after it.
+            // Each segment leaves by itself: no burst begins.
             return BurstDecision::Send(1);
         }
         let decision = self.tso_burst(fin, now);
@@ -255,7 +287,7 @@ impl Core {
     pub(super) fn tso_burst(&self, fin: bool, now: Instant) -> BurstDecision {
         let (room, cwnd) = self.congestion.room_segments(self.sender.smss(), &self.scoreboard);
         let input = BurstInput {
-            // Limited transmit sends a segment without room.
+            // At least one: limited transmit sends a segment although `cwnd` has no room.
             room_segments: room.max(1),
             cwnd_segments: cwnd,
             full: u64::from(self.sender.full_payload()),
@@ -264,7 +296,7 @@ impl Core {
             offered: self.sender.offered_bytes(&self.scoreboard),
             may_defer: !fin && self.recovery.state() == RecoveryState::Open,
             first_sent_at: self.scoreboard.first_sent_at(),
-            last_burst: self.sender.pacing().departure(),
+            last_burst: self.sender.pacing().pause_end(),
             min_burst: u64::from(self.congestion.control().min_burst()),
             srtt: self.rtt.srtt(),
         };
@@ -277,17 +309,20 @@ impl Core {
     }
 
     /// Uses limited transmit (RFC 3042 §2) if it allows a segment of `payload` bytes. Each of the first two
-    /// duplicate acknowledgements allows a new segment beyond `cwnd`.
+    /// duplicate acknowledgements allows a new segment beyond `cwnd`. Returns true if the segment may leave.
     fn take_limited_transmit(&mut self, payload: u32) -> bool {
-        let extra = self.recovery.limited_transmit();
+        let extra_segments = self.recovery.limited_transmit();
         let smss = self.sender.smss();
-        let admits = extra > 0 && self.congestion.admits_beyond(payload, extra, smss, &self.scoreboard);
-        if admits {
+        let may_leave = extra_segments > 0
+            && self.congestion.admits_beyond(payload, extra_segments, smss, &self.scoreboard);
+        if may_leave {
             self.recovery.on_limited_transmit(self.congestion.amount(u64::from(payload), 1));
         }
-        admits
+        may_leave
     }
 
+    /// Adapts `cwnd` if the connection was idle (RFC 5681 §4.1). Offset 0 is the SYN, so a connection that
+    /// has sent no data has an SND.MAX of 1.
     fn restart_after_idle(&mut self, now: Instant) {
         if self.scoreboard.is_empty() && self.scoreboard.snd_max() > 1 {
             let idle = now.since(self.scoreboard.last_sent());
@@ -314,6 +349,8 @@ impl Core {
         let rto = self.rtt.rto();
         let cwnd_limited = blocked == BlockedBy::CongestionWindow;
         let (sent, used) = self.congestion.on_drained(cwnd_limited, &self.scoreboard, rto, now);
+        // `cwnd` was not full for an RTO: it decays towards what was `used`, unless the send buffer was full
+        // or a loss is being repaired.
         if let Some(used) = used
             && !self.recovery.is_disordered(&self.scoreboard)
             && !self.recovery.reduces_for_echo()

@@ -45,6 +45,9 @@ pub(crate) struct RttEstimator {
     clock: HostClock,
     min_rto: Duration,
     /// 8 SRTT in nanoseconds. Zero before the first sample. A multiple of G under the rule Ticks.
+    ///
+    /// All rules count SRTT in eighths and RTTVAR in quarters, because these are the weights of a sample. So
+    /// no sample has to be divided ([`smooth`]).
     srtt_x8: u64,
     /// 4 RTTVAR in nanoseconds. A multiple of G under the rule Ticks, at least `min_rto` under Linux's.
     rttvar_x4: u64,
@@ -64,7 +67,7 @@ struct LinuxDeviation {
     /// 4 times the mean deviation of the samples from SRTT, in nanoseconds (mdev_us).
     mean_x4: u64,
     /// The maximum of `mean_x4` over the current round trip, but at least `min_rto` (mdev_max_us).
-    max_x4: u64,
+    round_max_x4: u64,
     /// The current round trip ends when this offset is acknowledged (rtt_seq).
     round_end: u64,
 }
@@ -89,7 +92,7 @@ impl RttEstimator {
             min_rto,
             srtt_x8: 0,
             rttvar_x4: 0,
-            deviation: LinuxDeviation { mean_x4: 0, max_x4: 0, round_end: 0 },
+            deviation: LinuxDeviation { mean_x4: 0, round_max_x4: 0, round_end: 0 },
             base_rto: INITIAL_RTO,
             backoff: 0,
             rto: INITIAL_RTO,
@@ -106,7 +109,14 @@ impl RttEstimator {
     /// SRTT. `None` before the first sample.
     #[inline]
     pub(crate) fn srtt(&self) -> Option<Duration> {
-        (self.srtt_x8 > 0).then_some(Duration::from_nanos(self.srtt_x8 / 8))
+        self.has_sample().then_some(Duration::from_nanos(self.srtt_x8 / 8))
+    }
+
+    /// True if a round trip was measured. Each sample counts as 1 ns at least, so SRTT is zero only before
+    /// the first one.
+    #[inline]
+    const fn has_sample(&self) -> bool {
+        self.srtt_x8 > 0
     }
 
     /// The RTO after back-off.
@@ -125,17 +135,17 @@ impl RttEstimator {
         self.after(self.rto(), now)
     }
 
-    /// The time of the next probe of a closed window (RFC 9293 §3.8.6.1). `backoff` is the number of probes
-    /// before it. The first interval is the RTO or `min_rto`, whichever is longer (Linux: tcp_probe0_base),
-    /// and each further one is twice as long.
+    /// The time of the next probe of a closed window (RFC 9293 §3.8.6.1), if `backoff` probes left before it.
+    /// The first interval is the RTO or `min_rto`, whichever is longer (Linux: tcp_probe0_base). Each further
+    /// interval is twice as long as the interval before it.
     pub(crate) fn persist_deadline(&self, backoff: u32, now: Instant) -> Instant {
         let base = self.base_rto.max(self.min_rto);
         let interval = base.saturating_mul(1_u64 << backoff.min(MAX_BACKOFF));
         self.after(interval.min(self.rule.max_rto()), now)
     }
 
-    /// The time at which a timer of `span` expires if it is started `now`. If the clock has ticks, a timer
-    /// expires at one of them.
+    /// The time at which a timer of `span` expires if it is started `now`. If the host's clock has ticks, a
+    /// timer expires at a tick, because the host checks its timers at ticks only.
     #[inline]
     pub(crate) fn after(&self, span: Duration, now: Instant) -> Instant {
         let tick = self.granularity.as_nanos();
@@ -143,14 +153,16 @@ impl RttEstimator {
             return now.saturating_add(span);
         }
         let reading = self.clock.read(now);
-        let due = match self.rule {
+        let expires_at = match self.rule {
             RttRule::Linux => on_wheel(span, reading, tick),
+            // The host counts whole ticks, and counts from the last tick.
             RttRule::Rfc6298 | RttRule::Ticks => {
                 let last_tick = Instant::from_nanos(whole_ticks(reading.as_nanos(), tick) * tick);
                 last_tick.saturating_add(round_up(span, self.granularity))
             }
         };
-        self.clock.when(due)
+        // The caller needs the time at which the host's clock shows this.
+        self.clock.when(expires_at)
     }
 
     /// Doubles the RTO (RFC 6298 §5.5).
@@ -159,9 +171,9 @@ impl RttEstimator {
         self.update_rto();
     }
 
-    /// Sets the RTO to 3 s if a SYN was lost and no sample was taken (RFC 6298 §5.7).
+    /// Sets the RTO to 3 s for the first data after a lost SYN, if no sample was taken (RFC 6298 §5.7).
     pub(crate) fn fall_back_after_syn_loss(&mut self) {
-        if self.srtt_x8 == 0 {
+        if !self.has_sample() {
             self.base_rto = FALLBACK_RTO;
             self.backoff = 0;
             self.update_rto();
@@ -174,121 +186,136 @@ impl RttEstimator {
         self.rto = self.base_rto.saturating_mul(factor).min(self.rule.max_rto());
     }
 
-    /// The time from `sent` to `now` as this host measures it. The rule Ticks counts the ticks between the
-    /// two (tcp_slowtimo), so a round trip below a tick is measured as zero or one tick.
+    /// The time from `sent` to `now` as this host measures it. Under the rule Ticks (BSD) the host counts the
+    /// ticks between the two (tcp_slowtimo). A round trip below a tick is then measured as zero or one tick.
     #[inline]
     pub(crate) fn measure(&self, sent: Instant, now: Instant) -> Duration {
         let tick = self.granularity.as_nanos();
         if self.rule == RttRule::Ticks && tick > 0 {
-            let (now, sent) = (self.clock.read(now).as_nanos(), self.clock.read(sent).as_nanos());
-            let ticks = whole_ticks(now, tick).saturating_sub(whole_ticks(sent, tick));
+            let ticks_at_sent = whole_ticks(self.clock.read(sent).as_nanos(), tick);
+            let ticks_at_now = whole_ticks(self.clock.read(now).as_nanos(), tick);
+            let ticks = ticks_at_now.saturating_sub(ticks_at_sent);
             return Duration::from_nanos(ticks * tick);
         }
         now.since(sent)
     }
 
-    /// Takes a round-trip sample. The caller must know which transmission was acknowledged: the segment was
-    /// sent only once (RFC 6298 §3, Karn's algorithm), or a timestamp tells.
+    /// Takes a round-trip sample, when the far end has acknowledged everything below `snd_una`, and
+    /// everything below `snd_nxt` was sent. The caller must know which transmission was acknowledged: the
+    /// segment was sent only once (RFC 6298 §3, Karn's algorithm), or a timestamp says which.
     #[inline]
     pub(crate) fn on_sample(&mut self, rtt: Duration, snd_una: u64, snd_nxt: u64) {
-        let rtt = rtt.as_nanos().max(1);
+        // A sample of zero would leave SRTT at zero, which means that there is no sample.
+        let rtt_ns = rtt.as_nanos().max(1);
         let rto = match self.rule {
             // Without ticks, the BSD rule's equations are the RFC's.
-            RttRule::Ticks if self.granularity.as_nanos() > 0 => self.update_ticks(rtt),
-            RttRule::Rfc6298 | RttRule::Ticks => self.update_rfc(rtt),
-            RttRule::Linux => self.update_linux(rtt, snd_una, snd_nxt),
+            RttRule::Ticks if self.granularity.as_nanos() > 0 => self.update_ticks(rtt_ns),
+            RttRule::Rfc6298 | RttRule::Ticks => self.update_rfc(rtt_ns),
+            RttRule::Linux => self.update_linux(rtt_ns, snd_una, snd_nxt),
         };
+        // A host with ticks waits for whole ticks.
         self.base_rto = round_up(rto, self.granularity).min(self.rule.max_rto());
+        // A sample ends the back-off (RFC 6298 §5).
         self.backoff = 0;
         self.rto = self.base_rto;
     }
 
-    /// RFC 6298 §2.2 and §2.3, with alpha = 1/8, beta = 1/4 and K = 4. Returns the RTO.
-    fn update_rfc(&mut self, rtt: u64) -> Duration {
-        if self.srtt_x8 == 0 {
-            self.srtt_x8 = rtt.saturating_mul(8);
-            self.rttvar_x4 = rtt.saturating_mul(2);
+    /// The rule of RFC 6298 §2.2 and §2.3, with alpha = 1/8, beta = 1/4 and K = 4. Returns the RTO.
+    ///
+    /// ```text
+    ///   first sample R    RTTVAR = R / 2                           SRTT = R
+    ///   later sample R    RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R|     SRTT = 7/8 SRTT + 1/8 R
+    ///
+    ///   RTO = SRTT + max(G, 4 RTTVAR), at least min_rto
+    /// ```
+    ///
+    /// The code holds 8 SRTT and 4 RTTVAR, so 4 RTTVAR of the first sample is 2 R.
+    fn update_rfc(&mut self, rtt_ns: u64) -> Duration {
+        if self.has_sample() {
+            let error = (self.srtt_x8 / 8).abs_diff(rtt_ns);
+            self.rttvar_x4 = smooth(self.rttvar_x4, 4, error);
+            self.srtt_x8 = smooth(self.srtt_x8, 8, rtt_ns);
         } else {
-            let error = (self.srtt_x8 / 8).abs_diff(rtt);
-            self.rttvar_x4 = self.rttvar_x4 - self.rttvar_x4 / 4 + error;
-            self.srtt_x8 = self.srtt_x8 - self.srtt_x8 / 8 + rtt;
+            self.srtt_x8 = rtt_ns.saturating_mul(8);
+            self.rttvar_x4 = rtt_ns.saturating_mul(2);
         }
-        // K is 4, so `rttvar_x4` is K * RTTVAR. RTO = SRTT + max(G, K * RTTVAR).
         let margin = self.rttvar_x4.max(self.granularity.as_nanos());
         Duration::from_nanos((self.srtt_x8 / 8).saturating_add(margin)).max(self.min_rto)
     }
 
-    /// The rule of 4.3BSD-Reno, in whole ticks (tcp_xmit_timer). Every division truncates. Returns the RTO.
+    /// The rule of 4.3BSD-Reno (tcp_xmit_timer): the RFC's equations without G, in whole ticks. Every
+    /// division truncates. Returns the RTO.
     ///
     /// The first sample is made one tick longer. BSD's counter of ticks begins at 1, and its code subtracts
-    /// that 1 from every sample but the first.
-    fn update_ticks(&mut self, rtt: u64) -> Duration {
+    /// that 1 from all samples except the first.
+    fn update_ticks(&mut self, rtt_ns: u64) -> Duration {
         let tick = self.granularity.as_nanos();
-        let sample = whole_ticks(rtt, tick);
-        let old_srtt_x8 = whole_ticks(self.srtt_x8, tick);
-        let old_rttvar_x4 = whole_ticks(self.rttvar_x4, tick);
-        let (srtt_x8, rttvar_x4) = if old_srtt_x8 == 0 {
-            (8 * (sample + 1), 2 * (sample + 1))
+        let sample = whole_ticks(rtt_ns, tick);
+        let mut srtt_x8_ticks = whole_ticks(self.srtt_x8, tick);
+        let mut rttvar_x4_ticks = whole_ticks(self.rttvar_x4, tick);
+        if srtt_x8_ticks == 0 {
+            srtt_x8_ticks = 8 * (sample + 1);
+            rttvar_x4_ticks = 2 * (sample + 1);
         } else {
-            let error = (old_srtt_x8 / 8).abs_diff(sample);
-            (old_srtt_x8 - old_srtt_x8 / 8 + sample, old_rttvar_x4 - old_rttvar_x4 / 4 + error)
-        };
-        let (srtt_x8, rttvar_x4) = (srtt_x8.max(1), rttvar_x4.max(1));
-        self.srtt_x8 = srtt_x8.saturating_mul(tick);
-        self.rttvar_x4 = rttvar_x4.saturating_mul(tick);
-        Duration::from_nanos(tick.saturating_mul(srtt_x8 / 8 + rttvar_x4)).max(self.min_rto)
+            let error = (srtt_x8_ticks / 8).abs_diff(sample);
+            // BSD sets a sum of zero to 1, since zero stands for "no sample".
+            rttvar_x4_ticks = smooth(rttvar_x4_ticks, 4, error).max(1);
+            srtt_x8_ticks = smooth(srtt_x8_ticks, 8, sample).max(1);
+        }
+        self.srtt_x8 = srtt_x8_ticks.saturating_mul(tick);
+        self.rttvar_x4 = rttvar_x4_ticks.saturating_mul(tick);
+        let rto_ticks = srtt_x8_ticks / 8 + rttvar_x4_ticks;
+        Duration::from_nanos(tick.saturating_mul(rto_ticks)).max(self.min_rto)
     }
 
     /// Linux's rule (tcp_rtt_estimator). Returns the RTO.
     ///
-    /// Each round trip has a maximum of the mean deviation.
+    /// SRTT moves as in RFC 6298, and RTO = SRTT + 4 RTTVAR. RTTVAR is not smoothed with each sample. It
+    /// follows the maximum that the mean deviation had in a round trip:
     ///
     /// - RTTVAR rises to this maximum at once.
     /// - RTTVAR falls only at the end of a round trip, by a quarter of its distance from the maximum.
-    /// - 4 times the maximum begins each round trip at `min_rto`. So 4 RTTVAR never falls below `min_rto`.
+    /// - At the beginning of a round trip, 4 times the maximum is `min_rto`. So 4 RTTVAR never falls below
+    ///   `min_rto`.
     #[inline]
-    fn update_linux(&mut self, rtt: u64, snd_una: u64, snd_nxt: u64) -> Duration {
-        let floor = self.min_rto.as_nanos();
-        if self.srtt_x8 == 0 {
-            self.srtt_x8 = rtt.saturating_mul(8);
-            let mean_x4 = rtt.saturating_mul(2);
-            self.rttvar_x4 = mean_x4.max(floor);
-            self.deviation = LinuxDeviation { mean_x4, max_x4: self.rttvar_x4, round_end: snd_nxt };
+    fn update_linux(&mut self, rtt_ns: u64, snd_una: u64, snd_nxt: u64) -> Duration {
+        let min_round_max_x4 = self.min_rto.as_nanos();
+        if self.has_sample() {
+            let deviation = &mut self.deviation;
+            deviation.on_sample(rtt_ns, self.srtt_x8 / 8);
+            self.srtt_x8 = smooth(self.srtt_x8, 8, rtt_ns);
+            if deviation.mean_x4 > deviation.round_max_x4 {
+                deviation.round_max_x4 = deviation.mean_x4;
+                self.rttvar_x4 = self.rttvar_x4.max(deviation.round_max_x4);
+            }
+            // A round trip is over when the first byte that was sent after its beginning is acknowledged.
+            if snd_una > deviation.round_end {
+                self.rttvar_x4 -= self.rttvar_x4.saturating_sub(deviation.round_max_x4) / 4;
+                deviation.round_end = snd_nxt;
+                deviation.round_max_x4 = min_round_max_x4;
+            }
         } else {
-            self.deviation.on_sample(rtt, self.srtt_x8 / 8);
-            self.srtt_x8 = self.srtt_x8 - self.srtt_x8 / 8 + rtt;
-            if self.deviation.mean_x4 > self.deviation.max_x4 {
-                self.deviation.max_x4 = self.deviation.mean_x4;
-                self.rttvar_x4 = self.rttvar_x4.max(self.deviation.max_x4);
-            }
-            if snd_una > self.deviation.round_end {
-                self.rttvar_x4 -= self.rttvar_x4.saturating_sub(self.deviation.max_x4) / 4;
-                self.deviation.round_end = snd_nxt;
-                // `rttvar_x4` never falls below this.
-                self.deviation.max_x4 = floor;
-            }
+            self.srtt_x8 = rtt_ns.saturating_mul(8);
+            let mean_x4 = rtt_ns.saturating_mul(2);
+            self.rttvar_x4 = mean_x4.max(min_round_max_x4);
+            self.deviation = LinuxDeviation { mean_x4, round_max_x4: self.rttvar_x4, round_end: snd_nxt };
         }
         Duration::from_nanos((self.srtt_x8 / 8).saturating_add(self.rttvar_x4))
     }
 }
 
 impl LinuxDeviation {
-    /// Moves the mean deviation towards this sample's deviation.
+    /// Moves the mean deviation towards the deviation of this sample from `srtt_ns`, by a quarter of the
+    /// difference. So 4 times the mean moves by the whole difference.
     ///
-    /// ```text
-    ///   the sample's deviation from srtt    the mean moves by      mean_x4 moves by
-    ///   at most the mean                    1/4 of the difference  the difference
-    ///   above the mean, sample >= srtt      1/4 of the difference  the difference
-    ///   above the mean, sample < srtt       1/32                   1/8 of the difference
-    /// ```
-    ///
-    /// The last line is there because a shorter round trip is no reason for a longer timeout.
-    fn on_sample(&mut self, rtt: u64, srtt: u64) {
-        let error = srtt.abs_diff(rtt);
+    /// If the sample is shorter than SRTT and raises the mean, the mean moves by only an eighth of that: a
+    /// shorter round trip is no reason for a longer timeout.
+    fn on_sample(&mut self, rtt_ns: u64, srtt_ns: u64) {
+        let error = srtt_ns.abs_diff(rtt_ns);
         let mean = self.mean_x4 / 4;
         if error <= mean {
             self.mean_x4 -= mean - error;
-        } else if rtt < srtt {
+        } else if rtt_ns < srtt_ns {
             self.mean_x4 += (error - mean) / 8;
         } else {
             self.mean_x4 += error - mean;
@@ -296,8 +323,18 @@ impl LinuxDeviation {
     }
 }
 
+/// Takes `sample` into a mean in which a sample weighs 1/`n`. The mean is given and returned `n` times as
+/// large, so `mean = (n - 1)/n mean + 1/n sample` becomes `scaled = scaled - scaled / n + sample`.
+#[inline(always)]
+const fn smooth(scaled_mean: u64, n: u64, sample: u64) -> u64 {
+    scaled_mean - scaled_mean / n + sample
+}
+
 /// The time at which a timer of `span` expires in Linux's timer wheel (kernel/time/timer.c,
 /// __calc_wheel_index). A jiffy has `tick` nanoseconds, more than zero.
+///
+/// The wheel keeps timers in buckets, and all timers of a bucket expire together. The longer the span, the
+/// wider the bucket:
 ///
 /// ```text
 ///   span in jiffies     0 to 62   63 to 503   504 to 4031   ...

@@ -49,10 +49,11 @@ pub(crate) enum TimerSlot {
 /// The deadline of each slot.
 #[derive(Clone, Debug)]
 pub(crate) struct Timers {
-    /// In the order of [`TimerSlot`]. [`Instant::MAX`] if no timer of the slot runs.
+    /// In the order of [`TimerSlot`]. [`Instant::MAX`] if no timer of the slot runs, so that the earliest
+    /// deadline is the minimum.
     deadlines: [Instant; 4],
-    /// The timer in [`TimerSlot::Loss`]. It is kept after the timer has expired, because the next deadline of
-    /// the retransmission timer depends on which timer expired.
+    /// The timer in [`TimerSlot::Loss`]. It is kept after the timer has expired, because the retransmission
+    /// timer is set next, and its deadline depends on which timer expired.
     loss: TimerKind,
 }
 
@@ -107,8 +108,8 @@ impl Timers {
         self.deadlines[slot as usize] != Instant::MAX
     }
 
-    /// The loss timer that runs. If none runs, the one that expired last, or the retransmission timer after
-    /// [`Timers::clear`].
+    /// The timer in [`TimerSlot::Loss`]: the one that runs, or else the one that expired last. After
+    /// [`Timers::clear`] it is the retransmission timer.
     #[inline]
     pub(crate) const fn loss_timer(&self) -> TimerKind {
         self.loss
@@ -125,6 +126,7 @@ impl Timers {
     /// Stops a timer whose deadline has come, and returns it. If several have expired, the first slot's timer
     /// is returned first.
     pub(crate) fn take_expired(&mut self, now: Instant) -> Option<TimerKind> {
+        // In the order of the slots.
         let kinds = [self.loss, TimerKind::Persist, TimerKind::DelayedAck, TimerKind::Pacing];
         let expired = |&deadline: &Instant| deadline != Instant::MAX && deadline <= now;
         let slot = self.deadlines.iter().position(expired)?;

@@ -136,7 +136,8 @@ fn each_step_of_the_pseudo_code_from_a_table_of_timed_packets() {
         let now = at_us(step.at_us);
         let mut head = step.head.iter().map(|&(waited_us, behind)| {
             let entered = at_us(step.at_us - waited_us);
-            (Queued { packet: Frame::of_size(1500), entered }, Bytes::new(behind))
+            let queued = Queued { packet: Frame::of_size(1500), entered };
+            Taken { queued, behind: Bytes::new(behind) }
         });
         let mut signals = Signals::new(Window::default());
         let sent = control.dequeue(&DEFAULTS, MTU, || head.next(), now, &mut signals);

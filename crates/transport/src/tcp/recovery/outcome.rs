@@ -134,6 +134,11 @@ impl AckOutcome {
         self.newest.map(|newest| (newest, self.latest))
     }
 
+    /// One past the last offset of the most recently sent segment that was delivered.
+    pub(super) fn newest_end(&self) -> Option<u64> {
+        self.newest.map(|(_, end)| end)
+    }
+
     /// The lowest offset, sent once, that arrived after a higher one.
     pub(super) const fn reordered(&self) -> Option<u64> {
         self.reordered

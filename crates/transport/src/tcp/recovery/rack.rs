@@ -26,8 +26,9 @@ pub(super) struct Rack {
     newest: (Instant, u64),
     /// The round trip of the segment that has arrived last (RACK.rtt).
     rtt: Duration,
-    /// True if a segment has arrived since the last search for losses.
-    advanced: bool,
+    /// True if losses have to be searched: a segment has arrived since the last search, or marks of loss were
+    /// removed.
+    search_requested: bool,
     /// The shortest round trip of the last minutes (RACK.min_RTT), and when it was measured.
     min_rtt: Option<(Duration, Instant)>,
     /// The largest distance in full segments by which one segment overtook another. Three as long as none
@@ -49,7 +50,7 @@ impl Rack {
         Self {
             newest: (Instant::ZERO, 0),
             rtt: Duration::ZERO,
-            advanced: false,
+            search_requested: false,
             min_rtt: None,
             reordering: DUPLICATE_THRESHOLD as u64,
             reordering_seen: false,
@@ -80,19 +81,20 @@ impl Rack {
     /// segment that was acknowledged last. As in Linux (tcp_rack_advance) that need not be the newest one.
     #[inline]
     pub(super) fn advance(&mut self, newest: (Instant, u64), rtt: Duration) {
-        self.advanced = true;
+        self.search_requested = true;
         self.rtt = rtt;
         self.newest = self.newest.max(newest);
     }
 
-    /// True, once after each arrival, if losses have to be searched.
-    pub(super) const fn take_advanced(&mut self) -> bool {
-        core::mem::replace(&mut self.advanced, false)
+    /// True if segments have arrived, or marks of loss were removed, since the last call. Losses are searched
+    /// only then.
+    pub(super) const fn take_search_request(&mut self) -> bool {
+        core::mem::replace(&mut self.search_requested, false)
     }
 
     /// Makes the next acknowledgement search for losses, because the marks of loss were removed.
     pub(super) const fn search_again(&mut self) {
-        self.advanced = true;
+        self.search_requested = true;
     }
 
     /// True if a segment that was sent after `segment` has arrived.

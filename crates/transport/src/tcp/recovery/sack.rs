@@ -104,66 +104,83 @@ impl Arrived {
 }
 
 impl Recovery {
-    /// Processes an acknowledgement in the seven steps of this file's header, which are numbered below. An
-    /// old acknowledgement without SACK blocks changes nothing.
+    /// Processes an acknowledgement in seven steps, which are numbered below. An old acknowledgement without
+    /// SACK blocks changes nothing.
     pub(in crate::tcp) fn on_ack_with_sack(&mut self, mut incoming: IncomingAck, context: &mut Context<'_>) {
+        // The state before the acknowledgement, for comparison in the steps 2 and 7.
         let old_una = context.scoreboard.snd_una();
         let old_losses = context.scoreboard.losses();
         let prior_in_flight = context.scoreboard.in_flight_segments();
+        // An old acknowledgement may have new SACK blocks. It is processed as one that does not move SND.UNA.
         incoming.ack = incoming.ack.max(old_una);
+        // The steps 1 and 2 collect here what the acknowledgement delivers.
         let mut outcome = AckOutcome::new(context.now, self.rack.min_rtt(), self.episode.recover());
-        // 1. SACK blocks.
+        // 1. SACK blocks mark segments as sacked. A D-SACK reports a segment that arrived twice.
         let mut has_dsack = false;
         if incoming.block_count > 0 {
             has_dsack = self.take_blocks(&incoming, &mut outcome, context);
         }
-        // 2. SND.UNA.
+        // 2. SND.UNA moves, and the acknowledged segments leave the scoreboard.
         let advanced = incoming.ack > old_una;
         if advanced {
-            let highest = context.scoreboard.highest();
+            let old_highest = context.scoreboard.highest();
             context.scoreboard.on_ack_with_sack(incoming.ack, incoming.echo, &mut outcome);
             // RFC 6675 §5: the count of duplicates begins anew when SND.UNA moves.
             self.sack.forget_duplicates();
-            self.note_reordering(&outcome, highest, context);
+            self.note_reordering(&outcome, old_highest, context);
         }
         if incoming.echoes_mark {
             context.ecn.on_echoed(outcome.delivered_segments());
         }
-        // 3. Round trips.
+        // 3. Round trips, for the RTO, RACK and congestion control. RACK also remembers the newest segment
+        //    that has arrived: a segment that was sent before it may be lost (RFC 8985 §6.2 step 2).
         let rtt = self.measure(&incoming, advanced, &outcome, context);
-        if let Some((newest, rtt)) = outcome.newest() {
-            self.rack.advance(newest, rtt);
+        if let Some((newest_segment, its_rtt)) = outcome.newest() {
+            self.rack.advance(newest_segment, its_rtt);
         }
-        // 4. The tail loss probe.
+        // 4. The acknowledgement may answer a tail loss probe.
         let arrived = Arrived { incoming, advanced, has_dsack };
         self.on_probe_ack(arrived, &outcome, context);
-        // 5. Recovery.
+        // 5. Losses are found, and recovery begins or ends. An acknowledgement that only moves SND.UNA while
+        //    no loss is known needs no search.
         let mut waits_for_reordering = false;
-        if self.is_dubious(arrived, &outcome, context) {
+        if self.has_work_for(arrived, &outcome, context) {
             waits_for_reordering = self.recover(arrived, &outcome, context);
         }
-        // 6. The retransmission timer.
+        // 6. The retransmission timer stops if all data is acknowledged, and restarts if data has arrived
+        //    (RFC 6298 §5.2 and §5.3). If step 5 has set the reordering timer, that one stays: the two share
+        //    a slot.
         let has_progress = advanced || has_sacked_after_head(&outcome, context);
         if context.scoreboard.is_empty() {
             context.timers.clear(TimerSlot::Loss);
         } else if has_progress && !waits_for_reordering {
             self.arm_loss_timer(ArmedBy::Progress, context);
         }
-        // 7. cwnd.
+        // 7. cwnd moves. A rate-based congestion control moves it by its own rules, from a report.
         let losses = context.scoreboard.losses() - old_losses;
         if context.congestion.is_rate_based() {
-            let is_small = outcome.delivered_bytes() < u64::from(context.sender.smss());
-            let segments = outcome.delivered_segments();
-            // A single small segment without any sign of loss: the far end may have delayed its ACK (Linux:
-            // FLAG_ACK_MAYBE_DELAYED).
-            let is_ack_delayed =
-                segments == 1 && is_small && !outcome.has_sacked() && !self.is_disordered(context.scoreboard);
-            let newest = outcome.newest().map(|((_, end), _)| end);
-            let delivery = Delivery { segments, losses, newest, rtt, prior_in_flight, is_ack_delayed };
+            let delivery = Delivery {
+                segments: outcome.delivered_segments(),
+                losses,
+                newest: outcome.newest_end(),
+                rtt,
+                prior_in_flight,
+                is_ack_delayed: self.may_be_delayed(&outcome, context),
+            };
             self.report_delivery(delivery, incoming.ack, context);
         } else {
             self.move_window(arrived, &outcome, losses, context);
         }
+    }
+
+    /// True if the far end may have delayed the acknowledgement, and its round trip is not the path's: it
+    /// delivered one small segment, without any sign of loss (Linux: FLAG_ACK_MAYBE_DELAYED).
+    fn may_be_delayed(&self, outcome: &AckOutcome, context: &Context<'_>) -> bool {
+        let is_small = outcome.delivered_bytes() < u64::from(context.sender.smss());
+        outcome.delivered_segments() == 1
+            && is_small
+            && !outcome.has_sacked()
+            && !self.is_disordered(context.scoreboard)
     }
 
     /// Marks the segments that the SACK blocks report. Returns true if the first block is a D-SACK (RFC 2883
@@ -174,35 +191,40 @@ impl Recovery {
         outcome: &mut AckOutcome,
         context: &mut Context<'_>,
     ) -> bool {
-        let (una, max) = (context.scoreboard.snd_una(), context.scoreboard.snd_max());
+        let snd_una = context.scoreboard.snd_una();
+        let snd_max = context.scoreboard.snd_max();
         let mut blocks = incoming.blocks;
-        let (first, second) = (blocks[0], blocks[1]);
-        let within_second =
-            incoming.block_count > 1 && second.0 <= first.0 && first.1 <= second.1 && first != second;
-        let duplicate = first.0 < incoming.ack || within_second;
-        if duplicate && first.1 <= max {
-            self.undo.on_duplicate(first.1);
-            self.rack.on_duplicate(una, max);
+        let [(first_start, first_end), (second_start, second_end), _] = blocks;
+        let is_within_second = incoming.block_count > 1
+            && second_start <= first_start
+            && first_end <= second_end
+            && blocks[0] != blocks[1];
+        let is_dsack = first_start < incoming.ack || is_within_second;
+        if is_dsack && first_end <= snd_max {
+            self.undo.on_duplicate(first_end);
+            self.rack.on_duplicate(snd_una, snd_max);
         }
-        // A block is left out if it ends beyond the highest byte ever sent, if it is empty, or if it lies
-        // below the acknowledgement.
-        for block in &mut blocks[..incoming.block_count] {
-            if block.1 > max || block.0 >= block.1 || block.1 <= incoming.ack {
-                *block = (0, 0);
+        // A block is replaced by an empty one if it ends beyond the highest byte ever sent, if it is empty,
+        // or if it lies below the acknowledgement.
+        for (start, end) in &mut blocks[..incoming.block_count] {
+            if *end > snd_max || *start >= *end || *end <= incoming.ack {
+                (*start, *end) = (0, 0);
             }
         }
         // The blocks are taken in ascending order, so that RACK.rtt is the round trip of the highest segment
         // (Linux: tcp_sacktag_write_queue).
         blocks.sort_unstable();
-        let highest = context.scoreboard.highest();
+        let old_highest = context.scoreboard.highest();
         context.scoreboard.on_sack(blocks, outcome);
-        self.note_reordering(outcome, highest, context);
-        duplicate
+        self.note_reordering(outcome, old_highest, context);
+        is_dsack
     }
 
-    fn note_reordering(&mut self, outcome: &AckOutcome, highest: u64, context: &Context<'_>) {
+    /// Reports to RACK that a segment arrived out of order: it was sent once, and begins below
+    /// `old_highest`, the end of the data that had arrived before this acknowledgement.
+    fn note_reordering(&mut self, outcome: &AckOutcome, old_highest: u64, context: &Context<'_>) {
         if let Some(low) = outcome.reordered() {
-            self.rack.on_reordering(low, highest, context.sender.smss());
+            self.rack.on_reordering(low, old_highest, context.sender.smss());
         }
     }
 
@@ -217,10 +239,13 @@ impl Recovery {
     ) -> Option<Duration> {
         let now = context.now;
         let snd_max = context.scoreboard.snd_max();
+        // When the oldest and the newest of the acknowledged segments left, and the same for the sacked ones.
+        // Karn's algorithm leaves out what was sent more than once.
         let (acked, sacked) = (outcome.acked_span(), outcome.sacked_span());
-        // The RTO takes the longest round trip: that of the oldest segment which this ACK answers.
+        // The RTO takes the longest round trip: that of the oldest segment which this ACK answers. If all
+        // were sent more than once, the echoed timestamp still measures a round trip.
         let rto_sample = match acked.or(sacked) {
-            Some((oldest, _)) => Some(context.rtt.measure(oldest, now)),
+            Some((oldest_sent_at, _)) => Some(context.rtt.measure(oldest_sent_at, now)),
             None if advanced => incoming.echo_rtt,
             None => None,
         };
@@ -229,7 +254,7 @@ impl Recovery {
             context.rtt.on_sample(rtt, incoming.ack, snd_max);
         }
         // RACK and congestion control take the latest: the newest segment which this ACK answers.
-        let path_sample = sacked.or(acked).map(|(_, newest)| now.since(newest));
+        let path_sample = sacked.or(acked).map(|(_, newest_sent_at)| now.since(newest_sent_at));
         if let Some(rtt) = path_sample {
             self.rack.on_rtt(rtt, now);
             context.congestion.control_mut().on_rtt(rtt, RttSample { now, snd_una: incoming.ack, snd_max });
@@ -237,9 +262,10 @@ impl Recovery {
         path_sample.or(rto_sample)
     }
 
-    /// True if step 5 has something to do. That is so if the acknowledgement is a duplicate or reports SACK
-    /// blocks or a congestion mark, and also while a loss is being repaired (Linux: tcp_ack_is_dubious).
-    fn is_dubious(&self, arrived: Arrived, outcome: &AckOutcome, context: &Context<'_>) -> bool {
+    /// True if [`Self::recover`] has something to do. That is so if the acknowledgement is a duplicate or
+    /// reports SACK blocks or a congestion mark, and also while a loss is being repaired or `cwnd` is being
+    /// reduced (Linux: tcp_ack_is_dubious).
+    fn has_work_for(&self, arrived: Arrived, outcome: &AckOutcome, context: &Context<'_>) -> bool {
         arrived.is_bare_duplicate()
             || outcome.has_sacked()
             || arrived.has_dsack
@@ -248,15 +274,18 @@ impl Recovery {
             || self.is_disordered(context.scoreboard)
     }
 
-    /// Step 5: undoes a needless recovery, finds losses, and enters or leaves recovery (Linux:
+    /// Undoes a needless recovery, finds losses, and enters or leaves recovery (Linux:
     /// tcp_fastretrans_alert). Returns true if RACK has set the reordering timer.
     fn recover(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
+        // After a timeout F-RTO may have held retransmissions back until an acknowledgement came.
         self.frto.on_ack();
+        // An ECN echo reduces `cwnd` over one round trip, which may be over now.
         self.end_reduction_for_echo(context);
         if self.state() == RecoveryState::Fast && self.episode.covers(arrived.incoming.ack) {
             self.leave_fast(arrived, context);
         } else if self.state() == RecoveryState::Open && !has_retransmission_in_flight(context) {
-            // No later D-SACK or timestamp can show that a retransmission was needless: there is none.
+            // A recovery was needless if an ACK echoes an older timestamp than that of the first
+            // retransmission. The retransmission of a past recovery must not count for the next one.
             self.undo.forget_retransmissions();
         }
         match self.state() {
@@ -269,7 +298,8 @@ impl Recovery {
     /// No recovery is under way. Begins fast recovery if a segment is lost, or reduces `cwnd` if the far end
     /// echoes a congestion mark.
     fn recover_open(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
-        // D-SACKs may still undo the last recovery. There is none to leave.
+        // A D-SACK may show now that the last recovery was needless. That recovery is over, so only the
+        // window is restored.
         self.undo_by_duplicates(context);
         let waits_for_reordering = self.find_losses(arrived, outcome, context);
         if context.scoreboard.lost_segments() > 0 {
@@ -283,16 +313,20 @@ impl Recovery {
     /// Fast recovery goes on. It ends early if the far end shows that it was needless. If segments are lost
     /// nevertheless, a new fast recovery begins.
     fn recover_fast(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) -> bool {
+        // The echoed timestamp may show that the first retransmission was needless. Then the segments were
+        // late and not lost, and no losses are searched.
         if arrived.advanced && self.undo_partially(arrived, context) {
             return false;
         }
+        // D-SACKs for all retransmissions show the same.
         let was_needless = self.undo_by_duplicates(context);
         if was_needless {
             self.leave();
         }
         let old_resent = context.scoreboard.resent_segments();
         let waits_for_reordering = self.find_losses(arrived, outcome, context);
-        // `resent_segments` counts the retransmissions in flight, so it falls here if one of them is lost.
+        // `resent_segments` counts the retransmissions in flight. The search lowers it if one of them is
+        // lost.
         if context.scoreboard.resent_segments() < old_resent {
             self.reduce_again(context);
         }
@@ -302,8 +336,8 @@ impl Recovery {
         waits_for_reordering
     }
 
-    /// Marks lost segments, by RACK or by RFC 6675's count. Returns true if RACK has set the reordering
-    /// timer, because segments may soon be late.
+    /// Marks lost segments, by RACK or by RFC 6675's rule. Returns true if RACK has set the reordering timer,
+    /// because segments may soon be late.
     pub(super) fn find_losses(
         &mut self,
         arrived: Arrived,
@@ -311,17 +345,22 @@ impl Recovery {
         context: &mut Context<'_>,
     ) -> bool {
         if self.sack.by_time {
-            // No segment has arrived since the last search. If a segment becomes late without an arrival, the
-            // reordering timer finds it.
-            if !self.rack.take_advanced() {
+            // RACK: a segment is lost if a newer one has arrived, and a round trip and a reordering window
+            // are over. Without a new arrival a search finds no more than the last one did: if a segment
+            // becomes late meanwhile, the reordering timer finds it.
+            let has_new_arrival = self.rack.take_search_request();
+            if !has_new_arrival {
                 return false;
             }
             return self.mark_by_time(outcome.now(), context);
         }
+        // RFC 6675 §5 step 1 and 2: the third duplicate shows that the first segment in flight is lost.
         self.sack.count_duplicate(arrived.advanced, outcome.has_sacked());
         if self.state() == RecoveryState::Open && self.sack.has_three_duplicates() {
             context.scoreboard.mark_first_lost();
         }
+        // RFC 6675 §4 `IsLost`: a segment is lost if enough data above it is sacked. A timeout has
+        // marked all segments in flight already.
         if self.state() != RecoveryState::Loss {
             context.scoreboard.mark_by_count(context.sender.smss());
         }
@@ -386,6 +425,7 @@ impl Recovery {
         } else if arrived.incoming.echoes_mark && !self.is_linux() {
             // RFC 3168 §6.1.2: an acknowledgement with an echo does not open the window.
         } else if delivered > 0 && (arrived.advanced || (outcome.has_sacked() && self.rack.reorders_much())) {
+            // Sacked data opens the window only on a path that reorders much. Elsewhere it announces a loss.
             let flight_size = context.congestion.in_flight(context.scoreboard);
             let cwnd_limited = context.congestion.may_grow(context.sender.smss());
             let ack = Ack { acked: delivered, flight_size, cwnd_limited, now: context.now };
@@ -409,7 +449,7 @@ impl Recovery {
             min_rtt: self.rack.min_rtt(),
             srtt: context.rtt.srtt(),
             phase: self.phase(),
-            departs: context.sender.pacing().departure(),
+            departs: context.sender.pacing().pause_end(),
         };
         context.congestion.on_feedback(&feedback);
     }

@@ -58,7 +58,7 @@ impl Undo {
         }
     }
 
-    /// Nothing that was sent again is in flight.
+    /// No retransmission is in flight. The next one is the first of another recovery.
     pub(super) const fn forget_retransmissions(&mut self) {
         self.first_again = None;
     }

@@ -54,7 +54,7 @@ pub(in crate::tcp) struct BurstInput {
     pub(in crate::tcp) may_defer: bool,
     /// When the first segment in flight was sent.
     pub(in crate::tcp) first_sent_at: Option<Instant>,
-    /// When the last burst left.
+    /// The end of the pause after the last burst. Without pacing, when the last burst began.
     pub(in crate::tcp) last_burst: Instant,
     /// The smallest burst, in segments.
     pub(in crate::tcp) min_burst: u64,

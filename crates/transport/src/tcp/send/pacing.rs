@@ -27,23 +27,23 @@
 
 use talkpath_units::{Duration, Instant, Rate};
 
-/// The burst that leaves now, and the earliest time of the next one.
+/// The burst that leaves now, and the pause after it.
 #[derive(Clone, Debug)]
 pub(in crate::tcp) struct Pacing {
     /// True if there is a pause between two bursts.
     is_paced: bool,
     /// True if segments leave in bursts. Paced segments always do.
     in_bursts: bool,
-    /// Paced: the earliest time of the next burst. Not paced: the time of the last burst. Both are
-    /// tcp_wstamp_ns in Linux.
-    departure: Instant,
+    /// The end of the pause after the last burst (Linux: tcp_wstamp_ns). Without pacing a pause takes no
+    /// time, so this is when the last burst began.
+    pause_end: Instant,
     /// The number of segments that still leave without a pause at the beginning of the connection.
     unpaced_left: u32,
     /// The number of segments that the current burst may still send.
     left_in_burst: u32,
     /// What the current burst consists of.
     kind: BurstKind,
-    /// The part of the current burst's delay that no pause has made up for yet.
+    /// How late the current burst began, less the time by which pauses were shortened since.
     lateness: Duration,
 }
 
@@ -69,10 +69,19 @@ pub(in crate::tcp) struct Pace {
     pub(in crate::tcp) srtt: Option<Duration>,
     /// The shortest round trip of the last minutes. Zero before the first sample.
     pub(in crate::tcp) min_rtt: Duration,
-    /// The congestion control's own pacing rate, in place of the formula.
-    pub(in crate::tcp) rate: Option<Rate>,
+    /// The pacing rate of a congestion control that has its own (BBR). `None` if the rate follows from `cwnd`
+    /// and SRTT.
+    pub(in crate::tcp) own_rate: Option<Rate>,
     /// The smallest burst, in segments.
     pub(in crate::tcp) min_burst: u32,
+}
+
+/// The pacing rate as a fraction: `bytes` leave in `nanos` nanoseconds. A rate in whole bytes per second
+/// would lose a part of a byte, and each pause would be wrong by a little.
+#[derive(Clone, Copy, Debug)]
+struct ExactRate {
+    bytes: u128,
+    nanos: u128,
 }
 
 impl Pacing {
@@ -81,7 +90,7 @@ impl Pacing {
         Self {
             is_paced,
             in_bursts: is_paced || in_bursts,
-            departure: Instant::ZERO,
+            pause_end: Instant::ZERO,
             unpaced_left: UNPACED,
             left_in_burst: 0,
             kind: BurstKind::NewData,
@@ -95,15 +104,17 @@ impl Pacing {
         self.is_paced
     }
 
-    /// The end of the pause, if no segment may leave before that.
+    /// The end of the pause, if no segment may leave before it. `None` if a segment may leave now, as part of
+    /// the current burst or because the pause is over.
     #[inline]
     pub(in crate::tcp) fn waits_until(&self, now: Instant) -> Option<Instant> {
-        (self.is_paced && self.left_in_burst == 0 && self.departure > now).then_some(self.departure)
+        let is_between_bursts = self.left_in_burst == 0;
+        (self.is_paced && is_between_bursts && self.pause_end > now).then_some(self.pause_end)
     }
 
-    /// Paced: the earliest time of the next burst. Not paced: the time of the last burst.
-    pub(in crate::tcp) const fn departure(&self) -> Instant {
-        self.departure
+    /// The end of the pause after the last burst. Without pacing, when the last burst began.
+    pub(in crate::tcp) const fn pause_end(&self) -> Instant {
+        self.pause_end
     }
 
     /// True if segments leave in bursts.
@@ -121,9 +132,12 @@ impl Pacing {
     /// Begins a burst of at most this number of `segments`.
     #[inline]
     pub(in crate::tcp) fn begin_burst(&mut self, segments: u32, kind: BurstKind, now: Instant) {
-        (self.left_in_burst, self.kind) = (segments, kind);
-        self.lateness = now.since(self.departure);
-        self.departure = self.departure.max(now);
+        self.left_in_burst = segments;
+        self.kind = kind;
+        // The burst could have left at the end of the pause. The next pause counts from the burst's
+        // beginning, and is zero until a segment lengthens it.
+        self.lateness = now.since(self.pause_end);
+        self.pause_end = self.pause_end.max(now);
     }
 
     /// Ends the current burst, because no further segment may leave now.
@@ -138,7 +152,10 @@ impl Pacing {
         self.left_in_burst = self.left_in_burst.saturating_sub(1);
     }
 
-    /// Lengthens the pause before the next burst by the time that `payload` bytes take at the pacing rate.
+    /// Lengthens the pause after the current burst by the time that `payload` bytes take at the pacing rate.
+    ///
+    /// If the burst began late, each segment's part of the pause is shortened, at most by half, until the
+    /// delay is made up for. So the sender catches up, but never sends at more than twice the rate.
     pub(in crate::tcp) fn lengthen_pause(&mut self, payload: u32, pace: &Pace) {
         if self.unpaced_left > 0 {
             self.unpaced_left -= 1;
@@ -147,72 +164,84 @@ impl Pacing {
         let pause = pace.time_of(payload);
         let shortened_by = (pause / 2).min(self.lateness);
         self.lateness = self.lateness.saturating_sub(shortened_by);
-        self.departure += pause.saturating_sub(shortened_by);
+        self.pause_end += pause.saturating_sub(shortened_by);
     }
 }
 
 impl Pace {
     /// The time that `payload` bytes take at the pacing rate. Zero before the first round trip is measured.
     fn time_of(&self, payload: u32) -> Duration {
-        let Some((bytes, nanos)) = self.rate_as_fraction() else { return Duration::ZERO };
+        let Some(ExactRate { bytes, nanos }) = self.exact_rate() else { return Duration::ZERO };
         let time = u128::from(payload) * nanos / bytes.max(1);
         Duration::from_nanos(u64::try_from(time).unwrap_or(u64::MAX))
     }
 
-    /// The pacing rate as a fraction: a number of bytes, and the nanoseconds in which they leave. A fraction
-    /// keeps the parts of a byte that a rate in whole bytes per second would lose.
-    fn rate_as_fraction(&self) -> Option<(u128, u128)> {
-        if let Some(rate) = self.rate {
-            return Some((u128::from(rate.as_bps()), 8 * NANOS_PER_S));
+    /// The pacing rate, for the length of a pause: P * max(cwnd, outstanding) / SRTT. `None` before the first
+    /// round trip is measured.
+    fn exact_rate(&self) -> Option<ExactRate> {
+        if let Some(rate) = self.own_rate {
+            return Some(ExactRate { bytes: u128::from(rate.as_bps()), nanos: 8 * NANOS_PER_S });
         }
         let srtt = self.srtt?;
-        let window_bytes = self.cwnd.max(self.outstanding).max(1).saturating_mul(u64::from(self.smss));
-        Some((
-            u128::from(window_bytes) * u128::from(self.windows_per_srtt_percent()),
-            u128::from(srtt.as_nanos()) * 100,
-        ))
+        let window_bytes = self.window_segments().saturating_mul(u64::from(self.smss));
+        Some(ExactRate {
+            bytes: u128::from(window_bytes) * u128::from(self.windows_per_srtt_percent()),
+            nanos: u128::from(srtt.as_nanos()) * 100,
+        })
     }
 
-    /// The factor `P` of the module's formula, in percent.
+    /// max(cwnd, outstanding) in segments, at least one.
+    const fn window_segments(&self) -> u64 {
+        let segments = if self.cwnd > self.outstanding { self.cwnd } else { self.outstanding };
+        if segments == 0 { 1 } else { segments }
+    }
+
+    /// The factor P of the pacing rate, in percent: in slow start `cwnd` can double in a round trip, so the
+    /// sender needs twice the rate of `cwnd`.
     const fn windows_per_srtt_percent(&self) -> u64 {
         if self.cwnd < self.ssthresh / 2 { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT }
     }
 
-    /// The largest burst, in segments.
+    /// The largest burst, in segments: what the pacing rate sends in 2^-10 s, and more on a short path.
+    ///
+    /// A size in whole segments needs no exact rate. The rate is computed in 64 bits here and SRTT is in
+    /// microseconds, as in Linux.
     pub(in crate::tcp) fn max_burst(&self) -> u32 {
+        // A short path adds 64 KiB, halved for each 512 us of its minimum round trip.
         let halvings = self.min_rtt.as_micros() >> HALVING_TIME_SHIFT;
         let short_path_bytes = if halvings < u64::from(u32::BITS) { MAX_BURST_BYTES >> halvings } else { 0 };
-        if short_path_bytes == 0 && self.sends_less_than_min_burst_and_one() {
+        if short_path_bytes == 0 && self.sends_at_most_min_burst() {
             return self.min_burst;
         }
-        let Some(bytes) = self.bytes_per_burst_time() else { return self.min_burst };
-        let bytes = bytes.saturating_add(short_path_bytes).min(MAX_BURST_BYTES);
+        let Some(rate_bytes) = self.bytes_per_burst_time() else { return self.min_burst };
+        let bytes = rate_bytes.saturating_add(short_path_bytes).min(MAX_BURST_BYTES);
         let segments = bytes / u64::from(self.smss.max(1));
         u32::try_from(segments).unwrap_or(u32::MAX).max(self.min_burst)
     }
 
-    /// True if the pacing rate sends less than `min_burst` + 1 segments in 2^-10 s. For most rates this is
-    /// true, and then [`Self::max_burst`] needs no division.
-    fn sends_less_than_min_burst_and_one(&self) -> bool {
-        let (None, Some(srtt)) = (self.rate, self.srtt) else { return false };
+    /// True if the pacing rate sends less than `min_burst` + 1 segments in 2^-10 s. Both sides of the
+    /// comparison are multiplied by SRTT. So a burst of the smallest size, as at most rates, takes no
+    /// division.
+    fn sends_at_most_min_burst(&self) -> bool {
+        let (None, Some(srtt)) = (self.own_rate, self.srtt) else { return false };
         let segments_per_s = (u64::from(self.min_burst) + 1) << BURST_TIME_SHIFT;
         self.rate_times_srtt() < segments_per_s.saturating_mul(srtt.as_micros().max(1))
     }
 
-    /// The number of bytes that the pacing rate sends in 2^-10 s.
+    /// The number of bytes that the pacing rate sends in 2^-10 s. `None` before the first round trip is
+    /// measured.
     fn bytes_per_burst_time(&self) -> Option<u64> {
-        if let Some(rate) = self.rate {
+        if let Some(rate) = self.own_rate {
             return Some((rate.as_bps() / 8) >> BURST_TIME_SHIFT);
         }
         let byte_rate_times_srtt = self.rate_times_srtt().saturating_mul(u64::from(self.smss));
-        Some((byte_rate_times_srtt / self.srtt?.as_micros().max(1)) >> BURST_TIME_SHIFT)
+        let bytes_per_s = byte_rate_times_srtt / self.srtt?.as_micros().max(1);
+        Some(bytes_per_s >> BURST_TIME_SHIFT)
     }
 
-    /// The pacing rate in segments per second, multiplied by SRTT in microseconds: the formula's numerator.
+    /// The pacing rate in segments per second, multiplied by SRTT in microseconds.
     const fn rate_times_srtt(&self) -> u64 {
-        let segments = if self.cwnd > self.outstanding { self.cwnd } else { self.outstanding };
-        let segments = if segments == 0 { 1 } else { segments };
-        segments.saturating_mul(self.windows_per_srtt_percent() * (MICROS_PER_S / 100))
+        self.window_segments().saturating_mul(self.windows_per_srtt_percent() * (MICROS_PER_S / 100))
     }
 }
 
@@ -245,7 +274,7 @@ mod tests {
             smss: 1000,
             srtt: Some(Duration::from_millis(120)),
             min_rtt: Duration::from_millis(100),
-            rate: None,
+            own_rate: None,
             min_burst: 2,
         }
     }
@@ -258,7 +287,7 @@ mod tests {
 
     #[test]
     fn the_congestion_controls_own_rate_is_used_first() {
-        let pace = Pace { rate: Some(Rate::from_bps(8_000_000)), ..pace(10, 20) };
+        let pace = Pace { own_rate: Some(Rate::from_bps(8_000_000)), ..pace(10, 20) };
         assert_eq!(pace.time_of(1000), Duration::from_millis(1));
     }
 
@@ -294,7 +323,7 @@ mod tests {
         let mut pacing = Pacing::new(true, false);
         pacing.unpaced_left = 0;
         let start = Instant::from_millis(100);
-        pacing.departure = start;
+        pacing.pause_end = start;
         pacing.begin_burst(2, BurstKind::NewData, start);
         pacing.on_sent();
         pacing.lengthen_pause(1000, &pace(10, 20));
@@ -316,13 +345,13 @@ mod tests {
         for _ in 0..20 {
             send(&mut pacing, 2, Instant::from_millis(100));
         }
-        assert_eq!(pacing.departure(), Instant::from_millis(100));
+        assert_eq!(pacing.pause_end(), Instant::from_millis(100));
     }
 
     /// tcp_tso_autosize: 2^-10 s at 100 Mbit/s are 12 segments; on 1 ms half of 64 KiB more.
     #[test]
     fn bursts_grow_with_the_rate_and_on_short_paths() {
-        let fast = Pace { rate: Some(Rate::from_bps(100_000_000)), ..pace(10, 20) };
+        let fast = Pace { own_rate: Some(Rate::from_bps(100_000_000)), ..pace(10, 20) };
         assert_eq!((pace(10, 20).max_burst(), fast.max_burst()), (2, 12));
         let short = Pace { min_rtt: Duration::from_millis(1), ..fast };
         assert_eq!(short.max_burst(), (12_207 + 32_768) / 1000);
