@@ -307,8 +307,9 @@ impl Simulation {
         }
     }
 
-    /// Takes a step for each flow of the connection that flow `index` belongs to. This flow is the first, and
-    /// takes the packet that has `arrived`. At the near end, flows that are not yet open take no step.
+    /// Takes a step for each flow of the connection that flow `index` belongs to. At the near end, flows that
+    /// are not yet open take no step. Flow `index` is the first. The first that takes a step takes the packet
+    /// that has `arrived`.
     #[cold]
     fn step_members(&mut self, index: u32, side: Side, mut arrived: Option<ArrivedPacket>, now: Instant) {
         let Some(members) = self.flows[index as usize].members.clone() else { return };

@@ -168,7 +168,7 @@ impl WindowBased for Cubic {
 
     /// Reduces the window to 0.7 of `cwnd` (RFC 9438 §4.6; Linux takes `cwnd`, not the flight size).
     ///
-    /// `W_max` becomes the `cwnd` of this loss. If `cwnd` is smaller than at the last loss, a new flow may
+    /// `W_max` becomes the `cwnd` of this loss. If `cwnd` is smaller than the `W_max` before, a new flow may
     /// need room. Then `W_max` becomes (1 + 0.7) / 2 = 0.85 of `cwnd` (fast convergence, §4.7).
     fn reduce(&mut self, window: &mut Window, _flight_size: u64) {
         let cwnd = window.cwnd();

@@ -34,7 +34,7 @@ impl Core {
         if let Some(segment) = self.next_control(now) {
             return Polled::Next(without_data(segment));
         }
-        // 2. What was sent while an ACK was processed.
+        // 2. A segment that was prepared while an ACK was processed, the oldest first.
         if let Some(repair) = self.outbox.pop() {
             return Polled::Next(repair);
         }
@@ -42,15 +42,15 @@ impl Core {
         if self.state.is_unsynchronized() {
             return Polled::Nothing;
         }
-        // 3. An ACK that was due before, and waited until the application had read. It leaves before the data
-        //    that the application writes in answer. That data may follow at once.
+        // 3. An ACK that became due before this turn. It waited until the application had read. It leaves
+        //    before the data that the application writes in answer. That data may follow at once.
         if self.receiver.acknowledges_first() {
             let is_due = self.receiver.decide_acknowledgement(&self.rtt, &mut self.timers, now);
             if is_due {
                 return Polled::Next(self.pure_ack(now));
             }
         }
-        // 4, 5 and 6. Data, or a probe. It carries the ACK that may be due.
+        // 4 to 6. A lost segment, a probe, or new data. It carries the ACK that may be due.
         if self.state.may_send()
             && let Some(transmit) = self.send_data(now)
         {
@@ -198,9 +198,9 @@ impl Core {
 
     /// Sends a probe of the far end's closed window (RFC 9293 §3.8.6.1).
     ///
-    /// - The window has room for some new data: the probe carries that data, even if silly window avoidance
-    ///   held it back (§3.8.6.2.1, the override).
-    /// - The window has no room: the probe is an empty segment with a sequence number that is already
+    /// - Nothing is in flight, and the window has room for some new data: the probe carries that data, even
+    ///   if silly window avoidance held it back (§3.8.6.2.1, the override).
+    /// - Otherwise the probe is an empty segment with a sequence number that is already
     ///   acknowledged, which the far end has to answer. Linux probes in this way (tcp_xmit_probe_skb). The
     ///   RFC would send an octet of new data instead.
     fn send_window_probe(&mut self, now: Instant) -> Transmit {

@@ -5,17 +5,17 @@
 //! this way comes back: when a loss probe or the reordering timer expires, the retransmission timer is set
 //! again (Recovery::restart_retransmission).
 //!
-//! Only the deadlines are here. This table names the code that sets each timer, and the code that stops it:
+//! Only the deadlines are here. This table names the code that sets each timer, and the event that stops it:
 //!
 //! | timer | set when | by | stopped when |
 //! | --- | --- | --- | --- |
 //! | retransmission | data leaves and no loss timer runs | `Core::transmit_data` | all is acknowledged |
 //! | | new data is acknowledged | `Recovery::restart_retransmission`, `recovery/reno.rs` | |
 //! | loss probe | new data leaves, or is acknowledged | `Recovery::arm_loss_timer` | all is acknowledged |
-//! | reordering | a segment may soon be late | `Recovery::mark_by_time` | all is acknowledged |
+//! | reordering | an overtaken segment is not late yet | `Recovery::mark_by_time` | all is acknowledged |
 //! | persist | the far end's window is closed | `send/persist.rs` | the window opens |
 //! | delayed ACK | data arrives | `receive/ack_policy.rs` | any ACK leaves |
-//! | pacing | the next segment has to pause | `Core::send_data` (`output.rs`) | it expires |
+//! | pacing | the next segment has to pause | `Core::pause` (`output.rs`) | it expires |
 
 use talkpath_units::Instant;
 
@@ -52,7 +52,7 @@ pub(crate) struct Timers {
     /// In the order of [`TimerSlot`]. [`Instant::MAX`] if no timer of the slot runs, so that the earliest
     /// deadline is the minimum.
     deadlines: [Instant; 4],
-    /// The timer in [`TimerSlot::Loss`]. It is kept after the timer has expired, because the retransmission
+    /// The timer in [`TimerSlot::Loss`]. The name is kept after that timer has expired: the retransmission
     /// timer is set next, and its deadline depends on which timer expired.
     loss: TimerKind,
 }

@@ -105,7 +105,7 @@ impl Arrived {
 
 impl Recovery {
     /// Processes an acknowledgement in seven steps, which are numbered below. An old acknowledgement without
-    /// SACK blocks changes nothing.
+    /// SACK blocks passes all of them and changes nothing: it does not move SND.UNA, and is no duplicate.
     pub(in crate::tcp) fn on_ack_with_sack(&mut self, mut incoming: IncomingAck, context: &mut Context<'_>) {
         // The state before the acknowledgement, for comparison in the steps 2 and 7.
         let old_una = context.scoreboard.snd_una();
