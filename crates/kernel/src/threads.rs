@@ -101,14 +101,20 @@ impl Calendar {
         }
         let mut served = 0;
         for key in self.due.drain(..) {
-            let mut end = ends[key.0 as usize].lock();
-            if end.poll_timeout().is_some_and(|timeout| timeout <= clock.now()) {
+            let shared = &ends[key.0 as usize];
+            let mut end = shared.lock();
+            let is_due = end.poll_timeout().is_some_and(|timeout| timeout <= clock.now());
+            if is_due {
                 served += 1;
                 end.handle_timeout(clock.now());
             }
             let next = end.poll_timeout().unwrap_or(Instant::MAX).max(self.present);
             end.note_armed(next);
             self.wheel.arm(key, next);
+            drop(end);
+            if is_due {
+                shared.step_siblings();
+            }
         }
         (self.wheel.next().unwrap_or(Instant::MAX), served)
     }
