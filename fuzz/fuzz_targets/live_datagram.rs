@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 use libfuzzer_sys::fuzz_target;
 use talkpath_fuzz::session;
 use talkpath_kernel::clock::HostClock;
-use talkpath_kernel::end::{EndContext, EndPlace, SharedEnd};
+use talkpath_kernel::end::{EndContext, EndPlace, QuicConnections, SharedEnd};
 use talkpath_kernel::log::RowBudget;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::sys::Received;
@@ -34,6 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
         clock: host.run_from(host.now_ns() - 1_000_000_000),
         budget: Arc::clone(&budget),
         alarm: Arc::default(),
+        connections: QuicConnections::default(),
     };
     let tag_key = is_keyed.then_some(TagKey([7; 32]));
     let place = EndPlace {

@@ -70,8 +70,9 @@ pub(super) struct EmuFlow {
     pub(super) watches: [LegWatch; 2],
     /// Packets that were handed over marked, from the sender and back.
     pub(super) marked: [u64; 2],
-    /// Datagram messages dropped or lost each way, for whoever waits for the run's end.
-    pub(super) drops: std::sync::Arc<[AtomicU64; 2]>,
+    /// Datagram messages dropped or lost each way, for whoever waits for the run's end: one pair for each
+    /// flow of the connection, or of this flow alone.
+    pub(super) drops: Vec<std::sync::Arc<[AtomicU64; 2]>>,
 }
 
 /// What the emulator leaves behind.

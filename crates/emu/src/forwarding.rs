@@ -86,7 +86,7 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
                 LegWatch::datagrams(0, TransportKind::Udp, false),
                 LegWatch::datagrams(0, TransportKind::Udp, false),
             ],
-            drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
+            drops: vec![Arc::new([AtomicU64::new(0), AtomicU64::new(0)])],
         };
         let network = DecidingNetwork::new(&flood(), Seed::new(1), None);
         let log = LogWriter::new(&header, MAX_BYTES);

@@ -9,7 +9,8 @@ use crate::host_tcp::usual_rwnd;
 use crate::packet::Host;
 use crate::world::SocketPlan;
 
-/// For each flow the sender's socket and the receiver's.
+/// For each flow the sender's socket and the receiver's; none for a flow that shares an earlier flow's
+/// connection.
 pub(super) fn socket_plans<'a>(
     scenario: &Scenario,
     spec: &'a SessionSpec,
@@ -17,6 +18,9 @@ pub(super) fn socket_plans<'a>(
 ) -> Vec<SocketPlan<'a>> {
     let mut plans = Vec::with_capacity(2 * scenario.flows.len());
     for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
+        if !spec.is_leader(index) {
+            continue;
+        }
         let path_mtu = scenario.path_mtu(flow) + scenario.ip.extra_header();
         let is_narrower = path_mtu < Bytes::new(u64::from(mtu[0].min(mtu[1])));
         let path_mtu = is_narrower.then_some(path_mtu.get() as u32);

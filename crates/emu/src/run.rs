@@ -15,10 +15,10 @@ use talkpath_flow::Side;
 use talkpath_kernel::alarm::Alarm;
 use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::descriptors;
-use talkpath_kernel::end::{EndContext, EndPlace, PacketNotes, SharedEnd, UdpRoute};
+use talkpath_kernel::end::{EndContext, EndPlace, PacketNotes, QuicConnections, SharedEnd, UdpRoute};
 use talkpath_kernel::keep_awake::ShallowSleep;
 use talkpath_kernel::log::{RowBudget, sample_interval};
-use talkpath_kernel::spec::{ChannelKind, SessionSpec, TransportSpec};
+use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::stolen::StolenTime;
 use talkpath_kernel::sys::become_real_time;
 use talkpath_kernel::threads::{close_connections, pace, read_slowly, receive_datagrams, serve_connections};
@@ -173,7 +173,7 @@ pub(super) fn run(
 
 impl Ends {
     /// Gives each end its socket; `sockets` holds each flow's sender's and receiver's, but for that of a
-    /// `stranger`.
+    /// `stranger`, and none of a flow that shares an earlier flow's connection.
     fn new(
         scenario: &Scenario,
         spec: &SessionSpec,
@@ -181,7 +181,12 @@ impl Ends {
         sockets: Vec<Option<OwnedFd>>,
         stranger: Option<&Stranger<'_>>,
     ) -> io::Result<Self> {
-        let common = EndContext { clock, budget: RowBudget::new(MAX_ROWS), alarm: Arc::default() };
+        let common = EndContext {
+            clock,
+            budget: RowBudget::new(MAX_ROWS),
+            alarm: Arc::default(),
+            connections: QuicConnections::default(),
+        };
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let mut ends = Self {
             flows: Vec::new(),
@@ -194,7 +199,8 @@ impl Ends {
         };
         let mut sockets = sockets.into_iter();
         for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
-            let (Some(near_socket), Some(far_socket)) = (sockets.next(), sockets.next()) else {
+            let mut next = || if spec.is_leader(index) { sockets.next() } else { Some(None) };
+            let (Some(near_socket), Some(far_socket)) = (next(), next()) else {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             };
             let seed = flow.transport_seed(seed);
@@ -245,7 +251,7 @@ impl Ends {
                     kind.runs_here()
                 }
             };
-            let notes = noted(&flow_spec.transport, [&near, &far]);
+            let notes = noted(spec, index, [&near, &far]);
             ends.all.extend([Arc::clone(&near), Arc::clone(&far)]);
             ends.flows.push(FlowEnds {
                 near,
@@ -256,10 +262,14 @@ impl Ends {
                 drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
             });
         }
+        let near: Vec<_> = ends.flows.iter().map(|flow| Arc::clone(&flow.near)).collect();
+        let far: Vec<_> = ends.flows.iter().map(|flow| Arc::clone(&flow.far)).collect();
+        SharedEnd::introduce(spec, &near);
+        SharedEnd::introduce(spec, &far);
         Ok(ends)
     }
 
-    /// A stranger's end has none.
+    /// A stranger's end has none, nor has one that uses another flow's.
     fn attach_datagrams(&mut self, end: &Arc<SharedEnd>, socket: Option<OwnedFd>) -> io::Result<()> {
         let Some(socket) = socket else { return Ok(()) };
         let socket = Arc::new(UdpSocket::from(socket));
@@ -427,11 +437,14 @@ impl FlowEnds {
     }
 }
 
-/// Has both ends of a flow note what is in their packets, if the emulator cannot read them and has to know
-/// it: it decides the fate of messages that are not sent again.
-fn noted(transport: &TransportSpec, ends: [&Arc<SharedEnd>; 2]) -> Option<[Arc<PacketNotes>; 2]> {
-    let kind = transport.kind();
-    let is_wanted = matches!(kind, TransportKind::Quic(_)) && !kind.features().is_reliable;
+/// Has both ends of a connection, at its first flow, note what is in their packets, if the emulator cannot
+/// read them and has to know it: it decides the fate of messages that are not sent again.
+fn noted(spec: &SessionSpec, index: usize, ends: [&Arc<SharedEnd>; 2]) -> Option<[Arc<PacketNotes>; 2]> {
+    let is_decided = |member: usize| {
+        let kind = spec.flows[member].transport.kind();
+        matches!(kind, TransportKind::Quic(_)) && !kind.features().is_reliable
+    };
+    let is_wanted = spec.is_leader(index) && spec.members(index).into_iter().any(is_decided);
     is_wanted.then(|| {
         ends.map(|end| {
             let notes = Arc::<PacketNotes>::default();
@@ -469,9 +482,12 @@ fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<E
         .enumerate()
         .map(|(index, (flow, flow_spec))| {
             let transport = flow_spec.transport.kind();
-            let ends = &ends.flows[index];
-            let watch = |way: usize| match (flow_spec.transport.channel_kind(), transport, &ends.notes) {
-                (_, _, Some(notes)) => LegWatch::packets(Arc::clone(&notes[way])),
+            let flow_ends = &ends.flows[index];
+            let members = spec.members(index);
+            let are_reliable =
+                || members.iter().map(|&member| spec.flows[member].features().is_reliable).collect();
+            let watch = |way: usize| match (flow_spec.transport.channel_kind(), transport, &flow_ends.notes) {
+                (_, _, Some(notes)) => LegWatch::packets(Arc::clone(&notes[way]), are_reliable()),
                 (ChannelKind::Connection, ..) | (_, TransportKind::Quic(_), _) => LegWatch::stream(),
                 (kind @ (ChannelKind::Datagrams | ChannelKind::OverUdp), ..) => {
                     LegWatch::datagrams(token(index), transport, kind.runs_here())
@@ -482,7 +498,7 @@ fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<E
                 transport,
                 watches: [watch(0), watch(1)],
                 marked: [0; 2],
-                drops: Arc::clone(&ends.drops),
+                drops: members.iter().map(|&member| Arc::clone(&ends.flows[member].drops)).collect(),
             }
         })
         .collect()

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 
 use talkpath_flow::Side;
 use talkpath_kernel::end::{HostKeys, SharedEnd};
-use talkpath_kernel::spec::{ChannelKind, SessionSpec};
+use talkpath_kernel::spec::{ChannelKind, QuicSpec, SessionSpec};
 use talkpath_path::Direction;
 use talkpath_scenario::Scenario;
 
@@ -49,6 +49,17 @@ impl Stranger<'_> {
         };
         if flow.transport.channel_kind() == ChannelKind::Connection {
             return Err("another program in a flow over TCP: only in one over datagrams".to_owned());
+        }
+        if flow.transport.as_quic().is_some_and(QuicSpec::zero_rtt) {
+            return Err(
+                "another program in a flow with `zero_rtt`: it has no ticket of an earlier connection"
+                    .to_owned(),
+            );
+        }
+        if (0..spec.flows.len()).any(|flow| !spec.is_leader(flow)) {
+            return Err(
+                "another program in a scenario whose flows share a `connection`: each of its own".to_owned()
+            );
         }
         if scenario.far_clock.is_some() {
             return Err("another program in a scenario with far_clock: its stamps are not known".to_owned());

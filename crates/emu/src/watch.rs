@@ -28,13 +28,14 @@ pub(super) enum LegWatch {
         /// By sequence number.
         seen: Vec<Seen>,
     },
-    /// Encrypted packets whose messages are not sent again. Their sender notes what is in them.
+    /// Encrypted packets with messages that are not sent again. Their sender notes what is in them.
     Packets {
         notes: Arc<PacketNotes>,
-        /// The messages of each packet, by the packet's number.
-        packets: Vec<Vec<u64>>,
-        /// By sequence number.
-        seen: Vec<Seen>,
+        /// The messages of each packet, by the packet's number: the flow of the connection, and the message's
+        /// number.
+        packets: Vec<Vec<(u32, u64)>>,
+        /// The flows of the connection.
+        members: Vec<Member>,
     },
     /// TCP, and encrypted packets whose contents are sent again: those are their ends' to tell of.
     Stream {
@@ -44,6 +45,15 @@ pub(super) enum LegWatch {
         /// Stream bytes of each segment, and when it left the host.
         segments: Vec<(u64, u64, Instant)>,
     },
+}
+
+/// One flow of a connection with encrypted packets.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Whether its messages are sent again: then the path does not decide their fate.
+    is_reliable: bool,
+    /// By sequence number.
+    seen: Vec<Seen>,
 }
 
 /// What was seen of one datagram message.
@@ -77,23 +87,21 @@ impl LegWatch {
         Self::Stream { begin: None, expected: 0, segments: Vec::new() }
     }
 
-    /// Encrypted packets.
-    pub(super) const fn packets(notes: Arc<PacketNotes>) -> Self {
-        Self::Packets { notes, packets: Vec::new(), seen: Vec::new() }
+    /// Encrypted packets of a connection: for each of its flows whether it sends messages again.
+    pub(super) fn packets(notes: Arc<PacketNotes>, are_reliable: Vec<bool>) -> Self {
+        let member = |is_reliable| Member { is_reliable, seen: Vec::new() };
+        Self::Packets { notes, packets: Vec::new(), members: are_reliable.into_iter().map(member).collect() }
     }
 
     /// A whole datagram, or its first fragment, leaves its host; returns the message's number, or of an
     /// encrypted packet its own.
     pub(super) fn on_datagram(&mut self, payload: &[u8], now: Instant) -> Option<u64> {
-        if let Self::Packets { notes, packets, seen } = self {
+        if let Self::Packets { notes, packets, .. } = self {
             let messages = notes.take(payload).filter(|_| packets.len() < MAX_MESSAGES)?;
-            for &seq in &messages {
-                if let Some(message) = place(seen, seq) {
-                    message.note_transmission(now);
-                }
-            }
             packets.push(messages);
-            return Some(packets.len() as u64 - 1);
+            let number = packets.len() as u64 - 1;
+            self.each_in(number, |_, message| message.note_transmission(now));
+            return Some(number);
         }
         let Self::Datagrams { token, transport, expected, seen, .. } = self else { return None };
         let seq = read_header(message_in(*transport, payload)?, *token, *expected)?;
@@ -118,31 +126,30 @@ impl LegWatch {
         }
     }
 
-    /// A piece of datagram `seq` was dropped or lost; returns how many messages are lost by that, and were
-    /// not before.
-    pub(super) fn on_dropped(&mut self, seq: u64, cause: DropCause) -> u64 {
+    /// A piece of datagram `seq` was dropped or lost; says to `lost` for each message that is lost by that,
+    /// and was not before, which flow of the connection it is of.
+    pub(super) fn on_dropped(&mut self, seq: u64, cause: DropCause, mut lost: impl FnMut(usize)) {
         if matches!(self, Self::Datagrams { is_reliable: true, .. }) {
-            return 0;
+            return;
         }
-        let mut lost = 0;
-        self.each_in(seq, |message| {
-            lost += u64::from(message.drop_cause.is_none());
-            message.drop_cause.get_or_insert(cause);
+        self.each_in(seq, |member, message| {
+            if message.drop_cause.replace(message.drop_cause.unwrap_or(cause)).is_none() {
+                lost(member);
+            }
         });
-        lost
     }
 
     /// A piece of datagram `seq`, `bytes` long, is handed to the far host.
     pub(super) fn on_departed(&mut self, seq: u64, bytes: u64) {
-        self.each_in(seq, |message| message.departed += bytes);
+        self.each_in(seq, |_, message| message.departed += bytes);
     }
 
-    /// Adds what was seen to `leg`: wire stamps, transmissions, drop causes, and what is still inside the
-    /// path.
+    /// Adds what was seen to `leg`, of the connection's flow `member`: wire stamps, transmissions, drop
+    /// causes, and what is still inside the path.
     ///
     /// `socket_drops`: whether the receiving socket had no room at times. `unread`: datagrams that wait in
     /// it.
-    pub(super) fn complete(&self, leg: &mut LegRecord, socket_drops: bool, unread: &[u64]) {
+    pub(super) fn complete(&self, member: usize, leg: &mut LegRecord, socket_drops: bool, unread: &[u64]) {
         match self {
             Self::Datagrams { seen, is_queued, is_reliable, .. } => {
                 for row in &mut leg.messages {
@@ -159,7 +166,8 @@ impl LegWatch {
                     }
                 }
             }
-            Self::Packets { seen, .. } => {
+            Self::Packets { members, .. } => {
+                let Some(Member { is_reliable: false, seen }) = members.get(member) else { return };
                 // What waits in its sender's own queue, or expired there, has not met the path.
                 for row in leg.messages.iter_mut().filter(|row| row.wire.is_some()) {
                     let index = usize::try_from(row.seq).unwrap_or(usize::MAX);
@@ -173,14 +181,18 @@ impl LegWatch {
         }
     }
 
-    /// Each message that the emulator knows under this number.
-    fn each_in(&mut self, number: u64, mut apply: impl FnMut(&mut Seen)) {
+    /// Each message that the emulator knows under this number, and its flow.
+    fn each_in(&mut self, number: u64, mut apply: impl FnMut(usize, &mut Seen)) {
         let Ok(index) = usize::try_from(number) else { return };
         match self {
-            Self::Datagrams { seen, .. } => seen.get_mut(index).into_iter().for_each(apply),
-            Self::Packets { packets, seen, .. } => {
-                for &seq in packets.get(index).into_iter().flatten() {
-                    place(seen, seq).into_iter().for_each(&mut apply);
+            Self::Datagrams { seen, .. } => {
+                seen.get_mut(index).into_iter().for_each(|message| apply(0, message));
+            }
+            Self::Packets { packets, members, .. } => {
+                for &(member, seq) in packets.get(index).into_iter().flatten() {
+                    let member = member as usize;
+                    let seen = members.get_mut(member).and_then(|it| place(&mut it.seen, seq));
+                    seen.into_iter().for_each(|message| apply(member, message));
                 }
             }
             Self::Stream { .. } => {}
@@ -265,6 +277,13 @@ mod tests {
         LegRecord { messages, ..LegRecord::default() }
     }
 
+    /// The flows of the messages that are lost by the drop of `number`.
+    fn lost(watch: &mut LegWatch, number: u64, cause: DropCause) -> Vec<usize> {
+        let mut members = Vec::new();
+        watch.on_dropped(number, cause, |member| members.push(member));
+        members
+    }
+
     #[test]
     fn every_datagram_that_did_not_arrive_has_the_fate_that_the_path_gave_it() {
         let mut watch = LegWatch::datagrams(7, TransportKind::Udp, false);
@@ -273,11 +292,14 @@ mod tests {
             write_header(&mut payload, 7, seq);
             assert_eq!(watch.on_datagram(&payload, Instant::from_millis(seq)), Some(seq));
         }
-        assert_eq!((watch.on_dropped(0, DropCause::Loss), watch.on_dropped(0, DropCause::Queue)), (1, 0));
+        assert_eq!(
+            (lost(&mut watch, 0, DropCause::Loss), lost(&mut watch, 0, DropCause::Queue)),
+            (vec![0], vec![])
+        );
         watch.on_departed(1, 168);
         watch.on_departed(3, 100);
         let mut record = leg((0..5).map(|seq| row(seq, 160)).collect());
-        watch.complete(&mut record, true, &[]);
+        watch.complete(0, &mut record, true, &[]);
         let fates: Vec<_> = record.messages.iter().map(|row| (row.fate, row.drop_cause)).collect();
         assert_eq!(
             fates,
@@ -295,11 +317,12 @@ mod tests {
     #[test]
     fn a_lost_packet_loses_each_message_that_its_sender_noted_in_it() {
         let notes = Arc::new(PacketNotes::default());
-        let mut watch = LegWatch::packets(Arc::clone(&notes));
+        let mut watch = LegWatch::packets(Arc::clone(&notes), vec![false, false, true]);
         let packet = |number: u8| [[7; 400], [number; 400]].concat();
         for number in 0..3 {
             let first = u64::from(number) * 2;
-            notes.note(&packet(number), vec![first, first + 1]);
+            // The second flow's messages, and one of the first's.
+            notes.note(&packet(number), vec![(1, first), (1, first + 1), (0, number.into())]);
         }
         for number in 0..3 {
             let at = Instant::from_millis(number.into());
@@ -307,7 +330,10 @@ mod tests {
         }
         // An acknowledgement.
         assert_eq!(watch.on_datagram(&packet(9), Instant::ZERO), None);
-        assert_eq!((watch.on_dropped(1, DropCause::Loss), watch.on_dropped(1, DropCause::Loss)), (2, 0));
+        assert_eq!(
+            (lost(&mut watch, 1, DropCause::Loss), lost(&mut watch, 1, DropCause::Loss)),
+            (vec![1, 1, 0], vec![])
+        );
         watch.on_departed(0, 800);
         watch.on_departed(2, 800);
         let left = |seq| MessageRecord { wire: Some(Instant::ZERO), ..row(seq, 160) };
@@ -315,12 +341,21 @@ mod tests {
         let expired = MessageRecord { fate: Fate::Expired, ..row(6, 160) };
         let mut record =
             leg(vec![delivered(0), delivered(1), left(2), left(3), left(4), delivered(5), expired]);
-        watch.complete(&mut record, false, &[]);
+        watch.complete(1, &mut record, false, &[]);
         let fates: Vec<_> = record.messages.iter().map(|row| (row.fate, row.drop_cause)).collect();
         let (there, lost) = ((Fate::Delivered, None), (Fate::Missing, Some(DropCause::Loss)));
         let unread = (Fate::Unfinished, None);
         assert_eq!(fates, [there, there, lost, lost, unread, there, (Fate::Expired, None)]);
         assert_eq!(record.messages[3].wire, Some(Instant::from_millis(1)));
+        // Messages of the same numbers in another flow of the connection have their own fates.
+        for (member, fates) in
+            [(0, [there, lost, unread]), (2, [there, (Fate::Missing, None), (Fate::Missing, None)])]
+        {
+            let mut record = leg(vec![delivered(0), left(1), left(2)]);
+            watch.complete(member, &mut record, false, &[]);
+            let found: Vec<_> = record.messages.iter().map(|row| (row.fate, row.drop_cause)).collect();
+            assert_eq!(found, fates, "flow {member}");
+        }
     }
 
     #[test]
@@ -333,10 +368,10 @@ mod tests {
         write_header(&mut payload, 7, 0);
         for at in [1, 2] {
             assert_eq!(watch.on_datagram(&payload, Instant::from_millis(at)), Some(0));
-            assert_eq!(watch.on_dropped(0, DropCause::Loss), 0);
+            assert_eq!(lost(&mut watch, 0, DropCause::Loss), Vec::<usize>::new());
         }
         let mut record = leg(vec![MessageRecord { fate: Fate::Unfinished, ..row(0, 160) }]);
-        watch.complete(&mut record, true, &[]);
+        watch.complete(0, &mut record, true, &[]);
         let message = record.messages[0];
         assert_eq!((message.fate, message.drop_cause), (Fate::Unfinished, None));
         assert_eq!((message.wire, message.transmissions), (Some(Instant::from_millis(1)), 2));
@@ -351,7 +386,7 @@ mod tests {
         watch.on_segment(isn.wrapping_add(201), false, 280, Instant::from_millis(2));
         watch.on_segment(isn.wrapping_add(1), false, 200, Instant::from_millis(3));
         let mut record = leg((0..3).map(|seq| row(seq, 160)).collect());
-        watch.complete(&mut record, false, &[]);
+        watch.complete(0, &mut record, false, &[]);
         let wire: Vec<_> = record.messages.iter().map(|row| (row.wire, row.transmissions)).collect();
         let at = |ms| Some(Instant::from_millis(ms));
         assert_eq!(wire, [(at(1), 2), (at(1), 2), (at(2), 1)]);

@@ -4,7 +4,8 @@
 //! Client and server run the same code; who sends the messages is a matter of the flow's direction. Three
 //! threads call in, one at a time behind the flow's lock: the pacer when something is due, the UDP receiver
 //! with datagrams, the TCP loop when a connection is readable or writable. Each call gives the channel its
-//! input, and then the application its turn.
+//! input, and then the application its turn. If the flow shares its connection with others, these have their
+//! turns after it: what came may be theirs, and what left makes room for them.
 
 mod any;
 mod channel;
@@ -28,7 +29,7 @@ mod udp;
 
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use talkpath_flow::file::FileSink;
 use talkpath_flow::{AnyWorkload, Application, Channel as _, Side};
@@ -44,6 +45,7 @@ pub use dial::{Dial, apply_options};
 pub use messages::message_in;
 pub use packets::PacketNotes;
 pub use place::EndPlace;
+pub use quic::QuicConnections;
 pub use route::{UdpRoute, Unconnected};
 pub use talkpath_quic::{Fingerprint, HostKeys, server_identity};
 
@@ -59,6 +61,8 @@ pub struct SharedEnd {
     end: Mutex<FlowEnd>,
     /// Of the pacer that serves this end.
     alarm: Arc<Alarm>,
+    /// The other flows of its connection, the leader last. Empty if it shares none.
+    siblings: OnceLock<Vec<Weak<SharedEnd>>>,
 }
 
 /// What the ends of a run share.
@@ -69,6 +73,8 @@ pub struct EndContext {
     pub budget: Arc<RowBudget>,
     /// Of the pacer that serves the ends.
     pub alarm: Arc<Alarm>,
+    /// Those that several flows may share.
+    pub connections: QuicConnections,
 }
 
 /// One end of a flow.
@@ -151,15 +157,26 @@ impl SharedEnd {
             stop,
             paced: None,
         };
-        Self { end: Mutex::new(end), alarm: Arc::clone(&common.alarm) }
+        Self { end: Mutex::new(end), alarm: Arc::clone(&common.alarm), siblings: OnceLock::new() }
+    }
+
+    /// Lets those of `ends` that share a connection know each other. They are the ends of one host, all of
+    /// them, in the order of the session.
+    pub fn introduce(session: &SessionSpec, ends: &[Arc<Self>]) {
+        for (index, end) in ends.iter().enumerate() {
+            let others = session.members(index).into_iter().rev().filter(|&other| other != index);
+            let siblings = others.filter_map(|other| ends.get(other)).map(Arc::downgrade).collect();
+            // It is called once for all ends.
+            let _ = end.siblings.set(siblings);
+        }
     }
 
     /// The same end, receiving the flow's file; `keeps` if its bytes are wanted after the check.
     pub fn receiving_file(self, keeps: bool) -> Self {
-        let Self { end, alarm } = self;
+        let Self { end, alarm, siblings } = self;
         let mut end = end.into_inner().unwrap_or_else(PoisonError::into_inner);
         end.application = end.application.receiving_file(end.spec.file_sink(keeps));
-        Self { end: Mutex::new(end), alarm }
+        Self { end: Mutex::new(end), alarm, siblings }
     }
 
     /// Exclusive use; a thread that panicked while it had it has made the log no less true.
@@ -183,9 +200,24 @@ impl SharedEnd {
         result
     }
 
-    /// A datagram came for this flow.
+    /// A datagram came for this flow, or for another of its connection.
     pub fn handle_datagram(&self, datagram: &Received<'_>) {
-        self.work(|end| end.handle_datagram(datagram));
+        if self.work(|end| end.handle_datagram(datagram)) {
+            self.step_siblings();
+        }
+    }
+
+    /// This end had its turn: the other flows of its connection have theirs.
+    pub(crate) fn step_siblings(&self) {
+        let siblings = self.siblings.get().map_or(&[][..], Vec::as_slice);
+        if siblings.is_empty() {
+            return;
+        }
+        for sibling in siblings.iter().filter_map(Weak::upgrade) {
+            sibling.work(FlowEnd::take_turn);
+        }
+        // If this is the leader, the others may have moved the engine's deadline.
+        self.work(|_| ());
     }
 
     /// The connection may be readable or writable, and since `looked` this thread would have seen it, had it
@@ -239,16 +271,24 @@ impl FlowEnd {
         self.note_state(Occasion::Timeout);
     }
 
-    fn handle_datagram(&mut self, datagram: &Received<'_>) {
+    /// Returns true if the datagram was the flow's, or its connection's.
+    fn handle_datagram(&mut self, datagram: &Received<'_>) -> bool {
         // No turn would take it out of the channel again, and the run ends anyhow.
         if self.budget.is_spent() {
-            return;
+            return false;
         }
         let wants_data = self.application.sink().is_some();
-        if each!(&mut self.channel, channel => channel.handle_datagram(datagram, wants_data)) {
-            self.advance(self.clock.now());
-            self.discard();
+        let is_taken = each!(&mut self.channel, channel => channel.handle_datagram(datagram, wants_data));
+        if is_taken {
+            self.take_turn();
         }
+        is_taken
+    }
+
+    /// A turn for what came, if anything did.
+    fn take_turn(&mut self) {
+        self.advance(self.clock.now());
+        self.discard();
     }
 
     /// Reads what came to a socket that this end reads by itself.
@@ -347,6 +387,15 @@ impl FlowEnd {
     /// Says in `notes` which messages each packet carries, where nobody can read it there.
     pub fn note_packets(&mut self, notes: Arc<PacketNotes>) {
         each!(&mut self.channel, channel => channel.note_packets(notes));
+    }
+
+    /// Before the run: has the connection that a QUIC client's 0-RTT ticket comes from, over the socket of
+    /// its route. Waits for the ticket until `is_over`.
+    ///
+    /// # Errors
+    /// Why there is no ticket.
+    pub fn fetch_ticket(&mut self, is_over: &dyn Fn() -> bool) -> Result<(), String> {
+        each!(&mut self.channel, channel => channel.fetch_ticket(is_over))
     }
 
     /// Says whom a client's connection is opened to when the flow starts.

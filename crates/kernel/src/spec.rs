@@ -1,6 +1,7 @@
 //! A run as the client describes it to the server: the wire form of a scenario's flows, and its bounds.
 
 mod bounds;
+mod connections;
 mod dccp;
 mod quic;
 mod transport;
@@ -64,18 +65,21 @@ impl SessionSpec {
     /// What this arena cannot do, in words.
     pub fn new(scenario: &Scenario, seed: Seed, mtu: Option<Bytes>) -> Result<Self, String> {
         let mtu = |flow| mtu.unwrap_or_else(|| scenario.path_mtu(flow));
-        refuse_shared_connections(&scenario.flows)?;
         let flows = scenario
             .flows
             .iter()
             .map(|flow| FlowSpec::new(flow, seed, mtu(flow)))
             .collect::<Result<_, _>>()?;
-        Ok(Self {
+        let mut session = Self {
             flows,
             warm_up_ns: scenario.warm_up.as_nanos(),
             duration_ns: scenario.duration.as_nanos(),
             drain_ns: scenario.drain.as_nanos(),
-        })
+        };
+        session.share_connections(&scenario.flows);
+        let named = |(index, why): (usize, String)| format!("flow {}: {why}", scenario.flows[index].name);
+        session.check_connections().map_err(named)?;
+        Ok(session)
     }
 
     /// Sending stops here.
@@ -107,7 +111,7 @@ impl FlowSpec {
             _ => None,
         };
         let spec = Self {
-            transport: TransportSpec::new(flow, mtu).map_err(|why| format!("flow {}: {why}", flow.name))?,
+            transport: TransportSpec::new(flow, mtu),
             workload: flow.workload.clone(),
             echo_per_read: flow.echo.map(|write| write == EchoWrite::PerRead),
             is_up: flow.direction == Direction::Up,
@@ -318,22 +322,6 @@ impl FlowSpec {
     }
 }
 
-/// Refuses flows of one QUIC connection: each has one of its own over real sockets.
-fn refuse_shared_connections(flows: &[Flow]) -> Result<(), String> {
-    let connection = |flow: &Flow| flow.transport.as_quic().and_then(|quic| quic.connection.clone());
-    for (index, flow) in flows.iter().enumerate() {
-        let Some(name) = connection(flow) else { continue };
-        if let Some(first) = flows[..index].iter().find(|other| connection(other).as_ref() == Some(&name)) {
-            return Err(format!(
-                "flow {}: found `connection = {name:?}`, which flow {} has too, expected a connection of its \
-                 own over real sockets; in the simulator flows share one (--arena sim)",
-                flow.name, first.name
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// The ECN field of the byte that the DSCP is in (RFC 3168 §5).
 const ECN_MASK: u8 = 0b11;
 const SECOND_NS: u128 = 1_000_000_000;
@@ -437,27 +425,74 @@ mod tests {
         assert_eq!(bulk.datagram_size(u64::MAX), None);
     }
 
+    fn session(flows: &str) -> Result<SessionSpec, String> {
+        let text = format!(
+            "name = \"no\"\nduration = \"1 s\"\n[path]\nup = {{ rate = \"1 Mbps\", delay = \"10 ms\" }}\n\
+             down = {{ rate = \"1 Mbps\", delay = \"10 ms\" }}\n{flows}"
+        );
+        let plan = load(&Source::new("no.toml", &text), &Options::default()).unwrap();
+        SessionSpec::new(&plan.cells[0].scenario, Seed::new(1), None)
+    }
+
+    fn quic_flow(name: &str, kind: &str, rest: &str) -> String {
+        format!("[flow.{name}]\ntransport = {{ kind = \"quic-{kind}\", connection = \"c\" }}\n{rest}\n")
+    }
+
     #[test]
-    fn what_of_quic_only_the_simulator_has_is_refused_by_flow_and_key() {
-        let session = |flows: &str| {
-            let text = format!(
-                "name = \"no\"\nduration = \"1 s\"\n[path]\nup = {{ rate = \"1 Mbps\", delay = \"10 ms\" }}\n\
-                 down = {{ rate = \"1 Mbps\", delay = \"10 ms\" }}\n{flows}"
-            );
-            let plan = load(&Source::new("no.toml", &text), &Options::default()).unwrap();
-            SessionSpec::new(&plan.cells[0].scenario, Seed::new(1), None)
-        };
-        let flow = |name: &str, rest: &str| {
-            let transport = format!("{{ kind = \"quic-datagram\"{rest} }}");
-            format!("[flow.{name}]\ntransport = {transport}\nworkload = {{ kind = \"voice\" }}\n")
-        };
-        let early = session(&flow("early", ", zero_rtt = true")).unwrap_err();
-        let two = flow("a", ", connection = \"c\"") + &flow("b", ", connection = \"c\"");
-        let shared = session(&two).unwrap_err();
-        for (why, name, key) in [(early, "flow early", "zero_rtt"), (shared, "flow b", "connection")] {
-            assert!(why.contains(name) && why.contains(key) && why.contains("--arena sim"), "{why}");
+    fn flows_of_one_connection_follow_its_first_flow() {
+        let voice = "workload = { kind = \"voice\" }";
+        let alone = "[flow.b]\ntransport = \"udp\"\nworkload = { kind = \"voice\" }\n";
+        let text = quic_flow("a", "datagram", voice) + alone + &quic_flow("c", "stream", voice);
+        let session = session(&text).unwrap();
+        assert_eq!([0, 1, 2].map(|index| session.leader(index)), [0, 1, 0]);
+        assert_eq!((session.members(2), session.members(1)), (vec![0, 2], vec![1]));
+        let copy: SessionSpec = serde_json::from_str(&serde_json::to_string(&session).unwrap()).unwrap();
+        assert_eq!(copy, session);
+    }
+
+    #[test]
+    fn what_flows_of_one_connection_do_not_agree_on_is_refused_by_flow() {
+        let voice = "workload = { kind = \"voice\" }";
+        let short = |size| format!("workload = {{ kind = \"cbr\", rate = \"8 kbps\", size = \"{size} B\" }}");
+        let [short, long] = [7, 8].map(short);
+        let (short, long) = (short.as_str(), long.as_str());
+        for (first, second, why) in [
+            (voice, "dscp = \"EF\"\nworkload = { kind = \"voice\" }", "another dscp"),
+            (short, short, "a message below 8 B"),
+            // The last of its messages has 3 B.
+            (short, "workload = { kind = \"bulk\", bytes = \"65539 B\" }", "a message below 8 B"),
+        ] {
+            let text =
+                quic_flow("a", "stream-per-message", first) + &quic_flow("b", "stream-per-message", second);
+            let refused = session(&text).unwrap_err();
+            assert!(refused.starts_with("flow b: found ") && refused.contains(why), "{refused}");
         }
-        assert!(session(&flow("a", ", connection = \"c\"")).is_ok(), "it is a connection of its own");
+        for (first, second) in [(short, long), (long, short), (long, long)] {
+            let text = quic_flow("a", "datagram", first) + &quic_flow("b", "datagram", second);
+            assert!(session(&text).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_session_whose_flow_follows_no_earlier_one_is_refused() {
+        let voice = "workload = { kind = \"voice\" }";
+        let text = quic_flow("a", "datagram", voice) + &quic_flow("b", "datagram", voice);
+        let good = session(&text).unwrap();
+        for leader in [1, 2, u32::MAX] {
+            let mut session = good.clone();
+            if let TransportSpec::Quic(spec) = &mut session.flows[1].transport {
+                spec.follow(leader);
+            }
+            assert!(session.check_connections().is_err() == (leader != 1), "{leader}");
+        }
+        let mut session = good.clone();
+        session.flows[0].transport = TransportSpec::Udp { receive_buffer: None, ecn: false };
+        assert!(session.check_connections().is_err_and(|(index, _)| index == 1));
+        let mut session = good;
+        session.flows[1].is_up = false;
+        assert!(
+            session.check_connections().is_err_and(|(index, why)| index == 1 && why.contains("direction"))
+        );
     }
 
     #[test]

@@ -102,7 +102,8 @@ impl Calendar {
         }
         let mut met = 0;
         for key in self.due.drain(..) {
-            let mut end = ends[key.0 as usize].lock();
+            let shared = &ends[key.0 as usize];
+            let mut end = shared.lock();
             let is_due = end.poll_timeout().is_some_and(|timeout| timeout <= clock.now());
             if is_due {
                 end.handle_timeout(clock.now());
@@ -111,6 +112,10 @@ impl Calendar {
             met += usize::from(is_due && next > self.present);
             end.note_armed(next);
             self.wheel.arm(key, next);
+            drop(end);
+            if is_due {
+                shared.step_siblings();
+            }
         }
         (self.wheel.next().unwrap_or(Instant::MAX), met)
     }

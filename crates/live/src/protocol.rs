@@ -163,8 +163,8 @@ pub(crate) struct Admission {
     /// With what they are tagged, 32 random bytes in hexadecimal; absent without a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tag_key: Option<String>,
-    /// SHA-256 of the certificate that the server shows on the flow's QUIC connection, in hexadecimal; absent
-    /// of other transports.
+    /// SHA-256 of the certificate that the server shows on the flow's QUIC connection, in hexadecimal, the
+    /// same for all flows of one connection; absent of other transports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) certificate: Option<String>,
 }
@@ -524,7 +524,7 @@ pub(crate) fn words(text: &str) -> String {
 /// The longest that is shown of another host's words (chosen: a few lines of a terminal).
 const MAX_SHOWN: usize = 500;
 /// Version of this protocol; both ends must speak the same.
-pub(crate) const VERSION: u32 = 8;
+pub(crate) const VERSION: u32 = 9;
 /// The hello's filling, and so more than the longest answer to a hello.
 pub(crate) const HELLO_SIZE: usize = 512;
 /// The longest line that a stranger may send.

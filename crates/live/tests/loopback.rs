@@ -5,7 +5,7 @@ use crate::support::quiet::undisturbed;
 use crate::support::{Serving, TRANSPORTS, cbr, down, echo, run, scenario, voice};
 use talkpath_measure::summarise::summarise_flow;
 use talkpath_measure::summary::IpSeen;
-use talkpath_measure::{Fate, FlowRecord, RunRecord, SeriesKind};
+use talkpath_measure::{Fate, FlowRecord, LegRecord, RunRecord, SeriesKind};
 use talkpath_scenario::{Dscp, EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_transport::{Carry, QuicConfig, TransportConfig};
 use talkpath_units::{Bytes, Duration, Instant};
@@ -338,6 +338,56 @@ fn bulk_over_quic_goes_both_ways_whatever_carries_it() {
             let moved: u64 = endless.forward.messages.iter().map(|row| row.size.get()).sum();
             assert!(moved > 1_000_000, "{name}: {moved}");
             assert!(endless.counters.cwnd_packets_mean.unwrap() > 1.0, "{name}");
+        }
+    });
+}
+
+/// `flow` over QUIC in the connection `one`.
+fn sharing(flow: Flow, carry: Carry) -> Flow {
+    let config = QuicConfig { connection: Some("one".to_owned()), ..QuicConfig::new(carry) };
+    Flow { transport: TransportConfig::Quic(config), ..flow }
+}
+
+#[test]
+fn a_call_and_a_transfer_share_a_connection_in_either_direction_and_have_their_own_counts() {
+    undisturbed(|| {
+        let server = Serving::loopback();
+        for (call, transfer) in [
+            (Carry::Datagram, Carry::Stream),
+            (Carry::StreamPerMessage, Carry::Datagram),
+            (Carry::Stream, Carry::StreamPerMessage),
+        ] {
+            for is_down in [false, true] {
+                let workload = WorkloadConfig::Bulk { bytes: Some(Bytes::new(200_001)) };
+                let start = (Duration::from_millis(200), Duration::from_millis(200));
+                let bulk = Flow { workload, start, ..voice("bulk", "quic-stream") };
+                let flows = vec![
+                    sharing(bulk, transfer),
+                    sharing(echo(voice("call", "quic-stream"), EchoWrite::PerMessage), call),
+                    voice("beside", "udp"),
+                ];
+                let flows = flows.into_iter().map(|flow| if is_down { down(flow) } else { flow });
+                let record = run(server.address, &scenario(1000, flows.collect())).unwrap();
+                let name = format!("{call:?} beside {transfer:?}, down {is_down}");
+                let [bulk, call_flow, beside] = &record.flows[..] else { panic!() };
+                let bytes: u64 = bulk.forward.messages.iter().map(|row| row.size.get()).sum();
+                assert_eq!(bytes, 200_001, "{name}");
+                let begins = bulk.forward.messages.iter().map(|row| row.due).min().unwrap();
+                assert!(begins >= Instant::from_millis(200), "{name}: the transfer begins at {begins}");
+                let delivered =
+                    |leg: &LegRecord| leg.messages.iter().filter(|row| row.fate == Fate::Delivered).count();
+                let calls = [&call_flow.forward, call_flow.echo.as_ref().unwrap(), &beside.forward];
+                for leg in calls {
+                    assert!((40..=51).contains(&leg.messages.len()), "{name}: {}", leg.messages.len());
+                    // A socket of this host may have no room for a datagram of the transfer.
+                    let all = leg.messages.len();
+                    assert!(delivered(leg) + 5 >= all, "{name}: {} of {all}", delivered(leg));
+                }
+                if transfer != Carry::Datagram {
+                    assert_eq!(delivered(&bulk.forward), bulk.forward.messages.len(), "{name}");
+                }
+                assert!(call_flow.counters.data_packets.unwrap() <= 110, "{name}: {:?}", call_flow.counters);
+            }
         }
     });
 }

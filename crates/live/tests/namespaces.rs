@@ -17,7 +17,7 @@ use talkpath_live::{ServeOptions, Server};
 use talkpath_measure::summary::LegSummary;
 use talkpath_measure::{Fate, LegRecord, RunRecord};
 use talkpath_scenario::{EchoWrite, Flow, Scenario, WorkloadConfig};
-use talkpath_transport::TransportConfig;
+use talkpath_transport::{Carry, QuicConfig, TransportConfig};
 use talkpath_units::{Duration, Instant};
 
 /// Counts of one leg.
@@ -286,6 +286,30 @@ fn an_outage_of_the_path_is_a_break_of_each_flow_and_no_end_of_the_run() {
         let warnings = record.warnings.join("\n");
         assert!(warnings.contains("the far end was silent for"), "{warnings}");
         assert!(record.clock.trusted, "{}", record.clock.why);
+    });
+}
+
+#[test]
+fn a_ticket_of_a_connection_before_the_run_saves_a_round_trip() {
+    undisturbed(|| {
+        let mut received = [Instant::ZERO; 2];
+        for (zero_rtt, received) in [true, false].into_iter().zip(&mut received) {
+            let config = QuicConfig { zero_rtt, ..QuicConfig::new(Carry::Datagram) };
+            let call = Flow { transport: TransportConfig::Quic(config), ..voice("call", "quic-datagram") };
+            let scenario = scenario(1000, vec![echo(call, EchoWrite::PerMessage)]);
+            let outcome = match measure(Impairment::delay(Duration::from_millis(40)), scenario, "early") {
+                Ok(outcome) => outcome,
+                Err(why) => return println!("SKIP: no namespaces here: {why}"),
+            };
+            let flow = &outcome.record.flows[0];
+            let leg = &flow.forward;
+            assert!(leg.messages.iter().all(|row| row.fate == Fate::Delivered), "0-RTT {zero_rtt}");
+            *received = leg.messages[0].received.unwrap();
+        }
+        let [with, without] = received;
+        // One way, with what the machine and the comparison of the clocks add.
+        assert!(with < Instant::from_millis(65), "{with}");
+        assert!(without.since(with) >= Duration::from_millis(60), "{with} with 0-RTT, {without} without");
     });
 }
 

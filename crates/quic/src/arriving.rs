@@ -1,111 +1,142 @@
-//! What came for the flow of an end on a real host, with its bytes, until its application reads it. No number
-//! travels beside a packet there: which message it is, its bytes say.
+//! What came for the flows of an end on a real host, with its bytes, until their applications read it. No
+//! number travels beside a packet there: which message it is, its bytes say.
+//!
+//! If several flows share the connection, what comes names its flow, and no byte is added for that:
+//!
+//! - A datagram or a stream of one message by the flow's token: the first 4 B of each message of [`NAMED`]
+//!   bytes or more.
+//! - The stream of all messages of a flow by its ID: these streams are opened first, in the order of their
+//!   flows.
+//!
+//! One flow at most has no token: whatever has no other flow's is that one's. The only flow of a connection
+//! is such a flow.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use quinn_proto::{Connection, Dir, ReadError};
+use quinn_proto::{Connection, Dir, ReadError, VarInt};
 use talkpath_config::Carry;
+use talkpath_units::Bytes as Size;
 
-use crate::receiving::ROOM;
+use crate::inbox::Inbox;
 use crate::setup::FlowSetup;
 use crate::stream_id::stream_id;
 
-/// What came for the only flow of an end.
+/// What came for the flows of an end.
 #[derive(Debug)]
 pub(crate) struct Arriving {
-    carry: Carry,
-    /// Datagrams that came and were not read.
-    inbox: VecDeque<Bytes>,
-    /// Bytes in `inbox`.
-    held: usize,
-    /// Bytes that may be in `inbox`.
-    room: usize,
-    /// Datagrams that gave way.
-    dropped: VecDeque<Bytes>,
-    /// Streams that may have something to read, each once.
-    readable: VecDeque<u64>,
+    flows: Vec<FlowState>,
+    /// The flows on one stream, in the order of their streams.
+    one_stream: Vec<usize>,
     /// By ID: streams of one message, of which a part was read from the engine.
-    begun: BTreeMap<u64, Vec<u8>>,
+    begun: BTreeMap<u64, Begun>,
     /// Bytes in `begun`.
     begun_bytes: usize,
     /// Bytes that may be in `begun`. A peer that sends more of messages without their ends loses them all.
     begun_room: usize,
 }
 
+#[derive(Debug)]
+struct FlowState {
+    carry: Carry,
+    /// With what its messages begin; `None` of a flow that takes what has no other flow's token.
+    token: Option<u32>,
+    /// Datagrams that came and were not read.
+    inbox: Inbox<Bytes>,
+    /// Datagrams that gave way.
+    dropped: VecDeque<Bytes>,
+    /// Streams that may have something to read, each once.
+    readable: VecDeque<u64>,
+}
+
+/// What was read from the engine of a message on a stream of its own.
+#[derive(Debug, Default)]
+struct Begun {
+    /// `None` while too little came to know it.
+    flow: Option<usize>,
+    message: Vec<u8>,
+    /// The message is whole.
+    is_finished: bool,
+}
+
 impl Arriving {
-    pub(crate) fn new(flow: &FlowSetup, begun_room: usize) -> Self {
-        Self {
+    pub(crate) fn new(flows: &[FlowSetup], begun_room: usize) -> Self {
+        let state = |flow: &FlowSetup| FlowState {
             carry: flow.carry,
-            inbox: VecDeque::new(),
-            held: 0,
-            room: usize::try_from(flow.receive_buffer.unwrap_or(ROOM).get()).unwrap_or(usize::MAX),
+            token: None,
+            inbox: Inbox::new(flow.receive_buffer),
             dropped: VecDeque::new(),
             readable: VecDeque::new(),
+        };
+        let is_one_stream = |&flow: &usize| flows[flow].carry == Carry::Stream;
+        Self {
+            flows: flows.iter().map(state).collect(),
+            one_stream: (0..flows.len()).filter(is_one_stream).collect(),
             begun: BTreeMap::new(),
             begun_bytes: 0,
             begun_room,
         }
     }
 
+    /// Each message of `flow` begins with `token`.
+    pub(crate) fn name_flow(&mut self, flow: usize, token: u32) {
+        self.flows[flow].token = Some(token);
+    }
+
     /// Takes the datagrams out of the engine. If there is no room, the oldest ones give way, as in quinn.
     pub(crate) fn take_datagrams(&mut self, connection: &mut Connection) {
         while let Some(data) = connection.datagrams().recv() {
             // An empty one is the sender's filling. On streams no datagram is a message.
-            if data.is_empty() || self.carry != Carry::Datagram {
-                continue;
-            }
-            while self.held + data.len() > self.room
-                && let Some(oldest) = self.inbox.pop_front()
-            {
-                self.held -= oldest.len();
-                self.dropped.push_back(oldest);
-            }
-            self.held += data.len();
-            self.inbox.push_back(data);
+            let flow = if data.is_empty() { None } else { self.flow_of(&data, Carry::Datagram) };
+            let Some(flow) = flow else { continue };
+            let FlowState { inbox, dropped, .. } = &mut self.flows[flow];
+            let size = Size::new(data.len() as u64);
+            inbox.push(data, size, |oldest| dropped.push_back(oldest));
         }
     }
 
     /// The far end opened streams.
     pub(crate) fn accept(&mut self, connection: &mut Connection) {
         while let Some(id) = connection.streams().accept(Dir::Uni) {
-            self.on_readable(id.into());
+            self.on_readable(connection, id.into());
         }
     }
 
     /// A stream has something to read, or was reset.
-    pub(crate) fn on_readable(&mut self, id: u64) {
-        if !self.readable.contains(&id) {
-            self.readable.push_back(id);
+    pub(crate) fn on_readable(&mut self, connection: &mut Connection, id: u64) {
+        let Some(flow) = self.flow_of_stream(connection, id) else { return };
+        let readable = &mut self.flows[flow].readable;
+        if !readable.contains(&id) {
+            readable.push_back(id);
         }
     }
 
-    /// A datagram that gave way, one a call.
-    pub(crate) fn poll_dropped(&mut self) -> Option<Bytes> {
-        self.dropped.pop_front()
+    /// A datagram of `flow` that gave way, one a call.
+    pub(crate) fn poll_dropped(&mut self, flow: usize) -> Option<Bytes> {
+        self.flows[flow].dropped.pop_front()
     }
 
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
-        self.begun.is_empty() && self.readable.is_empty() && self.begun_bytes == 0
+        let is_read = self.flows.iter().all(|flow| flow.readable.is_empty());
+        self.begun.is_empty() && is_read && self.begun_bytes == 0
     }
 
-    /// One read: a whole message, or at most `limit` bytes of the stream.
-    pub(crate) fn read(&mut self, connection: &mut Connection, limit: usize) -> Option<Bytes> {
-        if self.carry == Carry::Datagram {
-            let data = self.inbox.pop_front()?;
-            self.held -= data.len();
-            return Some(data);
+    /// One read of `flow`: a whole message, or at most `limit` bytes of the stream.
+    pub(crate) fn read(&mut self, connection: &mut Connection, flow: usize, limit: usize) -> Option<Bytes> {
+        let carry = self.flows[flow].carry;
+        if carry == Carry::Datagram {
+            return self.flows[flow].inbox.pop().map(|(data, _)| data);
         }
-        while let Some(id) = self.readable.pop_front() {
-            let read = match self.carry {
+        while let Some(id) = self.flows[flow].readable.pop_front() {
+            let read = match carry {
                 Carry::Stream => read_chunks(connection, id, limit),
                 Carry::Datagram | Carry::StreamPerMessage => self.read_message(connection, id),
             };
             if read.is_some() {
                 // There may be more of the stream; a message is all of its own.
-                if self.carry == Carry::Stream {
-                    self.readable.push_front(id);
+                if carry == Carry::Stream {
+                    self.flows[flow].readable.push_front(id);
                 }
                 return read;
             }
@@ -113,30 +144,85 @@ impl Arriving {
         None
     }
 
-    /// The message on a stream, if all of it came.
-    fn read_message(&mut self, connection: &mut Connection, id: u64) -> Option<Bytes> {
-        let mut message = self.begun.remove(&id).unwrap_or_default();
-        self.begun_bytes -= message.len();
-        let end = read_into(connection, id, &mut message);
-        match end {
-            StreamEnd::Finished => return Some(message.into()),
-            StreamEnd::Reset => {}
-            StreamEnd::Blocked => {
-                self.begun_bytes += message.len();
-                self.begun.insert(id, message);
-                // No sender of ours comes near it.
-                if self.begun_bytes > self.begun_room {
-                    self.begun.clear();
-                    self.begun_bytes = 0;
+    /// The flow whose message begins with `beginning` and is carried so; `None` if it is none of theirs.
+    fn flow_of(&self, beginning: &[u8], carry: Carry) -> Option<usize> {
+        let token = beginning.first_chunk().filter(|_| beginning.len() >= NAMED);
+        let token = token.map(|octets| u32::from_be_bytes(*octets));
+        let is_named = |flow: &FlowState| token.is_some() && flow.token == token;
+        let named = self.flows.iter().position(is_named);
+        let flow = named.or_else(|| self.flows.iter().position(|flow| flow.token.is_none()))?;
+        (self.flows[flow].carry == carry).then_some(flow)
+    }
+
+    /// The flow of a stream; `None` while too little of it came to know it, or if it is no flow's.
+    fn flow_of_stream(&mut self, connection: &mut Connection, id: u64) -> Option<usize> {
+        // Whoever shares nothing names nothing: the far end may be another program.
+        if self.flows.len() == 1 {
+            return Some(0);
+        }
+        // RFC 9000 §2.1: the last two bits are the kind of the stream.
+        let number = usize::try_from(id >> 2).unwrap_or(usize::MAX);
+        if let Some(&flow) = self.one_stream.get(number) {
+            return Some(flow);
+        }
+        let mut begun = self.take_begun(id);
+        if begun.flow.is_none() {
+            let missing = NAMED.saturating_sub(begun.message.len());
+            match read_into(connection, id, &mut begun.message, missing) {
+                StreamEnd::Reset => return None,
+                StreamEnd::Blocked => {}
+                end @ (StreamEnd::Limit | StreamEnd::Finished) => {
+                    begun.flow = self.flow_of(&begun.message, Carry::StreamPerMessage);
+                    begun.is_finished = matches!(end, StreamEnd::Finished);
+                    if begun.flow.is_none() {
+                        // It is nobody's. To stop it lets the far end open another.
+                        let _stopped = connection.recv_stream(stream_id(id)).stop(NOBODYS);
+                        return None;
+                    }
                 }
             }
         }
+        let flow = begun.flow;
+        self.keep_begun(id, begun);
+        flow
+    }
+
+    /// The message on a stream, if all of it came.
+    fn read_message(&mut self, connection: &mut Connection, id: u64) -> Option<Bytes> {
+        let mut begun = self.take_begun(id);
+        if begun.is_finished {
+            return Some(begun.message.into());
+        }
+        match read_into(connection, id, &mut begun.message, usize::MAX) {
+            StreamEnd::Finished => return Some(begun.message.into()),
+            StreamEnd::Reset => {}
+            StreamEnd::Limit | StreamEnd::Blocked => self.keep_begun(id, begun),
+        }
         None
+    }
+
+    /// What was read of the message on a stream.
+    fn take_begun(&mut self, id: u64) -> Begun {
+        let begun = self.begun.remove(&id).unwrap_or_default();
+        self.begun_bytes -= begun.message.len();
+        begun
+    }
+
+    fn keep_begun(&mut self, id: u64, begun: Begun) {
+        self.begun_bytes += begun.message.len();
+        self.begun.insert(id, begun);
+        // No sender of ours comes near it.
+        if self.begun_bytes > self.begun_room {
+            self.begun.clear();
+            self.begun_bytes = 0;
+        }
     }
 }
 
 /// How a read of a stream ended.
 enum StreamEnd {
+    /// There may be more.
+    Limit,
     Finished,
     /// The sender gave it up, or it was read before.
     Reset,
@@ -144,13 +230,20 @@ enum StreamEnd {
     Blocked,
 }
 
-/// Appends to `message` what came of a stream.
-fn read_into(connection: &mut Connection, id: u64, message: &mut Vec<u8>) -> StreamEnd {
+/// Appends to `message` what came of a stream, at most `limit` bytes.
+fn read_into(connection: &mut Connection, id: u64, message: &mut Vec<u8>, limit: usize) -> StreamEnd {
     let mut stream = connection.recv_stream(stream_id(id));
     let Ok(mut chunks) = stream.read(true) else { return StreamEnd::Reset };
+    let mut left = limit;
     let end = loop {
-        match chunks.next(usize::MAX) {
-            Ok(Some(chunk)) => message.extend_from_slice(&chunk.bytes),
+        if left == 0 {
+            break StreamEnd::Limit;
+        }
+        match chunks.next(left) {
+            Ok(Some(chunk)) => {
+                left -= chunk.bytes.len();
+                message.extend_from_slice(&chunk.bytes);
+            }
             Ok(None) => break StreamEnd::Finished,
             Err(ReadError::Blocked) => break StreamEnd::Blocked,
             Err(ReadError::Reset(_)) => break StreamEnd::Reset,
@@ -163,14 +256,14 @@ fn read_into(connection: &mut Connection, id: u64, message: &mut Vec<u8>) -> Str
 
 /// All that came of a stream, at most `limit` bytes: an application reads once a turn.
 fn read_chunks(connection: &mut Connection, id: u64, limit: usize) -> Option<Bytes> {
-    let mut stream = connection.recv_stream(stream_id(id));
-    let mut chunks = stream.read(true).ok()?;
     let mut read = Vec::new();
-    while read.len() < limit
-        && let Ok(Some(chunk)) = chunks.next(limit - read.len())
-    {
-        read.extend_from_slice(&chunk.bytes);
-    }
-    let _transmits = chunks.finalize();
+    read_into(connection, id, &mut read, limit);
     (!read.is_empty()).then(|| read.into())
 }
+
+/// The shortest message that names its flow, bytes: a shorter one has no room for the token beside its
+/// number.
+pub const NAMED: usize = 8;
+
+/// What the far end of a stream that is no flow's is stopped with: ours.
+const NOBODYS: VarInt = VarInt::from_u32(2);

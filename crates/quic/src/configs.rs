@@ -47,7 +47,7 @@ pub struct Configs {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// There is nothing to carry.
-    #[error("a connection between hosts carries one flow, found none")]
+    #[error("a connection between hosts carries at least one flow, found none")]
     NoFlow,
     /// The secret is no Ed25519 key.
     #[error("the secret of the server's certificate is no Ed25519 key: {0}")]

@@ -54,12 +54,14 @@ pub struct End {
     /// Room for a packet.
     buffer: Vec<u8>,
     datagrams: DatagramQueue,
-    sending: Sending,
+    pub(crate) sending: Sending,
     /// What came and was not read.
     pub(crate) inbound: Inbound,
     /// What became of the messages of each flow.
     send_events: Vec<VecDeque<SendEvent>>,
     is_open: bool,
+    /// Another connection was to begin here, and found no place.
+    has_refused_another: bool,
     /// Why the connection was lost.
     lost: Option<String>,
     /// It was the far end's application that closed it, in order.
@@ -165,6 +167,7 @@ impl End {
             inbound,
             send_events: vec![VecDeque::new(); setup.flows.len()],
             is_open: false,
+            has_refused_another: false,
             lost: None,
             was_closed: false,
             deadline: None,
@@ -216,6 +219,17 @@ impl End {
     /// Whether it was lost because the far end closed it, by [`End::close`].
     pub fn was_closed_by_peer(&self) -> bool {
         self.was_closed
+    }
+
+    /// Whether messages are taken and the handshake is over. With a ticket they are taken before that.
+    pub fn is_established(&self) -> bool {
+        self.is_open && self.connection.as_ref().is_some_and(|(_, connection)| !connection.is_handshaking())
+    }
+
+    /// Whether the packet of the last call of [`End::handle_packet`] would have begun another connection,
+    /// which has no place at this end.
+    pub fn has_refused_another(&self) -> bool {
+        self.has_refused_another
     }
 
     /// Whether messages are taken.
@@ -304,6 +318,7 @@ impl End {
         self.ecn.marked += u64::from(ecn == Ecn::Ce);
         self.inbound.learn(&packet.pieces);
         self.buffer.clear();
+        self.has_refused_another = false;
         let (at, data) = (engine_time(now), BytesMut::from(packet.bytes.as_slice()));
         match self.endpoint.handle(at, FAR, None, codepoint(ecn), data, &mut self.buffer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
@@ -313,6 +328,7 @@ impl End {
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
                 if self.connection.is_some() {
+                    self.has_refused_another = true;
                     self.endpoint.ignore(incoming);
                 } else if let Ok(accepted) = self.endpoint.accept(incoming, at, &mut self.buffer, None) {
                     self.connection = Some(accepted);
@@ -554,7 +570,7 @@ impl End {
 
 /// Fetches the ticket for 0-RTT (RFC 9001 §4.6) by an earlier connection of the same run, before its time
 /// begins, over a path without loss or delay: the client's configuration keeps it.
-fn fetch_ticket(mut client: End, mut server: End) {
+pub(crate) fn fetch_ticket(mut client: End, mut server: End) {
     let now = Instant::ZERO;
     client.open(now);
     for _ in 0..ROUNDS {

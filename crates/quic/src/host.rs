@@ -25,6 +25,8 @@ use crate::arriving::Arriving;
 use crate::certificate::Certificate;
 use crate::configs::{ALPN, ConfigError, Protection, watched};
 use crate::content::Content;
+use crate::earlier::{EarlierEnd, Tickets};
+use crate::end::fetch_ticket;
 use crate::inbound::Inbound;
 use crate::recovery::SharedRecovery;
 use crate::setup::{Setup, engine_config};
@@ -89,38 +91,112 @@ impl core::fmt::Debug for HostKeys {
 }
 
 impl End {
-    /// An end that carries the only flow of `setup` between hosts. Packets are encrypted whatever it says. On
-    /// streams the far end has at most `window` bytes under way that the application has not read: that
+    /// An end that carries the flows of `setup` between hosts. Packets are encrypted whatever it says. On
+    /// streams the far end has at most `window` bytes under way that the applications have not read: that
     /// much waits in the engine, and that much in messages of which a part was taken out of it.
     ///
     /// # Errors
     /// Why there is no such connection.
     pub fn on_host(setup: &Setup, keys: HostKeys, window: u32) -> Result<Self, ConfigError> {
-        let flow = setup.flows.first().ok_or(ConfigError::NoFlow)?;
-        let watch = Watch::default();
-        let recovery = SharedRecovery::default();
-        let mut engine = engine_config(setup, &recovery);
-        engine.receive_window(VarInt::from_u32(window));
-        let engine = Arc::new(engine);
-        let (endpoint, client_config, watch) = match keys {
+        if setup.flows.is_empty() {
+            return Err(ConfigError::NoFlow);
+        }
+        match keys {
             HostKeys::Seeded { is_client } => {
+                let watch = Watch::default();
                 let configs = watched(setup.seed.get(), Protection::Encrypted, &watch)?;
-                match is_client {
-                    true => of_client(configs.endpoint_client, configs.client, engine, &watch),
-                    false => of_server(configs.endpoint_server, configs.server, engine, &watch),
+                let client = || {
+                    let endpoint = configs.endpoint_client.clone();
+                    Self::client_of(endpoint, configs.client.clone(), setup, window, &watch)
+                };
+                let server = || {
+                    let endpoint = configs.endpoint_server.clone();
+                    Self::server_of(endpoint, configs.server.clone(), setup, window, &watch)
+                };
+                // Both ends draw the same: each plays the earlier connection by itself, and so the ticket
+                // of the client is one that the server gave out.
+                if setup.config.zero_rtt {
+                    fetch_ticket(client(), server());
                 }
+                Ok(if is_client { client() } else { server() })
             }
+            HostKeys::Client(_) | HostKeys::Server(_) => Ok(Self::after_another(setup, keys, window)?.0),
+        }
+    }
+
+    /// The same, and the same end of an earlier connection, if the client shall have a ticket and the keys
+    /// are of two hosts.
+    ///
+    /// # Errors
+    /// Why there is no such connection.
+    pub fn after_another(
+        setup: &Setup,
+        keys: HostKeys,
+        window: u32,
+    ) -> Result<(Self, Option<EarlierEnd>), ConfigError> {
+        let (watch, tickets) = (Watch::default(), Tickets::new());
+        let has_tickets = setup.config.zero_rtt.then_some(&tickets);
+        let endpoint = EndpointConfig::default;
+        let ends = match keys {
+            HostKeys::Seeded { .. } => return Ok((Self::on_host(setup, keys, window)?, None)),
             HostKeys::Client(fingerprint) => {
-                of_client(EndpointConfig::default(), client(fingerprint, &watch)?, engine, &watch)
+                let config = client(fingerprint, &watch, has_tickets)?;
+                [(); 2].map(|()| Self::client_of(endpoint(), config.clone(), setup, window, &watch))
             }
             HostKeys::Server(secret) => {
-                of_server(EndpointConfig::default(), server(&secret, &watch)?, engine, &watch)
+                let config = server(&secret, &watch, has_tickets.is_some())?;
+                [(); 2].map(|()| Self::server_of(endpoint(), config.clone(), setup, window, &watch))
             }
         };
-        let inbound = Inbound::Real(Arriving::new(flow, window as usize));
+        let [end, earlier] = ends;
+        Ok((end, setup.config.zero_rtt.then(|| EarlierEnd::new(earlier, tickets))))
+    }
+
+    fn client_of(
+        endpoint: EndpointConfig,
+        mut config: ClientConfig,
+        setup: &Setup,
+        window: u32,
+        watch: &Watch,
+    ) -> Self {
+        let recovery = SharedRecovery::default();
+        config.transport_config(host_config(setup, &recovery, window));
+        let endpoint = Endpoint::new(Arc::new(endpoint), None, false, None);
+        let mut end = Self::carrying((endpoint, watch.client.clone(), recovery), setup, window);
+        end.client_config = Some(config);
+        end
+    }
+
+    fn server_of(
+        endpoint: EndpointConfig,
+        mut config: ServerConfig,
+        setup: &Setup,
+        window: u32,
+        watch: &Watch,
+    ) -> Self {
+        let recovery = SharedRecovery::default();
+        config.transport_config(host_config(setup, &recovery, window));
+        let endpoint = Endpoint::new(Arc::new(endpoint), Some(Arc::new(config)), false, None);
+        Self::carrying((endpoint, watch.server.clone(), recovery), setup, window)
+    }
+
+    fn carrying(
+        (endpoint, watch, recovery): (Endpoint, PacketWatch, SharedRecovery),
+        setup: &Setup,
+        window: u32,
+    ) -> Self {
+        let inbound = Inbound::Real(Arriving::new(&setup.flows, window as usize));
         let mut end = Self::new(endpoint, watch, recovery, inbound, setup);
-        end.client_config = client_config;
-        Ok(end)
+        if setup.flows.len() > 1 {
+            end.sending.name_streams();
+        }
+        end
+    }
+
+    /// Each message of `flow` begins with `token` (4 B, big-endian), by which it is known among those of the
+    /// connection's other flows. One flow at most has no name.
+    pub fn name_flow(&mut self, flow: usize, token: u32) {
+        self.inbound.name_flow(flow, token);
     }
 
     /// As [`End::write`], with the bytes of the message.
@@ -129,44 +205,31 @@ impl End {
     /// Why it takes nothing.
     pub fn write_bytes(
         &mut self,
+        flow: usize,
         message: Message,
         data: bytes::Bytes,
         expires: Option<Instant>,
     ) -> Result<Bytes, Refused> {
-        self.take(0, (message, Content::Real(data)), expires)
+        self.take(flow, (message, Content::Real(data)), expires)
     }
 
-    /// One read: a whole message, or at most `limit` bytes of the stream.
-    pub fn read_bytes(&mut self, limit: Bytes) -> Option<bytes::Bytes> {
+    /// One read of `flow`: a whole message, or at most `limit` bytes of the stream.
+    pub fn read_bytes(&mut self, flow: usize, limit: Bytes) -> Option<bytes::Bytes> {
         let (_, connection) = self.connection.as_mut()?;
-        self.inbound.read_bytes(connection, limit)
+        self.inbound.read_bytes(connection, flow, limit)
     }
 
-    /// A message that came and found no room to wait, one a call.
-    pub fn poll_dropped_bytes(&mut self) -> Option<bytes::Bytes> {
-        self.inbound.poll_dropped_bytes()
+    /// A message of `flow` that came and found no room to wait, one a call.
+    pub fn poll_dropped_bytes(&mut self, flow: usize) -> Option<bytes::Bytes> {
+        self.inbound.poll_dropped_bytes(flow)
     }
 }
 
-fn of_client(
-    endpoint: EndpointConfig,
-    mut client: ClientConfig,
-    engine: Arc<TransportConfig>,
-    watch: &Watch,
-) -> (Endpoint, Option<ClientConfig>, PacketWatch) {
-    client.transport_config(engine);
-    (Endpoint::new(Arc::new(endpoint), None, false, None), Some(client), watch.client.clone())
-}
-
-fn of_server(
-    endpoint: EndpointConfig,
-    mut server: ServerConfig,
-    engine: Arc<TransportConfig>,
-    watch: &Watch,
-) -> (Endpoint, Option<ClientConfig>, PacketWatch) {
-    server.transport_config(engine);
-    let server = Some(Arc::new(server));
-    (Endpoint::new(Arc::new(endpoint), server, false, None), None, watch.server.clone())
+/// The engine's options between hosts.
+fn host_config(setup: &Setup, recovery: &SharedRecovery, window: u32) -> Arc<TransportConfig> {
+    let mut engine = engine_config(setup, recovery);
+    engine.receive_window(VarInt::from_u32(window));
+    Arc::new(engine)
 }
 
 /// *ring*'s, with the cipher and the key exchange of the simulator's connections, so that sizes are theirs.
@@ -178,7 +241,12 @@ fn provider() -> Arc<CryptoProvider> {
     })
 }
 
-fn client(fingerprint: Fingerprint, watch: &Watch) -> Result<ClientConfig, ConfigError> {
+/// A client's configuration, which keeps `tickets` if there are to be any.
+fn client(
+    fingerprint: Fingerprint,
+    watch: &Watch,
+    tickets: Option<&Tickets>,
+) -> Result<ClientConfig, ConfigError> {
     let provider = provider();
     let pinned = Pinned { fingerprint, provider: Arc::clone(&provider) };
     let mut tls = rustls::ClientConfig::builder_with_provider(provider)
@@ -187,19 +255,29 @@ fn client(fingerprint: Fingerprint, watch: &Watch) -> Result<ClientConfig, Confi
         .with_custom_certificate_verifier(Arc::new(pinned))
         .with_no_client_auth();
     tls.alpn_protocols = vec![ALPN.to_vec()];
+    if let Some(tickets) = tickets {
+        tls.enable_early_data = true;
+        tls.resumption = tickets.resumption();
+    }
     let tls = Arc::new(QuicClientConfig::try_from(tls)?);
     Ok(ClientConfig::new(watch.of_client(tls)))
 }
 
-fn server(secret: &[u8; 32], watch: &Watch) -> Result<ServerConfig, ConfigError> {
+/// A server's configuration, which gives tickets if it `has_tickets`.
+fn server(secret: &[u8; 32], watch: &Watch, has_tickets: bool) -> Result<ServerConfig, ConfigError> {
     let certificate = Certificate::from_secret(secret).map_err(ConfigError::CertificateKey)?;
     let mut tls = rustls::ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_single_cert(vec![certificate.certificate], certificate.key)?;
     tls.alpn_protocols = vec![ALPN.to_vec()];
-    // Nobody comes back: a certificate is one connection's.
-    tls.send_tls13_tickets = 0;
+    if has_tickets {
+        // RFC 9001 §4.6.1: any other value than this one or 0 is an error.
+        tls.max_early_data_size = u32::MAX;
+    } else {
+        // Nobody comes back: a certificate is one connection's.
+        tls.send_tls13_tickets = 0;
+    }
     let tls = Arc::new(QuicServerConfig::try_from(tls)?);
     Ok(ServerConfig::with_crypto(watch.of_server(tls)))
 }

@@ -2,7 +2,7 @@
 
 use talkpath_config::{Carry, QuicConfig};
 use talkpath_transport::{Packet, QuicPacket};
-use talkpath_units::Seed;
+use talkpath_units::{Duration, Seed};
 
 use super::*;
 use crate::clock::engine_time;
@@ -63,13 +63,13 @@ fn the_bytes_of_messages_arrive_as_they_were_written() {
         for seq in 0..5 {
             let (message, data) = message(seq, size);
             written.push(data.clone());
-            assert_eq!(client.write_bytes(message, data, None), Ok(Bytes::new(size)), "{carry:?}");
+            assert_eq!(client.write_bytes(0, message, data, None), Ok(Bytes::new(size)), "{carry:?}");
         }
         let mut read = Vec::new();
         while !pass(&mut client, &mut server, now).is_empty()
             | !pass(&mut server, &mut client, now).is_empty()
         {
-            read.extend(std::iter::from_fn(|| server.read_bytes(Bytes::MAX)));
+            read.extend(std::iter::from_fn(|| server.read_bytes(0, Bytes::MAX)));
         }
         if carry == Carry::Stream {
             (read, written) = (vec![read.concat().into()], vec![written.concat().into()]);
@@ -80,18 +80,181 @@ fn the_bytes_of_messages_arrive_as_they_were_written() {
     }
 }
 
+/// A message of `size` bytes that begins with `token`.
+fn named(token: u32, seq: u64, size: u64) -> (Message, bytes::Bytes) {
+    let (message, mut data) = (message(seq, size).0, vec![seq as u8 + 1; size as usize]);
+    data[..4].copy_from_slice(&token.to_be_bytes());
+    (message, data.into())
+}
+
+/// Both ends of a connection of flows that are carried so, the first one without a name, connected.
+fn sharing(carries: &[Carry]) -> [End; 2] {
+    let flow = |&carry: &Carry| FlowSetup { carry, priority: 0, receive_buffer: None };
+    let setup = Setup { flows: carries.iter().map(flow).collect(), ..setup(carries[0], None) };
+    let fingerprint = Fingerprint::of_secret(&SECRET).unwrap();
+    let keys = [HostKeys::Client(fingerprint), HostKeys::Server(SECRET)];
+    let mut ends = keys.map(|keys| End::on_host(&setup, keys, WINDOW).unwrap());
+    for end in &mut ends {
+        (1..carries.len()).for_each(|flow| end.name_flow(flow, flow as u32));
+    }
+    let [client, server] = &mut ends;
+    connect(client, server);
+    ends
+}
+
+fn carry_all([client, server]: &mut [End; 2], now: Instant) {
+    while !pass(client, server, now).is_empty() | !pass(server, client, now).is_empty() {}
+}
+
+fn read_all(end: &mut End, flow: usize) -> Vec<bytes::Bytes> {
+    std::iter::from_fn(|| end.read_bytes(flow, Bytes::MAX)).collect()
+}
+
+#[test]
+fn flows_of_one_connection_have_their_own_bytes_in_both_directions() {
+    let carries = [
+        Carry::StreamPerMessage,
+        Carry::Datagram,
+        Carry::Stream,
+        Carry::StreamPerMessage,
+        Carry::Datagram,
+        Carry::Stream,
+    ];
+    let mut ends = sharing(&carries);
+    for (sender, receiver, begin) in [(0, 1, 0), (1, 0, 2000)] {
+        let mut written = vec![Vec::new(); carries.len()];
+        for seq in 0..20 {
+            for (flow, carry) in carries.iter().enumerate() {
+                // The last of them has no room for a name, and is the first flow's.
+                let size = if flow == 0 && seq == 19 { 3 } else { 100 + flow as u64 };
+                let (message, data) = match (flow, carry) {
+                    (0, _) | (_, Carry::Stream) => message(seq, size),
+                    _ => named(flow as u32, seq, size),
+                };
+                written[flow].push(data.clone());
+                let taken = ends[sender].write_bytes(flow, message, data, None);
+                assert_eq!(taken, Ok(Bytes::new(size)), "flow {flow}");
+            }
+            carry_all(&mut ends, Instant::from_millis(begin + seq));
+        }
+        // What its pacer held back.
+        carry_all(&mut ends, Instant::from_millis(begin + 1000));
+        for (flow, carry) in carries.iter().enumerate() {
+            let (mut read, mut written) = (read_all(&mut ends[receiver], flow), written[flow].clone());
+            if *carry == Carry::Stream {
+                (read, written) = (vec![read.concat().into()], vec![written.concat().into()]);
+            }
+            read.sort();
+            written.sort();
+            assert!(read == written, "flow {flow}, {carry:?}: {} messages", read.len());
+        }
+        let Inbound::Real(arriving) = &ends[receiver].inbound else { panic!("an end between hosts") };
+        assert!(arriving.holds_nothing(), "{arriving:?}");
+    }
+}
+
+/// The stream of all messages is known by its ID, though messages on streams of their own left first.
+#[test]
+fn a_flow_that_begins_later_has_the_stream_that_was_kept_for_it() {
+    let mut ends = sharing(&[Carry::Stream, Carry::StreamPerMessage]);
+    let (first, data) = named(1, 0, 100);
+    ends[0].write_bytes(1, first, data.clone(), None).unwrap();
+    carry_all(&mut ends, Instant::from_millis(1));
+    let (late, late_data) = message(0, 100);
+    ends[0].write_bytes(0, late, late_data.clone(), None).unwrap();
+    carry_all(&mut ends, Instant::from_millis(2));
+    assert_eq!((read_all(&mut ends[1], 0), read_all(&mut ends[1], 1)), (vec![late_data], vec![data]));
+}
+
+#[test]
+fn what_no_flow_of_its_kind_has_is_thrown_away() {
+    let mut ends = sharing(&[Carry::Stream, Carry::StreamPerMessage, Carry::Datagram]);
+    // A stream that names the flow on datagrams, and a datagram that names nobody.
+    let (message, data) = named(2, 0, 100);
+    ends[0].write_bytes(1, message, data, None).unwrap();
+    let (message, data) = named(9, 0, 100);
+    ends[0].write_bytes(2, message, data, None).unwrap();
+    carry_all(&mut ends, Instant::from_millis(1));
+    for flow in 0..3 {
+        assert_eq!(read_all(&mut ends[1], flow), Vec::<bytes::Bytes>::new(), "flow {flow}");
+    }
+    let Inbound::Real(arriving) = &ends[1].inbound else { panic!("an end between hosts") };
+    assert!(arriving.holds_nothing(), "{arriving:?}");
+}
+
+#[test]
+fn an_earlier_connection_of_both_seeded_ends_lets_messages_leave_at_once() {
+    for zero_rtt in [true, false] {
+        let config = QuicConfig { zero_rtt, ..QuicConfig::new(Carry::Datagram) };
+        let setup = Setup { config, ..setup(Carry::Datagram, None) };
+        let mut ends = [true, false]
+            .map(|is_client| End::on_host(&setup, HostKeys::Seeded { is_client }, WINDOW).unwrap());
+        ends[0].open(Instant::ZERO);
+        assert_eq!(ends[0].is_open(), zero_rtt);
+        if zero_rtt {
+            let (message, data) = message(0, 160);
+            ends[0].write_bytes(0, message, data.clone(), None).unwrap();
+            // In the client's first flight.
+            let [client, server] = &mut ends;
+            pass(client, server, Instant::ZERO);
+            assert_eq!(server.read_bytes(0, Bytes::MAX), Some(data));
+        }
+        carry_all(&mut ends, Instant::ZERO);
+        assert!(ends.iter().all(|end| end.is_open() && end.lost().is_none()));
+    }
+}
+
+#[test]
+fn the_ticket_of_an_earlier_connection_with_real_keys_lets_messages_leave_at_once() {
+    let config = QuicConfig { zero_rtt: true, ..QuicConfig::new(Carry::Datagram) };
+    let setup = Setup { config, ..setup(Carry::Datagram, None) };
+    let keys = [HostKeys::Client(Fingerprint::of_secret(&SECRET).unwrap()), HostKeys::Server(SECRET)];
+    let [(mut client, earlier), (mut server, its_earlier)] =
+        keys.map(|keys| End::after_another(&setup, keys, WINDOW).unwrap());
+    let (mut earlier, mut its_earlier) = (earlier.unwrap(), its_earlier.unwrap());
+    let packet = |bytes| QuicPacket { bytes, pieces: Vec::new() };
+    let ecn = talkpath_transport::Ecn::NotEct;
+    let mut now = Instant::ZERO;
+    earlier.open(now);
+    while !earlier.has_ticket() {
+        assert!(now < Instant::from_secs(5), "it comes to an end");
+        while let Some(bytes) = earlier.poll_transmit(now) {
+            assert!(its_earlier.handle_packet(&packet(bytes), ecn, now));
+        }
+        while let Some(bytes) = its_earlier.poll_transmit(now) {
+            assert!(earlier.handle_packet(&packet(bytes), ecn, now));
+        }
+        now += Duration::from_millis(1);
+    }
+    // The server never hears of the close.
+    earlier.close(now);
+    client.open(now);
+    assert!(client.is_open());
+    let (message, data) = message(0, 160);
+    client.write_bytes(0, message, data.clone(), None).unwrap();
+    let first = client.poll_transmit(now).unwrap();
+    let Packet::Quic(first) = first.packet else { panic!("QUIC alone") };
+    assert!(!its_earlier.handle_packet(&first, ecn, now), "it begins another connection");
+    server.handle_packet(&first, ecn, now);
+    pass(&mut client, &mut server, now);
+    assert_eq!(server.read_bytes(0, Bytes::MAX), Some(data));
+    let mut ends = [client, server];
+    carry_all(&mut ends, now);
+    assert!(ends.iter().all(|end| end.is_open() && end.lost().is_none()));
+}
+
 /// What a lost packet held up comes at once, and an application reads once a turn.
 #[test]
 fn one_read_of_a_stream_takes_all_that_is_there_up_to_its_limit() {
     let (mut client, mut server) = connected(Carry::Stream, None);
     for seq in 0..3 {
         let (message, data) = message(seq, 160);
-        client.write_bytes(message, data, None).unwrap();
+        client.write_bytes(0, message, data, None).unwrap();
         pass(&mut client, &mut server, Instant::from_millis(seq));
     }
-    assert_eq!(server.read_bytes(Bytes::new(100)).unwrap().len(), 100);
-    assert_eq!(server.read_bytes(Bytes::MAX).unwrap().len(), 380);
-    assert_eq!(server.read_bytes(Bytes::MAX), None);
+    assert_eq!(server.read_bytes(0, Bytes::new(100)).unwrap().len(), 100);
+    assert_eq!(server.read_bytes(0, Bytes::MAX).unwrap().len(), 380);
+    assert_eq!(server.read_bytes(0, Bytes::MAX), None);
 }
 
 #[test]
@@ -126,12 +289,12 @@ fn the_oldest_datagrams_give_way_to_what_comes_and_are_named() {
     let now = Instant::from_millis(1);
     for seq in 0..5 {
         let (message, data) = message(seq, 160);
-        client.write_bytes(message, data, None).unwrap();
+        client.write_bytes(0, message, data, None).unwrap();
     }
     pass(&mut client, &mut server, now);
     let first = |data: bytes::Bytes| data[0];
-    let dropped: Vec<_> = std::iter::from_fn(|| server.poll_dropped_bytes()).map(first).collect();
-    let read: Vec<_> = std::iter::from_fn(|| server.read_bytes(Bytes::MAX)).map(first).collect();
+    let dropped: Vec<_> = std::iter::from_fn(|| server.poll_dropped_bytes(0)).map(first).collect();
+    let read: Vec<_> = std::iter::from_fn(|| server.read_bytes(0, Bytes::MAX)).map(first).collect();
     assert_eq!((dropped, read), (vec![1, 2], vec![3, 4, 5]));
 }
 
@@ -141,16 +304,16 @@ fn a_stream_that_was_reset_gives_no_message() {
     let now = Instant::from_millis(1);
     // The window holds a part of it, and the rest expires.
     let (large, data) = message(0, 100_000);
-    client.write_bytes(large, data, Some(Instant::from_millis(2))).unwrap();
+    client.write_bytes(0, large, data, Some(Instant::from_millis(2))).unwrap();
     pass(&mut client, &mut server, now);
-    assert_eq!(server.read_bytes(Bytes::MAX), None);
+    assert_eq!(server.read_bytes(0, Bytes::MAX), None);
     let now = Instant::from_millis(3);
     client.handle_timeout(now);
     let (small, data) = message(1, 160);
-    client.write_bytes(small, data.clone(), None).unwrap();
+    client.write_bytes(0, small, data.clone(), None).unwrap();
     while !pass(&mut client, &mut server, now).is_empty() | !pass(&mut server, &mut client, now).is_empty() {}
-    assert_eq!(server.read_bytes(Bytes::MAX), Some(data));
-    assert_eq!(server.read_bytes(Bytes::MAX), None);
+    assert_eq!(server.read_bytes(0, Bytes::MAX), Some(data));
+    assert_eq!(server.read_bytes(0, Bytes::MAX), None);
     let Inbound::Real(arriving) = &server.inbound else { panic!("an end between hosts") };
     assert!(arriving.holds_nothing(), "{arriving:?}");
 }

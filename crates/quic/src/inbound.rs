@@ -13,7 +13,7 @@ use crate::receiving::{DiscardCause, Receiving};
 pub(crate) enum Inbound {
     /// In the simulator: a packet names its messages, and nobody looks at their bytes.
     Numbered(Receiving),
-    /// Between real hosts: the messages' own bytes, of the only flow.
+    /// Between real hosts: the messages' own bytes.
     Real(Arriving),
 }
 
@@ -51,7 +51,7 @@ impl Inbound {
     pub(crate) fn on_readable(&mut self, connection: &mut Connection, id: u64) {
         match self {
             Self::Numbered(receiving) => receiving.on_readable(connection, id),
-            Self::Real(arriving) => arriving.on_readable(id),
+            Self::Real(arriving) => arriving.on_readable(connection, id),
         }
     }
 
@@ -79,20 +79,33 @@ impl Inbound {
         }
     }
 
+    /// See [`crate::End::name_flow`].
+    pub(crate) fn name_flow(&mut self, flow: usize, token: u32) {
+        match self {
+            Self::Numbered(_) => {}
+            Self::Real(arriving) => arriving.name_flow(flow, token),
+        }
+    }
+
     /// See [`crate::End::read_bytes`].
-    pub(crate) fn read_bytes(&mut self, connection: &mut Connection, limit: Size) -> Option<Bytes> {
+    pub(crate) fn read_bytes(
+        &mut self,
+        connection: &mut Connection,
+        flow: usize,
+        limit: Size,
+    ) -> Option<Bytes> {
         let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
         match self {
             Self::Numbered(_) => None,
-            Self::Real(arriving) => arriving.read(connection, limit),
+            Self::Real(arriving) => arriving.read(connection, flow, limit),
         }
     }
 
     /// See [`crate::End::poll_dropped_bytes`].
-    pub(crate) fn poll_dropped_bytes(&mut self) -> Option<Bytes> {
+    pub(crate) fn poll_dropped_bytes(&mut self, flow: usize) -> Option<Bytes> {
         match self {
             Self::Numbered(_) => None,
-            Self::Real(arriving) => arriving.poll_dropped(),
+            Self::Real(arriving) => arriving.poll_dropped(flow),
         }
     }
 }

@@ -7,6 +7,7 @@ use talkpath_config::Carry;
 use talkpath_transport::{Delivery, QuicPiece};
 use talkpath_units::Bytes;
 
+use crate::inbox::Inbox;
 use crate::setup::FlowSetup;
 use crate::stream_id::stream_id;
 
@@ -22,9 +23,7 @@ pub(crate) struct Receiving {
 struct FlowState {
     carry: Carry,
     /// Datagrams that came and were not read.
-    inbox: VecDeque<(u64, Bytes)>,
-    held: Bytes,
-    room: Bytes,
+    inbox: Inbox<u64>,
     dropped: VecDeque<(u64, DiscardCause)>,
     /// Streams that may have something to read, each once.
     readable: VecDeque<u64>,
@@ -53,9 +52,7 @@ impl Receiving {
     pub(crate) fn new(flows: &[FlowSetup]) -> Self {
         let state = |flow: &FlowSetup| FlowState {
             carry: flow.carry,
-            inbox: VecDeque::new(),
-            held: Bytes::ZERO,
-            room: flow.receive_buffer.unwrap_or(ROOM),
+            inbox: Inbox::new(flow.receive_buffer),
             dropped: VecDeque::new(),
             readable: VecDeque::new(),
         };
@@ -113,12 +110,14 @@ impl Receiving {
             if data.is_empty() {
                 continue;
             }
-            let Some(flow) =
+            let Some((flow, seq)) =
                 numbers.next().and_then(|piece| Some((self.flows.get_mut(piece.flow as usize)?, piece.seq)))
             else {
                 continue;
             };
-            flow.0.take_datagram(flow.1, Bytes::new(data.len() as u64));
+            let FlowState { inbox, dropped, .. } = flow;
+            let size = Bytes::new(data.len() as u64);
+            inbox.push(seq, size, |oldest| dropped.push_back((oldest, DiscardCause::NoRoom)));
         }
         for piece in numbers.filter(|_| !is_read) {
             if let Some(flow) = self.flows.get_mut(piece.flow as usize) {
@@ -171,8 +170,7 @@ impl Receiving {
         limit: Bytes,
     ) -> Option<Delivery> {
         if self.flows[flow].carry == Carry::Datagram {
-            let (seq, size) = self.flows[flow].inbox.pop_front()?;
-            self.flows[flow].held -= size;
+            let (seq, size) = self.flows[flow].inbox.pop()?;
             return Some(Delivery::Message { seq, size });
         }
         let is_whole = self.flows[flow].carry == Carry::StreamPerMessage;
@@ -201,20 +199,6 @@ impl Receiving {
             }
         }
         None
-    }
-}
-
-impl FlowState {
-    /// Keeps a datagram. As quinn does, the oldest ones give way if there is no room.
-    fn take_datagram(&mut self, seq: u64, size: Bytes) {
-        while self.held + size > self.room
-            && let Some((oldest, gone)) = self.inbox.pop_front()
-        {
-            self.held -= gone;
-            self.dropped.push_back((oldest, DiscardCause::NoRoom));
-        }
-        self.held += size;
-        self.inbox.push_back((seq, size));
     }
 }
 
@@ -257,6 +241,3 @@ fn is_closed(connection: &mut Connection, id: u64) -> bool {
     let mut stream = connection.recv_stream(stream_id(id));
     stream.read(true).is_err_and(|error| error == ReadableError::ClosedStream)
 }
-
-/// quinn's `datagram_receive_buffer_size`.
-pub(crate) const ROOM: Bytes = Bytes::new(1_250_000);

@@ -19,6 +19,8 @@ pub(crate) struct Sending {
     streams: BTreeMap<u64, SentStream>,
     /// When the messages of `streams` expire that have not left whole.
     expiries: BTreeSet<(Instant, u64)>,
+    /// Whether the far end knows a flow on one stream by the stream's ID.
+    names_streams: bool,
 }
 
 #[derive(Debug)]
@@ -68,7 +70,18 @@ impl Sending {
             is_blocked: false,
             unsent: 0,
         };
-        Self { flows: flows.iter().map(state).collect(), streams: BTreeMap::new(), expiries: BTreeSet::new() }
+        Self {
+            flows: flows.iter().map(state).collect(),
+            streams: BTreeMap::new(),
+            expiries: BTreeSet::new(),
+            names_streams: false,
+        }
+    }
+
+    /// From now on the flows on one stream open theirs in their order, and before all streams of a single
+    /// message. So the IDs of these streams follow from the flows, and the far end needs no other name.
+    pub(crate) fn name_streams(&mut self) {
+        self.names_streams = true;
     }
 
     pub(crate) fn carry(&self, flow: usize) -> Carry {
@@ -118,18 +131,15 @@ impl Sending {
         flow: usize,
         mut content: Content,
     ) -> Result<Bytes, Refused> {
+        if self.names_streams {
+            self.open_named(connection);
+        } else if self.flows[flow].stream.is_none() {
+            self.open_one(connection, flow);
+        }
         let state = &mut self.flows[flow];
-        let id = match state.stream {
-            Some(id) => id,
-            None => {
-                let Some(id) = open(connection, state.priority) else {
-                    state.is_blocked = true;
-                    return Err(Refused::NoRoom);
-                };
-                let all = SentStream { flow, seq: 0, size: None, expires: None, left: 0 };
-                self.streams.insert(id.into(), all);
-                *state.stream.insert(id)
-            }
+        let Some(id) = state.stream else {
+            state.is_blocked = true;
+            return Err(Refused::NoRoom);
         };
         let written = write(connection, id, &mut content);
         state.is_blocked = content.len() > 0;
@@ -140,6 +150,26 @@ impl Sending {
         Ok(Bytes::new(written))
     }
 
+    /// Opens the stream of all messages of `flow`, if the far end allows another.
+    fn open_one(&mut self, connection: &mut Connection, flow: usize) -> Option<StreamId> {
+        let state = &mut self.flows[flow];
+        let id = open(connection, state.priority)?;
+        state.stream = Some(id);
+        let all = SentStream { flow, seq: 0, size: None, expires: None, left: 0 };
+        self.streams.insert(id.into(), all);
+        Some(id)
+    }
+
+    /// Opens the streams that have a name and are not open, in their order. Returns true if all are open.
+    fn open_named(&mut self, connection: &mut Connection) -> bool {
+        (0..self.flows.len()).all(|flow| {
+            let state = &self.flows[flow];
+            state.carry != Carry::Stream
+                || state.stream.is_some()
+                || self.open_one(connection, flow).is_some()
+        })
+    }
+
     /// Takes a whole message, on a stream of its own.
     pub(crate) fn write_message(
         &mut self,
@@ -148,11 +178,12 @@ impl Sending {
         (message, content): (Message, Content),
         expires: Option<Instant>,
     ) -> Result<Bytes, Refused> {
-        let state = &mut self.flows[flow];
-        if state.rest.is_some() {
+        if self.flows[flow].rest.is_some() {
             return Err(Refused::NoRoom);
         }
-        let Some(id) = open(connection, state.priority) else {
+        let is_free = !self.names_streams || self.open_named(connection);
+        let state = &mut self.flows[flow];
+        let Some(id) = is_free.then(|| open(connection, state.priority)).flatten() else {
             state.is_blocked = true;
             return Err(Refused::NoRoom);
         };

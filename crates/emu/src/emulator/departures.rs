@@ -177,8 +177,13 @@ impl Emulator<'_> {
         let Some(seq) = slot.seq else { return };
         let cause = if part.is_whole() { cause } else { DropCause::Fragment };
         let flow = &mut self.flows[slot.flow as usize];
-        let lost = flow.watches[slot.direction as usize].on_dropped(seq, cause);
-        flow.drops[slot.direction as usize].fetch_add(lost, Ordering::Relaxed);
+        let way = slot.direction as usize;
+        let drops = &flow.drops;
+        flow.watches[way].on_dropped(seq, cause, |member| {
+            if let Some(of) = drops.get(member) {
+                of[way].fetch_add(1, Ordering::Relaxed);
+            }
+        });
     }
 }
 

@@ -30,7 +30,10 @@ pub(super) fn record(
     let mut lateness = Histogram::new();
     let (mut flows, mut all_series, mut turn_rounds) = (Vec::new(), Vec::new(), Vec::new());
     for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
-        let (near, watches) = (ends.flows[index].near.lock(), &emulated.flows[index].watches);
+        let near = ends.flows[index].near.lock();
+        // Packets of a shared connection are its first flow's.
+        let watches = &emulated.flows[spec.leader(index)].watches;
+        let member = spec.members(index).iter().position(|&other| other == index).unwrap_or(0);
         near.add_lateness(&mut lateness);
         if plan.series.is_some() {
             all_series.extend(series(&flow.name, &near.log));
@@ -49,9 +52,9 @@ pub(super) fn record(
             ecn.marked_forward = Some(forward);
             ecn.marked_return = record.echo.is_some().then_some(back);
         }
-        watches[0].complete(&mut record.forward, !is_interrupted, &disturbance.unread[index]);
+        watches[0].complete(member, &mut record.forward, !is_interrupted, &disturbance.unread[index]);
         if let Some(echo) = &mut record.echo {
-            watches[1].complete(echo, !is_interrupted, &[]);
+            watches[1].complete(member, echo, !is_interrupted, &[]);
         }
         warnings.extend(file_warnings(&record, None));
         let logs = [("the sender", sender), ("the receiver", receiver)];

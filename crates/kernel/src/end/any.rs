@@ -41,7 +41,7 @@ impl AnyChannel {
                 Self::Dccp(Box::new(DccpChannel::new((spec, dccp), place, bound, timing, common)))
             }
             TransportSpec::Quic(quic) => {
-                Self::Quic(Box::new(QuicChannel::new((spec, quic), place, bound, timing, common)))
+                Self::Quic(Box::new(QuicChannel::new(session, (spec, quic), place, bound, timing, common)))
             }
         }
     }

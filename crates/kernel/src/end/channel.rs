@@ -57,6 +57,15 @@ pub(super) trait HostChannel: Channel {
         Ok(false)
     }
 
+    /// Has a client's connection before the run, if the flow wants its first messages to leave with a ticket
+    /// of it. Waits for the ticket until `is_over`.
+    ///
+    /// # Errors
+    /// Why there is no ticket.
+    fn fetch_ticket(&mut self, _is_over: &dyn Fn() -> bool) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Does what is due at `now`.
     fn handle_timeout(&mut self, now: Instant);
 

@@ -6,7 +6,7 @@ use talkpath_scenario::WorkloadConfig;
 use talkpath_units::Seed;
 
 use crate::clock::HostClock;
-use crate::end::{EndContext, EndPlace};
+use crate::end::{EndContext, EndPlace, QuicConnections};
 use crate::log::RowBudget;
 use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 
@@ -54,5 +54,10 @@ pub(crate) const fn place(is_sender: bool) -> EndPlace {
 pub(crate) fn context(in_ns: i64, rows: u64) -> EndContext {
     let host = HostClock::anchor();
     let clock = host.run_from(host.now_ns() + in_ns);
-    EndContext { clock, budget: RowBudget::new(rows), alarm: Arc::default() }
+    EndContext {
+        clock,
+        budget: RowBudget::new(rows),
+        alarm: Arc::default(),
+        connections: QuicConnections::default(),
+    }
 }

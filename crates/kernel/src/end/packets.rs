@@ -6,15 +6,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The packets of one end that carry messages, until the emulator has asked for them.
 #[derive(Debug, Default)]
-pub struct PacketNotes(Mutex<VecDeque<(PacketMark, Vec<u64>)>>);
+pub struct PacketNotes(Mutex<VecDeque<Note>>);
+
+/// A packet, and which messages are in it: for each the flow, by its place among those of the connection, and
+/// the message's number.
+type Note = (PacketMark, Vec<(u32, u64)>);
 
 /// What tells a packet from others: the last octets of its tag, which are as good as random (RFC 9001 §5.3).
 type PacketMark = [u8; 8];
 
 impl PacketNotes {
-    /// The UDP payload `packet` is about to leave, with these messages in it.
-    pub fn note(&self, packet: &[u8], messages: Vec<u64>) {
-        let Some(mark) = packet.last_chunk() else { return };
+    /// The UDP payload `packet` is about to leave, with these messages in it, if there are any.
+    pub fn note(&self, packet: &[u8], messages: Vec<(u32, u64)>) {
+        let Some(mark) = packet.last_chunk().filter(|_| !messages.is_empty()) else { return };
         let mut notes = self.lock();
         if notes.len() >= MAX_NOTES {
             notes.pop_front();
@@ -22,8 +26,8 @@ impl PacketNotes {
         notes.push_back((*mark, messages));
     }
 
-    /// The messages in the UDP payload `packet`; `None` if there are none.
-    pub fn take(&self, packet: &[u8]) -> Option<Vec<u64>> {
+    /// The messages in the UDP payload `packet`, each with its flow; `None` if there are none.
+    pub fn take(&self, packet: &[u8]) -> Option<Vec<(u32, u64)>> {
         let mark: &PacketMark = packet.last_chunk()?;
         let mut notes = self.lock();
         let at = notes.iter().position(|(other, _)| other == mark)?;
@@ -31,7 +35,7 @@ impl PacketNotes {
         notes.drain(..=at).next_back().map(|(_, messages)| messages)
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(PacketMark, Vec<u64>)>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Note>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -48,12 +52,12 @@ mod tests {
         let notes = PacketNotes::default();
         let packet = |number: u8| [[1; 20], [number; 20]].concat();
         for number in 0..4 {
-            notes.note(&packet(number), vec![number.into()]);
+            notes.note(&packet(number), vec![(2, number.into())]);
         }
-        assert_eq!(notes.take(&packet(1)), Some(vec![1]));
+        assert_eq!(notes.take(&packet(1)), Some(vec![(2, 1)]));
         // Packet 0 never came: what leaves a host keeps its order.
         assert_eq!((notes.take(&packet(1)), notes.take(&packet(0))), (None, None));
         assert_eq!((notes.take(&packet(9)), notes.take(&[1; 3])), (None, None));
-        assert_eq!(notes.take(&packet(3)), Some(vec![3]));
+        assert_eq!(notes.take(&packet(3)), Some(vec![(2, 3)]));
     }
 }

@@ -1,4 +1,5 @@
-//! Both ends of one flow, over two sockets on loopback: for the tests of our own protocols.
+//! Both ends of the flows of one connection, over two sockets on loopback: for the tests of our own
+//! protocols.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -18,9 +19,12 @@ pub(super) fn datagram(payload: &[u8]) -> Received<'_> {
     Received { from: None, to: None, stamp_ns: None, tos: None, ttl: None, payload }
 }
 
-/// Both ends of one flow, over two sockets on loopback, driven by one thread.
+/// Both ends of the flows of one connection, over two sockets on loopback, driven by one thread.
 pub(super) struct Pair {
-    pub(super) ends: [SharedEnd; 2],
+    /// Of the first flow.
+    pub(super) ends: [Arc<SharedEnd>; 2],
+    /// Of the flows after it.
+    pub(super) others: Vec<[Arc<SharedEnd>; 2]>,
     pub(super) sockets: [Arc<UdpSocket>; 2],
     pub(super) clock: RunClock,
     pub(super) drops_datagrams: bool,
@@ -35,12 +39,23 @@ impl Pair {
     pub(super) fn with_keys(session: &SessionSpec, keys: [Option<HostKeys>; 2], has_trains: bool) -> Self {
         let common = context(0, 1 << 16);
         let clock = common.clock;
-        let ends = [true, false].map(|is_near| {
-            let seed = Seed::new(u64::from(is_near));
-            let quic_keys = keys[usize::from(!is_near)];
-            let place = EndPlace { has_trains, seed, quic_keys, ..place(is_near) };
-            SharedEnd::new(session, &session.flows[0], &place, Receiver::default(), &common)
-        });
+        let make = |index: usize| {
+            [true, false].map(|is_near| {
+                let seed = Seed::new(u64::from(is_near));
+                let quic_keys = keys[usize::from(!is_near)];
+                let token = 7 + index as u32;
+                let place = EndPlace { index, token, has_trains, seed, quic_keys, ..place(is_near) };
+                let receiver = Receiver::default();
+                Arc::new(SharedEnd::new(session, &session.flows[index], &place, receiver, &common))
+            })
+        };
+        let all: Vec<_> = (0..session.flows.len()).map(make).collect();
+        for side in 0..2 {
+            let ends: Vec<_> = all.iter().map(|flow| Arc::clone(&flow[side])).collect();
+            SharedEnd::introduce(session, &ends);
+        }
+        let (ends, others) =
+            all.split_first().map(|(first, others)| (first.clone(), others.to_vec())).unwrap();
         let sockets = [(); 2].map(|()| Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap()));
         for (here, there) in [(0, 1), (1, 0)] {
             sockets[here].connect(sockets[there].local_addr().unwrap()).unwrap();
@@ -48,7 +63,7 @@ impl Pair {
             let route = UdpRoute { socket: Arc::clone(&sockets[here]), unconnected: None };
             ends[here].lock().set_route(route);
         }
-        Self { ends, sockets, clock, drops_datagrams: false }
+        Self { ends, others, sockets, clock, drops_datagrams: false }
     }
 
     /// Does what is due and carries what is under way, until `is_over`, for a minute at most.
@@ -69,9 +84,13 @@ impl Pair {
                     end.handle_datagram(&datagram(&buffer[..size]));
                 }
             }
-            let mut end = end.lock();
-            if end.poll_timeout().is_some_and(|deadline| deadline <= self.clock.now()) {
-                end.handle_timeout(self.clock.now());
+            for shared in core::iter::once(end).chain(self.others.iter().map(|flow| &flow[index])) {
+                let mut end = shared.lock();
+                if end.poll_timeout().is_some_and(|deadline| deadline <= self.clock.now()) {
+                    end.handle_timeout(self.clock.now());
+                    drop(end);
+                    shared.step_siblings();
+                }
             }
         }
         std::thread::yield_now();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
+use talkpath_units::Duration;
 
 pub use crate::sys::Unconnected;
 use crate::sys::{path_mtu, send_with};
@@ -63,7 +64,18 @@ impl UdpRoute {
 
     /// True if the socket's send buffer has room for a datagram.
     pub(super) fn is_writable(&self) -> bool {
-        let mut fds = [PollFd::new(&*self.socket, PollFlags::OUT)];
-        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
+        self.is_ready(PollFlags::OUT, Duration::ZERO)
+    }
+
+    /// True if a datagram waits in the socket, or comes within `max`.
+    pub(super) fn wait_readable(&self, max: Duration) -> bool {
+        self.is_ready(PollFlags::IN, max)
+    }
+
+    fn is_ready(&self, flags: PollFlags, max: Duration) -> bool {
+        let mut fds = [PollFd::new(&*self.socket, flags)];
+        let nanos = i64::try_from(max.as_nanos()).unwrap_or(i64::MAX);
+        let timeout = Timespec { tv_sec: nanos / 1_000_000_000, tv_nsec: nanos % 1_000_000_000 };
+        poll(&mut fds, Some(&timeout)).is_ok_and(|count| count > 0)
     }
 }

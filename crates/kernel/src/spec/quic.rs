@@ -7,7 +7,7 @@ use talkpath_units::{Bytes, Duration, Seed};
 
 use super::bounds::{MAX_STREAM_MESSAGE, is_buffer};
 
-/// A flow's QUIC connection.
+/// A flow over QUIC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuicSpec {
     carry: CarrySpec,
@@ -19,6 +19,13 @@ pub struct QuicSpec {
     receive_buffer: Option<u64>,
     /// Bytes of the largest IP packet.
     mtu: u64,
+    /// Whether messages leave in the client's first flight.
+    #[serde(default)]
+    zero_rtt: bool,
+    /// The earlier flow of the session whose connection this one shares, by its place there; `None` of a flow
+    /// that is the first of its connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    leader: Option<u32>,
 }
 
 /// What carries a message.
@@ -32,19 +39,11 @@ enum CarrySpec {
 
 impl QuicSpec {
     /// What `config` says, on a path of this MTU; `receive_buffer` is the receiver's own.
-    ///
-    /// # Errors
-    /// What of it only the simulator has.
-    pub fn new(config: &QuicConfig, receive_buffer: Option<Bytes>, mtu: Bytes) -> Result<Self, String> {
-        // All fields by name, so that a new one is not forgotten. A name that no other flow has is a
-        // connection of its own: `SessionSpec::new`. Packets are always encrypted: `unsupported.rs`.
+    pub fn new(config: &QuicConfig, receive_buffer: Option<Bytes>, mtu: Bytes) -> Self {
+        // All fields by name, so that a new one is not forgotten. Which flows share a connection is the
+        // session's: `SessionSpec::share_connections`. Packets are always encrypted: `unsupported.rs`.
         let QuicConfig { carry, cc, expire, priority, zero_rtt, connection: _, encryption: _ } = config;
-        if *zero_rtt {
-            return Err("found `zero_rtt = true`, expected false over real sockets; \
-                        the simulator has it (--arena sim)"
-                .to_owned());
-        }
-        Ok(Self {
+        Self {
             carry: match carry {
                 Carry::Datagram => CarrySpec::Datagram,
                 Carry::Stream => CarrySpec::Stream,
@@ -55,7 +54,29 @@ impl QuicSpec {
             priority: *priority,
             receive_buffer: receive_buffer.map(Bytes::get),
             mtu: mtu.get(),
-        })
+            zero_rtt: *zero_rtt,
+            leader: None,
+        }
+    }
+
+    /// The flow whose connection this one shares.
+    pub(super) fn leader(&self) -> Option<usize> {
+        self.leader.map(|leader| usize::try_from(leader).unwrap_or(usize::MAX))
+    }
+
+    /// From now on this flow shares the connection of the flow at place `leader`.
+    pub(super) const fn follow(&mut self, leader: u32) {
+        self.leader = Some(leader);
+    }
+
+    /// Whether it agrees with the `first` flow of its connection on what a connection has one of.
+    pub(super) fn fits_connection_of(&self, first: &Self) -> bool {
+        (self.is_newreno, self.mtu, self.zero_rtt) == (first.is_newreno, first.mtu, first.zero_rtt)
+    }
+
+    /// Whether messages leave in the client's first flight (RFC 9001 §4.6).
+    pub const fn zero_rtt(&self) -> bool {
+        self.zero_rtt
     }
 
     /// What carries a message.
@@ -77,16 +98,16 @@ impl QuicSpec {
         self.expire_ns.map(Duration::from_nanos)
     }
 
-    /// What the machine of an end is made of; the sender's has no buffer of the receiver's.
-    pub(crate) fn setup(&self, is_sender: bool, seed: Seed) -> Setup {
-        let carry = self.carry();
+    /// What the machine of an end is made of that carries `flows` in a connection of this flow's.
+    pub(crate) fn setup(&self, flows: Vec<FlowSetup>, seed: Seed) -> Setup {
+        let config = QuicConfig { cc: self.cc(), zero_rtt: self.zero_rtt, ..QuicConfig::new(self.carry()) };
+        Setup { config, flows, path_mtu: Bytes::new(self.mtu), seed }
+    }
+
+    /// The flow in a connection; the sender's end has no buffer of the receiver's.
+    pub(crate) fn flow_setup(&self, is_sender: bool) -> FlowSetup {
         let receive_buffer = self.receive_buffer.map(Bytes::new).filter(|_| !is_sender);
-        Setup {
-            config: QuicConfig { cc: self.cc(), ..QuicConfig::new(carry) },
-            flows: vec![FlowSetup { carry, priority: self.priority, receive_buffer }],
-            path_mtu: Bytes::new(self.mtu),
-            seed,
-        }
+        FlowSetup { carry: self.carry(), priority: self.priority, receive_buffer }
     }
 
     /// The largest message.
@@ -133,16 +154,17 @@ mod tests {
                 cc: QuicCongestionControl::NewReno,
                 expire: Some(Duration::from_millis(150)),
                 priority: 3,
+                zero_rtt: true,
                 ..QuicConfig::new(carry)
             };
-            let spec = QuicSpec::new(&config, Some(Bytes::new(4000)), Bytes::new(1400)).unwrap();
+            let spec = QuicSpec::new(&config, Some(Bytes::new(4000)), Bytes::new(1400));
             let told: QuicSpec = serde_json::from_str(&serde_json::to_string(&spec).unwrap()).unwrap();
-            let setup = told.setup(false, Seed::new(1));
+            let setup = told.setup(vec![told.flow_setup(false)], Seed::new(1));
             assert_eq!((told.carry(), told.cc()), (carry, QuicCongestionControl::NewReno));
             assert_eq!(told.lifetime(), config.expire);
             assert_eq!((setup.flows[0].priority, setup.flows[0].receive_buffer), (3, Some(Bytes::new(4000))));
-            assert_eq!(setup.path_mtu, Bytes::new(1400));
-            assert_eq!(told.setup(true, Seed::new(1)).flows[0].receive_buffer, None);
+            assert_eq!((setup.path_mtu, setup.config.zero_rtt), (Bytes::new(1400), true));
+            assert_eq!(told.flow_setup(true).receive_buffer, None);
             assert_eq!(told.check().is_ok(), carry != Carry::Stream);
         }
     }
@@ -150,7 +172,7 @@ mod tests {
     #[test]
     fn values_that_no_scenario_can_have_are_refused() {
         let config = QuicConfig::new(Carry::Stream);
-        let good = QuicSpec::new(&config, None, Bytes::new(1500)).unwrap();
+        let good = QuicSpec::new(&config, None, Bytes::new(1500));
         assert_eq!((good.check(), good.largest_message()), (Ok(()), 1 << 20));
         let spoilt: [fn(&mut QuicSpec); 5] = [
             |spec| spec.mtu = 1227,
@@ -164,7 +186,5 @@ mod tests {
             spoil(&mut spec);
             assert!(spec.check().is_err(), "{spec:?}");
         }
-        let early = QuicSpec::new(&QuicConfig { zero_rtt: true, ..config }, None, Bytes::new(1500));
-        assert!(early.is_err_and(|why| why.contains("zero_rtt") && why.contains("--arena sim")));
     }
 }

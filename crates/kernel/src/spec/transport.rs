@@ -75,12 +75,9 @@ impl ChannelKind {
 
 impl TransportSpec {
     /// That of `flow`, on a path of this MTU.
-    ///
-    /// # Errors
-    /// What real sockets do not carry yet.
-    pub(super) fn new(flow: &Flow, mtu: Bytes) -> Result<Self, String> {
+    pub(super) fn new(flow: &Flow, mtu: Bytes) -> Self {
         let receive_buffer = flow.receiver.socket_buffer.map(Bytes::get);
-        Ok(match &flow.transport {
+        match &flow.transport {
             // A prompt reader's socket has room for the machine's own delays.
             TransportConfig::Udp(config) => Self::Udp {
                 receive_buffer: receive_buffer
@@ -98,9 +95,9 @@ impl TransportSpec {
                 receive_buffer,
             },
             TransportConfig::Quic(config) => {
-                Self::Quic(QuicSpec::new(config, flow.receiver.socket_buffer, mtu)?)
+                Self::Quic(QuicSpec::new(config, flow.receiver.socket_buffer, mtu))
             }
-        })
+        }
     }
 
     /// Which transport it is.
@@ -110,6 +107,14 @@ impl TransportSpec {
             Self::Tcp { .. } => TransportKind::Tcp,
             Self::Dccp(_) => TransportKind::Dccp,
             Self::Quic(spec) => TransportKind::Quic(spec.carry()),
+        }
+    }
+
+    /// QUIC's own part of it; `None` of another transport.
+    pub const fn as_quic(&self) -> Option<&QuicSpec> {
+        match self {
+            Self::Quic(spec) => Some(spec),
+            Self::Udp { .. } | Self::Tcp { .. } | Self::Dccp(_) => None,
         }
     }
 

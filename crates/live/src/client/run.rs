@@ -15,7 +15,7 @@ use talkpath_arena::offset::{Offset, Probe};
 use talkpath_arena::{ArenaError, RunPlan};
 use talkpath_kernel::alarm::Alarm;
 use talkpath_kernel::clock::{HostClock, RunClock};
-use talkpath_kernel::end::SharedEnd;
+use talkpath_kernel::end::{EndContext, QuicConnections, SharedEnd};
 use talkpath_kernel::join::RunEnd;
 use talkpath_kernel::log::{Chunk, RowBudget, sample_interval};
 use talkpath_kernel::progress::EndProgress;
@@ -114,10 +114,18 @@ pub(super) fn prepare<'a>(
         alarm: Arc::default(),
         warnings,
     };
+    let common = EndContext {
+        clock: provisional,
+        budget: Arc::clone(&session.budget),
+        alarm: Arc::clone(&session.alarm),
+        connections: QuicConnections::default(),
+    };
     for (flow, admission) in flows.iter().zip(&admissions) {
-        session.open(flow, admission, &far, provisional)?;
+        session.open(flow, admission, &far, &common)?;
     }
+    SharedEnd::introduce(&session.spec, &session.ends);
     session.register(&far)?;
+    session.fetch_tickets(&far)?;
     session.stamp_transmissions();
     Ok(PreparedRun { far, session, host, before })
 }

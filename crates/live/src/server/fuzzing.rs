@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use talkpath_kernel::alarm::Alarm;
 use talkpath_kernel::clock::HostClock;
-use talkpath_kernel::end::{EndContext, EndPlace, SharedEnd};
+use talkpath_kernel::end::{EndContext, EndPlace, QuicConnections, SharedEnd};
 use talkpath_kernel::log::RowBudget;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_kernel::threads::Punctuality;
@@ -91,6 +91,7 @@ pub(crate) fn take(spec: &SessionSpec) {
         clock: host.run_from(host.now_ns().saturating_sub(NOW_NS)),
         budget: RowBudget::new(1000),
         alarm: Arc::<Alarm>::default(),
+        connections: QuicConnections::default(),
     };
     for (index, flow) in spec.flows.iter().map(FlowSpec::served).enumerate() {
         let seed = Seed::new(1);

@@ -12,7 +12,7 @@ use talkpath_kernel::alarm::Alarm;
 use talkpath_kernel::clock::{HostClock, RunClock, monotonic};
 use talkpath_kernel::descriptors;
 use talkpath_kernel::end::{
-    EndContext, EndPlace, Fingerprint, HostKeys, SharedEnd, apply_options, unforeseen_seed,
+    EndContext, EndPlace, Fingerprint, HostKeys, QuicConnections, SharedEnd, apply_options, unforeseen_seed,
 };
 use talkpath_kernel::file::keep;
 use talkpath_kernel::log::{RowBudget, sample_interval};
@@ -107,6 +107,7 @@ pub(super) fn check(spec: &SessionSpec, limits: &Limits) -> Result<Vec<String>, 
         return Err(format!("{} flows; this server takes 1 to {}", spec.flows.len(), limits.flows).into());
     }
     spec.flows.iter().try_for_each(FlowSpec::check)?;
+    spec.check_connections().map_err(|(index, why)| Refusal { why, flow: u32::try_from(index).ok() })?;
     if spec.flows.iter().any(|flow| flow.file.is_some() && !flow.is_up) {
         return Err("this server sends no files".to_owned().into());
     }
@@ -260,14 +261,22 @@ impl<'a> Session<'a> {
             clock: host.run_from(host.now_ns()),
             budget: Arc::clone(&session.budget),
             alarm: Arc::clone(&session.alarm),
+            connections: QuicConnections::default(),
         };
         let mut admissions = Vec::new();
+        let mut all_keys: Vec<QuicKeys> = Vec::new();
         for (index, flow) in session.spec.flows.iter().map(FlowSpec::served).enumerate() {
             let secret = Secret(random::<16>()?);
             let token = random_token()?;
             let seed = unforeseen_seed()?;
             let tag_key = if shared.key.is_some() { Some(TagKey(random::<32>()?)) } else { None };
-            let (quic_keys, certificate) = quic_keys(&flow.transport)?;
+            // Flows of one connection have its first flow's keys, and register by that one.
+            let keys = match all_keys.get(session.spec.leader(index)) {
+                Some(of_leader) => *of_leader,
+                None => quic_keys(&flow.transport)?,
+            };
+            all_keys.push(keys);
+            let (quic_keys, certificate) = keys;
             let place = EndPlace {
                 index,
                 is_sender: !flow.is_up,
@@ -287,6 +296,9 @@ impl<'a> Session<'a> {
                 certificate: certificate.map(|Fingerprint(octets)| to_hex(&octets)),
             });
             session.ends.push(Arc::clone(&end));
+            if !session.spec.is_leader(index) {
+                continue;
+            }
             session.secrets.push(secret);
             let joinable = Joinable {
                 spec: flow,
@@ -299,6 +311,7 @@ impl<'a> Session<'a> {
             };
             shared.flows().by_secret.insert(secret, Arc::new(joinable));
         }
+        SharedEnd::introduce(&session.spec, &session.ends);
         control.send(&Answer::Ready { flows: admissions, warnings: warnings.to_vec() })?;
         Ok(session)
     }
@@ -589,9 +602,12 @@ fn out_of_turn(request: &Request) -> ControlError {
     ControlError::Garbage(name.chars().take(20).collect())
 }
 
-/// The keys of a QUIC flow's end, and the fingerprint by which its client knows the certificate: a fresh one
-/// for each flow of each session. `None` of another transport.
-fn quic_keys(transport: &TransportSpec) -> std::io::Result<(Option<HostKeys>, Option<Fingerprint>)> {
+/// The keys of a QUIC flow's end, and the fingerprint by which its client knows the certificate. `None` of
+/// another transport.
+type QuicKeys = (Option<HostKeys>, Option<Fingerprint>);
+
+/// Those of a flow: fresh ones for each connection of each session.
+fn quic_keys(transport: &TransportSpec) -> std::io::Result<QuicKeys> {
     match transport {
         TransportSpec::Quic(_) => {
             let secret = random::<32>()?;

@@ -137,14 +137,14 @@ const ZERO_RTT: Key = key(
     "zero_rtt",
     Kind::Flag,
     Default::Is("false"),
-    "whether the client sends messages in its first flight (RFC 9001 §4.6), with the ticket of an earlier connection. In `sim` alone",
+    "whether the client sends messages in its first flight (RFC 9001 §4.6), with the ticket of an earlier connection",
 );
 
 const CONNECTION: Key = key(
     "connection",
     Kind::Text { longest: 64 },
     Default::Absent("a connection of its own"),
-    "flows with the same name share one connection, in `sim` alone. They have the same routes; copies share it number by number",
+    "flows with the same name share one connection. They have the same routes; copies share it number by number",
 );
 
 const ENCRYPTION: Key = key(

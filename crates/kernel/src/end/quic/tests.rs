@@ -1,8 +1,8 @@
 use talkpath_measure::{Fate, MessageRecord, SeriesKind};
-use talkpath_quic::Fingerprint;
-use talkpath_scenario::WorkloadConfig;
+use talkpath_quic::{Fingerprint, HostKeys};
+use talkpath_scenario::{Options, Source, WorkloadConfig, load};
 use talkpath_transport::QuicConfig;
-use talkpath_units::Rate;
+use talkpath_units::{Rate, Seed};
 
 use super::*;
 use crate::end::any::AnyChannel;
@@ -15,7 +15,7 @@ const SECRET: [u8; 32] = [3; 32];
 
 /// A flow of `ms` whose receiver sends each message back if it `echoes`.
 fn session(config: &QuicConfig, workload: WorkloadConfig, ms: u64, echoes: bool) -> SessionSpec {
-    let spec = QuicSpec::new(config, None, Bytes::new(1500)).unwrap();
+    let spec = QuicSpec::new(config, None, Bytes::new(1500));
     let flow = match echoes {
         true => fixtures::echoing(TransportSpec::Quic(spec), workload),
         false => fixtures::flow(TransportSpec::Quic(spec), workload),
@@ -40,7 +40,7 @@ fn pair(session: &SessionSpec) -> Pair {
 /// Whether the far end of an end has closed the connection.
 fn is_closed(pair: &Pair, end: usize) -> bool {
     match &pair.ends[end].lock().channel {
-        AnyChannel::Quic(channel) => channel.engine.was_closed_by_peer(),
+        AnyChannel::Quic(channel) => lock(&channel.connection).engine.was_closed_by_peer(),
         _ => false,
     }
 }
@@ -91,7 +91,7 @@ fn a_close_of_the_far_end_is_a_failure_of_who_still_sends() {
     let pair = pair(&call(Carry::Datagram, 60_000));
     pair.drive(|pair| pair.ends[1].lock().progress().received > 2);
     if let AnyChannel::Quic(channel) = &mut pair.ends[1].lock().channel {
-        channel.engine.close(pair.clock.now());
+        lock(&channel.connection).engine.close(pair.clock.now());
     }
     pair.drive(|pair| pair.failure(0).is_some());
     let why = pair.failure(0).unwrap();
@@ -230,5 +230,128 @@ fn the_emulator_learns_which_messages_are_in_a_packet() {
             }
         });
     }
-    assert_eq!(found[..5], [0, 1, 2, 3, 4]);
+    assert_eq!(found[..5], [0, 1, 2, 3, 4].map(|seq| (0, seq)));
+}
+
+/// A session of flows that share a connection, as a scenario has them.
+fn shared(flows: &[(&str, &str, &str)], seconds: u64) -> SessionSpec {
+    let mut text = format!(
+        "name = \"shared\"\nduration = \"{seconds} s\"\n[path]\nup = {{ rate = \"100 Mbps\", delay = \"1 ms\" }}\n\
+         down = {{ rate = \"100 Mbps\", delay = \"1 ms\" }}\n"
+    );
+    for (name, transport, rest) in flows {
+        text += &format!("[flow.{name}]\ntransport = {{ connection = \"c\", {transport} }}\n{rest}\n");
+    }
+    let plan = load(&Source::new("shared.toml", &text), &Options::default()).unwrap();
+    SessionSpec::new(&plan.cells[0].scenario, Seed::new(1), None).unwrap()
+}
+
+const CALL: &str = "workload = { kind = \"voice\", codec = \"g711\", echo = true }";
+
+/// What both ends of the flow at `place` of the others count.
+fn progress_of(pair: &Pair, place: usize) -> [EndProgress; 2] {
+    [0, 1].map(|end| pair.others[place][end].lock().progress())
+}
+
+fn is_through([near, far]: [EndProgress; 2]) -> bool {
+    near.is_done && near.sent > 0 && far.received == near.sent
+}
+
+#[test]
+fn a_call_and_a_transfer_share_a_connection_whatever_carries_them_and_it_closes_once() {
+    for (call, transfer) in
+        [("datagram", "stream"), ("stream-per-message", "datagram"), ("stream", "stream-per-message")]
+    {
+        let [call, transfer] = [call, transfer].map(|carry| format!("kind = \"quic-{carry}\""));
+        let session = shared(
+            &[
+                ("call", &call, CALL),
+                (
+                    "bulk",
+                    &transfer,
+                    "workload = { kind = \"bulk\", bytes = \"150000 B\" }\nstart = \"100 ms\"",
+                ),
+                ("late", &call, &format!("{CALL}\nstart = \"300 ms\"")),
+            ],
+            1,
+        );
+        let pair = pair(&session);
+        pair.drive(|pair| is_through(progress_of(pair, 0)));
+        pair.drive(|pair| pair.is_answered() && is_through(progress_of(pair, 1)));
+        pair.drive(|pair| progress_of(pair, 1).map(|end| end.received).iter().all(|count| *count > 30));
+        let bytes: u64 = pair.others[0][0].lock().log.taps.forward.rows().map(|row| row.size.get()).sum();
+        assert_eq!(bytes, 150_000, "{transfer}");
+        let late = pair.others[1][0].lock();
+        let first = late.log.taps.forward.rows().next().unwrap();
+        // It is due from its start on, not from the connection's.
+        assert_eq!(first.due, Instant::from_millis(300));
+        drop(late);
+        // The client's flows close one by one, and the far end hears of it with the last.
+        pair.ends[0].close();
+        pair.others[0][0].close();
+        pair.drive_once(&mut |_, _| {});
+        assert!(!is_closed(&pair, 1));
+        pair.others[1][0].close();
+        pair.drive(|pair| is_closed(pair, 1));
+        for end in pair.ends.iter().chain(pair.others.iter().flatten()) {
+            assert_eq!(end.lock().failure, None, "{call}, {transfer}");
+        }
+    }
+}
+
+/// What leaves is the choice of one engine: of two flows whose messages wait, the higher priority is first.
+#[test]
+fn priority_decides_which_flow_of_a_connection_leaves_first() {
+    let left = |first: u8, second: u8| {
+        let burst = "workload = { kind = \"burst\", count = 100, size = \"1000 B\" }";
+        let [first, second] =
+            [first, second].map(|priority| format!("kind = \"quic-datagram\", priority = {priority}"));
+        let session = shared(&[("first", &first, burst), ("second", &second, burst)], 10);
+        let pair = pair(&session);
+        pair.drive(|pair| is_through(pair.progress()) && is_through(progress_of(pair, 0)));
+        [&pair.ends[0], &pair.others[0][0]].map(|end| {
+            let end = end.lock();
+            let wires: Vec<_> = end.log.taps.forward.rows().filter_map(|row| row.wire).collect();
+            assert_eq!(wires.len(), 100);
+            wires.iter().max().copied().unwrap()
+        })
+    };
+    let [first, second] = left(1, 0);
+    assert!(first < second, "{first} {second}");
+    let [first, second] = left(0, 1);
+    assert!(first > second, "{first} {second}");
+}
+
+#[test]
+fn the_emulator_learns_whose_message_is_in_a_packet_of_a_shared_connection() {
+    let datagram = "kind = \"quic-datagram\"";
+    let session = shared(&[("stream", "kind = \"quic-stream\"", CALL), ("call", datagram, CALL)], 1);
+    let pair = pair(&session);
+    let notes = Arc::new(PacketNotes::default());
+    pair.ends[0].lock().note_packets(Arc::clone(&notes));
+    let mut found = Vec::new();
+    while found.len() < 5 {
+        pair.drive_once(&mut |end, packet| {
+            if end == 1 {
+                found.extend(notes.take(packet).into_iter().flatten());
+            }
+        });
+    }
+    assert_eq!(found[..5], [0, 1, 2, 3, 4].map(|seq| (1, seq)));
+}
+
+#[test]
+fn an_early_message_leaves_before_the_handshake_is_over() {
+    let first = |zero_rtt: bool| {
+        let config = QuicConfig { zero_rtt, ..QuicConfig::new(Carry::Datagram) };
+        let session = session(&config, WorkloadConfig::G711, 200, true);
+        let mut pair = Pair::with_keys(&session, [None; 2], false);
+        // Both draw the same keys, as in the emulator.
+        pair.drops_datagrams = true;
+        pair.drive(|pair| pair.clock.now() > Instant::from_millis(50));
+        let end = pair.ends[0].lock();
+        end.log.taps.forward.rows().filter(|row| row.wire.is_some()).count()
+    };
+    assert!(first(true) > 0);
+    assert_eq!(first(false), 0);
 }

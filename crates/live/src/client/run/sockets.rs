@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use talkpath_arena::ArenaError;
-use talkpath_kernel::clock::{RunClock, monotonic};
+use talkpath_kernel::clock::monotonic;
 use talkpath_kernel::end::{Dial, EndContext, EndPlace, SharedEnd, UdpRoute, unforeseen_seed};
 use talkpath_kernel::spec::{ChannelKind, FlowSpec};
 use talkpath_kernel::sys::{
@@ -30,7 +30,7 @@ impl Session<'_> {
         flow: &FlowSpec,
         admission: &Admission,
         far: &ServerControl,
-        clock: RunClock,
+        common: &EndContext,
     ) -> Result<(), ArenaError> {
         let secret = from_hex::<16>(&admission.secret).map(Secret).ok_or_else(|| {
             ArenaError::far_end(format!("{} broke the protocol: a flow has no secret", far.name()))
@@ -56,8 +56,7 @@ impl Session<'_> {
                 ))
             })?,
         };
-        let common = EndContext { clock, budget: Arc::clone(&self.budget), alarm: Arc::clone(&self.alarm) };
-        let end = Arc::new(SharedEnd::new(&self.spec, flow, &place, Receiver::default(), &common));
+        let end = Arc::new(SharedEnd::new(&self.spec, flow, &place, Receiver::default(), common));
         match flow.transport.channel_kind() {
             ChannelKind::Connection => {
                 let mut opening = serde_json::to_vec(&Request::Data { secret: admission.secret.clone() })
@@ -66,6 +65,8 @@ impl Session<'_> {
                 let epoll = Arc::clone(&self.epoll);
                 end.lock().set_dial(Dial { to: far.address(), opening, epoll, index: index as u64 });
             }
+            // The first flow of a connection has its socket.
+            ChannelKind::Datagrams | ChannelKind::OverUdp if !self.spec.is_leader(index) => {}
             ChannelKind::Datagrams | ChannelKind::OverUdp => {
                 let socket = Arc::new(udp_socket(far, flow).map_err(|error| unavailable(&error))?);
                 self.registrations.push((Arc::clone(&socket), registration(&secret)));
@@ -113,6 +114,17 @@ impl Session<'_> {
                 let _ = batch.receive(socket.as_fd(), |datagram| is_answered |= datagram.payload == answer);
                 !is_answered
             });
+        }
+        Ok(())
+    }
+
+    /// Has the connections that the tickets of flows with `zero_rtt` come from.
+    pub(super) fn fetch_tickets(&self, far: &ServerControl) -> Result<(), ArenaError> {
+        let is_over = || self.plan.interrupt.load(Ordering::Relaxed);
+        for (end, flow) in self.ends.iter().zip(&self.scenario.flows) {
+            let fetched = end.lock().fetch_ticket(&is_over);
+            fetched
+                .map_err(|why| ArenaError::far_end(format!("{}, flow {}: {why}", far.name(), flow.name)))?;
         }
         Ok(())
     }

@@ -1,0 +1,368 @@
+//! What the flows of one QUIC connection share at one end: the engine, the sockets, and what leaves in which
+//! packet.
+//!
+//! ```text
+//!  flow 0 ─┐ write         ┌─► train ─► datagrams
+//!  flow 1 ─┼─────► engine ─┤
+//!  flow 2 ─┘ read  ◄───────┴─── datagrams       what became of its messages: each flow takes its own
+//! ```
+//!
+//! A packet carries data of several flows. Whichever flow has its turn lets leave what may leave, of all of
+//! them; when a message left is noted then, for its own flow to take. The first flow of a connection, its
+//! leader, has the engine's deadlines and the sockets.
+//!
+//! A flow's end is locked before its connection, and a thread locks one of each at most.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use talkpath_quic::{EarlierEnd, End, HostKeys, SendEvent};
+use talkpath_transport::{Carry, Ecn, Packet, PayloadRange, QuicPacket};
+use talkpath_units::{Duration, Instant};
+
+use crate::clock::RunClock;
+use crate::end::headers::HeaderCount;
+use crate::end::packets::PacketNotes;
+use crate::end::place::EndPlace;
+use crate::end::route::UdpRoute;
+use crate::end::train::Train;
+use crate::join::few_words;
+use crate::spec::{FlowSpec, QuicSpec, SessionSpec, receive_window};
+use crate::sys::{Received, set_tos};
+
+/// The QUIC connections of a run's ends, while the ends are made.
+#[derive(Default)]
+pub struct QuicConnections(Mutex<BTreeMap<ConnectionEnd, SharedConnection>>);
+
+/// The first flow of a connection, and whether it is the client's end.
+type ConnectionEnd = (usize, bool);
+
+/// One end of a connection, as its flows share it.
+pub(super) type SharedConnection = Arc<Mutex<QuicConnection>>;
+
+impl QuicConnections {
+    /// The end of the connection of the flow at `place`, and which of its flows this is. The first flow of a
+    /// connection makes it.
+    pub(super) fn of(&self, session: &SessionSpec, place: &EndPlace) -> (SharedConnection, usize) {
+        let leader = session.leader(place.index);
+        let members = session.members(place.index);
+        let index = members.iter().position(|&member| member == place.index).unwrap_or(0);
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let make = || Arc::new(Mutex::new(QuicConnection::new(session, &members, place)));
+        let connection = Arc::clone(all.entry((leader, place.is_client)).or_insert_with(make));
+        if members.len() > 1 && session.flows[place.index].is_named() {
+            lock(&connection).engine.name_flow(index, place.token);
+        }
+        (connection, index)
+    }
+}
+
+/// Exclusive use; a thread that panicked while it had it has made the counts no less true.
+pub(super) fn lock(connection: &SharedConnection) -> MutexGuard<'_, QuicConnection> {
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One end of a connection.
+pub(super) struct QuicConnection {
+    pub(super) engine: End,
+    /// The connection before the run, until the run's own begins: the client has its ticket from it.
+    earlier: Option<EarlierEnd>,
+    pub(super) route: Option<UdpRoute>,
+    /// The byte of the IP header of packets without ECT(0), and with it.
+    tos: [u8; 2],
+    /// What datagrams leave with now, as the engine wants it; `None` if it is not set on `route` yet.
+    pub(super) ecn: Option<Ecn>,
+    /// What leaves together.
+    train: Train,
+    /// The number of the next packet.
+    packets: u64,
+    /// The messages that leave in this turn: the number of their packet, the flow, and when the engine gave
+    /// it.
+    leaving: Vec<(u64, usize, PayloadRange, Instant)>,
+    /// Who else wants to know what is in the packets.
+    notes: Option<Arc<PacketNotes>>,
+    pub(super) headers: HeaderCount,
+    /// The engine's time: it never goes back, though a receive stamp may lie before a timer that has fired.
+    pub(super) now: Instant,
+    /// Why packets did not leave: the system's words, and how many each.
+    pub(super) unsent: BTreeMap<String, u64>,
+    /// Whether the engine is or was open.
+    pub(super) was_open: bool,
+    flows: Vec<FlowState>,
+}
+
+/// What the connection keeps for one of its flows.
+struct FlowState {
+    carry: Carry,
+    /// When the newest packet came that the flow has not had a turn for.
+    arrived: Option<Instant>,
+    /// What became of its messages, in order.
+    outcomes: Vec<SendOutcome>,
+    is_closing: bool,
+}
+
+/// What became of a message that the engine took.
+pub(super) enum SendOutcome {
+    /// It left, or these bytes of the stream did, at that time.
+    Left(PayloadRange, Instant),
+    /// It expired before it left.
+    Expired(u64),
+    /// The kernel would not take its packet, and it is not sent again.
+    Unsent(u64),
+}
+
+impl QuicConnection {
+    /// The end of the connection that `members` of the session share, at the place of one of them.
+    fn new(session: &SessionSpec, members: &[usize], place: &EndPlace) -> Self {
+        let flows = || members.iter().map(|&member| &session.flows[member]);
+        let quic = |flow: &FlowSpec| flow.transport.as_quic().cloned();
+        let specs: Vec<QuicSpec> = flows().filter_map(quic).collect();
+        let setups = specs.iter().map(|spec| spec.flow_setup(place.is_sender)).collect();
+        let is_clocked = flows().all(FlowSpec::is_clocked);
+        let keys = place.quic_keys.unwrap_or(HostKeys::Seeded { is_client: place.is_client });
+        let first = specs.first().unwrap_or_else(|| unreachable!("its flows are over QUIC"));
+        let ends = End::after_another(&first.setup(setups, place.seed), keys, receive_window(is_clocked));
+        let (engine, earlier) =
+            ends.unwrap_or_else(|why| unreachable!("nothing of it comes from outside: {why}"));
+        let tos = |is_ect| session.flows[members[0]].tos_with(is_ect).unwrap_or(0);
+        let state = |spec: &QuicSpec| FlowState {
+            carry: spec.carry(),
+            arrived: None,
+            outcomes: Vec::new(),
+            is_closing: false,
+        };
+        Self {
+            engine,
+            earlier,
+            route: None,
+            tos: [false, true].map(tos),
+            ecn: None,
+            train: Train::new(place.has_trains && !is_clocked),
+            packets: 0,
+            leaving: Vec::new(),
+            notes: None,
+            headers: HeaderCount::new(),
+            now: Instant::ZERO,
+            unsent: BTreeMap::new(),
+            was_open: false,
+            flows: specs.iter().map(state).collect(),
+        }
+    }
+
+    /// From now on datagrams go this way.
+    pub(super) fn set_route(&mut self, route: UdpRoute) {
+        (self.route, self.ecn) = (Some(route), None);
+    }
+
+    /// From now on `notes` says which messages each packet carries.
+    pub(super) fn note_packets(&mut self, notes: Arc<PacketNotes>) {
+        self.notes = Some(notes);
+    }
+
+    /// The time now, on the engine's clock.
+    pub(super) fn tick(&mut self, now: Instant) -> Instant {
+        self.now = self.now.max(now);
+        self.now
+    }
+
+    /// Does what the engine has to do by now; returns how late that is, if it has something to do.
+    pub(super) fn handle_timeout(&mut self) -> Option<Duration> {
+        let deadline = self.engine.poll_timeout().filter(|deadline| *deadline <= self.now)?;
+        self.engine.handle_timeout(self.now);
+        Some(self.now.since(deadline))
+    }
+
+    /// Takes a datagram, which came at `stamp`. Returns false if it is one of the connection before the run.
+    pub(super) fn handle_datagram(&mut self, datagram: &Received<'_>, stamp: Instant) -> bool {
+        let packet = QuicPacket { bytes: datagram.payload.to_vec(), pieces: Vec::new() };
+        if let Some(earlier) = &mut self.earlier {
+            // Its time is the end's, not the run's.
+            if earlier.handle_packet(&packet, datagram.ecn(), stamp) {
+                send_all(earlier, self.route.as_ref(), stamp);
+                return false;
+            }
+            self.earlier = None;
+        }
+        self.headers.note_datagram(datagram);
+        self.tick(stamp);
+        self.flows.iter_mut().for_each(|flow| flow.arrived = Some(stamp));
+        self.engine.handle_packet(&packet, datagram.ecn(), self.now);
+        true
+    }
+
+    /// Has the connection before the run, if there is to be one, over this client's own socket, and keeps the
+    /// ticket of it. `is_over` ends the wait before its time.
+    pub(super) fn fetch_ticket(&mut self, clock: RunClock, is_over: &dyn Fn() -> bool) -> Result<(), String> {
+        let (Some(mut earlier), Some(route)) = (self.earlier.take(), &self.route) else { return Ok(()) };
+        let mut buffer = vec![0; 1 << 16];
+        let begun = clock.now();
+        earlier.open(begun);
+        while !earlier.has_ticket() && !is_over() {
+            let now = clock.now();
+            if let Some(why) = earlier.lost() {
+                return Err(format!("the connection for a 0-RTT ticket was lost: {}", few_words(why)));
+            }
+            if now.since(begun) > TICKET_PATIENCE {
+                return Err("no 0-RTT ticket came: its packets have no answer".to_owned());
+            }
+            earlier.handle_timeout(now);
+            send_all(&mut earlier, Some(route), now);
+            // An error is news of something sent before.
+            if route.wait_readable(TICKET_SLICE) {
+                while let Ok(size) = route.socket.recv(&mut buffer) {
+                    let packet = QuicPacket { bytes: buffer[..size].to_vec(), pieces: Vec::new() };
+                    earlier.handle_packet(&packet, Ecn::NotEct, clock.now());
+                }
+            }
+        }
+        earlier.close(clock.now());
+        send_all(&mut earlier, Some(route), clock.now());
+        Ok(())
+    }
+
+    /// When the packet came that `flow` has its turn for; `None` if no packet is the reason of it.
+    pub(super) fn arrived(&self, flow: usize) -> Option<Instant> {
+        self.flows[flow].arrived
+    }
+
+    /// The turn of `flow` is over.
+    pub(super) fn finish_turn(&mut self, flow: usize) {
+        self.flows[flow].arrived = None;
+        self.was_open |= self.engine.is_open();
+    }
+
+    /// Whether several flows share it.
+    pub(super) const fn is_shared(&self) -> bool {
+        self.flows.len() > 1
+    }
+
+    /// `flow` wants no more of the connection. With the last of its flows it is closed, once.
+    pub(super) fn close(&mut self, flow: usize) {
+        let was_closing = core::mem::replace(&mut self.flows[flow].is_closing, true);
+        if !was_closing && self.flows.iter().all(|flow| flow.is_closing) {
+            self.engine.close(self.now);
+        }
+    }
+
+    /// Lets leave what may leave, of all flows.
+    pub(super) fn flush(&mut self, clock: RunClock) {
+        loop {
+            let now = self.tick(clock.now());
+            let Some(transmit) = self.engine.poll_transmit(now) else { break };
+            if let Packet::Quic(packet) = transmit.packet {
+                self.send(&packet, transmit.ecn);
+            }
+        }
+        // What expired may leave nothing to send.
+        self.take_send_events();
+        self.leave();
+    }
+
+    /// What became of the messages of `flow` since the last call.
+    pub(super) fn take_outcomes(&mut self, flow: usize) -> std::vec::Drain<'_, SendOutcome> {
+        self.flows[flow].outcomes.drain(..)
+    }
+
+    /// Sends a packet, or has it leave with the train. One that the kernel will not take is lost on this
+    /// host, as on a full queue of any other.
+    fn send(&mut self, packet: &QuicPacket, ecn: Ecn) {
+        if self.ecn != Some(ecn) {
+            self.leave();
+            self.mark(ecn);
+        }
+        let number = self.packets;
+        self.packets += 1;
+        self.take_send_events();
+        if let Some(notes) = &self.notes {
+            notes.note(&packet.bytes, packet.messages().collect());
+        }
+        let result = match &self.route {
+            Some(route) if self.train.takes(packet.bytes.len() as u64) => {
+                self.train.push(number, &packet.bytes, route);
+                Ok(())
+            }
+            Some(route) => route.send(&packet.bytes),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        };
+        if let Err(why) = result {
+            *self.unsent.entry(why.to_string()).or_default() += 1;
+            self.lose(&BTreeSet::from([number]));
+        }
+    }
+
+    /// What the engine says of messages: those that left did so with the packet that comes next.
+    fn take_send_events(&mut self) {
+        let number = self.packets.saturating_sub(1);
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            while let Some(event) = self.engine.poll_send_event(index) {
+                match event {
+                    SendEvent::Sent(range) => self.leaving.push((number, index, range, self.now)),
+                    SendEvent::Expired { seq } => flow.outcomes.push(SendOutcome::Expired(seq)),
+                }
+            }
+        }
+    }
+
+    /// All that waits in the train leaves, and what left in this turn is noted.
+    fn leave(&mut self) {
+        let Some(route) = &self.route else { return };
+        self.train.leave(route);
+        let mut refused = BTreeSet::new();
+        for (number, why) in self.train.take_refused() {
+            *self.unsent.entry(why).or_default() += 1;
+            refused.insert(number);
+        }
+        self.lose(&refused);
+        for (_, flow, range, left) in self.leaving.drain(..) {
+            self.flows[flow].outcomes.push(SendOutcome::Left(range, left));
+        }
+    }
+
+    /// The packets of these numbers did not leave: their datagrams are lost. Streams are sent again.
+    fn lose(&mut self, numbers: &BTreeSet<u64>) {
+        if numbers.is_empty() {
+            return;
+        }
+        let flows = &mut self.flows;
+        self.leaving.retain(|(number, flow, range, _)| {
+            let is_lost = numbers.contains(number);
+            let flow = &mut flows[*flow];
+            if is_lost
+                && flow.carry == Carry::Datagram
+                && let PayloadRange::Message { seq } = range
+            {
+                flow.outcomes.push(SendOutcome::Unsent(*seq));
+            }
+            !is_lost
+        });
+    }
+
+    /// From now on datagrams leave with `ecn`.
+    fn mark(&mut self, ecn: Ecn) {
+        let Some(route) = &mut self.route else { return };
+        self.ecn = Some(ecn);
+        let tos = self.tos[usize::from(ecn == Ecn::Ect0)];
+        match &mut route.unconnected {
+            Some(unconnected) => unconnected.tos = Some(tos),
+            None => {
+                let is_v6 = route.socket.local_addr().is_ok_and(|address| address.is_ipv6());
+                // If the system does not let it, the path takes no marks; the engine finds that out.
+                let _ = set_tos(route.socket.as_fd(), is_v6, tos);
+            }
+        }
+    }
+}
+
+/// Lets leave what the connection before the run has to send. What does not leave is lost.
+fn send_all(earlier: &mut EarlierEnd, route: Option<&UdpRoute>, now: Instant) {
+    while let Some(packet) = earlier.poll_transmit(now) {
+        let _ = route.map(|route| route.send(&packet));
+    }
+}
+
+/// How long a ticket may take (chosen, as for the registration of a flow: some retransmissions).
+const TICKET_PATIENCE: Duration = Duration::from_secs(5);
+/// How often the wait for it looks for what is due.
+const TICKET_SLICE: Duration = Duration::from_millis(5);
