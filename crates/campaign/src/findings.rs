@@ -12,11 +12,11 @@ use serde_json::Value;
 use talkpath_measure::summary::{DelayMs, FlowSummary, RunSummary, Summary};
 use talkpath_measure::warning::reason;
 use talkpath_study::{fit, median};
+use talkpath_units::{Duration, Instant};
 
 use crate::journal::Entry;
 use crate::plan::{Measurement, Plan};
 use crate::status::{Status, status};
-use talkpath_units::Instant;
 
 /// What `talkpath campaign report --json` prints, and the page shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,10 @@ pub struct Findings {
     pub planned: u64,
     /// Of these, in the records.
     pub done: u64,
+    /// Of these, due by now: at work, or still to be tried.
+    pub open: u64,
+    /// Of these, not due yet.
+    pub later: u64,
     /// One row a pair, measure and transport, over the whole campaign.
     pub matrix: Vec<MatrixRow>,
     /// One row a pair, measure, day and transport.
@@ -46,10 +50,14 @@ pub struct Findings {
     pub loss: Vec<LossPoint>,
     /// The lines through `loss`: all points, and those of each transport.
     pub loss_lines: Vec<Line>,
+    /// Why there is no line through all points of `loss`; `null` if there is one, or no point.
+    pub loss_without_line: Option<String>,
     /// Excess delay against the retransmission rate: a point a repetition.
     pub resends: Vec<LossPoint>,
     /// The lines through `resends`: of all, and of each pair.
     pub resend_lines: Vec<Line>,
+    /// As `loss_without_line`.
+    pub resends_without_line: Option<String>,
     /// What was measured and is not valid: its figures may be the machines', not the network's.
     pub not_valid: Vec<Missing>,
     /// What was not measured.
@@ -87,8 +95,12 @@ pub struct MatrixRow {
     pub is_round_trip: bool,
     pub delay_ms_p50: Option<Estimate>,
     pub delay_ms_p95: Option<Estimate>,
-    /// Of all messages of all repetitions.
+    /// Of all messages of all repetitions, without those that were unfinished.
     pub loss_rate: Option<f64>,
+    /// Messages that were sent.
+    pub sent: u64,
+    /// Of these, still on their way at the end of their repetition: neither in delay nor in loss.
+    pub unfinished: u64,
     pub mos: Option<Estimate>,
     pub in_time: Option<Estimate>,
     pub goodput_bps: Option<Estimate>,
@@ -211,6 +223,8 @@ pub fn findings(
     let days = by_day(&seen);
     let loss = loss_points(&seen, &fastest);
     let resends = resend_points(&seen, &fastest);
+    let Status { missing, later, .. } = status(plan, entries, Duration::ZERO, now);
+    let (planned, done) = (plan.measurements.len() as u64, measured.len() as u64);
     let transport = |point: &LossPoint| point.transport.clone();
     let pair = |point: &LossPoint| format!("{} > {}", point.near, point.far);
     Findings {
@@ -218,18 +232,22 @@ pub fn findings(
         zone: plan.zone.clone(),
         talkpath: version.to_owned(),
         hosts: plan.hosts.clone(),
-        planned: plan.measurements.len() as u64,
-        done: measured.len() as u64,
+        planned,
+        done,
+        open: planned.saturating_sub(done + missing.len() as u64 + later),
+        later,
         matrix: matrix(&seen, measured),
         days,
         half_trips: half_trips(&seen),
         hours: hours(&seen),
+        loss_without_line: without_line(&loss),
         loss_lines: lines(&loss, &transport),
+        resends_without_line: without_line(&resends),
         resend_lines: lines(&resends, &pair),
         loss,
         resends,
         not_valid: measured.iter().filter_map(not_valid).collect(),
-        missing: missing(plan, entries, now),
+        missing: missing.into_iter().map(|it| Missing { measurement: it.measurement, why: it.why }).collect(),
     }
 }
 
@@ -238,11 +256,6 @@ fn not_valid(measured: &Recorded<'_>) -> Option<Missing> {
     let mut reasons = summary.warnings.iter().filter_map(|warning| reason(warning));
     let why = reasons.next().unwrap_or("summary.json does not say why").to_owned();
     (!summary.valid).then(|| Missing { measurement: (*measurement).clone(), why })
-}
-
-fn missing(plan: &Plan, entries: &[Entry], now: Instant) -> Vec<Missing> {
-    let Status { missing, .. } = status(plan, entries, now);
-    missing.into_iter().map(|it| Missing { measurement: it.measurement, why: it.why }).collect()
 }
 
 fn repetitions<'a>(measured: &Recorded<'a>) -> Vec<Seen<'a>> {
@@ -355,6 +368,8 @@ fn matrix(seen: &[Seen<'_>], measured: &[Recorded<'_>]) -> Vec<MatrixRow> {
             delay_ms_p50: of(&group, |one| one.delay().map(|it| it.p50)),
             delay_ms_p95: of(&group, |one| one.delay().map(|it| it.p95)),
             loss_rate: loss_rate(&group),
+            sent: group.iter().map(|one| one.flow.sent).sum(),
+            unfinished: group.iter().map(|one| one.flow.unfinished).sum(),
             mos: of(&group, |one| one.flow.call.as_ref().map(|it| it.mos)),
             in_time: of(&group, |one| one.flow.in_time),
             goodput_bps: of(&group, |one| one.flow.goodput_bps),
@@ -503,7 +518,7 @@ fn new_point(ends: Ends<'_>, day: u64, transport: &str, rate: f64, excess_ms: f6
     }
 }
 
-/// The line through all points, then those of each group; groups without one are left out.
+/// The line through all points, then those of each group; what has too few points with losses has none.
 fn lines(points: &[LossPoint], group: &dyn Fn(&LossPoint) -> String) -> Vec<Line> {
     let mut groups: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for point in points {
@@ -511,7 +526,7 @@ fn lines(points: &[LossPoint], group: &dyn Fn(&LossPoint) -> String) -> Vec<Line
     }
     let all = points.iter().map(|point| (point.rate, point.excess_ms)).collect();
     let line = |(of, points): (String, Vec<(f64, f64)>)| {
-        let line = fit(&points).filter(|_| points.len() >= LEAST_POINTS)?;
+        let line = fit(&points).filter(|_| with_losses(points.iter().map(|it| it.0)) >= LEAST_POINTS)?;
         Some(Line {
             of,
             n: points.len() as u64,
@@ -525,5 +540,29 @@ fn lines(points: &[LossPoint], group: &dyn Fn(&LossPoint) -> String) -> Vec<Line
     core::iter::once(("all".to_owned(), all)).chain(groups).filter_map(line).collect()
 }
 
-/// Two points are always on a line.
+/// Why there is no line through all of `points`.
+fn without_line(points: &[LossPoint]) -> Option<String> {
+    let all = points.len();
+    match with_losses(points.iter().map(|point| point.rate)) {
+        _ if all == 0 => None,
+        lossy if lossy < LEAST_POINTS => Some(format!(
+            "{lossy} of {all} points {} losses, and a line needs {LEAST_POINTS}",
+            if lossy == 1 { "has" } else { "have" }
+        )),
+        _ if points.windows(2).all(|two| two[0].rate == two[1].rate) => {
+            Some(format!("all {all} points have one rate"))
+        }
+        _ if points.windows(2).all(|two| two[0].excess_ms == two[1].excess_ms) => {
+            Some(format!("all {all} points have one excess delay"))
+        }
+        _ => None,
+    }
+}
+
+fn with_losses(rates: impl Iterator<Item = f64>) -> usize {
+    rates.filter(|rate| *rate > 0.0).count()
+}
+
+/// Points with losses that a line needs: two are always on one, and those without losses say nothing of what
+/// losses cost.
 const LEAST_POINTS: usize = 3;

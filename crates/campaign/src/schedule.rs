@@ -52,6 +52,13 @@ pub fn slots(schedule: &Schedule, made: Instant) -> Result<Vec<Slot>, String> {
     Ok(slots)
 }
 
+/// What clocks of the time zone `name` show at `at`, as in [`Slot::local`]; UTC if there is no such zone.
+pub(crate) fn local(name: &str, at: Instant) -> String {
+    let seconds = i64::try_from(at.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX);
+    let at = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
+    zone(name).unwrap_or(TimeZone::UTC).to_datetime(at).strftime("%F %T").to_string()
+}
+
 fn zone(name: &str) -> Result<TimeZone, String> {
     TimeZoneDatabase::bundled().get(name).map_err(|why| why.to_string())
 }

@@ -129,8 +129,7 @@ impl<'p> Scheduler<'p> {
                 return Step::Abandon(at, self.reason(at, *failures, why.as_deref()));
             }
             sooner(measurement.until());
-            let of_hosts = self.pair(at).map(|host| self.hosts[host].not_before).into_iter();
-            let ready = of_hosts.fold(*not_before, Instant::max);
+            let ready = self.ready(at, *not_before);
             if ready > now {
                 sooner(ready);
                 continue;
@@ -172,6 +171,20 @@ impl<'p> Scheduler<'p> {
         self.states[at] = State::Abandoned;
     }
 
+    /// When the measurement at `at` may begin at the earliest, as far as failures decide that; `None` if it
+    /// runs, or is not tried any more.
+    pub fn next_try(&self, at: usize) -> Option<Instant> {
+        let State::Waiting { not_before, .. } = self.states.get(at)? else { return None };
+        let measurement = &self.plan.measurements[at];
+        let next = self.ready(at, *not_before).max(measurement.due());
+        (next < measurement.until()).then_some(next)
+    }
+
+    /// Until when nothing is begun with the host at this place of the plan's, because of a failure.
+    pub fn rests_until(&self, host: usize) -> Instant {
+        self.hosts.get(host).map_or(Instant::ZERO, |host| host.not_before)
+    }
+
     fn replay(&mut self, at: usize, entry: &Entry) {
         self.apply(at, &entry.event, instant(entry.at_ms));
     }
@@ -206,6 +219,11 @@ impl<'p> Scheduler<'p> {
             }
             Event::Abandoned { .. } => self.states[at] = State::Abandoned,
         }
+    }
+
+    /// When the rest of the measurement at `at`, which ends at `not_before`, and of its hosts is over.
+    fn ready(&self, at: usize, not_before: Instant) -> Instant {
+        self.pair(at).into_iter().map(|host| self.hosts[host].not_before).fold(not_before, Instant::max)
     }
 
     /// Doubles with each failure, up to 16 times the first.

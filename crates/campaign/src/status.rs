@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use talkpath_units::Instant;
+use talkpath_units::{Duration, Instant};
 
 use crate::journal::{Entry, Event};
 use crate::plan::{Measurement, Plan, millis};
+use crate::schedule::local;
+use crate::scheduler::Scheduler;
 
 /// What `talkpath campaign status --json` prints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +31,10 @@ pub struct Status {
     pub next: Option<Measurement>,
     /// One entry a host, in the order of the file.
     pub hosts: Vec<HostStatus>,
+    /// Attempts that failed at a host that is not known, or at the coordinator.
+    pub failures_elsewhere: u64,
+    /// The last of these, in words.
+    pub last_failure_elsewhere: Option<String>,
     /// What failed and may be tried again, in the order of the plan.
     pub failing: Vec<Failing>,
     /// What was not made, in the order of the plan.
@@ -44,7 +50,7 @@ pub struct StoreStatus {
     pub url: String,
     /// Measurements that are there.
     pub there: u64,
-    /// Why the last attempt failed; `null` after one that did not.
+    /// Why the last attempt failed at what is still not there; `null` if nothing is known to be missing.
     pub failing: Option<String>,
 }
 
@@ -60,6 +66,8 @@ pub struct HostStatus {
     pub failures: u64,
     /// The last of these, in words.
     pub last_failure: Option<String>,
+    /// Until when nothing is begun with it, by clocks of the campaign's zone; `null` if it does not rest.
+    pub rests_until: Option<String>,
 }
 
 /// A measurement that failed, or was not made.
@@ -71,6 +79,11 @@ pub struct Failing {
     pub failures: u64,
     /// In words for a person.
     pub why: String,
+    /// When it is tried again at the earliest, in ms since the Unix epoch, if its hosts are free then; `null`
+    /// if it is not tried again.
+    pub next_try_ms: Option<u64>,
+    /// The same by clocks of the campaign's zone.
+    pub next_try: Option<String>,
 }
 
 /// What became of each measurement.
@@ -83,8 +96,11 @@ struct Fate {
     abandoned: Option<String>,
 }
 
-/// The state of `plan` after `entries`, at `now` (ns since the Unix epoch).
-pub fn status(plan: &Plan, entries: &[Entry], now: Instant) -> Status {
+/// The state of `plan` after `entries`, at `now` (ns since the Unix epoch). `retry` is the schedule's wait
+/// after a first failure.
+pub fn status(plan: &Plan, entries: &[Entry], retry: Duration, now: Instant) -> Status {
+    let scheduler = Scheduler::new(plan, &[], retry, entries, now);
+    let mut elsewhere = (0, None);
     let mut fates: BTreeMap<&str, Fate> = BTreeMap::new();
     let mut hosts: Vec<HostStatus> =
         plan.hosts.iter().map(|host| HostStatus { host: host.clone(), ..HostStatus::default() }).collect();
@@ -97,34 +113,59 @@ pub fn status(plan: &Plan, entries: &[Entry], now: Instant) -> Status {
             Event::Failed { why, host } => {
                 fate.failures += 1;
                 fate.last = Some(why.clone());
-                if let Some(host) = hosts.iter_mut().find(|it| Some(&it.host) == host.as_ref()) {
-                    host.failures += 1;
-                    host.last_failure = Some(why.clone());
+                match hosts.iter_mut().find(|it| Some(&it.host) == host.as_ref()) {
+                    Some(host) => {
+                        host.failures += 1;
+                        host.last_failure = Some(why.clone());
+                    }
+                    None => elsewhere = (elsewhere.0 + 1, Some(why.clone())),
                 }
             }
             Event::Abandoned { why } => fate.abandoned = Some(why.clone()),
         }
     }
-    let mut status =
-        Status { name: plan.name.clone(), planned: plan.measurements.len() as u64, ..Status::default() };
-    for measurement in &plan.measurements {
+    let mut status = Status {
+        name: plan.name.clone(),
+        planned: plan.measurements.len() as u64,
+        failures_elsewhere: elsewhere.0,
+        last_failure_elsewhere: elsewhere.1,
+        ..Status::default()
+    };
+    for (at, measurement) in plan.measurements.iter().enumerate() {
         let fate = fates.remove(measurement.id.as_str()).unwrap_or_default();
-        count(&mut status, &fate, measurement, now);
+        let next_try = || scheduler.next_try(at).map(|at| (millis(at), local(&plan.zone, at)));
+        count(&mut status, &fate, measurement, &next_try, now);
         for host in hosts.iter_mut().filter(|it| it.host == measurement.near || it.host == measurement.far) {
             host.planned += 1;
             host.done += u64::from(fate.is_done);
             host.abandoned += u64::from(!fate.is_done && fate.abandoned.is_some());
         }
     }
+    for (at, host) in hosts.iter_mut().enumerate() {
+        host.rests_until = Some(scheduler.rests_until(at))
+            .filter(|until| *until > now)
+            .map(|until| local(&plan.zone, until));
+    }
     status.hosts = hosts;
     status
 }
 
-fn count(status: &mut Status, fate: &Fate, measurement: &Measurement, now: Instant) {
-    let failing = |why: &String| Failing {
-        measurement: measurement.clone(),
-        failures: fate.failures,
-        why: why.clone(),
+fn count(
+    status: &mut Status,
+    fate: &Fate,
+    measurement: &Measurement,
+    next_try: &dyn Fn() -> Option<(u64, String)>,
+    now: Instant,
+) {
+    let failing = |why: &String| {
+        let (next_try_ms, next_try) = next_try().unzip();
+        Failing {
+            measurement: measurement.clone(),
+            failures: fate.failures,
+            why: why.clone(),
+            next_try_ms,
+            next_try,
+        }
     };
     match (fate.is_done, &fate.abandoned) {
         (true, _) => status.done += 1,

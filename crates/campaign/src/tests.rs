@@ -277,7 +277,8 @@ fn every_measurement_is_in_the_records_once_or_has_its_reason() {
         assert!(id.contains(".hk.") && why.ends_with("hk: no answer"), "{id}: {why}");
     }
     assert_eq!(world.most, 1, "the hub takes one at a time");
-    let status = status(&plan, &Journal::parse(&world.journal).unwrap().entries, world.now);
+    let entries = Journal::parse(&world.journal).unwrap().entries;
+    let status = status(&plan, &entries, Duration::from_secs(300), world.now);
     assert_eq!((status.done, status.abandoned, status.planned), (32, 4, 36));
     assert_eq!((status.overdue, status.later, status.begun), (0, 0, 0));
     assert!(status.hosts[1].last_failure.as_deref() == Some("hk: no answer"));
@@ -356,6 +357,88 @@ fn a_host_that_is_down_delays_nobody() {
         .iter()
         .filter(|it| it.event == Event::Begun && it.id.contains("d02.") && it.id.contains(".hk."));
     assert!((8..=24).contains(&tried.count()));
+}
+
+#[test]
+fn while_hosts_fail_status_says_when_each_measurement_is_tried_again() {
+    let plan = plan(FILE);
+    let first = plan.measurements.iter().find(|it| it.far == "hk").unwrap();
+    let (id, at_ms) = (first.id.clone(), first.due_ms);
+    let failed = |at_ms, host: Option<&str>| {
+        let event = Event::Failed { why: "no answer".to_owned(), host: host.map(str::to_owned) };
+        Entry { at_ms, id: id.clone(), event }
+    };
+    let entries = [failed(at_ms, Some("hk")), failed(at_ms + 300_000, None)];
+    let now = Instant::from_nanos((at_ms + 301_000) * 1_000_000);
+    let seen = status(&plan, &entries, Duration::from_secs(300), now);
+    let [failing] = seen.failing.as_slice() else { panic!("{:?}", seen.failing) };
+    // 5 min after the first failure, 10 min after the second.
+    assert_eq!(failing.next_try_ms, Some(at_ms + 900_000));
+    assert_eq!(failing.next_try.as_ref().unwrap().len(), "2026-03-28 00:15:00".len());
+    assert!(failing.next_try.as_ref().unwrap().starts_with("2026-03-28 00:"), "{failing:?}");
+    assert_eq!((seen.failures_elsewhere, seen.last_failure_elsewhere.as_deref()), (1, Some("no answer")));
+    let hk = &seen.hosts[1];
+    assert_eq!((hk.failures, hk.rests_until.is_some()), (1, false), "its rest is over");
+    let then = Instant::from_nanos((at_ms + 299_000) * 1_000_000);
+    let before = status(&plan, &entries[..1], Duration::from_secs(300), then);
+    assert!(before.hosts[1].rests_until.as_ref().unwrap() > &first.local, "{:?}", before.hosts[1]);
+    // A wait that ends after the window is no try.
+    let late = status(&plan, &entries, Duration::from_secs(3 * 3600), now);
+    assert_eq!((&late.failing[0].next_try, late.failing[0].next_try_ms), (&None, None));
+}
+
+#[test]
+fn half_way_what_is_due_and_what_is_not_due_yet_are_counted_by_themselves() {
+    let plan = plan(FILE);
+    let measured = summary(&plan.measurements[0]);
+    let recorded = [Recorded { measurement: &plan.measurements[0], summary: &measured }];
+    let abandoned = Event::Abandoned { why: "down".to_owned() };
+    let entries = [(0, Event::Done), (1, abandoned)].map(|(at, event)| Entry {
+        at_ms: 1,
+        id: plan.measurements[at].id.clone(),
+        event,
+    });
+    // The second of twelve times is due.
+    let now = plan.measurements[5].due();
+    let found = findings(&plan, &recorded, &entries, now, "0");
+    assert_eq!((found.done, found.missing.len(), found.open, found.later), (1, 1, 4, 30));
+}
+
+#[test]
+fn points_without_losses_have_no_line_and_the_reason_is_there() {
+    let plan = plan(FILE);
+    let lossless = |at: usize| {
+        let mut summary = summary(&plan.measurements[at]);
+        for flow in summary.runs.iter_mut().flat_map(|run| run.flows.values_mut()) {
+            flow.lost = u64::from(at == 0);
+            flow.retransmit_rate = flow.retransmit_rate.map(|_| if at == 0 { 0.01 } else { 0.0 });
+        }
+        summary
+    };
+    let summaries: Vec<_> = (0..6).map(lossless).collect();
+    let recorded: Vec<_> = summaries
+        .iter()
+        .enumerate()
+        .map(|(at, summary)| Recorded { measurement: &plan.measurements[at], summary })
+        .collect();
+    let found = findings(&plan, &recorded, &[], plan.measurements[5].due(), "0");
+    assert!(found.loss_lines.is_empty() && found.resend_lines.is_empty(), "{found:?}");
+    let why = found.resends_without_line.unwrap();
+    assert_eq!(why, "1 of 6 points has losses, and a line needs 3");
+    assert!(found.loss_without_line.unwrap().starts_with("1 of "));
+}
+
+#[test]
+fn messages_that_were_unfinished_are_counted_in_their_row() {
+    let plan = plan(FILE);
+    let mut broken = summary(&plan.measurements[0]);
+    for flow in broken.runs[0].flows.values_mut() {
+        (flow.sent, flow.lost, flow.unfinished) = (1000, 0, 900);
+    }
+    let recorded = [Recorded { measurement: &plan.measurements[0], summary: &broken }];
+    let found = findings(&plan, &recorded, &[], plan.measurements[0].due(), "0");
+    let udp = found.matrix.iter().find(|row| row.transport == "udp").unwrap();
+    assert_eq!((udp.loss_rate, udp.sent, udp.unfinished), (Some(0.0), 1000, 900));
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub struct Upload {
 pub struct Uploads {
     /// The measurements that are there.
     pub there: BTreeSet<String>,
-    /// Why the last attempt failed; `None` after one that did not.
+    /// Why the last attempt failed at what is still not there; `None` if nothing is known to be missing.
     pub failing: Option<String>,
 }
 
@@ -40,16 +40,20 @@ impl Uploads {
     /// it would have said is found out again from the store itself.
     pub fn parse(bytes: &[u8], store: &str) -> Self {
         let mut uploads = Self::default();
+        // By measurement, the last failure last.
+        let mut failed: Vec<(String, String)> = Vec::new();
         let lines = bytes.split(|byte| *byte == b'\n');
         for line in lines.filter_map(|line| serde_json::from_slice::<Upload>(line).ok()) {
             if line.store != store {
                 continue;
             }
-            if line.why.is_none() {
-                uploads.there.insert(line.id);
+            failed.retain(|(id, _)| *id != line.id);
+            match line.why {
+                None => drop(uploads.there.insert(line.id)),
+                Some(why) => failed.push((line.id, why)),
             }
-            uploads.failing = line.why;
         }
+        uploads.failing = failed.pop().map(|(_, why)| why);
         uploads
     }
 }

@@ -28,8 +28,17 @@ pub fn campaign_page(findings: &Findings) -> String {
     ];
     let sections: Vec<_> = sections.into_iter().filter(|(.., body)| !body.0.is_empty()).collect();
     let main = html! {
-        @if findings.done < findings.planned {
-            p.warning role="status" { (findings.planned - findings.done) " of " (findings.planned) " measurements are not in these tables." }
+        @let (missing, open, later) = (findings.missing.len(), findings.open, findings.later);
+        @if missing > 0 {
+            p.warning role="status" {
+                (missing) " of " (findings.planned) " measurements were " a href="#missing" { "not made" } " and will not be."
+            }
+        }
+        @if open > 0 || later > 0 {
+            p role="status" {
+                "The campaign goes on: " (open) " of " (findings.planned) " measurements are due and not made yet, "
+                (later) " are not due yet. They are not in these tables."
+            }
         }
         @if !findings.not_valid.is_empty() {
             p.warning role="status" {
@@ -64,7 +73,8 @@ fn matrix(findings: &Findings) -> Markup {
             @if is_mesh(&rows) { (square(findings, measure, &rows)) }
             (matrix_rows(&rows).html(
                 "Medians over all repetitions of the campaign, with 95 % confidence intervals. Delay is that of the round trip unless a row says one way. \
-                 A message that was still on its way at the end counts as not in time, and neither in delay nor in loss. Valid: measurements that no machine disturbed. Clocks: those in which one-way figures could be trusted."
+                 A message that was still on its way at the end is unfinished. It counts as not in time, and neither in delay nor in loss; a column counts such messages if there are any. \
+                 Valid: measurements that no machine disturbed. Clocks: those in which one-way figures could be trusted."
             ))
             (untrusted(&rows))
         }
@@ -73,7 +83,8 @@ fn matrix(findings: &Findings) -> Markup {
 
 fn matrix_rows(rows: &[&MatrixRow]) -> Grid {
     let is_call = rows.iter().any(|row| row.mos.is_some());
-    let columns = vec![
+    let has_unfinished = rows.iter().any(|row| row.unfinished > 0);
+    let mut columns = vec![
         Column::words("hosts"),
         Column::words("transport"),
         Column::numbers("", "n", 0),
@@ -85,6 +96,9 @@ fn matrix_rows(rows: &[&MatrixRow]) -> Grid {
         Column::numbers("", "valid", 0),
         Column::numbers("", "clocks", 0),
     ];
+    if has_unfinished {
+        columns.insert(UNFINISHED, Column::numbers("", "unfinished", 0));
+    }
     let places = places(rows.iter().flat_map(|row| [&row.delay_ms_p50, &row.delay_ms_p95]));
     let row = |row: &&MatrixRow| {
         let quality = match is_call {
@@ -92,24 +106,28 @@ fn matrix_rows(rows: &[&MatrixRow]) -> Grid {
             false => shown(row.goodput_bps.map(|it| scaled(it, 1e-6)).as_ref(), 2),
         };
         let way = if row.is_round_trip || row.delay_ms_p50.is_none() { "" } else { ", one way" };
-        plain(
-            &row.transport,
-            vec![
-                format!("{} → {}{way}", row.near, row.far),
-                row.transport.clone(),
-                row.delay_ms_p50.map_or_else(|| UNKNOWN.to_owned(), |it| it.n.to_string()),
-                shown(row.delay_ms_p50.as_ref(), places),
-                shown(row.delay_ms_p95.as_ref(), places),
-                percent(row.loss_rate),
-                quality,
-                shown(row.in_time.map(|it| scaled(it, 100.0)).as_ref(), 1),
-                format!("{} of {}", row.valid, row.measurements),
-                format!("{} of {}", row.clock_trusted, row.measurements),
-            ],
-        )
+        let mut cells = vec![
+            format!("{} → {}{way}", row.near, row.far),
+            row.transport.clone(),
+            row.delay_ms_p50.map_or_else(|| UNKNOWN.to_owned(), |it| it.n.to_string()),
+            shown(row.delay_ms_p50.as_ref(), places),
+            shown(row.delay_ms_p95.as_ref(), places),
+            percent(row.loss_rate),
+            quality,
+            shown(row.in_time.map(|it| scaled(it, 100.0)).as_ref(), 1),
+            format!("{} of {}", row.valid, row.measurements),
+            format!("{} of {}", row.clock_trusted, row.measurements),
+        ];
+        if has_unfinished {
+            cells.insert(UNFINISHED, format!("{} of {}", row.unfinished, row.sent));
+        }
+        plain(&row.transport, cells)
     };
     Grid { columns, rows: rows.iter().map(row).collect() }
 }
+
+/// The place of the column of unfinished messages: after that of loss.
+const UNFINISHED: usize = 6;
 
 /// Hosts against hosts: for each pair the transports that serve it best.
 fn square(findings: &Findings, measure: &str, rows: &[&MatrixRow]) -> Markup {
@@ -332,9 +350,16 @@ fn loss(findings: &Findings) -> Markup {
         }
         (of_loss)
         (lines("Lines through the loss rate", &findings.loss_lines))
+        (without_line(findings.loss_without_line.as_ref()))
         (of_resends)
         (lines("Lines through the retransmission rate", &findings.resend_lines))
+        (without_line(findings.resends_without_line.as_ref()))
     }
+}
+
+/// Why no line is drawn, if there is none.
+fn without_line(why: Option<&String>) -> Markup {
+    html! { @if let Some(why) = why { p { "No line through all points: " (why) "." } } }
 }
 
 /// Which series a point belongs to.
@@ -499,6 +524,8 @@ mod tests {
             delay_ms_p50: estimate(delay),
             delay_ms_p95: estimate(delay),
             loss_rate: Some(0.0),
+            sent: 1500,
+            unfinished: 0,
             mos: estimate(mos),
             in_time: None,
             goodput_bps: None,
@@ -513,5 +540,66 @@ mod tests {
         assert_eq!(best(rows.iter()), "20.0 ms, MOS 4.00 (udp)");
         assert_eq!(best(rows[..1].iter()), "not valid");
         assert_eq!(best([].into_iter()), "");
+    }
+
+    fn findings(matrix: Vec<MatrixRow>) -> Findings {
+        Findings {
+            name: "sites".to_owned(),
+            zone: "UTC".to_owned(),
+            talkpath: "0".to_owned(),
+            hosts: vec!["a".to_owned(), "b".to_owned()],
+            planned: 10,
+            done: 3,
+            open: 2,
+            later: 5,
+            matrix,
+            days: Vec::new(),
+            half_trips: Vec::new(),
+            hours: Vec::new(),
+            loss: Vec::new(),
+            loss_lines: Vec::new(),
+            loss_without_line: None,
+            resends: Vec::new(),
+            resend_lines: Vec::new(),
+            resends_without_line: None,
+            not_valid: Vec::new(),
+            missing: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_row_says_how_many_messages_were_unfinished_if_any_row_has_such() {
+        let whole = row("udp", 4.38, 20.0, 3);
+        let broken = MatrixRow { unfinished: 1350, ..row("tcp", 4.38, 90.0, 3) };
+        assert!(campaign_page(&findings(vec![whole.clone(), broken])).contains("1350 of 1500"));
+        assert!(!campaign_page(&findings(vec![whole])).contains("0 of 1500"));
+    }
+
+    #[test]
+    fn half_way_the_page_says_what_is_due_and_what_is_not_due_yet_and_warns_of_neither() {
+        let page = campaign_page(&findings(Vec::new()));
+        assert!(page.contains("2 of 10 measurements are due and not made yet, 5 are not due yet"), "{page}");
+        assert!(!page.contains("class=\"warning\""), "{page}");
+    }
+
+    #[test]
+    fn points_without_losses_have_no_line_on_the_page_but_its_reason() {
+        let point = LossPoint {
+            near: "a".to_owned(),
+            far: "b".to_owned(),
+            measure: "call".to_owned(),
+            day: 1,
+            transport: "tcp".to_owned(),
+            rate: 0.0,
+            excess_ms: 5.0,
+        };
+        let why = "0 of 1 points have losses, and a line needs 3";
+        let found = Findings {
+            loss: vec![point],
+            loss_without_line: Some(why.to_owned()),
+            ..findings(vec![row("tcp", 4.3, 90.0, 3)])
+        };
+        let page = campaign_page(&found);
+        assert!(page.contains(why) && !page.contains("line through all points</"), "{page}");
     }
 }

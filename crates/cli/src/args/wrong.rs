@@ -68,8 +68,11 @@ pub(super) fn refused_json(command: &Command) -> Option<Failure> {
         Command::Completions { .. } => ("completions", "it prints a script for a shell"),
         Command::Man { .. } => ("man", "it prints a manual page"),
         Command::Campaign(args) => match args.command {
-            CampaignCommand::Check(_) => ("campaign check", "the exit code says whether the file is valid"),
-            CampaignCommand::Run(_)
+            CampaignCommand::Check(ref args) if !args.hosts => {
+                ("campaign check", "the exit code says whether the file is valid")
+            }
+            CampaignCommand::Check(_)
+            | CampaignCommand::Run(_)
             | CampaignCommand::Status(_)
             | CampaignCommand::Push(_)
             | CampaignCommand::Report(_) => return None,

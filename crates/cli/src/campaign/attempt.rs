@@ -240,7 +240,7 @@ fn at(host: &Host, why: &str) -> Fault {
 }
 
 /// What `talkpath` is called on `host`.
-fn program(host: &Host) -> String {
+pub(super) fn program(host: &Host) -> String {
     let own = || std::env::current_exe().ok().map(|path| path.to_string_lossy().into_owned());
     match host.local && host.program == "talkpath" {
         true => own().unwrap_or_else(|| host.program.clone()),

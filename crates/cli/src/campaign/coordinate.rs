@@ -6,14 +6,14 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use talkpath_campaign::{Entry, Event, Fault, Measurement, Plan, Scheduler, Step, millis};
+use talkpath_campaign::{Entry, Event, Fault, Measurement, Plan, Scheduler, Status, Step, millis, status};
 use talkpath_units::Instant;
 
 use super::attempt::Attempt;
 use super::load::{Loaded, Prepared};
 use super::now;
 use super::push::{Push, Uploader};
-use super::store::{OpenJournal, Store};
+use super::store::{OpenJournal, Opened, Store};
 use crate::args::{Common, flag_word};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -47,8 +47,10 @@ pub(crate) fn coordinate(
     terminal: Terminal,
 ) -> Result<(Plan, Vec<Entry>), Failure> {
     let stop = interrupt::install()?;
-    let (plan, journal, entries) = store.begin(loaded)?;
+    let opened = store.begin(loaded)?;
     let campaign = &loaded.campaign;
+    terminal.note(&found(&opened, campaign.schedule.retry));
+    let Opened { plan, journal, entries, .. } = opened;
     let at_once: Vec<u64> = campaign.hosts.iter().map(|host| host.at_once).collect();
     let mut scheduler = Scheduler::new(&plan, &at_once, campaign.schedule.retry, &entries, now());
     let uploader = uploader(loaded, store, &plan, terminal, &stop);
@@ -78,6 +80,26 @@ pub(crate) fn coordinate(
     drop(coordinator);
     let entries = store.entries()?;
     Ok((plan, entries))
+}
+
+/// What the directory has when a coordinator begins.
+fn found(opened: &Opened, retry: talkpath_units::Duration) -> String {
+    let Opened { plan, entries, is_new, repaired, .. } = opened;
+    let Status { planned, done, abandoned, begun, overdue, later, next, .. } =
+        status(plan, entries, retry, now());
+    let next = next.map_or_else(String::new, |next| format!("; next: {}", next.local));
+    if *is_new {
+        return format!("{}: planned {planned} measurements, {overdue} of them due{next}", plan.name);
+    }
+    let cut = if begun > 0 { format!(", {begun} cut off and to be measured again") } else { String::new() };
+    let lines = match repaired {
+        0 => String::new(),
+        repaired => format!("; {repaired} records were whole without a line in the journal, and have it now"),
+    };
+    format!(
+        "{}: goes on; found {done} of {planned} measured, {abandoned} not measured{cut}, {overdue} due, {later} later{next}{lines}",
+        plan.name
+    )
 }
 
 /// What copies to the file's `store`. A store that cannot be used costs no measurement.

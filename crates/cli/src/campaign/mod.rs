@@ -10,6 +10,7 @@
 pub(crate) mod attempt;
 pub(crate) mod child;
 pub(crate) mod coordinate;
+pub(crate) mod hosts;
 pub(crate) mod load;
 pub(crate) mod push;
 pub(crate) mod store;

@@ -39,6 +39,18 @@ pub(crate) struct Store {
     path: PathBuf,
 }
 
+/// A campaign's directory, open for its coordinator.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) plan: Plan,
+    pub(crate) journal: OpenJournal,
+    pub(crate) entries: Vec<Entry>,
+    /// Whether the plan was made now.
+    pub(crate) is_new: bool,
+    /// Whole records whose line the journal lacked.
+    pub(crate) repaired: usize,
+}
+
 /// The journal, open for adding; only one process has it.
 #[derive(Debug)]
 pub(crate) struct OpenJournal {
@@ -86,15 +98,16 @@ impl Store {
     }
 
     /// Keeps other coordinators out, and gives the plan, made now if there is none.
-    pub(crate) fn begin(&self, loaded: &Loaded) -> Result<(Plan, OpenJournal, Vec<Entry>), Failure> {
+    pub(crate) fn begin(&self, loaded: &Loaded) -> Result<Opened, Failure> {
         let records = self.file(RECORDS);
         fs::create_dir_all(&records).map_err(|why| Failure::folder(&records, why))?;
         sync_folder(self.path.parent().unwrap_or(Path::new("")))?;
         let lock = self.lock()?;
         let path = self.file(PLAN);
-        let plan = match path.exists() {
-            true => self.plan(loaded)?,
-            false => {
+        let is_new = !path.exists();
+        let plan = match is_new {
+            false => self.plan(loaded)?,
+            true => {
                 let version = env!("CARGO_PKG_VERSION");
                 let plan = Plan::new(&loaded.campaign, loaded.fingerprint.clone(), version, now());
                 let plan = plan.map_err(|why| Failure::Usage(format!("schedule: {why}")))?;
@@ -103,11 +116,13 @@ impl Store {
             }
         };
         let (mut journal, mut entries) = self.open_journal(lock)?;
-        for entry in self.tidy_up(&plan, &entries)? {
+        let unwritten = self.tidy_up(&plan, &entries)?;
+        let repaired = unwritten.len();
+        for entry in unwritten {
             journal.add(&entry)?;
             entries.push(entry);
         }
-        Ok((plan, journal, entries))
+        Ok(Opened { plan, journal, entries, is_new, repaired })
     }
 
     /// The plan that was made from the same file.

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::json;
 use talkpath_campaign::{
-    Entry, Failing, Findings, Measurement, Plan, Recorded, Status, StoreStatus, Uploads, findings, status,
+    Entry, Failing, Findings, Measurement, Plan, Recorded, Status, StoreStatus, Uploads, findings, millis,
+    status,
 };
 use talkpath_measure::summary::Summary;
 use talkpath_report::campaign_page;
@@ -13,6 +14,7 @@ use talkpath_scenario::campaign_key_tables;
 use crate::args::{CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignReportArgs};
 use crate::args::{CampaignRunArgs, Common};
 use crate::campaign::coordinate::coordinate;
+use crate::campaign::hosts::Met;
 use crate::campaign::load::Loaded;
 use crate::campaign::now;
 use crate::campaign::push::{Copied, Push, uploads};
@@ -26,7 +28,7 @@ use crate::terminal::{Terminal, counted, print};
 /// Does what the subcommand says.
 pub(crate) fn run(args: &CampaignArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     match &args.command {
-        CampaignCommand::Check(args) => check(args, terminal),
+        CampaignCommand::Check(args) => check(args, common, terminal),
         CampaignCommand::Run(args) => begin(args, common, terminal),
         CampaignCommand::Status(args) => tell(args, common, terminal),
         CampaignCommand::Push(args) => push(args, common, terminal),
@@ -34,7 +36,7 @@ pub(crate) fn run(args: &CampaignArgs, common: &Common, terminal: Terminal) -> R
     }
 }
 
-fn check(args: &CampaignCheckArgs, terminal: Terminal) -> Result<(), Failure> {
+fn check(args: &CampaignCheckArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let Some(file) = &args.file else { return print(campaign_key_tables().as_bytes()) };
     let loaded = Loaded::read(file)?;
     let campaign = &loaded.campaign;
@@ -52,21 +54,34 @@ fn check(args: &CampaignCheckArgs, terminal: Terminal) -> Result<(), Failure> {
         (Some(_), Some((first, last))) => format!("from {} to {}", first.local, last.local),
         _ => "from its first run on".to_owned(),
     };
-    terminal.result(&format!(
+    let valid = format!(
         "{}: valid: \"{}\", {}, {}, {when} ({}); the measurements of one time take up to {seconds} s together\n",
         file.display(),
         campaign.name,
         counted(campaign.hosts.len(), "host"),
         counted(plan.measurements.len(), "measurement"),
         plan.zone,
-    ))
+    );
+    if !args.hosts {
+        return terminal.result(&valid);
+    }
+    let met = Met::all(&loaded)?;
+    if common.json {
+        print(&json(&met))?;
+    } else {
+        terminal.result(&format!("{valid}{}", met.text()))?;
+    }
+    match met.failed() {
+        (0, _) => Ok(()),
+        (failed, tried) => Err(Failure::FarEnd(format!("{failed} of {tried} hosts and pairs do not work"))),
+    }
 }
 
 fn begin(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.file.file)?;
     let store = Store::new(&args.file, &loaded, &common.out);
     let (plan, entries) = coordinate(&loaded, &store, common, terminal)?;
-    let status = with_store(status(&plan, &entries, now()), &loaded, &store);
+    let status = with_store(status(&plan, &entries, loaded.campaign.schedule.retry, now()), &loaded, &store);
     let page = write_report(&store, &plan, &entries, &store.file(REPORT))?;
     if common.json {
         print(&json(&page))?;
@@ -92,7 +107,7 @@ fn tell(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<
     let loaded = Loaded::read(&args.file)?;
     let store = Store::new(args, &loaded, &common.out);
     let (plan, entries) = (store.plan(&loaded)?, store.entries()?);
-    let status = with_store(status(&plan, &entries, now()), &loaded, &store);
+    let status = with_store(status(&plan, &entries, loaded.campaign.schedule.retry, now()), &loaded, &store);
     if common.json {
         return print(&json(&status));
     }
@@ -179,20 +194,35 @@ fn status_text(status: &Status, store: &Store) -> String {
     let width = status.hosts.iter().map(|host| host.host.len()).max().unwrap_or(0).max(4);
     text += &format!("\n{:width$}  planned  measured  missing  failures\n", "host");
     for host in &status.hosts {
-        let last = host.last_failure.as_ref().map_or(String::new(), |why| format!("  last: {why}"));
+        let last = last_text(host.last_failure.as_ref());
+        let rests = host.rests_until.as_ref().map_or(String::new(), |until| format!("; rests until {until}"));
         text += &format!(
-            "{:width$}  {:>7}  {:>8}  {:>7}  {:>8}{last}\n",
+            "{:width$}  {:>7}  {:>8}  {:>7}  {:>8}{last}{rests}\n",
             host.host, host.planned, host.done, host.abandoned, host.failures
         );
     }
-    for (title, list) in [("To be tried again", &status.failing), ("Not measured", &status.missing)] {
-        text += &failing_text(title, list);
+    if status.failures_elsewhere > 0 {
+        let last = last_text(status.last_failure_elsewhere.as_ref());
+        text +=
+            &format!("{:width$}  {:>27}  {:>8}{last}\n", "?", "at no known host", status.failures_elsewhere);
     }
-    text
+    let tried: Vec<String> = status.failing.iter().map(|it| next_text(it, millis(now()))).collect();
+    let tried = status.failing.iter().zip(&tried).map(|(it, why)| (&it.measurement, why));
+    text += &reasons("To be tried again", tried, "--json");
+    text + &reasons("Not measured", status.missing.iter().map(|it| (&it.measurement, &it.why)), "--json")
 }
 
-fn failing_text(title: &str, list: &[Failing]) -> String {
-    reasons(title, list.iter().map(|it| (&it.measurement, &it.why)), "--json")
+fn last_text(why: Option<&String>) -> String {
+    why.map_or(String::new(), |why| format!("  last: {why}"))
+}
+
+/// Why it failed, and when it is tried again.
+fn next_text(of: &Failing, now_ms: u64) -> String {
+    match (&of.next_try, of.next_try_ms) {
+        (Some(_), Some(at)) if at <= now_ms => format!("{}; next try: as soon as its hosts are free", of.why),
+        (Some(next), _) => format!("{}; next try: {next}", of.why),
+        (None, _) => format!("{}; no other try: its window ends before", of.why),
+    }
 }
 
 /// Whose figures are not to be trusted, if there are such.

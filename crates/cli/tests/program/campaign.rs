@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::harness::{Bench, Seen, Served, entries, names, read_json, wait_until};
+use crate::harness::{Bench, Seen, Served, entries, first_line, names, read_json, wait_until};
 
 /// `there` has a server, `new` is given one over ssh each time, `down` has none.
 const CAMPAIGN: &str = r#"
@@ -132,7 +132,10 @@ fn a_coordinator_that_is_killed_goes_on_and_measures_every_host_on_every_day_onc
     let torn = fs::read(&journal).unwrap().into_iter().chain(*b"{\"at_ms\":17").collect::<Vec<u8>>();
     fs::write(&journal, torn).unwrap();
     lab.run("status", &[]).succeeds();
-    let mut child = lab.start();
+    let mut child = lab.command("run", &[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let found = first_line(child.stderr.as_mut().unwrap());
+    let at_least = format!("found {} of 12 measured", before.len());
+    assert!(found.contains("Two days: goes on; ") && found.contains(&at_least), "{found}");
     wait_until("a coordinator", || lab.run("status", &[]).out.contains("a coordinator is at work"));
     lab.run("run", &[]).fails(2, &["another process works on it"]);
     // It goes on with `down` while its windows last: until the others are there.
@@ -149,6 +152,9 @@ fn a_coordinator_that_is_killed_goes_on_and_measures_every_host_on_every_day_onc
     let status: Value = serde_json::from_str(&lab.run("status", &["--json"]).out).unwrap();
     assert_eq!((&status["done"], &status["abandoned"], &status["later"]), (&8.into(), &0.into(), &0.into()));
     assert!(status["hosts"][3]["last_failure"].as_str().unwrap().contains("refused the connection"));
+    let failing = status["failing"].as_array().unwrap();
+    assert!(failing.iter().any(|it| it["next_try"].is_string()), "{status}");
+    assert!(lab.run("status", &[]).out.contains("; next try: "));
     let seen = lab.run("report", &["--json", "-o", "page.html"]);
     seen.succeeds();
     let findings: Value = serde_json::from_str(&seen.out).unwrap();
@@ -169,6 +175,42 @@ fn a_coordinator_that_is_killed_goes_on_and_measures_every_host_on_every_day_onc
     let changed = fs::read_to_string(&file).unwrap().replace("rounds = 1", "rounds = 2");
     fs::write(&file, changed).unwrap();
     lab.run("status", &[]).fails(2, &["its plan was made from another file"]);
+}
+
+#[test]
+fn every_host_is_met_before_a_campaign_begins_and_each_failure_is_said_at_its_host() {
+    let lab = Lab::new(&[]);
+    let seen = lab.run("check", &["--hosts"]);
+    seen.fails(4, &["1 of 5 hosts and pairs do not work"]);
+    for line in ["here (local): talkpath ", "new (ssh new): talkpath ", "here > there: ", "here > new: "] {
+        assert!(seen.out.contains(line) && !seen.out.contains(&format!("{line}FAILED")), "{}", seen.out);
+    }
+    assert!(seen.out.contains("here > down: FAILED: down: "), "{}", seen.out);
+    assert!(!lab.bench.path("talkpath-runs").exists(), "nothing of it is kept");
+    let lab = Lab::new(&[
+        ("ssh = \"new\"", "ssh = \"nwe\""),
+        ("[host.down]", "[host.down]\nserver = \"standing\""),
+    ]);
+    let seen = lab.run("check", &["--hosts", "--json"]);
+    seen.fails(4, &["3 of 5"]);
+    let met: Value = serde_json::from_str(&seen.out).unwrap();
+    let host = |name: &str| met["hosts"].as_array().unwrap().iter().find(|it| it["host"] == name).unwrap();
+    assert!(host("new")["why"].as_str().unwrap().starts_with("ssh: "), "{met}");
+    assert_eq!(host("here")["why"], Value::Null);
+    let pair = met["pairs"].as_array().unwrap().iter().find(|it| it["far"] == "new").unwrap();
+    assert_eq!(pair["why"], "not tried, because of new");
+    lab.run("check", &["--json"]).fails(2, &["has no result to print as JSON"]);
+}
+
+#[test]
+fn a_program_or_a_tool_that_a_host_lacks_is_said_before_a_campaign_begins() {
+    let lab = Lab::new(&[("program = \"", "program = \"/nowhere")]);
+    let seen = lab.run("check", &["--hosts"]);
+    seen.fails(4, &[]);
+    assert!(seen.out.contains("new (ssh new): FAILED: ") && seen.out.contains("not found"), "{}", seen.out);
+    let lab =
+        Lab::new(&[(&format!("program = \"{}\"", env!("CARGO_BIN_EXE_talkpath")), "program = \"true\"")]);
+    assert!(lab.run("check", &["--hosts"]).out.contains("its `true` is no talkpath"));
 }
 
 /// A study of two claims, of which the second reads a host that was not measured.

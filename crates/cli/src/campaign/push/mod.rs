@@ -80,19 +80,40 @@ impl Push {
         &self.url
     }
 
-    /// Copies the plan and what is measured of `measurements`, as far as it is not there.
+    /// Copies the plan and what is measured of `measurements`, as far as it is not there. One that cannot be
+    /// copied holds up no other; the error is the first.
     pub(crate) fn all(&self, measurements: &[Measurement]) -> Result<Copied, String> {
         let there = self.objects.list(&self.root)?;
         let noted = uploads(&self.directory, &self.url).there;
         let mut copied = Copied::default();
         self.plan(&there, &mut copied)?;
+        let mut failed: Vec<String> = Vec::new();
+        let mut in_a_row = 0;
         for measurement in measurements.iter().filter(|it| self.is_measured(it)) {
-            self.files(measurement, &there, &mut copied)?;
-            if !noted.contains(&measurement.id) {
-                self.note(&measurement.id, None);
+            match self.files(measurement, &there, &mut copied) {
+                Ok(()) => {
+                    in_a_row = 0;
+                    if !noted.contains(&measurement.id) {
+                        self.note(&measurement.id, None);
+                    }
+                }
+                Err(why) => {
+                    in_a_row += 1;
+                    failed.push(format!("{}: {why}", measurement.id));
+                }
+            }
+            if in_a_row == MOST_IN_A_ROW {
+                break;
             }
         }
-        Ok(copied)
+        match failed.first() {
+            None => Ok(copied),
+            Some(first) if in_a_row == MOST_IN_A_ROW => {
+                Err(format!("{first}; given up after {in_a_row} failures in a row"))
+            }
+            Some(first) if failed.len() > 1 => Err(format!("{first}; {} measurements failed", failed.len())),
+            Some(first) => Err(first.clone()),
+        }
     }
 
     fn plan(&self, there: &BTreeMap<String, u64>, copied: &mut Copied) -> Result<(), String> {
@@ -218,6 +239,9 @@ fn unread(path: &Path, why: &std::io::Error) -> String {
     format!("cannot read {}: {why}", path.display())
 }
 
+/// Failures one after the other by which a store counts as down. Chosen: with a store that is down a pass
+/// ends soon, and two measurements that cannot be copied hold up no other.
+const MOST_IN_A_ROW: usize = 3;
 /// The notes.
 const UPLOADS: &str = "uploads.jsonl";
 

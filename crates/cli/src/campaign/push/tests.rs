@@ -8,6 +8,8 @@ use super::*;
 struct Failing {
     folder: folder::Folder,
     left: Cell<u64>,
+    /// Objects whose key has this are refused.
+    refuses: &'static str,
 }
 
 impl Objects for Failing {
@@ -20,6 +22,9 @@ impl Objects for Failing {
     }
 
     fn put(&self, key: &str, file: &Path, sha256: &str) -> Result<(), String> {
+        if key.contains(self.refuses) {
+            return Err("the name is too long".to_owned());
+        }
         if self.left.get() == 0 {
             return Err("the store is down".to_owned());
         }
@@ -80,8 +85,13 @@ impl Lab {
 
     /// A store that takes `left` objects.
     fn failing(&self, left: u64) -> Push {
+        self.refusing("no key has this", left)
+    }
+
+    /// One that takes `left` objects, and none whose key has `refuses`.
+    fn refusing(&self, refuses: &'static str, left: u64) -> Push {
         let folder = folder::Folder::new(&self.share());
-        Push { objects: Box::new(Failing { folder, left: Cell::new(left) }), ..self.push() }
+        Push { objects: Box::new(Failing { folder, left: Cell::new(left), refuses }), ..self.push() }
     }
 
     fn share_holds(&self) -> Vec<String> {
@@ -116,11 +126,24 @@ fn a_copy_that_is_cut_short_goes_on_with_the_rest() {
     for left in 0..7 {
         let lab = Lab::new();
         let why = lab.failing(left).all(&lab.measurements).unwrap_err();
-        assert_eq!(why, "the store is down");
+        assert!(why.contains("the store is down"), "{why}");
         let rest = lab.push().all(&lab.measurements).unwrap();
         assert_eq!((rest.copied, rest.there), (7 - left, left));
         assert_eq!(lab.share_holds().len(), 7);
     }
+}
+
+#[test]
+fn a_measurement_that_cannot_be_copied_holds_up_none_after_it() {
+    let lab = Lab::new();
+    let left = uploader::first_pass(lab.refusing("measurement=a", u64::MAX), &lab.measurements);
+    let Uploads { there, failing } = lab.uploads();
+    assert_eq!((left, there.into_iter().collect::<Vec<_>>()), (1, vec!["b".to_owned()]));
+    assert_eq!(failing.as_deref(), Some("the name is too long"), "what is missing has its reason");
+    let lab = Lab::new();
+    let why = lab.refusing("measurement=a", u64::MAX).all(&lab.measurements).unwrap_err();
+    assert_eq!(why, "a: the name is too long");
+    assert_eq!(lab.uploads().there.into_iter().collect::<Vec<_>>(), ["b"]);
 }
 
 #[test]

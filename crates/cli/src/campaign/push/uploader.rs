@@ -1,5 +1,6 @@
 //! A thread of the coordinator that copies what is measured. A store that is down delays no measurement: what
-//! is not there yet is tried again, after a wait that doubles.
+//! is not there yet is tried again, after a wait that doubles. A measurement that cannot be copied holds up
+//! no other: what has failed less often comes first, and what is new is tried at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use talkpath_campaign::Plan;
 
-use super::{Copied, Push, uploads};
+use super::{Copied, MOST_IN_A_ROW, Push, uploads};
 use crate::terminal::{Terminal, counted, program};
 
 /// The thread, and how it learns of a measurement.
@@ -69,60 +70,95 @@ impl Uploader {
 impl Worker {
     /// Copies until the coordinator has gone. Returns how many measurements are left.
     fn work(&self, news: &Receiver<()>) -> usize {
-        let mut failures = 0_u32;
+        // By measurement: how often it could not be copied.
+        let mut failures: BTreeMap<String, u32> = BTreeMap::new();
+        // Since when, and after how many passes over all that copied nothing.
+        let (mut began, mut fruitless) = (Instant::now(), 0_u32);
+        let mut pass = self.copy(&mut failures, Which::All);
         loop {
-            let began = Instant::now();
-            let left = self.copy();
-            failures = if left == 0 { 0 } else { failures.saturating_add(1) };
             if self.stop.load(Ordering::Relaxed) {
-                return left;
+                return pass.left;
             }
-            let wait = wait_after(failures, self.retry);
-            // News do not shorten the wait after a failure.
-            loop {
-                let waits = if left == 0 { A_DAY } else { wait.saturating_sub(began.elapsed()) };
-                match news.recv_timeout(waits) {
-                    Ok(()) if left == 0 => break,
-                    Ok(()) => {}
-                    Err(RecvTimeoutError::Timeout) => break,
-                    Err(RecvTimeoutError::Disconnected) => return self.copy(),
+            let wait = match pass.left {
+                0 => A_DAY,
+                _ => wait_after(fruitless + 1, self.retry).saturating_sub(began.elapsed()),
+            };
+            let which = match news.recv_timeout(wait) {
+                // What failed before waits for its time.
+                Ok(()) => {
+                    while news.try_recv().is_ok() {}
+                    Which::New
                 }
+                Err(RecvTimeoutError::Timeout) => Which::All,
+                Err(RecvTimeoutError::Disconnected) => return self.copy(&mut failures, Which::All).left,
+            };
+            if which == Which::All {
+                began = Instant::now();
             }
+            pass = self.copy(&mut failures, which);
+            fruitless = match (pass.copied, which) {
+                (0, Which::All) => fruitless.saturating_add(1),
+                (0, Which::New) => fruitless,
+                _ => 0,
+            };
         }
     }
 
-    /// Copies what is measured and not there, up to the first failure. Returns how many are left.
-    fn copy(&self) -> usize {
+    /// Copies what is measured and not there, what has failed least often first, until too many fail in a
+    /// row.
+    fn copy(&self, failures: &mut BTreeMap<String, u32>, which: Which) -> Pass {
         let there = uploads(&self.push.directory, &self.push.url).there;
         let measured = self.plan.measurements.iter().filter(|it| self.push.is_measured(it));
-        let mut left = measured.filter(|it| !there.contains(&it.id)).peekable();
-        while let Some(measurement) = left.peek() {
-            if self.stop.load(Ordering::Relaxed) {
+        let mut left: Vec<_> = measured.filter(|it| !there.contains(&it.id)).collect();
+        let failed = |id: &str, failures: &BTreeMap<String, u32>| failures.get(id).copied().unwrap_or(0);
+        left.sort_by_key(|it| failed(&it.id, failures));
+        let (mut copied, mut in_a_row) = (0, 0);
+        for measurement in &left {
+            let is_left_out = which == Which::New && failed(&measurement.id, failures) > 0;
+            if is_left_out || in_a_row == MOST_IN_A_ROW || self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            let plan = if there.is_empty() {
+            let plan = if there.is_empty() && copied == 0 {
                 self.push.plan(&BTreeMap::new(), &mut Copied::default())
             } else {
                 Ok(())
             };
             match plan.and_then(|()| self.push.one(measurement)) {
-                Ok(copied) => {
+                Ok(objects) => {
                     self.push.note(&measurement.id, None);
                     self.terminal.detail(&format!(
                         "{}: {} objects copied to {}",
-                        measurement.id, copied.copied, self.push.url
+                        measurement.id, objects.copied, self.push.url
                     ));
-                    left.next();
+                    (copied, in_a_row) = (copied + 1, 0);
                 }
                 Err(why) => {
                     self.push.note(&measurement.id, Some(&why));
-                    self.terminal.warning(&format!("not copied to {}: {why}", self.push.url));
-                    break;
+                    self.terminal
+                        .warning(&format!("{} not copied to {}: {why}", measurement.id, self.push.url));
+                    *failures.entry(measurement.id.clone()).or_default() += 1;
+                    in_a_row += 1;
                 }
             }
         }
-        left.count()
+        Pass { copied, left: left.len() - copied }
     }
+}
+
+/// What a pass tries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    /// What is not there.
+    All,
+    /// Of that, what has not failed yet.
+    New,
+}
+
+/// What a pass did.
+struct Pass {
+    copied: usize,
+    /// Measurements that are not there.
+    left: usize,
 }
 
 /// How long after the begin of the last attempt the next one begins.
@@ -134,6 +170,23 @@ fn wait_after(failures: u32, retry: Duration) -> Duration {
 const MOST_DOUBLINGS: u32 = 4;
 /// No measurement is due sooner than somebody says so.
 const A_DAY: Duration = Duration::from_secs(86_400);
+
+/// How many of `measurements` are not there after the first pass.
+#[cfg(test)]
+pub(super) fn first_pass(push: Push, measurements: &[talkpath_campaign::Measurement]) -> usize {
+    let plan = Plan {
+        talkpath: String::new(),
+        name: String::new(),
+        fingerprint: String::new(),
+        made_ms: 0,
+        zone: String::new(),
+        hosts: Vec::new(),
+        measurements: measurements.to_vec(),
+    };
+    let (retry, stop) = (A_DAY, Arc::new(AtomicBool::new(false)));
+    let worker = Worker { push, plan, retry, terminal: Terminal::plain(), stop };
+    worker.copy(&mut BTreeMap::new(), Which::All).left
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,302 @@
+//! `campaign check --hosts`: meets every host of a campaign before it begins.
+//!
+//! ```text
+//! 1. each host on which something is started:  ssh, shell, tools, `talkpath --version`   all side by side
+//! 2. each pair:  a call of a fifth of a second, as a measurement is made                 side by side
+//! ```
+//!
+//! In the second step a far host takes one call at a time, since a server that is started for a call has its
+//! port alone. Each step of a host has a time limit. Of a way that is emulated only the near host is met.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use talkpath_measure::summary::Summary;
+use talkpath_scenario::campaign::Host;
+use talkpath_units::printable;
+
+use super::attempt::{Attempt, program};
+use super::child::{Script, Started};
+use super::load::Loaded;
+use super::now;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::part::SUMMARY;
+use crate::run_dir::read_json;
+
+/// What `campaign check --hosts` found, and prints with `--json`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Met {
+    pub(crate) hosts: Vec<MetHost>,
+    pub(crate) pairs: Vec<MetPair>,
+}
+
+/// A host on which a measurement starts something.
+#[derive(Debug, Serialize)]
+pub(crate) struct MetHost {
+    pub(crate) host: String,
+    /// How it is reached: `ssh NAME`, or `local`.
+    pub(crate) way: String,
+    /// What its `talkpath --version` says.
+    pub(crate) version: Option<String>,
+    /// What does not work; `null` if all does.
+    pub(crate) why: Option<String>,
+}
+
+/// Two hosts between which a measurement is planned.
+#[derive(Debug, Serialize)]
+pub(crate) struct MetPair {
+    pub(crate) near: String,
+    pub(crate) far: String,
+    /// Messages of the call.
+    pub(crate) sent: u64,
+    /// Of these, the far host sent back.
+    pub(crate) received: u64,
+    /// What does not work; `null` if all does.
+    pub(crate) why: Option<String>,
+}
+
+impl Met {
+    /// Meets all hosts of `loaded`.
+    pub(crate) fn all(loaded: &Loaded) -> Result<Self, Failure> {
+        let stop = interrupt::install()?;
+        let campaign = &loaded.campaign;
+        let pairs: BTreeSet<(usize, usize)> =
+            campaign.measures.iter().flat_map(|measure| measure.pairs.iter().copied()).collect();
+        let is_near = |at: usize| pairs.iter().any(|pair| pair.0 == at);
+        let is_server = |at: usize| campaign.hosts[at].starts_server && pairs.iter().any(|pair| pair.1 == at);
+        let started = campaign.hosts.iter().enumerate().filter(|(at, _)| is_near(*at) || is_server(*at));
+        let hosts: Vec<MetHost> = thread::scope(|scope| {
+            let threads: Vec<_> = started
+                .map(|(at, host)| {
+                    let (stop, tools) = (&stop, if is_near(at) { NEAR_TOOLS } else { FAR_TOOLS });
+                    scope.spawn(move || meet(host, tools, stop))
+                })
+                .collect();
+            threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+        });
+        let folder = Temporary::new()?;
+        let failing = |host: &Host| hosts.iter().any(|met| met.host == host.name && met.why.is_some());
+        let mut met = Vec::new();
+        let mut open = Vec::new();
+        for (near, far) in pairs.iter().map(|pair| (&campaign.hosts[pair.0], &campaign.hosts[pair.1])) {
+            match [near, far].into_iter().find(|host| failing(host)) {
+                Some(host) => met.push(MetPair::without_call(near, far, &host.name)),
+                None if far.emulated.is_none() => open.push((near, far)),
+                None => {}
+            }
+        }
+        met.extend(calls(open, loaded, &folder.path, &stop));
+        if stop.load(Ordering::Relaxed) {
+            return Err(Failure::Interrupted("interrupted; nothing was changed".to_owned()));
+        }
+        Ok(Self { hosts, pairs: met })
+    }
+
+    /// How many hosts and pairs do not work, and how many were tried.
+    pub(crate) fn failed(&self) -> (usize, usize) {
+        let why = self.hosts.iter().map(|it| &it.why).chain(self.pairs.iter().map(|it| &it.why));
+        (why.filter(|why| why.is_some()).count(), self.hosts.len() + self.pairs.len())
+    }
+
+    /// A line for each.
+    pub(crate) fn text(&self) -> String {
+        let hosts = self.hosts.iter().map(|it| {
+            let found = match (&it.why, &it.version) {
+                (Some(why), _) => format!("FAILED: {why}"),
+                (None, Some(version)) => version.clone(),
+                (None, None) => "works".to_owned(),
+            };
+            format!("{} ({}): {found}\n", it.host, it.way)
+        });
+        let pairs = self.pairs.iter().map(|it| {
+            let found = match &it.why {
+                Some(why) => format!("FAILED: {why}"),
+                None => format!("{} of {} messages came back", it.received, it.sent),
+            };
+            format!("{} > {}: {found}\n", it.near, it.far)
+        });
+        hosts.chain(pairs).collect()
+    }
+}
+
+/// A folder of this process alone, for the records of its calls; gone when dropped.
+struct Temporary {
+    path: PathBuf,
+}
+
+impl Temporary {
+    fn new() -> Result<Self, Failure> {
+        let name = format!("talkpath-check-{}-{}", std::process::id(), now().as_nanos());
+        let path = std::env::temp_dir().join(name);
+        // An error if it exists: nobody else has put anything there.
+        let made = fs::DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|why| Failure::folder(&path, why))?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // What cannot be removed is a few small files.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+impl MetPair {
+    fn new(near: &Host, far: &Host, why: Option<String>) -> Self {
+        Self { near: near.name.clone(), far: far.name.clone(), sent: 0, received: 0, why }
+    }
+
+    fn without_call(near: &Host, far: &Host, failing: &str) -> Self {
+        Self::new(near, far, Some(format!("not tried, because of {failing}")))
+    }
+}
+
+/// Starts `talkpath --version` on `host`, where all of `tools` have to be.
+fn meet(host: &Host, tools: &[&str], stop: &AtomicBool) -> MetHost {
+    let way = host.ssh.as_ref().map_or_else(|| "local".to_owned(), |name| format!("ssh {name}"));
+    let mut met = MetHost { host: host.name.clone(), way, version: None, why: None };
+    match version(host, tools, stop) {
+        Ok(version) => met.version = Some(version),
+        Err(why) => met.why = Some(why),
+    }
+    met
+}
+
+fn version(host: &Host, tools: &[&str], stop: &AtomicBool) -> Result<String, String> {
+    let arguments: Vec<String> =
+        core::iter::once(program(host)).chain(tools.iter().map(|tool| (*tool).to_owned())).collect();
+    let script = Script {
+        text: VERSION,
+        arguments: &arguments,
+        input: Vec::new(),
+        output: Stdio::piped(),
+        limit: MEET_TIME,
+    };
+    let since = Instant::now();
+    let mut started = Started::start(host, script)?;
+    let output = started.output();
+    // What a host says without an end is not waited for: only the first of it is read, in a thread.
+    let reader = thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = output.map(|output| output.take(MOST_READ).read_to_end(&mut text));
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let status = loop {
+        if let Some(status) = started.ended() {
+            break status;
+        }
+        if since.elapsed() > MEET_TIME || stop.load(Ordering::Relaxed) {
+            return Err(format!("no answer within {} s", since.elapsed().as_secs()));
+        }
+        thread::sleep(POLL);
+    };
+    let words = started.last_words();
+    drop(started);
+    match status.code() {
+        Some(0) => {
+            let text = reader.join().unwrap_or_default();
+            let line = text.lines().rev().find(|line| line.starts_with("talkpath ")).unwrap_or("");
+            match line {
+                "" => Err(format!("its `{}` is no talkpath", program(host))),
+                line => Ok(printable(line, MOST_SHOWN)),
+            }
+        }
+        Some(255) if host.ssh.is_some() => Err(format!("ssh: {words}")),
+        _ => Err(words),
+    }
+}
+
+/// A call of each of `open`: those whose far hosts differ, side by side.
+fn calls(mut open: Vec<(&Host, &Host)>, loaded: &Loaded, folder: &Path, stop: &AtomicBool) -> Vec<MetPair> {
+    let mut met = Vec::new();
+    while !open.is_empty() && !stop.load(Ordering::Relaxed) {
+        let mut busy: Vec<&str> = Vec::new();
+        let (now, later): (Vec<_>, Vec<_>) = open.into_iter().partition(|(_, far)| {
+            let is_free = busy.len() < MOST_AT_ONCE && !busy.contains(&far.name.as_str());
+            if is_free {
+                busy.push(&far.name);
+            }
+            is_free
+        });
+        open = later;
+        met.extend(thread::scope(|scope| {
+            let threads: Vec<_> = now
+                .iter()
+                .map(|(near, far)| scope.spawn(move || call(near, far, loaded, folder, stop)))
+                .collect();
+            threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<Vec<_>>()
+        }));
+    }
+    met
+}
+
+/// A call from `near` to `far`, made as a measurement is.
+fn call(near: &Host, far: &Host, loaded: &Loaded, folder: &Path, stop: &AtomicBool) -> MetPair {
+    let name = format!("{}.{}", near.name, far.name);
+    let attempt = Attempt {
+        near: near.clone(),
+        far: far.clone(),
+        scenario: CALL.to_owned(),
+        key_file: far.key_file.as_ref().map(|file| loaded.file(file)),
+        seed: 1,
+        records: "none".to_owned(),
+        repetitions: 1,
+        limit: CALL_TIME,
+        draft: folder.join(format!(".{name}")),
+        target: folder.join(&name),
+    };
+    let mut met = MetPair::new(near, far, None);
+    if let Err(fault) = attempt.run(&|| stop.load(Ordering::Relaxed)) {
+        met.why = Some(fault.why);
+        return met;
+    }
+    match read_json::<Summary>(&attempt.target.join(SUMMARY)) {
+        Ok(summary) => {
+            let flows = || summary.runs.iter().flat_map(|run| run.flows.values());
+            met.sent = flows().map(|flow| flow.sent).sum();
+            met.received = flows().map(|flow| flow.received).sum();
+            if met.received == 0 {
+                let why = "it was reached over TCP, but none of the UDP messages came back: is its port open for UDP?";
+                met.why = Some(format!("{}: {why}", far.name));
+            }
+        }
+        Err(why) => met.why = Some(why.to_string()),
+    }
+    met
+}
+
+/// After [`SHELL`](super::child::SHELL). Arguments: the program, then tools that have to be there.
+const VERSION: &str = r#"
+p=$1
+shift
+for tool do
+  command -v "$tool" >/dev/null || { echo "error: there is no $tool" >&2; exit 127; }
+done
+run "$p" --version
+"#;
+/// What a near host needs besides `sh` and `mktemp`, and a host whose server is started.
+const NEAR_TOOLS: &[&str] = &["dd", "tar"];
+const FAR_TOOLS: &[&str] = &["dd"];
+/// Ten frames of a call, each of which the far host sends back.
+const CALL: &str = "name = \"check\"\nduration = \"200 ms\"\ndrain = \"2 s\"\n\n[flow.call]\ntransport = \"udp\"\n\
+                    workload = { kind = \"voice\", echo = true }\n";
+/// Chosen: ssh's own time to connect, and some.
+const MEET_TIME: Duration = Duration::from_secs(25);
+/// Of a call, from its start on the near host to its end; ssh connects within. Chosen.
+const CALL_TIME: Duration = Duration::from_secs(30);
+/// Calls side by side. Chosen: below the sessions that a server takes unless a flag says otherwise.
+const MOST_AT_ONCE: usize = 16;
+const POLL: Duration = Duration::from_millis(20);
+/// Bytes of a host's answer that are read, and characters that are shown. Chosen.
+const MOST_READ: u64 = 4096;
+const MOST_SHOWN: usize = 100;
