@@ -242,8 +242,9 @@ pub(crate) struct CompareArgs {
     /// (default: the kernel's CUBIC; for `bulk` cubic,reno, in sim bbr too)
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
     pub(crate) cc: Vec<String>,
-    /// sim and emu: the path, a preset's name or a file with `up` and `down` as those under scenarios/paths/
-    /// (default: home-adsl)
+    /// sim and emu: the path: a file with `up` and `down` as those under scenarios/paths/, or a preset: lan,
+    /// home-adsl, home-adsl-fq, home-cable, home-cable-fq, wifi-busy, lte, starlink, geo-satellite or
+    /// transatlantic (default: home-adsl)
     #[arg(long, value_name = "PRESET|FILE.toml", env = "TALKPATH_PATH")]
     pub(crate) path: Option<String>,
     /// sim and emu: your line away from you: rate, one-way delay, and what its queue holds, as in
@@ -315,7 +316,8 @@ pub(crate) struct ChangeArgs {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<(String, String)>,
     /// Run with each of these values of a key, as in `path.up.queue.limit=16kB,64kB`, and with each
-    /// combination if given again. `*` is as in --set: `path.*.loss=0,1%`
+    /// combination if given again: two keys make heat maps, in report.html. `*` is as in --set:
+    /// `path.*.loss=0,1%`. A round trip is `path.*.delay`, half of it each way
     #[arg(long = "sweep", value_name = "KEY=A,B,...", value_parser = key_values)]
     pub(crate) sweep: Vec<(String, String)>,
 }
@@ -373,7 +375,8 @@ pub(crate) struct ReportArgs {
     /// all of them
     #[arg(short, long, value_name = "FILE.html")]
     pub(crate) output: Option<PathBuf>,
-    /// Also write each figure of the page into DIR, as SVG
+    /// Also write each figure of the page into DIR, as SVG. Of a sweep over two keys or more these are heat
+    /// maps, too: `heat-winner-FLOW.svg` and `heat-figure-FLOW.svg`
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
 }

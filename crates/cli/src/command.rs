@@ -19,20 +19,45 @@ pub(crate) mod stamp;
 pub(crate) mod study;
 pub(crate) mod transfer;
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::thread;
+
+use serde_json::Value;
+use talkpath_measure::summary::Summary;
+use talkpath_measure::warning;
 
 use crate::args::Common;
 use crate::experiment::Outcome;
 use crate::failure::Failure;
 use crate::json::json;
 use crate::part::REPORT;
-use crate::terminal::{self, Terminal};
+use crate::run_dir::RunDir;
+use crate::terminal::{self, Terminal, program, shell_word};
 use crate::thresholds::{self, Demands};
 
 /// `--jobs`, or one for each core.
 fn jobs(common: &Common) -> usize {
     common.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+}
+
+/// The commands that write a sweep's figures as files, and the figures of its cells as a table.
+fn files_of_sweep(dir: &RunDir, summary: &Summary) -> String {
+    let mut values: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for (key, value) in summary.cells.iter().flat_map(|cell| &cell.sweep) {
+        let known = values.entry(key).or_default();
+        if !known.contains(&value) {
+            known.push(value);
+        }
+    }
+    // Transports are the colours of a map.
+    let axes = values.iter().filter(|(key, values)| !key.ends_with(".transport") && values.len() > 1);
+    let maps = if axes.count() > 1 { ", heat maps among them" } else { "" };
+    let (program, dir) = (program(), shell_word(&dir.path().display().to_string()));
+    format!(
+        "The report's figures as files{maps}: {program} report --figures DIR {dir}\n\
+         The figures of every cell as a table: {program} export --table cells --format csv {dir}\n"
+    )
 }
 
 /// Prints what a run has shown, `table` being its words for a person, and decides how the command ends.
@@ -49,8 +74,8 @@ fn conclude(
     let judged = thresholds::judge(demands.plan, &summary);
     let lines = thresholds::lines(&judged);
     let printed = if common.json {
-        // The tables say them in their heading.
-        for warning in &summary.warnings {
+        // The tables say them in their heading. A note helps to read figures, and stands beside them.
+        for warning in summary.warnings.iter().filter(|warning| !warning::is_note(warning)) {
             terminal.warning(warning);
         }
         terminal::print(&json(&summary))

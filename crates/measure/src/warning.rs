@@ -1,10 +1,29 @@
 //! Warnings are texts. One that makes its run invalid begins with a word that says so, in every place that
-//! shows it.
+//! shows it. One that only helps to read the figures begins with a word of its own, and stands below them.
 
 use core::fmt;
 
 /// Begins a warning that makes its run invalid.
 const INVALID: &str = "invalid: ";
+
+/// Begins what is no more than a help to read the figures.
+const NOTE: &str = "note: ";
+
+/// `text` as a help to read the figures.
+pub fn note(text: impl fmt::Display) -> String {
+    format!("{NOTE}{text}")
+}
+
+/// Whether a warning is no more than a help to read the figures.
+pub fn is_note(warning: &str) -> bool {
+    warning.starts_with(NOTE)
+}
+
+/// `warning` of the part of a run called `label`, of the kind that it was.
+pub fn of_part(label: &str, warning: &str) -> String {
+    let kind = [INVALID, NOTE].into_iter().find(|kind| warning.starts_with(kind)).unwrap_or_default();
+    format!("{kind}{label}: {}", &warning[kind.len()..])
+}
 
 /// `text` as a warning that makes its run invalid.
 pub fn invalid(text: impl fmt::Display) -> String {
@@ -21,9 +40,9 @@ pub fn reason(warning: &str) -> Option<&str> {
     warning.strip_prefix(INVALID)
 }
 
-/// Those that make the run invalid stand first.
+/// Those that make the run invalid stand first, and notes last.
 pub fn sort(warnings: &mut [String]) {
-    warnings.sort_by_key(|warning| reason(warning).is_none());
+    warnings.sort_by_key(|warning| (reason(warning).is_none(), is_note(warning)));
 }
 
 #[cfg(test)]
@@ -32,10 +51,16 @@ mod tests {
 
     #[test]
     fn what_makes_a_run_invalid_stands_first_and_all_else_as_it_came() {
-        let mut all = ["late", "odd"].map(str::to_owned).to_vec();
+        let mut all = vec![note("alike")];
+        all.extend(["late", "odd"].map(str::to_owned));
         all.extend([invalid("lost"), invalid_unless(true, "slow".to_owned())]);
         sort(&mut all);
-        assert_eq!(all, ["invalid: lost", "late", "odd", "slow"]);
+        assert_eq!(all, ["invalid: lost", "late", "odd", "slow", "note: alike"]);
+        let parts: Vec<String> = all.iter().map(|warning| of_part("emu", warning)).collect();
+        assert_eq!(
+            (&*parts[0], &*parts[1], &*parts[4]),
+            ("invalid: emu: lost", "emu: late", "note: emu: alike")
+        );
         assert_eq!((reason(&all[0]), reason(&all[1])), (Some("lost"), None));
     }
 }

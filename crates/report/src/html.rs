@@ -79,7 +79,7 @@ pub fn html(page: &Page<'_>) -> String {
     let sweeps: Vec<Sweep<'_>> = judged.iter().filter_map(|(flow, judged)| swept(flow, judged)).collect();
     let sections = [
         ("answer", "Answer", answer(&judged, &sweeps)),
-        ("sweep", "Over the sweep", over_the_sweep(&sweeps)),
+        ("sweep", "Over the sweep", over_the_sweep(page, &sweeps)),
         ("compared", "Transports compared", comparisons(page, &judged)),
         ("figures", "Figures", drawn(page, &judged)),
         ("cells", "Every flow and link", everything(page)),
@@ -91,6 +91,9 @@ pub fn html(page: &Page<'_>) -> String {
         (validity(page.summary))
         @for (id, _, body) in sections.iter().take(1).filter(|it| it.0 == "answer") {
             section id=(id) { (body) }
+        }
+        @for note in page.summary.warnings.iter().filter(|warning| warning::is_note(warning)) {
+            p.about { (note) }
         }
         nav.contents aria-label="Contents" {
             ul { @for (id, title, _) in &sections { li { a href={ "#" (id) } { (title) } } } }
@@ -126,7 +129,7 @@ fn all_figures(page: &Page<'_>) -> Vec<Figure> {
     let judged: Vec<(&str, Vec<ConditionVerdict<'_>>)> =
         flows.iter().map(|flow| (flow.flow.as_str(), flow.judged())).collect();
     let sweeps = judged.iter().filter_map(|(flow, judged)| swept(flow, judged));
-    let over: Vec<Figure> = sweeps.flat_map(|sweep| sweep_figures(&sweep)).collect();
+    let over: Vec<Figure> = sweeps.flat_map(|sweep| sweep_figures(page, &sweep)).collect();
     let drawn = drawn_sets(page, &judged).into_iter().flat_map(|(_, figures)| figures);
     over.into_iter().chain(drawn).chain(network_figure(page)).collect()
 }
@@ -230,6 +233,7 @@ fn validity(summary: &Summary) -> Markup {
 }
 
 pub(crate) fn warnings(warnings: &[String]) -> Markup {
+    let warnings: Vec<&String> = warnings.iter().filter(|warning| !warning::is_note(warning)).collect();
     html! {
         @if !warnings.is_empty() {
             div.warnings {
@@ -269,10 +273,10 @@ fn answer(judged: &[(&str, Vec<ConditionVerdict<'_>>)], sweeps: &[Sweep<'_>]) ->
 }
 
 /// Lines, heat maps and the table of each sweep.
-fn over_the_sweep(sweeps: &[Sweep<'_>]) -> Markup {
+fn over_the_sweep(page: &Page<'_>, sweeps: &[Sweep<'_>]) -> Markup {
     html! {
         @for sweep in sweeps {
-            @for figure in sweep_figures(sweep) { (figure.html()) }
+            @for figure in sweep_figures(page, sweep) { (figure.html()) }
             @let n = sweep.combinations.len() as u64;
             @if sweep.has_answers() {
                 @let SweepTable { grid, note } = sweep.table_within(MAX_ON_PAGE);
@@ -286,10 +290,46 @@ fn over_the_sweep(sweeps: &[Sweep<'_>]) -> Markup {
     }
 }
 
-fn sweep_figures(sweep: &Sweep<'_>) -> Vec<Figure> {
-    let maps = [Heat::Winner, Heat::Figure].map(|heat| heat_map(sweep, heat));
+fn sweep_figures(page: &Page<'_>, sweep: &Sweep<'_>) -> Vec<Figure> {
+    let conditions = conditions_of(page, sweep);
+    let maps = [Heat::Winner, Heat::Figure].map(|heat| heat_map(sweep, heat, &conditions));
     sweep_lines(sweep).into_iter().chain(maps.into_iter().flatten()).collect()
 }
+
+/// What a map holds for, as the end of its caption: the receiver, what runs beside the flow, and the links.
+fn conditions_of(page: &Page<'_>, sweep: &Sweep<'_>) -> String {
+    let mut text = receivers(page.summary).map_or_else(String::new, |receivers| format!(" {receivers}."));
+    text += &match &sweep.beside[..] {
+        [] => format!(" No other traffic beside {}.", sweep.flow),
+        names => format!(" Beside {}: {}.", sweep.flow, few(names.to_vec(), ", ")),
+    };
+    let Some(network) = page.network else { return text };
+    let links = network.animation.links.iter().map(|link| {
+        let first = page.summary.runs.first();
+        let queue = first.and_then(|run| Some(run.links.get(&link.name)?.discipline.as_str()));
+        let queue = queue.filter(|queue| !link.about.contains(queue));
+        format!(
+            "{} {}{}",
+            link.name,
+            link.about,
+            queue.map_or_else(String::new, |queue| format!(", {queue}"))
+        )
+    });
+    text + &format!(" Links of the first cell: {}.", few(links.collect(), "; "))
+}
+
+/// The first few of `names`, and how many more there are.
+fn few(mut names: Vec<String>, between: &str) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    if more > 0 {
+        names.push(format!("{} more", count(more as u64)));
+    }
+    names.join(between)
+}
+
+/// Links, or flows, that a caption names; chosen.
+const NAMED: usize = 4;
 
 /// Rows of a table over a sweep that stand open; chosen: about a screen.
 const OPEN_ROWS: usize = 40;

@@ -70,13 +70,9 @@ fn together(parts: &[RunPart]) -> Option<Summary> {
         }
         names.join(", ")
     };
-    let warnings = parts.iter().flat_map(|part| {
-        part.summary.warnings.iter().map(|text| {
-            let reason = warning::reason(text);
-            let text = format!("{}: {}", part.label, reason.unwrap_or(text));
-            warning::invalid_unless(reason.is_none(), text)
-        })
-    });
+    let warnings = parts
+        .iter()
+        .flat_map(|part| part.summary.warnings.iter().map(|text| warning::of_part(&part.label, text)));
     let mut warnings: Vec<String> = warnings.collect();
     warning::sort(&mut warnings);
     let clocks_agree = parts.iter().all(|part| part.summary.clock == first.summary.clock);

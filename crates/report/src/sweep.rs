@@ -40,6 +40,8 @@ pub(crate) struct Sweep<'a> {
     /// Combinations that lack the key of an axis, and so have no place: runs side by side may have swept
     /// different keys.
     pub without_place: usize,
+    /// The flows that run beside it.
+    pub beside: Vec<String>,
     /// What the flow is judged by, and what it has to reach.
     pub by: JudgedBy,
     pub floor: f64,
@@ -110,7 +112,8 @@ impl<'a> Sweep<'a> {
             return None;
         }
         let ((by, floor), without_place) = (by?, judged.len() - combinations.len());
-        Some(Self { flow, axes, series, looks, combinations, without_place, by, floor })
+        let beside = judged.first().map(|(condition, _)| condition.other_flows(flow)).unwrap_or_default();
+        Some(Self { flow, axes, series, looks, combinations, without_place, beside, by, floor })
     }
 
     /// Whether there are more combinations than a page has tables for.

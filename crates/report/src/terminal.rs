@@ -50,6 +50,7 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
     }
     out.push_str(&answers);
     out.push_str(&tables);
+    out.push_str(&notes(summary, style));
     out.push_str(&glossary(&terms, style));
     out
 }
@@ -169,6 +170,7 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
         add(&mut terms, compared);
         out.push_str(&every);
     }
+    out.push_str(&notes(summary, style));
     out.push_str(&glossary(&terms, style));
     out
 }
@@ -216,7 +218,8 @@ fn heading(summary: &Summary, style: &Style) -> String {
         let text = paint("INVALID RUN: do not trust these figures.", "1;31", style.color);
         out.push_str(&format!("\n{text}\n"));
     }
-    for (index, warning) in summary.warnings.iter().enumerate() {
+    let above = summary.warnings.iter().filter(|warning| !warning::is_note(warning));
+    for (index, warning) in above.enumerate() {
         if index == 0 && summary.valid {
             out.push('\n');
         }
@@ -228,6 +231,12 @@ fn heading(summary: &Summary, style: &Style) -> String {
     }
     out.push('\n');
     out
+}
+
+/// What helps to read the tables above.
+fn notes(summary: &Summary, style: &Style) -> String {
+    let notes = summary.warnings.iter().filter(|warning| warning::is_note(warning));
+    notes.map(|note| wrap(&printable(note), style.width, "", "  ") + "\n").collect()
 }
 
 fn print_grid(out: &mut String, grid: &Grid, style: &Style) {
@@ -307,6 +316,32 @@ mod tests {
         assert_eq!(text.lines().filter(|line| line.starts_with("upload")).count(), 3);
         assert_eq!(text.lines().filter(|line| line.starts_with("up ")).count(), 3);
         insta::assert_snapshot!("run", text);
+    }
+
+    #[test]
+    fn the_words_of_outcomes_are_explained_where_they_occur() {
+        let (summary, _) = fixture::sweep_of_two(10, 3);
+        let text = run_table(&summary, &WIDE);
+        let (table, legend) = text.split_once("\nbest ").unwrap();
+        let explained = legend.lines().position(|line| line.starts_with("outcome ")).unwrap();
+        let legend = legend.lines().skip(explained).collect::<Vec<_>>().join(" ");
+        for word in ["distinct", "alike", "undecided", "unusable"] {
+            let occurs = table.split_whitespace().any(|it| it.trim_end_matches(',') == word);
+            assert_eq!(legend.contains(&format!("{word}: ")), occurs, "{word}: {text}");
+        }
+        assert!(legend.contains("distinct: ") && !legend.contains("undecided: "), "{legend}");
+    }
+
+    #[test]
+    fn a_note_stands_below_the_tables_and_a_warning_above_them() {
+        let mut summary = fixture::summary(5);
+        summary.warnings = vec!["slow".to_owned(), warning::note("the repetitions are the same")];
+        for text in [run_table(&summary, &WIDE), comparison_table(&summary, "call", &WIDE)] {
+            let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
+            assert!(place("warning: slow") < place("transport "), "{text}");
+            assert!(place("transport ") < place("\nnote: the repetitions are the same\n"), "{text}");
+            assert!(place("note: ") < place("ranking "), "{text}");
+        }
     }
 
     #[test]

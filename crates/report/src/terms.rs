@@ -100,8 +100,20 @@ pub(crate) fn of_sweep(sweep: &Sweep<'_>, judged: &[ConditionVerdict<'_>]) -> Te
     let cells = judged.iter().flat_map(|(condition, _)| &condition.cells);
     terms.push(figure((sweep.by, sweep.floor), cells, sweep.flow));
     terms.extend(sweep.is_compared().then(|| ("ranking", rule(sweep.by))));
+    let outcomes: BTreeSet<&str> = sweep.combinations.iter().map(|it| it.outcome().word()).collect();
+    let meanings = OUTCOMES.iter().filter(|(word, _)| sweep.is_compared() && outcomes.contains(word));
+    let meanings: Vec<String> = meanings.map(|(word, meaning)| format!("{word}: {meaning}")).collect();
+    terms.extend((!meanings.is_empty()).then(|| ("outcome", meanings.join("; "))));
     terms
 }
+
+/// What the words of a sweep's outcomes mean.
+const OUTCOMES: [(&str, &str); 4] = [
+    ("distinct", "one is best, and another run would say so too"),
+    ("alike", "take any of the named"),
+    ("undecided", "more repetitions may decide"),
+    ("unusable", "even the best is not usable"),
+];
 
 /// The intervals of the differences, and how their ends were found.
 fn difference(standings: &[&Standing], by: JudgedBy) -> String {

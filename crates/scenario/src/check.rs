@@ -3,7 +3,7 @@
 //! What two keys say together (a route's links, a message and its transport) is [`crate::resolve`]'s part.
 
 use crate::diagnostic::{Log, Place};
-use crate::keys::{Default, Key, Kind, LONGEST_PATH, TableSpec, Tagged};
+use crate::keys::{Default, Key, Kind, LINK, LONGEST_PATH, PATH, TableSpec, Tagged};
 use crate::quantity::{self, Problem};
 use crate::read::{self, At, nearest, or_list, wrong};
 use crate::threshold;
@@ -120,6 +120,14 @@ pub(crate) fn unknown_key(
 /// A name that is none of `known`.
 pub(crate) fn unknown<'a>(name: &str, noun: &str, known: impl Iterator<Item = &'a str> + Clone) -> Problem {
     let problem = Problem::new(format!("unknown key of {noun}"));
+    if [PATH.noun, LINK.noun].contains(&noun) && ROUND_TRIPS.contains(&name) {
+        return problem.with_help(
+            "a round trip is set by `delay`, half of it in each direction: `path.*.delay` is both directions",
+        );
+    }
+    if noun == PATH.noun && LINK.key(name).is_some() {
+        return problem.with_help(format!("both directions are `path.*.{name}`, one is `path.up.{name}`"));
+    }
     match nearest(name, known.clone()) {
         Some(meant) => problem.with_help(format!("did you mean `{meant}`?")),
         None => problem.with_help(format!("known keys: {}", known.collect::<Vec<_>>().join(", "))),
@@ -249,7 +257,7 @@ fn thresholds(node: &Node, at: At<'_>, log: &mut Log) {
 /// Names go into file names, tables and other names, so only plain ones are taken.
 fn bad_name(name: &str, spec: &TableSpec) -> Option<Problem> {
     const LONGEST: usize = 64;
-    let is_link = core::ptr::eq(spec, &crate::keys::LINK);
+    let is_link = core::ptr::eq(spec, &LINK);
     let plain = if is_link { name.replacen("{n}", "", 1) } else { name.to_owned() };
     let fits = plain.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     (!fits || name.is_empty() || name.len() > LONGEST).then(|| {
@@ -305,3 +313,6 @@ pub(crate) fn form(kind: &Kind) -> String {
         Kind::Thresholds => "bounds such as \">= 3.6\" by figure".to_owned(),
     }
 }
+
+/// What people call a round trip where a path has delays.
+const ROUND_TRIPS: [&str; 5] = ["rtt", "round_trip", "round-trip", "latency", "ping"];

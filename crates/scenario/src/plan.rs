@@ -60,6 +60,7 @@ impl Setting {
         let value = match format!("[{values}]") {
             // Also what is meant as a list or a table and is none: the mistake shows it whole.
             _ if is_list(values) || values.starts_with('[') => values.to_owned(),
+            _ if quantity::mixed_shares(values).is_some() => values.to_owned(),
             list if is_list(&list) || values.contains(['[', '{']) => list,
             _ => format!("[{}]", words()),
         };

@@ -58,6 +58,27 @@ pub(crate) fn share_help(text: &str, fits: impl Fn(f64) -> bool) -> Option<Strin
     Some(format!("as a share of 1 it is a bare number: {share}"))
 }
 
+/// What is probably meant by a `share` above 1, if it may be one in per cent: 2 is 2%.
+pub(crate) fn percent_help(share: f64) -> Option<String> {
+    let meant = percentage(&format!("{share}%")).filter(|_| share > 1.0 && share <= 100.0)?;
+    Some(format!("did you mean {share}%? As a share of 1 it is {meant}"))
+}
+
+/// The mistake in values between commas, if some have a percent sign and one other than 0 has none: `1` in
+/// `0,1,5%` would be the whole.
+pub(crate) fn mixed_shares(values: &str) -> Option<Problem> {
+    let words = || values.split(',').map(str::trim);
+    let percent = words().find(|word| percentage(word).is_some())?;
+    let (bare, number) =
+        words().filter_map(|word| Some((word, word.parse::<f64>().ok()?))).find(|it| it.1 != 0.0)?;
+    let whole = format!("{number}e2").parse::<f64>().ok().filter(|whole| *whole <= 100.0);
+    let or_whole = whole.map_or_else(String::new, |whole| format!(" or {whole}%"));
+    Some(
+        Problem::new(format!("found {bare} beside {percent}, expected all values with `%` or all without"))
+            .with_help(format!("did you mean {bare}%{or_whole}?")),
+    )
+}
+
 impl Problem {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), help: None }

@@ -126,7 +126,16 @@ pub(crate) fn number(
 
 /// A probability.
 pub(crate) fn probability(node: &Node, at: At<'_>, log: &mut Log) -> Option<f64> {
-    number(node, "a probability from 0 to 1", |value| (0.0..=1.0).contains(&value), at, log)
+    let form = "a probability from 0 to 1";
+    let help = match &node.value {
+        Value::Number(text) => text.parse().ok().and_then(quantity::percent_help),
+        _ => None,
+    };
+    if help.is_some() {
+        log.problem(&node.place, at, Problem { help, ..wrong(node, form) });
+        return None;
+    }
+    number(node, form, |value| (0.0..=1.0).contains(&value), at, log)
         // Minus zero is zero.
         .map(|value| value + 0.0)
 }

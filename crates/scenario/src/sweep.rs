@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::diagnostic::{Log, Place};
 use crate::edit;
-use crate::quantity::Problem;
+use crate::quantity::{self, Problem};
 use crate::read::wrong;
 use crate::tree::{Entry, Node, Table, Value};
 
@@ -131,7 +131,8 @@ fn axis(root: &Table, key: String, entry: &Entry, log: &mut Log) -> Option<Axis>
         Err(problem) => return mistake(&entry.place, problem),
     };
     let Value::List(values) = &entry.node.value else {
-        return mistake(&entry.node.place, wrong(&entry.node, "a list of values"));
+        let mixed = entry.node.as_text().and_then(quantity::mixed_shares);
+        return mistake(&entry.node.place, mixed.unwrap_or_else(|| wrong(&entry.node, "a list of values")));
     };
     let Some(first) = values.first() else {
         return mistake(&entry.node.place, Problem::new("found an empty list, expected at least one value"));

@@ -155,6 +155,44 @@ fn the_values_of_a_sweep_stand_between_commas_and_percent_are_shares() {
 }
 
 #[test]
+fn a_bare_number_beside_percent_is_refused_and_says_what_it_may_mean() {
+    let of = |values: &str| refused(BASE, vec![Setting::sweep("path.*.loss", values)]);
+    for (values, found, meant) in [
+        ("0,1,5%", "found 1 beside 5%", "did you mean 1% or 100%?"),
+        ("0.5%, 0.01", "found 0.01 beside 0.5%", "did you mean 0.01% or 1%?"),
+        ("2,5%", "found 2 beside 5%", "did you mean 2%?"),
+    ] {
+        let mistakes = of(values);
+        assert!(mistakes.contains(found) && mistakes.contains(meant), "{values}: {mistakes}");
+    }
+    for values in ["0,1%,5%", "0, 0.01, 0.05", "0.0,1%"] {
+        let options = Options { set: vec![Setting::sweep("path.*.loss", values)], ..Options::default() };
+        assert!(load(&Source::new("base.toml", BASE), &options).is_ok(), "{values}");
+    }
+}
+
+#[test]
+fn a_share_above_one_is_probably_in_per_cent() {
+    let mistakes = refused(BASE, vec![Setting::new("path.up.loss", "2")]);
+    assert!(mistakes.contains("found 2, expected a probability from 0 to 1"), "{mistakes}");
+    assert!(mistakes.contains("did you mean 2%? As a share of 1 it is 0.02"), "{mistakes}");
+    for value in ["101", "-1"] {
+        let mistakes = refused(BASE, vec![Setting::new("path.up.loss", value)]);
+        assert!(!mistakes.contains("did you mean"), "{mistakes}");
+    }
+}
+
+#[test]
+fn a_round_trip_or_a_links_key_on_the_path_says_which_key_there_is() {
+    for key in ["path.rtt", "path.*.rtt"] {
+        let mistakes = refused(BASE, vec![Setting::sweep(key, "20ms")]);
+        assert!(mistakes.contains("half of it in each direction: `path.*.delay`"), "{mistakes}");
+    }
+    let mistakes = refused(BASE, vec![Setting::new("path.loss", "1%")]);
+    assert!(mistakes.contains("both directions are `path.*.loss`"), "{mistakes}");
+}
+
+#[test]
 fn a_list_where_a_value_belongs_says_how_to_sweep() {
     let mistakes = refused(BASE, vec![Setting::new("path.up.queue.limit", "['16 kB', '64 kB']")]);
     assert!(mistakes.contains("--sweep KEY=A,B"), "{mistakes}");

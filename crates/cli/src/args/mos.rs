@@ -44,10 +44,12 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
         Some(number) => (number, 100.0),
         None => (text, 1.0),
     };
-    let share = number.trim().parse().ok().map(|number: f64| number / unit);
-    share
-        .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| "expected 0% to 100%, or 0 to 1".to_owned())
+    let share: Option<f64> = number.trim().parse().ok().map(|number: f64| number / unit);
+    share.filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| {
+        let is_meant = unit < 100.0 && share.is_some_and(|share| (1.0..=100.0).contains(&share));
+        let help = if is_meant { format!("; did you mean {}%?", text.trim()) } else { String::new() };
+        format!("expected 0% to 100%, or 0 to 1{help}")
+    })
 }
 
 fn burst_ratio(text: &str) -> Result<f64, String> {

@@ -10,8 +10,8 @@ use talkpath_scenario::{
 };
 use talkpath_units::Rate;
 
-use super::conclude;
 use super::run::experiment;
+use super::{conclude, files_of_sweep};
 use crate::arenas::Place;
 use crate::args::{ArenaKind, Common, CompareArgs, HOME, Workload, flag_word, quoted};
 use crate::experiment::{Destination, Experiment};
@@ -44,10 +44,14 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
     let experiment =
         Experiment { growth: Some(&growth), takes_turns, ..experiment(&plan, None, place, common, terminal) };
     let outcome = experiment.run(Destination::Under(&common.out))?;
-    let way_on = way_on(args, &experiment.place, repeat_on(args.place.repeat, &outcome.summary));
+    let mut next = String::new();
+    if !args.change.sweep.is_empty() {
+        next += &files_of_sweep(&outcome.dir, &outcome.summary);
+    }
+    next += &way_on(args, &experiment.place, repeat_on(args.place.repeat, &outcome.summary));
     let table = comparison_table(&outcome.summary, compared(args.workload).flow(), &terminal::style());
     let demands = Demands { plan: &plan, junit: args.demand.junit.as_deref() };
-    conclude(outcome, &table, &way_on, &demands, common, args.place.strict, terminal)
+    conclude(outcome, &table, &next, &demands, common, args.place.strict, terminal)
 }
 
 /// Where the flows run.
@@ -190,9 +194,18 @@ fn has_a_choice(args: &CompareArgs, place: &Place) -> Result<(), Failure> {
     if tcp.len() * controls(args, place).len().max(1) + other.len() >= 2 {
         return Ok(());
     }
+    let of_a_sweep = match args.change.sweep.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; over a sweep, `talkpath run RUN_DIR/scenario.toml --set flow.{}.transport={}` with the run directory \
+             of a comparison that swept it",
+            compared(args.workload).flow(),
+            transports.first().map_or("udp", String::as_str)
+        ),
+    };
     Err(Failure::Usage(format!(
         "{} alone: a comparison needs two transports or more, as in --transports udp,tcp, or for TCP two congestion \
-         controls, as in --cc cubic,reno; `talkpath run SCENARIO.toml` runs a single one",
+         controls, as in --cc cubic,reno; `talkpath run SCENARIO.toml` runs a single one{of_a_sweep}",
         transports.first().map_or("", String::as_str)
     )))
 }

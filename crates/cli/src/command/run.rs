@@ -5,7 +5,7 @@ use std::path::Path;
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan};
 
-use super::{conclude, jobs};
+use super::{conclude, files_of_sweep, jobs};
 use crate::arenas::Place;
 use crate::args::{ArenaKind, Common, RunArgs};
 use crate::experiment::{Destination, Experiment, Outcome, PartOutcome};
@@ -15,7 +15,7 @@ use crate::resumable::{Resumable, resumable};
 use crate::run_dir::{RunDir, SCENARIO};
 use crate::scenario_file::load_file;
 use crate::shard::Shard;
-use crate::terminal::{self, Terminal, program, shell_word};
+use crate::terminal::{self, Terminal, program};
 use crate::thresholds::{self, Demands};
 
 /// Runs or resumes.
@@ -54,11 +54,7 @@ fn told(
     let mut again =
         format!("Again: {} run {}{}\n", program(), outcome.dir.file(SCENARIO).display(), place.flags());
     if plan.cells.len() > 1 {
-        let dir = shell_word(&outcome.dir.path().display().to_string());
-        again += &format!(
-            "The report's figures as files: {0} report --figures DIR {dir}\nA table of all cells: {0} export --table cells {dir}\n",
-            program()
-        );
+        again += &files_of_sweep(&outcome.dir, &outcome.summary);
     }
     let demands = Demands { plan, junit: args.demand.junit.as_deref() };
     conclude(outcome, &table, &again, &demands, common, args.place.strict, terminal)

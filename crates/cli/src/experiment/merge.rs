@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use talkpath_measure::ClockRecord;
 use talkpath_measure::figures::CellFigures;
 use talkpath_measure::metrics::histogram;
@@ -118,7 +119,7 @@ impl Merging<'_> {
             warnings.push(warning::invalid(missing_warning(plan, missing, failure)));
         }
         let runs: Vec<RunSummary> = parts.into_iter().map(|part| part.summary).collect();
-        warnings.extend(alike_warning(&runs, |cell| label(plan, cell)));
+        warnings.extend(alike_warning(&runs));
         warning::sort(&mut warnings);
         let mut summary = Summary {
             format: SUMMARY_FORMAT,
@@ -337,26 +338,48 @@ fn missing_warning(plan: &Plan, missing: &[PartId], failure: Option<&Failure>) -
 }
 
 /// If nothing random affects a cell, its repetitions are identical, and an interval over them would suggest
-/// certainty.
-fn alike_warning<'a>(runs: &[RunSummary], label: impl Fn(u64) -> &'a str) -> Option<String> {
+/// certainty. Of some cells of a sweep it is a note: the others vary.
+fn alike_warning(runs: &[RunSummary]) -> Option<String> {
     let mut by_cell: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
     runs.iter().for_each(|run| by_cell.entry(run.cell).or_default().push(run));
     let same = |a: &RunSummary, b: &RunSummary| (&a.flows, &a.links) == (&b.flows, &b.links);
     let all_alike = |runs: &[&RunSummary]| runs.len() > 1 && runs.iter().all(|run| same(run, runs[0]));
-    let cells = by_cell.len();
-    let alike: Vec<u64> =
-        by_cell.into_iter().filter(|(_, runs)| all_alike(runs)).map(|(cell, _)| cell).collect();
-    if alike.is_empty() {
+    let sweeps: Vec<(&BTreeMap<String, Value>, bool)> =
+        by_cell.values().map(|runs| (&runs[0].sweep, all_alike(runs))).collect();
+    let alike = sweeps.iter().filter(|(_, is_alike)| *is_alike).count();
+    if alike == 0 {
         return None;
     }
-    let of_cells = match alike.len() == cells {
-        true => String::new(),
-        false => format!(" of {}", named(alike.iter().map(|&cell| label(cell).to_owned()))),
-    };
-    Some(format!(
-        "all repetitions{of_cells} are the same: nothing random touched them, and intervals over them say nothing; \
-         give a flow `start = {{ from = \"0 s\", to = \"1 s\" }}` or `send_jitter` to see how much hangs on chance"
-    ))
+    if alike == sweeps.len() {
+        return Some(
+            "all repetitions are the same: nothing random touched them, and intervals over them say nothing; \
+             give a flow `start = { from = \"0 s\", to = \"1 s\" }` or `send_jitter` to see how much hangs on chance"
+                .to_owned(),
+        );
+    }
+    Some(warning::note(format!(
+        "the repetitions of {} are the same, because nothing random happens there: their intervals have no width. \
+         `--set 'flow.*.start={{ from = \"0 s\", to = \"1 s\" }}'` varies them.",
+        alike_cells(&sweeps, alike)
+    )))
+}
+
+/// The cells of `sweeps` that are alike: `all cells with path.*.loss=0`, `3 of the 6 cells with
+/// path.*.loss=0`, or `3 of 12 cells`.
+fn alike_cells(sweeps: &[(&BTreeMap<String, Value>, bool)], alike: usize) -> String {
+    let pairs = sweeps.iter().find(|(_, is_alike)| *is_alike).into_iter().flat_map(|(sweep, _)| *sweep);
+    let counted = pairs.filter_map(|(key, value)| {
+        let with = || sweeps.iter().filter(|(sweep, _)| sweep.get(key) == Some(value));
+        let holds =
+            with().filter(|(_, is_alike)| *is_alike).count() == alike && with().count() < sweeps.len();
+        holds.then(|| (with().count(), key, value))
+    });
+    let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match counted.min_by_key(|(count, ..)| *count) {
+        Some((count, key, only)) if count == alike => format!("all cells with {key}={}", value(only)),
+        Some((count, key, only)) => format!("{alike} of the {count} cells with {key}={}", value(only)),
+        None => format!("{alike} of {} cells", sweeps.len()),
+    }
 }
 
 /// The first few of these, and how many more there are.
@@ -421,24 +444,37 @@ mod tests {
 
     #[test]
     fn cells_whose_repetitions_are_all_the_same_are_named() {
-        let run = |cell, repetition, sent| RunSummary {
+        let run = |cell, repetition, sent, loss: f64, delay: &str| RunSummary {
             cell,
             repetition,
             seed: repetition,
-            sweep: BTreeMap::new(),
+            sweep: [("path.*.loss".to_owned(), loss.into()), ("path.*.delay".to_owned(), delay.into())]
+                .into(),
             flows: [("call".to_owned(), Box::new(FlowSummary { sent, ..FlowSummary::default() }))].into(),
             groups: BTreeMap::new(),
             links: BTreeMap::new(),
             machine: None,
         };
-        let label = |cell| if cell == 0 { "loss = 0" } else { "loss = 0.01" };
-        let (first, second) = ([run(0, 0, 50), run(0, 1, 50)], [run(1, 0, 49), run(1, 1, 48)]);
-        let both = [first.clone(), second.clone()].concat();
-        let told = alike_warning(&both, label).expect("the first cell's are the same");
-        assert!(told.starts_with("all repetitions of loss = 0 are the same:"), "{told}");
-        let told = alike_warning(&first, label).expect("its only cell's are the same");
-        assert!(told.starts_with("all repetitions are the same:"), "{told}");
-        assert_eq!(alike_warning(&second, label), None);
-        assert_eq!(alike_warning(&first[..1], label), None, "one repetition has no interval");
+        let alike = |cell, loss, delay: &str| [run(cell, 0, 50, loss, delay), run(cell, 1, 50, loss, delay)];
+        let varied = |cell, loss, delay: &str| [run(cell, 0, 49, loss, delay), run(cell, 1, 48, loss, delay)];
+        let begins = |runs: &[[RunSummary; 2]], text: &str| {
+            let told = alike_warning(&runs.concat()).expect("some are the same");
+            assert!(told.starts_with(text), "{told}");
+        };
+        begins(&[alike(0, 0.0, "1ms")], "all repetitions are the same:");
+        begins(
+            &[alike(0, 0.0, "1ms"), alike(1, 0.0, "2ms"), varied(2, 0.1, "1ms"), varied(3, 0.1, "2ms")],
+            "note: the repetitions of all cells with path.*.loss=0.0 are the same, ",
+        );
+        begins(
+            &[alike(0, 0.0, "1ms"), varied(1, 0.0, "1ms"), varied(2, 0.1, "1ms")],
+            "note: the repetitions of 1 of the 2 cells with path.*.loss=0.0 are the same, ",
+        );
+        begins(
+            &[alike(0, 0.0, "1ms"), alike(1, 0.1, "2ms"), varied(2, 0.1, "1ms")],
+            "note: the repetitions of 2 of 3 cells are the same, ",
+        );
+        assert_eq!(alike_warning(&varied(1, 0.1, "1ms")), None);
+        assert_eq!(alike_warning(&alike(0, 0.0, "1ms")[..1]), None, "one repetition has no interval");
     }
 }

@@ -144,6 +144,35 @@ fn a_sweep_is_answered_on_a_screen_and_its_figures_become_files() {
 }
 
 #[test]
+fn a_swept_comparison_names_the_commands_that_write_its_maps_and_its_table() {
+    let bench = Bench::new();
+    let swept = ["--sweep", "path.*.loss=0,2%", "--sweep", "path.*.delay=10ms,50ms"];
+    let short = ["compare", "--alone", "--transports", "udp,tcp", "--duration", "2s", "--repeat", "3"];
+    let seen = bench.run(&[&short[..], &swept[..]].concat());
+    let out = &seen.succeeds().out;
+    let after = |text: &str| {
+        let line = out.lines().find_map(|line| line.strip_prefix(text));
+        let line = line.unwrap_or_else(|| panic!("no {text} in {out}"));
+        line.split(' ').skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let figures = after("The report's figures as files, heat maps among them: ").join(" ");
+    let figures = figures.replace("DIR", "figures");
+    bench.run(&figures.split(' ').collect::<Vec<_>>()).succeeds();
+    let map = fs::read_to_string(bench.path("figures").join("heat-winner-call.svg")).unwrap();
+    for said in ["loss, each way (path.*.loss)", ">2%<", ">50ms<", "No other traffic beside call"] {
+        assert!(map.contains(said), "no {said} in {map}");
+    }
+    let table = after("The figures of every cell as a table: ");
+    let table = bench.run(&table.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(table.succeeds().out.lines().any(|row| row.contains("tcp") && row.contains("call.mos")));
+    let place = |text: &str| out.find(text).unwrap_or_else(|| panic!("no {text} in {out}"));
+    let note = place("note: the repetitions of all cells with path.*.loss=0 are the same");
+    assert!(place("outcome") < note && note < place("best     of the transports"), "{out}");
+    assert!(!out.contains("warning:"), "{out}");
+    assert!(out.contains("outcome  distinct: one is best"), "{out}");
+}
+
+#[test]
 fn several_runs_are_laid_side_by_side_on_one_page() {
     let bench = Bench::new();
     bench.file("call.toml", SHORT);

@@ -8,7 +8,7 @@ use crate::harness::{Bench, SHORT, Seen};
 #[test]
 fn wrong_usage_is_exit_code_2() {
     let bench = Bench::new();
-    let cases: [(&[&str], &str); 27] = [
+    let cases: [(&[&str], &str); 30] = [
         (&[], "Usage:"),
         (&["juggle"], "unrecognized subcommand"),
         (&["fit"], "`fit` is not available yet"),
@@ -36,6 +36,12 @@ fn wrong_usage_is_exit_code_2() {
         (&["compare", "--arena", "sim", "--to", "localhost"], "--to belongs to --arena live"),
         (&["run", "x.toml", "--set", "novalue"], "KEY=VALUE"),
         (&["mos", "--loss", "101%"], "0% to 100%"),
+        (&["compare", "--loss", "2"], "0% to 100%, or 0 to 1; did you mean 2%?"),
+        (&["compare", "--sweep", "path.*.loss=0,1,5%"], "did you mean 1% or 100%?"),
+        (
+            &["compare", "--transports", "tcp", "--sweep", "path.*.loss=0,1%"],
+            "`talkpath run RUN_DIR/scenario.toml --set flow.call.transport=tcp`",
+        ),
         (&["mos", "--one-way", "150"], "without a unit"),
         (&["mos", "--burst-ratio", "nan"], "1 (loss at random)"),
         (&["mos", "--codec", "g729a", "--plc"], "conceals by itself"),
@@ -64,6 +70,22 @@ fn help_version_completions_and_manual_go_to_standard_output() {
         let seen = bench.run(arguments);
         assert!(seen.succeeds().out.contains(says), "{arguments:?}: {}", seen.out);
         assert_eq!(seen.err, "");
+    }
+}
+
+#[test]
+fn the_help_of_compare_names_every_preset_and_says_what_two_sweeps_make() {
+    let seen = Bench::new().run(&["compare", "--help"]);
+    let help = seen.succeeds().out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let says = help.split_once("or a preset: ").unwrap().1;
+    let says = says.split_once(" (default").unwrap().0.replace(" or ", ", ");
+    let named: Vec<&str> = says.split(", ").collect();
+    let known: Vec<&str> = talkpath_scenario::presets().iter().map(|preset| preset.name).collect();
+    assert_eq!(named, known);
+    for said in
+        ["two keys make heat maps, in report.html", "A round trip is `path.*.delay`, half of it each way"]
+    {
+        assert!(help.contains(said), "no {said} in {help}");
     }
 }
 

@@ -2,6 +2,8 @@
 //! combination is a cell with its text, so that nothing hangs on colour alone. A cell has the colour of the
 //! first transport in its text.
 
+use std::collections::BTreeSet;
+
 use talkpath_measure::summary::JudgedBy;
 
 use super::sweep::{along, axis_title};
@@ -15,10 +17,16 @@ use crate::view::TransportView;
 
 /// Room left of the cells for the values of the vertical axis.
 const LEFT: f64 = 96.0;
+/// Room above the cells for the title of the vertical axis, and for the name of one map of several above it.
 const TOP: f64 = 26.0;
+const NAME_ROW: f64 = 18.0;
+/// Where both begin.
+const TITLE_LEFT: f64 = 8.0;
 const ROW: f64 = 26.0;
 /// Room under the cells for the values of the horizontal axis and its title.
 const FOOT: f64 = 46.0;
+/// Sets of names behind a +N that a caption writes out; chosen: more are longer than the rest of it.
+const MAX_SETS: usize = 3;
 /// Maps under one another, one for each combination of further keys; chosen.
 const MAX_MAPS: usize = 6;
 /// Letters below this size are not read; chosen.
@@ -31,9 +39,9 @@ pub(crate) enum Heat {
     Figure,
 }
 
-/// The figure; `None` if fewer than two parameters are swept, if several runs
-/// stand side by side, or for the winner if nothing is compared.
-pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat) -> Option<Figure> {
+/// The figure, with `conditions` as the end of its caption; `None` if fewer than two parameters are swept, if
+/// several runs stand side by side, or for the winner if nothing is compared.
+pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat, conditions: &str) -> Option<Figure> {
     let (x, mut others) = along(sweep)?;
     let y = *others.iter().max_by_key(|&&at| sweep.axes[at].values.len())?;
     if !sweep.has_answers() || heat == Heat::Winner && !sweep.is_compared() {
@@ -43,11 +51,12 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat) -> Option<Figure> {
     let (maps, left_out) = maps(sweep, &others);
     let (columns, rows) = (sweep.axes[x].values.len(), sweep.axes[y].values.len());
     let height = rows as f64 * ROW;
-    let mut svg = Svg::new(WIDTH, (TOP + height + FOOT) * maps.len() as f64);
+    let head = if others.is_empty() { TOP } else { TOP + NAME_ROW };
+    let mut svg = Svg::new(WIDTH, (head + height + FOOT) * maps.len() as f64);
     for (index, (name, members)) in maps.iter().enumerate() {
-        let top = TOP + index as f64 * (TOP + height + FOOT);
+        let top = head + index as f64 * (head + height + FOOT);
         if !name.is_empty() {
-            svg.text("name", "", (LEFT, top - 9.0), Anchor::Start, name);
+            svg.text("name", "", (TITLE_LEFT, top - 9.0 - NAME_ROW), Anchor::Start, name);
         }
         axes(&mut svg, sweep, (x, y), top);
         for it in members {
@@ -73,8 +82,9 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat) -> Option<Figure> {
     );
     let caption = match heat {
         Heat::Winner => format!(
-            "A full colour: one is best. A faint one: the named serve alike, +N is N more of them. \"?\": the repetitions \
-             do not decide. \"no\": nothing is usable. The number is the {word} of the best: a mean over the repetitions, or both outcomes where there are two."
+            "A full colour: one is best. A faint one: the named serve alike, +N is N more of them{}. \"?\": the repetitions \
+             do not decide. \"no\": nothing is usable. The number is the {word} of the best: a mean over the repetitions, or both outcomes where there are two.",
+            hidden_names(sweep)
         ),
         Heat::Figure => {
             "Means over the repetitions, or both outcomes where there are two; the better, the stronger the colour. In \
@@ -85,7 +95,7 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat) -> Option<Figure> {
     Some(Figure {
         legend: if heat == Heat::Winner { legend(sweep) } else { Vec::new() },
         svg: Some(svg.finish(&id, &title, &description)),
-        caption: format!("{caption}{left_out}{}", sweep.placeless()),
+        caption: format!("{caption}{left_out}{}{conditions}", sweep.placeless()),
         id,
         title,
     })
@@ -97,7 +107,7 @@ fn maps<'s>(sweep: &'s Sweep<'_>, others: &[usize]) -> (Vec<(String, Vec<&'s Com
     for it in &sweep.combinations {
         let parts = others
             .iter()
-            .map(|&axis| format!("{} = {}", sweep.axes[axis].key, sweep.axes[axis].label(it.at[axis])));
+            .map(|&axis| format!("{} = {}", sweep.axes[axis].key, sweep.axes[axis].typed(it.at[axis])));
         let name = parts.collect::<Vec<_>>().join(", ");
         match maps.iter_mut().find(|(known, _)| *known == name) {
             Some((_, members)) => members.push(it),
@@ -129,20 +139,21 @@ fn axes(svg: &mut Svg, sweep: &Sweep<'_>, (x, y): (usize, usize), top: f64) {
     let (width, bottom) = ((WIDTH - RIGHT - LEFT) / columns as f64, top + rows as f64 * ROW);
     let every = |room: f64, axis: usize| {
         let longest =
-            (0..sweep.axes[axis].values.len()).map(|at| sweep.axes[axis].label(at).chars().count()).max();
+            (0..sweep.axes[axis].values.len()).map(|at| sweep.axes[axis].typed(at).chars().count()).max();
         ((7.2 * longest.unwrap_or(1) as f64 + 4.0) / room).ceil().max(1.0) as usize
     };
     let step = every(width, x);
     for at in (0..columns).step_by(step) {
         let middle = LEFT + (at as f64 + 0.5) * width;
-        svg.text("tick", "", (middle, bottom + 17.0), Anchor::Middle, &sweep.axes[x].label(at));
+        svg.text("tick", "", (middle, bottom + 17.0), Anchor::Middle, &sweep.axes[x].typed(at));
     }
     for at in 0..rows {
         let middle = top + (rows - 1 - at) as f64 * ROW + ROW / 2.0 + 4.0;
-        svg.text("tick", "", (LEFT - 7.0, middle), Anchor::End, &sweep.axes[y].label(at));
+        svg.text("tick", "", (LEFT - 7.0, middle), Anchor::End, &sweep.axes[y].typed(at));
     }
-    svg.text("title", "", (LEFT, bottom + 37.0), Anchor::Start, &sweep.axes[x].key);
-    svg.text_upwards("title", (13.0, f64::midpoint(top, bottom)), &sweep.axes[y].key);
+    svg.text("title", "", (LEFT, bottom + 37.0), Anchor::Start, &sweep.axes[x].in_words());
+    // Above the values and not beside them: few rows are less high than the words are long.
+    svg.text("title", "", (TITLE_LEFT, top - 9.0), Anchor::Start, &sweep.axes[y].in_words());
 }
 
 fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, y): (f64, f64), width: f64) {
@@ -151,7 +162,7 @@ fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, 
         Heat::Figure => figure(sweep, it),
     };
     let values =
-        sweep.axes.iter().zip(&it.at).map(|(axis, at)| format!("{} = {}", axis.key, axis.label(*at)));
+        sweep.axes.iter().zip(&it.at).map(|(axis, at)| format!("{} = {}", axis.key, axis.typed(*at)));
     let figure = it.figure_of_best(sweep.by);
     let figure = figure.map_or_else(String::new, |text| format!(", {} {text}", axis_title(sweep.by)));
     let name = match it.verdict {
@@ -184,16 +195,41 @@ fn names_and_colour(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String)
     let first = named.first().and_then(|name| sweep.series.iter().position(|view| view.label == *name));
     let leader = first.or(it.leader).map(|at| colour(sweep.looks[at]));
     let leader = leader.unwrap_or_else(|| "var(--soft)".to_owned());
-    let all = || match &names[..] {
-        [first, _, _, ..] => format!("{first}+{}", names.len() - 1),
-        few => few.join("/"),
-    };
+    let all = || short(&names);
     match it.outcome() {
         Outcome::Distinct(_) => (all(), format!("fill:{leader};fill-opacity:.55")),
         Outcome::Alike(_) => (all(), format!("fill:{leader};fill-opacity:.2")),
         Outcome::Undecided => ("?".to_owned(), "fill:var(--soft);fill-opacity:.12".to_owned()),
         Outcome::Unusable => ("no".to_owned(), "fill:var(--bad);fill-opacity:.16".to_owned()),
         Outcome::Unknown => ("–".to_owned(), "fill:none".to_owned()),
+    }
+}
+
+/// `U`, `U/T`, `U+4`
+fn short(names: &[String]) -> String {
+    match names {
+        [first, _, _, ..] => format!("{first}+{}", names.len() - 1),
+        few => few.join("/"),
+    }
+}
+
+/// Whose names the letters with a +N leave out, for the caption: ` (U+2: UDP, TCP and QUIC stream)`.
+fn hidden_names(sweep: &Sweep<'_>) -> String {
+    let named = sweep
+        .combinations
+        .iter()
+        .filter(|it| matches!(it.outcome(), Outcome::Distinct(_) | Outcome::Alike(_)));
+    let named = named.filter_map(|it| Some(&it.verdict?.named)).filter(|names| names.len() > 2);
+    let sets: BTreeSet<String> = named
+        .map(|names| {
+            let letters: Vec<String> = names.iter().map(|name| code(name)).collect();
+            format!("{}: {}", short(&letters), list(names))
+        })
+        .collect();
+    match sets.len() {
+        0 => String::new(),
+        1..=MAX_SETS => format!(" ({})", sets.into_iter().collect::<Vec<_>>().join("; ")),
+        _ => " (the report's table of combinations has their names)".to_owned(),
     }
 }
 

@@ -186,8 +186,42 @@ fn a_heat_map_has_a_cell_with_a_text_for_each_combination() {
         titles.dedup();
         assert_eq!(titles.len(), 35, "{id}: each names its own combination");
     }
-    let first = "path.up.delay = 5 ms, path.up.loss = 0.0: UDP, TCP or TCP_NODELAY, alike, MOS 4.40";
-    assert!(text.contains(first), "{:?}", text.find("path.up.delay = 5 ms, path.up.loss = 0.0:"));
+    let first = "path.up.delay = 5 ms, path.up.loss = 0%: UDP, TCP or TCP_NODELAY, alike, MOS 4.40";
+    assert!(text.contains(first), "{:?}", text.find("path.up.delay = 5 ms, path.up.loss = 0%:"));
+}
+
+#[test]
+fn a_saved_heat_map_says_in_words_what_it_holds_for() {
+    let (mut summary, figures) = fixture::sweep_of_two(3, 4);
+    let file = |summary: &Summary| {
+        let network = Network { animation: crate::animation::tests::two_hosts(), play: None };
+        let page =
+            Page { summary, figures: &figures, scenario_toml: "", command: "", network: Some(&network) };
+        let files = figure_files(&page);
+        let map = files.iter().find(|(name, _)| name == "heat-winner-call").unwrap().1.clone();
+        // A caption is broken into rows.
+        map.replace("</text>", " ").split('>').map(|part| part.split('<').next().unwrap()).collect::<String>()
+    };
+    let text = file(&summary).split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "loss, up (path.up.loss)",
+        "delay, up (path.up.delay)",
+        " 0.2% ",
+        " 19 ms ",
+        "MOS for G.711 without concealment, adaptive playout.",
+        "Beside call: upload.",
+        "Links of the first cell: </script>up 1 Mb/s.",
+        "U+2: UDP, TCP and TCP_NODELAY",
+    ] {
+        let said = said.replace("</script>", "&lt;/script&gt;");
+        assert!(text.contains(&said), "no {said} in {text}");
+    }
+    for run in &mut summary.runs {
+        run.flows.remove("upload");
+    }
+    fixture::refresh(&mut summary);
+    let text = file(&summary).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("No other traffic beside call."), "{text}");
 }
 
 /// Scores as measured have digits behind the second: means of them differ in the last bit by the order in

@@ -48,6 +48,32 @@ impl Axis {
         self.values.get(index).map(plain).unwrap_or_default()
     }
 
+    /// A value as one types it: a share of packets in per cent.
+    pub(crate) fn typed(&self, index: usize) -> String {
+        let is_share = self.key.ends_with(".loss") || self.key.ends_with(".loss.rate");
+        let share = self.values.get(index).filter(|_| is_share).and_then(Value::as_f64);
+        // Moving the point is exact, where a product is not: 0.011 is 1.1 %.
+        let percent = share.and_then(|share| format!("{share}e2").parse::<f64>().ok());
+        percent.map_or_else(|| self.label(index), |percent| format!("{percent}%"))
+    }
+
+    /// `loss, each way (path.*.loss)`, or the key alone if it has no words here.
+    pub(crate) fn in_words(&self) -> String {
+        let words = match &self.key.split('.').collect::<Vec<_>>()[..] {
+            ["path", way, rest @ ..] => {
+                let way = match *way {
+                    "*" => "each way",
+                    way => way,
+                };
+                what(rest).map(|what| format!("{what}, {way}"))
+            }
+            ["link", "*", rest @ ..] => what(rest).map(|what| format!("{what}, each link")),
+            ["link", name, rest @ ..] => what(rest).map(|what| format!("{what}, {name}")),
+            _ => None,
+        };
+        words.map_or_else(|| self.key.clone(), |words| format!("{words} ({})", self.key))
+    }
+
     /// `path.up.delay, ms`
     pub(crate) fn title(&self) -> String {
         match &self.numbers {
@@ -63,6 +89,18 @@ impl Axis {
             (false, true) => format!("{} to {}", self.label(first), self.label(last)),
             (false, false) => (first..=last).map(|at| self.label(at)).collect::<Vec<_>>().join(" | "),
         }
+    }
+}
+
+/// A link's key in words.
+fn what(key: &[&str]) -> Option<&'static str> {
+    match key {
+        ["loss"] | ["loss", "rate"] => Some("loss"),
+        ["delay"] => Some("delay"),
+        ["rate"] => Some("rate"),
+        ["queue"] => Some("queue"),
+        ["queue", "limit"] => Some("room in the queue"),
+        _ => None,
     }
 }
 
@@ -113,6 +151,26 @@ const UNITS: [(&str, f64, &str); 19] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_axis_says_its_key_in_words_and_its_shares_in_per_cent() {
+        let of = |key: &str, values: &[Value]| Axis {
+            key: key.to_owned(),
+            numbers: Numbers::of(values),
+            values: values.to_vec(),
+        };
+        let loss = of("path.*.loss", &[0.0.into(), 0.005.into(), 0.011.into(), 1.into()]);
+        assert_eq!([0, 1, 2, 3].map(|at| loss.typed(at)), ["0%", "0.5%", "1.1%", "100%"]);
+        assert_eq!(loss.in_words(), "loss, each way (path.*.loss)");
+        let delay = of("path.up.delay", &["10ms".into()]);
+        assert_eq!((delay.typed(0), delay.in_words()), ("10ms".into(), "delay, up (path.up.delay)".into()));
+        assert_eq!(
+            of("link.wan.queue.limit", &[]).in_words(),
+            "room in the queue, wan (link.wan.queue.limit)"
+        );
+        let count = of("flow.call.count", &[1.into()]);
+        assert_eq!((count.typed(0), count.in_words()), ("1".into(), "flow.call.count".into()));
+    }
 
     #[test]
     fn quantities_of_one_kind_are_numbers_of_one_unit_and_others_are_words() {

@@ -16,7 +16,7 @@ pub(crate) use campaign::CAMPAIGN;
 pub(crate) use flow::{FLOW, LINKS, RECEIVER};
 pub(crate) use kernel::KERNEL;
 pub(crate) use link::LINK;
-pub(crate) use root::{FAR_CLOCK, ROOT};
+pub(crate) use root::{FAR_CLOCK, PATH, ROOT};
 pub use tables::{campaign_key_tables, key_tables, transport_names};
 pub(crate) use transport::TRANSPORT;
 
