@@ -22,7 +22,8 @@ pub(super) struct Connecting {
     pub(super) dial: Option<Socket>,
     /// The receiver's, listening; gone once it has accepted.
     pub(super) listener: Option<Socket>,
-    /// Whether further subflows may join the connection: the kernel takes them only while there is a listener.
+    /// Whether further subflows may join the connection: the kernel takes them only while there is a
+    /// listener.
     pub(super) is_multipath: bool,
     /// That listener, once it has accepted.
     pub(super) joined_at: Option<Socket>,
