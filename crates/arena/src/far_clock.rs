@@ -43,6 +43,7 @@ pub fn with_probes(scenario: &Scenario) -> Option<Scenario> {
         start: (Duration::ZERO, Duration::ZERO),
         route,
         return_route,
+        second_path: None,
         send_jitter: Duration::ZERO,
         wake_up: Duration::ZERO,
         clock_jitter: Duration::ZERO,

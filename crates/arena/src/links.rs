@@ -4,8 +4,8 @@
 use talkpath_measure::series::{SeriesDetail, SeriesTap};
 use talkpath_measure::{DropCause, LinkRecord, QueueDelayRecord, Series, SeriesKind};
 use talkpath_path::{FlowRoutes, Network, NetworkConfig, Tag};
-use talkpath_scenario::{LinkIndex, NamedLink, Scenario};
-use talkpath_units::{Instant, Seed};
+use talkpath_scenario::{Flow, LinkIndex, NamedLink, Scenario, SecondPath};
+use talkpath_units::{Duration, Instant, Seed};
 
 /// The network of `scenario`, its random streams drawn from `seed`, its links measuring from warm-up to
 /// duration. Its hosts have `timers` timers.
@@ -17,14 +17,31 @@ pub fn network<T: Tag>(scenario: &Scenario, seed: Seed, timers: u32, observes_qu
         back: indices(&flow.return_route),
         send_jitter: flow.send_jitter,
     });
+    // As flows of their own after all others, in the order of `second_paths`. Their hosts hold no packet.
+    let seconds = scenario.flows.iter().filter_map(|flow| {
+        let SecondPath { route, return_route } = flow.second_path.as_ref()?;
+        let (out, back) = (indices(route), indices(return_route));
+        Some(FlowRoutes { name: &flow.name, out, back, send_jitter: Duration::ZERO })
+    });
     Network::new(&NetworkConfig {
         links: scenario.links.iter().map(|link| (link.name.as_str(), &link.config)).collect(),
-        flows: flows.collect(),
+        flows: flows.chain(seconds).collect(),
         seed,
         window: (Instant::ZERO + scenario.warm_up, Instant::ZERO + scenario.duration),
         timers,
         observes_queues,
     })
+}
+
+/// By flow: the number under which the packets of its second path are in [`network`]; `None` if it has none.
+pub fn second_paths(scenario: &Scenario) -> Vec<Option<u32>> {
+    let mut next = u32::try_from(scenario.flows.len()).unwrap_or(u32::MAX);
+    let number = |flow: &Flow| {
+        flow.second_path.as_ref()?;
+        next += 1;
+        Some(next - 1)
+    };
+    scenario.flows.iter().map(number).collect()
 }
 
 /// The length and the delay of each link's queue over time.

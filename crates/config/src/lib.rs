@@ -109,6 +109,9 @@ pub struct TcpConfig {
     pub small_head: Option<Bytes>,
     /// Whether the send buffer takes a whole message, however large, as long as it holds less than its room.
     pub overfill: bool,
+    /// Whether the connection may use several paths (RFC 8684). It is the kernel's doing: nothing here models
+    /// it.
+    pub multipath: bool,
 }
 
 impl TransportConfig {
@@ -121,6 +124,11 @@ impl TransportConfig {
             // RFC 9000 §13.4: its packets always do until the path proves that it does not carry marks.
             Self::Quic(_) => true,
         }
+    }
+
+    /// Whether it is TCP that may use several paths.
+    pub const fn wants_multipath(&self) -> bool {
+        matches!(self, Self::Tcp(TcpConfig { multipath: true, .. }))
     }
 
     /// UDP as a Linux host has it.
@@ -200,6 +208,7 @@ impl TcpConfig {
         header_room: HEADER_ROOM,
         small_head: Some(small_head(HEADER_ROOM)),
         overfill: false,
+        multipath: false,
     };
 
     /// The RFCs as they stand, taking what they recommend.
@@ -238,6 +247,7 @@ impl TcpConfig {
         header_room: HEADER_ROOM,
         small_head: Some(small_head(HEADER_ROOM)),
         overfill: false,
+        multipath: false,
     };
 
     /// 4.3BSD-Reno of 1990.
@@ -274,6 +284,7 @@ impl TcpConfig {
         header_room: HEADER_ROOM,
         small_head: Some(small_head(HEADER_ROOM)),
         overfill: false,
+        multipath: false,
     };
 }
 

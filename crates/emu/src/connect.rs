@@ -22,6 +22,11 @@ pub(super) struct Connecting {
     pub(super) dial: Option<Socket>,
     /// The receiver's, listening; gone once it has accepted.
     pub(super) listener: Option<Socket>,
+    /// Whether further subflows may join the connection: the kernel takes them only while there is a
+    /// listener.
+    pub(super) is_multipath: bool,
+    /// That listener, once it has accepted.
+    pub(super) joined_at: Option<Socket>,
     pub(super) near: Arc<SharedEnd>,
     pub(super) far: Arc<SharedEnd>,
     /// The receiver's address and port.
@@ -37,7 +42,7 @@ pub(super) fn connect_flows(
     stop: &AtomicBool,
 ) -> io::Result<()> {
     while !stop.load(Ordering::Relaxed) {
-        flows.retain(|flow| flow.dial.is_some() || flow.listener.is_some());
+        flows.retain(|flow| flow.dial.is_some() || flow.listener.is_some() || flow.joined_at.is_some());
         let now = clock.now();
         let mut next = Instant::MAX;
         for flow in flows.iter_mut().filter(|flow| !flow.is_dialled) {
@@ -105,7 +110,7 @@ impl Connecting {
             Err(error) => return Err(error),
         };
         stream.set_nonblocking(true)?;
-        self.listener = None;
+        self.joined_at = self.listener.take().filter(|_| self.is_multipath);
         self.far.work(|end| end.adopt((stream, &[]), epoll, place_of(self.index, false)))
     }
 }

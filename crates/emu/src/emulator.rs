@@ -15,6 +15,7 @@
 mod departures;
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -30,9 +31,10 @@ use crate::arrival_log::LogWriter;
 use crate::capture::{Capture, Interface};
 use crate::decision::{Arrival, DecidingNetwork, Decision};
 use crate::device::{Device, MAX_TRAIN, Taken};
-use crate::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, tcp_sequence};
+use crate::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, addresses, tcp_sequence};
 use crate::realtime::{OwnProcessor, raise_priority};
 use crate::watch::LegWatch;
+use crate::world::second_address;
 
 /// The emulator, before and while it runs.
 pub(super) struct Emulator<'a> {
@@ -66,6 +68,11 @@ pub(super) struct EmuFlow {
     pub(super) sender: Host,
     /// Whether it speaks DCCP in UDP.
     pub(super) transport: TransportKind,
+    /// Whether its connection may use several paths: then the sequence numbers of its segments, of which each
+    /// path has its own, do not number the bytes of its stream.
+    pub(super) is_multipath: bool,
+    /// The number of its second path in the network.
+    pub(super) second_path: Option<u32>,
     /// From the sender, and back.
     pub(super) watches: [LegWatch; 2],
     /// Packets that were handed over marked, from the sender and back.
@@ -251,7 +258,13 @@ impl<'a> Emulator<'a> {
     fn handle_packet(&mut self, host: Host, slot: u32, stamp: Instant) {
         let entry = &mut self.slots[slot as usize];
         let parsed = entry.parsed;
-        let Some((flow, known_seq)) = flow_of(&parsed, host, self.flows.len(), &self.fragmented) else {
+        let found = flow_of(&parsed, host, self.flows.len(), &self.fragmented)
+            .map(|(flow, seq)| (flow, flow, seq))
+            .or_else(|| {
+                let (flow, path) = second_path_of(&entry.bytes, &parsed, &self.flows)?;
+                Some((flow, path, None))
+            });
+        let Some((flow, path, known_seq)) = found else {
             self.totals.strays += 1;
             self.free.push(slot);
             return;
@@ -265,6 +278,7 @@ impl<'a> Emulator<'a> {
                 watch.on_datagram(payload, stamp)
             }
             (Protocol::Udp, known) => known,
+            (Protocol::Tcp, _) if emu_flow.is_multipath => None,
             (Protocol::Tcp, _) => {
                 if let Some((sequence, is_syn, payload)) = tcp_sequence(&entry.bytes, &parsed) {
                     watch.on_segment(sequence, is_syn, payload, stamp);
@@ -284,7 +298,7 @@ impl<'a> Emulator<'a> {
         self.totals.packets += 1;
         // What was decided until now stands before this arrival in the log.
         self.step(stamp);
-        let arrival = Arrival { flow, direction, part: parsed.part, ecn: parsed.ecn };
+        let arrival = Arrival { flow: path, direction, part: parsed.part, ecn: parsed.ecn };
         self.log.arrival(&arrival, parsed.identification, stamp);
         self.network.handle_arrival(arrival, slot, stamp, &mut self.decisions);
         self.log_decisions();
@@ -385,6 +399,25 @@ fn flow_of(
     };
     let flow = source.checked_sub(FIRST_PORT)?;
     (source == destination && usize::from(flow) < flows).then_some((u32::from(flow), None))
+}
+
+/// The flow of a packet whose source or destination is a host's second address, and the number of its path in
+/// the network. The host with that address has opened the subflow from a port that its kernel chose; the
+/// other end has the flow's port.
+fn second_path_of(packet: &[u8], parsed: &Parsed, flows: &[EmuFlow]) -> Option<(u32, u32)> {
+    let (source, destination) = parsed.ports?;
+    let is_second = |address: IpAddr| {
+        [Host::First, Host::Second].into_iter().any(|host| second_address(host, parsed.ip) == address)
+    };
+    let (from, to) = addresses(packet, parsed.ip)?;
+    let port = match (is_second(from), is_second(to)) {
+        (true, false) => destination,
+        (false, true) => source,
+        _ => return None,
+    };
+    let flow = port.checked_sub(FIRST_PORT)?;
+    let path = flows.get(usize::from(flow))?.second_path?;
+    Some((u32::from(flow), path))
 }
 
 /// Packets taken before what is due is written (chosen: some 20 us of work, below what a wake-up costs).

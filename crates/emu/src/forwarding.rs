@@ -81,6 +81,8 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
         let flow = EmuFlow {
             sender: Host::First,
             transport: TransportKind::Udp,
+            is_multipath: false,
+            second_path: None,
             marked: [0; 2],
             watches: [
                 LegWatch::datagrams(0, TransportKind::Udp, false),
@@ -165,7 +167,7 @@ fn through(
         window_clamp: None,
         is_paced: false,
     });
-    let mut world = World::build_with((kind, IpVersion::V4), [MTU; 2], &plan, &[], None)?;
+    let mut world = World::build_with((kind, IpVersion::V4), [MTU; 2], &plan, &[], (None, None))?;
     let sender = UdpSocket::from(world.sockets.swap_remove(0));
     let size = size.get().clamp(8, 1400);
     let at_once = match handover {
@@ -246,6 +248,7 @@ fn flood() -> Scenario {
         start: (Duration::ZERO, Duration::ZERO),
         route: vec![LinkIndex(0)],
         return_route: vec![LinkIndex(1)],
+        second_path: None,
         send_jitter: Duration::ZERO,
         wake_up: Duration::ZERO,
         clock_jitter: Duration::ZERO,

@@ -1,13 +1,15 @@
 //! What a scenario asks of the two hosts: devices, sockets, congestion controls.
 
+use talkpath_arena::ArenaError;
+use talkpath_kernel::host::path_manager::PathManager;
 use talkpath_kernel::spec::SessionSpec;
-use talkpath_kernel::unsupported::lacks_congestion_control;
+use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath};
 use talkpath_scenario::{Direction, Flow, Scenario};
 use talkpath_units::Bytes;
 
 use crate::host_tcp::usual_rwnd;
 use crate::packet::Host;
-use crate::world::SocketPlan;
+use crate::world::{SecondAddresses, SocketPlan};
 
 /// For each flow the sender's socket and the receiver's; none for a flow that shares an earlier flow's
 /// connection.
@@ -25,6 +27,8 @@ pub(super) fn socket_plans<'a>(
         let is_narrower = path_mtu < Bytes::new(u64::from(mtu[0].min(mtu[1])));
         let path_mtu = is_narrower.then_some(path_mtu.get() as u32);
         let tcp = flow.transport.as_tcp();
+        // A socket of Multipath TCP takes neither of these two options.
+        let tcp = tcp.filter(|config| !config.multipath);
         let window_clamp = tcp
             .filter(|config| config.rwnd != usual_rwnd(scenario))
             .map(|config| u32::try_from(config.rwnd.get()).unwrap_or(u32::MAX));
@@ -50,10 +54,14 @@ pub(super) fn socket_plans<'a>(
 /// The largest MTU of the links that packets from `host` meet first: what exceeds it the kernel itself
 /// fragments.
 pub(super) fn device_mtu(scenario: &Scenario, host: Host) -> u16 {
-    let first_links = scenario
-        .flows
-        .iter()
-        .filter_map(|flow| if sender(flow) == host { flow.route.first() } else { flow.return_route.first() });
+    let first_links = scenario.flows.iter().flat_map(|flow| {
+        let second = flow.second_path.as_ref();
+        match sender(flow) == host {
+            true => [flow.route.first(), second.and_then(|path| path.route.first())],
+            false => [flow.return_route.first(), second.and_then(|path| path.return_route.first())],
+        }
+    });
+    let first_links = first_links.flatten();
     let largest =
         first_links.map(|link| scenario.links[link.0 as usize].config.mtu.get()).max().unwrap_or(1500);
     u16::try_from(largest).unwrap_or(u16::MAX).max(scenario.ip.min_mtu().get() as u16)
@@ -65,6 +73,29 @@ pub(super) fn sender(flow: &Flow) -> Host {
         Direction::Up => Host::First,
         Direction::Down => Host::Second,
     }
+}
+
+/// Which hosts have second addresses; `None` if no flow has a second path.
+///
+/// # Errors
+/// The kernel has no Multipath TCP, and a flow wants it.
+pub(super) fn second_addresses(
+    scenario: &Scenario,
+    spec: &SessionSpec,
+) -> Result<Option<SecondAddresses>, ArenaError> {
+    if spec.flows.iter().any(|flow| flow.transport.is_multipath()) {
+        lacks_multipath("this host").map_err(ArenaError::Unsupported)?;
+    }
+    let with_second = || scenario.flows.iter().filter(|flow| flow.second_path.is_some());
+    if with_second().next().is_none() {
+        return Ok(None);
+    }
+    let manager = PathManager::find().map_err(|error| ArenaError::Unavailable {
+        what: format!("the kernel's path manager of Multipath TCP is not there: {error}"),
+        how: "the kernel needs CONFIG_MPTCP (Linux 5.6)".to_owned(),
+    })?;
+    let opens = [Host::First, Host::Second].map(|host| with_second().any(|flow| sender(flow) == host));
+    Ok(Some(SecondAddresses { manager, opens }))
 }
 
 /// What the datagrams of flow `index` carry.

@@ -17,6 +17,8 @@
 //! payloads (RFC 2675). What is not TCP or UDP between the flows' ports (ICMP, multicast) does not cross the
 //! path.
 
+use std::net::IpAddr;
+
 use talkpath_path::{Direction, FragmentRange, IPV4_HEADER};
 use talkpath_scenario::IpVersion;
 use talkpath_units::Ecn;
@@ -169,6 +171,22 @@ fn parse_v6(packet: &[u8]) -> Option<Parsed> {
     let part = FragmentRange { offset, length: u32::try_from(carried).ok()?, more };
     let (ip, ecn) = (IpVersion::V6, ecn(packet[1] >> 4));
     (header <= length).then_some(Parsed { ip, header, length, part, ecn, identification, protocol, ports })
+}
+
+/// Source and destination of a packet.
+pub(super) fn addresses(packet: &[u8], ip: IpVersion) -> Option<(IpAddr, IpAddr)> {
+    fn at<const N: usize>(packet: &[u8], from: usize) -> Option<IpAddr>
+    where
+        IpAddr: From<[u8; N]>,
+    {
+        let octets: [u8; N] = packet.get(from..from + N)?.try_into().ok()?;
+        Some(octets.into())
+    }
+    match ip {
+        // RFC 791 §3.1, RFC 8200 §3.
+        IpVersion::V4 => at::<4>(packet, 12).zip(at::<4>(packet, 16)),
+        IpVersion::V6 => at::<16>(packet, 8).zip(at::<16>(packet, 24)),
+    }
 }
 
 /// The ECN field in the two lowest bits of `byte` (RFC 3168 §5).

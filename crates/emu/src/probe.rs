@@ -46,12 +46,12 @@ pub struct Capabilities {
 pub fn probe() -> Capabilities {
     let congestion_controls = read("/proc/sys/net/ipv4/tcp_available_congestion_control");
     Capabilities {
-        emulation: World::build(IpVersion::V4, [1500; 2], &[], &[], None).map(|world| world.means).map_err(
-            |error| match error {
+        emulation: World::build(IpVersion::V4, [1500; 2], &[], &[], (None, None))
+            .map(|world| world.means)
+            .map_err(|error| match error {
                 ArenaError::Unavailable { what, how } => format!("{what}; {how}"),
                 other => other.to_string(),
-            },
-        ),
+            }),
         user_namespaces: user_namespaces(),
         real_time: real_time(),
         preemption: preemption(),

@@ -1,5 +1,6 @@
 //! Making the emulator's decisions again from its log.
 
+use talkpath_arena::links::second_paths;
 use talkpath_path::FragmentRange;
 use talkpath_scenario::Scenario;
 use talkpath_units::{Instant, Seed};
@@ -64,6 +65,7 @@ pub fn replay(bytes: &[u8], scenario: &Scenario) -> Result<ReplayReport, ReplayE
     if counts != (header.flows as usize, header.links as usize) {
         return Err(ReplayError::OtherScenario(header.flows, header.links));
     }
+    let paths = counts.0 + second_paths(scenario).iter().flatten().count();
     let mut replay = Replay {
         network: DecidingNetwork::new(scenario, Seed::new(header.seed), None),
         decisions: Vec::new(),
@@ -75,7 +77,7 @@ pub fn replay(bytes: &[u8], scenario: &Scenario) -> Result<ReplayReport, ReplayE
     loop {
         match reader.next()? {
             Record::Arrival { arrival, at } => {
-                if arrival.flow as usize >= counts.0 {
+                if arrival.flow as usize >= paths {
                     return Err(ReplayError::OtherScenario(header.flows, header.links));
                 }
                 replay.network.advance(at, &mut replay.decisions);

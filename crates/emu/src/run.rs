@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use rustix::event::epoll;
+use talkpath_arena::links::second_paths;
 use talkpath_arena::{ArenaError, RunPlan};
 use talkpath_flow::Side;
 use talkpath_kernel::alarm::Alarm;
@@ -35,7 +36,7 @@ use crate::decision::DecidingNetwork;
 use crate::device::Device;
 use crate::emulator::{EmuFlow, Emulated, Emulator};
 use crate::host_tcp::HostTcp;
-use crate::hosts::{check_congestion_controls, device_mtu, sender, socket_plans, token};
+use crate::hosts::{check_congestion_controls, device_mtu, second_addresses, sender, socket_plans, token};
 use crate::packet::{Host, MAX_FLOWS};
 use crate::realtime::{OwnProcessor, STEERING};
 use crate::report::EmuReport;
@@ -119,7 +120,8 @@ pub(super) fn run(
     let place = OwnProcessor::take();
     let settings: Vec<Setting> = host_tcp.settings().chain(place.steering()).collect();
     let plans = socket_plans(scenario, &spec, mtu);
-    let mut world = World::build(scenario.ip, mtu, &plans, &settings, host_tcp.route())?;
+    let second = second_addresses(scenario, &spec)?;
+    let mut world = World::build(scenario.ip, mtu, &plans, &settings, (host_tcp.route(), second))?;
     let mut warnings = host_tcp.warnings(scenario);
     // Without steering the emulator does the hosts' work too: the lateness report shows the effect.
     let unset = settings.iter().zip(&world.unset).filter(|((path, _), unset)| **unset && *path != STEERING);
@@ -228,6 +230,8 @@ impl Ends {
                         start: Instant::from_nanos(flow_spec.start_ns),
                         dial: near_socket.map(Into::into),
                         listener: far_socket.map(Into::into),
+                        is_multipath: flow_spec.transport.is_multipath(),
+                        joined_at: None,
                         near: Arc::clone(&near),
                         far: Arc::clone(&far),
                         there: endpoint(sender(flow).other(), scenario.ip, index),
@@ -475,6 +479,7 @@ fn devices_failed(error: io::Error) -> ArenaError {
 }
 
 fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<EmuFlow> {
+    let seconds = second_paths(scenario);
     scenario
         .flows
         .iter()
@@ -496,6 +501,8 @@ fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<E
             EmuFlow {
                 sender: sender(flow),
                 transport,
+                is_multipath: flow_spec.transport.is_multipath(),
+                second_path: seconds[index],
                 watches: [watch(0), watch(1)],
                 marked: [0; 2],
                 drops: members.iter().map(|&member| Arc::clone(&ends.flows[member].drops)).collect(),

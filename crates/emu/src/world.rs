@@ -30,6 +30,7 @@ use talkpath_arena::ArenaError;
 use talkpath_kernel::descriptors;
 use talkpath_kernel::host::fork;
 use talkpath_kernel::host::netlink::Route;
+use talkpath_kernel::host::path_manager::PathManager;
 use talkpath_kernel::host::ring;
 use talkpath_kernel::udp_drops::UdpErrors;
 use talkpath_scenario::IpVersion;
@@ -76,6 +77,14 @@ pub(super) enum Kind {
 /// A file under /proc/sys/net and what is to be in it; each namespace has its own.
 pub(super) type Setting = (&'static CStr, Cow<'static, [u8]>);
 
+/// Which hosts have connections with second paths.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SecondAddresses {
+    pub(super) manager: PathManager,
+    /// By host: whether it opens such connections, and so adds the second path.
+    pub(super) opens: [bool; 2],
+}
+
 /// How namespaces can be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
@@ -95,8 +104,8 @@ pub(super) struct DeviceDrops {
 }
 
 impl World {
-    /// Makes both hosts with addresses of `ip`, these MTUs, sockets and settings (at most 15), and routes
-    /// that say `route` of TCP.
+    /// Makes both hosts with addresses of `ip`, these MTUs, sockets and settings (at most 15), routes that
+    /// say `route` of TCP, and second addresses if there are to be such.
     ///
     /// # Errors
     /// [`ArenaError::Unavailable`] says what this machine does not allow, and how to get it.
@@ -105,12 +114,12 @@ impl World {
         mtu: [u16; 2],
         plan: &[SocketPlan<'_>],
         settings: &[Setting],
-        route: Option<Route>,
+        (route, second): (Option<Route>, Option<SecondAddresses>),
     ) -> Result<Self, ArenaError> {
-        Self::build_with((Kind::Cable, ip), mtu, plan, settings, route)
+        Self::build_with((Kind::Cable, ip), mtu, plan, settings, (route, second))
     }
 
-    /// The same with devices of this kind; a TUN device's host has no `route`.
+    /// The same with devices of this kind; a TUN device's host has no `route` and no second address.
     ///
     /// # Errors
     /// As [`World::build`].
@@ -119,7 +128,7 @@ impl World {
         mtu: [u16; 2],
         plan: &[SocketPlan<'_>],
         settings: &[Setting],
-        route: Option<Route>,
+        (route, second): (Option<Route>, Option<SecondAddresses>),
     ) -> Result<Self, ArenaError> {
         let failed = |error: &io::Error| unavailable(Step::Send, error);
         let (ours, theirs) =
@@ -129,7 +138,7 @@ impl World {
         descriptors::raise_to((plan.len() as u64 + 64) * 2 + 256);
         // All that the child needs of memory is made before the fork.
         let mut wanted =
-            Wanted::new((kind, ip), mtu, plan, settings, route).map_err(|error| failed(&error))?;
+            Wanted::new((kind, ip), mtu, plan, settings, route, second).map_err(|error| failed(&error))?;
         let mut made = Vec::with_capacity(plan.len() + FIXED);
         let child = match fork::fork().map_err(|error| failed(&error))? {
             fork::Forked::Child => {
@@ -234,6 +243,15 @@ pub(super) const fn address(host: Host, ip: IpVersion) -> IpAddr {
     }
 }
 
+/// The second address of a host whose connections have second paths; in another network than the first.
+pub(super) const fn second_address(host: Host, ip: IpVersion) -> IpAddr {
+    let number = host as u8 + 5;
+    match ip {
+        IpVersion::V4 => IpAddr::V4(Ipv4Addr::new(192, 0, 2, number)),
+        IpVersion::V6 => IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number as u16)),
+    }
+}
+
 /// What the child hands over besides the sockets: a device and two files for each host.
 const FIXED: usize = 6;
 
@@ -282,7 +300,7 @@ mod tests {
     #[test]
     fn both_kinds_of_device_are_made_for_both_hosts() {
         for kind in [(Kind::Cable, IpVersion::V4), (Kind::Cable, IpVersion::V6), (Kind::Tun, IpVersion::V4)] {
-            match World::build_with(kind, [1400, 1500], &[], &[], None) {
+            match World::build_with(kind, [1400, 1500], &[], &[], (None, None)) {
                 Err(why) => eprintln!("SKIP: {kind:?}: {why}"),
                 Ok(mut world) => {
                     for file in &mut world.counters {

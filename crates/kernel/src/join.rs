@@ -10,6 +10,7 @@ use talkpath_flow::file::MAX_RANGES;
 use talkpath_flow::flow_info;
 use talkpath_measure::breaks::outages;
 use talkpath_measure::metrics::legs;
+use talkpath_measure::summary::MultipathSummary;
 use talkpath_measure::tap::Ending;
 use talkpath_measure::{
     BreakRecord, EcnRecord, Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap,
@@ -69,6 +70,7 @@ pub fn flow_record(
         record.counters.breaks = breaks(&record, spec, (sender, receiver), window.1, end);
     }
     record.counters.ip = Some(ip::of(flow, spec, sender, receiver));
+    record.counters.multipath = multipath(flow, sender, receiver);
     if sender.is_some() && receiver.is_some() {
         record.counters.legs = Some(legs::of(&record, &(window.0..window.1)));
     }
@@ -266,6 +268,36 @@ fn ecn(
     })
 }
 
+/// What both ends saw of the flow's paths, if the scenario wants several.
+fn multipath(flow: &Flow, sender: Option<&EndLog>, receiver: Option<&EndLog>) -> Option<MultipathSummary> {
+    let seen = || [sender, receiver].into_iter().flatten().filter_map(|log| log.totals.multipath);
+    flow.transport.wants_multipath().then(|| MultipathSummary {
+        // An end that gave Multipath TCP up has shown that it is none.
+        fell_back: seen().map(|seen| seen.fell_back).max(),
+        // The kernel that opens a subflow counts it before the other end has answered.
+        subflows_max: seen().map(|seen| seen.subflows).min(),
+    })
+}
+
+/// What to say of a connection that was to use several paths, and did not.
+pub fn multipath_warnings(flow: &FlowRecord) -> Vec<String> {
+    let Some(MultipathSummary { fell_back: Some(fell_back), subflows_max }) = flow.counters.multipath else {
+        return Vec::new();
+    };
+    let name = &flow.info.name;
+    match (fell_back, subflows_max) {
+        (true, _) => vec![format!(
+            "flow {name}: multipath = true, and the connection was plain TCP: the far host, or something on the path, \
+             does not speak Multipath TCP"
+        )],
+        (false, Some(0 | 1)) => vec![format!(
+            "flow {name}: multipath = true, and the connection of Multipath TCP had one path: the host that opened it has no \
+             second address for it (`ip mptcp endpoint`), or nothing came through over that"
+        )],
+        (false, _) => Vec::new(),
+    }
+}
+
 /// What the receiver found of the flow's file; its words are a far end's, so they are cut to what can be
 /// true.
 fn file(spec: &FlowSpec, receiver: Option<&EndLog>) -> Option<FileRecord> {
@@ -370,6 +402,7 @@ fn counters(
         breaks: Vec::new(),
         legs: None,
         ip: None,
+        multipath: None,
     }
 }
 

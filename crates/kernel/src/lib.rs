@@ -27,6 +27,7 @@ pub mod host;
 pub mod join;
 pub mod keep_awake;
 pub mod log;
+mod multipath;
 pub mod progress;
 pub mod random;
 pub mod rest;

@@ -100,6 +100,18 @@ pub struct EndTotals {
     pub failed_ns: Option<u64>,
     /// What came of the file that this end received.
     pub file: Option<FileOutcome>,
+    /// What this end saw of its connection's paths; `None` if it is none that may have several.
+    #[serde(default)]
+    pub multipath: Option<Multipath>,
+}
+
+/// What an end saw of a connection that may be one of Multipath TCP (RFC 8684).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Multipath {
+    /// Whether it is plain TCP: the far end, or something on the path, does not speak Multipath TCP.
+    pub fell_back: bool,
+    /// The most subflows that it had at a time, as far as was looked.
+    pub subflows: u32,
 }
 
 /// What was in the IP headers of the datagrams that came to an end, and the path that it sends over. Of a

@@ -344,8 +344,14 @@ mod tests {
     fn a_congestion_control_is_a_name_and_nothing_for_a_terminal() {
         let check = |cc: &str| {
             let cc = cc.to_owned();
-            let tcp =
-                TransportSpec::Tcp { nodelay: true, cc, mss: None, send_buffer: None, receive_buffer: None };
+            let tcp = TransportSpec::Tcp {
+                nodelay: true,
+                cc,
+                mss: None,
+                send_buffer: None,
+                receive_buffer: None,
+                multipath: false,
+            };
             flow(tcp, WorkloadConfig::G711).check()
         };
         for name in ["cubic", "bbr2", "a_kernel-s_own15"].map(|name| &name[..name.len().min(15)]) {
@@ -370,7 +376,14 @@ mod tests {
         let udp = || TransportSpec::Udp { receive_buffer: None, ecn: false };
         let tcp = || {
             let cc = "cubic".to_owned();
-            TransportSpec::Tcp { nodelay: true, cc, mss: None, send_buffer: None, receive_buffer: None }
+            TransportSpec::Tcp {
+                nodelay: true,
+                cc,
+                mss: None,
+                send_buffer: None,
+                receive_buffer: None,
+                multipath: false,
+            }
         };
         let down = |transport, workload| FlowSpec { is_up: false, ..flow(transport, workload) };
         let burst = |count, repeat, gap_ns| WorkloadConfig::Burst {

@@ -387,6 +387,10 @@ pub(crate) enum ReadableOption {
     MemoryInfo,
     /// PACKET_STATISTICS.
     PacketStatistics,
+    /// MPTCP_INFO.
+    MultipathInfo,
+    /// MPTCP_TCPINFO.
+    SubflowInfos,
 }
 
 /// Reads a socket option into `words`; returns how many bytes the kernel wrote. For structures that grow from
@@ -399,6 +403,8 @@ pub(crate) fn option(socket: BorrowedFd<'_>, option: ReadableOption, words: &mut
         ReadableOption::TcpInfo => (libc::IPPROTO_TCP, libc::TCP_INFO),
         ReadableOption::MemoryInfo => (libc::SOL_SOCKET, libc::SO_MEMINFO),
         ReadableOption::PacketStatistics => (libc::SOL_PACKET, PACKET_STATISTICS),
+        ReadableOption::MultipathInfo => (SOL_MPTCP, MPTCP_INFO),
+        ReadableOption::SubflowInfos => (SOL_MPTCP, MPTCP_TCPINFO),
     };
     let mut length = size_of_val(words) as libc::socklen_t;
     // SAFETY: `words` has room for `length` bytes. For these options the kernel writes at most that many, any
@@ -466,23 +472,31 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     // 248 bytes in Linux 6.18, with room for more.
     let mut words = [0; 128];
     let length = option(socket, ReadableOption::TcpInfo, &mut words)?;
-    // The offsets are those of linux/tcp.h, which only ever grows at its end. A missing field reads as zero.
-    let u32_at = |at: usize| words[at / size_of::<u32>()];
-    let [low, high, ..] = u32_at(240).to_ne_bytes();
-    Ok(TcpInfo {
-        rto_us: u32_at(8),
-        mss: u32_at(16),
-        send_window: (length >= 232).then(|| u32_at(228)),
-        out_of_order: (length >= 228).then(|| u32_at(224)),
-        srtt_us: u32_at(68),
-        ssthresh: u32_at(76),
-        cwnd: u32_at(80),
-        total_retrans: u32_at(100),
-        data_segs_out: u32_at(156),
-        total_rto: (length >= 242).then(|| u16::from_ne_bytes([low, high])),
-        takes_marks: u32_at(4).to_ne_bytes()[1] & TCPI_OPT_ECN != 0,
-        delivered_ce: (length >= 200).then(|| u32_at(196)),
-    })
+    Ok(TcpInfo::read(&words, length))
+}
+
+impl TcpInfo {
+    /// From what the kernel wrote, `length` bytes of it, at the beginning of `words`.
+    pub(crate) fn read(words: &[u32], length: usize) -> Self {
+        // The offsets are those of linux/tcp.h, which only ever grows at its end. A missing field reads as
+        // zero.
+        let u32_at = |at: usize| words.get(at / size_of::<u32>()).copied().unwrap_or(0);
+        let [low, high, ..] = u32_at(240).to_ne_bytes();
+        Self {
+            rto_us: u32_at(8),
+            mss: u32_at(16),
+            send_window: (length >= 232).then(|| u32_at(228)),
+            out_of_order: (length >= 228).then(|| u32_at(224)),
+            srtt_us: u32_at(68),
+            ssthresh: u32_at(76),
+            cwnd: u32_at(80),
+            total_retrans: u32_at(100),
+            data_segs_out: u32_at(156),
+            total_rto: (length >= 242).then(|| u16::from_ne_bytes([low, high])),
+            takes_marks: u32_at(4).to_ne_bytes()[1] & TCPI_OPT_ECN != 0,
+            delivered_ce: (length >= 200).then(|| u32_at(196)),
+        }
+    }
 }
 
 /// Datagrams that `socket` dropped since it was opened, for whatever cause (SO_MEMINFO of socket(7), from
@@ -500,6 +514,10 @@ pub fn socket_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(figures[DROPS])
 }
 
+/// linux/mptcp.h.
+const SOL_MPTCP: libc::c_int = 284;
+const MPTCP_INFO: libc::c_int = 1;
+const MPTCP_TCPINFO: libc::c_int = 2;
 /// linux/tcp.h.
 const TCPI_OPT_ECN: u8 = 8;
 /// SK_MEMINFO_DROPS of linux/sock_diag.h.

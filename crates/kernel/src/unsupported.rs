@@ -33,6 +33,21 @@ pub fn lacks_congestion_control(cc: &str, host: &str) -> Result<(), String> {
     socket.set_tcp_congestion(cc.as_bytes()).map_err(refusal)
 }
 
+/// Whether the kernel of `host` (this one; the name is for the message) has Multipath TCP.
+///
+/// # Errors
+/// What it says instead, and what would give it.
+pub fn lacks_multipath(host: &str) -> Result<(), String> {
+    let of = |domain| socket2::Socket::new(domain, socket2::Type::STREAM, Some(socket2::Protocol::MPTCP));
+    match of(socket2::Domain::IPV4).or_else(|_| of(socket2::Domain::IPV6)) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!(
+            "multipath = true: the kernel of {host} gives no Multipath TCP ({error}); `sysctl -w net.mptcp.enabled=1` as root \
+             switches it on if the kernel was built with it (CONFIG_MPTCP, Linux 5.6)"
+        )),
+    }
+}
+
 /// The keys of `flow` that the kernel's transports do not have a way to set, and those of the host that
 /// nothing here does.
 pub fn ignored(flow: &Flow) -> Vec<&'static str> {

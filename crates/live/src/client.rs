@@ -84,6 +84,7 @@ impl LiveArena {
         checks::ip(scenario, self.address, &self.name).map_err(ArenaError::Unsupported)?;
         checks::files(scenario, &session).map_err(ArenaError::Unsupported)?;
         checks::congestion_controls(&session).map_err(ArenaError::Unsupported)?;
+        checks::multipath(&session).map_err(ArenaError::Unsupported)?;
         let warnings = checks::warnings(scenario);
         let far = self.greet()?;
         run::prepare(far, scenario, (session, self.options.clocks_synchronised), plan, warnings)

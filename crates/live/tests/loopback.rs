@@ -2,10 +2,17 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
 use crate::support::quiet::undisturbed;
+use crate::support::relay::Relay;
 use crate::support::{Serving, TRANSPORTS, cbr, down, echo, run, scenario, voice};
+use talkpath_arena::ArenaError;
 use talkpath_measure::summarise::summarise_flow;
+<<<<<<< HEAD
 use talkpath_measure::summary::IpSeen;
 use talkpath_measure::{Fate, FlowRecord, LegRecord, RunRecord, SeriesKind};
+=======
+use talkpath_measure::summary::{IpSeen, MultipathSummary};
+use talkpath_measure::{Fate, FlowRecord, RunRecord, SeriesKind};
+>>>>>>> 60a718954a386233cb59e43e769f9d9fe2e8ddd9
 use talkpath_scenario::{Dscp, EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_transport::{Carry, QuicConfig, TransportConfig};
 use talkpath_units::{Bytes, Duration, Instant};
@@ -407,4 +414,47 @@ fn what_expires_at_the_far_end_is_told_apart_from_what_was_lost() {
         let expired = rows.iter().filter(|row| row.fate == Fate::Expired).count();
         assert!(expired + 1 >= rows.len(), "{expired} of {}", rows.len());
     });
+}
+
+/// RFC 8684 §3.1 and §3.7: both ends speak it, or the connection is plain TCP. Loopback has one path.
+#[test]
+fn a_connection_that_may_use_several_paths_says_whether_it_could() {
+    let multipath = |name: &str| {
+        let mut flow = echo(voice(name, "tcp-nodelay"), EchoWrite::PerMessage);
+        let TransportConfig::Tcp(config) = &mut flow.transport else { panic!("a TCP flow") };
+        config.multipath = true;
+        flow
+    };
+    let server = Serving::loopback();
+    let flows = vec![multipath("call"), down(multipath("answer")), voice("plain", "tcp")];
+    let record = match run(server.address, &scenario(400, flows)) {
+        Err(ArenaError::Unsupported(why)) => {
+            assert!(why.contains("no Multipath TCP") && why.contains("net.mptcp.enabled"), "{why}");
+            return eprintln!("SKIP: {why}");
+        }
+        record => record.unwrap(),
+    };
+    assert_whole(&record);
+    let seen = |record: &RunRecord, flow: usize| record.flows[flow].counters.multipath;
+    let one_path = MultipathSummary { fell_back: Some(false), subflows_max: Some(1) };
+    assert_eq!(
+        [seen(&record, 0), seen(&record, 1), seen(&record, 2)],
+        [Some(one_path), Some(one_path), None]
+    );
+    let said =
+        |record: &RunRecord, words: &str| record.warnings.iter().filter(|it| it.contains(words)).count();
+    assert_eq!(
+        (said(&record, "had one path"), said(&record, "was plain TCP")),
+        (2, 0),
+        "{:?}",
+        record.warnings
+    );
+    assert!(record.flows[0].counters.data_packets.unwrap() >= 20, "{:?}", record.flows[0].counters);
+    assert_eq!(record.flows[0].counters.retransmissions, Some(0));
+    // A relay ends the connection of the client and opens one of its own: neither is more than TCP.
+    let relayed =
+        run(Relay::default().start(server.address), &scenario(400, vec![multipath("call")])).unwrap();
+    assert_whole(&relayed);
+    let fell_back = MultipathSummary { fell_back: Some(true), subflows_max: Some(1) };
+    assert_eq!((seen(&relayed, 0), said(&relayed, "was plain TCP")), (Some(fell_back), 1));
 }

@@ -6,7 +6,7 @@ use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::metrics::settling::Seconds;
 use crate::metrics::trip::{Trip, one_way_trips, round_trips};
-use crate::summary::{IpSummary, LegsSummary, Settling};
+use crate::summary::{IpSummary, LegsSummary, MultipathSummary, Settling};
 use crate::{FlowInfo, FlowTally, LegRecord};
 
 /// Everything that one repetition of one cell left behind.
@@ -248,6 +248,8 @@ pub struct FlowCounters {
     pub legs: Option<LegsSummary>,
     /// What the packets' IP headers carried, over real sockets.
     pub ip: Option<IpSummary>,
+    /// What was seen of its paths, if the scenario wants several.
+    pub multipath: Option<MultipathSummary>,
 }
 
 /// A time in which a flow delivered nothing although it should have.

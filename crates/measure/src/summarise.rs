@@ -137,6 +137,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         send_buffer_bytes: send_buffer(&flow.counters),
         ecn: flow.ecn.map(summarise_ecn),
         ip: flow.counters.ip.clone(),
+        multipath: flow.counters.multipath,
         legs: legs(flow),
         breaks: flow.counters.breaks.iter().map(summarise_break).collect(),
         verdict,

@@ -7,6 +7,7 @@ mod answer;
 mod ip;
 mod legs;
 mod link;
+mod multipath;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -17,6 +18,7 @@ pub use answer::{Answer, AnswerKind, Comparison, Cure, TwoOutcomes};
 pub use ip::{IpSeen, IpSummary};
 pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
 pub use link::{DropsByCause, LinkSummary, QueueDelayMs, QueuePackets};
+pub use multipath::MultipathSummary;
 
 /// `summary.json`, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -317,6 +319,9 @@ pub struct FlowSummary {
     /// What its packets' IP headers carried, and the path's MTU; `None` in `sim`.
     #[serde(default)]
     pub ip: Option<IpSummary>,
+    /// What was seen of its paths; `None` if the scenario does not want several.
+    #[serde(default)]
+    pub multipath: Option<MultipathSummary>,
     /// Each direction for itself; `None` in `sim`, and if the far end's records are missing.
     #[serde(default)]
     pub legs: Option<LegsSummary>,

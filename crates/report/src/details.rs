@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use talkpath_measure::summary::{
-    Basis, CallSummary, DelayMs, Direction, EcnSummary, FlowSummary, IpSeen, IpdvMs, MinMeanMax, RtpStream,
-    RunSummary, TurnRoundMs,
+    Basis, CallSummary, DelayMs, Direction, EcnSummary, FlowSummary, IpSeen, IpdvMs, MinMeanMax,
+    MultipathSummary, RtpStream, RunSummary, TurnRoundMs,
 };
 
 use crate::grid::{Column, Grid, Role, Row, printable};
@@ -27,7 +27,7 @@ pub(crate) fn details(run: &RunSummary) -> Grid {
 type FigureText = (&'static str, fn(&FlowSummary) -> String);
 
 /// In the order of summary.json.
-const FIGURES: [FigureText; 80] = [
+const FIGURES: [FigureText; 81] = [
     ("transport", |f| printable(&f.transport)),
     ("congestion control", |f| f.cc.as_deref().map_or_else(unknown, printable)),
     ("messages sent", |f| count(f.sent)),
@@ -114,6 +114,11 @@ const FIGURES: [FigureText; 80] = [
     ("hops left (TTL) out, back", |f| both_ways(f, hops)),
     ("path MTU out, back, B", |f| {
         both_ways(f, |way| way.path_mtu_bytes.map_or_else(unknown, |bytes| count(bytes.into())))
+    }),
+    ("Multipath TCP: subflows at most", |f| match f.multipath {
+        None => String::new(),
+        Some(MultipathSummary { fell_back: Some(true), .. }) => "none: plain TCP".to_owned(),
+        Some(seen) => seen.subflows_max.map_or_else(unknown, |most| count(most.into())),
     }),
     ("loss runs by length from 1", |f| histogram(&f.loss_runs.histogram)),
     ("in words (Foderaro 1995)", |f| f.verdict.as_deref().map_or_else(unknown, printable)),

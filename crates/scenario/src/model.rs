@@ -62,7 +62,7 @@ impl Scenario {
     /// The smallest MTU of the links of `flow`, either way, as if over IPv4: what its packets fit in without
     /// being cut, less what an IPv6 header takes more than an IPv4 one.
     pub fn path_mtu(&self, flow: &Flow) -> Bytes {
-        let links = flow.route.iter().chain(&flow.return_route);
+        let links = flow.all_links();
         let mtus = links.filter_map(|link| self.links.get(link.0 as usize)).map(|link| link.config.mtu);
         mtus.min().unwrap_or(USUAL_MTU).saturating_sub(self.ip.extra_header())
     }
@@ -154,6 +154,8 @@ pub struct Flow {
     pub route: Vec<LinkIndex>,
     /// Links back, for acknowledgements and echoes.
     pub return_route: Vec<LinkIndex>,
+    /// The other path of a connection that may use several; `None` if it has only one.
+    pub second_path: Option<SecondPath>,
     /// A uniform host delay in `0..send_jitter` before each packet of the sender, in order.
     pub send_jitter: Duration,
     /// How long at most either application takes to wake up when something comes, uniform; the simulator's
@@ -168,9 +170,31 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// The links of all its routes.
+    pub fn all_links(&self) -> impl Iterator<Item = &LinkIndex> {
+        let second = self.second_path.iter().flat_map(SecondPath::links);
+        self.route.iter().chain(&self.return_route).chain(second)
+    }
+
     /// What its transport draws from in a run of this seed: the same in every arena.
     pub fn transport_seed(&self, run: Seed) -> Seed {
         Seed::new(run.stream(&format!("flow/{}/transport", self.name)).bits())
+    }
+}
+
+/// The path of a flow's second address: that of the host which opens the connection, its sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecondPath {
+    /// Links from the sender's second address to the receiver.
+    pub route: Vec<LinkIndex>,
+    /// Links back.
+    pub return_route: Vec<LinkIndex>,
+}
+
+impl SecondPath {
+    /// The links of both ways.
+    pub fn links(&self) -> impl Iterator<Item = &LinkIndex> {
+        self.route.iter().chain(&self.return_route)
     }
 }
 

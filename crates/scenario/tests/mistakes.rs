@@ -175,6 +175,21 @@ return_route = "wan"
 }
 
 #[test]
+fn a_second_path_has_both_ways_and_a_connection_that_may_use_it() {
+    let text = |transport: &str, second: &str| {
+        format!(
+            "duration = \"1 s\"\n[link.wan]\n[link.lte]\n[flow.a]\ntransport = {transport}\nworkload = \"bulk\"\n\
+             route = [\"wan\"]\nreturn_route = [\"wan\"]\nsecond_route = [\"lte\"]\n{second}"
+        )
+    };
+    let multipath = "{ kind = \"tcp\", multipath = true }";
+    check(&text(multipath, ""), &["4:7: flow.a.second_return_route: missing | [\"wan\"]"]);
+    let back = "second_return_route = [\"lte\"]\n";
+    check(&text("\"tcp\"", back), &["9:16: flow.a.second_route: found it without `multipath = true`"]);
+    check(&text("{ kind = \"tcp\", multipath = 1 }", back), &["5:41: flow.a.transport.multipath: found 1"]);
+}
+
+#[test]
 fn a_step_needs_copies_to_step_over() {
     let text = r#"duration = "1 s"
 [link.wan]

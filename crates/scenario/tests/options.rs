@@ -216,6 +216,23 @@ fn both_directions_are_two_flows_each_the_others_way_back() {
 }
 
 #[test]
+fn a_second_path_has_links_of_its_own_and_turns_with_the_direction() {
+    let text = BASE
+        .replace("path = \"home-adsl\"\n", "")
+        .replace("\"tcp\"", "{ kind = \"tcp\", multipath = true }")
+        + "route = [\"a\"]\nreturn_route = [\"b\"]\nsecond_route = [\"c\"]\nsecond_return_route = [\"d\"]\ndirection = \"both\"\n\
+           [link.a]\n[link.b]\n[link.c]\nmtu = \"1000 B\"\n[link.d]\n";
+    let plan = plan(&text, &[]);
+    assert!(tcp(&plan, 0).multipath && !tcp(&self::plan(BASE, &[]), 0).multipath);
+    let scenario = &plan.cells[0].scenario;
+    let [up, down] = [0, 1].map(|flow: usize| scenario.flows[flow].second_path.clone().unwrap());
+    assert_eq!((&up.route, &up.return_route), (&down.return_route, &down.route));
+    let unused = plan.warnings.iter().filter(|warning| warning.message.contains("no flow goes over"));
+    assert_eq!(unused.count(), 0);
+    assert_eq!(scenario.path_mtu(&scenario.flows[0]).get(), 1000);
+}
+
+#[test]
 fn what_was_asked_for_by_name_is_known_from_what_a_stack_has() {
     let text = BASE.replace(
         "\"tcp\"",

@@ -237,6 +237,7 @@ impl SimFlow {
             breaks: Vec::new(),
             legs: None,
             ip: None,
+            multipath: None,
         };
         if let Some(lines) = self.meter.series {
             series.extend(lines.finish());

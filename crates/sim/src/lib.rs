@@ -36,6 +36,7 @@ impl Arena for SimArena {
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
         scenario.path_is_known().map_err(ArenaError::Unsupported)?;
         check_datagrams(scenario).map_err(ArenaError::Unsupported)?;
+        check_multipath(scenario).map_err(ArenaError::Unsupported)?;
         let probed = far_clock::with_probes(scenario);
         let scenario = probed.as_ref().unwrap_or(scenario);
         // Stamps can only be corrected once all probes are back: of a wrong clock rows are kept until then.
@@ -51,6 +52,22 @@ impl Arena for SimArena {
             return Err(ArenaError::Interrupted { partial: Some(Box::new(record)) });
         }
         Ok(record)
+    }
+}
+
+/// Whether no flow wants Multipath TCP (RFC 8684), which has no model here: how a kernel shares a connection
+/// out over its paths is left to the kernel by the RFC.
+///
+/// # Errors
+/// Which flow does.
+fn check_multipath(scenario: &Scenario) -> Result<(), String> {
+    match scenario.flows.iter().find(|flow| flow.transport.wants_multipath()) {
+        None => Ok(()),
+        Some(flow) => Err(format!(
+            "flow {}: multipath = true: the simulator has no Multipath TCP, since its scheduler and path manager are the kernel's; \
+             use --arena emu or --to HOST, or leave `multipath` out",
+            flow.name
+        )),
     }
 }
 
@@ -75,5 +92,22 @@ fn check_datagrams(scenario: &Scenario) -> Result<(), String> {
              of its routes by 48 B, or use ip = \"ipv4\" or --arena emu",
             flow.name
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use talkpath_scenario::{Options, Source, load};
+
+    use super::*;
+
+    #[test]
+    fn multipath_tcp_is_refused_with_what_to_do_instead() {
+        let text = "duration = \"1 s\"\npath = \"lan\"\n[flow.a]\ntransport = { kind = \"tcp\", multipath = true }\n\
+                    workload = \"bulk\"\n";
+        let plan = load(&Source::new("x.toml", text), &Options::default()).unwrap();
+        let scenario = &plan.cells[0].scenario;
+        let why = check_multipath(scenario).unwrap_err();
+        assert!(why.starts_with("flow a: multipath = true: ") && why.contains("--arena emu"), "{why}");
     }
 }

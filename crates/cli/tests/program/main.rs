@@ -14,6 +14,7 @@ mod formats;
 mod harness;
 mod live;
 mod monitor;
+mod multipath;
 mod play;
 #[path = "../../../live/tests/support/quiet.rs"]
 mod quiet;

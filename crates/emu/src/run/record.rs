@@ -2,7 +2,9 @@
 //! did.
 
 use talkpath_arena::RunPlan;
-use talkpath_kernel::join::{RunEnd, file_warnings, flow_record, series, unsent_warnings};
+use talkpath_kernel::join::{
+    RunEnd, file_warnings, flow_record, multipath_warnings, series, unsent_warnings,
+};
 use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_measure::RunRecord;
@@ -56,6 +58,7 @@ pub(super) fn record(
         if let Some(echo) = &mut record.echo {
             watches[1].complete(member, echo, !is_interrupted, &[]);
         }
+        warnings.extend(multipath_warnings(&record));
         warnings.extend(file_warnings(&record, None));
         let logs = [("the sender", sender), ("the receiver", receiver)];
         warnings.extend(unsent_warnings(&flow.name, &logs));

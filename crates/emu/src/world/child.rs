@@ -11,12 +11,13 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use talkpath_kernel::host::cable::{Between, CableRequests, FAR_ENDS, TunRequests, route_request};
 use talkpath_kernel::host::netlink::{NetlinkRequest, Route, route_socket};
+use talkpath_kernel::host::path_manager::generic_socket;
 use talkpath_kernel::host::{fork, ring};
 use talkpath_scenario::IpVersion;
 
 use super::failure::Step;
 use super::socket::{SocketPlan, make_socket};
-use super::{Kind, Means, Setting, address};
+use super::{Kind, Means, SecondAddresses, Setting, address, second_address};
 use crate::packet::Host;
 
 /// What the child shall make; all of it is made before the fork.
@@ -24,13 +25,15 @@ pub(super) struct Wanted<'a> {
     devices: Devices,
     plan: &'a [SocketPlan<'a>],
     settings: &'a [Setting],
+    /// For each host what its path manager is set to, if connections have second paths.
+    paths: [Vec<NetlinkRequest>; 2],
     maps: IdentityMaps,
     ip: IpVersion,
 }
 
 /// The hosts' devices.
 enum Devices {
-    Cables { between: Between, hosts: [(CableRequests, Option<RouteRequest>); 2] },
+    Cables { between: Between, hosts: [(CableRequests, Vec<RouteRequest>); 2] },
     Tuns([TunRequests; 2]),
 }
 
@@ -52,8 +55,13 @@ impl<'a> Wanted<'a> {
         plan: &'a [SocketPlan<'a>],
         settings: &'a [Setting],
         route: Option<Route>,
+        second: Option<SecondAddresses>,
     ) -> io::Result<Self> {
         let hosts = [Host::First, Host::Second];
+        let all = |host: Host| -> Vec<IpAddr> {
+            let second = second.map(|_| second_address(host, ip));
+            core::iter::once(address(host, ip)).chain(second).collect()
+        };
         let devices = match kind {
             Kind::Tun => {
                 Devices::Tuns(hosts.map(|host| TunRequests::new(address(host, ip), mtu[host.index()])))
@@ -62,15 +70,27 @@ impl<'a> Wanted<'a> {
                 let between = Between::placeholder()?;
                 let largest = mtu[0].max(mtu[1]);
                 let hosts = hosts.map(|host| {
-                    let here = address(host, ip);
-                    let cable = CableRequests::new(&between, FAR_ENDS[host.index()], here, largest);
-                    let there = address(host.other(), ip);
-                    (cable, RouteRequest::new(there, mtu[host.index()], largest, route))
+                    let cable = CableRequests::new(&between, FAR_ENDS[host.index()], &all(host), largest);
+                    let there = all(host.other()).into_iter();
+                    let routes =
+                        there.filter_map(|it| RouteRequest::new(it, mtu[host.index()], largest, route));
+                    (cable, routes.collect())
                 });
                 Devices::Cables { between, hosts }
             }
         };
-        Ok(Self { devices, plan, settings, maps: IdentityMaps::new(), ip })
+        let paths = hosts.map(|host| second.map_or_else(Vec::new, |second| second.requests(host, ip)));
+        Ok(Self { devices, plan, settings, paths, maps: IdentityMaps::new(), ip })
+    }
+}
+
+impl SecondAddresses {
+    /// What the path manager of `host` is set to: a connection has one subflow beside its first, from the
+    /// second address of the host that opened it.
+    fn requests(self, host: Host, ip: IpVersion) -> Vec<NetlinkRequest> {
+        let limit = self.manager.limit(1);
+        let endpoint = self.opens[host.index()].then(|| self.manager.endpoint(second_address(host, ip)));
+        core::iter::once(limit).chain(endpoint).collect()
     }
 }
 
@@ -178,6 +198,7 @@ fn make_hosts(
         }
         let device = make_device(&wanted.devices, host, tap, found);
         made.push(device.map_err(at(Step::Device))?);
+        set_paths(&wanted.paths[host.index()]).map_err(at(Step::PathManager))?;
         // Opened here, the files keep showing this namespace.
         made.push(fork::open_file(c"/proc/thread-self/net/dev").map_err(at(Step::Counters))?);
         let errors = match wanted.ip {
@@ -204,12 +225,23 @@ fn make_device(
         (Devices::Tuns(hosts), _) => hosts[host.index()].open(),
         (Devices::Cables { .. }, None) => Err(io::ErrorKind::InvalidInput.into()),
         (Devices::Cables { between, hosts }, Some(tap)) => {
-            let (cable, route) = &hosts[host.index()];
+            let (cable, routes) = &hosts[host.index()];
             between.attach(cable, &tap)?;
-            route.as_ref().map_or(Ok(()), |route| route.make(found))?;
+            for route in routes {
+                route.make(found)?;
+            }
             Ok(tap)
         }
     }
+}
+
+/// Sets the path manager of the host whose namespace the caller is in. After fork.
+fn set_paths(requests: &[NetlinkRequest]) -> io::Result<()> {
+    if requests.is_empty() {
+        return Ok(());
+    }
+    let here = generic_socket()?;
+    requests.iter().try_for_each(|request| request.send(&here))
 }
 
 /// Becomes root of a user namespace that maps nobody but the caller. After fork.

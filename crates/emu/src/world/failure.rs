@@ -17,6 +17,7 @@ pub(super) enum Step {
     Counters,
     Socket,
     Send,
+    PathManager,
 }
 
 impl Step {
@@ -58,6 +59,10 @@ pub(super) fn unavailable(step: Step, error: &io::Error) -> ArenaError {
             "see the congestion controls in `talkpath doctor` and the limit of open files (ulimit -n)"
                 .to_owned(),
         ),
+        Step::PathManager => (
+            "a host's Multipath TCP cannot be set up",
+            format!("the kernel needs CONFIG_MPTCP (Linux 5.6) and net.mptcp.enabled = 1; {root}"),
+        ),
         Step::Done | Step::Send => (
             "the two hosts cannot be set up",
             "see the limits of processes and open files (ulimit -u, ulimit -n)".to_owned(),
@@ -66,7 +71,7 @@ pub(super) fn unavailable(step: Step, error: &io::Error) -> ArenaError {
     ArenaError::Unavailable { what: format!("{what}: {error}"), how }
 }
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step::Done,
     Step::Namespace,
     Step::UserNamespace,
@@ -75,4 +80,5 @@ const STEPS: [Step; 8] = [
     Step::Counters,
     Step::Socket,
     Step::Send,
+    Step::PathManager,
 ];

@@ -7,6 +7,7 @@
 mod dccp;
 mod files;
 mod life;
+mod multipath;
 mod quic;
 mod stranger;
 #[path = "../support/mod.rs"]

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::epoll;
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, SockRef, Socket, Type};
 
 use crate::spec::{FlowSpec, TransportSpec};
 use crate::sys::set_tos;
@@ -29,8 +29,8 @@ impl Dial {
     /// # Errors
     /// The system's.
     pub(super) fn connect(&self, spec: &FlowSpec, is_sender: bool) -> io::Result<TcpStream> {
-        let socket =
-            Socket::new(Domain::for_address(self.to), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+        let protocol = spec.transport.stream_protocol();
+        let socket = Socket::new(Domain::for_address(self.to), Type::STREAM.nonblocking(), Some(protocol))?;
         apply_options(&socket, (&spec.transport, spec.tos()), is_sender)?;
         match socket.connect(&self.to.into()) {
             Ok(()) => {}
@@ -52,7 +52,7 @@ pub fn apply_options(
     (transport, tos): (&TransportSpec, Option<u8>),
     is_sender: bool,
 ) -> io::Result<()> {
-    let TransportSpec::Tcp { nodelay, cc, mss, send_buffer, receive_buffer } = transport else {
+    let TransportSpec::Tcp { nodelay, cc, mss, send_buffer, receive_buffer, multipath: _ } = transport else {
         return Ok(());
     };
     if let Some(tos) = tos {

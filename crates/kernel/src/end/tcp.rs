@@ -30,7 +30,8 @@ use super::channel::{HostChannel, Occasion};
 use super::dial::{Dial, watch};
 use super::place::EndPlace;
 use crate::clock::RunClock;
-use crate::log::EndTotals;
+use crate::log::{EndTotals, Multipath};
+use crate::multipath::{multipath, subflows};
 use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, TransportSpec};
 use crate::sys::{
@@ -59,6 +60,8 @@ pub(super) struct TcpChannel {
     /// Counted before the first message.
     at_open: TcpInfo,
     order: Order,
+    /// What was seen of its paths; `None` if the scenario wants only one.
+    multipath: Option<Multipath>,
     /// What ended the connection before its time.
     failure: Option<String>,
 }
@@ -253,15 +256,19 @@ impl HostChannel for TcpChannel {
         totals.cc = cc.map(|cc| cc.trim_end_matches('\0').to_owned());
         let is_v6 = socket.local_addr().is_ok_and(|address| address.is_ipv6());
         totals.headers.path_mtu = path_mtu(socket.as_fd(), is_v6).ok();
+        totals.multipath = self.multipath;
         if let (Ok(info), State::Open | State::Closed) = (tcp_info(socket.as_fd()), self.state) {
-            let since = |now: u32, then: u32| u64::from(now.wrapping_sub(then));
-            totals.data_packets = Some(since(info.data_segs_out, self.at_open.data_segs_out));
+            let segments = self.segments(socket, &info);
+            totals.data_packets = segments.map(|(all, _)| all);
             totals.takes_marks = Some(info.takes_marks);
             // None before the connection was open: a SYN takes no marks (RFC 3168 §6.1.1).
             totals.echoed = info.delivered_ce.map(u64::from);
-            totals.retransmissions = Some(since(info.total_retrans, self.at_open.total_retrans));
+            totals.retransmissions = segments.map(|(_, resent)| resent);
+            // The kernel gives those of the first path.
+            let is_alone = self.multipath.is_none_or(|seen| seen.fell_back);
             totals.timeouts = info
                 .total_rto
+                .filter(|_| is_alone)
                 .map(|total| u64::from(total.wrapping_sub(self.at_open.total_rto.unwrap_or(0))));
         }
     }
@@ -272,6 +279,9 @@ impl HostChannel for TcpChannel {
 
     fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)> {
         let is_wanted = occasion == Occasion::Interval && self.state == State::Open;
+        if is_wanted {
+            self.look_at_paths();
+        }
         // Without a window the system did not say.
         let seen = is_wanted.then(|| self.observe()).filter(|seen| seen.cwnd.is_some())?;
         Some((seen, self.clock.now()))
@@ -296,6 +306,7 @@ impl TcpChannel {
             was_open: false,
             at_open: TcpInfo::default(),
             order: Order::default(),
+            multipath: None,
             failure: None,
         }
     }
@@ -306,9 +317,38 @@ impl TcpChannel {
         self.state == State::Closed && self.was_open && self.spec.is_clocked()
     }
 
-    /// Both ends of an echo flow take part in its round trips.
+    /// Both ends of an echo flow take part in its round trips. Of several paths a stamp says when a segment
+    /// came, and not how long it then waited for one of another path: such bytes count as come when read.
     const fn wants_stamps(&self) -> bool {
-        self.spec.echo_per_read.is_some()
+        self.spec.echo_per_read.is_some() && !self.spec.transport.is_multipath()
+    }
+
+    /// Looks at how many paths the connection has, if it may have several.
+    fn look_at_paths(&mut self) {
+        let Some(socket) = self.socket.as_ref().filter(|_| self.spec.transport.is_multipath()) else {
+            return;
+        };
+        let Ok(Multipath { fell_back, subflows }) = multipath(socket.as_fd()) else { return };
+        let most = self.multipath.map_or(0, |seen| seen.subflows);
+        self.multipath = Some(Multipath { fell_back, subflows: subflows.max(most) });
+    }
+
+    /// Segments with data, and those of them that were sent again, over all paths; `None` if a path that had
+    /// some is gone.
+    fn segments(&self, socket: &TcpStream, first: &TcpInfo) -> Option<(u64, u64)> {
+        let all = match self.multipath {
+            None | Some(Multipath { fell_back: true, .. }) => vec![*first],
+            Some(Multipath { subflows: most, .. }) => {
+                let all = subflows(socket.as_fd()).ok()?;
+                (all.len() >= most as usize).then_some(all)?
+            }
+        };
+        let sum = |of: fn(&TcpInfo) -> u32| all.iter().map(|info| u64::from(of(info))).sum::<u64>();
+        let since = |now: u64, then: u32| now.saturating_sub(u64::from(then));
+        Some((
+            since(sum(|info| info.data_segs_out), self.at_open.data_segs_out),
+            since(sum(|info| info.total_retrans), self.at_open.total_retrans),
+        ))
     }
 
     fn connect(&mut self) -> io::Result<()> {
@@ -353,6 +393,7 @@ impl TcpChannel {
                 let _ = switch_on(socket.as_fd(), SocketSwitch::KernelStamps);
             }
         }
+        self.look_at_paths();
         self.buffer = vec![0; READ];
         self.was_open = true;
         self.is_readable = true;

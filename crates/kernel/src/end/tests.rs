@@ -123,6 +123,7 @@ fn bytes_that_waited_in_a_streams_socket_were_held_by_this_host() {
         mss: None,
         send_buffer: None,
         receive_buffer: None,
+        multipath: false,
     };
     let epoll = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC).unwrap();
     let _stamped = once_the_kernel_stamps();

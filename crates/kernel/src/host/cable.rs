@@ -43,15 +43,16 @@ pub struct Between {
 pub struct CableRequests {
     lay: NetlinkRequest,
     bring_up_far_end: NetlinkRequest,
-    address: NetlinkRequest,
+    /// The host's address, and its second one if it has one.
+    addresses: Vec<NetlinkRequest>,
     bring_up: NetlinkRequest,
     /// The index of the emulator's end.
     far_index: u32,
     largest_packet: u16,
     /// What the packet socket hears.
     ethertype: u16,
-    /// How the line of the address begins in /proc/net/ipv6_route; none for IPv4.
-    local_route: Option<Box<[u8]>>,
+    /// How the line of each address begins in /proc/net/ipv6_route; none for IPv4.
+    local_routes: Vec<Box<[u8]>>,
 }
 
 /// The same for a host's TUN device.
@@ -102,29 +103,35 @@ impl Between {
         cable.bring_up_far_end.send(between)?;
         // A packet socket that is bound to a device that is down has an error waiting.
         ring::listen(tap, (cable.far_index, cable.ethertype), Layout::of(cable.largest_packet))?;
-        cable.address.send(&here)?;
+        for address in &cable.addresses {
+            address.send(&here)?;
+        }
         cut_in_software(&control_socket()?, DEVICE)?;
         cable.bring_up.send(&here)?;
-        cable.local_route.as_deref().map_or(Ok(()), await_address)
+        cable.local_routes.iter().try_for_each(|route| await_address(route))
     }
 }
 
 impl CableRequests {
-    /// The requests for a host's cable to `between`, with `far` (one of [`FAR_ENDS`]) as the emulator's end.
-    pub fn new(between: &Between, far: CableEnd<'_>, address: IpAddr, largest_packet: u16) -> Self {
+    /// The requests for a host's cable to `between`, with `far` (one of [`FAR_ENDS`]) as the emulator's end,
+    /// and for the host's `addresses`, of which there is at least one.
+    pub fn new(between: &Between, far: CableEnd<'_>, addresses: &[IpAddr], largest_packet: u16) -> Self {
         let near = CableEnd { name: DEVICE, index: HOST_INDEX };
         Self {
             lay: NetlinkRequest::cable(near, far, between.namespace.as_fd(), largest_packet),
             bring_up_far_end: NetlinkRequest::bring_up(far.index),
-            address: NetlinkRequest::address(near.index, address),
+            addresses: addresses.iter().map(|it| NetlinkRequest::address(near.index, *it)).collect(),
             bring_up: NetlinkRequest::bring_up(near.index),
             far_index: far.index,
             largest_packet,
-            ethertype: ethertype(address.is_ipv6()),
-            local_route: match address {
-                IpAddr::V4(_) => None,
-                IpAddr::V6(address) => Some(local_route(address)),
-            },
+            ethertype: ethertype(addresses.iter().any(IpAddr::is_ipv6)),
+            local_routes: addresses
+                .iter()
+                .filter_map(|address| match address {
+                    IpAddr::V4(_) => None,
+                    IpAddr::V6(address) => Some(local_route(*address)),
+                })
+                .collect(),
         }
     }
 }

@@ -6,9 +6,11 @@
 //! | `fork` | namespaces, and descriptors handed from process to process |
 //! | `netlink` | the requests to rtnetlink(7) |
 //! | `cable` | the hosts' devices, addresses and routes |
+//! | `path_manager` | the further paths of the hosts' connections |
 //! | `ring` | the emulator's end of a cable |
 
 pub mod cable;
 pub mod fork;
 pub mod netlink;
+pub mod path_manager;
 pub mod ring;

@@ -119,6 +119,16 @@ impl NetlinkRequest {
         Self::new(libc::RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, &head, &attributes)
     }
 
+    /// A command of a generic netlink family (linux/genetlink.h).
+    pub(super) fn generic(family: u16, command: u8, version: u8, attributes: &[DefaultNla]) -> Self {
+        Self::new(family, 0, &[command, version, 0, 0], attributes)
+    }
+
+    /// As the kernel reads it.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     fn new(kind: u16, flags: u16, head: &[u8], attributes: &[DefaultNla]) -> Self {
         let mut header = NetlinkHeader::default();
         header.message_type = kind;
@@ -175,16 +185,16 @@ fn parts(address: IpAddr) -> (u8, Vec<u8>, u8) {
     }
 }
 
-fn attribute(kind: u16, value: &[u8]) -> DefaultNla {
+pub(super) fn attribute(kind: u16, value: &[u8]) -> DefaultNla {
     DefaultNla::new(kind, value.to_vec())
 }
 
-fn number(kind: u16, value: u32) -> DefaultNla {
+pub(super) fn number(kind: u16, value: u32) -> DefaultNla {
     attribute(kind, &value.to_ne_bytes())
 }
 
 /// An attribute that holds others, after `head`.
-fn nest(kind: u16, head: &[u8], attributes: &[DefaultNla]) -> DefaultNla {
+pub(super) fn nest(kind: u16, head: &[u8], attributes: &[DefaultNla]) -> DefaultNla {
     DefaultNla::new(kind, with_attributes(head, attributes))
 }
 
@@ -205,7 +215,7 @@ fn interface_info(index: u32, flags: u32) -> [u8; 16] {
 }
 
 /// Sizes of `nlmsghdr`, and of it with the number of an error.
-const NETLINK_HEADER: usize = 16;
+pub(super) const NETLINK_HEADER: usize = 16;
 const NLMSGERR: usize = NETLINK_HEADER + 4;
 /// linux/veth.h.
 const VETH_INFO_PEER: u16 = 1;

@@ -20,6 +20,7 @@ fn flow() -> Flow {
         start: (Duration::ZERO, Duration::ZERO),
         route: Vec::new(),
         return_route: Vec::new(),
+        second_path: None,
         send_jitter: Duration::ZERO,
         wake_up: Duration::ZERO,
         clock_jitter: Duration::ZERO,

@@ -2,6 +2,7 @@
 //! who runs the protocol.
 
 use serde::{Deserialize, Serialize};
+use socket2::Protocol;
 use talkpath_scenario::Flow;
 use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig, TransportKind};
 use talkpath_units::{Bytes, Duration};
@@ -34,6 +35,9 @@ pub enum TransportSpec {
         send_buffer: Option<u64>,
         /// SO_RCVBUF of the receiver.
         receive_buffer: Option<u64>,
+        /// Whether the socket is one of Multipath TCP (RFC 8684).
+        #[serde(default)]
+        multipath: bool,
     },
     /// Our own DCCP, in UDP datagrams.
     Dccp(DccpSpec),
@@ -93,6 +97,7 @@ impl TransportSpec {
                 mss: config.mss.map(|mss| u32::try_from(mss.get()).unwrap_or(u32::MAX)),
                 send_buffer: config.send_buffer.map(Bytes::get),
                 receive_buffer,
+                multipath: config.multipath,
             },
             TransportConfig::Quic(config) => {
                 Self::Quic(QuicSpec::new(config, flow.receiver.socket_buffer, mtu))
@@ -168,6 +173,19 @@ impl TransportSpec {
             Self::Udp { .. } | Self::Dccp(_) | Self::Quic(_) => None,
             Self::Tcp { cc, .. } => Some(cc),
         }
+    }
+
+    /// Whether it is Multipath TCP.
+    pub const fn is_multipath(&self) -> bool {
+        match self {
+            Self::Udp { .. } | Self::Dccp(_) | Self::Quic(_) => false,
+            Self::Tcp { multipath, .. } => *multipath,
+        }
+    }
+
+    /// The protocol of a socket for its connection.
+    pub const fn stream_protocol(&self) -> Protocol {
+        if self.is_multipath() { Protocol::MPTCP } else { Protocol::TCP }
     }
 
     /// TCP_MAXSEG, if the scenario set it.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::this_kernel::profile_warning;
-use talkpath_kernel::unsupported::{ignored, lacks_congestion_control};
+use talkpath_kernel::unsupported::{ignored, lacks_congestion_control, lacks_multipath};
 use talkpath_scenario::{IpVersion, Scenario};
 
 /// Whether this kernel has every congestion control that a flow names.
@@ -18,6 +18,17 @@ pub(super) fn congestion_controls(session: &SessionSpec) -> Result<(), String> {
         .iter()
         .filter_map(|flow| flow.transport.cc())
         .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
+}
+
+/// Whether this kernel has Multipath TCP, if a flow wants it. The far host's falls back to TCP without it.
+///
+/// # Errors
+/// What would give it.
+pub(super) fn multipath(session: &SessionSpec) -> Result<(), String> {
+    match session.flows.iter().any(|flow| flow.transport.is_multipath()) {
+        true => lacks_multipath("this host"),
+        false => Ok(()),
+    }
 }
 
 /// Whether the far host's address is of the version of IP that the scenario names; the default is none.

@@ -1,4 +1,7 @@
 //! Opening TCP and UDP on the same port.
+//!
+//! The listener speaks Multipath TCP (RFC 8684) if this kernel has it: a client that does not speak it gets a
+//! socket of plain TCP from such a listener.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
@@ -59,7 +62,9 @@ fn both(address: SocketAddr) -> Result<(TcpListener, DatagramSocket), ServeError
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+    let domain = Domain::for_address(address);
+    let of = |protocol| Socket::new(domain, Type::STREAM.nonblocking(), Some(protocol));
+    let socket = of(Protocol::MPTCP).or_else(|_| of(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(!address.ip().is_unspecified())?;
     }

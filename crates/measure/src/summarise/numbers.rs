@@ -5,8 +5,8 @@
 
 use crate::summary::{
     CallSummary, DelayMs, EcnSummary, FileSummary, FlowSummary, GroupSummary, IpSeen, IpSummary, IpdvMs,
-    LegSummary, LegsSummary, LossBursts, LossRuns, MeanMax, MinMeanMax, MouthToEarMs, RtpStream, Settling,
-    StateAgeMs, TurnRoundMs,
+    LegSummary, LegsSummary, LossBursts, LossRuns, MeanMax, MinMeanMax, MouthToEarMs, MultipathSummary,
+    RtpStream, Settling, StateAgeMs, TurnRoundMs,
 };
 
 /// Every number with its path, in the order of summary.json: `loss_rate`, `round_trip_delay_ms.p90`. What is
@@ -140,6 +140,9 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
         if let Some(back) = back {
             headers!("ip.return.": back);
         }
+    }
+    if let Some(MultipathSummary { fell_back: _, subflows_max: Some(most) }) = flow.multipath {
+        tell("multipath.subflows_max", most.into());
     }
     if let Some(LegsSummary { forward, back }) = &flow.legs {
         legs!("legs.forward.": forward);
@@ -328,6 +331,7 @@ mod tests {
                 echoed_return: Some(126),
             }),
             ip: Some(IpSummary { dscp: Some("EF".to_owned()), forward: way(30), back: Some(way(40)) }),
+            multipath: Some(MultipathSummary { fell_back: Some(false), subflows_max: Some(127) }),
             legs: Some(LegsSummary { forward: leg(130), back: Some(leg(150)) }),
             breaks: Vec::new(),
             loss_runs: LossRuns { max: 101, mean: Some(next()), histogram: vec![3, 4] },

@@ -44,6 +44,18 @@ const FLOW_KEYS: &[Key] = &[
         "links back, for acknowledgements and echoes",
     ),
     key(
+        "second_route",
+        Kind::Names(&LINKS),
+        Default::Absent("one path"),
+        "links from the second address of the sender's host to the receiver, for a `transport` with `multipath = true`; in `emu` alone",
+    ),
+    key(
+        "second_return_route",
+        Kind::Names(&LINKS),
+        Default::Absent("one path; required with `second_route`"),
+        "links back to that address",
+    ),
+    key(
         "send_jitter",
         quantity(ANY_DURATION),
         Default::Is("\"0 s\""),

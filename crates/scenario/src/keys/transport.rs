@@ -456,6 +456,13 @@ const TCP_KEYS: &[Key] = &[
         Default::Is("false"),
         "whether the send buffer takes a whole message, however large, while it is not full, as Winsock's does",
     ),
+    key(
+        "multipath",
+        Kind::Flag,
+        Default::Absent("one path"),
+        "whether the connection is one of Multipath TCP (RFC 8684), in `emu` and `live`, where the kernels run it. In `emu` the flow's \
+         `second_route` is its other path",
+    ),
 ];
 
 const GROWTH: Words =

@@ -11,7 +11,7 @@ use super::{transport, workload};
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;
 use crate::keys::{FLOW, Kind, LINKS, RECEIVER};
-use crate::model::{Demand, Direction, Dscp, Flow, LinkIndex, Receiver, WorkloadConfig};
+use crate::model::{Demand, Direction, Dscp, Flow, LinkIndex, Receiver, SecondPath, WorkloadConfig};
 use crate::quantity::Problem;
 use crate::read::{self, At};
 use crate::tree::Table;
@@ -29,7 +29,7 @@ impl<'a> FlowTable<'a> {
     /// The names of links in its routes, each with how many copies name it.
     pub(crate) fn named_links(&self) -> Vec<(&'a str, u64)> {
         let table = self.table;
-        ["route", "return_route"]
+        ["route", "return_route", "second_route", "second_return_route"]
             .iter()
             .flat_map(|key| link::names(table, key))
             .map(|name| (name, self.count))
@@ -159,13 +159,21 @@ fn copies_of(
         let routes = routes(&section, links, number, log);
         let both = section.choice("direction", log)? == "both";
         if steps || shared.is_none() {
-            let mtu = routes.as_ref().and_then(|(route, back, _)| links.least_mtu(route.iter().chain(back)));
+            let mtu = routes.as_ref().and_then(|routes| {
+                let second = routes.second_path.iter().flat_map(SecondPath::links);
+                links.least_mtu(routes.route.iter().chain(&routes.return_route).chain(second))
+            });
             shared = one(&section, spec.name, mtu, duration, contents, log);
         }
         let flow = shared.clone()?;
-        let (route, return_route, direction) = routes?;
+        let Routes { route, return_route, second_path, direction } = routes?;
+        if second_path.is_some() && !flow.transport.wants_multipath() {
+            let message = "found it without `multipath = true` in the `transport`, expected one path";
+            section.problem("second_route", Problem::new(message), log);
+            return None;
+        }
         let name = if spec.count == 1 { spec.name.to_owned() } else { format!("{}-{number}", spec.name) };
-        let mut up = Flow { name, route, return_route, direction, ..flow };
+        let mut up = Flow { name, route, return_route, second_path, direction, ..flow };
         if let TransportConfig::Quic(QuicConfig { connection: Some(connection), .. }) = &mut up.transport
             && spec.count > 1
         {
@@ -178,6 +186,10 @@ fn copies_of(
                 direction: Direction::Down,
                 route: up.return_route.clone(),
                 return_route: up.route.clone(),
+                second_path: up
+                    .second_path
+                    .clone()
+                    .map(|path| SecondPath { route: path.return_route, return_route: path.route }),
                 ..up
             });
         } else {
@@ -187,7 +199,14 @@ fn copies_of(
     Some(flows)
 }
 
-type Routes = (Vec<LinkIndex>, Vec<LinkIndex>, Direction);
+/// Where a copy's packets go.
+struct Routes {
+    route: Vec<LinkIndex>,
+    return_route: Vec<LinkIndex>,
+    second_path: Option<SecondPath>,
+    /// Of the way there.
+    direction: Direction,
+}
 
 /// There and back for copy `number`, and the direction of the way there.
 fn routes(section: &Section<'_>, links: &Links, number: u64, log: &mut Log) -> Option<Routes> {
@@ -199,10 +218,10 @@ fn routes(section: &Section<'_>, links: &Links, number: u64, log: &mut Log) -> O
         Direction::Up => ("up", "down"),
         Direction::Down => ("down", "up"),
     };
-    let mut find = |key: &'static str, default: &'static str| -> Option<Vec<LinkIndex>> {
+    let mut find = |key: &'static str, default: Option<&'static str>| -> Option<Vec<LinkIndex>> {
         let at = section.at.key(key);
         let Some(node) = section.node(key) else {
-            if links.is_path {
+            if let Some(default) = default.filter(|_| links.is_path) {
                 return links.find(default, number).ok().map(|index| vec![index]);
             }
             if !links.is_missing() {
@@ -218,9 +237,16 @@ fn routes(section: &Section<'_>, links: &Links, number: u64, log: &mut Log) -> O
         }
         link::route(links, &names, number).map_err(|(place, problem)| log.problem(place, at, problem)).ok()
     };
-    let route = find("route", there);
-    let return_route = find("return_route", back);
-    Some((route?, return_route?, direction))
+    let route = find("route", Some(there));
+    let return_route = find("return_route", Some(back));
+    // Either of the two needs the other.
+    let has_second = ["second_route", "second_return_route"].iter().any(|key| section.node(key).is_some());
+    let second = has_second.then(|| (find("second_route", None), find("second_return_route", None)));
+    let second_path = match second {
+        Some((route, return_route)) => Some(SecondPath { route: route?, return_route: return_route? }),
+        None => None,
+    };
+    Some(Routes { route: route?, return_route: return_route?, second_path, direction })
 }
 
 /// A flow but for its name, its routes and its direction.
@@ -272,6 +298,7 @@ fn one(
         start: start?,
         route: Vec::new(),
         return_route: Vec::new(),
+        second_path: None,
         send_jitter: send_jitter?,
         wake_up: wake_up?,
         clock_jitter: clock_jitter?,

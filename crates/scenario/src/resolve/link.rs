@@ -62,8 +62,7 @@ impl Links {
     /// Warns of links that no flow goes over.
     pub(crate) fn tell_unused(&self, flows: &Option<Vec<Flow>>, log: &mut Log) {
         let (Some(made), Some(flows), false) = (&self.made, flows, self.is_path) else { return };
-        let used: BTreeSet<_> =
-            flows.iter().flat_map(|flow| flow.route.iter().chain(&flow.return_route)).collect();
+        let used: BTreeSet<_> = flows.iter().flat_map(Flow::all_links).collect();
         for (name, place) in &self.written {
             let is_used =
                 |index: &&LinkIndex| made.get(index.0 as usize).is_some_and(|link| matches(name, &link.name));

@@ -99,6 +99,11 @@ fn tcp(
     let header_room = section.bytes("header_room", log);
     let small_head = small_head(section, header_room, log);
     let overfill = section.flag("overfill", log);
+    // A scenario that says nothing of it stays the text that it was.
+    let multipath = match section.node("multipath") {
+        Some(_) => section.flag("multipath", log),
+        None => Some(false),
+    };
     Some(TcpConfig {
         nagle: nagle?,
         cc: cc?,
@@ -125,6 +130,7 @@ fn tcp(
         header_room: header_room?,
         small_head: small_head?,
         overfill: overfill?,
+        multipath: multipath?,
         ..preset
     })
 }

@@ -78,7 +78,7 @@ pub(crate) fn digests(text: &str) -> [u64; 2] {
 #[allow(dead_code, reason = "each test file is a program of its own")]
 const LATER: [&str; 6] = [
     ", ecn: None",
-    ", breaks: [], legs: None, ip: None",
+    ", breaks: [], legs: None, ip: None, multipath: None",
     ", expired: 0",
     ", is_expired: false",
     ", change_uncertainty_ms: Some(0.0), synchronised: false",

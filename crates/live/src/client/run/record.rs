@@ -3,7 +3,8 @@
 use talkpath_arena::offset::{Offset, withdraw_trust_in_impossible_delays};
 use talkpath_flow::{Side, lateness_ns};
 use talkpath_kernel::join::{
-    MAX_WORDS, RunEnd, dscp_warnings, few_words, file_warnings, flow_record, series, unsent_warnings,
+    MAX_WORDS, RunEnd, dscp_warnings, few_words, file_warnings, flow_record, multipath_warnings, series,
+    unsent_warnings,
 };
 use talkpath_kernel::log::{Chunk, EndLog};
 use talkpath_kernel::{stolen, turn_round};
@@ -52,6 +53,7 @@ impl Session<'_> {
             }
             let record = flow_record(flow, spec, sender, receiver, window, end, clock.trusted);
             warnings.extend(record.counters.ip.iter().flat_map(|ip| dscp_warnings(&flow.name, ip)));
+            warnings.extend(multipath_warnings(&record));
             let file = receiver.and_then(|receiver| receiver.totals.file.as_ref());
             warnings.extend(file_warnings(&record, file.and_then(|file| file.not_kept.as_deref())));
             flows.push(record);
