@@ -321,7 +321,8 @@ const UNFINISHED: &str = "-unfinished";
 /// What parts are called while they are removed.
 const DEAD: &str = ".parts.dead";
 
-/// Chosen: record files come in pieces of 8 KiB, and a call to the system for each takes longer than the copy.
+/// Chosen: record files come in pieces of 8 KiB, and a call to the system for each takes longer than one more
+/// copy.
 const WRITE_AT_ONCE: usize = 64 * 1024;
 
 /// Chosen: keeps a directory's name well under the 255 bytes that file systems allow.
