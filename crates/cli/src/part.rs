@@ -16,7 +16,6 @@ use talkpath_units::Instant;
 
 use crate::args::Records;
 use crate::failure::Failure;
-use crate::json::json;
 use crate::run_dir::{PartId, RunDir, write_bytes, write_whole};
 
 /// What is kept of one repetition, beside its rows.
@@ -106,7 +105,8 @@ impl Part {
                     write_series(record, writer).map_err(|why| unwritten(&path, why))
                 })?;
             }
-            write_bytes(&folder.join(PART), &json(self))
+            // No person reads it, and it goes when the run is whole: it has no white space.
+            write_bytes(&folder.join(PART), &serde_json::to_vec(self).unwrap_or_default())
         })
     }
 }

@@ -234,7 +234,7 @@ pub(crate) fn write_whole(
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let draft = path.with_file_name(format!(".{name}.draft"));
     let written = File::create(&draft).map_err(|why| Failure::write(path, why)).and_then(|file| {
-        let mut writer = BufWriter::new(file);
+        let mut writer = BufWriter::with_capacity(WRITE_AT_ONCE, file);
         fill(&mut writer)?;
         writer.flush().map_err(|why| Failure::write(path, why))?;
         fs::rename(&draft, path).map_err(|why| Failure::write(path, why))
@@ -320,6 +320,10 @@ pub(crate) const PARTS: &str = "parts";
 const UNFINISHED: &str = "-unfinished";
 /// What parts are called while they are removed.
 const DEAD: &str = ".parts.dead";
+
+/// Chosen: record files come in pieces of 8 KiB, and a call to the system for each takes longer than one more
+/// copy.
+const WRITE_AT_ONCE: usize = 64 * 1024;
 
 /// Chosen: keeps a directory's name well under the 255 bytes that file systems allow.
 const MAX_SLUG: usize = 60;

@@ -6,13 +6,8 @@ use crate::support::relay::Relay;
 use crate::support::{Serving, TRANSPORTS, cbr, down, echo, run, scenario, voice};
 use talkpath_arena::ArenaError;
 use talkpath_measure::summarise::summarise_flow;
-<<<<<<< HEAD
-use talkpath_measure::summary::IpSeen;
-use talkpath_measure::{Fate, FlowRecord, LegRecord, RunRecord, SeriesKind};
-=======
 use talkpath_measure::summary::{IpSeen, MultipathSummary};
-use talkpath_measure::{Fate, FlowRecord, RunRecord, SeriesKind};
->>>>>>> 60a718954a386233cb59e43e769f9d9fe2e8ddd9
+use talkpath_measure::{Fate, FlowRecord, LegRecord, RunRecord, SeriesKind};
 use talkpath_scenario::{Dscp, EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_transport::{Carry, QuicConfig, TransportConfig};
 use talkpath_units::{Bytes, Duration, Instant};

@@ -243,13 +243,17 @@ fn thin_extremes(points: &[(Instant, f64)], buckets: usize, keep_last: bool) -> 
     if points.len() <= buckets * per_bucket {
         return points.iter().map(seconds).collect();
     }
-    let span = u128::from(last.0.since(first.0).as_nanos()) + 1;
-    let bucket = |at: Instant| u128::from(at.since(first.0).as_nanos()) * buckets as u128 / span;
+    let (span, count) = (u128::from(last.0.since(first.0).as_nanos()) + 1, buckets as u128);
+    let since_first = |point: &(Instant, f64)| u128::from(point.0.since(first.0).as_nanos());
     let by_value = |a: &usize, b: &usize| points[*a].1.total_cmp(&points[*b].1);
     let mut thinned = Vec::with_capacity(buckets * per_bucket);
     let mut start = 0;
-    for chunk in points.chunk_by(|a, b| bucket(a.0) == bucket(b.0)) {
-        let range = start..start + chunk.len();
+    while start < points.len() {
+        // Where a bucket begins and ends is found once: a division for each point takes longer than all else.
+        let bucket = since_first(&points[start]) * count / span;
+        let within = (bucket * span).div_ceil(count)..((bucket + 1) * span).div_ceil(count);
+        let others = points[start..].iter().take_while(|point| within.contains(&since_first(point)));
+        let range = start..start + others.count();
         start = range.end;
         let last = if keep_last { range.clone().last() } else { None };
         let mut kept: Vec<_> =

@@ -5,12 +5,12 @@
 //! packet is received once its echo is back.
 
 use core::fmt::Write;
+use core::ops::Range;
 
 use talkpath_units::Instant;
 
 use crate::metrics::foderaro::Stamps;
 use crate::metrics::loss::LossCounts;
-use crate::metrics::trip::Trip;
 use crate::{FileRecord, FlowRecord, RunRecord};
 
 /// The log of one repetition; `stamp` writes an instant of the run as a date and a time.
@@ -19,15 +19,25 @@ pub fn log_txt(record: &RunRecord, stamp: impl Fn(Instant) -> String) -> String 
     for flow in &record.flows {
         let (stamps, counts, sizes) = match &flow.tally {
             Some(tally) => (tally.stamps, tally.counts, tally.sizes),
-            None => {
-                let trips = flow.trips(&(record.window_start..record.window_end));
-                (Stamps::of(&trips), LossCounts::of(&trips), sizes(&trips))
-            }
+            None => of_rows(flow, &(record.window_start..record.window_end)),
         };
         // Writing to a string cannot fail.
         let _ = write_flow(&mut log, record, flow, (stamps, counts, sizes), &stamp);
     }
     log
+}
+
+/// Stamps, counts, and the smallest and the largest payload.
+fn of_rows(flow: &FlowRecord, window: &Range<Instant>) -> (Stamps, LossCounts, Option<(u64, u64)>) {
+    let (mut stamps, mut counts, mut sizes) = (Stamps::default(), LossCounts::default(), None);
+    flow.each_trip(window, |trip| {
+        stamps.add(&trip);
+        counts.add(&trip);
+        let size = trip.size.get();
+        let (least, most) = sizes.unwrap_or((size, size));
+        sizes = Some((least.min(size), most.max(size)));
+    });
+    (stamps, counts, sizes)
 }
 
 fn write_flow(
@@ -80,12 +90,6 @@ fn write_file(log: &mut String, file: &FileRecord) -> core::fmt::Result {
         writeln!(log, "Missing bytes: {}{more}", ranges.join(", "))?;
     }
     Ok(())
-}
-
-/// The smallest and the largest payload.
-fn sizes(trips: &[Trip]) -> Option<(u64, u64)> {
-    let sizes = || trips.iter().map(|trip| trip.size.get());
-    Some((sizes().min()?, sizes().max()?))
 }
 
 fn packet_size(sizes: Option<(u64, u64)>) -> String {

@@ -99,11 +99,10 @@ impl LegRecord {
     pub(crate) fn deliveries(&self) -> impl Iterator<Item = (Instant, u64)> + '_ {
         let reads = self.reads.iter().map(|&(at, bytes)| (at, bytes.get()));
         // A stream has reads and counts those; otherwise whole messages.
-        let counts_bytes = !self.reads.is_empty();
-        let messages = self
-            .messages
+        let whole = if self.reads.is_empty() { &self.messages[..] } else { &[] };
+        let messages = whole
             .iter()
-            .filter(move |row| !counts_bytes && row.fate == Fate::Delivered)
+            .filter(|row| row.fate == Fate::Delivered)
             .filter_map(|row| Some((row.received?, row.size.get())));
         reads.chain(messages)
     }

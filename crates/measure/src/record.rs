@@ -5,7 +5,7 @@ use core::ops::Range;
 use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::metrics::settling::Seconds;
-use crate::metrics::trip::{Trip, one_way_trips, round_trips};
+use crate::metrics::trip::{Trip, each_one_way, each_round_trip};
 use crate::summary::{IpSummary, LegsSummary, MultipathSummary, Settling};
 use crate::{FlowInfo, FlowTally, LegRecord};
 
@@ -101,9 +101,16 @@ impl FlowRecord {
     /// The trips of messages that were due within `window`, in order of `seq`: round trips if the flow has an
     /// echo.
     pub fn trips(&self, window: &Range<Instant>) -> Vec<Trip> {
+        let mut trips = Vec::with_capacity(self.forward.messages.len());
+        self.each_trip(window, |trip| trips.push(trip));
+        trips
+    }
+
+    /// Calls `see` for each of [`FlowRecord::trips`].
+    pub(crate) fn each_trip(&self, window: &Range<Instant>, see: impl FnMut(Trip)) {
         match &self.echo {
-            None => one_way_trips(&self.forward, window),
-            Some(echo) => round_trips(&self.forward, echo, window),
+            None => each_one_way(&self.forward, window).for_each(see),
+            Some(echo) => each_round_trip(&self.forward, echo, window).for_each(see),
         }
     }
 

@@ -364,7 +364,7 @@ impl LegTap {
             }
         }
         LegRecord {
-            messages: self.rows.into_iter().flatten().collect(),
+            messages: Vec::from(self.rows).into_iter().flatten().collect(),
             arrivals: self.arrivals,
             reads: self.reads,
         }

@@ -14,7 +14,8 @@ use crate::summary::DelayMs;
 
 /// The delays of the trips that came to their end, ascending.
 pub fn sorted_delays(trips: &[Trip]) -> Vec<SignedDuration> {
-    let mut delays: Vec<_> = trips.iter().filter_map(Trip::delay).collect();
+    let mut delays = Vec::with_capacity(trips.len());
+    delays.extend(trips.iter().filter_map(Trip::delay));
     delays.sort_unstable();
     delays
 }

@@ -80,7 +80,15 @@ impl Trip {
 
 /// The forward leg's trips that were due within `window`, in order of `seq`.
 pub fn one_way_trips(leg: &LegRecord, window: &Range<Instant>) -> Vec<Trip> {
-    in_window(leg, window).map(one_way_trip).collect()
+    each_one_way(leg, window).collect()
+}
+
+/// As [`one_way_trips`], one after the other.
+pub(crate) fn each_one_way<'a>(
+    leg: &'a LegRecord,
+    window: &'a Range<Instant>,
+) -> impl Iterator<Item = Trip> + 'a {
+    leg.messages.iter().filter(|row| window.contains(&row.due)).map(one_way_trip)
 }
 
 /// The way out of one message.
@@ -111,30 +119,31 @@ pub(crate) fn turn_round(row: &MessageRecord, back: &MessageRecord) -> Duration 
 /// `seq`; arrivals of messages that are not among them, or that were never sent, are passed over.
 pub fn first_arrivals<'a>(trips: &'a [Trip], arrivals: &'a [u64]) -> impl Iterator<Item = &'a Trip> + 'a {
     let mut seen = vec![false; trips.len()];
+    let mut next = 0;
     arrivals.iter().filter_map(move |&seq| {
-        let index = trips.binary_search_by_key(&seq, |trip| trip.seq).ok()?;
+        // Most messages arrive in order.
+        let index = match trips.get(next) {
+            Some(trip) if trip.seq == seq => next,
+            _ => trips.binary_search_by_key(&seq, |trip| trip.seq).ok()?,
+        };
+        next = index + 1;
         let is_first = !core::mem::replace(&mut seen[index], true);
         (is_first && trips[index].received().is_some()).then(|| &trips[index])
     })
 }
 
-/// The round trips of messages that were due within `window`, in order of `seq`.
-pub(crate) fn round_trips(forward: &LegRecord, echo: &LegRecord, window: &Range<Instant>) -> Vec<Trip> {
+/// The round trips of messages that were due within `window`, one after the other in order of `seq`.
+pub(crate) fn each_round_trip<'a>(
+    forward: &'a LegRecord,
+    echo: &'a LegRecord,
+    window: &'a Range<Instant>,
+) -> impl Iterator<Item = Trip> + 'a {
     // Both legs are in order of `seq`, so one pass over the echo answers every message.
     let mut echoes = echo.messages.iter().peekable();
-    in_window(forward, window)
-        .map(|row| {
-            while echoes.next_if(|back| back.seq < row.seq).is_some() {}
-            round_trip(row, echoes.next_if(|back| back.seq == row.seq))
-        })
-        .collect()
-}
-
-fn in_window<'a>(
-    leg: &'a LegRecord,
-    window: &'a Range<Instant>,
-) -> impl Iterator<Item = &'a MessageRecord> + 'a {
-    leg.messages.iter().filter(|row| window.contains(&row.due))
+    forward.messages.iter().filter(|row| window.contains(&row.due)).map(move |row| {
+        while echoes.next_if(|back| back.seq < row.seq).is_some() {}
+        round_trip(row, echoes.next_if(|back| back.seq == row.seq))
+    })
 }
 
 #[inline]

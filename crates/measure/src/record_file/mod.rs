@@ -9,12 +9,15 @@
 //! merging copies their row groups as they are. The bytes depend on the records and on the order of the parts
 //! alone.
 //!
-//! Files are written after the Apache Parquet format with plain, dictionary (RLE_DICTIONARY) and
+//! The rows become columns here (`columns.rs`), and the library puts the file together around them. Files are
+//! written after the Apache Parquet format with plain, dictionary (RLE_DICTIONARY) and
 //! DELTA_BINARY_PACKED encodings and without compression: differences of neighbouring stamps are small, and
 //! packing them leaves a general compressor little to do (docs/reference/metrics.md has the figures). Each
 //! file names its table and its version; a reader refuses a version that it does not know. Left out: page
 //! indexes and bloom filters, which serve queries for single rows.
 
+mod chunk;
+mod columns;
 mod error;
 mod pages;
 mod reader;

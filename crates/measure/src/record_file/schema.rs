@@ -1,13 +1,12 @@
-//! The two tables: their columns, in order, how each is encoded, and the version of the whole.
+//! The two tables: their columns, in order, and the version of the whole.
 
 use std::sync::Arc;
 
-use parquet::basic::{Encoding, Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::{ColumnPath, TypePtr};
+use parquet::schema::types::TypePtr;
 
 /// The version of both tables. Raised with every change of a column's name, type or meaning; the reader of
 /// the old version and a sample file of it stay.
@@ -88,37 +87,16 @@ impl Table {
         Ok(Arc::new(parse_message_type(self.schema)?))
     }
 
-    /// How the table is written. Texts have few distinct values and get a dictionary, and no smallest and
-    /// largest: to find those costs more than to write them. Of integers, neighbours
-    /// are equal or close, so the differences are packed. Numbers differ all: they are written as they are.
-    pub(super) fn properties(&self, schema: &TypePtr) -> Arc<WriterProperties> {
+    /// What the file says of itself. How columns are encoded is not here: `columns.rs` encodes them.
+    pub(super) fn properties(&self) -> Arc<WriterProperties> {
         let entry = |key: &str, value: String| KeyValue { key: key.to_owned(), value: Some(value) };
-        let mut properties = WriterProperties::builder()
+        let units = self.units.iter().map(|(of, unit)| entry(&format!("{UNIT_KEY}{of}"), (*unit).to_owned()));
+        let about = [entry(VERSION_KEY, RECORD_VERSION.to_string()), entry(TABLE_KEY, self.name.to_owned())];
+        let properties = WriterProperties::builder()
             .set_created_by(concat!("talkpath version ", env!("CARGO_PKG_VERSION")).to_owned())
-            .set_key_value_metadata(Some(
-                [entry(VERSION_KEY, RECORD_VERSION.to_string()), entry(TABLE_KEY, self.name.to_owned())]
-                    .into_iter()
-                    .chain(
-                        self.units
-                            .iter()
-                            .map(|(of, unit)| entry(&format!("{UNIT_KEY}{of}"), (*unit).to_owned())),
-                    )
-                    .collect(),
-            ))
-            .set_statistics_enabled(EnabledStatistics::Chunk)
-            .set_offset_index_disabled(true);
-        for column in schema.get_fields() {
-            let path = ColumnPath::from(column.name());
-            match column.get_physical_type() {
-                Type::INT64 => {
-                    properties = properties
-                        .set_column_dictionary_enabled(path.clone(), false)
-                        .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
-                }
-                Type::DOUBLE => properties = properties.set_column_dictionary_enabled(path, false),
-                _ => properties = properties.set_column_statistics_enabled(path, EnabledStatistics::None),
-            }
-        }
+            .set_key_value_metadata(Some(about.into_iter().chain(units).collect()))
+            .set_offset_index_disabled(true)
+            .set_statistics_enabled(EnabledStatistics::Chunk);
         Arc::new(properties.build())
     }
 }

@@ -67,6 +67,73 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
+fn rows_of_any_shape_are_read_again() {
+    let mut stream = Seed::new(9).stream("shapes");
+    let mut draw = |below: u64| stream.bits() % below;
+    let causes = [None, Some(DropCause::Queue), Some(DropCause::Loss), Some(DropCause::Aqm)];
+    let fates = [Fate::Delivered, Fate::Missing, Fate::Unfinished, Fate::Refused, Fate::Expired];
+    for round in 0..60 {
+        // Differences of any number of bits, runs of any length, and stretches that end within a block.
+        let (bits, steadiness) = (1 + round, 1 + draw(40));
+        let mut flows = Vec::new();
+        for name in 0..1 + draw(5) {
+            let mut rows: Vec<MessageRecord> = Vec::new();
+            for seq in 0..draw(700) {
+                let changes = rows.is_empty() || draw(steadiness) == 0;
+                let mut row = rows.last().copied().filter(|_| !changes).unwrap_or_else(|| {
+                    let mut stamp = || (draw(4) > 0).then_some(Instant::from_nanos(draw(1 << bits)));
+                    let (sent, wire, received) = (stamp(), stamp(), stamp());
+                    MessageRecord {
+                        size: talkpath_units::Bytes::new(draw(1 << bits)),
+                        sent,
+                        wire,
+                        received,
+                        fate: fates[draw(5) as usize],
+                        drop_cause: causes[draw(4) as usize],
+                        copies: draw(3) as u32,
+                        transmissions: draw(1 << 20) as u32,
+                        ..message(0, None)
+                    }
+                });
+                (row.seq, row.due) = (seq, Instant::from_nanos(draw(1 << bits)));
+                rows.push(row);
+            }
+            let mut flow = flow_of(leg(rows));
+            flow.info.name = format!("flow-{name}");
+            flows.push(flow);
+        }
+        let record = run(flows);
+        let rows: Result<Vec<_>, _> = read_packets(chunk(packets_of(&record))).unwrap().collect();
+        assert_eq!(rows.unwrap(), packet_rows(&record).collect::<Vec<_>>(), "round {round}");
+    }
+}
+
+#[test]
+fn the_metadata_has_the_smallest_and_the_largest_integer_and_how_many_are_unknown() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::file::statistics::Statistics;
+
+    let file = SerializedFileReader::new(bytes::Bytes::from(packets_of(&sample(1)))).unwrap();
+    let group = file.metadata().row_group(0);
+    let bounds = |name: &str| {
+        let column = group.columns().iter().find(|column| column.column_path().string() == name).unwrap();
+        match column.statistics() {
+            Some(Statistics::Int64(of)) => {
+                (of.min_opt().copied(), of.max_opt().copied(), of.null_count_opt())
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+    };
+    assert_eq!(bounds("cell"), (Some(3), Some(3), Some(0)));
+    assert_eq!(bounds("seq"), (Some(0), Some(5), Some(0)));
+    let received: Vec<_> = packet_rows(&sample(1)).filter_map(|row| row.message.received).collect();
+    let unknown = packet_rows(&sample(1)).count() - received.len();
+    let at = |at: Option<&Instant>| at.map(|at| at.as_nanos() as i64);
+    let expected = (at(received.iter().min()), at(received.iter().max()), Some(unknown as u64));
+    assert_eq!(bounds("received_ns"), expected);
+}
+
+#[test]
 fn a_run_without_messages_is_a_file_without_rows() {
     assert_eq!(read_packets(chunk(packets_of(&run(vec![])))).unwrap().count(), 0);
 }

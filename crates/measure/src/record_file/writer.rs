@@ -1,26 +1,29 @@
 //! Writing one repetition's part, and merging parts into the run's file.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use parquet::column::writer::ColumnCloseResult;
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::ChunkReader;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::SchemaDescriptor;
 use talkpath_units::Instant;
 
 use super::RecordError;
+use super::chunk::Group;
+use super::columns::{Dictionary, Differences, Doubles, Levels};
 use super::reader::check;
 use super::rows::{Stretch, message_stretches, point_stretches};
 use super::schema::{GROUP_ROWS, PACKETS, SERIES, Table};
-use crate::{DropCause, MessageRecord, RunRecord};
+use crate::{MessageRecord, RunRecord};
 
 /// Writes the messages of one repetition as a file of their own.
 ///
 /// # Errors
 /// [`RecordError::Io`] from `out`.
 pub fn write_packets(record: &RunRecord, out: impl Write + Send) -> Result<(), RecordError> {
-    write_table(&PACKETS, message_stretches(record), out, write_packet_group)
+    write_table::<PacketColumns<'_>, _>(&PACKETS, message_stretches(record), out)
 }
 
 /// Writes the series of one repetition as a file of their own.
@@ -28,7 +31,7 @@ pub fn write_packets(record: &RunRecord, out: impl Write + Send) -> Result<(), R
 /// # Errors
 /// [`RecordError::Io`] from `out`.
 pub fn write_series(record: &RunRecord, out: impl Write + Send) -> Result<(), RecordError> {
-    write_table(&SERIES, point_stretches(record), out, write_series_group)
+    write_table::<SeriesColumns<'_>, _>(&SERIES, point_stretches(record), out)
 }
 
 /// Puts the row groups of `parts`, as they are and in that order, into one file. Each part is opened, copied
@@ -60,8 +63,7 @@ fn merge<R: ChunkReader + 'static>(
     out: impl Write + Send,
 ) -> Result<(), RecordError> {
     let schema = table.schema()?;
-    let properties = table.properties(&schema);
-    let mut file = SerializedFileWriter::new(out, schema, properties)?;
+    let mut file = SerializedFileWriter::new(out, schema, table.properties())?;
     for part in parts {
         let part = part?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&part)?;
@@ -95,173 +97,215 @@ fn copy_groups<R: ChunkReader, W: Write + Send>(
     Ok(())
 }
 
-fn write_table<'r, Row: 'r, W: Write + Send>(
+fn write_table<'r, Columns: TableColumns<'r>, W: Write + Send>(
     table: &Table,
-    stretches: impl Iterator<Item = Stretch<'r, Row>>,
+    stretches: impl Iterator<Item = Stretch<'r, Columns::Row>>,
     out: W,
-    write_group: fn(&Rows<'_, Row>, &mut Group<'_, W>) -> Result<(), RecordError>,
 ) -> Result<(), RecordError> {
     let schema = table.schema()?;
-    let properties = table.properties(&schema);
-    let mut file = SerializedFileWriter::new(out, schema, properties)?;
-    let mut rows = Rows { stretches: Vec::new(), count: 0 };
+    let descriptors = SchemaDescriptor::new(Arc::clone(&schema));
+    let mut file = SerializedFileWriter::new(out, schema, table.properties())?;
+    let (mut columns, mut rows) = (Columns::new(), 0);
+    let mut write = |columns: Columns, rows| {
+        let mut group = Group::new(file.next_row_group()?, descriptors.columns(), rows);
+        columns.write(&mut group)?;
+        group.close()
+    };
     for mut stretch in stretches {
         while !stretch.rows.is_empty() {
-            rows.take_from(&mut stretch);
-            if rows.count == GROUP_ROWS {
-                rows.write(&mut file, write_group)?;
+            let (taken, left) = stretch.rows.split_at(stretch.rows.len().min(GROUP_ROWS - rows));
+            columns.add(&Stretch { rows: taken, ..stretch });
+            stretch.rows = left;
+            rows += taken.len();
+            if rows == GROUP_ROWS {
+                write(core::mem::replace(&mut columns, Columns::new()), core::mem::take(&mut rows))?;
             }
         }
     }
-    if rows.count > 0 {
-        rows.write(&mut file, write_group)?;
+    if rows > 0 {
+        write(columns, rows)?;
     }
     file.close()?;
     Ok(())
 }
 
-/// Columns in the order of the schema.
-fn write_packet_group<W: Write + Send>(
-    rows: &Rows<'_, MessageRecord>,
-    group: &mut Group<'_, W>,
-) -> Result<(), RecordError> {
-    rows.begin(group)?;
-    group.integers(rows, |message| message.seq)?;
-    group.integers(rows, |message| message.size.get())?;
-    group.integers(rows, |message| message.due.as_nanos())?;
-    group.optional_instants(rows, |message| message.sent)?;
-    group.optional_instants(rows, |message| message.wire)?;
-    group.optional_instants(rows, |message| message.received)?;
-    group.texts(rows, |message| Some(message.fate.name()))?;
-    group.optional_texts(rows, |message| message.drop_cause.map(DropCause::name))?;
-    group.integers(rows, |message| message.copies.into())?;
-    group.integers(rows, |message| message.transmissions.into())
+/// The open row group of a table. Its columns grow together, so that rows are read once.
+trait TableColumns<'r> {
+    /// What a row is made of, but for what a stretch has in common.
+    type Row: 'r;
+
+    fn new() -> Self;
+
+    fn add(&mut self, stretch: &Stretch<'r, Self::Row>);
+
+    /// Writes the columns in the order of the schema.
+    fn write<W: Write + Send>(self, group: &mut Group<'_, W>) -> Result<(), RecordError>;
 }
 
-/// Columns in the order of the schema.
-fn write_series_group<W: Write + Send>(
-    rows: &Rows<'_, (Instant, f64)>,
-    group: &mut Group<'_, W>,
-) -> Result<(), RecordError> {
-    rows.begin(group)?;
-    group.integers(rows, |(at, _)| at.as_nanos())?;
-    let values: Vec<_> = rows.iter().map(|(_, value)| *value).collect();
-    group.column::<DoubleType>(&values, None)
+/// The columns that both tables begin with, each the same over a stretch.
+struct Common<'r> {
+    cell: Dictionary<i64>,
+    repetition: Dictionary<i64>,
+    name: Dictionary<&'r str>,
+    word: Dictionary<&'static str>,
 }
 
-/// The rows of one group. What a stretch has in common is stored once.
-struct Rows<'r, Row> {
-    stretches: Vec<Stretch<'r, Row>>,
-    count: usize,
-}
-
-impl<'r, Row> Rows<'r, Row> {
-    /// Takes the first rows of `stretch`, as many as there is room for.
-    fn take_from(&mut self, stretch: &mut Stretch<'r, Row>) {
-        let count = stretch.rows.len().min(GROUP_ROWS - self.count);
-        let (taken, left) = stretch.rows.split_at(count);
-        self.stretches.push(Stretch { rows: taken, ..*stretch });
-        stretch.rows = left;
-        self.count += count;
-    }
-
-    /// Writes them as a group, and holds none then.
-    fn write<W: Write + Send>(
-        &mut self,
-        file: &mut SerializedFileWriter<W>,
-        write_group: fn(&Self, &mut Group<'_, W>) -> Result<(), RecordError>,
-    ) -> Result<(), RecordError> {
-        let mut group = Group { writer: file.next_row_group()? };
-        write_group(self, &mut group)?;
-        group.writer.close()?;
-        self.stretches.clear();
-        self.count = 0;
-        Ok(())
-    }
-
-    /// Writes the columns that both tables begin with, each the same over a stretch.
-    fn begin<W: Write + Send>(&self, group: &mut Group<'_, W>) -> Result<(), RecordError> {
-        group.column::<Int64Type>(&self.in_common(|stretch| signed(stretch.cell)), None)?;
-        group.column::<Int64Type>(&self.in_common(|stretch| signed(stretch.repetition)), None)?;
-        group.column::<ByteArrayType>(&self.in_common(|stretch| ByteArray::from(stretch.name)), None)?;
-        group.column::<ByteArrayType>(&self.in_common(|stretch| ByteArray::from(stretch.word)), None)
-    }
-
-    fn in_common<T: Clone>(&self, value: impl Fn(&Stretch<'r, Row>) -> T) -> Vec<T> {
-        let mut values = Vec::with_capacity(self.count);
-        for stretch in &self.stretches {
-            values.resize(values.len() + stretch.rows.len(), value(stretch));
+impl<'r> Common<'r> {
+    const fn new() -> Self {
+        Self {
+            cell: Dictionary::new(),
+            repetition: Dictionary::new(),
+            name: Dictionary::new(),
+            word: Dictionary::new(),
         }
-        values
     }
 
-    fn iter(&self) -> impl Iterator<Item = &'r Row> {
-        self.stretches.iter().flat_map(|stretch| stretch.rows)
-    }
-}
-
-/// A row group that takes its columns one after the other.
-struct Group<'a, W: Write> {
-    writer: SerializedRowGroupWriter<'a, W>,
-}
-
-impl<W: Write + Send> Group<'_, W> {
-    fn integers<Row>(&mut self, rows: &Rows<'_, Row>, value: fn(&Row) -> u64) -> Result<(), RecordError> {
-        let values: Vec<_> = rows.iter().map(|row| signed(value(row))).collect();
-        self.column::<Int64Type>(&values, None)
+    fn add<Row>(&mut self, stretch: &Stretch<'r, Row>) {
+        let count = stretch.rows.len() as u64;
+        self.cell.push(signed(stretch.cell), count);
+        self.repetition.push(signed(stretch.repetition), count);
+        self.name.push(stretch.name, count);
+        self.word.push(stretch.word, count);
     }
 
-    fn optional_instants<Row>(
-        &mut self,
-        rows: &Rows<'_, Row>,
-        value: fn(&Row) -> Option<Instant>,
-    ) -> Result<(), RecordError> {
-        let values: Vec<_> = rows.iter().filter_map(|row| Some(signed(value(row)?.as_nanos()))).collect();
-        let defined: Vec<_> = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
-        self.column::<Int64Type>(&values, Some(&defined))
-    }
-
-    fn texts<Row>(
-        &mut self,
-        rows: &Rows<'_, Row>,
-        value: fn(&Row) -> Option<&'static str>,
-    ) -> Result<(), RecordError> {
-        self.column::<ByteArrayType>(&byte_arrays(rows.iter().filter_map(value)), None)
-    }
-
-    fn optional_texts<Row>(
-        &mut self,
-        rows: &Rows<'_, Row>,
-        value: fn(&Row) -> Option<&'static str>,
-    ) -> Result<(), RecordError> {
-        let defined: Vec<_> = rows.iter().map(|row| i16::from(value(row).is_some())).collect();
-        self.column::<ByteArrayType>(&byte_arrays(rows.iter().filter_map(value)), Some(&defined))
-    }
-
-    fn column<T: DataType>(&mut self, values: &[T::T], defined: Option<&[i16]>) -> Result<(), RecordError> {
-        let Some(mut column) = self.writer.next_column()? else {
-            return Err(RecordError::Damaged {
-                column: String::new(),
-                what: "beyond the schema's last".to_owned(),
-            });
-        };
-        column.typed::<T>().write_batch(values, defined, None)?;
-        column.close()?;
-        Ok(())
+    fn write<W: Write + Send>(self, group: &mut Group<'_, W>) -> Result<(), RecordError> {
+        group.required(self.cell.finish())?;
+        group.required(self.repetition.finish())?;
+        group.required(self.name.finish())?;
+        group.required(self.word.finish())
     }
 }
 
-/// Neighbouring rows mostly share their text, and then their bytes.
-fn byte_arrays(texts: impl Iterator<Item = &'static str>) -> Vec<ByteArray> {
-    let mut shared = ("", ByteArray::from(""));
-    let share = |text| {
-        if shared.0 != text {
-            shared = (text, ByteArray::from(text));
+/// The columns of `packets.parquet`.
+struct PacketColumns<'r> {
+    common: Common<'r>,
+    seq: Differences,
+    size: Differences,
+    due: Differences,
+    sent: Instants,
+    wire: Instants,
+    received: Instants,
+    fate: Dictionary<&'static str>,
+    has_drop_cause: Levels,
+    drop_cause: Dictionary<&'static str>,
+    copies: Differences,
+    transmissions: Differences,
+}
+
+impl<'r> TableColumns<'r> for PacketColumns<'r> {
+    type Row = MessageRecord;
+
+    fn new() -> Self {
+        Self {
+            common: Common::new(),
+            seq: Differences::new(),
+            size: Differences::new(),
+            due: Differences::new(),
+            sent: Instants::new(),
+            wire: Instants::new(),
+            received: Instants::new(),
+            fate: Dictionary::new(),
+            has_drop_cause: Levels::new(),
+            drop_cause: Dictionary::new(),
+            copies: Differences::new(),
+            transmissions: Differences::new(),
         }
-        shared.1.clone()
-    };
-    texts.map(share).collect()
+    }
+
+    fn add(&mut self, stretch: &Stretch<'r, MessageRecord>) {
+        self.common.add(stretch);
+        for rows in stretch.rows.chunks(ROWS_AT_ONCE) {
+            rows.iter().for_each(|row| self.seq.push(signed(row.seq)));
+            rows.iter().for_each(|row| self.size.push(signed(row.size.get())));
+            rows.iter().for_each(|row| self.due.push(signed(row.due.as_nanos())));
+            rows.iter().for_each(|row| self.sent.push(row.sent));
+            rows.iter().for_each(|row| self.wire.push(row.wire));
+            rows.iter().for_each(|row| self.received.push(row.received));
+            for run in rows.chunk_by(|row, next| row.fate == next.fate) {
+                self.fate.push(run[0].fate.name(), run.len() as u64);
+            }
+            for run in rows.chunk_by(|row, next| row.drop_cause == next.drop_cause) {
+                let (cause, count) = (run[0].drop_cause, run.len() as u64);
+                self.has_drop_cause.push(cause.is_some(), count);
+                if let Some(cause) = cause {
+                    self.drop_cause.push(cause.name(), count);
+                }
+            }
+            rows.iter().for_each(|row| self.copies.push(row.copies.into()));
+            rows.iter().for_each(|row| self.transmissions.push(row.transmissions.into()));
+        }
+    }
+
+    fn write<W: Write + Send>(self, group: &mut Group<'_, W>) -> Result<(), RecordError> {
+        self.common.write(group)?;
+        group.required(self.seq.finish())?;
+        group.required(self.size.finish())?;
+        group.required(self.due.finish())?;
+        self.sent.write(group)?;
+        self.wire.write(group)?;
+        self.received.write(group)?;
+        group.required(self.fate.finish())?;
+        group.optional(&self.has_drop_cause, self.drop_cause.finish())?;
+        group.required(self.copies.finish())?;
+        group.required(self.transmissions.finish())
+    }
 }
+
+/// The columns of `series.parquet`.
+struct SeriesColumns<'r> {
+    common: Common<'r>,
+    time: Differences,
+    value: Doubles,
+}
+
+impl<'r> TableColumns<'r> for SeriesColumns<'r> {
+    type Row = (Instant, f64);
+
+    fn new() -> Self {
+        Self { common: Common::new(), time: Differences::new(), value: Doubles::new() }
+    }
+
+    fn add(&mut self, stretch: &Stretch<'r, (Instant, f64)>) {
+        self.common.add(stretch);
+        for &(at, value) in stretch.rows {
+            self.time.push(signed(at.as_nanos()));
+            self.value.push(value);
+        }
+    }
+
+    fn write<W: Write + Send>(self, group: &mut Group<'_, W>) -> Result<(), RecordError> {
+        self.common.write(group)?;
+        group.required(self.time.finish())?;
+        group.required(self.value.finish())
+    }
+}
+
+/// A column of stamps, some of which are unknown.
+struct Instants {
+    levels: Levels,
+    known: Differences,
+}
+
+impl Instants {
+    const fn new() -> Self {
+        Self { levels: Levels::new(), known: Differences::new() }
+    }
+
+    #[inline]
+    fn push(&mut self, at: Option<Instant>) {
+        self.levels.push(at.is_some(), 1);
+        if let Some(at) = at {
+            self.known.push(signed(at.as_nanos()));
+        }
+    }
+
+    fn write<W: Write + Send>(self, group: &mut Group<'_, W>) -> Result<(), RecordError> {
+        group.optional(&self.levels, self.known.finish())
+    }
+}
+
+/// Rows that all columns take before the next rows. Chosen: they fit in a processor's first-level cache.
+const ROWS_AT_ONCE: usize = 256;
 
 /// Columns are signed, so that who subtracts two stamps gets a negative delay if there is one. No instant of
 /// a run comes near 2⁶³ ns, which are 292 years.
