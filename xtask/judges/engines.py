@@ -47,7 +47,9 @@ from talkpath.sweep import SweepError, sweep  # noqa: E402
 NAMED = [word for word in sys.argv[3:] if "=" not in word]
 OPTIONS = {"cells": 2000, "seconds": 240, "many": 100_000} | {
     name: int(value) for name, value in (word.split("=") for word in sys.argv[3:] if "=" in word)}
-TALKPATH, FOLDER = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
+FOLDER = pathlib.Path(sys.argv[2]).resolve()
+# A copy: a build meanwhile would give parts of two programs, which `merge` refuses.
+TALKPATH = str(FOLDER / "talkpath")
 # Chosen: where in the sweep something is killed.
 KILLS_AT = [0.1, 0.35, 0.6]
 # Chosen: parts of Slurm's array.
@@ -171,9 +173,10 @@ class Ray:
         os.environ["RAY_TMPDIR"] = str(short)
         self.arguments = {"num_cpus": 1, "object_store_memory": 100_000_000}
         head = {**self.arguments, "include_dashboard": False}
-        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        # Its hooks at exit are for the main thread, and a thread adds nodes.
+        self.cluster = Cluster(initialize_head=True, head_node_args=head, shutdown_at_exit=False)
         self.nodes = [self.cluster.add_node(**self.arguments) for _ in range(workers - 1)]
-        self.options = {"address": self.cluster.address, "logging_level": "ERROR"}
+        self.options = {"address": self.cluster.address, "logging_level": "ERROR", "log_to_driver": False}
 
     def kill(self, directory, number):
         node = self.nodes[-1]
@@ -304,6 +307,8 @@ class Slurm:
         self.short, self.children, self.nodes = short, {}, {}
         ports = [free_port() for _ in range(3)]
         host, user = socket.gethostname(), pwd.getpwuid(os.geteuid()).pw_name
+        # munged wants its socket within reach of everybody.
+        short.chmod(0o755)
         (short / "key").write_bytes(os.urandom(128))
         (short / "key").chmod(0o400)
         (short / "state").mkdir()
@@ -505,6 +510,8 @@ def driver(directory):
 
 def many():
     directory = FOLDER / "many"
+    directory.mkdir()
+    shutil.copy(TALKPATH, directory / "talkpath")
     ended = subprocess.run([sys.executable, __file__, TALKPATH, str(directory), "driver", f"many={OPTIONS['many']}"],
                            stdout=subprocess.PIPE, text=True, check=False)
     print(ended.stdout, end="", flush=True)
@@ -518,6 +525,7 @@ def main():
         sys.exit(bool(failures))
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
+    shutil.copy(sys.argv[1], TALKPATH)
     names = NAMED or ["local", "ray", "dask", "s3", "slurm", "many"]
     whole = None
     for name in names:
