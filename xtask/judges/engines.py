@@ -23,6 +23,7 @@ import json
 import os
 import pathlib
 import pwd
+import random
 import re
 import resource
 import shutil
@@ -412,9 +413,15 @@ def tool(name):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port below those that Linux gives to whoever wants any: nobody takes it before its server does."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("", port))
+                return port
+            except OSError:
+                pass
 
 
 def missing(name):
