@@ -327,6 +327,14 @@ class Slurm:
             "PartitionName=one Nodes=n1 MaxTime=INFINITE\n"
             "PartitionName=two Nodes=n1,n2 Default=YES MaxTime=INFINITE\n")
         self.environment = {**os.environ, "SLURM_CONF": str(short / "slurm.conf"), "TALKPATH": TALKPATH}
+        try:
+            self.begin()
+        except TimeoutError:
+            self.close()
+            raise
+
+    def begin(self):
+        short = self.short
         self.start("munged", "--foreground", f"--socket={short}/munge", f"--key-file={short}/key",
                    f"--pid-file={short}/munged.pid", f"--log-file={short}/munged.log", f"--seed-file={short}/seed")
         wait_until("munged", (short / "munge").exists)
