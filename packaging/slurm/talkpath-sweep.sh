@@ -4,10 +4,11 @@
 #     talkpath-sweep.sh SCENARIO.toml PARTS DIR [flags of `talkpath run`, such as --records none]
 #     SBATCH_PARTITION=short talkpath-sweep.sh grid.toml 64 /shared/grid --repeat 20
 #
-# DIR must be seen by all nodes under the same path; so must the program (TALKPATH, or the one on the PATH). A task that was killed
-# or requeued goes on where it was: its part's folder is DIR/parts/I. Called again with the same DIR, every part that
-# is whole ends at once. The run is DIR/run, byte for byte that of one machine. sbatch's own variables (SBATCH_...)
-# choose partition, account and time.
+# DIR must be seen by all nodes under the same path; so must the program (TALKPATH, or the one on the PATH).
+# Slurm queues a task again whose node died. It goes on where it was: its part's folder is DIR/parts/I. A
+# program that was killed (SIGKILL, as by a machine without memory) begins again, three times at most. Called
+# again with the same DIR, every part that is whole ends at once. The run is DIR/run, byte for byte that of one
+# machine. sbatch's own variables (SBATCH_...) choose partition, account and time.
 set -eu
 
 if [ $# -lt 3 ]; then
@@ -41,8 +42,14 @@ eval "set -- $changes"
 # %A is the array's job, %a the task.
 array=$(sbatch --parsable --requeue --array="1-$parts" --cpus-per-task=1 --job-name=talkpath \
     --output="$dir/log/part-%a.log" --open-mode=append --wrap "
-    exec '$program' run '$dir/plan/scenario.toml' --shard \"\$SLURM_ARRAY_TASK_ID/$parts\" \
-        -o '$dir/parts/'\"\$SLURM_ARRAY_TASK_ID\" --jobs 1 $rest")
+    tries=1
+    until '$program' run '$dir/plan/scenario.toml' --shard \"\$SLURM_ARRAY_TASK_ID/$parts\" \
+        -o '$dir/parts/'\"\$SLURM_ARRAY_TASK_ID\" --jobs 1 $rest; do
+        code=\$?
+        # 128 and the number of SIGKILL.
+        if [ \$code -ne 137 ] || [ \$tries -gt 3 ]; then exit \$code; fi
+        tries=\$((tries + 1))
+    done")
 merge=$(sbatch --parsable --dependency="afterany:$array" --cpus-per-task=1 --job-name=talkpath-merge \
     --output="$dir/log/merge.log" --wrap "exec '$program' merge '$dir'/parts/* -o '$dir/run'")
 echo "array $array, then merge $merge; logs are in $dir/log, the run will be $dir/run"

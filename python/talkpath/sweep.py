@@ -10,7 +10,8 @@
 
 Which repetitions run, and with which seeds, is decided by the plan alone (`talkpath run --shard`). An engine
 only carries commands to its workers, so a worker that dies, or a second call in the same directory, changes
-nothing in the result. Nothing but the program is needed on a worker, and a directory that all of them see.
+nothing in the result. Nothing but the program is needed on a worker, and a directory that all of them see. If
+there is none, parts go through object storage (`store=`), and workers need fsspec besides.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ from ._program import binary as own_program
 from ._progress import Progress, teller
 from ._run import Run
 from ._scenario import Scenario, checked
+from ._store import Store
 
 Engine = Literal["local", "ray", "dask"]
 File = str | os.PathLike[str]
 Done = dict[str, Any]
+Task = dict[str, Any]
 
 
 class SweepError(RuntimeError):
@@ -56,6 +59,8 @@ def sweep(
     engine: Engine = "local",
     engine_options: Mapping[str, Any] | None = None,
     directory: File | None = None,
+    store: str | None = None,
+    store_options: Mapping[str, Any] | None = None,
     binary: File | None = None,
     records: Literal["none", "summary", "all"] = "all",
     series: Literal["sampled", "full"] = "sampled",
@@ -75,7 +80,11 @@ def sweep(
         engine_options: `ray`: arguments of `ray.init` (`address`). `dask`: `client`, or arguments of
             `distributed.Client` (`address`). `local`: `workers`, one for each core unless given.
         directory: a folder that all workers see under this path; a new one under `talkpath-runs` unless given.
-            If the same sweep was begun in it, what is missing is run.
+            If the same sweep was begun in it, what is missing is run. With a `store`, only the driver sees it.
+        store: object storage between driver and workers, `s3://BUCKET/PREFIX`, if they see no common folder.
+            Driver and workers need fsspec, and what it needs for this storage (s3fs).
+        store_options: what fsspec is given for it: `{"endpoint_url": "https://s3.example"}`. Workers find
+            credentials by themselves, or here.
         binary: the program as workers find it; the package's own, or the one on the PATH, unless given.
         records: `summary` leaves out messages, `none` series too.
         series: how many points of each line are kept.
@@ -96,16 +105,21 @@ def sweep(
     ]
     with checked(scenario, sweep, set or {}, repeat) as ready:
         plan = _plan(program, ready.file, [*ready.settings, *flags], into)
+    shared = Store(store, store_options or {}, into) if store is not None else None
+    if shared is not None and shared.has_other_plan():
+        raise SweepError(f"{store} holds another scenario (or sweep, seed, repeat): name another store", into)
     carrier = _carrier(engine, dict(engine_options or {}))
     try:
-        division = _Division.made(plan, into, carrier.slots())
+        division = _Division.made(plan, into, carrier.slots(), shared)
         tell = teller(progress, division.repetitions)
         common = ["--records", records, "--series", series, "--jobs", "1", "--json", "--quiet"]
-        work = _Work(program, into, division, common, seconds_a_task, retries, tell)
+        work = _Work(program, into, division, common, seconds_a_task, retries, tell, shared, division.done)
         try:
             work.carry_out(carrier)
         finally:
             tell(-1)
+        if shared is not None:
+            shared.fetch()
     finally:
         carrier.close()
     return _merged(program, into)
@@ -119,12 +133,16 @@ class _Division:
     repetitions: int
     free: list[tuple[int, int]]
     begun: list[tuple[int, int]]
+    done: int
+    """Repetitions in parts of a store, which are whole."""
 
     @staticmethod
-    def made(plan: Mapping[str, Any], into: Path, slots: int) -> _Division:
-        """The division that the directory has, or a new one."""
+    def made(plan: Mapping[str, Any], into: Path, slots: int, store: Store | None) -> _Division:
+        """The division that the directory or the store has, or a new one."""
         repetitions = len(plan["cells"]) * plan["repeat"]
         file = into / "sweep.json"
+        if store is not None:
+            store.share(file.name)
         if file.is_file():
             parts = int(json.loads(file.read_text())["parts"])
         else:
@@ -134,6 +152,10 @@ class _Division:
             draft = file.with_suffix(".draft")
             draft.write_text(json.dumps({"parts": parts}))
             draft.replace(file)
+            if store is not None:
+                store.share(file.name)
+        whole = store.fetch() if store is not None else []
+        done = sum(it.is_dir() for name in whole for it in (into / "parts" / name / "parts").iterdir())
         begun = sorted(_range(it.name) for it in (into / "parts").iterdir() if it.is_dir())
         free: list[tuple[int, int]] = []
         next_part = 1
@@ -143,7 +165,7 @@ class _Division:
             next_part = last + 1
         if next_part <= parts:
             free.append((next_part, parts))
-        return _Division(parts, repetitions, free, begun)
+        return _Division(parts, repetitions, free, begun if store is None else [], done)
 
     def take(self, size: int) -> tuple[int, int] | None:
         """The next parts, at most `size` of them; those that were begun first."""
@@ -166,9 +188,9 @@ class _Carrier(Protocol):
 
     def slots(self) -> int: ...
 
-    def submit(self, task: Sequence[str]) -> Any: ...
+    def submit(self, task: Task) -> Any: ...
 
-    def wait(self, handles: Sequence[Any]) -> tuple[Any, Done | Exception]: ...
+    def wait(self, handles: Sequence[Any]) -> tuple[Any, Done | BaseException]: ...
 
     def close(self) -> None: ...
 
@@ -184,7 +206,8 @@ class _Work:
     seconds_a_task: float
     retries: int
     tell: Callable[[int], None]
-    done: int = 0
+    store: Store | None
+    done: int
     seconds: float = 0.0
     """In the program, once it has read the scenario."""
     starts: float = 0.0
@@ -201,44 +224,39 @@ class _Work:
                 task = self.division.take(self._size(slots))
                 if task is None:
                     break
-                running[carrier.submit(self._command(task))] = (task, 0)
+                running[carrier.submit(self._task(task))] = (task, 0)
             if not running:
                 self._log()
                 return
             handle, result = carrier.wait(list(running))
             task, tries = running.pop(handle)
-            if isinstance(result, Exception):
+            if isinstance(result, BaseException):
                 if tries >= self.retries:
                     name = f"{task[0]}-{task[1]}/{self.division.of}"
                     why = f"{type(result).__name__}: {result}"
                     raise SweepError(f"the workers of part {name} died {tries + 1} times; the last: {why}", self.into)
-                running[carrier.submit(self._command(task))] = (task, tries + 1)
+                running[carrier.submit(self._task(task))] = (task, tries + 1)
             elif result["exit_code"] < 0:
                 # A signal ended the program and not the worker: somebody was out of memory, or killed it.
                 if tries >= self.retries:
                     raise SweepError(f"signal {-result['exit_code']} ended part {task} {tries + 1} times", self.into)
-                running[carrier.submit(self._command(task))] = (task, tries + 1)
+                running[carrier.submit(self._task(task))] = (task, tries + 1)
             elif result["exit_code"] != 0:
                 raise SweepError(result["err"].strip(), self.into)
             else:
-                self._count(task, result)
+                self._count(task, result, tries + 1)
 
-    def _command(self, task: tuple[int, int]) -> list[str]:
+    def _task(self, task: tuple[int, int]) -> Task:
         first, last = task
-        folder = self.into / "parts" / f"{first:06}-{last:06}"
+        name = f"{first:06}-{last:06}"
+        # Where parts go through a store, a worker runs in a folder of its own.
+        base = self.into if self.store is None else Path()
+        scenario, folder = base / "plan" / "scenario.toml", base / "parts" / name
         shard = f"{first}-{last}/{self.division.of}"
-        return [
-            self.program,
-            "run",
-            str(self.into / "plan" / "scenario.toml"),
-            "--shard",
-            shard,
-            "-o",
-            str(folder),
-            *self.common,
-        ]
+        command = [self.program, "run", str(scenario), "--shard", shard, "-o", str(folder), *self.common]
+        return {"command": command, "part": name, "store": self.store.task if self.store is not None else None}
 
-    def _count(self, task: tuple[int, int], result: Done) -> None:
+    def _count(self, task: tuple[int, int], result: Done, tries: int) -> None:
         told = json.loads(result["out"])
         self.done += told["repetitions"]
         self.seconds += told["wall_s"]
@@ -250,7 +268,9 @@ class _Work:
                 "repetitions": told["repetitions"],
                 "wall_s": told["wall_s"],
                 "cpu_s": told["cpu_s"],
+                "began": result["began"],
                 "task_s": result["seconds"],
+                "tries": tries,
                 "host": result["host"],
             }
         )
@@ -264,25 +284,49 @@ class _Work:
             return 1
         each = max(self.seconds / self.parts, 1e-6)
         # The program reads the whole plan before it begins, which takes seconds if it has 100,000 cells.
-        wanted = max(self.seconds_a_task, _STARTS_A_TASK * self.starts / len(self.log))
-        return max(1, min(int(wanted / each), fair))
+        start = self.starts / len(self.log)
+        wanted = max(self.seconds_a_task, _STARTS_A_TASK * start)
+        # Nor is a task shorter than its beginning: the workers would read plans, and not run them.
+        return max(1, int(start / each), min(int(wanted / each), fair))
 
     def _log(self) -> None:
         (self.into / "tasks.json").write_text(json.dumps(self.log, indent=1))
 
 
-def _task() -> Callable[[Sequence[str]], Done]:
+def _task() -> Callable[[Task], Done]:
     """What runs on a worker. It is made here and not in the module, so that engines send it whole and a worker
     need not have this package."""
 
-    def run(command: Sequence[str]) -> dict[str, Any]:
+    def run(task: dict[str, Any]) -> dict[str, Any]:
+        import tempfile
+
+        if task["store"] is None:
+            return program(task["command"], None)
+        import importlib
+        import tarfile
+        from pathlib import Path
+
+        fsspec: Any = importlib.import_module("fsspec")
+        files, root = fsspec.core.url_to_fs(task["store"]["url"], **task["store"]["options"])
+        with tempfile.TemporaryDirectory(prefix="talkpath-") as folder:
+            with files.open(f"{root}/plan.tar", "rb") as file, tarfile.open(fileobj=file) as packed:
+                packed.extractall(Path(folder) / "plan")
+            done = program(task["command"], folder)
+            if done["exit_code"] == 0:
+                part = Path(folder) / "part.tar"
+                with tarfile.open(part, "w") as packed:
+                    packed.add(Path(folder) / "parts" / task["part"], arcname=".")
+                files.put_file(str(part), f"{root}/parts/{task['part']}.tar")
+        return done
+
+    def program(command: list[str], folder: str | None) -> dict[str, Any]:
         import socket
         import subprocess
         import time
 
-        begun = time.monotonic()
+        began, begun = time.time(), time.monotonic()
         while True:
-            ended = subprocess.run(list(command), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            ended = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
             # A worker that died can leave its program behind, which finishes what it began.
             if ended.returncode != 2 or "another process works on it" not in ended.stderr:
                 break
@@ -293,6 +337,7 @@ def _task() -> Callable[[Sequence[str]], Done]:
             "exit_code": ended.returncode,
             "out": ended.stdout,
             "err": ended.stderr,
+            "began": began,
             "seconds": time.monotonic() - begun,
             "host": socket.gethostname(),
         }
@@ -312,12 +357,13 @@ class _Local:
     def slots(self) -> int:
         return self._slots
 
-    def submit(self, task: Sequence[str]) -> Any:
+    def submit(self, task: Task) -> Any:
         return self._pool.submit(self._run, task)
 
-    def wait(self, handles: Sequence[Any]) -> tuple[Any, Done | Exception]:
+    def wait(self, handles: Sequence[Any]) -> tuple[Any, Done | BaseException]:
         done = next(iter(futures.wait(handles, return_when=futures.FIRST_COMPLETED).done))
-        return done, done.result()
+        why = done.exception()
+        return done, why if why is not None else done.result()
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -339,10 +385,10 @@ class _Ray:
     def slots(self) -> int:
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
-    def submit(self, task: Sequence[str]) -> Any:
-        return self._remote.remote(list(task))
+    def submit(self, task: Task) -> Any:
+        return self._remote.remote(task)
 
-    def wait(self, handles: Sequence[Any]) -> tuple[Any, Done | Exception]:
+    def wait(self, handles: Sequence[Any]) -> tuple[Any, Done | BaseException]:
         done = self._ray.wait(list(handles), num_returns=1)[0][0]
         try:
             return done, self._ray.get(done)
@@ -370,10 +416,10 @@ class _Dask:
     def slots(self) -> int:
         return max(1, sum(self._client.nthreads().values()))
 
-    def submit(self, task: Sequence[str]) -> Any:
-        return self._client.submit(self._run, list(task), pure=False)
+    def submit(self, task: Task) -> Any:
+        return self._client.submit(self._run, task, pure=False)
 
-    def wait(self, handles: Sequence[Any]) -> tuple[Any, Done | Exception]:
+    def wait(self, handles: Sequence[Any]) -> tuple[Any, Done | BaseException]:
         done = next(iter(self._distributed.wait(list(handles), return_when="FIRST_COMPLETED").done))
         why = done.exception()
         return done, why if why is not None else done.result()

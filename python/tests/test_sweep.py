@@ -127,6 +127,47 @@ class Sweeps(unittest.TestCase):
         self.assertGreater(killed, 0)
         self.assert_same(run)
 
+    @unittest.skipUnless(has("fsspec"), "no fsspec: pip install fsspec")
+    def test_parts_through_a_store_are_kept_by_it_and_not_by_the_drivers_folder(self) -> None:
+        store: dict[str, Any] = {"store": f"file://{self.folder}/store", "store_options": {"auto_mkdir": True}}
+        seen: list[int] = []
+
+        def stop(done: int, _all: int | None) -> None:
+            seen.append(done)
+            if len(seen) == 6:
+                raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            sweep(CALL, sweep=GRID, binary=PROGRAM, directory="first driver", progress=stop, **store)
+        kept = {it.name: it.read_bytes() for it in Path("store/parts").iterdir()}
+        self.assertGreaterEqual(len(kept), 6)
+        with self.assertRaisesRegex(SweepError, "holds another scenario"):
+            sweep(CALL, sweep=GRID, seed=9, binary=PROGRAM, directory="another seed", **store)
+        told: list[int] = []
+        run = sweep(
+            CALL,
+            sweep=GRID,
+            binary=PROGRAM,
+            directory="second driver",
+            progress=lambda done, _all: told.append(done),
+            **store,
+        )
+        self.assert_same(run)
+        self.assertEqual(told[-1], 48)
+        # What the first has finished does not run again.
+        again = json.loads(Path("second driver/tasks.json").read_text())
+        self.assertLess(sum(it["repetitions"] for it in again), 48)
+        self.assertEqual(kept, {name: (Path("store/parts") / name).read_bytes() for name in kept})
+
+    def test_no_task_is_shorter_than_its_beginning(self) -> None:
+        slow = self.folder / "slow"
+        slow.write_text(f'#!/bin/sh\nif [ "$1" = run ]; then sleep 0.5; fi\nexec "{PROGRAM}" "$@"\n')
+        slow.chmod(0o755)
+        run = sweep(CALL, sweep=GRID, binary=slow, directory="slow start", engine_options={"workers": 1})
+        self.assert_same(run)
+        # The three that began before any had ended, and one with all the rest.
+        self.assertEqual(len(json.loads(Path("slow start/tasks.json").read_text())), 4)
+
     def test_mistakes_are_the_programs_words(self) -> None:
         with self.assertRaisesRegex(ScenarioError, "path.up.los"):
             sweep(CALL, sweep={"path.up.los": [0.1]}, binary=PROGRAM, directory="wrong")

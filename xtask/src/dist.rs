@@ -15,6 +15,7 @@
 //! The Debian package is written by `dpkg-deb` from a tree and a control file: the two need no tool beside
 //! Debian's own. Units of systemd are taken from `packaging/systemd`, if there are any.
 
+mod debian;
 mod tree;
 mod trial;
 
@@ -67,9 +68,10 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
     let debian = dist.debian(&program, &glibc)?;
     let archive = dist.archive(&program)?;
     dist.checksums()?;
+    let policy = debian::lintian(&debian, deadline)?;
     let stripped = size(&program)?;
     let sizes = format!(
-        "{}the stripped program: {stripped} B of at most {MAX_BYTES} B; it needs glibc {glibc}\n",
+        "{}the stripped program: {stripped} B of at most {MAX_BYTES} B; it needs glibc {glibc}\n{policy}\n",
         sizes(&made)?
     );
     if !is_tried {
@@ -149,7 +151,8 @@ impl Dist<'_> {
         let tree = self.packages.join("debian");
         tree::install(self.root, program, &tree, Path::new("usr"))?;
         tree::units(self.root, &tree)?;
-        tree::control(&tree, &self.version, glibc)?;
+        debian::documents(self.root, &tree, &self.version)?;
+        debian::control(&tree, &self.version, glibc)?;
         let package = self.made.join(format!("talkpath_{}_amd64.deb", self.version));
         let mut build = Command::new("dpkg-deb");
         build.args(["--root-owner-group", "--build"]).arg(&tree).arg(&package);
@@ -162,6 +165,7 @@ impl Dist<'_> {
         let name = format!("talkpath-{}-{TARGET}", self.version);
         let folder = self.packages.join("archive");
         tree::install(self.root, program, &folder.join(&name), Path::new(""))?;
+        tree::licences(self.root, &folder.join(&name))?;
         let archive = self.made.join(format!("{name}.tar.gz"));
         let mut pack = Command::new("tar");
         // The same files give the same bytes.

@@ -5,6 +5,7 @@
 //! - `speech.py` holds opinion scores against PESQ on recorded speech.
 //! - `browser.py` opens a report, a player and a study's page in Chromium.
 //! - `operations.py` holds a monitor's metrics, the systemd units and STAMP against others' programs.
+//! - `engines.py` runs sweeps on the cores, Ray, Dask and Slurm, and kills workers.
 //! - `store.py` has a campaign copied to moto's S3, kills the copying, and reads all of it with polars.
 //!
 //! Their packages come from PyPI into a virtual environment, and the recordings from two packages of Debian,
@@ -118,6 +119,21 @@ pub(crate) fn store(root: &Path, deadline: Instant) -> Judged {
     verdict(output(&mut command, deadline))
 }
 
+/// Holds sweeps on the cores, Ray, Dask and Slurm against the run of one program, with workers killed.
+pub(crate) fn engines(root: &Path, deadline: Instant) -> Judged {
+    let target = root.join("target");
+    let folder = target.join("judges").join("engines");
+    let packages = (&[][..], &[&ENGINES_PACKAGES[..]][..]);
+    let python = match venv::environment(&folder.join("python"), ENGINES_READY, packages, deadline) {
+        Ok(python) => python,
+        Err(why) => return Judged::Missing(why),
+    };
+    let mut command = Command::new(python);
+    command.arg(root.join("xtask").join("judges").join("engines.py"));
+    command.arg(target.join("release").join("talkpath")).arg(folder.join("sweeps"));
+    verdict(output(&mut command, deadline))
+}
+
 /// Runs `scenarios` in the release build, and `script` on what they leave behind and on `inputs`.
 fn judge(root: &Path, deadline: Instant, script: &str, scenarios: &[&str], inputs: &[PathBuf]) -> Judged {
     let python = match environment(root, deadline) {
@@ -218,6 +234,10 @@ const PACKAGES: [&str; 5] =
 const STORE_READY: &str = "ready-1";
 /// moto has a server that speaks S3 and checks signatures, boto3 its clients; polars reads from S3.
 const STORE_PACKAGES: [&str; 3] = ["moto[server]==5.2.5", "boto3", "polars==2.1.0"];
+/// As [`READY`], of [`engines`].
+const ENGINES_READY: &str = "ready-1";
+/// The two engines that are Python packages (Slurm is Debian's), a server that speaks S3 and fsspec's client.
+const ENGINES_PACKAGES: [&str; 4] = ["ray==2.60.0", "distributed==2026.8.0", "moto[server]==5.2.5", "s3fs"];
 /// Packages of Debian, where they put their recordings, and some of these. Asterisk's prompts
 /// are by Allison Smith (CC BY-SA 3.0); the others are from LibriVox (public domain).
 const SOUNDS: [(&str, &str, &[&str]); 2] = [

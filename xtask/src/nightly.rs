@@ -196,7 +196,7 @@ const NIGHTLY: [Job; 25] = [
     },
 ];
 
-const WEEKLY: [Job; 6] = [
+const WEEKLY: [Job; 7] = [
     Job {
         name: "seeds",
         minutes: 40,
@@ -214,6 +214,12 @@ const WEEKLY: [Job; 6] = [
         minutes: 20,
         what: "a campaign copied to moto's S3, killed and without its server meanwhile, read with polars",
         run: |root, end| judges::store(root, end).into(),
+    },
+    Job {
+        name: "engines",
+        minutes: 45,
+        what: "sweeps on the cores, Ray, Dask and Slurm beside the local one, workers killed meanwhile",
+        run: |root, end| judged(root, judges::engines, end),
     },
     Job {
         name: "kernel-queues",

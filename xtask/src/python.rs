@@ -60,11 +60,14 @@ fn checks(root: &Path, folder: &Path, python: &Path, deadline: Instant) -> Resul
     must(&["ruff", "format", "--check", "python"])?;
     must(&["pyright", "--pythonpath", &python.display().to_string()])?;
     let notebooks = notebooks(root)?;
+    let executed = folder.join("notebooks");
+    fs::create_dir_all(&executed).map_err(|error| format!("{}: {error}", executed.display()))?;
     for notebook in &notebooks {
-        let out = folder.join("notebooks");
-        let out = out.display().to_string();
-        let notebook = notebook.display().to_string();
-        must(&["jupyter", "nbconvert", "--to", "notebook", "--execute", "--output-dir", &out, &notebook])?;
+        // A notebook runs in the folder that it stands in, and leaves its runs there.
+        let copy = executed.join(notebook.file_name().unwrap_or_default());
+        fs::copy(notebook, &copy).map_err(|error| format!("{}: {error}", notebook.display()))?;
+        let copy = copy.display().to_string();
+        must(&["jupyter", "nbconvert", "--to", "notebook", "--execute", "--inplace", &copy])?;
     }
     Ok(notebooks.len())
 }

@@ -37,7 +37,12 @@ pub(crate) fn environment(
 
 /// Runs `command` to its end, without its standard output.
 pub(crate) fn done(command: &mut Command, deadline: Instant) -> Result<(), String> {
-    match exit_code_until(command.stdout(Stdio::null()), deadline)? {
+    done_aloud(command.stdout(Stdio::null()), deadline)
+}
+
+/// As [`done`], with its standard output.
+pub(crate) fn done_aloud(command: &mut Command, deadline: Instant) -> Result<(), String> {
+    match exit_code_until(command, deadline)? {
         Some(0) => Ok(()),
         Some(code) => Err(format!("exit code {code}")),
         None => Err("it did not end in time".to_owned()),

@@ -1,5 +1,5 @@
 //! The tree of files that the Debian package and the archive have: the program, a manual page for each of its
-//! commands, completions, licences and pages.
+//! commands, completions and pages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,10 @@ const SHELLS: [(&str, &str); 3] = [
 ];
 
 /// What stands in the folder of documentation.
-const DOCUMENTS: [&str; 5] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "CITATION.cff"];
+const DOCUMENTS: [&str; 3] = ["README.md", "CHANGELOG.md", "CITATION.cff"];
+
+/// What the archive has besides. Debian wants them in its copyright file.
+const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Puts the files under `tree`, with `prefix` before `bin` and `share`.
 pub(super) fn install(root: &Path, program: &Path, tree: &Path, prefix: &Path) -> Result<(), String> {
@@ -37,9 +40,13 @@ pub(super) fn install(root: &Path, program: &Path, tree: &Path, prefix: &Path) -
     for name in DOCUMENTS {
         copy(&root.join(name), &place(&format!("share/doc/talkpath/{name}"))?)?;
     }
-    // Debian's own name for it: policy §12.5.
-    let copyright = "talkpath is under the MIT or the Apache-2.0 licence, at your choice:\nLICENSE-MIT and LICENSE-APACHE beside this file.\n";
-    write(&place("share/doc/talkpath/copyright")?, copyright.as_bytes())
+    Ok(())
+}
+
+/// Puts the licences into the folder of documentation of a `tree` without a prefix.
+pub(super) fn licences(root: &Path, tree: &Path) -> Result<(), String> {
+    let folder = tree.join("share").join("doc").join("talkpath");
+    LICENCES.iter().try_for_each(|name| copy(&root.join(name), &folder.join(name)))
 }
 
 /// Puts the units of systemd and their users under `tree`, if the project has any. None is enabled: that is
@@ -63,29 +70,6 @@ fn put(from: &Path, extension: &str, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes DEBIAN/control.
-pub(super) fn control(tree: &Path, version: &str, glibc: &str) -> Result<(), String> {
-    let folder = tree.join("DEBIAN");
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let text = format!(
-        "Package: talkpath
-Version: {version}
-Architecture: amd64
-Maintainer: The talkpath authors <talkpath@localhost>
-Section: net
-Priority: optional
-Depends: libc6 (>= {glibc}), libgcc-s1
-Recommends: iproute2
-Description: which transport for calls, games and live media, on which path
- One scenario file runs in a simulator, over an emulated path with real sockets,
- and between live hosts. It says which transport holds up, how much later
- messages come, how many are missing, and what that costs the traffic beside
- them.
-"
-    );
-    write(&folder.join("control"), text.as_bytes())
-}
-
 /// The commands that the help lists, without `help` itself.
 fn commands(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
@@ -103,12 +87,12 @@ fn output(program: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
     }
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     fs::write(path, bytes).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Manual pages are compressed: Debian's policy §12.1.
-fn write_compressed(path: &Path, bytes: &[u8]) -> Result<(), String> {
+/// Manual pages and changelogs are compressed: Debian's policy §12.1 and §12.7.
+pub(super) fn write_compressed(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let plain = path.with_extension("");
     write(&plain, bytes)?;
     let status = Command::new("gzip").args(["-9nf"]).arg(&plain).stdout(Stdio::null()).status();

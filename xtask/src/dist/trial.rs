@@ -67,6 +67,8 @@ fn trials([wheel, debian, archive]: [&Path; 3]) -> [Trial<'_>; 3] {
                 &format!("dpkg -i {}", name(debian)),
                 "test -s /usr/share/man/man1/talkpath-compare.1.gz",
                 "test -s /usr/share/bash-completion/completions/talkpath",
+                "test -s /usr/share/doc/talkpath/copyright",
+                "test -s /usr/share/doc/talkpath/changelog.gz",
             ]),
             program: "talkpath",
             // The root is used again, and so must be as bare as before.
