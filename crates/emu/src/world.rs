@@ -316,7 +316,7 @@ mod tests {
     /// gigabit a second.
     #[test]
     fn what_a_stopped_host_has_not_taken_has_room_at_the_emulators_end() {
-        let world = match World::build(IpVersion::V4, [1500; 2], &[], &[], None) {
+        let world = match World::build(IpVersion::V4, [1500; 2], &[], &[], (None, None)) {
             Err(why) => return eprintln!("SKIP: {why}"),
             Ok(world) => world,
         };
