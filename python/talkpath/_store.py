@@ -48,20 +48,27 @@ class Store:
             self._write(name, file.read_bytes())
 
     def fetch(self) -> list[str]:
-        """Copies finished parts to the driver's folder; the names of all of them."""
+        """Copies finished parts to the driver's folder; the names of all that are there then.
+
+        A worker of a driver that has gone may leave a part that overlaps those of the next driver. It is left
+        where it is: its repetitions are in the others.
+        """
         self._files.invalidate_cache()
         folder = f"{self._root}/parts"
         found: list[str] = self._files.find(folder) if self._files.exists(folder) else []
-        names = sorted(Path(it).stem for it in found if it.endswith(".tar"))
-        for name in names:
-            part = self._into / "parts" / name
-            if not part.is_dir():
+        parts = self._into / "parts"
+        held = [it.name for it in parts.iterdir() if it.is_dir()]
+        there = {Path(it).stem for it in found if it.endswith(".tar")}
+        for name in sorted(there):
+            part = parts / name
+            if not any(_overlap(name, other) for other in held):
+                held.append(name)
                 draft = self._into / f".part-{os.getpid()}"
                 shutil.rmtree(draft, ignore_errors=True)
                 with self._files.open(f"{folder}/{name}.tar", "rb") as file, tarfile.open(fileobj=file) as packed:
                     packed.extractall(draft)
                 draft.replace(part)
-        return names
+        return sorted(there.intersection(held))
 
     def _read(self, name: str) -> bytes | None:
         self._files.invalidate_cache()
@@ -70,6 +77,17 @@ class Store:
 
     def _write(self, name: str, content: bytes) -> None:
         self._files.pipe_file(f"{self._root}/{name}", content)
+
+
+def part_range(name: str) -> tuple[int, int]:
+    """The first and the last part of a folder `FIRST-LAST`."""
+    first, last = name.split("-")
+    return int(first), int(last)
+
+
+def _overlap(one: str, other: str) -> bool:
+    (first, last), (other_first, other_last) = part_range(one), part_range(other)
+    return first <= other_last and other_first <= last
 
 
 def _packed(folder: Path) -> bytes:

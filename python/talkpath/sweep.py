@@ -33,7 +33,7 @@ from ._program import binary as own_program
 from ._progress import Progress, teller
 from ._run import Run
 from ._scenario import Scenario, checked
-from ._store import Store
+from ._store import Store, part_range
 
 Engine = Literal["local", "ray", "dask"]
 File = str | os.PathLike[str]
@@ -94,6 +94,7 @@ def sweep(
 
     Raises:
         ScenarioError: with every mistake of the scenario.
+        ValueError: the directory has parts of a sweep without this store.
         SweepError: the program refused a part, or a task's workers died too often.
     """
     program = str(binary) if binary is not None else str(Path(own_program()).resolve())
@@ -156,7 +157,10 @@ class _Division:
                 store.share(file.name)
         whole = store.fetch() if store is not None else []
         done = sum(it.is_dir() for name in whole for it in (into / "parts" / name / "parts").iterdir())
-        begun = sorted(_range(it.name) for it in (into / "parts").iterdir() if it.is_dir())
+        held = {it.name for it in (into / "parts").iterdir() if it.is_dir()}
+        if store is not None and not held <= set(whole):
+            raise ValueError(f"{into} has parts that are not in the store: name a new directory")
+        begun = sorted(part_range(name) for name in held)
         free: list[tuple[int, int]] = []
         next_part = 1
         for first, last in begun:
@@ -488,11 +492,6 @@ def _new_directory() -> Path:
             continue
         return path
     raise FileExistsError(str(base))
-
-
-def _range(name: str) -> tuple[int, int]:
-    first, last = name.split("-")
-    return int(first), int(last)
 
 
 _SECONDS_A_PART = 0.5

@@ -19,7 +19,7 @@ pub struct Status {
     pub planned: u64,
     /// Of these, in the records.
     pub done: u64,
-    /// Of these, not made, with a reason.
+    /// Of these, not made, with a reason, and what the end of its window overtook while no coordinator ran.
     pub abandoned: u64,
     /// Of these, begun and not ended: at work now, or cut off when the coordinator ended.
     pub begun: u64,
@@ -174,6 +174,11 @@ fn count(
             status.missing.push(failing(why));
         }
         (false, None) if fate.is_begun => status.begun += 1,
+        (false, None) if measurement.until() <= now => {
+            status.abandoned += 1;
+            let why = || "its window ended while no coordinator ran".to_owned();
+            status.missing.push(failing(&fate.last.clone().unwrap_or_else(why)));
+        }
         (false, None) if measurement.due_ms <= millis(now) => {
             status.overdue += 1;
             status.failing.extend(fate.last.as_ref().map(failing));

@@ -285,6 +285,20 @@ fn every_measurement_is_in_the_records_once_or_has_its_reason() {
 }
 
 #[test]
+fn what_nobody_began_before_its_window_ended_is_missing_and_not_due() {
+    let plan = plan(FILE);
+    let [first, last] = [0, plan.measurements.len() - 1].map(|at| &plan.measurements[at]);
+    let at = |now| {
+        let found = status(&plan, &[], Duration::from_secs(300), now);
+        (found.overdue, found.abandoned, found.later, found.missing.first().map(|it| it.why.clone()))
+    };
+    let (overdue, abandoned, _, _) = at(first.due());
+    assert!(overdue > 0 && abandoned == 0);
+    let why = "its window ended while no coordinator ran".to_owned();
+    assert_eq!(at(last.until()), (0, 36, 0, Some(why)));
+}
+
+#[test]
 fn measurements_that_a_machine_disturbed_are_counted_and_have_their_reason() {
     let plan = plan(FILE);
     let [mut sound, mut disturbed] = [0, 1].map(|at| summary(&plan.measurements[at]));

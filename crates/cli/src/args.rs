@@ -316,8 +316,8 @@ pub(crate) struct ChangeArgs {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<(String, String)>,
     /// Run with each of these values of a key, as in `path.up.queue.limit=16kB,64kB`, and with each
-    /// combination if given again: two keys make heat maps, in report.html. `*` is as in --set:
-    /// `path.*.loss=0,1%`. A round trip is `path.*.delay`, half of it each way
+    /// combination if given again: the report of a run over two keys has heat maps. `*` is as in --set:
+    /// `path.*.loss=0,1%`. For a round trip of 100 ms: `path.*.delay=50ms`
     #[arg(long = "sweep", value_name = "KEY=A,B,...", value_parser = key_values)]
     pub(crate) sweep: Vec<(String, String)>,
 }
@@ -375,8 +375,8 @@ pub(crate) struct ReportArgs {
     /// all of them
     #[arg(short, long, value_name = "FILE.html")]
     pub(crate) output: Option<PathBuf>,
-    /// Also write each figure of the page into DIR, as SVG. Of a sweep over two keys or more these are heat
-    /// maps, too: `heat-winner-FLOW.svg` and `heat-figure-FLOW.svg`
+    /// Also write each figure of the page into DIR, as SVG. Two swept keys also give heat maps:
+    /// `heat-winner-FLOW.svg` and `heat-figure-FLOW.svg`
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
 }

@@ -14,7 +14,7 @@ use talkpath_kernel::clock::RunClock;
 use talkpath_kernel::end::SharedEnd;
 use talkpath_units::Instant;
 
-/// A flow whose connection is not open at both ends yet.
+/// A flow whose connection is not open at both ends yet, or whose listener has to stay.
 pub(super) struct Connecting {
     pub(super) index: usize,
     pub(super) start: Instant,

@@ -111,7 +111,8 @@ impl HostTcp {
                 is_quick == self.quick_acks && (is_quick || config.delayed_ack == KERNEL.delayed_ack);
             // BBR paces whatever the scenario sets.
             let paces = config.pacing || config.cc != Some(CongestionControlKind::Bbr);
-            let is_paced = !(config.pacing && config.multipath);
+            // A socket of Multipath TCP is not paced here.
+            let can_pace = !(config.pacing && config.multipath);
             let ticks = config.timer_granularity == KERNEL.timer_granularity
                 || jiffy().is_none_or(|jiffy| config.timer_granularity == jiffy);
             let is_set = [
@@ -124,7 +125,7 @@ impl HostTcp {
                 ("initial_window", config.initial_window == self.initial_window),
                 ("delayed_ack", delays),
                 ("timer_granularity", ticks),
-                ("pacing", is_paced && (paces || !flow.asked_for.contains(&"pacing"))),
+                ("pacing", can_pace && (paces || !flow.asked_for.contains(&"pacing"))),
             ];
             keys.extend(is_set.into_iter().filter(|(_, is_set)| !is_set).map(|(key, _)| key));
         }

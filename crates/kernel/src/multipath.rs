@@ -49,21 +49,32 @@ fn parse(words: &[u32; 64], length: usize) -> Multipath {
 /// The system's, so for plain TCP.
 pub(crate) fn subflows(socket: BorrowedFd<'_>) -> io::Result<Vec<TcpInfo>> {
     // `mptcp_subflow_data`: its own size, the number of subflows, the kernel's size of an entry, and ours.
+    // The kernel cuts ours down to its own, and entries follow each other by what is left.
     let mut words = [0; HEADER + MAX_SUBFLOWS * ENTRY];
     (words[0], words[3]) = ((HEADER * size_of::<u32>()) as u32, (ENTRY * size_of::<u32>()) as u32);
     option(socket, ReadableOption::SubflowInfos, &mut words)?;
-    let [_, count, kernel_size, _, entries @ ..] = words;
-    let length = (kernel_size as usize).min(ENTRY * size_of::<u32>());
-    let entries = entries.chunks_exact(ENTRY).take(count as usize);
-    Ok(entries.map(|words| TcpInfo::read(words, length)).collect())
+    Ok(each_subflow(&words).map(|(words, length)| TcpInfo::read(&words, length)).collect())
+}
+
+/// The entries of an answer, each in [`ENTRY`] words, and how many bytes of each the kernel filled.
+fn each_subflow(answer: &[u32]) -> impl Iterator<Item = ([u32; ENTRY], usize)> {
+    let field = |at: usize| answer.get(at).map_or(0, |&field| field as usize);
+    let (count, entry_bytes) = (field(1), field(2).min(field(3)));
+    let apart = (field(3) / size_of::<u32>()).clamp(1, ENTRY);
+    let entries = answer.get(HEADER..).unwrap_or_default().chunks_exact(apart).take(count);
+    entries.map(move |words| {
+        let mut entry = [0; ENTRY];
+        entry[..words.len()].copy_from_slice(words);
+        (entry, entry_bytes)
+    })
 }
 
 /// Offsets in `mptcp_info`, and the flag for a fallback.
 const FLAGS: usize = 8;
 const SUBFLOWS_TOTAL: usize = 80;
 const FELL_BACK: u32 = 1;
-/// In 32-bit words: what comes before the entries of MPTCP_TCPINFO, and an entry, which has room for more
-/// than the 248 bytes of Linux 6.18.
+/// In 32-bit words: what comes before the entries of MPTCP_TCPINFO, and an entry, as far as we read it
+/// (`struct tcp_info` of Linux 6.18 has 280 bytes).
 const HEADER: usize = 4;
 const ENTRY: usize = 64;
 /// What a connection of Linux has at most (MPTCP_SUBFLOWS_MAX of net/mptcp/protocol.h).
@@ -87,6 +98,20 @@ mod tests {
         assert_eq!(parse(&words, 80), Multipath { fell_back: false, subflows: 3 });
         words[FLAGS / 4] = FELL_BACK;
         assert_eq!(parse(&words, 96), Multipath { fell_back: true, subflows: 1 });
+    }
+
+    #[test]
+    fn entries_follow_each_other_by_the_size_that_the_kernel_left() {
+        // A kernel whose `tcp_info` has 248 bytes, and one with more than is read.
+        for (kernel, ours) in [(248_u32, 248_u32), (280, 256)] {
+            let apart = ours as usize / 4;
+            let mut answer = vec![0; HEADER + MAX_SUBFLOWS * ENTRY];
+            (answer[0], answer[1], answer[2], answer[3]) = (16, 2, kernel, ours);
+            (answer[HEADER], answer[HEADER + apart]) = (7, 9);
+            let first_words: Vec<_> =
+                each_subflow(&answer).map(|(words, length)| (words[0], length)).collect();
+            assert_eq!(first_words, [(7, ours as usize), (9, ours as usize)]);
+        }
     }
 
     /// What both ends see, the client's first, of a connection over loopback.

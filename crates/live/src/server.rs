@@ -89,8 +89,8 @@ pub struct Limits {
 impl Default for Limits {
     /// 16 sessions of 64 flows, 1 Gbps, 10,000 messages a second, an hour and five million rows each; 1,024
     /// strangers; 256 MiB of files and QUIC streams on their way, 4 GiB kept. Until `go` a client has 30 s,
-    /// in which ours compares the clocks (1 s or four round trips) and registers its flows (5 s); after the
-    /// run 60 s.
+    /// in which ours compares the clocks (1 s or four round trips), registers its flows (5 s), and has the
+    /// connections for 0-RTT tickets (two round trips each); after the run 60 s.
     fn default() -> Self {
         Self {
             sessions: 16,

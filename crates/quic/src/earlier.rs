@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustls::client::{ClientSessionMemoryCache, ClientSessionStore as _, Resumption};
 use rustls::pki_types::ServerName;
 use talkpath_transport::{Ecn, Packet, QuicPacket};
-use talkpath_units::Instant;
+use talkpath_units::{Bytes, Instant};
 
 use crate::End;
 use crate::certificate::SERVER_NAME;
@@ -20,6 +20,8 @@ use crate::certificate::SERVER_NAME;
 pub struct EarlierEnd {
     end: End,
     tickets: Tickets,
+    /// How many flows the connection may carry.
+    flows: usize,
     /// Its time never goes back, though the clock of its host may be set to the run's.
     now: Instant,
 }
@@ -49,8 +51,8 @@ impl Tickets {
 }
 
 impl EarlierEnd {
-    pub(crate) const fn new(end: End, tickets: Tickets) -> Self {
-        Self { end, tickets, now: Instant::ZERO }
+    pub(crate) const fn new(end: End, tickets: Tickets, flows: usize) -> Self {
+        Self { end, tickets, flows, now: Instant::ZERO }
     }
 
     /// Begins to connect, if it is the client's and has not begun.
@@ -64,7 +66,17 @@ impl EarlierEnd {
     pub fn handle_packet(&mut self, packet: &QuicPacket, ecn: Ecn, now: Instant) -> bool {
         self.handle_timeout(now);
         self.end.handle_packet(packet, ecn, self.now);
+        self.throw_away();
         !self.end.has_refused_another()
+    }
+
+    /// Reads what a far end says on this connection, which carries no message, and keeps none of it: a guest
+    /// shall not fill the server's memory.
+    fn throw_away(&mut self) {
+        for flow in 0..self.flows {
+            while self.end.read_bytes(flow, Bytes::MAX).is_some() {}
+            while self.end.poll_dropped_bytes(flow).is_some() {}
+        }
     }
 
     /// The next packet to put on the wire.
@@ -101,6 +113,11 @@ impl EarlierEnd {
     pub fn close(&mut self, now: Instant) {
         let now = self.tick(now);
         self.end.close(now);
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn end_mut(&mut self) -> &mut End {
+        &mut self.end
     }
 
     fn tick(&mut self, now: Instant) -> Instant {

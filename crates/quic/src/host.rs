@@ -124,8 +124,8 @@ impl End {
         }
     }
 
-    /// The same, and the same end of an earlier connection, if the client shall have a ticket and the keys
-    /// are of two hosts.
+    /// As [`End::on_host`]. With `zero_rtt` and the keys of two hosts also this host's end of the connection
+    /// that gives the ticket.
     ///
     /// # Errors
     /// Why there is no such connection.
@@ -149,7 +149,7 @@ impl End {
             }
         };
         let [end, earlier] = ends;
-        Ok((end, setup.config.zero_rtt.then(|| EarlierEnd::new(earlier, tickets))))
+        Ok((end, setup.config.zero_rtt.then(|| EarlierEnd::new(earlier, tickets, setup.flows.len()))))
     }
 
     fn client_of(

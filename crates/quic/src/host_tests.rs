@@ -226,6 +226,15 @@ fn the_ticket_of_an_earlier_connection_with_real_keys_lets_messages_leave_at_onc
         }
         now += Duration::from_millis(1);
     }
+    // A guest may use this connection for messages: nobody reads them, and nothing is kept.
+    let (unwanted, bytes) = message(0, 160);
+    for _ in 0..3 {
+        earlier.end_mut().write_bytes(0, unwanted, bytes.clone(), None).unwrap();
+        while let Some(bytes) = earlier.poll_transmit(now) {
+            assert!(its_earlier.handle_packet(&packet(bytes), ecn, now));
+        }
+        assert_eq!(its_earlier.end_mut().read_bytes(0, Bytes::MAX), None);
+    }
     // The server never hears of the close.
     earlier.close(now);
     client.open(now);

@@ -109,7 +109,7 @@ pub(crate) fn of_sweep(sweep: &Sweep<'_>, judged: &[ConditionVerdict<'_>]) -> Te
 
 /// What the words of a sweep's outcomes mean.
 const OUTCOMES: [(&str, &str); 4] = [
-    ("distinct", "one is best, and another run would say so too"),
+    ("distinct", "one is best, by the 95 % intervals of the differences"),
     ("alike", "take any of the named"),
     ("undecided", "more repetitions may decide"),
     ("unusable", "even the best is not usable"),

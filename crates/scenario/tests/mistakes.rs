@@ -187,6 +187,8 @@ fn a_second_path_has_both_ways_and_a_connection_that_may_use_it() {
     let back = "second_return_route = [\"lte\"]\n";
     check(&text("\"tcp\"", back), &["9:16: flow.a.second_route: found it without `multipath = true`"]);
     check(&text("{ kind = \"tcp\", multipath = 1 }", back), &["5:41: flow.a.transport.multipath: found 1"]);
+    let marked = format!("{back}dscp = \"EF\"\n");
+    check(&text(multipath, &marked), &["11:8: flow.a.dscp: found it beside `multipath = true`"]);
 }
 
 #[test]

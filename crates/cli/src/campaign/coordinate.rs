@@ -94,7 +94,7 @@ fn found(opened: &Opened, retry: talkpath_units::Duration) -> String {
     let cut = if begun > 0 { format!(", {begun} cut off and to be measured again") } else { String::new() };
     let lines = match repaired {
         0 => String::new(),
-        repaired => format!("; {repaired} records were whole without a line in the journal, and have it now"),
+        repaired => format!("; of {repaired} more the records were whole, and the journal says so now"),
     };
     format!(
         "{}: goes on; found {done} of {planned} measured, {abandoned} not measured{cut}, {overdue} due, {later} later{next}{lines}",

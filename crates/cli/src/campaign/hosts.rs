@@ -15,6 +15,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -88,10 +89,12 @@ impl Met {
         let mut met = Vec::new();
         let mut open = Vec::new();
         for (near, far) in pairs.iter().map(|pair| (&campaign.hosts[pair.0], &campaign.hosts[pair.1])) {
+            if far.emulated.is_some() {
+                continue;
+            }
             match [near, far].into_iter().find(|host| failing(host)) {
                 Some(host) => met.push(MetPair::without_call(near, far, &host.name)),
-                None if far.emulated.is_none() => open.push((near, far)),
-                None => {}
+                None => open.push((near, far)),
             }
         }
         met.extend(calls(open, loaded, &folder.path, &stop));
@@ -185,11 +188,13 @@ fn version(host: &Host, tools: &[&str], stop: &AtomicBool) -> Result<String, Str
     let since = Instant::now();
     let mut started = Started::start(host, script)?;
     let output = started.output();
-    // What a host says without an end is not waited for: only the first of it is read, in a thread.
-    let reader = thread::spawn(move || {
+    // What a host says without an end is not waited for: only the first of it is read, in a thread. What the
+    // program left running may hold its output open after its own end.
+    let (said, answer) = mpsc::channel();
+    thread::spawn(move || {
         let mut text = Vec::new();
         let _ = output.map(|output| output.take(MOST_READ).read_to_end(&mut text));
-        String::from_utf8_lossy(&text).into_owned()
+        let _ = said.send(String::from_utf8_lossy(&text).into_owned());
     });
     let status = loop {
         if let Some(status) = started.ended() {
@@ -204,7 +209,7 @@ fn version(host: &Host, tools: &[&str], stop: &AtomicBool) -> Result<String, Str
     drop(started);
     match status.code() {
         Some(0) => {
-            let text = reader.join().unwrap_or_default();
+            let text = answer.recv_timeout(READ_TIME).unwrap_or_default();
             let line = text.lines().rev().find(|line| line.starts_with("talkpath ")).unwrap_or("");
             match line {
                 "" => Err(format!("its `{}` is no talkpath", program(host))),
@@ -297,6 +302,8 @@ const CALL_TIME: Duration = Duration::from_secs(30);
 /// Calls side by side. Chosen: below the sessions that a server takes unless a flag says otherwise.
 const MOST_AT_ONCE: usize = 16;
 const POLL: Duration = Duration::from_millis(20);
+/// For what a program said, after its end. Chosen.
+const READ_TIME: Duration = Duration::from_secs(2);
 /// Bytes of a host's answer that are read, and characters that are shown. Chosen.
 const MOST_READ: u64 = 4096;
 const MOST_SHOWN: usize = 100;

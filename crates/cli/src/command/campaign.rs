@@ -204,7 +204,7 @@ fn status_text(status: &Status, store: &Store) -> String {
     if status.failures_elsewhere > 0 {
         let last = last_text(status.last_failure_elsewhere.as_ref());
         text +=
-            &format!("{:width$}  {:>27}  {:>8}{last}\n", "?", "at no known host", status.failures_elsewhere);
+            &format!("{:width$}  {:>26}  {:>8}{last}\n", "?", "at no known host", status.failures_elsewhere);
     }
     let tried: Vec<String> = status.failing.iter().map(|it| next_text(it, millis(now()))).collect();
     let tried = status.failing.iter().zip(&tried).map(|(it, why)| (&it.measurement, why));
@@ -221,7 +221,7 @@ fn next_text(of: &Failing, now_ms: u64) -> String {
     match (&of.next_try, of.next_try_ms) {
         (Some(_), Some(at)) if at <= now_ms => format!("{}; next try: as soon as its hosts are free", of.why),
         (Some(next), _) => format!("{}; next try: {next}", of.why),
-        (None, _) => format!("{}; no other try: its window ends before", of.why),
+        (None, _) => format!("{}; not tried again: its window ends first", of.why),
     }
 }
 

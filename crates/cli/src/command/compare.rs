@@ -197,8 +197,8 @@ fn has_a_choice(args: &CompareArgs, place: &Place) -> Result<(), Failure> {
     let of_a_sweep = match args.change.sweep.is_empty() {
         true => String::new(),
         false => format!(
-            "; over a sweep, `talkpath run RUN_DIR/scenario.toml --set flow.{}.transport={}` with the run directory \
-             of a comparison that swept it",
+            "; compare two over the sweep first: then `talkpath run RUN_DIR/scenario.toml --set flow.{}.transport={}` \
+             runs one over the same sweep",
             compared(args.workload).flow(),
             transports.first().map_or("udp", String::as_str)
         ),

@@ -137,7 +137,7 @@ pub fn listen(tap: &OwnedFd, (index, ethertype): (u32, u16), layout: Layout) -> 
 /// `__dev_forward_skb` keeps the socket). With receive packet steering that softirq runs on another
 /// processor, and a hypervisor may stop that one for a millisecond or two. The kernel's default of 212,992 B
 /// holds 92 full packets, 1.1 ms at 1 Gbps. A write that finds no room fails with EAGAIN. With more room the
-/// packets come late, and none is lost.
+/// packets come late, and fewer or none are lost.
 fn widen_send_buffer(tap: &OwnedFd) {
     // The kernel doubles what it is given (socket(7)).
     let size = (RING / 2) as c_int;

@@ -96,7 +96,7 @@ pub(super) fn prepare<'a>(
         far.begin(&spec, &scenario.flows).map_err(ArenaError::far_end)?.map_err(ArenaError::Unsupported)?;
     warnings.extend(far_warnings);
     let host = HostClock::anchor();
-    let before = far.probe(host).map_err(ArenaError::far_end)?;
+    let mut before = far.probe(host).map_err(ArenaError::far_end)?;
     let provisional = host.run_from(host.now_ns());
     let budget = RowBudget::new(CLIENT_ROWS);
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| unavailable(&error.into()))?;
@@ -125,7 +125,7 @@ pub(super) fn prepare<'a>(
     }
     SharedEnd::introduce(&session.spec, &session.ends);
     session.register(&far)?;
-    session.fetch_tickets(&far)?;
+    before.extend(session.fetch_tickets(&mut far, host)?);
     session.stamp_transmissions();
     Ok(PreparedRun { far, session, host, before })
 }

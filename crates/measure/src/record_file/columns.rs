@@ -428,6 +428,19 @@ mod tests {
     }
 
     #[test]
+    fn bounds_of_numbers_are_the_least_and_the_largest_and_a_zero_stands_for_both() {
+        let bounds = |values: &[f64]| {
+            let mut column = Doubles::new();
+            values.iter().for_each(|&value| column.push(value));
+            column.finish().bounds
+        };
+        assert_eq!(bounds(&[2.5, -1.0, 7.0]), Some(Bounds::Doubles(Some((-1.0, 7.0)))));
+        let Some(Bounds::Doubles(Some((least, most)))) = bounds(&[0.0]) else { panic!("a value has bounds") };
+        assert!(least.is_sign_negative() && most.is_sign_positive());
+        assert_eq!(bounds(&[]), Some(Bounds::Doubles(None)));
+    }
+
+    #[test]
     fn packed_values_lie_without_gaps_the_lowest_first() {
         // Encodings.md: 0 to 7 in three bits each.
         let mut values = [0; PART];

@@ -285,6 +285,13 @@ fn one(
         fit(section, &transport.config, &load.workload, receiver, mtu, log);
     }
     let (transport, Load { workload, judging, echo }) = (transport?, load?);
+    let dscp = Dscp::named(dscp?);
+    if dscp.is_some() && transport.config.wants_multipath() {
+        let message = "found it beside `multipath = true`, expected one of the two";
+        let why = "a socket of Multipath TCP takes no DSCP over IPv6";
+        section.problem("dscp", Problem::new(message).with_help(why), log);
+        return None;
+    }
     Some(Flow {
         name: String::new(),
         group: group.to_owned(),
@@ -302,8 +309,7 @@ fn one(
         send_jitter: send_jitter?,
         wake_up: wake_up?,
         clock_jitter: clock_jitter?,
-        // `default` is no name.
-        dscp: Dscp::named(dscp?),
+        dscp,
         receiver: receiver?,
     })
 }

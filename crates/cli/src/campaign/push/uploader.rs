@@ -92,13 +92,14 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) => Which::All,
                 Err(RecvTimeoutError::Disconnected) => return self.copy(&mut failures, Which::All).left,
             };
-            if which == Which::All {
+            // Of what failed for the first time, the wait begins now.
+            if which == Which::All || pass.left == 0 {
                 began = Instant::now();
             }
             pass = self.copy(&mut failures, which);
             fruitless = match (pass.copied, which) {
-                (0, Which::All) => fruitless.saturating_add(1),
-                (0, Which::New) => fruitless,
+                (0, Which::All) if pass.left > 0 => fruitless.saturating_add(1),
+                (0, Which::New) if pass.left > 0 => fruitless,
                 _ => 0,
             };
         }

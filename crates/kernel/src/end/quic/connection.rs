@@ -8,10 +8,11 @@
 //! ```
 //!
 //! A packet carries data of several flows. Whichever flow has its turn lets leave what may leave, of all of
-//! them; when a message left is noted then, for its own flow to take. The first flow of a connection, its
-//! leader, has the engine's deadlines and the sockets.
+//! them. The time at which a message left is kept until its own flow takes it. The first flow of a
+//! connection, its leader, has the engine's deadlines and the sockets.
 //!
-//! A flow's end is locked before its connection, and a thread locks one of each at most.
+//! A flow's end is locked before its connection, and a thread locks one of each at most
+//! during a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -211,7 +212,9 @@ impl QuicConnection {
             send_all(&mut earlier, Some(route), now);
             // An error is news of something sent before.
             if route.wait_readable(TICKET_SLICE) {
-                while let Ok(size) = route.socket.recv(&mut buffer) {
+                // Whoever sends without end is not read without end.
+                for _ in 0..MAX_AT_ONCE {
+                    let Ok(size) = route.socket.recv(&mut buffer) else { break };
                     let packet = QuicPacket { bytes: buffer[..size].to_vec(), pieces: Vec::new() };
                     earlier.handle_packet(&packet, Ecn::NotEct, clock.now());
                 }
@@ -364,5 +367,7 @@ fn send_all(earlier: &mut EarlierEnd, route: Option<&UdpRoute>, now: Instant) {
 
 /// How long a ticket may take (chosen, as for the registration of a flow: some retransmissions).
 const TICKET_PATIENCE: Duration = Duration::from_secs(5);
+/// Datagrams that are read before it is seen what is due (chosen).
+const MAX_AT_ONCE: usize = 64;
 /// How often the wait for it looks for what is due.
 const TICKET_SLICE: Duration = Duration::from_millis(5);

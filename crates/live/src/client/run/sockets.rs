@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use talkpath_arena::ArenaError;
-use talkpath_kernel::clock::monotonic;
+use talkpath_arena::offset::Probe;
+use talkpath_kernel::clock::{HostClock, monotonic};
 use talkpath_kernel::end::{Dial, EndContext, EndPlace, SharedEnd, UdpRoute, unforeseen_seed};
 use talkpath_kernel::spec::{ChannelKind, FlowSpec};
 use talkpath_kernel::sys::{
@@ -19,7 +20,7 @@ use talkpath_kernel::wire::{Secret, registered, registration};
 use talkpath_scenario::Receiver;
 use talkpath_units::from_hex;
 
-use super::Session;
+use super::{SIGN_OF_LIFE_NS, Session};
 use crate::client::control::ServerControl;
 use crate::protocol::{Admission, Request};
 
@@ -118,15 +119,26 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Has the connections that the tickets of flows with `zero_rtt` come from.
-    pub(super) fn fetch_tickets(&self, far: &ServerControl) -> Result<(), ArenaError> {
+    /// Has the connections that the tickets of flows with `zero_rtt` come from, one after the other. The
+    /// server is shown meanwhile that its client lives; returns these comparisons of the clocks.
+    pub(super) fn fetch_tickets(
+        &self,
+        far: &mut ServerControl,
+        host: HostClock,
+    ) -> Result<Vec<Probe>, ArenaError> {
         let is_over = || self.plan.interrupt.load(Ordering::Relaxed);
+        let mut probes = Vec::new();
+        let mut next_probe = host.now_ns() + SIGN_OF_LIFE_NS;
         for (end, flow) in self.ends.iter().zip(&self.scenario.flows) {
             let fetched = end.lock().fetch_ticket(&is_over);
             fetched
                 .map_err(|why| ArenaError::far_end(format!("{}, flow {}: {why}", far.name(), flow.name)))?;
+            if host.now_ns() >= next_probe {
+                next_probe = host.now_ns() + SIGN_OF_LIFE_NS;
+                probes.push(far.probe_once(host, 0).map_err(ArenaError::far_end)?);
+            }
         }
-        Ok(())
+        Ok(probes)
     }
 
     /// From now on clocked datagrams come back with the time when they left this host. If a kernel does not
