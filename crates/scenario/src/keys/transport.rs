@@ -461,7 +461,7 @@ const TCP_KEYS: &[Key] = &[
         Kind::Flag,
         Default::Absent("one path"),
         "whether the connection is one of Multipath TCP (RFC 8684), in `emu` and `live`, where the kernels run it. In `emu` the flow's \
-         `second_route` is its other path",
+         `second_route` is its other path. Not with `dscp`",
     ),
 ];
 
