@@ -412,10 +412,12 @@ fn half_way_what_is_due_and_what_is_not_due_yet_are_counted_by_themselves() {
         id: plan.measurements[at].id.clone(),
         event,
     });
-    // The second of twelve times is due.
+    // The second of twelve times is due, and the window of the first is over: nobody began its third
+    // measurement.
     let now = plan.measurements[5].due();
+    assert!(plan.measurements[2].until() <= now && plan.measurements[3].until() > now);
     let found = findings(&plan, &recorded, &entries, now, "0");
-    assert_eq!((found.done, found.missing.len(), found.open, found.later), (1, 1, 4, 30));
+    assert_eq!((found.done, found.missing.len(), found.open, found.later), (1, 2, 3, 30));
 }
 
 #[test]
