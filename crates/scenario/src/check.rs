@@ -120,13 +120,13 @@ pub(crate) fn unknown_key(
 /// A name that is none of `known`.
 pub(crate) fn unknown<'a>(name: &str, noun: &str, known: impl Iterator<Item = &'a str> + Clone) -> Problem {
     let problem = Problem::new(format!("unknown key of {noun}"));
-    if noun == PATH.noun && ROUND_TRIPS.contains(&name) {
+    if noun == LINK.noun && name == "latency" {
+        return problem.with_help("did you mean `delay`? It is one way");
+    }
+    if [PATH.noun, LINK.noun].contains(&noun) && ROUND_TRIPS.contains(&name) {
         return problem.with_help(
             "a round trip is set by `delay`, half of it in each direction: `path.*.delay` is both directions",
         );
-    }
-    if noun == LINK.noun && ROUND_TRIPS.contains(&name) {
-        return problem.with_help("did you mean `delay`? It is the link's own, one way");
     }
     if noun == PATH.noun && LINK.key(name).is_some() {
         return problem.with_help(format!("both directions are `path.*.{name}`, one is `path.up.{name}`"));
