@@ -83,7 +83,7 @@ fn the_help_of_compare_names_every_preset_and_says_what_two_sweeps_make() {
     let known: Vec<&str> = talkpath_scenario::presets().iter().map(|preset| preset.name).collect();
     assert_eq!(named, known);
     for said in
-        ["two keys make heat maps, in report.html", "A round trip is `path.*.delay`, half of it each way"]
+        ["the report of a run over two keys has heat maps", "For a round trip of 100 ms: `path.*.delay=50ms`"]
     {
         assert!(help.contains(said), "no {said} in {help}");
     }
