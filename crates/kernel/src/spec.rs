@@ -238,15 +238,6 @@ impl FlowSpec {
         }
     }
 
-    /// Bytes of memory that a far end can make one of this flow's ends hold beside its rows: on QUIC's
-    /// streams what nobody has read, in the engine once and in a half message's growing buffer up to twice.
-    pub fn connection_bytes(&self) -> u64 {
-        match self.transport {
-            TransportSpec::Quic(_) => 3 * u64::from(receive_window(self.is_clocked())),
-            TransportSpec::Udp { .. } | TransportSpec::Tcp { .. } | TransportSpec::Dccp(_) => 0,
-        }
-    }
-
     /// Bytes of memory that its receiver needs for a file.
     pub const fn held_bytes(&self, keeps: bool) -> u64 {
         match self.workload {
@@ -483,6 +474,18 @@ mod tests {
         for (first, second) in [(short, long), (long, short), (long, long)] {
             let text = quic_flow("a", "datagram", first) + &quic_flow("b", "datagram", second);
             assert!(session(&text).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_connection_counts_once_and_as_its_greediest_flow() {
+        let voice = "workload = { kind = \"voice\" }";
+        let bulk = "workload = { kind = \"bulk\", bytes = \"1 MB\" }";
+        for (second, window) in [(voice, 1 << 20), (bulk, 8 << 20)] {
+            let text =
+                quic_flow("a", "stream-per-message", voice) + &quic_flow("b", "stream-per-message", second);
+            let session = session(&text).unwrap();
+            assert_eq!([0, 1].map(|index| session.connection_bytes(index)), [3 * window, 0]);
         }
     }
 

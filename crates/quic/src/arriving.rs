@@ -14,13 +14,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use quinn_proto::{Connection, Dir, ReadError, VarInt};
+use quinn_proto::{Connection, Dir, VarInt};
 use talkpath_config::Carry;
 use talkpath_units::Bytes as Size;
 
 use crate::inbox::Inbox;
 use crate::setup::FlowSetup;
-use crate::stream_id::stream_id;
+use crate::stream::{StreamEnd, read_stream, stream_id};
 
 /// What came for the flows of an end.
 #[derive(Debug)]
@@ -168,7 +168,7 @@ impl Arriving {
         let mut begun = self.take_begun(id);
         if begun.flow.is_none() {
             let missing = NAMED.saturating_sub(begun.message.len());
-            match read_into(connection, id, &mut begun.message, missing) {
+            match read_stream(connection, id, missing, |bytes| begun.message.extend_from_slice(bytes)) {
                 StreamEnd::Reset => return None,
                 StreamEnd::Blocked => {}
                 end @ (StreamEnd::Limit | StreamEnd::Finished) => {
@@ -193,7 +193,7 @@ impl Arriving {
         if begun.is_finished {
             return Some(begun.message.into());
         }
-        match read_into(connection, id, &mut begun.message, usize::MAX) {
+        match read_stream(connection, id, usize::MAX, |bytes| begun.message.extend_from_slice(bytes)) {
             StreamEnd::Finished => return Some(begun.message.into()),
             StreamEnd::Reset => {}
             StreamEnd::Limit | StreamEnd::Blocked => self.keep_begun(id, begun),
@@ -219,45 +219,10 @@ impl Arriving {
     }
 }
 
-/// How a read of a stream ended.
-enum StreamEnd {
-    /// There may be more.
-    Limit,
-    Finished,
-    /// The sender gave it up, or it was read before.
-    Reset,
-    /// More will come.
-    Blocked,
-}
-
-/// Appends to `message` what came of a stream, at most `limit` bytes.
-fn read_into(connection: &mut Connection, id: u64, message: &mut Vec<u8>, limit: usize) -> StreamEnd {
-    let mut stream = connection.recv_stream(stream_id(id));
-    let Ok(mut chunks) = stream.read(true) else { return StreamEnd::Reset };
-    let mut left = limit;
-    let end = loop {
-        if left == 0 {
-            break StreamEnd::Limit;
-        }
-        match chunks.next(left) {
-            Ok(Some(chunk)) => {
-                left -= chunk.bytes.len();
-                message.extend_from_slice(&chunk.bytes);
-            }
-            Ok(None) => break StreamEnd::Finished,
-            Err(ReadError::Blocked) => break StreamEnd::Blocked,
-            Err(ReadError::Reset(_)) => break StreamEnd::Reset,
-        }
-    };
-    // `poll_transmit` asks the engine whether a packet is due.
-    let _transmits = chunks.finalize();
-    end
-}
-
 /// All that came of a stream, at most `limit` bytes: an application reads once a turn.
 fn read_chunks(connection: &mut Connection, id: u64, limit: usize) -> Option<Bytes> {
     let mut read = Vec::new();
-    read_into(connection, id, &mut read, limit);
+    read_stream(connection, id, limit, |bytes| read.extend_from_slice(bytes));
     (!read.is_empty()).then(|| read.into())
 }
 

@@ -24,7 +24,7 @@ mod seeded;
 mod sending;
 mod setup;
 mod sizes_only;
-mod stream_id;
+mod stream;
 mod watch;
 
 pub use arriving::NAMED;

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use quinn_proto::{Connection, Dir, ReadError, ReadableError};
+use quinn_proto::{Connection, Dir, ReadableError};
 use talkpath_config::Carry;
 use talkpath_transport::{Delivery, QuicPiece};
 use talkpath_units::Bytes;
 
 use crate::inbox::Inbox;
 use crate::setup::FlowSetup;
-use crate::stream_id::stream_id;
+use crate::stream::{StreamEnd, read_stream, stream_id};
 
 /// The flows as they receive, and the far end's streams.
 #[derive(Debug)]
@@ -148,7 +148,7 @@ impl Receiving {
                 self.flows[stream.flow].readable.push_back(id);
             }
             // It was reset before any of its data came. To read that lets the far end open another.
-            None => drop(read_stream(connection, id, u64::MAX)),
+            None => drop(count_stream(connection, id, u64::MAX)),
         }
     }
 
@@ -176,7 +176,7 @@ impl Receiving {
         let is_whole = self.flows[flow].carry == Carry::StreamPerMessage;
         while let Some(&id) = self.flows[flow].readable.front() {
             let limit = if is_whole { u64::MAX } else { limit.get() };
-            let (bytes, end) = read_stream(connection, id, limit);
+            let (bytes, end) = count_stream(connection, id, limit);
             let Some(stream) = self.streams.get_mut(&id) else {
                 self.flows[flow].readable.pop_front();
                 continue;
@@ -184,14 +184,14 @@ impl Receiving {
             stream.read += bytes;
             let (seq, size) = (stream.seq, Bytes::new(stream.read));
             // A limit leaves the rest for the next read.
-            if end != End::Limit {
+            if end != StreamEnd::Limit {
                 stream.is_listed = false;
                 self.flows[flow].readable.pop_front();
             }
-            if matches!(end, End::Finished | End::Reset) {
+            if matches!(end, StreamEnd::Finished | StreamEnd::Reset) {
                 self.streams.remove(&id);
             }
-            if is_whole && end == End::Finished {
+            if is_whole && end == StreamEnd::Finished {
                 return Some(Delivery::Message { seq, size });
             }
             if !is_whole && bytes > 0 {
@@ -202,37 +202,11 @@ impl Receiving {
     }
 }
 
-/// How a read of a stream ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// There may be more.
-    Limit,
-    /// More may come.
-    Blocked,
-    Finished,
-    /// The sender gave it up.
-    Reset,
-}
-
-/// Reads up to `limit` bytes.
-fn read_stream(connection: &mut Connection, id: u64, limit: u64) -> (u64, End) {
-    let mut stream = connection.recv_stream(stream_id(id));
-    // It is closed: a packet came again whose stream was read whole.
-    let Ok(mut chunks) = stream.read(true) else { return (0, End::Reset) };
+/// Reads up to `limit` bytes of a stream; returns how many there were.
+fn count_stream(connection: &mut Connection, id: u64, limit: u64) -> (u64, StreamEnd) {
     let mut read = 0;
-    let end = loop {
-        if read == limit {
-            break End::Limit;
-        }
-        match chunks.next(usize::try_from(limit - read).unwrap_or(usize::MAX)) {
-            Ok(Some(chunk)) => read += chunk.bytes.len() as u64,
-            Ok(None) => break End::Finished,
-            Err(ReadError::Blocked) => break End::Blocked,
-            Err(ReadError::Reset(_)) => break End::Reset,
-        }
-    };
-    // Its word whether a packet is due is the engine's own to keep: `poll_transmit` asks it.
-    let _transmits = chunks.finalize();
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let end = read_stream(connection, id, limit, |bytes| read += bytes.len() as u64);
     (read, end)
 }
 

@@ -9,7 +9,7 @@ use talkpath_units::{Bytes, Instant};
 
 use crate::content::Content;
 use crate::setup::FlowSetup;
-use crate::stream_id::stream_id;
+use crate::stream::stream_id;
 
 /// The flows as they send, and their streams.
 #[derive(Debug)]

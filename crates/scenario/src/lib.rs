@@ -48,7 +48,7 @@ pub use model::{
 };
 pub use plan::{Cell, Options, Plan, Setting, load, load_with_files};
 pub use preset::{Preset, preset, presets};
-pub use quantity::{SiAmount, parse_duration, parse_rate, si_amount};
+pub use quantity::{SiAmount, parse_duration, parse_rate, percentage, si_amount};
 pub use read::nearest;
 pub use schema::schema;
 pub use threshold::{Bound, Operator, split_threshold};

@@ -45,7 +45,7 @@ pub(crate) struct Problem {
 }
 
 /// `1%` as 0.01. `None` if the text is no number with a percent sign.
-pub(crate) fn percentage(text: &str) -> Option<f64> {
+pub fn percentage(text: &str) -> Option<f64> {
     let percent = text.trim().strip_suffix('%')?.trim();
     percent.parse::<f64>().ok()?;
     // Written so, the quotient is the number nearest to it: 1.1 % is 0.011.

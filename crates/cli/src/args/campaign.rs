@@ -30,7 +30,8 @@ pub(crate) struct CampaignCheckArgs {
     /// The campaign file
     #[arg(value_name = "FILE.toml", required_unless_present = "keys")]
     pub(crate) file: Option<PathBuf>,
-    /// Meet each host too: start talkpath on it, and make a call of a fifth of a second between each pair
+    /// Reach the hosts too: start talkpath where the campaign does, and make a call of a fifth of a second
+    /// between each pair
     #[arg(long, conflicts_with = "keys")]
     pub(crate) hosts: bool,
     /// Print every key of campaign files as Markdown tables

@@ -1,7 +1,7 @@
 //! The command line of `talkpath mos`.
 
 use clap::{Args, ValueEnum};
-use talkpath_scenario::parse_duration;
+use talkpath_scenario::{parse_duration, percentage};
 use talkpath_units::Duration;
 
 #[derive(Debug, Args)]
@@ -40,13 +40,9 @@ fn delay(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) fn share(text: &str) -> Result<f64, String> {
-    let (number, unit) = match text.trim().strip_suffix('%') {
-        Some(number) => (number, 100.0),
-        None => (text, 1.0),
-    };
-    let share: Option<f64> = number.trim().parse().ok().map(|number: f64| number / unit);
-    share.filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| {
-        let is_meant = unit < 100.0 && share.is_some_and(|share| (1.0..=100.0).contains(&share));
+    let bare: Option<f64> = text.trim().parse().ok();
+    percentage(text).or(bare).filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| {
+        let is_meant = bare.is_some_and(|share| (1.0..=100.0).contains(&share));
         let help = if is_meant { format!("; did you mean {}%?", text.trim()) } else { String::new() };
         format!("expected 0% to 100%, or 0 to 1{help}")
     })

@@ -35,7 +35,7 @@ pub(super) fn record(
         let near = ends.flows[index].near.lock();
         // Packets of a shared connection are its first flow's.
         let watches = &emulated.flows[spec.leader(index)].watches;
-        let member = spec.members(index).iter().position(|&other| other == index).unwrap_or(0);
+        let member = spec.place_in_connection(index);
         near.add_lateness(&mut lateness);
         if plan.series.is_some() {
             all_series.extend(series(&flow.name, &near.log));

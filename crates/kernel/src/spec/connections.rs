@@ -3,7 +3,7 @@
 use talkpath_scenario::{Demand, Flow};
 use talkpath_transport::Carry;
 
-use super::{FlowSpec, QuicSpec, SessionSpec, TransportSpec};
+use super::{FlowSpec, QuicSpec, SessionSpec, TransportSpec, receive_window};
 
 impl SessionSpec {
     /// The first flow of the connection that flow `index` belongs to: the flow itself, if no flow before it
@@ -22,6 +22,23 @@ impl SessionSpec {
     pub fn members(&self, index: usize) -> Vec<usize> {
         let leader = self.leader(index);
         (0..self.flows.len()).filter(|&other| self.leader(other) == leader).collect()
+    }
+
+    /// Which of the flows of its connection flow `index` is.
+    pub fn place_in_connection(&self, index: usize) -> usize {
+        self.members(index).iter().position(|&member| member == index).unwrap_or(0)
+    }
+
+    /// Bytes of memory that a far end can make one end of the connection of flow `index` hold beside rows: on
+    /// QUIC's streams what nobody has read, in the engine once and in a half message's growing buffer up to
+    /// twice. They count for the connection's first flow.
+    pub fn connection_bytes(&self, index: usize) -> u64 {
+        let is_quic = self.flows.get(index).is_some_and(|flow| flow.transport.as_quic().is_some());
+        if !is_quic || !self.is_leader(index) {
+            return 0;
+        }
+        let is_clocked = self.members(index).into_iter().all(|member| self.flows[member].is_clocked());
+        3 * u64::from(receive_window(is_clocked))
     }
 
     /// Makes flows that name the same connection in the scenario share it.

@@ -78,8 +78,10 @@ struct Held<'a> {
 impl<'a> Held<'a> {
     fn take(spec: &SessionSpec, shared: &'a Shared) -> Result<Self, String> {
         let keeps = shared.keep.is_some();
-        let needed = |flow: &FlowSpec| flow.held_bytes(keeps).saturating_add(flow.connection_bytes());
-        let bytes = spec.flows.iter().map(needed).fold(0, u64::saturating_add);
+        let needed = |(index, flow): (usize, &FlowSpec)| {
+            flow.held_bytes(keeps).saturating_add(spec.connection_bytes(index))
+        };
+        let bytes = spec.flows.iter().enumerate().map(needed).fold(0, u64::saturating_add);
         let max = shared.limits.held_bytes;
         shared
             .held_bytes

@@ -7,9 +7,9 @@
 //!  flow 2 ─┘ read  ◄───────┴─── datagrams       what became of its messages: each flow takes its own
 //! ```
 //!
-//! A packet carries data of several flows. Whichever flow has its turn lets leave what may leave, of all of
-//! them. The time at which a message left is kept until its own flow takes it. The first flow of a
-//! connection, its leader, has the engine's deadlines and the sockets.
+//! A packet carries data of several flows. So a flow that has its turn sends all packets that may leave, and
+//! the time at which each message left is kept until its own flow takes it. The first flow of a connection,
+//! its leader, has the engine's deadlines and the sockets.
 //!
 //! A flow's end is locked before its connection, and a thread locks one of each at most
 //! during a run.
@@ -49,7 +49,7 @@ impl QuicConnections {
     pub(super) fn of(&self, session: &SessionSpec, place: &EndPlace) -> (SharedConnection, usize) {
         let leader = session.leader(place.index);
         let members = session.members(place.index);
-        let index = members.iter().position(|&member| member == place.index).unwrap_or(0);
+        let index = session.place_in_connection(place.index);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let make = || Arc::new(Mutex::new(QuicConnection::new(session, &members, place)));
         let connection = Arc::clone(all.entry((leader, place.is_client)).or_insert_with(make));
@@ -249,7 +249,7 @@ impl QuicConnection {
         }
     }
 
-    /// Lets leave what may leave, of all flows.
+    /// Sends all packets that may leave now, whatever flows their data is of.
     pub(super) fn flush(&mut self, clock: RunClock) {
         loop {
             let now = self.tick(clock.now());
