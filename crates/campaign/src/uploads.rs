@@ -7,7 +7,7 @@
 //! day=2026-12-01/pair=berlin-to-lima/measurement=d01.t0000.berlin.lima.call/packets.parquet
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,8 @@ pub struct Upload {
 pub struct Uploads {
     /// The measurements that are there.
     pub there: BTreeSet<String>,
+    /// How often each of the others could not be copied.
+    pub failures: BTreeMap<String, u32>,
     /// Why the last attempt failed at what is still not there; `None` if nothing is known to be missing.
     pub failing: Option<String>,
 }
@@ -49,8 +51,14 @@ impl Uploads {
             }
             failed.retain(|(id, _)| *id != line.id);
             match line.why {
-                None => drop(uploads.there.insert(line.id)),
-                Some(why) => failed.push((line.id, why)),
+                None => {
+                    uploads.failures.remove(&line.id);
+                    uploads.there.insert(line.id);
+                }
+                Some(why) => {
+                    *uploads.failures.entry(line.id.clone()).or_default() += 1;
+                    failed.push((line.id, why));
+                }
             }
         }
         uploads.failing = failed.pop().map(|(_, why)| why);

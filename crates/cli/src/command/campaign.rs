@@ -140,7 +140,7 @@ fn push(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<
 fn with_store(mut status: Status, loaded: &Loaded, store: &Store) -> Status {
     status.store = loaded.campaign.destination.as_ref().map(|destination| {
         let url = destination.to_string();
-        let Uploads { there, failing } = uploads(store, &url);
+        let Uploads { there, failing, .. } = uploads(store, &url);
         StoreStatus { url, there: there.len() as u64, failing }
     });
     status

@@ -64,6 +64,24 @@ pub(crate) struct Copied {
     pub(crate) there: u64,
 }
 
+/// Why something was not copied, in words for a person.
+#[derive(Debug, thiserror::Error)]
+enum Uncopied {
+    /// A file of the campaign's directory cannot be read. Of the store that says nothing.
+    #[error("{0}")]
+    Unread(String),
+    /// The store refused, or did not answer.
+    #[error("{0}")]
+    Store(String),
+}
+
+impl Uncopied {
+    /// 1 if the store failed, else 0.
+    fn of_the_store(&self) -> usize {
+        usize::from(matches!(self, Self::Store(_)))
+    }
+}
+
 impl Push {
     /// Opens the store; nothing is sent yet.
     pub(crate) fn new(destination: &Destination, campaign: &str, directory: Store) -> Result<Self, Failure> {
@@ -81,25 +99,28 @@ impl Push {
     }
 
     /// Copies the plan and what is measured of `measurements`, as far as it is not there. One that cannot be
-    /// copied holds up no other; the error is the first.
+    /// copied holds up no other: what has failed less often comes first. The error is the first.
     pub(crate) fn all(&self, measurements: &[Measurement]) -> Result<Copied, String> {
         let there = self.objects.list(&self.root)?;
-        let noted = uploads(&self.directory, &self.url).there;
+        let noted = uploads(&self.directory, &self.url);
         let mut copied = Copied::default();
-        self.plan(&there, &mut copied)?;
+        self.plan(&there, &mut copied).map_err(|why| why.to_string())?;
+        let mut measured: Vec<_> = measurements.iter().filter(|it| self.is_measured(it)).collect();
+        measured.sort_by_key(|it| noted.failures.get(&it.id).copied().unwrap_or(0));
         let mut failed: Vec<String> = Vec::new();
         let mut in_a_row = 0;
-        for measurement in measurements.iter().filter(|it| self.is_measured(it)) {
+        for measurement in measured {
             match self.files(measurement, &there, &mut copied) {
                 Ok(()) => {
                     in_a_row = 0;
-                    if !noted.contains(&measurement.id) {
+                    if !noted.there.contains(&measurement.id) {
                         self.note(&measurement.id, None);
                     }
                 }
                 Err(why) => {
-                    in_a_row += 1;
+                    in_a_row += why.of_the_store();
                     failed.push(format!("{}: {why}", measurement.id));
+                    self.note(&measurement.id, Some(&why.to_string()));
                 }
             }
             if in_a_row == MOST_IN_A_ROW {
@@ -109,20 +130,21 @@ impl Push {
         match failed.first() {
             None => Ok(copied),
             Some(first) if in_a_row == MOST_IN_A_ROW => {
-                Err(format!("{first}; given up after {in_a_row} failures in a row"))
+                Err(format!("{first}; given up after the store failed {in_a_row} times in a row"))
             }
             Some(first) if failed.len() > 1 => Err(format!("{first}; {} measurements failed", failed.len())),
             Some(first) => Err(first.clone()),
         }
     }
 
-    fn plan(&self, there: &BTreeMap<String, u64>, copied: &mut Copied) -> Result<(), String> {
+    fn plan(&self, there: &BTreeMap<String, u64>, copied: &mut Copied) -> Result<(), Uncopied> {
         self.copy(&self.directory.plan_file(), &format!("{}/plan.json", self.root), there, copied)
     }
 
     /// Copies one measurement, as far as it is not there.
-    fn one(&self, measurement: &Measurement) -> Result<Copied, String> {
-        let there = self.objects.list(&format!("{}/{}", self.root, partition(measurement)))?;
+    fn one(&self, measurement: &Measurement) -> Result<Copied, Uncopied> {
+        let folder = format!("{}/{}", self.root, partition(measurement));
+        let there = self.objects.list(&folder).map_err(Uncopied::Store)?;
         let mut copied = Copied::default();
         self.files(measurement, &there, &mut copied)?;
         Ok(copied)
@@ -138,10 +160,10 @@ impl Push {
         measurement: &Measurement,
         there: &BTreeMap<String, u64>,
         copied: &mut Copied,
-    ) -> Result<(), String> {
+    ) -> Result<(), Uncopied> {
         let records = self.directory.records(&measurement.id);
         let folder = format!("{}/{}", self.root, partition(measurement));
-        for (name, path) in files_below(&records).map_err(|why| unread(&records, &why))? {
+        for (name, path) in files_below(&records).map_err(|why| Uncopied::Unread(unread(&records, &why)))? {
             self.copy(&path, &format!("{folder}/{name}"), there, copied)?;
         }
         Ok(())
@@ -153,13 +175,15 @@ impl Push {
         key: &str,
         there: &BTreeMap<String, u64>,
         copied: &mut Copied,
-    ) -> Result<(), String> {
-        let (size, digest) = sha256_of(file).map_err(|why| unread(file, &why))?;
-        if there.get(key) == Some(&size) && self.objects.sha256(key)?.as_ref() == Some(&digest) {
+    ) -> Result<(), Uncopied> {
+        let (size, digest) = sha256_of(file).map_err(|why| Uncopied::Unread(unread(file, &why)))?;
+        let is_there =
+            || Ok(there.get(key) == Some(&size) && self.objects.sha256(key)?.as_ref() == Some(&digest));
+        if is_there().map_err(Uncopied::Store)? {
             copied.there += 1;
             return Ok(());
         }
-        self.objects.put(key, file, &digest)?;
+        self.objects.put(key, file, &digest).map_err(Uncopied::Store)?;
         copied.copied += 1;
         copied.bytes += size;
         Ok(())
@@ -239,8 +263,8 @@ fn unread(path: &Path, why: &std::io::Error) -> String {
     format!("cannot read {}: {why}", path.display())
 }
 
-/// Failures one after the other by which a store counts as down. Chosen: with a store that is down a pass
-/// ends soon, and two measurements that cannot be copied hold up no other.
+/// Failures of the store, one after the other, by which it counts as down. Chosen: with a store that is down
+/// a pass ends soon, and two measurements that it refuses hold up no other.
 const MOST_IN_A_ROW: usize = 3;
 /// The notes.
 const UPLOADS: &str = "uploads.jsonl";

@@ -10,6 +10,8 @@ struct Failing {
     left: Cell<u64>,
     /// Objects whose key has this are refused.
     refuses: &'static str,
+    /// As an object whose key has this is put, the measurement's rows go.
+    spoils: Option<&'static str>,
 }
 
 impl Objects for Failing {
@@ -28,6 +30,9 @@ impl Objects for Failing {
         if self.left.get() == 0 {
             return Err("the store is down".to_owned());
         }
+        if self.spoils.is_some_and(|part| key.contains(part)) {
+            fs::remove_file(file.with_file_name("../packets.parquet")).unwrap();
+        }
         self.left.set(self.left.get() - 1);
         self.folder.put(key, file, sha256)
     }
@@ -42,32 +47,24 @@ impl Lab {
     /// A directory with two measurements that are in the records and one that is not.
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let measurement = |id: &str, far: &str| Measurement {
-            id: id.to_owned(),
-            near: "here".to_owned(),
-            far: far.to_owned(),
-            measure: "call".to_owned(),
-            day: 1,
-            local: "2026-12-01 06:00:00".to_owned(),
-            due_ms: 0,
-            until_ms: 0,
-            seed: 0,
-        };
-        let lab = Self {
-            folder,
-            measurements: vec![measurement("a", "lima"), measurement("b", "tokyo"), measurement("c", "lima")],
-        };
-        for (id, content) in [("a", "rows of a"), ("b", "rows of b")] {
-            let records = lab.directory().records(id);
-            fs::create_dir_all(records.join("captures")).unwrap();
-            fs::write(records.join("packets.parquet"), content).unwrap();
-            fs::write(records.join(SUMMARY), "{}").unwrap();
-            fs::write(records.join("captures/near.pcapng"), "").unwrap();
-            fs::write(records.join(".draft"), "").unwrap();
-        }
+        let measurements =
+            vec![measurement("a", "lima"), measurement("b", "tokyo"), measurement("c", "lima")];
+        let lab = Self { folder, measurements };
+        lab.measures("a");
+        lab.measures("b");
         fs::write(lab.directory().plan_file(), "{}").unwrap();
         fs::create_dir(lab.share()).unwrap();
         lab
+    }
+
+    /// Puts a measurement into the records.
+    fn measures(&self, id: &str) {
+        let records = self.directory().records(id);
+        fs::create_dir_all(records.join("captures")).unwrap();
+        fs::write(records.join("packets.parquet"), format!("rows of {id}")).unwrap();
+        fs::write(records.join(SUMMARY), "{}").unwrap();
+        fs::write(records.join("captures/near.pcapng"), "").unwrap();
+        fs::write(records.join(".draft"), "").unwrap();
     }
 
     fn directory(&self) -> Store {
@@ -91,7 +88,8 @@ impl Lab {
     /// One that takes `left` objects, and none whose key has `refuses`.
     fn refusing(&self, refuses: &'static str, left: u64) -> Push {
         let folder = folder::Folder::new(&self.share());
-        Push { objects: Box::new(Failing { folder, left: Cell::new(left), refuses }), ..self.push() }
+        let failing = Failing { folder, left: Cell::new(left), refuses, spoils: None };
+        Push { objects: Box::new(failing), ..self.push() }
     }
 
     fn share_holds(&self) -> Vec<String> {
@@ -100,6 +98,20 @@ impl Lab {
 
     fn uploads(&self) -> Uploads {
         uploads(&self.directory(), self.push().url())
+    }
+}
+
+fn measurement(id: &str, far: &str) -> Measurement {
+    Measurement {
+        id: id.to_owned(),
+        near: "here".to_owned(),
+        far: far.to_owned(),
+        measure: "call".to_owned(),
+        day: 1,
+        local: "2026-12-01 06:00:00".to_owned(),
+        due_ms: 0,
+        until_ms: 0,
+        seed: 0,
     }
 }
 
@@ -137,13 +149,42 @@ fn a_copy_that_is_cut_short_goes_on_with_the_rest() {
 fn a_measurement_that_cannot_be_copied_holds_up_none_after_it() {
     let lab = Lab::new();
     let left = uploader::first_pass(lab.refusing("measurement=a", u64::MAX), &lab.measurements);
-    let Uploads { there, failing } = lab.uploads();
+    let Uploads { there, failing, .. } = lab.uploads();
     assert_eq!((left, there.into_iter().collect::<Vec<_>>()), (1, vec!["b".to_owned()]));
     assert_eq!(failing.as_deref(), Some("the name is too long"), "what is missing has its reason");
     let lab = Lab::new();
     let why = lab.refusing("measurement=a", u64::MAX).all(&lab.measurements).unwrap_err();
     assert_eq!(why, "a: the name is too long");
     assert_eq!(lab.uploads().there.into_iter().collect::<Vec<_>>(), ["b"]);
+}
+
+#[test]
+fn records_that_cannot_be_read_say_nothing_of_the_store() {
+    let mut lab = Lab::new();
+    lab.measurements = ["a", "b", "c", "d", "e"].map(|id| measurement(id, "lima")).to_vec();
+    lab.measurements.iter().for_each(|it| lab.measures(&it.id));
+    let folder = folder::Folder::new(&lab.share());
+    // The rows of the four measurements to Lima go, those of the fifth stay.
+    lab.measurements[4].far = "tokyo".to_owned();
+    let spoils = Some("to-lima/measurement=");
+    let failing = Failing { folder, left: Cell::new(u64::MAX), refuses: "no key has this", spoils };
+    let push = Push { objects: Box::new(failing), ..lab.push() };
+    let why = push.all(&lab.measurements).unwrap_err();
+    assert!(why.contains("cannot read") && why.contains("4 measurements failed"), "{why}");
+    assert_eq!(lab.uploads().there.into_iter().collect::<Vec<_>>(), ["e"]);
+}
+
+#[test]
+fn what_a_store_refused_before_comes_last_the_next_time() {
+    let mut lab = Lab::new();
+    lab.measurements = ["a", "b", "c", "d"].map(|id| measurement(id, "lima")).to_vec();
+    lab.measurements[3].far = "tokyo".to_owned();
+    lab.measurements.iter().for_each(|it| lab.measures(&it.id));
+    let push = || lab.refusing("to-lima", u64::MAX).all(&lab.measurements).unwrap_err();
+    assert!(push().ends_with("given up after the store failed 3 times in a row"));
+    assert!(lab.uploads().there.is_empty());
+    push();
+    assert_eq!(lab.uploads().there.into_iter().collect::<Vec<_>>(), ["d"]);
 }
 
 #[test]
@@ -184,7 +225,7 @@ fn a_note_after_one_that_was_cut_off_stands_on_a_line_of_its_own() {
     fs::write(lab.directory().file(UPLOADS), "{\"at_ms\":17").unwrap();
     lab.push().note("a", None);
     lab.push().note("b", Some("down"));
-    let Uploads { there, failing } = lab.uploads();
+    let Uploads { there, failing, .. } = lab.uploads();
     assert_eq!((there.len(), failing.as_deref()), (1, Some("down")));
     assert_eq!(fs::read_to_string(lab.directory().file(UPLOADS)).unwrap().lines().count(), 3);
 }

@@ -105,8 +105,8 @@ impl Worker {
         }
     }
 
-    /// Copies what is measured and not there, what has failed least often first, until too many fail in a
-    /// row.
+    /// Copies what is measured and not there, what has failed least often first, until the store
+    /// fails too often in a row.
     fn copy(&self, failures: &mut BTreeMap<String, u32>, which: Which) -> Pass {
         let there = uploads(&self.push.directory, &self.push.url).there;
         let measured = self.plan.measurements.iter().filter(|it| self.push.is_measured(it));
@@ -134,11 +134,11 @@ impl Worker {
                     (copied, in_a_row) = (copied + 1, 0);
                 }
                 Err(why) => {
-                    self.push.note(&measurement.id, Some(&why));
+                    self.push.note(&measurement.id, Some(&why.to_string()));
                     self.terminal
                         .warning(&format!("{} not copied to {}: {why}", measurement.id, self.push.url));
                     *failures.entry(measurement.id.clone()).or_default() += 1;
-                    in_a_row += 1;
+                    in_a_row += why.of_the_store();
                 }
             }
         }
