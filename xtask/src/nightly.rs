@@ -270,8 +270,7 @@ fn run(root: &Path, jobs: &[Job], arguments: &[String]) -> Result<String, String
         return Ok(lines.collect::<Vec<_>>().join("\n"));
     }
     let choice = choose(jobs, arguments)?;
-    let kept = root.join("target").join("nightly").join(state_of_sources(root)?);
-    fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
+    let kept = kept(root)?;
     let mut rows = Vec::new();
     let mut failed = 0;
     for job in jobs {
@@ -291,6 +290,13 @@ fn run(root: &Path, jobs: &[Job], arguments: &[String]) -> Result<String, String
     }
     let table = format!("{:<22} {:>6}  outcome\n{}", "job", "min", rows.join("\n"));
     if failed == 0 { Ok(table) } else { Err(format!("{table}\n{failed} failed")) }
+}
+
+/// Where is kept what passed for these sources.
+fn kept(root: &Path) -> Result<PathBuf, String> {
+    let kept = root.join("target").join("nightly").join(state_of_sources(root)?);
+    fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
+    Ok(kept)
 }
 
 /// Runs one job; its row of the table, which is kept if it passed, and whether it failed.
@@ -462,7 +468,11 @@ fn other_seeds(root: &Path, deadline: Instant) -> Outcome {
     {
         return outcome;
     }
-    match seeds::run(root, deadline) {
+    let kept = match kept(root) {
+        Ok(kept) => kept.join("seeds-by-path"),
+        Err(why) => return Outcome::Failed(why),
+    };
+    match seeds::run(root, &kept, deadline) {
         Ok(closing) => Outcome::Passed(closing),
         Err(why) => Outcome::Failed(why),
     }

@@ -5,7 +5,8 @@
 //! alike, undecided, unusable).
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -22,21 +23,38 @@ struct Said {
     best: String,
 }
 
-/// Runs all of them with the release build in `target`.
+impl Said {
+    /// Reads a line that was kept: the outcome and the best.
+    fn parse(line: &str) -> Option<Self> {
+        let (outcome, best) = line.split_once(' ')?;
+        Some(Self { outcome: outcome.to_owned(), best: best.to_owned() })
+    }
+}
+
+/// Runs all of them with the release build in `target`. Each answer is kept in the folder `kept` until all
+/// agree, so that a run that was cut short continues with the next seed.
 ///
 /// # Errors
 /// The paths whose seeds disagree, or what could not be run.
-pub(crate) fn run(root: &Path, deadline: Instant) -> Result<String, String> {
+pub(crate) fn run(root: &Path, kept: &Path, deadline: Instant) -> Result<String, String> {
+    fs::create_dir_all(kept).map_err(|error| format!("{}: {error}", kept.display()))?;
     let mut wrong = Vec::new();
     let mut paths = presets(root)?;
     paths.sort();
     for path in &paths {
-        let mut said = Vec::new();
-        for seed in SEEDS {
+        let file = kept.join(path);
+        let mut said: Vec<Said> =
+            fs::read_to_string(&file).unwrap_or_default().lines().filter_map(Said::parse).collect();
+        for seed in SEEDS.skip(said.len()) {
             if Instant::now() > deadline {
-                return Err(format!("{path}: the time is over at seed {seed}"));
+                return Err(format!("{path}: the time is over at seed {seed}; the next run continues there"));
             }
-            said.push(compare(root, path, seed)?);
+            let answer = compare(root, path, seed)?;
+            let line = format!("{} {}\n", answer.outcome, answer.best);
+            let kept = OpenOptions::new().create(true).append(true).open(&file);
+            kept.and_then(|mut file| file.write_all(line.as_bytes()))
+                .map_err(|error| format!("{}: {error}", file.display()))?;
+            said.push(answer);
         }
         match agree(&said) {
             Ok(what) => println!("seeds: {path}: {what}"),
@@ -44,6 +62,7 @@ pub(crate) fn run(root: &Path, deadline: Instant) -> Result<String, String> {
         }
     }
     if wrong.is_empty() {
+        let _ = fs::remove_dir_all(kept);
         Ok(format!("{} seeds agree on each of {} paths", SEEDS.count(), paths.len()))
     } else {
         Err(wrong.join("; "))
