@@ -16,6 +16,9 @@ ENGINE is local, ray, dask, s3, slurm or many; all of them unless named. FOLDER 
 - `many`: 100,000 short cells on the cores. It prints the memory of the driver and of the largest program.
 
 An engine that is not installed is skipped with the reason. Exit code 1 if something differs.
+
+Daemons, workers and programs end with the judge, whatever ends it: a guardian waits for its end in a session of its
+own, and then kills every process that has the judge's mark in its environment.
 """
 
 import hashlib
@@ -26,6 +29,7 @@ import pwd
 import random
 import re
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -56,6 +60,7 @@ KILLS_AT = [0.1, 0.35, 0.6]
 # Chosen: parts of Slurm's array.
 PARTS = 24
 RATIO, QUIET = 0.6, 0.2
+MARK = "TALKPATH_ENGINES_JUDGE"
 failures, rows, skipped, notes = [], [], [], []
 
 
@@ -149,6 +154,48 @@ def wait_until(what, holds, seconds=60.0, step=0.005):
         if time.monotonic() > until:
             raise TimeoutError(what)
         time.sleep(step)
+    return found
+
+
+def guard():
+    """Starts the guardian of this process, and marks all processes that are begun from now on."""
+    # Short, because it stands in the paths of Ray's sockets, which have at most 107 bytes.
+    mark = f"{random.getrandbits(32):08x}"
+    subprocess.Popen([sys.executable, __file__, "guard", str(os.getpid()), mark], start_new_session=True,
+                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.environ[MARK] = mark
+
+
+def outlive(judge, mark):
+    """The guardian: waits until `judge` has ended, then ends the processes with its mark, and removes its folders.
+    Neither a signal to the judge's group nor SIGKILL to the judge itself reaches it."""
+    try:
+        process = os.pidfd_open(judge)
+        # Its child still, so the number is not that of a later process.
+        if os.getppid() == judge:
+            select.select([process], [], [])
+    except ProcessLookupError:
+        pass
+    # More than once: a nanny may start another worker while it dies.
+    until = time.monotonic() + 60
+    while (left := marked(mark)) and time.monotonic() < until:
+        end(left)
+        time.sleep(0.05)
+    for folder in pathlib.Path("/tmp").glob(f"e-{mark}-*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def marked(mark):
+    """The processes that were begun with `mark` in their environment; one that is dead and not yet waited for has
+    none."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if f"{MARK}={mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+            except OSError:
+                pass
     return found
 
 
@@ -455,7 +502,7 @@ def engine(name, whole):
     times, calm = {}, True
     for workers, kills in [(1, 0), (2, 0), (2, len(KILLS_AT))]:
         directory = FOLDER / f"{name}-{workers}-{kills}"
-        short = pathlib.Path(tempfile.mkdtemp(prefix="engines-", dir="/tmp"))
+        short = pathlib.Path(tempfile.mkdtemp(prefix=f"e-{os.environ[MARK]}-", dir="/tmp"))
         before, load = others(), os.getloadavg()[0]
         if name == "slurm":
             slurm = Slurm(short)
@@ -535,9 +582,13 @@ def many():
 
 
 def main():
+    if sys.argv[1] == "guard":
+        outlive(int(sys.argv[2]), sys.argv[3])
+        return
     if NAMED == ["driver"]:
         driver(str(FOLDER))
         sys.exit(bool(failures))
+    guard()
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     shutil.copy(sys.argv[1], TALKPATH)

@@ -46,7 +46,7 @@ fn files_of_sweep(dir: &RunDir, summary: &Summary) -> String {
     let mut values: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for (key, value) in summary.cells.iter().flat_map(|cell| &cell.sweep) {
         let known = values.entry(key).or_default();
-        if !known.contains(&value) {
+        if known.len() < 2 && !known.contains(&value) {
             known.push(value);
         }
     }

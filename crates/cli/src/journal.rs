@@ -8,7 +8,7 @@
 //! most the repetition that it was writing down. The next process begins files of its own.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::path::PathBuf;
 
 use crate::failure::Failure;
@@ -58,12 +58,16 @@ pub(crate) fn read(dir: &RunDir) -> Result<Fresh, Failure> {
             continue;
         }
         let path = folder.join(&*name);
-        let text = fs::read(&path).map_err(|why| Failure::read(&path, &why))?;
-        for line in text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n")) {
-            let part: Part = serde_json::from_slice(line).map_err(|why| {
+        let read = |why: io::Error| Failure::read(&path, &why);
+        let mut file = BufReader::new(File::open(&path).map_err(read)?);
+        let mut line = Vec::new();
+        // A line at a time: the text of 100,000 repetitions takes as much memory as their figures.
+        while file.read_until(b'\n', &mut line).map_err(read)? > 0 && line.ends_with(b"\n") {
+            let part: Part = serde_json::from_slice(&line).map_err(|why| {
                 Failure::Usage(format!("{}: not what talkpath writes there: {why}", path.display()))
             })?;
             kept.insert((part.id(), false), part);
+            line.clear();
         }
     }
     Ok(kept)

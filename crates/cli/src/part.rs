@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use talkpath_measure::RunRecord;
@@ -52,7 +53,9 @@ impl Part {
         stamp: impl Fn(Instant) -> String,
     ) -> Self {
         let is_drawn = record.repetition == 0 && is_drawn(plan, cell);
-        let mut summary = summarise(record, &cell.sweep);
+        let mut summary = summarise(record, &BTreeMap::new());
+        // The cell's own, and no copy of them.
+        summary.sweep = Arc::clone(&cell.sweep).into();
         if !per_flow {
             // A threshold is held against each copy.
             let members = plan.thresholds.iter().filter_map(|threshold| match &threshold.of {

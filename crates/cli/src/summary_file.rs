@@ -167,7 +167,7 @@ mod tests {
         let name = "flow.call.workload\n  \"runs\": []".to_owned();
         RunSummary {
             cell: 0,
-            sweep: BTreeMap::from([(name, serde_json::json!(["a", { "b": 1 }]))]),
+            sweep: [(name, serde_json::json!(["a", { "b": 1 }]))].into(),
             repetition,
             seed: 7 + repetition,
             flows: BTreeMap::new(),

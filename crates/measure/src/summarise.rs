@@ -18,7 +18,7 @@ use crate::metrics::{delay, delay_variation, fairness, goodput, in_time, reorder
 use crate::summary::{
     BreakSummary, CellSummary, Clock, DelayMs, DropsByCause, EcnSummary, FileSummary, FlowSummary,
     GroupSummary, IpdvMs, LateMs, LegsSummary, LinkSummary, LossRuns, MachineSummary, MeanMax, QueueDelayMs,
-    QueuePackets, RunSummary, Settling, StateAgeMs, TurnRoundMs,
+    QueuePackets, RunSummary, Settling, Spreads, StateAgeMs, TurnRoundMs,
 };
 use crate::{
     BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowInfo, FlowRecord, FlowTally,
@@ -38,13 +38,13 @@ pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>
     }
     RunSummary {
         cell: record.cell,
-        sweep: sweep.clone(),
+        sweep: sweep.clone().into(),
         repetition: record.repetition,
         seed: record.seed,
         groups: groups(record, &flows),
         flows,
-        links: record.links.iter().map(|link| (link.name.clone(), summarise_link(link))).collect(),
-        machine: record.machine.as_ref().map(summarise_machine),
+        links: record.links.iter().map(|link| (link.name.clone(), Box::new(summarise_link(link)))).collect(),
+        machine: record.machine.as_ref().map(summarise_machine).map(Box::new),
     }
 }
 
@@ -136,12 +136,12 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         window_packets: flow.counters.window_packets_mean.filter(|mean| mean.is_finite()),
         send_buffer_bytes: send_buffer(&flow.counters),
         ecn: flow.ecn.map(summarise_ecn),
-        ip: flow.counters.ip.clone(),
+        ip: flow.counters.ip.clone().map(Box::new),
         multipath: flow.counters.multipath,
-        legs: legs(flow),
+        legs: legs(flow).map(Box::new),
         breaks: flow.counters.breaks.iter().map(summarise_break).collect(),
         verdict,
-        file: flow.file.as_ref().map(summarise_file),
+        file: flow.file.as_ref().map(summarise_file).map(Box::new),
     }
 }
 
@@ -262,10 +262,15 @@ pub fn cell_summaries(runs: &[RunSummary]) -> Vec<CellSummary> {
     for run in runs {
         cells.entry(run.cell).or_default().push(run);
     }
-    cells.into_iter().map(|(cell, runs)| summarise_cell(cell, &runs)).collect()
+    let mut summaries: Vec<CellSummary> = Vec::with_capacity(cells.len());
+    for (cell, runs) in cells {
+        summaries.push(summarise_cell(cell, &runs, summaries.last()));
+    }
+    summaries
 }
 
-fn summarise_cell(cell: u64, runs: &[&RunSummary]) -> CellSummary {
+/// The figures of `cell`, which most often are the same ones as those of the cell `before` it.
+fn summarise_cell(cell: u64, runs: &[&RunSummary], before: Option<&CellSummary>) -> CellSummary {
     let mut flows: BTreeMap<&str, Columns> = BTreeMap::new();
     let mut groups: BTreeMap<&str, Columns> = BTreeMap::new();
     for run in runs {
@@ -277,8 +282,8 @@ fn summarise_cell(cell: u64, runs: &[&RunSummary]) -> CellSummary {
         }
     }
     let mut confidence = Confidence::default();
-    let mut spreads = |columns: &Columns| {
-        let spread = |(path, values): (&str, &[f64])| {
+    let mut spreads = |columns: &Columns, before: Option<&Spreads>| {
+        let spread = |(path, values): (&'static str, &[f64])| {
             let mut spread = confidence.spread(values)?;
             // Student's t knows no bounds: what was never below zero is not there by a few wide repetitions,
             // and no share or score is above the most that there is.
@@ -289,21 +294,30 @@ fn summarise_cell(cell: u64, runs: &[&RunSummary]) -> CellSummary {
                 let (least, most) = numbers::possible(path);
                 (*low, *high) = (low.max(least), high.min(most));
             }
-            Some((path.to_owned(), spread))
+            Some((path, spread))
         };
-        columns.iter().filter_map(spread).collect()
+        Spreads::new(columns.iter().filter_map(spread).collect(), before)
+    };
+    let mut named = |columns: &BTreeMap<&str, Columns>, before: Option<&BTreeMap<String, Spreads>>| {
+        let of = |(&name, columns): (&&str, &Columns)| {
+            (name.to_owned(), spreads(columns, before.and_then(|before| before.get(name))))
+        };
+        columns.iter().map(of).collect()
     };
     CellSummary {
         cell,
         sweep: runs.first().map(|run| run.sweep.clone()).unwrap_or_default(),
         n: runs.len() as u64,
-        flows: flows.iter().map(|(&name, columns)| (name.to_owned(), spreads(columns))).collect(),
-        groups: groups.iter().map(|(&name, columns)| (name.to_owned(), spreads(columns))).collect(),
+        flows: named(&flows, before.map(|before| &before.flows)),
+        groups: named(&groups, before.map(|before| &before.groups)),
     }
 }
 
 /// Groups of more than one flow, by name.
-fn groups(record: &RunRecord, flows: &BTreeMap<String, Box<FlowSummary>>) -> BTreeMap<String, GroupSummary> {
+fn groups(
+    record: &RunRecord,
+    flows: &BTreeMap<String, Box<FlowSummary>>,
+) -> BTreeMap<String, Box<GroupSummary>> {
     let mut copies: BTreeMap<&str, Vec<(&str, &FlowSummary)>> = BTreeMap::new();
     for flow in &record.flows {
         let named = flows.get_key_value(&flow.info.name);
@@ -313,7 +327,7 @@ fn groups(record: &RunRecord, flows: &BTreeMap<String, Box<FlowSummary>>) -> BTr
     copies
         .into_iter()
         .filter(|(_, flows)| flows.len() > 1)
-        .map(|(name, flows)| (name.to_owned(), fairness::group(name, &flows)))
+        .map(|(name, flows)| (name.to_owned(), Box::new(fairness::group(name, &flows))))
         .collect()
 }
 

@@ -8,6 +8,8 @@ mod ip;
 mod legs;
 mod link;
 mod multipath;
+mod spreads;
+mod swept;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -19,6 +21,8 @@ pub use ip::{IpSeen, IpSummary};
 pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
 pub use link::{DropsByCause, LinkSummary, QueueDelayMs, QueuePackets};
 pub use multipath::MultipathSummary;
+pub use spreads::Spreads;
+pub use swept::Swept;
 
 /// `summary.json`, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -85,7 +89,8 @@ pub struct Provenance {
 impl RunSummary {
     /// The flows whose copies are summed up.
     pub fn summed_up(&self) -> impl Iterator<Item = (&String, &GroupSummary)> {
-        self.groups.iter().filter(|(_, group)| group.summed_up)
+        let groups = self.groups.iter().map(|(name, group)| (name, group.as_ref()));
+        groups.filter(|(_, group)| group.summed_up)
     }
 }
 
@@ -137,7 +142,7 @@ pub struct RunSummary {
     /// Index in the sweep, from 0.
     pub cell: u64,
     /// The sweep's keys and this cell's values.
-    pub sweep: BTreeMap<String, serde_json::Value>,
+    pub sweep: Swept,
     /// From 0.
     pub repetition: u64,
     /// The seed that it ran with.
@@ -146,13 +151,13 @@ pub struct RunSummary {
     /// because the smallest `BTreeMap` has room for eleven values: of flows that would be 19 kB in each
     /// repetition.
     pub flows: BTreeMap<String, Box<FlowSummary>>,
-    /// By group name, for flows with copies.
-    pub groups: BTreeMap<String, GroupSummary>,
-    /// By link name.
-    pub links: BTreeMap<String, LinkSummary>,
+    /// By group name, for flows with copies. Boxed likewise.
+    pub groups: BTreeMap<String, Box<GroupSummary>>,
+    /// By link name. Boxed likewise.
+    pub links: BTreeMap<String, Box<LinkSummary>>,
     /// What the machine did to it; `None` in `sim`.
     #[serde(default)]
-    pub machine: Option<MachineSummary>,
+    pub machine: Option<Box<MachineSummary>>,
 }
 
 /// What a machine did to a real-time repetition. Milliseconds.
@@ -215,7 +220,8 @@ pub struct MinMeanMax {
     pub max: f64,
 }
 
-/// One flow in one repetition. Definitions are in docs/reference/metrics.md.
+/// One flow in one repetition. Definitions are in docs/reference/metrics.md. What the simulator never knows
+/// is boxed: a large sweep has many of these in memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowSummary {
     /// `udp`, `tcp`, `tcp-nodelay`, ...
@@ -318,13 +324,13 @@ pub struct FlowSummary {
     pub ecn: Option<EcnSummary>,
     /// What its packets' IP headers carried, and the path's MTU; `None` in `sim`.
     #[serde(default)]
-    pub ip: Option<IpSummary>,
+    pub ip: Option<Box<IpSummary>>,
     /// What was seen of its paths; `None` if the scenario does not want several.
     #[serde(default)]
     pub multipath: Option<MultipathSummary>,
     /// Each direction for itself; `None` in `sim`, and if the far end's records are missing.
     #[serde(default)]
-    pub legs: Option<LegsSummary>,
+    pub legs: Option<Box<LegsSummary>>,
     /// When it delivered nothing although it should have: outages of a second or more, and the end of its
     /// connection. Over the whole run; empty in `sim`.
     #[serde(default)]
@@ -334,7 +340,7 @@ pub struct FlowSummary {
     pub verdict: Option<String>,
     /// The file that it carried; `None` in `sim`, and for other workloads.
     #[serde(default)]
-    pub file: Option<FileSummary>,
+    pub file: Option<Box<FileSummary>>,
 }
 
 /// Explicit congestion notification of one flow (RFC 3168), over the whole run; `None` if it is not known.
@@ -603,15 +609,15 @@ pub struct CellSummary {
     /// Index in the sweep, from 0.
     pub cell: u64,
     /// The sweep's keys and this cell's values.
-    pub sweep: BTreeMap<String, serde_json::Value>,
+    pub sweep: Swept,
     /// Repetitions.
     pub n: u64,
     /// By flow name, then by metric: `round_trip_delay_ms.p90`, `loss_rate`, ...
-    pub flows: BTreeMap<String, BTreeMap<String, Spread>>,
+    pub flows: BTreeMap<String, Spreads>,
     /// By group name, then by metric, for flows whose copies are summed up: `goodput_bps`, `judged.median`,
     /// ...
     #[serde(default)]
-    pub groups: BTreeMap<String, BTreeMap<String, Spread>>,
+    pub groups: BTreeMap<String, Spreads>,
 }
 
 /// A metric over repetitions.

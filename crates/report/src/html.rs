@@ -160,7 +160,7 @@ fn network_figure(page: &Page<'_>) -> Option<Figure> {
 /// Of which cell the network is drawn, `cell 0: path.up.rate = 1 Mbps`; `None` if the cells differ in
 /// transports alone.
 fn drawn_cell(summary: &Summary) -> Option<String> {
-    let first = CellView::all(summary).into_iter().next().filter(|_| summary.cells.len() > 1)?;
+    let first = CellView::of(summary, summary.cells.first()?.cell).filter(|_| summary.cells.len() > 1)?;
     let transports = first.cell.sweep.keys().filter(|key| key.ends_with(".transport"));
     let label = first.sweep_label(&transports.map(String::as_str).collect::<Vec<_>>());
     (!label.is_empty()).then(|| format!("cell {}: {label}", first.cell.cell))
@@ -373,12 +373,12 @@ fn comparison(page: &Page<'_>, flow: &str, judged: &[ConditionVerdict<'_>]) -> M
     let is_folded = answers(judged).len() > FULL_VERDICTS;
     let tables = html! {
         @for (condition, verdict) in judged {
-            @let table = tables::comparison(condition, flow, verdict.as_ref());
+            @let table = tables::comparison(condition, flow, verdict.as_deref());
             @if is_folded {
                 details.cell {
                     summary {
                         (condition.label) ": "
-                        (verdict.as_ref().map_or_else(String::new, Verdict::summed_up))
+                        (verdict.as_deref().map_or_else(String::new, Verdict::summed_up))
                     }
                     @if let Some(verdict) = verdict { (in_full(verdict, "")) }
                     (table.html(&format!("{flow} over each transport")))
@@ -462,14 +462,14 @@ fn figures(drawn: &Drawn<'_>) -> Vec<Figure> {
 
 /// Every flow, group and link of every cell; of many cells the page leaves them to summary.json.
 fn everything(page: &Page<'_>) -> Markup {
-    let cells = CellView::all(page.summary);
-    if cells.len() > DETAILED_CELLS {
+    if page.summary.cells.len() > DETAILED_CELLS {
         let text = format!(
             "The {} cells have more flows and links than a page can show: every figure of each is in summary.json.",
-            count(cells.len() as u64)
+            count(page.summary.cells.len() as u64)
         );
         return html! { p { (text) } };
     }
+    let cells = CellView::all(page.summary);
     let tables = html! {
         @for cell in &cells {
             @let label = if cells.len() > 1 { cell.sweep_label(&[]) } else { "Every flow".to_owned() };

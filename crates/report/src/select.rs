@@ -92,8 +92,11 @@ impl<'a> Drawn<'a> {
             let lines: u64 = cell.names().filter(shown).map(copies).sum();
             usize::try_from(lines).unwrap_or(usize::MAX)
         };
-        let cells = CellView::all(self.summary);
-        let all: usize = cells.iter().filter(|cell| self.has(cell.cell.cell)).map(lines).sum();
+        let cells = match self.cells {
+            Some(cells) => cells.iter().filter_map(|&cell| CellView::of(self.summary, cell)).collect(),
+            None => CellView::all(self.summary),
+        };
+        let all: usize = cells.iter().map(lines).sum();
         let all = all.max(shown.len());
         shown.truncate(MAX_LINES);
         vary(shown.iter_mut().map(|series| &mut series.look));
@@ -125,8 +128,7 @@ impl Drawn<'_> {
         if !swept {
             return (format!("{}, {transport}", figures.flow), looks);
         }
-        let view = CellView::all(self.summary).into_iter().find(|view| view.cell.cell == cell.cell);
-        let Some(view) = view else { return (cell.label.clone(), looks) };
+        let Some(view) = CellView::of(self.summary, cell.cell) else { return (cell.label.clone(), looks) };
         // The cells of one combination differ in the transport alone, and its values stand above them.
         let rest = match self.cells {
             Some(_) => String::new(),

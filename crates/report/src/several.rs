@@ -3,6 +3,8 @@
 //! wants to see here (the simulator beside the emulator, this week beside last), so no transport is named the
 //! winner across them.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use talkpath_measure::figures::CellFigures;
 use talkpath_measure::summary::{Clock, SUMMARY_FORMAT, Summary};
@@ -24,26 +26,29 @@ pub struct RunPart {
 /// The runs as one; a cell of one stands beside the same cell of the others. `None` without a run.
 pub fn side_by_side(parts: &[RunPart]) -> Option<(Summary, Vec<CellFigures>)> {
     let mut all = together(parts)?;
+    // Where a cell with the same values stands first.
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut cells = Vec::new();
     for (part, RunPart { label, summary, .. }) in parts.iter().enumerate() {
         for cell in &summary.cells {
-            let alike = parts.iter().flat_map(|part| &part.summary.cells);
-            let place = alike.take_while(|other| other.sweep != cell.sweep).count();
+            let sweep = serde_json::to_string(&cell.sweep).unwrap_or_default();
+            let place = *places.entry(sweep).or_insert(cells.len());
             cells.push((place, part, cell.clone(), label.clone()));
         }
     }
     cells.sort_by_key(|(place, part, cell, _)| (*place, *part, cell.cell));
+    let runs: Vec<_> = parts.iter().map(|it| by_cell(&it.summary.runs, |run| run.cell)).collect();
+    let drawn: Vec<_> = parts.iter().map(|it| by_cell(&it.figures, |figures| figures.cell)).collect();
     let mut figures = Vec::new();
     for (number, (_, part, mut cell, label)) in (0..).zip(cells) {
-        let from = &parts[part];
         let old = core::mem::replace(&mut cell.cell, number);
         cell.sweep.insert(RUN_KEY.to_owned(), Value::from(label.as_str()));
-        for mut run in from.summary.runs.iter().filter(|run| run.cell == old).cloned() {
+        for mut run in runs[part].get(&old).into_iter().flatten().copied().cloned() {
             run.cell = number;
             run.sweep.clone_from(&cell.sweep);
             all.runs.push(run);
         }
-        for mut drawn in from.figures.iter().filter(|drawn| drawn.cell == old).cloned() {
+        for mut drawn in drawn[part].get(&old).into_iter().flatten().copied().cloned() {
             drawn.cell = number;
             drawn.label = [drawn.label.as_str(), &label]
                 .iter()
@@ -56,6 +61,13 @@ pub fn side_by_side(parts: &[RunPart]) -> Option<(Summary, Vec<CellFigures>)> {
         all.cells.push(cell);
     }
     Some((all, figures))
+}
+
+/// The items of each cell, which `cell` says of an item.
+fn by_cell<T>(items: &[T], cell: impl Fn(&T) -> u64) -> BTreeMap<u64, Vec<&T>> {
+    let mut found: BTreeMap<u64, Vec<&T>> = BTreeMap::new();
+    items.iter().for_each(|item| found.entry(cell(item)).or_default().push(item));
+    found
 }
 
 /// What stands once on the page: names joined, times added, and only as valid as the least valid run.

@@ -65,7 +65,8 @@ impl<'a> Sweep<'a> {
     /// `None` if there is but one combination with a place on every axis, or nothing that the flow is judged
     /// by.
     pub(crate) fn new(flow: &'a str, judged: &'a [ConditionVerdict<'a>]) -> Option<Self> {
-        let axes = Axis::all(judged.iter().map(|(condition, _)| condition.common(flow)));
+        let axes = Axis::all(judged.iter().flat_map(|(condition, _)| condition.pairs(flow)));
+        let places: Vec<BTreeMap<String, usize>> = axes.iter().map(Axis::places).collect();
         let mut series: Vec<TransportView> = Vec::new();
         for cell in judged.iter().flat_map(|(condition, _)| &condition.cells) {
             let view = cell.transport(flow);
@@ -78,9 +79,11 @@ impl<'a> Sweep<'a> {
         let (mut by, mut confidence) = (None, Confidence::default());
         let mut combinations = Vec::with_capacity(judged.len());
         for (condition, verdict) in judged {
-            let common = condition.common(flow);
-            let at: Option<Vec<usize>> =
-                axes.iter().map(|axis| axis.index_of(common.get(&axis.key))).collect();
+            let value = |axis: &Axis| condition.pairs(flow).find(|(key, _)| **key == axis.key).map(|it| it.1);
+            let place = |(axis, places): (&Axis, &BTreeMap<String, usize>)| {
+                places.get(&value(axis)?.to_string()).copied()
+            };
+            let at: Option<Vec<usize>> = axes.iter().zip(&places).map(place).collect();
             let Some(at) = at else { continue };
             let place_of = |cell: &CellView<'_>| {
                 let label = cell.transport(flow).label;
@@ -106,7 +109,13 @@ impl<'a> Sweep<'a> {
                 Some(verdict) => condition.cells.get(verdict.first).and_then(place_of),
                 None => best_of(&figures),
             };
-            combinations.push(Combination { at, figures, clusters: two, verdict: verdict.as_ref(), leader });
+            combinations.push(Combination {
+                at,
+                figures,
+                clusters: two,
+                verdict: verdict.as_deref(),
+                leader,
+            });
         }
         if combinations.len() < 2 {
             return None;

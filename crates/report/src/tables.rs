@@ -623,7 +623,7 @@ mod tests {
         use talkpath_measure::summary::{LateMs, MachineSummary};
         let mut run = fixture::summary(1).runs.swap_remove(0);
         assert!(machine(&run).is_none() && machine_line(&run).is_none(), "a simulation has no machine");
-        run.machine = Some(MachineSummary {
+        run.machine = Some(Box::new(MachineSummary {
             emulator_late_ms: Some(LateMs { p50: 0.004, p99: 0.0315, max: 1.25 }),
             packets: Some(12_000),
             device_drops: Some(0),
@@ -633,7 +633,7 @@ mod tests {
             checksum_errors: Some(0),
             far_checksum_errors: Some(7),
             ..MachineSummary::default()
-        });
+        }));
         let grid = machine(&run).unwrap();
         assert_eq!(grid.rows.len(), 1, "what was not measured has no row");
         assert_eq!(grid.rows[0].cells, ["emulator's writes", "0.004", "0.032", "1.250"]);
@@ -646,12 +646,12 @@ mod tests {
 
     #[test]
     fn what_the_echoing_host_took_stands_beside_the_round_trips_where_it_is_known() {
-        use talkpath_measure::summary::{MachineSummary, TurnRoundMs};
+        use talkpath_measure::summary::TurnRoundMs;
         let mut summary = fixture::summary(1);
         let compared = |summary: &_| comparison(&conditions(summary, "call")[0], "call", None);
         assert!(compared(&summary).columns.iter().all(|column| column.group != TURN_ROUND), "a simulation");
         for run in &mut summary.runs {
-            run.machine = Some(MachineSummary::default());
+            run.machine = Some(Box::default());
             let call = run.flows.get_mut("call").unwrap();
             call.turn_round_ms = Some(TurnRoundMs { p50: 3.9, p90: 12.0, p99: 172.04, max: 180.5 });
         }

@@ -127,7 +127,7 @@ fn print_comparisons(out: &mut String, judged: &[ConditionVerdict<'_>], flow: &s
             out.push_str(&paint(&printable(&condition.label), "1", style.color));
             out.push_str("\n\n");
         }
-        print_grid(out, &tables::comparison(condition, flow, verdict.as_ref()), style);
+        print_grid(out, &tables::comparison(condition, flow, verdict.as_deref()), style);
     }
 }
 

@@ -33,8 +33,9 @@ use crate::view::{
     CellView, Condition, DelayKind, RUN_KEY, TransportView, conditions, is_copy, judged_flows, transport_key,
 };
 
-/// Cells that differ in one flow's transport only, and the answer there.
-pub(crate) type ConditionVerdict<'a> = (&'a Condition<'a>, Option<Verdict>);
+/// Cells that differ in one flow's transport only, and the answer there. Boxed, because most conditions of a
+/// large sweep may have none, and it takes half a kilobyte.
+pub(crate) type ConditionVerdict<'a> = (&'a Condition<'a>, Option<Box<Verdict>>);
 
 /// One judged flow with its cells, grouped so that in a group only its transport differs.
 pub(crate) struct FlowCells<'a> {
@@ -222,10 +223,8 @@ impl Verdict {
 }
 
 /// The answers that are to be read: cells that are the cure of others speak within theirs.
-pub(crate) fn answers<'a>(
-    judged: &'a [(&'a Condition<'a>, Option<Verdict>)],
-) -> Vec<(&'a Condition<'a>, &'a Verdict)> {
-    let answers = judged.iter().filter_map(|(condition, verdict)| Some((*condition, verdict.as_ref()?)));
+pub(crate) fn answers<'a>(judged: &'a [ConditionVerdict<'a>]) -> Vec<(&'a Condition<'a>, &'a Verdict)> {
+    let answers = judged.iter().filter_map(|(condition, verdict)| Some((*condition, verdict.as_deref()?)));
     answers.filter(|(_, verdict)| !verdict.is_cure).collect()
 }
 
@@ -240,21 +239,19 @@ struct Candidate<'a> {
 }
 
 /// Applies the rule to each condition; `None` where there are not two transports to compare.
-pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Verdict>> {
-    let mut verdicts: Vec<Option<Verdict>> =
-        conditions.iter().map(|condition| judge_alone(condition, flow)).collect();
-    for at in 0..conditions.len() {
-        let is_unusable =
-            |it: &Verdict| it.answer.outcome == AnswerKind::Unusable && it.answer.cure.is_none();
-        if !verdicts[at].as_ref().is_some_and(is_unusable) {
-            continue;
-        }
-        let common = conditions[at].common(flow);
-        let found = conditions.iter().enumerate().find_map(|(other, condition)| {
-            let key = cure_key(&common, &condition.common(flow))?;
-            Some((other, key)).filter(|_| verdicts[other].is_some())
-        });
-        let Some((other, key)) = found else { continue };
+pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<Verdict>>> {
+    let mut verdicts: Vec<Option<Box<Verdict>>> =
+        conditions.iter().map(|condition| judge_alone(condition, flow).map(Box::new)).collect();
+    let is_unusable = |it: &Verdict| it.answer.outcome == AnswerKind::Unusable && it.answer.cure.is_none();
+    let unusable = (0..conditions.len()).filter(|&at| verdicts[at].as_deref().is_some_and(is_unusable));
+    let unusable: Vec<usize> = unusable.collect();
+    if unusable.is_empty() {
+        return verdicts;
+    }
+    let answered = (0..conditions.len()).filter(|&at| verdicts[at].is_some());
+    let cures = Cures::new(answered.map(|at| (at, conditions[at].common(flow))));
+    for at in unusable {
+        let Some((other, key)) = cures.of(&conditions[at].common(flow)) else { continue };
         let Some(with) = verdicts[other].as_mut() else { continue };
         with.is_cure = true;
         let standing = &with.ranking.standings[with.ranking.leader];
@@ -281,19 +278,47 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Verd
     verdicts
 }
 
-/// The key in which `other` differs from `common`, if that is all and it puts `fq_codel` on a link.
-fn cure_key(common: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>) -> Option<String> {
-    let differing: Vec<_> = common.iter().filter(|(key, value)| other.get(*key) != Some(*value)).collect();
-    let [(key, was)] = differing[..] else { return None };
-    let kind = |value: &Value| {
-        let kind = value.get("kind").unwrap_or(value).as_str().unwrap_or_default().replace('-', "_");
-        discipline(&kind).to_owned()
-    };
-    let is_cure = key.ends_with(".queue")
-        && common.len() == other.len()
-        && kind(other.get(key)?) == discipline("fq_codel")
-        && kind(was) != kind(other.get(key)?);
-    is_cure.then(|| key.clone())
+/// The first condition with `fq_codel` on a link, by the key of that link's queue and all other keys with
+/// their values: the cure of the conditions that differ from it in that queue alone.
+struct Cures(BTreeMap<(String, String), usize>);
+
+impl Cures {
+    /// Of conditions, each with its place and what its cells have in common.
+    fn new(conditions: impl Iterator<Item = (usize, BTreeMap<String, Value>)>) -> Self {
+        let mut cures = BTreeMap::new();
+        for (at, common) in conditions {
+            for key in queues(&common).filter(|key| is_fq_codel(&common[*key])) {
+                cures.entry((key.clone(), without(&common, key))).or_insert(at);
+            }
+        }
+        Self(cures)
+    }
+
+    /// The first that cures what has this in `common`, and the key of the queue.
+    fn of(&self, common: &BTreeMap<String, Value>) -> Option<(usize, String)> {
+        let others = queues(common).filter(|key| !is_fq_codel(&common[*key])).filter_map(|key| {
+            let at = self.0.get(&(key.clone(), without(common, key)))?;
+            Some((*at, key.clone()))
+        });
+        others.min()
+    }
+}
+
+/// The keys of links' queues.
+fn queues(common: &BTreeMap<String, Value>) -> impl Iterator<Item = &String> {
+    common.keys().filter(|key| key.ends_with(".queue"))
+}
+
+/// Whether the queue `value` is `fq_codel`, with whatever options.
+fn is_fq_codel(value: &Value) -> bool {
+    let kind = value.get("kind").unwrap_or(value).as_str().unwrap_or_default().replace('-', "_");
+    discipline(&kind) == discipline("fq_codel")
+}
+
+/// Every key but `key` with its value, as one text.
+fn without(common: &BTreeMap<String, Value>, key: &str) -> String {
+    let rest: Vec<_> = common.iter().filter(|(other, _)| *other != key).collect();
+    serde_json::to_string(&rest).unwrap_or_default()
 }
 
 fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
@@ -398,10 +423,14 @@ impl Condition<'_> {
 
     /// The sweep's keys and values that the cells have in common.
     pub(crate) fn common(&self, flow: &str) -> BTreeMap<String, Value> {
+        self.pairs(flow).map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    /// The same without a copy of them.
+    pub(crate) fn pairs(&self, flow: &str) -> impl Iterator<Item = (&String, &Value)> {
         let own_keys = [transport_key(flow), RUN_KEY.to_owned()];
         let first = self.cells.first().map(|cell| &cell.cell.sweep);
-        let common = first.into_iter().flatten().filter(|(key, _)| !own_keys.contains(key));
-        common.map(|(key, value)| (key.clone(), value.clone())).collect()
+        first.into_iter().flatten().filter(move |(key, _)| !own_keys.contains(key))
     }
 }
 

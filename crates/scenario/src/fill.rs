@@ -31,35 +31,40 @@ fn fill_keys(table: &Table, keys: &'static [Key], place: &Place) -> Table {
 
 /// `node`, a value of this kind, with its defaults.
 pub(crate) fn value(node: &Node, kind: &Kind) -> Node {
-    let mut node = node.clone();
-    match kind {
-        Kind::Table(spec) => refill(&mut node, |inner, place| table(inner, spec, place)),
-        Kind::Path(spec) => {
-            expand_path(&mut node);
-            refill(&mut node, |inner, place| table(inner, spec, place));
-        }
-        Kind::Map(spec) => refill(&mut node, |inner, _| {
-            let mut filled = Table::default();
-            for entry in &inner.entries {
-                let mut node = entry.node.clone();
-                refill(&mut node, |inner, _| table(inner, spec, &entry.place));
-                filled.entries.push(Entry { name: entry.name.clone(), place: entry.place.clone(), node });
+    let written_out;
+    let node = match kind {
+        Kind::Path(_) | Kind::Tagged(_) if node.as_table().is_none() => {
+            let mut node = node.clone();
+            match kind {
+                Kind::Tagged(tagged) => expand_tagged(&mut node, tagged),
+                _ => expand_path(&mut node),
             }
-            filled
-        }),
-        Kind::Tagged(tagged) => {
-            expand_tagged(&mut node, tagged);
-            refill(&mut node, |inner, place| fill_tagged(inner, tagged, place));
+            written_out = node;
+            &written_out
         }
-        _ => {}
-    }
-    node
+        _ => node,
+    };
+    let Some(inner) = node.as_table() else { return node.clone() };
+    // A table is not copied before it is filled: what lies deep in it would be copied once for each level.
+    let filled = match kind {
+        Kind::Table(spec) | Kind::Path(spec) => table(inner, spec, &node.place),
+        Kind::Map(spec) => Table { entries: inner.entries.iter().map(|entry| named(entry, spec)).collect() },
+        Kind::Tagged(tagged) => fill_tagged(inner, tagged, &node.place),
+        _ => return node.clone(),
+    };
+    Node { value: Value::Table(filled), place: node.place.clone() }
 }
 
-fn refill(node: &mut Node, fill: impl FnOnce(&Table, &Place) -> Table) {
-    if let Value::Table(inner) = &node.value {
-        node.value = Value::Table(fill(inner, &node.place));
-    }
+/// A named table of a map, a flow say, with its defaults.
+fn named(entry: &Entry, spec: &'static TableSpec) -> Entry {
+    let node = match entry.node.as_table() {
+        Some(inner) => {
+            let filled = table(inner, spec, &entry.place);
+            Node { value: Value::Table(filled), place: entry.node.place.clone() }
+        }
+        None => entry.node.clone(),
+    };
+    Entry { name: entry.name.clone(), place: entry.place.clone(), node }
 }
 
 fn fill_tagged(table: &Table, tagged: &'static Tagged, place: &Place) -> Table {

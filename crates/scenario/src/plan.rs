@@ -1,6 +1,7 @@
 //! From text to cells that an arena can run.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use talkpath_units::Seed;
 
@@ -111,8 +112,8 @@ pub struct Plan {
 pub struct Cell {
     /// From 0; the last key of the sweep moves fastest.
     pub index: u64,
-    /// The sweep's keys and this cell's values.
-    pub sweep: BTreeMap<String, serde_json::Value>,
+    /// The sweep's keys and this cell's values. The summaries of the cell's repetitions share them.
+    pub sweep: Arc<BTreeMap<String, serde_json::Value>>,
     /// For a person: `flow.call.transport=udp, path.up.loss=0.01`; empty without a sweep.
     pub label: String,
     /// What to run.
@@ -200,8 +201,10 @@ fn cells(root: &Table, sweep: &Sweep, contents: &Contents, log: &mut Log) -> Opt
     let mut cells = Vec::new();
     let mut common: Option<Table> = None;
     let mut flows = 0_usize;
+    let mut base = root.clone();
+    base.remove("sweep");
     for index in 0..sweep.cells() {
-        let (mut cell, values, label) = sweep.cell(root, index, log);
+        let (mut cell, values, label) = sweep.cell(&base, index, log);
         kernel::apply(&mut cell);
         check::table(&cell, &ROOT, &Place::START, At::ROOT, Checks::ALL, log);
         let filled = fill::table(&cell, &ROOT, &Place::START);
@@ -220,7 +223,7 @@ fn cells(root: &Table, sweep: &Sweep, contents: &Contents, log: &mut Log) -> Opt
             log.mistake(&Place::START, "sweep", message, None);
             return None;
         }
-        cells.push(Cell { index, sweep: values, label, scenario });
+        cells.push(Cell { index, sweep: values.into(), label, scenario });
     }
     log.is_clean().then_some((cells, common?))
 }

@@ -67,10 +67,11 @@ impl Sweep {
         self.axes.iter().flat_map(|axis| &axis.keys).map(Vec::as_slice)
     }
 
-    /// `root` with the values of cell `index`, those values, and a label.
+    /// `base`, which is the scenario without its `[sweep]`, with the values of cell `index`; those values,
+    /// and a label.
     pub(crate) fn cell(
         &self,
-        root: &Table,
+        base: &Table,
         index: u64,
         log: &mut Log,
     ) -> (Table, BTreeMap<String, serde_json::Value>, String) {
@@ -87,8 +88,7 @@ impl Sweep {
         let values = chosen.iter().map(|(axis, value)| (axis.key.clone(), value.to_json())).collect();
         let label = chosen.iter().map(|(axis, value)| format!("{}={}", axis.key, plain(value)));
         let label = label.collect::<Vec<_>>().join(", ");
-        let mut root = root.clone();
-        root.remove("sweep");
+        let mut root = base.clone();
         // A whole path before one of its keys, whatever their order in the file.
         chosen.sort_by_key(|(axis, _)| axis.keys.first().map_or(0, Vec::len));
         for (axis, value) in chosen {

@@ -179,10 +179,32 @@ pub(crate) fn parse(text: &str, log: &mut Log) -> Table {
     convert_table(table.get_ref(), &|span| Place::File(span))
 }
 
-/// Reads one TOML value, for `--set`; `None` if it is none.
+/// Reads one TOML value, for `--set` and for defaults; `None` if it is none.
 pub(crate) fn parse_value(text: &str, place: &Place) -> Option<Node> {
+    if let Some(value) = plain_value(text) {
+        return Some(Node { value, place: place.clone() });
+    }
     let value = DeValue::parse(text).ok()?;
     Some(convert(value.get_ref(), place.clone(), &|_| place.clone()))
+}
+
+/// A text without escapes, a short whole number or a flag, for which no parser of TOML is needed: the
+/// defaults of a large sweep are millions of them.
+fn plain_value(text: &str) -> Option<Value> {
+    if let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        let is_plain =
+            inner.bytes().all(|byte| (b' '..=b'~').contains(&byte) && !matches!(byte, b'"' | b'\\'));
+        return is_plain.then(|| Value::Text(inner.to_owned()));
+    }
+    match text {
+        "true" => Some(Value::Flag(true)),
+        "false" => Some(Value::Flag(false)),
+        _ => {
+            let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+            let is_plain = is_number && (text == "0" || !text.starts_with('0'));
+            is_plain.then(|| Value::Number(text.to_owned()))
+        }
+    }
 }
 
 fn convert_table(table: &DeTable<'_>, place: &dyn Fn(core::ops::Range<usize>) -> Place) -> Table {
@@ -237,6 +259,32 @@ mod tests {
         let table = parse("z = 1\na = 2\n[y]\nd = 1\nc = 2\n[b]\n", &mut Log::default());
         let names: Vec<_> = table.entries.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["z", "a", "y", "b"]);
+    }
+
+    #[test]
+    fn what_is_read_without_the_parser_is_what_the_parser_reads() {
+        let texts = ["\"0 s\"", "\"\"", "\"a b~\"", "true", "false", "0", "7", "123456789"];
+        let others = [
+            "\"",
+            "\"a\"b\"",
+            "\"\\u0041\"",
+            "\"µ\"",
+            "\"\t\"",
+            "01",
+            "1234567890",
+            "0.5",
+            "1_0",
+            "True",
+            "",
+        ];
+        for text in texts.into_iter().chain(others) {
+            let parsed = DeValue::parse(text).ok();
+            let parsed = parsed.map(|value| convert(value.get_ref(), Place::START, &|_| Place::START));
+            let read = parse_value(text, &Place::START);
+            assert_eq!(format!("{read:?}"), format!("{parsed:?}"), "{text}");
+        }
+        assert!(texts.iter().all(|text| plain_value(text).is_some()));
+        assert!(others.iter().all(|text| plain_value(text).is_none()));
     }
 
     #[test]

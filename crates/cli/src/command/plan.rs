@@ -32,7 +32,7 @@ pub(crate) fn run(args: &PlanArgs, common: &Common, terminal: Terminal) -> Resul
 
 /// docs/reference/interface.md has the keys.
 fn as_json(plan: &Plan) -> Value {
-    let cell = |cell: &Cell| json!({ "cell": cell.index, "sweep": cell.sweep, "cost_s": seconds(cell.scenario.cost()) });
+    let cell = |cell: &Cell| json!({ "cell": cell.index, "sweep": *cell.sweep, "cost_s": seconds(cell.scenario.cost()) });
     json!({
         "talkpath": env!("CARGO_PKG_VERSION"),
         "name": plan.name,

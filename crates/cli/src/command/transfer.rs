@@ -111,7 +111,8 @@ impl Transfer {
 
 /// Of a file, a line a repetition: whether it arrived as it was sent.
 fn arrived(summary: &Summary) -> String {
-    let files = summary.runs.iter().flat_map(|run| run.flows.values()).filter_map(|flow| flow.file.as_ref());
+    let files =
+        summary.runs.iter().flat_map(|run| run.flows.values()).filter_map(|flow| flow.file.as_deref());
     let line = |file: &FileSummary| {
         let state = match (file.intact, file.received_bytes) {
             (Some(true), _) => format!("intact, SHA-256 {}", file.sha256),

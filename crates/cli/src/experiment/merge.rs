@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
 use talkpath_measure::ClockRecord;
@@ -66,10 +68,9 @@ impl Merging<'_> {
         self.merge_records(dir, &folders)?;
         keep_apart(dir, &folders, ARRIVALS)?;
         keep_apart(dir, &folders, CAPTURES)?;
-        let log: String = parts.iter().map(|part| part.log.as_str()).collect();
+        write_log(dir, &mut parts)?;
         let drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
         let summary = self.summary(parts, &missing)?;
-        write_bytes(&dir.file(LOG), log.as_bytes())?;
         let path = dir.file(SUMMARY);
         write_whole(&path, |out| {
             write_summary(&summary, self.jobs, out).map_err(|why| Failure::write(&path, why))
@@ -82,7 +83,7 @@ impl Merging<'_> {
     /// A part as a repetition of the plan: one that has grown may sweep more keys than the one it ran in.
     fn placed(&self, mut part: Part) -> Part {
         if let Some(cell) = cell_of(self.plan, part.summary.cell) {
-            part.summary.sweep.clone_from(&cell.sweep);
+            part.summary.sweep = Arc::clone(&cell.sweep).into();
             part.figures.iter_mut().for_each(|figures| figures.label.clone_from(&cell.label));
         }
         part
@@ -143,6 +144,16 @@ impl Merging<'_> {
     }
 }
 
+/// Writes log.txt of what the parts have of it, and takes it from them: nothing else needs it.
+fn write_log(dir: &RunDir, parts: &mut [Part]) -> Result<(), Failure> {
+    let path = dir.file(LOG);
+    write_whole(&path, |out| {
+        let written =
+            parts.iter_mut().try_for_each(|part| out.write_all(mem::take(&mut part.log).as_bytes()));
+        written.map_err(|why| Failure::write(&path, why))
+    })
+}
+
 /// Arrival logs and captures are not merged: each stands for itself, under its repetition's name.
 fn keep_apart(dir: &RunDir, folders: &BTreeMap<(PartId, bool), PathBuf>, name: &str) -> Result<(), Failure> {
     for ((id, _), part) in folders {
@@ -163,7 +174,7 @@ fn open_part(folder: &Path, name: &str) -> io::Result<File> {
 
 /// The repetitions in hand as a summary, to see what they say so far.
 pub(super) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
-    let sweep = |cell: u64| cell_of(plan, cell).map(|cell| cell.sweep.clone());
+    let sweep = |cell: u64| cell_of(plan, cell).map(|cell| Arc::clone(&cell.sweep).into());
     let run = |part: &Part| {
         let run = part.summary.clone();
         RunSummary { sweep: sweep(run.cell).unwrap_or_default(), ..run }
@@ -345,7 +356,7 @@ fn alike_warning(runs: &[RunSummary]) -> Option<String> {
     let same = |a: &RunSummary, b: &RunSummary| (&a.flows, &a.links) == (&b.flows, &b.links);
     let all_alike = |runs: &[&RunSummary]| runs.len() > 1 && runs.iter().all(|run| same(run, runs[0]));
     let sweeps: Vec<(&BTreeMap<String, Value>, bool)> =
-        by_cell.values().map(|runs| (&runs[0].sweep, all_alike(runs))).collect();
+        by_cell.values().map(|runs| (&*runs[0].sweep, all_alike(runs))).collect();
     let alike = sweeps.iter().filter(|(_, is_alike)| *is_alike).count();
     if alike == 0 {
         return None;

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use talkpath_measure::summarise::cell_summaries;
-use talkpath_measure::summary::{CallSummary, FlowSummary};
+use talkpath_measure::summary::{CallSummary, FlowSummary, Swept};
 use talkpath_scenario::{Options, Source, load};
 
 use super::*;
@@ -28,7 +28,7 @@ fn run(cell: u64, repetition: u64, in_time: Option<f64>, mos: [Option<f64>; 2]) 
     let flows = [("call-up", call(mos[0])), ("call-down", call(mos[1])), ("game", game)];
     RunSummary {
         cell,
-        sweep: BTreeMap::new(),
+        sweep: Swept::default(),
         repetition,
         seed: 1,
         flows: flows.into_iter().map(|(name, flow)| (name.to_owned(), Box::new(flow))).collect(),

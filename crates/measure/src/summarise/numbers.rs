@@ -135,7 +135,7 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
             path_mtu_bytes.iter().for_each(|&it| tell(concat!($path, "path_mtu_bytes"), it.into()));
         };
     }
-    if let Some(IpSummary { dscp: _, forward, back }) = &flow.ip {
+    if let Some(IpSummary { dscp: _, forward, back }) = flow.ip.as_deref() {
         headers!("ip.forward.": forward);
         if let Some(back) = back {
             headers!("ip.return.": back);
@@ -144,13 +144,13 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
     if let Some(MultipathSummary { fell_back: _, subflows_max: Some(most) }) = flow.multipath {
         tell("multipath.subflows_max", most.into());
     }
-    if let Some(LegsSummary { forward, back }) = &flow.legs {
+    if let Some(LegsSummary { forward, back }) = flow.legs.as_deref() {
         legs!("legs.forward.": forward);
         if let Some(back) = back {
             legs!("legs.return.": back);
         }
     }
-    if let Some(FileSummary { bytes, received_bytes, missing_ranges, .. }) = &flow.file {
+    if let Some(FileSummary { bytes, received_bytes, missing_ranges, .. }) = flow.file.as_deref() {
         tell("file.bytes", *bytes as f64);
         received_bytes.iter().for_each(|&bytes| tell("file.received_bytes", bytes as f64));
         tell("file.missing_ranges", *missing_ranges as f64);
@@ -330,9 +330,13 @@ mod tests {
                 echoed_forward: Some(125),
                 echoed_return: Some(126),
             }),
-            ip: Some(IpSummary { dscp: Some("EF".to_owned()), forward: way(30), back: Some(way(40)) }),
+            ip: Some(Box::new(IpSummary {
+                dscp: Some("EF".to_owned()),
+                forward: way(30),
+                back: Some(way(40)),
+            })),
             multipath: Some(MultipathSummary { fell_back: Some(false), subflows_max: Some(127) }),
-            legs: Some(LegsSummary { forward: leg(130), back: Some(leg(150)) }),
+            legs: Some(Box::new(LegsSummary { forward: leg(130), back: Some(leg(150)) })),
             breaks: Vec::new(),
             loss_runs: LossRuns { max: 101, mean: Some(next()), histogram: vec![3, 4] },
             settling: Some(Settling {
@@ -342,13 +346,13 @@ mod tests {
                 seconds_above: 105,
                 seconds_below: 106,
             }),
-            file: Some(FileSummary {
+            file: Some(Box::new(FileSummary {
                 bytes: 107,
                 received_bytes: Some(108),
                 missing: vec![(1, 2)],
                 missing_ranges: 109,
                 ..FileSummary::default()
-            }),
+            })),
             sent: 110,
             received: 111,
             lost: 112,

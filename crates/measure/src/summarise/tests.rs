@@ -224,7 +224,7 @@ fn more_than_500_copies_are_summed_up_and_fewer_are_not() {
     let cell = cell_summaries(&[summary]).remove(0);
     assert_eq!(cell.flows.keys().collect::<Vec<_>>(), ["call-center"]);
     assert_eq!(cell.groups["call"]["sent"].median, 1002.0);
-    for (path, spread) in &cell.groups["call"] {
+    for (path, spread) in cell.groups["call"].iter() {
         let found = path.split('.').fold(&of_group, |at, key| &at[key]);
         assert_eq!(found.as_f64(), Some(spread.median), "{path}");
     }
@@ -251,8 +251,25 @@ fn cells_show_each_metric_over_their_repetitions() {
     assert_eq!(metrics["loss_rate"].mean, 1.0 / 3.0);
     assert_eq!(metrics["loss_runs.max"].mean, 1.0);
     // Words, lists and unknown figures are no metrics.
-    assert!(!metrics.keys().any(|key| key.contains("histogram") || key == "verdict" || key == "blocked_ms"));
+    let is_none = |path: &str| path.contains("histogram") || path == "verdict" || path == "blocked_ms";
+    assert!(!metrics.iter().any(|(path, _)| is_none(path)));
     assert_eq!(cells[1].flows["call-2"]["one_way_delay_ms.max"].ci95, None);
+}
+
+#[test]
+fn a_repetition_in_memory_has_no_room_for_what_only_real_sockets_know() {
+    // A sweep of 100,000 cells has as many of each.
+    assert!(size_of::<FlowSummary>() <= 1200, "{}", size_of::<FlowSummary>());
+    assert!(size_of::<RunSummary>() <= 112, "{}", size_of::<RunSummary>());
+}
+
+#[test]
+fn the_cells_of_a_sweep_share_their_values_and_the_paths_of_their_metrics() {
+    let runs: Vec<_> = (0..3).map(|cell| run_with_copies(cell, 0, 10)).collect();
+    let cells = cell_summaries(&runs);
+    let place = |cell: &CellSummary| cell.flows["call-1"].iter().next().map(|(path, _)| path.as_ptr());
+    assert!(cells.iter().all(|cell| place(cell) == place(&cells[0])));
+    assert!(cells.iter().zip(&runs).all(|(cell, run)| core::ptr::eq(&*cell.sweep, &*run.sweep)));
 }
 
 fn summary() -> Summary {

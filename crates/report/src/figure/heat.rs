@@ -2,7 +2,7 @@
 //! combination is a cell with its text, so that nothing hangs on colour alone. A cell has the colour of the
 //! first transport in its text.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use talkpath_measure::summary::JudgedBy;
 
@@ -53,6 +53,7 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat, conditions: &str) -> Optio
     let height = rows as f64 * ROW;
     let head = if others.is_empty() { TOP } else { TOP + NAME_ROW };
     let mut svg = Svg::new(WIDTH, (head + height + FOOT) * maps.len() as f64);
+    let colours = colour_range(sweep);
     for (index, (name, members)) in maps.iter().enumerate() {
         let top = head + index as f64 * (head + height + FOOT);
         if !name.is_empty() {
@@ -62,7 +63,7 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat, conditions: &str) -> Optio
         for it in members {
             let width = (WIDTH - RIGHT - LEFT) / columns as f64;
             let corner = (LEFT + it.at[x] as f64 * width, top + (rows - 1 - it.at[y]) as f64 * ROW);
-            cell(&mut svg, sweep, it, heat, corner, width);
+            cell(&mut svg, sweep, it, (heat, colours), corner, width);
         }
     }
     let word = axis_title(sweep.by);
@@ -104,15 +105,17 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat, conditions: &str) -> Optio
 /// One map for each combination of the other axes, and how many are not drawn.
 fn maps<'s>(sweep: &'s Sweep<'_>, others: &[usize]) -> (Vec<(String, Vec<&'s Combination<'s>>)>, String) {
     let mut maps: Vec<(String, Vec<&Combination<'_>>)> = Vec::new();
+    let mut places: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
     for it in &sweep.combinations {
-        let parts = others
-            .iter()
-            .map(|&axis| format!("{} = {}", sweep.axes[axis].key, sweep.axes[axis].typed(it.at[axis])));
-        let name = parts.collect::<Vec<_>>().join(", ");
-        match maps.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, members)) => members.push(it),
-            None => maps.push((name, vec![it])),
-        }
+        let key: Vec<usize> = others.iter().map(|&axis| it.at[axis]).collect();
+        let place = *places.entry(key).or_insert_with(|| {
+            let parts = others
+                .iter()
+                .map(|&axis| format!("{} = {}", sweep.axes[axis].key, sweep.axes[axis].typed(it.at[axis])));
+            maps.push((parts.collect::<Vec<_>>().join(", "), Vec::new()));
+            maps.len() - 1
+        });
+        maps[place].1.push(it);
     }
     let all = maps.len();
     let hidden: usize = maps.iter().skip(MAX_MAPS).map(|(_, members)| members.len()).sum();
@@ -156,10 +159,17 @@ fn axes(svg: &mut Svg, sweep: &Sweep<'_>, (x, y): (usize, usize), top: f64) {
     svg.text("title", "", (TITLE_LEFT, top - 9.0), Anchor::Start, &sweep.axes[y].in_words());
 }
 
-fn cell(svg: &mut Svg, sweep: &Sweep<'_>, it: &Combination<'_>, heat: Heat, (x, y): (f64, f64), width: f64) {
+fn cell(
+    svg: &mut Svg,
+    sweep: &Sweep<'_>,
+    it: &Combination<'_>,
+    (heat, colours): (Heat, (f64, f64)),
+    (x, y): (f64, f64),
+    width: f64,
+) {
     let (text, style) = match heat {
         Heat::Winner => winner(sweep, it, width),
-        Heat::Figure => figure(sweep, it),
+        Heat::Figure => figure(sweep, it, colours),
     };
     let values =
         sweep.axes.iter().zip(&it.at).map(|(axis, at)| format!("{} = {}", axis.key, axis.typed(*at)));
@@ -233,18 +243,23 @@ fn hidden_names(sweep: &Sweep<'_>) -> String {
     }
 }
 
-/// How good the best is.
-fn figure(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String) {
+/// The figures that have the faintest and the strongest colour.
+fn colour_range(sweep: &Sweep<'_>) -> (f64, f64) {
+    match sweep.by {
+        JudgedBy::Mos => (1.0, 4.5),
+        JudgedBy::InTime => (0.0, 1.0),
+        JudgedBy::Goodput => {
+            (0.0, sweep.combinations.iter().filter_map(Combination::best).fold(0.0, f64::max))
+        }
+    }
+}
+
+/// How good the best is, in a colour between those of `low` and `high`.
+fn figure(sweep: &Sweep<'_>, it: &Combination<'_>, (low, high): (f64, f64)) -> (String, String) {
     let (Some(best), Some((worst, _)), Some(text)) =
         (it.best(), it.outcomes_of_best(), it.figure_of_best(sweep.by))
     else {
         return ("–".to_owned(), "fill:none".to_owned());
-    };
-    let bests = || sweep.combinations.iter().filter_map(Combination::best);
-    let (low, high) = match sweep.by {
-        JudgedBy::Mos => (1.0, 4.5),
-        JudgedBy::InTime => (0.0, 1.0),
-        JudgedBy::Goodput => (0.0, bests().fold(0.0, f64::max)),
     };
     let share = if high > low { ((best - low) / (high - low)).clamp(0.0, 1.0) } else { 0.0 };
     let text = if worst < sweep.floor { format!("({text})") } else { text };

@@ -1,6 +1,8 @@
 //! A sweep's lines: the judged figure of each transport over one swept parameter, with its interval as
 //! a band.
 
+use std::collections::BTreeMap;
+
 use talkpath_measure::summary::{JudgedBy, Spread};
 
 use super::{Entry, Figure, Sample, colour, extent, marker, stroke};
@@ -94,15 +96,11 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
 /// One panel for each combination of the other axes; of many, some that are spread evenly, and how many are
 /// not drawn.
 fn panels<'s>(sweep: &'s Sweep<'_>, others: &[usize]) -> (Vec<Vec<&'s Combination<'s>>>, String) {
-    let mut panels: Vec<(Vec<usize>, Vec<&Combination<'_>>)> = Vec::new();
+    let mut panels: BTreeMap<Vec<usize>, Vec<&Combination<'_>>> = BTreeMap::new();
     for it in &sweep.combinations {
-        let key: Vec<usize> = others.iter().map(|axis| it.at[*axis]).collect();
-        match panels.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, members)) => members.push(it),
-            None => panels.push((key, vec![it])),
-        }
+        panels.entry(others.iter().map(|axis| it.at[*axis]).collect()).or_default().push(it);
     }
-    panels.sort_by(|a, b| a.0.cmp(&b.0));
+    let panels: Vec<_> = panels.into_values().collect();
     let all = panels.len();
     let kept = |at: &usize| {
         let places = (0..MAX_PANELS).map(|step| step * (all - 1) / (MAX_PANELS - 1));
@@ -123,7 +121,7 @@ fn panels<'s>(sweep: &'s Sweep<'_>, others: &[usize]) -> (Vec<Vec<&'s Combinatio
             )
         }
     };
-    (kept.into_iter().map(|at| panels[at].1.clone()).collect(), left_out)
+    (kept.into_iter().map(|at| panels[at].clone()).collect(), left_out)
 }
 
 /// `path.up.loss = 0.01`

@@ -1,6 +1,6 @@
 //! One swept key with its values, and what a scale needs of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -25,22 +25,23 @@ pub(crate) struct Numbers {
 }
 
 impl Axis {
-    /// The keys that have more than one value over all `sweeps`.
-    pub(crate) fn all(sweeps: impl Iterator<Item = BTreeMap<String, Value>>) -> Vec<Self> {
-        let mut axes: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-        for (key, value) in sweeps.flatten() {
-            let values = axes.entry(key).or_default();
-            if !values.contains(&value) {
-                values.push(value);
+    /// The keys that have more than one value over all cells, whose keys and values `swept` are.
+    pub(crate) fn all<'a>(swept: impl Iterator<Item = (&'a String, &'a Value)>) -> Vec<Self> {
+        let mut axes: BTreeMap<&String, (Vec<Value>, BTreeSet<String>)> = BTreeMap::new();
+        for (key, value) in swept {
+            let (values, known) = axes.entry(key).or_default();
+            if known.insert(value.to_string()) {
+                values.push(value.clone());
             }
         }
-        let axes = axes.into_iter().filter(|(_, values)| values.len() > 1);
-        axes.map(|(key, values)| Self { numbers: Numbers::of(&values), key, values }).collect()
+        let axes = axes.into_iter().filter(|(_, (values, _))| values.len() > 1);
+        axes.map(|(key, (values, _))| Self { numbers: Numbers::of(&values), key: key.clone(), values })
+            .collect()
     }
 
-    /// Where `value` stands; `None` if it is not there.
-    pub(crate) fn index_of(&self, value: Option<&Value>) -> Option<usize> {
-        self.values.iter().position(|it| Some(it) == value)
+    /// Where each value stands, by its JSON.
+    pub(crate) fn places(&self) -> BTreeMap<String, usize> {
+        self.values.iter().map(Value::to_string).zip(0..).collect()
     }
 
     /// A value for people.

@@ -70,9 +70,16 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         ip,
         kernel: kernel(&section, log),
         has_path: links.is_known,
-        links: links.made?,
-        flows: flows?,
+        links: fitted(links.made?),
+        flows: fitted(flows?),
     })
+}
+
+/// `list` without room for more: a list that grew to one flow has room for four, and a large sweep has a list
+/// in each cell.
+fn fitted<T>(mut list: Vec<T>) -> Vec<T> {
+    list.shrink_to_fit();
+    list
 }
 
 fn kernel(root: &Section<'_>, log: &mut Log) -> Option<KernelProfile> {

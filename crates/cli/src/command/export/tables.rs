@@ -112,7 +112,7 @@ fn repetitions(
     what: &str,
     of: fn(&RunSummary) -> Vec<NamedFigures<'_>>,
 ) -> Result<(), RecordError> {
-    let swept = Swept::new(summary.runs.iter().map(|run| (run.cell, &run.sweep)));
+    let swept = Swept::new(summary.runs.iter().map(|run| (run.cell, &*run.sweep)));
     // Once for the columns, and once for the rows.
     let mut figures: Vec<(String, ColumnKind)> = Vec::new();
     for (_, entry) in summary.runs.iter().flat_map(of) {
@@ -140,7 +140,7 @@ fn repetitions(
 
 /// One row for each figure of each flow in each cell, over its repetitions.
 fn cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Result<(), RecordError> {
-    let swept = Swept::new(summary.cells.iter().map(|cell| (cell.cell, &cell.sweep)));
+    let swept = Swept::new(summary.cells.iter().map(|cell| (cell.cell, &*cell.sweep)));
     let mut columns = vec![Column::new("cell", ColumnKind::Integer)];
     columns.extend_from_slice(&swept.columns);
     let rest = [
@@ -156,7 +156,7 @@ fn cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Resu
     let mut table = TableWriter::new(columns, format, out)?;
     for cell in &summary.cells {
         for (flow, figures) in cell.flows.iter().chain(&cell.groups) {
-            for (figure, Spread { median, mean, ci95 }) in figures {
+            for (figure, Spread { median, mean, ci95 }) in figures.iter() {
                 let mut fields = vec![Field::integer(cell.cell)];
                 fields.extend_from_slice(swept.of(cell.cell));
                 fields.extend([Field::integer(cell.n), Field::text(flow), Field::text(figure)]);
