@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use talkpath_kernel::this_kernel::this_kernel;
 use talkpath_scenario::{
     Diagnostic, Diagnostics, Files, KernelProfile, Located, NoFiles, Options, Plan, Source, load_with_files,
 };
+use talkpath_system::this_kernel::this_kernel;
 use talkpath_units::Bytes;
 
 use crate::failure::Failure;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::FalseyValueParser;
-use talkpath_kernel::wire::DEFAULT_PORT;
 use talkpath_scenario::{parse_duration, parse_rate};
+use talkpath_system::ports::DEFAULT_PORT;
 use talkpath_units::{Duration, Rate};
 
 use super::socket_address;

@@ -7,8 +7,8 @@ use std::thread;
 
 use serde::Serialize;
 use talkpath_emu::{Capabilities, Means, Preemption, probe};
-use talkpath_kernel::this_kernel::this_kernel;
 use talkpath_measure::STOLEN_SHARE_TOLD;
+use talkpath_system::this_kernel::this_kernel;
 
 use crate::args::Common;
 use crate::failure::Failure;

@@ -2,8 +2,8 @@
 //! send queue's fill, the real-time scheduling class. Linux only.
 //!
 //! Sending, addresses and most options are socket2's and rustix's. Each function here says why its call
-//! stays. The emulator's own calls are in `host/fork.rs`, `host/ring.rs` and `host/cable.rs`; no other file
-//! of the crate is unsafe.
+//! stays. The emulator's own calls are in `host/fork.rs`, `host/ring.rs` and `host/cable.rs` of the crate
+//! `kernel`; no other file is unsafe.
 #![expect(unsafe_code, reason = "these calls have no safe wrapper; each block says why it is sound")]
 
 use std::io::{self, IoSlice};
@@ -79,7 +79,7 @@ impl ReceiveBatch {
     ///
     /// # Errors
     /// The system's: `WouldBlock` if nothing waits.
-    pub(crate) fn receive_sent(
+    pub fn receive_sent(
         &mut self,
         socket: BorrowedFd<'_>,
         each: impl FnMut(Received<'_>),
@@ -245,7 +245,7 @@ pub fn send_with(
 ///
 /// # Errors
 /// The system's: `WouldBlock` if nothing waits.
-pub(crate) fn receive_one(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<ReceivedOne> {
+pub fn receive_one(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<ReceivedOne> {
     let mut control = ancillary::Buffer::new();
     let mut iovec = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let mut header = empty_header();
@@ -271,17 +271,17 @@ pub(crate) fn receive_one(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Resu
 
 /// What [`receive_one`] read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ReceivedOne {
+pub struct ReceivedOne {
     /// Bytes.
-    pub(crate) count: usize,
+    pub count: usize,
     /// If [`SocketSwitch::KernelStamps`] is on: when the kernel took the segment that the last byte came in
     /// (ns since 1970, CLOCK_REALTIME). Segments that wait are merged, and then share the stamp of the one
     /// merged last (`tcp_try_coalesce` of net/ipv4/tcp_input.c).
-    pub(crate) stamp_ns: Option<i64>,
+    pub stamp_ns: Option<i64>,
     /// See [`Received::tos`].
-    pub(crate) tos: Option<u8>,
+    pub tos: Option<u8>,
     /// See [`Received::tos`].
-    pub(crate) ttl: Option<u8>,
+    pub ttl: Option<u8>,
 }
 
 /// Switches an integer socket option on.
@@ -380,7 +380,7 @@ pub fn set_option<const N: usize>(
 
 /// The socket options that [`option`] reads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum ReadableOption {
+pub enum ReadableOption {
     /// TCP_INFO.
     TcpInfo,
     /// SO_MEMINFO.
@@ -398,7 +398,7 @@ pub(crate) enum ReadableOption {
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn option(socket: BorrowedFd<'_>, option: ReadableOption, words: &mut [u32]) -> io::Result<usize> {
+pub fn option(socket: BorrowedFd<'_>, option: ReadableOption, words: &mut [u32]) -> io::Result<usize> {
     let (level, name) = match option {
         ReadableOption::TcpInfo => (libc::IPPROTO_TCP, libc::TCP_INFO),
         ReadableOption::MemoryInfo => (libc::SOL_SOCKET, libc::SO_MEMINFO),
@@ -436,39 +436,39 @@ pub enum SocketSwitch {
 
 /// What the kernel's TCP lets one see of a connection (`struct tcp_info` of linux/tcp.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TcpInfo {
+pub struct TcpInfo {
     /// Retransmission timeout, us.
-    pub(crate) rto_us: u32,
+    pub rto_us: u32,
     /// Payload of a full segment, B.
     pub mss: u32,
     /// The far end's window, B; `None` before Linux 5.4.
-    pub(crate) send_window: Option<u32>,
+    pub send_window: Option<u32>,
     /// Smoothed round-trip time, us.
-    pub(crate) srtt_us: u32,
+    pub srtt_us: u32,
     /// Slow start threshold, packets; 0x7fff_ffff while unlimited.
-    pub(crate) ssthresh: u32,
+    pub ssthresh: u32,
     /// Congestion window, packets.
-    pub(crate) cwnd: u32,
+    pub cwnd: u32,
     /// Segments sent again.
-    pub(crate) total_retrans: u32,
+    pub total_retrans: u32,
     /// Segments that came before one that belongs before them; `None` before Linux 5.4.
     pub out_of_order: Option<u32>,
     /// Segments with data sent, retransmissions included.
-    pub(crate) data_segs_out: u32,
+    pub data_segs_out: u32,
     /// Retransmission timeouts that fired; `None` before Linux 6.7.
-    pub(crate) total_rto: Option<u16>,
+    pub total_rto: Option<u16>,
     /// Whether both ends agreed on ECN (TCPI_OPT_ECN).
-    pub(crate) takes_marks: bool,
+    pub takes_marks: bool,
     /// Segments with data that were delivered as acknowledgements with an echo of a mark said; `None` before
     /// Linux 4.18.
-    pub(crate) delivered_ce: Option<u32>,
+    pub delivered_ce: Option<u32>,
 }
 
 /// Reads TCP_INFO.
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
+pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     // 248 bytes in Linux 6.18, with room for more.
     let mut words = [0; 128];
     let length = option(socket, ReadableOption::TcpInfo, &mut words)?;
@@ -477,7 +477,7 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
 
 impl TcpInfo {
     /// From what the kernel wrote, `length` bytes of it, at the beginning of `words`.
-    pub(crate) fn read(words: &[u32], length: usize) -> Self {
+    pub fn read(words: &[u32], length: usize) -> Self {
         // The offsets are those of linux/tcp.h, which only ever grows at its end. A missing field reads as
         // zero.
         let u32_at = |at: usize| words.get(at / size_of::<u32>()).copied().unwrap_or(0);
@@ -555,7 +555,7 @@ pub fn become_real_time() -> io::Result<()> {
 ///
 /// # Errors
 /// The system's: `PermissionDenied` without CAP_SYS_NICE or an RLIMIT_RTPRIO of `priority`.
-pub(crate) fn become_fifo(priority: libc::c_int) -> io::Result<()> {
+pub fn become_fifo(priority: libc::c_int) -> io::Result<()> {
     set_scheduler(libc::SCHED_FIFO, priority)
 }
 

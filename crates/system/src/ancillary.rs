@@ -132,7 +132,7 @@ fn low_byte(payload: &[u8]) -> Option<u8> {
 }
 
 /// The ECN field, the two lowest bits of `byte` (RFC 3168 §5).
-pub(crate) const fn ecn(byte: u8) -> Ecn {
+pub const fn ecn(byte: u8) -> Ecn {
     match byte & 0b11 {
         0b00 => Ecn::NotEct,
         0b01 => Ecn::Ect1,
@@ -142,7 +142,7 @@ pub(crate) const fn ecn(byte: u8) -> Ecn {
 }
 
 /// The codepoint ECT(0) in the byte that has the ECN field.
-pub(crate) const ECT_0: c_int = 0b10;
+pub const ECT_0: c_int = 0b10;
 
 /// A `timespec`, whose two fields are of 64 bits, or of 32 on a machine of 32 bits.
 fn nanoseconds(timespec: &[u8]) -> Option<i64> {

@@ -171,7 +171,7 @@ fn read(clock: ClockId) -> i64 {
 const SECOND: i64 = 1_000_000_000;
 /// How long before a deadline the sleep ends and the spin begins: about as long as a wake-up takes on a
 /// virtual machine (chosen; see docs/models/live.md).
-pub(crate) const SPIN_NS: i64 = 60_000;
+pub const SPIN_NS: i64 = 60_000;
 /// Two readings within this are of one moment (chosen: ten times what a reading takes); at most `READINGS`
 /// are tried.
 const NARROW_NS: i64 = 1_000;
