@@ -1,19 +1,76 @@
-//! From `--arena` and `--to` to something that runs a scenario.
+//! Where a scenario runs, and what the commands need of the arenas. The arenas stand above: only the program
+//! knows all three, and hands them to its commands as [`Arenas`]. So a change in one compiles no command again.
 
-use std::fs;
+use core::sync::atomic::{AtomicBool, AtomicI64};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use talkpath_arena::{Arena, ArenaError};
-use talkpath_emu::EmuArena;
-use talkpath_live::{Key, LiveArena, LiveOptions};
+use serde_json::Value as Json;
+use talkpath_arena::{Arena, ArenaError, Happening};
 use talkpath_measure::RunRecord;
-use talkpath_sim::SimArena;
+use talkpath_measure::series::SeriesDetail;
+use talkpath_scenario::Scenario;
+use talkpath_units::Seed;
 
-use crate::args::{self, ArenaKind, flag_word};
+use crate::args::{self, ArenaKind, ExportArgs, flag_word};
 use crate::failure::Failure;
+use crate::run_dir::RunDir;
 
 /// An arena of its own for one thread.
 pub(crate) type Worker = Box<dyn Arena + Send>;
+
+/// What the program provides to its commands.
+pub(crate) trait Arenas: Sync {
+    /// One arena for each of up to `jobs` threads; a real path is measured by one run at a time.
+    fn connect(&self, place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure>;
+
+    /// As [`Arenas::connect`], but for runs that stand beside each other in real time too: each has a path of
+    /// its own in `emu`.
+    fn connect_beside(&self, place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure>;
+
+    /// What `talkpath play` would show of a simulated run, in numbers that a study can hold against the run's
+    /// record; `None` if `stop` became true.
+    fn watched(&self, scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Option<Json>;
+
+    /// Whether `file` holds a key; the monitor reads it again.
+    fn check_key(&self, file: &Path) -> Result<(), Failure>;
+
+    /// Measures between two live hosts until its end, and reports what happens.
+    fn monitor(&self, monitored: &Monitored<'_>, handle: &mut dyn FnMut(Happening)) -> Result<(), Failure>;
+
+    /// Payload bytes of every message of each flow, `None` of one whose messages differ.
+    fn constant_sizes(&self, scenario: &Scenario) -> Result<Vec<Option<u64>>, Failure>;
+
+    /// Writes a run's packets as pcapng, qlog or nam; `unwritten` says what a failed write means.
+    fn export_packets(
+        &self,
+        dir: &RunDir,
+        args: &ExportArgs,
+        writer: &mut dyn Write,
+        unwritten: &dyn Fn(io::Error) -> Failure,
+    ) -> Result<(), Failure>;
+
+    /// The Git revision that the program was built from, if it is known.
+    fn revision(&self) -> Option<String>;
+}
+
+/// What [`Arenas::monitor`] measures.
+pub(crate) struct Monitored<'a> {
+    /// The host that runs `talkpath serve`.
+    pub(crate) host: &'a str,
+    /// The file with the key that it demands.
+    pub(crate) key_file: Option<&'a Path>,
+    /// The user vouches that both hosts' clocks show one time.
+    pub(crate) clocks_synchronised: bool,
+    /// What one session measures; its duration is the session's.
+    pub(crate) scenario: &'a Scenario,
+    /// How sessions sample state over time.
+    pub(crate) series: Option<SeriesDetail>,
+    /// Becomes true when the user wants to stop.
+    pub(crate) interrupt: &'a AtomicBool,
+    /// Until when messages are due in the session under way: ns of CLOCK_MONOTONIC, written meanwhile.
+    pub(crate) measured_until_ns: &'a AtomicI64,
+}
 
 /// Where a run happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,37 +155,6 @@ impl Place {
     }
 }
 
-/// One arena for each of up to `jobs` threads; a real path is measured by one run at a time.
-pub(crate) fn connect(place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure> {
-    match place.arena {
-        ArenaKind::Sim => Ok((0..jobs.max(1)).map(|_| Box::new(SimArena::new()) as Worker).collect()),
-        ArenaKind::Emu => {
-            let arena = EmuArena::open().map_err(|why| failure(why).1)?;
-            Ok(vec![Box::new(match place.capture {
-                Some(snaplen) => arena.capturing(snaplen),
-                None => arena,
-            })])
-        }
-        ArenaKind::Live => {
-            let key = place.key_file.as_deref().map(read_key).transpose()?;
-            let host = place.to.as_deref().unwrap_or_default();
-            let options = LiveOptions { key, clocks_synchronised: place.clocks_synchronised };
-            let arena = LiveArena::connect(host, options).map_err(|why| failure(why).1)?;
-            Ok(vec![Box::new(arena)])
-        }
-    }
-}
-
-/// As [`connect`], but for runs that stand beside each other in real time too: each has a path of its own in
-/// `emu`.
-pub(crate) fn connect_beside(place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure> {
-    let mut workers = connect(place, jobs)?;
-    if place.arena == ArenaKind::Emu {
-        workers.extend((1..jobs).map(|_| Box::new(EmuArena::default()) as Worker));
-    }
-    Ok(workers)
-}
-
 /// What an arena's error means for the program, with what was measured until then.
 pub(crate) fn failure(error: ArenaError) -> (Option<RunRecord>, Failure) {
     match error {
@@ -145,10 +171,47 @@ pub(crate) fn interrupted() -> Failure {
     Failure::Interrupted("interrupted".to_owned())
 }
 
-/// The key in a file.
-pub(crate) fn read_key(path: &Path) -> Result<Key, Failure> {
-    let shown = path.display();
-    let bytes =
-        fs::read(path).map_err(|why| Failure::Usage(format!("--key-file {shown}: cannot be read: {why}")))?;
-    Key::new(&bytes).map_err(|why| Failure::Usage(format!("--key-file {shown}: {why}")))
+/// For tests that connect to nothing.
+#[cfg(test)]
+pub(crate) struct NoArenas;
+
+#[cfg(test)]
+impl Arenas for NoArenas {
+    fn connect(&self, _: &Place, _: usize) -> Result<Vec<Worker>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn connect_beside(&self, _: &Place, _: usize) -> Result<Vec<Worker>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn watched(&self, _: &Scenario, _: Seed, _: &AtomicBool) -> Option<Json> {
+        None
+    }
+
+    fn check_key(&self, _: &Path) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn monitor(&self, _: &Monitored<'_>, _: &mut dyn FnMut(Happening)) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn constant_sizes(&self, _: &Scenario) -> Result<Vec<Option<u64>>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn export_packets(
+        &self,
+        _: &RunDir,
+        _: &ExportArgs,
+        _: &mut dyn Write,
+        _: &dyn Fn(io::Error) -> Failure,
+    ) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn revision(&self) -> Option<String> {
+        None
+    }
 }

@@ -34,6 +34,8 @@ pub(crate) use self::mos::{CodecName, MosArgs};
 pub(crate) use self::own_line::{OwnLink, quoted};
 pub(crate) use self::serve::ServeArgs;
 pub(crate) use self::shard::{MergeArgs, PlanArgs, ShardArgs};
+#[cfg(test)]
+pub(crate) use self::stamp::STAMP_SIZE;
 pub(crate) use self::stamp::StampArgs;
 pub(crate) use self::study::{
     StudyArena, StudyArgs, StudyCommand, StudyDiffArgs, StudyFillArgs, StudyJudgeArgs, StudyKeepArgs,

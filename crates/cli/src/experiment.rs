@@ -19,13 +19,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use talkpath_arena::RunPlan;
-use talkpath_kernel::keep_awake::KeepAwake;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::{Cell, Plan};
+use talkpath_system::keep_awake::KeepAwake;
 use talkpath_units::Duration;
 
 use self::merge::Merging;
-use crate::arenas::{self, Place};
+use crate::arenas::{self, Arenas, Place};
 use crate::args::{ArenaKind, Records, SeriesPoints, flag_word};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -52,6 +52,7 @@ pub(crate) struct Experiment<'a> {
     /// Which part of the run it is; `None` if it is all of it.
     pub(crate) shard: Option<Shard>,
     pub(crate) place: Place,
+    pub(crate) arenas: &'a dyn Arenas,
     pub(crate) records: Records,
     pub(crate) series: SeriesPoints,
     pub(crate) jobs: usize,
@@ -138,7 +139,7 @@ impl Experiment<'_> {
         let watch = Stopwatch::start();
         let stop = interrupt::install()?;
         // A far end that is not there is found out before anything is written.
-        let workers = arenas::connect(&self.place, self.jobs)?;
+        let workers = self.arenas.connect(&self.place, self.jobs)?;
         let (dir, begun) = self.open(folder, &watch)?;
         Ok(Work { dir, begun, workers, watch, stop })
     }
@@ -185,7 +186,7 @@ impl Experiment<'_> {
         watch: &Stopwatch,
         failure: Option<&Failure>,
     ) -> Result<Summary, Failure> {
-        let (jobs, provenance) = (self.jobs, provenance());
+        let (jobs, provenance) = (self.jobs, provenance(self.arenas.revision()));
         let merging = Merging { plan, begun, jobs, watch, failure, provenance };
         let (summary, is_whole) = merging.finish(dir, &[dir], kept)?;
         if is_whole {
@@ -199,7 +200,7 @@ impl Experiment<'_> {
         let stop = interrupt::install()?;
         dir.lock()?;
         dir.discard_unfinished_parts()?;
-        let workers = arenas::connect(&self.place, self.jobs)?;
+        let workers = self.arenas.connect(&self.place, self.jobs)?;
         Ok(Work { dir, begun, workers, watch, stop })
     }
 
@@ -435,7 +436,7 @@ impl Experiment<'_> {
             series: flag_word(&self.series),
             per_flow: self.place.per_flow,
             shard: self.shard.map(|shard| shard.to_string()),
-            provenance: Some(provenance()),
+            provenance: Some(provenance(self.arenas.revision())),
         }
     }
 }

@@ -19,7 +19,10 @@ mod failure;
 mod interrupt;
 mod journal;
 mod json;
+mod linked;
 mod monitor;
+mod network;
+mod packets;
 mod part;
 mod progress;
 mod provenance;
@@ -31,11 +34,13 @@ mod stopwatch;
 mod summary_file;
 mod terminal;
 mod thresholds;
+mod watched;
 
 use std::process::ExitCode;
 
 use args::{Cli, Command};
 use failure::Failure;
+use linked::Linked;
 use terminal::Terminal;
 
 fn main() -> ExitCode {
@@ -60,20 +65,20 @@ fn main() -> ExitCode {
 fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
     let common = &cli.common;
     match &cli.command {
-        Command::Compare(args) => command::compare::run(args, common, terminal),
-        Command::Run(args) => command::run::run(args, common, terminal),
+        Command::Compare(args) => command::compare::run(args, common, &Linked, terminal),
+        Command::Run(args) => command::run::run(args, common, &Linked, terminal),
         Command::Plan(args) => command::plan::run(args, common, terminal),
-        Command::Merge(args) => command::merge::run(args, common, terminal),
-        Command::Send(args) => command::transfer::send(args, common, terminal),
-        Command::Burst(args) => command::transfer::burst(args, common, terminal),
+        Command::Merge(args) => command::merge::run(args, common, &Linked, terminal),
+        Command::Send(args) => command::transfer::send(args, common, &Linked, terminal),
+        Command::Burst(args) => command::transfer::burst(args, common, &Linked, terminal),
         Command::Check(args) => command::check::run(args, common, terminal),
         Command::Serve(args) => command::serve::run(args, terminal),
-        Command::Monitor(args) => command::monitor::run(args, common, terminal),
+        Command::Monitor(args) => command::monitor::run(args, common, &Linked, terminal),
         Command::Stamp(args) => command::stamp::run(args, common, terminal),
         Command::Campaign(args) => command::campaign::run(args, common, terminal),
-        Command::Study(args) => command::study::run(args, common, terminal),
+        Command::Study(args) => command::study::run(args, common, &Linked, terminal),
         Command::Report(args) => command::report::run(args, terminal),
-        Command::Export(args) => command::export::run(args, terminal),
+        Command::Export(args) => command::export::run(args, &Linked, terminal),
         Command::Play(args) => command::play::run(args, terminal),
         Command::Replay(args) => command::replay::run(args, terminal),
         Command::Mos(args) => command::mos::run(args, common, terminal),

@@ -17,7 +17,7 @@ pub(crate) mod records;
 pub(crate) mod totals;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use talkpath_kernel::clock::monotonic;
+use talkpath_system::clock::monotonic;
 
 /// The monitor's beginning, and a moment on both clocks.
 #[derive(Clone, Copy, Debug)]

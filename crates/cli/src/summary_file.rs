@@ -41,6 +41,11 @@ pub(crate) fn read_summary(dir: &RunDir, terminal: Terminal) -> Result<Summary, 
     Ok(summary)
 }
 
+/// The arena in which the whole run of `dir` ran.
+pub(crate) fn arena_of(dir: &RunDir) -> Result<String, Failure> {
+    Ok(read_json::<Summary>(&dir.file(SUMMARY))?.arena)
+}
+
 /// Whether the run in `dir` is whole; if not, what makes it so.
 pub(crate) fn has_summary(dir: &RunDir) -> Result<(), Failure> {
     let path = dir.path();

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
-use talkpath_live::stamp::{PORT, StampOptions};
 use talkpath_scenario::parse_duration;
+use talkpath_system::ports::STAMP_PORT;
 use talkpath_units::Duration;
 
 use super::socket_address;
@@ -28,7 +28,7 @@ pub(crate) struct StampArgs {
     /// UDP payload of each packet in bytes; what is more than its fields is Extra Padding (default: what they
     /// need, 44, or 52 with --dscp)
     #[arg(long, value_name = "BYTES", conflicts_with = "reflect",
-          value_parser = clap::value_parser!(u64).range(StampOptions::min_size(None)..=MAX_PAYLOAD))]
+          value_parser = clap::value_parser!(u64).range(STAMP_SIZE..=MAX_PAYLOAD))]
     pub(crate) size: Option<u64>,
     /// DSCP of the packets, and of their answers if it is another; a Class of Service TLV requests that
     #[arg(long, value_name = "DSCP[/BACK]", conflicts_with = "reflect", value_parser = dscp)]
@@ -44,7 +44,7 @@ pub(crate) struct StampArgs {
     #[arg(long)]
     pub(crate) stateful: bool,
     /// Address to reflect at, at port 862 unless given (default: every address)
-    #[arg(long, value_name = "ADDR[:PORT]", requires = "reflect", value_parser = |text: &str| socket_address(text, PORT))]
+    #[arg(long, value_name = "ADDR[:PORT]", requires = "reflect", value_parser = |text: &str| socket_address(text, STAMP_PORT))]
     pub(crate) bind: Option<SocketAddr>,
     /// Answer everybody who can reach this port; without it only loopback is answered
     #[arg(long, requires = "reflect")]
@@ -79,6 +79,8 @@ fn dscp(text: &str) -> Result<(u8, u8), String> {
 
 /// A thousand packets a second are as many as a path should be asked for by a probe (chosen).
 const SHORTEST: Duration = Duration::from_millis(1);
+/// A packet without TLVs (RFC 8762 §4.2.1).
+pub(crate) const STAMP_SIZE: u64 = 44;
 /// The largest payload of UDP over IPv4 (RFC 768, RFC 791: 65,535 less both headers).
 const MAX_PAYLOAD: u64 = 65_507;
 /// Chosen.

@@ -12,7 +12,7 @@ use talkpath_units::Rate;
 
 use super::run::experiment;
 use super::{conclude, files_of_sweep};
-use crate::arenas::Place;
+use crate::arenas::{Arenas, Place};
 use crate::args::{ArenaKind, Common, CompareArgs, HOME, Workload, flag_word, quoted};
 use crate::experiment::{Destination, Experiment};
 use crate::failure::Failure;
@@ -22,7 +22,12 @@ use crate::terminal::{self, Terminal, program, shell_word};
 use crate::thresholds::{self, Demands};
 
 /// Runs one flow over each transport.
-pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+pub(crate) fn run(
+    args: &CompareArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let place = Place::new(&args.place)?;
     let path = ComparedPath::new(args, &place)?;
     if args.plc && args.workload != Workload::Voice {
@@ -41,8 +46,11 @@ pub(crate) fn run(args: &CompareArgs, common: &Common, terminal: Terminal) -> Re
     let tries_cure = place.arena != ArenaKind::Live && args.change.sweep.is_empty();
     let growth = |plan: &Plan, summary: &Summary| grow(plan, summary, sizes, tries_cure);
     let takes_turns = place.arena != ArenaKind::Sim;
-    let experiment =
-        Experiment { growth: Some(&growth), takes_turns, ..experiment(&plan, None, place, common, terminal) };
+    let experiment = Experiment {
+        growth: Some(&growth),
+        takes_turns,
+        ..experiment(&plan, None, place, common, arenas, terminal)
+    };
     let outcome = experiment.run(Destination::Under(&common.out))?;
     let mut next = String::new();
     if !args.change.sweep.is_empty() {

@@ -8,6 +8,7 @@ use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan};
 
 use super::{conclude, jobs};
+use crate::arenas::Arenas;
 use crate::args::{Common, MergeArgs};
 use crate::experiment::Outcome;
 use crate::experiment::merge::{Merging, missing};
@@ -24,7 +25,12 @@ use crate::terminal::{self, Terminal, program};
 use crate::thresholds::Demands;
 
 /// Merges.
-pub(crate) fn run(args: &MergeArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+pub(crate) fn run(
+    args: &MergeArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let watch = Stopwatch::start();
     let mut folders: Vec<PartDir> =
         args.parts.iter().map(|path| PartDir::open(path)).collect::<Result<_, _>>()?;
@@ -49,7 +55,7 @@ pub(crate) fn run(args: &MergeArgs, common: &Common, terminal: Terminal) -> Resu
         jobs: jobs(common),
         watch: &watch,
         failure: None,
-        provenance: made_by(&folders),
+        provenance: made_by(&folders, arenas),
     };
     let mut fresh = Fresh::new();
     folders.iter_mut().for_each(|folder| fresh.append(&mut folder.fresh));
@@ -236,7 +242,7 @@ fn earliest(folders: &[PartDir]) -> String {
 }
 
 /// The machines that ran the parts; this one if they do not say.
-fn made_by(folders: &[PartDir]) -> Provenance {
+fn made_by(folders: &[PartDir], arenas: &dyn Arenas) -> Provenance {
     let of: Vec<&Provenance> = folders.iter().filter_map(|folder| folder.begun.provenance.as_ref()).collect();
     let all = |word: fn(&Provenance) -> &String| {
         let mut words: Vec<&str> = of.iter().map(|it| word(it).as_str()).collect();
@@ -245,7 +251,7 @@ fn made_by(folders: &[PartDir]) -> Provenance {
         words.join(", ")
     };
     match of.first() {
-        None => provenance(),
+        None => provenance(arenas.revision()),
         Some(first) => {
             Provenance { kernel: all(|it| &it.kernel), host: all(|it| &it.host), ..(*first).clone() }
         }

@@ -15,15 +15,14 @@ use std::thread;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use chrono::SecondsFormat;
-use talkpath_kernel::clock::monotonic;
-use talkpath_kernel::descriptors::raise_descriptor_limit;
-use talkpath_kernel::spec::{FlowSpec, SessionSpec};
-use talkpath_live::{Happening, LiveOptions, Monitor, MonitorSession};
+use talkpath_arena::{Happening, MonitorSession};
 use talkpath_measure::summary::DelayMs;
 use talkpath_scenario::{Compared, Options, Plan, Setting, Source};
+use talkpath_system::clock::monotonic;
+use talkpath_system::descriptors::raise_descriptor_limit;
 use talkpath_units::Duration;
 
-use crate::arenas::{self, Place, read_key};
+use crate::arenas::{Arenas, Monitored, Place};
 use crate::args::{ArenaKind, Common, MonitorArgs, Records, Workload, flag_word, quoted};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -39,7 +38,12 @@ use crate::scenario_file::{load_file, load_source};
 use crate::terminal::{self, Terminal};
 
 /// Measures until Ctrl-C, which is how it is meant to end.
-pub(crate) fn run(args: &MonitorArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+pub(crate) fn run(
+    args: &MonitorArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     if common.json {
         return Err(Failure::Usage(
             "monitor has no summary to print: --json-stream prints events".to_owned(),
@@ -55,7 +59,7 @@ pub(crate) fn run(args: &MonitorArgs, common: &Common, terminal: Terminal) -> Re
     if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
         terminal.note(&format!("metrics: http://{address}/metrics"));
     }
-    let key = args.key_file.as_deref().map(read_key).transpose()?;
+    args.key_file.as_deref().map(|file| arenas.check_key(file)).transpose()?;
     let interrupt = interrupt::install()?;
     raise_descriptor_limit();
     let state = State {
@@ -65,9 +69,10 @@ pub(crate) fn run(args: &MonitorArgs, common: &Common, terminal: Terminal) -> Re
         measured_until_ns: AtomicI64::new(0),
         is_over: AtomicBool::new(false),
     };
-    let recorder = (common.records != Records::None).then(|| recorder(args, common, &plan, terminal));
+    let recorder = (common.records != Records::None).then(|| recorder(args, common, arenas, &plan, terminal));
     let mut output = MonitorOutput {
         args,
+        arenas,
         terminal,
         state: &state,
         epoch: state.epoch,
@@ -76,9 +81,10 @@ pub(crate) fn run(args: &MonitorArgs, common: &Common, terminal: Terminal) -> Re
         number: 0,
     };
     output.begin(&plan, session)?;
-    let monitor = Monitor {
+    let monitored = Monitored {
         host: &args.to,
-        options: LiveOptions { key, clocks_synchronised: args.clocks_synchronised },
+        key_file: args.key_file.as_deref(),
+        clocks_synchronised: args.clocks_synchronised,
         scenario: &plan.cells[0].scenario,
         series: (common.records != Records::None).then_some(common.series.detail()),
         interrupt: &interrupt,
@@ -92,7 +98,7 @@ pub(crate) fn run(args: &MonitorArgs, common: &Common, terminal: Terminal) -> Re
         if let Some(path) = textfile {
             scope.spawn(move || keep_textfile(path, state, terminal));
         }
-        let ended = monitor.run(&mut |happening| {
+        let ended = arenas.monitor(&monitored, &mut |happening| {
             output.take(happening);
             if output.failure.is_some() {
                 interrupt.store(true, Ordering::Relaxed);
@@ -103,7 +109,7 @@ pub(crate) fn run(args: &MonitorArgs, common: &Common, terminal: Terminal) -> Re
         ended
     });
     match (ended, output.failure) {
-        (Err(why), _) => Err(arenas::failure(why).1),
+        (Err(why), _) => Err(why),
         (Ok(()), Some(failure)) => Err(failure),
         (Ok(()), None) => Ok(()),
     }
@@ -164,7 +170,13 @@ fn plan(args: &MonitorArgs, session: Duration) -> Result<Plan, Failure> {
     }
 }
 
-fn recorder<'a>(args: &MonitorArgs, common: &Common, plan: &'a Plan, terminal: Terminal) -> Recorder<'a> {
+fn recorder<'a>(
+    args: &MonitorArgs,
+    common: &Common,
+    arenas: &'a dyn Arenas,
+    plan: &'a Plan,
+    terminal: Terminal,
+) -> Recorder<'a> {
     let place = Place {
         arena: ArenaKind::Live,
         to: Some(args.to.clone()),
@@ -179,6 +191,7 @@ fn recorder<'a>(args: &MonitorArgs, common: &Common, plan: &'a Plan, terminal: T
         records: common.records,
         series: common.series,
         place,
+        arenas,
         rotate: args.rotate,
         keep: args.keep,
         terminal,
@@ -244,6 +257,7 @@ fn write_for_everybody(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// Where the events of a monitor go: standard output, the totals, the records.
 struct MonitorOutput<'a> {
     args: &'a MonitorArgs,
+    arenas: &'a dyn Arenas,
     terminal: Terminal,
     state: &'a State<'a>,
     /// Turns times of this process into times of day, for the events.
@@ -258,12 +272,13 @@ struct MonitorOutput<'a> {
 impl MonitorOutput<'_> {
     fn begin(&mut self, plan: &Plan, session: Duration) -> Result<(), Failure> {
         let scenario = &plan.cells[0].scenario;
-        let spec = SessionSpec::new(scenario, scenario.seed, None).map_err(Failure::Usage)?;
-        let size = |index: usize| spec.flows.get(index).and_then(FlowSpec::constant_size);
+        let sizes = self.arenas.constant_sizes(scenario)?;
+        let size = |index: usize| sizes.get(index).copied().flatten();
+        let machine = provenance(None);
         let flows = scenario.flows.iter().enumerate();
         let begun = MonitorStart {
             epoch: self.epoch,
-            system: format!("{} {}", provenance().kernel, provenance().host),
+            system: format!("{} {}", machine.kernel, machine.host),
             host: &self.args.to,
             flows: flows
                 .map(|(index, flow)| (flow.name.clone(), flow.transport_name.clone(), size(index)))

@@ -17,9 +17,9 @@ use talkpath_scenario::{Cell, Options, Plan};
 use talkpath_units::Instant;
 
 use crate::args::ReportArgs;
-use crate::command::play::page_network;
 use crate::experiment::cell_of;
 use crate::failure::Failure;
+use crate::network::page_network;
 use crate::part::{PACKETS, REPORT, SERIES, is_drawn};
 use crate::run_dir::{RunDir, SCENARIO, write_bytes};
 use crate::scenario_file::load_file;

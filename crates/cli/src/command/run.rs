@@ -6,7 +6,7 @@ use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan};
 
 use super::{conclude, files_of_sweep, jobs};
-use crate::arenas::Place;
+use crate::arenas::{Arenas, Place};
 use crate::args::{ArenaKind, Common, RunArgs};
 use crate::experiment::{Destination, Experiment, Outcome, PartOutcome};
 use crate::failure::Failure;
@@ -19,25 +19,36 @@ use crate::terminal::{self, Terminal, program};
 use crate::thresholds::{self, Demands};
 
 /// Runs or resumes.
-pub(crate) fn run(args: &RunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+pub(crate) fn run(
+    args: &RunArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     match (&args.resume, &args.scenario, args.shard.shard) {
         (Some(path), _, _) => {
             let (dir, begun) = EarlierRun::open(path, args)?;
             match begun.shard {
-                Some(shard) => begun.run_part(dir, shard, common, terminal),
-                None => begun.run(dir, args, common, terminal),
+                Some(shard) => begun.run_part(dir, shard, common, arenas, terminal),
+                None => begun.run(dir, args, common, arenas, terminal),
             }
         }
-        (None, Some(scenario), None) => fresh(scenario, args, common, terminal),
-        (None, Some(scenario), Some(shard)) => part(scenario, shard, args, common, terminal),
+        (None, Some(scenario), None) => fresh(scenario, args, common, arenas, terminal),
+        (None, Some(scenario), Some(shard)) => part(scenario, shard, args, common, arenas, terminal),
         (None, None, _) => Err(Failure::Usage("run needs a scenario file".to_owned())),
     }
 }
 
-fn fresh(scenario: &Path, args: &RunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+fn fresh(
+    scenario: &Path,
+    args: &RunArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let place = Place::new(&args.place)?;
     let plan = load_file(scenario, &options(args))?;
-    let outcome = run_plan(&plan, place.clone(), args.rounds, common, terminal)?;
+    let outcome = run_plan(&plan, place.clone(), args.rounds, common, arenas, terminal)?;
     told(outcome, &place, &plan, args, common, terminal)
 }
 
@@ -66,10 +77,11 @@ pub(super) fn run_plan(
     place: Place,
     takes_turns: bool,
     common: &Common,
+    arenas: &dyn Arenas,
     terminal: Terminal,
 ) -> Result<Outcome, Failure> {
     thresholds::before_the_run(plan)?;
-    let experiment = Experiment { takes_turns, ..experiment(plan, None, place, common, terminal) };
+    let experiment = Experiment { takes_turns, ..experiment(plan, None, place, common, arenas, terminal) };
     experiment.run(Destination::Under(&common.out))
 }
 
@@ -79,6 +91,7 @@ pub(super) fn experiment<'p>(
     shard: Option<Shard>,
     place: Place,
     common: &Common,
+    arenas: &'p dyn Arenas,
     terminal: Terminal,
 ) -> Experiment<'p> {
     Experiment {
@@ -87,6 +100,7 @@ pub(super) fn experiment<'p>(
         takes_turns: false,
         shard,
         place,
+        arenas,
         records: common.records,
         series: common.series,
         jobs: jobs(common),
@@ -100,6 +114,7 @@ fn part(
     shard: Shard,
     args: &RunArgs,
     common: &Common,
+    arenas: &dyn Arenas,
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let place = Place::new(&args.place)?;
@@ -120,7 +135,7 @@ fn part(
     if let Some(path) = args.shard.output.as_deref().filter(|path| RunDir::is_begun(path)) {
         let (dir, begun) = EarlierRun::open(path, args)?;
         return match begun.shard {
-            Some(found) if found == shard => begun.run_part(dir, shard, common, terminal),
+            Some(found) if found == shard => begun.run_part(dir, shard, common, arenas, terminal),
             Some(found) => {
                 Err(Failure::Usage(format!("{}: holds part {found}, not {shard}", path.display())))
             }
@@ -129,7 +144,7 @@ fn part(
     }
     let plan = load_file(scenario, &options(args))?;
     thresholds::before_the_run(&plan)?;
-    let experiment = experiment(&plan, Some(shard), place, common, terminal);
+    let experiment = experiment(&plan, Some(shard), place, common, arenas, terminal);
     let outcome = experiment.run_part(match &args.shard.output {
         Some(path) => Destination::At(path),
         None => Destination::Under(&common.out),
@@ -204,14 +219,27 @@ impl EarlierRun {
         Ok((dir, Self { plan, begun, shard, place }))
     }
 
-    fn experiment(&self, common: &Common, terminal: Terminal) -> Result<Experiment<'_>, Failure> {
+    fn experiment<'p>(
+        &'p self,
+        common: &Common,
+        arenas: &'p dyn Arenas,
+        terminal: Terminal,
+    ) -> Result<Experiment<'p>, Failure> {
         let (records, series) = (self.begun.records()?, self.begun.series()?);
-        let experiment = experiment(&self.plan, self.shard, self.place.clone(), common, terminal);
+        let experiment = experiment(&self.plan, self.shard, self.place.clone(), common, arenas, terminal);
         Ok(Experiment { records, series, ..experiment })
     }
 
-    fn run(&self, dir: RunDir, args: &RunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
-        let experiment = Experiment { takes_turns: args.rounds, ..self.experiment(common, terminal)? };
+    fn run(
+        &self,
+        dir: RunDir,
+        args: &RunArgs,
+        common: &Common,
+        arenas: &dyn Arenas,
+        terminal: Terminal,
+    ) -> Result<(), Failure> {
+        let experiment =
+            Experiment { takes_turns: args.rounds, ..self.experiment(common, arenas, terminal)? };
         let outcome = experiment.resume(dir, self.begun.clone())?;
         told(outcome, &self.place, &self.plan, args, common, terminal)
     }
@@ -221,9 +249,10 @@ impl EarlierRun {
         dir: RunDir,
         shard: Shard,
         common: &Common,
+        arenas: &dyn Arenas,
         terminal: Terminal,
     ) -> Result<(), Failure> {
-        let outcome = self.experiment(common, terminal)?.resume_part(dir, self.begun.clone())?;
+        let outcome = self.experiment(common, arenas, terminal)?.resume_part(dir, self.begun.clone())?;
         part_told(outcome, shard, common, terminal)
     }
 }

@@ -1,13 +1,13 @@
 //! `talkpath serve`: the far end of live runs.
 
 use chrono::{SecondsFormat, Utc};
-use talkpath_kernel::descriptors::raise_descriptor_limit;
 use talkpath_live::{Limits, ServeError, ServeOptions, Server};
+use talkpath_system::descriptors::raise_descriptor_limit;
 
-use crate::arenas::read_key;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::linked::read_key;
 use crate::terminal::Terminal;
 
 /// Serves until Ctrl-C, which is how it is meant to end.

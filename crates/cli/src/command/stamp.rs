@@ -222,3 +222,14 @@ fn reflect(args: &StampArgs, terminal: Terminal) -> Result<(), Failure> {
     ));
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::STAMP_SIZE;
+
+    #[test]
+    fn the_command_line_takes_the_smallest_packet_that_can_be_sent() {
+        assert_eq!(StampOptions::min_size(None), STAMP_SIZE);
+    }
+}

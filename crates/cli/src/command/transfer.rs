@@ -9,7 +9,7 @@ use talkpath_scenario::{Options, Setting, Source};
 
 use super::conclude;
 use super::run::run_plan;
-use crate::arenas::Place;
+use crate::arenas::{Arenas, Place};
 use crate::args::{ArenaKind, BurstArgs, Common, SendArgs, TransferArgs, quoted};
 use crate::failure::Failure;
 use crate::part::LOG;
@@ -19,7 +19,12 @@ use crate::terminal::{self, Terminal, program};
 use crate::thresholds::Demands;
 
 /// Sends a file; the far end checks its SHA-256.
-pub(crate) fn send(args: &SendArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+pub(crate) fn send(
+    args: &SendArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let file = args.file.to_string_lossy();
     let name = args.file.file_name().map_or(file.clone(), |name| name.to_string_lossy());
     let transfer = Transfer {
@@ -29,11 +34,16 @@ pub(crate) fn send(args: &SendArgs, common: &Common, terminal: Terminal) -> Resu
         transport: "tcp",
         lossy_duration: "60 s",
     };
-    transfer.run(&args.transfer, common, terminal)
+    transfer.run(&args.transfer, common, arenas, terminal)
 }
 
 /// Sends messages as fast as the transport takes them.
-pub(crate) fn burst(args: &BurstArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+pub(crate) fn burst(
+    args: &BurstArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let BurstArgs { size, count, transfer } = args;
     let is_number = !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
     let with_unit = if is_number { format!("{size} B") } else { size.clone() };
@@ -43,7 +53,7 @@ pub(crate) fn burst(args: &BurstArgs, common: &Common, terminal: Terminal) -> Re
     ];
     let what = format!("{count} messages of {with_unit} to {}", transfer.to);
     Transfer { what, kind: "burst", keys, transport: "udp", lossy_duration: "10 s" }
-        .run(transfer, common, terminal)
+        .run(transfer, common, arenas, terminal)
 }
 
 /// One flow, as the command makes it.
@@ -61,7 +71,13 @@ struct Transfer {
 }
 
 impl Transfer {
-    fn run(&self, args: &TransferArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    fn run(
+        &self,
+        args: &TransferArgs,
+        common: &Common,
+        arenas: &dyn Arenas,
+        terminal: Terminal,
+    ) -> Result<(), Failure> {
         let place = Place {
             arena: ArenaKind::Live,
             to: Some(args.to.clone()),
@@ -74,7 +90,7 @@ impl Transfer {
         let source = Source::new(format!("talkpath {}", self.kind), "drain = \"5 s\"");
         let options = Options { set: self.settings(args), seed: None, repeat: Some(args.repeat) };
         let plan = load_source_beside(Path::new(""), &source, &options)?;
-        let mut outcome = run_plan(&plan, place.clone(), false, common, terminal)?;
+        let mut outcome = run_plan(&plan, place.clone(), false, common, arenas, terminal)?;
         if self.kind == "file" {
             outcome.failure = outcome.failure.or_else(|| not_whole(&outcome.summary));
         }

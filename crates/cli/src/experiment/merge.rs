@@ -18,8 +18,8 @@ use talkpath_scenario::{Cell, Plan};
 
 use super::cell_of;
 use crate::args::{ArenaKind, Records};
-use crate::command::play::page_network;
 use crate::failure::Failure;
+use crate::network::page_network;
 use crate::part::{ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, REPORT, SERIES, SUMMARY, unwritten};
 use crate::resumable::Resumable;
 use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_bytes, write_whole};

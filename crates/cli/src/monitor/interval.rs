@@ -4,7 +4,7 @@
 use core::ops::Range;
 
 use serde::Serialize;
-use talkpath_live::MonitorSession;
+use talkpath_arena::MonitorSession;
 use talkpath_measure::metrics::histogram::delay_ms;
 use talkpath_measure::metrics::trip::{Trip, first_arrivals, one_way_trips};
 use talkpath_measure::summarise::{summarise, summarise_flow};

@@ -19,7 +19,7 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::{Options, Plan, Source, with_repetitions};
 
-use crate::arenas::Place;
+use crate::arenas::{Arenas, Place};
 use crate::args::{Amount, Records, SeriesPoints};
 use crate::experiment::{Destination, Experiment};
 use crate::failure::Failure;
@@ -31,12 +31,13 @@ use crate::stopwatch::{FILE_NAME_TIME, Stopwatch, stamps_from};
 use crate::terminal::Terminal;
 
 /// How and where records are kept.
-pub(crate) struct Keeping {
+pub(crate) struct Keeping<'a> {
     /// `OUT/monitor-HOST`.
     pub(crate) folder: PathBuf,
     pub(crate) records: Records,
     pub(crate) series: SeriesPoints,
     pub(crate) place: Place,
+    pub(crate) arenas: &'a dyn Arenas,
     pub(crate) rotate: Amount,
     pub(crate) keep: Option<Amount>,
     pub(crate) terminal: Terminal,
@@ -44,7 +45,7 @@ pub(crate) struct Keeping {
 
 /// The records of one monitor.
 pub(crate) struct Recorder<'a> {
-    keeping: Keeping,
+    keeping: Keeping<'a>,
     /// Of one session.
     plan: &'a Plan,
     open: Option<Open>,
@@ -62,7 +63,7 @@ struct Open {
 }
 
 impl<'a> Recorder<'a> {
-    pub(crate) fn new(keeping: Keeping, plan: &'a Plan) -> Self {
+    pub(crate) fn new(keeping: Keeping<'a>, plan: &'a Plan) -> Self {
         Self { keeping, plan, open: None }
     }
 
@@ -172,13 +173,14 @@ impl<'a> Recorder<'a> {
         self.experiment(&plan, begun.records()?, begun.series()?).close(dir, begun, watch)
     }
 
-    fn experiment<'p>(&self, plan: &'p Plan, records: Records, series: SeriesPoints) -> Experiment<'p> {
+    fn experiment<'p>(&'p self, plan: &'p Plan, records: Records, series: SeriesPoints) -> Experiment<'p> {
         Experiment {
             plan,
             growth: None,
             takes_turns: false,
             shard: None,
             place: self.keeping.place.clone(),
+            arenas: self.keeping.arenas,
             records,
             series,
             jobs: 1,
@@ -266,6 +268,7 @@ pub(crate) const EVENTS: &str = "events.jsonl";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arenas::NoArenas;
     use crate::args::ArenaKind;
     use crate::monitor::interval::tests::session;
     use crate::scenario_file::load_source;
@@ -294,6 +297,7 @@ mod tests {
             records: Records::All,
             series: SeriesPoints::Sampled,
             place,
+            arenas: &NoArenas,
             rotate,
             keep,
             terminal: Terminal::plain(),

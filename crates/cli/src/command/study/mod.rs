@@ -5,30 +5,29 @@ mod folder;
 mod kept;
 mod room;
 mod runner;
-mod watched;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use talkpath_kernel::keep_awake::KeepAwake;
 use talkpath_report::{Animation, study_page, study_table};
 use talkpath_scenario::Source;
 use talkpath_study::{
     ArenaName, Changes, Claim, ClaimOutcome, Embedded, Outcome, Selection, Study, arena_list, embedded,
     judge, load_with,
 };
+use talkpath_system::keep_awake::KeepAwake;
 
 use self::folder::{Identity, STUDY_COPY, StudyDir};
 use self::runner::{Runner, in_words};
 use super::jobs;
-use super::play::network;
-use crate::arenas::{self, Place};
+use crate::arenas::{Arenas, Place};
 use crate::args::{ArenaKind, Common, StudyArena, StudyArgs, StudyCommand, StudyRunArgs};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::json::json;
+use crate::network::network;
 use crate::part::REPORT;
 use crate::run_dir::write_bytes;
 use crate::scenario_file;
@@ -36,7 +35,12 @@ use crate::stopwatch::Stopwatch;
 use crate::terminal::{self, Terminal, counted, program};
 
 /// Lists, shows or runs.
-pub(crate) fn run(args: &StudyArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+pub(crate) fn run(
+    args: &StudyArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     match &args.command {
         StudyCommand::List => list(common, terminal),
         StudyCommand::Show { name } => terminal.result(&shown(&find(name, &Changes::default())?)),
@@ -45,7 +49,7 @@ pub(crate) fn run(args: &StudyArgs, common: &Common, terminal: Terminal) -> Resu
         StudyCommand::Diff(args) => kept::diff(args, common, terminal),
         StudyCommand::Keep(args) => kept::keep(args, terminal),
         StudyCommand::Fill(args) => kept::fill(args, terminal),
-        StudyCommand::Run(args) => run_study(args, common, terminal),
+        StudyCommand::Run(args) => run_study(args, common, arenas, terminal),
         StudyCommand::Judge(args) => campaign::run(args, common, terminal),
     }
 }
@@ -99,10 +103,14 @@ const SMALLEST: [(&str, &str); 2] =
 /// What a study's own file is called.
 const STUDY_FILE: &str = "study.toml";
 
-fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
-    let arenas = arena_names(&args.arena);
+fn run_study(
+    args: &StudyRunArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let study = find(&args.name, &Changes { seed: args.seed, set: args.set.clone() })?;
-    let selection = selected(&study, arenas, args.quick, &args.claims)?;
+    let selection = selected(&study, arena_names(&args.arena), args.quick, &args.claims)?;
     let stop = interrupt::install()?;
     // An arena that is not available here is found out before anything runs.
     let mut workers = Vec::new();
@@ -121,7 +129,7 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
             true => common.jobs.map_or(MOST_BESIDE, NonZeroUsize::get),
             false => jobs(common),
         };
-        workers.push((arena, arenas::connect_beside(&place, most)?));
+        workers.push((arena, arenas.connect_beside(&place, most)?));
     }
     let identity = Identity::new(&study, args.quick);
     let folder = match args.resume {
@@ -130,7 +138,8 @@ fn run_study(args: &StudyRunArgs, common: &Common, terminal: Terminal) -> Result
     };
     folder.keep_study(&study)?;
     terminal.detail(&format!("run directory: {}", folder.path().display()));
-    let runner = Runner { study: &study, selection: &selection, folder: &folder, terminal, stop: &stop };
+    let runner =
+        Runner { study: &study, selection: &selection, folder: &folder, arenas, terminal, stop: &stop };
     // It needs no privilege. Where there are no threads for it, the runs' lateness shows it.
     let real_time = selection.arenas.iter().any(|arena| arena.is_real_time());
     let awake = real_time.then(KeepAwake::begin);

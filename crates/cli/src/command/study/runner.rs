@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use super::watched::watched;
 use talkpath_arena::RunPlan;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
@@ -17,7 +16,7 @@ use talkpath_units::Duration;
 
 use super::folder::StudyDir;
 use super::room::{Peace, Room, Stay, packets_per_s, share};
-use crate::arenas::{self, Worker};
+use crate::arenas::{self, Arenas, Worker};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::stopwatch::Stopwatch;
@@ -28,6 +27,7 @@ pub(super) struct Runner<'a> {
     pub(super) study: &'a Study,
     pub(super) selection: &'a Selection,
     pub(super) folder: &'a StudyDir,
+    pub(super) arenas: &'a dyn Arenas,
     pub(super) terminal: Terminal,
     pub(super) stop: &'a AtomicBool,
 }
@@ -211,7 +211,9 @@ impl Runner<'_> {
             let (record, beside) = run?;
             let summary = summarise(&record, &std::collections::BTreeMap::new());
             let watched = match cell.kept.watched && cell.arena == ArenaName::Sim {
-                true => watched(&form.scenario, form.scenario.seed.repetition(repetition), self.stop)
+                true => self
+                    .arenas
+                    .watched(&form.scenario, form.scenario.seed.repetition(repetition), self.stop)
                     .ok_or_else(|| self.interrupted())?,
                 false => serde_json::Value::Null,
             };

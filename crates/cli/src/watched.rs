@@ -12,7 +12,7 @@ use talkpath_units::{Instant, Seed};
 /// Runs `scenario` with `seed` again and counts what each link shows within the run's window: `passed`,
 /// `dropped`, `lost`, and `queue_max`, the most packets that waited. Beside them `nodes`. `None` if
 /// `stop` became true.
-pub(super) fn watched(scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Option<Json> {
+pub(crate) fn watched(scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Option<Json> {
     let plan = RunPlan {
         cell: 0,
         repetition: 0,
