@@ -7,6 +7,10 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::Value as Json;
 use talkpath_arena::Happening;
+use talkpath_commands::arenas::{Arenas, Monitored, Place, Worker, failure};
+use talkpath_commands::args::{ArenaKind, ExportArgs};
+use talkpath_commands::failure::Failure;
+use talkpath_commands::run_dir::RunDir;
 use talkpath_emu::EmuArena;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_live::{Key, LiveArena, LiveOptions, Monitor};
@@ -14,11 +18,7 @@ use talkpath_scenario::Scenario;
 use talkpath_sim::SimArena;
 use talkpath_units::Seed;
 
-use crate::arenas::{Arenas, Monitored, Place, Worker, failure};
-use crate::args::{ArenaKind, ExportArgs};
-use crate::failure::Failure;
 use crate::packets::export_packets;
-use crate::run_dir::RunDir;
 use crate::watched::watched;
 
 /// All three.

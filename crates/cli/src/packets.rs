@@ -4,20 +4,19 @@
 use std::fs;
 use std::io::{self, Write};
 
+use talkpath_commands::again::Again;
+use talkpath_commands::arenas::interrupted;
+use talkpath_commands::args::{CaptureAt, ExportArgs, ExportFormat};
+use talkpath_commands::failure::Failure;
+use talkpath_commands::interrupt;
+use talkpath_commands::part::CAPTURES;
+use talkpath_commands::run_dir::{PartId, RunDir};
+use talkpath_commands::summary_file::arena_of;
 use talkpath_emu::{CaptureError, export_capture};
 use talkpath_scenario::IpVersion;
 use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
 use talkpath_sim::journey::{journeys, write_nam};
 use talkpath_sim::qlog::qlog;
-
-use crate::again::Again;
-use crate::arenas::interrupted;
-use crate::args::{CaptureAt, ExportArgs, ExportFormat};
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::part::CAPTURES;
-use crate::run_dir::{PartId, RunDir};
-use crate::summary_file::arena_of;
 
 /// Writes them as pcapng, qlog or nam.
 pub(crate) fn export_packets(

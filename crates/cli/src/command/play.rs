@@ -2,21 +2,20 @@
 
 use std::io::Write as _;
 
+use talkpath_commands::again::Again;
+use talkpath_commands::arenas::interrupted;
+use talkpath_commands::args::PlayArgs;
+use talkpath_commands::failure::Failure;
+use talkpath_commands::interrupt;
+use talkpath_commands::network::network;
+use talkpath_commands::run_dir::{PartId, RunDir, write_whole};
+use talkpath_commands::terminal::Terminal;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::{DropCause, SeriesKind};
 use talkpath_report::{Animation, PlayFate, PlayHop, play_page};
 use talkpath_scenario::Scenario;
 use talkpath_sim::journey::{Hop, HopFate, Journeys, journeys};
 use talkpath_units::Instant;
-
-use crate::again::Again;
-use crate::arenas::interrupted;
-use crate::args::PlayArgs;
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::network::network;
-use crate::run_dir::{PartId, RunDir, write_whole};
-use crate::terminal::Terminal;
 
 /// Runs the simulation again and writes the page.
 pub(crate) fn run(args: &PlayArgs, terminal: Terminal) -> Result<(), Failure> {
