@@ -1,5 +1,5 @@
-//! A run's packets for other tools, for `talkpath export`: those that an emulated run has kept, and those of a
-//! simulated run that runs once more.
+//! A run's packets for other tools, for `talkpath export`: those that an emulated run has kept, and those of
+//! a simulated run that runs once more.
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,12 +1,14 @@
-//! The commands of the program `talkpath`, as docs/reference/interface.md promises them, over the crates below.
+//! The commands of the program `talkpath`, as docs/reference/interface.md promises them, over the crates
+//! below.
 //!
 //! ```text
 //! args ─► command/* ─► scenario_file ─► experiment ─► run_dir, part ─► terminal
 //!                                        └─► arenas (a trait; the program has the arenas)
 //! ```
 //!
-//! A command returns a [`failure::Failure`] or nothing; only the program turns that into text and an exit code.
-//! Commands that need one arena's own types are in the program: `doctor`, `play`, `replay`, `serve`, `stamp`.
+//! A command returns a [`failure::Failure`] or nothing; only the program turns that into text and an exit
+//! code. Commands that need one arena's own types are in the program: `doctor`, `play`, `replay`, `serve`,
+//! `stamp`.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

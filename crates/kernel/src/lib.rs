@@ -1,5 +1,5 @@
-//! Flows over sockets: the ends of flows, pacing by absolute deadlines, and hosts in namespaces. Unsafe code is
-//! here, in `host/`, and in `talkpath_system`.
+//! Flows over sockets: the ends of flows, pacing by absolute deadlines, and hosts in namespaces. Unsafe code
+//! is here, in `host/`, and in `talkpath_system`.
 //!
 //! ```text
 //!  emu: two hosts and a path of our own           live: a client and a server on two hosts
