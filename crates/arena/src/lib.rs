@@ -2,6 +2,7 @@
 
 pub mod far_clock;
 pub mod links;
+mod monitor;
 pub mod offset;
 
 use core::sync::atomic::AtomicBool;
@@ -10,6 +11,8 @@ use talkpath_measure::RunRecord;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_scenario::Scenario;
 use talkpath_units::{Instant, Seed};
+
+pub use monitor::{Happening, MonitorSession};
 
 /// One repetition of one cell, to be run.
 #[derive(Clone, Copy)]

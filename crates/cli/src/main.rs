@@ -1,42 +1,30 @@
-//! The program `talkpath`: the commands of docs/reference/interface.md over the crates below.
+//! The program `talkpath`: the commands, linked with the arenas.
 //!
 //! ```text
-//! args ─► command/* ─► scenario_file ─► experiment ─► run_dir, part ─► terminal
-//!                                        └─► arenas (sim, live)
+//! main ─► talkpath_commands ─► Arenas (linked.rs) ─► sim, emu, live
+//!    └──► command/*, which need one arena's own types
 //! ```
 //!
-//! A command returns a [`failure::Failure`] or nothing; only `main` turns that into text and an exit code.
+//! A command returns a [`Failure`] or nothing; only `main` turns that into text and an exit code.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod again;
-mod arenas;
-mod args;
-mod campaign;
 mod command;
-mod experiment;
-mod failure;
-mod interrupt;
-mod journal;
-mod json;
-mod monitor;
-mod part;
-mod progress;
-mod provenance;
-mod resumable;
-mod run_dir;
-mod scenario_file;
-mod shard;
-mod stopwatch;
-mod summary_file;
-mod terminal;
-mod thresholds;
+mod linked;
+mod packets;
+mod watched;
 
 use std::process::ExitCode;
 
-use args::{Cli, Command};
-use failure::Failure;
-use terminal::Terminal;
+use talkpath_commands::args::{self, Cli, Command};
+use talkpath_commands::command::{
+    campaign, check, compare, export, merge, monitor, mos, plan, report, run, shell, study, transfer,
+};
+use talkpath_commands::failure::Failure;
+use talkpath_commands::terminal::Terminal;
+
+use crate::command::{doctor, play, replay, serve, stamp};
+use crate::linked::Linked;
 
 fn main() -> ExitCode {
     say_whose_fault_a_panic_is();
@@ -48,7 +36,7 @@ fn main() -> ExitCode {
         }
     };
     let terminal = Terminal::new(&cli.common);
-    match run(&cli, terminal) {
+    match dispatch(&cli, terminal) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             tell(&failure, terminal);
@@ -57,29 +45,29 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
+fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
     let common = &cli.common;
     match &cli.command {
-        Command::Compare(args) => command::compare::run(args, common, terminal),
-        Command::Run(args) => command::run::run(args, common, terminal),
-        Command::Plan(args) => command::plan::run(args, common, terminal),
-        Command::Merge(args) => command::merge::run(args, common, terminal),
-        Command::Send(args) => command::transfer::send(args, common, terminal),
-        Command::Burst(args) => command::transfer::burst(args, common, terminal),
-        Command::Check(args) => command::check::run(args, common, terminal),
-        Command::Serve(args) => command::serve::run(args, terminal),
-        Command::Monitor(args) => command::monitor::run(args, common, terminal),
-        Command::Stamp(args) => command::stamp::run(args, common, terminal),
-        Command::Campaign(args) => command::campaign::run(args, common, terminal),
-        Command::Study(args) => command::study::run(args, common, terminal),
-        Command::Report(args) => command::report::run(args, terminal),
-        Command::Export(args) => command::export::run(args, terminal),
-        Command::Play(args) => command::play::run(args, terminal),
-        Command::Replay(args) => command::replay::run(args, terminal),
-        Command::Mos(args) => command::mos::run(args, common, terminal),
-        Command::Doctor => command::doctor::run(common, terminal),
-        Command::Completions { shell } => command::shell::completions(*shell),
-        Command::Man { command } => command::shell::man(command.as_deref()),
+        Command::Compare(args) => compare::run(args, common, &Linked, terminal),
+        Command::Run(args) => run::run(args, common, &Linked, terminal),
+        Command::Plan(args) => plan::run(args, common, terminal),
+        Command::Merge(args) => merge::run(args, common, &Linked, terminal),
+        Command::Send(args) => transfer::send(args, common, &Linked, terminal),
+        Command::Burst(args) => transfer::burst(args, common, &Linked, terminal),
+        Command::Check(args) => check::run(args, common, terminal),
+        Command::Serve(args) => serve::run(args, terminal),
+        Command::Monitor(args) => monitor::run(args, common, &Linked, terminal),
+        Command::Stamp(args) => stamp::run(args, common, terminal),
+        Command::Campaign(args) => campaign::run(args, common, terminal),
+        Command::Study(args) => study::run(args, common, &Linked, terminal),
+        Command::Report(args) => report::run(args, terminal),
+        Command::Export(args) => export::run(args, &Linked, terminal),
+        Command::Play(args) => play::run(args, terminal),
+        Command::Replay(args) => replay::run(args, terminal),
+        Command::Mos(args) => mos::run(args, common, terminal),
+        Command::Doctor => doctor::run(common, terminal),
+        Command::Completions { shell } => shell::completions(*shell),
+        Command::Man { command } => shell::man(command.as_deref()),
     }
 }
 

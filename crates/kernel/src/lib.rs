@@ -1,5 +1,5 @@
-//! The system crate: sockets, clocks, pacing by absolute deadlines, namespaces. The only crate with unsafe
-//! code.
+//! Flows over sockets: the ends of flows, pacing by absolute deadlines, and hosts in namespaces. Unsafe code
+//! is here, in `host/`, and in `talkpath_system`.
 //!
 //! ```text
 //!  emu: two hosts and a path of our own           live: a client and a server on two hosts
@@ -18,26 +18,23 @@
 //! run's warnings name).
 
 pub mod alarm;
-mod ancillary;
-pub mod clock;
-pub mod descriptors;
 pub mod end;
 pub mod file;
 pub mod host;
 pub mod join;
-pub mod keep_awake;
 pub mod log;
 mod multipath;
 pub mod progress;
-pub mod random;
 pub mod rest;
 pub mod spec;
 pub mod stolen;
-pub mod sys;
 pub mod tag;
-pub mod this_kernel;
 pub mod threads;
 pub mod turn_round;
 pub mod udp_drops;
 pub mod unsupported;
 pub mod wire;
+
+// An arena over sockets has both crates as one.
+use talkpath_system::ancillary;
+pub use talkpath_system::{clock, descriptors, keep_awake, ports, random, sys, this_kernel};

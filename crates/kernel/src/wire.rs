@@ -113,9 +113,6 @@ pub fn filling(size: usize) -> Vec<u8> {
     bytes
 }
 
-/// The port of `talkpath serve`, for TCP and UDP.
-pub const DEFAULT_PORT: u16 = 7160;
-
 /// What a datagram of a file carries besides: token, sequence number and tag.
 pub const FILE_HEADER: u64 = TAGGED_SIZE as u64;
 

@@ -29,7 +29,7 @@ pub mod stamp;
 
 pub use client::{BegunRun, LiveArena, LiveOptions, PreparedRun};
 pub use key::{Key, ShortKey};
-pub use monitor::{Happening, Monitor, MonitorSession};
+pub use monitor::Monitor;
 pub use server::{Limits, ServeError, ServeOptions, Server};
 
 /// Says stop when it goes, also if that is for a panic: a scope waits for its threads.

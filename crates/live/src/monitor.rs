@@ -22,7 +22,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle, scope, sleep};
 use std::time::Duration as StdDuration;
 
-use talkpath_arena::{ArenaError, RunPlan};
+use talkpath_arena::{ArenaError, Happening, MonitorSession, RunPlan};
 use talkpath_kernel::clock::monotonic;
 use talkpath_kernel::random::random;
 use talkpath_measure::RunRecord;
@@ -47,44 +47,6 @@ pub struct Monitor<'a> {
     pub interrupt: &'a AtomicBool,
     /// Until when messages are due in the session under way: ns of CLOCK_MONOTONIC, written here.
     pub measured_until_ns: &'a AtomicI64,
-}
-
-/// What [`Monitor::run`] reports, in order of time.
-#[derive(Debug)]
-pub enum Happening {
-    /// A session is over.
-    Measured(Box<MonitorSession>),
-    /// Nothing is measured since `from_ns`: the far end is not there, or refuses.
-    Down {
-        /// CLOCK_MONOTONIC, ns.
-        from_ns: i64,
-        /// In one line for a person.
-        why: String,
-    },
-    /// It is measured again.
-    Up {
-        /// Since when it was not: CLOCK_MONOTONIC, ns.
-        from_ns: i64,
-        /// When the next session began.
-        to_ns: i64,
-        /// Sessions that could not begin meanwhile.
-        attempts: u64,
-    },
-}
-
-/// One session that is over.
-#[derive(Debug)]
-pub struct MonitorSession {
-    /// From 0.
-    pub number: u64,
-    /// CLOCK_MONOTONIC when it began, ns.
-    pub start_ns: i64,
-    /// Messages were due for this long: the scenario's duration unless it was cut short.
-    pub length: Duration,
-    /// What was measured; `None` if nothing was.
-    pub record: Option<RunRecord>,
-    /// Why it did not come to its end, if so.
-    pub cut: Option<String>,
 }
 
 /// What the scheduler hands on, in order.

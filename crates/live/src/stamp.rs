@@ -8,5 +8,4 @@ mod sender;
 pub use reflector::{ReflectOptions, Reflected, Reflector};
 pub use sender::{ClassSeen, StampOptions, StampRun, send};
 
-/// The reflector's port (RFC 8762 §4.1).
-pub const PORT: u16 = 862;
+pub use talkpath_kernel::ports::STAMP_PORT as PORT;

@@ -6,8 +6,8 @@ use std::time::Duration as StdDuration;
 
 use crate::support::quiet::undisturbed;
 use crate::support::{Serving, echo, scenario, voice};
-use talkpath_arena::ArenaError;
-use talkpath_live::{Happening, Key, Limits, LiveOptions, Monitor, MonitorSession};
+use talkpath_arena::{ArenaError, Happening, MonitorSession};
+use talkpath_live::{Key, Limits, LiveOptions, Monitor};
 use talkpath_scenario::EchoWrite;
 
 /// Monitors `host` in sessions of `ms`; `handle` says when it is enough.

@@ -6,14 +6,13 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use serde::Serialize;
+use talkpath_commands::args::Common;
+use talkpath_commands::failure::Failure;
+use talkpath_commands::json::json;
+use talkpath_commands::terminal::{self, Terminal};
 use talkpath_emu::{Capabilities, Means, Preemption, probe};
-use talkpath_kernel::this_kernel::this_kernel;
 use talkpath_measure::STOLEN_SHARE_TOLD;
-
-use crate::args::Common;
-use crate::failure::Failure;
-use crate::json::json;
-use crate::terminal::{self, Terminal};
+use talkpath_system::this_kernel::this_kernel;
 
 /// Prints one line a finding, or with `--json` all of them as an object.
 pub(crate) fn run(common: &Common, terminal: Terminal) -> Result<(), Failure> {

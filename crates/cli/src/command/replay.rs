@@ -4,15 +4,14 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use talkpath_commands::args::ReplayArgs;
+use talkpath_commands::failure::Failure;
+use talkpath_commands::part::ARRIVALS;
+use talkpath_commands::run_dir::{RunDir, SCENARIO};
+use talkpath_commands::scenario_file::load_file;
+use talkpath_commands::terminal::Terminal;
 use talkpath_emu::{log_header, replay};
 use talkpath_scenario::Options;
-
-use crate::args::ReplayArgs;
-use crate::failure::Failure;
-use crate::part::ARRIVALS;
-use crate::run_dir::{RunDir, SCENARIO};
-use crate::scenario_file::load_file;
-use crate::terminal::Terminal;
 
 /// Replays every repetition's log; the first difference is an error.
 pub(crate) fn run(args: &ReplayArgs, terminal: Terminal) -> Result<(), Failure> {

@@ -1,14 +1,14 @@
 //! `talkpath serve`: the far end of live runs.
 
 use chrono::{SecondsFormat, Utc};
-use talkpath_kernel::descriptors::raise_descriptor_limit;
+use talkpath_commands::args::ServeArgs;
+use talkpath_commands::failure::Failure;
+use talkpath_commands::interrupt;
+use talkpath_commands::terminal::Terminal;
 use talkpath_live::{Limits, ServeError, ServeOptions, Server};
+use talkpath_system::descriptors::raise_descriptor_limit;
 
-use crate::arenas::read_key;
-use crate::args::ServeArgs;
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::terminal::Terminal;
+use crate::linked::read_key;
 
 /// Serves until Ctrl-C, which is how it is meant to end.
 pub(crate) fn run(args: &ServeArgs, terminal: Terminal) -> Result<(), Failure> {

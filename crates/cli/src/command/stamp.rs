@@ -3,6 +3,12 @@
 use std::net::{Ipv6Addr, SocketAddr};
 
 use serde::Serialize;
+use talkpath_commands::arenas;
+use talkpath_commands::args::{Common, StampArgs};
+use talkpath_commands::failure::Failure;
+use talkpath_commands::interrupt;
+use talkpath_commands::json::json;
+use talkpath_commands::terminal::{self, Terminal};
 use talkpath_live::stamp::{self, PORT, ReflectOptions, Reflector, StampOptions, StampRun};
 use talkpath_measure::metrics::delay::{sorted_delays, statistics};
 use talkpath_measure::metrics::histogram::delay_ms;
@@ -11,13 +17,6 @@ use talkpath_measure::summarise::summarise_flow;
 use talkpath_measure::summary::{Clock, DelayMs, IpdvMs};
 use talkpath_measure::{FlowRecord, LegRecord};
 use talkpath_units::{Bytes, Histogram};
-
-use crate::arenas;
-use crate::args::{Common, StampArgs};
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::json::json;
-use crate::terminal::{self, Terminal};
 
 /// Sends or reflects.
 pub(crate) fn run(args: &StampArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -221,4 +220,15 @@ fn reflect(args: &StampArgs, terminal: Terminal) -> Result<(), Failure> {
         done.answered, done.ignored, done.beyond
     ));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talkpath_commands::args::STAMP_SIZE;
+
+    #[test]
+    fn the_command_line_takes_the_smallest_packet_that_can_be_sent() {
+        assert_eq!(StampOptions::min_size(None), STAMP_SIZE);
+    }
 }

@@ -385,7 +385,7 @@ const UNKNOWN: u64 = u64::MAX;
 const FILE_HEADER: usize = crate::wire::FILE_HEADER as usize;
 /// As in captures of simulated runs: dynamic ports for clients (RFC 6335 §6), talkpath's own for servers.
 const CLIENT_PORTS: u16 = 49_152;
-const SERVER_PORT: u16 = crate::wire::DEFAULT_PORT;
+const SERVER_PORT: u16 = crate::ports::DEFAULT_PORT;
 /// Requests leave after 0, 1 and 3 s (RFC 4340 §8.1.1): if three find no answer, there is none.
 const MIN_PATIENCE: Duration = Duration::from_secs(3);
 const NO_ANSWER: &str = "the DCCP connection did not open: no answer to its Requests";

@@ -4,8 +4,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::AsFd;
 
+use talkpath_kernel::ports::DEFAULT_PORT;
 use talkpath_kernel::sys;
-use talkpath_kernel::wire::DEFAULT_PORT;
 use talkpath_scenario::{USUAL_MTU, host_and_port};
 use talkpath_units::Bytes;
 

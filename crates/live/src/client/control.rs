@@ -9,10 +9,10 @@ use talkpath_arena::ArenaError;
 use talkpath_arena::offset::Probe;
 use talkpath_kernel::clock::{HostClock, monotonic};
 use talkpath_kernel::log::{Chunk, RowBudget};
+use talkpath_kernel::ports::DEFAULT_PORT;
 use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::udp_drops::UdpDrops;
-use talkpath_kernel::wire::DEFAULT_PORT;
 use talkpath_scenario::Flow;
 
 use crate::key::Key;

@@ -8,8 +8,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
 
 use socket2::{Domain, Protocol, Socket, Type};
+use talkpath_kernel::ports::DEFAULT_PORT;
 use talkpath_kernel::sys::{SocketSwitch, report_headers, switch_on};
-use talkpath_kernel::wire::DEFAULT_PORT;
 
 use super::ServeError;
 use crate::client::enlarge_receive_buffer;

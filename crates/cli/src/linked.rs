@@ -1,0 +1,104 @@
+//! The arenas that this program is linked with, for its commands.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use serde_json::Value as Json;
+use talkpath_arena::Happening;
+use talkpath_commands::arenas::{Arenas, Monitored, Place, Worker, failure};
+use talkpath_commands::args::{ArenaKind, ExportArgs};
+use talkpath_commands::failure::Failure;
+use talkpath_commands::run_dir::RunDir;
+use talkpath_emu::EmuArena;
+use talkpath_kernel::spec::{FlowSpec, SessionSpec};
+use talkpath_live::{Key, LiveArena, LiveOptions, Monitor};
+use talkpath_scenario::Scenario;
+use talkpath_sim::SimArena;
+use talkpath_units::Seed;
+
+use crate::packets::export_packets;
+use crate::watched::watched;
+
+/// All three.
+pub(crate) struct Linked;
+
+impl Arenas for Linked {
+    fn connect(&self, place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure> {
+        match place.arena {
+            ArenaKind::Sim => Ok((0..jobs.max(1)).map(|_| Box::new(SimArena::new()) as Worker).collect()),
+            ArenaKind::Emu => {
+                let arena = EmuArena::open().map_err(|why| failure(why).1)?;
+                Ok(vec![Box::new(match place.capture {
+                    Some(snaplen) => arena.capturing(snaplen),
+                    None => arena,
+                })])
+            }
+            ArenaKind::Live => {
+                let key = place.key_file.as_deref().map(read_key).transpose()?;
+                let host = place.to.as_deref().unwrap_or_default();
+                let options = LiveOptions { key, clocks_synchronised: place.clocks_synchronised };
+                let arena = LiveArena::connect(host, options).map_err(|why| failure(why).1)?;
+                Ok(vec![Box::new(arena)])
+            }
+        }
+    }
+
+    fn connect_beside(&self, place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure> {
+        let mut workers = self.connect(place, jobs)?;
+        if place.arena == ArenaKind::Emu {
+            workers.extend((1..jobs).map(|_| Box::new(EmuArena::default()) as Worker));
+        }
+        Ok(workers)
+    }
+
+    fn watched(&self, scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Option<Json> {
+        watched(scenario, seed, stop)
+    }
+
+    fn check_key(&self, file: &Path) -> Result<(), Failure> {
+        read_key(file).map(drop)
+    }
+
+    fn monitor(&self, monitored: &Monitored<'_>, handle: &mut dyn FnMut(Happening)) -> Result<(), Failure> {
+        let key = monitored.key_file.map(read_key).transpose()?;
+        let monitor = Monitor {
+            host: monitored.host,
+            options: LiveOptions { key, clocks_synchronised: monitored.clocks_synchronised },
+            scenario: monitored.scenario,
+            series: monitored.series,
+            interrupt: monitored.interrupt,
+            measured_until_ns: monitored.measured_until_ns,
+        };
+        monitor.run(handle).map_err(|why| failure(why).1)
+    }
+
+    fn constant_sizes(&self, scenario: &Scenario) -> Result<Vec<Option<u64>>, Failure> {
+        let spec = SessionSpec::new(scenario, scenario.seed, None).map_err(Failure::Usage)?;
+        Ok(spec.flows.iter().map(FlowSpec::constant_size).collect())
+    }
+
+    fn export_packets(
+        &self,
+        dir: &RunDir,
+        args: &ExportArgs,
+        writer: &mut dyn Write,
+        unwritten: &dyn Fn(io::Error) -> Failure,
+    ) -> Result<(), Failure> {
+        export_packets(dir, args, writer, unwritten)
+    }
+
+    fn revision(&self) -> Option<String> {
+        // Empty outside a checkout: build.rs.
+        Some(env!("TALKPATH_REVISION").to_owned()).filter(|revision| !revision.is_empty())
+    }
+}
+
+/// The key in a file.
+pub(crate) fn read_key(path: &Path) -> Result<Key, Failure> {
+    let shown = path.display();
+    let bytes =
+        fs::read(path).map_err(|why| Failure::Usage(format!("--key-file {shown}: cannot be read: {why}")))?;
+    Key::new(&bytes).map_err(|why| Failure::Usage(format!("--key-file {shown}: {why}")))
+}

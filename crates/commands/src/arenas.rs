@@ -1,0 +1,219 @@
+//! Where a scenario runs, and what the commands need of the arenas. The arenas stand above: only the program
+//! knows all three, and hands them to its commands as [`Arenas`]. So a change in one compiles no command
+//! again.
+
+use core::sync::atomic::{AtomicBool, AtomicI64};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+use talkpath_arena::{Arena, ArenaError, Happening};
+use talkpath_measure::RunRecord;
+use talkpath_measure::series::SeriesDetail;
+use talkpath_scenario::Scenario;
+use talkpath_units::Seed;
+
+use crate::args::{self, ArenaKind, ExportArgs, flag_word};
+use crate::failure::Failure;
+use crate::run_dir::RunDir;
+
+/// An arena of its own for one thread.
+pub type Worker = Box<dyn Arena + Send>;
+
+/// What the program provides to its commands.
+pub trait Arenas: Sync {
+    /// One arena for each of up to `jobs` threads; a real path is measured by one run at a time.
+    fn connect(&self, place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure>;
+
+    /// As [`Arenas::connect`], but for runs that stand beside each other in real time too: each has a path of
+    /// its own in `emu`.
+    fn connect_beside(&self, place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure>;
+
+    /// What `talkpath play` would show of a simulated run, in numbers that a study can hold against the run's
+    /// record; `None` if `stop` became true.
+    fn watched(&self, scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Option<Json>;
+
+    /// Whether `file` holds a key; the monitor reads it again.
+    fn check_key(&self, file: &Path) -> Result<(), Failure>;
+
+    /// Measures between two live hosts until its end, and reports what happens.
+    fn monitor(&self, monitored: &Monitored<'_>, handle: &mut dyn FnMut(Happening)) -> Result<(), Failure>;
+
+    /// Payload bytes of every message of each flow, `None` of one whose messages differ.
+    fn constant_sizes(&self, scenario: &Scenario) -> Result<Vec<Option<u64>>, Failure>;
+
+    /// Writes a run's packets as pcapng, qlog or nam; `unwritten` says what a failed write means.
+    fn export_packets(
+        &self,
+        dir: &RunDir,
+        args: &ExportArgs,
+        writer: &mut dyn Write,
+        unwritten: &dyn Fn(io::Error) -> Failure,
+    ) -> Result<(), Failure>;
+
+    /// The Git revision that the program was built from, if it is known.
+    fn revision(&self) -> Option<String>;
+}
+
+/// What [`Arenas::monitor`] measures.
+pub struct Monitored<'a> {
+    /// The host that runs `talkpath serve`.
+    pub host: &'a str,
+    /// The file with the key that it demands.
+    pub key_file: Option<&'a Path>,
+    /// The user vouches that both hosts' clocks show one time.
+    pub clocks_synchronised: bool,
+    /// What one session measures; its duration is the session's.
+    pub scenario: &'a Scenario,
+    /// How sessions sample state over time.
+    pub series: Option<SeriesDetail>,
+    /// Becomes true when the user wants to stop.
+    pub interrupt: &'a AtomicBool,
+    /// Until when messages are due in the session under way: ns of CLOCK_MONOTONIC, written meanwhile.
+    pub measured_until_ns: &'a AtomicI64,
+}
+
+/// Where a run happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Simulated, emulated or live.
+    pub arena: ArenaKind,
+    /// The far end; only in `live`.
+    pub to: Option<String>,
+    /// The file with the key that the far end demands.
+    pub key_file: Option<PathBuf>,
+    /// The user vouches that both hosts' clocks show one time; only in `live`.
+    pub clocks_synchronised: bool,
+    /// Bytes of each packet to keep; only in `emu`.
+    pub capture: Option<u32>,
+    /// Whether no processor may sleep meanwhile; only in real time.
+    pub keep_awake: bool,
+    /// Whether summary.json has every copy of a flow, however many there are.
+    pub per_flow: bool,
+}
+
+impl Place {
+    /// What the command line says to run something here: nothing for the simulator.
+    pub fn flags(&self) -> String {
+        let arena = match (self.arena, &self.to) {
+            (ArenaKind::Sim, _) => String::new(),
+            (ArenaKind::Live, Some(to)) => format!(" --to {to}"),
+            (arena, _) => format!(" --arena {}", flag_word(&arena)),
+        };
+        let key =
+            self.key_file.as_ref().map_or(String::new(), |file| format!(" --key-file {}", file.display()));
+        let clocks = if self.clocks_synchronised { " --clocks-synchronised" } else { "" };
+        let awake = if self.keep_awake { " --keep-awake" } else { "" };
+        let per_flow = if self.per_flow { " --per-flow" } else { "" };
+        format!("{arena}{key}{clocks}{awake}{per_flow}")
+    }
+
+    /// As the command line says: `--to` alone means `live`.
+    pub fn new(place: &args::Place) -> Result<Self, Failure> {
+        let arena = match (place.arena, &place.to) {
+            (Some(arena), _) => arena,
+            (None, Some(_)) => ArenaKind::Live,
+            (None, None) => ArenaKind::Sim,
+        };
+        let capture = place.capture;
+        if capture.is_some() && arena != ArenaKind::Emu {
+            return Err(Failure::Usage(format!(
+                "--capture belongs to --arena emu: {}",
+                match arena {
+                    ArenaKind::Sim => "a simulated run is made again when it is exported",
+                    ArenaKind::Emu | ArenaKind::Live => "over a real network tcpdump sees the packets",
+                }
+            )));
+        }
+        let clocks_synchronised = place.clocks_synchronised;
+        if clocks_synchronised && arena != ArenaKind::Live {
+            return Err(Failure::Usage(
+                "--clocks-synchronised belongs to --arena live: elsewhere both ends read one clock"
+                    .to_owned(),
+            ));
+        }
+        if place.keep_awake && arena == ArenaKind::Sim {
+            return Err(Failure::Usage(
+                "--keep-awake belongs to --arena emu and live: virtual time waits for every processor"
+                    .to_owned(),
+            ));
+        }
+        let (keep_awake, per_flow) = (place.keep_awake, place.per_flow);
+        let here =
+            Self { arena, to: None, key_file: None, clocks_synchronised, capture, keep_awake, per_flow };
+        match (arena, &place.to) {
+            (ArenaKind::Live, None) => Err(Failure::Usage(
+                "--arena live needs --to HOST, a host that runs `talkpath serve`".to_owned(),
+            )),
+            (ArenaKind::Live, Some(_)) => {
+                Ok(Self { to: place.to.clone(), key_file: place.key_file.clone(), ..here })
+            }
+            (ArenaKind::Sim | ArenaKind::Emu, Some(_)) => Err(Failure::Usage(format!(
+                "--to belongs to --arena live, not to --arena {}",
+                flag_word(&arena)
+            ))),
+            (ArenaKind::Sim | ArenaKind::Emu, None) => Ok(here),
+        }
+    }
+}
+
+/// What an arena's error means for the program, with what was measured until then.
+pub fn failure(error: ArenaError) -> (Option<RunRecord>, Failure) {
+    match error {
+        ArenaError::Unsupported(what) => (None, Failure::Usage(what)),
+        ArenaError::Unavailable { what, how } => (None, Failure::Unavailable { what, how }),
+        ArenaError::FarEnd { what, partial } => (partial.map(|it| *it), Failure::FarEnd(what)),
+        ArenaError::Unwelcome(what) => (None, Failure::FarEnd(what)),
+        ArenaError::Interrupted { partial } => (partial.map(|it| *it), interrupted()),
+    }
+}
+
+/// The user stopped it.
+pub fn interrupted() -> Failure {
+    Failure::Interrupted("interrupted".to_owned())
+}
+
+/// For tests that connect to nothing.
+#[cfg(test)]
+pub(crate) struct NoArenas;
+
+#[cfg(test)]
+impl Arenas for NoArenas {
+    fn connect(&self, _: &Place, _: usize) -> Result<Vec<Worker>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn connect_beside(&self, _: &Place, _: usize) -> Result<Vec<Worker>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn watched(&self, _: &Scenario, _: Seed, _: &AtomicBool) -> Option<Json> {
+        None
+    }
+
+    fn check_key(&self, _: &Path) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn monitor(&self, _: &Monitored<'_>, _: &mut dyn FnMut(Happening)) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn constant_sizes(&self, _: &Scenario) -> Result<Vec<Option<u64>>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn export_packets(
+        &self,
+        _: &RunDir,
+        _: &ExportArgs,
+        _: &mut dyn Write,
+        _: &dyn Fn(io::Error) -> Failure,
+    ) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn revision(&self) -> Option<String> {
+        None
+    }
+}

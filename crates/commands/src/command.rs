@@ -1,0 +1,90 @@
+//! One module a command; what `compare` and `run` print at the end is here.
+
+pub mod campaign;
+pub mod check;
+pub mod compare;
+pub mod export;
+pub mod merge;
+pub mod monitor;
+pub mod mos;
+pub mod plan;
+pub mod report;
+pub mod run;
+pub mod shell;
+pub mod study;
+pub mod transfer;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::thread;
+
+use serde_json::Value;
+use talkpath_measure::summary::Summary;
+use talkpath_measure::warning;
+
+use crate::args::Common;
+use crate::experiment::Outcome;
+use crate::failure::Failure;
+use crate::json::json;
+use crate::part::REPORT;
+use crate::run_dir::RunDir;
+use crate::terminal::{self, Terminal, program, shell_word};
+use crate::thresholds::{self, Demands};
+
+/// `--jobs`, or one for each core.
+fn jobs(common: &Common) -> usize {
+    common.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+}
+
+/// The commands that write a sweep's figures as files, and the figures of its cells as a table.
+fn files_of_sweep(dir: &RunDir, summary: &Summary) -> String {
+    let mut values: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for (key, value) in summary.cells.iter().flat_map(|cell| &cell.sweep) {
+        let known = values.entry(key).or_default();
+        if known.len() < 2 && !known.contains(&value) {
+            known.push(value);
+        }
+    }
+    // Transports are the colours of a map.
+    let axes = values.iter().filter(|(key, values)| !key.ends_with(".transport") && values.len() > 1);
+    let maps = if axes.count() > 1 { ", heat maps among them" } else { "" };
+    let (program, dir) = (program(), shell_word(&dir.path().display().to_string()));
+    format!(
+        "The report's figures as files{maps}: {program} report --figures DIR {dir}\n\
+         The figures of every cell as a table: {program} export --table cells --format csv {dir}\n"
+    )
+}
+
+/// Prints what a run has shown, `table` being its words for a person, and decides how the command ends.
+fn conclude(
+    outcome: Outcome,
+    table: &str,
+    way_on: &str,
+    demands: &Demands<'_>,
+    common: &Common,
+    strict: bool,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let Outcome { dir, summary, failure } = outcome;
+    let judged = thresholds::judge(demands.plan, &summary);
+    let lines = thresholds::lines(&judged);
+    let printed = if common.json {
+        // The tables say them in their heading. A note helps to read figures, and stands beside them.
+        for warning in summary.warnings.iter().filter(|warning| !warning::is_note(warning)) {
+            terminal.warning(warning);
+        }
+        terminal::print(&json(&summary))
+    } else {
+        let report = dir.file(REPORT);
+        let lines = if lines.is_empty() { lines } else { format!("\n{lines}") };
+        terminal.result(&format!("{}\n{lines}\nReport: {}\n{way_on}", table.trim_end(), report.display()))
+    };
+    let junit = demands.junit.map(|path| thresholds::write_junit(path, &summary.name, &judged));
+    let unwritten = junit.and_then(Result::err);
+    let unknown = thresholds::unknown(&judged);
+    let threshold = thresholds::failure(&judged, common.json || common.quiet);
+    let invalid = (strict && !summary.valid)
+        .then(|| Failure::NotHeld("--strict: the run is not valid; the warnings say why".to_owned()));
+    let failures = [failure, unknown, threshold, printed.err(), unwritten, invalid];
+    Failure::gravest(failures, |failure| terminal.error(&failure.to_string())).map_or(Ok(()), Err)
+}

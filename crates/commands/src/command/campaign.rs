@@ -1,0 +1,253 @@
+//! `talkpath campaign`: check, run, status, push, report.
+
+use std::path::Path;
+
+use serde_json::json;
+use talkpath_campaign::{
+    Entry, Failing, Findings, Measurement, Plan, Recorded, Status, StoreStatus, Uploads, findings, millis,
+    status,
+};
+use talkpath_measure::summary::Summary;
+use talkpath_report::campaign_page;
+use talkpath_scenario::campaign_key_tables;
+
+use crate::args::{CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignReportArgs};
+use crate::args::{CampaignRunArgs, Common};
+use crate::campaign::coordinate::coordinate;
+use crate::campaign::hosts::Met;
+use crate::campaign::load::Loaded;
+use crate::campaign::now;
+use crate::campaign::push::{Copied, Push, uploads};
+use crate::campaign::store::Store;
+use crate::failure::Failure;
+use crate::json::json;
+use crate::part::REPORT;
+use crate::run_dir::write_bytes;
+use crate::terminal::{Terminal, counted, print};
+
+/// Does what the subcommand says.
+pub fn run(args: &CampaignArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    match &args.command {
+        CampaignCommand::Check(args) => check(args, common, terminal),
+        CampaignCommand::Run(args) => begin(args, common, terminal),
+        CampaignCommand::Status(args) => tell(args, common, terminal),
+        CampaignCommand::Push(args) => push(args, common, terminal),
+        CampaignCommand::Report(args) => report(args, common, terminal),
+    }
+}
+
+fn check(args: &CampaignCheckArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let Some(file) = &args.file else { return print(campaign_key_tables().as_bytes()) };
+    let loaded = Loaded::read(file)?;
+    let campaign = &loaded.campaign;
+    let plan = Plan::new(campaign, String::new(), "", now());
+    let plan = plan.map_err(|why| Failure::Usage(format!("{}: schedule: {why}", file.display())))?;
+    let seconds: u64 = campaign
+        .measures
+        .iter()
+        .flat_map(|measure| measure.pairs.iter().map(move |pair| (measure, pair)))
+        .filter_map(|(measure, pair)| loaded.prepared(&measure.name, &campaign.hosts[pair.1]))
+        .map(|prepared| prepared.expected.as_millis() / 1000)
+        .sum();
+    let ends = plan.measurements.first().zip(plan.measurements.last());
+    let when = match (campaign.schedule.start, ends) {
+        (Some(_), Some((first, last))) => format!("from {} to {}", first.local, last.local),
+        _ => "from its first run on".to_owned(),
+    };
+    let valid = format!(
+        "{}: valid: \"{}\", {}, {}, {when} ({}); the measurements of one time take up to {seconds} s together\n",
+        file.display(),
+        campaign.name,
+        counted(campaign.hosts.len(), "host"),
+        counted(plan.measurements.len(), "measurement"),
+        plan.zone,
+    );
+    if !args.hosts {
+        return terminal.result(&valid);
+    }
+    let met = Met::all(&loaded)?;
+    if common.json {
+        print(&json(&met))?;
+    } else {
+        terminal.result(&format!("{valid}{}", met.text()))?;
+    }
+    match met.failed() {
+        (0, _) => Ok(()),
+        (failed, tried) => Err(Failure::FarEnd(format!("{failed} of {tried} hosts and pairs do not work"))),
+    }
+}
+
+fn begin(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let loaded = Loaded::read(&args.file.file)?;
+    let store = Store::new(&args.file, &loaded, &common.out);
+    let (plan, entries) = coordinate(&loaded, &store, common, terminal)?;
+    let status = with_store(status(&plan, &entries, loaded.campaign.schedule.retry, now()), &loaded, &store);
+    let page = write_report(&store, &plan, &entries, &store.file(REPORT))?;
+    if common.json {
+        print(&json(&page))?;
+    } else {
+        terminal.result(&format!(
+            "{}{}\nReport: {}\n",
+            status_text(&status, &store),
+            not_valid_text(&page),
+            store.file(REPORT).display()
+        ))?;
+    }
+    let (missing, not_valid) = (status.abandoned, page.not_valid.len());
+    if args.strict && (missing > 0 || not_valid > 0) {
+        return Err(Failure::NotHeld(format!(
+            "--strict: {missing} of {} were not measured, and {not_valid} of {} measured are not valid",
+            status.planned, status.done
+        )));
+    }
+    Ok(())
+}
+
+fn tell(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let loaded = Loaded::read(&args.file)?;
+    let store = Store::new(args, &loaded, &common.out);
+    let (plan, entries) = (store.plan(&loaded)?, store.entries()?);
+    let status = with_store(status(&plan, &entries, loaded.campaign.schedule.retry, now()), &loaded, &store);
+    if common.json {
+        return print(&json(&status));
+    }
+    let found = found(&store, &plan, &entries)?;
+    terminal.result(&format!("{}{}", status_text(&status, &store), not_valid_text(&found)))
+}
+
+fn push(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let loaded = Loaded::read(&args.file)?;
+    let Some(destination) = &loaded.campaign.destination else {
+        return Err(Failure::Usage(format!(
+            "{}: it has no `store` to copy to: give `store = \"s3://BUCKET/PREFIX\"` or `store = \"file:///FOLDER\"`",
+            args.file.display()
+        )));
+    };
+    let store = Store::new(args, &loaded, &common.out);
+    let plan = store.plan(&loaded)?;
+    let push = Push::new(destination, &loaded.campaign.name, store)?;
+    let Copied { copied, bytes, there } = push.all(&plan.measurements).map_err(|why| {
+        Failure::FarEnd(format!("{}: {why}; what is copied stays, and the same command goes on", push.url()))
+    })?;
+    if common.json {
+        let url = push.url();
+        return print(&json(&json!({ "store": url, "copied": copied, "bytes": bytes, "there": there })));
+    }
+    terminal.result(&format!("{}: {copied} objects copied ({bytes} B), {there} there already\n", push.url()))
+}
+
+/// With what the notes say of the file's store.
+fn with_store(mut status: Status, loaded: &Loaded, store: &Store) -> Status {
+    status.store = loaded.campaign.destination.as_ref().map(|destination| {
+        let url = destination.to_string();
+        let Uploads { there, failing, .. } = uploads(store, &url);
+        StoreStatus { url, there: there.len() as u64, failing }
+    });
+    status
+}
+
+fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let loaded = Loaded::read(&args.file.file)?;
+    let store = Store::new(&args.file, &loaded, &common.out);
+    let target = args.output.clone().unwrap_or_else(|| store.file(REPORT));
+    let findings = write_report(&store, &store.plan(&loaded)?, &store.entries()?, &target)?;
+    if common.json {
+        return print(&json(&findings));
+    }
+    terminal.result(&format!("Report: {}\n", target.display()))
+}
+
+/// Writes the page, and returns what it shows.
+fn write_report(store: &Store, plan: &Plan, entries: &[Entry], target: &Path) -> Result<Findings, Failure> {
+    let findings = found(store, plan, entries)?;
+    write_bytes(target, campaign_page(&findings).as_bytes())?;
+    Ok(findings)
+}
+
+/// What the records show so far.
+fn found(store: &Store, plan: &Plan, entries: &[Entry]) -> Result<Findings, Failure> {
+    let summaries = store.summaries(plan)?;
+    let measured = recorded(plan, &summaries);
+    Ok(findings(plan, &measured, entries, now(), env!("CARGO_PKG_VERSION")))
+}
+
+/// Each summary with its measurement.
+pub(crate) fn recorded<'a>(plan: &'a Plan, summaries: &'a [(usize, Summary)]) -> Vec<Recorded<'a>> {
+    let of = |(at, summary): &'a (usize, Summary)| Recorded { measurement: &plan.measurements[*at], summary };
+    summaries.iter().map(of).collect()
+}
+
+/// A few lines, a table of hosts, and what failed and why.
+fn status_text(status: &Status, store: &Store) -> String {
+    let Status { name, planned, done, abandoned, begun, overdue, later, .. } = status;
+    let at_work = if store.is_at_work() { "a coordinator is at work" } else { "no coordinator is at work" };
+    let mut text = format!(
+        "{name}: {done} of {planned} measured, {abandoned} not measured, {begun} begun, {overdue} due, {later} later; {at_work}\n"
+    );
+    if let Some(next) = &status.next {
+        text += &format!("Next: {}, {} > {}, {}\n", next.local, next.near, next.far, next.measure);
+    }
+    if let Some(StoreStatus { url, there, failing }) = &status.store {
+        let why = failing.as_ref().map_or(String::new(), |why| format!("; the last attempt: {why}"));
+        text += &format!("{url}: {there} of {done} measured are there{why}\n");
+    }
+    let width = status.hosts.iter().map(|host| host.host.len()).max().unwrap_or(0).max(4);
+    text += &format!("\n{:width$}  planned  measured  missing  failures\n", "host");
+    for host in &status.hosts {
+        let last = last_text(host.last_failure.as_ref());
+        let rests = host.rests_until.as_ref().map_or(String::new(), |until| format!("; rests until {until}"));
+        text += &format!(
+            "{:width$}  {:>7}  {:>8}  {:>7}  {:>8}{last}{rests}\n",
+            host.host, host.planned, host.done, host.abandoned, host.failures
+        );
+    }
+    if status.failures_elsewhere > 0 {
+        let last = last_text(status.last_failure_elsewhere.as_ref());
+        text +=
+            &format!("{:width$}  {:>26}  {:>8}{last}\n", "?", "at no known host", status.failures_elsewhere);
+    }
+    let tried: Vec<String> = status.failing.iter().map(|it| next_text(it, millis(now()))).collect();
+    let tried = status.failing.iter().zip(&tried).map(|(it, why)| (&it.measurement, why));
+    text += &reasons("To be tried again", tried, "--json");
+    text + &reasons("Not measured", status.missing.iter().map(|it| (&it.measurement, &it.why)), "--json")
+}
+
+fn last_text(why: Option<&String>) -> String {
+    why.map_or(String::new(), |why| format!("  last: {why}"))
+}
+
+/// Why it failed, and when it is tried again.
+fn next_text(of: &Failing, now_ms: u64) -> String {
+    match (&of.next_try, of.next_try_ms) {
+        (Some(_), Some(at)) if at <= now_ms => format!("{}; next try: as soon as its hosts are free", of.why),
+        (Some(next), _) => format!("{}; next try: {next}", of.why),
+        (None, _) => format!("{}; not tried again: its window ends first", of.why),
+    }
+}
+
+/// Whose figures are not to be trusted, if there are such.
+fn not_valid_text(found: &Findings) -> String {
+    let list = found.not_valid.iter().map(|it| (&it.measurement, &it.why));
+    reasons("Not valid, their figures may be the machines'", list, "`campaign report --json`")
+}
+
+/// A line for each measurement with its reason; `all` names what has those that are too many.
+fn reasons<'a>(
+    title: &str,
+    list: impl ExactSizeIterator<Item = (&'a Measurement, &'a String)>,
+    all: &str,
+) -> String {
+    let more = list.len().saturating_sub(MOST_SHOWN);
+    let lines = list
+        .take(MOST_SHOWN)
+        .map(|(of, why)| format!("  {}, {} > {}, {}: {why}\n", of.local, of.near, of.far, of.measure));
+    let text: String = lines.collect();
+    match (text.is_empty(), more) {
+        (true, _) => text,
+        (false, 0) => format!("\n{title}:\n{text}"),
+        (false, more) => format!("\n{title}:\n{text}  and {more} more; {all} has all\n"),
+    }
+}
+
+/// Chosen: a screen.
+const MOST_SHOWN: usize = 20;

@@ -1,0 +1,373 @@
+//! `talkpath compare`: the main job, with every choice made that the user leaves open.
+
+use std::path::Path;
+
+use talkpath_measure::summary::{AnswerKind, Summary};
+use talkpath_path::RateModel;
+use talkpath_report::{HOPELESS, comparison_table, lacking};
+use talkpath_scenario::{
+    Compared, Comparison, Options, Plan, Setting, Source, preset, presets, with_fq_codel, with_repetitions,
+};
+use talkpath_units::Rate;
+
+use super::run::experiment;
+use super::{conclude, files_of_sweep};
+use crate::arenas::{Arenas, Place};
+use crate::args::{ArenaKind, Common, CompareArgs, HOME, Workload, flag_word, quoted};
+use crate::experiment::{Destination, Experiment};
+use crate::failure::Failure;
+use crate::run_dir::SCENARIO;
+use crate::scenario_file::{load_source, load_source_beside, read};
+use crate::terminal::{self, Terminal, program, shell_word};
+use crate::thresholds::{self, Demands};
+
+/// Runs one flow over each transport.
+pub fn run(
+    args: &CompareArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let place = Place::new(&args.place)?;
+    let path = ComparedPath::new(args, &place)?;
+    if args.plc && args.workload != Workload::Voice {
+        return Err(Failure::Usage(
+            "--plc belongs to --workload voice: only a call has frames to conceal".into(),
+        ));
+    }
+    let plan = plan(args, &place, &path)?;
+    has_a_choice(args, &place)?;
+    thresholds::before_the_run(&plan)?;
+    let sizes: &[u64] = match (place.arena, args.place.repeat) {
+        // Over a sweep each size costs as many runs as there are combinations.
+        (ArenaKind::Sim, None) if args.change.sweep.is_empty() => &SIZES,
+        _ => &[],
+    };
+    let tries_cure = place.arena != ArenaKind::Live && args.change.sweep.is_empty();
+    let growth = |plan: &Plan, summary: &Summary| grow(plan, summary, sizes, tries_cure);
+    let takes_turns = place.arena != ArenaKind::Sim;
+    let experiment = Experiment {
+        growth: Some(&growth),
+        takes_turns,
+        ..experiment(&plan, None, place, common, arenas, terminal)
+    };
+    let outcome = experiment.run(Destination::Under(&common.out))?;
+    let mut next = String::new();
+    if !args.change.sweep.is_empty() {
+        next += &files_of_sweep(&outcome.dir, &outcome.summary);
+    }
+    next += &way_on(args, &experiment.place, repeat_on(args.place.repeat, &outcome.summary));
+    let table = comparison_table(&outcome.summary, compared(args.workload).flow(), &terminal::style());
+    let demands = Demands { plan: &plan, junit: args.demand.junit.as_deref() };
+    conclude(outcome, &table, &next, &demands, common, args.place.strict, terminal)
+}
+
+/// Where the flows run.
+struct ComparedPath<'a> {
+    /// As the run's name calls it.
+    name: String,
+    source: Source,
+    /// The file that it stands in, if it is one of the user's.
+    file: Option<&'a Path>,
+}
+
+impl<'a> ComparedPath<'a> {
+    fn new(args: &'a CompareArgs, place: &Place) -> Result<Self, Failure> {
+        if let Some(host) = &place.to {
+            return Self::network(host, args);
+        }
+        let own = match (&args.path, &args.up, &args.down) {
+            (None, Some(up), Some(down)) => Some(format!("{up} up and {down} down")),
+            (None, Some(_), None) => return Err(one_way("--up", "--down")),
+            (None, None, Some(_)) => return Err(one_way("--down", "--up")),
+            _ => None,
+        };
+        if let Some(name) = own {
+            return Ok(Self { name, source: Source::path(OURS, ""), file: None });
+        }
+        let path = args.path.as_deref().unwrap_or(HOME);
+        if path.ends_with(".toml") || path.contains('/') {
+            let file = Path::new(path);
+            let name = file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+            return Ok(Self { name, source: Source::path(path, read(file)?), file: Some(file) });
+        }
+        let Some(preset) = preset(path) else {
+            let known: Vec<_> = presets().iter().map(|preset| preset.name).collect();
+            return Err(Failure::Usage(format!(
+                "--path {path}: no such preset; there are {}; the name of a file ends in .toml",
+                known.join(", ")
+            )));
+        };
+        Ok(Self { name: path.to_owned(), source: Source::path(preset.name, preset.text), file: None })
+    }
+
+    /// Between two hosts the path is what it is.
+    fn network(host: &str, args: &CompareArgs) -> Result<Self, Failure> {
+        let of_a_path = [
+            ("--up", args.up.is_some()),
+            ("--down", args.down.is_some()),
+            ("--queue", args.queue.is_some()),
+            ("--loss", args.loss.is_some()),
+        ];
+        let changed = args.change.set.iter().chain(&args.change.sweep);
+        let changed = changed.map(|(key, _)| key.as_str()).filter(|key| is_of_path(key));
+        let given = of_a_path.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag);
+        if let Some(what) = given.chain(changed).next() {
+            return Err(Failure::Usage(format!(
+                "{what} belongs to sim and emu: between two hosts the path is the network"
+            )));
+        }
+        if args.alone {
+            return Err(Failure::Usage(
+                "--alone belongs to sim and emu: between two hosts there is no upload unless --load adds one"
+                    .into(),
+            ));
+        }
+        Ok(Self { name: host.to_owned(), source: Source::new(OURS, "drain = \"5 s\""), file: None })
+    }
+
+    fn load(&self, options: &Options) -> Result<Plan, Failure> {
+        match self.file {
+            Some(file) => load_source_beside(file, &self.source, options),
+            None => load_source(&self.source, options),
+        }
+    }
+}
+
+fn one_way(given: &str, other: &str) -> Failure {
+    Failure::Usage(format!(
+        "{given} without {other}: a line has both directions; give {other} too, or --path for the rest"
+    ))
+}
+
+/// What is run: the user's choices, and ours where there is none.
+fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Plan, Failure> {
+    let begin_with = match place.arena {
+        ArenaKind::Sim => SIZES[0],
+        ArenaKind::Emu | ArenaKind::Live => ROUNDS,
+    };
+    let load = has_load(args, place.arena);
+    let transports = args.transports();
+    let controls = controls(args, place);
+    let of_path = of_path(args);
+    let plan_for = |duration: &str| {
+        let comparison = Comparison {
+            path: &path.name,
+            compared: (compared(args.workload), &format!("--workload {}", flag_word(&args.workload))),
+            transports: (&transports, &format!("--transports {}", transports.join(","))),
+            cc: (&controls, &format!("--cc {}", controls.join(","))),
+            load,
+            duration: (duration, &format!("--duration {duration}")),
+            // The kernel's own hosts are compared with hosts as this kernel makes them.
+            kernel: (place.arena == ArenaKind::Emu).then_some("this"),
+        };
+        let mut set = of_path.clone();
+        set.extend(comparison.settings());
+        if args.plc {
+            set.push(Setting::by("--plc", "flow.call.workload.concealment", quoted("g711-appendix-i")));
+        }
+        set.extend(args.change.settings());
+        set.extend(args.demand.settings());
+        let repeat = Some(args.place.repeat.unwrap_or(begin_with));
+        path.load(&Options { set, seed: args.place.seed, repeat })
+    };
+    if let Some(duration) = &args.duration {
+        return plan_for(duration);
+    }
+    match place.arena {
+        ArenaKind::Sim => match plan_for(SIM_DURATION)? {
+            plan if load && is_fast(&plan) => plan_for(SHORT_DURATION),
+            plan => Ok(plan),
+        },
+        ArenaKind::Emu | ArenaKind::Live if load => plan_for(SHORT_DURATION),
+        ArenaKind::Emu | ArenaKind::Live => plan_for(ROUND_DURATION),
+    }
+}
+
+/// The congestion controls that the user chose, or those that everybody has.
+fn controls(args: &CompareArgs, place: &Place) -> Vec<String> {
+    match (&args.cc[..], args.workload) {
+        ([], Workload::Bulk) => {
+            let known: &[&str] = if place.arena == ArenaKind::Sim { &SIM_CONTROLS } else { &KERNEL_CONTROLS };
+            known.iter().map(|&name| name.to_owned()).collect()
+        }
+        (chosen, _) => chosen.to_vec(),
+    }
+}
+
+/// Refuses a comparison with nothing to compare: one transport, with one congestion control.
+fn has_a_choice(args: &CompareArgs, place: &Place) -> Result<(), Failure> {
+    let transports = args.transports();
+    let (tcp, other): (Vec<_>, Vec<_>) = transports.iter().partition(|name| name.starts_with("tcp"));
+    if tcp.len() * controls(args, place).len().max(1) + other.len() >= 2 {
+        return Ok(());
+    }
+    let of_a_sweep = match args.change.sweep.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; compare two over the sweep first: then `talkpath run RUN_DIR/scenario.toml --set flow.{}.transport={}` \
+             runs one over the same sweep",
+            compared(args.workload).flow(),
+            transports.first().map_or("udp", String::as_str)
+        ),
+    };
+    Err(Failure::Usage(format!(
+        "{} alone: a comparison needs two transports or more, as in --transports udp,tcp, or for TCP two congestion \
+         controls, as in --cc cubic,reno; `talkpath run SCENARIO.toml` runs a single one{of_a_sweep}",
+        transports.first().map_or("", String::as_str)
+    )))
+}
+
+/// What the flags say of the path.
+fn of_path(args: &CompareArgs) -> Vec<Setting> {
+    let mut set = Vec::new();
+    for (name, link) in [("up", &args.up), ("down", &args.down)] {
+        set.extend(link.iter().flat_map(|link| link.settings(name)));
+    }
+    for name in ["up", "down"] {
+        if let Some(queue) = &args.queue {
+            set.push(Setting::by(&format!("--queue {queue}"), &format!("path.{name}.queue"), quoted(queue)));
+        }
+        if let Some(loss) = args.loss {
+            let option = format!("--loss {loss}");
+            set.push(Setting::by(&option, &format!("path.{name}.loss"), format!("{loss:?}")));
+        }
+    }
+    set
+}
+
+const fn compared(workload: Workload) -> Compared {
+    match workload {
+        Workload::Voice => Compared::Voice,
+        Workload::Game => Compared::Game,
+        Workload::Bulk => Compared::Bulk,
+    }
+}
+
+/// The plan to go on with: more repetitions, up to the largest of `sizes`, until the answer is settled; and
+/// if nothing is usable, the same cells with `fq_codel` on the link whose queue is longest.
+fn grow(plan: &Plan, summary: &Summary, sizes: &[u64], tries_cure: bool) -> Result<Option<Plan>, Failure> {
+    let lacking = lacking(summary);
+    let next = sizes.iter().copied().find(|&size| size > plan.repeat).filter(|_| lacking.repetitions);
+    let text = match (next, lacking.cure_on.filter(|_| tries_cure)) {
+        (Some(repeat), _) => Some(with_repetitions(&plan.resolved, repeat)),
+        (None, Some(link)) => with_fq_codel(&plan.resolved, &link),
+        (None, None) => None,
+    };
+    text.map(|text| load_source(&Source::new(SCENARIO, text), &Options::default())).transpose()
+}
+
+/// Whether an upload over the path has too many packets for 20 repetitions of 60 s without a long wait.
+fn is_fast(plan: &Plan) -> bool {
+    let links = plan.cells.iter().flat_map(|cell| &cell.scenario.links);
+    let up = links.filter(|link| link.name == "up");
+    up.into_iter().any(|link| match link.config.rate {
+        RateModel::Fixed(rate) => rate > FAST,
+        RateModel::Unlimited | RateModel::Trace(_) => false,
+    })
+}
+
+/// The repetitions of the commands to type next: as many as were `given`, but where these did not decide, as
+/// many as the answer proposes, or the arena's own number.
+fn repeat_on(given: Option<u64>, summary: &Summary) -> Option<u64> {
+    let given = given?;
+    let answers = || summary.comparisons.iter().map(|comparison| &comparison.answer);
+    if !answers().any(|answer| answer.outcome == AnswerKind::Undecided) {
+        return Some(given);
+    }
+    let more = answers().filter_map(|answer| answer.more).max()?;
+    (more <= HOPELESS).then_some(given + more)
+}
+
+/// Whether there is an upload beside what is compared. Somebody else's network is not filled unasked.
+const fn has_load(args: &CompareArgs, arena: ArenaKind) -> bool {
+    match arena {
+        ArenaKind::Sim | ArenaKind::Emu => !args.alone,
+        ArenaKind::Live => args.load,
+    }
+}
+
+/// Whether a key of the scenario says what the path is.
+fn is_of_path(key: &str) -> bool {
+    key.split('.').next() == Some("path")
+}
+
+/// What to type next: the same over real sockets, or in the simulator.
+fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
+    let compare = format!("{} compare", program());
+    let flag = |name: &str, value: String| format!(" --{name} {}", shell_word(&value));
+    let list = |name: &str, words: &[String]| match words {
+        [] => String::new(),
+        words => flag(name, words.join(",")),
+    };
+    let option =
+        |name: &str, value: Option<String>| value.map_or_else(String::new, |value| flag(name, value));
+    let mut choices = list("transports", &args.transports) + &list("cc", &args.cc);
+    if args.workload != Workload::Voice {
+        choices += &flag("workload", flag_word(&args.workload));
+    }
+    choices += &option("duration", args.duration.clone());
+    choices += &option("seed", args.place.seed.map(|seed| seed.to_string()));
+    choices += &option("repeat", repeat.map(|repeat| repeat.to_string()));
+    if args.plc {
+        choices += " --plc";
+    }
+    let keys = |of_path: bool| {
+        let set = args.change.set.iter().map(|pair| ("set", pair));
+        let all = set.chain(args.change.sweep.iter().map(|pair| ("sweep", pair)));
+        let fitting = all.filter(|(_, (key, _))| is_of_path(key) == of_path);
+        fitting.map(|(name, (key, value))| flag(name, format!("{key}={value}"))).collect::<String>()
+    };
+    choices += &keys(false);
+    // Between two hosts the path is the network, and an upload is a choice.
+    let path = [
+        option("path", args.path.clone().filter(|path| path != HOME)),
+        option("up", args.up.as_ref().map(ToString::to_string)),
+        option("down", args.down.as_ref().map(ToString::to_string)),
+        option("queue", args.queue.clone()),
+        option("loss", args.loss.map(|loss| loss.to_string())),
+        if args.alone { " --alone".to_owned() } else { String::new() },
+        keys(true),
+    ]
+    .concat();
+    match place.arena {
+        ArenaKind::Sim => format!(
+            "The same over real sockets: {compare} --arena emu{path}{choices}\n\
+             Between two hosts: `{} serve --open` on the other, then {compare} --to HOST{choices} here\n",
+            program()
+        ),
+        ArenaKind::Emu => {
+            let kernel = if args.change.set.iter().any(|(key, _)| key == "kernel") {
+                ""
+            } else {
+                " --set kernel=this"
+            };
+            format!("The same in the simulator: {compare}{path}{choices}{kernel}\n")
+        }
+        // The network between hosts is unknown.
+        ArenaKind::Live => {
+            let alone = if args.load { "" } else { " --alone" };
+            format!("On a simulated path: {compare} --path PATH{alone}{choices}\n")
+        }
+    }
+}
+
+/// How messages call the part of the scenario that is ours.
+const OURS: &str = "talkpath compare";
+/// docs/reference/interface.md: what `--workload bulk` compares. A kernel need not have BBR.
+const SIM_CONTROLS: [&str; 3] = ["cubic", "reno", "bbr"];
+const KERNEL_CONTROLS: [&str; 2] = ["cubic", "reno"];
+/// docs/reference/interface.md: 60 s in `sim`.
+const SIM_DURATION: &str = "60 s";
+/// docs/reference/interface.md: with how many repetitions the answer is tried, until it is settled. Each time
+/// about twice as many: `measure::ranking` says what so few tries cost in certainty.
+const SIZES: [u64; 5] = [20, 40, 80, 160, 200];
+/// docs/reference/interface.md: rounds in real time, in each of which every transport has its turn.
+const ROUNDS: u64 = 5;
+/// docs/reference/interface.md: a call's turn without a load.
+const ROUND_DURATION: &str = "2 s";
+/// docs/reference/interface.md: a call's turn beside a load, and a repetition on a fast path.
+const SHORT_DURATION: &str = "10 s";
+/// docs/reference/interface.md. On a faster uplink 60 s of an upload are at least half a million packets a
+/// repetition.
+const FAST: Rate = Rate::from_bps(100_000_000);

@@ -1,0 +1,67 @@
+//! `talkpath export`: a run's records for other tools.
+
+mod swept;
+mod tables;
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+
+use talkpath_measure::export::TableFormat;
+use talkpath_measure::record_file::RecordError;
+
+use crate::arenas::Arenas;
+use crate::args::{ExportArgs, ExportFormat, ExportTable, flag_word};
+use crate::failure::Failure;
+use crate::part::{LOG, unwritten};
+use crate::run_dir::{RunDir, write_whole};
+use crate::summary_file::has_summary;
+use crate::terminal::{Terminal, output_failure};
+
+/// Writes to a file, or to standard output.
+pub fn run(args: &ExportArgs, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {
+    let dir = RunDir::open(&args.run)?;
+    has_summary(&dir)?;
+    let has_tables = matches!(args.format, ExportFormat::Csv | ExportFormat::Jsonl | ExportFormat::Parquet);
+    if args.table.is_some() && !has_tables {
+        return Err(Failure::Usage(format!(
+            "--table belongs to --format csv, jsonl and parquet, not to {}",
+            flag_word(&args.format)
+        )));
+    }
+    match &args.output {
+        Some(path) => write_whole(path, |writer| {
+            export(&dir, args, arenas, terminal, writer, |why| unwritten(path, RecordError::Io(why)))
+        }),
+        None => {
+            let mut output = BufWriter::new(io::stdout());
+            export(&dir, args, arenas, terminal, &mut output, output_failure)?;
+            output.flush().map_err(output_failure)
+        }
+    }
+}
+
+fn export(
+    dir: &RunDir,
+    args: &ExportArgs,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+    writer: &mut (impl Write + Send),
+    unwritten: impl Fn(io::Error) -> Failure,
+) -> Result<(), Failure> {
+    let format = args.format;
+    if matches!(format, ExportFormat::Pcapng | ExportFormat::Qlog | ExportFormat::Nam) {
+        return arenas.export_packets(dir, args, writer, &unwritten);
+    }
+    if format == ExportFormat::Log {
+        let path = dir.file(LOG);
+        let log = fs::read(&path).map_err(|why| Failure::read(&path, &why))?;
+        return writer.write_all(&log).map_err(unwritten);
+    }
+    let format = match format {
+        ExportFormat::Csv => TableFormat::Csv,
+        ExportFormat::Jsonl => TableFormat::Jsonl,
+        _ => TableFormat::Parquet,
+    };
+    let table = args.table.unwrap_or(ExportTable::Messages);
+    tables::write((dir, terminal), table, format, writer, unwritten)
+}

@@ -1,0 +1,448 @@
+//! `talkpath monitor`: one pair of hosts for ever.
+//!
+//! ```text
+//!  scheduler, sessions (live::Monitor) ─► this thread: intervals ─► events, records, totals
+//!                                          HTTP thread ◄── totals ──► textfile thread
+//! ```
+
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration as StdDuration, Instant as StdInstant};
+
+use chrono::SecondsFormat;
+use talkpath_arena::{Happening, MonitorSession};
+use talkpath_measure::summary::DelayMs;
+use talkpath_scenario::{Compared, Options, Plan, Setting, Source};
+use talkpath_system::clock::monotonic;
+use talkpath_system::descriptors::raise_descriptor_limit;
+use talkpath_units::Duration;
+
+use crate::arenas::{Arenas, Monitored, Place};
+use crate::args::{ArenaKind, Common, MonitorArgs, Records, Workload, flag_word, quoted};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::monitor::events::{self, MonitorStart};
+use crate::monitor::interval::{Interval, split};
+use crate::monitor::openmetrics::{Format, Shown, render};
+use crate::monitor::records::{Keeping, Recorder, folder};
+use crate::monitor::totals::Totals;
+use crate::monitor::{Epoch, http};
+use crate::provenance::provenance;
+use crate::run_dir::write_whole;
+use crate::scenario_file::{load_file, load_source};
+use crate::terminal::{self, Terminal};
+
+/// Measures until Ctrl-C, which is how it is meant to end.
+pub fn run(
+    args: &MonitorArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    if common.json {
+        return Err(Failure::Usage(
+            "monitor has no summary to print: --json-stream prints events".to_owned(),
+        ));
+    }
+    let session = session_length(args)?;
+    let plan = plan(args, session)?;
+    let listener = args.metrics.map(|address| http::bind(address, args.metrics_open)).transpose();
+    let listener = listener.map_err(|(what, is_usage)| match is_usage {
+        true => Failure::Usage(what),
+        false => Failure::Unavailable { what, how: "--metrics takes another port".to_owned() },
+    })?;
+    if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
+        terminal.note(&format!("metrics: http://{address}/metrics"));
+    }
+    args.key_file.as_deref().map(|file| arenas.check_key(file)).transpose()?;
+    let interrupt = interrupt::install()?;
+    raise_descriptor_limit();
+    let state = State {
+        epoch: Epoch::now(),
+        to: &args.to,
+        totals: Mutex::default(),
+        measured_until_ns: AtomicI64::new(0),
+        is_over: AtomicBool::new(false),
+    };
+    let recorder = (common.records != Records::None).then(|| recorder(args, common, arenas, &plan, terminal));
+    let mut output = MonitorOutput {
+        args,
+        arenas,
+        terminal,
+        state: &state,
+        epoch: state.epoch,
+        recorder,
+        failure: None,
+        number: 0,
+    };
+    output.begin(&plan, session)?;
+    let monitored = Monitored {
+        host: &args.to,
+        key_file: args.key_file.as_deref(),
+        clocks_synchronised: args.clocks_synchronised,
+        scenario: &plan.cells[0].scenario,
+        series: (common.records != Records::None).then_some(common.series.detail()),
+        interrupt: &interrupt,
+        measured_until_ns: &state.measured_until_ns,
+    };
+    let ended = thread::scope(|scope| {
+        let (state, textfile) = (&state, args.textfile.as_deref());
+        if let Some(listener) = &listener {
+            scope.spawn(move || http::serve(listener, &state.is_over, &|format| state.render(format)));
+        }
+        if let Some(path) = textfile {
+            scope.spawn(move || keep_textfile(path, state, terminal));
+        }
+        let ended = arenas.monitor(&monitored, &mut |happening| {
+            output.take(happening);
+            if output.failure.is_some() {
+                interrupt.store(true, Ordering::Relaxed);
+            }
+        });
+        output.end();
+        state.is_over.store(true, Ordering::Relaxed);
+        ended
+    });
+    match (ended, output.failure) {
+        (Err(why), _) => Err(why),
+        (Ok(()), Some(failure)) => Err(failure),
+        (Ok(()), None) => Ok(()),
+    }
+}
+
+/// Of whole intervals.
+fn session_length(args: &MonitorArgs) -> Result<Duration, Failure> {
+    let interval = args.interval.as_nanos();
+    match args.session {
+        None => Ok(Duration::from_nanos(SHORTEST_SESSION.as_nanos().div_ceil(interval).max(1) * interval)),
+        Some(session) if session.as_nanos().is_multiple_of(interval) => Ok(session),
+        Some(session) => Err(Failure::Usage(format!(
+            "--session {session} is not a whole number of intervals of {}",
+            args.interval
+        ))),
+    }
+}
+
+/// One session: the user's scenario, or one flow.
+fn plan(args: &MonitorArgs, session: Duration) -> Result<Plan, Failure> {
+    let own = "talkpath monitor";
+    let length = format!("{} ns", session.as_nanos());
+    let mut set = vec![
+        Setting::by("--session", "duration", quoted(&length)),
+        Setting::by(own, "warm_up", quoted("0 s")),
+        Setting::by(own, "repeat", "1"),
+    ];
+    if args.scenario.is_none() {
+        let workload = match args.workload {
+            Workload::Voice => Compared::Voice,
+            Workload::Game => Compared::Game,
+            Workload::Bulk => Compared::Bulk,
+        };
+        let flow = workload.flow();
+        let option = format!("--transport {}", args.transport);
+        set.extend([
+            Setting::by(own, "name", quoted(&format!("monitor of {}", args.to))),
+            Setting::by(&format!("--workload {}", flag_word(&args.workload)), "flow", workload.flow_alone()),
+            Setting::by(&option, &format!("flow.{flow}.transport"), quoted(&args.transport)),
+        ]);
+        if args.flows > 1 {
+            let option = format!("--flows {}", args.flows);
+            set.push(Setting::by(&option, &format!("flow.{flow}.count"), args.flows.to_string()));
+        }
+    }
+    set.extend(args.set.iter().cloned().map(Setting::from));
+    let options = Options { set, seed: None, repeat: None };
+    let plan = match &args.scenario {
+        Some(path) => load_file(path, &options)?,
+        None => load_source(&Source::new(own, "drain = \"2 s\""), &options)?,
+    };
+    match plan.cells.as_slice() {
+        [_] => Ok(plan),
+        cells => Err(Failure::Usage(format!(
+            "the scenario sweeps {} cells, and a monitor measures one thing for ever: leave [sweep] out",
+            cells.len()
+        ))),
+    }
+}
+
+fn recorder<'a>(
+    args: &MonitorArgs,
+    common: &Common,
+    arenas: &'a dyn Arenas,
+    plan: &'a Plan,
+    terminal: Terminal,
+) -> Recorder<'a> {
+    let place = Place {
+        arena: ArenaKind::Live,
+        to: Some(args.to.clone()),
+        key_file: args.key_file.clone(),
+        clocks_synchronised: args.clocks_synchronised,
+        capture: None,
+        keep_awake: false,
+        per_flow: false,
+    };
+    let keeping = Keeping {
+        folder: folder(&common.out, &args.to),
+        records: common.records,
+        series: common.series,
+        place,
+        arenas,
+        rotate: args.rotate,
+        keep: args.keep,
+        terminal,
+    };
+    Recorder::new(keeping, plan)
+}
+
+/// What the threads share.
+struct State<'a> {
+    epoch: Epoch,
+    to: &'a str,
+    totals: Mutex<Totals>,
+    measured_until_ns: AtomicI64,
+    is_over: AtomicBool,
+}
+
+impl State<'_> {
+    fn totals(&self) -> MutexGuard<'_, Totals> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn render(&self, format: Format) -> String {
+        let now_ns = monotonic();
+        let is_up = now_ns < self.measured_until_ns.load(Ordering::Relaxed);
+        let (epoch, to) = (self.epoch.anchored(), self.to);
+        render(&Shown { totals: &self.totals(), epoch, to, is_up, now_ns }, format)
+    }
+}
+
+/// Writes the metrics to `path` now and then, and once more at the end. Each time it is whole under a
+/// temporary name, which the collector does not read, and then renamed.
+fn keep_textfile(path: &Path, state: &State<'_>, terminal: Terminal) {
+    let mut has_failed = false;
+    loop {
+        let is_last = state.is_over.load(Ordering::Relaxed);
+        match write_for_everybody(path, state.render(Format::Text).as_bytes()) {
+            Ok(()) => has_failed = false,
+            Err(_) if has_failed => {}
+            Err(why) => {
+                terminal.warning(&format!("{why}; it is tried again"));
+                has_failed = true;
+            }
+        }
+        if is_last {
+            return;
+        }
+        let next = StdInstant::now() + TEXTFILE_EVERY;
+        while StdInstant::now() < next && !state.is_over.load(Ordering::Relaxed) {
+            thread::sleep(LOOK);
+        }
+    }
+}
+
+/// The collector is another user, whatever this process' umask is.
+fn write_for_everybody(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_whole(path, |writer| {
+        let readable = Permissions::from_mode(0o644);
+        let set = writer.get_ref().set_permissions(readable);
+        set.and_then(|()| writer.write_all(bytes)).map_err(|why| Failure::write(path, why))
+    })
+}
+
+/// Where the events of a monitor go: standard output, the totals, the records.
+struct MonitorOutput<'a> {
+    args: &'a MonitorArgs,
+    arenas: &'a dyn Arenas,
+    terminal: Terminal,
+    state: &'a State<'a>,
+    /// Turns times of this process into times of day, for the events.
+    epoch: Epoch,
+    recorder: Option<Recorder<'a>>,
+    /// What ends the monitor: nobody reads its output any longer.
+    failure: Option<Failure>,
+    /// Of the next interval.
+    number: u64,
+}
+
+impl MonitorOutput<'_> {
+    fn begin(&mut self, plan: &Plan, session: Duration) -> Result<(), Failure> {
+        let scenario = &plan.cells[0].scenario;
+        let sizes = self.arenas.constant_sizes(scenario)?;
+        let size = |index: usize| sizes.get(index).copied().flatten();
+        let machine = provenance(None);
+        let flows = scenario.flows.iter().enumerate();
+        let begun = MonitorStart {
+            epoch: self.epoch,
+            system: format!("{} {}", machine.kernel, machine.host),
+            host: &self.args.to,
+            flows: flows
+                .map(|(index, flow)| (flow.name.clone(), flow.transport_name.clone(), size(index)))
+                .collect(),
+            interval_s: self.args.interval.as_secs_f64(),
+            session_s: session.as_secs_f64(),
+        };
+        if let Some(recorder) = &self.recorder {
+            self.terminal.note(&format!("records: {}", recorder.folder().display()));
+            // What an earlier monitor left is no reason not to measure.
+            if let Err(why) = recorder.tidy_up() {
+                self.terminal.error(&format!("{why}; it is measured all the same"));
+            }
+        }
+        self.tell(&events::start(&begun), || format!("monitoring {}\n", self.args.to));
+        self.failure.take().map_or(Ok(()), Err)
+    }
+
+    fn take(&mut self, happening: Happening) {
+        self.epoch = self.epoch.anchored();
+        match happening {
+            Happening::Measured(measured) => self.take_session(*measured),
+            Happening::Down { from_ns, why } => {
+                self.state.totals().go_down(from_ns);
+                let at = self.clock(from_ns);
+                self.tell(&events::outage(self.epoch, from_ns, &why), || format!("{at}  OUTAGE: {why}\n"));
+            }
+            Happening::Up { from_ns, to_ns, attempts } => {
+                self.state.totals().come_up(to_ns);
+                let (at, seconds) = (self.clock(to_ns), (to_ns - from_ns) as f64 / 1e9);
+                self.tell(&events::recovered(self.epoch, from_ns, to_ns, attempts), || {
+                    format!("{at}  measured again after {seconds:.1} s\n")
+                });
+            }
+        }
+    }
+
+    fn take_session(&mut self, measured: MonitorSession) {
+        if let Some(Err(why)) = self.recorder.as_mut().map(Recorder::make_room) {
+            self.complain(&why);
+        }
+        for interval in split(&measured, self.args.interval) {
+            self.state.totals().add(&interval);
+            let line = events::interval(self.epoch, self.number, &interval);
+            let at = self.clock(interval.start_ns);
+            self.tell(&line, || for_person(&at, &interval));
+            for warning in &interval.warnings {
+                self.terminal.detail(&format!("{at}  {warning}"));
+            }
+            self.number += 1;
+        }
+        let at = self.epoch.wall(measured.start_ns);
+        if let (Some(recorder), Some(record)) = (&mut self.recorder, measured.record)
+            && let Err(why) = recorder.keep(record, at)
+        {
+            self.state.totals().unrecorded += 1;
+            self.complain(&why);
+        }
+    }
+
+    /// The monitor is over.
+    fn end(&mut self) {
+        self.epoch = self.epoch.anchored();
+        let end_ns = monotonic();
+        let line = events::end(self.epoch, end_ns, &self.state.totals());
+        let sum = self.state.totals().sum();
+        self.tell(&line, || {
+            format!(
+                "{} sent, {} received, {} lost ({:.3} %)\n",
+                sum.sent,
+                sum.received,
+                sum.lost,
+                sum.lost_percent()
+            )
+        });
+        if let Some(recorder) = &mut self.recorder
+            && let Err(why) = recorder.rotate()
+        {
+            self.failure.get_or_insert(why);
+        }
+    }
+
+    /// Prints `line`, or words for a person; the records have the line in either case.
+    fn tell(&mut self, line: &[u8], words: impl FnOnce() -> String) {
+        if let Some(Err(why)) = self.recorder.as_mut().map(|recorder| recorder.note(line)) {
+            self.complain(&why);
+        }
+        let printed = match self.args.json_stream {
+            true => terminal::print(line),
+            false => self.terminal.result(&words()),
+        };
+        if let Err(failure) = printed {
+            self.failure.get_or_insert(failure);
+        }
+    }
+
+    /// Records could not be written: it is measured on, and tried again.
+    fn complain(&mut self, why: &Failure) {
+        self.terminal.error(&format!("{why}; it is measured on"));
+        if self.args.json_stream
+            && let Err(failure) = terminal::print(&events::error(&why.to_string()))
+        {
+            self.failure.get_or_insert(failure);
+        }
+    }
+
+    fn clock(&self, monotonic_ns: i64) -> String {
+        self.epoch.wall(monotonic_ns).to_rfc3339_opts(SecondsFormat::Secs, true)
+    }
+}
+
+/// A line for each flow.
+fn for_person(at: &str, interval: &Interval) -> String {
+    let mut lines = String::new();
+    for flow in &interval.flows {
+        let counts = &flow.counts;
+        let delay = |name: &str, delays: &Option<DelayMs>| {
+            let show =
+                |it: &DelayMs| format!(", {name} {:.3} ms (p95 {:.3}, max {:.3})", it.p50, it.p95, it.max);
+            delays.as_ref().map(show).unwrap_or_default()
+        };
+        let figures = &flow.figures;
+        let mos = figures.call.as_ref().map_or(String::new(), |call| format!(", MOS {:.2}", call.mos));
+        lines.push_str(&format!(
+            "{at}  {}: {} sent, {} lost ({:.2} %){}{}{mos}\n",
+            flow.name,
+            counts.sent,
+            counts.lost,
+            counts.lost_percent(),
+            delay("round trip", &figures.round_trip_delay_ms),
+            delay("one way", &figures.one_way_delay_ms),
+        ));
+    }
+    if !interval.valid && !interval.flows.is_empty() {
+        lines.push_str(&format!("{at}  not valid: a host disturbed it; --verbose says how\n"));
+    }
+    if let Some(why) = &interval.cut {
+        lines.push_str(&format!("{at}  cut short: {why}\n"));
+    }
+    lines
+}
+
+/// A session takes some exchanges to prepare and to report: not for less than this (chosen).
+const SHORTEST_SESSION: Duration = Duration::from_secs(10);
+/// node_exporter is scraped every 15 s or more rarely (Prometheus' own examples).
+const TEXTFILE_EVERY: StdDuration = StdDuration::from_secs(10);
+/// How often a wait looks whether it shall end.
+const LOOK: StdDuration = StdDuration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_can_read_the_textfile() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("talkpath.prom");
+        // A file of an earlier version, which only its user could read.
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+        write_for_everybody(&path, b"new").unwrap();
+        rustix::process::umask(before);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
+}

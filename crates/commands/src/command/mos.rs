@@ -1,0 +1,60 @@
+//! `talkpath mos`: the E-model by hand.
+
+use serde::Serialize;
+use talkpath_measure::metrics::e_model::{Call, Codec, Rating};
+
+use crate::args::{CodecName, Common, MosArgs};
+use crate::failure::Failure;
+use crate::json::json;
+use crate::terminal::{self, Terminal};
+
+/// Prints the score, R and what took from it, or with `--json` these four as an object.
+pub fn run(args: &MosArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let call = Call {
+        mouth_to_ear_ms: args.one_way.as_millis_f64(),
+        loss: args.loss,
+        burst_ratio: args.burst_ratio,
+        codec: codec(args)?,
+    };
+    let Rating { r, mos, id, ie_eff } = call.rate();
+    if common.json {
+        return terminal::print(&json(&Figures { r, mos, id, ie_eff }));
+    }
+    terminal.result(&format!(
+        "MOS {mos:.2}, R {r:.1} of 93.2: {}\n\
+         Echo and delay take {id:.1}, codec and loss {ie_eff:.1} (ITU-T G.107, 06/2015, narrowband)\n",
+        satisfaction(r)
+    ))
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Figures {
+    r: f64,
+    mos: f64,
+    id: f64,
+    ie_eff: f64,
+}
+
+fn codec(args: &MosArgs) -> Result<Codec, Failure> {
+    match (args.codec, args.plc) {
+        (CodecName::G711, false) => Ok(Codec::G711),
+        (CodecName::G711, true) => Ok(Codec::G711_CONCEALED),
+        (CodecName::G729a, false) => Ok(Codec::G729A_VAD),
+        (CodecName::G729a, true) => Err(Failure::Usage(
+            "--plc belongs to g711: g729a conceals by itself, and its figures hold for that".into(),
+        )),
+    }
+}
+
+/// ITU-T G.107 (06/2015), Table B.1: what to expect of users at `r`.
+const fn satisfaction(r: f64) -> &'static str {
+    match r {
+        90.0.. => "users are very satisfied",
+        80.0.. => "users are satisfied",
+        70.0.. => "some users are dissatisfied",
+        60.0.. => "many users are dissatisfied",
+        50.0.. => "nearly all users are dissatisfied",
+        _ => "not recommended",
+    }
+}

@@ -1,0 +1,102 @@
+//! `talkpath plan`: what a scenario would run, and about what each cell costs, before anything runs.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use talkpath_scenario::{Cell, NANOS_OF_A_HOP, Options, Plan};
+
+use crate::args::{Common, PlanArgs};
+use crate::failure::Failure;
+use crate::json;
+use crate::run_dir::{SCENARIO, write_bytes, write_trace};
+use crate::scenario_file::load_file;
+use crate::terminal::{Terminal, print};
+
+/// Prints the plan, and writes what every machine needs of it.
+pub fn run(args: &PlanArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let set = args.change.settings().collect();
+    let options = Options { set, seed: args.seed, repeat: args.repeat };
+    let plan = load_file(&args.scenario, &options)?;
+    for warning in &plan.warnings {
+        terminal.warning(&format!("{}:{warning}", args.scenario.display()));
+    }
+    if let Some(folder) = &args.output {
+        fs::create_dir_all(folder).map_err(|why| Failure::folder(folder, why))?;
+        for trace in &plan.traces {
+            write_trace(folder, trace)?;
+        }
+        write_bytes(&folder.join(SCENARIO), plan.resolved.as_bytes())?;
+    }
+    if common.json { print(&json::json(&as_json(&plan))) } else { terminal.result(&as_text(&plan)) }
+}
+
+/// docs/reference/interface.md has the keys.
+fn as_json(plan: &Plan) -> Value {
+    let cell = |cell: &Cell| json!({ "cell": cell.index, "sweep": *cell.sweep, "cost_s": seconds(cell.scenario.cost()) });
+    json!({
+        "talkpath": env!("CARGO_PKG_VERSION"),
+        "name": plan.name,
+        "repeat": plan.repeat,
+        "seeds": (0..plan.repeat).map(|it| plan.seed.repetition(it).get()).collect::<Vec<_>>(),
+        "cost_s": seconds(all(plan)),
+        "cells": plan.cells.iter().map(cell).collect::<Vec<_>>(),
+    })
+}
+
+fn as_text(plan: &Plan) -> String {
+    let (cells, repeat) = (plan.cells.len() as u64, plan.repeat);
+    let seeds: Vec<_> =
+        (0..repeat).take(SHOWN_SEEDS).map(|it| plan.seed.repetition(it).get().to_string()).collect();
+    let more = repeat.saturating_sub(seeds.len() as u64);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let mut text = format!(
+        "{}\n{} in all: {}, {} of each\nseeds: {}{more}\ncost: about {} of one core, an estimate\n\n",
+        plan.name,
+        count(cells.saturating_mul(repeat), "repetition"),
+        count(cells, "cell"),
+        count(repeat, "repetition"),
+        seeds.join(", "),
+        span(all(plan)),
+    );
+    let width = |cell: &Cell| span(cell.scenario.cost()).len();
+    let width = plan.cells.iter().take(SHOWN_CELLS).map(width).max().unwrap_or(0);
+    for cell in plan.cells.iter().take(SHOWN_CELLS) {
+        let cost = span(cell.scenario.cost());
+        text += format!("cell {:<5} {cost:>width$} a repetition  {}", cell.index, cell.label).trim_end();
+        text.push('\n');
+    }
+    match plan.cells.len().saturating_sub(SHOWN_CELLS) {
+        0 => {}
+        more => text += &format!("and {more} more cells; --json has them all\n"),
+    }
+    text
+}
+
+/// Hops of all repetitions.
+fn all(plan: &Plan) -> u64 {
+    let cells = plan.cells.iter().map(|cell| cell.scenario.cost()).fold(0, u64::saturating_add);
+    cells.saturating_mul(plan.repeat)
+}
+
+fn seconds(hops: u64) -> f64 {
+    hops.saturating_mul(NANOS_OF_A_HOP) as f64 / 1e9
+}
+
+/// A time of which the first two digits matter at most.
+fn span(hops: u64) -> String {
+    match seconds(hops) {
+        time if time < 1.0 => format!("{:.1} ms", time * 1e3),
+        time if time < 100.0 => format!("{time:.1} s"),
+        time if time < 6_000.0 => format!("{:.0} min", time / 60.0),
+        time => format!("{:.0} h", time / 3_600.0),
+    }
+}
+
+fn count(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+/// Chosen: a screen.
+const SHOWN_CELLS: usize = 24;
+/// Chosen: a line.
+const SHOWN_SEEDS: usize = 3;

@@ -1,0 +1,240 @@
+//! `talkpath report`: the page again, from what a run directory holds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{self, Path, PathBuf};
+
+use talkpath_measure::RunRecord;
+use talkpath_measure::figures::{CellFigures, figures};
+use talkpath_measure::record_file::{
+    PacketRow, RecordError, SeriesRow, read_packets, read_series, restore_runs,
+};
+use talkpath_measure::summary::{RunSummary, Summary};
+use talkpath_report::{Network, Page, RunPart, figure_files, html, side_by_side};
+use talkpath_scenario::{Cell, Options, Plan};
+use talkpath_units::Instant;
+
+use crate::args::ReportArgs;
+use crate::experiment::cell_of;
+use crate::failure::Failure;
+use crate::network::page_network;
+use crate::part::{PACKETS, REPORT, SERIES, is_drawn};
+use crate::run_dir::{RunDir, SCENARIO, write_bytes};
+use crate::scenario_file::load_file;
+use crate::summary_file::read_summary;
+use crate::terminal::Terminal;
+
+/// Writes one page a run directory, or with `-o` one page that lays them all side by side.
+pub fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> {
+    let dirs: Vec<RunDir> = args.runs.iter().map(|path| RunDir::open(path)).collect::<Result<_, _>>()?;
+    if let Some(target) = &args.output
+        && let Some(ending) = target.extension().and_then(OsStr::to_str)
+        && !["html", "htm"].iter().any(|it| ending.eq_ignore_ascii_case(it))
+    {
+        return Err(Failure::Usage(format!(
+            "-o {}: a report is a page in HTML, not .{ending}: name it .html, and print it to PDF from a browser",
+            target.display()
+        )));
+    }
+    if let (Some(target), 2..) = (&args.output, dirs.len()) {
+        return several(&dirs, terminal)?.write(target, args.figures.as_deref(), terminal);
+    }
+    if let (Some(folder), 2..) = (&args.figures, dirs.len()) {
+        return Err(Failure::Usage(format!(
+            "--figures {}: the figures of several runs have the same names; give -o for one page with all of them, \
+             or one run directory",
+            folder.display()
+        )));
+    }
+    for dir in &dirs {
+        let run = StoredRun::read(dir, terminal)?;
+        let target = args.output.clone().unwrap_or_else(|| dir.file(REPORT));
+        run.write(&target, args.figures.as_deref(), terminal)?;
+    }
+    Ok(())
+}
+
+/// What a run directory holds.
+struct StoredRun {
+    summary: Summary,
+    figures: Vec<CellFigures>,
+    scenario_toml: String,
+    command: String,
+    network: Option<Network>,
+}
+
+impl StoredRun {
+    fn read(dir: &RunDir, terminal: Terminal) -> Result<Self, Failure> {
+        let summary = read_summary(dir, terminal)?;
+        let scenario = dir.file(SCENARIO);
+        let plan = load_file(&scenario, &Options::default())?;
+        let drawn = plan.cells.iter().filter(|cell| is_drawn(&plan, cell)).map(|cell| cell.index).collect();
+        let figures = runs(dir, &drawn)?.iter_mut().map(|run| draw(run, &plan, &summary)).collect();
+        let command = format!("talkpath run {} --arena {}", scenario.display(), summary.arena);
+        let network = page_network(&plan, &summary.arena, dir);
+        Ok(Self { summary, figures, scenario_toml: plan.resolved, command, network })
+    }
+
+    /// Writes the page, and its figures if there is a folder for them.
+    fn write(&self, target: &Path, figures: Option<&Path>, terminal: Terminal) -> Result<(), Failure> {
+        let page = Page {
+            summary: &self.summary,
+            figures: &self.figures,
+            scenario_toml: &self.scenario_toml,
+            command: &self.command,
+            network: self.network.as_ref(),
+        };
+        write_bytes(target, html(&page).as_bytes())?;
+        terminal.result(&format!("Report: {}\n", target.display()))?;
+        let Some(folder) = figures else { return Ok(()) };
+        fs::create_dir_all(folder).map_err(|why| Failure::write(folder, why))?;
+        let files = figure_files(&page);
+        for (name, svg) in &files {
+            write_bytes(&folder.join(format!("{name}.svg")), svg.as_bytes())?;
+        }
+        terminal.result(&format!("{} figures: {}\n", files.len(), folder.display()))
+    }
+}
+
+/// The runs as one, each named by what tells it from the others: the arena, the scenario's name, or both;
+/// else the part of the directory's name that the others do not share.
+fn several(dirs: &[RunDir], terminal: Terminal) -> Result<StoredRun, Failure> {
+    let runs: Vec<StoredRun> =
+        dirs.iter().map(|dir| StoredRun::read(dir, terminal)).collect::<Result<_, _>>()?;
+    let labels = labels(&runs, dirs);
+    let parts = runs.iter().zip(labels).map(|(run, label)| RunPart {
+        label,
+        summary: run.summary.clone(),
+        figures: run.figures.clone(),
+    });
+    let joined = |of: &dyn Fn(&StoredRun) -> &str| runs.iter().map(of).collect::<Vec<_>>().join("\n");
+    let (scenario_toml, command) = (joined(&|run| &run.scenario_toml), joined(&|run| &run.command));
+    let Some((summary, figures)) = side_by_side(&parts.collect::<Vec<_>>()) else {
+        return Err(Failure::Usage("no run directory to report".to_owned()));
+    };
+    Ok(StoredRun { summary, figures, scenario_toml, command, network: None })
+}
+
+fn labels(runs: &[StoredRun], dirs: &[RunDir]) -> Vec<String> {
+    let arena = |run: &StoredRun| run.summary.arena.clone();
+    let name = |run: &StoredRun| run.summary.name.clone();
+    let both = |run: &StoredRun| format!("{}, {}", run.summary.name, run.summary.arena);
+    let of: [&dyn Fn(&StoredRun) -> String; 3] = [&arena, &name, &both];
+    for label in of {
+        let labels: Vec<String> = runs.iter().map(label).collect();
+        if labels.iter().collect::<BTreeSet<_>>().len() == labels.len() {
+            return labels;
+        }
+    }
+    let paths = dirs.iter().map(|dir| path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned()));
+    directory_labels(&paths.collect::<Vec<_>>())
+}
+
+/// What tells the directories apart: the part of their names that they do not share; of directories with one
+/// name, as many of the folders above as it takes.
+fn directory_labels(paths: &[PathBuf]) -> Vec<String> {
+    let parts: Vec<Vec<String>> = paths
+        .iter()
+        .map(|path| path.components().map(|it| it.as_os_str().to_string_lossy().into_owned()).collect())
+        .collect();
+    let names = |depth: usize| -> Vec<String> {
+        parts.iter().map(|parts| parts[parts.len().saturating_sub(depth)..].join("/")).collect()
+    };
+    let are_distinct = |names: &[String]| names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    let deepest = parts.iter().map(Vec::len).max().unwrap_or(0);
+    match (1..=deepest).find(|depth| are_distinct(&names(*depth))) {
+        Some(depth @ 2..) => names(depth),
+        _ => own_parts(&names(1)),
+    }
+}
+
+/// The names without the words that all begin or end with.
+fn own_parts(names: &[String]) -> Vec<String> {
+    let words: Vec<Vec<&str>> = names.iter().map(|name| name.split('-').collect()).collect();
+    let shortest = words.iter().map(Vec::len).min().unwrap_or(0);
+    let is_shared = |at: &dyn Fn(&Vec<&str>) -> usize| {
+        let word = |words: &Vec<&str>| words.get(at(words)).map(|word| (*word).to_owned());
+        words.first().is_some_and(|first| words.iter().all(|other| word(other) == word(first)))
+    };
+    // Each keeps a word of its own.
+    let first = (0..shortest.saturating_sub(1)).take_while(|&at| is_shared(&|_| at)).count();
+    let room = shortest.saturating_sub(first + 1);
+    let last = (0..room).take_while(|&at| is_shared(&|words: &Vec<&str>| words.len() - 1 - at)).count();
+    words.iter().map(|words| words[first.min(words.len() - 1)..words.len() - last].join("-")).collect()
+}
+
+/// The repetitions that are drawn, as far as the record files hold them.
+fn runs(dir: &RunDir, drawn: &BTreeSet<u64>) -> Result<Vec<RunRecord>, Failure> {
+    let (packets_path, series_path) = (dir.file(PACKETS), dir.file(SERIES));
+    let packets = rows(&packets_path, read_packets)?.into_iter().flatten().filter(|row| match row {
+        Ok(PacketRow { cell, repetition, .. }) => *repetition == 0 && drawn.contains(cell),
+        Err(_) => true,
+    });
+    let series = rows(&series_path, read_series)?.into_iter().flatten().filter(|row| match row {
+        Ok(SeriesRow { cell, repetition, .. }) => *repetition == 0 && drawn.contains(cell),
+        Err(_) => true,
+    });
+    restore_runs(packets, series)
+        .map_err(|why| Failure::Usage(format!("cannot read the records in {}: {why}", dir.path().display())))
+}
+
+/// The rows of a record file; none if the run kept none.
+fn rows<T>(path: &PathBuf, read: impl Fn(File) -> Result<T, RecordError>) -> Result<Option<T>, Failure> {
+    match File::open(path) {
+        Ok(file) => read(file)
+            .map(Some)
+            .map_err(|why| Failure::Usage(format!("cannot read {}: {why}", path.display()))),
+        Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(Failure::read(path, &why)),
+    }
+}
+
+/// Fills in what the record files leave out, from the summary and the scenario, and draws.
+fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellFigures {
+    let cell = cell_of(plan, run.cell);
+    let of_summary = summary.runs.iter().find(|it| (it.cell, it.repetition) == (run.cell, run.repetition));
+    if let Some(Cell { scenario, .. }) = cell {
+        run.window_start = Instant::ZERO.saturating_add(scenario.warm_up);
+        run.window_end = Instant::ZERO.saturating_add(scenario.duration);
+    }
+    let groups: BTreeMap<&str, &str> = cell
+        .iter()
+        .flat_map(|cell| &cell.scenario.flows)
+        .map(|flow| (flow.name.as_str(), flow.group.as_str()))
+        .collect();
+    for flow in &mut run.flows {
+        if let Some(group) = groups.get(flow.info.name.as_str()) {
+            (*group).clone_into(&mut flow.info.group);
+        }
+        flow.info.clock_trusted = summary.clock.trusted;
+        if let Some(figures) = of_summary.and_then(|it: &RunSummary| it.flows.get(&flow.info.name)) {
+            flow.info.transport.clone_from(&figures.transport);
+        }
+    }
+    figures(run, cell.map_or("", |cell| &cell.label))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_directories_with_one_name_the_label_has_the_folder_above() {
+        let of = |paths: &[&str]| directory_labels(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(of(&["/runs/a/x", "/runs/b/x"]), ["a/x", "b/x"]);
+        assert_eq!(of(&["/a/runs/x", "/b/runs/x", "/b/runs/y"]), ["a/runs/x", "b/runs/x", "b/runs/y"]);
+        assert_eq!(of(&["/runs/x-monday", "/runs/x-tuesday"]), ["monday", "tuesday"]);
+    }
+
+    #[test]
+    fn of_several_directories_the_label_is_what_they_do_not_share() {
+        let of = |names: &[&str]| own_parts(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let two = ["2026-11-23T06-17-42Z-voice-over-lte", "2026-11-23T06-18-05Z-voice-over-lte"];
+        assert_eq!(of(&two), ["17-42Z", "18-05Z"]);
+        assert_eq!(of(&["monday", "tuesday"]), ["monday", "tuesday"]);
+        assert_eq!(of(&["same", "same"]), ["same", "same"]);
+        assert_eq!(of(&["run", "run-2"]), ["run", "run-2"]);
+    }
+}

@@ -1,0 +1,261 @@
+//! `talkpath run`: a scenario file, or a part of one, from the beginning or from where it was stopped.
+
+use std::path::Path;
+
+use talkpath_report::run_table;
+use talkpath_scenario::{Options, Plan};
+
+use super::{conclude, files_of_sweep, jobs};
+use crate::arenas::{Arenas, Place};
+use crate::args::{ArenaKind, Common, RunArgs};
+use crate::experiment::{Destination, Experiment, Outcome, PartOutcome};
+use crate::failure::Failure;
+use crate::json::json;
+use crate::resumable::{Resumable, resumable};
+use crate::run_dir::{RunDir, SCENARIO};
+use crate::scenario_file::load_file;
+use crate::shard::Shard;
+use crate::terminal::{self, Terminal, program};
+use crate::thresholds::{self, Demands};
+
+/// Runs or resumes.
+pub fn run(args: &RunArgs, common: &Common, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {
+    match (&args.resume, &args.scenario, args.shard.shard) {
+        (Some(path), _, _) => {
+            let (dir, begun) = EarlierRun::open(path, args)?;
+            match begun.shard {
+                Some(shard) => begun.run_part(dir, shard, common, arenas, terminal),
+                None => begun.run(dir, args, common, arenas, terminal),
+            }
+        }
+        (None, Some(scenario), None) => fresh(scenario, args, common, arenas, terminal),
+        (None, Some(scenario), Some(shard)) => part(scenario, shard, args, common, arenas, terminal),
+        (None, None, _) => Err(Failure::Usage("run needs a scenario file".to_owned())),
+    }
+}
+
+fn fresh(
+    scenario: &Path,
+    args: &RunArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let place = Place::new(&args.place)?;
+    let plan = load_file(scenario, &options(args))?;
+    let outcome = run_plan(&plan, place.clone(), args.rounds, common, arenas, terminal)?;
+    told(outcome, &place, &plan, args, common, terminal)
+}
+
+/// Prints what a whole run has shown.
+fn told(
+    outcome: Outcome,
+    place: &Place,
+    plan: &Plan,
+    args: &RunArgs,
+    common: &Common,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let table = run_table(&outcome.summary, &terminal::style());
+    let mut again =
+        format!("Again: {} run {}{}\n", program(), outcome.dir.file(SCENARIO).display(), place.flags());
+    if plan.cells.len() > 1 {
+        again += &files_of_sweep(&outcome.dir, &outcome.summary);
+    }
+    let demands = Demands { plan, junit: args.demand.junit.as_deref() };
+    conclude(outcome, &table, &again, &demands, common, args.place.strict, terminal)
+}
+
+/// Runs all of `plan` in a new directory; each repetition's cells in an order of its own if it `takes_turns`.
+pub(super) fn run_plan(
+    plan: &Plan,
+    place: Place,
+    takes_turns: bool,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<Outcome, Failure> {
+    thresholds::before_the_run(plan)?;
+    let experiment = Experiment { takes_turns, ..experiment(plan, None, place, common, arenas, terminal) };
+    experiment.run(Destination::Under(&common.out))
+}
+
+/// All of `plan`, or the part `shard` of it, as it runs unless something else is said.
+pub(super) fn experiment<'p>(
+    plan: &'p Plan,
+    shard: Option<Shard>,
+    place: Place,
+    common: &Common,
+    arenas: &'p dyn Arenas,
+    terminal: Terminal,
+) -> Experiment<'p> {
+    Experiment {
+        plan,
+        growth: None,
+        takes_turns: false,
+        shard,
+        place,
+        arenas,
+        records: common.records,
+        series: common.series,
+        jobs: jobs(common),
+        terminal,
+    }
+}
+
+/// Runs a part, in a directory of its own or where it was begun.
+fn part(
+    scenario: &Path,
+    shard: Shard,
+    args: &RunArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let place = Place::new(&args.place)?;
+    if place.arena != ArenaKind::Sim {
+        return Err(Failure::Usage(
+            "--shard belongs to --arena sim: in real time a repetition's figures depend on the machine that runs \
+             it, so one machine runs them all"
+                .to_owned(),
+        ));
+    }
+    if args.place.strict || args.demand.junit.is_some() {
+        return Err(Failure::Usage(
+            "--shard: a part has no figures to judge, so it takes neither --strict nor --junit; `merge` judges \
+             the scenario's thresholds"
+                .to_owned(),
+        ));
+    }
+    if let Some(path) = args.shard.output.as_deref().filter(|path| RunDir::is_begun(path)) {
+        let (dir, begun) = EarlierRun::open(path, args)?;
+        return match begun.shard {
+            Some(found) if found == shard => begun.run_part(dir, shard, common, arenas, terminal),
+            Some(found) => {
+                Err(Failure::Usage(format!("{}: holds part {found}, not {shard}", path.display())))
+            }
+            None => Err(Failure::Usage(format!("{}: holds a whole run, no part", path.display()))),
+        };
+    }
+    let plan = load_file(scenario, &options(args))?;
+    thresholds::before_the_run(&plan)?;
+    let experiment = experiment(&plan, Some(shard), place, common, arenas, terminal);
+    let outcome = experiment.run_part(match &args.shard.output {
+        Some(path) => Destination::At(path),
+        None => Destination::Under(&common.out),
+    })?;
+    part_told(outcome, shard, common, terminal)
+}
+
+/// Prints what a part has done.
+fn part_told(outcome: PartOutcome, shard: Shard, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let PartOutcome { dir, done: (done, all), wall_s, cpu_s, failure } = outcome;
+    let path = dir.path().display();
+    let printed = match common.json {
+        true => terminal::print(&json(&serde_json::json!({
+            "dir": dir.path().to_string_lossy(),
+            "shard": shard.to_string(),
+            "repetitions": all,
+            "done": done,
+            "wall_s": wall_s,
+            "cpu_s": cpu_s,
+        }))),
+        false => terminal.result(&format!(
+            "Part {shard}: {done} of its {all} repetitions are in {path}\n\
+             When all parts are there: {} merge DIR... -o RUN\n",
+            program()
+        )),
+    };
+    Failure::gravest([failure, printed.err()], |failure| terminal.error(&failure.to_string()))
+        .map_or(Ok(()), Err)
+}
+
+/// A run, or a part of one, that an earlier process began.
+struct EarlierRun {
+    plan: Plan,
+    begun: Resumable,
+    /// Which part; `None` of a whole run.
+    shard: Option<Shard>,
+    place: Place,
+}
+
+impl EarlierRun {
+    fn open(path: &Path, args: &RunArgs) -> Result<(RunDir, Self), Failure> {
+        let asked = if args.resume.is_some() { "--resume" } else { "-o" };
+        let refuse = |why: &str| Failure::Usage(format!("{asked} {}: {why}", path.display()));
+        let dir = RunDir::open(path)?;
+        let recorded = dir.file(SCENARIO);
+        let plan = load_file(&recorded, &Options::default())?;
+        let asked_for = load_file(args.scenario.as_deref().unwrap_or(&recorded), &options(args))?;
+        if (&asked_for.resolved, &asked_for.traces) != (&plan.resolved, &plan.traces) {
+            return Err(refuse("it ran another scenario (or seed, or repeat) than the one asked for"));
+        }
+        if !dir.has_parts() {
+            return Err(refuse("this run is whole, nothing is missing"));
+        }
+        let begun = resumable(&dir)?;
+        if begun.talkpath != env!("CARGO_PKG_VERSION") {
+            let why = format!("version {} began it, and another may draw other numbers", begun.talkpath);
+            return Err(refuse(&why));
+        }
+        let place = Place {
+            arena: begun.arena()?,
+            to: begun.to.clone(),
+            key_file: args.place.key_file.clone(),
+            clocks_synchronised: args.place.clocks_synchronised,
+            capture: args.place.capture,
+            keep_awake: args.place.keep_awake,
+            per_flow: begun.per_flow,
+        };
+        if args.place.arena.is_some_and(|arena| arena != place.arena) {
+            return Err(refuse("it ran in another arena"));
+        }
+        let shard = begun.shard()?;
+        Ok((dir, Self { plan, begun, shard, place }))
+    }
+
+    fn experiment<'p>(
+        &'p self,
+        common: &Common,
+        arenas: &'p dyn Arenas,
+        terminal: Terminal,
+    ) -> Result<Experiment<'p>, Failure> {
+        let (records, series) = (self.begun.records()?, self.begun.series()?);
+        let experiment = experiment(&self.plan, self.shard, self.place.clone(), common, arenas, terminal);
+        Ok(Experiment { records, series, ..experiment })
+    }
+
+    fn run(
+        &self,
+        dir: RunDir,
+        args: &RunArgs,
+        common: &Common,
+        arenas: &dyn Arenas,
+        terminal: Terminal,
+    ) -> Result<(), Failure> {
+        let experiment =
+            Experiment { takes_turns: args.rounds, ..self.experiment(common, arenas, terminal)? };
+        let outcome = experiment.resume(dir, self.begun.clone())?;
+        told(outcome, &self.place, &self.plan, args, common, terminal)
+    }
+
+    fn run_part(
+        &self,
+        dir: RunDir,
+        shard: Shard,
+        common: &Common,
+        arenas: &dyn Arenas,
+        terminal: Terminal,
+    ) -> Result<(), Failure> {
+        let outcome = self.experiment(common, arenas, terminal)?.resume_part(dir, self.begun.clone())?;
+        part_told(outcome, shard, common, terminal)
+    }
+}
+
+fn options(args: &RunArgs) -> Options {
+    Options {
+        set: args.change.settings().chain(args.demand.settings()).collect(),
+        seed: args.place.seed,
+        repeat: args.place.repeat,
+    }
+}

@@ -1,0 +1,349 @@
+//! Runs a study's cells, arena by arena, a whole cell a worker at a time, and keeps each one that came to its
+//! end; in real time each repetition. There as many cells run beside each other as the machine has room for
+//! (`room.rs`).
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use talkpath_arena::RunPlan;
+use talkpath_measure::series::SeriesDetail;
+use talkpath_measure::summarise::summarise;
+use talkpath_measure::{MachineRecord, RunRecord};
+use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Selection, Study};
+use talkpath_units::Duration;
+
+use super::folder::StudyDir;
+use super::room::{Peace, Room, Stay, packets_per_s, share};
+use crate::arenas::{self, Arenas, Worker};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::stopwatch::Stopwatch;
+use crate::terminal::Terminal;
+
+/// What is to be run, and where it is kept.
+pub(super) struct Runner<'a> {
+    pub(super) study: &'a Study,
+    pub(super) selection: &'a Selection,
+    pub(super) folder: &'a StudyDir,
+    pub(super) arenas: &'a dyn Arenas,
+    pub(super) terminal: Terminal,
+    pub(super) stop: &'a AtomicBool,
+}
+
+/// A cell that is not whole yet.
+struct Task<'a> {
+    cell: &'a Cell,
+    form: &'a Form,
+    /// What is kept of it.
+    begun: Option<CellSamples>,
+}
+
+impl Task<'_> {
+    fn missing(&self) -> u64 {
+        let kept = self.begun.as_ref().map_or(0, |begun| begun.samples.len() as u64);
+        self.form.repeat.saturating_sub(kept)
+    }
+
+    /// Packets a second that it carries: what the last repetition did, or before the first an estimate.
+    fn packets_per_s(&self, samples: &CellSamples) -> f64 {
+        let last = samples.samples.last().and_then(|sample| sample.packets);
+        let seconds = self.form.scenario.duration.as_nanos() as f64 / 1e9;
+        last.map_or_else(|| packets_per_s(&self.form.scenario), |packets| packets as f64 / seconds)
+    }
+
+    /// How long what is missing takes in the path's own time.
+    fn span(&self) -> Duration {
+        Duration::from_nanos(self.form.scenario.duration.as_nanos().saturating_mul(self.missing()))
+    }
+}
+
+/// One arena's part of the study.
+struct Stage<'a> {
+    tasks: &'a [Task<'a>],
+    progress: Progress,
+    /// In real time.
+    room: Option<Room>,
+    /// Of the path's own time, ms.
+    whole_ms: u64,
+    left_ms: AtomicU64,
+    began: Stopwatch,
+    done: AtomicUsize,
+    /// Repetitions that ran again.
+    again: AtomicU64,
+}
+
+impl Stage<'_> {
+    /// How long the rest takes at the pace until now, s.
+    fn left_s(&self) -> u64 {
+        let left = self.left_ms.load(Ordering::Relaxed);
+        let done = self.whole_ms.saturating_sub(left);
+        let each = if done == 0 { 0.001 } else { self.began.wall_s() / done as f64 };
+        (left as f64 * each).ceil() as u64
+    }
+}
+
+impl Runner<'_> {
+    /// Runs what the folder does not hold yet; returns all that it holds then, and why it ended early if it
+    /// did.
+    pub(super) fn run(
+        &self,
+        workers: &mut [(ArenaName, Vec<Worker>)],
+    ) -> Result<(Vec<CellSamples>, Option<Failure>), Failure> {
+        let wanted = self.selection.cells(self.study);
+        let (mut samples, mut failure) = (Vec::new(), None);
+        for (arena, workers) in workers {
+            let mut tasks = Vec::new();
+            let mut whole = 0;
+            for &cell in wanted.iter().filter(|cell| cell.arena == *arena) {
+                let Some(form) = self.selection.form(cell) else { continue };
+                let begun = self.folder.samples(cell, form).map(CellSamples::undisturbed);
+                let task = Task { cell, form, begun };
+                if task.missing() == 0 {
+                    whole += 1;
+                    samples.extend(task.begun);
+                } else {
+                    tasks.push(task);
+                }
+            }
+            if whole > 0 {
+                self.terminal.note(&format!("{arena}: {whole} of {} cells are kept", whole + tasks.len()));
+            }
+            if failure.is_some() {
+                continue;
+            }
+            if arena.is_real_time() {
+                // The longest first, so that none is left to run on alone.
+                tasks.sort_by_key(|task| std::cmp::Reverse(task.span()));
+            }
+            let (mut fresh, ended) = self.run_stage(*arena, &tasks, workers);
+            samples.append(&mut fresh);
+            failure = ended;
+        }
+        match failure {
+            Some(failure @ Failure::Unavailable { .. }) => Err(failure),
+            failure => Ok((samples, failure)),
+        }
+    }
+
+    fn run_stage(
+        &self,
+        arena: ArenaName,
+        tasks: &[Task<'_>],
+        workers: &mut [Worker],
+    ) -> (Vec<CellSamples>, Option<Failure>) {
+        let whole = tasks.iter().map(Task::span).fold(Duration::ZERO, Duration::saturating_add);
+        let runs = tasks.iter().map(Task::missing).sum();
+        if arena.is_real_time() && runs > 0 {
+            let time = in_words(whole.as_millis() / 1000);
+            self.terminal.note(&format!(
+                "{arena}: {runs} repetitions in real time, {time} of path time; at most {} beside each other, fewer where the \
+                 machine is late",
+                workers.len()
+            ));
+        }
+        let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let stage = Stage {
+            tasks,
+            progress: Progress::new(self.terminal, runs, whole),
+            room: arena.is_real_time().then(|| Room::new(workers.len(), processors)),
+            whole_ms: whole.as_millis(),
+            left_ms: AtomicU64::new(whole.as_millis()),
+            began: Stopwatch::start(),
+            done: AtomicUsize::new(0),
+            again: AtomicU64::new(0),
+        };
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new((Vec::new(), None));
+        let shared = || done.lock().unwrap_or_else(PoisonError::into_inner);
+        let work = |worker: &mut Worker| {
+            while shared().1.is_none() {
+                let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                match self.run_cell(task, worker, &stage) {
+                    Ok(samples) => shared().0.push(samples),
+                    // The machine lacks something that this cell needs; other cells may not need it.
+                    Err(Failure::Usage(why)) => {
+                        self.terminal.warning(&format!("{arena}: {} cannot run here: {why}", task.cell.name));
+                    }
+                    Err(failure) => {
+                        shared().1.get_or_insert(failure);
+                    }
+                }
+            }
+        };
+        thread::scope(|scope| {
+            for worker in workers {
+                scope.spawn(|| work(worker));
+            }
+        });
+        stage.progress.finish();
+        if let Some(room) = stage.room.as_ref().filter(|_| runs > 0) {
+            self.terminal.note(&format!(
+                "{arena}: took {}; at most {} runs at a time; {} ran again",
+                in_words(stage.began.wall_s().ceil() as u64),
+                room.peak(),
+                stage.again.load(Ordering::Relaxed)
+            ));
+        }
+        done.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run_cell(
+        &self,
+        task: &Task<'_>,
+        worker: &mut Worker,
+        stage: &Stage<'_>,
+    ) -> Result<CellSamples, Failure> {
+        let Task { cell, form, begun } = task;
+        let assumption = &self.study.assumptions[cell.assumption].name;
+        let mut samples =
+            begun.clone().unwrap_or_else(|| CellSamples::begin(cell, assumption, &form.fingerprint));
+        let kept: Vec<u64> = samples.samples.iter().map(|sample| sample.repetition).collect();
+        for repetition in (0..form.repeat).filter(|repetition| !kept.contains(repetition)) {
+            let load = share(task.packets_per_s(&samples));
+            let is_traced = samples.wants_series(cell, repetition);
+            let run = self.run_repetition(task, repetition, (is_traced, load), worker, stage);
+            if run.is_err() {
+                // What ran of the cell until now is not lost.
+                self.folder.keep(cell, &samples)?;
+            }
+            let (record, beside) = run?;
+            let summary = summarise(&record, &std::collections::BTreeMap::new());
+            let watched = match cell.kept.watched && cell.arena == ArenaName::Sim {
+                true => self
+                    .arenas
+                    .watched(&form.scenario, form.scenario.seed.repetition(repetition), self.stop)
+                    .ok_or_else(|| self.interrupted())?,
+                false => serde_json::Value::Null,
+            };
+            let trace = samples.trace(&record, cell, repetition);
+            let instants = trace.as_ref().map(|trace| trace.instants(cell)).unwrap_or_default();
+            let sample =
+                Sample { beside, instants, ..Sample::of(&record, &summary, self.study, cell, watched) };
+            if let Some(trace) = trace.filter(|_| record.valid) {
+                samples.keep_trace(trace, cell, &sample);
+            }
+            samples.add(sample);
+            // Why a repetition was disturbed stands with it.
+            for warning in record.warnings.into_iter().filter(|_| record.valid) {
+                if !samples.warnings.contains(&warning) {
+                    samples.warnings.push(warning);
+                }
+            }
+            let took = form.scenario.duration.as_millis();
+            stage.left_ms.fetch_sub(took, Ordering::Relaxed);
+            if cell.arena.is_real_time() {
+                self.folder.keep(cell, &samples)?;
+            }
+        }
+        self.folder.keep(cell, &samples)?;
+        let done = stage.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let told = format!("{}: {} under {assumption}: done", cell.arena, cell.name);
+        match cell.arena.is_real_time() {
+            true => self.terminal.note(&format!(
+                "{told}, {done} of {} cells; about {} left",
+                stage.tasks.len(),
+                in_words(stage.left_s())
+            )),
+            false => self.terminal.detail(&told),
+        }
+        Ok(samples)
+    }
+
+    /// One repetition, and in real time the most other runs that were beside it. If the machine disturbed it
+    /// there past its stated limits it runs again beside fewer, and then alone; beside as many if it was a
+    /// hypervisor's doing.
+    fn run_repetition(
+        &self,
+        task: &Task<'_>,
+        repetition: u64,
+        (is_traced, load): (bool, f64),
+        worker: &mut Worker,
+        stage: &Stage<'_>,
+    ) -> Result<(RunRecord, u64), Failure> {
+        let Task { cell, form, .. } = task;
+        let (mut tries, mut most_others) = (0, u64::MAX);
+        loop {
+            let stay = self.enter(stage, load, most_others)?;
+            let shown = stage.progress.repetition(form.scenario.duration);
+            let plan = RunPlan {
+                cell: cell.index,
+                repetition,
+                seed: form.scenario.seed.repetition(repetition),
+                series: (is_traced || !cell.kept.over_time.is_empty()).then_some(SeriesDetail::Full),
+                rows: true,
+                interrupt: self.stop,
+                progress: &|now| shown.reach(now),
+            };
+            let record = worker.run(&form.scenario, plan).map_err(|why| match arenas::failure(why).1 {
+                Failure::Interrupted(_) => self.interrupted(),
+                other => other,
+            })?;
+            let is_stolen_from = record.machine.as_ref().is_some_and(MachineRecord::is_stolen_from);
+            let peace = match record.valid {
+                true => Peace::Kept,
+                false if is_stolen_from => Peace::Stolen,
+                false => Peace::Disturbed,
+            };
+            let others = stay.map_or(0, |stay| stay.leave(peace));
+            tries += 1;
+            if record.valid || (others == 0 && tries >= TRIES_ALONE) || tries == MOST_TRIES {
+                shown.finish();
+                return Ok((record, others));
+            }
+            shown.take_back();
+            stage.again.fetch_add(1, Ordering::Relaxed);
+            most_others = match peace {
+                Peace::Stolen => most_others,
+                _ if tries + 1 == MOST_TRIES => 0,
+                _ => others / 2,
+            };
+            let beside = match (others, most_others) {
+                _ if peace == Peace::Stolen => " by the hypervisor, runs again".to_owned(),
+                (0, _) => ", runs again".to_owned(),
+                (_, 0) => format!(" beside {others} others, runs again alone"),
+                _ => format!(" beside {others} others, runs again beside {most_others} at most"),
+            };
+            let why = record.warnings.join("; ");
+            self.terminal.note(&format!("{}: {}: disturbed{beside}: {why}", cell.arena, cell.name));
+        }
+    }
+
+    /// Waits in real time until the machine has room for one more run; in virtual time there is nothing to
+    /// wait for.
+    fn enter<'r>(
+        &self,
+        stage: &'r Stage<'_>,
+        load: f64,
+        most_others: u64,
+    ) -> Result<Option<Stay<'r>>, Failure> {
+        let stay = stage.room.as_ref().map(|room| room.enter(load, most_others, self.stop));
+        match stay {
+            Some(None) => Err(self.interrupted()),
+            None if self.stop.load(Ordering::Relaxed) => Err(self.interrupted()),
+            Some(stay) => Ok(stay),
+            None => Ok(None),
+        }
+    }
+
+    fn interrupted(&self) -> Failure {
+        let way_on = "what ran to its end is kept\nhelp: the same command with --resume goes on";
+        Failure::Interrupted(format!("interrupted; {way_on}"))
+    }
+}
+
+/// `1 h 12 min`, `3 min 20 s`.
+pub(super) fn in_words(seconds: u64) -> String {
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, 0) => format!("{minutes} min"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+/// How often a repetition that the machine disturbs runs before it is kept as disturbed. Chosen: beside
+/// others, beside fewer, alone; a machine that is too busy for one run twice in a row is too busy.
+const MOST_TRIES: u32 = 3;
+const TRIES_ALONE: u32 = 2;

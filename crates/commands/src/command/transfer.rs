@@ -1,0 +1,159 @@
+//! `talkpath send` and `talkpath burst`: one file, or one burst of messages, to a host that runs
+//! `talkpath serve`. The scenario is made here; beyond that it is a run like any other.
+
+use std::path::Path;
+
+use talkpath_measure::summary::{FileSummary, RunSummary, Summary};
+use talkpath_report::run_table;
+use talkpath_scenario::{Options, Setting, Source};
+
+use super::conclude;
+use super::run::run_plan;
+use crate::arenas::{Arenas, Place};
+use crate::args::{ArenaKind, BurstArgs, Common, SendArgs, TransferArgs, quoted};
+use crate::failure::Failure;
+use crate::part::LOG;
+use crate::run_dir::SCENARIO;
+use crate::scenario_file::load_source_beside;
+use crate::terminal::{self, Terminal, program};
+use crate::thresholds::Demands;
+
+/// Sends a file; the far end checks its SHA-256.
+pub fn send(
+    args: &SendArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let file = args.file.to_string_lossy();
+    let name = args.file.file_name().map_or(file.clone(), |name| name.to_string_lossy());
+    let transfer = Transfer {
+        what: format!("{name} to {}", args.transfer.to),
+        kind: "file",
+        keys: vec![Setting::by(&format!("send {file}"), &format!("{WORKLOAD}.source"), quoted(&file))],
+        transport: "tcp",
+        lossy_duration: "60 s",
+    };
+    transfer.run(&args.transfer, common, arenas, terminal)
+}
+
+/// Sends messages as fast as the transport takes them.
+pub fn burst(
+    args: &BurstArgs,
+    common: &Common,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let BurstArgs { size, count, transfer } = args;
+    let is_number = !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
+    let with_unit = if is_number { format!("{size} B") } else { size.clone() };
+    let keys = vec![
+        Setting::by(&format!("--size {size}"), &format!("{WORKLOAD}.size"), quoted(&with_unit)),
+        Setting::by(&format!("--count {count}"), &format!("{WORKLOAD}.count"), count.to_string()),
+    ];
+    let what = format!("{count} messages of {with_unit} to {}", transfer.to);
+    Transfer { what, kind: "burst", keys, transport: "udp", lossy_duration: "10 s" }
+        .run(transfer, common, arenas, terminal)
+}
+
+/// One flow, as the command makes it.
+struct Transfer {
+    /// The run's name.
+    what: String,
+    /// The workload.
+    kind: &'static str,
+    /// The workload's own keys.
+    keys: Vec<Setting>,
+    /// What carries it unless the user says so.
+    transport: &'static str,
+    /// How long it runs at most over what repairs no loss: what is lost there never comes.
+    lossy_duration: &'static str,
+}
+
+impl Transfer {
+    fn run(
+        &self,
+        args: &TransferArgs,
+        common: &Common,
+        arenas: &dyn Arenas,
+        terminal: Terminal,
+    ) -> Result<(), Failure> {
+        let place = Place {
+            arena: ArenaKind::Live,
+            to: Some(args.to.clone()),
+            key_file: args.key_file.clone(),
+            capture: None,
+            clocks_synchronised: false,
+            keep_awake: false,
+            per_flow: false,
+        };
+        let source = Source::new(format!("talkpath {}", self.kind), "drain = \"5 s\"");
+        let options = Options { set: self.settings(args), seed: None, repeat: Some(args.repeat) };
+        let plan = load_source_beside(Path::new(""), &source, &options)?;
+        let mut outcome = run_plan(&plan, place.clone(), false, common, arenas, terminal)?;
+        if self.kind == "file" {
+            outcome.failure = outcome.failure.or_else(|| not_whole(&outcome.summary));
+        }
+        let again = format!("{} run {}{}", program(), outcome.dir.file(SCENARIO).display(), place.flags());
+        let way_on = format!("Log: {}\nAgain: {again}\n", outcome.dir.file(LOG).display());
+        let table = run_table(&outcome.summary, &terminal::style());
+        let table = format!("{}\n{}", table.trim_end(), arrived(&outcome.summary));
+        let demands = Demands { plan: &plan, junit: args.demand.junit.as_deref() };
+        conclude(outcome, &table, &way_on, &demands, common, args.strict, terminal)
+    }
+
+    fn settings(&self, args: &TransferArgs) -> Vec<Setting> {
+        let transport = args.transport.as_deref().unwrap_or(self.transport);
+        // Of the transports TCP alone repairs losses.
+        let longest = if transport.starts_with("tcp") { LONGEST } else { self.lossy_duration };
+        let duration = args.duration.as_deref().unwrap_or(longest);
+        let own = "talkpath";
+        let flow = format!("{{ {FLOW} = {{ workload = {{ kind = \"{}\" }} }} }}", self.kind);
+        let mut set = vec![
+            Setting::by(own, "name", quoted(&self.what)),
+            Setting::by(&format!("--duration {duration}"), "duration", quoted(duration)),
+            Setting::by(own, "flow", flow),
+            Setting::by(
+                &format!("--transport {transport}"),
+                &format!("flow.{FLOW}.transport"),
+                quoted(transport),
+            ),
+        ];
+        set.extend(self.keys.iter().cloned());
+        set.extend(args.demand.settings());
+        set
+    }
+}
+
+/// Of a file, a line a repetition: whether it arrived as it was sent.
+fn arrived(summary: &Summary) -> String {
+    let files =
+        summary.runs.iter().flat_map(|run| run.flows.values()).filter_map(|flow| flow.file.as_deref());
+    let line = |file: &FileSummary| {
+        let state = match (file.intact, file.received_bytes) {
+            (Some(true), _) => format!("intact, SHA-256 {}", file.sha256),
+            (_, Some(received)) => {
+                format!("NOT intact: {received} B arrived, {} ranges are missing", file.missing_ranges)
+            }
+            (_, None) => "NOT known to have arrived: the far end went away".to_owned(),
+        };
+        format!("\n{}, {} B: {state}", file.name, file.bytes)
+    };
+    files.map(line).collect()
+}
+
+/// That a file did not arrive as it was sent, in one of the repetitions or more.
+fn not_whole(summary: &Summary) -> Option<Failure> {
+    let is_whole = |run: &&RunSummary| {
+        run.flows.values().all(|flow| flow.file.as_ref().is_some_and(|file| file.intact == Some(true)))
+    };
+    let (all, whole) = (summary.runs.len(), summary.runs.iter().filter(is_whole).count());
+    let times = if all > 1 { format!(" {} of {all} times", all - whole) } else { String::new() };
+    (whole < all).then(|| Failure::NotHeld(format!("the file did not arrive whole{times}")))
+}
+
+/// docs/reference/interface.md: the flow's name, for thresholds.
+const FLOW: &str = "transfer";
+const WORKLOAD: &str = "flow.transfer.workload";
+/// docs/reference/interface.md: how long a transfer over a reliable transport runs at most.
+const LONGEST: &str = "10 min";

@@ -1,0 +1,491 @@
+//! All finished repetitions of a run become its files, in the plan's order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use talkpath_measure::ClockRecord;
+use talkpath_measure::figures::CellFigures;
+use talkpath_measure::metrics::histogram;
+use talkpath_measure::record_file::{merge_packets, merge_series};
+use talkpath_measure::summarise::cell_summaries;
+use talkpath_measure::summary::{Clock, Provenance, RunSummary, SUMMARY_FORMAT, Summary};
+use talkpath_measure::warning;
+use talkpath_report::{Page, comparisons, html};
+use talkpath_scenario::{Cell, Plan};
+
+use super::cell_of;
+use crate::args::{ArenaKind, Records};
+use crate::failure::Failure;
+use crate::network::page_network;
+use crate::part::{ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, REPORT, SERIES, SUMMARY, unwritten};
+use crate::resumable::Resumable;
+use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_bytes, write_whole};
+use crate::stopwatch::Stopwatch;
+use crate::summary_file::write_summary;
+
+/// What makes one run of finished repetitions.
+pub(crate) struct Merging<'a> {
+    pub(crate) plan: &'a Plan,
+    /// How the run was started.
+    pub(crate) begun: &'a Resumable,
+    pub(crate) jobs: usize,
+    pub(crate) watch: &'a Stopwatch,
+    /// Why repetitions are missing, if one knows.
+    pub(crate) failure: Option<&'a Failure>,
+    pub(crate) provenance: Provenance,
+}
+
+impl Merging<'_> {
+    /// Puts the parts that the folders `from` hold, and the `fresh` ones, together into the files of `dir`,
+    /// in the plan's order. Says whether every repetition is there.
+    pub(crate) fn finish(
+        &self,
+        dir: &RunDir,
+        from: &[&RunDir],
+        mut fresh: Fresh,
+    ) -> Result<(Summary, bool), Failure> {
+        let mut folders: BTreeMap<(PartId, bool), PathBuf> = BTreeMap::new();
+        for source in from {
+            let parts = source.parts()?.into_iter();
+            folders.extend(parts.map(|(id, unfinished)| ((id, unfinished), source.part(id, unfinished))));
+        }
+        let ids: BTreeSet<_> = folders.keys().chain(fresh.keys()).copied().collect();
+        let mut parts = Vec::with_capacity(ids.len());
+        for at in &ids {
+            let part = match (fresh.remove(at), folders.get(at)) {
+                (Some(part), _) => part,
+                (None, Some(folder)) => read_json::<Part>(&folder.join(PART))?,
+                (None, None) => continue,
+            };
+            parts.push(self.placed(part));
+        }
+        let missing = missing(self.plan, &ids);
+        self.merge_records(dir, &folders)?;
+        keep_apart(dir, &folders, ARRIVALS)?;
+        keep_apart(dir, &folders, CAPTURES)?;
+        write_log(dir, &mut parts)?;
+        let drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
+        let summary = self.summary(parts, &missing)?;
+        let path = dir.file(SUMMARY);
+        write_whole(&path, |out| {
+            write_summary(&summary, self.jobs, out).map_err(|why| Failure::write(&path, why))
+        })?;
+        let page = page_text(dir, self.plan, &summary, &drawn, self.begun);
+        write_bytes(&dir.file(REPORT), page.as_bytes())?;
+        Ok((summary, missing.is_empty()))
+    }
+
+    /// A part as a repetition of the plan: one that has grown may sweep more keys than the one it ran in.
+    fn placed(&self, mut part: Part) -> Part {
+        if let Some(cell) = cell_of(self.plan, part.summary.cell) {
+            part.summary.sweep = Arc::clone(&cell.sweep).into();
+            part.figures.iter_mut().for_each(|figures| figures.label.clone_from(&cell.label));
+        }
+        part
+    }
+
+    fn merge_records(
+        &self,
+        dir: &RunDir,
+        folders: &BTreeMap<(PartId, bool), PathBuf>,
+    ) -> Result<(), Failure> {
+        let records = self.begun.records()?;
+        let parts = |name: &'static str| folders.values().map(move |folder| open_part(folder, name));
+        if records >= Records::All {
+            let path = dir.file(PACKETS);
+            write_whole(&path, |writer| {
+                merge_packets(parts(PACKETS), writer).map_err(|why| unwritten(&path, why))
+            })?;
+        }
+        if records >= Records::Summary {
+            let path = dir.file(SERIES);
+            write_whole(&path, |writer| {
+                merge_series(parts(SERIES), writer).map_err(|why| unwritten(&path, why))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn summary(&self, parts: Vec<Part>, missing: &[PartId]) -> Result<Summary, Failure> {
+        let Self { plan, begun, watch, failure, .. } = *self;
+        let valid = parts.iter().all(|part| part.valid) && missing.is_empty() && failure.is_none();
+        let clock = worst_clock(&parts);
+        let mut warnings = warnings(plan, &parts);
+        if !missing.is_empty() {
+            warnings.push(warning::invalid(missing_warning(plan, missing, failure)));
+        }
+        let runs: Vec<RunSummary> = parts.into_iter().map(|part| part.summary).collect();
+        warnings.extend(alike_warning(&runs));
+        warning::sort(&mut warnings);
+        let mut summary = Summary {
+            format: SUMMARY_FORMAT,
+            talkpath: env!("CARGO_PKG_VERSION").to_owned(),
+            name: plan.name.clone(),
+            arena: begun.arena_name().to_owned(),
+            started: begun.started.clone(),
+            wall_s: watch.wall_s(),
+            cpu_s: watch.cpu_s(),
+            valid,
+            warnings,
+            percentiles: percentiles(begun)?.to_owned(),
+            clock,
+            cells: cell_summaries(&runs),
+            runs,
+            comparisons: Vec::new(),
+            provenance: Some(self.provenance.clone()),
+        };
+        summary.comparisons = comparisons(&summary);
+        Ok(summary)
+    }
+}
+
+/// Writes log.txt of what the parts have of it, and takes it from them: nothing else needs it.
+fn write_log(dir: &RunDir, parts: &mut [Part]) -> Result<(), Failure> {
+    let path = dir.file(LOG);
+    write_whole(&path, |out| {
+        let written =
+            parts.iter_mut().try_for_each(|part| out.write_all(mem::take(&mut part.log).as_bytes()));
+        written.map_err(|why| Failure::write(&path, why))
+    })
+}
+
+/// Arrival logs and captures are not merged: each stands for itself, under its repetition's name.
+fn keep_apart(dir: &RunDir, folders: &BTreeMap<(PartId, bool), PathBuf>, name: &str) -> Result<(), Failure> {
+    for ((id, _), part) in folders {
+        let log = part.join(name);
+        if log.is_file() {
+            let folder = dir.file(name);
+            fs::create_dir_all(&folder).map_err(|why| Failure::write(&folder, why))?;
+            let target = folder.join(id.file_name());
+            fs::copy(&log, &target).map_err(|why| Failure::write(&target, why))?;
+        }
+    }
+    Ok(())
+}
+
+fn open_part(folder: &Path, name: &str) -> io::Result<File> {
+    File::open(folder.join(name))
+}
+
+/// The repetitions in hand as a summary, to see what they say so far.
+pub(super) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
+    let sweep = |cell: u64| cell_of(plan, cell).map(|cell| Arc::clone(&cell.sweep).into());
+    let run = |part: &Part| {
+        let run = part.summary.clone();
+        RunSummary { sweep: sweep(run.cell).unwrap_or_default(), ..run }
+    };
+    let runs: Vec<RunSummary> = kept.values().map(run).collect();
+    Summary {
+        format: SUMMARY_FORMAT,
+        talkpath: String::new(),
+        name: plan.name.clone(),
+        arena: String::new(),
+        started: String::new(),
+        wall_s: 0.0,
+        cpu_s: 0.0,
+        valid: true,
+        warnings: Vec::new(),
+        percentiles: String::new(),
+        clock: Clock::from(&ClockRecord::default()),
+        cells: cell_summaries(&runs),
+        runs,
+        comparisons: Vec::new(),
+        provenance: None,
+    }
+}
+
+/// If no rows are kept, the simulator keeps none in memory either; a real-time arena has them anyway.
+fn percentiles(begun: &Resumable) -> Result<&'static str, Failure> {
+    let keeps_rows = begun.records()? >= Records::All || begun.arena()? != ArenaKind::Sim;
+    Ok(if keeps_rows { "exact" } else { histogram::PERCENTILES })
+}
+
+/// The file's warnings, then the repetitions'.
+fn warnings(plan: &Plan, parts: &[Part]) -> Vec<String> {
+    let of_file =
+        plan.warnings.iter().map(|warning| format!("{SCENARIO}: {}: {}", warning.key, warning.message));
+    let of_parts: Vec<_> = parts
+        .iter()
+        .map(|part| {
+            let RunSummary { cell, repetition, .. } = part.summary;
+            let label = label(plan, cell);
+            let name = match (label.is_empty(), plan.repeat > 1) {
+                (true, _) => format!("repetition {repetition}"),
+                (false, false) => label.to_owned(),
+                (false, true) => format!("{label}, repetition {repetition}"),
+            };
+            (name, part.warnings.as_slice())
+        })
+        .collect();
+    of_file.chain(gathered(&of_parts)).collect()
+}
+
+/// Each warning once, in the order in which they first came. Warnings that differ in their numbers alone are
+/// one, with the range of each number. What only some repetitions warn of says which, or how many.
+fn gathered(parts: &[(String, &[String])]) -> Vec<String> {
+    let mut found: Vec<(Pieces<'_>, Vec<&str>)> = Vec::new();
+    for (name, warning) in parts.iter().flat_map(|(name, of)| of.iter().map(move |it| (name, it))) {
+        let pieces = Pieces::of(warning);
+        match found.iter_mut().find(|(others, _)| others.words == pieces.words) {
+            Some((others, names)) => {
+                others.widen(&pieces);
+                if names.last() != Some(&name.as_str()) {
+                    names.push(name);
+                }
+            }
+            None => found.push((pieces, vec![name])),
+        }
+    }
+    let told = |(pieces, names): (Pieces<'_>, Vec<&str>)| {
+        let text = pieces.text();
+        match names[..] {
+            [name] if parts.len() > 1 => format!("{text} ({name})"),
+            _ if names.len() < parts.len() => {
+                format!("{text} ({} of {} repetitions)", names.len(), parts.len())
+            }
+            _ => text,
+        }
+    };
+    found.into_iter().map(told).collect()
+}
+
+/// A text in words, and the numbers between them: each as its smallest and its largest.
+struct Pieces<'a> {
+    words: Vec<&'a str>,
+    numbers: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Pieces<'a> {
+    /// A number stands by itself: digits with at most one point within, no part of a word.
+    fn of(text: &'a str) -> Self {
+        let is_inner = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | ':' | '-' | '/');
+        let (mut words, mut numbers, mut from, mut at) = (Vec::new(), Vec::new(), 0, 0);
+        while let Some(length) = text[at..].find(|c: char| !is_inner(c)).or(Some(text.len() - at)) {
+            // A point at the end belongs to the sentence.
+            let number = text[at..at + length].trim_end_matches(['.', ':']);
+            let is_number = number.parse::<f64>().is_ok() && number.starts_with(|c: char| c.is_ascii_digit());
+            if is_number && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+                words.push(&text[from..at]);
+                numbers.push((number, number));
+                from = at + number.len();
+            }
+            at += length;
+            let Some(next) = text[at..].chars().next() else { break };
+            at += next.len_utf8();
+        }
+        words.push(&text[from..]);
+        Self { words, numbers }
+    }
+
+    fn widen(&mut self, other: &Self) {
+        let value = |text: &str| text.parse().unwrap_or(0.0);
+        for ((least, most), (low, high)) in self.numbers.iter_mut().zip(&other.numbers) {
+            if value(low) < value(least) {
+                *least = low;
+            }
+            if value(high) > value(most) {
+                *most = high;
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for (index, word) in self.words.iter().enumerate() {
+            text.push_str(word);
+            match self.numbers.get(index) {
+                Some((least, most)) if least == most => text.push_str(least),
+                Some((least, most)) => text.push_str(&format!("{least} to {most}")),
+                None => {}
+            }
+        }
+        text
+    }
+}
+
+/// What distinguishes a cell from the others; empty if there is only one cell.
+fn label(plan: &Plan, cell: u64) -> &str {
+    cell_of(plan, cell).map_or("", |it| it.label.as_str())
+}
+
+/// One run has one clock entry: an untrusted one speaks for all, else the least certain.
+fn worst_clock(parts: &[Part]) -> Clock {
+    let known = |clock: &Clock| Some(clock.uncertainty_ms? + clock.change_uncertainty_ms.unwrap_or(0.0));
+    let doubt = |clock: &Clock| (!clock.trusted, known(clock).unwrap_or(f64::INFINITY));
+    let worse = |a: &Clock, b: &Clock| {
+        let (a, b) = (doubt(a), doubt(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    };
+    let worst = parts.iter().map(|part| &part.clock).rev().max_by(|a, b| worse(a, b));
+    worst.cloned().unwrap_or_else(|| Clock::from(&ClockRecord::default()))
+}
+
+/// Repetitions that are not there whole.
+pub(crate) fn missing(plan: &Plan, parts: &BTreeSet<(PartId, bool)>) -> Vec<PartId> {
+    let of_cell = |cell: &Cell| {
+        let cell = cell.index;
+        (0..plan.repeat).map(move |repetition| PartId { cell, repetition })
+    };
+    plan.cells.iter().flat_map(of_cell).filter(|id| !parts.contains(&(*id, false))).collect()
+}
+
+fn missing_warning(plan: &Plan, missing: &[PartId], failure: Option<&Failure>) -> String {
+    let name = |id: &PartId| {
+        let label = label(plan, id.cell);
+        let cell = if label.is_empty() { String::new() } else { format!("{label} ") };
+        format!("{cell}repetition {}", id.repetition)
+    };
+    let named = named(missing.iter().map(name));
+    let why = failure.map_or(String::new(), |failure| {
+        format!(" ({})", failure.to_string().lines().next().unwrap_or_default())
+    });
+    let all = plan.cells.len() as u64 * plan.repeat;
+    format!("{} of {all} repetitions are missing or cut short{why}: {named}", missing.len())
+}
+
+/// If nothing random affects a cell, its repetitions are identical, and an interval over them would suggest
+/// certainty. Of some cells of a sweep it is a note: the others vary.
+fn alike_warning(runs: &[RunSummary]) -> Option<String> {
+    let mut by_cell: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
+    runs.iter().for_each(|run| by_cell.entry(run.cell).or_default().push(run));
+    let same = |a: &RunSummary, b: &RunSummary| (&a.flows, &a.links) == (&b.flows, &b.links);
+    let all_alike = |runs: &[&RunSummary]| runs.len() > 1 && runs.iter().all(|run| same(run, runs[0]));
+    let sweeps: Vec<(&BTreeMap<String, Value>, bool)> =
+        by_cell.values().map(|runs| (&*runs[0].sweep, all_alike(runs))).collect();
+    let alike = sweeps.iter().filter(|(_, is_alike)| *is_alike).count();
+    if alike == 0 {
+        return None;
+    }
+    if alike == sweeps.len() {
+        return Some(
+            "all repetitions are the same: nothing random touched them, and intervals over them say nothing; \
+             give a flow `start = { from = \"0 s\", to = \"1 s\" }` or `send_jitter` to see how much hangs on chance"
+                .to_owned(),
+        );
+    }
+    Some(warning::note(format!(
+        "the repetitions of {} are the same, because nothing random happens there: their intervals have no width. \
+         `--set 'flow.*.start={{ from = \"0 s\", to = \"1 s\" }}'` varies them.",
+        alike_cells(&sweeps, alike)
+    )))
+}
+
+/// The cells of `sweeps` that are alike: `all cells with path.*.loss=0`, `3 of the 6 cells with
+/// path.*.loss=0`, or `3 of 12 cells`.
+fn alike_cells(sweeps: &[(&BTreeMap<String, Value>, bool)], alike: usize) -> String {
+    let pairs = sweeps.iter().find(|(_, is_alike)| *is_alike).into_iter().flat_map(|(sweep, _)| *sweep);
+    let counted = pairs.filter_map(|(key, value)| {
+        let with = || sweeps.iter().filter(|(sweep, _)| sweep.get(key) == Some(value));
+        let holds =
+            with().filter(|(_, is_alike)| *is_alike).count() == alike && with().count() < sweeps.len();
+        holds.then(|| (with().count(), key, value))
+    });
+    let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match counted.min_by_key(|(count, ..)| *count) {
+        Some((count, key, only)) if count == alike => format!("all cells with {key}={}", value(only)),
+        Some((count, key, only)) => format!("{alike} of the {count} cells with {key}={}", value(only)),
+        None => format!("{alike} of {} cells", sweeps.len()),
+    }
+}
+
+/// The first few of these, and how many more there are.
+fn named(mut names: impl ExactSizeIterator<Item = String>) -> String {
+    let mut first: Vec<String> = names.by_ref().take(MAX_NAMED).collect();
+    if names.len() > 0 {
+        first.push(format!("{} more", names.len()));
+    }
+    first.join("; ")
+}
+
+fn page_text(
+    dir: &RunDir,
+    plan: &Plan,
+    summary: &Summary,
+    figures: &[CellFigures],
+    begun: &Resumable,
+) -> String {
+    let command = begun.command(&dir.file(SCENARIO));
+    let network = page_network(plan, &summary.arena, dir);
+    html(&Page {
+        summary,
+        figures,
+        scenario_toml: &plan.resolved,
+        command: &command,
+        network: network.as_ref(),
+    })
+}
+
+/// Chosen: a warning names this many repetitions, or cells, and counts the rest.
+const MAX_NAMED: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use talkpath_measure::summary::FlowSummary;
+
+    use super::*;
+
+    #[test]
+    fn what_one_repetition_warns_of_is_named_after_it_and_what_several_do_is_told_once() {
+        let (late, ignored) = ("sent late: p99 2 ms".to_owned(), "mss is ignored".to_owned());
+        let (both, one) = ([ignored.clone(), late.clone()], [ignored.clone()]);
+        let parts = [("transport = udp".to_owned(), &one[..]), ("transport = tcp".to_owned(), &both[..])];
+        assert_eq!(gathered(&parts), [ignored.as_str(), "sent late: p99 2 ms (transport = tcp)"]);
+        assert_eq!(gathered(&parts[1..]), [ignored, late], "alone it needs no name");
+    }
+
+    #[test]
+    fn warnings_that_differ_in_their_numbers_alone_are_one_with_ranges() {
+        let held = |p99: &str, count| {
+            vec![format!("flow a-1: the far host held its {count} echoes for p99 {p99} ms.")]
+        };
+        let all = [held("1.25", 100), held("10.5", 99), vec![], held("2.0", 100)];
+        let parts: Vec<_> =
+            (0..).zip(&all).map(|(at, of): (u64, _)| (format!("repetition {at}"), &of[..])).collect();
+        let told =
+            "flow a-1: the far host held its 99 to 100 echoes for p99 1.25 to 10.5 ms. (3 of 4 repetitions)";
+        assert_eq!(gathered(&parts), [told]);
+        let other = ["stream 1 of 10.0.0.1:80 é".to_owned(), "stream 2 of 10.0.0.2:80 é".to_owned()];
+        assert_eq!(gathered(&[(String::new(), &other)]), other, "an address is no number");
+    }
+
+    #[test]
+    fn cells_whose_repetitions_are_all_the_same_are_named() {
+        let run = |cell, repetition, sent, loss: f64, delay: &str| RunSummary {
+            cell,
+            repetition,
+            seed: repetition,
+            sweep: [("path.*.loss".to_owned(), loss.into()), ("path.*.delay".to_owned(), delay.into())]
+                .into(),
+            flows: [("call".to_owned(), Box::new(FlowSummary { sent, ..FlowSummary::default() }))].into(),
+            groups: BTreeMap::new(),
+            links: BTreeMap::new(),
+            machine: None,
+        };
+        let alike = |cell, loss, delay: &str| [run(cell, 0, 50, loss, delay), run(cell, 1, 50, loss, delay)];
+        let varied = |cell, loss, delay: &str| [run(cell, 0, 49, loss, delay), run(cell, 1, 48, loss, delay)];
+        let begins = |runs: &[[RunSummary; 2]], text: &str| {
+            let told = alike_warning(&runs.concat()).expect("some are the same");
+            assert!(told.starts_with(text), "{told}");
+        };
+        begins(&[alike(0, 0.0, "1ms")], "all repetitions are the same:");
+        begins(
+            &[alike(0, 0.0, "1ms"), alike(1, 0.0, "2ms"), varied(2, 0.1, "1ms"), varied(3, 0.1, "2ms")],
+            "note: the repetitions of all cells with path.*.loss=0.0 are the same, ",
+        );
+        begins(
+            &[alike(0, 0.0, "1ms"), varied(1, 0.0, "1ms"), varied(2, 0.1, "1ms")],
+            "note: the repetitions of 1 of the 2 cells with path.*.loss=0.0 are the same, ",
+        );
+        begins(
+            &[alike(0, 0.0, "1ms"), alike(1, 0.1, "2ms"), varied(2, 0.1, "1ms")],
+            "note: the repetitions of 2 of 3 cells are the same, ",
+        );
+        assert_eq!(alike_warning(&varied(1, 0.1, "1ms")), None);
+        assert_eq!(alike_warning(&alike(0, 0.0, "1ms")[..1]), None, "one repetition has no interval");
+    }
+}

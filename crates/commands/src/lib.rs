@@ -1,0 +1,37 @@
+//! The commands of the program `talkpath`, as docs/reference/interface.md promises them, over the crates
+//! below.
+//!
+//! ```text
+//! args ─► command/* ─► scenario_file ─► experiment ─► run_dir, part ─► terminal
+//!                                        └─► arenas (a trait; the program has the arenas)
+//! ```
+//!
+//! A command returns a [`failure::Failure`] or nothing; only the program turns that into text and an exit
+//! code. Commands that need one arena's own types are in the program: `doctor`, `play`, `replay`, `serve`,
+//! `stamp`.
+
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+pub mod again;
+pub mod arenas;
+pub mod args;
+mod campaign;
+pub mod command;
+mod experiment;
+pub mod failure;
+pub mod interrupt;
+mod journal;
+pub mod json;
+mod monitor;
+pub mod network;
+pub mod part;
+mod progress;
+mod provenance;
+mod resumable;
+pub mod run_dir;
+pub mod scenario_file;
+mod shard;
+mod stopwatch;
+pub mod summary_file;
+pub mod terminal;
+mod thresholds;

@@ -1,0 +1,81 @@
+//! What `talkpath monitor` makes of sessions: intervals, totals, events, metrics and records.
+//!
+//! ```text
+//!  live::Monitor ─► MonitorSession ───────► intervals ─► events (--json-stream)
+//!                                              └─► totals ─► metrics (--metrics, --textfile), the end event
+//!                          └─► records: run directories that rotate
+//! ```
+//!
+//! A session's rows live until it is split into intervals. What stays is bounded: counts and histograms of
+//! each flow.
+
+pub(crate) mod events;
+pub(crate) mod http;
+pub(crate) mod interval;
+pub(crate) mod openmetrics;
+pub(crate) mod records;
+pub(crate) mod totals;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use talkpath_system::clock::monotonic;
+
+/// The monitor's beginning, and a moment on both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Epoch {
+    /// The beginning.
+    monotonic_ns: i64,
+    wall: DateTime<Utc>,
+    /// CLOCK_MONOTONIC in ns and the wall clock at one moment.
+    anchor: (i64, DateTime<Utc>),
+}
+
+impl Epoch {
+    /// The monitor begins now.
+    pub(crate) fn now() -> Self {
+        Self::at(monotonic(), Utc::now())
+    }
+
+    fn at(monotonic_ns: i64, wall: DateTime<Utc>) -> Self {
+        Self { monotonic_ns, wall, anchor: (monotonic_ns, wall) }
+    }
+
+    /// The same beginning with both clocks read again, once a session. The wall clock may be set at any time,
+    /// and NTP makes it faster or slower by up to 500 ppm (RFC 5905 §11.3), 43 s a day: a monitor runs for
+    /// weeks.
+    pub(crate) fn anchored(self) -> Self {
+        self.anchored_at(monotonic(), Utc::now())
+    }
+
+    fn anchored_at(self, monotonic_ns: i64, wall: DateTime<Utc>) -> Self {
+        Self { anchor: (monotonic_ns, wall), ..self }
+    }
+
+    /// Seconds since the beginning at `monotonic_ns` of CLOCK_MONOTONIC.
+    pub(crate) fn seconds(self, monotonic_ns: i64) -> f64 {
+        (monotonic_ns - self.monotonic_ns) as f64 / 1e9
+    }
+
+    /// The date and time then, as the wall clock has it if it was not set since the anchor.
+    pub(crate) fn wall(self, monotonic_ns: i64) -> DateTime<Utc> {
+        let (anchor_ns, wall) = self.anchor;
+        wall.checked_add_signed(TimeDelta::nanoseconds(monotonic_ns - anchor_ns)).unwrap_or(wall)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_follow_a_wall_clock_that_is_set_and_seconds_do_not() {
+        let begun = DateTime::from_timestamp(1_764_000_000, 0).unwrap_or_default();
+        let epoch = Epoch::at(1_000, begun);
+        let day_ns = 86_400_000_000_000;
+        // A day later NTP has made the wall clock 43 s faster.
+        let set = begun + TimeDelta::seconds(86_443);
+        let later = epoch.anchored_at(1_000 + day_ns, set);
+        assert_eq!(later.wall(1_000 + day_ns + 2_000_000_000), set + TimeDelta::seconds(2));
+        assert_eq!(epoch.wall(1_000 + day_ns), begun + TimeDelta::seconds(86_400));
+        assert_eq!((later.seconds(1_000 + day_ns), later.wall), (86_400.0, begun));
+    }
+}

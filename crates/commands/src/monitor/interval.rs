@@ -1,0 +1,324 @@
+//! A session's record becomes intervals. A message belongs to the interval in which it was due, and to no
+//! other: intervals are half-open, touch each other, and a session is a whole number of them.
+
+use core::ops::Range;
+
+use serde::Serialize;
+use talkpath_arena::MonitorSession;
+use talkpath_measure::metrics::histogram::delay_ms;
+use talkpath_measure::metrics::trip::{Trip, first_arrivals, one_way_trips};
+use talkpath_measure::summarise::{summarise, summarise_flow};
+use talkpath_measure::summary::{Clock, DelayMs, FlowSummary};
+use talkpath_measure::{FlowRecord, RunRecord};
+use talkpath_units::{Duration, Histogram, Instant, SignedDuration};
+
+/// What happened between two instants.
+#[derive(Debug)]
+pub(crate) struct Interval {
+    /// CLOCK_MONOTONIC, ns.
+    pub(crate) start_ns: i64,
+    pub(crate) length: Duration,
+    /// In the scenario's order; empty if nothing was measured.
+    pub(crate) flows: Vec<FlowInterval>,
+    /// Whether the machine left the figures as they should be.
+    pub(crate) valid: bool,
+    pub(crate) clock: Option<Clock>,
+    /// What disturbed or bent the session, in the interval that it begins with.
+    pub(crate) warnings: Vec<String>,
+    /// Why the session was cut short, in its last interval.
+    pub(crate) cut: Option<String>,
+}
+
+/// One flow in one interval.
+#[derive(Debug)]
+pub(crate) struct FlowInterval {
+    pub(crate) name: String,
+    pub(crate) counts: Counts,
+    /// As summary.json has it.
+    pub(crate) figures: FlowSummary,
+    pub(crate) round_trips: Histogram,
+    /// Forward, if the clocks are trusted.
+    pub(crate) one_way: Histogram,
+}
+
+/// What became of messages. Each is a sum over intervals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Counts {
+    /// Messages sent.
+    pub(crate) sent: u64,
+    /// Of these, delivered; with an echo, back again.
+    pub(crate) received: u64,
+    /// Of these, missing ...
+    pub(crate) lost: u64,
+    /// ... on the way out, as far as it is known, ...
+    pub(crate) lost_forward: u64,
+    /// ... and on the way back.
+    pub(crate) lost_return: u64,
+    /// Still on the way when the session ended.
+    pub(crate) unfinished: u64,
+    /// Not taken by the transport.
+    pub(crate) refused: u64,
+    /// Extra copies.
+    pub(crate) duplicates: u64,
+    /// Arrivals behind later ones.
+    pub(crate) reordered: u64,
+    /// Payload delivered.
+    pub(crate) bytes: u64,
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, more: &Self) {
+        let Self { sent, received, lost, lost_forward, lost_return, unfinished, refused, .. } = more;
+        self.sent += sent;
+        self.received += received;
+        self.lost += lost;
+        self.lost_forward += lost_forward;
+        self.lost_return += lost_return;
+        self.unfinished += unfinished;
+        self.refused += refused;
+        self.duplicates += more.duplicates;
+        self.reordered += more.reordered;
+        self.bytes += more.bytes;
+    }
+
+    /// lost / sent, without those that were still on their way.
+    pub(crate) fn lost_percent(&self) -> f64 {
+        let decided = self.received + self.lost;
+        if decided == 0 { 0.0 } else { self.lost as f64 * 100.0 / decided as f64 }
+    }
+
+    fn of(figures: &FlowSummary, bytes: u64) -> Self {
+        Self {
+            sent: figures.sent,
+            received: figures.received,
+            lost: figures.lost,
+            lost_forward: figures.lost_forward.unwrap_or(0),
+            lost_return: figures.lost_return.unwrap_or(0),
+            unfinished: figures.unfinished,
+            refused: figures.refused,
+            duplicates: figures.duplicates,
+            reordered: figures.reordered,
+            bytes,
+        }
+    }
+}
+
+impl Interval {
+    /// What all flows did together.
+    pub(crate) fn sum(&self) -> Counts {
+        let mut sum = Counts::default();
+        self.flows.iter().for_each(|flow| sum.add(&flow.counts));
+        sum
+    }
+}
+
+impl FlowInterval {
+    fn of_whole(flow: &FlowRecord, figures: FlowSummary, window: &Range<Instant>) -> Self {
+        let trips = flow.trips(window);
+        let bytes = trips.iter().filter(|trip| trip.received().is_some()).map(|trip| trip.size.get()).sum();
+        let (mut round_trips, mut one_way) = (Histogram::new(), Histogram::new());
+        let fill = |into: &mut Histogram, trips: &[Trip]| {
+            let delays = trips.iter().filter_map(Trip::delay);
+            // A delay below zero is two clocks' error, and no bucket has it.
+            delays.for_each(|delay| into.record(delay.max(SignedDuration::ZERO)));
+        };
+        match (&flow.echo, flow.info.clock_trusted) {
+            (Some(_), is_trusted) => {
+                fill(&mut round_trips, &trips);
+                if is_trusted {
+                    fill(&mut one_way, &one_way_trips(&flow.forward, window));
+                }
+            }
+            (None, true) => fill(&mut one_way, &trips),
+            (None, false) => {}
+        }
+        let counts = Counts::of(&figures, bytes);
+        Self { name: flow.info.name.clone(), counts, figures, round_trips, one_way }
+    }
+
+    fn of_part(flow: &FlowRecord, overtaken: &[Instant], window: &Range<Instant>) -> Self {
+        let mut figures = summarise_flow(flow, window);
+        figures.reordered = overtaken.iter().filter(|due| window.contains(due)).count() as u64;
+        // What the transport counted is of the whole session.
+        (figures.retransmissions, figures.retransmit_rate, figures.timeouts) = (None, None, None);
+        (figures.cwnd_packets, figures.window_packets, figures.send_buffer_bytes) = (None, None, None);
+        (figures.blocked_ms, figures.ecn, figures.legs) = (None, None, None);
+        figures.breaks.clear();
+        Self::of_whole(flow, figures, window)
+    }
+}
+
+/// The intervals of a session, each `length` long; the last one of a session that was cut short is shorter.
+pub(crate) fn split(measured: &MonitorSession, length: Duration) -> Vec<Interval> {
+    let (whole, step) = (measured.length.as_nanos(), length.as_nanos().max(1));
+    let record = measured.record.as_ref();
+    let overtaken: Vec<_> = record.iter().flat_map(|record| &record.flows).map(overtaken).collect();
+    let mut intervals: Vec<Interval> = (0..whole.div_ceil(step))
+        .map(|number| {
+            let from = number * step;
+            let to = (from + step).min(whole);
+            Interval {
+                start_ns: measured.start_ns + i64::try_from(from).unwrap_or(0),
+                length: Duration::from_nanos(to - from),
+                flows: record.map(|record| flows(record, &overtaken, from..to, whole)).unwrap_or_default(),
+                valid: record.is_some_and(|record| record.valid),
+                clock: record.map(|record| Clock::from(&record.clock)),
+                warnings: Vec::new(),
+                cut: None,
+            }
+        })
+        .collect();
+    if let (Some(first), Some(record)) = (intervals.first_mut(), record) {
+        first.warnings.clone_from(&record.warnings);
+    }
+    if let Some(last) = intervals.last_mut() {
+        last.cut.clone_from(&measured.cut);
+    }
+    intervals
+}
+
+/// When the messages were due that arrived behind later ones (RFC 4737 §3). They may have been overtaken by
+/// those of the next interval, so no interval knows its own alone.
+fn overtaken(flow: &FlowRecord) -> Vec<Instant> {
+    let trips = flow.trips(&(Instant::ZERO..Instant::from_nanos(u64::MAX)));
+    let arrivals = &flow.echo.as_ref().unwrap_or(&flow.forward).arrivals;
+    let mut next_expected = 0;
+    let mut is_behind = |seq: u64| {
+        let is_behind = seq < next_expected;
+        next_expected = next_expected.max(seq.saturating_add(1));
+        is_behind
+    };
+    first_arrivals(&trips, arrivals).filter(|trip| is_behind(trip.seq)).map(|trip| trip.due).collect()
+}
+
+fn flows(
+    record: &RunRecord,
+    overtaken: &[Vec<Instant>],
+    within: Range<u64>,
+    whole: u64,
+) -> Vec<FlowInterval> {
+    let window = Instant::from_nanos(within.start)..Instant::from_nanos(within.end);
+    if within != (0..whole) {
+        let flows = record.flows.iter().zip(overtaken);
+        return flows.map(|(flow, overtaken)| FlowInterval::of_part(flow, overtaken, &window)).collect();
+    }
+    let mut summary = summarise(record, &Default::default());
+    let of_flow = |flow: &FlowRecord| {
+        let figures = summary.flows.remove(&flow.info.name).unwrap_or_default();
+        FlowInterval::of_whole(flow, *figures, &window)
+    };
+    record.flows.iter().map(of_flow).collect()
+}
+
+/// Round trips and one-way delays, as summary.json has statistics.
+pub(crate) fn delays(histogram: &Histogram) -> Option<DelayMs> {
+    delay_ms(histogram)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use talkpath_measure::{Fate, FlowCounters, FlowInfo, LegRecord, MessageRecord};
+    use talkpath_units::Bytes;
+
+    use super::*;
+
+    /// A message each 20 ms for `ms`; each `lost`th is missing, and the others take 3 ms.
+    pub(crate) fn session(number: u64, start_ns: i64, ms: u64, lost: u64) -> MonitorSession {
+        let message = |seq: u64| {
+            let due = Instant::from_millis(20 * seq);
+            let is_lost = seq % lost == lost - 1;
+            MessageRecord {
+                seq,
+                size: Bytes::new(160),
+                due,
+                sent: Some(due),
+                wire: None,
+                received: (!is_lost).then(|| Instant::from_millis(20 * seq + 3)),
+                fate: if is_lost { Fate::Missing } else { Fate::Delivered },
+                drop_cause: None,
+                copies: u32::from(!is_lost),
+                transmissions: 0,
+            }
+        };
+        let messages: Vec<_> = (0..ms.div_ceil(20)).map(message).collect();
+        let arrivals = messages.iter().filter(|row| row.copies > 0).map(|row| row.seq).collect();
+        let flow = FlowRecord {
+            info: FlowInfo::on_a_clock("call"),
+            forward: LegRecord { messages, arrivals, ..LegRecord::default() },
+            echo: None,
+            counters: FlowCounters::default(),
+            ecn: None,
+            file: None,
+            tally: None,
+        };
+        let length = Duration::from_millis(ms);
+        let record = RunRecord {
+            window_end: Instant::ZERO.saturating_add(length),
+            flows: vec![flow],
+            valid: true,
+            ..RunRecord::default()
+        };
+        MonitorSession { number, start_ns, length, record: Some(record), cut: None }
+    }
+
+    #[test]
+    fn every_message_is_in_exactly_one_interval_wherever_the_borders_are() {
+        // Borders on messages, between them, and a session that is cut short off any border.
+        for (ms, step) in [(10_000, 1_000), (10_000, 1_010), (10_000, 10_000), (7_333, 1_000), (19, 1_000)] {
+            let session = session(0, 5, ms, 7);
+            let record = session.record.as_ref().unwrap();
+            let intervals = split(&session, Duration::from_millis(step));
+            let mut sum = Counts::default();
+            let mut end_ns = 5;
+            for interval in &intervals {
+                assert_eq!(interval.start_ns, end_ns, "intervals touch");
+                end_ns += interval.length.as_nanos() as i64;
+                sum.add(&interval.sum());
+            }
+            assert_eq!(end_ns, 5 + ms as i64 * 1_000_000);
+            let rows = &record.flows[0].forward.messages;
+            let lost = rows.iter().filter(|row| row.fate == Fate::Missing).count() as u64;
+            assert_eq!(
+                (sum.sent, sum.lost, sum.received, sum.bytes),
+                (rows.len() as u64, lost, rows.len() as u64 - lost, 160 * (rows.len() as u64 - lost)),
+                "{ms} ms in steps of {step} ms"
+            );
+            let whole = summarise_flow(&record.flows[0], &(Instant::ZERO..record.window_end));
+            assert_eq!((sum.sent, sum.lost, sum.received), (whole.sent, whole.lost, whole.received));
+        }
+    }
+
+    #[test]
+    fn a_message_that_one_of_the_next_interval_overtook_is_reordered() {
+        let mut session = session(0, 0, 2_000, 1_000);
+        // 49 is the last of the first second.
+        session.record.as_mut().unwrap().flows[0].forward.arrivals.swap(49, 50);
+        let reordered = |length: u64| -> Vec<u64> {
+            let intervals = split(&session, Duration::from_secs(length));
+            intervals.iter().map(|interval| interval.sum().reordered).collect()
+        };
+        assert_eq!((reordered(1), reordered(2)), (vec![1, 0], vec![1]));
+    }
+
+    #[test]
+    fn an_interval_has_its_own_delays_and_what_cut_it_short() {
+        let mut session = session(0, 0, 2_000, 5);
+        session.cut = Some("gone".to_owned());
+        session.record.as_mut().unwrap().warnings.push("late".to_owned());
+        let intervals = split(&session, Duration::from_secs(1));
+        let flow = &intervals[0].flows[0];
+        assert_eq!((flow.one_way.count(), flow.round_trips.count()), (40, 0));
+        assert_eq!(delays(&flow.one_way).unwrap().max, 3.0);
+        assert_eq!((&intervals[0].cut, intervals[1].cut.as_deref()), (&None, Some("gone")));
+        assert_eq!((intervals[0].warnings.len(), intervals[1].warnings.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_session_without_a_record_still_takes_its_time() {
+        let session = MonitorSession { record: None, ..session(0, 0, 2_500, 5) };
+        let intervals = split(&session, Duration::from_secs(1));
+        let lengths: Vec<_> = intervals.iter().map(|interval| interval.length.as_millis()).collect();
+        assert_eq!(lengths, [1_000, 1_000, 500]);
+        assert!(intervals.iter().all(|interval| !interval.valid && interval.sum() == Counts::default()));
+    }
+}

@@ -1,0 +1,437 @@
+//! What a monitor keeps: a run directory for each stretch of time or size, in which every session is a
+//! repetition. So `report` and `export` read it as any other run.
+//!
+//! ```text
+//!  OUT/monitor-HOST/
+//!    2026-11-21T19-00-00Z-.../     put together: summary.json, packets.parquet, ..., events.jsonl
+//!    2026-11-21T20-00-00Z-.../     open: parts/ grows
+//! ```
+//!
+//! A directory that a killed monitor left open is put together by the next one. Retention removes whole
+//! directories, the oldest first, of this folder alone and only those with an events.jsonl.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration as StdDuration, Instant as StdInstant};
+
+use chrono::{DateTime, NaiveDateTime, Utc};
+use talkpath_measure::RunRecord;
+use talkpath_scenario::{Options, Plan, Source, with_repetitions};
+
+use crate::arenas::{Arenas, Place};
+use crate::args::{Amount, Records, SeriesPoints};
+use crate::experiment::{Destination, Experiment};
+use crate::failure::Failure;
+use crate::part::{Kept, Part};
+use crate::resumable::{Resumable, resumable};
+use crate::run_dir::{RunDir, SCENARIO, slug};
+use crate::scenario_file::{load_source_beside, read};
+use crate::stopwatch::{FILE_NAME_TIME, Stopwatch, stamps_from};
+use crate::terminal::Terminal;
+
+/// How and where records are kept.
+pub(crate) struct Keeping<'a> {
+    /// `OUT/monitor-HOST`.
+    pub(crate) folder: PathBuf,
+    pub(crate) records: Records,
+    pub(crate) series: SeriesPoints,
+    pub(crate) place: Place,
+    pub(crate) arenas: &'a dyn Arenas,
+    pub(crate) rotate: Amount,
+    pub(crate) keep: Option<Amount>,
+    pub(crate) terminal: Terminal,
+}
+
+/// The records of one monitor.
+pub(crate) struct Recorder<'a> {
+    keeping: Keeping<'a>,
+    /// Of one session.
+    plan: &'a Plan,
+    open: Option<Open>,
+}
+
+/// A run directory under way.
+struct Open {
+    dir: RunDir,
+    begun: Resumable,
+    watch: Stopwatch,
+    since: StdInstant,
+    sessions: u64,
+    bytes: u64,
+    events: File,
+}
+
+impl<'a> Recorder<'a> {
+    pub(crate) fn new(keeping: Keeping<'a>, plan: &'a Plan) -> Self {
+        Self { keeping, plan, open: None }
+    }
+
+    /// Where the records are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.keeping.folder
+    }
+
+    /// Puts together what a killed monitor left open, and removes what is too old.
+    pub(crate) fn tidy_up(&self) -> Result<(), Failure> {
+        for path in run_dirs(&self.keeping.folder) {
+            // One that cannot be put together is no reason to leave the others.
+            if let Err(why) = self.close_left_open(&path) {
+                self.keeping.terminal.warning(&format!("{why}; {} stays as it is", path.display()));
+            }
+        }
+        self.remove_old()
+    }
+
+    fn close_left_open(&self, path: &Path) -> Result<(), Failure> {
+        let mut dir = RunDir::open(path)?;
+        // Another monitor may work on it.
+        if !dir.has_parts() || dir.lock().is_err() {
+            return Ok(());
+        }
+        let (begun, resolved) = (resumable(&dir)?, read(&dir.file(SCENARIO))?);
+        let sessions = dir.parts()?.len() as u64;
+        self.close(&dir, (&begun, &resolved), &Stopwatch::start(), sessions)
+    }
+
+    /// Puts the open directory together if it is full, before a session and its events come.
+    pub(crate) fn make_room(&mut self) -> Result<(), Failure> {
+        if self.open.as_ref().is_some_and(|open| self.is_full(open)) { self.rotate() } else { Ok(()) }
+    }
+
+    /// Keeps a session that began at `at`.
+    pub(crate) fn keep(&mut self, mut record: RunRecord, at: DateTime<Utc>) -> Result<(), Failure> {
+        let (records, plan) = (self.keeping.records, self.plan);
+        let open = self.opened()?;
+        record.repetition = open.sessions;
+        let cell = &plan.cells[0];
+        let part = Part::new(&record, plan, cell, false, stamps_from(at));
+        let none = Kept { arrivals: None, capture: None };
+        part.save(&open.dir, &record, &none, records, false)?;
+        open.bytes += size(&open.dir.part(part.id(), false));
+        open.sessions += 1;
+        Ok(())
+    }
+
+    /// Keeps lines of events.
+    pub(crate) fn note(&mut self, lines: &[u8]) -> Result<(), Failure> {
+        let open = self.opened()?;
+        let path = open.dir.file(EVENTS);
+        open.bytes += lines.len() as u64;
+        open.events.write_all(lines).map_err(|why| Failure::write(&path, why))
+    }
+
+    /// Puts the open directory together and removes what is too old.
+    pub(crate) fn rotate(&mut self) -> Result<(), Failure> {
+        // First: on a full disk there is no room to put anything together.
+        let room = self.remove_old();
+        let closed = self.open.take().map_or(Ok(()), |open| {
+            self.close(&open.dir, (&open.begun, &self.plan.resolved), &open.watch, open.sessions)
+        });
+        closed.and(self.remove_old()).and(room)
+    }
+
+    fn is_full(&self, open: &Open) -> bool {
+        match self.keeping.rotate {
+            Amount::Time(time) => open.since.elapsed() >= StdDuration::from_nanos(time.as_nanos()),
+            Amount::Bytes(bytes) => open.bytes >= bytes,
+        }
+    }
+
+    fn opened(&mut self) -> Result<&mut Open, Failure> {
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => {
+                let watch = Stopwatch::start();
+                let Keeping { records, series, .. } = self.keeping;
+                let experiment = self.experiment(self.plan, records, series);
+                let (dir, begun) = experiment.open(Destination::Under(&self.keeping.folder), &watch)?;
+                let path = dir.file(EVENTS);
+                let events = OpenOptions::new().create(true).append(true).open(&path);
+                let events = events.map_err(|why| Failure::write(&path, why))?;
+                Open { dir, begun, watch, since: StdInstant::now(), sessions: 0, bytes: 0, events }
+            }
+        };
+        Ok(self.open.insert(open))
+    }
+
+    /// Puts `dir` together, as it was begun.
+    fn close(
+        &self,
+        dir: &RunDir,
+        (begun, resolved): (&Resumable, &str),
+        watch: &Stopwatch,
+        sessions: u64,
+    ) -> Result<(), Failure> {
+        if sessions == 0 {
+            // Events alone: a stretch without any session.
+            return dir.remove_parts();
+        }
+        let text = with_repetitions(resolved, sessions);
+        let plan =
+            load_source_beside(&dir.file(SCENARIO), &Source::new(SCENARIO, text), &Options::default())?;
+        self.experiment(&plan, begun.records()?, begun.series()?).close(dir, begun, watch)
+    }
+
+    fn experiment<'p>(&'p self, plan: &'p Plan, records: Records, series: SeriesPoints) -> Experiment<'p> {
+        Experiment {
+            plan,
+            growth: None,
+            takes_turns: false,
+            shard: None,
+            place: self.keeping.place.clone(),
+            arenas: self.keeping.arenas,
+            records,
+            series,
+            jobs: 1,
+            terminal: self.keeping.terminal,
+        }
+    }
+
+    fn remove_old(&self) -> Result<(), Failure> {
+        let Some(keep) = self.keeping.keep else { return Ok(()) };
+        let open = self.open.as_ref().map(|open| open.dir.path());
+        let mut closed: Vec<PathBuf> = run_dirs(&self.keeping.folder)
+            .into_iter()
+            .filter(|path| Some(path.as_path()) != open && !path.join(crate::run_dir::PARTS).is_dir())
+            .collect();
+        closed.sort();
+        let old = match keep {
+            Amount::Time(time) => {
+                let is_old = |path: &PathBuf| started(path).is_some_and(|at| age(at) > time.as_nanos());
+                closed.into_iter().filter(is_old).collect()
+            }
+            Amount::Bytes(bytes) => beyond(closed, bytes),
+        };
+        for path in old {
+            fs::remove_dir_all(&path).map_err(|why| Failure::write(&path, why))?;
+        }
+        Ok(())
+    }
+}
+
+/// The oldest of `closed`, which are in order of time, so that the others are `bytes` at most.
+fn beyond(closed: Vec<PathBuf>, bytes: u64) -> Vec<PathBuf> {
+    let mut kept = 0;
+    let mut fits = |path: &PathBuf| {
+        kept += size(path);
+        kept <= bytes
+    };
+    let newest = closed.iter().rev().take_while(|path| fits(path)).count();
+    let count = closed.len() - newest;
+    closed.into_iter().take(count).collect()
+}
+
+/// The run directories of a monitor in `folder`, in order of name.
+fn run_dirs(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_ours = |path: &PathBuf| {
+        started(path).is_some() && path.join(EVENTS).is_file() && path.join(SCENARIO).is_file()
+    };
+    let mut paths: Vec<PathBuf> = paths.filter(is_ours).collect();
+    paths.sort();
+    paths
+}
+
+/// When a run directory was begun, by its name.
+fn started(path: &Path) -> Option<DateTime<Utc>> {
+    let name = path.file_name()?.to_str()?;
+    let at = NaiveDateTime::parse_and_remainder(name, FILE_NAME_TIME).ok()?.0;
+    Some(at.and_utc())
+}
+
+fn age(at: DateTime<Utc>) -> u64 {
+    (Utc::now() - at).num_nanoseconds().and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0)
+}
+
+/// Bytes of the files below `path`.
+fn size(path: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(path) else { return 0 };
+    let of_entry = |entry: fs::DirEntry| match entry.metadata() {
+        // Links are not followed.
+        Ok(meta) if meta.is_dir() => size(&entry.path()),
+        Ok(meta) => meta.len(),
+        Err(_) => 0,
+    };
+    entries.filter_map(Result::ok).map(of_entry).sum()
+}
+
+/// The folder of a monitor of `host` under `out`.
+pub(crate) fn folder(out: &Path, host: &str) -> PathBuf {
+    out.join(format!("monitor-{}", slug(host)))
+}
+
+/// The events of a run directory, beside its other files.
+pub(crate) const EVENTS: &str = "events.jsonl";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arenas::NoArenas;
+    use crate::args::ArenaKind;
+    use crate::monitor::interval::tests::session;
+    use crate::scenario_file::load_source;
+    use talkpath_scenario::Setting;
+
+    fn plan() -> Plan {
+        let source = Source::new("monitor", "drain = \"2 s\"");
+        let call = "{ call = { transport = \"udp\", workload = { kind = \"voice\", codec = \"g711\" } } }";
+        let set = [("name", "\"a pair\""), ("duration", "\"1 s\""), ("flow", call)];
+        let set = set.into_iter().map(|(key, value)| Setting::new(key, value)).collect();
+        load_source(&source, &Options { set, ..Options::default() }).unwrap()
+    }
+
+    fn recorder<'a>(folder: &Path, plan: &'a Plan, rotate: Amount, keep: Option<Amount>) -> Recorder<'a> {
+        let place = Place {
+            arena: ArenaKind::Live,
+            to: Some("host".to_owned()),
+            key_file: None,
+            clocks_synchronised: false,
+            capture: None,
+            keep_awake: false,
+            per_flow: false,
+        };
+        let keeping = Keeping {
+            folder: folder.to_path_buf(),
+            records: Records::All,
+            series: SeriesPoints::Sampled,
+            place,
+            arenas: &NoArenas,
+            rotate,
+            keep,
+            terminal: Terminal::plain(),
+        };
+        Recorder::new(keeping, plan)
+    }
+
+    fn fill(recorder: &mut Recorder<'_>, sessions: u64) {
+        for number in 0..sessions {
+            recorder.make_room().unwrap();
+            recorder.note(b"{}\n").unwrap();
+            let record = session(number, 0, 1_000, 7).record.unwrap();
+            recorder.keep(record, Utc::now()).unwrap();
+        }
+    }
+
+    fn runs_in(path: &Path) -> usize {
+        let text = fs::read_to_string(path.join("summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(
+            summary["warnings"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|it| !it.to_string().contains("missing or cut"))
+        );
+        summary["runs"].as_array().unwrap().len()
+    }
+
+    #[test]
+    fn each_directory_has_its_sessions_as_repetitions_and_is_put_together_when_it_is_full() {
+        let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
+        let mut recorder = recorder(folder.path(), &plan, Amount::Bytes(1), None);
+        fill(&mut recorder, 3);
+        recorder.rotate().unwrap();
+        let dirs = run_dirs(folder.path());
+        // Full after each session.
+        assert_eq!(dirs.iter().map(|dir| runs_in(dir)).collect::<Vec<_>>(), [1, 1, 1]);
+        assert!(dirs.iter().all(|dir| !dir.join("parts").is_dir() && dir.join("packets.parquet").is_file()));
+    }
+
+    #[test]
+    fn what_a_killed_monitor_left_open_is_put_together_by_the_next() {
+        let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
+        let hour = Amount::Time(talkpath_units::Duration::from_secs(3600));
+        let mut killed = recorder(folder.path(), &plan, hour, None);
+        fill(&mut killed, 2);
+        assert!(run_dirs(folder.path())[0].join("parts").is_dir());
+        // Still locked: somebody works on it.
+        recorder(folder.path(), &plan, hour, None).tidy_up().unwrap();
+        assert!(run_dirs(folder.path())[0].join("parts").is_dir());
+        drop(killed);
+        // The next one keeps less, and measures something else.
+        let another = Plan { resolved: "name = \"another\"".to_owned(), ..plan.clone() };
+        let mut other = recorder(folder.path(), &another, hour, None);
+        other.keeping.records = Records::Summary;
+        other.tidy_up().unwrap();
+        assert!(run_dirs(folder.path())[0].join("packets.parquet").is_file());
+        let dirs = run_dirs(folder.path());
+        assert_eq!((dirs.len(), runs_in(&dirs[0])), (1, 2));
+    }
+
+    #[test]
+    fn one_broken_directory_leaves_the_others_to_be_put_together() {
+        let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
+        let hour = Amount::Time(talkpath_units::Duration::from_secs(3600));
+        let broken = folder.path().join("2020-01-01T00-00-00Z-a");
+        fs::create_dir_all(broken.join("parts")).unwrap();
+        for name in [SCENARIO, EVENTS, "parts/plan.json"] {
+            fs::write(broken.join(name), "{").unwrap();
+        }
+        fill(&mut recorder(folder.path(), &plan, hour, None), 2);
+        recorder(folder.path(), &plan, hour, None).tidy_up().unwrap();
+        let dirs = run_dirs(folder.path());
+        assert_eq!((dirs.len(), runs_in(&dirs[1])), (2, 2));
+        assert!(broken.join("parts").is_dir(), "what it holds is not thrown away");
+    }
+
+    #[test]
+    fn what_is_old_goes_although_the_open_directory_cannot_be_put_together() {
+        let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
+        let day = Amount::Time(talkpath_units::Duration::from_secs(86_400));
+        let mut recorder = recorder(folder.path(), &plan, day, Some(day));
+        fill(&mut recorder, 1);
+        let open = run_dirs(folder.path())[0].clone();
+        // As on a full disk: scenario.toml cannot be written.
+        fs::remove_file(open.join(SCENARIO)).unwrap();
+        fs::create_dir_all(open.join(SCENARIO).join("in the way")).unwrap();
+        let old = folder.path().join("2020-01-01T00-00-00Z-a");
+        fs::create_dir(&old).unwrap();
+        for name in [SCENARIO, EVENTS] {
+            fs::write(old.join(name), "").unwrap();
+        }
+        assert!(recorder.rotate().is_err());
+        assert!(!old.exists() && open.join("parts").is_dir());
+    }
+
+    #[test]
+    fn retention_removes_the_oldest_of_its_own_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = plan();
+        let make = |name: &str, bytes: usize, is_ours: bool| {
+            let path = folder.path().join(name);
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join(SCENARIO), "").unwrap();
+            fs::write(path.join("packets.parquet"), vec![0; bytes]).unwrap();
+            if is_ours {
+                fs::write(path.join(EVENTS), "").unwrap();
+            }
+        };
+        let recent = Utc::now().format(FILE_NAME_TIME).to_string();
+        make("2020-01-01T00-00-00Z-a", 1_000, true);
+        make("2020-01-02T00-00-00Z-a", 1_000, true);
+        make("2020-01-01T00-00-00Z-somebodys", 1_000, false);
+        make("notes", 1_000, true);
+        make(&format!("{recent}-a"), 1_000, true);
+        let names = || -> Vec<String> {
+            let entries = fs::read_dir(folder.path()).unwrap();
+            let mut names: Vec<_> =
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        let keep = |amount| recorder(folder.path(), &plan, Amount::Bytes(1), Some(amount)).tidy_up().unwrap();
+        keep(Amount::Bytes(2_500));
+        assert!(
+            !names().contains(&"2020-01-01T00-00-00Z-a".to_owned()) && names().len() == 4,
+            "{:?}",
+            names()
+        );
+        keep(Amount::Time(talkpath_units::Duration::from_secs(7 * 86_400)));
+        assert_eq!(
+            names(),
+            ["2020-01-01T00-00-00Z-somebodys".to_owned(), format!("{recent}-a"), "notes".to_owned()]
+        );
+    }
+}

@@ -1,0 +1,165 @@
+//! One finished repetition on disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use talkpath_measure::RunRecord;
+use talkpath_measure::figures::{CellFigures, figures};
+use talkpath_measure::log::log_txt;
+use talkpath_measure::record_file::{RecordError, write_packets, write_series};
+use talkpath_measure::summarise::{sum_up_copies, summarise};
+use talkpath_measure::summary::{Clock, RunSummary};
+use talkpath_scenario::{Cell, Plan, ThresholdOf};
+use talkpath_units::Instant;
+
+use crate::args::Records;
+use crate::failure::Failure;
+use crate::run_dir::{PartId, RunDir, write_bytes, write_whole};
+
+/// What is kept of one repetition, beside its rows.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) summary: RunSummary,
+    pub(crate) clock: Clock,
+    pub(crate) valid: bool,
+    pub(crate) warnings: Vec<String>,
+    /// Its part of log.txt.
+    pub(crate) log: String,
+    /// Of repetition 0: what the report draws.
+    pub(crate) figures: Option<CellFigures>,
+}
+
+/// Parts that need not be read from their folders, with whether each is unfinished: this process made them,
+/// or an earlier one's journal holds them.
+pub(crate) type Fresh = BTreeMap<(PartId, bool), Part>;
+
+/// Every part of `dir`, whether it has a folder or is only among the `fresh`, in order.
+pub(crate) fn all_parts(dir: &RunDir, fresh: &Fresh) -> Result<BTreeSet<(PartId, bool)>, Failure> {
+    Ok(dir.parts()?.into_iter().chain(fresh.keys().copied()).collect())
+}
+
+impl Part {
+    /// What is kept of `record`, a repetition of `cell` of `plan` whose first instant `stamp` writes as a
+    /// date and a time. Many copies of a flow are summed up, unless it is to be `per_flow` or a threshold is
+    /// on them.
+    pub(crate) fn new(
+        record: &RunRecord,
+        plan: &Plan,
+        cell: &Cell,
+        per_flow: bool,
+        stamp: impl Fn(Instant) -> String,
+    ) -> Self {
+        let is_drawn = record.repetition == 0 && is_drawn(plan, cell);
+        let mut summary = summarise(record, &BTreeMap::new());
+        // The cell's own, and no copy of them.
+        summary.sweep = Arc::clone(&cell.sweep).into();
+        if !per_flow {
+            // A threshold is held against each copy.
+            let members = plan.thresholds.iter().filter_map(|threshold| match &threshold.of {
+                ThresholdOf::Flow { members, .. } => Some(members),
+                ThresholdOf::Link { .. } => None,
+            });
+            let wanted = members.flatten().map(String::as_str).collect();
+            sum_up_copies(&mut summary, record, &wanted);
+        }
+        Self {
+            summary,
+            clock: Clock::from(&record.clock),
+            valid: record.valid,
+            warnings: record.warnings.clone(),
+            log: log_txt(record, stamp),
+            figures: is_drawn.then(|| figures(record, &cell.label)),
+        }
+    }
+
+    /// Which repetition it is.
+    pub(crate) const fn id(&self) -> PartId {
+        PartId { cell: self.summary.cell, repetition: self.summary.repetition }
+    }
+
+    /// Writes the part into `dir`, whole or not at all.
+    pub(crate) fn save(
+        &self,
+        dir: &RunDir,
+        record: &RunRecord,
+        kept: &Kept,
+        records: Records,
+        unfinished: bool,
+    ) -> Result<(), Failure> {
+        let id = PartId { cell: record.cell, repetition: record.repetition };
+        dir.save_part(id, unfinished, |folder| {
+            if records >= Records::All {
+                let path = folder.join(PACKETS);
+                write_whole(&path, |writer| {
+                    write_packets(record, writer).map_err(|why| unwritten(&path, why))
+                })?;
+            }
+            for (name, bytes) in [(ARRIVALS, &kept.arrivals), (CAPTURES, &kept.capture)] {
+                if let Some(bytes) = bytes.as_ref().filter(|_| records >= Records::All || name == CAPTURES) {
+                    write_bytes(&folder.join(name), bytes)?;
+                }
+            }
+            if records >= Records::Summary {
+                let path = folder.join(SERIES);
+                write_whole(&path, |writer| {
+                    write_series(record, writer).map_err(|why| unwritten(&path, why))
+                })?;
+            }
+            // No person reads it, and it goes when the run is whole: it has no white space.
+            write_bytes(&folder.join(PART), &serde_json::to_vec(self).unwrap_or_default())
+        })
+    }
+}
+
+/// What a repetition leaves besides its record.
+pub(crate) struct Kept {
+    /// The emulator's log of arrivals.
+    pub(crate) arrivals: Option<Vec<u8>>,
+    /// The hosts' packets.
+    pub(crate) capture: Option<Vec<u8>>,
+}
+
+/// Whether the page can draw this cell: every cell of a few, and of a large sweep the transports of the first
+/// and of the last combination. Of these repetition 0 is drawn.
+pub(crate) fn is_drawn(plan: &Plan, cell: &Cell) -> bool {
+    let key = cell.sweep.keys().find(|key| key.starts_with("flow.") && key.ends_with(".transport"));
+    let is_beside = |other: &Cell| {
+        let rest = |of: &Cell| {
+            of.sweep
+                .iter()
+                .filter(|(it, _)| Some(*it) != key)
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect::<Vec<_>>()
+        };
+        rest(other) == rest(cell)
+    };
+    plan.cells.len() <= MAX_DRAWN
+        || [plan.cells.first(), plan.cells.last()].into_iter().flatten().any(is_beside)
+}
+
+/// What a record that could not be written means.
+pub fn unwritten(path: &Path, why: RecordError) -> Failure {
+    let why = match why {
+        RecordError::Io(why) => why,
+        other => io::Error::other(other),
+    };
+    Failure::write(path, why)
+}
+
+/// Names in a run directory, as docs/reference/interface.md promises them.
+pub(crate) const PACKETS: &str = "packets.parquet";
+pub(crate) const SERIES: &str = "series.parquet";
+pub(crate) const SUMMARY: &str = "summary.json";
+pub(crate) const LOG: &str = "log.txt";
+pub(crate) const REPORT: &str = "report.html";
+/// A part's arrival log, and the folder that holds those of a whole run.
+pub const ARRIVALS: &str = "arrivals";
+/// The same of captures.
+pub const CAPTURES: &str = "captures";
+pub(crate) const PART: &str = "part.json";
+
+/// Chosen: nobody reads more cells than this on one page, and the tables hold them all.
+const MAX_DRAWN: usize = 40;

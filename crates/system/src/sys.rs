@@ -1,0 +1,654 @@
+//! System calls for which no safe library is good enough: batched receive with kernel stamps, TCP_INFO, the
+//! send queue's fill, the real-time scheduling class. Linux only.
+//!
+//! Sending, addresses and most options are socket2's and rustix's. Each function here says why its call
+//! stays. The emulator's own calls are in `host/fork.rs`, `host/ring.rs` and `host/cable.rs` of the crate
+//! `kernel`; no other file is unsafe.
+#![expect(unsafe_code, reason = "these calls have no safe wrapper; each block says why it is sound")]
+
+use std::io::{self, IoSlice};
+use std::mem::zeroed;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::ioctl::{Getter, ioctl};
+use rustix::net::sockopt;
+use socket2::{MsgHdr, SockAddr, SockAddrStorage, SockRef};
+use talkpath_units::Ecn;
+
+use crate::ancillary::{self, ControlMessage, ecn, messages};
+
+/// Datagrams taken with one system call.
+const BATCH: usize = 32;
+/// The largest UDP payload over IPv4 is 65,507 B, over IPv6 65,527 B.
+const DATAGRAM: usize = 65_536;
+/// One received datagram.
+pub struct Received<'a> {
+    /// Who sent it; absent if the kernel gave no address.
+    pub from: Option<SocketAddr>,
+    /// Which of our addresses it came to, if the socket has that option set.
+    pub to: Option<IpAddr>,
+    /// CLOCK_REALTIME at which the kernel took it from the device, ns since 1970.
+    pub stamp_ns: Option<i64>,
+    /// The byte of its header with DSCP and ECN field, and how many hops it had left, if the socket reports
+    /// them ([`report_headers`]).
+    pub tos: Option<u8>,
+    /// See `tos`.
+    pub ttl: Option<u8>,
+    /// The payload.
+    pub payload: &'a [u8],
+}
+
+/// Buffers for [`ReceiveBatch::receive`], allocated once.
+pub struct ReceiveBatch {
+    data: Vec<u8>,
+    control: Vec<ancillary::Buffer>,
+    names: Vec<SockAddrStorage>,
+}
+
+impl Default for ReceiveBatch {
+    /// Buffers for a full batch.
+    fn default() -> Self {
+        Self {
+            data: vec![0; BATCH * DATAGRAM],
+            control: vec![ancillary::Buffer::new(); BATCH],
+            names: (0..BATCH).map(|_| SockAddrStorage::zeroed()).collect(),
+        }
+    }
+}
+
+impl Received<'_> {
+    /// Its ECN field, if the socket reports that; else not ECN-capable.
+    pub fn ecn(&self) -> Ecn {
+        self.tos.map_or(Ecn::NotEct, ecn)
+    }
+}
+
+impl ReceiveBatch {
+    /// Takes what waits in the socket, at most one batch, without blocking; returns how many datagrams there
+    /// were.
+    ///
+    /// # Errors
+    /// The system's: `WouldBlock` if nothing waits, and ICMP errors of a connected socket.
+    pub fn receive(&mut self, socket: BorrowedFd<'_>, each: impl FnMut(Received<'_>)) -> io::Result<usize> {
+        self.take(socket, 0, each)
+    }
+
+    /// Takes what came back of sent datagrams ([`stamp_transmissions`]), at most one batch: each with
+    /// whatever headers it had, its stamp being the time when the kernel gave it to the device.
+    ///
+    /// # Errors
+    /// The system's: `WouldBlock` if nothing waits.
+    pub fn receive_sent(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        each: impl FnMut(Received<'_>),
+    ) -> io::Result<usize> {
+        self.take(socket, libc::MSG_ERRQUEUE, each)
+    }
+
+    /// recvmmsg(2). rustix and socket2 lack it. nix has it, but does not reset the lengths of addresses and
+    /// control buffers between calls, so that its headers would have to be allocated anew for each batch.
+    fn take(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        flags: libc::c_int,
+        mut each: impl FnMut(Received<'_>),
+    ) -> io::Result<usize> {
+        let mut iovecs = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: DATAGRAM }; BATCH];
+        let mut headers = [libc::mmsghdr { msg_hdr: empty_header(), msg_len: 0 }; BATCH];
+        // Each pointer comes from a borrow of its own slot alone, so that taking the next one leaves it
+        // valid.
+        let slots = self.data.chunks_exact_mut(DATAGRAM).zip(&mut self.control).zip(&mut self.names);
+        for ((header, iovec), ((data, control), name)) in headers.iter_mut().zip(&mut iovecs).zip(slots) {
+            iovec.iov_base = data.as_mut_ptr().cast();
+            let header = &mut header.msg_hdr;
+            header.msg_name = (&raw mut *name).cast();
+            header.msg_namelen = size_of::<SockAddrStorage>() as libc::socklen_t;
+            header.msg_iov = &raw mut *iovec;
+            header.msg_iovlen = 1;
+            header.msg_control = control.0.as_mut_ptr().cast();
+            header.msg_controllen = control.0.len() as _;
+        }
+        // SAFETY: every pointer in `headers` is to a live buffer of the length beside it, exclusively
+        // borrowed through `self` and the two local arrays until the call returns.
+        let count = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                headers.as_mut_ptr(),
+                BATCH as libc::c_uint,
+                libc::MSG_DONTWAIT | flags,
+                std::ptr::null_mut(),
+            )
+        };
+        let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+        for (index, header) in headers.iter().enumerate().take(count) {
+            let length = (header.msg_len as usize).min(DATAGRAM);
+            let name = std::mem::replace(&mut self.names[index], SockAddrStorage::zeroed());
+            let mut received = Received {
+                from: address(name, header.msg_hdr.msg_namelen),
+                to: None,
+                stamp_ns: None,
+                tos: None,
+                ttl: None,
+                payload: &self.data[index * DATAGRAM..index * DATAGRAM + length],
+            };
+            for message in messages(filled(&self.control[index], &header.msg_hdr)) {
+                match message {
+                    ControlMessage::Stamp(stamp) => received.stamp_ns = received.stamp_ns.or(Some(stamp)),
+                    ControlMessage::To(address) => received.to = Some(address),
+                    ControlMessage::Tos(tos) => received.tos = Some(tos),
+                    ControlMessage::Ttl(ttl) => received.ttl = Some(ttl),
+                }
+            }
+            each(received);
+        }
+        Ok(count)
+    }
+}
+
+/// A header without buffers. It is not written as a literal because some libcs have private padding in it.
+fn empty_header() -> libc::msghdr {
+    // SAFETY: `msghdr` is plain old data, for which all zeroes is a valid value.
+    unsafe { zeroed() }
+}
+
+/// What the kernel wrote into `buffer`, which was the control buffer of `header`.
+fn filled<'a>(buffer: &'a ancillary::Buffer, header: &libc::msghdr) -> &'a [u8] {
+    let length: usize = header.msg_controllen as _;
+    &buffer.0[..length.min(buffer.0.len())]
+}
+
+/// The address that the kernel wrote into `storage`, an IPv4 one without its IPv6 mapping.
+fn address(storage: SockAddrStorage, length: libc::socklen_t) -> Option<SocketAddr> {
+    // SAFETY: the storage was all zeroes before the kernel wrote an address of `length` bytes into it. Zeroes
+    // alone are of the family AF_UNSPEC.
+    let address = unsafe { SockAddr::new(storage, length) }.as_socket()?;
+    Some(match address {
+        SocketAddr::V4(_) => address,
+        SocketAddr::V6(v6) => {
+            canonical(SocketAddr::V6(SocketAddrV6::new(*v6.ip(), v6.port(), 0, v6.scope_id())))
+        }
+    })
+}
+
+/// `address` with an IPv4-mapped IPv6 address written as IPv4.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
+        IpAddr::V6(_) => address,
+    }
+}
+
+/// What a socket that is not connected needs for each datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct Unconnected {
+    /// From which of our addresses, so that the answer of a host with many comes from the one that was asked.
+    pub from: IpAddr,
+    /// To whom.
+    pub to: SocketAddr,
+    /// Whether the socket is IPv6: IPv4 then goes mapped.
+    pub is_v6: bool,
+    /// The byte with DSCP and ECN field that it leaves with, if the flow has its own. A connected socket has
+    /// that set on it ([`set_tos`]).
+    pub tos: Option<u8>,
+}
+
+/// Sends `payload` as one datagram, or cut into datagrams of `size` bytes (UDP_SEGMENT of udp(7)). `to` says
+/// where, if the socket is not connected.
+///
+/// # Errors
+/// The system's.
+pub fn send_with(
+    socket: BorrowedFd<'_>,
+    payload: &[u8],
+    to: Option<Unconnected>,
+    size: Option<u16>,
+) -> io::Result<usize> {
+    let mut control = ancillary::Buffer::new();
+    let mut end = 0;
+    let mut address = None;
+    if let Some(Unconnected { from, to, is_v6, tos }) = to {
+        let mapped = match (is_v6, to) {
+            (true, SocketAddr::V4(v4)) => {
+                SocketAddr::V6(SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0))
+            }
+            (_, other) => other,
+        };
+        address = Some(SockAddr::from(mapped));
+        end = match (is_v6, from) {
+            (true, IpAddr::V4(ip)) => control.put_source(0, IpAddr::V6(ip.to_ipv6_mapped())),
+            (true, IpAddr::V6(_)) | (false, IpAddr::V4(_)) => control.put_source(0, from),
+            (false, IpAddr::V6(_)) => 0,
+        };
+        if let Some(tos) = tos {
+            // What goes mapped has IPv4's header.
+            end = control.put_tos(end, to.is_ipv6(), tos);
+        }
+    }
+    if let Some(size) = size {
+        end = control.put_segment(end, size);
+    }
+    let buffers = [IoSlice::new(payload)];
+    let mut header = MsgHdr::new().with_buffers(&buffers).with_control(&control.0[..end]);
+    if let Some(address) = &address {
+        header = header.with_addr(address);
+    }
+    SockRef::from(&socket).sendmsg(&header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+}
+
+/// Reads from a stream, or a datagram of a connected socket, into `buffer` without blocking, with what the
+/// kernel says beside it.
+///
+/// On libc because rustix's recvmsg reads descriptors and credentials only, and socket2's takes buffers that
+/// may be uninitialised, into which `buffer` cannot be turned safely.
+///
+/// # Errors
+/// The system's: `WouldBlock` if nothing waits.
+pub fn receive_one(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<ReceivedOne> {
+    let mut control = ancillary::Buffer::new();
+    let mut iovec = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let mut header = empty_header();
+    header.msg_iov = &raw mut iovec;
+    header.msg_iovlen = 1;
+    header.msg_control = control.0.as_mut_ptr().cast();
+    header.msg_controllen = control.0.len() as _;
+    // SAFETY: every pointer in `header` is to a live buffer of the length beside it, exclusively borrowed
+    // here until the call returns.
+    let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
+    let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+    let mut received = ReceivedOne { count, stamp_ns: None, tos: None, ttl: None };
+    for message in messages(filled(&control, &header)) {
+        match message {
+            ControlMessage::Stamp(stamp) => received.stamp_ns = received.stamp_ns.or(Some(stamp)),
+            ControlMessage::Tos(tos) => received.tos = Some(tos),
+            ControlMessage::Ttl(ttl) => received.ttl = Some(ttl),
+            ControlMessage::To(_) => {}
+        }
+    }
+    Ok(received)
+}
+
+/// What [`receive_one`] read.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceivedOne {
+    /// Bytes.
+    pub count: usize,
+    /// If [`SocketSwitch::KernelStamps`] is on: when the kernel took the segment that the last byte came in
+    /// (ns since 1970, CLOCK_REALTIME). Segments that wait are merged, and then share the stamp of the one
+    /// merged last (`tcp_try_coalesce` of net/ipv4/tcp_input.c).
+    pub stamp_ns: Option<i64>,
+    /// See [`Received::tos`].
+    pub tos: Option<u8>,
+    /// See [`Received::tos`].
+    pub ttl: Option<u8>,
+}
+
+/// Switches an integer socket option on.
+///
+/// # Errors
+/// The system's.
+pub fn switch_on(socket: BorrowedFd<'_>, option: SocketSwitch) -> io::Result<()> {
+    let (level, name) = match option {
+        SocketSwitch::KernelStamps => (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS),
+        SocketSwitch::PacketInfoV4 => (libc::IPPROTO_IP, libc::IP_PKTINFO),
+        SocketSwitch::PacketInfoV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+        SocketSwitch::MarksV4 => (libc::IPPROTO_IP, libc::IP_RECVTOS),
+        SocketSwitch::MarksV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
+        SocketSwitch::TtlV4 => (libc::IPPROTO_IP, libc::IP_RECVTTL),
+        SocketSwitch::TtlV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT),
+    };
+    set_option(socket, level, name, [1])
+}
+
+/// Has the packets of `socket` leave with the byte `tos` of the header (DSCP and ECN field; of a stream the
+/// kernel sets the latter).
+///
+/// # Errors
+/// The system's.
+pub fn set_tos(socket: BorrowedFd<'_>, is_v6: bool, tos: u8) -> io::Result<()> {
+    if is_v6 {
+        set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, [libc::c_int::from(tos)])?;
+    }
+    // An IPv6 socket sends IPv4, too.
+    set_option(socket, libc::IPPROTO_IP, libc::IP_TOS, [libc::c_int::from(tos)])
+}
+
+/// Has the kernel report DSCP, ECN field and TTL of each datagram that `socket` receives.
+///
+/// # Errors
+/// The system's.
+pub fn report_headers(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<()> {
+    // An IPv6 socket takes IPv4, too.
+    switch_on(socket, SocketSwitch::MarksV4)?;
+    switch_on(socket, SocketSwitch::TtlV4)?;
+    if is_v6 {
+        switch_on(socket, SocketSwitch::MarksV6)?;
+        switch_on(socket, SocketSwitch::TtlV6)?;
+    }
+    Ok(())
+}
+
+/// Whether the kernel's clock is synchronised to an outer source, and how far it may be off, ns (adjtimex(2):
+/// STA_UNSYNC, maxerror).
+pub fn clock_error() -> (bool, u64) {
+    // SAFETY: `timex` is plain old data, for which all zeroes is a valid value: no mode, so the call only
+    // reads the clock's state, into live memory of its type.
+    let (state, timex) = unsafe {
+        let mut timex: libc::timex = zeroed();
+        (libc::adjtimex(&raw mut timex), timex)
+    };
+    let is_synchronised = state >= 0 && state != libc::TIME_ERROR && timex.status & libc::STA_UNSYNC == 0;
+    let max_us =
+        if state >= 0 { u64::try_from(timex.maxerror).unwrap_or(UNKNOWN_ERROR_US) } else { UNKNOWN_ERROR_US };
+    (is_synchronised, max_us.saturating_mul(1000))
+}
+
+/// Has the kernel hand back a copy of each datagram that `socket` sends, stamped when it goes to the device.
+///
+/// # Errors
+/// The system's.
+pub fn stamp_transmissions(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = (libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE) as libc::c_int;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, [flags])
+}
+
+/// Sets a socket option of one or more integers. For those that neither rustix nor socket2 has: stamps,
+/// packet infos, packet sockets, pacing, the window clamp, segmentation of UDP.
+///
+/// # Errors
+/// The system's.
+pub fn set_option<const N: usize>(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: [libc::c_int; N],
+) -> io::Result<()> {
+    // SAFETY: the option value is live memory of the length given. The kernel reads it and writes nothing of
+    // ours.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            value.as_ptr().cast(),
+            size_of_val(&value) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The socket options that [`option`] reads.
+#[derive(Clone, Copy, Debug)]
+pub enum ReadableOption {
+    /// TCP_INFO.
+    TcpInfo,
+    /// SO_MEMINFO.
+    MemoryInfo,
+    /// PACKET_STATISTICS.
+    PacketStatistics,
+    /// MPTCP_INFO.
+    MultipathInfo,
+    /// MPTCP_TCPINFO.
+    SubflowInfos,
+}
+
+/// Reads a socket option into `words`; returns how many bytes the kernel wrote. For structures that grow from
+/// kernel to kernel, which neither rustix nor socket2 has.
+///
+/// # Errors
+/// The system's.
+pub fn option(socket: BorrowedFd<'_>, option: ReadableOption, words: &mut [u32]) -> io::Result<usize> {
+    let (level, name) = match option {
+        ReadableOption::TcpInfo => (libc::IPPROTO_TCP, libc::TCP_INFO),
+        ReadableOption::MemoryInfo => (libc::SOL_SOCKET, libc::SO_MEMINFO),
+        ReadableOption::PacketStatistics => (libc::SOL_PACKET, PACKET_STATISTICS),
+        ReadableOption::MultipathInfo => (SOL_MPTCP, MPTCP_INFO),
+        ReadableOption::SubflowInfos => (SOL_MPTCP, MPTCP_TCPINFO),
+    };
+    let mut length = size_of_val(words) as libc::socklen_t;
+    // SAFETY: `words` has room for `length` bytes. For these options the kernel writes at most that many, any
+    // bits of which are numbers, and says how many.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, name, words.as_mut_ptr().cast(), &raw mut length)
+    };
+    if result == 0 { Ok(length as usize) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What [`switch_on`] switches.
+#[derive(Clone, Copy, Debug)]
+pub enum SocketSwitch {
+    /// SO_TIMESTAMPNS: stamp each datagram when the kernel takes it.
+    KernelStamps,
+    /// IP_PKTINFO: report which address a datagram came to.
+    PacketInfoV4,
+    /// IPV6_RECVPKTINFO: the same for IPv6.
+    PacketInfoV6,
+    /// IP_RECVTOS: report DSCP and ECN field of datagrams with IPv4's header.
+    MarksV4,
+    /// IPV6_RECVTCLASS: the same for IPv6.
+    MarksV6,
+    /// IP_RECVTTL: report how many hops datagrams with IPv4's header had left.
+    TtlV4,
+    /// IPV6_RECVHOPLIMIT: the same for IPv6.
+    TtlV6,
+}
+
+/// What the kernel's TCP lets one see of a connection (`struct tcp_info` of linux/tcp.h).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Retransmission timeout, us.
+    pub rto_us: u32,
+    /// Payload of a full segment, B.
+    pub mss: u32,
+    /// The far end's window, B; `None` before Linux 5.4.
+    pub send_window: Option<u32>,
+    /// Smoothed round-trip time, us.
+    pub srtt_us: u32,
+    /// Slow start threshold, packets; 0x7fff_ffff while unlimited.
+    pub ssthresh: u32,
+    /// Congestion window, packets.
+    pub cwnd: u32,
+    /// Segments sent again.
+    pub total_retrans: u32,
+    /// Segments that came before one that belongs before them; `None` before Linux 5.4.
+    pub out_of_order: Option<u32>,
+    /// Segments with data sent, retransmissions included.
+    pub data_segs_out: u32,
+    /// Retransmission timeouts that fired; `None` before Linux 6.7.
+    pub total_rto: Option<u16>,
+    /// Whether both ends agreed on ECN (TCPI_OPT_ECN).
+    pub takes_marks: bool,
+    /// Segments with data that were delivered as acknowledgements with an echo of a mark said; `None` before
+    /// Linux 4.18.
+    pub delivered_ce: Option<u32>,
+}
+
+/// Reads TCP_INFO.
+///
+/// # Errors
+/// The system's.
+pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
+    // 248 bytes in Linux 6.18, with room for more.
+    let mut words = [0; 128];
+    let length = option(socket, ReadableOption::TcpInfo, &mut words)?;
+    Ok(TcpInfo::read(&words, length))
+}
+
+impl TcpInfo {
+    /// From what the kernel wrote, `length` bytes of it, at the beginning of `words`.
+    pub fn read(words: &[u32], length: usize) -> Self {
+        // The offsets are those of linux/tcp.h, which only ever grows at its end. A missing field reads as
+        // zero.
+        let u32_at = |at: usize| words.get(at / size_of::<u32>()).copied().unwrap_or(0);
+        let [low, high, ..] = u32_at(240).to_ne_bytes();
+        Self {
+            rto_us: u32_at(8),
+            mss: u32_at(16),
+            send_window: (length >= 232).then(|| u32_at(228)),
+            out_of_order: (length >= 228).then(|| u32_at(224)),
+            srtt_us: u32_at(68),
+            ssthresh: u32_at(76),
+            cwnd: u32_at(80),
+            total_retrans: u32_at(100),
+            data_segs_out: u32_at(156),
+            total_rto: (length >= 242).then(|| u16::from_ne_bytes([low, high])),
+            takes_marks: u32_at(4).to_ne_bytes()[1] & TCPI_OPT_ECN != 0,
+            delivered_ce: (length >= 200).then(|| u32_at(196)),
+        }
+    }
+}
+
+/// Datagrams that `socket` dropped since it was opened, for whatever cause (SO_MEMINFO of socket(7), from
+/// Linux 4.12 on): a count of 32 bits that wraps.
+///
+/// # Errors
+/// The system's.
+pub fn socket_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    // Nine figures in Linux 6.18 (SK_MEMINFO_VARS of linux/sock_diag.h), with room for more.
+    let mut figures = [0; 32];
+    let length = option(socket, ReadableOption::MemoryInfo, &mut figures)?;
+    if length <= DROPS * size_of::<u32>() {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(figures[DROPS])
+}
+
+/// linux/mptcp.h.
+const SOL_MPTCP: libc::c_int = 284;
+const MPTCP_INFO: libc::c_int = 1;
+const MPTCP_TCPINFO: libc::c_int = 2;
+/// linux/tcp.h.
+const TCPI_OPT_ECN: u8 = 8;
+/// SK_MEMINFO_DROPS of linux/sock_diag.h.
+const DROPS: usize = 8;
+/// linux/if_packet.h.
+const PACKET_STATISTICS: libc::c_int = 6;
+
+/// The MTU of the path that `socket` is connected over, as far as the kernel knows it (IP_MTU, IPV6_MTU).
+///
+/// # Errors
+/// The system's: `NotConnected` for a socket that is not.
+pub fn path_mtu(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<u32> {
+    Ok(if is_v6 { sockopt::ipv6_mtu(socket)? } else { sockopt::ip_mtu(socket)? })
+}
+
+/// Bytes written to a TCP socket and not acknowledged yet (SIOCOUTQ).
+///
+/// # Errors
+/// The system's.
+pub fn send_queue(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    // SAFETY: SIOCOUTQ (the same number as TIOCOUTQ) writes one `c_int`.
+    let queued = unsafe { ioctl(socket, Getter::<{ libc::TIOCOUTQ as _ }, libc::c_int>::new()) }?;
+    Ok(u64::try_from(queued).unwrap_or(0))
+}
+
+/// Puts the calling thread into SCHED_FIFO at the lowest priority of that class.
+///
+/// # Errors
+/// The system's: `PermissionDenied` without CAP_SYS_NICE or an RLIMIT_RTPRIO.
+pub fn become_real_time() -> io::Result<()> {
+    become_fifo(1)
+}
+
+/// Puts the calling thread into SCHED_FIFO at `priority`.
+///
+/// # Errors
+/// The system's: `PermissionDenied` without CAP_SYS_NICE or an RLIMIT_RTPRIO of `priority`.
+pub fn become_fifo(priority: libc::c_int) -> io::Result<()> {
+    set_scheduler(libc::SCHED_FIFO, priority)
+}
+
+/// Puts the calling thread into SCHED_IDLE: it runs where nothing else would (sched(7)).
+///
+/// # Errors
+/// The system's.
+pub(crate) fn become_idle() -> io::Result<()> {
+    set_scheduler(libc::SCHED_IDLE, 0)
+}
+
+/// On libc because rustix leaves out sched_setscheduler(2), which some libcs do not implement.
+fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
+    // SAFETY: `sched_param` is plain old data, for which all zeroes is a valid value. Thread 0 is the caller,
+    // and the parameter outlives the call.
+    let result = unsafe {
+        let mut parameter: libc::sched_param = zeroed();
+        parameter.sched_priority = priority;
+        libc::sched_setscheduler(0, policy, &raw const parameter)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The kernel's own bound for a clock that nobody disciplines (NTP_PHASE_LIMIT of linux/timex.h: 16 s), us.
+const UNKNOWN_ERROR_US: u64 = 16_000_000;
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd as _;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// ECN field, DSCP byte and TTL with which a datagram comes that `send` gave to a socket of this address.
+    fn came_with(
+        socket: &UdpSocket,
+        send: impl Fn(SocketAddr) -> io::Result<usize>,
+    ) -> (Ecn, u8, Option<u8>) {
+        let to = socket.local_addr().unwrap();
+        assert_eq!(send(to).unwrap(), 4);
+        std::thread::sleep(Duration::from_millis(20));
+        let mut found = None;
+        let mut take = |datagram: Received<'_>| {
+            found = Some((datagram.ecn(), datagram.tos.unwrap_or(0) & !0b11, datagram.ttl));
+        };
+        ReceiveBatch::default().receive(socket.as_fd(), &mut take).unwrap();
+        found.unwrap()
+    }
+
+    /// RFC 3168 §5 and RFC 2474, over IPv4, IPv6, and IPv4 through a socket of IPv6 as a server's is.
+    #[test]
+    fn datagrams_leave_with_dscp_and_codepoint_and_what_came_is_read() {
+        // Of a host's own packets no hop is taken (net.ipv4.ip_default_ttl).
+        let ttl = Some(64);
+        for (near, far, is_v6) in [("127.0.0.1:0", "127.0.0.1:0", false), ("[::1]:0", "[::1]:0", true)] {
+            let (near, far) = (UdpSocket::bind(near).unwrap(), UdpSocket::bind(far).unwrap());
+            report_headers(far.as_fd(), is_v6).unwrap();
+            assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), (Ecn::NotEct, 0, ttl));
+            set_tos(near.as_fd(), is_v6, EF | 0b10).unwrap();
+            assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), (Ecn::Ect0, EF, ttl));
+            // What a router would write.
+            set_tos(near.as_fd(), is_v6, EF | 0b11).unwrap();
+            assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), (Ecn::Ce, EF, ttl));
+            let mut buffer = [0; 8];
+            near.send_to(b"data", far.local_addr().unwrap()).unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+            let one = receive_one(far.as_fd(), &mut buffer).unwrap();
+            assert_eq!((one.count, one.tos, one.ttl), (4, Some(EF | 0b11), ttl));
+        }
+        let server = UdpSocket::bind("[::]:0").unwrap();
+        report_headers(server.as_fd(), true).unwrap();
+        for (client, is_v6, from) in [("127.0.0.1:0", false, "127.0.0.1"), ("[::1]:0", true, "::1")] {
+            let client = UdpSocket::bind(client).unwrap();
+            report_headers(client.as_fd(), is_v6).unwrap();
+            for (tos, expected) in [
+                (None, (Ecn::NotEct, 0, ttl)),
+                (Some(2), (Ecn::Ect0, 0, ttl)),
+                (Some(EF), (Ecn::NotEct, EF, ttl)),
+            ] {
+                let from = from.parse().unwrap();
+                let send = |to| {
+                    send_with(server.as_fd(), b"data", Some(Unconnected { from, to, is_v6: true, tos }), None)
+                };
+                assert_eq!(came_with(&client, send), expected);
+            }
+            set_tos(client.as_fd(), is_v6, EF | 0b10).unwrap();
+            let port = server.local_addr().unwrap().port();
+            let to = SocketAddr::new(from.parse().unwrap(), port);
+            assert_eq!(came_with(&server, |_| client.send_to(b"data", to)), (Ecn::Ect0, EF, ttl), "{from}");
+        }
+    }
+
+    /// RFC 3246.
+    const EF: u8 = 46 << 2;
+}
