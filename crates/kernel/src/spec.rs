@@ -2,7 +2,7 @@
 
 mod bounds;
 mod connections;
-mod dccp;
+mod encapsulated;
 mod quic;
 mod transport;
 mod workload;
@@ -13,7 +13,7 @@ use talkpath_scenario::{Demand, Direction, Dscp, EchoWrite, Flow, Scenario, Work
 use talkpath_transport::Features;
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
-pub use dccp::DccpSpec;
+pub use encapsulated::EncapsulatedSpec;
 pub use quic::QuicSpec;
 pub(crate) use quic::receive_window;
 pub use transport::{ChannelKind, TransportSpec};
@@ -264,8 +264,8 @@ impl FlowSpec {
     }
 
     /// Messages that the far end hands over within a second at most. A flow upwards has none: its echoes are
-    /// as many as arrive. What a stream or DCCP sends without a clock is none either: its congestion control
-    /// bounds it.
+    /// as many as arrive. What a transport with acknowledgements sends without a clock is none either:
+    /// its congestion control bounds it.
     pub fn served_messages(&self) -> u64 {
         match self.workload.demand() {
             _ if self.is_up => 0,

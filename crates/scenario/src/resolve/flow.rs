@@ -1,6 +1,6 @@
 //! Flows: copies, directions, routes, and what a workload needs of its transport.
 
-use talkpath_config::{Carry, largest_dccp_message, largest_quic_datagram};
+use talkpath_config::{Carry, largest_quic_datagram};
 use talkpath_config::{QuicConfig, Stack, TransportConfig};
 use talkpath_units::{Bytes, Duration};
 
@@ -259,10 +259,10 @@ fn one(
     log: &mut Log,
 ) -> Option<Flow> {
     let transport = transport::resolve(section, mtu, log);
-    let largest = |mtu: Bytes| match transport.as_ref()?.config {
+    let largest = |mtu: Bytes| match &transport.as_ref()?.config {
         TransportConfig::Udp(_) => Some(mtu.saturating_sub(UDP_HEADERS)),
-        TransportConfig::Dccp(_) => Some(largest_dccp_message(mtu)),
-        TransportConfig::Quic(ref quic) => match quic.carry {
+        TransportConfig::Encapsulated(config) => Some(config.options().largest_message(mtu)),
+        TransportConfig::Quic(quic) => match quic.carry {
             Carry::Datagram => Some(largest_quic_datagram(mtu)),
             Carry::Stream | Carry::StreamPerMessage => None,
         },
@@ -378,12 +378,15 @@ fn fit(
                 flow.problem("workload", Problem::new(message), log);
             }
         }
-        TransportConfig::Dccp(dccp) => {
-            let room = receiver.and_then(|receiver| receiver.socket_buffer).unwrap_or(dccp.socket_buffer);
-            let limit = mtu.map_or(Bytes::MAX, largest_dccp_message);
+        TransportConfig::Encapsulated(config) => {
+            let options = config.options();
+            let own_room = options.socket_buffer();
+            let room = receiver.and_then(|receiver| receiver.socket_buffer).unwrap_or(own_room);
+            let limit = mtu.map_or(Bytes::MAX, |mtu| options.largest_message(mtu));
             if let Some(size) = size.filter(|size| *size > limit && !is_greedy) {
+                let protocol = config.kind().name();
                 let message = format!(
-                    "found messages of {size}, expected at most {limit}, which one DCCP packet can hold on this path"
+                    "found messages of {size}, expected at most {limit}, which one {protocol} packet can hold on this path"
                 );
                 flow.problem("workload", Problem::new(message), log);
             } else if let Some(size) = size.filter(|size| *size > room) {

@@ -3,8 +3,9 @@
 use talkpath_config::Growth;
 use talkpath_config::Revision;
 use talkpath_config::{
-    Carry, CcidKind, CongestionControlKind, DccpConfig, DelayedAck, NagleKind, QueuePolicy, QuicConfig,
-    QuicCongestionControl, SMALLEST_QUIC_MTU, Stack, TcpConfig, Ticks, TransportConfig, UdpConfig,
+    Carry, CcidKind, CongestionControlKind, DccpConfig, DelayedAck, EncapsulatedConfig, NagleKind,
+    QueuePolicy, QuicConfig, QuicCongestionControl, SMALLEST_QUIC_MTU, Stack, TcpConfig, Ticks,
+    TransportConfig, UdpConfig,
 };
 use talkpath_units::Bytes;
 
@@ -39,7 +40,7 @@ pub(crate) fn resolve(flow: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> 
     }
     if let Some(ccid) = ccid(name) {
         let config = if ccid == CcidKind::Ccid2 { ccid2(&section, log) } else { tfrc(ccid, &section, log) };
-        let config = TransportConfig::Dccp(config?);
+        let config = TransportConfig::Encapsulated(EncapsulatedConfig::Dccp(config?));
         return Some(Transport { config, name, asked_for: Vec::new() });
     }
     if name.starts_with("quic") {
