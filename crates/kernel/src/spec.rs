@@ -5,7 +5,6 @@ mod connections;
 mod encapsulated;
 mod quic;
 mod transport;
-mod workload;
 
 use serde::{Deserialize, Serialize};
 use talkpath_flow::file::FileSink;
@@ -41,7 +40,6 @@ pub struct FlowSpec {
     /// Which socket.
     pub transport: TransportSpec,
     /// What is sent.
-    #[serde(with = "workload")]
     pub(crate) workload: WorkloadConfig,
     /// Whether the receiver sends each message back: `Some(true)` with one write a read, `Some(false)` one a
     /// message.
