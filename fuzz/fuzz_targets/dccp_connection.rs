@@ -9,6 +9,7 @@
 use libfuzzer_sys::fuzz_target;
 use talkpath_transport::dccp::codec::{Carrier, decode};
 use talkpath_transport::dccp::{Dccp, Seq};
+use talkpath_transport::encapsulated::EncapsulatedPacket;
 use talkpath_transport::{CcidKind, DccpConfig, Ecn, Message, Packet, Role, Transport};
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
@@ -52,7 +53,7 @@ fuzz_target!(|bytes: &[u8]| {
             (packet.seq, packet.ack, packet.short) = (peers, own, false);
         }
         end.handle_packet(
-            &Packet::Dccp(Box::new(packet)),
+            &Packet::Encapsulated(packet.into()),
             [Ecn::Ect0, Ecn::Ce][usize::from(length & 2) / 2],
             now,
         );
@@ -62,7 +63,7 @@ fuzz_target!(|bytes: &[u8]| {
 fn drain(end: &mut Dccp, own: &mut Seq, now: Instant) {
     let mut packets = 0;
     while let Some(transmit) = end.poll_transmit(now) {
-        if let Packet::Dccp(packet) = transmit.packet
+        if let Packet::Encapsulated(EncapsulatedPacket::Dccp(packet)) = transmit.packet
             && !packet.short
         {
             *own = packet.seq;

@@ -4,28 +4,16 @@
 //! | --- | --- | --- | --- | --- |
 //! | UDP | yes | no | no | yes |
 //! | TCP | no | yes | yes | no |
-//! | DCCP | yes | no | yes | no |
 //! | QUIC, datagrams | yes | no | yes | no |
 //! | QUIC, a stream | no | yes | yes | no |
 //! | QUIC, a stream a message | yes | yes | yes | no |
 //!
+//! Protocols of ours that real hosts carry in UDP datagrams say theirs in `encapsulated`.
+//!
 //! Order is not in the table. Bytes of a stream come in order, or they would not be a stream; a message
 //! carries its number, and is counted alike whether it comes in order or not.
 
-use crate::{Carry, QuicConfig, TcpConfig, TransportConfig};
-
-/// Every transport, without its options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransportKind {
-    /// UDP (RFC 768).
-    Udp,
-    /// TCP (RFC 9293).
-    Tcp,
-    /// DCCP (RFC 4340).
-    Dccp,
-    /// QUIC (RFC 9000, RFC 9221), which carries messages so.
-    Quic(Carry),
-}
+use crate::quic::Carry;
 
 /// What a transport provides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,62 +32,22 @@ pub struct Features {
     pub is_fragmented: bool,
 }
 
-impl TransportKind {
-    /// What it provides.
-    pub const fn features(self) -> Features {
-        match self {
-            Self::Udp => Features {
-                keeps_messages: true,
-                is_reliable: false,
-                is_acknowledged: false,
-                is_fragmented: true,
-            },
-            Self::Tcp => Features {
-                keeps_messages: false,
-                is_reliable: true,
-                is_acknowledged: true,
-                is_fragmented: false,
-            },
-            Self::Dccp => Features {
-                keeps_messages: true,
-                is_reliable: false,
-                is_acknowledged: true,
-                is_fragmented: false,
-            },
-            Self::Quic(carry) => Features {
-                keeps_messages: !matches!(carry, Carry::Stream),
-                is_reliable: !matches!(carry, Carry::Datagram),
-                is_acknowledged: true,
-                is_fragmented: false,
-            },
-        }
-    }
-}
+impl Features {
+    /// UDP's.
+    pub(crate) const UDP: Self =
+        Self { keeps_messages: true, is_reliable: false, is_acknowledged: false, is_fragmented: true };
 
-impl TransportConfig {
-    /// Which transport it configures.
-    pub const fn kind(&self) -> TransportKind {
-        match self {
-            Self::Udp(_) => TransportKind::Udp,
-            Self::Tcp(_) => TransportKind::Tcp,
-            Self::Dccp(_) => TransportKind::Dccp,
-            Self::Quic(config) => TransportKind::Quic(config.carry),
-        }
-    }
+    /// TCP's.
+    pub(crate) const TCP: Self =
+        Self { keeps_messages: false, is_reliable: true, is_acknowledged: true, is_fragmented: false };
 
-    /// TCP's options, if it is TCP.
-    pub const fn as_tcp(&self) -> Option<&TcpConfig> {
-        match self {
-            Self::Tcp(config) => Some(config),
-            Self::Udp(_) | Self::Dccp(_) | Self::Quic(_) => None,
-        }
-    }
-
-    /// QUIC's options, if it is QUIC.
-    pub const fn as_quic(&self) -> Option<&QuicConfig> {
-        match self {
-            Self::Quic(config) => Some(config),
-            Self::Udp(_) | Self::Tcp(_) | Self::Dccp(_) => None,
+    /// QUIC's, if this carries a message.
+    pub(crate) const fn quic(carry: Carry) -> Self {
+        Self {
+            keeps_messages: !matches!(carry, Carry::Stream),
+            is_reliable: !matches!(carry, Carry::Datagram),
+            is_acknowledged: true,
+            is_fragmented: false,
         }
     }
 }

@@ -4,14 +4,18 @@
 //! compile them again.
 
 mod congestion;
+mod encapsulated;
 mod features;
+mod kind;
 mod quic;
 mod size;
 
 pub use congestion::CongestionControlKind;
-pub use features::{Features, TransportKind};
+pub use encapsulated::*;
+pub use features::Features;
+pub use kind::TransportKind;
 pub use quic::{Carry, QuicCongestionControl, SMALLEST_QUIC_MTU, largest_quic_datagram, quic_packet_size};
-pub use size::{CACHE_LINE, SHARED_INFO, UDP_OVER_IPV4, largest_dccp_message, small_head};
+pub use size::{CACHE_LINE, SHARED_INFO, UDP_OVER_IPV4, small_head};
 
 use talkpath_units::{Bytes, Duration, Packets};
 
@@ -22,8 +26,8 @@ pub enum TransportConfig {
     Udp(UdpConfig),
     /// TCP (RFC 9293).
     Tcp(TcpConfig),
-    /// DCCP (RFC 4340).
-    Dccp(DccpConfig),
+    /// A protocol of ours that real hosts carry in UDP datagrams.
+    Encapsulated(EncapsulatedConfig),
     /// QUIC (RFC 9000, RFC 9221).
     Quic(QuicConfig),
 }
@@ -116,11 +120,11 @@ pub struct TcpConfig {
 
 impl TransportConfig {
     /// Whether its packets are to take marks (RFC 3168).
-    pub const fn wants_ecn(&self) -> bool {
+    pub fn wants_ecn(&self) -> bool {
         match self {
             Self::Udp(config) => config.ecn,
             Self::Tcp(config) => config.ecn,
-            Self::Dccp(config) => config.ecn,
+            Self::Encapsulated(config) => config.options().wants_ecn(),
             // RFC 9000 §13.4: its packets always do until the path proves that it does not carry marks.
             Self::Quic(_) => true,
         }
@@ -328,142 +332,6 @@ impl QuicConfig {
             connection: None,
             encryption: true,
         }
-    }
-}
-
-/// DCCP's options, the same at both ends.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DccpConfig {
-    /// The congestion control of both half-connections.
-    pub ccid: CcidKind,
-    /// Initial congestion window; `None` takes the RFC's.
-    pub initial_window: Option<Packets>,
-    /// Initial slow start threshold; `None` is unlimited.
-    pub initial_ssthresh: Option<Packets>,
-    /// The Ack Ratio that a sender begins with (RFC 4340 §11.3).
-    pub ack_ratio: u16,
-    /// Messages that may wait to be sent; `None` is unlimited.
-    pub send_queue: Option<Packets>,
-    /// Which message a full queue has no room for.
-    pub send_queue_policy: QueuePolicy,
-    /// Whether the window grows though the application does not fill it.
-    pub app_limited_growth: bool,
-    /// Whether slow start opens CCID 2's window by a packet for each one acknowledged, and not for two
-    /// (RFC 4341 §5).
-    pub growth_by_each: bool,
-    /// Packet size that windows and rates are worked out for; `None` takes the messages'.
-    pub segment_size: Option<Bytes>,
-    /// Which specification a rate follows (CCIDs 3 and 4).
-    pub tfrc: Revision,
-    /// Room of the receiving socket, in bytes of payload.
-    pub socket_buffer: Bytes,
-    /// Whether packets may be marked instead of dropped (RFC 4340 §12).
-    pub ecn: bool,
-    /// Whether a server keeps no state before the handshake is complete (RFC 4340 §8.1.4).
-    pub init_cookie: bool,
-    /// Whether data and acknowledgements carry short sequence numbers (RFC 4340 §7.6).
-    pub short_seqnos: bool,
-    /// Whether data carries a checksum of its own, and the peer must verify it (RFC 4340 §9.3).
-    pub data_checksum: bool,
-    /// Whether a rate gives way to a growing round trip at once (RFC 5348 §4.5; CCIDs 3 and 4).
-    pub oscillation_prevention: bool,
-    /// Whether a long time without loss makes the loss intervals before it count for less (RFC 5348 §5.5).
-    pub history_discounting: bool,
-    /// Checksum Coverage of data packets, and the least that is accepted: 0 for all (RFC 4340 §9.2).
-    pub checksum_coverage: u8,
-}
-
-/// A DCCP congestion control (RFC 4340 §10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CcidKind {
-    /// TCP-like (RFC 4341).
-    Ccid2,
-    /// TCP-friendly rate control (RFC 4342).
-    Ccid3,
-    /// TCP-friendly rate control for small packets (RFC 5622).
-    Ccid4,
-}
-
-/// Which specification the rate follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Revision {
-    /// RFC 5348.
-    Rfc5348,
-    /// RFC 3448, obsoleted by RFC 5348.
-    Rfc3448,
-}
-
-/// Which message a full send queue has no room for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueuePolicy {
-    /// The new one, which is refused.
-    DropNewest,
-    /// The one that has waited longest, for data that ages.
-    DropOldest,
-}
-
-impl DccpConfig {
-    /// Linux's `net.core.rmem_default`, of payload: what waits is kept by this library and not by a kernel.
-    const DEFAULT_ROOM: Bytes = Bytes::new(212_992);
-
-    /// What `ccid` does if the scenario says nothing.
-    pub const fn new(ccid: CcidKind) -> Self {
-        Self {
-            ccid,
-            initial_window: None,
-            initial_ssthresh: None,
-            // RFC 4340 §11.3.
-            ack_ratio: 2,
-            send_queue: None,
-            send_queue_policy: QueuePolicy::DropNewest,
-            // RFC 4341 §5.1.
-            app_limited_growth: true,
-            growth_by_each: false,
-            segment_size: None,
-            tfrc: Revision::Rfc5348,
-            socket_buffer: Self::DEFAULT_ROOM,
-            // A queue marks if the scenario says so.
-            ecn: false,
-            init_cookie: false,
-            short_seqnos: false,
-            data_checksum: false,
-            // RFC 5348 §4.5 advises it, §5.5 leaves discounting open.
-            oscillation_prevention: true,
-            history_discounting: false,
-            checksum_coverage: 0,
-        }
-    }
-}
-
-impl CcidKind {
-    /// The name that scenarios and summaries use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ccid2 => "ccid2",
-            Self::Ccid3 => "ccid3",
-            Self::Ccid4 => "ccid4",
-        }
-    }
-
-    /// The CCID's number (RFC 4340 §10, table 6).
-    pub const fn number(self) -> u8 {
-        match self {
-            Self::Ccid2 => 2,
-            Self::Ccid3 => 3,
-            Self::Ccid4 => 4,
-        }
-    }
-
-    /// Whether a sender needs Ack Vectors (RFC 4341 §4); the rate-based ones have options of their own
-    /// instead.
-    pub const fn needs_ack_vector(self) -> bool {
-        matches!(self, Self::Ccid2)
-    }
-
-    /// Whether a receiver needs NDP Counts, to distinguish lost data from lost acknowledgements
-    /// (RFC 4342 §6.1).
-    pub const fn needs_ndp_count(self) -> bool {
-        !matches!(self, Self::Ccid2)
     }
 }
 

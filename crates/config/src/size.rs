@@ -18,15 +18,6 @@ pub const fn small_head(header_room: Bytes) -> Bytes {
     Bytes::new(if head.is_power_of_two() { head + CACHE_LINE } else { head })
 }
 
-/// The largest DCCP message on a path of this MTU: DCCP neither fragments nor joins (RFC 4340 §14).
-pub const fn largest_dccp_message(path_mtu: Bytes) -> Bytes {
-    path_mtu.saturating_sub(DCCP_HEADERS)
-}
-
-/// Beside a message in its IP packet: IPv4 20, UDP 8 if DCCP is encapsulated (RFC 6773), a DataAck's header
-/// 24, and 8 for options. The same in every arena, so that what fits in one fits in all.
-const DCCP_HEADERS: Bytes = Bytes::new(60);
-
 #[cfg(test)]
 mod tests {
     use super::*;

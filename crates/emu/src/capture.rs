@@ -1,8 +1,8 @@
 //! What passed the hosts' devices, kept for `talkpath export --format pcapng`.
 //!
 //! ```text
-//!  run:     packet read from a device, or written to one ─► Capture ─► a pcapng file of four interfaces
-//!  export:  that file ─► one end of all flows, DCCP taken out of UDP ─► a pcapng file of one interface
+//!  run:     packet read from a device, or written to one ─► Capture ─► a pcapng file of several interfaces
+//!  export:  that file ─► one end of all flows, protocols of ours taken out of UDP ─► a pcapng file of one interface
 //! ```
 //!
 //! Packets that leave are stamped when the emulator read them, packets that arrive when it wrote them: what
@@ -13,7 +13,9 @@
 use std::io::{self, Write};
 
 use talkpath_measure::pcapng::{self, Sighted};
-use talkpath_transport::TransportKind;
+use talkpath_transport::carrier::NativeForm;
+use talkpath_transport::encapsulated::native_form;
+use talkpath_transport::{EncapsulatedKind, TransportKind};
 use talkpath_units::Instant;
 
 use crate::device::complete_checksum;
@@ -23,7 +25,8 @@ use crate::packet::{IPV6_HEADER, Parsed, UDP, checksum, sum};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interface {
     is_far: bool,
-    is_dccp: bool,
+    /// The protocol of ours in its datagrams; `None` of others.
+    inside: Option<EncapsulatedKind>,
 }
 
 /// A capture that grows.
@@ -49,7 +52,7 @@ impl Capture {
     fn bounded(snaplen: u32, limit: usize) -> Self {
         let mut current = Vec::with_capacity(PIECE);
         // Writing to memory does not fail.
-        let _ = pcapng::begin(&mut current, &NAMES);
+        let _ = pcapng::begin(&mut current, &names().iter().map(String::as_str).collect::<Vec<_>>());
         let snaplen = usize::try_from(snaplen).unwrap_or(usize::MAX);
         let size = current.len();
         Self { pieces: Vec::new(), current, size, limit, snaplen, scratch: Vec::new(), left_out: 0 }
@@ -97,19 +100,24 @@ impl Capture {
 impl Interface {
     /// That of the far end, or of the near one, of a flow over `transport`.
     pub(super) const fn of(is_far: bool, transport: TransportKind) -> Self {
-        let is_dccp = match transport {
-            TransportKind::Dccp => true,
-            TransportKind::Udp | TransportKind::Tcp | TransportKind::Quic(_) => false,
+        let inside = match transport {
+            TransportKind::Encapsulated(kind) => Some(kind),
+            TransportKind::Udp | TransportKind::Tcp | TransportKind::Quic(_) => None,
         };
-        Self { is_far, is_dccp }
+        Self { is_far, inside }
     }
 
-    const fn number(self) -> u32 {
-        self.is_far as u32 | (self.is_dccp as u32) << 1
+    /// Its place in [`names`].
+    fn number(self) -> u32 {
+        let place = EncapsulatedKind::ALL.iter().position(|kind| Some(*kind) == self.inside);
+        let group = place.map_or(0, |place| place as u32 + 1);
+        u32::from(self.is_far) | group << 1
     }
 
-    const fn numbered(number: u32) -> Self {
-        Self { is_far: number & 1 != 0, is_dccp: number & 2 != 0 }
+    fn numbered(number: u32) -> Self {
+        let place = (number >> 1).checked_sub(1).and_then(|place| usize::try_from(place).ok());
+        let inside = place.and_then(|place| EncapsulatedKind::ALL.get(place)).copied();
+        Self { is_far: number & 1 != 0, inside }
     }
 }
 
@@ -125,7 +133,8 @@ pub enum CaptureError {
 }
 
 /// Writes what one end of all flows saw of the run whose capture is `file`: the far one's or the near one's.
-/// DCCP comes by itself as IP protocol 33, or as it travelled, in UDP.
+/// A protocol of ours comes by itself if it has such a form, DCCP as IP protocol 33, or as it travelled, in
+/// UDP.
 ///
 /// # Errors
 /// [`CaptureError`].
@@ -142,8 +151,8 @@ pub fn export_capture(
         if interface.is_far != far {
             continue;
         }
-        let is_wrapped = interface.is_dccp && !encapsulated;
-        match is_wrapped.then(|| unwrapped(bytes, original)).flatten() {
+        let form = interface.inside.filter(|_| !encapsulated).and_then(native_form);
+        match form.and_then(|form| unwrapped(bytes, original, &form)) {
             Some(native) => pcapng::packet(out, 0, at, &native, original - UDP_HEADER as u32)?,
             None => pcapng::packet(out, 0, at, bytes, original)?,
         }
@@ -151,21 +160,22 @@ pub fn export_capture(
     Ok(())
 }
 
-/// The DCCP packet in an IP packet's UDP datagram as IP protocol 33, `bytes` being the first of its
-/// `original` ones; `None` if there is none, or too little of it.
-fn unwrapped(bytes: &[u8], original: u32) -> Option<Vec<u8>> {
+/// The packet of a protocol of ours in an IP packet's UDP datagram, in its own `form`. `bytes` are the first
+/// of the `original` ones of that packet. `None` if there is none, or too little of it.
+fn unwrapped(bytes: &[u8], original: u32, form: &NativeForm) -> Option<Vec<u8>> {
     let is_v6 = *bytes.first()? >> 4 == 6;
     let header = if is_v6 { IPV6_HEADER } else { usize::from(bytes[0] & 0x0f) * 4 };
     let protocol_at = if is_v6 { 6 } else { 9 };
     let is_fragment = !is_v6 && u16::from_be_bytes([*bytes.get(6)?, *bytes.get(7)?]) & IS_FRAGMENT != 0;
     let (ip, udp) = bytes.split_at_checked(header)?;
-    let (udp, dccp) = udp.split_at_checked(UDP_HEADER)?;
-    if header < 20 || *bytes.get(protocol_at)? != UDP || is_fragment || dccp.len() < MIN_DCCP {
+    let (udp, packet) = udp.split_at_checked(UDP_HEADER)?;
+    let is_short = packet.len() < form.smallest_header;
+    if header < 20 || *bytes.get(protocol_at)? != UDP || is_fragment || is_short {
         return None;
     }
     let whole = (original as usize).checked_sub(header + UDP_HEADER)?;
     let mut out = ip.to_vec();
-    out[protocol_at] = PROTOCOL_DCCP;
+    out[protocol_at] = form.protocol;
     if is_v6 {
         out[4..6].copy_from_slice(&u16::try_from(whole).ok()?.to_be_bytes());
     } else {
@@ -174,13 +184,10 @@ fn unwrapped(bytes: &[u8], original: u32) -> Option<Vec<u8>> {
         let check = checksum(&out);
         out[10..12].copy_from_slice(&check.to_be_bytes());
     }
-    out.extend_from_slice(dccp);
-    out[header + CHECKSUM_AT..header + CHECKSUM_AT + 2].fill(0);
-    // RFC 4340 §9.2: coverage n takes in the header and 4 (n - 1) bytes of data.
-    let covered = match usize::from(dccp[5] & 0x0f) {
-        0 => whole,
-        coverage => whole.min(usize::from(dccp[4]) * 4 + 4 * (coverage - 1)),
-    };
+    out.extend_from_slice(packet);
+    let checksum_at = header + form.checksum_at;
+    out[checksum_at..checksum_at + 2].fill(0);
+    let covered = (form.covered)(packet, whole);
     let addresses = sum(&ip[if is_v6 { 8..40 } else { 12..20 }]);
     let contents = match out.get(header..header + covered) {
         Some(bytes) => sum(bytes),
@@ -193,8 +200,8 @@ fn unwrapped(bytes: &[u8], original: u32) -> Option<Vec<u8>> {
         }
         None => return None,
     };
-    let check = !fold(addresses + u32::from(PROTOCOL_DCCP) + whole as u32 + u32::from(fold(contents)));
-    out[header + CHECKSUM_AT..header + CHECKSUM_AT + 2].copy_from_slice(&check.to_be_bytes());
+    let check = !fold(addresses + u32::from(form.protocol) + whole as u32 + u32::from(fold(contents)));
+    out[checksum_at..checksum_at + 2].copy_from_slice(&check.to_be_bytes());
     Some(out)
 }
 
@@ -205,18 +212,20 @@ const fn fold(sum: u32) -> u16 {
 }
 
 /// The interfaces' names, by number.
-const NAMES: [&str; 4] = ["near end", "far end", "near end, DCCP in UDP", "far end, DCCP in UDP"];
+fn names() -> Vec<String> {
+    let ends = ["near end", "far end"];
+    let inside = EncapsulatedKind::ALL
+        .iter()
+        .flat_map(|kind| ends.map(|end| format!("{end}, {} in UDP", kind.name())));
+    ends.map(str::to_owned).into_iter().chain(inside).collect()
+}
+
 /// The largest capture of a repetition (chosen: a quarter of a gigabyte of memory, and of disk).
 pub(super) const MAX_BYTES: usize = 256 << 20;
 /// Memory is taken in pieces of this size (chosen).
 const PIECE: usize = 1 << 20;
 /// RFC 768.
 const UDP_HEADER: usize = 8;
-/// RFC 4340 §5.1: the size of the generic header with short sequence numbers, and the place of the checksum
-/// in it.
-const MIN_DCCP: usize = 12;
-const CHECKSUM_AT: usize = 6;
-const PROTOCOL_DCCP: u8 = 33;
 /// RFC 791 §3.1: more fragments, or an offset.
 const IS_FRAGMENT: u16 = 0x3fff;
 
@@ -227,6 +236,8 @@ mod tests {
 
     use super::super::packet::parse;
     use super::*;
+
+    const DCCP: NativeForm = native_form(EncapsulatedKind::Dccp).unwrap();
 
     /// A DataAck of `data` bytes in UDP in IPv4, all checksums right.
     fn wrapped(data: usize, cscov: u8) -> (DccpPacket, Vec<u8>) {
@@ -259,14 +270,14 @@ mod tests {
     fn an_unwrapped_packet_is_the_same_with_right_checksums() {
         for (data, cscov) in [(0, 0), (160, 0), (161, 0), (1440, 0), (160, 1), (160, 3)] {
             let (packet, bytes) = wrapped(data, cscov);
-            let native = unwrapped(&bytes, bytes.len() as u32).unwrap();
+            let native = unwrapped(&bytes, bytes.len() as u32, &DCCP).unwrap();
             assert_eq!((native.len(), native[9], checksum(&native[..20])), (bytes.len() - 8, 33, 0));
             let carrier = Carrier::Ipv4 { source: [192, 0, 2, 1], destination: [192, 0, 2, 2] };
             let decoded = decode(&native[20..], carrier).unwrap();
             assert_eq!((decoded.packet, decoded.data.len()), (packet, data));
             for snaplen in [60, 80, bytes.len() - 1] {
                 let Some(cut) = bytes.get(..snaplen) else { continue };
-                let cut = unwrapped(cut, bytes.len() as u32).unwrap();
+                let cut = unwrapped(cut, bytes.len() as u32, &DCCP).unwrap();
                 assert_eq!(cut, native[..snaplen - 8], "{data} B, coverage {cscov}, cut to {snaplen}");
             }
         }
@@ -281,7 +292,7 @@ mod tests {
         bytes[4..6].copy_from_slice(&(length as u16).to_be_bytes());
         bytes.extend([[0x20; 16], [0x21; 16]].concat());
         bytes.extend(&v4[20..]);
-        let native = unwrapped(&bytes, bytes.len() as u32).unwrap();
+        let native = unwrapped(&bytes, bytes.len() as u32, &DCCP).unwrap();
         assert_eq!((native.len(), native[6]), (bytes.len() - 8, 33));
         assert_eq!(usize::from(u16::from_be_bytes([native[4], native[5]])), length - 8);
         let all = sum(&native[8..40]) + 33 + (length - 8) as u32 + sum(&native[40..]);
@@ -292,25 +303,25 @@ mod tests {
     fn what_is_no_dccp_is_left_as_it_is() {
         let (_, bytes) = wrapped(10, 0);
         for size in 0..20 + 8 + 12 {
-            assert_eq!(unwrapped(&bytes[..size], bytes.len() as u32), None, "{size} bytes");
+            assert_eq!(unwrapped(&bytes[..size], bytes.len() as u32, &DCCP), None, "{size} bytes");
         }
         let mut fragment = bytes.clone();
         fragment[6] = 0x20;
-        assert_eq!(unwrapped(&fragment, bytes.len() as u32), None);
+        assert_eq!(unwrapped(&fragment, bytes.len() as u32, &DCCP), None);
         let mut tcp = bytes.clone();
         tcp[9] = 6;
-        assert_eq!(unwrapped(&tcp, bytes.len() as u32), None);
+        assert_eq!(unwrapped(&tcp, bytes.len() as u32, &DCCP), None);
     }
 
     #[test]
     fn an_export_is_one_end_and_a_full_capture_counts_what_it_leaves_out() {
         let (_, bytes) = wrapped(160, 0);
         let parsed = parse(&bytes).unwrap();
-        let interface = |is_far, is_dccp| Interface { is_far, is_dccp };
+        let interface = |is_far| Interface::of(is_far, TransportKind::Encapsulated(EncapsulatedKind::Dccp));
         let limit = 3 * (bytes.len() + pcapng::BLOCK_OVERHEAD) + 400;
         let mut capture = Capture::bounded(u32::MAX, limit);
         for (is_far, ms) in [(false, 1), (true, 2), (false, 3), (false, 4), (false, 5), (false, 6)] {
-            capture.note(interface(is_far, true), &bytes, &parsed, false, Instant::from_millis(ms));
+            capture.note(interface(is_far), &bytes, &parsed, false, Instant::from_millis(ms));
         }
         let (file, left_out) = capture.finish();
         assert!(file.len() <= limit && (1..6).contains(&left_out), "{left_out}");

@@ -9,7 +9,8 @@
 use talkpath_measure::DropCause;
 use talkpath_scenario::{EchoWrite, Receiver};
 use talkpath_transport::{
-    AnyTransport, Counters, Features, Levels, Observation, Outlet, PayloadRange, Refused, Transmit, Transport,
+    AnyTransport, Counters, EndVisitor, Features, Levels, Observation, Outlet, PayloadRange, Refused,
+    Transmit, Transport,
 };
 use talkpath_units::{Bytes, Duration, Instant, Stream};
 
@@ -141,16 +142,9 @@ impl Endpoint {
         exchange: &mut impl Exchange,
     ) -> Instant {
         let application = &mut self.application;
-        // One match for the whole step.
         match &mut self.transport {
-            EndpointTransport::Ours(AnyTransport::Tcp(tcp)) => {
-                step(application, tcp, side, taps, now, exchange)
-            }
-            EndpointTransport::Ours(AnyTransport::Udp(udp)) => {
-                step(application, udp, side, taps, now, exchange)
-            }
-            EndpointTransport::Ours(AnyTransport::Dccp(dccp)) => {
-                step(application, &mut **dccp, side, taps, now, exchange)
+            EndpointTransport::Ours(transport) => {
+                transport.visit(Step { application, side, taps, now, exchange })
             }
             EndpointTransport::Quic(member) => quic::step(application, member, side, taps, now, exchange),
         }
@@ -204,6 +198,25 @@ impl Endpoint {
     /// `now`.
     pub fn blocked(&mut self, now: Instant) -> Duration {
         self.application.blocked(now)
+    }
+}
+
+/// What [`step`] takes besides the transport.
+struct Step<'a, E> {
+    application: &'a mut Application,
+    side: Side,
+    taps: &'a mut FlowTaps,
+    now: Instant,
+    exchange: &'a mut E,
+}
+
+impl<E: Exchange> EndVisitor for Step<'_, E> {
+    type Output = Instant;
+
+    #[inline(always)]
+    fn visit<T: Transport>(self, transport: &mut T) -> Instant {
+        let Self { application, side, taps, now, exchange } = self;
+        step(application, transport, side, taps, now, exchange)
     }
 }
 

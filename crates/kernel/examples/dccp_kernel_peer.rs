@@ -14,6 +14,7 @@ use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use talkpath_transport::dccp::codec::{Carrier, Ports, decode, encode};
 use talkpath_transport::dccp::{Dccp, DccpPacket, PacketKind, ResetCode};
+use talkpath_transport::encapsulated::EncapsulatedPacket;
 use talkpath_transport::{CcidKind, DccpConfig, Delivery, Ecn, Message, Packet, Role, Transmit, Transport};
 use talkpath_units::{Bytes, Instant, Seed};
 
@@ -202,7 +203,11 @@ impl Peer {
     }
 
     fn send_packet(&mut self, transmit: &Transmit) {
-        let (Packet::Dccp(packet), Some(mac)) = (&transmit.packet, self.guest_mac) else { return };
+        let (Packet::Encapsulated(EncapsulatedPacket::Dccp(packet)), Some(mac)) =
+            (&transmit.packet, self.guest_mac)
+        else {
+            return;
+        };
         self.note_end(packet);
         let data = pattern(packet.message, packet.payload as usize);
         let mut bytes = Vec::new();
@@ -273,7 +278,7 @@ impl Peer {
             self.last = Some(packet.message);
         }
         let now = self.now();
-        self.end.handle_packet(&Packet::Dccp(Box::new(packet)), ecn_of(body[1]), now);
+        self.end.handle_packet(&Packet::Encapsulated(packet.into()), ecn_of(body[1]), now);
     }
 
     fn send_frame(&self, to: [u8; 6], ethertype: u16, body: &[u8]) {

@@ -9,8 +9,8 @@
 
 mod any;
 mod channel;
-mod dccp;
 mod dial;
+mod encapsulated;
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod headers;
@@ -40,11 +40,10 @@ use talkpath_units::{Bytes, Histogram, Instant};
 
 use any::{AnyChannel, each};
 use channel::{HostChannel as _, Occasion};
-pub use dccp::unforeseen_seed;
 pub use dial::{Dial, apply_options};
 pub use messages::message_in;
 pub use packets::PacketNotes;
-pub use place::EndPlace;
+pub use place::{EndPlace, unforeseen_seed};
 pub use quic::QuicConnections;
 pub use route::{UdpRoute, Unconnected};
 pub use talkpath_quic::{Fingerprint, HostKeys, server_identity};

@@ -2,10 +2,9 @@
 
 mod bounds;
 mod connections;
-mod dccp;
+mod encapsulated;
 mod quic;
 mod transport;
-mod workload;
 
 use serde::{Deserialize, Serialize};
 use talkpath_flow::file::FileSink;
@@ -13,7 +12,7 @@ use talkpath_scenario::{Demand, Direction, Dscp, EchoWrite, Flow, Scenario, Work
 use talkpath_transport::Features;
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
-pub use dccp::DccpSpec;
+pub use encapsulated::EncapsulatedSpec;
 pub use quic::QuicSpec;
 pub(crate) use quic::receive_window;
 pub use transport::{ChannelKind, TransportSpec};
@@ -41,7 +40,6 @@ pub struct FlowSpec {
     /// Which socket.
     pub transport: TransportSpec,
     /// What is sent.
-    #[serde(with = "workload")]
     pub(crate) workload: WorkloadConfig,
     /// Whether the receiver sends each message back: `Some(true)` with one write a read, `Some(false)` one a
     /// message.
@@ -264,8 +262,8 @@ impl FlowSpec {
     }
 
     /// Messages that the far end hands over within a second at most. A flow upwards has none: its echoes are
-    /// as many as arrive. What a stream or DCCP sends without a clock is none either: its congestion control
-    /// bounds it.
+    /// as many as arrive. What a transport with acknowledgements sends without a clock is none either:
+    /// its congestion control bounds it.
     pub fn served_messages(&self) -> u64 {
         match self.workload.demand() {
             _ if self.is_up => 0,

@@ -58,14 +58,7 @@ pub fn ignored(flow: &Flow) -> Vec<&'static str> {
             vec!["encryption = false (packets are encrypted)"]
         }
         TransportConfig::Quic(_) => Vec::new(),
-        // The sockets neither set nor read it.
-        TransportConfig::Dccp(config) => {
-            if config.ecn {
-                vec!["ecn"]
-            } else {
-                Vec::new()
-            }
-        }
+        TransportConfig::Encapsulated(config) => config.options().ignored(),
         TransportConfig::Tcp(config) => ignored_of_tcp(config),
     };
     ignored.extend(

@@ -177,7 +177,9 @@ impl Admission {
         match (transport, fingerprint) {
             (TransportSpec::Quic(_), Some(fingerprint)) => Some(Some(HostKeys::Client(fingerprint))),
             (TransportSpec::Quic(_), None) => None,
-            (TransportSpec::Udp { .. } | TransportSpec::Tcp { .. } | TransportSpec::Dccp(_), _) => Some(None),
+            (TransportSpec::Udp { .. } | TransportSpec::Tcp { .. } | TransportSpec::Encapsulated(_), _) => {
+                Some(None)
+            }
         }
     }
 

@@ -406,7 +406,7 @@ fn what_the_path_marks_is_what_the_hosts_say_of_marks() {
             match &mut flow.transport {
                 TransportConfig::Udp(config) => config.ecn = true,
                 TransportConfig::Tcp(config) => config.ecn = true,
-                TransportConfig::Dccp(_) | TransportConfig::Quic(_) => {}
+                TransportConfig::Encapsulated(_) | TransportConfig::Quic(_) => {}
             }
             flow
         };

@@ -39,7 +39,7 @@ pub use fragment::{FragmentRange, Fragments, IPV4_HEADER, MIN_MTU, fragments};
 pub use link::{Link, LinkReport, PathOutput};
 pub use network::{Direction, FlowRoutes, Network, NetworkConfig, NetworkEvent, NetworkOutput, PathPacket};
 pub use packet_trace::{DelayTrace, LossTrace};
-pub use queue::{Codel, CodelParameters, DropTail, Fq, FqCodel, QueueKind, QueueLimit, QueueName};
+pub use queue::*;
 pub use rate_trace::{RateTrace, TraceError, TraceMistake};
 pub use reassembly::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembled, Reassembly};
 pub use sojourn::QueueDelay;

@@ -3,9 +3,9 @@
 //! What two keys say together (a route's links, a message and its transport) is [`crate::resolve`]'s part.
 
 use crate::diagnostic::{Log, Place};
-use crate::keys::{Default, Key, Kind, LINK, LONGEST_PATH, PATH, TableSpec, Tagged};
+use crate::keys::{Default, Key, Kind, LINK, PATH, TableSpec, Tagged};
 use crate::quantity::{self, Problem};
-use crate::read::{self, At, nearest, or_list, wrong};
+use crate::read::{self, At, or_list, wrong};
 use crate::threshold;
 use crate::tree::{Node, Table, Value};
 
@@ -53,9 +53,9 @@ pub(crate) fn value(node: &Node, kind: &'static Kind, at: At<'_>, checks: Checks
         Kind::Flag => drop(read::flag(node, at, log)),
         Kind::Count { least, most } => drop(read::count(node, *least, *most, at, log)),
         Kind::Probability => drop(read::probability(node, at, log)),
-        Kind::Number { above, most } => drop(number(node, *above, *most, at, log)),
+        Kind::Number { above, most } => drop(read::bounded(node, *above, *most, at, log)),
         Kind::Quantity { measures, words } => drop(read::quantity(node, measures, words, at, log)),
-        Kind::LinkRate { measures, words } => drop(link_rate(node, measures, words, at, log)),
+        Kind::LinkRate { measures, words } => drop(read::link_rate(node, measures, words, at, log)),
         Kind::Choice(words) => drop(read::choice(node, words, at, log)),
         Kind::FlagOrDefault => drop(read::flag_or_default(node, at, log)),
         Kind::DelayedAck(measures) => drop(read::delayed_ack(node, measures, at, log)),
@@ -72,35 +72,6 @@ pub(crate) fn value(node: &Node, kind: &'static Kind, at: At<'_>, checks: Checks
         // The sweep's own part reads it.
         Kind::Sweep => {}
     }
-}
-
-/// A number within its bounds.
-pub(crate) fn number(node: &Node, above: f64, most: f64, at: At<'_>, log: &mut Log) -> Option<f64> {
-    let form = format!("a number above {above} and at most {most}");
-    read::number(node, &form, |value| value > above && value <= most, at, log)
-}
-
-/// A link's rate that is no trace; of `{ trace = "FILE" }` only the shape is checked.
-pub(crate) fn link_rate(
-    node: &Node,
-    measures: &[quantity::Measure],
-    words: &[&'static str],
-    at: At<'_>,
-    log: &mut Log,
-) -> Option<read::Reading> {
-    let Some(table) = node.as_table() else { return read::quantity(node, measures, words, at, log) };
-    match table.get("trace") {
-        Some(trace) => drop(read::text(trace, LONGEST_PATH, at.key("trace"), log)),
-        None => {
-            let form = read::expected_quantity(measures, words);
-            log.problem(&node.place, at, wrong(node, &format!("{form} or {{ trace = \"FILE\" }}")));
-        }
-    }
-    for entry in table.entries.iter().filter(|entry| entry.name != "trace") {
-        let problem = unknown(&entry.name, "a rate", core::iter::once("trace"));
-        log.problem(&entry.place, at.key(&entry.name), problem);
-    }
-    None
 }
 
 /// Reports an unknown key, and the known key that was probably meant.
@@ -131,10 +102,7 @@ pub(crate) fn unknown<'a>(name: &str, noun: &str, known: impl Iterator<Item = &'
     if noun == PATH.noun && LINK.key(name).is_some() {
         return problem.with_help(format!("both directions are `path.*.{name}`, one is `path.up.{name}`"));
     }
-    match nearest(name, known.clone()) {
-        Some(meant) => problem.with_help(format!("did you mean `{meant}`?")),
-        None => problem.with_help(format!("known keys: {}", known.collect::<Vec<_>>().join(", "))),
-    }
+    read::unknown_key(name, noun, known)
 }
 
 fn missing_keys(

@@ -6,7 +6,7 @@
 use crate::diagnostic::Place;
 use crate::edit::{expand_path, expand_tagged};
 use crate::keys::{Default, Key, Kind, TableSpec, Tagged};
-use crate::resolve;
+use crate::transports;
 use crate::tree::{Entry, Node, Table, Value};
 
 /// `table` with the defaults of `spec`; keys that `spec` does not know are left out.
@@ -74,7 +74,7 @@ fn fill_tagged(table: &Table, tagged: &'static Tagged, place: &Place) -> Table {
     filled.set("kind", kind.clone());
     filled.entries.extend(fill_keys(table, variant.keys, place).entries);
     if variant.keys.iter().any(|key| matches!(key.default, Default::Follows(_))) {
-        for (name, text) in resolve::defaults(variant.name, &filled) {
+        for (name, text) in transports::defaults(variant.name, &filled) {
             if filled.get(name).is_none()
                 && let Some(node) = crate::tree::parse_value(&text, place)
             {

@@ -13,8 +13,9 @@
 
 use crate::edit::expand_tagged;
 use crate::fill;
-use crate::keys::{KERNEL, Kind, TRANSPORT, is_same_word};
+use crate::keys::{KERNEL, Kind, is_same_word};
 use crate::model::KernelProfile;
+use crate::transports::TRANSPORT;
 use crate::tree::{Node, Table, Value};
 
 /// True if `node`, the value of `kernel`, is the machine's own kernel.

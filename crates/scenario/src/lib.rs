@@ -26,13 +26,16 @@ pub mod model;
 mod plan;
 mod preset;
 mod quantity;
+mod queues;
 mod read;
 mod resolve;
 mod schema;
 mod sweep;
 mod threshold;
 mod topology;
+mod transports;
 mod tree;
+mod workloads;
 
 pub use compare::{Compared, Comparison, with_fq_codel, with_repetitions};
 pub use cost::NANOS_OF_A_HOP;

@@ -10,7 +10,7 @@ use talkpath_config::DelayedAck;
 use talkpath_units::Duration;
 
 use crate::diagnostic::{Log, Place};
-use crate::keys::{Listed, Words, is_same_word};
+use crate::keys::{LONGEST_PATH, Listed, Words, is_same_word};
 use crate::quantity::{self, Amount, Measure, Problem};
 use crate::tree::{Node, Table, Value};
 
@@ -122,6 +122,35 @@ pub(crate) fn number(
         log.problem(&node.place, at, Problem { help, ..wrong(node, form) });
     }
     value
+}
+
+/// A number within its bounds.
+pub(crate) fn bounded(node: &Node, above: f64, most: f64, at: At<'_>, log: &mut Log) -> Option<f64> {
+    let form = format!("a number above {above} and at most {most}");
+    number(node, &form, |value| value > above && value <= most, at, log)
+}
+
+/// A link's rate that is no trace; of `{ trace = "FILE" }` only the shape is checked.
+pub(crate) fn link_rate(
+    node: &Node,
+    measures: &[Measure],
+    words: &[&'static str],
+    at: At<'_>,
+    log: &mut Log,
+) -> Option<Reading> {
+    let Some(table) = node.as_table() else { return quantity(node, measures, words, at, log) };
+    match table.get("trace") {
+        Some(trace) => drop(text(trace, LONGEST_PATH, at.key("trace"), log)),
+        None => {
+            let form = expected_quantity(measures, words);
+            log.problem(&node.place, at, wrong(node, &format!("{form} or {{ trace = \"FILE\" }}")));
+        }
+    }
+    for entry in table.entries.iter().filter(|entry| entry.name != "trace") {
+        let problem = unknown_key(&entry.name, "a rate", core::iter::once("trace"));
+        log.problem(&entry.place, at.key(&entry.name), problem);
+    }
+    None
 }
 
 /// A probability.
@@ -328,6 +357,19 @@ pub(crate) fn as_step(table: &Table) -> Option<(&Node, &Node)> {
     match (table.get("from"), table.get("step"), table.entries.len()) {
         (Some(from), Some(step), 2) => Some((from, step)),
         _ => None,
+    }
+}
+
+/// A name that is none of `known`, keys of `noun`.
+pub(crate) fn unknown_key<'a>(
+    name: &str,
+    noun: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Problem {
+    let problem = Problem::new(format!("unknown key of {noun}"));
+    match nearest(name, known.clone()) {
+        Some(meant) => problem.with_help(format!("did you mean `{meant}`?")),
+        None => problem.with_help(format!("known keys: {}", known.collect::<Vec<_>>().join(", "))),
     }
 }
 

@@ -21,7 +21,7 @@ fn plan(text: &str, set: &[(&str, &str)]) -> Plan {
 fn tcp(plan: &Plan, cell: usize) -> &TcpConfig {
     match &plan.cells[cell].scenario.flows[0].transport {
         TransportConfig::Tcp(tcp) => tcp,
-        TransportConfig::Udp(_) | TransportConfig::Dccp(_) | TransportConfig::Quic(_) => {
+        TransportConfig::Udp(_) | TransportConfig::Encapsulated(_) | TransportConfig::Quic(_) => {
             panic!("the flow is TCP")
         }
     }

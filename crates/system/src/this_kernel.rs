@@ -156,7 +156,7 @@ const MAX_LINES: u64 = 24;
 const POWERS: [u64; 4] = [2048, 4096, 8192, 16_384];
 /// Chosen: the loopback device answers within microseconds.
 const PATIENCE: Timeout = Timeout::from_secs(1);
-/// What the scenario's keys take (crates/scenario/src/keys/transport.rs).
+/// What the scenario's keys take (crates/scenario/src/transports/tcp.rs).
 const MIN_WINDOW: u64 = 48;
 const MIN_SEND_BUFFER: u64 = 1024;
 const MAX_WINDOW: u64 = 1 << 30;

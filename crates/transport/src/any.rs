@@ -3,11 +3,12 @@
 use talkpath_units::{Bytes, Instant, Seed};
 
 use crate::dccp::Dccp;
+use crate::machine::Machine;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
 use crate::{
-    Counters, Delivery, Ecn, Levels, Message, Observation, Outlet, Packet, Refused, Role, Transmit,
-    Transport, TransportConfig, TransportKind,
+    Counters, Delivery, Ecn, EncapsulatedConfig, EncapsulatedKind, Levels, Message, Observation, Outlet,
+    Packet, Refused, Role, Transmit, Transport, TransportConfig, TransportKind,
 };
 
 /// Any transport.
@@ -45,7 +46,7 @@ impl AnyTransport {
         match config {
             TransportConfig::Udp(config) => Self::Udp(Udp::new(config, path_mtu, receive_buffer)),
             TransportConfig::Tcp(config) => Self::Tcp(Tcp::new(config, role, path_mtu, seed, receive_buffer)),
-            TransportConfig::Dccp(config) => {
+            TransportConfig::Encapsulated(EncapsulatedConfig::Dccp(config)) => {
                 Self::Dccp(Box::new(Dccp::new(config, role, path_mtu, seed, receive_buffer)))
             }
             TransportConfig::Quic(_) => panic!("a QUIC connection is no transport of one flow"),
@@ -60,14 +61,48 @@ impl AnyTransport {
         }
     }
 
+    /// Has `visitor` do its work with the transport, whose type it knows: one match for all of the work.
+    #[inline(always)]
+    pub fn visit<V: EndVisitor>(&mut self, visitor: V) -> V::Output {
+        match self {
+            Self::Tcp(tcp) => visitor.visit(tcp),
+            Self::Udp(udp) => visitor.visit(udp),
+            Self::Dccp(dccp) => visitor.visit(&mut **dccp),
+        }
+    }
+
     /// Which transport it is.
     pub const fn kind(&self) -> TransportKind {
         match self {
             Self::Udp(_) => TransportKind::Udp,
             Self::Tcp(_) => TransportKind::Tcp,
-            Self::Dccp(_) => TransportKind::Dccp,
+            Self::Dccp(_) => TransportKind::Encapsulated(EncapsulatedKind::Dccp),
         }
     }
+}
+
+/// One end of a flow over a protocol of ours that real hosts carry in UDP datagrams, with the arguments of
+/// [`AnyTransport::new`]: for the channel over real sockets, where a call through a pointer costs nothing
+/// beside a system call.
+pub fn new_machine(
+    config: &EncapsulatedConfig,
+    role: Role,
+    path_mtu: Bytes,
+    seed: Seed,
+    receive_buffer: Option<Bytes>,
+) -> Box<dyn Machine + Send> {
+    match config {
+        EncapsulatedConfig::Dccp(config) => Box::new(Dccp::new(config, role, path_mtu, seed, receive_buffer)),
+    }
+}
+
+/// Work that is compiled for each transport.
+pub trait EndVisitor {
+    /// What comes of it.
+    type Output;
+
+    /// Does it.
+    fn visit<T: Transport>(self, transport: &mut T) -> Self::Output;
 }
 
 macro_rules! each {

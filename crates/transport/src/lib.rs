@@ -12,19 +12,23 @@
 //! `now` comes last and never goes back.
 
 mod any;
+pub mod carrier;
 pub mod cc;
 pub mod dccp;
+pub mod encapsulated;
+pub mod machine;
 mod packet;
 mod skb;
 pub mod tcp;
 pub mod tfrc;
 pub mod udp;
 
-pub use any::AnyTransport;
+pub use any::{AnyTransport, EndVisitor, new_machine};
 pub use packet::{Datagram, Flags, Packet, QuicPacket, QuicPiece, SackBlock, Segment, SegmentOptions};
 pub use talkpath_config::{
-    Carry, CcidKind, CongestionControlKind, DccpConfig, DelayedAck, Features, NagleKind, QueuePolicy,
-    QuicConfig, Role, Stack, TcpConfig, Ticks, TransportConfig, TransportKind, UDP_OVER_IPV4, UdpConfig,
+    Carry, CcidKind, CongestionControlKind, DccpConfig, DelayedAck, EncapsulatedConfig, EncapsulatedKind,
+    Features, NagleKind, QueuePolicy, QuicConfig, Role, Stack, TcpConfig, Ticks, TransportConfig,
+    TransportKind, UDP_OVER_IPV4, UdpConfig,
 };
 pub use talkpath_units::Ecn;
 

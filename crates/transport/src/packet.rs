@@ -2,7 +2,7 @@
 
 use talkpath_units::{Bytes, SeqNum};
 
-use crate::dccp::DccpPacket;
+use crate::encapsulated::EncapsulatedPacket;
 
 /// One IP packet of some transport, before fragmentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,9 +11,9 @@ pub enum Packet {
     Udp(Datagram),
     /// A TCP segment.
     Tcp(Segment),
-    /// A DCCP packet. In a box, so that other packets do not grow by the room of its options.
-    Dccp(Box<DccpPacket>),
-    /// A UDP datagram with QUIC packets. In a box, as DCCP.
+    /// A packet of a protocol of ours that real hosts carry in UDP datagrams.
+    Encapsulated(EncapsulatedPacket),
+    /// A UDP datagram with QUIC packets. In a box, so that other packets do not grow.
     Quic(Box<QuicPacket>),
 }
 
@@ -172,7 +172,7 @@ impl Packet {
         match self {
             Self::Udp(datagram) => Bytes::new(datagram.payload as u64),
             Self::Tcp(segment) => Bytes::new(segment.payload as u64),
-            Self::Dccp(packet) => Bytes::new(packet.payload as u64),
+            Self::Encapsulated(packet) => Bytes::new(packet.payload() as u64),
             Self::Quic(packet) => Bytes::new(packet.bytes.len() as u64),
         }
     }
@@ -183,8 +183,8 @@ impl Packet {
         match self {
             Self::Udp(datagram) => Bytes::new(IPV4_HEADER + UDP_HEADER + datagram.payload as u64),
             Self::Tcp(segment) => Bytes::new(segment.wire_size() as u64),
-            Self::Dccp(packet) => {
-                Bytes::new(IPV4_HEADER + packet.header_size() as u64 + packet.payload as u64)
+            Self::Encapsulated(packet) => {
+                Bytes::new(IPV4_HEADER + packet.header_size() as u64 + packet.payload() as u64)
             }
             Self::Quic(packet) => Bytes::new(IPV4_HEADER + UDP_HEADER + packet.bytes.len() as u64),
         }
@@ -195,7 +195,7 @@ impl Packet {
         match self {
             Self::Udp(_) => true,
             Self::Tcp(segment) => segment.payload > 0,
-            Self::Dccp(packet) => packet.payload > 0,
+            Self::Encapsulated(packet) => packet.payload() > 0,
             Self::Quic(packet) => !packet.pieces.is_empty(),
         }
     }
@@ -204,9 +204,9 @@ impl Packet {
     pub const fn message(&self) -> Option<u64> {
         match self {
             Self::Udp(datagram) => Some(datagram.seq),
-            Self::Dccp(packet) if packet.payload > 0 => Some(packet.message),
+            Self::Encapsulated(packet) if packet.payload() > 0 => Some(packet.message()),
             // It may carry several: see [`QuicPacket::messages`].
-            Self::Dccp(_) | Self::Tcp(_) | Self::Quic(_) => None,
+            Self::Encapsulated(_) | Self::Tcp(_) | Self::Quic(_) => None,
         }
     }
 }

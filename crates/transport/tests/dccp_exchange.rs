@@ -29,6 +29,7 @@ use std::str::SplitWhitespace;
 use talkpath_transport::dccp::{
     Dccp, DccpPacket, Feature, Location, Options, PacketKind, Reset, ResetCode, Seq, ServiceCode,
 };
+use talkpath_transport::encapsulated::EncapsulatedPacket;
 use talkpath_transport::{
     CcidKind, DccpConfig, Delivery, Ecn, Message, Packet, QueuePolicy, Refused, Role, Transmit, Transport,
 };
@@ -189,7 +190,7 @@ impl Script {
             }
             "in" => {
                 let (packet, ecn) = self.arriving(words)?;
-                self.dccp().handle_packet(&Packet::Dccp(Box::new(packet)), ecn, now);
+                self.dccp().handle_packet(&Packet::Encapsulated(packet.into()), ecn, now);
             }
             "out" => return self.out(words),
             "expect" => return self.expect(words),
@@ -224,7 +225,9 @@ impl Script {
 
     fn out(&mut self, mut words: Words<'_>) -> Result<(), String> {
         let (time, transmit) = self.left.pop_front().ok_or("nothing left the endpoint")?;
-        let Packet::Dccp(packet) = transmit.packet else { return Err("not DCCP".into()) };
+        let Packet::Encapsulated(EncapsulatedPacket::Dccp(packet)) = transmit.packet else {
+            return Err("not DCCP".into());
+        };
         let at = time.since(self.base).as_millis_f64();
         let found = format!("found {} at {at} ms", describe(&packet));
         if time != self.now {
@@ -342,7 +345,7 @@ impl Script {
 
     fn nothing_untold(&self) -> Result<(), String> {
         match self.left.front() {
-            Some((time, Transmit { packet: Packet::Dccp(packet), .. })) => {
+            Some((time, Transmit { packet: Packet::Encapsulated(EncapsulatedPacket::Dccp(packet)), .. })) => {
                 let at = time.since(self.base).as_millis_f64();
                 Err(format!("untold: {} at {at} ms", describe(packet)))
             }

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use talkpath_transport::dccp::{
     Dccp, DccpOption, DccpPacket, Options, PacketKind, Reset, ResetCode, Seq, ServiceCode, State,
 };
+use talkpath_transport::encapsulated::EncapsulatedPacket;
 use talkpath_transport::{CcidKind, DccpConfig, Ecn, Message, Packet, Role, Transport};
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
@@ -88,9 +89,11 @@ fn blind_guesses_draw_eight_syncs_a_second_and_change_nothing() {
             let packet =
                 DccpPacket::new(kind((bits % 10) as u8, (bits >> 8) as u8), seq, Seq::new(random.bits()));
             for end in [&mut client, &mut server] {
-                end.handle_packet(&Packet::Dccp(Box::new(packet)), Ecn::NotEct, now);
+                end.handle_packet(&Packet::Encapsulated(packet.into()), Ecn::NotEct, now);
                 while let Some(transmit) = end.poll_transmit(now) {
-                    let Packet::Dccp(answer) = transmit.packet else { panic!("DCCP alone") };
+                    let Packet::Encapsulated(EncapsulatedPacket::Dccp(answer)) = transmit.packet else {
+                        panic!("DCCP alone")
+                    };
                     // The peer's own acknowledgement timer may fire; nothing else but Syncs.
                     answers += u32::from(matches!(answer.kind, PacketKind::Sync));
                     assert!(matches!(answer.kind, PacketKind::Sync | PacketKind::Ack), "{answer:?}");
@@ -110,7 +113,7 @@ fn a_request_flood_leaves_a_server_with_cookies_as_it_was() {
     let now = Instant::from_secs(3);
     for n in 0..10_000_u64 {
         let request = DccpPacket::new(kind(0, 0), Seq::new(n << 20), Seq::new(0));
-        server.handle_packet(&Packet::Dccp(Box::new(request)), Ecn::NotEct, now);
+        server.handle_packet(&Packet::Encapsulated(request.into()), Ecn::NotEct, now);
         // Not even the answers pile up where nobody fetches them.
         if n % 3 == 0 {
             let answer = server.poll_transmit(now).expect("an answer");
@@ -144,9 +147,11 @@ fn a_request_flood_takes_a_plain_server_once_and_adds_nothing() {
             // The same Request over and over, its numbers going on, and others.
             let seq = if n % 2 == 0 { Seq::new(5 + n / 2) } else { Seq::new(random.bits()) };
             let request = DccpPacket::new(kind(0, 0), seq, Seq::new(0));
-            server.handle_packet(&Packet::Dccp(Box::new(request)), Ecn::NotEct, now);
+            server.handle_packet(&Packet::Encapsulated(request.into()), Ecn::NotEct, now);
             while fetches && let Some(transmit) = server.poll_transmit(now) {
-                let Packet::Dccp(answer) = transmit.packet else { panic!("DCCP alone") };
+                let Packet::Encapsulated(EncapsulatedPacket::Dccp(answer)) = transmit.packet else {
+                    panic!("DCCP alone")
+                };
                 match answer.kind {
                     PacketKind::Response { .. } => answers[0] += 1,
                     PacketKind::Sync => answers[1] += 1,
@@ -197,7 +202,9 @@ impl Victim {
         let message = Message { seq: 1, size: Bytes::new(160), due: self.now };
         assert_eq!(peer.handle_message(message, self.now), Ok(()));
         while let Some(transmit) = peer.poll_transmit(self.now) {
-            let Packet::Dccp(packet) = &transmit.packet else { panic!("DCCP alone") };
+            let Packet::Encapsulated(EncapsulatedPacket::Dccp(packet)) = &transmit.packet else {
+                panic!("DCCP alone")
+            };
             self.peers = packet.seq;
             self.end.handle_packet(&transmit.packet, Ecn::NotEct, self.now);
         }
@@ -214,7 +221,9 @@ impl Victim {
 
     fn drain(&mut self) {
         while let Some(transmit) = self.end.poll_transmit(self.now) {
-            let Packet::Dccp(packet) = transmit.packet else { panic!("DCCP alone") };
+            let Packet::Encapsulated(EncapsulatedPacket::Dccp(packet)) = transmit.packet else {
+                panic!("DCCP alone")
+            };
             self.own = packet.seq;
             self.packets += 1;
         }
@@ -252,7 +261,7 @@ impl Victim {
             None => Options::from_wire(bytes),
         };
         self.packets += 1;
-        self.end.handle_packet(&Packet::Dccp(Box::new(packet)), Ecn::NotEct, self.now);
+        self.end.handle_packet(&Packet::Encapsulated(packet.into()), Ecn::NotEct, self.now);
         self.drain();
     }
 }

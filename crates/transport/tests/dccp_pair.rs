@@ -3,15 +3,17 @@
 
 use crate::pair_net::{self, A, B, Event, Pair, Wire};
 use talkpath_transport::dccp::{PacketKind, ResetCode, State};
+use talkpath_transport::encapsulated::EncapsulatedPacket;
 use talkpath_transport::{
-    AnyTransport, CcidKind, DccpConfig, Delivery, Message, Packet, Role, Transport, TransportConfig,
+    AnyTransport, CcidKind, DccpConfig, Delivery, EncapsulatedConfig, Message, Packet, Role, Transport,
+    TransportConfig,
 };
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
 
 const DELAY: Duration = Duration::from_millis(50);
 
 fn pair(config: &DccpConfig, wire: Wire) -> Pair {
-    let config = TransportConfig::Dccp(config.clone());
+    let config = TransportConfig::Encapsulated(EncapsulatedConfig::Dccp(config.clone()));
     let end = |role| AnyTransport::new(&config, role, Bytes::new(1500), Seed::new(3), None);
     Pair::of([end(Role::Active), end(Role::Passive)], DELAY, wire)
 }
@@ -81,7 +83,9 @@ fn losses_both_ways_halve_the_window_and_lose_nothing_else() {
     let seen = Rc::clone(&lost);
     let mut count = [0_u32; 2];
     let wire: Wire = Box::new(move |at, transmit, _| {
-        let Packet::Dccp(packet) = &transmit.packet else { panic!("DCCP alone") };
+        let Packet::Encapsulated(EncapsulatedPacket::Dccp(packet)) = &transmit.packet else {
+            panic!("DCCP alone")
+        };
         let mut seen = seen.borrow_mut();
         seen.1 += u32::from(matches!(packet.kind, PacketKind::Sync | PacketKind::SyncAck));
         count[at] += 1;
@@ -163,7 +167,7 @@ fn a_full_message_follows_an_init_cookie_once_the_server_has_shown_itself() {
 #[test]
 fn short_sequence_numbers_carry_a_transfer_across_their_wrap() {
     let short = DccpConfig { short_seqnos: true, ..config() };
-    let transport = TransportConfig::Dccp(short.clone());
+    let transport = TransportConfig::Encapsulated(EncapsulatedConfig::Dccp(short.clone()));
     let end = |role| match AnyTransport::new(&transport, role, Bytes::new(1500), Seed::new(3), None) {
         AnyTransport::Dccp(end) => AnyTransport::Dccp(Box::new(
             end.with_initial_sequence(talkpath_transport::dccp::Seq::new((1 << 24) - 100)),

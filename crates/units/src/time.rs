@@ -3,14 +3,17 @@
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
+use serde::{Deserialize, Serialize};
+
 /// A point in time: nanoseconds since the run began, on one host's clock.
 ///
 /// Two instants of different hosts must not be compared before clock correction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
-/// A span of time in nanoseconds, never negative.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A span of time in nanoseconds, never negative. As text the bare number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Duration(u64);
 
 /// A difference of two clock readings in nanoseconds; between two hosts' clocks it can be negative.

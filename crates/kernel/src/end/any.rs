@@ -3,7 +3,7 @@
 use talkpath_units::Duration;
 
 use super::EndContext;
-use super::dccp::DccpChannel;
+use super::encapsulated::EncapsulatedChannel;
 use super::place::EndPlace;
 use super::quic::QuicChannel;
 use super::tcp::TcpChannel;
@@ -17,8 +17,8 @@ pub(super) enum AnyChannel {
     Udp(Box<UdpChannel>),
     /// The kernel's TCP.
     Tcp(Box<TcpChannel>),
-    /// Our DCCP, over UDP.
-    Dccp(Box<DccpChannel>),
+    /// A protocol of ours, over UDP.
+    Encapsulated(Box<EncapsulatedChannel>),
     /// QUIC, over UDP.
     Quic(Box<QuicChannel>),
 }
@@ -37,9 +37,13 @@ impl AnyChannel {
         match &spec.transport {
             TransportSpec::Udp { .. } => Self::Udp(Box::new(UdpChannel::new(spec, place, bound, common))),
             TransportSpec::Tcp { .. } => Self::Tcp(Box::new(TcpChannel::new(spec, place, common.clock))),
-            TransportSpec::Dccp(dccp) => {
-                Self::Dccp(Box::new(DccpChannel::new((spec, dccp), place, bound, timing, common)))
-            }
+            TransportSpec::Encapsulated(own) => Self::Encapsulated(Box::new(EncapsulatedChannel::new(
+                (spec, own),
+                place,
+                bound,
+                timing,
+                common,
+            ))),
             TransportSpec::Quic(quic) => {
                 Self::Quic(Box::new(QuicChannel::new(session, (spec, quic), place, bound, timing, common)))
             }
@@ -53,7 +57,7 @@ macro_rules! each {
         match $any {
             AnyChannel::Udp($channel) => $call,
             AnyChannel::Tcp($channel) => $call,
-            AnyChannel::Dccp($channel) => $call,
+            AnyChannel::Encapsulated($channel) => $call,
             AnyChannel::Quic($channel) => $call,
         }
     };

@@ -1,10 +1,10 @@
-//! The messages of a datagram flow, as UDP, DCCP and QUIC carry them: filling what leaves, identifying
-//! what arrives.
+//! The messages of a datagram flow, as UDP, QUIC and protocols of ours carry them: filling what leaves,
+//! identifying what arrives.
 
 use std::sync::Arc;
 
 use talkpath_transport::TransportKind;
-use talkpath_transport::dccp::codec::{Carrier, decode};
+use talkpath_transport::encapsulated::data_in;
 use talkpath_units::Instant;
 
 use super::EndContext;
@@ -19,7 +19,7 @@ use crate::wire::{FILE_HEADER, filling, read_header, write_header};
 pub fn message_in(transport: TransportKind, datagram: &[u8]) -> Option<&[u8]> {
     match transport {
         TransportKind::Udp => Some(datagram),
-        TransportKind::Dccp => decode(datagram, Carrier::Udp).ok().map(|decoded| decoded.data),
+        TransportKind::Encapsulated(kind) => data_in(kind, datagram),
         TransportKind::Tcp | TransportKind::Quic(_) => None,
     }
 }

@@ -1,5 +1,7 @@
 //! Which end of which flow.
 
+use std::io;
+
 use talkpath_quic::HostKeys;
 use talkpath_units::Seed;
 
@@ -24,4 +26,12 @@ pub struct EndPlace {
     pub seed: Seed,
     /// The keys of a QUIC connection; `None` draws them from `seed`.
     pub quic_keys: Option<HostKeys>,
+}
+
+/// The seed of a connection that nobody shall foresee: its initial sequence number and its secrets.
+///
+/// # Errors
+/// The system has no random numbers.
+pub fn unforeseen_seed() -> io::Result<Seed> {
+    Ok(Seed::new(u64::from_be_bytes(crate::random::random::<8>()?)))
 }

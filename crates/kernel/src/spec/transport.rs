@@ -8,7 +8,7 @@ use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportC
 use talkpath_units::{Bytes, Duration};
 
 use super::bounds::MAX_STREAM_MESSAGE;
-use super::{DccpSpec, QuicSpec};
+use super::{EncapsulatedSpec, QuicSpec};
 use crate::wire::MAX_UDP_PAYLOAD;
 
 /// A socket and what is set on it.
@@ -39,10 +39,11 @@ pub enum TransportSpec {
         #[serde(default)]
         multipath: bool,
     },
-    /// Our own DCCP, in UDP datagrams.
-    Dccp(DccpSpec),
     /// QUIC, in UDP datagrams.
     Quic(QuicSpec),
+    /// A protocol of ours, in UDP datagrams. As text it is under its own name, as those above are.
+    #[serde(untagged)]
+    Encapsulated(EncapsulatedSpec),
 }
 
 /// What channel a flow has between two real hosts, and so who opens it and who serves it. An arena matches
@@ -88,8 +89,8 @@ impl TransportSpec {
                     .or((!flow.receiver.service.is_zero()).then_some(config.socket_buffer.get())),
                 ecn: config.ecn,
             },
-            TransportConfig::Dccp(config) => {
-                Self::Dccp(DccpSpec::new(config, flow.receiver.socket_buffer, mtu))
+            TransportConfig::Encapsulated(config) => {
+                Self::Encapsulated(EncapsulatedSpec::new(config, flow.receiver.socket_buffer, mtu))
             }
             TransportConfig::Tcp(config) => Self::Tcp {
                 nodelay: config.nagle == NagleKind::Off,
@@ -110,7 +111,7 @@ impl TransportSpec {
         match self {
             Self::Udp { .. } => TransportKind::Udp,
             Self::Tcp { .. } => TransportKind::Tcp,
-            Self::Dccp(_) => TransportKind::Dccp,
+            Self::Encapsulated(spec) => TransportKind::Encapsulated(spec.kind()),
             Self::Quic(spec) => TransportKind::Quic(spec.carry()),
         }
     }
@@ -119,7 +120,7 @@ impl TransportSpec {
     pub const fn as_quic(&self) -> Option<&QuicSpec> {
         match self {
             Self::Quic(spec) => Some(spec),
-            Self::Udp { .. } | Self::Tcp { .. } | Self::Dccp(_) => None,
+            Self::Udp { .. } | Self::Tcp { .. } | Self::Encapsulated(_) => None,
         }
     }
 
@@ -128,7 +129,7 @@ impl TransportSpec {
         match self {
             Self::Udp { .. } => ChannelKind::Datagrams,
             Self::Tcp { .. } => ChannelKind::Connection,
-            Self::Dccp(_) | Self::Quic(_) => ChannelKind::OverUdp,
+            Self::Encapsulated(_) | Self::Quic(_) => ChannelKind::OverUdp,
         }
     }
 
@@ -137,7 +138,7 @@ impl TransportSpec {
         match self {
             Self::Udp { .. } => MAX_UDP_PAYLOAD,
             Self::Tcp { .. } => MAX_STREAM_MESSAGE,
-            Self::Dccp(spec) => spec.largest_message(),
+            Self::Encapsulated(spec) => spec.largest_message(),
             Self::Quic(spec) => spec.largest_message(),
         }
     }
@@ -153,24 +154,24 @@ impl TransportSpec {
             Self::Tcp { .. } => Err(format!(
                 "the name of a congestion control has 1 to {MAX_CC_NAME} of the characters a-z, 0-9, _ and -"
             )),
-            Self::Dccp(spec) => spec.check(),
+            Self::Encapsulated(spec) => spec.check(),
             Self::Quic(spec) => spec.check(),
         }
     }
 
     /// A server with this keeps no state before a client's address is shown (RFC 4340 §8.1.4).
-    pub(super) const fn keep_no_state(&mut self) {
+    pub(super) fn keep_no_state(&mut self) {
         match self {
             // Who talks QUIC here has registered its address.
             Self::Udp { .. } | Self::Tcp { .. } | Self::Quic(_) => {}
-            Self::Dccp(spec) => spec.keep_no_state(),
+            Self::Encapsulated(spec) => spec.keep_no_state(),
         }
     }
 
     /// TCP_CONGESTION, if the kernel's TCP carries the flow.
     pub fn cc(&self) -> Option<&str> {
         match self {
-            Self::Udp { .. } | Self::Dccp(_) | Self::Quic(_) => None,
+            Self::Udp { .. } | Self::Encapsulated(_) | Self::Quic(_) => None,
             Self::Tcp { cc, .. } => Some(cc),
         }
     }
@@ -178,7 +179,7 @@ impl TransportSpec {
     /// Whether it is Multipath TCP.
     pub const fn is_multipath(&self) -> bool {
         match self {
-            Self::Udp { .. } | Self::Dccp(_) | Self::Quic(_) => false,
+            Self::Udp { .. } | Self::Encapsulated(_) | Self::Quic(_) => false,
             Self::Tcp { multipath, .. } => *multipath,
         }
     }
@@ -191,7 +192,7 @@ impl TransportSpec {
     /// TCP_MAXSEG, if the scenario set it.
     pub const fn mss(&self) -> Option<u32> {
         match self {
-            Self::Udp { .. } | Self::Dccp(_) | Self::Quic(_) => None,
+            Self::Udp { .. } | Self::Encapsulated(_) | Self::Quic(_) => None,
             Self::Tcp { mss, .. } => *mss,
         }
     }
@@ -202,7 +203,7 @@ impl TransportSpec {
             Self::Udp { ecn, .. } => *ecn,
             // Until the engine finds that the path takes no marks (RFC 9000 §13.4.2).
             Self::Quic(_) => true,
-            Self::Tcp { .. } | Self::Dccp(_) => false,
+            Self::Tcp { .. } | Self::Encapsulated(_) => false,
         }
     }
 
@@ -210,7 +211,7 @@ impl TransportSpec {
     pub fn lifetime(&self) -> Option<Duration> {
         match self {
             Self::Quic(spec) => spec.lifetime(),
-            Self::Udp { .. } | Self::Tcp { .. } | Self::Dccp(_) => None,
+            Self::Udp { .. } | Self::Tcp { .. } | Self::Encapsulated(_) => None,
         }
     }
 
@@ -219,7 +220,7 @@ impl TransportSpec {
     pub const fn datagram_buffer(&self) -> Option<u64> {
         match self {
             Self::Udp { receive_buffer, .. } => *receive_buffer,
-            Self::Tcp { .. } | Self::Dccp(_) | Self::Quic(_) => None,
+            Self::Tcp { .. } | Self::Encapsulated(_) | Self::Quic(_) => None,
         }
     }
 }

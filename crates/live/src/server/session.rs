@@ -616,7 +616,9 @@ fn quic_keys(transport: &TransportSpec) -> std::io::Result<QuicKeys> {
             let fingerprint = Fingerprint::of_secret(&secret).map_err(std::io::Error::other)?;
             Ok((Some(HostKeys::Server(secret)), Some(fingerprint)))
         }
-        TransportSpec::Udp { .. } | TransportSpec::Tcp { .. } | TransportSpec::Dccp(_) => Ok((None, None)),
+        TransportSpec::Udp { .. } | TransportSpec::Tcp { .. } | TransportSpec::Encapsulated(_) => {
+            Ok((None, None))
+        }
     }
 }
 

@@ -22,7 +22,8 @@ use talkpath_live::{Key, Limits, LiveArena, LiveOptions, ServeOptions, Server};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::{Codec, Direction, EchoWrite, Flow, Receiver, Scenario, WorkloadConfig};
 use talkpath_transport::{
-    Carry, CcidKind, CongestionControlKind, DccpConfig, QuicConfig, Stack, TcpConfig, TransportConfig,
+    Carry, CcidKind, CongestionControlKind, DccpConfig, EncapsulatedConfig, QuicConfig, Stack, TcpConfig,
+    TransportConfig,
 };
 use talkpath_units::{Bytes, Duration, Rate, Seed};
 
@@ -102,9 +103,9 @@ pub fn down(flow: Flow) -> Flow {
 pub fn transport_config(name: &str) -> TransportConfig {
     match name {
         "udp" => TransportConfig::udp_default(),
-        "dccp-ccid2" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid2)),
-        "dccp-ccid3" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid3)),
-        "dccp-ccid4" => TransportConfig::Dccp(DccpConfig::new(CcidKind::Ccid4)),
+        "dccp-ccid2" => dccp(CcidKind::Ccid2),
+        "dccp-ccid3" => dccp(CcidKind::Ccid3),
+        "dccp-ccid4" => dccp(CcidKind::Ccid4),
         "quic-datagram" => TransportConfig::Quic(QuicConfig::new(Carry::Datagram)),
         "quic-stream" => TransportConfig::Quic(QuicConfig::new(Carry::Stream)),
         "quic-stream-per-message" => TransportConfig::Quic(QuicConfig::new(Carry::StreamPerMessage)),
@@ -115,6 +116,10 @@ pub fn transport_config(name: &str) -> TransportConfig {
             ..TcpConfig::preset(Stack::Linux, name != "tcp")
         }),
     }
+}
+
+fn dccp(ccid: CcidKind) -> TransportConfig {
+    TransportConfig::Encapsulated(EncapsulatedConfig::Dccp(DccpConfig::new(ccid)))
 }
 
 /// Sockets for TCP and UDP on one port of loopback. A port that the system chose for TCP may be another's for

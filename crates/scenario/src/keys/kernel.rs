@@ -1,7 +1,8 @@
 //! The keys of a kernel: the value of `kernel`.
 
-use super::transport::{BUFFER, GRANULARITY, HEADER_ROOM, INITIAL_RWND, RWND_BYTES, SEND_BUFFER, SMALL_HEAD};
 use super::{Default, Key, Kind, Tagged, Variant, key, quantity};
+use crate::transports::tcp::{GRANULARITY, HEADER_ROOM, INITIAL_RWND, RWND_BYTES, SEND_BUFFER};
+use crate::transports::{BUFFER, SMALL_HEAD};
 
 /// A kernel.
 pub(crate) static KERNEL: Tagged = Tagged {

@@ -1,14 +1,22 @@
 //! The keys of a one-way link: `[path.up]`, `[path.down]`, `[link.NAME]`.
 
-use talkpath_path::QueueName;
-
 use super::{
-    ANY_DURATION, ANY_RATE, Default, Dimension, Key, Kind, LARGEST_SIZE, Measure, SOME_DURATION, TableSpec,
-    Tagged, Variant, key, measure, quantity,
+    ANY_DURATION, ANY_RATE, Default, Dimension, Key, Kind, Measure, SOME_DURATION, TableSpec, Tagged,
+    Variant, key, measure, quantity,
 };
+use crate::queues::QUEUE;
 
 /// A link.
 pub(crate) static LINK: TableSpec = TableSpec { noun: "a link", keys: LINK_KEYS };
+
+/// A two-host path.
+pub(crate) static PATH: TableSpec = TableSpec {
+    noun: "a path",
+    keys: &[
+        key("up", Kind::Table(&LINK), Default::Required, "the link from the first host to the second"),
+        key("down", Kind::Table(&LINK), Default::Required, "the link from the second host to the first"),
+    ],
+};
 
 const LINK_KEYS: &[Key] = &[
     key(
@@ -58,17 +66,6 @@ const TRACE_FILE: &str = "the trace, relative to the scenario's folder; the run 
 /// From RFC 791's least (§3.2: every module forwards 68 octets) to the largest IPv4 packet.
 const MTU: &[Measure] = &[measure(Dimension::Size, 68, 65_535)];
 
-const QUEUE_LIMIT: &[Measure] =
-    &[measure(Dimension::Packets, 1, 1_000_000_000), measure(Dimension::Size, 1, LARGEST_SIZE)];
-
-const SOME_SIZE: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_SIZE)];
-
-/// From the least that Linux takes (sch_fq_codel raises smaller ones to it).
-const QUANTUM_SIZE: &[Measure] = &[measure(Dimension::Size, 256, LARGEST_SIZE)];
-
-/// As `QUEUE_LIMIT`, in packets.
-const MARK: &[Measure] = &[measure(Dimension::Packets, 1, 1_000_000_000)];
-
 /// Far past any link layer's: Ethernet has 38 B with its gap, PPP over Ethernet over ATM 32 B. Chosen.
 const OVERHEAD: &[Measure] = &[measure(Dimension::Size, 1, 65_535)];
 
@@ -101,120 +98,6 @@ pub(crate) static FRAMING: Tagged = Tagged {
     later: &[],
     number: None,
 };
-
-/// A queue. The disciplines are those of [`talkpath_path::QueueName`].
-pub(crate) static QUEUE: Tagged = Tagged {
-    noun: "a queue",
-    variants: &[
-        Variant {
-            name: QueueName::DropTail.word(),
-            doc: "first in, first out; an arrival that finds no room is dropped",
-            keys: &[
-                LIMIT,
-                key(
-                    "in_service",
-                    Kind::Flag,
-                    Default::Is("false"),
-                    "whether the packet in service counts too",
-                ),
-                key(
-                    "mark_at",
-                    Kind::Quantity { measures: MARK, words: &["never"] },
-                    Default::Is("\"never\""),
-                    "an arrival that finds this many packets waiting is marked (ECN, RFC 3168), if its transport takes marks: TCP or \
-                     DCCP with `ecn = true`",
-                ),
-            ],
-        },
-        Variant {
-            name: QueueName::Codel.word(),
-            doc: "first in, first out; while every packet waits longer than `target`, one is dropped now and then (RFC 8289, with the \
-                  defaults of Linux's sch_codel)",
-            keys: &[
-                LIMIT,
-                TARGET,
-                INTERVAL,
-                key("ecn", Kind::Flag, Default::Is("false"), ECN_DOC),
-                CE_THRESHOLD,
-            ],
-        },
-        Variant {
-            name: QueueName::FqCodel.word(),
-            doc: "flows in turn, those with little to send first, and CoDel for each (RFC 8290, with the defaults of Linux's sch_fq_codel)",
-            keys: &[
-                key(
-                    "limit",
-                    quantity(MARK),
-                    Default::Is("\"10240 packets\""),
-                    "how many packets may wait. Without room up to 64 packets, at most half, of the longest queue are dropped",
-                ),
-                key(
-                    "memory_limit",
-                    quantity(SOME_SIZE),
-                    Default::Is("\"32 MiB\""),
-                    "how many bytes of packets may wait; Linux counts the memory of their buffers",
-                ),
-                key(
-                    "flows",
-                    Kind::Count { least: 1, most: 65_536 },
-                    Default::Is("1024"),
-                    "queues that flows are hashed to; flows with one hash share a queue",
-                ),
-                QUANTUM,
-                TARGET,
-                INTERVAL,
-                key("ecn", Kind::Flag, Default::Is("true"), ECN_DOC),
-                CE_THRESHOLD,
-            ],
-        },
-        Variant {
-            name: QueueName::Fq.word(),
-            doc: "flows in turn, byte by byte (deficit round robin, Shreedhar and Varghese 1995). An arrival without room drops the newest \
-                  packet of the flow with the most bytes",
-            keys: &[LIMIT, QUANTUM],
-        },
-    ],
-    later: &["red", "pie", "cake", "dualpi2"],
-    number: None,
-};
-
-const LIMIT: Key = key(
-    "limit",
-    quantity(QUEUE_LIMIT),
-    Default::Is("\"1000 packets\""),
-    "how many packets or bytes may wait, IP headers included",
-);
-
-const TARGET: Key = key(
-    "target",
-    quantity(ANY_DURATION),
-    Default::Is("\"5 ms\""),
-    "the delay that a standing queue may have",
-);
-
-const INTERVAL: Key = key(
-    "interval",
-    quantity(SOME_DURATION),
-    Default::Is("\"100 ms\""),
-    "how long packets must wait longer than `target` before one is dropped: about the largest round trip",
-);
-
-const QUANTUM: Key = key(
-    "quantum",
-    Kind::Quantity { measures: QUANTUM_SIZE, words: &["mtu"] },
-    Default::Is("\"mtu\""),
-    "bytes that a flow sends in its turn, IP headers included. Linux counts 14 B of Ethernet header in each packet and in its \
-     default of 1514 B: one full packet too",
-);
-
-const ECN_DOC: &str = "whether a packet is marked instead of dropped (RFC 3168), if its transport takes marks: with `ecn = true`";
-
-const CE_THRESHOLD: Key = key(
-    "ce_threshold",
-    Kind::Quantity { measures: ANY_DURATION, words: &["never"] },
-    Default::Is("\"never\""),
-    "a packet that has waited longer than this is marked, if its transport takes marks",
-);
 
 /// Loss.
 pub(crate) static LOSS: Tagged = Tagged {
@@ -297,15 +180,3 @@ pub(crate) static JITTER: Tagged = Tagged {
     later: &[],
     number: None,
 };
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_discipline_of_the_path_has_its_keys() {
-        let known: Vec<_> = QUEUE.variants.iter().map(|variant| variant.name).collect();
-        let disciplines: Vec<_> = QueueName::ALL.iter().map(|name| name.word()).collect();
-        assert_eq!(known, disciplines);
-    }
-}

@@ -10,15 +10,13 @@ mod kernel;
 mod link;
 mod root;
 mod tables;
-mod transport;
 
 pub(crate) use campaign::CAMPAIGN;
 pub(crate) use flow::{FLOW, LINKS, RECEIVER};
 pub(crate) use kernel::KERNEL;
-pub(crate) use link::LINK;
-pub(crate) use root::{FAR_CLOCK, PATH, ROOT};
+pub(crate) use link::{LINK, PATH};
+pub(crate) use root::{FAR_CLOCK, ROOT};
 pub use tables::{campaign_key_tables, key_tables, transport_names};
-pub(crate) use transport::TRANSPORT;
 
 use crate::quantity::{Dimension, Measure};
 
@@ -31,7 +29,7 @@ pub(crate) struct TableSpec {
 }
 
 /// One key.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
@@ -41,7 +39,7 @@ pub(crate) struct Key {
 }
 
 /// What holds if a key is absent.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Default {
     /// Nothing: its absence is a mistake.
     Required,
@@ -54,7 +52,7 @@ pub(crate) enum Default {
 }
 
 /// What a value may be.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// Any text of at most this many characters.
     Text { longest: usize },
@@ -74,7 +72,7 @@ pub(crate) enum Kind {
     Choice(&'static Words),
     /// `true`, `false` or `"default"`.
     FlagOrDefault,
-    /// When the receiver acknowledges; see [`transport::DELAYED_ACK_FORMS`].
+    /// When the receiver acknowledges; see [`crate::read::delayed_ack`].
     DelayedAck(&'static [Measure]),
     /// A duration, or `{ from, to }`.
     Start(&'static [Measure]),
@@ -131,7 +129,7 @@ pub(crate) struct Tagged {
 }
 
 /// One kind of a tagged table.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Variant {
     pub(crate) name: &'static str,
     pub(crate) doc: &'static str,
@@ -163,35 +161,35 @@ pub(crate) fn is_same_word(a: &str, b: &str) -> bool {
 }
 
 /// A key's shorthand, so that the tables read as tables.
-const fn key(name: &'static str, kind: Kind, default: Default, doc: &'static str) -> Key {
+pub(crate) const fn key(name: &'static str, kind: Kind, default: Default, doc: &'static str) -> Key {
     Key { name, kind, default, doc }
 }
 
-const fn measure(dimension: Dimension, least: u64, most: u64) -> Measure {
+pub(crate) const fn measure(dimension: Dimension, least: u64, most: u64) -> Measure {
     Measure { dimension, least, most }
 }
 
-const fn quantity(measures: &'static [Measure]) -> Kind {
+pub(crate) const fn quantity(measures: &'static [Measure]) -> Kind {
     Kind::Quantity { measures, words: &[] }
 }
 
 /// The longest duration: about eleven days and a half, in ns. Chosen, so that sums of a few never overflow.
-const LONGEST_NS: u64 = 1_000_000 * 1_000_000_000;
+pub(crate) const LONGEST_NS: u64 = 1_000_000 * 1_000_000_000;
 
 /// From no time at all to [`LONGEST_NS`].
-const ANY_DURATION: &[Measure] = &[measure(Dimension::Duration, 0, LONGEST_NS)];
+pub(crate) const ANY_DURATION: &[Measure] = &[measure(Dimension::Duration, 0, LONGEST_NS)];
 
 /// From 1 ns to [`LONGEST_NS`].
-const SOME_DURATION: &[Measure] = &[measure(Dimension::Duration, 1, LONGEST_NS)];
+pub(crate) const SOME_DURATION: &[Measure] = &[measure(Dimension::Duration, 1, LONGEST_NS)];
 
 /// From 1 bps to 100 Tbps: past the fastest fibre, and exact in the serialiser's arithmetic.
-const ANY_RATE: &[Measure] = &[measure(Dimension::Rate, 1, 100_000_000_000_000)];
+pub(crate) const ANY_RATE: &[Measure] = &[measure(Dimension::Rate, 1, 100_000_000_000_000)];
 
 /// Characters of a file's name: PATH_MAX of Linux's limits.h.
 pub(crate) const LONGEST_PATH: usize = 4096;
 
 /// Up to 1 TB, in bytes: past any buffer. Chosen.
-const LARGEST_SIZE: u64 = 1_000_000_000_000;
+pub(crate) const LARGEST_SIZE: u64 = 1_000_000_000_000;
 
 #[cfg(test)]
 mod tests {

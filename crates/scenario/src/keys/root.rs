@@ -44,7 +44,7 @@ const ROOT_KEYS: &[Key] = &[
     ),
     key(
         "path",
-        Kind::Path(&PATH),
+        Kind::Path(&super::PATH),
         Default::Absent("`link` tables then say what lies between the hosts"),
         "two hosts and a bottleneck each way: the name of a preset, or a table with `up` and `down`",
     ),
@@ -127,17 +127,3 @@ pub(crate) static FAR_CLOCK: TableSpec = TableSpec {
 
 /// A tenth: past any clock that runs (chosen).
 const MOST_SKEW_PPM: f64 = 100_000.0;
-
-/// A two-host path.
-pub(crate) static PATH: TableSpec = TableSpec {
-    noun: "a path",
-    keys: &[
-        key("up", Kind::Table(&super::LINK), Default::Required, "the link from the first host to the second"),
-        key(
-            "down",
-            Kind::Table(&super::LINK),
-            Default::Required,
-            "the link from the second host to the first",
-        ),
-    ],
-};

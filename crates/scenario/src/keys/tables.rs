@@ -8,7 +8,7 @@ use crate::keys::{Tagged, Variant};
 
 /// What `transport` may be, in the order of the documentation.
 pub fn transport_names() -> Vec<&'static str> {
-    super::TRANSPORT.variants.iter().map(|variant| variant.name).collect()
+    crate::transports::TRANSPORT.variants.iter().map(|variant| variant.name).collect()
 }
 
 /// Every key of a scenario file as Markdown tables, in the order in which a file has them.

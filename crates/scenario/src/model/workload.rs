@@ -3,16 +3,21 @@
 //! A new workload answers here what the rest of the workspace asks of it: [`WorkloadConfig::demand`] says
 //! when and how much it sends, and most other methods follow from that.
 
+use serde::{Deserialize, Serialize};
 use talkpath_units::{Bytes, Duration, Rate};
 
-/// What the application sends, and when.
-#[derive(Clone, Debug, PartialEq)]
+/// What the application sends, and when. As text it is what two real hosts say to each other, in ns, B and
+/// bit/s.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WorkloadConfig {
     /// A frame of `size` bytes every `ptime`.
     Voice {
         /// Which codec set the size.
+        #[serde(skip)]
         codec: Codec,
         /// Time between frames.
+        #[serde(rename = "ptime_ns")]
         ptime: Duration,
         /// Bytes of a frame.
         size: Bytes,
@@ -20,6 +25,7 @@ pub enum WorkloadConfig {
     /// `size` bytes on the clock that `rate` sets, counting payload.
     Cbr {
         /// Payload rate.
+        #[serde(rename = "rate_bps")]
         rate: Rate,
         /// Payload bytes of a message.
         size: Bytes,
@@ -31,7 +37,8 @@ pub enum WorkloadConfig {
     },
     /// The bytes of a file, as bulk.
     File {
-        /// Its whole path.
+        /// Its whole path, which stays with its owner.
+        #[serde(skip)]
         source: String,
         /// Its size when the scenario was read; above zero.
         bytes: Bytes,
@@ -50,6 +57,7 @@ pub enum WorkloadConfig {
         /// Bursts.
         repeat: u64,
         /// From the last message of a burst to the first of the next.
+        #[serde(rename = "gap_ns")]
         gap: Duration,
     },
 }
@@ -208,11 +216,42 @@ impl Demand {
 }
 
 /// A voice codec.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Codec {
     /// ITU-T G.711: 64 kb/s, 160 B every 20 ms.
+    #[default]
     G711,
 }
 
 /// A byte at 1 bit/s takes this many ns.
 const BIT_NANOS_OF_A_BYTE: u128 = 8 * 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The texts are those of version 9 of the live arena's protocol.
+    #[test]
+    fn every_workload_comes_back_from_its_text_and_a_file_without_its_path() {
+        let size = Bytes::new(100);
+        let file = |source: &str| WorkloadConfig::File {
+            source: source.to_owned(),
+            bytes: Bytes::new(3000),
+            size,
+            header: Bytes::new(8),
+        };
+        let burst = WorkloadConfig::Burst { count: 5, size, repeat: 2, gap: Duration::from_nanos(7) };
+        let cbr = WorkloadConfig::Cbr { rate: Rate::from_bps(9), size };
+        for (config, text, comes_back) in [
+            (WorkloadConfig::G711, r#"{"voice":{"ptime_ns":20000000,"size":160}}"#, None),
+            (cbr, r#"{"cbr":{"rate_bps":9,"size":100}}"#, None),
+            (WorkloadConfig::Bulk { bytes: None }, r#"{"bulk":{"bytes":null}}"#, None),
+            (burst, r#"{"burst":{"count":5,"size":100,"repeat":2,"gap_ns":7}}"#, None),
+            (file("/a"), r#"{"file":{"bytes":3000,"size":100,"header":8}}"#, Some(file(""))),
+        ] {
+            assert_eq!(serde_json::to_string(&config).unwrap(), text);
+            let back: WorkloadConfig = serde_json::from_str(text).unwrap();
+            assert_eq!(back, comes_back.unwrap_or(config));
+        }
+    }
+}

@@ -1,20 +1,19 @@
 //! Flows: copies, directions, routes, and what a workload needs of its transport.
 
-use talkpath_config::{Carry, largest_dccp_message, largest_quic_datagram};
-use talkpath_config::{QuicConfig, Stack, TransportConfig};
+use talkpath_config::{QuicConfig, TransportConfig};
 use talkpath_units::{Bytes, Duration};
 
 use super::link::{self, Links};
 use super::section::{Section, first_step, for_copy_table};
-use super::workload::{FileTerms, Load};
-use super::{transport, workload};
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;
 use crate::keys::{FLOW, Kind, LINKS, RECEIVER};
-use crate::model::{Demand, Direction, Dscp, Flow, LinkIndex, Receiver, SecondPath, WorkloadConfig};
+use crate::model::{Direction, Dscp, Flow, LinkIndex, Receiver, SecondPath};
 use crate::quantity::Problem;
 use crate::read::{self, At};
+use crate::transports::{self, Fit};
 use crate::tree::Table;
+use crate::workloads::{self, FileTerms, Load};
 
 /// One `[flow.NAME]` table.
 pub(crate) struct FlowTable<'a> {
@@ -258,23 +257,17 @@ fn one(
     contents: &Contents,
     log: &mut Log,
 ) -> Option<Flow> {
-    let transport = transport::resolve(section, mtu, log);
-    let largest = |mtu: Bytes| match transport.as_ref()?.config {
-        TransportConfig::Udp(_) => Some(mtu.saturating_sub(UDP_HEADERS)),
-        TransportConfig::Dccp(_) => Some(largest_dccp_message(mtu)),
-        TransportConfig::Quic(ref quic) => match quic.carry {
-            Carry::Datagram => Some(largest_quic_datagram(mtu)),
-            Carry::Stream | Carry::StreamPerMessage => None,
-        },
-        TransportConfig::Tcp(_) => None,
-    };
-    let message = match mtu.and_then(largest) {
-        Some(largest) => largest.clamp(LEAST_MESSAGE, LARGEST_DATAGRAM),
-        None => LARGEST_MESSAGE,
-    };
+    let transport = transports::resolve(section, mtu, log);
+    let largest = |mtu| transports::largest_message(&transport.as_ref()?.config, mtu);
+    let message = mtu.and_then(largest).map_or(LARGEST_MESSAGE, |largest| largest.max(LEAST_MESSAGE));
     let is_stream = transport.as_ref().is_some_and(|it| !it.config.kind().features().keeps_messages);
     let header = if is_stream { Bytes::ZERO } else { FILE_HEADER };
-    let load = workload::resolve(section, duration, FileTerms { contents, message, header }, log);
+    let load = workloads::resolve(
+        section,
+        duration,
+        FileTerms { size: &|source| contents.size(source), message, header },
+        log,
+    );
     let start = start(section, duration, log);
     let send_jitter = section.duration("send_jitter", log);
     let wake_up = section.duration("wake_up", log);
@@ -282,7 +275,9 @@ fn one(
     let dscp = section.choice("dscp", log);
     let receiver = receiver(section, log);
     if let (Some(transport), Some(load)) = (&transport, &load) {
-        fit(section, &transport.config, &load.workload, receiver, mtu, log);
+        let room = receiver.and_then(|receiver| receiver.socket_buffer);
+        let fit = Fit { flow: section, demand: load.workload.demand(), room, mtu };
+        transports::fit(&transport.config, &fit, log);
     }
     let (transport, Load { workload, judging, echo }) = (transport?, load?);
     let dscp = Dscp::named(dscp?);
@@ -340,122 +335,8 @@ fn receiver(flow: &Section<'_>, log: &mut Log) -> Option<Receiver> {
     Some(Receiver { service: service?, per_read: per_read?, socket_buffer: socket_buffer? })
 }
 
-/// Whether the transport can carry what the workload sends.
-fn fit(
-    flow: &Section<'_>,
-    transport: &TransportConfig,
-    workload: &WorkloadConfig,
-    receiver: Option<Receiver>,
-    mtu: Option<Bytes>,
-    log: &mut Log,
-) {
-    let demand = workload.demand();
-    let size = demand.largest_message();
-    // A greedy workload makes its messages as large as fit.
-    let is_greedy = matches!(demand, Demand::Greedy { .. });
-    match transport {
-        TransportConfig::Udp(udp) => {
-            if matches!(demand, Demand::Greedy { bytes: None, .. }) {
-                let problem = Problem::new(
-                    "found `bulk` without an end over `udp`, where nothing would ever hold it back",
-                )
-                .with_help("give it `bytes`, or use `cbr` with a rate");
-                flow.problem("workload", problem, log);
-            } else if let Some(problem) = flood(demand) {
-                flow.problem("workload", problem, log);
-            }
-            let room = receiver.and_then(|receiver| receiver.socket_buffer).unwrap_or(udp.socket_buffer);
-            if let Some(size) = size.filter(|size| *size > LARGEST_DATAGRAM) {
-                let message = format!(
-                    "found messages of {size}, expected at most {LARGEST_DATAGRAM}, which a UDP datagram can hold"
-                );
-                flow.problem("workload", Problem::new(message), log);
-            } else if let Some(size) = size.filter(|size| *size > room && udp.stack != Stack::Linux) {
-                // An empty socket of Linux's takes any datagram.
-                let message = format!(
-                    "found messages of {size}, which never find room in a receiving socket of {room}"
-                );
-                flow.problem("workload", Problem::new(message), log);
-            }
-        }
-        TransportConfig::Dccp(dccp) => {
-            let room = receiver.and_then(|receiver| receiver.socket_buffer).unwrap_or(dccp.socket_buffer);
-            let limit = mtu.map_or(Bytes::MAX, largest_dccp_message);
-            if let Some(size) = size.filter(|size| *size > limit && !is_greedy) {
-                let message = format!(
-                    "found messages of {size}, expected at most {limit}, which one DCCP packet can hold on this path"
-                );
-                flow.problem("workload", Problem::new(message), log);
-            } else if let Some(size) = size.filter(|size| *size > room) {
-                let message = format!(
-                    "found messages of {size}, which never find room in a receiving socket of {room}"
-                );
-                flow.problem("workload", Problem::new(message), log);
-            }
-        }
-        TransportConfig::Quic(quic) if quic.carry == Carry::Datagram => {
-            let limit = mtu.map_or(Bytes::MAX, largest_quic_datagram);
-            if let Some(size) = size.filter(|size| *size > limit && !is_greedy) {
-                let message = format!(
-                    "found messages of {size}, expected at most {limit}, which one DATAGRAM frame can hold on this path"
-                );
-                flow.problem("workload", Problem::new(message), log);
-            }
-        }
-        TransportConfig::Quic(_) => {
-            if let Some(room) = receiver.and_then(|receiver| receiver.socket_buffer) {
-                let message = format!(
-                    "found a `socket_buffer` of {room} over a QUIC stream, which has no socket of its own; expected \"default\""
-                );
-                flow.problem("receiver", Problem::new(message), log);
-            }
-        }
-        // A stream takes a message of any size, part by part.
-        TransportConfig::Tcp(_) => {}
-    }
-}
-
-/// What is wrong with so much written at one moment over UDP, which takes whatever it is given: all of it
-/// would be in memory at once.
-fn flood(demand: Demand) -> Option<Problem> {
-    let (messages, bytes) = match demand {
-        Demand::Bursts { count, size, repeat, gap } => {
-            let together = if gap.is_zero() { count.saturating_mul(repeat) } else { count };
-            (together, Bytes::new(size.get().saturating_mul(together)))
-        }
-        Demand::Greedy { bytes: Some(bytes), .. } => (1, bytes),
-        Demand::Greedy { bytes: None, .. } | Demand::Clocked { .. } => return None,
-    };
-    let found = if bytes > MOST_AT_ONCE {
-        format!("found {bytes} at one moment over `udp`, expected at most {MOST_AT_ONCE}")
-    } else if messages > MOST_MESSAGES_AT_ONCE {
-        format!(
-            "found {messages} messages at one moment over `udp`, expected at most {MOST_MESSAGES_AT_ONCE}"
-        )
-    } else {
-        return None;
-    };
-    Some(
-        Problem::new(found)
-            .with_help("nothing would hold it back: use `cbr` with a rate, or bursts with a `gap`"),
-    )
-}
-
 /// Flows of one cell, copies and directions counted. Chosen; see docs/reference/scenario.md.
 const MOST_FLOWS: u64 = 50_000;
-
-/// Payload of a flow that UDP is given at one moment: a minute of 100 Mbps. Chosen, as the next, so that what
-/// waits stays below a few gigabytes of memory however small the path's packets are.
-const MOST_AT_ONCE: Bytes = Bytes::new(1_000_000_000);
-
-/// Messages of a flow that UDP is given at one moment.
-const MOST_MESSAGES_AT_ONCE: u64 = 1_000_000;
-
-/// The largest IPv4 packet less the IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
-const LARGEST_DATAGRAM: Bytes = Bytes::new(65_535 - 20 - 8);
-
-/// IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
-const UDP_HEADERS: Bytes = Bytes::new(20 + 8);
 
 /// What a datagram of a file carries besides: the flow's token, a sequence number and a tag
 /// (docs/models/live.md).

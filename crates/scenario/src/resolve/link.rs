@@ -2,11 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use talkpath_path::{
-    Codel, CodelParameters, DelayVariation, DropTail, Fq, FqCodel, Framing, LinkConfig, LossModel, QueueKind,
-    QueueLimit, QueueName, RateModel,
-};
-use talkpath_units::{Bytes, Packets, Rate};
+use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
+use talkpath_units::{Bytes, Rate};
 
 use super::section::{Section, first_step, for_copy_table};
 use crate::diagnostic::{Log, Place};
@@ -15,7 +12,8 @@ use crate::files::Contents;
 use crate::fill;
 use crate::keys::{LINK, LINKS};
 use crate::model::{Flow, IpVersion, LinkIndex, NamedLink};
-use crate::quantity::{Amount, Dimension, Problem};
+use crate::quantity::Problem;
+use crate::queues;
 use crate::read::{self, At, Reading};
 use crate::tree::{Entry, Table};
 
@@ -236,7 +234,7 @@ fn config(
     let delay = section.duration("delay", log);
     let mtu = section.bytes("mtu", log);
     let framing = framing(&section, log);
-    let queue = queue(&section, mtu, log);
+    let queue = queues::resolve(&section, mtu, log);
     let loss = loss(&section, contents, log);
     let jitter = jitter(&section, contents, log);
     Some(LinkConfig {
@@ -277,76 +275,6 @@ fn rate(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<RateMo
             Some(RateModel::Unlimited)
         }
     }
-}
-
-fn queue(link: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
-    let (kind, section) = link.tagged("queue")?;
-    let kind = QueueName::ALL.iter().find(|name| name.word() == kind)?;
-    match kind {
-        QueueName::DropTail => {
-            let limit = queue_limit(&section, mtu, log);
-            let in_service = section.flag("in_service", log);
-            let mark_at = section.packets_or_word("mark_at", log);
-            Some(QueueKind::DropTail(DropTail { limit: limit?, in_service: in_service?, mark_at: mark_at? }))
-        }
-        QueueName::Codel => {
-            let limit = queue_limit(&section, mtu, log);
-            let parameters = codel_parameters(&section, log);
-            Some(QueueKind::Codel(Codel { limit: limit?, parameters: parameters? }))
-        }
-        QueueName::FqCodel => {
-            let limit = section.packets_or_word("limit", log);
-            let memory_limit = section.bytes("memory_limit", log);
-            let flows = section.count("flows", log);
-            let quantum = section.bytes_or_word("quantum", log);
-            let parameters = codel_parameters(&section, log);
-            if let Some(memory) = memory_limit {
-                warn_of_small_limit("memory_limit", memory, &section, mtu, log);
-            }
-            Some(QueueKind::FqCodel(FqCodel {
-                limit: limit??,
-                memory_limit: memory_limit?,
-                flows: u32::try_from(flows?).ok()?,
-                quantum: quantum?,
-                parameters: parameters?,
-            }))
-        }
-        QueueName::Fq => {
-            let limit = queue_limit(&section, mtu, log);
-            let quantum = section.bytes_or_word("quantum", log);
-            Some(QueueKind::Fq(Fq { limit: limit?, quantum: quantum? }))
-        }
-    }
-}
-
-fn queue_limit(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueLimit> {
-    match section.reading("limit", log)? {
-        Reading::Amount(Amount { dimension: Dimension::Packets, count }) => {
-            Some(QueueLimit::Packets(Packets::new(count)))
-        }
-        Reading::Amount(Amount { count, .. }) => {
-            warn_of_small_limit("limit", Bytes::new(count), section, mtu, log);
-            Some(QueueLimit::Bytes(Bytes::new(count)))
-        }
-        Reading::Word(_) => None,
-    }
-}
-
-fn warn_of_small_limit(name: &str, limit: Bytes, section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) {
-    if let (Some(mtu), Some(node)) = (mtu, section.node(name))
-        && limit < mtu
-    {
-        let message = format!("a packet of {mtu} (`mtu`) never finds room in {limit}");
-        log.warning(&node.place, &section.at.key(name).to_string(), message);
-    }
-}
-
-fn codel_parameters(section: &Section<'_>, log: &mut Log) -> Option<CodelParameters> {
-    let target = section.duration("target", log);
-    let interval = section.duration("interval", log);
-    let ecn = section.flag("ecn", log);
-    let ce_threshold = section.duration_or_word("ce_threshold", log);
-    Some(CodelParameters { target: target?, interval: interval?, ecn: ecn?, ce_threshold: ce_threshold? })
 }
 
 fn loss(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<LossModel> {

@@ -6,12 +6,8 @@
 mod flow;
 mod link;
 pub(crate) mod section;
-mod transport;
-mod workload;
 
 use talkpath_units::Seed;
-
-pub(crate) use transport::defaults;
 
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;

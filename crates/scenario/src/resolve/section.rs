@@ -2,7 +2,6 @@
 
 use talkpath_units::{Bytes, Duration, Packets};
 
-use crate::check;
 use crate::diagnostic::{Log, Place};
 use crate::keys::{Key, Kind};
 use crate::quantity::{Amount, Dimension, Problem};
@@ -52,7 +51,7 @@ impl<'a> Section<'a> {
                 read::quantity(node, measures, words, self.at.key(key.name), log)
             }
             Kind::LinkRate { measures, words } => {
-                check::link_rate(node, measures, words, self.at.key(key.name), log)
+                read::link_rate(node, measures, words, self.at.key(key.name), log)
             }
             _ => None,
         }
@@ -113,7 +112,7 @@ impl<'a> Section<'a> {
     pub(crate) fn number(&self, name: &str, log: &mut Log) -> Option<f64> {
         match self.entry(name)? {
             (node, Key { kind: Kind::Number { above, most }, name, .. }) => {
-                check::number(node, *above, *most, self.at.key(name), log)
+                read::bounded(node, *above, *most, self.at.key(name), log)
             }
             _ => None,
         }

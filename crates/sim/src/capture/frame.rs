@@ -5,8 +5,8 @@
 //! with payload type 0, PCMU (RFC 3551 §6): header and samples together have the frame's size, so that
 //! nothing on the wire changes length. A stream's bytes are zeros: the simulator carries none.
 
-use talkpath_transport::dccp::DccpPacket;
-use talkpath_transport::dccp::codec::{Carrier, Ports, encode};
+use talkpath_transport::carrier::{Carrier, Ports};
+use talkpath_transport::encapsulated::{EncapsulatedPacket, native_form};
 use talkpath_transport::{Datagram, Ecn, Flags, Packet, Segment};
 
 /// What a frame is made of besides the packet.
@@ -20,7 +20,7 @@ pub(super) struct Envelope {
     pub(super) ecn: Ecn,
     /// Samples of a voice frame, where the flow is voice.
     pub(super) voice: Option<u32>,
-    /// DCCP in UDP (RFC 6773) instead of by itself.
+    /// A protocol of ours in UDP, as DCCP (RFC 6773), instead of by itself.
     pub(super) encapsulated: bool,
 }
 
@@ -32,16 +32,23 @@ pub(super) fn frame(packet: &Packet, envelope: &Envelope) -> Vec<u8> {
             ip(envelope, PROTOCOL_UDP, false, |pseudo| udp(ports(envelope, PORT_QUIC), &packet.bytes, pseudo))
         }
         Packet::Tcp(segment) => ip(envelope, PROTOCOL_TCP, true, |pseudo| tcp(segment, envelope, pseudo)),
-        Packet::Dccp(packet) if envelope.encapsulated => ip(envelope, PROTOCOL_UDP, true, |pseudo| {
-            udp((PORT_DCCP_UDP, PORT_DCCP_UDP), &dccp(packet, envelope, Carrier::Udp), pseudo)
-        }),
-        Packet::Dccp(packet) => {
-            let (source, destination) = addresses(envelope);
-            ip(envelope, PROTOCOL_DCCP, true, |_| {
-                dccp(packet, envelope, Carrier::Ipv4 { source, destination })
-            })
-        }
+        Packet::Encapsulated(packet) => encapsulated_frame(packet, envelope),
     }
+}
+
+/// A packet that has a form of its own stands in it if the capture has such packets outside of UDP.
+fn encapsulated_frame(packet: &EncapsulatedPacket, envelope: &Envelope) -> Vec<u8> {
+    let native = native_form(packet.kind());
+    if let Some(form) = native.filter(|_| !envelope.encapsulated) {
+        let (source, destination) = addresses(envelope);
+        return ip(envelope, form.protocol, true, |_| {
+            encoded(packet, envelope, Carrier::Ipv4 { source, destination })
+        });
+    }
+    let port = native.map_or(PORT_DATA, |form| form.udp_port);
+    ip(envelope, PROTOCOL_UDP, true, |pseudo| {
+        udp((port, port), &encoded(packet, envelope, Carrier::Udp), pseudo)
+    })
 }
 
 fn udp_frame(datagram: &Datagram, envelope: &Envelope) -> Vec<u8> {
@@ -161,13 +168,15 @@ fn tcp_options(segment: &Segment) -> Vec<u8> {
     options
 }
 
-/// A DCCP packet (RFC 4340 §5), as our codec writes it.
-fn dccp(packet: &DccpPacket, envelope: &Envelope, carrier: Carrier) -> Vec<u8> {
+/// A packet as its protocol's codec writes it.
+fn encoded(packet: &EncapsulatedPacket, envelope: &Envelope, carrier: Carrier) -> Vec<u8> {
     let (source, destination) = ports(envelope, PORT_DATA);
-    let data =
-        if packet.payload > 0 { message(packet.message, packet.payload, envelope) } else { Vec::new() };
+    let data = match packet.payload() {
+        0 => Vec::new(),
+        size => message(packet.message(), size, envelope),
+    };
     let mut bytes = Vec::with_capacity(packet.header_size() + data.len());
-    encode(packet, Ports { source, destination }, &data, carrier, &mut bytes);
+    packet.encode(Ports { source, destination }, &data, carrier, &mut bytes);
     bytes
 }
 
@@ -199,12 +208,9 @@ const fn fold(mut sum: u32) -> u16 {
     !(sum as u16)
 }
 
-/// RFC 9293, RFC 768, RFC 4340 §19: protocol numbers.
+/// RFC 9293, RFC 768: protocol numbers.
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
-const PROTOCOL_DCCP: u8 = 33;
-/// RFC 6773 §5.1.
-const PORT_DCCP_UDP: u16 = 6511;
 /// RFC 3551 §8.
 const PORT_RTP: u16 = 5004;
 /// HTTP/3's, by which decoders know QUIC (RFC 9114 §3.1).

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use talkpath_transport::dccp::codec::decode;
-use talkpath_transport::dccp::{DccpOption, PacketKind, Reset, ResetCode, Seq, ServiceCode};
+use talkpath_transport::dccp::{DccpOption, DccpPacket, PacketKind, Reset, ResetCode, Seq, ServiceCode};
 use talkpath_transport::{SackBlock, SegmentOptions};
 use talkpath_units::SeqNum;
 
@@ -33,8 +33,8 @@ fn frames_have_the_sizes_that_the_simulator_counts_and_right_checksums() {
         Packet::Udp(Datagram { seq: 3, payload: 160 }),
         Packet::Tcp(syn),
         Packet::Tcp(data),
-        Packet::Dccp(Box::new(ack)),
-        Packet::Dccp(Box::new(DccpPacket { short: true, ..ack })),
+        Packet::Encapsulated(ack.into()),
+        Packet::Encapsulated(DccpPacket { short: true, ..ack }.into()),
     ];
     for packet in packets {
         let bytes = frame(&packet, &envelope(Some(160)));
@@ -51,7 +51,7 @@ fn partial_coverage_checks_the_header_alone() {
         payload,
         ..DccpPacket::new(PacketKind::Data, Seq::new(5), Seq::new(0))
     };
-    let bytes = frame(&Packet::Dccp(Box::new(data(160))), &envelope(Some(160)));
+    let bytes = frame(&Packet::Encapsulated(data(160).into()), &envelope(Some(160)));
     let pseudo = sum(&bytes[12..20]) + 33 + (bytes.len() - 20) as u32;
     assert_eq!(fold(pseudo + sum(&bytes[20..36])), 0);
 }
@@ -59,7 +59,7 @@ fn partial_coverage_checks_the_header_alone() {
 /// RFC 6773 §3.2 and §3.3.
 #[test]
 fn an_encapsulated_packet_has_udps_checksum_and_none_of_its_own() {
-    let packet = Packet::Dccp(Box::new(DccpPacket::new(PacketKind::Sync, Seq::new(5), Seq::new(9))));
+    let packet = Packet::Encapsulated(DccpPacket::new(PacketKind::Sync, Seq::new(5), Seq::new(9)).into());
     let bytes = frame(&packet, &Envelope { encapsulated: true, ..envelope(None) });
     assert_eq!((bytes[9], &bytes[20..24], &bytes[34..36]), (17, &[0x19, 0x6f, 0x19, 0x6f][..], &[0, 0][..]));
     assert_eq!(checks(&bytes), (0, 0));
@@ -147,7 +147,7 @@ fn any_segment() -> impl Strategy<Value = Segment> {
 
 fn any_packet() -> impl Strategy<Value = Packet> {
     prop_oneof![
-        any_dccp().prop_map(|packet| Packet::Dccp(Box::new(packet))),
+        any_dccp().prop_map(|packet| Packet::Encapsulated(packet.into())),
         any_segment().prop_map(Packet::Tcp),
         (any::<u64>(), 0_u32..1473).prop_map(|(seq, payload)| Packet::Udp(Datagram { seq, payload })),
     ]
@@ -164,12 +164,12 @@ proptest! {
             flow, outward, encapsulated, ecn: Ecn::Ce, voice: voice.then_some(160), identification: flow,
         };
         let bytes = frame(&packet, &envelope);
-        let around = if matches!(packet, Packet::Dccp(_)) && encapsulated { 8 } else { 0 };
+        let around = if matches!(packet, Packet::Encapsulated(_)) && encapsulated { 8 } else { 0 };
         prop_assert_eq!(bytes.len() as u64, packet.wire_size().get() + around);
         prop_assert_eq!(usize::from(u16::from_be_bytes([bytes[2], bytes[3]])), bytes.len());
         let (header, upper) = checks(&bytes);
         prop_assert_eq!(header, 0);
-        let Packet::Dccp(packet) = packet else {
+        let Packet::Encapsulated(EncapsulatedPacket::Dccp(packet)) = packet else {
             prop_assert_eq!(upper, 0);
             return Ok(());
         };

@@ -28,7 +28,8 @@ use frame::{Envelope, frame};
 pub struct CaptureOptions {
     /// At which end.
     pub end: CaptureEnd,
-    /// Whether DCCP appears as it travels, in UDP (RFC 6773), instead of by itself as IP protocol 33.
+    /// Whether a protocol of ours appears as it travels, in UDP, instead of by itself: DCCP (RFC 6773) as IP
+    /// protocol 33.
     pub encapsulated: bool,
 }
 

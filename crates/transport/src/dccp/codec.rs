@@ -13,29 +13,25 @@
 //! [`Options::ROOM`] of them.
 
 use super::{DccpOption, DccpPacket, Options, PacketKind, Reset, ResetCode, Seq, ServiceCode};
+use crate::carrier::NativeForm;
+pub use crate::carrier::{Carrier, Ports};
 
-/// A connection's ports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ports {
-    /// The sender's.
-    pub source: u16,
-    /// The receiver's.
-    pub destination: u16,
-}
-
-/// What the Checksum field covers besides the packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carrier {
-    /// IPv4, protocol 33: the checksum covers these addresses (RFC 4340 §9.1).
-    Ipv4 {
-        /// The sender's address.
-        source: [u8; 4],
-        /// The receiver's.
-        destination: [u8; 4],
+/// How a packet travels by itself.
+pub(crate) const NATIVE: NativeForm = NativeForm {
+    protocol: PROTOCOL as u8,
+    // RFC 6773 §5.1.
+    udp_port: 6511,
+    // RFC 4340 §5.1, with short sequence numbers.
+    smallest_header: 12,
+    checksum_at: CHECKSUM_AT,
+    covered: |packet, whole| {
+        let header = usize::from(packet[4]) * 4;
+        match usize::from(packet[5] & 0xf) {
+            0 => whole,
+            coverage => whole.min(header + 4 * (coverage - 1)),
+        }
     },
-    /// UDP (RFC 6773), which has a checksum of its own.
-    Udp,
-}
+};
 
 /// A packet as it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

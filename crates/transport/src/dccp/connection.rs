@@ -13,6 +13,7 @@ use super::limiter::AnswerLimiter;
 use super::numbers::{Numbers, Widths};
 use super::queues::{Inbox, SendQueue};
 use super::{AckHistory, Feature, Location, Options, Reset, ResetCode, Seq, ServiceCode};
+use crate::encapsulated::EncapsulatedPacket;
 use crate::{
     Counters, DccpConfig, Delivery, Ecn, EcnCounters, Message, Observation, Packet, Refused, Role, Transmit,
     Transport,
@@ -374,7 +375,7 @@ impl Transport for Dccp {
     }
 
     fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant) {
-        if let Packet::Dccp(packet) = packet {
+        if let Packet::Encapsulated(EncapsulatedPacket::Dccp(packet)) = packet {
             self.marked += u64::from(ecn == Ecn::Ce);
             self.on_packet(**packet, ecn, now);
         }

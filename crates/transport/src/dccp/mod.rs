@@ -15,6 +15,7 @@
 //! | `output` | which packet leaves next, and its options | §11, §13 |
 //! | `codec` | bytes, native and inside UDP | §5, RFC 6773 |
 //! | `cookie` | Init Cookies | §8.1.4 |
+//! | `machine` | what a channel over real sockets needs to know | §8 |
 //! | `limiter` | how often strangers are answered | §7.5.4 |
 //! | `queues` | messages to be sent and to be read | §11.7 |
 //! | `ccid` | the contract with a congestion control, and the CCIDs | §10 |
@@ -35,6 +36,7 @@ mod feature;
 mod features;
 mod input;
 mod limiter;
+mod machine;
 mod numbers;
 mod options;
 mod output;

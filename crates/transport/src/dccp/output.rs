@@ -252,7 +252,7 @@ impl Dccp {
 
 fn transmit(packet: DccpPacket, ecn: Ecn) -> Transmit {
     let payload = (packet.payload > 0).then_some(PayloadRange::Message { seq: packet.message });
-    let packet = Packet::Dccp(Box::new(packet));
+    let packet = Packet::Encapsulated(packet.into());
     Transmit { wire_size: packet.wire_size().get() as u32, packet, ecn, payload, retransmission: false }
 }
 

@@ -1,5 +1,5 @@
-//! A flow's channel over our own DCCP (RFC 4340), each packet in a UDP datagram (RFC 6773) of the flow's own
-//! sockets.
+//! A flow's channel over a protocol of ours, as DCCP (RFC 4340), each packet in a UDP datagram (RFC 6773) of
+//! the flow's own sockets.
 //!
 //! ```text
 //!  write ─► state machine ─► flush: encode ─► datagram    driven by: the pacer, at the machine's deadlines;
@@ -9,8 +9,8 @@
 //! A packet is timed by the kernel's receive stamp if that is later than all before it, so that a late thread
 //! of this host makes no round trip longer. The client opens and closes; the server answers.
 //!
-//! After RFC 6773: the DCCP header is unchanged, its checksum zero, UDP's covers all (§3.3). The ports below
-//! are the connection's own; which UDP ports carry it is agreed by the arena, not 6511 (§5.1 allows that).
+//! After RFC 6773: the packet's header is unchanged, its checksum zero, UDP's covers all (§3.3). The ports
+//! below are the connection's own; which UDP ports carry it is agreed by the arena, not 6511 (§5.1 allows that).
 //! Left out: ECN (the sockets neither set nor read the codepoint, so the machine takes packets for not
 //! capable), and the reduced MTU that ICMP may report: the MTU is given.
 
@@ -19,12 +19,13 @@ use std::io;
 
 use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_measure::{DropCause, LegTap};
-use talkpath_transport::dccp::codec::{Carrier, Ports, decode, encode};
-use talkpath_transport::dccp::{Dccp, ResetCode, State};
+use talkpath_transport::carrier::{Carrier, Ports};
+use talkpath_transport::encapsulated::{DecodedPacket, decode};
+use talkpath_transport::machine::{Machine, Silence};
 use talkpath_transport::{
-    Delivery, Ecn, Observation, Packet, PayloadRange, Refused, Role, Transmit, Transport,
+    Delivery, Ecn, EncapsulatedKind, Observation, Packet, PayloadRange, Refused, Role, Transmit, new_machine,
 };
-use talkpath_units::{Bytes, Duration, Histogram, Instant, Seed};
+use talkpath_units::{Bytes, Duration, Histogram, Instant};
 
 use super::EndContext;
 use super::channel::{HostChannel, Occasion};
@@ -37,13 +38,14 @@ use super::sampling::Sampling;
 use crate::clock::RunClock;
 use crate::log::EndTotals;
 use crate::progress::EndProgress;
-use crate::spec::{DccpSpec, FlowSpec};
+use crate::spec::{EncapsulatedSpec, FlowSpec};
 use crate::sys::Received;
 
-/// A DCCP flow's channel.
-pub(super) struct DccpChannel {
+/// The channel of a flow over a protocol of ours.
+pub(super) struct EncapsulatedChannel {
     spec: FlowSpec,
-    machine: Dccp,
+    kind: EncapsulatedKind,
+    machine: Box<dyn Machine + Send>,
     clock: RunClock,
     life: Lifecycle,
     route: Option<UdpRoute>,
@@ -72,7 +74,7 @@ pub(super) struct DccpChannel {
     sampling: Sampling,
 }
 
-impl Channel for DccpChannel {
+impl Channel for EncapsulatedChannel {
     /// Messages that a flow writes before another flow gets its turn (chosen: some 200 us of system calls).
     const MAX_TURN: usize = 64;
 
@@ -155,7 +157,7 @@ impl Channel for DccpChannel {
     }
 }
 
-impl HostChannel for DccpChannel {
+impl HostChannel for EncapsulatedChannel {
     fn set_clock(&mut self, clock: RunClock) {
         self.clock = clock;
     }
@@ -173,7 +175,8 @@ impl HostChannel for DccpChannel {
         if self.life.asks(now) {
             self.machine.open(self.now);
         }
-        self.life.give_up(now, MIN_PATIENCE, NO_ANSWER);
+        let Silence { patience, why } = self.machine.silence();
+        self.life.give_up(now, patience, why);
         if let Some(deadline) = self.machine.poll_timeout().filter(|deadline| *deadline <= self.now) {
             self.lateness.record_unsigned(now.since(deadline));
             self.machine.handle_timeout(self.now);
@@ -182,25 +185,24 @@ impl HostChannel for DccpChannel {
 
     fn handle_datagram(&mut self, datagram: &Received<'_>, wants_data: bool) -> bool {
         // Anything else (a registration's answer, a stranger's idea) is no packet of this connection.
-        let Ok(decoded) = decode(datagram.payload, Carrier::Udp) else { return false };
-        let Ports { source, destination } = decoded.ports;
+        let Some(decoded) = decode(self.kind, datagram.payload) else { return false };
+        let DecodedPacket { mut packet, ports: Ports { source, destination }, data } = decoded;
         if (destination, source) != (self.ports.source, self.ports.destination) {
             return false;
         }
         let stamp = self.clock.stamped(datagram.stamp_ns);
         self.headers.note_datagram(datagram);
-        let mut packet = decoded.packet;
-        if !decoded.data.is_empty() {
-            let number = self.incoming.number_in(&self.spec, decoded.data, stamp);
-            packet.message = number.unwrap_or(UNKNOWN);
+        if !data.is_empty() {
+            let number = self.incoming.number_in(&self.spec, data, stamp);
+            packet.set_message(number.unwrap_or(UNKNOWN));
             // What is no message of this flow is not read either.
-            if wants_data && packet.message != UNKNOWN {
-                self.unread.push_back((packet.message, decoded.data.to_vec()));
+            if let Some(number) = number.filter(|_| wants_data) {
+                self.unread.push_back((number, data.to_vec()));
             }
         }
         self.now = self.now.max(stamp);
         self.arrived = Some(stamp);
-        self.machine.handle_packet(&Packet::Dccp(Box::new(packet)), Ecn::NotEct, self.now);
+        self.machine.handle_packet(&Packet::Encapsulated(packet), Ecn::NotEct, self.now);
         true
     }
 
@@ -231,8 +233,7 @@ impl HostChannel for DccpChannel {
 
     /// The other end has heard of the connection's end, or is not to hear of it.
     fn is_closed(&self, has_written_all: bool) -> bool {
-        let is_over = matches!(self.machine.state(), State::Closed | State::TimeWait | State::Listen);
-        is_over || !self.is_empty() || !has_written_all
+        self.machine.is_over() || !self.is_empty() || !has_written_all
     }
 
     fn was_open(&self) -> bool {
@@ -267,7 +268,7 @@ impl HostChannel for DccpChannel {
         if occasion != Occasion::Turn {
             return None;
         }
-        // There is no far end's window in DCCP.
+        // No protocol of ours has a far end's window.
         self.sampling.note(Observation { window: None, ..self.machine.observe() }, self.now)
     }
 
@@ -276,11 +277,11 @@ impl HostChannel for DccpChannel {
     }
 }
 
-impl DccpChannel {
+impl EncapsulatedChannel {
     /// An end of the connection that `spec` describes, whose messages are numbered below `bound`; its state
     /// is noted every `interval`, and sending stops at `stop`.
     pub(super) fn new(
-        (flow, spec): (&FlowSpec, &DccpSpec),
+        (flow, spec): (&FlowSpec, &EncapsulatedSpec),
         place: &EndPlace,
         bound: u64,
         (interval, stop): (Duration, Instant),
@@ -293,7 +294,8 @@ impl DccpChannel {
             if place.is_client { (client, SERVER_PORT) } else { (SERVER_PORT, client) };
         Self {
             spec: flow.clone(),
-            machine: Dccp::new(&spec.config(), role, spec.mtu(), place.seed, receive_buffer),
+            kind: spec.kind(),
+            machine: new_machine(spec.config(), role, spec.mtu(), place.seed, receive_buffer),
             clock: common.clock,
             life: Lifecycle::new(place.is_client, (Instant::from_nanos(flow.start_ns), stop)),
             route: None,
@@ -321,13 +323,13 @@ impl DccpChannel {
 
     /// A packet that the kernel will not take is lost on this host, as on a full queue of any other.
     fn send(&mut self, transmit: &Transmit, tap: Option<&mut LegTap>, now: Instant) {
-        let Packet::Dccp(packet) = &transmit.packet else { return };
-        let data = match packet.payload {
+        let Packet::Encapsulated(packet) = &transmit.packet else { return };
+        let data = match packet.payload() {
             0 => &[],
-            size => self.outgoing.fill(&self.spec, u64::from(size), packet.message),
+            size => self.outgoing.fill(&self.spec, u64::from(size), packet.message()),
         };
         self.encoded.clear();
-        encode(packet, self.ports, data, Carrier::Udp, &mut self.encoded);
+        packet.encode(self.ports, data, Carrier::Udp, &mut self.encoded);
         let unconnected = || Err(io::ErrorKind::NotConnected.into());
         let result = self.route.as_ref().map_or_else(unconnected, |route| route.send(&self.encoded));
         if let Err(why) = &result {
@@ -344,39 +346,15 @@ impl DccpChannel {
 
     /// A connection that ends while it is wanted has failed.
     fn notice_end(&mut self, is_finished: bool) {
-        let Some(code) = self.machine.ended_by() else { return };
-        let is_orderly = self.life.is_closing || (code == ResetCode::CLOSED && is_finished);
+        if self.life.is_closing {
+            return;
+        }
+        let Some(ending) = self.machine.ending() else { return };
+        let is_orderly = ending.is_close && is_finished;
         if !is_orderly {
-            self.life.fail(format!("the DCCP connection was reset: {}", reason(code)));
+            self.life.fail(ending.why);
         }
     }
-}
-
-/// What a Reset Code means (RFC 4340 §5.6, RFC 6773 §3.8).
-fn reason(code: ResetCode) -> String {
-    let word = match code {
-        ResetCode::CLOSED => "the far end closed it",
-        ResetCode::ABORTED => "no progress",
-        ResetCode::NO_CONNECTION => "no such connection",
-        ResetCode::PACKET_ERROR => "an unexpected packet",
-        ResetCode::OPTION_ERROR | ResetCode::MANDATORY_ERROR => "an option in error",
-        ResetCode::CONNECTION_REFUSED => "the far end refused it",
-        ResetCode::BAD_SERVICE_CODE => "another service code",
-        ResetCode::TOO_BUSY => "the far end is too busy",
-        ResetCode::BAD_INIT_COOKIE => "a bad Init Cookie",
-        ResetCode::AGGRESSION_PENALTY => "misbehaviour",
-        ResetCode::ENCAPSULATED_PORT_REUSE => "its UDP ports are another connection's",
-        _ => "no reason given",
-    };
-    format!("{word} (Reset Code {})", code.0)
-}
-
-/// The seed of a connection that nobody shall foresee: its initial sequence number and its secrets.
-///
-/// # Errors
-/// The system has no random numbers.
-pub fn unforeseen_seed() -> io::Result<Seed> {
-    Ok(Seed::new(u64::from_be_bytes(crate::random::random::<8>()?)))
 }
 
 /// Of data that is no message of this flow.
@@ -386,9 +364,6 @@ const FILE_HEADER: usize = crate::wire::FILE_HEADER as usize;
 /// As in captures of simulated runs: dynamic ports for clients (RFC 6335 §6), talkpath's own for servers.
 const CLIENT_PORTS: u16 = 49_152;
 const SERVER_PORT: u16 = crate::ports::DEFAULT_PORT;
-/// Requests leave after 0, 1 and 3 s (RFC 4340 §8.1.1): if three find no answer, there is none.
-const MIN_PATIENCE: Duration = Duration::from_secs(3);
-const NO_ANSWER: &str = "the DCCP connection did not open: no answer to its Requests";
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,8 @@
 use talkpath_measure::MessageRecord;
 use talkpath_scenario::WorkloadConfig;
-use talkpath_transport::dccp::{DccpPacket, PacketKind, Reset, Seq};
-use talkpath_transport::{CcidKind, DccpConfig};
+use talkpath_transport::dccp::codec::encode;
+use talkpath_transport::dccp::{DccpPacket, PacketKind, Reset, ResetCode, Seq};
+use talkpath_transport::{CcidKind, DccpConfig, EncapsulatedConfig};
 
 use super::*;
 use crate::end::pair::{Pair, datagram};
@@ -15,7 +16,8 @@ fn session(ms: u64, queue: Option<u64>) -> SessionSpec {
         send_queue_policy: talkpath_transport::QueuePolicy::DropOldest,
         ..DccpConfig::new(CcidKind::Ccid2)
     };
-    let transport = TransportSpec::Dccp(DccpSpec::new(&config, None, Bytes::new(1500)));
+    let config = EncapsulatedConfig::Dccp(config);
+    let transport = TransportSpec::Encapsulated(EncapsulatedSpec::new(&config, None, Bytes::new(1500)));
     fixtures::session(&fixtures::echoing(transport, WorkloadConfig::G711), ms * 1_000_000)
 }
 

@@ -1,0 +1,26 @@
+//! `codel`.
+
+use talkpath_path::{Codel, QueueKind, QueueName};
+use talkpath_units::Bytes;
+
+use super::{CE_THRESHOLD, ECN_DOC, INTERVAL, LIMIT, Queue, TARGET, codel_parameters, queue_limit};
+use crate::diagnostic::Log;
+use crate::keys::{Default, Kind, Variant, key};
+use crate::resolve::section::Section;
+
+/// One queue, which drops while packets wait too long.
+pub(super) const CODEL: Queue = Queue {
+    keys: Variant {
+        name: QueueName::Codel.word(),
+        doc: "first in, first out; while every packet waits longer than `target`, one is dropped now and then (RFC 8289, with the \
+              defaults of Linux's sch_codel)",
+        keys: &[LIMIT, TARGET, INTERVAL, key("ecn", Kind::Flag, Default::Is("false"), ECN_DOC), CE_THRESHOLD],
+    },
+    read,
+};
+
+fn read(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
+    let limit = queue_limit(section, mtu, log);
+    let parameters = codel_parameters(section, log);
+    Some(QueueKind::Codel(Codel { limit: limit?, parameters: parameters? }))
+}

@@ -1,0 +1,36 @@
+//! `drop-tail`.
+
+use talkpath_path::{DropTail, QueueKind, QueueName};
+use talkpath_units::Bytes;
+
+use super::{LIMIT, MARK, Queue, queue_limit};
+use crate::diagnostic::Log;
+use crate::keys::{Default, Kind, Variant, key};
+use crate::resolve::section::Section;
+
+/// First in, first out.
+pub(super) const DROP_TAIL: Queue = Queue {
+    keys: Variant {
+        name: QueueName::DropTail.word(),
+        doc: "first in, first out; an arrival that finds no room is dropped",
+        keys: &[
+            LIMIT,
+            key("in_service", Kind::Flag, Default::Is("false"), "whether the packet in service counts too"),
+            key(
+                "mark_at",
+                Kind::Quantity { measures: MARK, words: &["never"] },
+                Default::Is("\"never\""),
+                "an arrival that finds this many packets waiting is marked (ECN, RFC 3168), if its transport takes marks: TCP or \
+                 DCCP with `ecn = true`",
+            ),
+        ],
+    },
+    read,
+};
+
+fn read(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
+    let limit = queue_limit(section, mtu, log);
+    let in_service = section.flag("in_service", log);
+    let mark_at = section.packets_or_word("mark_at", log);
+    Some(QueueKind::DropTail(DropTail { limit: limit?, in_service: in_service?, mark_at: mark_at? }))
+}

@@ -1,0 +1,26 @@
+//! `fq`.
+
+use talkpath_path::{Fq, QueueKind, QueueName};
+use talkpath_units::Bytes;
+
+use super::{LIMIT, QUANTUM, Queue, queue_limit};
+use crate::diagnostic::Log;
+use crate::keys::Variant;
+use crate::resolve::section::Section;
+
+/// Flows in turn, byte by byte.
+pub(super) const FQ: Queue = Queue {
+    keys: Variant {
+        name: QueueName::Fq.word(),
+        doc: "flows in turn, byte by byte (deficit round robin, Shreedhar and Varghese 1995). An arrival without room drops the newest \
+              packet of the flow with the most bytes",
+        keys: &[LIMIT, QUANTUM],
+    },
+    read,
+};
+
+fn read(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
+    let limit = queue_limit(section, mtu, log);
+    let quantum = section.bytes_or_word("quantum", log);
+    Some(QueueKind::Fq(Fq { limit: limit?, quantum: quantum? }))
+}

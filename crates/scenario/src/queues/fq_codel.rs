@@ -1,0 +1,66 @@
+//! `fq_codel`.
+
+use talkpath_path::{FqCodel, QueueKind, QueueName};
+use talkpath_units::Bytes;
+
+use super::{
+    CE_THRESHOLD, ECN_DOC, INTERVAL, MARK, QUANTUM, Queue, TARGET, codel_parameters, warn_of_small_limit,
+};
+use crate::diagnostic::Log;
+use crate::keys::{Default, Kind, LARGEST_SIZE, Variant, key, measure, quantity};
+use crate::quantity::{Dimension, Measure};
+use crate::resolve::section::Section;
+
+/// Flows in turn, with CoDel for each.
+pub(super) const FQ_CODEL: Queue = Queue {
+    keys: Variant {
+        name: QueueName::FqCodel.word(),
+        doc: "flows in turn, those with little to send first, and CoDel for each (RFC 8290, with the defaults of Linux's sch_fq_codel)",
+        keys: &[
+            key(
+                "limit",
+                quantity(MARK),
+                Default::Is("\"10240 packets\""),
+                "how many packets may wait. Without room up to 64 packets, at most half, of the longest queue are dropped",
+            ),
+            key(
+                "memory_limit",
+                quantity(SOME_SIZE),
+                Default::Is("\"32 MiB\""),
+                "how many bytes of packets may wait; Linux counts the memory of their buffers",
+            ),
+            key(
+                "flows",
+                Kind::Count { least: 1, most: 65_536 },
+                Default::Is("1024"),
+                "queues that flows are hashed to; flows with one hash share a queue",
+            ),
+            QUANTUM,
+            TARGET,
+            INTERVAL,
+            key("ecn", Kind::Flag, Default::Is("true"), ECN_DOC),
+            CE_THRESHOLD,
+        ],
+    },
+    read,
+};
+
+const SOME_SIZE: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_SIZE)];
+
+fn read(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
+    let limit = section.packets_or_word("limit", log);
+    let memory_limit = section.bytes("memory_limit", log);
+    let flows = section.count("flows", log);
+    let quantum = section.bytes_or_word("quantum", log);
+    let parameters = codel_parameters(section, log);
+    if let Some(memory) = memory_limit {
+        warn_of_small_limit("memory_limit", memory, section, mtu, log);
+    }
+    Some(QueueKind::FqCodel(FqCodel {
+        limit: limit??,
+        memory_limit: memory_limit?,
+        flows: u32::try_from(flows?).ok()?,
+        quantum: quantum?,
+        parameters: parameters?,
+    }))
+}

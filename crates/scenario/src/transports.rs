@@ -1,0 +1,176 @@
+//! Transports in a scenario, a file each: its keys beside what they mean, and the messages that fit.
+//!
+//! A new one is a file here and its lines in [`TRANSPORT`] and [`resolve`].
+
+mod dccp;
+mod quic;
+pub(crate) mod tcp;
+mod udp;
+
+use talkpath_config::{EncapsulatedConfig, EncapsulatedKind, Stack, TransportConfig};
+use talkpath_units::Bytes;
+
+use crate::diagnostic::Log;
+use crate::keys::{LARGEST_SIZE, Tagged, measure};
+use crate::model::{Demand, KernelProfile};
+use crate::quantity::{Dimension, Measure, Problem};
+use crate::resolve::section::Section;
+use crate::tree::Table;
+
+/// A transport.
+pub(crate) static TRANSPORT: Tagged = Tagged {
+    noun: "a transport",
+    variants: &[
+        udp::UDP,
+        tcp::TCP,
+        tcp::NODELAY,
+        dccp::CCID2,
+        dccp::CCID3,
+        dccp::CCID4,
+        quic::QUIC,
+        quic::DATAGRAM,
+        quic::STREAM,
+        quic::STREAM_PER_MESSAGE,
+    ],
+    later: &["sctp", "webrtc"],
+    number: None,
+};
+
+/// A flow's transport.
+pub(crate) struct Transport {
+    pub(crate) config: TransportConfig,
+    pub(crate) name: &'static str,
+    /// See [`crate::Flow::asked_for`].
+    pub(crate) asked_for: Vec<&'static str>,
+}
+
+/// The transport of `flow`, whose routes carry packets of at most `mtu`.
+pub(crate) fn resolve(flow: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Transport> {
+    let (name, section) = flow.tagged("transport")?;
+    let of = |config| Some(Transport { config, name, asked_for: Vec::new() });
+    if let Some(kind) = EncapsulatedKind::ALL.iter().find(|kind| kind.words().contains(&name)) {
+        let config = match kind {
+            EncapsulatedKind::Dccp => EncapsulatedConfig::Dccp(dccp::resolve(name, &section, log)?),
+        };
+        return of(TransportConfig::Encapsulated(config));
+    }
+    if name == "udp" {
+        return of(TransportConfig::Udp(udp::resolve(&section, log)?));
+    }
+    if name.starts_with("quic") {
+        let config = quic::resolve(name, &section, mtu, log)?;
+        let name = config.carry.transport_name();
+        return Some(Transport { config: TransportConfig::Quic(config), name, asked_for: Vec::new() });
+    }
+    let mut asked_for = Vec::new();
+    let config = tcp::resolve(name, &section, mtu, &mut asked_for, log)?;
+    Some(Transport { config: TransportConfig::Tcp(config), name, asked_for })
+}
+
+/// The largest message that leaves in one packet on a path of this MTU; `None` if there is none such.
+pub(crate) fn largest_message(transport: &TransportConfig, mtu: Bytes) -> Option<Bytes> {
+    let largest = match transport {
+        TransportConfig::Udp(_) => udp::largest_message(mtu),
+        TransportConfig::Encapsulated(config) => config.options().largest_message(mtu),
+        TransportConfig::Quic(config) => quic::largest_message(config, mtu)?,
+        TransportConfig::Tcp(_) => return None,
+    };
+    Some(largest.min(udp::LARGEST_DATAGRAM))
+}
+
+/// What of a flow has to fit its transport.
+pub(crate) struct Fit<'a, 'b> {
+    pub(crate) flow: &'a Section<'b>,
+    pub(crate) demand: Demand,
+    /// The receiver's own buffer, if the scenario has one.
+    pub(crate) room: Option<Bytes>,
+    /// The routes' smallest MTU.
+    pub(crate) mtu: Option<Bytes>,
+}
+
+/// Whether the transport can carry what the workload sends.
+pub(crate) fn fit(transport: &TransportConfig, fit: &Fit<'_, '_>, log: &mut Log) {
+    match transport {
+        TransportConfig::Udp(config) => udp::fit(config, fit, log),
+        TransportConfig::Encapsulated(config) => {
+            let options = config.options();
+            let room = fit.room.unwrap_or(options.socket_buffer());
+            let limit = fit.mtu.map(|mtu| options.largest_message(mtu));
+            let packet = format!("one {} packet", config.kind().name());
+            if fit.at_most(limit, &packet, log)
+                && let Some(size) = fit.demand.largest_message().filter(|size| *size > room)
+            {
+                fit.no_room(size, room, log);
+            }
+        }
+        TransportConfig::Quic(config) => quic::fit(config, fit, log),
+        // A stream takes a message of any size, part by part.
+        TransportConfig::Tcp(_) => {}
+    }
+}
+
+impl Fit<'_, '_> {
+    /// Whether no message is larger than `limit`, what `packet` can hold.
+    fn at_most(&self, limit: Option<Bytes>, packet: &str, log: &mut Log) -> bool {
+        let limit = limit.unwrap_or(Bytes::MAX);
+        // A greedy workload makes its messages as large as fit.
+        let is_greedy = matches!(self.demand, Demand::Greedy { .. });
+        let Some(size) = self.demand.largest_message().filter(|size| *size > limit && !is_greedy) else {
+            return true;
+        };
+        let message = format!(
+            "found messages of {size}, expected at most {limit}, which {packet} can hold on this path"
+        );
+        self.flow.problem("workload", Problem::new(message), log);
+        false
+    }
+
+    /// Messages of `size` are larger than the receiving socket.
+    fn no_room(&self, size: Bytes, room: Bytes, log: &mut Log) {
+        let message =
+            format!("found messages of {size}, which never find room in a receiving socket of {room}");
+        self.flow.problem("workload", Problem::new(message), log);
+    }
+}
+
+/// What the tagged table `filled` of this kind has for the keys that follow another, as TOML.
+pub(crate) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)> {
+    match KernelProfile::named(kind) {
+        Some(profile) => profile.values().into(),
+        None => tcp::defaults(kind, filled),
+    }
+}
+
+fn stack(word: &str) -> Option<Stack> {
+    match word {
+        "linux" => Some(Stack::Linux),
+        "rfc" => Some(Stack::Rfc),
+        "bsd-reno" => Some(Stack::BsdReno),
+        _ => None,
+    }
+}
+
+/// Chosen: from a skb_shared_info of 320 B and a cache line up to two pages.
+pub(crate) const SMALL_HEAD: &[Measure] = &[measure(Dimension::Size, 384, 8192)];
+
+/// Chosen: past any path in packets.
+const WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, 1_000_000_000)];
+
+/// Chosen: a greedy flow without a receiver's window (DCCP) sends so much at one moment, which memory has to
+/// hold.
+const INITIAL_WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, 1_000_000)];
+
+/// From one byte to [`LARGEST_SIZE`].
+pub(crate) const BUFFER: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_SIZE)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_a_protocol_has_its_keys() {
+        for word in EncapsulatedKind::ALL.iter().flat_map(|kind| kind.words()) {
+            assert!(TRANSPORT.variant(word).is_some(), "{word}");
+        }
+    }
+}

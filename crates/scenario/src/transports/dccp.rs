@@ -1,0 +1,265 @@
+//! DCCP in a scenario: its keys, and what they mean.
+
+use talkpath_config::{CcidKind, DccpConfig, QueuePolicy, Revision};
+
+use super::{BUFFER, INITIAL_WINDOW, WINDOW};
+use crate::diagnostic::Log;
+use crate::keys::{Default, Key, Kind, Variant, Words, key, measure, quantity};
+use crate::quantity::{Dimension, Measure};
+use crate::resolve::section::Section;
+
+/// `dccp-ccid2`.
+pub(super) const CCID2: Variant = Variant {
+    name: "dccp-ccid2",
+    doc: "DCCP (RFC 4340) with TCP-like congestion control (RFC 4341)",
+    keys: CCID2_KEYS,
+};
+
+/// `dccp-ccid3`.
+pub(super) const CCID3: Variant = Variant {
+    name: "dccp-ccid3",
+    doc: "DCCP (RFC 4340) with TCP-friendly rate control (RFC 4342)",
+    keys: TFRC_KEYS,
+};
+
+/// `dccp-ccid4`.
+pub(super) const CCID4: Variant = Variant {
+    name: "dccp-ccid4",
+    doc: "DCCP (RFC 4340) with TCP-friendly rate control for small packets (RFC 5622)",
+    keys: TFRC_KEYS,
+};
+
+const CCID2_KEYS: &[Key] = &[
+    key(
+        "initial_window",
+        Kind::Quantity { measures: INITIAL_WINDOW, words: &["default"] },
+        Default::Is("\"default\""),
+        "congestion window at the beginning; `default` is RFC 3390's, two to four packets",
+    ),
+    key(
+        "initial_ssthresh",
+        Kind::Quantity { measures: WINDOW, words: &["unlimited"] },
+        Default::Is("\"unlimited\""),
+        "slow start threshold at the beginning",
+    ),
+    key(
+        "ack_ratio",
+        Kind::Count { least: 1, most: 65_535 },
+        Default::Is("2"),
+        "data packets for each acknowledgement at the beginning (RFC 4340 §11.3); the sender adapts the ratio",
+    ),
+    key(
+        "app_limited_growth",
+        Kind::Flag,
+        Default::Is("true"),
+        "whether the window grows while the application does not fill it (RFC 4341 §5.1; RFC 7661 says no)",
+    ),
+    key(
+        "growth",
+        Kind::Choice(&CCID2_GROWTH),
+        Default::Is("\"half\""),
+        "how much slow start opens the window for each acknowledged packet: half a packet (RFC 4341 §5), or a whole packet with \
+         `each-packet`, as ns-2's agent does",
+    ),
+    SEND_QUEUE,
+    SEND_QUEUE_POLICY,
+    SEGMENT_SIZE,
+    SOCKET_BUFFER,
+    ECN,
+    INIT_COOKIE,
+    SHORT_SEQNOS,
+    CHECKSUM_COVERAGE,
+    DATA_CHECKSUM,
+];
+
+const TFRC_KEYS: &[Key] = &[
+    key(
+        "tfrc",
+        Kind::Choice(&TFRC),
+        Default::Is("\"rfc5348\""),
+        "which specification the rate follows: RFC 5348, or RFC 3448, which it obsoletes",
+    ),
+    key(
+        "oscillation_prevention",
+        Kind::Flag,
+        Default::Is("true"),
+        "whether the rate falls at once when the round trip grows (RFC 5348 §4.5)",
+    ),
+    key(
+        "history_discounting",
+        Kind::Flag,
+        Default::Is("false"),
+        "whether earlier loss intervals count for less after a long time without loss (RFC 5348 §5.5, optional there)",
+    ),
+    SEND_QUEUE,
+    SEND_QUEUE_POLICY,
+    SEGMENT_SIZE,
+    SOCKET_BUFFER,
+    ECN,
+    INIT_COOKIE,
+    SHORT_SEQNOS,
+    CHECKSUM_COVERAGE,
+    DATA_CHECKSUM,
+];
+
+const CCID2_GROWTH: Words = Words { noun: "a growth", known: &["half", "each-packet"], later: &[], why: "" };
+
+const TFRC: Words = Words { noun: "a specification", known: &["rfc5348", "rfc3448"], later: &[], why: "" };
+
+const SEND_QUEUE: Key = key(
+    "send_queue",
+    Kind::Quantity { measures: WINDOW, words: &["unlimited"] },
+    Default::Is("\"unlimited\""),
+    "how many messages may wait in the sender's own queue",
+);
+
+const SEND_QUEUE_POLICY: Key = key(
+    "send_queue_policy",
+    Kind::Choice(&QUEUE_POLICY),
+    Default::Is("\"drop-newest\""),
+    "what a full send queue does: `drop-newest` refuses the message, `drop-oldest` drops the one that has waited longest",
+);
+
+const SEGMENT_SIZE: Key = key(
+    "segment_size",
+    Kind::Quantity { measures: SEGMENT, words: &["message"] },
+    Default::Is("\"message\""),
+    "packet size from which windows and rates are computed; `message` takes the size of what is sent",
+);
+
+const SOCKET_BUFFER: Key = key(
+    "socket_buffer",
+    quantity(BUFFER),
+    Default::Is("\"212992 B\""),
+    "room of the receiving socket, in payload bytes. The socket is our own in every arena",
+);
+
+const ECN: Key = key(
+    "ecn",
+    Kind::Flag,
+    Default::Is("false"),
+    "whether packets may be marked instead of dropped (RFC 4340 §12); a queue's `mark_at` marks them",
+);
+
+const INIT_COOKIE: Key = key(
+    "init_cookie",
+    Kind::Flag,
+    Default::Is("false"),
+    "whether the server keeps no state before the handshake is complete (RFC 4340 §8.1.4)",
+);
+
+const SHORT_SEQNOS: Key = key(
+    "short_seqnos",
+    Kind::Flag,
+    Default::Is("false"),
+    "whether data and acknowledgements have sequence numbers of 24 bits, which saves 4 to 8 B a packet (RFC 4340 §7.6)",
+);
+
+const CHECKSUM_COVERAGE: Key = key(
+    "checksum_coverage",
+    Kind::Count { least: 0, most: 15 },
+    Default::Is("0"),
+    "Checksum Coverage of data, and the minimum that is accepted: 0 covers all, 1 the header alone, n also the first 4 (n - 1) B of \
+     data (RFC 4340 §9.2)",
+);
+
+const DATA_CHECKSUM: Key = key(
+    "data_checksum",
+    Kind::Flag,
+    Default::Is("false"),
+    "whether data carries a checksum of its own, 8 B a packet, which the far end must check (RFC 4340 §9.3)",
+);
+
+const QUEUE_POLICY: Words =
+    Words { noun: "a queue policy", known: &["drop-newest", "drop-oldest"], later: &[], why: "" };
+
+/// The largest payload of an IPv4 packet (RFC 791 §3.1) with a DCCP header (RFC 4340 §5.1).
+const SEGMENT: &[Measure] = &[measure(Dimension::Size, 1, 65_499)];
+
+/// What the keys in `section` say of the transport `name`.
+pub(super) fn resolve(name: &str, section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
+    match ccid(name)? {
+        CcidKind::Ccid2 => ccid2(section, log),
+        ccid => tfrc(ccid, section, log),
+    }
+}
+
+fn ccid2(section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
+    let config = dccp(CcidKind::Ccid2, section, log);
+    let initial_window = section.packets_or_word("initial_window", log);
+    let initial_ssthresh = section.packets_or_word("initial_ssthresh", log);
+    let ack_ratio = section.count("ack_ratio", log);
+    let app_limited_growth = section.flag("app_limited_growth", log);
+    let growth = section.choice("growth", log);
+    Some(DccpConfig {
+        initial_window: initial_window?,
+        initial_ssthresh: initial_ssthresh?,
+        ack_ratio: u16::try_from(ack_ratio?).ok()?,
+        app_limited_growth: app_limited_growth?,
+        growth_by_each: growth? == "each-packet",
+        ..config?
+    })
+}
+
+fn tfrc(ccid: CcidKind, section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
+    let config = dccp(ccid, section, log);
+    let tfrc = section.choice("tfrc", log).and_then(revision);
+    let oscillation_prevention = section.flag("oscillation_prevention", log);
+    let history_discounting = section.flag("history_discounting", log);
+    Some(DccpConfig {
+        tfrc: tfrc?,
+        oscillation_prevention: oscillation_prevention?,
+        history_discounting: history_discounting?,
+        ..config?
+    })
+}
+
+/// The keys that all CCIDs have.
+fn dccp(ccid: CcidKind, section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
+    let send_queue = section.packets_or_word("send_queue", log);
+    let send_queue_policy = section.choice("send_queue_policy", log).and_then(queue_policy);
+    let segment_size = section.bytes_or_word("segment_size", log);
+    let socket_buffer = section.bytes("socket_buffer", log);
+    let ecn = section.flag("ecn", log);
+    let init_cookie = section.flag("init_cookie", log);
+    let short_seqnos = section.flag("short_seqnos", log);
+    let checksum_coverage = section.count("checksum_coverage", log);
+    let data_checksum = section.flag("data_checksum", log);
+    Some(DccpConfig {
+        ecn: ecn?,
+        init_cookie: init_cookie?,
+        short_seqnos: short_seqnos?,
+        checksum_coverage: u8::try_from(checksum_coverage?).ok()?,
+        data_checksum: data_checksum?,
+        send_queue: send_queue?,
+        send_queue_policy: send_queue_policy?,
+        segment_size: segment_size?,
+        socket_buffer: socket_buffer?,
+        ..DccpConfig::new(ccid)
+    })
+}
+
+fn ccid(word: &str) -> Option<CcidKind> {
+    match word {
+        "dccp-ccid2" => Some(CcidKind::Ccid2),
+        "dccp-ccid3" => Some(CcidKind::Ccid3),
+        "dccp-ccid4" => Some(CcidKind::Ccid4),
+        _ => None,
+    }
+}
+
+fn revision(word: &str) -> Option<Revision> {
+    match word {
+        "rfc5348" => Some(Revision::Rfc5348),
+        "rfc3448" => Some(Revision::Rfc3448),
+        _ => None,
+    }
+}
+
+fn queue_policy(word: &str) -> Option<QueuePolicy> {
+    match word {
+        "drop-newest" => Some(QueuePolicy::DropNewest),
+        "drop-oldest" => Some(QueuePolicy::DropOldest),
+        _ => None,
+    }
+}

@@ -1,0 +1,175 @@
+//! QUIC in a scenario: its keys, what they mean, and the messages that fit.
+
+use talkpath_config::{Carry, QuicConfig, QuicCongestionControl, SMALLEST_QUIC_MTU, largest_quic_datagram};
+use talkpath_units::Bytes;
+
+use super::Fit;
+use crate::diagnostic::Log;
+use crate::keys::{Default, Key, Kind, LONGEST_NS, Variant, Words, key, measure};
+use crate::quantity::{Dimension, Measure, Problem};
+use crate::resolve::section::Section;
+
+/// `quic`.
+pub(super) const QUIC: Variant =
+    Variant { name: "quic", doc: "QUIC (RFC 9000); `carry` says what carries a message", keys: QUIC_KEYS };
+
+/// `quic-datagram`.
+pub(super) const DATAGRAM: Variant = Variant {
+    name: "quic-datagram",
+    doc: "QUIC whose messages are DATAGRAM frames (RFC 9221), which are not sent again",
+    keys: QUIC_CARRY_KEYS,
+};
+
+/// `quic-stream`.
+pub(super) const STREAM: Variant = Variant {
+    name: "quic-stream",
+    doc: "QUIC with one stream for all messages, in order",
+    keys: QUIC_CARRY_KEYS,
+};
+
+/// `quic-stream-per-message`.
+pub(super) const STREAM_PER_MESSAGE: Variant = Variant {
+    name: "quic-stream-per-message",
+    doc: "QUIC with a stream for each message, so that a lost message delays no other",
+    keys: QUIC_CARRY_KEYS,
+};
+
+const QUIC_KEYS: &[Key] = &[
+    key("carry", Kind::Choice(&CARRY), Default::Is("\"datagram\""), "what carries a message"),
+    QUIC_CC_KEY,
+    EXPIRE,
+    PRIORITY,
+    ZERO_RTT,
+    CONNECTION,
+    ENCRYPTION,
+];
+
+/// Those of the names that say what carries a message.
+const QUIC_CARRY_KEYS: &[Key] = &[QUIC_CC_KEY, EXPIRE, PRIORITY, ZERO_RTT, CONNECTION, ENCRYPTION];
+
+const CARRY: Words = Words {
+    noun: "what carries a message",
+    known: &["datagram", "stream", "stream-per-message"],
+    later: &[],
+    why: "",
+};
+
+const QUIC_CC_KEY: Key =
+    key("cc", Kind::Choice(&QUIC_CC), Default::Is("\"cubic\""), "congestion control of both ends");
+
+const QUIC_CC: Words = Words {
+    noun: "a congestion control of QUIC",
+    known: &["cubic", "newreno"],
+    later: &["bbr"],
+    why: "quinn's BBR draws random numbers that no seed sets, so a run would not repeat",
+};
+
+const EXPIRE: Key = key(
+    "expire",
+    Kind::Quantity { measures: EXPIRY, words: &["never"] },
+    Default::Is("\"never\""),
+    "a message that is older than this is not put into a packet: a datagram is dropped (RFC 9221 §5.4), a stream whose one \
+     message has not left whole is reset. With one stream for all messages it is an error",
+);
+
+const PRIORITY: Key = key(
+    "priority",
+    Kind::Count { least: 0, most: 255 },
+    Default::Is("0"),
+    "of the flows of one connection, data with a higher priority leaves first. DATAGRAM frames leave before streams whatever it says",
+);
+
+const ZERO_RTT: Key = key(
+    "zero_rtt",
+    Kind::Flag,
+    Default::Is("false"),
+    "whether the client sends messages in its first flight (RFC 9001 §4.6), with the ticket of an earlier connection",
+);
+
+const CONNECTION: Key = key(
+    "connection",
+    Kind::Text { longest: 64 },
+    Default::Absent("a connection of its own"),
+    "flows with the same name share one connection. They have the same routes; copies share it number by number",
+);
+
+const ENCRYPTION: Key = key(
+    "encryption",
+    Kind::Flag,
+    Default::Is("true"),
+    "`false` saves the arithmetic of AES-GCM in large sweeps: packets keep their sizes, and every figure stays. Real sockets encrypt anyway",
+);
+
+/// From a millisecond to what any run lasts.
+const EXPIRY: &[Measure] = &[measure(Dimension::Duration, 1_000_000, LONGEST_NS)];
+
+/// What the keys in `section` say of the transport `name`.
+pub(super) fn resolve(
+    name: &str,
+    section: &Section<'_>,
+    mtu: Option<Bytes>,
+    log: &mut Log,
+) -> Option<QuicConfig> {
+    let carry = match name {
+        "quic" => section.choice("carry", log)?,
+        name => name.strip_prefix("quic-")?,
+    };
+    let carry = Carry::ALL.into_iter().find(|it| it.name() == carry)?;
+    let named = |word: &str| QuicCongestionControl::ALL.into_iter().find(|it| it.name() == word);
+    let cc = section.choice("cc", log).and_then(named);
+    let expire = section.duration_or_word("expire", log);
+    let priority = section.count("priority", log);
+    let zero_rtt = section.flag("zero_rtt", log);
+    let encryption = section.flag("encryption", log);
+    let connection = section.node("connection").is_some().then(|| section.text("connection", log));
+    if let (Some(Some(expire)), Carry::Stream) = (expire, carry) {
+        let problem = Problem::new(format!(
+            "found {expire} with one stream for all messages, expected \"never\": a stream has no gaps"
+        ));
+        let problem =
+            problem.with_help("`carry = \"datagram\"` or `\"stream-per-message\"` can leave a message out");
+        section.problem("expire", problem, log);
+        return None;
+    }
+    if let Some(mtu) = mtu.filter(|mtu| *mtu < SMALLEST_QUIC_MTU) {
+        let message = format!(
+            "found an mtu of {mtu} on its routes, expected {SMALLEST_QUIC_MTU} or more: QUIC's packets have up to 1200 B \
+             (RFC 9000 §14)"
+        );
+        log.problem(section.place, section.at, Problem::new(message));
+        return None;
+    }
+    let connection = match connection {
+        Some(name) => Some(name?.to_owned()),
+        None => None,
+    };
+    Some(QuicConfig {
+        carry,
+        cc: cc?,
+        expire: expire?,
+        priority: u8::try_from(priority?).ok()?,
+        zero_rtt: zero_rtt?,
+        connection,
+        encryption: encryption?,
+    })
+}
+
+/// The largest message on a path of this MTU; `None` if it may have any size.
+pub(super) fn largest_message(config: &QuicConfig, mtu: Bytes) -> Option<Bytes> {
+    match config.carry {
+        Carry::Datagram => Some(largest_quic_datagram(mtu)),
+        Carry::Stream | Carry::StreamPerMessage => None,
+    }
+}
+
+/// Whether it can carry what the workload sends.
+pub(super) fn fit(config: &QuicConfig, fit: &Fit<'_, '_>, log: &mut Log) {
+    if config.carry == Carry::Datagram {
+        fit.at_most(fit.mtu.map(largest_quic_datagram), "one DATAGRAM frame", log);
+    } else if let Some(room) = fit.room {
+        let message = format!(
+            "found a `socket_buffer` of {room} over a QUIC stream, which has no socket of its own; expected \"default\""
+        );
+        fit.flow.problem("receiver", Problem::new(message), log);
+    }
+}

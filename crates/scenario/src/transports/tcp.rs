@@ -1,0 +1,449 @@
+//! TCP in a scenario: its keys, and what they mean.
+
+use talkpath_config::{CongestionControlKind, DelayedAck, Growth, NagleKind, TcpConfig, Ticks};
+use talkpath_units::Bytes;
+
+use super::{INITIAL_WINDOW, SMALL_HEAD, WINDOW, stack};
+use crate::diagnostic::Log;
+use crate::keys::{ANY_DURATION, Default, Key, Kind, Variant, Words, key, measure, quantity};
+use crate::quantity::{Amount, Dimension, Measure, Problem};
+use crate::read::{self, Reading};
+use crate::resolve::section::Section;
+use crate::tree::{Node, Table};
+
+/// `tcp`.
+pub(super) const TCP: Variant =
+    Variant { name: "tcp", doc: "TCP (RFC 9293) with Nagle's algorithm", keys: TCP_KEYS };
+
+/// `tcp-nodelay`.
+pub(super) const NODELAY: Variant = Variant {
+    name: "tcp-nodelay",
+    doc: "TCP with TCP_NODELAY: small segments leave at once",
+    keys: TCP_KEYS,
+};
+
+const TCP_KEYS: &[Key] = &[
+    key(
+        "stack",
+        Kind::Choice(&STACK),
+        Default::Is("\"linux\""),
+        "whose TCP the defaults of the other keys follow",
+    ),
+    key(
+        "cc",
+        Kind::Choice(&CC),
+        Default::Is("\"default\""),
+        "congestion control; `default` is the stack's (`linux`: cubic, `rfc`: newreno, `bsd-reno`: reno), or the nearest one in the \
+         arena",
+    ),
+    key(
+        "nagle",
+        Kind::Choice(&NAGLE),
+        Default::Follows("`stack`; `off` for `tcp-nodelay`"),
+        "when a segment smaller than the maximum may leave",
+    ),
+    key(
+        "mss",
+        Kind::Quantity { measures: MSS, words: &["default"] },
+        Default::Is("\"default\""),
+        "the largest payload of a segment, before options are subtracted; `default` is the smallest `mtu` of the routes less the headers of IP and TCP, 40 B or with IPv6 60 B",
+    ),
+    key(
+        "rwnd",
+        quantity(RWND),
+        BY_STACK,
+        "receive buffer of the far end. It bounds the window that the far end advertises; a packet counts as `mss`",
+    ),
+    key(
+        "initial_rwnd",
+        quantity(INITIAL_RWND),
+        Default::Is("\"65536 B\""),
+        "what of `rwnd` a `linux` receiver offers at first: half of `net.ipv4.tcp_rmem[1]`. It grows as the application reads",
+    ),
+    key(
+        "delayed_ack",
+        Kind::DelayedAck(DELAYED_ACK),
+        BY_STACK,
+        "`false` acknowledges every segment at once. A duration is the longest wait for a second segment. `{ tick = \"200 ms\" }` waits for \
+         the next tick of a clock. `\"linux\"` adapts as Linux does. `true` is the stack's own",
+    ),
+    key(
+        "sack",
+        Kind::FlagOrDefault,
+        Default::Is("\"default\""),
+        "selective acknowledgements (RFC 2018); `default` is the stack's, if the arena has them",
+    ),
+    key(
+        "tlp",
+        Kind::FlagOrDefault,
+        Default::Is("\"default\""),
+        "tail loss probe (RFC 8985 §7); `default` as for `sack`",
+    ),
+    key(
+        "pacing",
+        Kind::FlagOrDefault,
+        Default::Is("\"default\""),
+        "whether segments are spread over the round trip; `default` as for `sack`",
+    ),
+    key("limited_transmit", Kind::Flag, BY_STACK, "limited transmit (RFC 3042)"),
+    key(
+        "cwnd_validation",
+        Kind::Flag,
+        BY_STACK,
+        "whether a congestion window that was not filled stays as it is (RFC 7661). With `false`, every acknowledgement opens it",
+    ),
+    key(
+        "growth",
+        Kind::Choice(&GROWTH),
+        BY_STACK,
+        "how congestion avoidance opens a window that counts bytes (`rfc`, `bsd-reno`). `counted` adds a segment for each acknowledged \
+         window; `each-ack` adds a share for each acknowledgement (RFC 5681 §3.1 eq. 3); `bsd` adds an eighth of a segment more, as \
+         4.3BSD-Reno did",
+    ),
+    key("timestamps", Kind::Flag, BY_STACK, "timestamps (RFC 7323 §3)"),
+    key(
+        "window_scaling",
+        Kind::Flag,
+        BY_STACK,
+        "window scaling (RFC 7323 §2). Without it a window is at most 65,535 B",
+    ),
+    key(
+        "ecn",
+        Kind::Flag,
+        Default::Is("false"),
+        "whether both ends offer explicit congestion notification (RFC 3168), so that a queue can mark packets instead of dropping them",
+    ),
+    key("min_rto", quantity(ANY_DURATION), BY_STACK, "lower bound of the retransmission timeout"),
+    key(
+        "timer_granularity",
+        quantity(GRANULARITY),
+        BY_STACK,
+        "tick of the retransmission timer (G of RFC 6298 §2); `\"0 s\"` is as fine as the arena's clock",
+    ),
+    key(
+        "ticks",
+        Kind::Choice(&TICKS),
+        BY_STACK,
+        "when the clocks of timers (`timer_granularity`, `delayed_ack = { tick = ... }`) tick: `own` in a phase of each host, as hosts that \
+         were not started together; `common` all at once",
+    ),
+    key(
+        "initial_window",
+        quantity(INITIAL_WINDOW),
+        BY_STACK,
+        "congestion window at the beginning (RFC 6928)",
+    ),
+    key(
+        "initial_ssthresh",
+        Kind::Quantity { measures: WINDOW, words: &["unlimited"] },
+        Default::Is("\"unlimited\""),
+        "slow start threshold at the beginning",
+    ),
+    key(
+        "send_buffer",
+        Kind::Quantity { measures: SEND_BUFFER, words: &["auto"] },
+        BY_STACK,
+        "room for written, unacknowledged data. `auto` follows the congestion window as Linux does. A size is given to `linux` as SO_SNDBUF; \
+         `linux` takes twice that as memory, and each segment's head takes a part of it. `rfc` and `bsd-reno` hold the size as payload",
+    ),
+    key(
+        "send_buffer_max",
+        quantity(SEND_BUFFER),
+        Default::Is("\"4194304 B\""),
+        "memory that `send_buffer = \"auto\"` grows to (`net.ipv4.tcp_wmem[2]`)",
+    ),
+    key(
+        "header_room",
+        quantity(HEADER_ROOM),
+        Default::Is("\"320 B\""),
+        "memory that the sending kernel keeps free for headers in each segment. `linux` charges it to the send buffer: 320 B if wireless \
+         networks or tunnels are built in, else 192 B. A real kernel has its own value",
+    ),
+    key(
+        "small_head",
+        Kind::Quantity { measures: SMALL_HEAD, words: &["auto", "none"] },
+        Default::Is("\"auto\""),
+        "memory of the object in which `linux` keeps a segment's head. `auto` follows `header_room`: 640 B for 320 B, 576 B for 192 B. `none` \
+         takes the next power of two, as kernels before 6.3 do",
+    ),
+    key(
+        "overfill",
+        Kind::Flag,
+        Default::Is("false"),
+        "whether the send buffer takes a whole message, however large, while it is not full, as Winsock's does",
+    ),
+    key(
+        "multipath",
+        Kind::Flag,
+        Default::Absent("one path"),
+        "whether the connection is one of Multipath TCP (RFC 8684), in `emu` and `live`, where the kernels run it. In `emu` the flow's \
+         `second_route` is its other path. Not with `dscp`",
+    ),
+];
+
+const BY_STACK: Default = Default::Follows("`stack`");
+
+const GROWTH: Words =
+    Words { noun: "a way to open the window", known: &["counted", "each-ack", "bsd"], later: &[], why: "" };
+
+const TICKS: Words = Words { noun: "whose ticks", known: &["own", "common"], later: &[], why: "" };
+
+const STACK: Words = Words { noun: "a stack", known: &["linux", "rfc", "bsd-reno"], later: &[], why: "" };
+
+const CC: Words = Words {
+    noun: "a congestion control",
+    known: &["default", "tahoe", "reno", "newreno", "cubic", "bbr"],
+    later: &["vegas", "westwood", "dctcp", "tfrc"],
+    why: "",
+};
+
+const NAGLE: Words = Words {
+    noun: "a form of Nagle's algorithm",
+    known: &["off", "classic", "minshall"],
+    later: &[],
+    why: "",
+};
+
+/// From what Linux takes at least (TCP_MIN_MSS is 48) to the largest IPv4 packet less two headers.
+const MSS: &[Measure] = &[measure(Dimension::Size, 48, 65_495)];
+
+/// Chosen: from a TCP header up to a page.
+pub(crate) const HEADER_ROOM: &[Measure] = &[measure(Dimension::Size, 64, 4096)];
+
+/// RFC 7323 §2.3 scales windows to 1 GiB at most.
+const RWND: &[Measure] = &[RWND_BYTES[0], measure(Dimension::Packets, 1, 1 << 20)];
+
+/// The same in bytes alone.
+pub(crate) const RWND_BYTES: &[Measure] = &[measure(Dimension::Size, 48, 1 << 30)];
+
+/// At least a segment of Linux's smallest (TCP_MIN_MSS), at most the largest window.
+pub(crate) const INITIAL_RWND: &[Measure] = RWND_BYTES;
+
+/// At least what a bulk transfer waits for, and at most as large as the largest window: this is also the
+/// limit of Linux for SO_SNDBUF (sock_setsockopt: INT_MAX / 2). A greedy application fills all of it.
+pub(crate) const SEND_BUFFER: &[Measure] = &[measure(Dimension::Size, crate::MIN_BULK_ROOM.get(), 1 << 30)];
+
+/// Up to a minute; BSD's was 500 ms.
+pub(crate) const GRANULARITY: &[Measure] = &[measure(Dimension::Duration, 0, 60_000_000_000)];
+
+/// RFC 9293 §3.8.6.3: below half a second.
+const DELAYED_ACK: &[Measure] = &[measure(Dimension::Duration, 1, 500_000_000)];
+
+/// What the keys in `section` say; `asked_for` gets those that ask for something by name
+/// ([`crate::Flow::asked_for`]).
+pub(super) fn resolve(
+    name: &str,
+    section: &Section<'_>,
+    mtu: Option<Bytes>,
+    asked_for: &mut Vec<&'static str>,
+    log: &mut Log,
+) -> Option<TcpConfig> {
+    let preset = TcpConfig::preset(stack(section.choice("stack", log)?)?, name == "tcp-nodelay");
+    let cc = match section.choice("cc", log) {
+        Some("default") => Some(preset.cc),
+        Some(word) => {
+            asked_for.push("cc");
+            Some(congestion_control(word))
+        }
+        None => None,
+    };
+    let mut mechanism = |key: &'static str, own: bool| {
+        let asked = section.flag_or_default(key, log)?;
+        if asked.is_some() {
+            asked_for.push(key);
+        }
+        Some(asked.unwrap_or(own))
+    };
+    let sack = mechanism("sack", preset.sack);
+    let tlp = mechanism("tlp", preset.tlp);
+    let pacing = mechanism("pacing", preset.pacing);
+    let nagle = section.choice("nagle", log).and_then(nagle);
+    let mss = mss(section, mtu, log);
+    let rwnd = rwnd(section, mss.flatten(), mtu, log);
+    let initial_rwnd = section.bytes("initial_rwnd", log);
+    let delayed_ack = delayed_ack(section, preset.delayed_ack, log);
+    let limited_transmit = section.flag("limited_transmit", log);
+    let cwnd_validation = section.flag("cwnd_validation", log);
+    let growth = section.choice("growth", log).and_then(growth);
+    let timestamps = section.flag("timestamps", log);
+    let window_scaling = section.flag("window_scaling", log);
+    let ecn = section.flag("ecn", log);
+    let min_rto = section.duration("min_rto", log);
+    let timer_granularity = section.duration("timer_granularity", log);
+    let ticks = section.choice("ticks", log).and_then(ticks);
+    let initial_window = section.packets_or_word("initial_window", log);
+    let initial_ssthresh = section.packets_or_word("initial_ssthresh", log);
+    let send_buffer = section.bytes_or_word("send_buffer", log);
+    let send_buffer_max = section.bytes("send_buffer_max", log);
+    let header_room = section.bytes("header_room", log);
+    let small_head = small_head(section, header_room, log);
+    let overfill = section.flag("overfill", log);
+    // A scenario that says nothing of it stays the text that it was.
+    let multipath = match section.node("multipath") {
+        Some(_) => section.flag("multipath", log),
+        None => Some(false),
+    };
+    Some(TcpConfig {
+        nagle: nagle?,
+        cc: cc?,
+        mss: mss?,
+        rwnd: rwnd?,
+        initial_rwnd: initial_rwnd?,
+        delayed_ack: delayed_ack?,
+        sack: sack?,
+        tlp: tlp?,
+        pacing: pacing?,
+        limited_transmit: limited_transmit?,
+        cwnd_validation: cwnd_validation?,
+        growth: growth?,
+        timestamps: timestamps?,
+        window_scaling: window_scaling?,
+        ecn: ecn?,
+        min_rto: min_rto?,
+        timer_granularity: timer_granularity?,
+        ticks: ticks?,
+        initial_window: initial_window??,
+        initial_ssthresh: initial_ssthresh?,
+        send_buffer: send_buffer?,
+        send_buffer_max: send_buffer_max?,
+        header_room: header_room?,
+        small_head: small_head?,
+        overfill: overfill?,
+        multipath: multipath?,
+        ..preset
+    })
+}
+
+/// The segment size, or (`None` inside) the path's; one that the path would fragment is a mistake.
+fn mss(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Option<Bytes>> {
+    let mss = section.bytes_or_word("mss", log)?;
+    if let (Some(mss), Some(mtu)) = (mss, mtu)
+        && mss > mtu.saturating_sub(HEADERS)
+    {
+        let most = mtu.saturating_sub(HEADERS);
+        let message = format!(
+            "found {mss}, expected at most {most}: the smallest `mtu` of the routes, {mtu} (with IPv6 20 B less), less 40 B"
+        );
+        section.problem("mss", Problem::new(message), log);
+        return None;
+    }
+    Some(mss)
+}
+
+/// The object of a small head, or (`None` inside) that there is none.
+fn small_head(section: &Section<'_>, header_room: Option<Bytes>, log: &mut Log) -> Option<Option<Bytes>> {
+    match section.reading("small_head", log)? {
+        Reading::Amount(amount) => Some(Some(Bytes::new(amount.count))),
+        Reading::Word("auto") => Some(Some(talkpath_config::small_head(header_room?))),
+        Reading::Word(_) => Some(None),
+    }
+}
+
+/// The receive buffer in bytes; packets are of one segment each.
+fn rwnd(section: &Section<'_>, mss: Option<Bytes>, mtu: Option<Bytes>, log: &mut Log) -> Option<Bytes> {
+    match section.reading("rwnd", log)? {
+        Reading::Amount(Amount { dimension: Dimension::Packets, count }) => {
+            let segment = mss.or(mtu.map(|mtu| mtu.saturating_sub(HEADERS)))?;
+            let room = Bytes::new(count.saturating_mul(segment.get()));
+            if room > LARGEST_WINDOW {
+                let message =
+                    format!("found {count} packets of {segment}, expected at most {LARGEST_WINDOW} in all");
+                section.problem("rwnd", Problem::new(message), log);
+                return None;
+            }
+            Some(room)
+        }
+        Reading::Amount(amount) => Some(Bytes::new(amount.count)),
+        Reading::Word(_) => None,
+    }
+}
+
+fn delayed_ack(section: &Section<'_>, own: DelayedAck, log: &mut Log) -> Option<DelayedAck> {
+    let node = section.node("delayed_ack")?;
+    Some(read::delayed_ack(node, DELAYED_ACK, section.at.key("delayed_ack"), log)?.unwrap_or(own))
+}
+
+/// What the stack of a TCP's table `filled` has for the keys that follow it.
+pub(super) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)> {
+    let Some(stack) = filled.get("stack").and_then(Node::as_text).and_then(stack) else { return Vec::new() };
+    let preset = TcpConfig::preset(stack, kind == "tcp-nodelay");
+    let quoted = |text: String| format!("\"{text}\"");
+    let nagle = match preset.nagle {
+        NagleKind::Off => "off",
+        NagleKind::Classic => "classic",
+        NagleKind::Minshall => "minshall",
+    };
+    let delayed_ack = match preset.delayed_ack {
+        DelayedAck::Off => "false".to_owned(),
+        DelayedAck::After { timeout } => quoted(timeout.to_string()),
+        DelayedAck::Tick { period } => format!("{{ tick = \"{period}\" }}"),
+        DelayedAck::Linux => quoted("linux".to_owned()),
+    };
+    vec![
+        ("nagle", quoted(nagle.to_owned())),
+        ("rwnd", quoted(preset.rwnd.to_string())),
+        ("delayed_ack", delayed_ack),
+        ("limited_transmit", preset.limited_transmit.to_string()),
+        ("cwnd_validation", preset.cwnd_validation.to_string()),
+        ("growth", quoted(growth_word(preset.growth).to_owned())),
+        ("timestamps", preset.timestamps.to_string()),
+        ("window_scaling", preset.window_scaling.to_string()),
+        ("min_rto", quoted(preset.min_rto.to_string())),
+        ("timer_granularity", quoted(preset.timer_granularity.to_string())),
+        ("ticks", quoted(ticks_word(preset.ticks).to_owned())),
+        ("initial_window", quoted(preset.initial_window.to_string())),
+        (
+            "send_buffer",
+            quoted(preset.send_buffer.map_or_else(|| "auto".to_owned(), |size| size.to_string())),
+        ),
+    ]
+}
+
+fn ticks(word: &str) -> Option<Ticks> {
+    [Ticks::Own, Ticks::Common].into_iter().find(|ticks| ticks_word(*ticks) == word)
+}
+
+const fn ticks_word(ticks: Ticks) -> &'static str {
+    match ticks {
+        Ticks::Own => "own",
+        Ticks::Common => "common",
+    }
+}
+
+fn growth(word: &str) -> Option<Growth> {
+    [Growth::Counted, Growth::EachAck, Growth::Bsd].into_iter().find(|growth| growth_word(*growth) == word)
+}
+
+const fn growth_word(growth: Growth) -> &'static str {
+    match growth {
+        Growth::Counted => "counted",
+        Growth::EachAck => "each-ack",
+        Growth::Bsd => "bsd",
+    }
+}
+
+fn congestion_control(word: &str) -> Option<CongestionControlKind> {
+    match word {
+        "tahoe" => Some(CongestionControlKind::Tahoe),
+        "reno" => Some(CongestionControlKind::Reno),
+        "newreno" => Some(CongestionControlKind::NewReno),
+        "cubic" => Some(CongestionControlKind::Cubic),
+        "bbr" => Some(CongestionControlKind::Bbr),
+        _ => None,
+    }
+}
+
+fn nagle(word: &str) -> Option<NagleKind> {
+    match word {
+        "off" => Some(NagleKind::Off),
+        "classic" => Some(NagleKind::Classic),
+        "minshall" => Some(NagleKind::Minshall),
+        _ => None,
+    }
+}
+
+/// IPv4 and TCP headers without options (RFC 9293 §3.7.1).
+const HEADERS: Bytes = Bytes::new(40);
+
+/// RFC 7323 §2.3: a scaled window never passes 1 GiB.
+const LARGEST_WINDOW: Bytes = Bytes::new(1 << 30);

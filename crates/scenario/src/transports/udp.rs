@@ -1,0 +1,124 @@
+//! UDP in a scenario: its keys, what they mean, and the messages that fit.
+
+use talkpath_config::{Stack, UdpConfig};
+use talkpath_units::Bytes;
+
+use super::{BUFFER, Fit, SMALL_HEAD, stack};
+use crate::diagnostic::Log;
+use crate::keys::{Default, Kind, Variant, Words, key, quantity};
+use crate::model::Demand;
+use crate::quantity::Problem;
+use crate::resolve::section::Section;
+
+/// `udp`.
+pub(super) const UDP: Variant = Variant {
+    name: "udp",
+    doc: "UDP (RFC 768)",
+    keys: &[
+        key(
+            "stack",
+            Kind::Choice(&UDP_STACK),
+            Default::Is("\"linux\""),
+            "what a receiving socket counts. `linux` charges each datagram its memory there (832 to 2304 B up to Ethernet's size) against twice \
+             `socket_buffer`; `rfc` charges the payload. A real kernel has its own rule",
+        ),
+        key(
+            "socket_buffer",
+            quantity(BUFFER),
+            Default::Is("\"106496 B\""),
+            "size given to the receiving socket (SO_RCVBUF); twice this is Linux's `net.core.rmem_default`",
+        ),
+        key(
+            "small_head",
+            Kind::Quantity { measures: SMALL_HEAD, words: &["none"] },
+            Default::Is("\"576 B\""),
+            "memory that `linux` charges for a small datagram, besides 256 B for its sk_buff; `none` charges the next power of two, as \
+             kernels before 6.3 do. Kernels with wireless networks or tunnels have 640 B, or 704 B since 6.14",
+        ),
+        key(
+            "ecn",
+            Kind::Flag,
+            Default::Is("false"),
+            "whether datagrams leave ECN-capable (ECT(0), RFC 3168 §5), so that a queue can mark them instead of dropping them. \
+             Nothing answers a mark",
+        ),
+    ],
+};
+
+const UDP_STACK: Words = Words { noun: "a stack", known: &["linux", "rfc"], later: &[], why: "" };
+
+/// What the keys in `section` say.
+pub(super) fn resolve(section: &Section<'_>, log: &mut Log) -> Option<UdpConfig> {
+    let stack = section.choice("stack", log).and_then(stack);
+    let socket_buffer = section.bytes("socket_buffer", log);
+    let small_head = section.bytes_or_word("small_head", log);
+    let ecn = section.flag("ecn", log);
+    Some(UdpConfig { stack: stack?, socket_buffer: socket_buffer?, small_head: small_head?, ecn: ecn? })
+}
+
+/// The largest message that no router fragments on a path of this MTU.
+pub(super) fn largest_message(mtu: Bytes) -> Bytes {
+    mtu.saturating_sub(UDP_HEADERS)
+}
+
+/// Whether it can carry what the workload sends.
+pub(super) fn fit(config: &UdpConfig, fit: &Fit<'_, '_>, log: &mut Log) {
+    if matches!(fit.demand, Demand::Greedy { bytes: None, .. }) {
+        let problem =
+            Problem::new("found `bulk` without an end over `udp`, where nothing would ever hold it back")
+                .with_help("give it `bytes`, or use `cbr` with a rate");
+        fit.flow.problem("workload", problem, log);
+    } else if let Some(problem) = flood(fit.demand) {
+        fit.flow.problem("workload", problem, log);
+    }
+    let room = fit.room.unwrap_or(config.socket_buffer);
+    let size = fit.demand.largest_message();
+    if let Some(size) = size.filter(|size| *size > LARGEST_DATAGRAM) {
+        let message = format!(
+            "found messages of {size}, expected at most {LARGEST_DATAGRAM}, which a UDP datagram can hold"
+        );
+        fit.flow.problem("workload", Problem::new(message), log);
+    } else if let Some(size) = size.filter(|size| *size > room && config.stack != Stack::Linux) {
+        // An empty socket of Linux's takes any datagram.
+        fit.no_room(size, room, log);
+    }
+}
+
+/// What is wrong with so much written at one moment over UDP, which takes whatever it is given: all of it
+/// would be in memory at once.
+fn flood(demand: Demand) -> Option<Problem> {
+    let (messages, bytes) = match demand {
+        Demand::Bursts { count, size, repeat, gap } => {
+            let together = if gap.is_zero() { count.saturating_mul(repeat) } else { count };
+            (together, Bytes::new(size.get().saturating_mul(together)))
+        }
+        Demand::Greedy { bytes: Some(bytes), .. } => (1, bytes),
+        Demand::Greedy { bytes: None, .. } | Demand::Clocked { .. } => return None,
+    };
+    let found = if bytes > MOST_AT_ONCE {
+        format!("found {bytes} at one moment over `udp`, expected at most {MOST_AT_ONCE}")
+    } else if messages > MOST_MESSAGES_AT_ONCE {
+        format!(
+            "found {messages} messages at one moment over `udp`, expected at most {MOST_MESSAGES_AT_ONCE}"
+        )
+    } else {
+        return None;
+    };
+    Some(
+        Problem::new(found)
+            .with_help("nothing would hold it back: use `cbr` with a rate, or bursts with a `gap`"),
+    )
+}
+
+/// Payload of a flow that UDP is given at one moment: a minute of 100 Mbps. Chosen, as the next, so that what
+/// waits stays below a few gigabytes of memory however small the path's packets are.
+const MOST_AT_ONCE: Bytes = Bytes::new(1_000_000_000);
+
+/// Messages of a flow that UDP is given at one moment.
+const MOST_MESSAGES_AT_ONCE: u64 = 1_000_000;
+
+/// The largest IPv4 packet less the IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
+pub(super) const LARGEST_DATAGRAM: Bytes = Bytes::new(65_535 - 20 - 8);
+
+/// IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
+const UDP_HEADERS: Bytes = Bytes::new(20 + 8);

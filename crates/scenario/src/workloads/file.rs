@@ -1,0 +1,47 @@
+//! `file`: the bytes of a file, as bulk.
+
+use super::{FileTerms, Workload};
+use crate::diagnostic::Log;
+use crate::keys::{Default, Kind, LONGEST_PATH, Variant, key, measure};
+use crate::model::WorkloadConfig;
+use crate::quantity::{Dimension, Measure};
+use crate::resolve::section::Section;
+
+/// A file.
+pub(super) const FILE: Workload = Workload {
+    keys: Variant {
+        name: "file",
+        doc: "the bytes of a file, sent as `bulk`. In real arenas the far end checks their SHA-256, and over UDP lists what is \
+              missing",
+        keys: &[
+            key(
+                "source",
+                Kind::Text { longest: LONGEST_PATH },
+                Default::Required,
+                "the file, relative to the scenario's folder; it is not copied",
+            ),
+            key(
+                "size",
+                Kind::Quantity { measures: FILE_MESSAGE, words: &["auto"] },
+                Default::Is("\"auto\""),
+                "the largest message; `\"auto\"` is 64 KiB, over UDP what crosses the routes' smallest `mtu` unfragmented",
+            ),
+        ],
+    },
+    read,
+};
+
+/// From what a sequence number and a byte take to the largest message of `bulk`.
+const FILE_MESSAGE: &[Measure] = &[measure(Dimension::Size, 64, 64 * 1024)];
+
+fn read(
+    section: &Section<'_>,
+    terms: FileTerms<'_>,
+    log: &mut Log,
+) -> Option<(WorkloadConfig, &'static str)> {
+    let size = section.bytes_or_word("size", log)?.unwrap_or(terms.message);
+    let source = section.text("source", log)?;
+    let bytes = (terms.size)(source)?;
+    let config = WorkloadConfig::File { source: source.to_owned(), bytes, size, header: terms.header };
+    Some((config, "source"))
+}

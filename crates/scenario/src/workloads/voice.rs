@@ -1,0 +1,100 @@
+//! `voice`: a call.
+
+use talkpath_units::Bytes;
+
+use super::{ECHO, ECHO_WRITE_KEY, FileTerms, Workload};
+use crate::diagnostic::Log;
+use crate::keys::{Default, Kind, SOME_DURATION, Tagged, Variant, Words, key, measure, quantity};
+use crate::model::{Codec, WorkloadConfig};
+use crate::quantity::{Dimension, Measure, Problem};
+use crate::resolve::section::Section;
+
+/// A call.
+pub(super) const VOICE: Workload = Workload {
+    keys: Variant {
+        name: "voice",
+        doc: "a frame on the codec's clock, whatever the network does",
+        keys: &[
+            key("codec", Kind::Choice(&CODEC), Default::Is("\"g711\""), "`g711`: 64 kbps, 160 B every 20 ms"),
+            key(
+                "ptime",
+                quantity(PTIME),
+                Default::Is("\"20 ms\""),
+                "time between frames, a whole number of milliseconds; the frame grows with it",
+            ),
+            key(
+                "playout",
+                Kind::Tagged(&PLAYOUT),
+                Default::Is("\"adaptive\""),
+                "when the receiver plays a frame: `adaptive`, or `{ kind = \"fixed\", delay = \"60 ms\" }`, where the first frame that \
+                 comes waits for `delay`, and every other is played as long after it was due",
+            ),
+            key(
+                "concealment",
+                Kind::Choice(&CONCEALMENT),
+                Default::Is("\"none\""),
+                "what is played where a frame is missing: `none` is silence, `g711-appendix-i` repeats and fades what was last heard \
+                 (ITU-T G.711 Appendix I). In the opinion score, Bpl is 4.3 or 25.1 (ITU-T G.113)",
+            ),
+            key("floor", MOS, Default::Is("3.1"), "the least opinion score (MOS) of a usable call"),
+            ECHO,
+            ECHO_WRITE_KEY,
+        ],
+    },
+    read,
+};
+
+/// What a receiver of speech plays where a frame is missing.
+const CONCEALMENT: Words =
+    Words { noun: "a concealment", known: &["none", "g711-appendix-i"], later: &[], why: "" };
+
+/// When the receiver of a call plays its frames.
+static PLAYOUT: Tagged = Tagged {
+    noun: "a playout",
+    variants: &[
+        Variant {
+            name: "adaptive",
+            doc: "the wait follows the delay and its variation, and is chosen anew for each talkspurt (Ramjee et al. 1994, algorithm 4)",
+            keys: &[],
+        },
+        Variant {
+            name: "fixed",
+            doc: "the first frame that comes waits for `delay`, and every other is played as long after it was due as the first",
+            keys: &[key(
+                "delay",
+                quantity(SOME_DURATION),
+                Default::Required,
+                "how long the first frame waits",
+            )],
+        },
+    ],
+    later: &[],
+    number: None,
+};
+
+/// From the least to the most that the E-model gives (ITU-T G.107, Annex B).
+const MOS: Kind = Kind::Number { above: 1.0, most: 4.5 };
+
+/// What G.711 and receivers in general can do: RFC 3551 §4.2 has receivers accept 0 to 200 ms.
+const PTIME: &[Measure] = &[measure(Dimension::Duration, 1_000_000, 200_000_000)];
+
+const CODEC: Words =
+    Words { noun: "a codec", known: &["g711"], later: &["g729", "g726", "amr-wb", "opus"], why: "" };
+
+fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
+    let codec = section.choice("codec", log);
+    let ptime = section.duration("ptime", log)?;
+    if ptime.as_nanos() % NANOS_PER_MS != 0 {
+        let message = format!("found {ptime}, expected a whole number of milliseconds");
+        section.problem("ptime", Problem::new(message), log);
+        return None;
+    }
+    codec?;
+    let size = Bytes::new(ptime.as_millis() * G711_BYTES_PER_MS);
+    Some((WorkloadConfig::Voice { codec: Codec::G711, ptime, size }, "ptime"))
+}
+
+/// ITU-T G.711: 8000 samples of one byte a second.
+const G711_BYTES_PER_MS: u64 = 8;
+
+const NANOS_PER_MS: u64 = 1_000_000;

@@ -1,0 +1,99 @@
+//! The packets of protocols of ours that real hosts carry in UDP datagrams, and their bytes. Their state
+//! machines are in [`AnyTransport`](crate::AnyTransport).
+
+use talkpath_config::EncapsulatedKind;
+
+use crate::carrier::{Carrier, NativeForm, Ports};
+use crate::dccp::{DccpPacket, codec};
+
+/// A packet of one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EncapsulatedPacket {
+    /// A DCCP packet. In a box, so that other packets do not grow by the room of its options.
+    Dccp(Box<DccpPacket>),
+}
+
+/// A packet that arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodedPacket<'a> {
+    /// Its header; which message its data is, the application knows.
+    pub packet: EncapsulatedPacket,
+    /// Its ports.
+    pub ports: Ports,
+    /// Application data.
+    pub data: &'a [u8],
+}
+
+impl EncapsulatedPacket {
+    /// Which protocol it is of.
+    pub const fn kind(&self) -> EncapsulatedKind {
+        match self {
+            Self::Dccp(_) => EncapsulatedKind::Dccp,
+        }
+    }
+
+    /// Bytes of application data.
+    pub const fn payload(&self) -> u32 {
+        match self {
+            Self::Dccp(packet) => packet.payload,
+        }
+    }
+
+    /// Bytes before the application data.
+    pub const fn header_size(&self) -> usize {
+        match self {
+            Self::Dccp(packet) => packet.header_size(),
+        }
+    }
+
+    /// The message that the application data is, if there is any.
+    pub const fn message(&self) -> u64 {
+        match self {
+            Self::Dccp(packet) => packet.message,
+        }
+    }
+
+    /// Says which message the application data is.
+    pub fn set_message(&mut self, message: u64) {
+        match self {
+            Self::Dccp(packet) => packet.message = message,
+        }
+    }
+
+    /// Appends its bytes to `out`, with `data` as the application data.
+    pub fn encode(&self, ports: Ports, data: &[u8], carrier: Carrier, out: &mut Vec<u8>) {
+        match self {
+            Self::Dccp(packet) => codec::encode(packet, ports, data, carrier, out),
+        }
+    }
+}
+
+/// The packet that a UDP datagram of a flow over `kind` holds; `None` if it holds none.
+pub fn decode(kind: EncapsulatedKind, datagram: &[u8]) -> Option<DecodedPacket<'_>> {
+    match kind {
+        EncapsulatedKind::Dccp => {
+            let codec::Decoded { packet, ports, data } = codec::decode(datagram, Carrier::Udp).ok()?;
+            Some(DecodedPacket { packet: packet.into(), ports, data })
+        }
+    }
+}
+
+/// The application data in that packet.
+pub fn data_in(kind: EncapsulatedKind, datagram: &[u8]) -> Option<&[u8]> {
+    match kind {
+        EncapsulatedKind::Dccp => codec::decode(datagram, Carrier::Udp).ok().map(|decoded| decoded.data),
+    }
+}
+
+/// How it travels by itself; `None` if it never does.
+pub const fn native_form(kind: EncapsulatedKind) -> Option<NativeForm> {
+    match kind {
+        EncapsulatedKind::Dccp => Some(codec::NATIVE),
+    }
+}
+
+impl From<DccpPacket> for EncapsulatedPacket {
+    fn from(packet: DccpPacket) -> Self {
+        Self::Dccp(Box::new(packet))
+    }
+}
