@@ -94,7 +94,10 @@ pub(crate) fn step(
     }
     let mut channel = OnConnection { end: &mut end, flow: member.index(), out: exchange };
     application.advance(&mut channel, side, taps, now);
-    application.next().min(channel.poll_timeout())
+    let deadline = application.next().min(channel.poll_timeout());
+    // What its own packets changed, it knows by now.
+    end.settle(member.index());
+    deadline
 }
 
 /// An end of a connection as a channel, for one step of one of its flows.

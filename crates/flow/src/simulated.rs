@@ -119,6 +119,12 @@ impl Endpoint {
         self.application.next().min(self.transport.poll_timeout().unwrap_or(Instant::MAX))
     }
 
+    /// When the application wants its next step, whatever the transport does; [`Instant::MAX`] is never. Of
+    /// flows that share a connection each has its own, and the connection's deadline is nobody's.
+    pub fn next_turn(&self) -> Instant {
+        self.application.next()
+    }
+
     /// The deadline has come; call [`Endpoint::step`] after it.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.transport.poll_timeout().is_some_and(|deadline| deadline <= now) {

@@ -10,15 +10,19 @@
 //!
 //! One flow at most has no token: whatever has no other flow's is that one's. The only flow of a connection
 //! is such a flow.
+//!
+//! With what a flow reads comes the time at which the packet came that made it readable. It stands beside the
+//! message until then, because another thread may read the flow than the one that took the packet.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use quinn_proto::{Connection, Dir, VarInt};
 use talkpath_config::Carry;
-use talkpath_units::Bytes as Size;
+use talkpath_units::{Bytes as Size, Instant};
 
 use crate::inbox::Inbox;
+use crate::ready::ReadyFlows;
 use crate::setup::FlowSetup;
 use crate::stream::{StreamEnd, read_stream, stream_id};
 
@@ -26,6 +30,12 @@ use crate::stream::{StreamEnd, read_stream, stream_id};
 #[derive(Debug)]
 pub(crate) struct Arriving {
     flows: Vec<FlowState>,
+    /// With what the messages of each flow begin.
+    tokens: BTreeMap<u32, usize>,
+    /// The flow that takes what has no other flow's token.
+    unnamed: Option<usize>,
+    /// When the packet came that is handled now.
+    came_at: Instant,
     /// The flows on one stream, in the order of their streams.
     one_stream: Vec<usize>,
     /// By ID: streams of one message, of which a part was read from the engine.
@@ -39,14 +49,14 @@ pub(crate) struct Arriving {
 #[derive(Debug)]
 struct FlowState {
     carry: Carry,
-    /// With what its messages begin; `None` of a flow that takes what has no other flow's token.
-    token: Option<u32>,
-    /// Datagrams that came and were not read.
-    inbox: Inbox<Bytes>,
+    /// Whether its messages begin with a token.
+    is_named: bool,
+    /// Datagrams that came and were not read, and when.
+    inbox: Inbox<(Bytes, Instant)>,
     /// Datagrams that gave way.
     dropped: VecDeque<Bytes>,
-    /// Streams that may have something to read, each once.
-    readable: VecDeque<u64>,
+    /// Streams that may have something to read, each once, and when the newest packet with data of it came.
+    readable: VecDeque<(u64, Instant)>,
 }
 
 /// What was read from the engine of a message on a stream of its own.
@@ -63,7 +73,7 @@ impl Arriving {
     pub(crate) fn new(flows: &[FlowSetup], begun_room: usize) -> Self {
         let state = |flow: &FlowSetup| FlowState {
             carry: flow.carry,
-            token: None,
+            is_named: false,
             inbox: Inbox::new(flow.receive_buffer),
             dropped: VecDeque::new(),
             readable: VecDeque::new(),
@@ -71,6 +81,9 @@ impl Arriving {
         let is_one_stream = |&flow: &usize| flows[flow].carry == Carry::Stream;
         Self {
             flows: flows.iter().map(state).collect(),
+            tokens: BTreeMap::new(),
+            unnamed: (!flows.is_empty()).then_some(0),
+            came_at: Instant::ZERO,
             one_stream: (0..flows.len()).filter(is_one_stream).collect(),
             begun: BTreeMap::new(),
             begun_bytes: 0,
@@ -80,35 +93,45 @@ impl Arriving {
 
     /// Each message of `flow` begins with `token`.
     pub(crate) fn name_flow(&mut self, flow: usize, token: u32) {
-        self.flows[flow].token = Some(token);
+        self.flows[flow].is_named = true;
+        self.tokens.entry(token).or_insert(flow);
+        self.unnamed = self.flows.iter().position(|flow| !flow.is_named);
+    }
+
+    /// What comes from now on came in a packet at `came_at`.
+    pub(crate) fn note_arrival(&mut self, came_at: Instant) {
+        self.came_at = came_at;
     }
 
     /// Takes the datagrams out of the engine. If there is no room, the oldest ones give way, as in quinn.
-    pub(crate) fn take_datagrams(&mut self, connection: &mut Connection) {
+    pub(crate) fn take_datagrams(&mut self, connection: &mut Connection, ready: &mut ReadyFlows) {
         while let Some(data) = connection.datagrams().recv() {
             // An empty one is the sender's filling. On streams no datagram is a message.
             let flow = if data.is_empty() { None } else { self.flow_of(&data, Carry::Datagram) };
             let Some(flow) = flow else { continue };
             let FlowState { inbox, dropped, .. } = &mut self.flows[flow];
             let size = Size::new(data.len() as u64);
-            inbox.push(data, size, |oldest| dropped.push_back(oldest));
+            inbox.push((data, self.came_at), size, |(oldest, _)| dropped.push_back(oldest));
+            ready.mark(flow);
         }
     }
 
     /// The far end opened streams.
-    pub(crate) fn accept(&mut self, connection: &mut Connection) {
+    pub(crate) fn accept(&mut self, connection: &mut Connection, ready: &mut ReadyFlows) {
         while let Some(id) = connection.streams().accept(Dir::Uni) {
-            self.on_readable(connection, id.into());
+            self.on_readable(connection, id.into(), ready);
         }
     }
 
     /// A stream has something to read, or was reset.
-    pub(crate) fn on_readable(&mut self, connection: &mut Connection, id: u64) {
+    pub(crate) fn on_readable(&mut self, connection: &mut Connection, id: u64, ready: &mut ReadyFlows) {
         let Some(flow) = self.flow_of_stream(connection, id) else { return };
         let readable = &mut self.flows[flow].readable;
-        if !readable.contains(&id) {
-            readable.push_back(id);
+        match readable.iter_mut().find(|stream| stream.0 == id) {
+            Some((_, came_at)) => *came_at = self.came_at,
+            None => readable.push_back((id, self.came_at)),
         }
+        ready.mark(flow);
     }
 
     /// A datagram of `flow` that gave way, one a call.
@@ -122,23 +145,29 @@ impl Arriving {
         self.begun.is_empty() && is_read && self.begun_bytes == 0
     }
 
-    /// One read of `flow`: a whole message, or at most `limit` bytes of the stream.
-    pub(crate) fn read(&mut self, connection: &mut Connection, flow: usize, limit: usize) -> Option<Bytes> {
+    /// One read of `flow`: a whole message, or at most `limit` bytes of the stream, and when the packet came
+    /// that made it readable.
+    pub(crate) fn read(
+        &mut self,
+        connection: &mut Connection,
+        flow: usize,
+        limit: usize,
+    ) -> Option<(Bytes, Instant)> {
         let carry = self.flows[flow].carry;
         if carry == Carry::Datagram {
-            return self.flows[flow].inbox.pop().map(|(data, _)| data);
+            return self.flows[flow].inbox.pop().map(|(datagram, _)| datagram);
         }
-        while let Some(id) = self.flows[flow].readable.pop_front() {
+        while let Some((id, came_at)) = self.flows[flow].readable.pop_front() {
             let read = match carry {
                 Carry::Stream => read_chunks(connection, id, limit),
                 Carry::Datagram | Carry::StreamPerMessage => self.read_message(connection, id),
             };
-            if read.is_some() {
+            if let Some(read) = read {
                 // There may be more of the stream; a message is all of its own.
                 if carry == Carry::Stream {
-                    self.flows[flow].readable.push_front(id);
+                    self.flows[flow].readable.push_front((id, came_at));
                 }
-                return read;
+                return Some((read, came_at));
             }
         }
         None
@@ -147,10 +176,8 @@ impl Arriving {
     /// The flow whose message begins with `beginning` and is carried so; `None` if it is none of theirs.
     fn flow_of(&self, beginning: &[u8], carry: Carry) -> Option<usize> {
         let token = beginning.first_chunk().filter(|_| beginning.len() >= NAMED);
-        let token = token.map(|octets| u32::from_be_bytes(*octets));
-        let is_named = |flow: &FlowState| token.is_some() && flow.token == token;
-        let named = self.flows.iter().position(is_named);
-        let flow = named.or_else(|| self.flows.iter().position(|flow| flow.token.is_none()))?;
+        let named = token.and_then(|octets| self.tokens.get(&u32::from_be_bytes(*octets)).copied());
+        let flow = named.or(self.unnamed)?;
         (self.flows[flow].carry == carry).then_some(flow)
     }
 

@@ -33,6 +33,7 @@ use crate::content::Content;
 use crate::datagrams::{DatagramQueue, Waiting};
 use crate::inbound::Inbound;
 use crate::qlog::{Metrics, Qlog, QlogEvent};
+use crate::ready::ReadyFlows;
 use crate::receiving::{DiscardCause, Receiving};
 use crate::recovery::SharedRecovery;
 use crate::seeded::KeyLog;
@@ -59,6 +60,8 @@ pub struct End {
     pub(crate) inbound: Inbound,
     /// What became of the messages of each flow.
     send_events: Vec<VecDeque<SendEvent>>,
+    /// The flows that have something new.
+    ready: ReadyFlows,
     is_open: bool,
     /// Another connection was to begin here, and found no place.
     has_refused_another: bool,
@@ -166,6 +169,7 @@ impl End {
             sending: Sending::new(&setup.flows),
             inbound,
             send_events: vec![VecDeque::new(); setup.flows.len()],
+            ready: ReadyFlows::new(setup.flows.len()),
             is_open: false,
             has_refused_another: false,
             lost: None,
@@ -197,6 +201,9 @@ impl End {
         };
         // With a ticket, messages are taken at once.
         self.is_open = connection.has_0rtt();
+        if self.is_open {
+            self.ready.mark_all();
+        }
         self.connection = Some((handle, connection));
         self.take_engine_events();
     }
@@ -308,6 +315,23 @@ impl End {
         self.inbound.is_readable(flow)
     }
 
+    /// The first flow from `from` on that has something new since its last turn: something to read, room to
+    /// write, a [`SendEvent`], or a connection that opened or was lost. Of a connection with a single flow
+    /// always `None`.
+    pub fn next_ready(&self, from: usize) -> Option<usize> {
+        self.ready.next(from)
+    }
+
+    /// Whether `flow` has something new since its last turn.
+    pub fn is_ready(&self, flow: usize) -> bool {
+        self.ready.contains(flow)
+    }
+
+    /// `flow` has its turn, in which it learns what is new.
+    pub fn settle(&mut self, flow: usize) {
+        self.ready.settle(flow);
+    }
+
     /// The number of a message of `flow` that came and nobody will read, one a call, and why.
     pub fn poll_dropped(&mut self, flow: usize) -> Option<(u64, DiscardCause)> {
         self.inbound.poll_dropped(flow)
@@ -345,7 +369,7 @@ impl End {
         let is_handshaking = connection.as_ref().is_none_or(|connection| connection.is_handshaking());
         // Before the handshake's end a 1-RTT packet is discarded, keys or not (RFC 9001 §5.7).
         let is_read = read.early || (read.one_rtt && !is_handshaking);
-        self.inbound.on_handled(connection.as_deref_mut(), &packet.pieces, is_read);
+        self.inbound.on_handled(connection.as_deref_mut(), &packet.pieces, is_read, &mut self.ready);
         if let Some(connection) = connection {
             self.recovery.lock().on_smoothed_rtt(connection.rtt().into());
         }
@@ -375,15 +399,18 @@ impl End {
             return Some(transmit(QuicPacket { bytes, pieces: Vec::new() }, Ecn::NotEct, false));
         }
         let (_, connection) = self.connection.as_mut()?;
-        let (events, sending) = (&mut self.send_events, &mut self.sending);
+        let (events, sending, ready) = (&mut self.send_events, &mut self.sending, &mut self.ready);
         if self.is_open {
-            let mut expired = |flow: usize, seq| events[flow].push_back(SendEvent::Expired { seq });
+            let mut expired = |flow: usize, seq| {
+                events[flow].push_back(SendEvent::Expired { seq });
+                ready.mark(flow);
+            };
             sending.reset_expired(connection, now, &mut expired);
             self.datagrams.refill(connection, now, |message| {
                 sending.on_unqueued(message.flow, message.size);
                 expired(message.flow, message.seq);
             });
-            sending.write_rest(connection);
+            sending.write_rest(connection, ready);
         }
         self.buffer.clear();
         let sent = connection.poll_transmit(engine_time(now), 1, &mut self.buffer);
@@ -511,6 +538,8 @@ impl End {
             };
             pieces.push(piece);
             let flow = piece.flow as usize;
+            // There is room for more of it.
+            self.ready.mark(flow);
             match self.sent_flows.iter_mut().find(|it| it.0 == flow) {
                 Some(it) => it.1 |= is_again,
                 None => self.sent_flows.push((flow, is_again)),
@@ -534,9 +563,13 @@ impl End {
             }
             let Some(event) = connection.poll() else { break };
             match event {
-                Event::Connected => self.is_open = true,
+                Event::Connected => {
+                    self.is_open = true;
+                    self.ready.mark_all();
+                }
                 Event::ConnectionLost { reason } => {
                     self.is_open = false;
+                    self.ready.mark_all();
                     let code = match &reason {
                         ConnectionError::ApplicationClosed(close) => Some(close.error_code),
                         _ => None,
@@ -551,13 +584,19 @@ impl End {
                         expired(message.flow, message.seq);
                     }
                 }
-                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => self.inbound.accept(connection),
-                Event::Stream(StreamEvent::Readable { id }) => {
-                    self.inbound.on_readable(connection, id.into());
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
+                    self.inbound.accept(connection, &mut self.ready);
                 }
-                Event::Stream(StreamEvent::Writable { id }) => self.sending.on_writable(id.into()),
+                Event::Stream(StreamEvent::Readable { id }) => {
+                    self.inbound.on_readable(connection, id.into(), &mut self.ready);
+                }
+                Event::Stream(StreamEvent::Writable { id }) => {
+                    self.sending.on_writable(id.into(), &mut self.ready);
+                }
                 Event::Stream(StreamEvent::Finished { id }) => self.sending.on_acknowledged(id.into()),
-                Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => self.sending.on_stream_available(),
+                Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => {
+                    self.sending.on_stream_available(&mut self.ready);
+                }
                 Event::Stream(_)
                 | Event::HandshakeDataReady
                 | Event::DatagramReceived
@@ -630,6 +669,9 @@ const MAX_REASON: usize = 500;
 /// A handshake takes three. Chosen: some more.
 const ROUNDS: usize = 20;
 
+#[cfg(test)]
+#[path = "expiry_tests.rs"]
+mod expiry_tests;
 #[cfg(test)]
 #[path = "end_tests.rs"]
 mod tests;

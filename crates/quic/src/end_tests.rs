@@ -158,3 +158,56 @@ fn a_lost_connection_waits_for_no_expiry_and_says_what_expired() {
     assert_eq!(client.poll_send_event(2), None);
     assert_eq!(client.send_buffer(2), Bytes::new(160));
 }
+
+/// The flows for which there is something new at an end, each once.
+fn ready(end: &mut End) -> Vec<usize> {
+    let all: Vec<_> = core::iter::successors(end.next_ready(0), |&flow| end.next_ready(flow + 1)).collect();
+    all.iter().for_each(|&flow| end.settle(flow));
+    all
+}
+
+#[test]
+fn a_packet_is_news_for_the_flows_that_it_is_about_and_for_no_other() {
+    for carry in Carry::ALL {
+        let (mut client, mut server) = connected(&[carry; 5]);
+        // An opened connection is news for all.
+        assert_eq!((ready(&mut client), ready(&mut server)), (vec![0, 1, 2, 3, 4], vec![0, 1, 2, 3, 4]));
+        let now = Instant::from_millis(1);
+        for flow in [3, 1] {
+            client.write(flow, message(0), None).expect("there is room");
+            assert!(ready(&mut client).is_empty(), "{carry:?}: nothing left yet");
+        }
+        pass(&mut client, &mut server, now);
+        // They left here, and came there.
+        assert_eq!((ready(&mut client), ready(&mut server)), (vec![1, 3], vec![1, 3]), "{carry:?}");
+        for flow in 0..5 {
+            let is_written = flow == 1 || flow == 3;
+            assert_eq!(server.read(flow, Bytes::MAX).is_some(), is_written, "{carry:?}");
+        }
+        // An acknowledgement frees no room here.
+        pass(&mut server, &mut client, Instant::from_millis(40));
+        assert!(ready(&mut client).is_empty(), "{carry:?}");
+    }
+}
+
+#[test]
+fn what_expires_is_news_for_its_flow_and_a_lost_connection_for_all() {
+    let (mut client, mut server) = connected(&[Carry::Datagram, Carry::StreamPerMessage, Carry::Stream]);
+    ready(&mut client);
+    let expires = Instant::from_millis(2);
+    client.write(1, message(0), Some(expires)).expect("there is room");
+    while client.poll_transmit(expires).is_some() {}
+    assert_eq!(ready(&mut client), [1]);
+    assert_eq!(client.poll_send_event(1), Some(SendEvent::Expired { seq: 0 }));
+    server.close(expires);
+    pass(&mut server, &mut client, expires);
+    assert_eq!(ready(&mut client), [0, 1, 2]);
+}
+
+#[test]
+fn the_only_flow_of_a_connection_is_not_listed() {
+    let (mut client, mut server) = connected(&[Carry::Datagram]);
+    client.write(0, message(0), None).expect("there is room");
+    pass(&mut client, &mut server, Instant::from_millis(1));
+    assert_eq!((ready(&mut client), ready(&mut server)), (vec![], vec![]));
+}

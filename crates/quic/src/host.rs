@@ -17,7 +17,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring as of_ring, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, PeerIncompatible, SignatureScheme};
-use talkpath_transport::{Message, Refused};
+use talkpath_transport::{Ecn, Message, QuicPacket, Refused};
 use talkpath_units::{Bytes, Instant};
 
 use crate::End;
@@ -215,8 +215,20 @@ impl End {
 
     /// One read of `flow`: a whole message, or at most `limit` bytes of the stream.
     pub fn read_bytes(&mut self, flow: usize, limit: Bytes) -> Option<bytes::Bytes> {
+        self.read_stamped(flow, limit).map(|(data, _)| data)
+    }
+
+    /// The same, and when the packet came that made it readable ([`End::handle_stamped`]).
+    pub fn read_stamped(&mut self, flow: usize, limit: Bytes) -> Option<(bytes::Bytes, Instant)> {
         let (_, connection) = self.connection.as_mut()?;
         self.inbound.read_bytes(connection, flow, limit)
+    }
+
+    /// As [`End::handle_packet`], of a packet that came to the host at `came_at`, which may lie before the
+    /// end's own time.
+    pub fn handle_stamped(&mut self, packet: &QuicPacket, ecn: Ecn, came_at: Instant, now: Instant) {
+        self.inbound.note_arrival(came_at);
+        self.handle_packet(packet, ecn, now);
     }
 
     /// A message of `flow` that came and found no room to wait, one a call.

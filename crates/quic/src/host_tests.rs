@@ -213,7 +213,7 @@ fn the_ticket_of_an_earlier_connection_with_real_keys_lets_messages_leave_at_onc
         keys.map(|keys| End::after_another(&setup, keys, WINDOW).unwrap());
     let (mut earlier, mut its_earlier) = (earlier.unwrap(), its_earlier.unwrap());
     let packet = |bytes| QuicPacket { bytes, pieces: Vec::new() };
-    let ecn = talkpath_transport::Ecn::NotEct;
+    let ecn = Ecn::NotEct;
     let mut now = Instant::ZERO;
     earlier.open(now);
     while !earlier.has_ticket() {
@@ -337,7 +337,7 @@ fn a_second_connection_finds_no_place_and_leaves_nothing() {
         panic!("QUIC alone")
     };
     for _ in 0..3 {
-        server.handle_packet(&hello, talkpath_transport::Ecn::Ect0, Instant::ZERO);
+        server.handle_packet(&hello, Ecn::Ect0, Instant::ZERO);
     }
     assert!(server.poll_transmit(Instant::ZERO).is_none(), "it is not answered");
     assert_eq!(server.endpoint.open_connections(), 1);

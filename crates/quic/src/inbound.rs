@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use quinn_proto::Connection;
 use talkpath_transport::{Delivery, QuicPiece};
-use talkpath_units::Bytes as Size;
+use talkpath_units::{Bytes as Size, Instant};
 
 use crate::arriving::Arriving;
+use crate::ready::ReadyFlows;
 use crate::receiving::{DiscardCause, Receiving};
 
 /// What came and was not read.
@@ -18,6 +19,13 @@ pub(crate) enum Inbound {
 }
 
 impl Inbound {
+    /// What comes from now on came in a packet at `came_at`.
+    pub(crate) fn note_arrival(&mut self, came_at: Instant) {
+        if let Self::Real(arriving) = self {
+            arriving.note_arrival(came_at);
+        }
+    }
+
     /// A packet with these pieces is coming.
     pub(crate) fn learn(&mut self, pieces: &[QuicPiece]) {
         if let Self::Numbered(receiving) = self {
@@ -31,27 +39,28 @@ impl Inbound {
         mut connection: Option<&mut Connection>,
         pieces: &[QuicPiece],
         is_read: bool,
+        ready: &mut ReadyFlows,
     ) {
         match (self, connection.as_deref_mut()) {
-            (Self::Numbered(receiving), _) => receiving.on_handled(connection, pieces, is_read),
-            (Self::Real(arriving), Some(connection)) => arriving.take_datagrams(connection),
+            (Self::Numbered(receiving), _) => receiving.on_handled(connection, pieces, is_read, ready),
+            (Self::Real(arriving), Some(connection)) => arriving.take_datagrams(connection, ready),
             (Self::Real(_), None) => {}
         }
     }
 
     /// The far end opened streams.
-    pub(crate) fn accept(&mut self, connection: &mut Connection) {
+    pub(crate) fn accept(&mut self, connection: &mut Connection, ready: &mut ReadyFlows) {
         match self {
-            Self::Numbered(receiving) => receiving.accept(connection),
-            Self::Real(arriving) => arriving.accept(connection),
+            Self::Numbered(receiving) => receiving.accept(connection, ready),
+            Self::Real(arriving) => arriving.accept(connection, ready),
         }
     }
 
     /// A stream has something to read, or was reset.
-    pub(crate) fn on_readable(&mut self, connection: &mut Connection, id: u64) {
+    pub(crate) fn on_readable(&mut self, connection: &mut Connection, id: u64, ready: &mut ReadyFlows) {
         match self {
-            Self::Numbered(receiving) => receiving.on_readable(connection, id),
-            Self::Real(arriving) => arriving.on_readable(connection, id),
+            Self::Numbered(receiving) => receiving.on_readable(connection, id, ready),
+            Self::Real(arriving) => arriving.on_readable(connection, id, ready),
         }
     }
 
@@ -87,13 +96,13 @@ impl Inbound {
         }
     }
 
-    /// See [`crate::End::read_bytes`].
+    /// See [`crate::End::read_stamped`].
     pub(crate) fn read_bytes(
         &mut self,
         connection: &mut Connection,
         flow: usize,
         limit: Size,
-    ) -> Option<Bytes> {
+    ) -> Option<(Bytes, Instant)> {
         let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
         match self {
             Self::Numbered(_) => None,

@@ -18,6 +18,7 @@ mod host;
 mod inbound;
 mod inbox;
 mod qlog;
+mod ready;
 mod receiving;
 mod recovery;
 mod seeded;

@@ -8,6 +8,7 @@ use talkpath_transport::{Delivery, QuicPiece};
 use talkpath_units::Bytes;
 
 use crate::inbox::Inbox;
+use crate::ready::ReadyFlows;
 use crate::setup::FlowSetup;
 use crate::stream::{StreamEnd, read_stream, stream_id};
 
@@ -78,8 +79,9 @@ impl Receiving {
         mut connection: Option<&mut Connection>,
         pieces: &[QuicPiece],
         is_read: bool,
+        ready: &mut ReadyFlows,
     ) {
-        self.take_datagrams(connection.as_deref_mut(), pieces, is_read);
+        self.take_datagrams(connection.as_deref_mut(), pieces, is_read, ready);
         if let Some(connection) = connection {
             self.forget_closed(connection, pieces);
         }
@@ -103,6 +105,7 @@ impl Receiving {
         mut connection: Option<&mut Connection>,
         pieces: &[QuicPiece],
         is_read: bool,
+        ready: &mut ReadyFlows,
     ) {
         let mut numbers = pieces.iter().filter(|piece| piece.stream.is_none());
         while let Some(data) = connection.as_mut().and_then(|connection| connection.datagrams().recv()) {
@@ -110,18 +113,16 @@ impl Receiving {
             if data.is_empty() {
                 continue;
             }
-            let Some((flow, seq)) =
-                numbers.next().and_then(|piece| Some((self.flows.get_mut(piece.flow as usize)?, piece.seq)))
-            else {
-                continue;
-            };
-            let FlowState { inbox, dropped, .. } = flow;
+            let Some(&QuicPiece { flow, seq, .. }) = numbers.next() else { continue };
+            let Some(FlowState { inbox, dropped, .. }) = self.flows.get_mut(flow as usize) else { continue };
+            ready.mark(flow as usize);
             let size = Bytes::new(data.len() as u64);
             inbox.push(seq, size, |oldest| dropped.push_back((oldest, DiscardCause::NoRoom)));
         }
         for piece in numbers.filter(|_| !is_read) {
             if let Some(flow) = self.flows.get_mut(piece.flow as usize) {
                 flow.dropped.push_back((piece.seq, DiscardCause::NoKeys));
+                ready.mark(piece.flow as usize);
             }
         }
     }
@@ -133,19 +134,21 @@ impl Receiving {
     }
 
     /// The far end opened streams.
-    pub(crate) fn accept(&mut self, connection: &mut Connection) {
+    pub(crate) fn accept(&mut self, connection: &mut Connection, ready: &mut ReadyFlows) {
         while let Some(id) = connection.streams().accept(Dir::Uni) {
-            self.on_readable(connection, id.into());
+            self.on_readable(connection, id.into(), ready);
         }
     }
 
     /// A stream has something to read, or was reset.
-    pub(crate) fn on_readable(&mut self, connection: &mut Connection, id: u64) {
+    pub(crate) fn on_readable(&mut self, connection: &mut Connection, id: u64, ready: &mut ReadyFlows) {
         match self.streams.get_mut(&id) {
-            Some(stream) if stream.is_listed => {}
             Some(stream) => {
-                stream.is_listed = true;
-                self.flows[stream.flow].readable.push_back(id);
+                ready.mark(stream.flow);
+                if !stream.is_listed {
+                    stream.is_listed = true;
+                    self.flows[stream.flow].readable.push_back(id);
+                }
             }
             // It was reset before any of its data came. To read that lets the far end open another.
             None => drop(count_stream(connection, id, u64::MAX)),

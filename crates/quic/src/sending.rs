@@ -8,6 +8,7 @@ use talkpath_transport::{Message, PayloadRange, Refused};
 use talkpath_units::{Bytes, Instant};
 
 use crate::content::Content;
+use crate::ready::ReadyFlows;
 use crate::setup::FlowSetup;
 use crate::stream::stream_id;
 
@@ -19,8 +20,15 @@ pub(crate) struct Sending {
     streams: BTreeMap<u64, SentStream>,
     /// When the messages of `streams` expire that have not left whole.
     expiries: BTreeSet<(Instant, u64)>,
+    /// Flows with a message of which a part is still to be written.
+    with_rest: BTreeSet<usize>,
+    /// Flows that wait until the far end allows another stream.
+    without_stream: BTreeSet<usize>,
     /// Whether the far end knows a flow on one stream by the stream's ID.
     names_streams: bool,
+    /// Flows before this one have their stream open, if they are on one stream and the far end knows it by
+    /// its ID.
+    named: usize,
 }
 
 #[derive(Debug)]
@@ -74,7 +82,10 @@ impl Sending {
             flows: flows.iter().map(state).collect(),
             streams: BTreeMap::new(),
             expiries: BTreeSet::new(),
+            with_rest: BTreeSet::new(),
+            without_stream: BTreeSet::new(),
             names_streams: false,
+            named: 0,
         }
     }
 
@@ -138,8 +149,7 @@ impl Sending {
         }
         let state = &mut self.flows[flow];
         let Some(id) = state.stream else {
-            state.is_blocked = true;
-            return Err(Refused::NoRoom);
+            return self.wait_for_stream(flow);
         };
         let written = write(connection, id, &mut content);
         state.is_blocked = content.len() > 0;
@@ -162,12 +172,20 @@ impl Sending {
 
     /// Opens the streams that have a name and are not open, in their order. Returns true if all are open.
     fn open_named(&mut self, connection: &mut Connection) -> bool {
-        (0..self.flows.len()).all(|flow| {
-            let state = &self.flows[flow];
-            state.carry != Carry::Stream
-                || state.stream.is_some()
-                || self.open_one(connection, flow).is_some()
-        })
+        while let Some(state) = self.flows.get(self.named) {
+            if state.carry == Carry::Stream && self.open_one(connection, self.named).is_none() {
+                return false;
+            }
+            self.named += 1;
+        }
+        true
+    }
+
+    /// The far end allows no other stream now.
+    fn wait_for_stream(&mut self, flow: usize) -> Result<Bytes, Refused> {
+        self.flows[flow].is_blocked = true;
+        self.without_stream.insert(flow);
+        Err(Refused::NoRoom)
     }
 
     /// Takes a whole message, on a stream of its own.
@@ -184,22 +202,29 @@ impl Sending {
         let is_free = !self.names_streams || self.open_named(connection);
         let state = &mut self.flows[flow];
         let Some(id) = is_free.then(|| open(connection, state.priority)).flatten() else {
-            state.is_blocked = true;
-            return Err(Refused::NoRoom);
+            return self.wait_for_stream(flow);
         };
         let size = message.size.get();
         let stream = SentStream { flow, seq: message.seq, size: Some(size), expires, left: 0 };
         self.streams.insert(id.into(), stream);
         self.expiries.extend(expires.map(|expires| (expires, id.into())));
         state.rest = Some((id, content));
-        write_rest(connection, state);
+        if !write_rest(connection, state) {
+            self.with_rest.insert(flow);
+        }
         self.on_queued(flow, message.size);
         Ok(message.size)
     }
 
     /// Writes what is left of messages that were taken.
-    pub(crate) fn write_rest(&mut self, connection: &mut Connection) {
-        self.flows.iter_mut().for_each(|flow| write_rest(connection, flow));
+    pub(crate) fn write_rest(&mut self, connection: &mut Connection, ready: &mut ReadyFlows) {
+        self.with_rest.retain(|&flow| {
+            let is_whole = write_rest(connection, &mut self.flows[flow]);
+            if is_whole {
+                ready.mark(flow);
+            }
+            !is_whole
+        });
     }
 
     /// Resets the streams of messages that have expired by `now` and have not left whole, and gives their
@@ -262,15 +287,19 @@ impl Sending {
     }
 
     /// A stream takes data again.
-    pub(crate) fn on_writable(&mut self, id: u64) {
+    pub(crate) fn on_writable(&mut self, id: u64, ready: &mut ReadyFlows) {
         if let Some(stream) = self.streams.get(&id) {
             self.flows[stream.flow].is_blocked = false;
+            ready.mark(stream.flow);
         }
     }
 
     /// Streams may be opened again.
-    pub(crate) fn on_stream_available(&mut self) {
-        self.flows.iter_mut().for_each(|flow| flow.is_blocked = false);
+    pub(crate) fn on_stream_available(&mut self, ready: &mut ReadyFlows) {
+        for flow in core::mem::take(&mut self.without_stream) {
+            self.flows[flow].is_blocked = false;
+            ready.mark(flow);
+        }
     }
 }
 
@@ -281,15 +310,18 @@ fn open(connection: &mut Connection, priority: u8) -> Option<StreamId> {
     Some(id)
 }
 
-fn write_rest(connection: &mut Connection, flow: &mut FlowState) {
-    let Some((id, content)) = &mut flow.rest else { return };
+/// Writes what is left of the last message of a flow. Returns true if nothing of it is left.
+fn write_rest(connection: &mut Connection, flow: &mut FlowState) -> bool {
+    let Some((id, content)) = &mut flow.rest else { return true };
     let id = *id;
     write(connection, id, content);
-    if content.len() == 0 {
+    let is_whole = content.len() == 0;
+    if is_whole {
         flow.rest = None;
         // The far end never stops a stream here.
         let _finished = connection.send_stream(id).finish();
     }
+    is_whole
 }
 
 /// Writes what there is room for of `content`; returns how many bytes were taken.

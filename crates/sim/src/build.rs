@@ -9,9 +9,10 @@ use talkpath_scenario::{Flow, Scenario};
 use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TransportConfig};
 use talkpath_units::Instant;
 
-use crate::connections::{Connections, Members};
+use crate::connections::Connections;
 use crate::flow::{FlowMeter, SimFlow};
 use crate::packets::SimPackets;
+use crate::shared::SharedPlace;
 use crate::simulation::{Simulation, timers};
 
 /// The simulation of `scenario`.
@@ -22,10 +23,10 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
         let transport = simulated_transport(flow);
         let ends = connections.transports(index, flow);
         let ends = ends.unwrap_or_else(|| own_transports(scenario, flow, &transport, plan));
-        build_flow(flow, &transport, ends, connections.members(index), window, plan)
+        build_flow(flow, &transport, ends, connections.shared_place(index), window, plan)
     });
     let flows = flows.collect();
-    let timers = timers(scenario.flows.len());
+    let timers = timers(scenario.flows.len(), connections.len());
     Simulation {
         network: links::network(scenario, plan.seed, timers, plan.series.is_some()),
         packets: SimPackets::default(),
@@ -44,7 +45,7 @@ fn build_flow(
     flow: &Flow,
     transport: &TransportConfig,
     [near, far]: [EndpointTransport; 2],
-    members: Option<Members>,
+    shared: Option<SharedPlace>,
     window: (Instant, Instant),
     plan: &RunPlan<'_>,
 ) -> SimFlow {
@@ -68,7 +69,7 @@ fn build_flow(
             .late_by(flow.clock_jitter, plan.seed.stream(&format!("flow/{}/clock", flow.name))),
         far: Endpoint::far(far, flow.echo, flow.receiver, window)
             .waking_up_within(flow.wake_up, sleep("far")),
-        members,
+        shared,
         taps: FlowTaps::shared(flow.echo.is_some()),
         near_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),
         far_reassembly: Reassembly::new(LINUX_TIMEOUT, LINUX_MEMORY),

@@ -4,11 +4,12 @@ use core::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use talkpath_flow::{EndpointTransport, FlowId, Member};
+use talkpath_flow::{EndpointTransport, FlowId, Member, Side};
 use talkpath_quic::{End, Ends, FlowSetup, KeyLog, QlogEvent, Setup};
 use talkpath_scenario::{Flow, Scenario};
 use talkpath_units::Seed;
 
+use crate::shared::{SharedEnd, SharedPlace};
 use crate::tap::CaptureEnd;
 
 /// All QUIC connections of a run.
@@ -19,14 +20,14 @@ pub(crate) struct Connections {
     places: Vec<Option<(usize, u32)>>,
 }
 
-/// The flows that share a connection, by index. Its packets are the first one's.
-pub(crate) type Members = Rc<[u32]>;
-
-struct Connection {
-    /// Its flows.
-    flows: Members,
+/// A connection of one flow or of several.
+pub(crate) struct Connection {
+    /// Its flows, by index. Its packets bear the number of the first one.
+    pub(crate) flows: Vec<u32>,
     near: Rc<RefCell<End>>,
     far: Rc<RefCell<End>>,
+    /// Both ends, if several flows share it.
+    pub(crate) shared: [SharedEnd; 2],
     key_log: KeyLog,
 }
 
@@ -61,10 +62,24 @@ impl Connections {
         Some([transport(&connection.near), transport(&connection.far)])
     }
 
-    /// The flows of the connection of flow `index`; `None` if it shares none.
-    pub(crate) fn members(&self, index: usize) -> Option<Members> {
-        let (connection, _) = self.of(index).filter(|it| it.0.flows.len() > 1)?;
-        Some(Rc::clone(&connection.flows))
+    /// The place of flow `index` in its connection; `None` if it shares none.
+    pub(crate) fn shared_place(&self, index: usize) -> Option<SharedPlace> {
+        let (connection, place) = (*self.places.get(index)?)?;
+        let is_shared = self.all[connection].flows.len() > 1;
+        is_shared.then_some(SharedPlace { connection, place: place as usize })
+    }
+
+    /// The number of connections.
+    pub(crate) const fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(crate) fn get(&self, connection: usize) -> &Connection {
+        &self.all[connection]
+    }
+
+    pub(crate) fn get_mut(&mut self, connection: usize) -> &mut Connection {
+        &mut self.all[connection]
     }
 
     /// The connection of flow `index`, and the flow's place in it.
@@ -80,12 +95,12 @@ impl Connections {
 
     /// Keeps a qlog of each connection at this end from now on.
     pub(crate) fn keep_qlog(&self, end: CaptureEnd) {
-        self.all.iter().for_each(|connection| connection.end(end).borrow_mut().keep_qlog());
+        self.all.iter().for_each(|connection| connection.end(end.side()).borrow_mut().keep_qlog());
     }
 
     /// What was kept, a connection an entry: its name, and its events in order of time.
     pub(crate) fn take_qlog(&self, end: CaptureEnd) -> Vec<(String, Vec<QlogEvent>)> {
-        self.all.iter().filter_map(|connection| connection.end(end).borrow_mut().take_qlog()).collect()
+        self.all.iter().filter_map(|connection| connection.end(end.side()).borrow_mut().take_qlog()).collect()
     }
 }
 
@@ -109,13 +124,16 @@ impl Connection {
         let Ends { client, server, key_log } =
             End::pair(&setup).expect("TLS takes the configurations that are our own");
         let (near, far) = (Rc::new(RefCell::new(client)), Rc::new(RefCell::new(server)));
-        Self { flows: flows.into(), near, far, key_log }
+        // At the near end none is open yet. The far end waits for none.
+        let shared = [flows.len() - 1, 0].map(|first_open| SharedEnd::new(flows.len(), first_open));
+        Self { flows, near, far, shared, key_log }
     }
 
-    fn end(&self, end: CaptureEnd) -> &RefCell<End> {
-        match end {
-            CaptureEnd::Near => &self.near,
-            CaptureEnd::Far => &self.far,
+    /// The end at `side`. Nobody holds it from one step to the next.
+    pub(crate) fn end(&self, side: Side) -> &RefCell<End> {
+        match side {
+            Side::Near => &self.near,
+            Side::Far => &self.far,
         }
     }
 }
@@ -149,8 +167,9 @@ mod tests {
         let plan = load(&Source::new("test.toml", text), &Options::default()).expect("the scenario is right");
         let connections = Connections::new(&plan.cells[0].scenario, Seed::new(1));
         assert_eq!(connections.places, [Some((0, 0)), Some((1, 0)), None, Some((2, 0)), Some((0, 1))]);
-        assert_eq!(connections.members(4).as_deref(), Some(&[0, 4][..]));
-        assert_eq!([1, 2, 3].map(|index| connections.members(index)), [None, None, None]);
+        assert_eq!(connections.shared_place(4), Some(SharedPlace { connection: 0, place: 1 }));
+        assert_eq!(connections.get(0).flows, [0, 4]);
+        assert_eq!([1, 2, 3].map(|index| connections.shared_place(index)), [None, None, None]);
         assert_eq!(connections.of(5).map(|it| it.1), None, "there is no such flow");
     }
 }

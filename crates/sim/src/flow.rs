@@ -9,7 +9,7 @@ use talkpath_path::Reassembly;
 use talkpath_transport::{Features, Levels, LossRecovery, Observation};
 use talkpath_units::{Bytes, Duration, Instant, Rate};
 
-use crate::connections::Members;
+use crate::shared::SharedPlace;
 
 /// Both ends of a flow and everything recorded of it. In this order, so that what each step reads lies side
 /// by side.
@@ -22,8 +22,8 @@ pub(crate) struct SimFlow {
     pub(crate) taps: FlowTaps,
     pub(crate) meter: FlowMeter,
     pub(crate) opened: bool,
-    /// The flows that share its connection, itself among them. `None` for a flow alone.
-    pub(crate) members: Option<Members>,
+    /// Its place in a connection that it shares. `None` for a flow alone.
+    pub(crate) shared: Option<SharedPlace>,
     pub(crate) near: Endpoint,
     pub(crate) far: Endpoint,
     pub(crate) info: FlowInfo,
@@ -99,6 +99,11 @@ impl FlowMeter {
         });
         let weighted = TimeWeighted::new(window.0, window.1);
         Self { series, seen: (u64::MAX, u64::MAX), send_buffer: weighted, cwnd: weighted, window: weighted }
+    }
+
+    /// Whether it draws lines over time.
+    pub(crate) fn draws(&self) -> bool {
+        self.series.is_some()
     }
 
     /// The sender looks like this as of `now`.

@@ -13,6 +13,7 @@ mod packets;
 #[cfg(test)]
 mod properties;
 pub mod qlog;
+mod shared;
 mod simulation;
 mod tap;
 

@@ -6,12 +6,16 @@
 //!        └────────────── packets leave, timer armed ───────────────┘
 //! ```
 //!
-//! The network's agenda orders all events. Each endpoint has one timer in the agenda.
+//! The network's agenda orders all events. Each endpoint has one timer in the agenda, and so has each end of
+//! a QUIC connection. Of flows that share a connection, those take a step that have something to do
+//! (`shared`).
 //!
 //! **How a run ends.** Applications send until `duration`. After that the run drains: it goes on until all
 //! messages are delivered, or until nothing was delivered for the time `drain` ([`Draining`]).
 //!
 //! `journey` has a loop of its own, because an animation sees each output of the network.
+
+mod shared;
 
 use core::sync::atomic::Ordering;
 
@@ -29,6 +33,7 @@ use talkpath_units::{Bytes, Duration, Instant};
 use crate::connections::Connections;
 use crate::flow::SimFlow;
 use crate::packets::{PacketHandle, SimPackets};
+use crate::shared::SharedPlace;
 use crate::tap::{Sighting, Tap};
 
 /// A run in progress.
@@ -77,9 +82,10 @@ struct ArrivedPacket {
     ecn: Ecn,
 }
 
-/// The number of timers that the endpoints of `flows` flows have.
-pub(crate) fn timers(flows: usize) -> u32 {
-    u32::try_from(2 * flows).expect("fewer than 2^31 flows: they would need terabytes")
+/// The number of timers that the endpoints of `flows` flows have, and after them the ends of `connections`
+/// QUIC connections.
+pub(crate) fn timers(flows: usize, connections: usize) -> u32 {
+    u32::try_from(2 * (flows + connections)).expect("fewer than 2^30 flows: they would need terabytes")
 }
 
 /// The timer of the endpoint of `flow` at `side`.
@@ -232,16 +238,18 @@ impl Simulation {
         at
     }
 
-    /// Handles the timer of an endpoint. The first timer of a near end opens its flow.
+    /// Handles the timer of an endpoint, or of an end of a connection. The first timer of a near end opens
+    /// its flow.
     fn wake_endpoint(&mut self, timer: u32, now: Instant) {
         let (index, side) = endpoint_of(timer);
+        if let Some(connection) = (index as usize).checked_sub(self.flows.len()) {
+            return self.wake_connection(connection, side, now);
+        }
         let flow = &mut self.flows[index as usize];
         let endpoint = match side {
             Side::Near => &mut flow.near,
             Side::Far => &mut flow.far,
         };
-        // A far end can have a timer before its own flow opens, if it shares its connection with an open
-        // flow. Such a timer does not open the flow.
         let opens_flow = side == Side::Near && !flow.opened;
         // The network keeps a timer at the earliest time for which it was armed. Most deadlines have moved to
         // a later time when the timer goes off. Then nothing is due, and the timer is armed again.
@@ -253,6 +261,9 @@ impl Simulation {
         if opens_flow {
             flow.opened = true;
             endpoint.open(now);
+            if let Some(SharedPlace { connection, place }) = flow.shared {
+                self.connections.get_mut(connection).shared[side as usize].on_open(place);
+            }
         }
         self.step(index, side, None, now);
     }
@@ -298,43 +309,32 @@ impl Simulation {
     /// packet has `arrived`, the endpoint takes it first.
     ///
     /// Several flows over QUIC may share one connection. Then a packet can carry data of each of them, and
-    /// the endpoints of all these flows take a step.
+    /// other flows take a step too.
     fn step(&mut self, index: u32, side: Side, arrived: Option<ArrivedPacket>, now: Instant) {
-        if self.flows[index as usize].members.is_none() {
-            self.step_flow(index, index, side, arrived, now);
-        } else {
-            self.step_members(index, side, arrived, now);
-        }
-    }
-
-    /// Takes a step for each flow of the connection that flow `index` belongs to. At the near end, flows that
-    /// are not yet open take no step. Flow `index` is the first. The first that takes a step takes the packet
-    /// that has `arrived`.
-    #[cold]
-    fn step_members(&mut self, index: u32, side: Side, mut arrived: Option<ArrivedPacket>, now: Instant) {
-        let Some(members) = self.flows[index as usize].members.clone() else { return };
-        let others = members.iter().copied().filter(|other| *other != index);
-        for member in core::iter::once(index).chain(others) {
-            if side == Side::Far || self.flows[member as usize].opened {
-                self.step_flow(member, members[0], side, arrived.take(), now);
+        match self.flows[index as usize].shared {
+            None => {
+                let deadline = self.take_step(index, index, side, arrived, now);
+                self.network.arm_timer(timer_of(index, side), deadline);
             }
+            Some(at) => self.step_shared(at, side, arrived, now),
         }
     }
 
     /// Takes a step for the flow `index`. Its packets bear the number of the flow `leader`. The leader is the
-    /// first flow of a shared connection. A flow with a connection of its own is its own leader.
+    /// first flow of a shared connection. A flow with a connection of its own is its own leader. Returns when
+    /// the endpoint wants its next step.
     #[inline(always)]
-    fn step_flow(
+    fn take_step(
         &mut self,
         index: u32,
         leader: u32,
         side: Side,
         arrived: Option<ArrivedPacket>,
         now: Instant,
-    ) {
+    ) -> Instant {
         let flow = &mut self.flows[index as usize];
         if let (Some(tap), Some(ArrivedPacket { handle, ecn })) = (&mut self.tap, arrived) {
-            tap.on_arrival(self.packets.get(handle), (index, direction_to(side), ecn), now);
+            tap.on_arrival(self.packets.get(handle), (leader, direction_to(side), ecn), now);
         }
         let direction = direction_from(side);
         let mut context = StepContext {
@@ -364,10 +364,10 @@ impl Simulation {
                 deadline
             }
         };
-        self.network.arm_timer(timer_of(index, side), deadline.max(now));
         if let Some(before) = pending_before {
             self.update_pending(index, before, now);
         }
+        deadline.max(now)
     }
 
     /// Updates the number of pending messages after a step of the flow `index`, which had `before` pending
@@ -390,10 +390,10 @@ impl Simulation {
         let (leader, direction) = (dropped.flow(), dropped.direction());
         match &self.packets.get(dropped.tag).packet {
             Packet::Quic(packet) => {
-                let members = self.flows[leader as usize].members.clone();
+                let shared = self.flows[leader as usize].shared;
                 for (flow, seq) in packet.messages().collect::<Vec<_>>() {
-                    let member = members.as_deref().and_then(|members| members.get(flow as usize));
-                    let index = member.copied().unwrap_or(leader);
+                    let members = shared.map(|at| &self.connections.get(at.connection).flows);
+                    let index = members.and_then(|flows| flows.get(flow as usize)).copied().unwrap_or(leader);
                     self.record_dropped_message(index, direction, seq, cause);
                 }
             }

@@ -1,5 +1,6 @@
 //! A tap at one end of every flow: what a capture is made of.
 
+use talkpath_flow::Side;
 use talkpath_path::Direction;
 use talkpath_transport::{Ecn, Packet};
 use talkpath_units::Instant;
@@ -13,6 +14,16 @@ pub enum CaptureEnd {
     Near,
     /// The receiving application's.
     Far,
+}
+
+impl CaptureEnd {
+    /// The side of every flow at which it is.
+    pub(crate) const fn side(self) -> Side {
+        match self {
+            Self::Near => Side::Near,
+            Self::Far => Side::Far,
+        }
+    }
 }
 
 /// A packet at the tap.
