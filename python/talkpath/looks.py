@@ -31,6 +31,8 @@ LOOKS = {
     "quic-stream-per-message": Look("QUIC stream/msg", "#3d7a1f", "2 3 8 3", "o"),
     "sctp": Look("SCTP", "#6b6a00", "4 4", "D"),
     "webrtc": Look("WebRTC", "#b0203c", "3 1.5", "X"),
+    "mptcp": Look("MPTCP", "#7b3fa0", "7 3 2 3", "s"),
+    "mptcp-nodelay": Look("MPTCP_NODELAY", "#4d6600", "2 2.5 6 2.5", "^"),
 }
 
 OTHER = Look("", "#5d6470", "6 2 2 2", "o")

@@ -3,7 +3,7 @@
 use talkpath_arena::ArenaError;
 use talkpath_kernel::host::path_manager::PathManager;
 use talkpath_kernel::spec::SessionSpec;
-use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath};
+use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath, lacks_multipath_mss};
 use talkpath_scenario::{Direction, Flow, Scenario};
 use talkpath_units::Bytes;
 
@@ -49,6 +49,15 @@ pub(super) fn socket_plans<'a>(
         }
     }
     plans
+}
+
+/// Whether the kernel takes the segment sizes that sockets of Multipath TCP are to have.
+pub(super) fn check_segment_sizes(plans: &[SocketPlan<'_>]) -> Result<(), String> {
+    let has_size = |plan: &SocketPlan<'_>| plan.path_mtu.is_some() || plan.transport.mss().is_some();
+    match plans.iter().any(|plan| plan.transport.is_multipath() && has_size(plan)) {
+        true => lacks_multipath_mss("this host"),
+        false => Ok(()),
+    }
 }
 
 /// The largest MTU of the links that packets from `host` meet first: what exceeds it the kernel itself

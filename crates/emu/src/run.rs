@@ -36,7 +36,9 @@ use crate::decision::DecidingNetwork;
 use crate::device::Device;
 use crate::emulator::{EmuFlow, Emulated, Emulator};
 use crate::host_tcp::HostTcp;
-use crate::hosts::{check_congestion_controls, device_mtu, second_addresses, sender, socket_plans, token};
+use crate::hosts::{
+    check_congestion_controls, check_segment_sizes, device_mtu, second_addresses, sender, socket_plans, token,
+};
 use crate::packet::{Host, MAX_FLOWS};
 use crate::realtime::{OwnProcessor, STEERING};
 use crate::report::EmuReport;
@@ -121,6 +123,7 @@ pub(super) fn run(
     let settings: Vec<Setting> = host_tcp.settings().chain(place.steering()).collect();
     let plans = socket_plans(scenario, &spec, mtu);
     let second = second_addresses(scenario, &spec)?;
+    check_segment_sizes(&plans).map_err(ArenaError::Unsupported)?;
     let mut world = World::build(scenario.ip, mtu, &plans, &settings, (host_tcp.route(), second))?;
     let mut warnings = host_tcp.warnings(scenario);
     // Without steering the emulator does the hosts' work too: the lateness report shows the effect.

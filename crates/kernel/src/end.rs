@@ -4,8 +4,9 @@
 //! Client and server run the same code; who sends the messages is a matter of the flow's direction. Three
 //! threads call in, one at a time behind the flow's lock: the pacer when something is due, the UDP receiver
 //! with datagrams, the TCP loop when a connection is readable or writable. Each call gives the channel its
-//! input, and then the application its turn. If the flow shares its connection with others, these have their
-//! turns after it: what came may be theirs, and what left makes room for them.
+//! input, and then the application its turn. If the flow shares its connection with others, a turn follows for
+//! those of them for which the connection has something new: what came may be theirs, and what left makes
+//! room for them.
 
 mod any;
 mod channel;
@@ -60,8 +61,8 @@ pub struct SharedEnd {
     end: Mutex<FlowEnd>,
     /// Of the pacer that serves this end.
     alarm: Arc<Alarm>,
-    /// The other flows of its connection, the leader last. Empty if it shares none.
-    siblings: OnceLock<Vec<Weak<SharedEnd>>>,
+    /// The flows of its connection, itself among them, in their order. Empty if it shares none.
+    members: OnceLock<Vec<Weak<SharedEnd>>>,
 }
 
 /// What the ends of a run share.
@@ -156,26 +157,29 @@ impl SharedEnd {
             stop,
             paced: None,
         };
-        Self { end: Mutex::new(end), alarm: Arc::clone(&common.alarm), siblings: OnceLock::new() }
+        Self { end: Mutex::new(end), alarm: Arc::clone(&common.alarm), members: OnceLock::new() }
     }
 
     /// Lets those of `ends` that share a connection know each other. They are the ends of one host, all of
     /// them, in the order of the session.
     pub fn introduce(session: &SessionSpec, ends: &[Arc<Self>]) {
         for (index, end) in ends.iter().enumerate() {
-            let others = session.members(index).into_iter().rev().filter(|&other| other != index);
-            let siblings = others.filter_map(|other| ends.get(other)).map(Arc::downgrade).collect();
+            let members = session.members(index);
+            if members.len() < 2 {
+                continue;
+            }
+            let member = |index: usize| ends.get(index).map_or_else(Weak::new, Arc::downgrade);
             // It is called once for all ends.
-            let _ = end.siblings.set(siblings);
+            let _ = end.members.set(members.into_iter().map(member).collect());
         }
     }
 
     /// The same end, receiving the flow's file; `keeps` if its bytes are wanted after the check.
     pub fn receiving_file(self, keeps: bool) -> Self {
-        let Self { end, alarm, siblings } = self;
+        let Self { end, alarm, members } = self;
         let mut end = end.into_inner().unwrap_or_else(PoisonError::into_inner);
         end.application = end.application.receiving_file(end.spec.file_sink(keeps));
-        Self { end: Mutex::new(end), alarm, siblings }
+        Self { end: Mutex::new(end), alarm, members }
     }
 
     /// Exclusive use; a thread that panicked while it had it has made the log no less true.
@@ -202,21 +206,29 @@ impl SharedEnd {
     /// A datagram came for this flow, or for another of its connection.
     pub fn handle_datagram(&self, datagram: &Received<'_>) {
         if self.work(|end| end.handle_datagram(datagram)) {
-            self.step_siblings();
+            self.step_ready();
         }
     }
 
-    /// This end had its turn: the other flows of its connection have theirs.
-    pub(crate) fn step_siblings(&self) {
-        let siblings = self.siblings.get().map_or(&[][..], Vec::as_slice);
-        if siblings.is_empty() {
-            return;
+    /// This end had its turn. The flows of its connection for which there is something new now have theirs.
+    pub(crate) fn step_ready(&self) {
+        let Some(members) = self.members.get() else { return };
+        while let Some(place) = self.take_ready() {
+            if let Some(member) = members.get(place).and_then(Weak::upgrade) {
+                member.work(FlowEnd::take_turn);
+            }
         }
-        for sibling in siblings.iter().filter_map(Weak::upgrade) {
-            sibling.work(FlowEnd::take_turn);
+        // Each turn may have moved the engine's deadline, which is the leader's.
+        if let Some(leader) = members.first().and_then(Weak::upgrade) {
+            leader.work(|_| ());
         }
-        // If this is the leader, the others may have moved the engine's deadline.
-        self.work(|_| ());
+    }
+
+    /// Takes a flow of its connection for which there is something new, by its place. No lock is held after
+    /// it, because the flow may be this one.
+    fn take_ready(&self) -> Option<usize> {
+        let end = self.lock();
+        each!(&end.channel, channel => channel.take_ready())
     }
 
     /// The connection may be readable or writable, and since `looked` this thread would have seen it, had it
@@ -330,6 +342,7 @@ impl FlowEnd {
         let side = self.side();
         let taps = &mut self.log.taps;
         each!(&mut self.channel, channel => {
+            channel.begin_turn();
             self.application.advance(&mut **channel, side, taps, now);
             channel.depart(taps.written_by(side));
         });
@@ -339,6 +352,11 @@ impl FlowEnd {
         self.note_state(Occasion::Turn);
         self.charge();
         self.take_failure();
+    }
+
+    /// Notes the state of a connection on which other flows may have moved while this one was silent.
+    pub(crate) fn note_silence(&mut self) {
+        self.note_state(Occasion::Silence);
     }
 
     fn take_failure(&mut self) {

@@ -95,7 +95,8 @@ impl Calendar {
         while let Some((_, key)) = self.wheel.pop(self.present) {
             self.due.push(key);
         }
-        if self.present >= self.next_look {
+        let looks = self.present >= self.next_look;
+        if looks {
             self.next_look = self.present.saturating_add(SLICE);
             self.due.clear();
             self.due.extend((0..ends.len()).filter_map(|index| u32::try_from(index).ok().map(Key)));
@@ -108,13 +109,16 @@ impl Calendar {
             if is_due {
                 end.handle_timeout(clock.now());
             }
+            if looks {
+                end.note_silence();
+            }
             let next = end.poll_timeout().unwrap_or(Instant::MAX).max(self.present);
             met += usize::from(is_due && next > self.present);
             end.note_armed(next);
             self.wheel.arm(key, next);
             drop(end);
             if is_due {
-                shared.step_siblings();
+                shared.step_ready();
             }
         }
         (self.wheel.next().unwrap_or(Instant::MAX), met)

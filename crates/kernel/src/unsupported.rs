@@ -38,14 +38,36 @@ pub fn lacks_congestion_control(cc: &str, host: &str) -> Result<(), String> {
 /// # Errors
 /// What it says instead, and what would give it.
 pub fn lacks_multipath(host: &str) -> Result<(), String> {
-    let of = |domain| socket2::Socket::new(domain, socket2::Type::STREAM, Some(socket2::Protocol::MPTCP));
-    match of(socket2::Domain::IPV4).or_else(|_| of(socket2::Domain::IPV6)) {
+    match multipath_socket() {
         Ok(_) => Ok(()),
         Err(error) => Err(format!(
             "multipath = true: the kernel of {host} gives no Multipath TCP ({error}); `sysctl -w net.mptcp.enabled=1` as root \
              switches it on if the kernel was built with it (CONFIG_MPTCP, Linux 5.6)"
         )),
     }
+}
+
+/// Whether the kernel of `host` (this one; the name is for the message) takes a segment size on a socket of
+/// Multipath TCP, if it has any. Kernels had Multipath TCP for years before they took TCP_MAXSEG there.
+///
+/// # Errors
+/// What it says instead, and how to do without.
+pub fn lacks_multipath_mss(host: &str) -> Result<(), String> {
+    let Ok(socket) = multipath_socket() else { return Ok(()) };
+    socket.set_tcp_mss(ANY_MSS).map_err(|error| mss_refusal(host, &error))
+}
+
+/// The kernel of `host` takes no segment size on a socket of Multipath TCP.
+fn mss_refusal(host: &str, error: &std::io::Error) -> String {
+    format!(
+        "the kernel of {host} takes no segment size (TCP_MAXSEG) on a socket of Multipath TCP ({error}): leave `multipath` out, \
+         or run a newer kernel, or leave `mss` out; in emu give the flow's links the `mtu` of the others, too"
+    )
+}
+
+fn multipath_socket() -> std::io::Result<socket2::Socket> {
+    let of = |domain| socket2::Socket::new(domain, socket2::Type::STREAM, Some(socket2::Protocol::MPTCP));
+    of(socket2::Domain::IPV4).or_else(|_| of(socket2::Domain::IPV6))
 }
 
 /// The keys of `flow` that the kernel's transports do not have a way to set, and those of the host that
@@ -125,6 +147,8 @@ fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
 }
 
 const OTHER_STACK: &str = "stack (other than linux)";
+/// A segment size that every kernel takes on a socket of TCP (RFC 9293 §3.7.1: the default with IPv4).
+const ANY_MSS: u32 = 536;
 /// What Linux does if nothing is set.
 const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
 
@@ -137,5 +161,18 @@ mod tests {
         let why = lacks_congestion_control("no-such-cc", "this host").unwrap_err();
         assert!(why.contains("no-such-cc") && why.contains("available: ") && why.contains("reno"), "{why}");
         assert!(lacks_congestion_control("reno", "this host").is_ok());
+    }
+
+    #[test]
+    fn a_kernel_without_segment_sizes_on_multipath_sockets_is_named_with_the_keys() {
+        let error = std::io::Error::from_raw_os_error(rustix::io::Errno::OPNOTSUPP.raw_os_error());
+        let why = mss_refusal("the far host", &error);
+        for part in ["the far host", "TCP_MAXSEG", "`multipath`", "`mss`", "not supported"] {
+            assert!(why.contains(part), "{part}: {why}");
+        }
+        match lacks_multipath_mss("this host") {
+            Ok(()) => {}
+            Err(why) => eprintln!("SKIP: {why}"),
+        }
     }
 }

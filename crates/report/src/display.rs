@@ -13,7 +13,7 @@ pub(crate) const DARK_BACKGROUND: &str = "#15181d";
 /// One transport's appearance.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Display {
-    /// The transport's name in scenarios and summaries.
+    /// The transport's name in scenarios and summaries; of Multipath TCP one of our own.
     pub kind: &'static str,
     /// Its name for people.
     pub name: &'static str,
@@ -46,6 +46,16 @@ pub(crate) enum Marker {
 pub(crate) fn display(kind: &str) -> &'static Display {
     let kind = kind.replace('_', "-");
     TRANSPORTS.iter().find(|display| display.kind == kind).unwrap_or(&FALLBACK)
+}
+
+/// The appearance of the transport `kind` over Multipath TCP (RFC 8684), which is an option of it in scenarios
+/// and summaries; `None` if it has no such form.
+pub(crate) fn multipath(kind: &str) -> Option<&'static Display> {
+    match kind.replace('_', "-").as_str() {
+        "tcp" => Some(display("mptcp")),
+        "tcp-nodelay" => Some(display("mptcp-nodelay")),
+        _ => None,
+    }
 }
 
 /// The appearance of the transport that people call `name`.
@@ -104,7 +114,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Display> {
 }
 
 /// Known transports, in the order in which variants take their dashes and markers.
-static TRANSPORTS: [Display; 11] = [
+static TRANSPORTS: [Display; 13] = [
     Display {
         kind: "udp",
         name: "UDP",
@@ -214,6 +224,26 @@ static TRANSPORTS: [Display; 11] = [
         ansi: 168,
         dash: "3 1.5",
         marker: Marker::Cross,
+    },
+    Display {
+        kind: "mptcp",
+        name: "MPTCP",
+        about: "Multipath TCP, Nagle's algorithm on",
+        light: "#7b3fa0",
+        dark: "#c792ea",
+        ansi: 97,
+        dash: "7 3 2 3",
+        marker: Marker::Square,
+    },
+    Display {
+        kind: "mptcp-nodelay",
+        name: "MPTCP_NODELAY",
+        about: "Multipath TCP with Nagle's algorithm off",
+        light: "#4d6600",
+        dark: "#b5cc5a",
+        ansi: 64,
+        dash: "2 2.5 6 2.5",
+        marker: Marker::Triangle,
     },
 ];
 

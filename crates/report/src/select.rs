@@ -123,12 +123,14 @@ impl<'a> Drawn<'a> {
 impl Drawn<'_> {
     /// What one line is called: the transport, and what else differs between the cells that are drawn.
     fn name(&self, cell: &CellFigures, figures: &FlowFigures, swept: bool) -> (String, &'static Display) {
-        let looks = display::display(&figures.transport);
+        let view = CellView::of(self.summary, cell.cell);
+        let recorded = view.as_ref().map(|view| view.transport(&figures.flow).display);
+        let looks = recorded.unwrap_or_else(|| display::display(&figures.transport));
         let transport = if looks.name.is_empty() { &figures.transport } else { looks.name };
         if !swept {
             return (format!("{}, {transport}", figures.flow), looks);
         }
-        let Some(view) = CellView::of(self.summary, cell.cell) else { return (cell.label.clone(), looks) };
+        let Some(view) = view else { return (cell.label.clone(), looks) };
         // The cells of one combination differ in the transport alone, and its values stand above them.
         let rest = match self.cells {
             Some(_) => String::new(),

@@ -329,11 +329,13 @@ impl<'a> CellView<'a> {
         let swept = self.cell.sweep.get(&transport_key(flow));
         let mut flows = self.run().into_iter().flat_map(|run| &run.flows);
         let recorded = flows.find(|(name, _)| *name == flow || is_copy(name, flow));
+        // A flow that wants Multipath TCP says how it went.
+        let is_multipath = recorded.is_some_and(|(_, flow)| flow.multipath.is_some());
         let recorded = recorded.map(|(_, flow)| flow.transport.as_str());
         let recorded = recorded.or_else(|| Some(self.summed_up(flow)?.transport.as_str()));
         let mut view = match swept {
-            Some(value) => transport_of(value, recorded.unwrap_or_default()),
-            None => transport_of(&Value::from(recorded.unwrap_or_default()), ""),
+            Some(value) => transport_of(value, recorded.unwrap_or_default(), is_multipath),
+            None => transport_of(&Value::from(recorded.unwrap_or_default()), "", is_multipath),
         };
         if let Some(run) = self.cell.sweep.get(RUN_KEY) {
             view.label = format!("{}, {}", view.label, plain(run));
@@ -428,18 +430,22 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// A transport is a string, or a table with `kind` and options, which then belong to its name.
-fn transport_of(value: &Value, recorded: &str) -> TransportView {
+/// A transport is a string, or a table with `kind` and options, which then belong to its name. Multipath TCP
+/// has a name of its own.
+fn transport_of(value: &Value, recorded: &str, is_multipath: bool) -> TransportView {
+    let is_multipath = is_multipath || value.get("multipath").and_then(Value::as_bool) == Some(true);
     let (kind, options) = match value {
         Value::Object(map) => {
             let kind = map.get("kind").and_then(Value::as_str).unwrap_or(recorded);
-            let options = map.iter().filter(|(key, _)| *key != "kind");
+            let options =
+                map.iter().filter(|(key, _)| *key != "kind" && !(is_multipath && *key == "multipath"));
             (kind, options.map(|(key, value)| format!("{key} {}", plain(value))).collect::<Vec<_>>())
         }
         Value::String(kind) => (kind.as_str(), Vec::new()),
         _ => (recorded, Vec::new()),
     };
-    let display = display::display(kind);
+    let multipath = display::multipath(kind).filter(|_| is_multipath);
+    let display = multipath.unwrap_or_else(|| display::display(kind));
     let name = if display.name.is_empty() { kind } else { display.name };
     let label = match options.as_slice() {
         [] => name.to_owned(),
@@ -505,9 +511,31 @@ mod tests {
     #[test]
     fn a_transport_with_options_is_named_with_them() {
         let value = serde_json::json!({ "kind": "tcp", "cc": "reno" });
-        let view = transport_of(&value, "");
+        let view = transport_of(&value, "", false);
         assert_eq!((view.label.as_str(), view.display.kind), ("TCP (cc reno)", "tcp"));
-        assert_eq!(transport_of(&Value::from("pigeon"), "").label, "pigeon");
+        assert_eq!(transport_of(&Value::from("pigeon"), "", false).label, "pigeon");
+    }
+
+    #[test]
+    fn multipath_tcp_is_named_so_whether_the_sweep_or_the_run_says_it() {
+        let swept = serde_json::json!({ "kind": "tcp-nodelay", "multipath": true, "cc": "reno" });
+        let view = transport_of(&swept, "", false);
+        assert_eq!((view.label.as_str(), view.kind.as_str()), ("MPTCP_NODELAY (cc reno)", "tcp-nodelay"));
+        let off = serde_json::json!({ "kind": "tcp", "multipath": false });
+        assert_eq!(transport_of(&off, "", false).display.kind, "tcp");
+        let mut summary = fixture::summary(1);
+        summary.cells.iter_mut().for_each(|cell| cell.sweep.clear());
+        for run in &mut summary.runs {
+            for flow in run.flows.values_mut() {
+                flow.transport = "tcp".to_owned();
+                flow.multipath = Some(talkpath_measure::summary::MultipathSummary {
+                    fell_back: Some(false),
+                    subflows_max: Some(2),
+                });
+            }
+        }
+        let view = CellView::all(&summary)[0].transport("call");
+        assert_eq!((view.label.as_str(), view.display.kind), ("MPTCP", "mptcp"));
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub(super) enum Occasion {
     Timeout,
     /// A regular interval is over. Connections of the kernel's TCP are sampled so.
     Interval,
+    /// The pacer has visited the end, as it does at an interval, whether anything is due or not. So a flow
+    /// that is silent sees the state of a connection that it shares.
+    Silence,
 }
 
 /// A channel on a real host.
@@ -86,6 +89,14 @@ pub(super) trait HostChannel: Channel {
 
     /// Lets leave what the application wrote in its turn, and notes in `tap` what the kernel would not take.
     fn depart(&mut self, _tap: Option<&mut LegTap>) {}
+
+    /// The application's turn begins, in which it learns what is new.
+    fn begin_turn(&mut self) {}
+
+    /// Takes a flow of the connection for which there is something new, by its place there: it gets a turn.
+    fn take_ready(&self) -> Option<usize> {
+        None
+    }
 
     /// Takes note that the application's turn is over. `has_read_all` is true unless the application lets
     /// messages wait. `is_finished` is true if the application will write nothing further.

@@ -89,7 +89,7 @@ impl Pair {
                 if end.poll_timeout().is_some_and(|deadline| deadline <= self.clock.now()) {
                     end.handle_timeout(self.clock.now());
                     drop(end);
-                    shared.step_siblings();
+                    shared.step_ready();
                 }
             }
         }

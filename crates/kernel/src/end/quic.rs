@@ -129,24 +129,23 @@ impl Channel for QuicChannel {
 
     fn read(&mut self, _flow: FlowId, limit: Bytes, _now: Instant) -> Option<Read<'_>> {
         let mut connection = lock(&self.connection);
-        let came_at = connection.arrived(self.index);
-        let now = connection.now;
-        let delivery = loop {
-            self.piece = connection.engine.read_bytes(self.index, limit)?;
+        let (delivery, came_at) = loop {
+            let (piece, came_at) = connection.engine.read_stamped(self.index, limit)?;
+            self.piece = piece;
             let size = Bytes::new(self.piece.len() as u64);
             if self.carry == Carry::Stream {
                 self.received += size.get();
-                break Delivery::Stream { bytes: size };
+                break (Delivery::Stream { bytes: size }, came_at);
             }
             // Anything else is no message of this flow.
-            if let Some(seq) = self.incoming.number_in(&self.spec, &self.piece, came_at.unwrap_or(now)) {
+            if let Some(seq) = self.incoming.number_in(&self.spec, &self.piece, came_at) {
                 self.incoming.note(seq);
-                break Delivery::Message { seq, size };
+                break (Delivery::Message { seq, size }, came_at);
             }
         };
         let header = if self.carry == Carry::Stream { 0 } else { FILE_HEADER };
         let data = self.piece.get(header..).unwrap_or_default();
-        Some(Read { delivery, came_at, held_since: None, data })
+        Some(Read { delivery, came_at: Some(came_at), held_since: None, data })
     }
 
     /// Of datagrams room for a whole one, or none: a transfer cuts all its messages alike.
@@ -163,7 +162,12 @@ impl Channel for QuicChannel {
     fn flush(&mut self, _flow: FlowId, side: Side, taps: &mut FlowTaps, _now: Instant) {
         let mut tap = taps.written_by(side);
         let mut connection = lock(&self.connection);
-        connection.flush(self.clock);
+        let was_ready = connection.engine.is_ready(self.index);
+        connection.flush(self.index, self.clock);
+        if !was_ready {
+            // What its own packets changed, it knows by now.
+            connection.engine.settle(self.index);
+        }
         let mut gone = 0;
         for outcome in connection.take_outcomes(self.index) {
             gone += u64::from(!matches!(outcome, SendOutcome::Left(..)));
@@ -183,10 +187,9 @@ impl Channel for QuicChannel {
 
     fn poll_dropped(&mut self, _flow: FlowId) -> Option<(u64, DropCause)> {
         let mut connection = lock(&self.connection);
-        let at = connection.arrived(self.index).unwrap_or(connection.now);
         loop {
             let data = connection.engine.poll_dropped_bytes(self.index)?;
-            if let Some(seq) = self.incoming.number_in(&self.spec, &data, at) {
+            if let Some(seq) = self.incoming.number_in(&self.spec, &data, connection.now) {
                 return Some((seq, DropCause::SocketBuffer));
             }
         }
@@ -255,9 +258,17 @@ impl HostChannel for QuicChannel {
         while connection.engine.read_bytes(self.index, Bytes::MAX).is_some() {}
     }
 
+    fn begin_turn(&mut self) {
+        lock(&self.connection).engine.settle(self.index);
+    }
+
+    fn take_ready(&self) -> Option<usize> {
+        lock(&self.connection).take_ready()
+    }
+
     fn finish_turn(&mut self, _has_read_all: bool, is_finished: bool) {
         let mut connection = lock(&self.connection);
-        connection.finish_turn(self.index);
+        connection.was_open |= connection.engine.is_open();
         self.life.note_open(connection.engine.is_established());
         drop(connection);
         self.notice_end(is_finished);
@@ -315,10 +326,15 @@ impl HostChannel for QuicChannel {
     }
 
     fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)> {
-        if occasion != Occasion::Turn {
+        let connection = lock(&self.connection);
+        let is_wanted = match occasion {
+            Occasion::Turn => true,
+            Occasion::Silence => connection.is_shared(),
+            Occasion::Timeout | Occasion::Interval => false,
+        };
+        if !is_wanted {
             return None;
         }
-        let connection = lock(&self.connection);
         self.sampling.note(connection.engine.observe(self.index), connection.now)
     }
 

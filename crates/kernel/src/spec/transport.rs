@@ -197,6 +197,11 @@ impl TransportSpec {
         }
     }
 
+    /// Whether the scenario sets a segment size on a connection of Multipath TCP.
+    pub const fn sets_multipath_mss(&self) -> bool {
+        self.is_multipath() && self.mss().is_some()
+    }
+
     /// Whether its datagrams leave with ECT(0), set on the socket or beside each of them.
     pub const fn sets_ect(&self) -> bool {
         match self {

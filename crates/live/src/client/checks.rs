@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::this_kernel::profile_warning;
-use talkpath_kernel::unsupported::{ignored, lacks_congestion_control, lacks_multipath};
+use talkpath_kernel::unsupported::{ignored, lacks_congestion_control, lacks_multipath, lacks_multipath_mss};
 use talkpath_scenario::{IpVersion, Scenario};
 
 /// Whether this kernel has every congestion control that a flow names.
@@ -20,13 +20,17 @@ pub(super) fn congestion_controls(session: &SessionSpec) -> Result<(), String> {
         .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
 }
 
-/// Whether this kernel has Multipath TCP, if a flow wants it. The far host's falls back to TCP without it.
+/// Whether this kernel has Multipath TCP, if a flow wants it, and takes the segment size that the flow sets.
+/// The far host's falls back to TCP without it.
 ///
 /// # Errors
 /// What would give it.
 pub(super) fn multipath(session: &SessionSpec) -> Result<(), String> {
-    match session.flows.iter().any(|flow| flow.transport.is_multipath()) {
-        true => lacks_multipath("this host"),
+    if session.flows.iter().any(|flow| flow.transport.is_multipath()) {
+        lacks_multipath("this host")?;
+    }
+    match session.flows.iter().any(|flow| flow.transport.sets_multipath_mss()) {
+        true => lacks_multipath_mss("this host"),
         false => Ok(()),
     }
 }

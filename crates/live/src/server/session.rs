@@ -21,7 +21,7 @@ use talkpath_kernel::spec::{ChannelKind, FlowSpec, SessionSpec, TransportSpec};
 use talkpath_kernel::tag::TagKey;
 use talkpath_kernel::threads::{pace_as, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
-use talkpath_kernel::unsupported::lacks_congestion_control;
+use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath_mss};
 use talkpath_kernel::wire::{Secret, is_usable_token};
 use talkpath_scenario::Receiver;
 use talkpath_units::{Duration, Histogram, to_hex};
@@ -137,6 +137,9 @@ pub(super) fn check(spec: &SessionSpec, limits: &Limits) -> Result<Vec<String>, 
         .iter()
         .filter_map(|flow| flow.transport.cc())
         .try_for_each(|cc| lacks_congestion_control(cc, "the far host"))?;
+    if spec.flows.iter().any(|flow| flow.transport.sets_multipath_mss()) {
+        lacks_multipath_mss("the far host")?;
+    }
     let is_ignored = spec.flows.iter().any(|flow| flow.is_up && flow.transport.datagram_buffer().is_some());
     Ok(if is_ignored {
         vec![

@@ -97,8 +97,6 @@ pub(super) struct QuicConnection {
 /// What the connection keeps for one of its flows.
 struct FlowState {
     carry: Carry,
-    /// When the newest packet came that the flow has not had a turn for.
-    arrived: Option<Instant>,
     /// What became of its messages, in order.
     outcomes: Vec<SendOutcome>,
     is_closing: bool,
@@ -128,12 +126,8 @@ impl QuicConnection {
         let (engine, earlier) =
             ends.unwrap_or_else(|why| unreachable!("nothing of it comes from outside: {why}"));
         let tos = |is_ect| session.flows[members[0]].tos_with(is_ect).unwrap_or(0);
-        let state = |spec: &QuicSpec| FlowState {
-            carry: spec.carry(),
-            arrived: None,
-            outcomes: Vec::new(),
-            is_closing: false,
-        };
+        let state =
+            |spec: &QuicSpec| FlowState { carry: spec.carry(), outcomes: Vec::new(), is_closing: false };
         Self {
             engine,
             earlier,
@@ -188,8 +182,7 @@ impl QuicConnection {
         }
         self.headers.note_datagram(datagram);
         self.tick(stamp);
-        self.flows.iter_mut().for_each(|flow| flow.arrived = Some(stamp));
-        self.engine.handle_packet(&packet, datagram.ecn(), self.now);
+        self.engine.handle_stamped(&packet, datagram.ecn(), stamp, self.now);
         true
     }
 
@@ -225,15 +218,11 @@ impl QuicConnection {
         Ok(())
     }
 
-    /// When the packet came that `flow` has its turn for; `None` if no packet is the reason of it.
-    pub(super) fn arrived(&self, flow: usize) -> Option<Instant> {
-        self.flows[flow].arrived
-    }
-
-    /// The turn of `flow` is over.
-    pub(super) fn finish_turn(&mut self, flow: usize) {
-        self.flows[flow].arrived = None;
-        self.was_open |= self.engine.is_open();
+    /// Takes a flow for which there is something new. Whoever takes it gives it a turn.
+    pub(super) fn take_ready(&mut self) -> Option<usize> {
+        let flow = self.engine.next_ready(0)?;
+        self.engine.settle(flow);
+        Some(flow)
     }
 
     /// Whether several flows share it.
@@ -249,17 +238,17 @@ impl QuicConnection {
         }
     }
 
-    /// Sends all packets that may leave now, whatever flows their data is of.
-    pub(super) fn flush(&mut self, clock: RunClock) {
+    /// Sends all packets that may leave now, whatever flows their data is of, in the turn of `flow`.
+    pub(super) fn flush(&mut self, flow: usize, clock: RunClock) {
         loop {
             let now = self.tick(clock.now());
             let Some(transmit) = self.engine.poll_transmit(now) else { break };
             if let Packet::Quic(packet) = transmit.packet {
-                self.send(&packet, transmit.ecn);
+                self.send(flow, &packet, transmit.ecn);
             }
         }
         // What expired may leave nothing to send.
-        self.take_send_events();
+        self.take_send_events(flow);
         self.leave();
     }
 
@@ -268,16 +257,16 @@ impl QuicConnection {
         self.flows[flow].outcomes.drain(..)
     }
 
-    /// Sends a packet, or has it leave with the train. One that the kernel will not take is lost on this
-    /// host, as on a full queue of any other.
-    fn send(&mut self, packet: &QuicPacket, ecn: Ecn) {
+    /// Sends a packet in the turn of `flow`, or has it leave with the train. One that the kernel will not
+    /// take is lost on this host, as on a full queue of any other.
+    fn send(&mut self, flow: usize, packet: &QuicPacket, ecn: Ecn) {
         if self.ecn != Some(ecn) {
             self.leave();
             self.mark(ecn);
         }
         let number = self.packets;
         self.packets += 1;
-        self.take_send_events();
+        self.take_send_events(flow);
         if let Some(notes) = &self.notes {
             notes.note(&packet.bytes, packet.messages().collect());
         }
@@ -295,16 +284,21 @@ impl QuicConnection {
         }
     }
 
-    /// What the engine says of messages: those that left did so with the packet that comes next.
-    fn take_send_events(&mut self) {
+    /// What the engine says of messages, of `flow` and of those for which there is something new: messages
+    /// that left did so with the newest packet.
+    fn take_send_events(&mut self, flow: usize) {
         let number = self.packets.saturating_sub(1);
-        for (index, flow) in self.flows.iter_mut().enumerate() {
-            while let Some(event) = self.engine.poll_send_event(index) {
+        let mut next = Some(flow);
+        let mut from = 0;
+        while let Some(flow) = next {
+            while let Some(event) = self.engine.poll_send_event(flow) {
                 match event {
-                    SendEvent::Sent(range) => self.leaving.push((number, index, range, self.now)),
-                    SendEvent::Expired { seq } => flow.outcomes.push(SendOutcome::Expired(seq)),
+                    SendEvent::Sent(range) => self.leaving.push((number, flow, range, self.now)),
+                    SendEvent::Expired { seq } => self.flows[flow].outcomes.push(SendOutcome::Expired(seq)),
                 }
             }
+            next = self.engine.next_ready(from);
+            from = next.map_or(from, |ready| ready + 1);
         }
     }
 

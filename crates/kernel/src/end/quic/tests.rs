@@ -355,3 +355,89 @@ fn an_early_message_leaves_before_the_handshake_is_over() {
     assert!(first(true) > 0);
     assert_eq!(first(false), 0);
 }
+
+/// The channel of an end.
+fn channel(end: &mut crate::end::FlowEnd) -> &mut QuicChannel {
+    match &mut end.channel {
+        AnyChannel::Quic(channel) => channel,
+        _ => panic!("QUIC alone"),
+    }
+}
+
+/// The pacer may give a flow its turn while the receiving thread takes a packet with a message of it, and
+/// again before the flow has read it.
+#[test]
+fn a_message_keeps_the_stamp_of_its_packet_whoever_has_a_turn_between() {
+    for carry in ["datagram", "stream", "stream-per-message"] {
+        let kind = format!("kind = \"quic-{carry}\"");
+        let session = shared(&[("first", &kind, CALL), ("second", &kind, CALL)], 60);
+        let pair = pair(&session);
+        pair.drive(|pair| progress_of(pair, 0)[1].received > 2);
+        let far = &pair.others[0][1];
+        let mut stamps = Vec::new();
+        let mut buffer = [0; 2048];
+        while stamps.len() < 2 {
+            for near in [&pair.ends[0], &pair.others[0][0]] {
+                let mut near = near.lock();
+                if near.poll_timeout().is_some_and(|deadline| deadline <= pair.clock.now()) {
+                    near.handle_timeout(pair.clock.now());
+                }
+            }
+            while let Ok(size) = pair.sockets[1].recv(&mut buffer) {
+                let stamp = pair.clock.now();
+                let mut end = far.lock();
+                let channel = channel(&mut end);
+                let mut connection = lock(&channel.connection);
+                connection.handle_datagram(&datagram(&buffer[..size]), stamp);
+                if connection.engine.is_ready(1) {
+                    connection.engine.settle(1);
+                    stamps.push(stamp);
+                }
+                drop(connection);
+                // The turn that was under way ends.
+                channel.finish_turn(true, false);
+            }
+            std::thread::yield_now();
+        }
+        let mut end = far.lock();
+        let now = pair.clock.now();
+        let mut read = Vec::new();
+        while let Some(Read { came_at, .. }) = channel(&mut end).read(FlowId(1), Bytes::MAX, now) {
+            read.push(came_at);
+        }
+        // The bytes of one stream are readable with the last packet.
+        let expected = if carry == "stream" { &stamps[stamps.len() - 1..] } else { &stamps[..] };
+        assert_eq!(read, expected.iter().copied().map(Some).collect::<Vec<_>>(), "{carry}");
+    }
+}
+
+/// RFC 9000 §10.2: the connection is each flow's, also that of one which has not begun.
+#[test]
+fn a_connection_that_is_lost_is_a_failure_of_each_of_its_flows() {
+    let datagram = "kind = \"quic-datagram\"";
+    let late = format!("{CALL}\nstart = \"50 s\"");
+    let flows =
+        [("first", datagram, CALL), ("second", "kind = \"quic-stream\"", CALL), ("late", datagram, &late)];
+    let pair = pair(&shared(&flows, 60));
+    pair.drive(|pair| progress_of(pair, 0)[1].received > 2);
+    lock(&channel(&mut pair.ends[1].lock()).connection).engine.close(pair.clock.now());
+    pair.drive(|pair| pair.failure(0).is_some());
+    for other in &pair.others {
+        let why = other[0].lock().failure.clone().expect("each flow says so");
+        assert!(why.contains("closed by peer"), "{why}");
+    }
+}
+
+/// A flow that is over leaves the connection to the others, and they go on.
+#[test]
+fn a_flow_that_closes_leaves_the_connection_to_the_others() {
+    let flows = [("first", "kind = \"quic-datagram\"", CALL), ("second", "kind = \"quic-stream\"", CALL)];
+    let pair = pair(&shared(&flows, 60));
+    pair.drive(|pair| pair.ends[1].lock().progress().received > 2);
+    // The leader's, which has the sockets and the engine's deadlines.
+    pair.ends[0].close();
+    pair.ends[1].close();
+    let [_, far] = progress_of(&pair, 0);
+    pair.drive(|pair| progress_of(pair, 0)[1].received > far.received + 1600);
+    assert_eq!(pair.ends.iter().map(|end| end.lock().failure.clone()).collect::<Vec<_>>(), [None, None]);
+}
