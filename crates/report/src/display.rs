@@ -301,6 +301,18 @@ mod tests {
         }
     }
 
+    /// `quic` is one of the three below it.
+    #[test]
+    fn every_transport_of_a_scenario_has_looks_and_every_queue_a_name() {
+        let names = talkpath_scenario::transport_names();
+        for name in names.into_iter().filter(|name| *name != "quic") {
+            assert_eq!(display(name).kind, name);
+        }
+        for queue in talkpath_path::QueueName::ALL {
+            assert!(DISCIPLINES.iter().any(|(word, _)| *word == queue.word()), "{queue:?}");
+        }
+    }
+
     #[test]
     fn an_unknown_transport_has_looks() {
         assert_eq!(display("carrier-pigeon").kind, "other");

@@ -10,7 +10,8 @@
 //! of this host makes no round trip longer. The client opens and closes; the server answers.
 //!
 //! After RFC 6773: the packet's header is unchanged, its checksum zero, UDP's covers all (§3.3). The ports
-//! below are the connection's own; which UDP ports carry it is agreed by the arena, not 6511 (§5.1 allows that).
+//! below are the connection's own. Which UDP ports carry it is agreed by the arena, not 6511 (§5.1 allows
+//! that).
 //! Left out: ECN (the sockets neither set nor read the codepoint, so the machine takes packets for not
 //! capable), and the reduced MTU that ICMP may report: the MTU is given.
 
