@@ -1,8 +1,8 @@
 //! The pages of studies: their marked figures are written from the committed runs in `studies/NAME/results/`,
 //! and where they say what came out no figure stands that nothing writes.
 //!
-//! A run in full is taken if it is committed, else the short one. A study without a committed run is left
-//! out.
+//! A run in full is taken if it is committed, else the short one; beside it the one over real sockets,
+//! `emu.json`, if there is one. A study without a committed run is left out.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +22,7 @@ pub(crate) fn run(root: &Path, program: &Path, tree: &[Source], is_check: bool) 
         command.arg("--check");
     }
     let mut runs = 0;
-    for path in studies(tree).into_iter().filter_map(|name| run_of(root, name)) {
+    for path in studies(tree).into_iter().flat_map(|name| runs_of(root, name)) {
         command.args(["--from", &path]);
         runs += 1;
     }
@@ -38,16 +38,19 @@ pub(crate) fn run(root: &Path, program: &Path, tree: &[Source], is_check: bool) 
 
 /// The pages of the studies that have a committed run.
 fn pages<'a>(root: &Path, tree: &'a [Source]) -> Vec<&'a Source> {
-    let with_run = studies(tree).into_iter().filter(|name| run_of(root, name).is_some());
+    let with_run = studies(tree).into_iter().filter(|name| !runs_of(root, name).is_empty());
     let of = |name: &str| [format!("docs/studies/{name}.md"), format!("studies/{name}/README.md")];
     let paths: Vec<String> = with_run.flat_map(of).collect();
     tree.iter().filter(|source| paths.contains(&source.path)).collect()
 }
 
-/// The committed run of a study: the whole one, else the short one.
-fn run_of(root: &Path, name: &str) -> Option<String> {
-    let paths = ["full", "quick"].map(|length| format!("studies/{name}/results/{length}.json"));
-    paths.into_iter().find(|path| root.join(path).is_file())
+/// The committed runs of a study: in the simulator the whole one, else the short one, and one over real
+/// sockets.
+fn runs_of(root: &Path, name: &str) -> Vec<String> {
+    let path =
+        |file: &str| Some(format!("studies/{name}/results/{file}.json")).filter(|it| root.join(it).is_file());
+    let simulated = path("full").or_else(|| path("quick"));
+    simulated.into_iter().chain(path("emu")).collect()
 }
 
 /// The folders under `studies`.
@@ -141,6 +144,14 @@ mod tests {
         let found = by_hand(&page(text));
         let named: Vec<_> = found.iter().filter_map(|it| it.split(" was").next()).collect();
         assert_eq!(named, ["docs/README.md:3: `7.5`", "docs/README.md:8: `1.9`"]);
+    }
+
+    #[test]
+    fn the_run_over_real_sockets_stands_behind_the_whole_one_in_the_simulator() {
+        let root = crate::tree::workspace_root();
+        let wanted = ["full", "emu"].map(|file| format!("studies/foderaro-1995/results/{file}.json"));
+        assert_eq!(runs_of(&root, "foderaro-1995"), wanted);
+        assert!(runs_of(&root, "conformance").is_empty());
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> O
         seed: study.changes.seed,
         set: study.changes.set.clone(),
         phases: phases(study, selection),
+        day: None,
         valid: missing.is_empty(),
         warnings: changed(study).into_iter().chain(warnings(samples, wanted.len(), &missing)).collect(),
         assumptions: study.assumptions.iter().map(|it| (it.name.clone(), it.text.clone())).collect(),

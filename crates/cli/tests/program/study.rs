@@ -330,6 +330,42 @@ fn two_arenas_are_judged_side_by_side() {
     assert!(seen.err.contains("emu: 2 repetitions in real time"), "{}", seen.err);
 }
 
+/// A run in real time, as its study.json says it: it needs no namespaces here.
+#[test]
+fn a_run_over_real_sockets_is_kept_with_its_day_and_quoted_beside_the_simulators() {
+    let bench = bench(STUDY);
+    bench.run(&["study", "run", "study.toml", "--out", "own"]).succeeds();
+    let own = crate::harness::entries(&bench.path("own")).remove(0);
+    let mut outcome = read_json(&own.join("study.json"));
+    assert!(outcome.get("day").is_none(), "the simulator's figures have no day");
+    bench.run(&["study", "keep", &own.display().to_string(), "sim.json"]).succeeds();
+    (outcome["arena"], outcome["arenas"]) = ("emu".into(), serde_json::json!(["emu"]));
+    for cell in outcome["cells"].as_array_mut().unwrap() {
+        cell["arena"] = "emu".into();
+    }
+    let write = |outcome: &serde_json::Value| bench.file("run.json", outcome.to_string());
+    let keep = ["study", "keep", "run.json", "emu.json"];
+    write(&outcome);
+    bench.run(&keep).fails(2, &["run.json: no day in it", "--arena emu --resume` judges it again"]);
+    (outcome["day"], outcome["valid"]) = ("2026-01-02".into(), false.into());
+    write(&outcome);
+    bench.run(&keep).fails(2, &["run.json: the run is not valid", "--resume` runs what is missing"]);
+    outcome["valid"] = true.into();
+    write(&outcome);
+    bench.run(&keep).succeeds();
+    let study = outcome["study"].as_str().unwrap();
+    bench.file("page.md", format!("<!-- study {study} verdicts -->\n<!-- end -->\n"));
+    let fill = ["study", "fill", "page.md", "--from", "emu.json", "--from", "sim.json"];
+    bench.run(&fill).succeeds();
+    let page = std::fs::read_to_string(bench.path("page.md")).unwrap();
+    assert!(page.contains("| claim | what it says | published | here | verdict |"), "{page}");
+    assert!(page.contains("**Over real sockets**") && page.contains("One run, of 2026-01-02"), "{page}");
+    bench.run(&[&fill[..], &["--check"]].concat()).succeeds();
+    bench
+        .run(&[&fill[..], &["--from", "run.json"]].concat())
+        .fails(2, &["run.json are both runs of", "in emu"]);
+}
+
 /// One run with the scenarios' own seeds and one with another, held against each other, kept, and quoted.
 #[test]
 fn two_runs_are_held_against_each_other_and_a_page_quotes_what_is_kept() {
@@ -362,6 +398,9 @@ fn two_runs_are_held_against_each_other_and_a_page_quotes_what_is_kept() {
     assert!(page.contains("-->22 %<!--"), "{page}");
     assert!(page.contains("reproduced: holds under base; the same with seed 2"), "{page}");
     bench.run(&checked).succeeds();
+    // A second run of the same arena leaves open which one is quoted.
+    let twice = ["study", "fill", "page.md", "--from", "kept.json", "--from", &own];
+    bench.run(&twice).fails(2, &["kept.json and", "are both runs of", "in sim; give one for each arena"]);
     bench.file("page.md", place("claim C9: loss", ""));
     bench.run(&checked).fails(2, &["page.md:1", "no claim C9"]);
 }

@@ -95,6 +95,7 @@ pub struct StudyFillArgs {
     #[arg(value_name = "PAGE", required = true)]
     pub pages: Vec<PathBuf>,
     /// A run's directory, its study.json, or what `study keep` wrote; may be given again, once for each study
+    /// and arena
     #[arg(long, value_name = "RUN", required = true)]
     pub from: Vec<PathBuf>,
     /// Write nothing: name each place that differs, with exit code 1

@@ -9,13 +9,13 @@
 //! tables between lines of their own.
 
 use talkpath_study::{
-    ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, Drawing, FigureLine, Outcome, TableOutcome,
-    figure_metric, median, shown, shown_range, shown_unit,
+    ArenaName, ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, Drawing, FigureLine, Outcome,
+    TableOutcome, figure_metric, median, shown, shown_range, shown_unit,
 };
 
 use super::published::{Here, off, ours, printed};
 use super::{count, medians_over, verdict_words};
-use crate::number::UNKNOWN;
+use crate::number::{UNKNOWN, list};
 
 /// What begins a marked place, and what ends it.
 const BEGIN: &str = "<!-- study ";
@@ -62,19 +62,23 @@ fn shown_at(marker: &str, outcomes: &[Outcome]) -> Result<String, String> {
     let query = parts.next().unwrap_or_default();
     let options = Options::read(parts)?;
     let (study, query) = query.split_once(' ').ok_or("what is shown is missing")?;
-    let outcome = outcomes.iter().find(|it| it.study == study).ok_or_else(|| {
-        let known: Vec<_> = outcomes.iter().map(|it| it.study.as_str()).collect();
-        format!("no run of {study} is given; there are {}", known.join(", "))
-    })?;
+    let runs = runs_of(study, outcomes)?;
+    let outcome = options.run_of(&runs)?;
     let (word, what) = query.split_once(' ').unwrap_or((query, ""));
     let parted = || what.split_once(": ").ok_or_else(|| format!("`{word} ID: NAME` expected"));
     match word {
-        "verdicts" => Ok(verdicts(outcome)),
+        // With an arena, of that arena alone.
+        "verdicts" if options.arena.is_some() => Ok(verdicts(outcome, &[])),
+        "verdicts" => Ok(verdicts(outcome, &runs[1..])),
         "tables" => Ok(tables(outcome)),
         "count" => Ok(count(outcome)),
         "phases" => match outcome.phases {
-            Some(phases) => Ok(phases.to_string()),
             None => Err(format!("the run of {study} judges a campaign, which has no start phases")),
+            Some(_) if outcome.arena.is_real_time() => Err(format!(
+                "in {} each cell of {study} has a number of repetitions of its own",
+                outcome.arena
+            )),
+            Some(phases) => Ok(phases.to_string()),
         },
         "kinds" => kinds(outcome, what),
         "figure" => table_of_figure(outcome, what, &options),
@@ -97,9 +101,23 @@ fn shown_at(marker: &str, outcomes: &[Outcome]) -> Result<String, String> {
     }
 }
 
+/// The runs of `study`, from the simulator on; without an arena a place shows the first.
+fn runs_of<'a>(study: &str, outcomes: &'a [Outcome]) -> Result<Vec<&'a Outcome>, String> {
+    let mut runs: Vec<&Outcome> = outcomes.iter().filter(|it| it.study == study).collect();
+    runs.sort_by_key(|it| it.arena);
+    if runs.is_empty() {
+        let mut known: Vec<_> = outcomes.iter().map(|it| it.study.as_str()).collect();
+        known.dedup();
+        return Err(format!("no run of {study} is given; there are {}", known.join(", ")));
+    }
+    Ok(runs)
+}
+
 /// How a figure is shown.
 #[derive(Default)]
 struct Options {
+    /// Of which run; of the first without.
+    arena: Option<String>,
     /// The assumption set; the base without.
     set: Option<String>,
     /// Which of the values that a check compares, from 1; its one figure without.
@@ -124,6 +142,7 @@ impl Options {
             let (word, value) = part.split_once(' ').unwrap_or((part, ""));
             let wrong = || format!("; {part}: a number expected");
             match word {
+                "in" => options.arena = Some(value.to_owned()),
                 "under" => options.set = Some(value.to_owned()),
                 "value" => options.value = Some(value.parse().map_err(|_| wrong())?),
                 "times" => options.times = Some(value.parse().map_err(|_| wrong())?),
@@ -133,12 +152,23 @@ impl Options {
                 "interval" => options.interval = true,
                 "median" => options.median = true,
                 _ => {
-                    let known = "under SET, value N, times X, digits N, bare, held, interval, median";
+                    let known =
+                        "in ARENA, under SET, value N, times X, digits N, bare, held, interval, median";
                     return Err(format!("no option `{word}`; there are {known}"));
                 }
             }
         }
         Ok(options)
+    }
+
+    /// The run that is shown, of those of one study, from the simulator on.
+    fn run_of<'a>(&self, runs: &[&'a Outcome]) -> Result<&'a Outcome, String> {
+        let found = runs.iter().find(|it| self.arena.as_ref().is_none_or(|arena| arena == it.arena.name()));
+        found.copied().ok_or_else(|| {
+            let known: Vec<_> = runs.iter().map(|it| it.arena.name()).collect();
+            let arena = self.arena.as_deref().unwrap_or_default();
+            format!("no run in `{arena}` is given; there is {}", known.join(", "))
+        })
     }
 
     /// The smallest and the largest of `values`, as one figure if they are shown alike.
@@ -330,8 +360,8 @@ fn kinds(outcome: &Outcome, number: &str) -> Result<String, String> {
     }
 }
 
-/// Every claim, as a Markdown table.
-fn verdicts(outcome: &Outcome) -> String {
+/// Every claim, as a Markdown table; below it what came out in the other arenas, each a table of its own.
+fn verdicts(outcome: &Outcome, elsewhere: &[&Outcome]) -> String {
     let mut text = String::from(
         "\n\n| claim | what it says | published | here | verdict |\n| --- | --- | --- | --- | --- |\n",
     );
@@ -342,15 +372,82 @@ fn verdicts(outcome: &Outcome) -> String {
     }
     text.push('\n');
     text.push_str(&about_runs(outcome));
+    for other in elsewhere {
+        text.push_str(&verdicts_in(other));
+    }
     text.push('\n');
     text
+}
+
+/// The claims in a further arena. What they say and what was published stands in the first table.
+fn verdicts_in(outcome: &Outcome) -> String {
+    let arena = outcome.arena;
+    let mut text = format!("\n**{}**\n\n", heading(arena));
+    text.push_str(&format!("| claim | in `{arena}` | verdict |\n| --- | --- | --- |\n"));
+    let (absent, judged): (Vec<_>, Vec<_>) = outcome.claims.iter().partition(|claim| claim.base.left_out);
+    for claim in judged {
+        text.push_str(&row(&[&claim.id, &claim.base.reproduced, &verdict_words(&claim.base)]));
+    }
+    text.push('\n');
+    text.push_str(&about_runs(outcome));
+    if !absent.is_empty() {
+        let ids: Vec<String> = absent.iter().map(|claim| claim.id.clone()).collect();
+        text.push_str(&format!("Not part of a run in `{arena}` alone: {}.\n", list(&ids)));
+    }
+    text
+}
+
+/// What a further table of verdicts is called.
+const fn heading(arena: ArenaName) -> &'static str {
+    match arena {
+        ArenaName::Sim => "In the simulator",
+        ArenaName::Emu => "Over real sockets",
+        ArenaName::Campaign => "Between hosts of a campaign",
+    }
 }
 
 /// On what the verdicts stand.
 fn about_runs(outcome: &Outcome) -> String {
     let length = if outcome.quick { " in the short form (`--quick`)" } else { "" };
-    let (count, over) = (count(outcome), medians_over(outcome).replacen('m', "M", 1));
-    format!("{count} {over}{length} in `{}`; in brackets 95 % confidence intervals.\n", outcome.arena)
+    let count = count(outcome);
+    let (over, brackets) = match outcome.arena {
+        ArenaName::Emu => (medians_over_repetitions(outcome), ", where there are 6 repetitions or more"),
+        ArenaName::Sim | ArenaName::Campaign => (medians_over(outcome).replacen('m', "M", 1), ""),
+    };
+    let intervals = format!("in brackets 95 % confidence intervals{brackets}");
+    format!("{count} {over}{length} in `{}`; {intervals}.{}\n", outcome.arena, one_day(outcome))
+}
+
+/// What the medians are of where each cell has a number of repetitions of its own.
+fn medians_over_repetitions(outcome: &Outcome) -> String {
+    let counts = || outcome.cells.iter().filter(|cell| cell.arena == outcome.arena).map(|cell| cell.n);
+    let words = match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
+        (min, max) if min == max => repetitions(max),
+        (min, max) => format!("{min} to {}", repetitions(max)),
+    };
+    format!("Medians over {words} of a cell")
+}
+
+fn repetitions(count: u64) -> String {
+    if count == 1 { "1 repetition".to_owned() } else { format!("{count} repetitions") }
+}
+
+/// That a run in real time is of its day, and what the machine disturbed in it; nothing of other runs.
+fn one_day(outcome: &Outcome) -> String {
+    let Some(day) = &outcome.day else { return String::new() };
+    let disturbed: u64 = outcome.cells.iter().map(|cell| cell.disturbed).sum();
+    let left_out = match disturbed {
+        0 => String::new(),
+        1 => " 1 repetition is left out, because the machine disturbed it past the stated limits.".to_owned(),
+        many => {
+            format!(
+                " {many} repetitions are left out, because the machine disturbed them past the stated limits."
+            )
+        }
+    };
+    format!(
+        " One run, of {day}: real sockets do not repeat themselves, and another run gives other figures.{left_out}"
+    )
 }
 
 /// Printed figures beside ours, as Markdown tables.

@@ -152,6 +152,73 @@ fn a_star_that_fits_figures_of_two_units_is_refused() {
     assert!(fill("claim C1: day *: wait ; held").is_ok_and(|page| page.contains("1 of 2")));
 }
 
+/// The run of the same study over real sockets, on a machine that disturbed one repetition.
+fn over_sockets() -> Outcome {
+    let mut other = outcome();
+    (other.arena, other.arenas, other.day) =
+        (ArenaName::Emu, vec![ArenaName::Emu], Some("2026-01-02".to_owned()));
+    for (cell, n) in other.cells.iter_mut().zip([3, 1]) {
+        (cell.arena, cell.n) = (ArenaName::Emu, n);
+    }
+    other.cells[0].disturbed = 1;
+    let delay = other.cells[1].metrics.get_mut("delay_ms").expect("a delay");
+    delay.median = 78.5;
+    let found = &mut other.claims[0].base;
+    (found.arena, found.reproduced) = ("emu".to_owned(), "wait: 79 ms".to_owned());
+    (found.verdict, found.standing) = (talkpath_study::Verdict::Differs, None);
+    (found.under, found.by_seed) = ("fails under base".to_owned(), Vec::new());
+    found.by_assumption[0].checks[0].figure = Some(79.0);
+    let mut absent = other.claims[0].clone();
+    absent.id = "E1".to_owned();
+    (absent.base.left_out, absent.base.verdict) = (true, talkpath_study::Verdict::NotTested);
+    other.claims.push(absent);
+    other
+}
+
+fn filled_from_two(marker: &str) -> Result<String, Vec<(usize, String)>> {
+    // The simulator's stands first, in whatever order the runs are given.
+    fill_page(&format!("<!-- study x-1999 {marker} -->old<!-- end -->"), &[over_sockets(), outcome()])
+}
+
+#[test]
+fn a_place_shows_the_arena_that_it_names_and_without_one_the_simulator() {
+    let shows = |marker: &str, text: &str| {
+        filled_from_two(marker).is_ok_and(|page| page.contains(&format!("-->{text}<!--")))
+    };
+    assert!(shows("claim C1: day 1: wait", "77 ms"));
+    assert!(shows("claim C1: day 1: wait ; in emu", "79 ms"));
+    assert!(shows("cell near: delay_ms", "76.8 ms"));
+    assert!(shows("cell near: delay_ms ; in emu", "78.5 ms"));
+    assert!(shows("verdict C1 ; in emu", "differs (expected reproduced): fails under base"));
+    let refused = |marker: &str| filled_from_two(marker).expect_err(marker).remove(0).1;
+    assert!(
+        refused("cell near: delay_ms ; in live").contains("no run in `live` is given; there is sim, emu")
+    );
+    assert!(
+        refused("phases ; in emu")
+            .contains("in emu each cell of x-1999 has a number of repetitions of its own")
+    );
+    let alone = fill_page("<!-- study x-1999 verdict C1 ; in emu -->old<!-- end -->", &[outcome()]);
+    assert!(alone.is_err_and(|found| found[0].1.contains("no run in `emu` is given; there is sim")));
+}
+
+#[test]
+fn verdicts_over_real_sockets_stand_in_a_table_of_their_own_with_their_day() {
+    let page = filled_from_two("verdicts").unwrap_or_else(|found| panic!("{found:?}"));
+    let (first, second) = page.split_once("\n**Over real sockets**\n\n").unwrap_or_else(|| panic!("{page}"));
+    assert!(first.contains("| C1 | It \\| waits | 80 ms | wait: 77 ms | reproduced, fragile"), "{first}");
+    let wanted = "| claim | in `emu` | verdict |\n| --- | --- | --- |\n\
+        | C1 | wait: 79 ms | differs (expected reproduced): fails under base |\n\n\
+        0 reproduced, 1 differ (1 open), 1 not tested. Medians over 1 to 3 repetitions of a cell in `emu`; \
+        in brackets 95 % confidence intervals, where there are 6 repetitions or more. One run, of 2026-01-02: \
+        real sockets do not repeat themselves, and another run gives other figures. 1 repetition is left out, \
+        because the machine disturbed it past the stated limits.\n\
+        Not part of a run in `emu` alone: E1.\n\n<!-- end -->";
+    assert!(second.starts_with(wanted), "{second}");
+    let alone = filled_from_two("verdicts ; in emu").unwrap_or_else(|found| panic!("{found:?}"));
+    assert!(alone.contains("| wait: 79 ms | differs") && !alone.contains("77 ms"), "{alone}");
+}
+
 #[test]
 fn a_campaign_has_no_start_phases() {
     let outcome = Outcome { phases: None, ..outcome() };

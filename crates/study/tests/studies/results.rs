@@ -26,7 +26,7 @@ fn every_publication_has_a_committed_run_and_it_is_of_the_study_as_it_stands() {
     let mut found = 0;
     for study in studies() {
         let runs: Vec<_> =
-            ["full", "quick"].into_iter().filter_map(|length| kept(&study.name, length)).collect();
+            ["full", "quick", "emu"].into_iter().filter_map(|file| kept(&study.name, file)).collect();
         let is_own = study.source == "this repository";
         assert!(!runs.is_empty() || is_own, "{} has no committed run", study.name);
         for run in runs {
@@ -38,17 +38,27 @@ fn every_publication_has_a_committed_run_and_it_is_of_the_study_as_it_stands() {
     assert!(found >= 49, "{found} claims");
 }
 
+#[test]
+fn a_committed_run_in_real_time_is_valid_and_has_its_day() {
+    let runs: Vec<_> = studies().iter().filter_map(|study| kept(&study.name, "emu")).collect();
+    assert!(!runs.is_empty());
+    for run in runs {
+        assert_eq!(run.arenas, [ArenaName::Emu], "{}", run.study);
+        assert!(run.valid && run.day.is_some(), "{}: valid: {}, day: {:?}", run.study, run.valid, run.day);
+    }
+}
+
 /// In what `run` is not a run of `study` as it stands: what one of them has and the other has not, and what
 /// both have and differs.
 fn differences(study: &Study, run: &Outcome) -> Vec<String> {
-    let place = format!("{} {}", study.name, if run.quick { "quick.json" } else { "full.json" });
+    let place = format!("{}, quick: {}, in {}", study.name, run.quick, run.arena);
     let mut differences = Vec::new();
     let mut compare = |what: &str, run: Vec<String>, study: Vec<String>| {
         if run != study {
             differences.push(format!("{place}: {what}: the run has {run:?}, the study {study:?}"));
         }
     };
-    let selection = Selection { quick: run.quick, ..Selection::default() };
+    let selection = Selection { quick: run.quick, arenas: run.arenas.clone(), claims: Vec::new() };
     compare("name", vec![run.study.clone()], vec![study.name.clone()]);
     compare("seed and keys set", vec![format!("{:?} {:?}", run.seed, run.set)], vec!["None []".to_owned()]);
     let sets = study.assumptions.iter().map(|it| format!("{}: {}", it.name, it.text));
@@ -71,7 +81,7 @@ fn differences(study: &Study, run: &Outcome) -> Vec<String> {
         let texts = vec![of.claim.clone(), of.published.clone()];
         compare(&claim.id, texts, vec![claim.text.clone(), claim.published.clone()]);
         if !of.base.left_out {
-            let own = claim.expected.get(&ArenaName::Sim).map(ToString::to_string);
+            let own = claim.expected.get(&run.arena).map(ToString::to_string);
             compare(
                 &format!("{}, expected", claim.id),
                 vec![of.base.expected.to_string()],

@@ -66,6 +66,12 @@ impl StudyDir {
         &self.path
     }
 
+    /// The day on which the run began, UTC: its directory's name begins with the time.
+    pub(super) fn day(&self) -> Option<String> {
+        let name = self.path.file_name()?.to_string_lossy().into_owned();
+        name.split_once('T').map(|(day, _)| day.to_owned())
+    }
+
     /// A new one under `out`.
     pub(super) fn create(out: &Path, started: &str, identity: &Identity) -> Result<Self, Failure> {
         let path = RunDir::create(out, started, &identity.title())?.path().to_path_buf();

@@ -1,10 +1,10 @@
 //! Runs that are kept: held against each other, reduced to what pages quote, and quoted.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use talkpath_report::{fill_page, study_changes};
-use talkpath_study::{Outcome, Standing, Verdict, VerdictChange};
+use talkpath_study::{ArenaName, Outcome, Standing, Verdict, VerdictChange, arena_list};
 
 use super::OUTCOME;
 use crate::args::{Common, StudyDiffArgs, StudyFillArgs, StudyKeepArgs};
@@ -57,6 +57,7 @@ fn change_entry(change: &VerdictChange) -> serde_json::Value {
 /// Writes what pages quote of a run.
 pub(super) fn keep(args: &StudyKeepArgs, terminal: Terminal) -> Result<(), Failure> {
     let mut outcome = read(&args.run)?;
+    keepable(&outcome).map_err(|why| Failure::Usage(format!("{}: {why}", args.run.display())))?;
     let others = args.seeds.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     outcome.add_seeds(&others).map_err(Failure::Usage)?;
     let outcome = outcome.for_pages();
@@ -65,9 +66,28 @@ pub(super) fn keep(args: &StudyKeepArgs, terminal: Terminal) -> Result<(), Failu
     terminal.result(&format!("{file}: {} claims, {seeds} other seeds\n", outcome.claims.len()))
 }
 
+/// Whether pages may quote the run, or why not.
+fn keepable(outcome: &Outcome) -> Result<(), String> {
+    let quick = if outcome.quick { " --quick" } else { "" };
+    let (name, arenas) = (&outcome.study, arena_list(&outcome.arenas));
+    let resume = format!("`{} study run {name} --arena {arenas}{quick} --resume`", program());
+    // What a campaign did not measure is its own affair.
+    if !outcome.valid && outcome.arena != ArenaName::Campaign {
+        let what = "the run is not valid: cells did not run to their end, or the machine disturbed them";
+        return Err(format!("{what}; {resume} runs what is missing"));
+    }
+    if outcome.arenas.contains(&ArenaName::Emu) && outcome.day.is_none() {
+        let what = "no day in it, and a run in real time is quoted with its day";
+        return Err(format!("{what}; {resume} judges it again and writes the day"));
+    }
+    Ok(())
+}
+
 /// Fills the pages.
 pub(super) fn fill(args: &StudyFillArgs, terminal: Terminal) -> Result<(), Failure> {
     let outcomes = args.from.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let runs: Vec<(&Path, &Outcome)> = args.from.iter().map(PathBuf::as_path).zip(&outcomes).collect();
+    one_an_arena(&runs)?;
     let (mut mistakes, mut different, mut written) = (Vec::new(), Vec::new(), 0);
     for page in &args.pages {
         let text = scenario_file::read(page)?;
@@ -91,6 +111,24 @@ pub(super) fn fill(args: &StudyFillArgs, terminal: Terminal) -> Result<(), Failu
         return Err(Failure::NotHeld(different.join("\n")));
     }
     terminal.result(&format!("{} pages, {written} written\n", args.pages.len()))
+}
+
+/// Refuses two runs of one study in one arena: a page would quote either.
+fn one_an_arena(runs: &[(&Path, &Outcome)]) -> Result<(), Failure> {
+    for (index, (path, run)) in runs.iter().enumerate() {
+        for (earlier, other) in &runs[..index] {
+            let shared = run.arenas.iter().find(|arena| other.arenas.contains(arena));
+            if let Some(arena) = shared.filter(|_| run.study == other.study) {
+                return Err(Failure::Usage(format!(
+                    "--from {} and --from {} are both runs of {} in {arena}; give one for each arena",
+                    earlier.display(),
+                    path.display(),
+                    run.study
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn first_difference(page: &Path, shown: &str, wanted: &str) -> String {

@@ -145,7 +145,8 @@ fn run_study(
     let awake = real_time.then(KeepAwake::begin);
     let (samples, failure) = runner.run(&mut workers)?;
     drop(awake);
-    let outcome = judge(&study, &selection, &samples);
+    let day = real_time.then(|| folder.day()).flatten();
+    let outcome = Outcome { day, ..judge(&study, &selection, &samples) };
     // Why the runs ended early says more than that their page could not be written.
     let shown = conclude((&study, &outcome), args, &folder, common, terminal);
     failure.map_or(shown, Err)?;
