@@ -4,8 +4,8 @@
 //! Client and server run the same code; who sends the messages is a matter of the flow's direction. Three
 //! threads call in, one at a time behind the flow's lock: the pacer when something is due, the UDP receiver
 //! with datagrams, the TCP loop when a connection is readable or writable. Each call gives the channel its
-//! input, and then the application its turn. If the flow shares its connection with others, a turn follows for
-//! those of them for which the connection has something new: what came may be theirs, and what left makes
+//! input, and then the application its turn. If the flow shares its connection with others, a turn follows
+//! for those of them for which the connection has something new: what came may be theirs, and what left makes
 //! room for them.
 
 mod any;

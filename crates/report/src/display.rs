@@ -48,8 +48,8 @@ pub(crate) fn display(kind: &str) -> &'static Display {
     TRANSPORTS.iter().find(|display| display.kind == kind).unwrap_or(&FALLBACK)
 }
 
-/// The appearance of the transport `kind` over Multipath TCP (RFC 8684), which is an option of it in scenarios
-/// and summaries; `None` if it has no such form.
+/// The appearance of the transport `kind` over Multipath TCP (RFC 8684), which is an option of it in
+/// scenarios and summaries; `None` if it has no such form.
 pub(crate) fn multipath(kind: &str) -> Option<&'static Display> {
     match kind.replace('_', "-").as_str() {
         "tcp" => Some(display("mptcp")),
