@@ -392,7 +392,7 @@ fn verdicts_in(outcome: &Outcome) -> String {
     text.push_str(&about_runs(outcome));
     if !absent.is_empty() {
         let ids: Vec<String> = absent.iter().map(|claim| claim.id.clone()).collect();
-        text.push_str(&format!("Not part of a run in `{arena}` alone: {}.\n", list(&ids)));
+        text.push_str(&format!("Not part of this run: {}.\n", list(&ids)));
     }
     text
 }

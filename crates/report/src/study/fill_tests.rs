@@ -213,7 +213,7 @@ fn verdicts_over_real_sockets_stand_in_a_table_of_their_own_with_their_day() {
         in brackets 95 % confidence intervals, where there are 6 repetitions or more. One run, of 2026-01-02: \
         real sockets do not repeat themselves, and another run gives other figures. 1 repetition is left out, \
         because the machine disturbed it past the stated limits.\n\
-        Not part of a run in `emu` alone: E1.\n\n<!-- end -->";
+        Not part of this run: E1.\n\n<!-- end -->";
     assert!(second.starts_with(wanted), "{second}");
     let alone = filled_from_two("verdicts ; in emu").unwrap_or_else(|found| panic!("{found:?}"));
     assert!(alone.contains("| wait: 79 ms | differs") && !alone.contains("77 ms"), "{alone}");
