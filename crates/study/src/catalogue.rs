@@ -66,5 +66,8 @@ const STUDIES: &[Embedded] = &[
             "figure-4.3.csv"
         ]
     ),
-    study!("conformance", ["echo.toml", "states.toml", "bulk.toml", "bulk-bbr.toml", "mixed.toml"]),
+    study!(
+        "conformance",
+        ["echo.toml", "states.toml", "bulk.toml", "bulk-bbr.toml", "mixed.toml", "quic.toml"]
+    ),
 ];
