@@ -4,8 +4,9 @@
 //! decide nothing, and those that the machine disturbed past its stated limits are reported and left out. A
 //! claim holds under an assumption set if all its checks do. Its verdict is that under the base set:
 //! `reproduced` if it holds there (`consistent` if every check was fitted, `partly-judged` if `--quick`
-//! left checks out), else `differs`. Its standing says what the other sets make of that. Each arena has a
-//! verdict of its own; a claim that compares arenas has one for all.
+//! left checks out), else `differs`. Its standing says what the other sets make of that. A set whose runs
+//! equal the base's supports nothing, and one whose deciding checks lie within the medians' intervals leaves
+//! the standing open. Each arena has a verdict of its own; a claim that compares arenas has one for all.
 
 mod check;
 mod draw;
@@ -13,7 +14,7 @@ mod ran;
 
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Check, Claim, Standing, Verdict};
-use crate::outcome::{ArenaVerdict, ClaimOutcome, Outcome, UnderAssumption};
+use crate::outcome::{ArenaVerdict, CheckOutcome, ClaimOutcome, Outcome, UnderAssumption};
 use crate::sample::CellSamples;
 use crate::selection::Selection;
 use crate::study::{Cell, Study};
@@ -170,12 +171,23 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         .map(|assumption| under(&checks, arenas, assumption, ran))
         .filter(|it| it.checks.iter().any(|check| !check.values.is_empty()))
         .collect();
-    let names = |holds: bool| -> Vec<String> {
-        let these = by_assumption.iter().filter(|it| it.holds == Some(holds));
-        these.map(|it| it.assumption.clone()).collect()
-    };
-    let (holds_under, fails_under) = (names(true), names(false));
     let base = &study.assumptions[0].name;
+    let answers: Vec<(&String, Answer)> = by_assumption
+        .iter()
+        .filter_map(|it| Some((&it.assumption, answer(it, (&checks, arenas), ran)?)))
+        .collect();
+    let names = |wanted: Answer| -> Vec<String> {
+        let these = answers.iter().filter(|(_, answer)| *answer == wanted);
+        these.map(|(name, _)| (*name).clone()).collect()
+    };
+    let (mut holds_under, mut fails_under) = (names(Answer::Holds), names(Answer::Fails));
+    let (undecided_under, without_effect) = (names(Answer::Undecided), names(Answer::AsBase));
+    // The verdict is that of the base's medians, whatever their intervals say.
+    if undecided_under.contains(base) {
+        let by_medians = by_assumption.iter().find(|it| it.assumption == *base).and_then(|it| it.holds);
+        let list = if by_medians == Some(true) { &mut holds_under } else { &mut fails_under };
+        list.insert(0, base.clone());
+    }
     let under_base = by_assumption.iter().find(|it| it.assumption == *base);
     let left_out_checks = ran.selection.checks_left_out(claim, arenas);
     let (verdict, not_tested) = match under_base.and_then(|it| it.holds) {
@@ -197,13 +209,15 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
     let name = |set: usize| study.assumptions[set].name.clone();
     let sets_left_out: Vec<String> =
         ran.selection.sets_left_out(study, claim, arenas).into_iter().map(name).collect();
-    let is_judged = |set: &String| holds_under.contains(set) || fails_under.contains(set);
+    let is_judged = |set: &String| answers.iter().any(|(name, _)| *name == set);
     let wanted = ran.selection.sets(study, &checks, arenas).into_iter().map(name);
     let sets_not_run: Vec<String> = wanted.filter(|set| !is_judged(set)).collect();
     let sets = Sets {
         base,
         holding: &holds_under,
         failing: &fails_under,
+        undecided: &undecided_under,
+        without_effect: &without_effect,
         left_out: sets_left_out.len(),
         not_run: sets_not_run.len(),
     };
@@ -228,17 +242,49 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         left_out,
         holds_under,
         fails_under,
+        undecided_under,
+        without_effect,
         sets_left_out,
         sets_not_run,
         by_seed: Vec::new(),
+        not_judged: if by_assumption.is_empty() { not_judged(claim) } else { Vec::new() },
         by_assumption,
     }
+}
+
+/// What one set says of a claim.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Holds,
+    Fails,
+    /// The checks that decide lie within the medians' intervals.
+    Undecided,
+    /// Every run equals the base's: it could not have said anything else.
+    AsBase,
+}
+
+fn answer(
+    under: &UnderAssumption,
+    (checks, arenas): (&[&Check], &[ArenaName]),
+    ran: &Ran<'_>,
+) -> Option<Answer> {
+    let holds = under.holds?;
+    if ran.equals_base(checks, arenas, &under.assumption) {
+        return Some(Answer::AsBase);
+    }
+    let mut deciding = under.checks.iter().filter(|check| check.holds == Some(holds));
+    Some(match holds {
+        true if deciding.any(CheckOutcome::is_undecided) => Answer::Undecided,
+        false if deciding.all(CheckOutcome::is_undecided) => Answer::Undecided,
+        true => Answer::Holds,
+        false => Answer::Fails,
+    })
 }
 
 /// How a verdict fares under the other sets; `None` if that is open.
 fn standing(verdict: Verdict, sets: &Sets<'_>) -> Option<Standing> {
     let others = sets.holding.len() + sets.failing.len() > 1;
-    let are_all_judged = sets.left_out == 0 && sets.not_run == 0;
+    let are_all_judged = sets.left_out == 0 && sets.not_run == 0 && sets.undecided.is_empty();
     match verdict {
         Verdict::Reproduced | Verdict::Consistent if !sets.failing.is_empty() => Some(Standing::Fragile),
         Verdict::Differs if !sets.holding.is_empty() => Some(Standing::OnlyUnder),
@@ -247,6 +293,26 @@ fn standing(verdict: Verdict, sets: &Sets<'_>) -> Option<Standing> {
         }
         Verdict::PartlyJudged | Verdict::NotTested | Verdict::Disturbed => None,
     }
+}
+
+/// What a claim without a verdict would compare.
+fn not_judged(claim: &Claim) -> Vec<CheckOutcome> {
+    let without_values = |check: &Check| CheckOutcome {
+        name: check.name.clone(),
+        metric: check.operands.first().map(|operand| operand.metric.clone()).unwrap_or_default(),
+        must: check.kind,
+        basis: check.basis,
+        one_sided: check.one_sided.clone(),
+        values: Vec::new(),
+        figure: None,
+        ci95: None,
+        holds: None,
+        held_by: None,
+        certain: false,
+        single_hits: 0,
+        single_runs: 0,
+    };
+    claim.checks.iter().map(without_values).collect()
 }
 
 /// Why the base set gives no verdict.
@@ -274,9 +340,12 @@ const MOST_NAMED: usize = 5;
 fn under(checks: &[&Check], arenas: &[ArenaName], assumption: usize, ran: &Ran<'_>) -> UnderAssumption {
     let checks: Vec<_> = checks.iter().map(|it| judge_check(it, arenas, assumption, ran)).collect();
     let all: Option<Vec<bool>> = checks.iter().map(|check| check.holds).collect();
+    let whole = all.filter(|all| !all.is_empty()).map(|all| all.iter().all(|holds| *holds));
+    // A set that runs some of the cells can make the claim fail; that it holds takes all of them.
+    let fails = assumption > 0 && checks.iter().any(|check| check.holds == Some(false));
     UnderAssumption {
         assumption: ran.study.assumptions[assumption].name.clone(),
-        holds: all.filter(|all| !all.is_empty()).map(|all| all.iter().all(|holds| *holds)),
+        holds: whole.or(fails.then_some(false)),
         checks,
     }
 }

@@ -15,6 +15,7 @@
 mod again;
 mod arena;
 mod band;
+mod basis;
 mod catalogue;
 mod claim;
 mod file;
@@ -60,4 +61,6 @@ pub use study::{
     MedianLine, Printed, Study,
 };
 pub use table::{PublishedRow, PublishedTable, Role};
-pub use words::{figure_metric, shown, shown_figure, shown_must, shown_range, shown_unit, shown_value};
+pub use words::{
+    figure_metric, shown, shown_figure, shown_must, shown_range, shown_unit, shown_value, value_labels,
+};

@@ -97,8 +97,15 @@ pub struct ArenaVerdict {
     pub under: String,
     /// The assumption sets under which it holds, in the study's order.
     pub holds_under: Vec<String>,
-    /// Those under which it fails.
+    /// Those under which it fails: at least one check does, also if the set does not run the cells of others.
     pub fails_under: Vec<String>,
+    /// Those that leave it open: the checks that decide hold or fail by less than the medians' intervals. The
+    /// base, if it is one, stands above too, by its medians.
+    #[serde(default)]
+    pub undecided_under: Vec<String>,
+    /// Those whose runs of its cells equal the base's in every repetition. They support no verdict.
+    #[serde(default)]
+    pub without_effect: Vec<String>,
     /// Why: what the verdict rests on (fitted, assumed or predicted figures), why it differs, or why it was
     /// not tested.
     pub why: String,
@@ -115,6 +122,9 @@ pub struct ArenaVerdict {
     /// What runs that differ in their seed alone found. Empty but in what `talkpath study keep` put together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_seed: Vec<SeedVerdict>,
+    /// The checks of a claim that was not judged anywhere, without values: what would be compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_judged: Vec<CheckOutcome>,
     /// What each assumption set gave.
     pub by_assumption: Vec<UnderAssumption>,
 }
@@ -149,7 +159,8 @@ pub struct SeedVerdict {
 pub struct UnderAssumption {
     /// The set's name.
     pub assumption: String,
-    /// Whether all checks hold; `None` if a cell is missing.
+    /// Whether all checks hold; `None` if a cell is missing, and for another set than the base no check
+    /// fails.
     pub holds: Option<bool>,
     /// Each check.
     pub checks: Vec<CheckOutcome>,
@@ -186,6 +197,17 @@ pub struct CheckOutcome {
     pub single_hits: u64,
     /// Of how many.
     pub single_runs: u64,
+}
+
+impl CheckOutcome {
+    /// Whether it holds or fails by its medians, and elsewhere within their intervals would not. Fewer than 6
+    /// repetitions have no intervals; arenas differ only if they do anywhere within them, so that an
+    /// agreement is never undecided.
+    pub fn is_undecided(&self) -> bool {
+        let has_intervals = self.values.iter().all(|value| value.ci95.is_some());
+        let compares_arenas = matches!(self.must, ClaimKind::Agree { .. });
+        !compares_arenas && self.holds.is_some() && has_intervals && !self.certain
+    }
 }
 
 /// By what two arenas agree.

@@ -45,7 +45,7 @@ pub struct PublishedRow {
 
 impl PublishedRow {
     /// The mean of what is printed.
-    pub(crate) fn mean(&self) -> Option<f64> {
+    pub fn mean(&self) -> Option<f64> {
         let count = self.published.len();
         (count > 0).then(|| self.published.iter().sum::<f64>() / count as f64)
     }

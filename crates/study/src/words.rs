@@ -120,11 +120,42 @@ pub fn shown_must(check: &CheckOutcome) -> String {
             Bound::AtLeast { value } => format!("≥ {}{why}", shown(metric, value)),
             Bound::Between { low, high } => format!("{} to {}", shown(metric, low), shown(metric, high)),
         },
-        ClaimKind::Rising => "rises".to_owned(),
-        ClaimKind::Falling => "falls".to_owned(),
-        ClaimKind::Same { within } => format!("same ± {}", tolerance(metric, within)),
+        ClaimKind::Rising => order(check, "more"),
+        ClaimKind::Falling => order(check, "less"),
+        ClaimKind::Same { within } => match value_labels(check).as_slice() {
+            [first, second] => format!("{second} as {first} ± {}", tolerance(metric, within)),
+            _ => format!("all as the first ± {}", tolerance(metric, within)),
+        },
         ClaimKind::Agree { within } => format!("agree ± {}", tolerance(&check.metric, within)),
     }
+}
+
+/// Which way an order goes, with the names of the two that are compared.
+fn order(check: &CheckOutcome, than: &str) -> String {
+    match value_labels(check).as_slice() {
+        [first, second] => format!("{second} {than} than {first}"),
+        _ => format!("each {than} than the one before"),
+    }
+}
+
+/// What distinguishes the values that a check compares, one each: their cells, or within one cell what
+/// differs in their metrics.
+pub fn value_labels(check: &CheckOutcome) -> Vec<String> {
+    let values = &check.values;
+    let is_one = |of: fn(&Value) -> &str| values.windows(2).all(|pair| of(&pair[0]) == of(&pair[1]));
+    let is_one_cell = is_one(|value| &value.cell) && values.len() > 1;
+    let parts: Vec<Vec<&str>> = values.iter().map(|value| value.metric.split('.').collect()).collect();
+    let differs = |at: usize| parts.iter().any(|it| it.get(at) != parts[0].get(at));
+    let label = |(value, parts): (&Value, &Vec<&str>)| {
+        let own =
+            (0..parts.len()).filter(|&at| differs(at)).map(|at| parts[at]).collect::<Vec<_>>().join(".");
+        match (is_one_cell, own.is_empty()) {
+            (_, true) => value.cell.clone(),
+            (true, false) => own,
+            (false, false) => format!("{} {own}", value.cell),
+        }
+    };
+    values.iter().zip(&parts).map(label).collect()
 }
 
 /// Three significant digits below 1 and four above, and no fewer than the whole number has.
@@ -180,8 +211,9 @@ fn in_full(check: &CheckOutcome) -> String {
     let values: Vec<_> = check
         .values
         .iter()
-        .map(|it| {
-            let place = if compares_arenas { it.arena.name() } else { it.cell.as_str() };
+        .zip(value_labels(check))
+        .map(|(it, label)| {
+            let place = if compares_arenas { it.arena.name().to_owned() } else { label };
             format!("{} ({place})", shown_value(&it.metric, it))
         })
         .collect();
@@ -200,8 +232,7 @@ fn in_full(check: &CheckOutcome) -> String {
         ClaimKind::Figure { bound: Bound::AtLeast { value }, .. } => {
             format!(", should be at least {}", shown(figure_metric(check), value))
         }
-        ClaimKind::Rising => ", should rise".to_owned(),
-        ClaimKind::Falling => ", should fall".to_owned(),
+        ClaimKind::Rising | ClaimKind::Falling => format!("; asked: {}", shown_must(check)),
         ClaimKind::Same { within } => format!(", should be the same within {within}"),
         ClaimKind::Agree { within } => {
             let within = tolerance(&check.metric, within);
@@ -264,6 +295,9 @@ pub(crate) struct Sets<'a> {
     pub(crate) base: &'a str,
     pub(crate) holding: &'a [String],
     pub(crate) failing: &'a [String],
+    /// The base, if it is one, stands in one of the above too.
+    pub(crate) undecided: &'a [String],
+    pub(crate) without_effect: &'a [String],
     /// By `--quick`.
     pub(crate) left_out: usize,
     /// Not run, or not to the end.
@@ -288,21 +322,38 @@ pub(crate) fn under(sets: &Sets<'_>, part: Option<(usize, usize)>) -> String {
         1 => "; 1 more set did not run to its end".to_owned(),
         count => format!("; {count} more sets did not run to their end"),
     };
-    format!("{part}{words}{more}{open}")
+    let others: Vec<String> = sets.undecided.iter().filter(|name| *name != sets.base).cloned().collect();
+    let undecided = match others.is_empty() {
+        true => String::new(),
+        false => format!("; undecided under {}", others.join(", ")),
+    };
+    let idle = match sets.without_effect {
+        [] => String::new(),
+        [one] => format!("; {one} changes nothing here"),
+        many => format!("; {} change nothing here", many.join(", ")),
+    };
+    format!("{part}{words}{undecided}{idle}{more}{open}")
 }
 
 fn under_sets(sets: &Sets<'_>) -> String {
-    let &Sets { base, holding, failing, left_out, not_run } = sets;
+    let &Sets { base, holding, failing, undecided, without_effect, left_out, not_run } = sets;
+    let is_base_undecided = undecided.iter().any(|name| name == base);
     let others = |names: &[String]| names.iter().filter(|name| *name != base).cloned().collect::<Vec<_>>();
     let holds = holding.iter().any(|name| name == base);
     let fails = failing.iter().any(|name| name == base);
     let (holding, failing) = (others(holding), others(failing));
-    let base = if base == "base" { base.to_owned() } else { format!("{base} (base)") };
+    let rest = left_out + not_run + without_effect.len() + undecided.iter().filter(|it| *it != base).count();
+    let base = match (base == "base", is_base_undecided) {
+        (true, false) => base.to_owned(),
+        (true, true) => format!("{base} (undecided)"),
+        (false, false) => format!("{base} (base)"),
+        (false, true) => format!("{base} (base, undecided)"),
+    };
     let also = |names: &[String]| match names {
         [] => String::new(),
         [one] => format!(" and {one}"),
         // "All" would be more than is known.
-        many if left_out + not_run > 0 => format!(", {}", many.join(", ")),
+        many if rest > 0 => format!(", {}", many.join(", ")),
         [_, _] => " and both other sets".to_owned(),
         many => format!(" and all {} other sets", many.len()),
     };
@@ -395,13 +446,73 @@ mod tests {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         let under = |holding: &[&str], failing: &[&str]| {
             let (holding, failing) = (&names(holding)[..], &names(failing)[..]);
-            under(&Sets { base: "ns-2", holding, failing, left_out: 0, not_run: 0 }, None)
+            let (undecided, without_effect) = (&[][..], &[][..]);
+            let sets =
+                Sets { base: "ns-2", holding, failing, undecided, without_effect, left_out: 0, not_run: 0 };
+            under(&sets, None)
         };
         assert_eq!(under(&["ns-2", "a", "b", "c"], &[]), "holds under ns-2 (base) and all 3 other sets");
         assert_eq!(under(&["ns-2", "a"], &["b"]), "holds under ns-2 (base), a; fails under b");
         assert_eq!(under(&["b"], &["ns-2", "a"]), "fails under ns-2 (base); holds under b; fails under a");
         assert_eq!(under(&[], &["ns-2", "a", "b"]), "fails under ns-2 (base) and both other sets");
         assert_eq!(under(&[], &[]), "");
+    }
+
+    #[test]
+    fn sets_that_leave_it_open_and_sets_that_change_nothing_are_named() {
+        let [base, a, b] = ["base", "a", "b"].map(str::to_owned);
+        let holding = [base.clone(), a];
+        let sets = Sets {
+            base: "base",
+            holding: &holding,
+            failing: &[],
+            undecided: &[base, b],
+            without_effect: &["c".to_owned()],
+            left_out: 0,
+            not_run: 0,
+        };
+        let words = "holds under base (undecided) and a; undecided under b; c changes nothing here";
+        assert_eq!(under(&sets, None), words);
+    }
+
+    /// A check that falls from the first to the second of (cell, metric).
+    fn falling(values: [(&str, &str); 2]) -> CheckOutcome {
+        let value = |(cell, metric): (&str, &str)| Value {
+            cell: cell.to_owned(),
+            arena: ArenaName::Sim,
+            metric: metric.to_owned(),
+            n: 1,
+            median: 2.0,
+            ci95: None,
+            min: 2.0,
+            max: 2.0,
+        };
+        CheckOutcome {
+            name: String::new(),
+            metric: String::new(),
+            must: ClaimKind::Falling,
+            basis: crate::claim::Basis::Predicted,
+            one_sided: None,
+            values: values.map(value).to_vec(),
+            figure: None,
+            ci95: None,
+            holds: Some(false),
+            held_by: None,
+            certain: true,
+            single_hits: 0,
+            single_runs: 1,
+        }
+    }
+
+    #[test]
+    fn an_order_names_both_sides_and_its_direction() {
+        let cells = falling([("udp-4", "flows.x.loss_rate"), ("tcp-4", "flows.x.loss_rate")]);
+        assert_eq!(shown_must(&cells), "tcp-4 less than udp-4");
+        assert_eq!(in_full(&cells), ": 200 % (udp-4), 200 % (tcp-4); asked: tcp-4 less than udp-4");
+        let flows = falling([("home", "flows.tcp.delay_ms.p90"), ("home", "flows.udp.delay_ms.p90")]);
+        assert_eq!(shown_must(&flows), "udp less than tcp");
+        let both = falling([("near", "flows.tcp.delay_ms.p90"), ("far", "flows.udp.delay_ms.p90")]);
+        assert_eq!(value_labels(&both), ["near tcp", "far udp"]);
     }
 
     #[test]

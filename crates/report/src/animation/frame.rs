@@ -60,7 +60,11 @@ pub(super) fn topology(animation: &Animation) -> Svg {
             let below = to.0 < from.0;
             let at =
                 (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1) + if below { 16.0 } else { -8.0 });
-            svg.text("halo", "", at, Anchor::Middle, &format!("{}: {}", link.name, link.about));
+            let name = match link.about.is_empty() {
+                true => link.name.clone(),
+                false => format!("{}: {}", link.name, link.about),
+            };
+            svg.text("halo", "", at, Anchor::Middle, &name);
         }
     }
     for node in &animation.nodes {

@@ -494,4 +494,4 @@ fn row(cells: &[&str]) -> String {
 
 #[cfg(test)]
 #[path = "fill_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -19,7 +19,7 @@ const OUTCOME: &str = r#"{
   "by_assumption": [ { "assumption": "base", "holds": true, "checks": [CHECK_A, CHECK_B] }, { "assumption": "slow", "holds": false, "checks": [CHECK_C] } ],
   "elsewhere": [], "sensitivity": [] } ] }"#;
 
-fn outcome() -> Outcome {
+pub(in crate::study) fn outcome() -> Outcome {
     let check = |name: &str, median: f64, holds: bool| {
         format!(
             r#"{{ "name": "{name}", "metric": "delay_ms", "must": {{ "figure": {{ "of": "median", "bound": {{ "at-most": {{ "value": 80.0 }} }} }} }},

@@ -6,6 +6,8 @@
 mod changes;
 pub(crate) mod figure;
 mod fill;
+mod guide;
+mod links;
 mod page;
 mod prose;
 mod published;
@@ -13,7 +15,7 @@ mod text;
 
 use talkpath_study::{
     ArenaVerdict, CheckOutcome, ClaimKind, HeldBy, Outcome, SeedVerdict, Standing, Value, Verdict,
-    arena_list, shown, shown_figure, shown_value,
+    arena_list, shown, shown_figure, shown_value, value_labels,
 };
 
 use crate::number::list;
@@ -26,15 +28,16 @@ pub use text::study_table;
 /// The medians of a check, in the order of its comparison, and the figure that they make.
 fn medians(check: &CheckOutcome) -> String {
     let is_between_arenas = matches!(check.must, ClaimKind::Agree { .. });
-    let one = |value: &Value| match is_between_arenas {
-        true => format!("{} {}", value.arena, shown_value(&value.metric, value)),
-        false => shown_value(&value.metric, value),
+    let one = |(value, label): (&Value, &String)| match check.values.len() {
+        _ if is_between_arenas => format!("{} {}", value.arena, shown_value(&value.metric, value)),
+        1 => shown_value(&value.metric, value),
+        _ => format!("{label}: {}", shown_value(&value.metric, value)),
     };
-    let values: Vec<_> = check.values.iter().take(MOST_VALUES).map(one).collect();
+    let labels = value_labels(check);
+    let values: Vec<_> = check.values.iter().zip(&labels).take(MOST_VALUES).map(one).collect();
     let more = check.values.len().saturating_sub(MOST_VALUES);
-    let list = match (check.must, more) {
-        (ClaimKind::Figure { .. } | ClaimKind::Agree { .. }, 0) => values.join(", "),
-        (_, 0) => values.join(" → "),
+    let list = match more {
+        0 => values.join(", "),
         _ => format!("{} values", check.values.len()),
     };
     match shown_figure(check) {
@@ -54,30 +57,44 @@ fn mark(check: &CheckOutcome) -> &'static str {
     if check.held_by == Some(HeldBy::Spread) {
         return "holds by the seeds' spread alone";
     }
-    let has_intervals = match check.must {
-        ClaimKind::Agree { .. } => check.ci95.is_some(),
-        _ => check.values.iter().all(|value| value.ci95.is_some()),
-    };
-    match (check.holds, check.certain || !has_intervals) {
+    let is_agreement = matches!(check.must, ClaimKind::Agree { .. });
+    match (check.holds, check.is_undecided()) {
         (None, _) => "not run",
-        (Some(true), true) => "holds",
-        (Some(true), false) => "holds, within the intervals' overlap",
-        (Some(false), true) => "fails",
-        (Some(false), false) => "fails, within the intervals' overlap",
+        (Some(true), true) => "undecided: the medians hold, their intervals do not exclude the contrary",
+        (Some(false), true) => "undecided: the medians fail, their intervals do not exclude the contrary",
+        (Some(true), _) if is_agreement && check.ci95.is_some() && !check.certain => {
+            "holds by the medians; their intervals allow more than the tolerance"
+        }
+        (Some(true), false) => "holds",
+        (Some(false), false) => "fails",
     }
 }
 
 /// The word of a verdict with its standing, what was expected if that is another, and under which sets it
 /// holds and fails, the base first.
 fn headline(verdict: &ArenaVerdict, word: &str, several: bool) -> String {
-    let standing = verdict.standing.map_or_else(String::new, |standing| format!(", {standing}"));
+    let standing = standing(verdict).map_or_else(String::new, |standing| format!(", {standing}"));
+    format!("{word}{standing}{}", after_standing(verdict, several))
+}
+
+/// A standing in words; of what fails under every set with their number, since `robust` would read as praise.
+fn standing(verdict: &ArenaVerdict) -> Option<String> {
+    let standing = verdict.standing?;
+    Some(match guide::is_same_failure(verdict) {
+        true => format!("the same under all {} sets", verdict.fails_under.len()),
+        false => standing.to_string(),
+    })
+}
+
+/// What follows a verdict and its standing in a line.
+fn after_standing(verdict: &ArenaVerdict, several: bool) -> String {
     let arena = if several { format!(" in {}", verdict.arena) } else { String::new() };
     let surprise = match verdict.is_unexpected() {
         true => format!(" (expected {})", verdict.expected),
         false => String::new(),
     };
     let under = if verdict.under.is_empty() { String::new() } else { format!(": {}", verdict.under) };
-    format!("{word}{standing}{arena}{surprise}{under}{}", by_seeds(verdict))
+    format!("{arena}{surprise}{under}{}", by_seeds(verdict))
 }
 
 /// A verdict with its standing, the sets and the seeds.
@@ -115,7 +132,13 @@ fn count(outcome: &Outcome) -> String {
             outcome.claims.iter().map(|claim| &claim.base).filter(|it| it.verdict == verdict).collect();
         let standing = |standing: Option<Standing>| {
             let count = these.iter().filter(|it| it.standing == standing).count();
-            let word = standing.map_or_else(|| "open".to_owned(), |standing| standing.to_string());
+            let word = match standing {
+                Some(Standing::Robust) if verdict == Verdict::Differs => {
+                    "the same under every set".to_owned()
+                }
+                Some(standing) => standing.to_string(),
+                None => "open".to_owned(),
+            };
             (count > 0).then(|| format!("{count} {word}"))
         };
         let all = [Some(Standing::Robust), Some(Standing::Fragile), Some(Standing::OnlyUnder), None];
@@ -145,12 +168,14 @@ fn count(outcome: &Outcome) -> String {
 /// What the figures rest on.
 fn about(outcome: &Outcome) -> String {
     let quick = if outcome.quick { "--quick: " } else { "" };
-    let (over, arenas) = (medians_over(outcome), arena_list(&outcome.arenas));
-    let cells = match outcome.phases {
-        Some(_) => " a cell and assumption set (where a cell or an arena does not say otherwise)",
-        None => "",
+    let arenas = arena_list(&outcome.arenas);
+    let over = match outcome.phases {
+        Some(phases) => format!(
+            "medians over {phases} repetitions of each cell under each assumption set (where a cell or an arena does not say otherwise)"
+        ),
+        None => medians_over(outcome),
     };
-    format!("{quick}{over}{cells}, with 95 % confidence intervals, in {arenas}")
+    format!("{quick}{over}, with 95 % confidence intervals, in {arenas}")
 }
 
 /// What the medians are of.

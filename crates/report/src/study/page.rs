@@ -8,9 +8,12 @@ use talkpath_study::{
 };
 
 use super::figure::draw;
+use super::guide::{basis_meaning, explained, guide, standing_meaning, verdict_meaning};
+use super::links;
 use super::prose::{Row, prose_table};
-use super::{about, count, headline, mark, medians, published, spread};
+use super::{about, after_standing, count, mark, medians, published, spread, standing};
 use crate::animation::{Animation, topology_svg};
+use crate::figure::word;
 use crate::html::{BREAK, document, warnings};
 
 /// The page, self-contained. `networks` are the topologies of its scenarios.
@@ -20,6 +23,7 @@ pub fn study_page(outcome: &Outcome, networks: &[Animation], talkpath: &str, com
             p.invalid role="alert" { "Not every cell ran to its end undisturbed." }
         }
         (warnings(&outcome.warnings))
+        (guide(outcome))
         (overview(outcome))
         (drawn_networks(networks))
         (assumptions(outcome))
@@ -31,7 +35,10 @@ pub fn study_page(outcome: &Outcome, networks: &[Animation], talkpath: &str, com
         @if !outcome.figures.is_empty() {
             section {
                 h2 { "Figures" }
-                @for figure in &outcome.figures { (draw(figure).html()) }
+                @for figure in &outcome.figures {
+                    (draw(figure).html())
+                    (links::claims_of(figure, outcome))
+                }
             }
         }
         section {
@@ -48,13 +55,14 @@ fn overview(outcome: &Outcome) -> Markup {
         let verdicts = html! {
             @for (index, verdict) in claim.verdicts().enumerate() {
                 @if index > 0 { (BREAK) }
-                (headline(verdict, &verdict.verdict.to_string(), several))
+                (verdict_words(verdict)) (after_standing(verdict, several))
             }
         };
-        let [id, what, published, here] =
-            [&claim.id, &claim.claim, &claim.published, &claim.base.reproduced].map(|text| html! { (text) });
+        let id = html! { a href={ "#claim-" (word(&claim.id)) } { (claim.id) } };
+        let [what, published, here] = [&claim.claim, &claim.published, &claim.base.reproduced]
+            .map(|text| links::with_figures(text, &outcome.figures));
         Row {
-            is_marked: claim.base.verdict == Verdict::Reproduced,
+            is_marked: claim.verdicts().any(|verdict| verdict.verdict == Verdict::Differs),
             cells: vec![id, verdicts, what, published, here],
         }
     });
@@ -87,7 +95,7 @@ fn drawn_networks(networks: &[Animation]) -> Markup {
                     figure {
                         h3 { (network.name) }
                         div class="scroll plot" tabindex="0" {
-                            (PreEscaped(topology_svg(network, &format!("network-{at}"))))
+                            (PreEscaped(topology_svg(&with_roles(network), &format!("network-{at}"))))
                         }
                         figcaption { (network.about) }
                     }
@@ -95,6 +103,26 @@ fn drawn_networks(networks: &[Animation]) -> Markup {
             }
         }
     }
+}
+
+/// What the program writes of a link that adds no time.
+const ADDS_NOTHING: &str = "no rate, 0 ms";
+
+/// The same with its hosts named by their role where both ends of a flow would be called alike, and without
+/// words beside links that add no time.
+fn with_roles(network: &Animation) -> Animation {
+    let mut named = network.clone();
+    for link in named.links.iter_mut().filter(|link| link.about == ADDS_NOTHING) {
+        link.about.clear();
+    }
+    for (at, node) in named.nodes.iter_mut().enumerate() {
+        let is_alike = network.nodes.iter().filter(|other| other.label == node.label).count() > 1;
+        if is_alike && !node.label.is_empty() {
+            let is_sender = network.flows.iter().any(|flow| flow.sender == at);
+            node.label = format!("{}, {}", node.label, if is_sender { "sender" } else { "receiver" });
+        }
+    }
+    named
 }
 
 fn assumptions(outcome: &Outcome) -> Markup {
@@ -108,24 +136,49 @@ fn assumptions(outcome: &Outcome) -> Markup {
     }
 }
 
+/// The verdict and its standing, each with its meaning.
+fn verdict_words(verdict: &ArenaVerdict) -> Markup {
+    html! {
+        (explained(&verdict.verdict.to_string(), verdict_meaning(verdict.verdict)))
+        @if let (Some(words), Some(known)) = (standing(verdict), verdict.standing) {
+            ", " (explained(&words, standing_meaning(known)))
+        }
+    }
+}
+
 fn details(claim: &ClaimOutcome, outcome: &Outcome) -> Markup {
     let several = outcome.arenas.len() > 1;
     html! {
-        h3 { (outcome.study) "/" (claim.id) ": " (claim.claim) }
+        h3 id={ "claim-" (word(&claim.id)) } { (outcome.study) "/" (claim.id) ": " (claim.claim) }
         @for verdict in claim.verdicts() {
             p {
-                strong {
-                    (verdict.verdict.to_string())
-                    @if let Some(standing) = verdict.standing { ", " (standing.to_string()) }
-                }
+                (verdict_words(verdict))
                 @if several { " in " (verdict.arena) }
                 ": "
                 @if !verdict.under.is_empty() { (verdict.under) ". " }
                 (verdict.why)
             }
             (checks(verdict))
+            (not_judged(verdict))
         }
     }
+}
+
+/// What a claim without a verdict would compare.
+fn not_judged(verdict: &ArenaVerdict) -> Markup {
+    let columns = [("would be checked", 50), ("asked", 35), ("basis", 15)];
+    let row = |check: &CheckOutcome| Row {
+        is_marked: false,
+        cells: vec![html! { (check.name) }, html! { (shown_must(check)) }, basis(check)],
+    };
+    let rows: Vec<Row> = verdict.not_judged.iter().map(row).collect();
+    html! {
+        @if !rows.is_empty() { (prose_table(&columns, &rows)) }
+    }
+}
+
+fn basis(check: &CheckOutcome) -> Markup {
+    explained(&check.basis.to_string(), basis_meaning(check.basis))
 }
 
 /// Every check of a claim in one arena, folded; what compares arenas stands open.
@@ -154,7 +207,7 @@ fn checks(verdict: &ArenaVerdict) -> Markup {
         ("basis", 9),
         ("here", 24),
         ("verdict", 10),
-        ("single runs", 8),
+        ("single repetitions", 8),
     ];
     html! {
         @if !agreements.is_empty() { (prose_table(&compared, &agreements)) }
@@ -169,10 +222,15 @@ fn checks(verdict: &ArenaVerdict) -> Markup {
 
 fn row(assumption: &str, check: &CheckOutcome) -> Row {
     let single = format!("{} of {}", check.single_hits, check.single_runs);
-    let basis = check.basis.to_string();
     let asked = shown_must(check);
-    marked_row(check, &[&check.name, assumption, &asked, &basis, &medians(check), mark(check), &single])
+    let mut row =
+        marked_row(check, &[&check.name, assumption, &asked, "", &medians(check), mark(check), &single]);
+    row.cells[BASIS] = basis(check);
+    row
 }
+
+/// The column of the basis in the table of every check.
+const BASIS: usize = 3;
 
 fn agreement(check: &CheckOutcome) -> Row {
     let value = |index: usize| {
@@ -187,4 +245,49 @@ fn agreement(check: &CheckOutcome) -> Row {
 /// What fails stands out.
 fn marked_row(check: &CheckOutcome, texts: &[&str]) -> Row {
     Row { is_marked: check.holds == Some(false), cells: texts.iter().map(|text| html! { (text) }).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::animation::tests::two_hosts;
+
+    #[test]
+    fn both_ends_of_a_flow_are_called_by_their_role() {
+        let mut network = two_hosts();
+        for node in &mut network.nodes {
+            node.label = "test".to_owned();
+        }
+        let labels: Vec<String> = with_roles(&network).nodes.into_iter().map(|node| node.label).collect();
+        assert_eq!(labels, ["test, sender", "test, receiver"]);
+        assert_eq!(with_roles(&two_hosts()).nodes, two_hosts().nodes);
+        network.links[0].name = "wan".to_owned();
+        network.links[0].about = ADDS_NOTHING.to_owned();
+        let drawn = topology_svg(&with_roles(&network), "x");
+        assert!(drawn.contains(">wan<") && !drawn.contains("no rate"), "{drawn}");
+    }
+
+    #[test]
+    fn a_page_explains_its_verdicts_and_shows_what_was_not_tested() {
+        let mut outcome = super::super::fill::tests::outcome();
+        let mut check = outcome.claims[0].base.by_assumption[0].checks[0].clone();
+        check.values.clear();
+        outcome.claims[0].base.not_judged = vec![check];
+        let page = study_page(&outcome, &[], "0.3.0", "talkpath study run x-1999");
+        assert!(page.contains("How to read this page"), "{page}");
+        assert!(page.contains("<abbr title=\"All checks hold under the base"), "{page}");
+        assert!(page.contains("would be checked") && page.contains("day 1: wait"), "{page}");
+        assert!(page.contains("<a href=\"#claim-C1\">") && page.contains("id=\"claim-C1\""), "{page}");
+    }
+
+    #[test]
+    fn a_claim_that_differs_everywhere_is_not_called_robust() {
+        let mut outcome = super::super::fill::tests::outcome();
+        let verdict = &mut outcome.claims[0].base;
+        (verdict.verdict, verdict.standing) = (Verdict::Differs, Some(talkpath_study::Standing::Robust));
+        verdict.fails_under = vec!["base".to_owned(), "slow".to_owned()];
+        let line = super::super::headline(verdict, "differs", false);
+        assert!(line.starts_with("differs, the same under all 2 sets"), "{line}");
+        assert_eq!(count(&outcome), "0 reproduced, 1 differ (1 the same under every set).");
+    }
 }

@@ -2,7 +2,7 @@
 //! one.
 
 use maud::{Markup, html};
-use talkpath_study::{Outcome, Role, RowOutcome, TableOutcome, Value, shown, shown_value};
+use talkpath_study::{Outcome, Role, RowOutcome, TableOutcome, Value, shown, shown_unit, shown_value};
 
 use super::prose::{Row, prose_table};
 use crate::number::list as names;
@@ -16,7 +16,8 @@ pub(super) fn tables(outcome: &Outcome) -> Markup {
             section {
                 h2 { "Published beside reproduced" }
                 p {
-                    "Medians under the base assumptions, with 95 % confidence intervals. " em { "Predicted" }
+                    "Medians under the base assumptions, with 95 % confidence intervals. Off by: ours less the mean of what is \
+                     printed, as a share of that mean; for a count of 0 or 1 as a difference. " em { "Predicted" }
                     ": the set-up was not chosen by these figures; " em { "fitted" }
                     ": a parameter was; " em { "assumed" } ": what we assume decides them; " em { "exempt" } ": the publication itself rules them out."
                 }
@@ -95,7 +96,7 @@ fn grid(table: &TableOutcome, here: &Here) -> Markup {
         core::iter::once(("", first)).chain(columns.iter().map(|column| (*column, share))).collect();
     html! {
         h3 { (table.title) }
-        p.about { "Printed, then in bold " (here.heading) ", by how much ours is off, and what the printed figure was used for." }
+        p.about { "Printed → " (here.heading) ", by how much ours is off, and what the printed figure was used for." }
         (prose_table(&widths, &rows))
         (notes(table))
     }
@@ -103,8 +104,9 @@ fn grid(table: &TableOutcome, here: &Here) -> Markup {
 
 fn grid_cell(outcome: &RowOutcome, here: &Here) -> Markup {
     html! {
-        (printed(outcome)) " → " strong { (ours(outcome, here)) }
-        @if outcome.off.is_some() { ", " (off(outcome, here)) }
+        @let off = off(outcome, here);
+        (printed(outcome)) " → " (ours(outcome, here))
+        @if !off.is_empty() { ", " (off) }
         ", " (outcome.row.role.to_string())
     }
 }
@@ -142,11 +144,26 @@ pub(super) fn ours(outcome: &RowOutcome, here: &Here) -> String {
     outcome.values.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// By how much the first of our figures is off, and where that was measured.
+/// By how much the first of our figures is off the mean of what is printed, and where that was measured. What
+/// the publication rules out is nothing to be off. A share of 0 or 1 lost packets says nothing, so that of
+/// such counts it is the difference.
 pub(super) fn off(outcome: &RowOutcome, here: &Here) -> String {
-    let first = outcome.values.first().filter(|_| !here.is_one_arena);
-    let arena = first.map_or_else(String::new, |value| format!(" ({})", value.arena.name()));
-    outcome.off.map_or_else(String::new, |off| format!("{:+.1} %{arena}", 100.0 * off))
+    let row = &outcome.row;
+    let (Some(first), Some(mean)) = (outcome.values.first(), row.mean()) else { return String::new() };
+    let is_small = |value: f64| value.abs() <= 1.0;
+    let is_count = shown_unit(&row.metric).is_empty();
+    let text = match outcome.off {
+        _ if row.role == Role::Exempt => return String::new(),
+        _ if is_count && first.median == mean => return String::new(),
+        _ if is_count && (is_small(first.median) || is_small(mean)) => {
+            let difference = first.median - mean;
+            let sign = if difference > 0.0 { "+" } else { "" };
+            format!("{sign}{}", shown(&row.metric, difference))
+        }
+        Some(off) => format!("{:+.1} %", 100.0 * off),
+        None => return String::new(),
+    };
+    if here.is_one_arena { text } else { format!("{text} ({})", first.arena.name()) }
 }
 
 #[cfg(test)]
@@ -184,13 +201,29 @@ mod tests {
         ];
         let html = grid(&TableOutcome { title: "A".to_owned(), rows }, &here(true)).into_string();
         assert_eq!(html.matches("<tr>").count(), 1 + 2);
-        assert!(html.contains("2, 3 ms → <strong>not run</strong>, +50.0 %, fitted"), "{html}");
+        assert!(html.contains("2, 3 ms → not run, fitted"), "{html}");
         assert!(html.contains("<li>1 KB, WAN: one datagram</li>"), "{html}");
     }
 
     #[test]
-    fn of_several_arenas_each_figure_says_where_it_was_measured() {
-        let value = |arena, median: f64| Value {
+    fn a_count_of_0_or_1_is_off_by_a_difference_and_what_is_ruled_out_by_nothing() {
+        let with = |metric: &str, published: &[f64], median: f64, role: Role| {
+            let mut outcome = row("lost", "", published, role);
+            outcome.row.metric = metric.to_owned();
+            outcome.off = Some((median - 2.0) / 2.0);
+            outcome.values = vec![value(ArenaName::Sim, median)];
+            off(&outcome, &here(true))
+        };
+        let lost = "flows.x.packets_lost";
+        assert_eq!(with(lost, &[0.0, 0.0, 1.0], 0.0, Role::Fitted), "-0.333");
+        assert_eq!(with(lost, &[0.0], 2.0, Role::Fitted), "+2");
+        assert_eq!(with(lost, &[2.0], 3.0, Role::Predicted), "+50.0 %");
+        assert_eq!(with("flows.x.one_way_delay_ms.p50", &[2.0], 1.0, Role::Predicted), "-50.0 %");
+        assert_eq!(with("flows.x.one_way_delay_ms.p50", &[2.0], 1.0, Role::Exempt), "");
+    }
+
+    fn value(arena: ArenaName, median: f64) -> Value {
+        Value {
             cell: "c".to_owned(),
             arena,
             metric: "flows.x.first_to_last_received_ms".to_owned(),
@@ -199,7 +232,11 @@ mod tests {
             ci95: None,
             min: median,
             max: median,
-        };
+        }
+    }
+
+    #[test]
+    fn of_several_arenas_each_figure_says_where_it_was_measured() {
         let mut outcome = row("1 KB", "", &[2.0], Role::Predicted);
         outcome.values = vec![value(ArenaName::Sim, 3.0), value(ArenaName::Emu, 4.0)];
         assert_eq!(ours(&outcome, &here(false)), "3 ms (sim), 4 ms (emu)");

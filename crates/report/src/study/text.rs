@@ -48,17 +48,22 @@ fn in_arena(text: &mut String, verdict: &ArenaVerdict, sensitivity: &[String], s
     for under in verdict.by_assumption.iter().filter(shown).filter(|under| under.holds.is_some()) {
         let _ = writeln!(text, "    under {}:", under.assumption);
         for check in &under.checks {
-            let line = format!(
-                "{}: {} (published: {}) {}",
-                check.name,
-                medians(check),
-                shown_must(check),
-                mark(check)
+            let line =
+                format!("{}: {} (asked: {}) {}", check.name, medians(check), shown_must(check), mark(check));
+            let single = format!(
+                "; {}; in {} of {} single repetitions",
+                check.basis, check.single_hits, check.single_runs
             );
-            let single =
-                format!("; {}; in {} of {} single runs", check.basis, check.single_hits, check.single_runs);
             wrapped(text, "      ", &format!("{line}{single}"), style);
         }
+    }
+    for check in &verdict.not_judged {
+        wrapped(
+            text,
+            "      ",
+            &format!("would be checked: {} (asked: {})", check.name, shown_must(check)),
+            style,
+        );
     }
     paragraph(text, "why", &verdict.why, style);
 }

@@ -175,12 +175,12 @@ fn is_far_for_certain(a: (f64, f64), b: (f64, f64), most: f64) -> bool {
 }
 
 /// A rising order holds for certain if no two neighbours' intervals touch, and fails for certain if two lie
-/// the other way round.
+/// the other way round or are one and the same value.
 fn ordered(bounds: &[(f64, f64)], holds: bool) -> bool {
     if holds {
         bounds.windows(2).all(|pair| pair[0].1 < pair[1].0)
     } else {
-        bounds.windows(2).any(|pair| pair[0].0 > pair[1].1)
+        bounds.windows(2).any(|pair| pair[0].0 >= pair[1].1)
     }
 }
 
@@ -238,6 +238,12 @@ mod tests {
         let wide = [60.0, 112.0, 115.0, 130.0];
         assert_eq!(agreement(&[100.0; 20], &wide), (None, false));
         assert_eq!(agreement(&[100.0; 20], &[112.0]), (None, false));
+    }
+
+    #[test]
+    fn what_is_the_same_in_every_run_does_not_rise_for_certain() {
+        assert!(ordered(&[(0.0, 0.0), (0.0, 0.0)], false));
+        assert!(!ordered(&[(0.0, 0.1), (0.0, 0.1)], false));
     }
 
     #[test]

@@ -67,6 +67,20 @@ impl<'a> Ran<'a> {
         checks.iter().flat_map(|check| &check.operands).find(lacks)
     }
 
+    /// Whether each repetition of the cells of `checks` gave under `set`, another set than the base, what it
+    /// gave under the base.
+    pub(super) fn equals_base(&self, checks: &[&Check], arenas: &[ArenaName], set: &str) -> bool {
+        let Some(set) = self.study.assumptions.iter().position(|it| it.name == set) else { return false };
+        let equals = |name: &str, arena: ArenaName| {
+            let (Some(base), Some(other)) = (self.get(name, arena, 0), self.get(name, arena, set)) else {
+                return false;
+            };
+            base.valid().map(|sample| &sample.values).eq(other.valid().map(|sample| &sample.values))
+        };
+        let mut names = checks.iter().flat_map(|check| check.cells());
+        set > 0 && names.all(|name| arenas.iter().all(|&arena| equals(name, arena)))
+    }
+
     pub(super) fn get(&self, cell: &str, arena: ArenaName, assumption: usize) -> Option<&'a CellSamples> {
         self.cells.get(&(arena, assumption, cell)).copied()
     }

@@ -69,6 +69,9 @@ fn list(common: &Common, terminal: Terminal) -> Result<(), Failure> {
 /// Finds every mistake, and says what there is if there is none.
 fn check(name: &str, terminal: Terminal) -> Result<(), Failure> {
     let study = find(name, &Changes::default())?;
+    for contradiction in study.basis_contradictions() {
+        terminal.warning(&contradiction);
+    }
     let checks: usize = study.claims.iter().map(|claim| claim.checks.len()).sum();
     let cells: BTreeSet<&str> = study.cells.iter().map(|cell| cell.name.as_str()).collect();
     terminal.result(&format!(

@@ -48,15 +48,16 @@ pub(super) fn draw(
         for point in &line.points {
             let left = LEFT + (point.x + (1.0 - BARS) / 2.0) * group + index as f64 * place;
             let bar = (left, place * if point.published.is_empty() { 0.9 } else { BAR });
-            if is_log && point.median <= 0.0 {
-                continue;
+            // A zero of ours has no place on a logarithmic scale; what is printed beside it has.
+            if !is_log || point.median > 0.0 {
+                draw_bar(&mut svg, &panel, bar, (point.median * scale, is_log, &fill(&line.label, index)));
+                if let Some((low, high)) = point.ci95 {
+                    let x = bar.0 + bar.1 / 2.0;
+                    svg.line("axis", (x, y.at(low * scale)), (x, y.at(high * scale)));
+                }
             }
-            draw_bar(&mut svg, &panel, bar, (point.median * scale, is_log, &fill(&line.label, index)));
-            if let Some((low, high)) = point.ci95 {
-                let x = bar.0 + bar.1 / 2.0;
-                svg.line("axis", (x, y.at(low * scale)), (x, y.at(high * scale)));
-            }
-            draw_printed(&mut svg, &panel, left + place * (BAR + 0.16), point, scale);
+            let colour = fill(&line.label, index);
+            draw_printed(&mut svg, &panel, left + place * (BAR + 0.16), (point, &colour), scale);
         }
     }
     (svg, names_of(lines, is_log), caption(lines, is_log))
@@ -92,7 +93,11 @@ fn caption(lines: &[FigureLine], is_log: bool) -> String {
     sentences(&[
         "Medians over repetitions under the base assumptions; upright lines are 95 % confidence intervals",
         about_printed(lines),
-        if is_log && has_zero { "A median of 0 has no place on this scale and is left out" } else { "" },
+        if is_log && has_zero {
+            "A median of 0 has no place on this scale: of ours nothing is drawn there"
+        } else {
+            ""
+        },
     ])
 }
 
@@ -124,9 +129,17 @@ mod tests {
     fn printed_figures_stand_beside_the_bars_and_say_what_ours_were_fitted_to() {
         let html = drawn([2.5, 4.0]);
         assert_eq!(html.matches("<rect").count(), 2);
-        // Two figures each, and a sample of each shape in the legend.
-        assert_eq!(html.matches(super::super::PRINTED).count(), 4 + 2);
+        // Two figures each, in the colour of their bar, and a sample of each shape in the legend.
+        assert_eq!(html.matches("stroke:var(--t-udp);stroke-width:1.3").count(), 4);
+        assert_eq!(html.matches(&super::super::printed("var(--ink)")).count(), 2);
         assert!(html.contains("printed, and ours fitted to it"), "{html}");
+    }
+
+    #[test]
+    fn what_is_printed_is_drawn_where_ours_is_a_zero_that_the_scale_has_no_place_for() {
+        let html = drawn([0.0, 4000.0]);
+        assert!(html.contains("of ours nothing is drawn there"), "{html}");
+        assert_eq!(html.matches("stroke:var(--t-udp);stroke-width:1.3").count(), 4);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use talkpath_study::{FigureLine, FigureOutcome};
 
-use super::{HEIGHT, TOP, about_printed, draw_printed, line_legend, line_style, scale, sentences, values};
+use super::{
+    HEIGHT, TOP, about_printed, draw_printed, line_colour, line_legend, line_style, scale, sentences, values,
+};
 use crate::figure::{Entry, extent};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
 use crate::plot::scale::{Scale, tick_label};
@@ -77,7 +79,7 @@ fn series(svg: &mut Svg, panel: &Panel, lines: &[FigureLine], scale: f64) {
         }
         svg.path("series", &line_style(&line.label, at), &path);
         for point in &line.points {
-            draw_printed(svg, panel, panel.x.at(point.x), point, scale);
+            draw_printed(svg, panel, panel.x.at(point.x), (point, &line_colour(&line.label, at)), scale);
         }
     }
 }

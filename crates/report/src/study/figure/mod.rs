@@ -26,8 +26,10 @@ const STYLES: [&str; 6] = [
 ];
 /// Colours of bars and points, in the order of the lines.
 const FILLS: [&str; 5] = ["var(--accent)", "var(--warn)", "var(--soft)", "var(--bad)", "var(--ink)"];
-/// A printed figure's outline.
-const PRINTED: &str = "fill:var(--page);stroke:var(--ink);stroke-width:1.3";
+/// A printed figure's outline, in the colour of the line or bar that it belongs to.
+fn printed(colour: &str) -> String {
+    format!("fill:var(--page);stroke:{colour};stroke-width:1.3")
+}
 
 /// What a point of a study is.
 const OF_CELLS: &str =
@@ -36,6 +38,13 @@ const OF_CELLS: &str =
 /// The style of the line `label`, the `at`-th: its transport's if it is called as one, as in every output.
 fn line_style(label: &str, at: usize) -> String {
     named(label).map_or_else(|| STYLES[at % STYLES.len()].to_owned(), |display| stroke(display.into()))
+}
+
+/// The colour of that line.
+fn line_colour(label: &str, at: usize) -> String {
+    let style = line_style(label, at);
+    let colour = style.strip_prefix("stroke:").and_then(|rest| rest.split(';').next());
+    colour.unwrap_or("var(--ink)").to_owned()
 }
 
 /// The colour of the bars or points `label`, the `at`-th, as for lines.
@@ -68,7 +77,8 @@ pub(super) fn draw(figure: &FigureOutcome) -> Figure {
         Drawing::Groups { names, lines } => groups::draw(figure, names, lines),
         Drawing::Scatter { lines, fit } => scatter::draw(figure, lines, *fit, OF_CELLS),
         Drawing::Absent { why } => {
-            let caption = sentences(&[&format!("Not drawn again: {why}."), &figure.note]);
+            let seen = "It stands in the publication";
+            let caption = sentences(&[&format!("Not drawn again: {why}."), seen, &figure.note]);
             return Figure { id, title, legend: Vec::new(), svg: None, caption };
         }
     };
@@ -77,7 +87,7 @@ pub(super) fn draw(figure: &FigureOutcome) -> Figure {
 }
 
 fn x_title(figure: &FigureOutcome) -> &str {
-    if figure.x_title.is_empty() { "names" } else { &figure.x_title }
+    if figure.x_title.is_empty() { "what is named below" } else { &figure.x_title }
 }
 
 /// Texts that are not empty, each with a full stop, in a row.
@@ -103,10 +113,10 @@ fn values(lines: &[FigureLine], scale: f64) -> impl Iterator<Item = f64> {
 /// The printed figures of `point` at `x`: a diamond, a triangle if an assumption decides
 /// ours, a square if ours was fitted to it, a cross if it is
 /// exempt.
-fn draw_printed(svg: &mut Svg, panel: &Panel, x: f64, point: &FigurePoint, scale: f64) {
+fn draw_printed(svg: &mut Svg, panel: &Panel, x: f64, (point, colour): (&FigurePoint, &str), scale: f64) {
     for value in &point.published {
         let y = panel.y.at(value * scale);
-        svg.path("", PRINTED, &marker(shape(point.role), x, y));
+        svg.path("", &printed(colour), &marker(shape(point.role), x, y));
     }
 }
 
@@ -131,7 +141,8 @@ fn printed_entries(lines: &[FigureLine]) -> Vec<Entry> {
         let points = || lines.iter().flat_map(|line| &line.points);
         points().any(|point| point.role == role && !point.published.is_empty())
     };
-    let entry = |(role, name)| Entry::new(name, Sample::shape(PRINTED, marker(shape(role), 14.0, 7.0)));
+    let entry =
+        |(role, name)| Entry::new(name, Sample::shape(printed("var(--ink)"), marker(shape(role), 14.0, 7.0)));
     roles.into_iter().filter(|(role, _)| has(*role)).map(entry).collect()
 }
 
@@ -146,7 +157,8 @@ fn line_legend(names: &[&str], lines: &[FigureLine]) -> Vec<Entry> {
 fn about_printed(lines: &[FigureLine]) -> &'static str {
     let has_any = lines.iter().flat_map(|line| &line.points).any(|point| !point.published.is_empty());
     if has_any {
-        "Hollow markers are the publication's printed figures, each of its measurements by itself"
+        "Hollow markers are the publication's printed figures, each of its measurements by itself, in the colour of what they \
+         belong to"
     } else {
         ""
     }

@@ -1,0 +1,62 @@
+//! What the other assumption sets make of a verdict.
+
+use talkpath_study::{Selection, Standing, Verdict, judge, shown_must};
+
+use super::{ONE, ONE_AGAIN, STUDY, TWO, outcome, read, samples};
+
+/// The medians' interval reaches over the bounds of `C1`.
+const WIDE: [f64; 6] = [0.010, 0.017, 0.004, 0.0105, 0.0095, 0.010];
+
+#[test]
+fn a_set_that_changes_no_run_of_a_claim_s_cells_supports_nothing() {
+    let found = outcome(&[("call-far", "base", ONE), ("call-far", "slow", ONE)]);
+    let first = &found.claims[0].base;
+    assert_eq!((first.verdict, first.standing), (Verdict::Reproduced, None));
+    assert_eq!(first.under, "holds under base; slow changes nothing here");
+    assert_eq!(
+        (&first.holds_under[..], &first.without_effect[..]),
+        (&["base".to_owned()][..], &["slow".to_owned()][..])
+    );
+}
+
+#[test]
+fn a_set_within_whose_intervals_the_answer_changes_neither_holds_nor_fails() {
+    let found = outcome(&[("call-far", "base", ONE), ("call-far", "slow", WIDE)]);
+    let first = &found.claims[0].base;
+    assert!(first.by_assumption[1].checks[0].is_undecided());
+    assert_eq!((first.verdict, first.standing), (Verdict::Reproduced, None));
+    assert_eq!(first.under, "holds under base; undecided under slow");
+    let found = outcome(&[("call-far", "base", WIDE), ("call-far", "slow", ONE)]);
+    let first = &found.claims[0].base;
+    assert_eq!((first.verdict, first.standing), (Verdict::Reproduced, None));
+    assert_eq!(first.under, "holds under base (undecided) and slow");
+    // What fails for certain elsewhere is no less fragile for that.
+    let found = outcome(&[("call-far", "base", WIDE), ("call-far", "slow", TWO)]);
+    assert_eq!(found.claims[0].base.standing, Some(Standing::Fragile));
+}
+
+#[test]
+fn a_set_that_runs_some_of_the_cells_can_make_a_claim_fail() {
+    let near = "}, { name = \"near\", metric = \"flows.call.loss_rate\", cell = \"call-near\", at_most = 0.5, one_sided = \"none\" }]";
+    let study = read(&STUDY.replacen("}]", near, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let under = |far: [f64; 6]| {
+        let runs = [("call-near", "base", ONE), ("call-far", "base", ONE), ("call-far", "slow", far)];
+        judge(&study, &Selection::default(), &samples(&study, &runs)).claims.remove(0).base
+    };
+    let found = under(TWO);
+    assert_eq!((found.verdict, found.standing), (Verdict::Reproduced, Some(Standing::Fragile)));
+    assert_eq!(found.under, "holds under base alone; fails under slow");
+    // That it holds there takes the other cells too.
+    assert_eq!((under(ONE_AGAIN).standing, under(ONE_AGAIN).holds_under.len()), (None, 1));
+}
+
+#[test]
+fn a_claim_that_was_not_tested_says_what_it_would_compare() {
+    let found = outcome(&[("call-near", "base", ONE)]);
+    let first = &found.claims[0].base;
+    assert_eq!((first.verdict, first.by_assumption.len()), (Verdict::NotTested, 0));
+    let asked: Vec<String> = first.not_judged.iter().map(shown_must).collect();
+    assert_eq!(asked, ["1 % ± 10 %"]);
+    let run = outcome(&[("call-far", "base", ONE)]);
+    assert!(run.claims[0].base.not_judged.is_empty());
+}
