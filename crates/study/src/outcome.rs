@@ -31,8 +31,8 @@ pub struct Outcome {
     /// Repetitions of a cell that does not say otherwise: start phases, each with its own seed. `null` for a
     /// campaign, which has no start phases: each figure's `n` counts its repetitions.
     pub phases: Option<u64>,
-    /// The day on which a run with an arena in real time began, UTC: another run gives other figures. `null` for
-    /// the simulator, which repeats itself, and for a campaign, which has many days.
+    /// The day on which a run with an arena in real time began, UTC: another run gives other figures. `null`
+    /// for the simulator, which repeats itself, and for a campaign, which has many days.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub day: Option<String>,
     /// Whether every cell ran to its end on an undisturbed machine.

@@ -54,8 +54,14 @@ fn differences(study: &Study, run: &Outcome) -> Vec<String> {
     let place = format!("{}, quick: {}, in {}", study.name, run.quick, run.arena);
     let mut differences = Vec::new();
     let mut compare = |what: &str, run: Vec<String>, study: Vec<String>| {
+        let only = |these: &[String], those: &[String]| -> Vec<String> {
+            these.iter().filter(|it| !those.contains(it)).cloned().collect()
+        };
         if run != study {
-            differences.push(format!("{place}: {what}: the run has {run:?}, the study {study:?}"));
+            let (run_only, study_only) = (only(&run, &study), only(&study, &run));
+            differences.push(format!(
+                "{place}: {what}: the run alone has {run_only:#?}, the study alone {study_only:#?}, or their order differs"
+            ));
         }
     };
     let selection = Selection { quick: run.quick, arenas: run.arenas.clone(), claims: Vec::new() };
