@@ -2,7 +2,7 @@
 //! once.
 //!
 //! Some senders send one request twice: `timeout` signals its child and then its own process group, which the
-//! child belongs to. So a signal within [`SAME_REQUEST`] of the first is the same request.
+//! child belongs to. So a signal within `SAME_REQUEST` of the first is the same request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
