@@ -111,7 +111,7 @@ const NIGHTLY: [Job; 25] = [
     },
     Job {
         name: "conformance",
-        minutes: 17,
+        minutes: 18,
         what: "the simulator against the kernel, both arenas",
         run: conformance,
     },
@@ -121,7 +121,7 @@ const NIGHTLY: [Job; 25] = [
         what: "a campaign over namespaces, its coordinator killed 24 times, hosts killed and frozen",
         run: |root, end| campaigns::kills(root, end).into(),
     },
-    Job { name: "kernel-peer", minutes: 3, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
+    Job { name: "kernel-peer", minutes: 2, what: "our DCCP against Linux 6.1 under qemu", run: dccp_kernel },
     Job {
         name: "quic-peers",
         minutes: 7,
