@@ -5,6 +5,7 @@
 //! - `speech.py` holds opinion scores against PESQ on recorded speech.
 //! - `browser.py` opens a report, a player and a study's page in Chromium.
 //! - `operations.py` holds a monitor's metrics, the systemd units and STAMP against others' programs.
+//! - `monitor.py` runs a monitor of fifty calls beside irtt, and counts both on a bridge between the hosts.
 //! - `engines.py` runs sweeps on the cores, Ray, Dask and Slurm, and kills workers.
 //! - `store.py` has a campaign copied to moto's S3, kills the copying, and reads all of it with polars.
 //!
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::ci::{cargo, exit_code_until, only_run};
+use crate::ci::{UNAVAILABLE, cargo, exit_code_until, only_run};
 use crate::venv::{self, done};
 
 /// How a judge ended.
@@ -119,6 +120,14 @@ pub(crate) fn store(root: &Path, deadline: Instant) -> Judged {
     verdict(output(&mut command, deadline))
 }
 
+/// Runs a monitor beside irtt for an hour, over namespaces and a bridge that counts.
+pub(crate) fn monitor(root: &Path, deadline: Instant) -> Judged {
+    let mut command = Command::new("python3");
+    command.arg(root.join("xtask").join("judges").join("monitor.py"));
+    command.arg(root.join("target").join("release").join("talkpath")).arg("3600");
+    verdict(output(&mut command, deadline))
+}
+
 /// Holds sweeps on the cores, Ray, Dask and Slurm against the run of one program, with workers killed.
 pub(crate) fn engines(root: &Path, deadline: Instant) -> Judged {
     let target = root.join("target");
@@ -164,11 +173,12 @@ fn judge(root: &Path, deadline: Instant, script: &str, scenarios: &[&str], input
     verdict(output(&mut command, deadline))
 }
 
-/// A script's success and last line as a verdict.
-fn verdict(ended: Result<(bool, String), String>) -> Judged {
+/// A script's exit code and last line as a verdict.
+fn verdict(ended: Result<(i32, String), String>) -> Judged {
     match ended {
-        Ok((true, closing)) => Judged::Agrees(closing),
-        Ok((false, closing)) => Judged::Differs(closing),
+        Ok((0, closing)) => Judged::Agrees(closing),
+        Ok((UNAVAILABLE, closing)) => Judged::Missing(closing),
+        Ok((_, closing)) => Judged::Differs(closing),
         Err(why) => Judged::Differs(why),
     }
 }
@@ -208,8 +218,8 @@ fn recordings(root: &Path, deadline: Instant) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// Whether it succeeded, and the last line that it printed; all of it is printed on.
-fn output(command: &mut Command, deadline: Instant) -> Result<(bool, String), String> {
+/// Its exit code, and the last line that it printed; all of it is printed on.
+fn output(command: &mut Command, deadline: Instant) -> Result<(i32, String), String> {
     let place = std::env::temp_dir().join(format!("talkpath-judge-{}", std::process::id()));
     let file = fs::File::create(&place).map_err(|error| format!("{}: {error}", place.display()))?;
     let code = exit_code_until(command.stdout(file), deadline);
@@ -218,7 +228,7 @@ fn output(command: &mut Command, deadline: Instant) -> Result<(bool, String), St
     print!("{text}");
     let closing = text.lines().last().unwrap_or("it printed nothing").to_owned();
     match code? {
-        Some(code) => Ok((code == 0, closing)),
+        Some(code) => Ok((code, closing)),
         None => Err("it did not end in time".to_owned()),
     }
 }

@@ -196,7 +196,7 @@ const NIGHTLY: [Job; 25] = [
     },
 ];
 
-const WEEKLY: [Job; 7] = [
+const WEEKLY: [Job; 8] = [
     Job {
         name: "seeds",
         minutes: 40,
@@ -214,6 +214,12 @@ const WEEKLY: [Job; 7] = [
         minutes: 20,
         what: "a campaign copied to moto's S3, killed and without its server meanwhile, read with polars",
         run: |root, end| judges::store(root, end).into(),
+    },
+    Job {
+        name: "monitor",
+        minutes: 63,
+        what: "a monitor of fifty calls beside irtt for an hour, a bridge between the hosts that counts",
+        run: |root, end| judged(root, judges::monitor, end),
     },
     Job {
         name: "engines",
