@@ -1,4 +1,4 @@
-//! How to read a study's page: its words, explained once at the top and again where a reader meets them.
+//! How to read a study's page: its words, explained in a box beside the verdicts and again where a reader meets them.
 
 use maud::{Markup, html};
 use talkpath_study::{
@@ -8,12 +8,12 @@ use talkpath_study::{
 /// A word of the page and what it means.
 type Term = (String, String);
 
-/// The box at the top: the run in a sentence, and those words that this page uses.
+/// The run in a sentence, and a box to open with those words that this page uses.
 pub(super) fn guide(outcome: &Outcome) -> Markup {
     html! {
-        section.guide {
-            h2 { "How to read this page" }
-            p { (run(outcome)) }
+        p { (run(outcome)) }
+        details {
+            summary { "The words of this page: claim, check, cell, base and the others" }
             dl.terms {
                 @for (word, meaning) in terms(outcome) { dt { (word) } dd { (meaning) "." } }
             }

@@ -23,7 +23,6 @@ pub fn study_page(outcome: &Outcome, networks: &[Animation], talkpath: &str, com
             p.invalid role="alert" { "Not every cell ran to its end undisturbed." }
         }
         (warnings(&outcome.warnings))
-        (guide(outcome))
         (overview(outcome))
         (drawn_networks(networks))
         (assumptions(outcome))
@@ -79,7 +78,8 @@ fn overview(outcome: &Outcome) -> Markup {
     html! {
         section {
             h2 { "Verdicts" }
-            p { (count(outcome)) }
+            p { strong { (count(outcome)) } }
+            (guide(outcome))
             (prose_table(&columns, &rows))
         }
     }
@@ -274,7 +274,7 @@ mod tests {
         check.values.clear();
         outcome.claims[0].base.not_judged = vec![check];
         let page = study_page(&outcome, &[], "0.3.0", "talkpath study run x-1999");
-        assert!(page.contains("How to read this page"), "{page}");
+        assert!(page.contains("The words of this page"), "{page}");
         assert!(page.contains("<abbr title=\"All checks hold under the base"), "{page}");
         assert!(page.contains("would be checked") && page.contains("day 1: wait"), "{page}");
         assert!(page.contains("<a href=\"#claim-C1\">") && page.contains("id=\"claim-C1\""), "{page}");
