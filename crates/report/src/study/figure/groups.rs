@@ -3,7 +3,7 @@
 
 use talkpath_study::{FigureLine, FigureOutcome};
 
-use super::{HEIGHT, TOP, about_printed, draw_printed, fill, printed_entries, scale, sentences, values};
+use super::{HEIGHT, Looks, TOP, about_printed, draw_printed, printed_entries, scale, sentences, values};
 use crate::display::Marker;
 use crate::figure::{Entry, Sample, extent, marker};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
@@ -44,20 +44,21 @@ pub(super) fn draw(
         }
     }
     let place = group * BARS / lines.len().max(1) as f64;
+    let looks = Looks::of(lines);
     for (index, line) in lines.iter().enumerate() {
+        let colour = looks.at(index).colour.as_str();
         for point in &line.points {
             let left = LEFT + (point.x + (1.0 - BARS) / 2.0) * group + index as f64 * place;
             let bar = (left, place * if point.published.is_empty() { 0.9 } else { BAR });
             // A zero of ours has no place on a logarithmic scale; what is printed beside it has.
             if !is_log || point.median > 0.0 {
-                draw_bar(&mut svg, &panel, bar, (point.median * scale, is_log, &fill(&line.label, index)));
+                draw_bar(&mut svg, &panel, bar, (point.median * scale, is_log, colour));
                 if let Some((low, high)) = point.ci95 {
                     let x = bar.0 + bar.1 / 2.0;
                     svg.line("axis", (x, y.at(low * scale)), (x, y.at(high * scale)));
                 }
             }
-            let colour = fill(&line.label, index);
-            draw_printed(&mut svg, &panel, left + place * (BAR + 0.16), (point, &colour), scale);
+            draw_printed(&mut svg, &panel, left + place * (BAR + 0.16), (point, colour), scale);
         }
     }
     (svg, names_of(lines, is_log), caption(lines, is_log))
@@ -81,8 +82,9 @@ fn draw_bar(
 fn names_of(lines: &[FigureLine], is_log: bool) -> Vec<Entry> {
     let shape =
         if is_log { marker(Marker::Circle, 14.0, 7.0) } else { format!("M{} 1h12v12h-12Z", unit(8.0)) };
-    let own = lines.iter().enumerate().map(|(at, line)| {
-        let colour = format!("fill:{}", fill(&line.label, at));
+    let looks = Looks::of(lines);
+    let own = lines.iter().zip(&looks.0).map(|(line, look)| {
+        let colour = format!("fill:{}", look.colour);
         Entry::new(&line.label, Sample::shape(colour, shape.clone()))
     });
     own.chain(printed_entries(lines)).collect()

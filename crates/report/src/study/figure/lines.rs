@@ -2,9 +2,7 @@
 
 use talkpath_study::{FigureLine, FigureOutcome};
 
-use super::{
-    HEIGHT, TOP, about_printed, draw_printed, line_colour, line_legend, line_style, scale, sentences, values,
-};
+use super::{HEIGHT, Looks, TOP, about_printed, draw_printed, line_legend, scale, sentences, values};
 use crate::figure::{Entry, extent};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
 use crate::plot::scale::{Scale, tick_label};
@@ -68,7 +66,8 @@ fn x_range(lines: &[FigureLine]) -> (f64, f64) {
 }
 
 fn series(svg: &mut Svg, panel: &Panel, lines: &[FigureLine], scale: f64) {
-    for (at, line) in lines.iter().enumerate() {
+    let looks = Looks::of(lines);
+    for (line, look) in lines.iter().zip(&looks.0) {
         let mut path = String::new();
         for (index, point) in line.points.iter().enumerate() {
             let (x, y) = panel.at((point.x, point.median * scale));
@@ -77,9 +76,9 @@ fn series(svg: &mut Svg, panel: &Panel, lines: &[FigureLine], scale: f64) {
                 svg.line("axis", panel.at((point.x, low * scale)), panel.at((point.x, high * scale)));
             }
         }
-        svg.path("series", &line_style(&line.label, at), &path);
+        svg.path("series", &look.stroke, &path);
         for point in &line.points {
-            draw_printed(svg, panel, panel.x.at(point.x), (point, &line_colour(&line.label, at)), scale);
+            draw_printed(svg, panel, panel.x.at(point.x), (point, &look.colour), scale);
         }
     }
 }

@@ -15,17 +15,22 @@ use crate::plot::svg::Svg;
 const TOP: f64 = 14.0;
 const HEIGHT: f64 = 220.0;
 
-/// Line styles, distinguished by dash as well as by shade, in the order of the lines.
-const STYLES: [&str; 6] = [
-    "stroke:var(--accent)",
-    "stroke:var(--ink);stroke-dasharray:6 3",
-    "stroke:var(--bad);stroke-dasharray:2 3",
-    "stroke:var(--soft)",
-    "stroke:var(--warn);stroke-dasharray:8 3 2 3",
-    "stroke:var(--ink);stroke-dasharray:1 3",
+/// Colours, and dashes that say the same of lines, in the order of the lines.
+const STYLES: [(&str, &str); 6] = [
+    ("var(--accent)", ""),
+    ("var(--warn)", ";stroke-dasharray:8 3 2 3"),
+    ("var(--soft)", ""),
+    ("var(--bad)", ";stroke-dasharray:2 3"),
+    ("var(--ink)", ";stroke-dasharray:6 3"),
+    ("var(--ink)", ";stroke-dasharray:1 3"),
 ];
-/// Colours of bars and points, in the order of the lines.
-const FILLS: [&str; 5] = ["var(--accent)", "var(--warn)", "var(--soft)", "var(--bad)", "var(--ink)"];
+/// The same beside transports.
+const GREYS: [(&str, &str); 4] = [
+    ("var(--ink)", ";stroke-dasharray:6 3"),
+    ("var(--soft)", ""),
+    ("var(--ink)", ";stroke-dasharray:1 3"),
+    ("var(--soft)", ";stroke-dasharray:2 3"),
+];
 /// A printed figure's outline, in the colour of the line or bar that it belongs to.
 fn printed(colour: &str) -> String {
     format!("fill:var(--page);stroke:{colour};stroke-width:1.3")
@@ -35,21 +40,42 @@ fn printed(colour: &str) -> String {
 const OF_CELLS: &str =
     "the medians of a cell under the base assumptions; upright lines are 95 % confidence intervals";
 
-/// The style of the line `label`, the `at`-th: its transport's if it is called as one, as in every output.
-fn line_style(label: &str, at: usize) -> String {
-    named(label).map_or_else(|| STYLES[at % STYLES.len()].to_owned(), |display| stroke(display.into()))
+/// How the lines, bars or points of one figure look, in their order.
+struct Looks(Vec<Look>);
+
+struct Look {
+    /// Style of a line.
+    stroke: String,
+    /// Colour of what is filled, and of printed figures.
+    colour: String,
 }
 
-/// The colour of that line.
-fn line_colour(label: &str, at: usize) -> String {
-    let style = line_style(label, at);
-    let colour = style.strip_prefix("stroke:").and_then(|rest| rest.split(';').next());
-    colour.unwrap_or("var(--ink)").to_owned()
-}
+impl Looks {
+    /// What is called as a transport has its colour, as in every output. The others take theirs in order; beside
+    /// a transport they have no hue, as each could be taken for one.
+    fn of(lines: &[FigureLine]) -> Self {
+        Self::named(lines.iter().map(|line| line.label.as_str()))
+    }
 
-/// The colour of the bars or points `label`, the `at`-th, as for lines.
-fn fill(label: &str, at: usize) -> String {
-    named(label).map_or_else(|| FILLS[at % FILLS.len()].to_owned(), |display| colour(display.into()))
+    fn named<'a>(labels: impl Iterator<Item = &'a str> + Clone) -> Self {
+        let is_beside = labels.clone().any(|label| named(label).is_some());
+        let styles: &[(&str, &str)] = if is_beside { &GREYS[..] } else { &STYLES[..] };
+        let mut others = styles.iter().cycle();
+        let look = |label| match named(label) {
+            Some(display) => Look { stroke: stroke(display.into()), colour: colour(display.into()) },
+            None => {
+                // The cycle does not end.
+                let (colour, dash) = others.next().copied().unwrap_or(STYLES[0]);
+                Look { stroke: format!("stroke:{colour}{dash}"), colour: colour.to_owned() }
+            }
+        };
+        Self(labels.map(look).collect())
+    }
+
+    /// The look of the `at`-th.
+    fn at(&self, at: usize) -> &Look {
+        &self.0[at]
+    }
 }
 
 /// Points and the line through them, for a page that is no study's; `each` says what a point is.
@@ -148,7 +174,8 @@ fn printed_entries(lines: &[FigureLine]) -> Vec<Entry> {
 
 /// A legend of line styles, and of printed figures if there are any; none for one line alone.
 fn line_legend(names: &[&str], lines: &[FigureLine]) -> Vec<Entry> {
-    let styled = names.iter().enumerate().map(|(at, name)| Entry::line(name, line_style(name, at)));
+    let looks = Looks::named(names.iter().copied());
+    let styled = names.iter().zip(&looks.0).map(|(name, look)| Entry::line(name, look.stroke.clone()));
     let entries: Vec<_> = styled.chain(printed_entries(lines)).collect();
     if entries.len() > 1 { entries } else { Vec::new() }
 }
@@ -170,11 +197,19 @@ mod tests {
 
     #[test]
     fn what_is_called_as_a_transport_has_its_colour_wherever_it_stands() {
-        assert_eq!(line_style("UDP", 3), "stroke:var(--t-udp);stroke-dasharray:none");
-        assert_eq!(fill("QUIC datagrams", 0), "var(--t-quic-datagram)");
+        let looks = Looks::named(["5 ms", "TCP", "UDP"].into_iter());
+        assert_eq!(looks.at(2).stroke, "stroke:var(--t-udp);stroke-dasharray:none");
+        assert_eq!(looks.at(1).colour, "var(--t-tcp)");
+    }
+
+    #[test]
+    fn what_is_no_transport_cannot_be_taken_for_one() {
+        let looks = Looks::named(["slow", "UDP", "fast"].into_iter());
+        assert_eq!((looks.at(0).colour.as_str(), looks.at(2).colour.as_str()), ("var(--ink)", "var(--soft)"));
+        let alone = Looks::named(["slow", "fast"].into_iter());
         assert_eq!(
-            (line_style("1 Mb/s, no loss", 1).as_str(), fill("1 Mb/s", 1).as_str()),
-            (STYLES[1], FILLS[1])
+            (alone.at(0).colour.as_str(), alone.at(1).colour.as_str()),
+            ("var(--accent)", "var(--warn)")
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use talkpath_study::{FigureLine, FigureOutcome, Fit, shown};
 
-use super::{FILLS, HEIGHT, TOP, scale, sentences};
+use super::{HEIGHT, Looks, TOP, scale, sentences};
 use crate::display::Marker;
 use crate::figure::{Entry, Sample, extent, marker};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
@@ -40,6 +40,8 @@ pub(super) fn draw(
         let ((x1, y1), (x2, y2)) = (at(left), at(right));
         svg.path("series", FITTED, &format!("M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}"));
     }
+    let looks = Looks::of(lines);
+    let fill = |at: usize| format!("fill:{}", looks.at(at).colour);
     for (index, line) in lines.iter().enumerate() {
         for point in &line.points {
             if let Some((low, high)) = point.ci95 {
@@ -57,10 +59,6 @@ pub(super) fn draw(
     let fitted = fit.map(|_| Entry::line("line through all points", FITTED));
     let legend = own.chain(fitted).collect();
     (svg, legend, caption(points().count(), each, fit, x_scale))
-}
-
-fn fill(index: usize) -> String {
-    format!("fill:{}", FILLS[index % FILLS.len()])
 }
 
 fn caption(count: usize, each: &str, fit: Option<Fit>, x_scale: f64) -> String {

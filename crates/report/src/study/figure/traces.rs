@@ -2,7 +2,7 @@
 
 use talkpath_study::{BandPoint, FigureOutcome, Level, TracePanel};
 
-use super::{HEIGHT, TOP, fill, line_legend, line_style, sentences};
+use super::{HEIGHT, Looks, TOP, line_legend, sentences};
 use crate::figure::{Entry, extent};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH, stack};
 use crate::plot::scale::{Scale, tick_label};
@@ -89,14 +89,15 @@ fn highest(panels: &[TracePanel], levels: &[Level]) -> f64 {
 }
 
 fn draw_panel(svg: &mut Svg, panel: &Panel, shown: &TracePanel, end: f64) {
-    for (at, line) in shown.steps.iter().enumerate() {
+    let looks = Looks::named(shown.steps.iter().map(|line| line.entity.as_str()));
+    for (line, look) in shown.steps.iter().zip(&looks.0) {
         for band in shown.bands.iter().filter(|band| band.entity == line.entity) {
-            let colour = format!("fill:{}", fill(&line.entity, at));
+            let colour = format!("fill:{}", look.colour);
             svg.path("band", &colour, &area(&band.points, panel, end));
         }
     }
-    for (at, line) in shown.steps.iter().enumerate() {
-        svg.path("state", &line_style(&line.entity, at), &steps(&line.points, panel, end));
+    for (line, look) in shown.steps.iter().zip(&looks.0) {
+        svg.path("state", &look.stroke, &steps(&line.points, panel, end));
     }
     for run in &shown.loss_runs {
         svg.line("lost", panel.at((run.at_s, 0.0)), panel.at((run.at_s, run.length as f64)));
