@@ -53,8 +53,11 @@ pub(crate) fn page_network(plan: &Plan, arena: &str, dir: &RunDir) -> Option<Net
     Some(Network { animation: network(&cell.scenario), play })
 }
 
-/// Rate, delay and, if it is short, the queue's limit.
+/// Rate, delay and, if it is short, the queue's limit; nothing of a link that adds no time.
 fn about(link: &LinkConfig) -> String {
+    if matches!(link.rate, RateModel::Unlimited) && link.delay.is_zero() {
+        return String::new();
+    }
     let rate = match &link.rate {
         RateModel::Unlimited => "no rate".to_owned(),
         RateModel::Fixed(rate) if rate.as_bps() >= 1_000_000 => {

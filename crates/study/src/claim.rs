@@ -155,7 +155,7 @@ impl Check {
 }
 
 /// A metric of a cell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operand {
     /// The cell's name.
     pub cell: String,

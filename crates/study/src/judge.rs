@@ -304,6 +304,7 @@ fn not_judged(claim: &Claim) -> Vec<CheckOutcome> {
         basis: check.basis,
         one_sided: check.one_sided.clone(),
         values: Vec::new(),
+        compared: check.operands.clone(),
         figure: None,
         ci95: None,
         holds: None,

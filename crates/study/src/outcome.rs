@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arena::ArenaName;
 use crate::band::TraceBand;
-use crate::claim::{Basis, ClaimKind, Standing, Verdict};
+use crate::claim::{Basis, ClaimKind, Operand, Standing, Verdict};
 use crate::fit::Fit;
 use crate::sample::{LossRun, TraceLine};
 use crate::study::Level;
@@ -181,6 +181,9 @@ pub struct CheckOutcome {
     pub one_sided: Option<String>,
     /// What is compared, in the order of the comparison; what did not run is absent.
     pub values: Vec<Value>,
+    /// The cell and metric of each, if one did not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compared: Vec<Operand>,
     /// The one figure made of them, if one is judged: a ratio, a difference, a slope, by how much an arena is
     /// off.
     pub figure: Option<f64>,
@@ -200,9 +203,9 @@ pub struct CheckOutcome {
 }
 
 impl CheckOutcome {
-    /// Whether it holds or fails by its medians, and elsewhere within their intervals would not. Fewer than 6
-    /// repetitions have no intervals; arenas differ only if they do anywhere within them, so that an
-    /// agreement is never undecided.
+    /// Whether the medians' confidence intervals contain values with the other answer than the medians'. Fewer
+    /// than 6 repetitions have no intervals. An agreement of arenas is never undecided: they differ only if
+    /// they do anywhere within the intervals.
     pub fn is_undecided(&self) -> bool {
         let has_intervals = self.values.iter().all(|value| value.ci95.is_some());
         let compares_arenas = matches!(self.must, ClaimKind::Agree { .. });

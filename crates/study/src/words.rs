@@ -122,7 +122,7 @@ pub fn shown_must(check: &CheckOutcome) -> String {
         },
         ClaimKind::Rising => order(check, "more"),
         ClaimKind::Falling => order(check, "less"),
-        ClaimKind::Same { within } => match value_labels(check).as_slice() {
+        ClaimKind::Same { within } => match compared_labels(check).as_slice() {
             [first, second] => format!("{second} as {first} ± {}", tolerance(metric, within)),
             _ => format!("all as the first ± {}", tolerance(metric, within)),
         },
@@ -132,33 +132,45 @@ pub fn shown_must(check: &CheckOutcome) -> String {
 
 /// Which way an order goes, with the names of the two that are compared.
 fn order(check: &CheckOutcome, than: &str) -> String {
-    match value_labels(check).as_slice() {
+    match compared_labels(check).as_slice() {
         [first, second] => format!("{second} {than} than {first}"),
         _ => format!("each {than} than the one before"),
     }
 }
 
-/// What distinguishes the values that a check compares, one each: their cells, or within one cell what
-/// differs in their metrics.
+/// What distinguishes the values of a check, one each: their cells, or within one cell what differs in their
+/// metrics.
 pub fn value_labels(check: &CheckOutcome) -> Vec<String> {
-    let values = &check.values;
-    let is_one = |of: fn(&Value) -> &str| values.windows(2).all(|pair| of(&pair[0]) == of(&pair[1]));
-    let is_one_cell = is_one(|value| &value.cell) && values.len() > 1;
-    let parts: Vec<Vec<&str>> = values.iter().map(|value| value.metric.split('.').collect()).collect();
+    let named: Vec<_> =
+        check.values.iter().map(|value| (value.cell.as_str(), value.metric.as_str())).collect();
+    labels(&named)
+}
+
+/// As [`value_labels`], also of what did not run.
+fn compared_labels(check: &CheckOutcome) -> Vec<String> {
+    let named: Vec<_> =
+        check.compared.iter().map(|operand| (operand.cell.as_str(), operand.metric.as_str())).collect();
+    if named.is_empty() { value_labels(check) } else { labels(&named) }
+}
+
+/// What distinguishes each (cell, metric) from the others.
+fn labels(named: &[(&str, &str)]) -> Vec<String> {
+    let is_one_cell = named.windows(2).all(|pair| pair[0].0 == pair[1].0) && named.len() > 1;
+    let parts: Vec<Vec<&str>> = named.iter().map(|(_, metric)| metric.split('.').collect()).collect();
     let differs = |at: usize| parts.iter().any(|it| it.get(at) != parts[0].get(at));
-    let label = |(value, parts): (&Value, &Vec<&str>)| {
+    let label = |(&(cell, _), parts): (&(&str, &str), &Vec<&str>)| {
         let own =
             (0..parts.len()).filter(|&at| differs(at)).map(|at| parts[at]).collect::<Vec<_>>().join(".");
         match (is_one_cell, own.is_empty()) {
-            (_, true) => value.cell.clone(),
+            (_, true) => cell.to_owned(),
             (true, false) => own,
-            (false, false) => format!("{} {own}", value.cell),
+            (false, false) => format!("{cell} {own}"),
         }
     };
-    values.iter().zip(&parts).map(label).collect()
+    named.iter().zip(&parts).map(label).collect()
 }
 
-/// Three significant digits below 1 and four above, and no fewer than the whole number has.
+/// Four significant digits from 1 on, and no fewer than the whole number has; three decimals below 1.
 fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 1000.0 || size == 0.0 => 0,
@@ -166,7 +178,7 @@ fn digits(value: f64) -> String {
         size if size >= 10.0 => 2,
         _ => 3,
     };
-    let text = format!("{value:.decimals$}");
+    let text = unsigned_zero(format!("{value:.decimals$}"));
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
@@ -494,6 +506,7 @@ mod tests {
             basis: crate::claim::Basis::Predicted,
             one_sided: None,
             values: values.map(value).to_vec(),
+            compared: Vec::new(),
             figure: None,
             ci95: None,
             holds: Some(false),

@@ -107,6 +107,7 @@ fn runs_of<'a>(study: &str, outcomes: &'a [Outcome]) -> Result<Vec<&'a Outcome>,
     runs.sort_by_key(|it| it.arena);
     if runs.is_empty() {
         let mut known: Vec<_> = outcomes.iter().map(|it| it.study.as_str()).collect();
+        known.sort_unstable();
         known.dedup();
         return Err(format!("no run of {study} is given; there are {}", known.join(", ")));
     }

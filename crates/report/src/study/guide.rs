@@ -37,13 +37,13 @@ fn run(outcome: &Outcome) -> String {
     let Some(phases) = outcome.phases else {
         return "The campaign's measurements are judged; nothing ran for this page.".to_owned();
     };
-    let seeds = match outcome.seed {
-        Some(seed) => format!("with seeds derived from {seed} (--seed {seed})"),
-        None => "with seeds derived from its scenario's own".to_owned(),
+    let (seeds, other) = match outcome.seed {
+        Some(seed) => (format!("with seeds derived from {seed} (--seed {seed})"), "another --seed"),
+        None => ("with seeds derived from its scenario's own".to_owned(), "--seed 2"),
     };
     format!(
         "{length} Each cell ran {phases} times under each assumption set, where a cell or an arena does not say otherwise, {seeds}. \
-         The base seed was not varied: --seed 2 repeats the run with other random draws, and talkpath study diff compares the two."
+         All of it rests on this one base seed: {other} repeats it with other random draws, and talkpath study diff compares the two."
     )
 }
 
@@ -96,6 +96,9 @@ fn terms(outcome: &Outcome) -> Vec<Term> {
             terms.push(term(&standing.to_string(), standing_meaning(standing)));
         }
     }
+    if verdicts().any(is_same_failure) {
+        terms.push(term(&same_failure("N"), SAME_FAILURE));
+    }
     let has_standing = |it: &ArenaVerdict| {
         matches!(it.verdict, Verdict::Reproduced | Verdict::Consistent | Verdict::Differs)
     };
@@ -124,6 +127,11 @@ fn terms(outcome: &Outcome) -> Vec<Term> {
     ));
     terms.push(term("bold", "In tables: a claim that differs, a check that fails"));
     terms
+}
+
+/// What a claim that fails under every set is called; `count` sets change something, the base among them.
+pub(super) fn same_failure(count: &str) -> String {
+    format!("the same under the {count} sets that change something")
 }
 
 /// A claim that fails under every set: `robust` would read as praise.
@@ -156,7 +164,9 @@ pub(super) const fn verdict_meaning(verdict: Verdict) -> &'static str {
         }
         Verdict::PartlyJudged => "The checks that were judged hold, and --quick left others out",
         Verdict::Differs => "At least one check fails under the base",
-        Verdict::NotTested => "It did not run, not in the arena that it needs, or not to the end",
+        Verdict::NotTested => {
+            "One of its cells did not run to the end, did not run in the arena that the claim needs, or gave no number for a metric"
+        }
         Verdict::Disturbed => "The machine disturbed its runs past the stated limits",
     }
 }
@@ -164,7 +174,8 @@ pub(super) const fn verdict_meaning(verdict: Verdict) -> &'static str {
 pub(super) const fn standing_meaning(standing: Standing) -> &'static str {
     match standing {
         Standing::Robust => {
-            "The same verdict under every set that changes something, and with every seed that was tried"
+            "The same verdict under every set that changes something, and with every seed that was tried. Fewer than 6 repetitions have no \
+             intervals: then the medians alone decide"
         }
         Standing::Fragile => {
             "It holds under the base, and fails under at least one other set or with another seed"
@@ -183,9 +194,12 @@ pub(super) const fn basis_meaning(basis: Basis) -> &'static str {
     }
 }
 
-const OPEN: &str = "Whether another set changes the verdict is not known: no other set changes anything here, one has not run, or one \
-                    leaves it undecided";
-const UNDECIDED: &str = "The median lies on one side of what is asked, and its confidence interval reaches to the other. Such a set counts neither for nor against";
+const OPEN: &str = "Whether another set changes the verdict is not known: no other set changes anything here, one has not run (--quick \
+                    leaves most out), or the base or another set leaves it undecided";
+const UNDECIDED: &str = "The medians lie on one side of what is asked, and their confidence intervals reach to the other. A set under which \
+                         the deciding checks are undecided counts neither for nor against the verdict";
+const SAME_FAILURE: &str =
+    "The claim differs under the base, and under each other set that changes something";
 
 #[cfg(test)]
 mod tests {
@@ -197,7 +211,7 @@ mod tests {
         let mut outcome = outcome();
         let html = guide(&outcome).into_string();
         assert!(html.contains("This is the full run. Each cell ran 6 times"), "{html}");
-        assert!(html.contains("The base seed was not varied"), "{html}");
+        assert!(html.contains("--seed 2 repeats it with other random draws"), "{html}");
         for word in ["cell", "sim", "base", "reproduced", "fragile", "predicted (basis)", "bold"] {
             assert!(html.contains(&format!("<dt>{word}</dt>")), "{word}: {html}");
         }
@@ -207,6 +221,7 @@ mod tests {
         outcome.quick = true;
         outcome.seed = Some(7);
         let html = guide(&outcome).into_string();
-        assert!(html.contains("the short run (--quick)") && html.contains("--seed 7"), "{html}");
+        assert!(html.contains("the short run (--quick)") && html.contains("(--seed 7)"), "{html}");
+        assert!(html.contains("another --seed repeats it") && !html.contains("--seed 2"), "{html}");
     }
 }

@@ -7,14 +7,14 @@ use crate::figure::word;
 
 /// `text` with a link at each figure of the page that it names, as "figure 9".
 pub(super) fn with_figures(text: &str, figures: &[FigureOutcome]) -> Markup {
-    let (mut rest, mut linked) = (text, String::new());
-    while let Some((start, end, figure)) = next_figure(rest, figures) {
+    let (mut from, mut linked) = (0, String::new());
+    for (start, end, figure) in named(text, figures) {
         let link =
-            html! { (rest[..start]) a href={ "#figure-" (word(&figure.number)) } { (rest[start..end]) } };
+            html! { (text[from..start]) a href={ "#figure-" (word(&figure.number)) } { (text[start..end]) } };
         linked.push_str(&link.0);
-        rest = &rest[end..];
+        from = end;
     }
-    linked.push_str(&html! { (rest) }.0);
+    linked.push_str(&html! { (text[from..]) }.0);
     PreEscaped(linked)
 }
 
@@ -22,7 +22,7 @@ pub(super) fn with_figures(text: &str, figures: &[FigureOutcome]) -> Markup {
 pub(super) fn claims_of(figure: &FigureOutcome, outcome: &Outcome) -> Markup {
     let figures = core::slice::from_ref(figure);
     let names = |claim: &&ClaimOutcome| {
-        [&claim.claim, &claim.published].into_iter().any(|text| next_figure(text, figures).is_some())
+        [&claim.claim, &claim.published].into_iter().any(|text| !named(text, figures).is_empty())
     };
     let claims: Vec<&ClaimOutcome> = outcome.claims.iter().filter(names).collect();
     html! {
@@ -39,21 +39,53 @@ pub(super) fn claims_of(figure: &FigureOutcome, outcome: &Outcome) -> Markup {
     }
 }
 
-/// Where the next figure that is one of `figures` is named in `text`: from, to, and which.
-fn next_figure<'f>(text: &str, figures: &'f [FigureOutcome]) -> Option<(usize, usize, &'f FigureOutcome)> {
-    let named = |(at, _): (usize, &str)| {
-        let number = at + NAME.len();
-        let found = text[number..].bytes().take_while(u8::is_ascii_alphanumeric).count();
-        let end = number + found;
-        let figure = figures.iter().find(|figure| figure.number == text[number..end])?;
-        let start = at.checked_sub(1)?;
-        matches!(text.get(start..at), Some("F" | "f")).then_some((start, end, figure))
-    };
-    text.match_indices(NAME).find_map(named)
+/// Where `text` names which of `figures`: from, to, and which. A name is "figure 9", or in a list of several
+/// ("figures 4 and 5", "figures 10, 11") each number.
+fn named<'f>(text: &str, figures: &'f [FigureOutcome]) -> Vec<(usize, usize, &'f FigureOutcome)> {
+    let words = text.match_indices(NAME).filter_map(|(at, _)| {
+        let start = at.checked_sub(1).filter(|&start| matches!(text.get(start..at), Some("F" | "f")))?;
+        let rest = &text[at + NAME.len()..];
+        let first = rest.strip_prefix("s ").or_else(|| rest.strip_prefix(' '))?;
+        Some((start, text.len() - first.len(), rest.starts_with('s')))
+    });
+    words.flat_map(|word| behind(text, word, figures)).collect()
 }
 
-/// "Figure" or "figure", without its first letter, and the space after it.
-const NAME: &str = "igure ";
+/// The figures that stand at `first` in `text`, behind the word that begins at `start`.
+fn behind<'f>(
+    text: &str,
+    (start, first, is_list): (usize, usize, bool),
+    figures: &'f [FigureOutcome],
+) -> Vec<(usize, usize, &'f FigureOutcome)> {
+    let (mut found, mut at) = (Vec::new(), first);
+    while let Some((end, figure)) = number_at(text, at, figures) {
+        // Of a list the word is no part of the link.
+        found.push((if is_list { at } else { start }, end, figure));
+        let next = SEPARATORS.iter().find_map(|it| text[end..].starts_with(it).then_some(end + it.len()));
+        let Some(next) = next.filter(|_| is_list) else { break };
+        at = next;
+    }
+    found
+}
+
+/// The figure whose number stands at `at`: the longest, so that "4.2" is not taken for "4".
+fn number_at<'f>(text: &str, at: usize, figures: &'f [FigureOutcome]) -> Option<(usize, &'f FigureOutcome)> {
+    let rest = &text[at..];
+    let found = figures.iter().filter(|figure| rest.starts_with(&figure.number));
+    let figure = found.max_by_key(|figure| figure.number.len())?;
+    let mut after = rest[figure.number.len()..].chars();
+    let goes_on = match (after.next(), after.next()) {
+        (Some(next), _) if next.is_alphanumeric() => true,
+        (Some('.'), Some(next)) => next.is_ascii_digit(),
+        _ => false,
+    };
+    (!goes_on).then_some((at + figure.number.len(), figure))
+}
+
+/// "Figure" or "figure", without its first letter.
+const NAME: &str = "igure";
+/// What stands between the numbers of a list.
+const SEPARATORS: [&str; 3] = [", ", " and ", " to "];
 
 #[cfg(test)]
 mod tests {
@@ -79,6 +111,19 @@ mod tests {
             linked,
             "<a href=\"#figure-12\">figure 12</a>, <a href=\"#figure-1\">Figure 1</a>; figure 2"
         );
+    }
+
+    #[test]
+    fn figures_of_a_list_are_links_and_a_part_of_a_number_is_none() {
+        let figures = [figure("4"), figure("5"), figure("4.2.1")];
+        let links = |text: &str| with_figures(text, &figures).into_string();
+        assert_eq!(
+            links("figures 4 and 5"),
+            "figures <a href=\"#figure-4\">4</a> and <a href=\"#figure-5\">5</a>"
+        );
+        assert_eq!(links("figure 4.2.1."), "<a href=\"#figure-4-2-1\">figure 4.2.1</a>.");
+        assert_eq!(links("figure 4.2, figure 45"), "figure 4.2, figure 45");
+        assert_eq!(links("figure 4. Then 5"), "<a href=\"#figure-4\">figure 4</a>. Then 5");
     }
 
     #[test]

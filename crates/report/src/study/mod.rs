@@ -81,7 +81,7 @@ fn headline(verdict: &ArenaVerdict, word: &str, several: bool) -> String {
 fn standing(verdict: &ArenaVerdict) -> Option<String> {
     let standing = verdict.standing?;
     Some(match guide::is_same_failure(verdict) {
-        true => format!("the same under all {} sets", verdict.fails_under.len()),
+        true => guide::same_failure(&verdict.fails_under.len().to_string()),
         false => standing.to_string(),
     })
 }

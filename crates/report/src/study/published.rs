@@ -17,7 +17,8 @@ pub(super) fn tables(outcome: &Outcome) -> Markup {
                 h2 { "Published beside reproduced" }
                 p {
                     "Medians under the base assumptions, with 95 % confidence intervals. Off by: ours less the mean of what is \
-                     printed, as a share of that mean; for a count of 0 or 1 as a difference. " em { "Predicted" }
+                     printed, as a share of that mean; where a count of 0 or 1 is printed, as a difference; nothing where the publication rules \
+                     the figure out or the cell did not run. " em { "Predicted" }
                     ": the set-up was not chosen by these figures; " em { "fitted" }
                     ": a parameter was; " em { "assumed" } ": what we assume decides them; " em { "exempt" } ": the publication itself rules them out."
                 }
@@ -146,24 +147,30 @@ pub(super) fn ours(outcome: &RowOutcome, here: &Here) -> String {
 
 /// By how much the first of our figures is off the mean of what is printed, and where that was measured. What
 /// the publication rules out is nothing to be off. A share of 0 or 1 lost packets says nothing, so that of
-/// such counts it is the difference.
+/// such printed counts it is the difference.
 pub(super) fn off(outcome: &RowOutcome, here: &Here) -> String {
     let row = &outcome.row;
     let (Some(first), Some(mean)) = (outcome.values.first(), row.mean()) else { return String::new() };
-    let is_small = |value: f64| value.abs() <= 1.0;
-    let is_count = shown_unit(&row.metric).is_empty();
+    let is_small_count = shown_unit(&row.metric).is_empty()
+        && mean.abs() <= 1.0
+        && row.published.iter().all(|printed| printed.fract() == 0.0);
     let text = match outcome.off {
         _ if row.role == Role::Exempt => return String::new(),
-        _ if is_count && first.median == mean => return String::new(),
-        _ if is_count && (is_small(first.median) || is_small(mean)) => {
+        _ if is_small_count => {
             let difference = first.median - mean;
             let sign = if difference > 0.0 { "+" } else { "" };
             format!("{sign}{}", shown(&row.metric, difference))
         }
-        Some(off) => format!("{:+.1} %", 100.0 * off),
+        Some(off) => per_cent(off),
         None => return String::new(),
     };
     if here.is_one_arena { text } else { format!("{text} ({})", first.arena.name()) }
+}
+
+/// A share with its sign; one that rounds to nothing has none.
+fn per_cent(share: f64) -> String {
+    let text = format!("{:+.1} %", 100.0 * share);
+    if matches!(text.as_str(), "-0.0 %" | "+0.0 %") { "0.0 %".to_owned() } else { text }
 }
 
 #[cfg(test)]
@@ -217,7 +224,11 @@ mod tests {
         let lost = "flows.x.packets_lost";
         assert_eq!(with(lost, &[0.0, 0.0, 1.0], 0.0, Role::Fitted), "-0.333");
         assert_eq!(with(lost, &[0.0], 2.0, Role::Fitted), "+2");
+        assert_eq!(with(lost, &[0.0], 0.0, Role::Fitted), "0");
         assert_eq!(with(lost, &[2.0], 3.0, Role::Predicted), "+50.0 %");
+        assert_eq!(with(lost, &[2.0], 2.0, Role::Predicted), "0.0 %");
+        // Of a printed time of 0.8 s, which has no unit among the metrics' names.
+        assert_eq!(with("settling.settled_after_s", &[0.8], 1.0, Role::Predicted), "-50.0 %");
         assert_eq!(with("flows.x.one_way_delay_ms.p50", &[2.0], 1.0, Role::Predicted), "-50.0 %");
         assert_eq!(with("flows.x.one_way_delay_ms.p50", &[2.0], 1.0, Role::Exempt), "");
     }

@@ -41,6 +41,7 @@ pub(super) fn judge_check(
         certain: holds.is_some_and(|holds| is_certain(check.kind, &values, ci95, holds)),
         figure: check.kind.figure(&medians).filter(|_| is_whole),
         ci95,
+        compared: if is_whole { Vec::new() } else { check.operands.clone() },
         values,
         holds,
         held_by,

@@ -67,18 +67,19 @@ impl<'a> Ran<'a> {
         checks.iter().flat_map(|check| &check.operands).find(lacks)
     }
 
-    /// Whether each repetition of the cells of `checks` gave under `set`, another set than the base, what it
-    /// gave under the base.
+    /// Whether each repetition of those cells of `checks` that ran under `set`, another set than the base, gave
+    /// what it gave under the base.
     pub(super) fn equals_base(&self, checks: &[&Check], arenas: &[ArenaName], set: &str) -> bool {
         let Some(set) = self.study.assumptions.iter().position(|it| it.name == set) else { return false };
-        let equals = |name: &str, arena: ArenaName| {
-            let (Some(base), Some(other)) = (self.get(name, arena, 0), self.get(name, arena, set)) else {
-                return false;
-            };
-            base.valid().map(|sample| &sample.values).eq(other.valid().map(|sample| &sample.values))
+        let equals = |(name, arena): (&str, ArenaName)| {
+            let other = self.get(name, arena, set)?;
+            let values = |cell: &'a CellSamples| cell.valid().map(|sample| &sample.values);
+            Some(self.get(name, arena, 0).is_some_and(|base| values(base).eq(values(other))))
         };
-        let mut names = checks.iter().flat_map(|check| check.cells());
-        set > 0 && names.all(|name| arenas.iter().all(|&arena| equals(name, arena)))
+        let names = checks.iter().flat_map(|check| check.cells());
+        let places = names.flat_map(|name| arenas.iter().map(move |&arena| (name, arena)));
+        let mut compared = places.filter_map(equals).peekable();
+        set > 0 && compared.peek().is_some() && compared.all(|is_equal| is_equal)
     }
 
     pub(super) fn get(&self, cell: &str, arena: ArenaName, assumption: usize) -> Option<&'a CellSamples> {

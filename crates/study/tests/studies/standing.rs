@@ -51,6 +51,26 @@ fn a_set_that_runs_some_of_the_cells_can_make_a_claim_fail() {
 }
 
 #[test]
+fn a_set_that_changes_none_of_those_cells_that_it_runs_supports_nothing() {
+    let near = "}, { name = \"near\", metric = \"flows.call.loss_rate\", cell = \"call-near\", at_most = 0.5, one_sided = \"none\" }]";
+    let study = read(&STUDY.replacen("}]", near, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let runs = [("call-near", "base", ONE), ("call-far", "base", TWO), ("call-far", "slow", TWO)];
+    let found = judge(&study, &Selection::default(), &samples(&study, &runs)).claims.remove(0).base;
+    assert_eq!((found.verdict, found.standing), (Verdict::Differs, None));
+    assert_eq!(found.without_effect, ["slow"]);
+}
+
+#[test]
+fn an_order_whose_cells_did_not_run_names_both_sides() {
+    let order = "}, { name = \"order\", metric = \"flows.call.loss_rate\", falling = [\"call-near\", \"call-far\"] }]";
+    let study = read(&STUDY.replacen("}]", order, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let found = judge(&study, &Selection::default(), &samples(&study, &[])).claims.remove(0).base;
+    assert_eq!(found.verdict, Verdict::NotTested);
+    let asked: Vec<String> = found.not_judged.iter().map(shown_must).collect();
+    assert_eq!(asked, ["1 % ± 10 %", "call-far less than call-near"]);
+}
+
+#[test]
 fn a_claim_that_was_not_tested_says_what_it_would_compare() {
     let found = outcome(&[("call-near", "base", ONE)]);
     let first = &found.claims[0].base;

@@ -57,8 +57,10 @@ fn change_entry(change: &VerdictChange) -> serde_json::Value {
 /// Writes what pages quote of a run.
 pub(super) fn keep(args: &StudyKeepArgs, terminal: Terminal) -> Result<(), Failure> {
     let mut outcome = read(&args.run)?;
-    keepable(&outcome).map_err(|why| Failure::Usage(format!("{}: {why}", args.run.display())))?;
     let others = args.seeds.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    for (path, run) in core::iter::once((&args.run, &outcome)).chain(args.seeds.iter().zip(&others)) {
+        keepable(run).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))?;
+    }
     outcome.add_seeds(&others).map_err(Failure::Usage)?;
     let outcome = outcome.for_pages();
     write_bytes(&args.file, &by_lines(&outcome)?)?;
@@ -69,8 +71,9 @@ pub(super) fn keep(args: &StudyKeepArgs, terminal: Terminal) -> Result<(), Failu
 /// Whether pages may quote the run, or why not.
 fn keepable(outcome: &Outcome) -> Result<(), String> {
     let quick = if outcome.quick { " --quick" } else { "" };
+    let seed = outcome.seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
     let (name, arenas) = (&outcome.study, arena_list(&outcome.arenas));
-    let resume = format!("`{} study run {name} --arena {arenas}{quick} --resume`", program());
+    let resume = format!("`{} study run {name} --arena {arenas}{quick}{seed} --resume`", program());
     // What a campaign did not measure is its own affair.
     if !outcome.valid && outcome.arena != ArenaName::Campaign {
         let what = "the run is not valid: cells did not run to their end, or the machine disturbed them";
