@@ -14,7 +14,9 @@ mod ran;
 
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Check, Claim, Standing, Verdict};
-use crate::outcome::{ArenaVerdict, CheckOutcome, ClaimOutcome, Outcome, UnderAssumption};
+use crate::outcome::{
+    ArenaVerdict, CheckOutcome, ClaimOutcome, FigureOutcome, Outcome, TableOutcome, UnderAssumption,
+};
 use crate::sample::CellSamples;
 use crate::selection::Selection;
 use crate::study::{Cell, Study};
@@ -30,6 +32,8 @@ pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> O
     let missing: Vec<&&Cell> =
         wanted.iter().filter(|cell| ran.get(&cell.name, cell.arena, cell.assumption).is_none()).collect();
     let is_quick = selection.quick;
+    let figures: Vec<_> = study.figures.iter().filter_map(|figure| draw::draw(figure, &ran)).collect();
+    let tables: Vec<_> = study.tables.iter().filter_map(|table| draw::fill(table, &ran)).collect();
     Outcome {
         study: study.name.clone(),
         title: study.title.clone(),
@@ -38,16 +42,26 @@ pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> O
         quick: is_quick,
         seed: study.changes.seed,
         set: study.changes.set.clone(),
-        phases: phases(study, selection),
         day: None,
         valid: missing.is_empty(),
         warnings: changed(study).into_iter().chain(warnings(samples, wanted.len(), &missing)).collect(),
         assumptions: study.assumptions.iter().map(|it| (it.name.clone(), it.text.clone())).collect(),
         claims: selection.claims(study).map(|claim| judge_claim(claim, &ran)).collect(),
         cells: wanted.iter().filter_map(|cell| ran.cell_outcome(cell)).collect(),
-        figures: study.figures.iter().filter_map(|figure| draw::draw(figure, &ran)).collect(),
-        tables: study.tables.iter().filter_map(|table| draw::fill(table, &ran)).collect(),
+        not_shown: not_shown(study, &figures, &tables),
+        figures,
+        tables,
     }
+}
+
+/// The figures and tables of the publication of which nothing ran, by their numbers and titles.
+fn not_shown(study: &Study, figures: &[FigureOutcome], tables: &[TableOutcome]) -> Vec<String> {
+    let is_drawn = |number: &str| figures.iter().any(|drawn| drawn.number == number);
+    let is_filled = |title: &str| tables.iter().any(|filled| filled.title == title);
+    let figures = study.figures.iter().filter(|figure| !is_drawn(&figure.number));
+    let tables = study.tables.iter().filter(|table| !is_filled(&table.title));
+    let figures = figures.map(|figure| format!("figure {} ({})", figure.number, figure.title));
+    figures.chain(tables.map(|table| format!("table \"{}\"", table.title))).collect()
 }
 
 impl Outcome {
@@ -70,16 +84,6 @@ impl Outcome {
     fn all(&self) -> impl Iterator<Item = (&ClaimOutcome, &ArenaVerdict)> {
         self.claims.iter().flat_map(|claim| claim.verdicts().map(move |verdict| (claim, verdict)))
     }
-}
-
-/// Start phases of a cell that does not say otherwise; a campaign has none.
-fn phases(study: &Study, selection: &Selection) -> Option<u64> {
-    if selection.arenas == [ArenaName::Campaign] {
-        return None;
-    }
-    let forms = study.cells.iter().filter_map(|cell| selection.form(cell));
-    let longest = forms.map(|form| form.repeat).max().filter(|_| selection.quick);
-    Some(longest.unwrap_or(study.repeat).min(study.repeat))
 }
 
 /// That this is not the study as it stands, if keys were set over its own.

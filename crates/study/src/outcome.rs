@@ -28,9 +28,6 @@ pub struct Outcome {
     pub seed: Option<u64>,
     /// Scenario keys that were set in every cell after what the study sets.
     pub set: Vec<(String, String)>,
-    /// Repetitions of a cell that does not say otherwise: start phases, each with its own seed. `null` for a
-    /// campaign, which has no start phases: each figure's `n` counts its repetitions.
-    pub phases: Option<u64>,
     /// The day on which a run with an arena in real time began, UTC: another run gives other figures. `null`
     /// for the simulator, which repeats itself, and for a campaign, which has many days.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,6 +46,9 @@ pub struct Outcome {
     pub figures: Vec<FigureOutcome>,
     /// Its printed figures beside ours.
     pub tables: Vec<TableOutcome>,
+    /// Its figures and tables of which no cell is part of this run.
+    #[serde(default)]
+    pub not_shown: Vec<String>,
 }
 
 /// One claim's verdicts.
@@ -203,9 +203,9 @@ pub struct CheckOutcome {
 }
 
 impl CheckOutcome {
-    /// Whether the medians' confidence intervals contain values with the other answer than the medians'. Fewer
-    /// than 6 repetitions have no intervals. An agreement of arenas is never undecided: they differ only if
-    /// they do anywhere within the intervals.
+    /// Whether the medians' confidence intervals contain values with the other answer than the medians'.
+    /// Fewer than 6 repetitions have no intervals. An agreement of arenas is never undecided: they differ
+    /// only if they do anywhere within the intervals.
     pub fn is_undecided(&self) -> bool {
         let has_intervals = self.values.iter().all(|value| value.ci95.is_some());
         let compares_arenas = matches!(self.must, ClaimKind::Agree { .. });

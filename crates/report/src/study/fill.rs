@@ -72,14 +72,6 @@ fn shown_at(marker: &str, outcomes: &[Outcome]) -> Result<String, String> {
         "verdicts" => Ok(verdicts(outcome, &runs[1..])),
         "tables" => Ok(tables(outcome)),
         "count" => Ok(count(outcome)),
-        "phases" => match outcome.phases {
-            None => Err(format!("the run of {study} judges a campaign, which has no start phases")),
-            Some(_) if outcome.arena.is_real_time() => Err(format!(
-                "in {} each cell of {study} has a number of repetitions of its own",
-                outcome.arena
-            )),
-            Some(phases) => Ok(phases.to_string()),
-        },
         "kinds" => kinds(outcome, what),
         "figure" => table_of_figure(outcome, what, &options),
         "verdict" => Ok(verdict_words(&claim(outcome, what)?.base)),
@@ -96,7 +88,7 @@ fn shown_at(marker: &str, outcomes: &[Outcome]) -> Result<String, String> {
             table_of_cells(outcome, name, metrics, &options)
         }
         other => Err(format!(
-            "no `{other}`; there are claim, cell, cells, figure, verdict, verdicts, tables, count, phases and kinds"
+            "no `{other}`; there are claim, cell, cells, figure, verdict, verdicts, tables, count and kinds"
         )),
     }
 }
@@ -411,26 +403,12 @@ const fn heading(arena: ArenaName) -> &'static str {
 fn about_runs(outcome: &Outcome) -> String {
     let length = if outcome.quick { " in the short form (`--quick`)" } else { "" };
     let count = count(outcome);
-    let (over, brackets) = match outcome.arena {
-        ArenaName::Emu => (medians_over_repetitions(outcome), ", where there are 6 repetitions or more"),
-        ArenaName::Sim | ArenaName::Campaign => (medians_over(outcome).replacen('m', "M", 1), ""),
-    };
-    let intervals = format!("in brackets 95 % confidence intervals{brackets}");
-    format!("{count} {over}{length} in `{}`; {intervals}.{}\n", outcome.arena, one_day(outcome))
-}
-
-/// What the medians are of where each cell has a number of repetitions of its own.
-fn medians_over_repetitions(outcome: &Outcome) -> String {
-    let counts = || outcome.cells.iter().filter(|cell| cell.arena == outcome.arena).map(|cell| cell.n);
-    let words = match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
-        (min, max) if min == max => repetitions(max),
-        (min, max) => format!("{min} to {}", repetitions(max)),
-    };
-    format!("Medians over {words} of a cell")
-}
-
-fn repetitions(count: u64) -> String {
-    if count == 1 { "1 repetition".to_owned() } else { format!("{count} repetitions") }
+    let over = medians_over(outcome).replacen('m', "M", 1);
+    format!(
+        "{count} {over}{length} in `{}`; in brackets 95 % confidence intervals, from 6 repetitions on.{}\n",
+        outcome.arena,
+        one_day(outcome)
+    )
 }
 
 /// That a run in real time is of its day, and what the machine disturbed in it; nothing of other runs.

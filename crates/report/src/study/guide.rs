@@ -1,9 +1,12 @@
-//! How to read a study's page: its words, explained in a box beside the verdicts and again where a reader meets them.
+//! How to read a study's page: its words, explained in a box beside the verdicts and where a reader meets
+//! them.
 
 use maud::{Markup, html};
 use talkpath_study::{
     ArenaName, ArenaVerdict, Basis, CheckOutcome, ClaimOutcome, Outcome, Role, Standing, Verdict,
 };
+
+use super::repetitions;
 
 /// A word of the page and what it means.
 type Term = (String, String);
@@ -34,16 +37,17 @@ fn run(outcome: &Outcome) -> String {
         }
         false => "This is the full run.",
     };
-    let Some(phases) = outcome.phases else {
+    if outcome.arena == ArenaName::Campaign {
         return "The campaign's measurements are judged; nothing ran for this page.".to_owned();
-    };
+    }
     let (seeds, other) = match outcome.seed {
         Some(seed) => (format!("with seeds derived from {seed} (--seed {seed})"), "another --seed"),
         None => ("with seeds derived from its scenario's own".to_owned(), "--seed 2"),
     };
     format!(
-        "{length} Each cell ran {phases} times under each assumption set, where a cell or an arena does not say otherwise, {seeds}. \
-         All of it rests on this one base seed: {other} repeats it with other random draws, and talkpath study diff compares the two."
+        "{length} Each cell has {} under each assumption set, {seeds}. \
+         All of it rests on this one base seed: {other} repeats it with other random draws, and talkpath study diff compares the two.",
+        repetitions(outcome)
     )
 }
 
@@ -194,7 +198,7 @@ pub(super) const fn basis_meaning(basis: Basis) -> &'static str {
     }
 }
 
-const OPEN: &str = "Whether another set changes the verdict is not known: no other set changes anything here, one has not run (--quick \
+const OPEN: &str = "Whether another set changes the verdict is not known: no other set has an effect on its cells, one has not run (--quick \
                     leaves most out), or the base or another set leaves it undecided";
 const UNDECIDED: &str = "The medians lie on one side of what is asked, and their confidence intervals reach to the other. A set under which \
                          the deciding checks are undecided counts neither for nor against the verdict";
@@ -210,7 +214,7 @@ mod tests {
     fn the_box_explains_the_words_of_the_page_and_no_others() {
         let mut outcome = outcome();
         let html = guide(&outcome).into_string();
-        assert!(html.contains("This is the full run. Each cell ran 6 times"), "{html}");
+        assert!(html.contains("This is the full run. Each cell has 6 repetitions"), "{html}");
         assert!(html.contains("--seed 2 repeats it with other random draws"), "{html}");
         for word in ["cell", "sim", "base", "reproduced", "fragile", "predicted (basis)", "bold"] {
             assert!(html.contains(&format!("<dt>{word}</dt>")), "{word}: {html}");

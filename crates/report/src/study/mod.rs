@@ -169,20 +169,22 @@ fn count(outcome: &Outcome) -> String {
 fn about(outcome: &Outcome) -> String {
     let quick = if outcome.quick { "--quick: " } else { "" };
     let arenas = arena_list(&outcome.arenas);
-    let over = match outcome.phases {
-        Some(phases) => format!(
-            "medians over {phases} repetitions of each cell under each assumption set (where a cell or an arena does not say otherwise)"
-        ),
-        None => medians_over(outcome),
-    };
-    format!("{quick}{over}, with 95 % confidence intervals, in {arenas}")
+    let over = medians_over(outcome);
+    format!("{quick}{over}, with 95 % confidence intervals from 6 repetitions on, in {arenas}")
 }
 
 /// What the medians are of.
 fn medians_over(outcome: &Outcome) -> String {
-    match outcome.phases {
-        Some(phases) => format!("medians over {phases} start phases"),
-        None => "medians over the repetitions that the campaign measured of each cell".to_owned(),
+    format!("medians over {} of a cell", repetitions(outcome))
+}
+
+/// How many repetitions the cells of `outcome` have; each cell has a number of its own.
+fn repetitions(outcome: &Outcome) -> String {
+    let counts = || outcome.cells.iter().map(|cell| cell.n);
+    match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
+        (1, 1) => "1 repetition".to_owned(),
+        (min, max) if min == max => format!("{max} repetitions"),
+        (min, max) => format!("{min} to {max} repetitions"),
     }
 }
 

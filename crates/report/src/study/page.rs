@@ -15,6 +15,7 @@ use super::{about, after_standing, count, mark, medians, published, spread, stan
 use crate::animation::{Animation, topology_svg};
 use crate::figure::word;
 use crate::html::{BREAK, document, warnings};
+use crate::number::list;
 
 /// The page, self-contained. `networks` are the topologies of its scenarios.
 pub fn study_page(outcome: &Outcome, networks: &[Animation], talkpath: &str, command: &str) -> String {
@@ -39,6 +40,9 @@ pub fn study_page(outcome: &Outcome, networks: &[Animation], talkpath: &str, com
                     (links::claims_of(figure, outcome))
                 }
             }
+        }
+        @if !outcome.not_shown.is_empty() {
+            p { "No cell of these ran, so they are not shown: " (list(&outcome.not_shown)) "." }
         }
         section {
             h2 { "How to repeat this" }

@@ -67,8 +67,8 @@ impl<'a> Ran<'a> {
         checks.iter().flat_map(|check| &check.operands).find(lacks)
     }
 
-    /// Whether each repetition of those cells of `checks` that ran under `set`, another set than the base, gave
-    /// what it gave under the base.
+    /// Whether each repetition of those cells of `checks` that ran under `set`, another set than the base,
+    /// gave what it gave under the base.
     pub(super) fn equals_base(&self, checks: &[&Check], arenas: &[ArenaName], set: &str) -> bool {
         let Some(set) = self.study.assumptions.iter().position(|it| it.name == set) else { return false };
         let equals = |(name, arena): (&str, ArenaName)| {

@@ -51,8 +51,8 @@ struct Look {
 }
 
 impl Looks {
-    /// What is called as a transport has its colour, as in every output. The others take theirs in order; beside
-    /// a transport they have no hue, as each could be taken for one.
+    /// What is called as a transport has its colour, as in every output. The others take theirs in order;
+    /// beside a transport they have no hue, as each could be taken for one.
     fn of(lines: &[FigureLine]) -> Self {
         Self::named(lines.iter().map(|line| line.label.as_str()))
     }
