@@ -7,11 +7,12 @@ frame, counts the messages of both tools by port and size, and drops one of 200.
 each way.
 
 - The counts of the monitor's end event, and irtt's, are the bridge's, without a tolerance. So are the sums of the
-  intervals, and the textfile.
+  intervals, and the textfile. What the far kernel had no room for in a socket is irtt's loss, and not the bridge's.
 - Each interval begins where the one before it ended, and there is no outage.
 - promtool takes the metrics every 10 s, if it is installed (Debian: prometheus).
-- Memory of the monitor and of its server does not grow: a line through the resident sizes after the first fifth of the time
-  rises by at most GROWTH in an hour.
+- Memory of the monitor and of its server does not grow: a line through the resident sizes of the second half of the time
+  rises by at most GROWTH in an hour. The first half has the allocator's room for putting directories together, thrice in
+  an hour's run.
 
 Needs root, ip(8), ethtool and irtt, all of Debian. Exit code 1 if one differs. The last line says what was judged, or what is
 missing, with exit code 3.
@@ -43,6 +44,8 @@ PORTS = {7160: ("talkpath", CALL), 2112: ("irtt", IRTT)}
 LOSS = 0.005
 # Bytes an hour. Chosen: a word kept for each message would be 72 MB, a histogram's new buckets are some kB.
 GROWTH = 1 << 20
+# Seconds. Chosen: three directories of 10 min are put together in the first half.
+LEAST_FOR_MEMORY = 3_600
 failures, judged = [], []
 
 
@@ -154,6 +157,13 @@ def scrape(port):
     return subprocess.run(["ip", "netns", "exec", NEAR, sys.executable, "-c", code], capture_output=True, text=True).stdout
 
 
+def without_room():
+    """Datagrams that sockets of the far host had no room for (RcvbufErrors in Linux's /proc/net/snmp)."""
+    counters = subprocess.run(["ip", "netns", "exec", FAR, "cat", "/proc/net/snmp"], capture_output=True, text=True, check=True)
+    names, values = [line.split() for line in counters.stdout.splitlines() if line.startswith("Udp:")]
+    return int(values[names.index("RcvbufErrors")])
+
+
 def events_of(monitor, events):
     for line in monitor.stdout:
         events.append(json.loads(line))
@@ -234,7 +244,7 @@ def judge(bridge, folder):
         stats = json.load(file)["stats"]
     wire = {
         "packets_sent": bridge.seen["irtt", "there"],
-        "server_packets_received": bridge.seen["irtt", "there"] - bridge.dropped["irtt", "there"],
+        "server_packets_received": bridge.seen["irtt", "there"] - bridge.dropped["irtt", "there"] - without_room(),
         "packets_received": bridge.seen["irtt", "back"] - bridge.dropped["irtt", "back"],
     }
     print(f"irtt {({key: stats[key] for key in wire})}\nbridge {wire}")
@@ -247,12 +257,16 @@ def judge(bridge, folder):
         print("SKIP promtool: not installed (Debian: prometheus)")
 
     for child, samples in sizes.items():
-        name, late = child.args[5], [it for it in samples if it[0] > SECONDS / 5]
+        name, late = child.args[5], [it for it in samples if it[0] > SECONDS / 2]
         slope = growth(late)
-        print(f"{name}: {late[0][1] / 1e6:.1f} MB after a fifth of the time, {late[-1][1] / 1e6:.1f} MB at the end, "
+        print(f"{name}: {late[0][1] / 1e6:.1f} MB after half of the time, {late[-1][1] / 1e6:.1f} MB at the end, "
               f"{slope / 1e3:+.1f} kB an hour")
-        check(slope <= GROWTH, f"{name}: memory grows by {slope / 1e6:.2f} MB an hour")
-    judged.append("memory flat")
+        if SECONDS < LEAST_FOR_MEMORY:
+            print(f"SKIP {name}'s memory: {SECONDS} s are too short")
+        else:
+            check(slope <= GROWTH, f"{name}: memory grows by {slope / 1e6:.2f} MB an hour")
+    if SECONDS >= LEAST_FOR_MEMORY:
+        judged.append("memory")
 
 
 missing = [tool for tool in ("ip", "ethtool", "irtt") if not shutil.which(tool)]
