@@ -21,7 +21,7 @@ use talkpath_units::Seed;
 use crate::packets::export_packets;
 use crate::watched::watched;
 
-/// All three.
+/// The simulator, the emulator and live hosts.
 pub(crate) struct Linked;
 
 impl Arenas for Linked {
@@ -57,12 +57,14 @@ impl Arenas for Linked {
         watched(scenario, seed, stop)
     }
 
-    fn check_key(&self, file: &Path) -> Result<(), Failure> {
-        read_key(file).map(drop)
+    fn read_key(&self, file: &Path) -> Result<Vec<u8>, Failure> {
+        let bytes = read(file)?;
+        key_in(file, &bytes).map(|_| bytes)
     }
 
     fn monitor(&self, monitored: &Monitored<'_>, handle: &mut dyn FnMut(Happening)) -> Result<(), Failure> {
-        let key = monitored.key_file.map(read_key).transpose()?;
+        let key = monitored.key.map(Key::new).transpose();
+        let key = key.map_err(|why| Failure::Usage(format!("the key: {why}")))?;
         let monitor = Monitor {
             host: monitored.host,
             options: LiveOptions { key, clocks_synchronised: monitored.clocks_synchronised },
@@ -97,8 +99,15 @@ impl Arenas for Linked {
 
 /// The key in a file.
 pub(crate) fn read_key(path: &Path) -> Result<Key, Failure> {
-    let shown = path.display();
-    let bytes =
-        fs::read(path).map_err(|why| Failure::Usage(format!("--key-file {shown}: cannot be read: {why}")))?;
-    Key::new(&bytes).map_err(|why| Failure::Usage(format!("--key-file {shown}: {why}")))
+    key_in(path, &read(path)?)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path)
+        .map_err(|why| Failure::Usage(format!("--key-file {}: cannot be read: {why}", path.display())))
+}
+
+/// The key that `bytes` of `path` are.
+fn key_in(path: &Path, bytes: &[u8]) -> Result<Key, Failure> {
+    Key::new(bytes).map_err(|why| Failure::Usage(format!("--key-file {}: {why}", path.display())))
 }

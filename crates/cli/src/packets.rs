@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::sync::atomic::Ordering;
 
 use talkpath_commands::again::Again;
 use talkpath_commands::arenas::interrupted;
@@ -25,22 +26,51 @@ pub(crate) fn export_packets(
     writer: &mut dyn Write,
     unwritten: &dyn Fn(io::Error) -> Failure,
 ) -> Result<(), Failure> {
-    match args.format {
-        ExportFormat::Qlog => qlog_again(dir, args, writer, unwritten),
-        ExportFormat::Nam => nam_again(dir, args, writer, unwritten),
-        _ => capture_again(dir, args, writer, unwritten),
+    let id = PartId { cell: args.cell, repetition: args.repetition };
+    if args.format == ExportFormat::Pcapng && arena_of(dir)? == "emu" {
+        return captured(dir, args, id, writer, unwritten);
     }
+    let again = Again::load(dir, &args.run, id)?;
+    let unusable = |why: &str| Failure::Usage(format!("{}: {why}", args.run.display()));
+    let stop = interrupt::install()?;
+    let plan = again.plan(None, &stop);
+    match args.format {
+        ExportFormat::Pcapng if again.scenario.ip == IpVersion::V6 => {
+            let why = "the simulator writes its packets with IPv4's headers, and this cell has ip = \"ipv6\"";
+            return Err(unusable(why));
+        }
+        ExportFormat::Pcapng => {
+            let options = CaptureOptions { end: capture_end(args), encapsulated: args.encapsulated };
+            capture(&again.scenario, &plan, options, writer).map_err(unwritten)?;
+        }
+        ExportFormat::Qlog => {
+            if !again.scenario.flows.iter().any(|flow| flow.transport.as_quic().is_some()) {
+                return Err(unusable("this cell has no flow over QUIC"));
+            }
+            qlog(&again.scenario, &plan, capture_end(args), writer).map_err(unwritten)?;
+        }
+        ExportFormat::Nam => {
+            let window = again.window(&args.from, args.length.as_deref())?;
+            let seen = journeys(&again.scenario, &plan, window, usize::MAX).ok_or_else(interrupted)?;
+            write_nam(&again.scenario, &seen, &stop, writer).map_err(unwritten)?;
+        }
+        ExportFormat::Csv | ExportFormat::Jsonl | ExportFormat::Parquet | ExportFormat::Log => {
+            return Err(unusable("tables and logs are no packets"));
+        }
+    }
+    // A simulation that was stopped ends early: what is written is a part.
+    if stop.load(Ordering::Relaxed) { Err(interrupted()) } else { Ok(()) }
 }
 
 /// What an emulated run has kept of its packets.
 fn captured(
     dir: &RunDir,
     args: &ExportArgs,
+    id: PartId,
     writer: &mut dyn Write,
     unwritten: &dyn Fn(io::Error) -> Failure,
 ) -> Result<(), Failure> {
-    let name = PartId { cell: args.cell, repetition: args.repetition }.file_name();
-    let path = dir.file(CAPTURES).join(name);
+    let path = dir.file(CAPTURES).join(id.file_name());
     let file = fs::read(&path).map_err(|why| match why.kind() {
         io::ErrorKind::NotFound => Failure::Usage(format!(
             "{}: not there: only runs with --arena emu --capture keep their packets",
@@ -54,62 +84,9 @@ fn captured(
     })
 }
 
-/// Runs the simulation of `dir` again, with a capture.
-fn capture_again(
-    dir: &RunDir,
-    args: &ExportArgs,
-    writer: &mut dyn Write,
-    unwritten: &dyn Fn(io::Error) -> Failure,
-) -> Result<(), Failure> {
-    if arena_of(dir)? == "emu" {
-        return captured(dir, args, writer, unwritten);
-    }
-    let again = Again::load(dir, &args.run, PartId { cell: args.cell, repetition: args.repetition })?;
-    if again.scenario.ip == IpVersion::V6 {
-        let why = "the simulator writes its packets with IPv4's headers, and this cell has ip = \"ipv6\"";
-        return Err(Failure::Usage(format!("{}: {why}", args.run.display())));
-    }
-    let stop = interrupt::install()?;
-    let options = CaptureOptions { end: capture_end(args), encapsulated: args.encapsulated };
-    capture(&again.scenario, &again.plan(None, &stop), options, writer).map_err(unwritten)
-}
-
-/// Runs the simulation of `dir` again, and writes its QUIC connections as qlog.
-fn qlog_again(
-    dir: &RunDir,
-    args: &ExportArgs,
-    writer: &mut dyn Write,
-    unwritten: &dyn Fn(io::Error) -> Failure,
-) -> Result<(), Failure> {
-    let again = Again::load(dir, &args.run, PartId { cell: args.cell, repetition: args.repetition })?;
-    if !again.scenario.flows.iter().any(|flow| flow.transport.as_quic().is_some()) {
-        return Err(Failure::Usage(format!("{}: this cell has no flow over QUIC", args.run.display())));
-    }
-    let stop = interrupt::install()?;
-    qlog(&again.scenario, &again.plan(None, &stop), capture_end(args), writer).map_err(unwritten)
-}
-
 fn capture_end(args: &ExportArgs) -> CaptureEnd {
     match args.at {
         CaptureAt::Near => CaptureEnd::Near,
         CaptureAt::Far => CaptureEnd::Far,
-    }
-}
-
-/// Runs the simulation of `dir` again, and writes its hops as nam reads them.
-fn nam_again(
-    dir: &RunDir,
-    args: &ExportArgs,
-    writer: &mut dyn Write,
-    unwritten: &dyn Fn(io::Error) -> Failure,
-) -> Result<(), Failure> {
-    let again = Again::load(dir, &args.run, PartId { cell: args.cell, repetition: args.repetition })?;
-    let stop = interrupt::install()?;
-    let window = again.window(&args.from, args.length.as_deref())?;
-    let seen =
-        journeys(&again.scenario, &again.plan(None, &stop), window, usize::MAX).ok_or_else(interrupted)?;
-    match write_nam(&again.scenario, &seen, &stop, writer).map_err(unwritten)? {
-        true => Ok(()),
-        false => Err(interrupted()),
     }
 }

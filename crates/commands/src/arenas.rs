@@ -33,8 +33,8 @@ pub trait Arenas: Sync {
     /// record; `None` if `stop` became true.
     fn watched(&self, scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Option<Json>;
 
-    /// Whether `file` holds a key; the monitor reads it again.
-    fn check_key(&self, file: &Path) -> Result<(), Failure>;
+    /// The bytes of `file`, if they are a key.
+    fn read_key(&self, file: &Path) -> Result<Vec<u8>, Failure>;
 
     /// Measures between two live hosts until its end, and reports what happens.
     fn monitor(&self, monitored: &Monitored<'_>, handle: &mut dyn FnMut(Happening)) -> Result<(), Failure>;
@@ -59,8 +59,8 @@ pub trait Arenas: Sync {
 pub struct Monitored<'a> {
     /// The host that runs `talkpath serve`.
     pub host: &'a str,
-    /// The file with the key that it demands.
-    pub key_file: Option<&'a Path>,
+    /// The key that it demands, as [`Arenas::read_key`] returned it: a pipe can be read once.
+    pub key: Option<&'a [u8]>,
     /// The user vouches that both hosts' clocks show one time.
     pub clocks_synchronised: bool,
     /// What one session measures; its duration is the session's.
@@ -191,8 +191,8 @@ impl Arenas for NoArenas {
         None
     }
 
-    fn check_key(&self, _: &Path) -> Result<(), Failure> {
-        Ok(())
+    fn read_key(&self, _: &Path) -> Result<Vec<u8>, Failure> {
+        Ok(Vec::new())
     }
 
     fn monitor(&self, _: &Monitored<'_>, _: &mut dyn FnMut(Happening)) -> Result<(), Failure> {

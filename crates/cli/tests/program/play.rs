@@ -80,9 +80,11 @@ fn a_window_shortens_the_page_and_what_lies_outside_the_run_is_refused() {
 }
 
 #[test]
-fn the_first_interrupt_ends_play_and_nam() {
+fn the_first_interrupt_ends_what_runs_a_simulation_again_and_leaves_no_part_of_a_file() {
     let bench = Bench::new();
-    bench.file("calls.toml", CALLS);
+    let quic =
+        "\n[flow.media]\ntransport = \"quic-datagram\"\nworkload = { kind = \"voice\", codec = \"g711\" }\n";
+    bench.file("calls.toml", &format!("{CALLS}{quic}"));
     bench.run(&["run", "calls.toml"]).succeeds();
     let run = bench.only_run();
     // The same run, a hundred times as long: made again it takes seconds, and need not have run.
@@ -91,16 +93,22 @@ fn the_first_interrupt_ends_play_and_nam() {
     assert!(text.contains("\"4 s\""), "{text}");
     fs::write(&file, text.replace("\"4 s\"", "\"100000 s\"")).unwrap();
     let name = run.to_string_lossy().into_owned();
-    let part = ["--from", "99999 s"];
-    for first in [&["play", &name][..], &["export", &name, "--format", "nam", "-o", "a.nam"]] {
-        let child = bench.start(&[first, &part].concat());
+    let commands: [&[&str]; 4] = [
+        &["play", &name, "--from", "99999 s"],
+        &["export", &name, "--format", "nam", "-o", "a.nam", "--from", "99999 s"],
+        &["export", &name, "--format", "pcapng", "-o", "a.pcapng"],
+        &["export", &name, "--format", "qlog", "-o", "a.qlog"],
+    ];
+    for command in commands {
+        let child = bench.start(command);
         let status = format!("/proc/{}/status", child.id());
         wait_until("a handler for interrupts", || catches_interrupts(&status));
         interrupt(&child);
         let seen = Seen::of_child(child);
         seen.fails(130, &["interrupted"]);
     }
-    assert!(!bench.path("a.nam").exists() && !run.join("play.html").exists());
+    let left = ["a.nam", "a.pcapng", "a.qlog"].into_iter().find(|name| bench.path(name).exists());
+    assert!(left.is_none() && !run.join("play.html").exists(), "{left:?}");
 }
 
 #[test]

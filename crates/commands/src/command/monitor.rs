@@ -59,7 +59,7 @@ pub fn run(
     if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
         terminal.note(&format!("metrics: http://{address}/metrics"));
     }
-    args.key_file.as_deref().map(|file| arenas.check_key(file)).transpose()?;
+    let key = args.key_file.as_deref().map(|file| arenas.read_key(file)).transpose()?;
     let interrupt = interrupt::install()?;
     raise_descriptor_limit();
     let state = State {
@@ -83,7 +83,7 @@ pub fn run(
     output.begin(&plan, session)?;
     let monitored = Monitored {
         host: &args.to,
-        key_file: args.key_file.as_deref(),
+        key: key.as_deref(),
         clocks_synchronised: args.clocks_synchronised,
         scenario: &plan.cells[0].scenario,
         series: (common.records != Records::None).then_some(common.series.detail()),
