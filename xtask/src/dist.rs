@@ -283,6 +283,13 @@ mod tests {
     }
 
     #[test]
+    fn the_program_has_no_tables_of_unicode_for_host_names() {
+        let lock = fs::read_to_string(workspace_root().join("Cargo.lock")).unwrap();
+        assert!(lock.contains("name = \"idna_adapter\"\nversion = \"1.0.0\""));
+        assert!(!lock.contains("name = \"icu_"), "see idna_adapter in Cargo.toml");
+    }
+
+    #[test]
     fn the_newest_glibc_is_by_number_and_not_by_letter() {
         let symbols = "a (GLIBC_2.9) b\nc (GLIBC_2.35) hypot\nd (GLIBC_2.4)\ne (GLIBC_2.34) f";
         assert_eq!(newest_glibc(symbols).as_deref(), Some("2.35"));
