@@ -44,6 +44,14 @@ const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 /// What is built for.
 const TARGET: &str = "x86_64-linux";
 
+/// What the packages have and a plain build has not: campaigns that copy to S3.
+const FEATURES: [&str; 2] = ["--features", "s3"];
+
+/// For rustc, at the program alone: functions with the same code become one. rust-lld can do it, by which
+/// rustc links on this target; GNU ld cannot. `safe` folds nothing here: it needs a list of the functions
+/// whose addresses matter, which rustc does not write. None of Rust's do: LLVM also folds them.
+const LINKING: [&str; 2] = ["-C", "link-arg=-Wl,--icf=all"];
+
 /// Makes all packages, and tries them unless `--untried` is given.
 ///
 /// # Errors
@@ -95,10 +103,7 @@ struct Dist<'a> {
 impl Dist<'_> {
     /// Builds the program, and puts its symbols apart.
     fn program(&self) -> Result<PathBuf, String> {
-        let mut build = Command::new("cargo");
-        build.current_dir(self.root).args(["build", "--profile", "dist", "--locked", "-p", "talkpath"]);
-        build.env(INCREMENTAL, "0");
-        self.must(&mut build)?;
+        self.must(&mut cargo(self.root))?;
         let whole = self.root.join("target").join("dist").join("talkpath");
         let program = self.packages.join("talkpath");
         let symbols = self.made.join(format!("talkpath-{}-{TARGET}.debug", self.version));
@@ -123,13 +128,7 @@ impl Dist<'_> {
         let folder = self.packages.join("wheel");
         let python =
             venv::environment(&self.packages.join("python"), READY, (&[], &[&PACKAGES[..]]), self.deadline)?;
-        let mut build = Command::new(&python);
-        build
-            .current_dir(self.root)
-            .args(["-m", "maturin", "build", "--profile", "dist", "--out"])
-            .arg(&folder)
-            .env(INCREMENTAL, "0");
-        self.must(&mut build)?;
+        self.must(&mut maturin(self.root, &python, &folder))?;
         let built = only(&folder, "whl")?;
         let mut unpack = Command::new(&python);
         unpack.args(["-m", "wheel", "unpack", "--dest"]).arg(&folder).arg(&built);
@@ -198,6 +197,22 @@ impl Dist<'_> {
     fn must(&self, command: &mut Command) -> Result<(), String> {
         venv::done(command, self.deadline).map_err(|why| format!("{command:?}: {why}").replace('"', ""))
     }
+}
+
+/// The build of the program.
+fn cargo(root: &Path) -> Command {
+    let mut build = Command::new("cargo");
+    build.current_dir(root).args(["rustc", "--profile", "dist", "--locked", "-p", "talkpath"]);
+    build.args(FEATURES).arg("--").args(LINKING).env(INCREMENTAL, "0");
+    build
+}
+
+/// The build of the wheel, with the same features and flags: otherwise the program would be compiled twice.
+fn maturin(root: &Path, python: &Path, folder: &Path) -> Command {
+    let mut build = Command::new(python);
+    build.current_dir(root).args(["-m", "maturin", "build", "--profile", "dist", "--out"]).arg(folder);
+    build.args(FEATURES).arg("--").args(LINKING).env(INCREMENTAL, "0");
+    build
 }
 
 /// `workspace.package.version`, which is the one place of the version.
@@ -280,6 +295,30 @@ mod tests {
         assert!(python.contains("dynamic = [\"version\"]") && !python.contains("\nversion ="));
         // `cargo xtask docs` writes it there.
         assert!(read("CITATION.cff").contains(&format!("\nversion: {version}\n")));
+    }
+
+    #[test]
+    fn the_wheel_is_built_as_the_program_is() {
+        let root = Path::new("/");
+        let arguments = |command: &Command| -> Vec<String> {
+            command.get_args().map(|it| it.to_string_lossy().into_owned()).collect()
+        };
+        let after = |command: &Command| {
+            let arguments = arguments(command);
+            arguments[arguments.iter().position(|it| it == FEATURES[0]).unwrap()..].to_vec()
+        };
+        let (program, wheel) = (cargo(root), maturin(root, Path::new("python"), Path::new("wheel")));
+        assert_eq!(after(&program), after(&wheel));
+        assert_eq!(after(&program).join(" "), "--features s3 -- -C link-arg=-Wl,--icf=all");
+        assert!(arguments(&program).join(" ").starts_with("rustc --profile dist --locked -p talkpath "));
+        assert!(arguments(&wheel).join(" ").starts_with("-m maturin build --profile dist --out wheel "));
+    }
+
+    #[test]
+    fn the_program_has_no_tables_of_unicode_for_host_names() {
+        let lock = fs::read_to_string(workspace_root().join("Cargo.lock")).unwrap();
+        assert!(lock.contains("name = \"idna_adapter\"\nversion = \"1.0.0\""));
+        assert!(!lock.contains("name = \"icu_"), "see idna_adapter in Cargo.toml");
     }
 
     #[test]
