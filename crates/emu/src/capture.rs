@@ -25,7 +25,7 @@ use crate::packet::{IPV6_HEADER, Parsed, UDP, checksum, sum};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interface {
     is_far: bool,
-    /// The protocol of ours in its datagrams; `None` of others.
+    /// Which protocol of ours its datagrams carry; `None` for the kernel's transports and QUIC.
     inside: Option<EncapsulatedKind>,
 }
 

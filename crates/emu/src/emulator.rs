@@ -66,7 +66,7 @@ pub(super) struct Emulator<'a> {
 /// What the emulator knows of a flow.
 pub(super) struct EmuFlow {
     pub(super) sender: Host,
-    /// Whether it speaks DCCP in UDP.
+    /// What its packets speak.
     pub(super) transport: TransportKind,
     /// Whether its connection may use several paths: then the sequence numbers of its segments, of which each
     /// path has its own, do not number the bytes of its stream.

@@ -55,7 +55,8 @@ pub(super) fn socket_plans<'a>(
 pub(super) fn check_segment_sizes(plans: &[SocketPlan<'_>]) -> Result<(), String> {
     let has_size = |plan: &SocketPlan<'_>| plan.path_mtu.is_some() || plan.transport.mss().is_some();
     match plans.iter().any(|plan| plan.transport.is_multipath() && has_size(plan)) {
-        true => lacks_multipath_mss("this host"),
+        true => lacks_multipath_mss("this host")
+            .map_err(|why| format!("{why}; a link with another `mtu` than the others sets one, too")),
         false => Ok(()),
     }
 }

@@ -35,6 +35,6 @@ pub mod udp_drops;
 pub mod unsupported;
 pub mod wire;
 
-// An arena over sockets has both crates as one.
+// Again here, so that `emu` and `live` depend on one crate.
 use talkpath_system::ancillary;
 pub use talkpath_system::{clock, descriptors, keep_awake, ports, random, sys, this_kernel};

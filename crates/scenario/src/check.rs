@@ -94,10 +94,12 @@ pub(crate) fn unknown<'a>(name: &str, noun: &str, known: impl Iterator<Item = &'
     if noun == LINK.noun && name == "latency" {
         return problem.with_help("did you mean `delay`? It is one way");
     }
-    if [PATH.noun, LINK.noun].contains(&noun) && ROUND_TRIPS.contains(&name) {
-        return problem.with_help(
-            "a round trip is set by `delay`, half of it in each direction: `path.*.delay` is both directions",
-        );
+    if ROUND_TRIPS.contains(&name) && noun == PATH.noun {
+        return problem
+            .with_help("half of a round trip is the delay of each direction: `path.*.delay` sets both");
+    }
+    if ROUND_TRIPS.contains(&name) && noun == LINK.noun {
+        return problem.with_help("half of a round trip is the `delay` of each direction");
     }
     if noun == PATH.noun && LINK.key(name).is_some() {
         return problem.with_help(format!("both directions are `path.*.{name}`, one is `path.up.{name}`"));

@@ -118,7 +118,7 @@ const QUANTUM: Key = key(
      default of 1514 B: one full packet too",
 );
 
-const ECN_DOC: &str = "whether a packet is marked instead of dropped (RFC 3168), if its transport takes marks: with `ecn = true`";
+const ECN_DOC: &str = "whether a packet is marked instead of dropped (RFC 3168), if its transport takes marks: TCP, DCCP or UDP with `ecn = true`, and QUIC";
 
 const CE_THRESHOLD: Key = key(
     "ce_threshold",

@@ -7,7 +7,7 @@ mod quic;
 pub(crate) mod tcp;
 mod udp;
 
-use talkpath_config::{EncapsulatedConfig, EncapsulatedKind, Stack, TransportConfig};
+use talkpath_config::{DccpConfig, EncapsulatedConfig, EncapsulatedKind, Stack, TransportConfig};
 use talkpath_units::Bytes;
 
 use crate::diagnostic::Log;
@@ -88,7 +88,7 @@ pub(crate) struct Fit<'a, 'b> {
     pub(crate) mtu: Option<Bytes>,
 }
 
-/// Whether the transport can carry what the workload sends.
+/// Reports what the transport cannot carry of what the workload sends.
 pub(crate) fn fit(transport: &TransportConfig, fit: &Fit<'_, '_>, log: &mut Log) {
     match transport {
         TransportConfig::Udp(config) => udp::fit(config, fit, log),
@@ -110,12 +110,10 @@ pub(crate) fn fit(transport: &TransportConfig, fit: &Fit<'_, '_>, log: &mut Log)
 }
 
 impl Fit<'_, '_> {
-    /// Whether no message is larger than `limit`, what `packet` can hold.
+    /// Whether no message is larger than `limit`, what `packet` can hold; reports one that is.
     fn at_most(&self, limit: Option<Bytes>, packet: &str, log: &mut Log) -> bool {
         let limit = limit.unwrap_or(Bytes::MAX);
-        // A greedy workload makes its messages as large as fit.
-        let is_greedy = matches!(self.demand, Demand::Greedy { .. });
-        let Some(size) = self.demand.largest_message().filter(|size| *size > limit && !is_greedy) else {
+        let Some(size) = self.demand.largest_message().filter(|size| *size > limit) else {
             return true;
         };
         let message = format!(
@@ -125,7 +123,7 @@ impl Fit<'_, '_> {
         false
     }
 
-    /// Messages of `size` are larger than the receiving socket.
+    /// Reports that messages of `size` are larger than the receiving socket.
     fn no_room(&self, size: Bytes, room: Bytes, log: &mut Log) {
         let message =
             format!("found messages of {size}, which never find room in a receiving socket of {room}");
@@ -154,11 +152,11 @@ fn stack(word: &str) -> Option<Stack> {
 pub(crate) const SMALL_HEAD: &[Measure] = &[measure(Dimension::Size, 384, 8192)];
 
 /// Chosen: past any path in packets.
-const WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, 1_000_000_000)];
+const WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, DccpConfig::MOST_PACKETS.get())];
 
 /// Chosen: a greedy flow without a receiver's window (DCCP) sends so much at one moment, which memory has to
 /// hold.
-const INITIAL_WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, 1_000_000)];
+const INITIAL_WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, DccpConfig::MOST_AT_ONCE.get())];
 
 /// From one byte to [`LARGEST_SIZE`].
 pub(crate) const BUFFER: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_SIZE)];

@@ -130,6 +130,19 @@ fn a_file_is_sent_in_messages_that_its_transport_carries_whole() {
 }
 
 #[test]
+fn a_message_of_a_file_that_its_transport_cannot_carry_whole_is_refused() {
+    let sent = shelf(&[("big.bin", "x")]);
+    for transport in ["udp", "dccp-ccid2", "quic-datagram"] {
+        let text = scenario("rate = \"1 Mbps\"").replace("\"udp\"", &format!("\"{transport}\"")).replace(
+            "workload = \"voice\"",
+            "workload = { kind = \"file\", source = \"big.bin\", size = \"64 KiB\" }",
+        );
+        let why = read(&text, &[], &sent).unwrap_err().to_string();
+        assert!(why.contains("flow.call.workload: found messages of 65536 B, expected at most"), "{why}");
+    }
+}
+
+#[test]
 fn a_link_without_a_rate_says_that_nothing_waits_there() {
     let warnings = |up: &str| read(&scenario(up), &[], &shelf(&[])).unwrap().warnings;
     let found = warnings("delay = \"1 ms\"");

@@ -184,9 +184,11 @@ fn a_share_above_one_is_probably_in_per_cent() {
 
 #[test]
 fn a_round_trip_or_a_links_key_on_the_path_says_which_key_there_is() {
-    for key in ["path.rtt", "path.*.rtt"] {
+    let both = "half of a round trip is the delay of each direction: `path.*.delay` sets both";
+    let one = "half of a round trip is the `delay` of each direction";
+    for (key, help) in [("path.rtt", both), ("path.*.rtt", one), ("path.up.rtt", one)] {
         let mistakes = refused(BASE, vec![Setting::sweep(key, "20ms")]);
-        assert!(mistakes.contains("half of it in each direction: `path.*.delay`"), "{mistakes}");
+        assert!(mistakes.contains(help), "{mistakes}");
     }
     let mistakes = refused(BASE, vec![Setting::new("path.loss", "1%")]);
     assert!(mistakes.contains("both directions are `path.*.loss`"), "{mistakes}");

@@ -26,7 +26,7 @@ pub(crate) struct Connection {
     pub(crate) flows: Vec<u32>,
     near: Rc<RefCell<End>>,
     far: Rc<RefCell<End>>,
-    /// Both ends, if several flows share it.
+    /// Of both ends; unused if it has one flow.
     pub(crate) shared: [SharedEnd; 2],
     key_log: KeyLog,
 }

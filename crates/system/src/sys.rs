@@ -3,7 +3,7 @@
 //!
 //! Sending, addresses and most options are socket2's and rustix's. Each function here says why its call
 //! stays. The emulator's own calls are in `host/fork.rs`, `host/ring.rs` and `host/cable.rs` of the crate
-//! `kernel`; no other file is unsafe.
+//! `kernel`; no other file outside of tests is unsafe.
 #![expect(unsafe_code, reason = "these calls have no safe wrapper; each block says why it is sound")]
 
 use std::io::{self, IoSlice};

@@ -91,6 +91,16 @@ impl DccpConfig {
     pub const FEATURES: Features =
         Features { keeps_messages: true, is_reliable: false, is_acknowledged: true, is_fragmented: false };
 
+    /// Of windows and queues. Chosen: past any path in packets.
+    pub const MOST_PACKETS: Packets = Packets::new(1_000_000_000);
+
+    /// Of the initial window. Chosen: a greedy flow sends so much at one moment, which memory has to hold.
+    pub const MOST_AT_ONCE: Packets = Packets::new(1_000_000);
+
+    /// What the largest packet of IPv4 (65,535 B, RFC 791) holds behind IP's header of 20 B and DCCP's of 16 B
+    /// (RFC 4340 §5.1).
+    pub const LARGEST_SEGMENT: Bytes = Bytes::new(65_499);
+
     /// Linux's `net.core.rmem_default`, of payload: what waits is kept by this library and not by a kernel.
     const DEFAULT_ROOM: Bytes = Bytes::new(212_992);
 
@@ -182,14 +192,18 @@ impl EncapsulatedOptions for DccpConfig {
     }
 
     fn need(&self) -> Option<&'static str> {
-        let is_positive = |value: Option<Packets>| value != Some(Packets::ZERO);
-        let fits_ip = |size: Bytes| (1..=65_535).contains(&size.get());
+        let is_within =
+            |value: Option<Packets>, most| value.is_none_or(|it| (Packets::new(1)..=most).contains(&it));
+        let fits = |size: Bytes| (Bytes::new(1)..=Self::LARGEST_SEGMENT).contains(&size);
         let values = [
-            (is_positive(self.initial_window), "an initial_window of at least 1 packet"),
-            (is_positive(self.initial_ssthresh), "an initial_ssthresh of at least 1 packet"),
+            (
+                is_within(self.initial_window, Self::MOST_AT_ONCE),
+                "an initial_window of 1 to 1,000,000 packets",
+            ),
+            (is_within(self.initial_ssthresh, Self::MOST_PACKETS), "an initial_ssthresh of 1 to 1e9 packets"),
             (self.ack_ratio > 0, "an ack_ratio of at least 1"),
-            (is_positive(self.send_queue), "a send_queue of at least 1 packet"),
-            (self.segment_size.is_none_or(fits_ip), "a segment_size that fits IP"),
+            (is_within(self.send_queue, Self::MOST_PACKETS), "a send_queue of 1 to 1e9 packets"),
+            (self.segment_size.is_none_or(fits), "a segment_size of 1 to 65,499 B"),
             (self.checksum_coverage < 16, "a checksum coverage of four bits"),
         ];
         values.into_iter().find(|(is_right, _)| !is_right).map(|(_, need)| need)

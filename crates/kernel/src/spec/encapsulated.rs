@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// The text is that of version 9 of the protocol.
+    /// The keys are those of version 9 of the protocol.
     #[test]
     fn what_is_told_is_what_the_other_end_is_configured_with() {
         let config = EncapsulatedConfig::Dccp(full());
@@ -174,7 +174,14 @@ mod tests {
         for (key, value) in [
             ("ccid", 5),
             ("segment_size", 0),
+            ("segment_size", 65_500),
             ("send_queue", 0),
+            ("send_queue", 1_000_000_001),
+            ("initial_window", 0),
+            ("initial_window", 1_000_001),
+            ("initial_ssthresh", 0),
+            ("initial_ssthresh", u64::MAX),
+            ("ack_ratio", 0),
             ("mtu", 60),
             ("mtu", u64::MAX),
             ("checksum_coverage", 16),

@@ -21,7 +21,7 @@ pub(super) fn congestion_controls(session: &SessionSpec) -> Result<(), String> {
 }
 
 /// Whether this kernel has Multipath TCP, if a flow wants it, and takes the segment size that the flow sets.
-/// The far host's falls back to TCP without it.
+/// A far host without Multipath TCP falls back to TCP; its segment sizes it checks itself.
 ///
 /// # Errors
 /// What would give it.

@@ -2,8 +2,8 @@
 //! packets, and no other code depends on how it stores them.
 //!
 //! A new discipline is a file here, a line in [`disciplines!`], its keys in the scenario, and an entry in the
-//! report's display table. The compiler demands the code that reads the keys; tests demand the list of the
-//! keys.
+//! report's display table. The compiler demands the keys and the code that reads them; a test demands the
+//! entry.
 
 mod codel;
 mod discipline;

@@ -20,8 +20,8 @@ pub(super) const DROP_TAIL: Queue = Queue {
                 "mark_at",
                 Kind::Quantity { measures: MARK, words: &["never"] },
                 Default::Is("\"never\""),
-                "an arrival that finds this many packets waiting is marked (ECN, RFC 3168), if its transport takes marks: TCP or \
-                 DCCP with `ecn = true`",
+                "an arrival that finds this many packets waiting is marked (ECN, RFC 3168), if its transport takes marks: TCP, \
+                 DCCP or UDP with `ecn = true`, and QUIC",
             ),
         ],
     },

@@ -138,7 +138,7 @@ const ECN: Key = key(
     "ecn",
     Kind::Flag,
     Default::Is("false"),
-    "whether packets may be marked instead of dropped (RFC 4340 §12); a queue's `mark_at` marks them",
+    "whether packets may be marked instead of dropped (RFC 4340 §12); queues mark with `mark_at`, `ecn` or `ce_threshold`",
 );
 
 const INIT_COOKIE: Key = key(
@@ -174,7 +174,7 @@ const QUEUE_POLICY: Words =
     Words { noun: "a queue policy", known: &["drop-newest", "drop-oldest"], later: &[], why: "" };
 
 /// The largest payload of an IPv4 packet (RFC 791 §3.1) with a DCCP header (RFC 4340 §5.1).
-const SEGMENT: &[Measure] = &[measure(Dimension::Size, 1, 65_499)];
+const SEGMENT: &[Measure] = &[measure(Dimension::Size, 1, DccpConfig::LARGEST_SEGMENT.get())];
 
 /// What the keys in `section` say of the transport `name`.
 pub(super) fn resolve(name: &str, section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {

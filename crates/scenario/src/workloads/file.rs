@@ -11,8 +11,8 @@ use crate::resolve::section::Section;
 pub(super) const FILE: Workload = Workload {
     keys: Variant {
         name: "file",
-        doc: "the bytes of a file, sent as `bulk`. In real arenas the far end checks their SHA-256, and over UDP lists what is \
-              missing",
+        doc: "the bytes of a file, sent as `bulk`. In real arenas the far end checks their SHA-256, and over a transport that \
+              keeps messages whole lists what is missing",
         keys: &[
             key(
                 "source",
@@ -24,7 +24,8 @@ pub(super) const FILE: Workload = Workload {
                 "size",
                 Kind::Quantity { measures: FILE_MESSAGE, words: &["auto"] },
                 Default::Is("\"auto\""),
-                "the largest message; `\"auto\"` is 64 KiB, over UDP what crosses the routes' smallest `mtu` unfragmented",
+                "the largest message; `\"auto\"` is 64 KiB, over a transport that keeps messages whole what crosses the routes' smallest \
+                 `mtu` unfragmented",
             ),
         ],
     },

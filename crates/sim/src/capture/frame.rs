@@ -36,7 +36,7 @@ pub(super) fn frame(packet: &Packet, envelope: &Envelope) -> Vec<u8> {
     }
 }
 
-/// A packet that has a form of its own stands in it if the capture has such packets outside of UDP.
+/// As a protocol of IP, if the protocol has such a form and the capture wants it; else in UDP.
 fn encapsulated_frame(packet: &EncapsulatedPacket, envelope: &Envelope) -> Vec<u8> {
     let native = native_form(packet.kind());
     if let Some(form) = native.filter(|_| !envelope.encapsulated) {

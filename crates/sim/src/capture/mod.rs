@@ -28,8 +28,8 @@ use frame::{Envelope, frame};
 pub struct CaptureOptions {
     /// At which end.
     pub end: CaptureEnd,
-    /// Whether a protocol of ours appears as it travels, in UDP, instead of by itself: DCCP (RFC 6773) as IP
-    /// protocol 33.
+    /// Whether a protocol of ours appears in UDP, as it travels (DCCP: RFC 6773), or by itself (DCCP: IP
+    /// protocol 33).
     pub encapsulated: bool,
 }
 

@@ -5,8 +5,9 @@
 //! The other flows would find nothing to do. So the cost of a packet depends on the flows that it is about,
 //! and not on the number of flows that share the connection.
 //!
-//! **Order.** The flow that takes the packet, or that opens, is first. The others follow in the scenario's
-//! order.
+//! **Order.** The flow that takes the packet, or that opens, is first; at a deadline of the engine the first
+//! that is open. The others follow in the scenario's order. If a step gave others something to do, a second
+//! round begins.
 //!
 //! **Timers.** Each end of a connection has one timer, for the engine and for the applications of its flows.
 //! The timer of a flow's near end only opens the flow.
