@@ -6,10 +6,11 @@
 //! - A datagram or a stream of one message by the flow's token: the first 4 B of each message of [`NAMED`]
 //!   bytes or more.
 //! - The stream of all messages of a flow by its ID: these streams are opened first, in the order of their
-//!   flows.
+//!   flows. So the only flow of a connection, if it is on one stream, has the far end's first one.
 //!
 //! One flow at most has no token: whatever has no other flow's is that one's. The only flow of a connection
-//! is such a flow.
+//! is such a flow. A stream that is no flow's is stopped (RFC 9000 §3.5). No flow has a bidirectional
+//! stream, and none can be opened.
 //!
 //! With what a flow reads comes the time at which the packet came that made it readable. It stands beside the
 //! message until then, because another thread may read the flow than the one that took the packet.
@@ -183,14 +184,15 @@ impl Arriving {
 
     /// The flow of a stream; `None` while too little of it came to know it, or if it is no flow's.
     fn flow_of_stream(&mut self, connection: &mut Connection, id: u64) -> Option<usize> {
-        // Whoever shares nothing names nothing: the far end may be another program.
-        if self.flows.len() == 1 {
-            return Some(0);
-        }
-        // RFC 9000 §2.1: the last two bits are the kind of the stream.
+        // RFC 9000 §2.1: the last two bits are the kind of the stream. Here it is always the same: the far
+        // end's unidirectional streams.
         let number = usize::try_from(id >> 2).unwrap_or(usize::MAX);
         if let Some(&flow) = self.one_stream.get(number) {
             return Some(flow);
+        }
+        // Whoever shares nothing names nothing: the far end may be another program.
+        if let [FlowState { carry: Carry::StreamPerMessage, .. }] = self.flows[..] {
+            return Some(0);
         }
         let mut begun = self.take_begun(id);
         if begun.flow.is_none() {

@@ -240,7 +240,11 @@ impl End {
 /// The engine's options between hosts.
 fn host_config(setup: &Setup, recovery: &SharedRecovery, window: u32) -> Arc<TransportConfig> {
     let mut engine = engine_config(setup, recovery);
-    engine.receive_window(VarInt::from_u32(window));
+    engine
+        .receive_window(VarInt::from_u32(window))
+        // All streams of flows are unidirectional. RFC 9000 §4.6: a far end that opens a bidirectional one
+        // all the same ends the connection, by STREAM_LIMIT_ERROR.
+        .max_concurrent_bidi_streams(VarInt::from_u32(0));
     Arc::new(engine)
 }
 

@@ -1,5 +1,6 @@
 //! Ends with real keys, over links of a test.
 
+use quinn_proto::{Dir, StreamId};
 use talkpath_config::{Carry, QuicConfig};
 use talkpath_transport::{Packet, QuicPacket};
 use talkpath_units::{Duration, Seed};
@@ -180,6 +181,43 @@ fn what_no_flow_of_its_kind_has_is_thrown_away() {
     }
     let Inbound::Real(arriving) = &ends[1].inbound else { panic!("an end between hosts") };
     assert!(arriving.holds_nothing(), "{arriving:?}");
+}
+
+/// The ID of the client's unidirectional stream of this number.
+fn client_stream(number: u64) -> StreamId {
+    StreamId::new(quinn_proto::Side::Client, Dir::Uni, number)
+}
+
+/// RFC 9000 §4.6: the limit of 0 is in the handshake.
+#[test]
+fn no_end_can_open_a_stream_of_both_directions() {
+    for carry in Carry::ALL {
+        let (mut client, mut server) = connected(carry, None);
+        for end in [&mut client, &mut server] {
+            let (_, engine) = end.connection.as_mut().unwrap();
+            assert_eq!(engine.streams().open(Dir::Bi), None, "{carry:?}");
+        }
+    }
+}
+
+/// Another program may open more streams than the one that carries all messages, or one beside datagrams.
+#[test]
+fn a_stream_beside_that_of_the_only_flow_is_stopped() {
+    for (carry, mine) in [(Carry::Stream, 1), (Carry::Datagram, 0)] {
+        let (mut client, mut server) = connected(carry, None);
+        for _ in 0..=mine {
+            let (_, engine) = client.connection.as_mut().unwrap();
+            let id = engine.streams().open(Dir::Uni).unwrap();
+            engine.send_stream(id).write(&[id.index() as u8; 100]).unwrap();
+            pass(&mut client, &mut server, Instant::from_millis(1));
+        }
+        let read: Vec<_> = std::iter::from_fn(|| server.read_bytes(0, Bytes::MAX)).collect();
+        assert_eq!(read, vec![vec![0; 100]; mine], "{carry:?}");
+        pass(&mut server, &mut client, Instant::from_millis(2));
+        let (_, engine) = client.connection.as_mut().unwrap();
+        let stopped = engine.send_stream(client_stream(mine as u64)).stopped();
+        assert_eq!(stopped.map(|code| code.map(VarInt::into_inner)), Ok(Some(2)), "{carry:?}");
+    }
 }
 
 #[test]
