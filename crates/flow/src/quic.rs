@@ -143,6 +143,7 @@ impl<O: Outlet> Channel for OnConnection<'_, O> {
                 SendEvent::Sent(PayloadRange::Message { seq }) => tap.on_wire(seq, now),
                 SendEvent::Sent(PayloadRange::Stream { start, end }) => tap.on_wire_stream(start, end, now),
                 SendEvent::Expired { seq } => tap.on_expired(seq),
+                SendEvent::Stopped { seq } => tap.on_dropped(seq, DropCause::Stopped),
             }
         }
     }

@@ -49,6 +49,8 @@ pub(crate) enum DropPlace {
     Inbox,
     /// None: it had waited for too long, before or after it was taken.
     Expired,
+    /// None: the far end stopped its QUIC stream.
+    Stopped,
 }
 
 /// A connection's state at one moment: time, cwnd, ssthresh (packets; `u32::MAX` while unlimited), srtt, rto
@@ -258,6 +260,7 @@ impl EndLog {
                 all.wires.extend((0..row.transmissions).map(|_| (row.seq, at.as_nanos())));
             }
             match (row.fate, row.drop_cause) {
+                (_, Some(DropCause::Stopped)) => all.drops.push(HostDrop(row.seq, DropPlace::Stopped)),
                 (_, Some(_)) => all.drops.push(HostDrop(row.seq, DropPlace::SendQueue)),
                 (Fate::Expired, None) => all.drops.push(HostDrop(row.seq, DropPlace::Expired)),
                 (Fate::Missing, None) => all.drops.push(HostDrop(row.seq, DropPlace::Kernel)),
@@ -400,6 +403,7 @@ impl Chunk {
                 DropPlace::SendQueue => tap.on_dropped(seq, DropCause::SendQueue),
                 DropPlace::Kernel => tap.on_unsent(seq),
                 DropPlace::Expired => tap.on_expired(seq),
+                DropPlace::Stopped => tap.on_dropped(seq, DropCause::Stopped),
                 DropPlace::Inbox => {}
             }
         }
@@ -463,6 +467,7 @@ mod tests {
         tap.on_dropped(6, DropCause::SendQueue);
         tap.on_unsent(8);
         tap.on_expired(10);
+        tap.on_dropped(12, DropCause::Stopped);
         // It was never taken.
         tap.on_due(2500, Bytes::new(160), Instant::from_millis(2500));
         tap.on_expired(2500);

@@ -166,6 +166,8 @@ pub enum DropCause {
     NoKeys,
     /// The sender's own queue had no room for it any more.
     SendQueue,
+    /// The receiver stopped the QUIC stream that it had for itself (STOP_SENDING, RFC 9000 §3.5).
+    Stopped,
 }
 
 /// Which way a message went.
@@ -208,6 +210,7 @@ impl DropCause {
             Self::SocketBuffer => "socket-buffer",
             Self::NoKeys => "no-keys",
             Self::SendQueue => "send-queue",
+            Self::Stopped => "stopped",
         }
     }
 
@@ -221,6 +224,7 @@ impl DropCause {
             Self::SocketBuffer,
             Self::NoKeys,
             Self::SendQueue,
+            Self::Stopped,
         ];
         causes.into_iter().find(|it| it.name() == name)
     }

@@ -315,7 +315,8 @@ impl LegTap {
         Some((seq, Bytes::new(end - self.first_byte(position))))
     }
 
-    /// Something dropped or lost a packet of message `seq` (datagram transports: nobody sends it again).
+    /// Something dropped or lost a packet of message `seq` (datagram transports: nobody sends it again), or
+    /// the receiver stopped its stream.
     pub fn on_dropped(&mut self, seq: u64, cause: DropCause) {
         if let Some(half) = &mut self.reading {
             half.dropped.push(seq);
@@ -354,7 +355,7 @@ impl LegTap {
             self.rows.iter_mut().flatten().filter(|row| row.fate == Fate::Unfinished && row.sent.is_some())
         {
             let is_missing = match ending {
-                Ending::Reliable => false,
+                Ending::Reliable => row.drop_cause == Some(DropCause::Stopped),
                 Ending::Unreliable { .. } if row.drop_cause.is_some() => true,
                 Ending::Unreliable { every_drop_known: true, .. } => false,
                 Ending::Unreliable { is_queued, .. } => !is_queued || row.wire.is_some(),

@@ -58,6 +58,8 @@ struct FlowState {
     dropped: VecDeque<Bytes>,
     /// Streams that may have something to read, each once, and when the newest packet with data of it came.
     readable: VecDeque<(u64, Instant)>,
+    /// The far end's code, once it has reset the stream of all messages.
+    reset: Option<VarInt>,
 }
 
 /// What was read from the engine of a message on a stream of its own.
@@ -78,6 +80,7 @@ impl Arriving {
             inbox: Inbox::new(flow.receive_buffer),
             dropped: VecDeque::new(),
             readable: VecDeque::new(),
+            reset: None,
         };
         let is_one_stream = |&flow: &usize| flows[flow].carry == Carry::Stream;
         Self {
@@ -140,6 +143,11 @@ impl Arriving {
         self.flows[flow].dropped.pop_front()
     }
 
+    /// The far end's code, once it was read that the stream of all messages of `flow` is reset.
+    pub(crate) fn reset(&self, flow: usize) -> Option<u64> {
+        self.flows[flow].reset.map(VarInt::into_inner)
+    }
+
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
         let is_read = self.flows.iter().all(|flow| flow.readable.is_empty());
@@ -160,7 +168,7 @@ impl Arriving {
         }
         while let Some((id, came_at)) = self.flows[flow].readable.pop_front() {
             let read = match carry {
-                Carry::Stream => read_chunks(connection, id, limit),
+                Carry::Stream => self.read_chunks(connection, (id, flow), limit),
                 Carry::Datagram | Carry::StreamPerMessage => self.read_message(connection, id),
             };
             if let Some(read) = read {
@@ -198,7 +206,7 @@ impl Arriving {
         if begun.flow.is_none() {
             let missing = NAMED.saturating_sub(begun.message.len());
             match read_stream(connection, id, missing, |bytes| begun.message.extend_from_slice(bytes)) {
-                StreamEnd::Reset => return None,
+                StreamEnd::Reset(_) | StreamEnd::Closed => return None,
                 StreamEnd::Blocked => {}
                 end @ (StreamEnd::Limit | StreamEnd::Finished) => {
                     begun.flow = self.flow_of(&begun.message, Carry::StreamPerMessage);
@@ -216,6 +224,22 @@ impl Arriving {
         flow
     }
 
+    /// All that came of the stream of `flow`, at most `limit` bytes: an application reads once a turn.
+    fn read_chunks(
+        &mut self,
+        connection: &mut Connection,
+        (id, flow): (u64, usize),
+        limit: usize,
+    ) -> Option<Bytes> {
+        let mut read = Vec::new();
+        if let StreamEnd::Reset(code) =
+            read_stream(connection, id, limit, |bytes| read.extend_from_slice(bytes))
+        {
+            self.flows[flow].reset = Some(code);
+        }
+        (!read.is_empty()).then(|| read.into())
+    }
+
     /// The message on a stream, if all of it came.
     fn read_message(&mut self, connection: &mut Connection, id: u64) -> Option<Bytes> {
         let mut begun = self.take_begun(id);
@@ -224,7 +248,8 @@ impl Arriving {
         }
         match read_stream(connection, id, usize::MAX, |bytes| begun.message.extend_from_slice(bytes)) {
             StreamEnd::Finished => return Some(begun.message.into()),
-            StreamEnd::Reset => {}
+            // It is lost, and the flow goes on. The sender knows why.
+            StreamEnd::Reset(_) | StreamEnd::Closed => {}
             StreamEnd::Limit | StreamEnd::Blocked => self.keep_begun(id, begun),
         }
         None
@@ -246,13 +271,6 @@ impl Arriving {
             self.begun_bytes = 0;
         }
     }
-}
-
-/// All that came of a stream, at most `limit` bytes: an application reads once a turn.
-fn read_chunks(connection: &mut Connection, id: u64, limit: usize) -> Option<Bytes> {
-    let mut read = Vec::new();
-    read_stream(connection, id, limit, |bytes| read.extend_from_slice(bytes));
-    (!read.is_empty()).then(|| read.into())
 }
 
 /// The shortest message that names its flow, bytes: a shorter one has no room for the token beside its

@@ -110,6 +110,12 @@ pub enum SendEvent {
         /// [`Message::seq`].
         seq: u64,
     },
+    /// The far end stopped the stream of this message alone (RFC 9000 §3.5): what of it has not arrived will
+    /// not.
+    Stopped {
+        /// [`Message::seq`].
+        seq: u64,
+    },
 }
 
 impl End {
@@ -264,7 +270,8 @@ impl End {
         (message, content): (Message, Content),
         expires: Option<Instant>,
     ) -> Result<Bytes, Refused> {
-        let Some((_, connection)) = self.connection.as_mut().filter(|_| self.is_open) else {
+        let is_open = self.is_open && self.stream_failure(flow).is_none();
+        let Some((_, connection)) = self.connection.as_mut().filter(|_| is_open) else {
             return Err(Refused::NotOpen);
         };
         match self.sending.carry(flow) {
@@ -298,7 +305,7 @@ impl End {
     /// Room for the next message of `flow`; zero while it is not open.
     pub fn writable(&self, flow: usize) -> Bytes {
         match self.sending.carry(flow) {
-            _ if !self.is_open => Bytes::ZERO,
+            _ if !self.is_open || self.stream_failure(flow).is_some() => Bytes::ZERO,
             Carry::Datagram => self.sending.datagram_room(flow, self.datagrams.largest()),
             Carry::Stream | Carry::StreamPerMessage => self.sending.writable(flow),
         }
@@ -592,6 +599,12 @@ impl End {
                 }
                 Event::Stream(StreamEvent::Writable { id }) => {
                     self.sending.on_writable(id.into(), &mut self.ready);
+                }
+                Event::Stream(StreamEvent::Stopped { id, error_code }) => {
+                    if let Some((flow, seq)) = self.sending.on_stopped(connection, id.into(), error_code) {
+                        self.send_events[flow].extend(seq.map(|seq| SendEvent::Stopped { seq }));
+                        self.ready.mark(flow);
+                    }
                 }
                 Event::Stream(StreamEvent::Finished { id }) => self.sending.on_acknowledged(id.into()),
                 Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => {

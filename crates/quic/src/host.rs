@@ -30,6 +30,7 @@ use crate::end::fetch_ticket;
 use crate::inbound::Inbound;
 use crate::recovery::SharedRecovery;
 use crate::setup::{Setup, engine_config};
+use crate::stream::StreamFailure;
 use crate::watch::{PacketWatch, Watch};
 
 /// SHA-256 of a certificate as it is sent (DER).
@@ -229,6 +230,13 @@ impl End {
     pub fn handle_stamped(&mut self, packet: &QuicPacket, ecn: Ecn, came_at: Instant, now: Instant) {
         self.inbound.note_arrival(came_at);
         self.handle_packet(packet, ecn, now);
+    }
+
+    /// Why the stream of all messages of `flow`, in one of its directions, carries nothing more. The flow
+    /// takes nothing from then on; the connection may go on.
+    pub fn stream_failure(&self, flow: usize) -> Option<StreamFailure> {
+        let stopped = self.sending.stopped(flow).map(StreamFailure::Stopped);
+        stopped.or_else(|| self.inbound.reset(flow).map(StreamFailure::Reset))
     }
 
     /// A message of `flow` that came and found no room to wait, one a call.

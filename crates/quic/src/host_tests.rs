@@ -6,6 +6,7 @@ use talkpath_transport::{Packet, QuicPacket};
 use talkpath_units::{Duration, Seed};
 
 use super::*;
+use crate::SendEvent;
 use crate::clock::engine_time;
 use crate::setup::FlowSetup;
 
@@ -218,6 +219,73 @@ fn a_stream_beside_that_of_the_only_flow_is_stopped() {
         let stopped = engine.send_stream(client_stream(mine as u64)).stopped();
         assert_eq!(stopped.map(|code| code.map(VarInt::into_inner)), Ok(Some(2)), "{carry:?}");
     }
+}
+
+fn send_events(end: &mut End, flow: usize) -> Vec<SendEvent> {
+    std::iter::from_fn(|| end.poll_send_event(flow)).collect()
+}
+
+/// RFC 9000 §3.5.
+#[test]
+fn a_stream_that_the_far_end_stops_is_reset_with_its_code_and_holds_up_nothing_else() {
+    let mut ends = sharing(&[Carry::Stream, Carry::StreamPerMessage]);
+    let (first, data) = message(0, 100);
+    ends[0].write_bytes(0, first, data, None).unwrap();
+    // More than the far end's window, so that a rest waits outside the engine.
+    let (large, data) = named(1, 0, 3_000_000);
+    ends[0].write_bytes(1, large, data, Some(Instant::from_secs(9))).unwrap();
+    let now = Instant::from_millis(1);
+    let [client, server] = &mut ends;
+    pass(client, server, now);
+    assert_eq!(client.writable(1), Bytes::ZERO);
+    for number in 0..2 {
+        let (_, engine) = server.connection.as_mut().unwrap();
+        engine.recv_stream(client_stream(number)).stop(VarInt::from_u32(9)).unwrap();
+    }
+    (0..2).for_each(|flow| client.settle(flow));
+    pass(server, client, now);
+    assert!(client.is_ready(0) && client.is_ready(1));
+    assert_eq!(client.stream_failure(0), Some(StreamFailure::Stopped(9)));
+    assert_eq!(client.stream_failure(1), None);
+    assert_eq!(send_events(client, 1).pop(), Some(SendEvent::Stopped { seq: 0 }));
+    assert_eq!(client.sending.next_expiry(), None);
+    assert_eq!([0, 1].map(|flow| client.send_buffer(flow)), [Bytes::ZERO; 2]);
+    // The one flow takes nothing, the other one takes what comes next.
+    let (next, data) = message(1, 100);
+    assert_eq!(
+        (client.writable(0), client.write_bytes(0, next, data, None)),
+        (Bytes::ZERO, Err(Refused::NotOpen))
+    );
+    let (next, data) = named(1, 1, 100);
+    client.write_bytes(1, next, data.clone(), None).unwrap();
+    carry_all(&mut ends, Instant::from_millis(2));
+    assert_eq!((read_all(&mut ends[1], 0).len(), read_all(&mut ends[1], 1)), (0, vec![data]));
+    // The far end has had both resets, and so has forgotten the streams.
+    let (_, engine) = ends[1].connection.as_mut().unwrap();
+    assert_eq!(engine.streams().remote_open_streams(Dir::Uni), 0);
+    assert!(send_events(&mut ends[0], 1).iter().all(|event| !matches!(event, SendEvent::Expired { .. })));
+}
+
+/// RFC 9000 §3.2: what came before the reset may be thrown away, and is.
+#[test]
+fn a_reset_of_the_stream_of_all_messages_is_the_flows_failure() {
+    let mut ends = sharing(&[Carry::Stream, Carry::StreamPerMessage]);
+    let (first, data) = message(0, 100);
+    ends[0].write_bytes(0, first, data, None).unwrap();
+    let (second, data) = named(1, 0, 100);
+    ends[0].write_bytes(1, second, data.clone(), None).unwrap();
+    carry_all(&mut ends, Instant::from_millis(1));
+    assert_eq!((read_all(&mut ends[1], 0).len(), ends[1].stream_failure(0)), (1, None));
+    let (_, engine) = ends[0].connection.as_mut().unwrap();
+    engine.send_stream(client_stream(0)).reset(VarInt::from_u32(7)).unwrap();
+    ends[1].settle(0);
+    carry_all(&mut ends, Instant::from_millis(2));
+    assert!(ends[1].is_ready(0));
+    assert_eq!((read_all(&mut ends[1], 0).len(), read_all(&mut ends[1], 1)), (0, vec![data]));
+    assert_eq!([0, 1].map(|flow| ends[1].stream_failure(flow)), [Some(StreamFailure::Reset(7)), None]);
+    // An echo would go on alone.
+    let (echo, data) = message(0, 100);
+    assert_eq!(ends[1].write_bytes(0, echo, data, None), Err(Refused::NotOpen));
 }
 
 #[test]

@@ -110,6 +110,14 @@ impl Inbound {
         }
     }
 
+    /// See [`crate::StreamFailure::Reset`]. No end of the simulator resets a stream of several messages.
+    pub(crate) fn reset(&self, flow: usize) -> Option<u64> {
+        match self {
+            Self::Numbered(_) => None,
+            Self::Real(arriving) => arriving.reset(flow),
+        }
+    }
+
     /// See [`crate::End::poll_dropped_bytes`].
     pub(crate) fn poll_dropped_bytes(&mut self, flow: usize) -> Option<Bytes> {
         match self {

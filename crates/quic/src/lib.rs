@@ -37,3 +37,4 @@ pub use qlog::{QlogEvent, begin_qlog};
 pub use receiving::DiscardCause;
 pub use seeded::KeyLog;
 pub use setup::{FlowSetup, Setup};
+pub use stream::StreamFailure;

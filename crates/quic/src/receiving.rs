@@ -191,7 +191,7 @@ impl Receiving {
                 stream.is_listed = false;
                 self.flows[flow].readable.pop_front();
             }
-            if matches!(end, StreamEnd::Finished | StreamEnd::Reset) {
+            if matches!(end, StreamEnd::Finished | StreamEnd::Reset(_) | StreamEnd::Closed) {
                 self.streams.remove(&id);
             }
             if is_whole && end == StreamEnd::Finished {

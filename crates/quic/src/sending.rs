@@ -41,6 +41,8 @@ struct FlowState {
     rest: Option<(StreamId, Content)>,
     /// True while the engine takes no more of it.
     is_blocked: bool,
+    /// The far end's code, once it has stopped the stream of all messages.
+    stopped: Option<VarInt>,
     /// Bytes that were taken and have not left yet.
     unsent: u64,
 }
@@ -76,6 +78,7 @@ impl Sending {
             stream: None,
             rest: None,
             is_blocked: false,
+            stopped: None,
             unsent: 0,
         };
         Self {
@@ -106,6 +109,11 @@ impl Sending {
     /// Bytes of a flow that were taken and have not left yet.
     pub(crate) fn unsent(&self, flow: usize) -> Bytes {
         Bytes::new(self.flows[flow].unsent)
+    }
+
+    /// The far end's code, if it has stopped the stream of all messages of a flow.
+    pub(crate) fn stopped(&self, flow: usize) -> Option<u64> {
+        self.flows[flow].stopped.map(VarInt::into_inner)
     }
 
     /// When the next message on a stream expires.
@@ -245,6 +253,29 @@ impl Sending {
         }
     }
 
+    /// The far end wants no more of a stream, and says `code`. Returns the stream's flow, and the number of
+    /// the message if the stream carries one. The flow's next message has another stream then. A flow on one
+    /// stream has failed.
+    pub(crate) fn on_stopped(
+        &mut self,
+        connection: &mut Connection,
+        id: u64,
+        code: VarInt,
+    ) -> Option<(usize, Option<u64>)> {
+        // RFC 9000 §3.5: the sender resets the stream, with the code that it was stopped with. That holds
+        // also if all of it has left: what is lost of it is not sent again.
+        let _reset = connection.send_stream(stream_id(id)).reset(code);
+        let SentStream { flow, seq, size, expires, .. } = *self.streams.get(&id)?;
+        if let Some(expires) = expires {
+            self.expiries.remove(&(expires, id));
+        }
+        self.forget(id, &mut |_, _| {});
+        if size.is_none() {
+            (self.flows[flow].stopped, self.flows[flow].unsent) = (Some(code), 0);
+        }
+        Some((flow, size.map(|_| seq)))
+    }
+
     /// Nothing leaves any more: gives the flows and numbers of the messages that would expire to `expired`.
     pub(crate) fn give_up(&mut self, expired: &mut impl FnMut(usize, u64)) {
         while let Some((_, id)) = self.expiries.pop_first() {
@@ -318,7 +349,7 @@ fn write_rest(connection: &mut Connection, flow: &mut FlowState) -> bool {
     let is_whole = content.len() == 0;
     if is_whole {
         flow.rest = None;
-        // The far end never stops a stream here.
+        // If the far end has stopped it, `on_stopped` has reset it, or will.
         let _finished = connection.send_stream(id).finish();
     }
     is_whole

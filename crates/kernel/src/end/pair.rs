@@ -37,6 +37,11 @@ impl Pair {
 
     /// With keys of a QUIC connection, and with trains or without.
     pub(super) fn with_keys(session: &SessionSpec, keys: [Option<HostKeys>; 2], has_trains: bool) -> Self {
+        Self::of([session; 2], keys, has_trains)
+    }
+
+    /// Each end with its own idea of the session.
+    pub(super) fn of(sessions: [&SessionSpec; 2], keys: [Option<HostKeys>; 2], has_trains: bool) -> Self {
         let common = context(0, 1 << 16);
         let clock = common.clock;
         let make = |index: usize| {
@@ -45,14 +50,15 @@ impl Pair {
                 let quic_keys = keys[usize::from(!is_near)];
                 let token = 7 + index as u32;
                 let place = EndPlace { index, token, has_trains, seed, quic_keys, ..place(is_near) };
+                let session = sessions[usize::from(!is_near)];
                 let receiver = Receiver::default();
                 Arc::new(SharedEnd::new(session, &session.flows[index], &place, receiver, &common))
             })
         };
-        let all: Vec<_> = (0..session.flows.len()).map(make).collect();
+        let all: Vec<_> = (0..sessions[0].flows.len()).map(make).collect();
         for side in 0..2 {
             let ends: Vec<_> = all.iter().map(|flow| Arc::clone(&flow[side])).collect();
-            SharedEnd::introduce(session, &ends);
+            SharedEnd::introduce(sessions[side], &ends);
         }
         let (ends, others) =
             all.split_first().map(|(first, others)| (first.clone(), others.to_vec())).unwrap();

@@ -96,7 +96,11 @@ impl Channel for QuicChannel {
     fn is_open(&self) -> bool {
         let refuses = self.life.is_broken() && self.spec.is_clocked();
         let is_wanted = !self.life.is_closing && self.begins.is_none();
-        is_wanted && (refuses || lock(&self.connection).engine.is_open())
+        let is_usable = || {
+            let engine = &lock(&self.connection).engine;
+            engine.is_open() && engine.stream_failure(self.index).is_none()
+        };
+        is_wanted && (refuses || is_usable())
     }
 
     fn opened_at(&self, now: Instant) -> Instant {
@@ -178,6 +182,7 @@ impl Channel for QuicChannel {
                     tap.on_wire_stream(start, end, at);
                 }
                 SendOutcome::Expired(seq) => tap.on_expired(seq),
+                SendOutcome::Stopped(seq) => tap.on_dropped(seq, DropCause::Stopped),
                 SendOutcome::Unsent(seq) => tap.on_unsent(seq),
             }
         }
@@ -404,9 +409,15 @@ impl QuicChannel {
         }
     }
 
-    /// A connection that ends while it is wanted has failed.
+    /// A connection that ends while it is wanted has failed. So has a flow on one stream that the far end
+    /// stops or resets.
     fn notice_end(&mut self, is_finished: bool) {
         let connection = lock(&self.connection);
+        if let Some(why) = connection.engine.stream_failure(self.index)
+            && !self.life.is_closing
+        {
+            self.life.fail(why.to_string());
+        }
         let Some(why) = connection.engine.lost() else { return };
         let is_orderly = self.life.is_closing || (connection.engine.was_closed_by_peer() && is_finished);
         if !is_orderly {

@@ -1,4 +1,4 @@
-use talkpath_measure::{Fate, MessageRecord, SeriesKind};
+use talkpath_measure::{Ending, Fate, MessageRecord, SeriesKind};
 use talkpath_quic::{Fingerprint, HostKeys};
 use talkpath_scenario::{Options, Source, WorkloadConfig, load};
 use talkpath_transport::QuicConfig;
@@ -101,6 +101,55 @@ fn a_close_of_the_far_end_is_a_failure_of_who_still_sends() {
         let end = pair.ends[0].lock();
         end.log.taps.forward.rows().any(|row| row.fate == Fate::Refused)
     });
+}
+
+/// Two ends that do not agree on what carries a message, as our program and another one may not.
+fn at_odds(carries: [Carry; 2], workload: &WorkloadConfig, ms: u64) -> Pair {
+    let [near, far] = carries.map(|carry| session(&QuicConfig::new(carry), workload.clone(), ms, false));
+    let client = HostKeys::Client(Fingerprint::of_secret(&SECRET).unwrap());
+    Pair::of([&near, &far], [Some(client), Some(HostKeys::Server(SECRET))], true)
+}
+
+/// RFC 9000 §3.5, §19.5.
+#[test]
+fn a_flow_whose_only_stream_the_far_end_stops_has_failed() {
+    let carries = [Carry::Stream, Carry::Datagram];
+    let why = Some("the far end stopped the QUIC stream, with code 2".to_owned());
+    let pair = at_odds(carries, &WorkloadConfig::G711, 60_000);
+    pair.drive(|pair| pair.failure(0).is_some());
+    assert_eq!(pair.failure(0), why);
+    // Each message that is due is refused from now on, as after a lost connection.
+    pair.drive(|pair| {
+        let end = pair.ends[0].lock();
+        end.log.taps.forward.rows().any(|row| row.fate == Fate::Refused)
+    });
+    let totals = totals(&pair, 0);
+    assert_eq!((totals.failure, totals.failed_ns.is_some()), (why.clone(), true));
+    // A transfer has nobody to refuse its messages to, and ends.
+    let pair = at_odds(carries, &WorkloadConfig::Bulk { bytes: None }, 60_000);
+    pair.drive(|pair| pair.failure(0).is_some());
+    assert_eq!(pair.failure(0), why);
+    assert!(!channel(&mut pair.ends[0].lock()).is_open());
+}
+
+/// RFC 9000 §3.5: a stream is one message's, and the next one has another.
+#[test]
+fn a_message_whose_stream_the_far_end_stops_is_missing_with_its_cause_and_the_flow_goes_on() {
+    // A message of several packets is stopped before all of it is acknowledged.
+    let load = WorkloadConfig::Cbr { rate: Rate::from_bps(2_000_000), size: Bytes::new(5000) };
+    let pair = at_odds([Carry::StreamPerMessage, Carry::Datagram], &load, 200);
+    // Nobody waits for a message that was stopped.
+    pair.drive(|pair| pair.progress()[0].is_done && pair.progress()[0].sent == 0);
+    assert_eq!((pair.failure(0), pair.failure(1), pair.progress()[1].received), (None, None, 0));
+    let end = pair.ends[0].lock();
+    let rows: Vec<_> = end.log.taps.forward.rows().collect();
+    assert_eq!(rows.len(), 10);
+    let is_stopped = |row: &&MessageRecord| row.drop_cause == Some(DropCause::Stopped);
+    assert!(rows.iter().all(is_stopped), "{rows:?}");
+    let mut leg = end.log.taps.forward.clone();
+    leg.on_received(3, Instant::from_secs(1));
+    let fates: Vec<_> = leg.finish(Ending::Reliable).messages.iter().map(|row| row.fate).collect();
+    assert_eq!(fates[2..5], [Fate::Missing, Fate::Delivered, Fate::Missing]);
 }
 
 #[test]
