@@ -101,10 +101,8 @@ pub struct ArenaVerdict {
     pub fails_under: Vec<String>,
     /// Those that leave it open: the checks that decide hold or fail by less than the medians' intervals. The
     /// base, if it is one, stands above too, by its medians.
-    #[serde(default)]
     pub undecided_under: Vec<String>,
     /// Those whose runs of its cells equal the base's in every repetition. They support no verdict.
-    #[serde(default)]
     pub without_effect: Vec<String>,
     /// Why: what the verdict rests on (fitted, assumed or predicted figures), why it differs, or why it was
     /// not tested.
