@@ -1,8 +1,9 @@
 //! Protocols of ours whose packets real hosts carry in UDP datagrams: which there are, and what each says of
 //! itself.
 //!
-//! A new one is a file here, a variant in the two lists, and the line of each match below that the compiler
-//! names.
+//! A new one is a file here, a variant in the two lists, its place in [`EncapsulatedKind::ALL`], and the line
+//! of each match below that the compiler names. QUIC is not among them: its engine is a library's, and flows
+//! share a connection.
 
 mod dccp;
 
