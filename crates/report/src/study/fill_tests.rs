@@ -14,7 +14,7 @@ const OUTCOME: &str = r#"{
 ],
 "claims": [ { "id": "C1", "claim": "It | waits", "published": "80 ms", "arena": "sim", "reproduced": "wait: 77 ms", "verdict": "reproduced",
   "standing": "fragile", "expected": "reproduced", "holds_under_base": true, "under": "holds under base alone", "holds_under": ["base"],
-  "fails_under": [], "why": "It does.", "checks_left_out": 0, "sets_left_out": [], "sets_not_run": [], "n": 6, "left_out": false,
+  "fails_under": [], "undecided_under": [], "without_effect": [], "why": "It does.", "checks_left_out": 0, "sets_left_out": [], "sets_not_run": [], "n": 6, "left_out": false,
   "by_seed": [{ "seed": 2, "verdict": "reproduced", "standing": null }, { "seed": 3, "verdict": "differs", "standing": null }],
   "by_assumption": [ { "assumption": "base", "holds": true, "checks": [CHECK_A, CHECK_B] }, { "assumption": "slow", "holds": false, "checks": [CHECK_C] } ],
   "elsewhere": [], "sensitivity": [] } ] }"#;
