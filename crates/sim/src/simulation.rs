@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The network's agenda orders all events. Each endpoint has one timer in the agenda, and so has each end of
-//! a QUIC connection that several flows share. Of these flows that share a connection, those take a step that have something to do
+//! a QUIC connection that several flows share. Of these flows, those take a step that have something to do
 //! (`shared`).
 //!
 //! **How a run ends.** Applications send until `duration`. After that the run drains: it goes on until all

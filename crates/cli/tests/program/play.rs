@@ -84,7 +84,7 @@ fn the_first_interrupt_ends_what_runs_a_simulation_again_and_leaves_no_part_of_a
     let bench = Bench::new();
     let quic =
         "\n[flow.media]\ntransport = \"quic-datagram\"\nworkload = { kind = \"voice\", codec = \"g711\" }\n";
-    bench.file("calls.toml", &format!("{CALLS}{quic}"));
+    bench.file("calls.toml", format!("{CALLS}{quic}"));
     bench.run(&["run", "calls.toml"]).succeeds();
     let run = bench.only_run();
     // The same run, a hundred times as long: made again it takes seconds, and need not have run.

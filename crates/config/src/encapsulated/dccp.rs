@@ -97,8 +97,8 @@ impl DccpConfig {
     /// Of the initial window. Chosen: a greedy flow sends so much at one moment, which memory has to hold.
     pub const MOST_AT_ONCE: Packets = Packets::new(1_000_000);
 
-    /// What the largest packet of IPv4 (65,535 B, RFC 791) holds behind IP's header of 20 B and DCCP's of 16 B
-    /// (RFC 4340 §5.1).
+    /// What the largest packet of IPv4 (65,535 B, RFC 791) holds behind IP's header of 20 B and DCCP's of
+    /// 16 B (RFC 4340 §5.1).
     pub const LARGEST_SEGMENT: Bytes = Bytes::new(65_499);
 
     /// Linux's `net.core.rmem_default`, of payload: what waits is kept by this library and not by a kernel.

@@ -1,5 +1,5 @@
-//! The keys of scenario and campaign files, each described once: its kind, default, bounds and meaning. Those of
-//! transports, workloads and queues lie beside the code that reads them.
+//! The keys of scenario and campaign files, each described once: its kind, default, bounds and meaning. Those
+//! of transports, workloads and queues lie beside the code that reads them.
 //!
 //! From this description derive the checks and their suggestions ([`crate::check`]), the defaults
 //! ([`crate::fill`]), the JSON Schema ([`crate::schema`]) and the key tables ([`key_tables`]) that
