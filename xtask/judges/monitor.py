@@ -46,7 +46,7 @@ LOSS = 0.005
 GROWTH = 1 << 20
 # Seconds. Chosen: three directories of 10 min are put together in the first half.
 LEAST_FOR_MEMORY = 3_600
-failures, judged = [], []
+failures, judged, children = [], [], []
 
 
 def check(holds, what):
@@ -60,7 +60,9 @@ def run(*arguments):
 
 
 def inside(namespace, *arguments, **more):
-    return subprocess.Popen(["ip", "netns", "exec", namespace, *arguments], text=True, **more)
+    child = subprocess.Popen(["ip", "netns", "exec", namespace, *arguments], text=True, **more)
+    children.append(child)
+    return child
 
 
 class Bridge(threading.Thread):
@@ -134,6 +136,9 @@ def namespaces():
 
 
 def removed():
+    # Of a judge that breaks off they still run.
+    for child in children:
+        child.kill()
     for namespace in (NEAR, FAR):
         subprocess.run(["ip", "netns", "delete", namespace], capture_output=True)
 

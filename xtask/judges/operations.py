@@ -27,7 +27,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 TALKPATH, PACKAGING, STAMP_SUITE = sys.argv[1:4]
 # Tenths: systemd-analyze's threshold. Chosen: what the units have, 1.7, and a little.
 EXPOSURE = 20
-failures, judged, missing = [], [], []
+failures, judged, missing, children = [], [], [], []
 
 
 def check(holds, what):
@@ -39,6 +39,7 @@ def check(holds, what):
 def started(arguments, begins):
     """A program that has said where it is, and the rest of that line."""
     child = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+    children.append(child)
     line = child.stdout.readline()
     assert line.startswith(begins), f"{arguments}: {line}"
     return child, line[len(begins) :].strip()
@@ -74,6 +75,7 @@ def metrics():
             [TALKPATH, "monitor", "--to", address, "--interval", "1s", "--session", "2s", "--json-stream", "--records", "none",
              "--metrics", f"127.0.0.1:{port}", "--textfile", textfile],
             stdout=subprocess.PIPE, text=True, cwd=folder)
+        children.append(monitor)
         events = []
         while sum(event["event"] == "interval" for event in events) < 4:
             events.append(json.loads(monitor.stdout.readline()))
@@ -133,6 +135,7 @@ def stamp():
         theirs = subprocess.Popen(
             [STAMP_SUITE, "--is-reflector", "--local-addr", "127.0.0.1", "--local-port", str(port), *more],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        children.append(theirs)
         time.sleep(2)
         seen = subprocess.run([*send, "--to", f"127.0.0.1:{port}"], capture_output=True, text=True)
         theirs.send_signal(signal.SIGINT)
@@ -165,6 +168,8 @@ for part in [metrics, units, stamp]:
         part()
     except Exception as why:  # A judge that breaks off has not agreed.
         check(False, f"{part.__name__}: {why!r}")
+for child in children:  # Of a part that broke off they still run, and hold this script's output.
+    child.kill()
 closing = f"{', '.join(judged) or 'nothing'} judged" + (f"; missing: {', '.join(missing)}" if missing else "")
 print(closing if not failures else f"{len(failures)} differences; {closing}")
 sys.exit(1 if failures else 0)

@@ -19,6 +19,13 @@ pub use size::{CACHE_LINE, SHARED_INFO, UDP_OVER_IPV4, small_head};
 
 use talkpath_units::{Bytes, Duration, Packets};
 
+/// Of windows and queues. Chosen: past any path in packets.
+pub const LARGEST_WINDOW: Packets = Packets::new(1_000_000_000);
+
+/// Of initial windows. Chosen: a greedy flow without a receiver's window (DCCP) sends the whole of it at one
+/// moment, which memory has to hold.
+pub const LARGEST_INITIAL_WINDOW: Packets = Packets::new(1_000_000);
+
 /// Which transport, with its options.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransportConfig {

@@ -7,7 +7,9 @@ mod quic;
 pub(crate) mod tcp;
 mod udp;
 
-use talkpath_config::{DccpConfig, EncapsulatedConfig, EncapsulatedKind, Stack, TransportConfig};
+use talkpath_config::{
+    EncapsulatedConfig, EncapsulatedKind, LARGEST_INITIAL_WINDOW, LARGEST_WINDOW, Stack, TransportConfig,
+};
 use talkpath_units::Bytes;
 
 use crate::diagnostic::Log;
@@ -151,12 +153,9 @@ fn stack(word: &str) -> Option<Stack> {
 /// Chosen: from a skb_shared_info of 320 B and a cache line up to two pages.
 pub(crate) const SMALL_HEAD: &[Measure] = &[measure(Dimension::Size, 384, 8192)];
 
-/// Chosen: past any path in packets.
-const WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, DccpConfig::MOST_PACKETS.get())];
+const WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, LARGEST_WINDOW.get())];
 
-/// Chosen: a greedy flow without a receiver's window (DCCP) sends so much at one moment, which memory has to
-/// hold.
-const INITIAL_WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, DccpConfig::MOST_AT_ONCE.get())];
+const INITIAL_WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, LARGEST_INITIAL_WINDOW.get())];
 
 /// From one byte to [`LARGEST_SIZE`].
 pub(crate) const BUFFER: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_SIZE)];

@@ -5,6 +5,7 @@ use talkpath_units::{Bytes, Packets};
 
 use super::EncapsulatedOptions;
 use crate::features::Features;
+use crate::{LARGEST_INITIAL_WINDOW, LARGEST_WINDOW};
 
 /// DCCP's options, the same at both ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,12 +91,6 @@ impl DccpConfig {
     /// What it provides to an application.
     pub const FEATURES: Features =
         Features { keeps_messages: true, is_reliable: false, is_acknowledged: true, is_fragmented: false };
-
-    /// Of windows and queues. Chosen: past any path in packets.
-    pub const MOST_PACKETS: Packets = Packets::new(1_000_000_000);
-
-    /// Of the initial window. Chosen: a greedy flow sends so much at one moment, which memory has to hold.
-    pub const MOST_AT_ONCE: Packets = Packets::new(1_000_000);
 
     /// What the largest packet of IPv4 (65,535 B, RFC 791) holds behind IP's header of 20 B and DCCP's of
     /// 16 B (RFC 4340 §5.1).
@@ -197,12 +192,12 @@ impl EncapsulatedOptions for DccpConfig {
         let fits = |size: Bytes| (Bytes::new(1)..=Self::LARGEST_SEGMENT).contains(&size);
         let values = [
             (
-                is_within(self.initial_window, Self::MOST_AT_ONCE),
+                is_within(self.initial_window, LARGEST_INITIAL_WINDOW),
                 "an initial_window of 1 to 1,000,000 packets",
             ),
-            (is_within(self.initial_ssthresh, Self::MOST_PACKETS), "an initial_ssthresh of 1 to 1e9 packets"),
+            (is_within(self.initial_ssthresh, LARGEST_WINDOW), "an initial_ssthresh of 1 to 1e9 packets"),
             (self.ack_ratio > 0, "an ack_ratio of at least 1"),
-            (is_within(self.send_queue, Self::MOST_PACKETS), "a send_queue of 1 to 1e9 packets"),
+            (is_within(self.send_queue, LARGEST_WINDOW), "a send_queue of 1 to 1e9 packets"),
             (self.segment_size.is_none_or(fits), "a segment_size of 1 to 65,499 B"),
             (self.checksum_coverage < 16, "a checksum coverage of four bits"),
         ];

@@ -214,3 +214,19 @@ fn verdicts_over_real_sockets_stand_in_a_table_of_their_own_with_their_day() {
     let alone = filled_from_two("verdicts ; in emu").unwrap_or_else(|found| panic!("{found:?}"));
     assert!(alone.contains("| wait: 79 ms | differs") && !alone.contains("77 ms"), "{alone}");
 }
+
+#[test]
+fn of_a_campaign_the_repetitions_are_those_that_were_measured() {
+    let outcome = Outcome { arena: ArenaName::Campaign, arenas: vec![ArenaName::Campaign], ..outcome() };
+    let page = fill_page("<!-- study x-1999 verdicts -->old<!-- end -->", &[outcome]);
+    let words = "Medians over 6 repetitions of a cell in `campaign`";
+    assert!(page.is_ok_and(|page| page.contains(words)));
+}
+
+#[test]
+fn a_star_stands_for_anything_and_nothing_else_does() {
+    assert!(
+        fits("*", "") && fits("a*c", "abc") && fits("a*", "a") && fits("ab", "ab") && fits("*b*d", "abcbd")
+    );
+    assert!(!fits("ab", "abc") && !fits("a*c", "acb") && !fits("*x", "y") && !fits("a*a", "a"));
+}

@@ -35,6 +35,17 @@ fn a_figure_has_the_printed_figures_of_its_cells_and_metrics() {
 }
 
 #[test]
+fn a_figure_of_which_nothing_ran_is_named() {
+    let figure = r#"medians = { metric = "flows.call.loss_rate", y_title = "lost", names = ["near"],
+        lines = [{ label = "call", cells = ["call-near"] }] }"#;
+    let study = with_figure(figure, "").unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let of = |cell| judge(&study, &Selection::default(), &samples(&study, &[(cell, "base", ONE)]));
+    let (drawn, absent) = (of("call-near"), of("call-far"));
+    assert_eq!((drawn.figures.len(), drawn.not_shown.len()), (1, 0));
+    assert_eq!((absent.figures.len(), &absent.not_shown[..]), (0, &["figure 1 (Loss)".to_owned()][..]));
+}
+
+#[test]
 fn a_scatter_has_the_line_of_least_squares_and_an_absent_figure_its_reason() {
     let figure = r#"scatter = { x = "flows.call.loss_rate", y = "double", x_title = "lost", y_title = "twice",
         points = [{ label = "all", cells = ["call-near", "call-far"] }] }
