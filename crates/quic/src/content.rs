@@ -28,6 +28,14 @@ impl Content {
         }
     }
 
+    /// The next `count` of them.
+    pub(crate) fn first(&self, count: u64) -> Self {
+        match self {
+            Self::Zeros(left) => Self::Zeros(count.min(*left)),
+            Self::Real(bytes) => Self::Real(bytes.slice(..bytes.len().min(count as usize))),
+        }
+    }
+
     /// The next `count` bytes were written.
     pub(crate) fn skip(&mut self, count: usize) {
         match self {

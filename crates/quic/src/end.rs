@@ -417,6 +417,9 @@ impl End {
                 sending.on_unqueued(message.flow, message.size);
                 expired(message.flow, message.seq);
             });
+            if sending.write_rejected(connection, now, &mut expired) {
+                ready.mark_all();
+            }
             sending.write_rest(connection, ready);
         }
         self.buffer.clear();
@@ -571,6 +574,7 @@ impl End {
             let Some(event) = connection.poll() else { break };
             match event {
                 Event::Connected => {
+                    self.sending.on_connected(connection.accepted_0rtt());
                     self.is_open = true;
                     self.ready.mark_all();
                 }

@@ -310,16 +310,22 @@ fn an_earlier_connection_of_both_seeded_ends_lets_messages_leave_at_once() {
     }
 }
 
-#[test]
-fn the_ticket_of_an_earlier_connection_with_real_keys_lets_messages_leave_at_once() {
-    let config = QuicConfig { zero_rtt: true, ..QuicConfig::new(Carry::Datagram) };
-    let setup = Setup { config, ..setup(Carry::Datagram, None) };
-    let keys = [HostKeys::Client(Fingerprint::of_secret(&SECRET).unwrap()), HostKeys::Server(SECRET)];
-    let [(mut client, earlier), (mut server, its_earlier)] =
-        keys.map(|keys| End::after_another(&setup, keys, WINDOW).unwrap());
-    let (mut earlier, mut its_earlier) = (earlier.unwrap(), its_earlier.unwrap());
-    let packet = |bytes| QuicPacket { bytes, pieces: Vec::new() };
+fn packet(bytes: Vec<u8>) -> QuicPacket {
+    QuicPacket { bytes, pieces: Vec::new() }
+}
+
+/// The flows of `setup` with 0-RTT.
+fn with_zero_rtt(setup: Setup) -> Setup {
+    Setup { config: QuicConfig { zero_rtt: true, ..setup.config }, ..setup }
+}
+
+/// Both ends with real keys, and those of the connection before, of which the client has its ticket, `now`.
+fn ends_after_another(setup: &Setup) -> ([End; 2], [EarlierEnd; 2], Instant) {
     let ecn = Ecn::NotEct;
+    let keys = [HostKeys::Client(Fingerprint::of_secret(&SECRET).unwrap()), HostKeys::Server(SECRET)];
+    let [(client, earlier), (server, its_earlier)] =
+        keys.map(|keys| End::after_another(setup, keys, WINDOW).unwrap());
+    let (mut earlier, mut its_earlier) = (earlier.unwrap(), its_earlier.unwrap());
     let mut now = Instant::ZERO;
     earlier.open(now);
     while !earlier.has_ticket() {
@@ -332,6 +338,14 @@ fn the_ticket_of_an_earlier_connection_with_real_keys_lets_messages_leave_at_onc
         }
         now += Duration::from_millis(1);
     }
+    ([client, server], [earlier, its_earlier], now)
+}
+
+#[test]
+fn the_ticket_of_an_earlier_connection_with_real_keys_lets_messages_leave_at_once() {
+    let setup = with_zero_rtt(setup(Carry::Datagram, None));
+    let ([mut client, mut server], [mut earlier, mut its_earlier], now) = ends_after_another(&setup);
+    let ecn = Ecn::NotEct;
     // A guest may use this connection for messages: nobody reads them, and nothing is kept.
     let (unwanted, bytes) = message(0, 160);
     for _ in 0..3 {
@@ -356,6 +370,96 @@ fn the_ticket_of_an_earlier_connection_with_real_keys_lets_messages_leave_at_onc
     let mut ends = [client, server];
     carry_all(&mut ends, now);
     assert!(ends.iter().all(|end| end.is_open() && end.lost().is_none()));
+}
+
+/// A client with a ticket, and a server that does not know the ticket and so rejects what comes with it.
+fn rejecting(carries: &[Carry]) -> ([End; 2], Instant) {
+    let flow = |&carry: &Carry| FlowSetup { carry, priority: 0, receive_buffer: None };
+    let flows = carries.iter().map(flow).collect();
+    let setup = with_zero_rtt(Setup { flows, ..setup(carries[0], None) });
+    let ([client, _], _, now) = ends_after_another(&setup);
+    let server = End::on_host(&setup, HostKeys::Server(SECRET), WINDOW).unwrap();
+    let mut ends = [client, server];
+    for end in &mut ends {
+        (1..carries.len()).for_each(|flow| end.name_flow(flow, flow as u32));
+    }
+    ends[0].open(now);
+    assert!(ends[0].is_open(), "it has a ticket");
+    (ends, now)
+}
+
+/// RFC 9001 §4.6.2: the streams begin anew, and their data may be sent again. A datagram is never sent again.
+#[test]
+fn what_a_far_end_rejects_of_0_rtt_is_lost_and_streams_send_it_again() {
+    for carries in [
+        &[Carry::Stream][..],
+        &[Carry::StreamPerMessage],
+        &[Carry::StreamPerMessage, Carry::Datagram, Carry::Stream, Carry::StreamPerMessage, Carry::Stream],
+    ] {
+        let (mut ends, now) = rejecting(carries);
+        let mut written = vec![Vec::new(); carries.len()];
+        let mut write_all = |client: &mut End, seq| {
+            for (flow, carry) in carries.iter().enumerate() {
+                let (message, data) = match (flow, carry) {
+                    (0, _) | (_, Carry::Stream) => message(seq, 1000),
+                    _ => named(flow as u32, seq, 1000),
+                };
+                assert_eq!(client.write_bytes(flow, message, data.clone(), None), Ok(Bytes::new(1000)));
+                written[flow].push(data);
+            }
+        };
+        // A part leaves with the first flight, and a part waits for the window.
+        (0..30).for_each(|seq| write_all(&mut ends[0], seq));
+        carry_all(&mut ends, now);
+        assert!(ends.iter().all(|end| end.is_established() && end.lost().is_none()), "{carries:?}");
+        let (_, engine) = ends[0].connection.as_ref().unwrap();
+        assert!(!engine.accepted_0rtt(), "{carries:?}");
+        let sent_again = ends[0].counters(0).retransmissions;
+        // It takes more now.
+        write_all(&mut ends[0], 30);
+        (1..100).for_each(|ms| carry_all(&mut ends, now + Duration::from_millis(ms)));
+        for (flow, carry) in carries.iter().enumerate() {
+            let (mut read, mut written) = (read_all(&mut ends[1], flow), written[flow].clone());
+            assert_eq!((ends[0].send_buffer(flow), ends[1].stream_failure(flow)), (Bytes::ZERO, None));
+            match carry {
+                Carry::Datagram => {
+                    assert!(read.len() < 31 && read.last() == written.last(), "{}", read.len());
+                    continue;
+                }
+                Carry::Stream => {
+                    (read, written) = (vec![read.concat().into()], vec![written.concat().into()]);
+                }
+                Carry::StreamPerMessage => {}
+            }
+            read.sort();
+            written.sort();
+            assert!(read == written, "flow {flow} of {carries:?}: {} messages", read.len());
+        }
+        assert!(sent_again > 0, "{carries:?}: what left twice is no new data");
+    }
+}
+
+#[test]
+fn a_message_that_expires_before_0_rtt_is_rejected_is_not_sent_again() {
+    let (mut ends, now) = rejecting(&[Carry::StreamPerMessage]);
+    let expires = [None, Some(now + Duration::from_millis(5)), Some(now + Duration::from_millis(40))];
+    for (seq, expires) in expires.into_iter().enumerate() {
+        // Larger than the first flight.
+        let (message, data) = message(seq as u64, 30_000);
+        assert_eq!(ends[0].write_bytes(0, message, data, expires), Ok(Bytes::new(30_000)));
+    }
+    let [client, server] = &mut ends;
+    pass(client, server, now);
+    let now = now + Duration::from_millis(10);
+    carry_all(&mut ends, now);
+    (1..100).for_each(|ms| carry_all(&mut ends, now + Duration::from_millis(ms)));
+    let mut read: Vec<_> = read_all(&mut ends[1], 0).into_iter().map(|data| data[0] - 1).collect();
+    read.sort_unstable();
+    assert_eq!(read, [0, 2]);
+    let expired = |event: &SendEvent| matches!(event, SendEvent::Expired { .. });
+    let expired: Vec<_> = send_events(&mut ends[0], 0).into_iter().filter(expired).collect();
+    assert_eq!(expired, [SendEvent::Expired { seq: 1 }]);
+    assert_eq!((ends[0].send_buffer(0), ends[0].poll_timeout().is_some()), (Bytes::ZERO, true));
 }
 
 /// What a lost packet held up comes at once, and an application reads once a turn.

@@ -1,6 +1,10 @@
 //! What the flows of an end send on streams: one stream a flow, or one a message.
+//!
+//! What is written before the handshake is over (0-RTT) the far end may reject. Then the engine has forgotten
+//! all streams, and their numbers begin anew. So that data is kept until the far end has taken it. What was
+//! rejected counts as lost and is written again, in its order, before anything else (RFC 9001 §4.6.2).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use quinn_proto::{Connection, Dir, StreamId, VarInt};
 use talkpath_config::Carry;
@@ -29,6 +33,10 @@ pub(crate) struct Sending {
     /// Flows before this one have their stream open, if they are on one stream and the far end knows it by
     /// its ID.
     named: usize,
+    /// By stream: what was written before the handshake was over.
+    early: BTreeMap<u64, Vec<Content>>,
+    /// The streams of `early`, if the far end rejected it, as far as they are not written again.
+    rejected: VecDeque<RejectedStream>,
 }
 
 #[derive(Debug)]
@@ -47,7 +55,7 @@ struct FlowState {
     unsent: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct SentStream {
     flow: usize,
     /// The message; 0 of a stream that carries all.
@@ -58,6 +66,16 @@ struct SentStream {
     expires: Option<Instant>,
     /// One past the last byte that left.
     left: u64,
+}
+
+/// A stream whose data the far end rejected before the handshake was over.
+#[derive(Debug)]
+struct RejectedStream {
+    stream: SentStream,
+    /// Once it is open again.
+    id: Option<StreamId>,
+    /// What is still to be written on it.
+    contents: VecDeque<Content>,
 }
 
 /// What left on a stream.
@@ -89,6 +107,8 @@ impl Sending {
             without_stream: BTreeSet::new(),
             names_streams: false,
             named: 0,
+            early: BTreeMap::new(),
+            rejected: VecDeque::new(),
         }
     }
 
@@ -118,13 +138,16 @@ impl Sending {
 
     /// When the next message on a stream expires.
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
-        self.expiries.first().map(|first| first.0)
+        let is_closed = |rejected: &&RejectedStream| rejected.id.is_none();
+        let rejected = self.rejected.iter().filter(is_closed).filter_map(|rejected| rejected.stream.expires);
+        rejected.chain(self.expiries.first().map(|first| first.0)).min()
     }
 
     /// Room for the next message of a flow on streams.
     pub(crate) fn writable(&self, flow: usize) -> Bytes {
         let flow = &self.flows[flow];
-        let is_full = flow.is_blocked || flow.rest.is_some() || flow.unsent >= UNSENT;
+        let is_behind = flow.rest.is_some() || !self.rejected.is_empty();
+        let is_full = flow.is_blocked || is_behind || flow.unsent >= UNSENT;
         if is_full { Bytes::ZERO } else { Bytes::new(UNSENT) }
     }
 
@@ -150,6 +173,9 @@ impl Sending {
         flow: usize,
         mut content: Content,
     ) -> Result<Bytes, Refused> {
+        if !self.rejected.is_empty() {
+            return Err(Refused::NoRoom);
+        }
         if self.names_streams {
             self.open_named(connection);
         } else if self.flows[flow].stream.is_none() {
@@ -159,10 +185,14 @@ impl Sending {
         let Some(id) = state.stream else {
             return self.wait_for_stream(flow);
         };
+        let all = content.clone();
         let written = write(connection, id, &mut content);
         state.is_blocked = content.len() > 0;
         if written == 0 {
             return Err(Refused::NoRoom);
+        }
+        if connection.is_handshaking() {
+            self.early.entry(id.into()).or_default().push(all.first(written));
         }
         self.on_queued(flow, Bytes::new(written));
         Ok(Bytes::new(written))
@@ -204,7 +234,7 @@ impl Sending {
         (message, content): (Message, Content),
         expires: Option<Instant>,
     ) -> Result<Bytes, Refused> {
-        if self.flows[flow].rest.is_some() {
+        if self.flows[flow].rest.is_some() || !self.rejected.is_empty() {
             return Err(Refused::NoRoom);
         }
         let is_free = !self.names_streams || self.open_named(connection);
@@ -216,6 +246,9 @@ impl Sending {
         let stream = SentStream { flow, seq: message.seq, size: Some(size), expires, left: 0 };
         self.streams.insert(id.into(), stream);
         self.expiries.extend(expires.map(|expires| (expires, id.into())));
+        if connection.is_handshaking() {
+            self.early.insert(id.into(), vec![content.clone()]);
+        }
         state.rest = Some((id, content));
         if !write_rest(connection, state) {
             self.with_rest.insert(flow);
@@ -232,6 +265,89 @@ impl Sending {
                 ready.mark(flow);
             }
             !is_whole
+        });
+    }
+
+    /// The handshake is over. Unless `takes_early`, the far end rejected what was written before, if anything
+    /// was.
+    pub(crate) fn on_connected(&mut self, takes_early: bool) {
+        let mut early = core::mem::take(&mut self.early);
+        if takes_early {
+            return;
+        }
+        self.expiries.clear();
+        self.with_rest.clear();
+        for flow in &mut self.flows {
+            (flow.stream, flow.rest) = (None, None);
+        }
+        let rejected = |(id, stream)| RejectedStream {
+            stream,
+            id: None,
+            contents: early.remove(&id).unwrap_or_default().into(),
+        };
+        self.rejected = core::mem::take(&mut self.streams).into_iter().map(rejected).collect();
+    }
+
+    /// Writes again what the far end rejected, as far as there is room. As with other messages, what has
+    /// expired by `now` and had not left whole is given up. Returns true when the last of it is written: then
+    /// all flows may go on.
+    pub(crate) fn write_rejected(
+        &mut self,
+        connection: &mut Connection,
+        now: Instant,
+        expired: &mut impl FnMut(usize, u64),
+    ) -> bool {
+        if self.rejected.is_empty() {
+            return false;
+        }
+        self.give_up_rejected(now, expired);
+        while let Some(mut first) = self.rejected.pop_front() {
+            if !self.write_first_rejected(connection, &mut first) {
+                self.rejected.push_front(first);
+                return false;
+            }
+        }
+        self.without_stream.clear();
+        self.flows.iter_mut().for_each(|flow| flow.is_blocked = false);
+        true
+    }
+
+    /// Opens the stream, if it is not open, and writes what there is room for; true once all is written.
+    fn write_first_rejected(&mut self, connection: &mut Connection, first: &mut RejectedStream) -> bool {
+        let state = &mut self.flows[first.stream.flow];
+        let Some(id) = first.id.or_else(|| open(connection, state.priority)) else { return false };
+        let is_message = first.stream.size.is_some();
+        if first.id.replace(id).is_none() {
+            if !is_message {
+                state.stream = Some(id);
+            }
+            self.expiries.extend(first.stream.expires.map(|expires| (expires, id.into())));
+            self.streams.insert(id.into(), first.stream);
+        }
+        while let Some(content) = first.contents.front_mut() {
+            write(connection, id, content);
+            if content.len() > 0 {
+                return false;
+            }
+            first.contents.pop_front();
+        }
+        if is_message {
+            // If the far end has stopped it, `on_stopped` has reset it, or will.
+            let _finished = connection.send_stream(id).finish();
+        }
+        true
+    }
+
+    /// Gives up what was rejected, is on no stream again and has expired by `now`.
+    fn give_up_rejected(&mut self, now: Instant, expired: &mut impl FnMut(usize, u64)) {
+        let Self { flows, rejected, .. } = self;
+        rejected.retain(|RejectedStream { stream, id, .. }| {
+            let is_expired = id.is_none() && stream.expires.is_some_and(|expires| expires <= now);
+            if is_expired {
+                flows[stream.flow].unsent -= stream.size.unwrap_or(0).saturating_sub(stream.left);
+                expired(stream.flow, stream.seq);
+            }
+            !is_expired
         });
     }
 
@@ -281,10 +397,13 @@ impl Sending {
         while let Some((_, id)) = self.expiries.pop_first() {
             self.forget(id, expired);
         }
+        self.give_up_rejected(Instant::MAX, expired);
     }
 
     fn forget(&mut self, id: u64, expired: &mut impl FnMut(usize, u64)) {
         let Some(stream) = self.streams.remove(&id) else { return };
+        self.early.remove(&id);
+        self.rejected.retain(|rejected| rejected.id.map(u64::from) != Some(id));
         let flow = &mut self.flows[stream.flow];
         flow.rest = flow.rest.take().filter(|(rest, _)| u64::from(*rest) != id);
         self.on_unqueued(stream.flow, Bytes::new(stream.size.unwrap_or(0).saturating_sub(stream.left)));
