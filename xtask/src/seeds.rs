@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -43,8 +43,7 @@ pub(crate) fn run(root: &Path, kept: &Path, deadline: Instant) -> Result<String,
     paths.sort();
     for path in &paths {
         let file = kept.join(path);
-        let mut said: Vec<Said> =
-            fs::read_to_string(&file).unwrap_or_default().lines().filter_map(Said::parse).collect();
+        let mut said = answers(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         for seed in SEEDS.skip(said.len()) {
             if Instant::now() > deadline {
                 return Err(format!("{path}: the time is over at seed {seed}; the next run continues there"));
@@ -67,6 +66,26 @@ pub(crate) fn run(root: &Path, kept: &Path, deadline: Instant) -> Result<String,
     } else {
         Err(wrong.join("; "))
     }
+}
+
+/// The answers that `file` keeps, one a line. A kill may have cut its last line: that one is taken out of the
+/// file, so that its seed is asked again and the next answer begins a line.
+fn answers(file: &Path) -> io::Result<Vec<Said>> {
+    let text = match fs::read_to_string(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read?,
+    };
+    let mut said = Vec::new();
+    let mut whole = 0;
+    for line in text.split_inclusive('\n') {
+        let Some(answer) = line.strip_suffix('\n').and_then(Said::parse) else { break };
+        said.push(answer);
+        whole += line.len();
+    }
+    if whole < text.len() {
+        OpenOptions::new().write(true).open(file)?.set_len(whole as u64)?;
+    }
+    Ok(said)
 }
 
 fn presets(root: &Path) -> Result<Vec<String>, String> {
@@ -139,6 +158,18 @@ mod tests {
                     \"outcome\": \"alike\",\n \"line\": \"\" } } ] }";
         assert_eq!(said(text), Some(of("alike", "udp,tcp")));
         assert_eq!(said("{}"), None);
+    }
+
+    #[test]
+    fn an_answer_that_a_kill_cut_is_asked_again() {
+        let file = std::env::temp_dir().join(format!("talkpath-seeds-{}", std::process::id()));
+        fs::write(&file, "distinct udp\nalike udp,tcp\ndistinct tcp-no").unwrap();
+        let said = answers(&file).unwrap();
+        let left = fs::read_to_string(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert_eq!(said, [of("distinct", "udp"), of("alike", "udp,tcp")]);
+        assert_eq!(left, "distinct udp\nalike udp,tcp\n");
+        assert_eq!(answers(&file).unwrap(), []);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use talkpath_commands::failure::Failure;
 use talkpath_commands::interrupt;
 use talkpath_commands::part::CAPTURES;
 use talkpath_commands::run_dir::{PartId, RunDir};
-use talkpath_commands::summary_file::arena_of;
+use talkpath_commands::summary_file::head_of;
 use talkpath_emu::{CaptureError, export_capture};
 use talkpath_scenario::IpVersion;
 use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
@@ -27,10 +27,11 @@ pub(crate) fn export_packets(
     unwritten: &dyn Fn(io::Error) -> Failure,
 ) -> Result<(), Failure> {
     let id = PartId { cell: args.cell, repetition: args.repetition };
-    if args.format == ExportFormat::Pcapng && arena_of(dir)? == "emu" {
+    let head = head_of(dir)?;
+    if args.format == ExportFormat::Pcapng && head.arena == "emu" {
         return captured(dir, args, id, writer, unwritten);
     }
-    let again = Again::load(dir, &args.run, id)?;
+    let again = Again::load(dir, &head, &args.run, id)?;
     let unusable = |why: &str| Failure::Usage(format!("{}: {why}", args.run.display()));
     let stop = interrupt::install()?;
     let plan = again.plan(None, &stop);

@@ -6,15 +6,13 @@ use std::sync::atomic::AtomicBool;
 
 use talkpath_arena::RunPlan;
 use talkpath_measure::series::SeriesDetail;
-use talkpath_measure::summary::Summary;
 use talkpath_scenario::{Options, Scenario, parse_duration};
 use talkpath_units::{Duration, Instant};
 
 use crate::failure::Failure;
-use crate::part::SUMMARY;
-use crate::run_dir::{PartId, RunDir, SCENARIO, read_json};
+use crate::run_dir::{PartId, RunDir, SCENARIO};
 use crate::scenario_file::load_file;
-use crate::summary_file::has_summary;
+use crate::summary_file::Head;
 
 /// One repetition of one cell of a simulated run.
 pub struct Again {
@@ -24,13 +22,11 @@ pub struct Again {
 }
 
 impl Again {
-    /// That of `dir`, which the user named `path`.
-    pub fn load(dir: &RunDir, path: &Path, id: PartId) -> Result<Self, Failure> {
+    /// That of `dir`, which the user named `path`. `head` is that of its summary.
+    pub fn load(dir: &RunDir, head: &Head, path: &Path, id: PartId) -> Result<Self, Failure> {
         let unusable = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
-        has_summary(dir)?;
-        let summary: Summary = read_json(&dir.file(SUMMARY))?;
-        if summary.arena != "sim" {
-            let arena = &summary.arena;
+        if head.arena != "sim" {
+            let arena = &head.arena;
             return Err(unusable(match arena.as_str() {
                 "emu" => {
                     "it ran in emu, and only a simulated run can be made again packet by packet".to_owned()
@@ -40,10 +36,10 @@ impl Again {
                 ),
             }));
         }
-        if summary.talkpath != env!("CARGO_PKG_VERSION") {
+        if head.talkpath != env!("CARGO_PKG_VERSION") {
             return Err(unusable(format!(
                 "version {} ran it, and another may draw other numbers",
-                summary.talkpath
+                head.talkpath
             )));
         }
         let plan = load_file(&dir.file(SCENARIO), &Options::default())?;

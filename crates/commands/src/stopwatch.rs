@@ -1,6 +1,8 @@
 //! When a command started, and what it took.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use std::path::Path;
+
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use rustix::time::{ClockId, clock_gettime};
 use talkpath_units::Instant;
 
@@ -41,6 +43,13 @@ impl Stopwatch {
 /// How the names of run directories begin: RFC 3339, UTC, to the second, without the colons that some file
 /// systems refuse.
 pub(crate) const FILE_NAME_TIME: &str = "%Y-%m-%dT%H-%M-%SZ";
+
+/// When the run in `directory` began, by the directory's name; `None` if somebody renamed it.
+pub(crate) fn began(directory: &Path) -> Option<DateTime<Utc>> {
+    let name = directory.file_name()?.to_str()?;
+    let at = NaiveDateTime::parse_and_remainder(name, FILE_NAME_TIME).ok()?.0;
+    Some(at.and_utc())
+}
 
 /// Writes a run's instants as dates and times, UTC, to the microsecond; the run begins now.
 pub(crate) fn stamps() -> impl Fn(Instant) -> String {

@@ -8,7 +8,7 @@
 use std::io::{self, Write};
 use std::thread;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use talkpath_measure::summary::{SUMMARY_FORMAT, Summary};
 
 use crate::failure::Failure;
@@ -41,9 +41,20 @@ pub(crate) fn read_summary(dir: &RunDir, terminal: Terminal) -> Result<Summary, 
     Ok(summary)
 }
 
-/// The arena in which the whole run of `dir` ran.
-pub fn arena_of(dir: &RunDir) -> Result<String, Failure> {
-    Ok(read_json::<Summary>(&dir.file(SUMMARY))?.arena)
+/// What a summary says of its run as a whole. The cells and repetitions, of which there may be many
+/// thousands, are passed over and take no memory.
+#[derive(Debug, Deserialize)]
+pub struct Head {
+    /// Where it ran.
+    pub arena: String,
+    /// The version that made it.
+    pub talkpath: String,
+}
+
+/// The head of the summary of the whole run in `dir`.
+pub fn head_of(dir: &RunDir) -> Result<Head, Failure> {
+    has_summary(dir)?;
+    read_json(&dir.file(SUMMARY))
 }
 
 /// Whether the run in `dir` is whole; if not, what makes it so.
@@ -167,6 +178,7 @@ mod tests {
     use talkpath_measure::summary::{Clock, RunSummary};
 
     use super::*;
+    use crate::run_dir::SCENARIO;
 
     fn run(repetition: u64) -> RunSummary {
         let name = "flow.call.workload\n  \"runs\": []".to_owned();
@@ -180,6 +192,19 @@ mod tests {
             links: BTreeMap::new(),
             machine: None,
         }
+    }
+
+    #[test]
+    fn the_head_is_read_without_the_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = r#"[{ "cell": "that no summary has" }]"#;
+        let text = format!(r#"{{ "talkpath": "0", "arena": "emu", "runs": {runs} }}"#);
+        std::fs::write(folder.path().join(SUMMARY), text).unwrap();
+        std::fs::write(folder.path().join(SCENARIO), "").unwrap();
+        let dir = RunDir::open(folder.path()).unwrap();
+        assert!(read_json::<Summary>(&dir.file(SUMMARY)).is_err());
+        let head = head_of(&dir).unwrap();
+        assert_eq!((head.arena.as_str(), head.talkpath.as_str()), ("emu", "0"));
     }
 
     #[test]

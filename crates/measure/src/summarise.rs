@@ -269,7 +269,7 @@ pub fn cell_summaries(runs: &[RunSummary]) -> Vec<CellSummary> {
     summaries
 }
 
-/// The figures of `cell`, which most often are the same ones as those of the cell `before` it.
+/// The figures of `cell`. Most often they have the same paths as those of the cell `before` it.
 fn summarise_cell(cell: u64, runs: &[&RunSummary], before: Option<&CellSummary>) -> CellSummary {
     let mut flows: BTreeMap<&str, Columns> = BTreeMap::new();
     let mut groups: BTreeMap<&str, Columns> = BTreeMap::new();

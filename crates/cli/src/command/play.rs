@@ -9,6 +9,7 @@ use talkpath_commands::failure::Failure;
 use talkpath_commands::interrupt;
 use talkpath_commands::network::network;
 use talkpath_commands::run_dir::{PartId, RunDir, write_whole};
+use talkpath_commands::summary_file::head_of;
 use talkpath_commands::terminal::Terminal;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::{DropCause, SeriesKind};
@@ -21,7 +22,7 @@ use talkpath_units::Instant;
 pub(crate) fn run(args: &PlayArgs, terminal: Terminal) -> Result<(), Failure> {
     let dir = RunDir::open(&args.run)?;
     let id = PartId { cell: args.cell, repetition: args.repetition };
-    let again = Again::load(&dir, &args.run, id)?;
+    let again = Again::load(&dir, &head_of(&dir)?, &args.run, id)?;
     let window = again.window(&args.from, Some(&args.length))?;
     let stop = interrupt::install()?;
     let plan = again.plan(Some(SeriesDetail::Full), &stop);

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -26,6 +26,25 @@ fn a_finished_run_holds_the_promised_files_and_nothing_else() {
         name.ends_with("Z-short-call") && name.len() == "2026-11-21T19-05-07Z-short-call".len(),
         "{name}"
     );
+}
+
+#[test]
+fn a_summary_names_the_revision_that_the_program_was_built_from() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    let summary = bench.run(&["run", "call.toml", "--json"]).succeeds().summary();
+    let here = env!("CARGO_MANIFEST_DIR");
+    let git = Command::new("git").args(["-C", here, "ls-files", "--error-unmatch", "build.rs"]).output();
+    let is_checkout = git.is_ok_and(|output| output.status.success());
+    match summary["provenance"]["revision"].as_str() {
+        None => assert!(!is_checkout, "{}", summary["provenance"]),
+        Some(revision) => {
+            let digits = revision.strip_suffix("-dirty").unwrap_or(revision);
+            // As long as build.rs wants it.
+            let is_long = digits.len() >= 12;
+            assert!(is_long && digits.bytes().all(|digit| digit.is_ascii_hexdigit()), "{revision}");
+        }
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
-use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono::{DateTime, Utc};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::{Options, Plan, Source, with_repetitions};
 
@@ -27,7 +27,7 @@ use crate::part::{Kept, Part};
 use crate::resumable::{Resumable, resumable};
 use crate::run_dir::{RunDir, SCENARIO, slug};
 use crate::scenario_file::{load_source_beside, read};
-use crate::stopwatch::{FILE_NAME_TIME, Stopwatch, stamps_from};
+use crate::stopwatch::{Stopwatch, began, stamps_from};
 use crate::terminal::Terminal;
 
 /// How and where records are kept.
@@ -198,7 +198,7 @@ impl<'a> Recorder<'a> {
         closed.sort();
         let old = match keep {
             Amount::Time(time) => {
-                let is_old = |path: &PathBuf| started(path).is_some_and(|at| age(at) > time.as_nanos());
+                let is_old = |path: &PathBuf| began(path).is_some_and(|at| age(at) > time.as_nanos());
                 closed.into_iter().filter(is_old).collect()
             }
             Amount::Bytes(bytes) => beyond(closed, bytes),
@@ -227,18 +227,11 @@ fn run_dirs(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let is_ours = |path: &PathBuf| {
-        started(path).is_some() && path.join(EVENTS).is_file() && path.join(SCENARIO).is_file()
+        began(path).is_some() && path.join(EVENTS).is_file() && path.join(SCENARIO).is_file()
     };
     let mut paths: Vec<PathBuf> = paths.filter(is_ours).collect();
     paths.sort();
     paths
-}
-
-/// When a run directory was begun, by its name.
-fn started(path: &Path) -> Option<DateTime<Utc>> {
-    let name = path.file_name()?.to_str()?;
-    let at = NaiveDateTime::parse_and_remainder(name, FILE_NAME_TIME).ok()?.0;
-    Some(at.and_utc())
 }
 
 fn age(at: DateTime<Utc>) -> u64 {
@@ -272,6 +265,7 @@ mod tests {
     use crate::args::ArenaKind;
     use crate::monitor::interval::tests::session;
     use crate::scenario_file::load_source;
+    use crate::stopwatch::FILE_NAME_TIME;
     use talkpath_scenario::Setting;
 
     fn plan() -> Plan {

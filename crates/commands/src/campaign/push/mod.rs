@@ -76,9 +76,9 @@ enum Uncopied {
 }
 
 impl Uncopied {
-    /// 1 if the store failed, else 0.
-    fn of_the_store(&self) -> usize {
-        usize::from(matches!(self, Self::Store(_)))
+    /// True if the store failed.
+    fn is_of_the_store(&self) -> bool {
+        matches!(self, Self::Store(_))
     }
 }
 
@@ -99,7 +99,8 @@ impl Push {
     }
 
     /// Copies the plan and what is measured of `measurements`, as far as it is not there. One that cannot be
-    /// copied holds up no other: what has failed less often comes first. The error is the first.
+    /// copied holds up no other, because what has failed least often comes first. The error is the first one,
+    /// or the store's if the store failed too often in a row.
     pub(crate) fn all(&self, measurements: &[Measurement]) -> Result<Copied, String> {
         let there = self.objects.list(&self.root)?;
         let noted = uploads(&self.directory, &self.url);
@@ -108,32 +109,35 @@ impl Push {
         let mut measured: Vec<_> = measurements.iter().filter(|it| self.is_measured(it)).collect();
         measured.sort_by_key(|it| noted.failures.get(&it.id).copied().unwrap_or(0));
         let mut failed: Vec<String> = Vec::new();
-        let mut in_a_row = 0;
+        // The store's failures since the last measurement that it took.
+        let mut in_a_row: Vec<String> = Vec::new();
         for measurement in measured {
             match self.files(measurement, &there, &mut copied) {
                 Ok(()) => {
-                    in_a_row = 0;
+                    in_a_row.clear();
                     if !noted.there.contains(&measurement.id) {
                         self.note(&measurement.id, None);
                     }
                 }
                 Err(why) => {
-                    in_a_row += why.of_the_store();
-                    failed.push(format!("{}: {why}", measurement.id));
+                    let what = format!("{}: {why}", measurement.id);
+                    in_a_row.extend(why.is_of_the_store().then(|| what.clone()));
+                    failed.push(what);
                     self.note(&measurement.id, Some(&why.to_string()));
                 }
             }
-            if in_a_row == MOST_IN_A_ROW {
-                break;
+            if let Some(first) = in_a_row.first()
+                && in_a_row.len() == MOST_IN_A_ROW
+            {
+                return Err(format!(
+                    "{first}; given up after the store failed {MOST_IN_A_ROW} times in a row"
+                ));
             }
         }
-        match failed.first() {
-            None => Ok(copied),
-            Some(first) if in_a_row == MOST_IN_A_ROW => {
-                Err(format!("{first}; given up after the store failed {in_a_row} times in a row"))
-            }
-            Some(first) if failed.len() > 1 => Err(format!("{first}; {} measurements failed", failed.len())),
-            Some(first) => Err(first.clone()),
+        match failed.as_slice() {
+            [] => Ok(copied),
+            [only] => Err(only.clone()),
+            [first, ..] => Err(format!("{first}; {} measurements failed", failed.len())),
         }
     }
 

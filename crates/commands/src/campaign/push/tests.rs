@@ -175,6 +175,33 @@ fn records_that_cannot_be_read_say_nothing_of_the_store() {
 }
 
 #[test]
+fn a_plan_that_cannot_be_read_is_one_failure_a_pass() {
+    let mut lab = Lab::new();
+    lab.measurements = ["a", "b", "c", "d", "e"].map(|id| measurement(id, "lima")).to_vec();
+    lab.measurements.iter().for_each(|it| lab.measures(&it.id));
+    fs::remove_file(lab.directory().plan_file()).unwrap();
+    assert_eq!(uploader::first_pass(lab.push(), &lab.measurements), 5);
+    let Uploads { there, failures, failing } = lab.uploads();
+    assert!(there.is_empty());
+    assert_eq!(failures.into_iter().collect::<Vec<_>>(), [("a".to_owned(), 1)]);
+    assert!(failing.is_some_and(|why| why.contains("cannot read") && why.contains("plan.json")));
+}
+
+#[test]
+fn what_is_given_up_is_said_with_the_store_s_reason() {
+    let mut lab = Lab::new();
+    lab.measurements = ["a", "b", "c", "d"].map(|id| measurement(id, "tokyo")).to_vec();
+    lab.measurements[0].far = "lima".to_owned();
+    lab.measurements.iter().for_each(|it| lab.measures(&it.id));
+    let folder = folder::Folder::new(&lab.share());
+    let spoils = Some("to-lima/measurement=");
+    let failing = Failing { folder, left: Cell::new(u64::MAX), refuses: "to-tokyo", spoils };
+    let push = Push { objects: Box::new(failing), ..lab.push() };
+    let why = push.all(&lab.measurements).unwrap_err();
+    assert_eq!(why, "b: the name is too long; given up after the store failed 3 times in a row");
+}
+
+#[test]
 fn what_a_store_refused_before_comes_last_the_next_time() {
     let mut lab = Lab::new();
     lab.measurements = ["a", "b", "c", "d"].map(|id| measurement(id, "lima")).to_vec();

@@ -1,6 +1,6 @@
 //! A thread of the coordinator that copies what is measured. A store that is down delays no measurement: what
 //! is not there yet is tried again, after a wait that doubles. A measurement that cannot be copied holds up
-//! no other: what has failed less often comes first, and what is new is tried at once.
+//! no other, because what has failed least often comes first. What is new is tried at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use talkpath_campaign::Plan;
+use talkpath_campaign::{Measurement, Plan};
 
-use super::{Copied, MOST_IN_A_ROW, Push, uploads};
+use super::{Copied, MOST_IN_A_ROW, Push, Uncopied, uploads};
 use crate::terminal::{Terminal, counted, program};
 
 /// The thread, and how it learns of a measurement.
@@ -114,17 +114,19 @@ impl Worker {
         let failed = |id: &str, failures: &BTreeMap<String, u32>| failures.get(id).copied().unwrap_or(0);
         left.sort_by_key(|it| failed(&it.id, failures));
         let (mut copied, mut in_a_row) = (0, 0);
+        let mut needs_plan = there.is_empty();
         for measurement in &left {
             let is_left_out = which == Which::New && failed(&measurement.id, failures) > 0;
             if is_left_out || in_a_row == MOST_IN_A_ROW || self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            let plan = if there.is_empty() && copied == 0 {
-                self.push.plan(&BTreeMap::new(), &mut Copied::default())
-            } else {
-                Ok(())
-            };
-            match plan.and_then(|()| self.push.one(measurement)) {
+            // Without the plan no measurement is tried: each would fail by it again.
+            if needs_plan && let Err(why) = self.push.plan(&BTreeMap::new(), &mut Copied::default()) {
+                self.note_failure(measurement, &why, failures);
+                break;
+            }
+            needs_plan = false;
+            match self.push.one(measurement) {
                 Ok(objects) => {
                     self.push.note(&measurement.id, None);
                     self.terminal.detail(&format!(
@@ -134,15 +136,18 @@ impl Worker {
                     (copied, in_a_row) = (copied + 1, 0);
                 }
                 Err(why) => {
-                    self.push.note(&measurement.id, Some(&why.to_string()));
-                    self.terminal
-                        .warning(&format!("{} not copied to {}: {why}", measurement.id, self.push.url));
-                    *failures.entry(measurement.id.clone()).or_default() += 1;
-                    in_a_row += why.of_the_store();
+                    self.note_failure(measurement, &why, failures);
+                    in_a_row += usize::from(why.is_of_the_store());
                 }
             }
         }
         Pass { copied, left: left.len() - copied }
+    }
+
+    fn note_failure(&self, measurement: &Measurement, why: &Uncopied, failures: &mut BTreeMap<String, u32>) {
+        self.push.note(&measurement.id, Some(&why.to_string()));
+        self.terminal.warning(&format!("{} not copied to {}: {why}", measurement.id, self.push.url));
+        *failures.entry(measurement.id.clone()).or_default() += 1;
     }
 }
 
@@ -174,7 +179,7 @@ const A_DAY: Duration = Duration::from_secs(86_400);
 
 /// How many of `measurements` are not there after the first pass.
 #[cfg(test)]
-pub(super) fn first_pass(push: Push, measurements: &[talkpath_campaign::Measurement]) -> usize {
+pub(super) fn first_pass(push: Push, measurements: &[Measurement]) -> usize {
     let plan = Plan {
         talkpath: String::new(),
         name: String::new(),

@@ -20,6 +20,7 @@ use talkpath_study::{Cell, CellSamples, Form, Study};
 
 use crate::failure::Failure;
 use crate::run_dir::{PARTS, PLAN, RunDir, read_json, write_bytes};
+use crate::stopwatch::began;
 
 /// What two runs must share so that one can go on where the other stopped.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,10 +67,9 @@ impl StudyDir {
         &self.path
     }
 
-    /// The day on which the run began, UTC: its directory's name begins with the time.
+    /// The day on which the run began, UTC, by its directory's name; `None` if somebody renamed it.
     pub(super) fn day(&self) -> Option<String> {
-        let name = self.path.file_name()?.to_string_lossy().into_owned();
-        name.split_once('T').map(|(day, _)| day.to_owned())
+        day(&self.path)
     }
 
     /// A new one under `out`.
@@ -145,6 +145,25 @@ impl StudyDir {
                 Err(Failure::Usage(format!("{}: another process works on it", path.display())))
             }
             Err(fs::TryLockError::Error(why)) => Err(Failure::write(&plan, why)),
+        }
+    }
+}
+
+fn day(directory: &Path) -> Option<String> {
+    began(directory).map(|at| at.format("%Y-%m-%d").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_a_day_if_its_name_begins_with_the_time() {
+        let of = |name: &str| day(&Path::new("talkpath-runs").join(name));
+        assert_eq!(of("2026-11-21T19-05-07Z-study-nor-2010").as_deref(), Some("2026-11-21"));
+        for renamed in ["my-Test-study-nor-2010", "2026-11-21-study-nor-2010", "2026-11-21Tea-study-nor-2010"]
+        {
+            assert_eq!(of(renamed), None, "{renamed}");
         }
     }
 }

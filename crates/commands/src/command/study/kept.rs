@@ -81,7 +81,8 @@ fn keepable(outcome: &Outcome) -> Result<(), String> {
     }
     if outcome.arenas.contains(&ArenaName::Emu) && outcome.day.is_none() {
         let what = "no day in it, and a run in real time is quoted with its day";
-        return Err(format!("{what}; {resume} judges it again and writes the day"));
+        let renamed = "its directory is named as when it was made";
+        return Err(format!("{what}; if {renamed}, {resume} judges it again and writes the day"));
     }
     Ok(())
 }
