@@ -68,7 +68,7 @@ fn draw(lossy: &[&Series<'_>], counts: &[Vec<u64>]) -> Svg {
         svg.text("tick", "", (panel.x.at(length as f64), bottom + 18.0), Anchor::Middle, &name);
     }
     svg.text("title", "", (LEFT, bottom + 38.0), Anchor::Start, "length of the run, messages");
-    svg.text_upwards("title", (13.0, f64::midpoint(TOP, bottom)), "runs");
+    svg.vertical_title((TOP, bottom), "runs");
     // A fifth of each length's room stays free between neighbours.
     let room = 0.8 * (panel.x.at(2.0) - panel.x.at(1.0));
     let width = (room / lossy.len() as f64).min(40.0);

@@ -28,7 +28,7 @@ pub(crate) fn ccdf(selection: &Selection<Series<'_>>, round_trip: bool) -> Optio
         9,
         Some(if round_trip { "round trip delay, ms" } else { "one-way delay, ms" }),
     );
-    svg.text_upwards("title", (13.0, (panel.top + panel.bottom) / 2.0), "share of messages later than that");
+    svg.vertical_title((panel.top, panel.bottom), "share of messages later than that");
     let limit = limit_ms(round_trip);
     panel.upwards(&mut svg, limit, &format!("{} ms", tick_label(limit)));
     let lines: Vec<Vec<(f64, f64)>> = drawn.iter().map(|series| corners(series, &panel)).collect();

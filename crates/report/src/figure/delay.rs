@@ -48,11 +48,7 @@ pub(crate) fn delay_over_time(selection: &Selection<Series<'_>>, round_trip: boo
         points(&mut svg, series, &panel);
         svg.close();
     }
-    svg.text_upwards(
-        "title",
-        (13.0, f64::midpoint(TOP, bottom)),
-        if round_trip { "round trip delay, ms" } else { "one-way delay, ms" },
-    );
+    svg.vertical_title((TOP, bottom), if round_trip { "round trip delay, ms" } else { "one-way delay, ms" });
     let names: Vec<&str> = drawn.iter().map(|series| series.label.as_str()).collect();
     let kind = if round_trip { "Round trip" } else { "One-way" };
     let description = format!("Delay of each message over time in a panel for each of {}.", names.join(", "));

@@ -129,7 +129,7 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
         let style = format!("fill:{}", super::colour(cell.look));
         svg.text("name", &style, (LEFT, panel.top - 7.0), Anchor::Start, &cell.label);
     }
-    svg.text_upwards("title", (13.0, f64::midpoint(TOP, bottom)), kind.axis());
+    svg.vertical_title((TOP, bottom), kind.axis());
     let entries = entities.iter().enumerate().map(|(at, name)| match is_drawn(name, flow) {
         true => Entry { name: (*name).to_owned(), samples: main_samples(&drawn, kind, name) },
         false => Entry::line(name, neutral(at)),

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 use crate::display::{Look, Marker};
 use crate::grid::wrap;
-use crate::plot::svg::unit;
+use crate::plot::svg::{LETTER, unit};
 
 pub(crate) use bars::loss_runs;
 pub(crate) use ccdf::ccdf;
@@ -81,7 +81,7 @@ impl Figure {
 
     /// The caption in rows that fit into `width`, and their height.
     fn caption_rows(&self, width: f64) -> (Markup, f64) {
-        let columns = ((width - 2.0 * TEXT_LEFT) / CAPTION_LETTER) as usize;
+        let columns = ((width - 2.0 * TEXT_LEFT) / LETTER) as usize;
         let rows = wrap(&self.caption, columns, "", "");
         let rows: Vec<&str> = rows.lines().filter(|row| !row.is_empty()).collect();
         let texts = html! {
@@ -121,13 +121,12 @@ const LEGEND_LEFT: f64 = 72.0;
 const LEGEND_RIGHT: f64 = 750.0;
 const SAMPLE: f64 = 34.0;
 const LEGEND_ROW: f64 = 20.0;
-/// Of a file's title and caption: where they begin, the title's height and base line, the height of a row of
-/// the caption, and the mean width of its letters, rounded up.
+/// Of a file's title and caption: where they begin, the title's height and base line, and the height of a row
+/// of the caption.
 const TEXT_LEFT: f64 = 8.0;
 const TITLE_ROW: f64 = 26.0;
 const TITLE_BASE: f64 = 18.0;
 const CAPTION_ROW: f64 = 17.0;
-const CAPTION_LETTER: f64 = 6.6;
 
 /// The CSS variable of a transport's colour.
 pub(crate) fn colour(look: Look) -> String {

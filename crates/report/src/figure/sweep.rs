@@ -66,7 +66,7 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
         svg.close();
         svg.close();
     }
-    svg.text_upwards("title", (13.0, f64::midpoint(TOP, bottom)), axis_title(sweep.by));
+    svg.vertical_title((TOP, bottom), axis_title(sweep.by));
     let what = match sweep.by {
         JudgedBy::Mos => "MOS",
         JudgedBy::InTime => "Share in time",

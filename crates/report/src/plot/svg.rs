@@ -4,6 +4,8 @@ use core::fmt::Write as _;
 
 use maud::{Markup, html};
 
+use crate::grid::wrap;
+
 /// An SVG under construction, in units that are pixels at the page's full width.
 #[derive(Debug)]
 pub(crate) struct Svg {
@@ -111,6 +113,16 @@ impl Svg {
         self.push(&html! { text class=(class) transform=(transform) text-anchor="middle" { (text) } });
     }
 
+    /// The title of a vertical axis between `top` and `bottom`, in as many rows as it needs to fit there.
+    pub(crate) fn vertical_title(&mut self, (top, bottom): (f64, f64), text: &str) {
+        let rows = wrap(text, ((bottom - top) / LETTER) as usize, "", "");
+        let rows: Vec<&str> = rows.lines().filter(|row| !row.is_empty()).collect();
+        let first = if rows.len() > 1 { 9.0 } else { 13.0 };
+        for (at, row) in rows.iter().enumerate() {
+            self.text_upwards("title", (first + TITLE_ROW * at as f64, f64::midpoint(top, bottom)), row);
+        }
+    }
+
     /// The whole element. `id` makes the ids of title and description unique on the page.
     pub(crate) fn finish(self, id: &str, title: &str, description: &str) -> Markup {
         let view = format!("0 0 {} {}", unit(self.width), unit(self.height));
@@ -129,6 +141,11 @@ impl Svg {
         self.body.0.push_str(&element.0);
     }
 }
+
+/// The mean width of a letter, rounded up, and the height of a row of a title, which leaves tick labels their
+/// room. Both of text at 12 px.
+pub(crate) const LETTER: f64 = 6.6;
+const TITLE_ROW: f64 = 14.0;
 
 /// An attribute's text, if there is any.
 fn given(text: &str) -> Option<&str> {
@@ -209,6 +226,16 @@ mod tests {
         data.step_to(5.0, 10.01);
         data.step_to(7.25, 3.0);
         assert_eq!(data.finish(), "M0 10H5H7.2V3");
+    }
+
+    #[test]
+    fn the_title_of_an_axis_stays_within_it() {
+        let rows = |text: &str| {
+            let mut svg = Svg::new(100.0, 250.0);
+            svg.vertical_title((14.0, 234.0), text);
+            svg.body.0.matches("<text").count()
+        };
+        assert_eq!((rows("ms"), rows("NODELAY: p90 less UDP's least, ms (logarithmic)")), (1, 2));
     }
 
     #[test]

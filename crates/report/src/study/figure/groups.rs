@@ -12,6 +12,8 @@ use crate::plot::svg::{Anchor, Svg, unit};
 
 /// Groups of which the names fit beside each other; the names of more read upwards.
 const MOST_ACROSS: usize = 12;
+/// The room that they take beyond that of names beside each other.
+const NAMES_UPWARDS: f64 = 18.0;
 /// The share of a group's width that its bars take.
 const BARS: f64 = 0.76;
 /// The share of a bar's place that is bar: behind it stand the printed figures.
@@ -30,18 +32,23 @@ pub(super) fn draw(
     let panel =
         Panel { top: TOP, bottom: TOP + HEIGHT, x: Scale::linear((0.0, 1.0), (LEFT, WIDTH - RIGHT)), y };
     let is_log = y.domain.0 > 0.0;
-    let mut svg = Svg::new(WIDTH, TOP + HEIGHT + BOTTOM);
+    let is_upwards = names.len() > MOST_ACROSS;
+    let below = if figure.x_title.is_empty() || !is_upwards { BOTTOM } else { BOTTOM + NAMES_UPWARDS };
+    let mut svg = Svg::new(WIDTH, TOP + HEIGHT + below);
     panel.vertical_axis(&mut svg, 4, tick_label);
     svg.line("axis", (LEFT, panel.bottom), (WIDTH - RIGHT, panel.bottom));
     let title = if is_log { format!("{} (logarithmic)", figure.y_title) } else { figure.y_title.clone() };
-    svg.text_upwards("title", (13.0, TOP + HEIGHT / 2.0), &title);
+    svg.vertical_title((TOP, panel.bottom), &title);
     let group = (WIDTH - RIGHT - LEFT) / names.len().max(1) as f64;
     for (at, name) in names.iter().enumerate() {
         let x = LEFT + (at as f64 + 0.5) * group;
-        match names.len() > MOST_ACROSS {
+        match is_upwards {
             true => svg.text_upwards("tick", (x + 4.0, panel.bottom + 24.0), name),
             false => svg.text("tick", "", (x, panel.bottom + 18.0), Anchor::Middle, name),
         }
+    }
+    if !figure.x_title.is_empty() {
+        svg.text("title", "", (LEFT, panel.bottom + below - 6.0), Anchor::Start, &figure.x_title);
     }
     let place = group * BARS / lines.len().max(1) as f64;
     let looks = Looks::of(lines);
@@ -119,7 +126,7 @@ mod tests {
         let figure = FigureOutcome {
             number: "1".to_owned(),
             title: "title".to_owned(),
-            x_title: String::new(),
+            x_title: "length".to_owned(),
             y_title: "ms".to_owned(),
             note: String::new(),
             drawing: Drawing::Groups { names, lines },
@@ -131,6 +138,7 @@ mod tests {
     fn printed_figures_stand_beside_the_bars_and_say_what_ours_were_fitted_to() {
         let html = drawn([2.5, 4.0]);
         assert_eq!(html.matches("<rect").count(), 2);
+        assert!(html.contains(">length</text>"), "{html}");
         // Two figures each, in the colour of their bar, and a sample of each shape in the legend.
         assert_eq!(html.matches("stroke:var(--t-udp);stroke-width:1.3").count(), 4);
         assert_eq!(html.matches(&super::super::printed("var(--ink)")).count(), 2);

@@ -56,7 +56,7 @@ pub(super) fn draw_quantiles(figure: &FigureOutcome, lines: &[FigureLine]) -> (S
 fn axes(svg: &mut Svg, panel: &Panel, figure: &FigureOutcome, height: f64) {
     panel.vertical_axis(svg, 4, tick_label);
     panel.horizontal_axis(svg, 8, Some(&figure.x_title));
-    svg.text_upwards("title", (13.0, TOP + height / 2.0), &figure.y_title);
+    svg.vertical_title((TOP, TOP + height), &figure.y_title);
 }
 
 /// From zero, with a little room behind the last point, for its interval.

@@ -33,7 +33,7 @@ pub(super) fn draw(
     let mut svg = Svg::new(WIDTH, TOP + HEIGHT + BOTTOM);
     panel.vertical_axis(&mut svg, 4, tick_label);
     panel.horizontal_axis(&mut svg, 8, Some(&figure.x_title));
-    svg.text_upwards("title", (13.0, TOP + HEIGHT / 2.0), &figure.y_title);
+    svg.vertical_title((TOP, TOP + HEIGHT), &figure.y_title);
     if let Some(line) = fit {
         let (left, right) = extent(points().map(|point| point.x));
         let at = |x: f64| panel.at((x * x_scale, (line.intercept + line.slope * x) * y_scale));

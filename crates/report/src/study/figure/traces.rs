@@ -47,7 +47,7 @@ pub(super) fn draw(
             svg.text("halo", "", at, Anchor::End, &text);
         }
     }
-    svg.text_upwards("title", (13.0, f64::midpoint(first, bottom)), &figure.y_title);
+    svg.vertical_title((first, bottom), &figure.y_title);
     let names: Vec<&str> = panels
         .first()
         .map(|panel| panel.steps.iter().map(|line| line.entity.as_str()).collect())
