@@ -132,7 +132,8 @@ impl Attempt {
             self.records.clone(),
         ];
         match (&self.far.address, &self.far.emulated) {
-            (_, Some(_)) => arguments.extend(["--arena", "emu"].map(str::to_owned)),
+            // The near host plays the path, too: as for a study, none of its processors is to come back late.
+            (_, Some(_)) => arguments.extend(["--arena", "emu", "--keep-awake"].map(str::to_owned)),
             (Some(address), None) => arguments.extend(["--to".to_owned(), address.clone()]),
             (None, None) => {}
         }
