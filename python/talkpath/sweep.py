@@ -383,8 +383,9 @@ class _Ray:
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
             ray.init(**{"log_to_driver": False, **options})
-        # Tries are counted here, for every engine alike.
-        self._remote: Any = ray.remote(num_cpus=1, max_retries=0)(_task())
+        # Tries are counted here, for every engine alike. Ray's default fills one node before the next, by what it last
+        # heard of them, and a node of one CPU waits between its tasks.
+        self._remote: Any = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(_task())
 
     def slots(self) -> int:
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
