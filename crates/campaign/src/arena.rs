@@ -52,7 +52,6 @@ fn add(made: &mut CellSamples, recorded: &Recorded<'_>, of: &CampaignCell, study
         };
         rounds.entry(run.repetition).or_default().insert(transport(run, name, flow), (run, flow));
     }
-    let disturbing = (!summary.valid).then_some(summary.warnings.as_slice());
     for by_transport in rounds.values() {
         let flows: BTreeMap<&str, &FlowSummary> = of
             .flows
@@ -60,6 +59,8 @@ fn add(made: &mut CellSamples, recorded: &Recorded<'_>, of: &CampaignCell, study
             .filter_map(|(flow, transport)| Some((flow.as_str(), by_transport.get(transport)?.1)))
             .collect();
         let Some((run, _)) = by_transport.values().next().filter(|_| !flows.is_empty()) else { continue };
+        let is_disturbed = by_transport.values().any(|(run, _)| recorded.is_disturbed(run));
+        let disturbing = is_disturbed.then_some(summary.warnings.as_slice());
         // Days follow each other, each with all its rounds.
         let repetition = made.samples.len() as u64;
         made.add(Sample::of_campaign(&flows, &summary.clock, (repetition, run.seed), disturbing, study));
@@ -69,7 +70,7 @@ fn add(made: &mut CellSamples, recorded: &Recorded<'_>, of: &CampaignCell, study
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use talkpath_measure::summary::Summary;
+    use talkpath_measure::summary::{MachineSummary, Summary};
     use talkpath_scenario::Source;
     use talkpath_study::{Selection, Verdict, judge, load};
 
@@ -158,12 +159,16 @@ check = [{ name = "trusted", metric = "clock.trusted=true", cell = "CAM", at_lea
 
     /// The verdicts of Z1 and Z8 over two days whose TCP takes `factor` times as long, and the repetitions.
     fn judged(factor: f64, valid: bool) -> (Verdict, Verdict, u64) {
+        judged_of(&summary(factor, valid))
+    }
+
+    fn judged_of(summary: &Summary) -> (Verdict, Verdict, u64) {
         let files = [Source::new("s.toml", SCENARIO)];
         let study = load("t", &Source::new("study.toml", STUDY), &files).unwrap_or_else(|it| panic!("{it}"));
-        let (of, summary) = ([("cam", 1), ("cam", 2), ("uv", 1)], summary(factor, valid));
+        let of = [("cam", 1), ("cam", 2), ("uv", 1)];
         let measurements = of.map(|(far, day)| measurement(far, day));
         let recorded: Vec<_> =
-            measurements.iter().map(|measurement| Recorded { measurement, summary: &summary }).collect();
+            measurements.iter().map(|measurement| Recorded { measurement, summary }).collect();
         let selection = Selection { arenas: vec![ArenaName::Campaign], ..Selection::default() };
         let outcome = judge(&study, &selection, &samples(&study, &recorded));
         let [first, second] = outcome.claims.as_slice() else { panic!("two claims") };
@@ -179,5 +184,16 @@ check = [{ name = "trusted", metric = "clock.trusted=true", cell = "CAM", at_lea
     #[test]
     fn measurements_that_the_machine_disturbed_give_no_verdict() {
         assert_eq!(judged(2.8, false), (Verdict::Disturbed, Verdict::Disturbed, 0));
+    }
+
+    #[test]
+    fn a_round_of_which_one_transport_was_disturbed_is_left_out_alone() {
+        let mut summary = summary(2.8, false);
+        for (at, run) in summary.runs.iter_mut().enumerate() {
+            let machine = MachineSummary { valid: Some(at != 1), ..MachineSummary::default() };
+            run.machine = Some(Box::new(machine));
+        }
+        // One round of two, on each of two days.
+        assert_eq!(judged_of(&summary), (Verdict::Reproduced, Verdict::Reproduced, 2));
     }
 }

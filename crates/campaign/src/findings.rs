@@ -58,8 +58,12 @@ pub struct Findings {
     pub resend_lines: Vec<Line>,
     /// As `loss_without_line`.
     pub resends_without_line: Option<String>,
-    /// What was measured and is not valid: its figures may be the machines', not the network's.
+    /// What was measured and is not valid, since a machine disturbed more than half of its repetitions: the
+    /// figures may be the machines', not the network's.
     pub not_valid: Vec<Missing>,
+    /// Valid measurements of which repetitions are left out, since a machine disturbed them, with how many
+    /// and the first reason.
+    pub left_out: Vec<Missing>,
     /// What was not measured.
     pub missing: Vec<Missing>,
 }
@@ -201,6 +205,40 @@ pub struct Recorded<'a> {
     pub summary: &'a Summary,
 }
 
+impl<'a> Recorded<'a> {
+    /// Whether a machine disturbed a repetition of it past its stated limits.
+    pub(crate) fn is_disturbed(&self, run: &RunSummary) -> bool {
+        // A file that does not say it of each repetition says it of all.
+        let is_valid = run.machine.as_ref().and_then(|machine| machine.valid);
+        !is_valid.unwrap_or(self.summary.valid)
+    }
+
+    fn disturbed(&self) -> usize {
+        self.summary.runs.iter().filter(|run| self.is_disturbed(run)).count()
+    }
+
+    /// Half of its repetitions at least are undisturbed, as studies demand it of a cell.
+    fn is_valid(&self) -> bool {
+        2 * self.disturbed() <= self.summary.runs.len()
+    }
+
+    /// The repetitions that figures are made of: if it is valid, those that are undisturbed.
+    fn judged(&self) -> impl Iterator<Item = &'a RunSummary> {
+        let is_valid = self.is_valid();
+        self.summary.runs.iter().filter(move |run| !(is_valid && self.is_disturbed(run)))
+    }
+
+    /// What a machine did to it, the first reason.
+    fn reason(&self) -> &'a str {
+        let mut reasons = self.summary.warnings.iter().filter_map(|warning| reason(warning));
+        reasons.next().unwrap_or("summary.json does not say why")
+    }
+
+    fn with_reason(&self, why: String) -> Missing {
+        Missing { measurement: self.measurement.clone(), why }
+    }
+}
+
 /// One repetition of one transport.
 struct Seen<'a> {
     of: &'a Measurement,
@@ -247,15 +285,19 @@ pub fn findings(
         loss,
         resends,
         not_valid: measured.iter().filter_map(not_valid).collect(),
+        left_out: measured.iter().filter_map(left_out).collect(),
         missing: missing.into_iter().map(|it| Missing { measurement: it.measurement, why: it.why }).collect(),
     }
 }
 
 fn not_valid(measured: &Recorded<'_>) -> Option<Missing> {
-    let Recorded { measurement, summary } = measured;
-    let mut reasons = summary.warnings.iter().filter_map(|warning| reason(warning));
-    let why = reasons.next().unwrap_or("summary.json does not say why").to_owned();
-    (!summary.valid).then(|| Missing { measurement: (*measurement).clone(), why })
+    (!measured.is_valid()).then(|| measured.with_reason(measured.reason().to_owned()))
+}
+
+fn left_out(measured: &Recorded<'_>) -> Option<Missing> {
+    let (some, all) = (measured.disturbed(), measured.summary.runs.len());
+    let why = || format!("{some} of {all} repetitions: {}", measured.reason());
+    (some > 0 && measured.is_valid()).then(|| measured.with_reason(why()))
 }
 
 fn repetitions<'a>(measured: &Recorded<'a>) -> Vec<Seen<'a>> {
@@ -271,7 +313,7 @@ fn repetitions<'a>(measured: &Recorded<'a>) -> Vec<Seen<'a>> {
             clock_why: &summary.clock.why,
         })
     };
-    summary.runs.iter().filter_map(one).collect()
+    measured.judged().filter_map(one).collect()
 }
 
 /// The flow that the run is about: whose transport is swept, else the first call, else the first.
@@ -348,7 +390,7 @@ fn matrix(seen: &[Seen<'_>], measured: &[Recorded<'_>]) -> Vec<MatrixRow> {
         let of = it.measurement;
         let (all, valid, trusted) = counts.entry((&of.near, &of.far, &of.measure)).or_default();
         *all += 1;
-        *valid += u64::from(it.summary.valid);
+        *valid += u64::from(it.is_valid());
         *trusted += u64::from(it.summary.clock.trusted);
     }
     let row = |((ends, transport), group): ((Ends<'_>, &String), Vec<&Seen<'_>>)| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use talkpath_measure::summary::Summary;
+use talkpath_measure::summary::{MachineSummary, RunSummary, Summary};
 use talkpath_scenario::Source;
 use talkpath_scenario::campaign::Campaign;
 use talkpath_units::{Duration, Instant};
@@ -320,6 +320,33 @@ fn measurements_that_a_machine_disturbed_are_counted_and_have_their_reason() {
         .filter(|row| row.transport == "udp")
         .fold((0, 0), |sum, row| (sum.0 + row.valid, sum.1 + row.measurements));
     assert_eq!((valid, all), (1, 2));
+}
+
+#[test]
+fn repetitions_that_a_machine_disturbed_are_left_out_and_a_measurement_of_more_than_half_is_not_valid() {
+    let plan = plan(FILE);
+    let found = |disturbed: usize| {
+        let mut summary = summary(&plan.measurements[0]);
+        summary.valid = false;
+        summary.warnings = vec!["invalid: this host sent late".to_owned()];
+        let run = summary.runs[0].clone();
+        summary.runs = (0..4).map(|repetition| RunSummary { repetition, ..run.clone() }).collect();
+        for (at, run) in summary.runs.iter_mut().enumerate() {
+            let machine = MachineSummary { valid: Some(at >= disturbed), ..MachineSummary::default() };
+            run.machine = Some(Box::new(machine));
+        }
+        let all = [Recorded { measurement: &plan.measurements[0], summary: &summary }];
+        let found = findings(&plan, &all, &[], plan.measurements[0].due(), "0");
+        let why = found.left_out.first().map(|it| it.why.clone());
+        let figures = found.matrix[0].delay_ms_p50.map(|it| it.n);
+        (found.not_valid.len(), why, figures, found.matrix[0].valid)
+    };
+    let left_out = |some: u64| Some(format!("{some} of 4 repetitions: this host sent late"));
+    assert_eq!(found(0), (0, None, Some(4), 1));
+    assert_eq!(found(1), (0, left_out(1), Some(3), 1));
+    assert_eq!(found(2), (0, left_out(2), Some(2), 1));
+    // They are shown, and marked.
+    assert_eq!(found(3), (1, None, Some(4), 0));
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>
         groups: groups(record, &flows),
         flows,
         links: record.links.iter().map(|link| (link.name.clone(), Box::new(summarise_link(link)))).collect(),
-        machine: record.machine.as_ref().map(summarise_machine).map(Box::new),
+        machine: record.machine.as_ref().map(|it| Box::new(summarise_machine(it, record.valid))),
     }
 }
 
@@ -360,7 +360,7 @@ fn summarise_link(link: &LinkRecord) -> LinkSummary {
     }
 }
 
-fn summarise_machine(machine: &MachineRecord) -> MachineSummary {
+fn summarise_machine(machine: &MachineRecord, is_valid: bool) -> MachineSummary {
     let late = |late: Option<LatenessRecord>| {
         late.map(|late| LateMs {
             p50: late.p50.as_millis_f64(),
@@ -369,6 +369,7 @@ fn summarise_machine(machine: &MachineRecord) -> MachineSummary {
         })
     };
     MachineSummary {
+        valid: Some(is_valid),
         emulator_late_ms: late(machine.emulator_late),
         emulator_backlog_ms: late(machine.emulator_backlog),
         senders_late_ms: late(machine.senders_late),

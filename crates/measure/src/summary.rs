@@ -163,6 +163,10 @@ pub struct RunSummary {
 /// What a machine did to a real-time repetition. Milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineSummary {
+    /// Whether it stayed within the stated limits, so that the figures are the network's; `None` in files
+    /// that did not say it of each repetition.
+    #[serde(default)]
+    pub valid: Option<bool>,
     /// From a packet's promised departure to the emulator's write.
     pub emulator_late_ms: Option<LateMs>,
     /// For how long, at most, packets waited behind others before the emulator read them.

@@ -24,6 +24,7 @@ pub fn campaign_page(findings: &Findings) -> String {
         ("hours", "Time of day", hours(findings)),
         ("loss", "What loss costs", loss(findings)),
         ("not-valid", "Not valid", not_valid(findings)),
+        ("left-out", "Left out", left_out(findings)),
         ("missing", "Not measured", missing(findings)),
     ];
     let sections: Vec<_> = sections.into_iter().filter(|(.., body)| !body.0.is_empty()).collect();
@@ -45,6 +46,12 @@ pub fn campaign_page(findings: &Findings) -> String {
                 (findings.not_valid.len()) " of " (findings.done) " measurements are "
                 a href="#not-valid" { "not valid" }
                 ": their figures may be the machines', not the network's. They are in these tables."
+            }
+        }
+        @if !findings.left_out.is_empty() {
+            p role="status" {
+                "Of " (counted(findings.left_out.len() as u64, "measurement")) " repetitions are "
+                a href="#left-out" { "left out" } ", which a machine disturbed."
             }
         }
         nav.contents aria-label="Contents" {
@@ -432,7 +439,14 @@ fn lines(caption: &str, lines: &[Line]) -> Markup {
 fn not_valid(findings: &Findings) -> Markup {
     reasons(
         &findings.not_valid,
-        "What was measured while a machine disturbed it past its limits, with the first reason.",
+        "What was measured while a machine disturbed more than half of its repetitions past its limits, with the first reason.",
+    )
+}
+
+fn left_out(findings: &Findings) -> Markup {
+    reasons(
+        &findings.left_out,
+        "Repetitions that a machine disturbed past its limits and that are in no table, with the first reason.",
     )
 }
 
@@ -563,6 +577,7 @@ mod tests {
             resend_lines: Vec::new(),
             resends_without_line: None,
             not_valid: Vec::new(),
+            left_out: Vec::new(),
             missing: Vec::new(),
         }
     }

@@ -266,6 +266,9 @@ fn a_study_judges(lab: &Lab) {
         let mut summary = read_json(&path);
         // Whatever a busy machine did to it: what is judged here is the way of the figures.
         summary["valid"] = true.into();
+        for run in summary["runs"].as_array_mut().unwrap() {
+            run["machine"]["valid"] = true.into();
+        }
         fs::write(&path, summary.to_string()).unwrap();
     }
     fs::create_dir(lab.bench.path("sites")).unwrap();

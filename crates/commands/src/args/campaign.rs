@@ -53,7 +53,7 @@ pub struct CampaignFileArgs {
 pub struct CampaignRunArgs {
     #[command(flatten)]
     pub file: CampaignFileArgs,
-    /// Exit with 1 if a measurement is missing at the end
+    /// Exit with 1 if a measurement is missing at the end, or is not valid
     #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub strict: bool,
 }
