@@ -65,31 +65,31 @@ const NIGHTLY: [Job; 25] = [
         name: "recount",
         minutes: 2,
         what: "shares, scores and winners of 108 cells again, in Python from their rows",
-        run: |root, end| judged(root, judges::recount, end),
+        run: |root, end| judges::recount(root, end).into(),
     },
     Job {
         name: "speech",
         minutes: 1,
         what: "opinion scores beside PESQ (ITU-T P.862.1) on recorded speech",
-        run: |root, end| judged(root, judges::speech, end),
+        run: |root, end| judges::speech(root, end).into(),
     },
     Job {
         name: "browser",
         minutes: 2,
         what: "a report, a player and a study's page in Chromium, by axe-core and by use",
-        run: |root, end| judged(root, judges::browser, end),
+        run: |root, end| judges::browser(root, end).into(),
     },
     Job {
         name: "operations",
         minutes: 1,
         what: "a monitor's metrics by promtool and an OpenMetrics parser, systemd units, STAMP by stamp-suite",
-        run: |root, end| judged(root, judges::operations, end),
+        run: |root, end| judges::operations(root, end).into(),
     },
     Job {
         name: "python",
         minutes: 3,
         what: "the wheel: its tests, types and notebooks",
-        run: |root, end| judged(root, python::nightly, end),
+        run: |root, end| python::nightly(root, end).into(),
     },
     Job {
         name: "zhang-emu",
@@ -207,7 +207,7 @@ const WEEKLY: [Job; 8] = [
         name: "campaign",
         minutes: 60,
         what: "the 2004 paper's campaign in small, killed 20 times, judged by the study's claims",
-        run: columbia,
+        run: |root, end| campaigns::columbia(root, end).into(),
     },
     Job {
         name: "store",
@@ -219,13 +219,13 @@ const WEEKLY: [Job; 8] = [
         name: "monitor",
         minutes: 63,
         what: "a monitor of fifty calls beside irtt for an hour, a bridge between the hosts that counts",
-        run: |root, end| judged(root, judges::monitor, end),
+        run: |root, end| judges::monitor(root, end).into(),
     },
     Job {
         name: "engines",
         minutes: 45,
         what: "sweeps on the cores, Ray, Dask and Slurm beside the local one, workers killed meanwhile",
-        run: |root, end| judged(root, judges::engines, end),
+        run: |root, end| judges::engines(root, end).into(),
     },
     Job {
         name: "kernel-queues",
@@ -441,11 +441,6 @@ fn run_study(root: &Path, arguments: &[&str], deadline: Instant) -> Outcome {
     }
 }
 
-/// The campaign of scenarios/campaigns/columbia, killed again and again.
-fn columbia(root: &Path, deadline: Instant) -> Outcome {
-    campaigns::columbia(root, deadline).into()
-}
-
 fn dccp_kernel(root: &Path, _: Instant) -> Outcome {
     match kernel_peer::run(root) {
         Ok(closing) if closing.contains("0 passed") => Outcome::Skipped(closing),
@@ -486,11 +481,6 @@ fn other_seeds(root: &Path, deadline: Instant) -> Outcome {
         Ok(closing) => Outcome::Passed(closing),
         Err(why) => Outcome::Failed(why),
     }
-}
-
-/// What a judge that is not ours says of the release build.
-fn judged(root: &Path, judge: fn(&Path, Instant) -> Judged, deadline: Instant) -> Outcome {
-    judge(root, deadline).into()
 }
 
 fn no_fast_path(root: &Path, deadline: Instant) -> Outcome {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use talkpath_measure::summary::{DelayMs, FlowSummary, RunSummary, Summary};
 use talkpath_measure::warning::reason;
-use talkpath_study::{fit, median};
+use talkpath_study::{fit, is_enough, median};
 use talkpath_units::{Duration, Instant};
 
 use crate::journal::Entry;
@@ -213,13 +213,17 @@ impl<'a> Recorded<'a> {
         !is_valid.unwrap_or(self.summary.valid)
     }
 
-    fn disturbed(&self) -> usize {
-        self.summary.runs.iter().filter(|run| self.is_disturbed(run)).count()
+    fn all(&self) -> u64 {
+        self.summary.runs.len() as u64
     }
 
-    /// Half of its repetitions at least are undisturbed, as studies demand it of a cell.
+    fn disturbed(&self) -> u64 {
+        self.summary.runs.iter().filter(|run| self.is_disturbed(run)).count() as u64
+    }
+
+    /// Whether enough of its repetitions are undisturbed, as of a study's cell.
     fn is_valid(&self) -> bool {
-        2 * self.disturbed() <= self.summary.runs.len()
+        is_enough(self.all() - self.disturbed(), self.all())
     }
 
     /// The repetitions that figures are made of: if it is valid, those that are undisturbed.
@@ -295,7 +299,7 @@ fn not_valid(measured: &Recorded<'_>) -> Option<Missing> {
 }
 
 fn left_out(measured: &Recorded<'_>) -> Option<Missing> {
-    let (some, all) = (measured.disturbed(), measured.summary.runs.len());
+    let (some, all) = (measured.disturbed(), measured.all());
     let why = || format!("{some} of {all} repetitions: {}", measured.reason());
     (some > 0 && measured.is_valid()).then(|| measured.with_reason(why()))
 }

@@ -185,14 +185,14 @@ impl Sending {
         let Some(id) = state.stream else {
             return self.wait_for_stream(flow);
         };
-        let all = content.clone();
+        let early = connection.is_handshaking().then(|| content.clone());
         let written = write(connection, id, &mut content);
         state.is_blocked = content.len() > 0;
         if written == 0 {
             return Err(Refused::NoRoom);
         }
-        if connection.is_handshaking() {
-            self.early.entry(id.into()).or_default().push(all.first(written));
+        if let Some(early) = early {
+            self.early.entry(id.into()).or_default().push(early.first(written));
         }
         self.on_queued(flow, Bytes::new(written));
         Ok(Bytes::new(written))
@@ -268,11 +268,10 @@ impl Sending {
         });
     }
 
-    /// The handshake is over. Unless `takes_early`, the far end rejected what was written before, if anything
-    /// was.
-    pub(crate) fn on_connected(&mut self, takes_early: bool) {
+    /// The handshake is over, and what was written before it is accepted, or has to be written again.
+    pub(crate) fn on_connected(&mut self, is_early_accepted: bool) {
         let mut early = core::mem::take(&mut self.early);
-        if takes_early {
+        if is_early_accepted {
             return;
         }
         self.expiries.clear();

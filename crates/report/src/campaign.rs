@@ -50,8 +50,8 @@ pub fn campaign_page(findings: &Findings) -> String {
         }
         @if !findings.left_out.is_empty() {
             p role="status" {
-                "Of " (counted(findings.left_out.len() as u64, "measurement")) " repetitions are "
-                a href="#left-out" { "left out" } ", which a machine disturbed."
+                "A machine disturbed repetitions of " (counted(findings.left_out.len() as u64, "measurement"))
+                ". They are " a href="#left-out" { "left out" } " of these tables."
             }
         }
         nav.contents aria-label="Contents" {

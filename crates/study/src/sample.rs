@@ -18,6 +18,11 @@ use crate::metric::{self, Derived};
 use crate::over_time::is_flow_of;
 use crate::study::{Cell, Study};
 
+/// Whether a figure may rest on `undisturbed` of `all` repetitions: on half of them at least. Chosen.
+pub const fn is_enough(undisturbed: u64, all: u64) -> bool {
+    2 * undisturbed >= all
+}
+
 /// The repetitions of one cell: what a part file of a study's run holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellSamples {

@@ -143,7 +143,7 @@ impl Svg {
 }
 
 /// The mean width of a letter, rounded up, and the height of a row of a title, which leaves tick labels their
-/// room. Both of text at 12 px.
+/// room. Both of text at 12 px, in SVG units.
 pub(crate) const LETTER: f64 = 6.6;
 const TITLE_ROW: f64 = 14.0;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::arena::ArenaName;
 use crate::claim::{Check, Operand};
 use crate::outcome::{CellOutcome, Value};
-use crate::sample::CellSamples;
+use crate::sample::{CellSamples, is_enough};
 use crate::selection::Selection;
 use crate::stats::median;
 use crate::study::{Cell, Study};
@@ -33,8 +33,8 @@ impl<'a> Ran<'a> {
             let ran = found.samples.len() as u64;
             let is_whole = ran >= form.repeat;
             let key = (cell.arena, cell.assumption, cell.name.as_str());
-            // A campaign has as many rounds as it has: half of them at least are undisturbed, too.
-            if is_whole && 2 * judged >= form.repeat.max(ran) {
+            // A campaign has as many rounds as it has.
+            if is_whole && is_enough(judged, form.repeat.max(ran)) {
                 cells.insert(key, found);
             } else if is_whole {
                 disturbed.insert(key);

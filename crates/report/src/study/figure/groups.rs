@@ -12,7 +12,7 @@ use crate::plot::svg::{Anchor, Svg, unit};
 
 /// Groups of which the names fit beside each other; the names of more read upwards.
 const MOST_ACROSS: usize = 12;
-/// The room that they take beyond that of names beside each other.
+/// The height that they take beyond that of names beside each other, SVG units.
 const NAMES_UPWARDS: f64 = 18.0;
 /// The share of a group's width that its bars take.
 const BARS: f64 = 0.76;
