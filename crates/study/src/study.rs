@@ -173,8 +173,8 @@ pub struct Kinds {
 /// The horizontal axis of a figure of medians.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FigureAxis {
-    /// Numbers of what the title counts.
-    Numbers(String, Vec<f64>),
+    /// Numbers of what the axis' title counts.
+    Numbers(Vec<f64>),
     /// Names of groups.
     Names(Vec<String>),
 }
@@ -226,8 +226,8 @@ pub enum FigureKind {
     Cells {
         /// The horizontal axis.
         x: FigureAxis,
-        /// The vertical axis.
-        y_title: String,
+        /// What the axes are called; the horizontal one's may be empty.
+        titles: (String, String),
         /// One for each value of `x`.
         lines: Vec<MedianLine>,
     },

@@ -24,13 +24,13 @@ pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
             let drawing = Drawing::Traces { panels, seconds: *seconds, levels: levels.clone() };
             ("time, s".to_owned(), trace_title(series, *cap), drawing)
         }
-        FigureKind::Cells { x, y_title, lines } => {
+        FigureKind::Cells { x, titles, lines } => {
             let lines = median_lines(x, lines, ran);
-            let (x_title, drawing) = match x {
-                FigureAxis::Numbers(title, _) => (title.clone(), Drawing::Lines { lines }),
-                FigureAxis::Names(names) => (String::new(), Drawing::Groups { names: names.clone(), lines }),
+            let drawing = match x {
+                FigureAxis::Numbers(_) => Drawing::Lines { lines },
+                FigureAxis::Names(names) => Drawing::Groups { names: names.clone(), lines },
             };
-            (x_title, y_title.clone(), drawing)
+            (titles.0.clone(), titles.1.clone(), drawing)
         }
         FigureKind::Quantiles { cell, flows } => {
             let mut arenas = ran.selection.arenas.clone();
@@ -199,7 +199,7 @@ fn add_bands(panel: &mut TracePanel, samples: &[&Sample], figure: &FigureKind, r
 /// Lines with a point for each cell that ran, those without any left out.
 fn median_lines(x: &FigureAxis, lines: &[MedianLine], ran: &Ran<'_>) -> Vec<FigureLine> {
     let place = |index: usize| match x {
-        FigureAxis::Numbers(_, values) => values.get(index).copied(),
+        FigureAxis::Numbers(values) => values.get(index).copied(),
         FigureAxis::Names(_) => Some(index as f64),
     };
     let one = |arena: ArenaName, line: &MedianLine| {

@@ -56,7 +56,7 @@ impl Loader<'_, '_> {
 
     fn medians(&mut self, medians: &MediansEntry, known: (&Known, &Metrics)) -> Option<FigureKind> {
         let axis = match (&medians.x, &medians.names) {
-            (Some(x), None) => FigureAxis::Numbers(medians.x_title.clone(), x.clone()),
+            (Some(x), None) => FigureAxis::Numbers(x.clone()),
             (None, Some(names)) => FigureAxis::Names(names.clone()),
             _ => {
                 let span = medians.lines.first().map_or(0..0, |line| line.cells.span());
@@ -70,7 +70,7 @@ impl Loader<'_, '_> {
             None => Vec::new(),
         };
         let count = match &axis {
-            FigureAxis::Numbers(_, x) => x.len(),
+            FigureAxis::Numbers(x) => x.len(),
             FigureAxis::Names(names) => names.len(),
         };
         let lines: Vec<_> = medians
@@ -84,7 +84,8 @@ impl Loader<'_, '_> {
             let message = format!("{} prints nothing of the figure's cells and metrics", name.get_ref());
             self.mistakes.add(name.span(), "figure.medians.published", message, None);
         }
-        Some(FigureKind::Cells { x: axis, y_title: medians.y_title.clone(), lines })
+        let titles = (medians.x_title.clone(), medians.y_title.clone());
+        Some(FigureKind::Cells { x: axis, titles, lines })
     }
 
     fn median_line(

@@ -36,12 +36,13 @@ fn a_figure_has_the_printed_figures_of_its_cells_and_metrics() {
 
 #[test]
 fn a_figure_of_which_nothing_ran_is_named() {
-    let figure = r#"medians = { metric = "flows.call.loss_rate", y_title = "lost", names = ["near"],
+    let figure = r#"medians = { metric = "flows.call.loss_rate", x_title = "where", y_title = "lost", names = ["near"],
         lines = [{ label = "call", cells = ["call-near"] }] }"#;
     let study = with_figure(figure, "").unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let of = |cell| judge(&study, &Selection::default(), &samples(&study, &[(cell, "base", ONE)]));
     let (drawn, absent) = (of("call-near"), of("call-far"));
     assert_eq!((drawn.figures.len(), drawn.not_shown.len()), (1, 0));
+    assert_eq!((&*drawn.figures[0].x_title, &*drawn.figures[0].y_title), ("where", "lost"));
     assert_eq!((absent.figures.len(), &absent.not_shown[..]), (0, &["figure 1 (Loss)".to_owned()][..]));
 }
 
