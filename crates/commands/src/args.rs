@@ -18,11 +18,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::builder::FalseyValueParser;
+use clap::builder::{FalseyValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use talkpath_measure::series::SeriesDetail;
-use talkpath_scenario::{Setting, transport_names};
+use talkpath_scenario::{Compared, Setting, transport_names};
 
 use crate::failure::Failure;
 
@@ -75,7 +75,7 @@ pub struct Common {
     pub quiet: bool,
     /// Repetitions at the same time in `sim` (default: one for each core); for a study in `emu`, the maximum
     /// number of cells
-    #[arg(long, global = true, value_name = "N", env = "TALKPATH_JOBS")]
+    #[arg(long, global = true, value_name = "N", env = "TALKPATH_JOBS", value_parser = jobs)]
     pub jobs: Option<NonZeroUsize>,
     /// Say more about each repetition
     #[arg(long, short, global = true, env = "TALKPATH_VERBOSE", action = ArgAction::Count)]
@@ -86,6 +86,14 @@ pub struct Common {
     /// How many points of each line series.parquet keeps
     #[arg(long, global = true, value_enum, env = "TALKPATH_SERIES", default_value_t = SeriesPoints::Sampled)]
     pub series: SeriesPoints,
+}
+
+/// Chosen: more processors than one machine has, and few enough threads for any.
+const MOST_JOBS: usize = 4096;
+
+fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse().ok().filter(|number: &NonZeroUsize| number.get() <= MOST_JOBS);
+    number.ok_or_else(|| format!("expected a whole number from 1 to {MOST_JOBS}"))
 }
 
 /// Which record files a run leaves.
@@ -234,8 +242,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
     pub transports: Vec<String>,
     /// What is carried
-    #[arg(long, value_enum, env = "TALKPATH_WORKLOAD", default_value_t = Workload::Voice)]
-    pub workload: Workload,
+    #[arg(long, value_parser = workload(), env = "TALKPATH_WORKLOAD", default_value = Compared::Voice.word())]
+    pub workload: Compared,
     /// voice: the receiver conceals what is missing, by G.711 Appendix I; else it plays silence
     #[arg(long)]
     pub plc: bool,
@@ -281,24 +289,20 @@ pub const HOME: &str = "home-adsl";
 const DEPLOYED: [&str; 6] =
     ["udp", "tcp", "tcp-nodelay", "quic-datagram", "quic-stream", "quic-stream-per-message"];
 
-/// What `compare` carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Workload {
-    /// A G.711 call, judged by its opinion score
-    Voice,
-    /// A transfer that takes all it gets, judged by its goodput
-    Bulk,
-    /// States of 200 B at 60 Hz and their echoes, judged by the share that is back within 100 ms
-    #[value(name = "game-60hz")]
-    Game,
+/// The workloads that `compare` and `monitor` know by a word.
+fn workload() -> impl TypedValueParser<Value = Compared> {
+    PossibleValuesParser::new(
+        Compared::ALL.map(|workload| PossibleValue::new(workload.word()).help(workload.about())),
+    )
+    .map(|word| Compared::named(&word).unwrap_or(Compared::Voice))
 }
 
 impl CompareArgs {
     /// The transports that the user chose, or those that anybody can deploy.
     pub fn transports(&self) -> Vec<String> {
         let chosen: &[&str] = match (self.transports.as_slice(), self.workload) {
-            ([], Workload::Bulk) => &["tcp"],
-            ([], Workload::Voice | Workload::Game) => &DEPLOYED,
+            ([], Compared::Bulk) => &["tcp"],
+            ([], Compared::Voice | Compared::Game) => &DEPLOYED,
             // `quic` is one of those that name what carries a message.
             ([all], _) if all == "all" => {
                 &transport_names().into_iter().filter(|&name| name != "quic").collect::<Vec<_>>()

@@ -1,8 +1,8 @@
-//! Protocols of ours whose packets real hosts carry in UDP datagrams: which there are, and what each says of
-//! itself.
+//! Encapsulated protocols: protocols of ours whose packets real hosts carry in UDP datagrams. Which there are,
+//! and what each says of itself.
 //!
-//! A new one is a file here, a variant in the two lists, its place in [`EncapsulatedKind::ALL`], and the line
-//! of each match below that the compiler names. QUIC is not among them: its engine is a library's, and flows
+//! A new one is a file here, a variant in the two lists, and the line of each match below that the compiler
+//! names. QUIC is not among them: its engine is a library's, and flows
 //! share a connection.
 
 mod dccp;
@@ -13,8 +13,9 @@ use talkpath_units::Bytes;
 pub use dccp::{CcidKind, DccpConfig, QueuePolicy, Revision, largest_dccp_message};
 
 use crate::features::Features;
+use crate::words::words;
 
-/// The options of one of them. As text it is what two real hosts say to each other of a flow.
+/// The options of an encapsulated protocol. As text they are what two real hosts say to each other of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EncapsulatedConfig {
@@ -22,14 +23,16 @@ pub enum EncapsulatedConfig {
     Dccp(DccpConfig),
 }
 
-/// Every one of them, without its options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EncapsulatedKind {
-    /// DCCP (RFC 4340).
-    Dccp,
+words! {
+    /// An encapsulated protocol, without its options, and its name for people. A new one comes last: the
+    /// interfaces of kept captures are numbered by their places.
+    pub enum EncapsulatedKind {
+        /// DCCP (RFC 4340).
+        Dccp = "DCCP",
+    }
 }
 
-/// What such a protocol says of itself.
+/// What an encapsulated protocol says of itself.
 pub trait EncapsulatedOptions {
     /// The largest message on a path of this MTU.
     fn largest_message(&self, path_mtu: Bytes) -> Bytes;
@@ -71,20 +74,10 @@ impl EncapsulatedConfig {
 }
 
 impl EncapsulatedKind {
-    /// All of them. A new one comes last: the interfaces of kept captures are numbered by their places.
-    pub const ALL: &[Self] = &[Self::Dccp];
-
-    /// Its name for people.
-    pub const fn name(self) -> &'static str {
+    /// The transports of a scenario that are this protocol, by their names there.
+    pub const fn transport_names(self) -> &'static [&'static str] {
         match self {
-            Self::Dccp => "DCCP",
-        }
-    }
-
-    /// The transports of a scenario that are this protocol, by their words there.
-    pub const fn words(self) -> &'static [&'static str] {
-        match self {
-            Self::Dccp => DccpConfig::WORDS,
+            Self::Dccp => DccpConfig::TRANSPORT_NAMES,
         }
     }
 

@@ -9,6 +9,7 @@ mod features;
 mod kind;
 mod quic;
 mod size;
+mod words;
 
 pub use congestion::CongestionControlKind;
 pub use encapsulated::*;
@@ -18,6 +19,8 @@ pub use quic::{Carry, QuicCongestionControl, SMALLEST_QUIC_MTU, largest_quic_dat
 pub use size::{CACHE_LINE, SHARED_INFO, UDP_OVER_IPV4, small_head};
 
 use talkpath_units::{Bytes, Duration, Packets};
+
+use crate::words::words;
 
 /// Of windows and queues. Chosen: past any path in packets.
 pub const LARGEST_WINDOW: Packets = Packets::new(1_000_000_000);
@@ -342,35 +345,38 @@ impl QuicConfig {
     }
 }
 
-/// Whose TCP the defaults follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stack {
-    /// Linux 6.x.
-    Linux,
-    /// The RFCs as they stand.
-    Rfc,
-    /// 4.3BSD-Reno of 1990.
-    BsdReno,
+words! {
+    /// Whose TCP the defaults follow.
+    pub enum Stack {
+        /// Linux 6.x.
+        Linux = "linux",
+        /// The RFCs as they stand.
+        Rfc = "rfc",
+        /// 4.3BSD-Reno of 1990.
+        BsdReno = "bsd-reno",
+    }
 }
 
-/// When the clocks tick that the timers of a simulation's hosts fall on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ticks {
-    /// Each in a phase of its own, drawn from the flow's seed: hosts that were not started together.
-    Own,
-    /// All at once, from the beginning of the run on.
-    Common,
+words! {
+    /// When the clocks tick that the timers of a simulation's hosts fall on.
+    pub enum Ticks {
+        /// Each in a phase of its own, drawn from the flow's seed: hosts that were not started together.
+        Own = "own",
+        /// All at once, from the beginning of the run on.
+        Common = "common",
+    }
 }
 
-/// When a segment smaller than the maximum may leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NagleKind {
-    /// At once: TCP_NODELAY.
-    Off,
-    /// When nothing is unacknowledged (RFC 896).
-    Classic,
-    /// When no small segment is unacknowledged (Minshall; Linux).
-    Minshall,
+words! {
+    /// When a segment smaller than the maximum may leave.
+    pub enum NagleKind {
+        /// At once: TCP_NODELAY.
+        Off = "off",
+        /// When nothing is unacknowledged (RFC 896).
+        Classic = "classic",
+        /// When no small segment is unacknowledged (Minshall; Linux).
+        Minshall = "minshall",
+    }
 }
 
 /// When the receiver sends an acknowledgement that nothing else carries.
@@ -392,18 +398,20 @@ pub enum DelayedAck {
     Linux,
 }
 
-/// How congestion avoidance opens a window that counts bytes: about one SMSS a round trip.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Growth {
-    /// By one SMSS each time that a whole `cwnd` was acknowledged, which RFC 5681 §3.1 recommends.
-    #[default]
-    Counted,
-    /// By SMSS * SMSS / `cwnd`, and one byte at least, with each acknowledgement of new data (RFC 5681 §3.1
-    /// eq. 3).
-    EachAck,
-    /// By an eighth of SMSS more with each acknowledgement, as 4.3BSD-Reno did, which takes a window that
-    /// stands at `ssthresh` for one in slow start. RFC 5681 §3.1 calls the addition incorrect.
-    Bsd,
+words! {
+    /// How congestion avoidance opens a window that counts bytes: about one SMSS a round trip.
+    #[derive(Default)]
+    pub enum Growth {
+        /// By one SMSS each time that a whole `cwnd` was acknowledged, which RFC 5681 §3.1 recommends.
+        #[default]
+        Counted = "counted",
+        /// By SMSS * SMSS / `cwnd`, and one byte at least, with each acknowledgement of new data (RFC 5681 §3.1
+        /// eq. 3).
+        EachAck = "each-ack",
+        /// By an eighth of SMSS more with each acknowledgement, as 4.3BSD-Reno did, which takes a window that
+        /// stands at `ssthresh` for one in slow start. RFC 5681 §3.1 calls the addition incorrect.
+        Bsd = "bsd",
+    }
 }
 
 #[cfg(test)]

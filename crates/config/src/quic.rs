@@ -3,32 +3,22 @@
 use talkpath_units::Bytes;
 
 use crate::size::UDP_OVER_IPV4;
+use crate::words::words;
 
-/// What carries a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carry {
-    /// A DATAGRAM frame (RFC 9221): unreliable.
-    Datagram,
-    /// One stream for all messages of the flow, in order.
-    Stream,
-    /// A stream of its own, so that a lost message delays no other.
-    StreamPerMessage,
+words! {
+    /// What carries a message.
+    pub enum Carry {
+        /// A DATAGRAM frame (RFC 9221): unreliable.
+        Datagram = "datagram",
+        /// One stream for all messages of the flow, in order.
+        Stream = "stream",
+        /// A stream of its own, so that a lost message delays no other.
+        StreamPerMessage = "stream-per-message",
+    }
 }
 
 impl Carry {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Datagram, Self::Stream, Self::StreamPerMessage];
-
-    /// The word in scenarios.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Datagram => "datagram",
-            Self::Stream => "stream",
-            Self::StreamPerMessage => "stream-per-message",
-        }
-    }
-
-    /// The transport's name in records: `quic-` and the word.
+    /// The transport's name in scenarios and records: `quic-` and the word.
     pub const fn transport_name(self) -> &'static str {
         match self {
             Self::Datagram => "quic-datagram",
@@ -38,25 +28,13 @@ impl Carry {
     }
 }
 
-/// A congestion control of QUIC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QuicCongestionControl {
-    /// RFC 9002 §7.
-    NewReno,
-    /// RFC 8312.
-    Cubic,
-}
-
-impl QuicCongestionControl {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::NewReno, Self::Cubic];
-
-    /// The name that scenarios and summaries use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NewReno => "newreno",
-            Self::Cubic => "cubic",
-        }
+words! {
+    /// A congestion control of QUIC.
+    pub enum QuicCongestionControl {
+        /// RFC 8312.
+        Cubic = "cubic",
+        /// RFC 9002 §7.
+        NewReno = "newreno",
     }
 }
 

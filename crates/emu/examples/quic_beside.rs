@@ -78,7 +78,7 @@ impl Case {
             return Err(USAGE.to_owned());
         };
         let is_known = CASES.contains(&name.as_str()) && dashes == "--";
-        let carry = Carry::ALL.into_iter().find(|it| it.name() == carry);
+        let carry = Carry::named(carry);
         match (carry, seed.parse(), program.is_empty()) {
             (Some(carry), Ok(seed), false) if is_known => {
                 Ok(Self { name: name.clone(), carry, seed, program: program.to_vec() })

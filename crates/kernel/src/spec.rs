@@ -8,7 +8,9 @@ mod transport;
 
 use serde::{Deserialize, Serialize};
 use talkpath_flow::file::FileSink;
-use talkpath_scenario::{Demand, Direction, Dscp, EchoWrite, Flow, Scenario, WorkloadConfig};
+use talkpath_scenario::{
+    Demand, Direction, Dscp, EchoWrite, Flow, LARGEST_BULK_MESSAGE, Scenario, WorkloadConfig,
+};
 use talkpath_transport::Features;
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
@@ -213,7 +215,7 @@ impl FlowSpec {
     /// or a packet, holds.
     fn largest_greedy(&self) -> u64 {
         let own = self.workload.demand().largest_message();
-        own.map_or_else(|| self.transport.largest_message().min(MAX_GREEDY_MESSAGE), Bytes::get)
+        own.map_or_else(|| self.transport.largest_message().min(LARGEST_BULK_MESSAGE.get()), Bytes::get)
     }
 
     /// File bytes in each message but the last, for a file over a transport that keeps messages whole.
@@ -314,8 +316,6 @@ impl FlowSpec {
 /// The ECN field of the byte that the DSCP is in (RFC 3168 §5).
 const ECN_MASK: u8 = 0b11;
 const SECOND_NS: u128 = 1_000_000_000;
-/// The largest message of a greedy workload: 64 KiB (docs/reference/scenario.md).
-const MAX_GREEDY_MESSAGE: u64 = 64 * 1024;
 
 #[cfg(test)]
 mod tests {

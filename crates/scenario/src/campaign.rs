@@ -452,11 +452,7 @@ fn measures(root: &Table, hosts: &[Host], all: &[(usize, usize)], log: &mut Log)
 }
 
 fn made(section: &Section<'_>, log: &mut Log) -> What {
-    let workload = match section.choice("workload", log) {
-        Some("bulk") => Compared::Bulk,
-        Some("game-60hz") => Compared::Game,
-        _ => Compared::Voice,
-    };
+    let workload = section.choice("workload", log).and_then(Compared::named).unwrap_or(Compared::Voice);
     let usual: &[&str] = if workload == Compared::Bulk { &["tcp"] } else { &["udp", "tcp", "tcp-nodelay"] };
     let mut transports: Vec<String> = usual.iter().map(|&name| name.to_owned()).collect();
     if let Some(tree::Node { value: tree::Value::List(list), .. }) = section.node("transports") {

@@ -10,13 +10,41 @@ use crate::Setting;
 pub enum Compared {
     /// A G.711 call whose far end sends every frame back.
     Voice,
-    /// States of 200 B at 60 Hz, which the far end sends back; each has 100 ms to come back.
-    Game,
     /// As much as the transport takes.
     Bulk,
+    /// States of 200 B at 60 Hz, which the far end sends back; each has 100 ms to come back.
+    Game,
 }
 
 impl Compared {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Self; 3] = [Self::Voice, Self::Bulk, Self::Game];
+
+    /// The word in options and campaign files.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Voice => "voice",
+            Self::Bulk => "bulk",
+            Self::Game => "game-60hz",
+        }
+    }
+
+    /// The one with this word.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.word() == word)
+    }
+
+    /// What it carries, and what it is judged by, for the help of options.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Voice => "A G.711 call, judged by its opinion score",
+            Self::Bulk => "A transfer that takes all it gets, judged by its goodput",
+            Self::Game => {
+                "States of 200 B at 60 Hz and their echoes, judged by the share that is back within 100 ms"
+            }
+        }
+    }
+
     /// The flow's name.
     pub const fn flow(self) -> &'static str {
         match self {
@@ -226,7 +254,7 @@ mod tests {
         // Nothing would hold a bulk transfer over UDP back.
         let of_bulk = ["tcp".to_owned(), "tcp-nodelay".to_owned()];
         let of_others = ["udp".to_owned(), "tcp".to_owned()];
-        for compared in [Compared::Voice, Compared::Game, Compared::Bulk] {
+        for compared in Compared::ALL {
             let transports = if compared == Compared::Bulk { &of_bulk } else { &of_others };
             let comparison = Comparison { compared: (compared, "--workload"), ..comparison(transports, &[]) };
             let plan = read(&comparison).unwrap();

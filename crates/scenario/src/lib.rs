@@ -46,8 +46,8 @@ pub use host_port::host_and_port;
 pub use keys::{campaign_key_tables, key_tables, transport_names};
 pub use model::{
     Codec, Concealment, DSCP_NAMES, Demand, Direction, Dscp, EchoWrite, FarClock, Flow, IpVersion, Judging,
-    KernelProfile, LinkIndex, MIN_BULK_ROOM, NamedLink, Playout, Receiver, Scenario, SecondPath, USUAL_MTU,
-    WorkloadConfig,
+    KernelProfile, LARGEST_BULK_MESSAGE, LinkIndex, MIN_BULK_ROOM, NamedLink, Playout, Receiver, Scenario,
+    SecondPath, USUAL_MTU, WorkloadConfig,
 };
 pub use plan::{Cell, Options, Plan, Setting, load, load_with_files};
 pub use preset::{Preset, preset, presets};

@@ -232,3 +232,7 @@ pub enum EchoWrite {
 /// Ethernet path (1460 B), so that one acknowledged segment is enough, and at most the smallest send buffer
 /// that a scenario may set.
 pub const MIN_BULK_ROOM: Bytes = Bytes::new(1024);
+
+/// The largest message of a greedy workload (docs/reference/scenario.md). Chosen: what applications write at
+/// once.
+pub const LARGEST_BULK_MESSAGE: Bytes = Bytes::new(64 * 1024);

@@ -12,7 +12,8 @@ use talkpath_units::{Bytes, Packets};
 
 use crate::diagnostic::Log;
 use crate::keys::{
-    ANY_DURATION, Default, Key, Kind, LARGEST_SIZE, SOME_DURATION, Tagged, Variant, key, measure, quantity,
+    ANY_DURATION, Default, Key, Kind, LARGEST_SIZE, SOME_DURATION, SOME_PACKETS, SOME_SIZE, Tagged, Variant,
+    key, measure, quantity,
 };
 use crate::quantity::{Amount, Dimension, Measure};
 use crate::read::Reading;
@@ -127,11 +128,7 @@ const CE_THRESHOLD: Key = key(
     "a packet that has waited longer than this is marked, if its transport takes marks",
 );
 
-const QUEUE_LIMIT: &[Measure] =
-    &[measure(Dimension::Packets, 1, 1_000_000_000), measure(Dimension::Size, 1, LARGEST_SIZE)];
+const QUEUE_LIMIT: &[Measure] = &[SOME_PACKETS[0], SOME_SIZE[0]];
 
 /// From the least that Linux takes (sch_fq_codel raises smaller ones to it).
 const QUANTUM_SIZE: &[Measure] = &[measure(Dimension::Size, 256, LARGEST_SIZE)];
-
-/// As `QUEUE_LIMIT`, in packets.
-const MARK: &[Measure] = &[measure(Dimension::Packets, 1, 1_000_000_000)];

@@ -7,13 +7,11 @@ mod quic;
 pub(crate) mod tcp;
 mod udp;
 
-use talkpath_config::{
-    EncapsulatedConfig, EncapsulatedKind, LARGEST_INITIAL_WINDOW, LARGEST_WINDOW, Stack, TransportConfig,
-};
+use talkpath_config::{EncapsulatedConfig, EncapsulatedKind, LARGEST_INITIAL_WINDOW, TransportConfig};
 use talkpath_units::Bytes;
 
 use crate::diagnostic::Log;
-use crate::keys::{LARGEST_SIZE, Tagged, measure};
+use crate::keys::{Tagged, measure};
 use crate::model::{Demand, KernelProfile};
 use crate::quantity::{Dimension, Measure, Problem};
 use crate::resolve::section::Section;
@@ -50,7 +48,7 @@ pub(crate) struct Transport {
 pub(crate) fn resolve(flow: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Transport> {
     let (name, section) = flow.tagged("transport")?;
     let of = |config| Some(Transport { config, name, asked_for: Vec::new() });
-    if let Some(kind) = EncapsulatedKind::ALL.iter().find(|kind| kind.words().contains(&name)) {
+    if let Some(kind) = EncapsulatedKind::ALL.iter().find(|kind| kind.transport_names().contains(&name)) {
         let config = match kind {
             EncapsulatedKind::Dccp => EncapsulatedConfig::Dccp(dccp::resolve(name, &section, log)?),
         };
@@ -141,32 +139,54 @@ pub(crate) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)
     }
 }
 
-fn stack(word: &str) -> Option<Stack> {
-    match word {
-        "linux" => Some(Stack::Linux),
-        "rfc" => Some(Stack::Rfc),
-        "bsd-reno" => Some(Stack::BsdReno),
-        _ => None,
-    }
-}
-
 /// Chosen: from a skb_shared_info of 320 B and a cache line up to two pages.
 pub(crate) const SMALL_HEAD: &[Measure] = &[measure(Dimension::Size, 384, 8192)];
 
-const WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, LARGEST_WINDOW.get())];
-
 const INITIAL_WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, LARGEST_INITIAL_WINDOW.get())];
-
-/// From one byte to [`LARGEST_SIZE`].
-pub(crate) const BUFFER: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_SIZE)];
 
 #[cfg(test)]
 mod tests {
+    use talkpath_config::{Carry, CcidKind, DccpConfig, QuicConfig, Stack, TcpConfig, UdpConfig};
+
     use super::*;
+
+    /// The transport of a scenario that says nothing but its name.
+    fn by_itself(name: &str) -> TransportConfig {
+        let text = format!(
+            "duration = \"1 s\"\npath = \"home-adsl\"\n[flow.call]\ntransport = \"{name}\"\nworkload = \"voice\"\n"
+        );
+        let plan = crate::load(&crate::Source::new("a.toml", text), &crate::Options::default());
+        let mut plan = plan.unwrap_or_else(|mistakes| panic!("{name}: {mistakes}"));
+        plan.cells.remove(0).scenario.flows.remove(0).transport
+    }
+
+    /// The defaults stand twice: in the keys, where users read them, and in the options, which tests and
+    /// examples begin with.
+    #[test]
+    fn the_default_of_each_key_is_that_of_the_options() {
+        let quic = |carry| TransportConfig::Quic(QuicConfig::new(carry));
+        for name in TRANSPORT.variants.iter().map(|variant| variant.name) {
+            let ccid = CcidKind::ALL.into_iter().find(|ccid| ccid.transport_name() == name);
+            let carry = Carry::ALL.into_iter().find(|carry| carry.transport_name() == name);
+            let expected = match (name, ccid, carry) {
+                (_, Some(ccid), _) => {
+                    TransportConfig::Encapsulated(EncapsulatedConfig::Dccp(DccpConfig::new(ccid)))
+                }
+                (_, _, Some(carry)) => quic(carry),
+                ("quic", ..) => quic(Carry::Datagram),
+                ("udp", ..) => TransportConfig::Udp(UdpConfig::LINUX),
+                ("tcp" | "tcp-nodelay", ..) => {
+                    TransportConfig::Tcp(TcpConfig::preset(Stack::Linux, name == "tcp-nodelay"))
+                }
+                _ => panic!("say here what {name} is by itself"),
+            };
+            assert_eq!(by_itself(name), expected, "{name}");
+        }
+    }
 
     #[test]
     fn every_word_of_a_protocol_has_its_keys() {
-        for word in EncapsulatedKind::ALL.iter().flat_map(|kind| kind.words()) {
+        for word in EncapsulatedKind::ALL.iter().flat_map(|kind| kind.transport_names()) {
             assert!(TRANSPORT.variant(word).is_some(), "{word}");
         }
     }

@@ -21,7 +21,7 @@ use std::time::Duration as Timeout;
 
 use rustix::time::{ClockId, clock_getres};
 use socket2::{Domain, SockRef, Socket, Type};
-use talkpath_scenario::{KernelProfile, Scenario};
+use talkpath_scenario::{KernelProfile, MIN_BULK_ROOM, Scenario};
 use talkpath_units::{Bytes, Duration};
 
 use crate::sys::{ReadableOption, option};
@@ -44,7 +44,7 @@ pub fn this_kernel() -> Result<KernelProfile, String> {
         socket_buffer: half_buffer(Type::DGRAM).map_err(because("a UDP socket"))?,
         rwnd: Bytes::new((rmem_max / 2).clamp(MIN_WINDOW, MAX_WINDOW)),
         initial_rwnd: half_buffer(Type::STREAM).map_err(because("a TCP socket"))?,
-        send_buffer_max: Bytes::new(wmem_max.clamp(MIN_SEND_BUFFER, MAX_WINDOW)),
+        send_buffer_max: Bytes::new(wmem_max.clamp(MIN_BULK_ROOM.get(), MAX_WINDOW)),
     })
 }
 
@@ -158,7 +158,6 @@ const POWERS: [u64; 4] = [2048, 4096, 8192, 16_384];
 const PATIENCE: Timeout = Timeout::from_secs(1);
 /// What the scenario's keys take (crates/scenario/src/transports/tcp.rs).
 const MIN_WINDOW: u64 = 48;
-const MIN_SEND_BUFFER: u64 = 1024;
 const MAX_WINDOW: u64 = 1 << 30;
 const MAX_RELEASE: usize = 64;
 

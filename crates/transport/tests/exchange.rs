@@ -98,12 +98,8 @@ impl Script {
     fn scene(&mut self, verb: &str, mut words: Words<'_>) -> Result<(), String> {
         match verb {
             "stack" => {
-                let stack = match words.next() {
-                    Some("rfc") => Stack::Rfc,
-                    Some("linux") => Stack::Linux,
-                    Some("bsd-reno") => Stack::BsdReno,
-                    other => return Err(format!("no stack {other:?}")),
-                };
+                let word = words.next().unwrap_or_default();
+                let stack = Stack::named(word).ok_or_else(|| format!("no stack {word:?}"))?;
                 self.config = TcpConfig { ticks: Ticks::Common, ..TcpConfig::preset(stack, false) };
             }
             "set" => self.set(words)?,
@@ -134,20 +130,14 @@ impl Script {
             "tlp" => config.tlp = on(&mut words),
             "pacing" => config.pacing = on(&mut words),
             "cc" => {
-                config.cc = Some(match words.next() {
-                    Some("tahoe") => CongestionControlKind::Tahoe,
-                    Some("reno") => CongestionControlKind::Reno,
-                    Some("cubic") => CongestionControlKind::Cubic,
-                    Some("bbr") => CongestionControlKind::Bbr,
-                    _ => CongestionControlKind::NewReno,
-                });
+                let word = words.next().unwrap_or_default();
+                let cc = CongestionControlKind::named(word);
+                config.cc = Some(cc.ok_or_else(|| format!("no congestion control {word:?}"))?);
             }
             "nagle" => {
-                config.nagle = match words.next() {
-                    Some("off") => NagleKind::Off,
-                    Some("classic") => NagleKind::Classic,
-                    _ => NagleKind::Minshall,
-                }
+                let word = words.next().unwrap_or_default();
+                config.nagle =
+                    NagleKind::named(word).ok_or_else(|| format!("no form of Nagle's {word:?}"))?;
             }
             "delayed_ack" => {
                 config.delayed_ack = match words.next() {

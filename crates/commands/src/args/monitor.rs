@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
-use talkpath_scenario::{parse_duration, si_amount};
+use talkpath_scenario::{Compared, parse_duration, si_amount};
 use talkpath_units::Duration;
 
-use super::{Workload, key_value};
+use super::{key_value, workload};
 
 #[derive(Debug, Args)]
 pub struct MonitorArgs {
@@ -28,8 +28,8 @@ pub struct MonitorArgs {
     #[arg(long, value_name = "TRANSPORT", default_value = "udp", conflicts_with = "scenario")]
     pub transport: String,
     /// What is carried
-    #[arg(long, value_enum, default_value_t = Workload::Voice, conflicts_with = "scenario")]
-    pub workload: Workload,
+    #[arg(long, value_parser = workload(), default_value = Compared::Voice.word(), conflicts_with = "scenario")]
+    pub workload: Compared,
     /// How many flows of this kind at the same time
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "scenario",
           value_parser = clap::value_parser!(u64).range(1..=64))]

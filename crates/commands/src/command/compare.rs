@@ -13,7 +13,7 @@ use talkpath_units::Rate;
 use super::run::experiment;
 use super::{conclude, files_of_sweep};
 use crate::arenas::{Arenas, Place};
-use crate::args::{ArenaKind, Common, CompareArgs, HOME, Workload, flag_word, quoted};
+use crate::args::{ArenaKind, Common, CompareArgs, HOME, quoted};
 use crate::experiment::{Destination, Experiment};
 use crate::failure::Failure;
 use crate::run_dir::SCENARIO;
@@ -30,7 +30,7 @@ pub fn run(
 ) -> Result<(), Failure> {
     let place = Place::new(&args.place)?;
     let path = ComparedPath::new(args, &place)?;
-    if args.plc && args.workload != Workload::Voice {
+    if args.plc && args.workload != Compared::Voice {
         return Err(Failure::Usage(
             "--plc belongs to --workload voice: only a call has frames to conceal".into(),
         ));
@@ -57,7 +57,7 @@ pub fn run(
         next += &files_of_sweep(&outcome.dir, &outcome.summary);
     }
     next += &way_on(args, &experiment.place, repeat_on(args.place.repeat, &outcome.summary));
-    let table = comparison_table(&outcome.summary, compared(args.workload).flow(), &terminal::style());
+    let table = comparison_table(&outcome.summary, args.workload.flow(), &terminal::style());
     let demands = Demands { plan: &plan, junit: args.demand.junit.as_deref() };
     conclude(outcome, &table, &next, &demands, common, args.place.strict, terminal)
 }
@@ -153,7 +153,7 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
     let plan_for = |duration: &str| {
         let comparison = Comparison {
             path: &path.name,
-            compared: (compared(args.workload), &format!("--workload {}", flag_word(&args.workload))),
+            compared: (args.workload, &format!("--workload {}", args.workload.word())),
             transports: (&transports, &format!("--transports {}", transports.join(","))),
             cc: (&controls, &format!("--cc {}", controls.join(","))),
             load,
@@ -187,7 +187,7 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
 /// The congestion controls that the user chose, or those that everybody has.
 fn controls(args: &CompareArgs, place: &Place) -> Vec<String> {
     match (&args.cc[..], args.workload) {
-        ([], Workload::Bulk) => {
+        ([], Compared::Bulk) => {
             let known: &[&str] = if place.arena == ArenaKind::Sim { &SIM_CONTROLS } else { &KERNEL_CONTROLS };
             known.iter().map(|&name| name.to_owned()).collect()
         }
@@ -207,7 +207,7 @@ fn has_a_choice(args: &CompareArgs, place: &Place) -> Result<(), Failure> {
         false => format!(
             "; compare two over the sweep first: then `talkpath run RUN_DIR/scenario.toml --set flow.{}.transport={}` \
              runs one over the same sweep",
-            compared(args.workload).flow(),
+            args.workload.flow(),
             transports.first().map_or("udp", String::as_str)
         ),
     };
@@ -234,14 +234,6 @@ fn of_path(args: &CompareArgs) -> Vec<Setting> {
         }
     }
     set
-}
-
-const fn compared(workload: Workload) -> Compared {
-    match workload {
-        Workload::Voice => Compared::Voice,
-        Workload::Game => Compared::Game,
-        Workload::Bulk => Compared::Bulk,
-    }
 }
 
 /// The plan to go on with: more repetitions, up to the largest of `sizes`, until the answer is settled; and
@@ -303,8 +295,8 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
     let option =
         |name: &str, value: Option<String>| value.map_or_else(String::new, |value| flag(name, value));
     let mut choices = list("transports", &args.transports) + &list("cc", &args.cc);
-    if args.workload != Workload::Voice {
-        choices += &flag("workload", flag_word(&args.workload));
+    if args.workload != Compared::Voice {
+        choices += &flag("workload", args.workload.word().to_owned());
     }
     choices += &option("duration", args.duration.clone());
     choices += &option("seed", args.place.seed.map(|seed| seed.to_string()));

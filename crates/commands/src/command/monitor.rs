@@ -17,13 +17,13 @@ use std::time::{Duration as StdDuration, Instant as StdInstant};
 use chrono::SecondsFormat;
 use talkpath_arena::{Happening, MonitorSession};
 use talkpath_measure::summary::DelayMs;
-use talkpath_scenario::{Compared, Options, Plan, Setting, Source};
+use talkpath_scenario::{Options, Plan, Setting, Source};
 use talkpath_system::clock::monotonic;
 use talkpath_system::descriptors::raise_descriptor_limit;
 use talkpath_units::Duration;
 
 use crate::arenas::{Arenas, Monitored, Place};
-use crate::args::{ArenaKind, Common, MonitorArgs, Records, Workload, flag_word, quoted};
+use crate::args::{ArenaKind, Common, MonitorArgs, Records, quoted};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::monitor::events::{self, MonitorStart};
@@ -138,16 +138,12 @@ fn plan(args: &MonitorArgs, session: Duration) -> Result<Plan, Failure> {
         Setting::by(own, "repeat", "1"),
     ];
     if args.scenario.is_none() {
-        let workload = match args.workload {
-            Workload::Voice => Compared::Voice,
-            Workload::Game => Compared::Game,
-            Workload::Bulk => Compared::Bulk,
-        };
+        let workload = args.workload;
         let flow = workload.flow();
         let option = format!("--transport {}", args.transport);
         set.extend([
             Setting::by(own, "name", quoted(&format!("monitor of {}", args.to))),
-            Setting::by(&format!("--workload {}", flag_word(&args.workload)), "flow", workload.flow_alone()),
+            Setting::by(&format!("--workload {}", workload.word()), "flow", workload.flow_alone()),
             Setting::by(&option, &format!("flow.{flow}.transport"), quoted(&args.transport)),
         ]);
         if args.flows > 1 {

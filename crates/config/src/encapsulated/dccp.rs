@@ -5,6 +5,7 @@ use talkpath_units::{Bytes, Packets};
 
 use super::EncapsulatedOptions;
 use crate::features::Features;
+use crate::words::words;
 use crate::{LARGEST_INITIAL_WINDOW, LARGEST_WINDOW};
 
 /// DCCP's options, the same at both ends.
@@ -52,41 +53,51 @@ pub struct DccpConfig {
     pub checksum_coverage: u8,
 }
 
-/// A DCCP congestion control (RFC 4340 §10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "u8", into = "u8")]
-pub enum CcidKind {
-    /// TCP-like (RFC 4341).
-    Ccid2,
-    /// TCP-friendly rate control (RFC 4342).
-    Ccid3,
-    /// TCP-friendly rate control for small packets (RFC 5622).
-    Ccid4,
+words! {
+    /// A DCCP congestion control (RFC 4340 §10).
+    #[derive(Serialize, Deserialize)]
+    #[serde(try_from = "u8", into = "u8")]
+    pub enum CcidKind {
+        /// TCP-like (RFC 4341).
+        Ccid2 = "ccid2",
+        /// TCP-friendly rate control (RFC 4342).
+        Ccid3 = "ccid3",
+        /// TCP-friendly rate control for small packets (RFC 5622).
+        Ccid4 = "ccid4",
+    }
 }
 
-/// Which specification the rate follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "bool", into = "bool")]
-pub enum Revision {
-    /// RFC 5348.
-    Rfc5348,
-    /// RFC 3448, obsoleted by RFC 5348.
-    Rfc3448,
+words! {
+    /// Which specification the rate follows.
+    #[derive(Serialize, Deserialize)]
+    #[serde(from = "bool", into = "bool")]
+    pub enum Revision {
+        /// RFC 5348.
+        Rfc5348 = "rfc5348",
+        /// RFC 3448, obsoleted by RFC 5348.
+        Rfc3448 = "rfc3448",
+    }
 }
 
-/// Which message a full send queue has no room for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "bool", into = "bool")]
-pub enum QueuePolicy {
-    /// The new one, which is refused.
-    DropNewest,
-    /// The one that has waited longest, for data that ages.
-    DropOldest,
+words! {
+    /// Which message a full send queue has no room for.
+    #[derive(Serialize, Deserialize)]
+    #[serde(from = "bool", into = "bool")]
+    pub enum QueuePolicy {
+        /// The new one, which is refused.
+        DropNewest = "drop-newest",
+        /// The one that has waited longest, for data that ages.
+        DropOldest = "drop-oldest",
+    }
 }
 
 impl DccpConfig {
     /// The transports of a scenario that are DCCP.
-    pub const WORDS: &[&str] = &["dccp-ccid2", "dccp-ccid3", "dccp-ccid4"];
+    pub const TRANSPORT_NAMES: &[&str] = &[
+        CcidKind::Ccid2.transport_name(),
+        CcidKind::Ccid3.transport_name(),
+        CcidKind::Ccid4.transport_name(),
+    ];
 
     /// What it provides to an application.
     pub const FEATURES: Features =
@@ -129,12 +140,12 @@ impl DccpConfig {
 }
 
 impl CcidKind {
-    /// The name that scenarios and summaries use.
-    pub const fn name(self) -> &'static str {
+    /// The transport's name in scenarios and records: `dccp-` and the word.
+    pub const fn transport_name(self) -> &'static str {
         match self {
-            Self::Ccid2 => "ccid2",
-            Self::Ccid3 => "ccid3",
-            Self::Ccid4 => "ccid4",
+            Self::Ccid2 => "dccp-ccid2",
+            Self::Ccid3 => "dccp-ccid3",
+            Self::Ccid4 => "dccp-ccid4",
         }
     }
 
@@ -215,10 +226,7 @@ impl TryFrom<u8> for CcidKind {
     type Error = &'static str;
 
     fn try_from(number: u8) -> Result<Self, Self::Error> {
-        [Self::Ccid2, Self::Ccid3, Self::Ccid4]
-            .into_iter()
-            .find(|ccid| ccid.number() == number)
-            .ok_or("DCCP needs a CCID of 2, 3 or 4")
+        Self::ALL.into_iter().find(|ccid| ccid.number() == number).ok_or("DCCP needs a CCID of 2, 3 or 4")
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Left out: bulk without an end over a transport that never pushes back; the scenario's checks refuse it.
 
-use talkpath_scenario::MIN_BULK_ROOM;
+use talkpath_scenario::{LARGEST_BULK_MESSAGE, MIN_BULK_ROOM};
 use talkpath_transport::Message;
 use talkpath_units::{Bytes, Instant};
 
@@ -33,7 +33,7 @@ enum State {
 impl Bulk {
     /// A transfer of `bytes`, or without an end, with no message at or after `stop`.
     pub const fn new(bytes: Option<Bytes>, stop: Instant) -> Self {
-        Self { remaining: bytes, largest: LARGEST_MESSAGE, stop, state: State::Closed, seq: 0 }
+        Self { remaining: bytes, largest: LARGEST_BULK_MESSAGE, stop, state: State::Closed, seq: 0 }
     }
 
     /// The same, with no message above `size`, nor above what it had before.
@@ -97,9 +97,6 @@ impl Workload for Bulk {
         self.state == State::Finished
     }
 }
-
-/// The largest message: 64 KiB (docs/reference/scenario.md).
-const LARGEST_MESSAGE: Bytes = Bytes::new(64 * 1024);
 
 #[cfg(test)]
 mod tests {

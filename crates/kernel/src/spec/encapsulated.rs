@@ -167,6 +167,19 @@ mod tests {
         assert_eq!((told.receive_buffer(), told.mtu()), (Some(Bytes::new(4000)), Bytes::new(576)));
     }
 
+    /// They are told among the options, where one of an equal name would be overwritten.
+    #[test]
+    fn no_option_of_a_protocol_has_the_name_of_a_sockets_key() {
+        let any = |kind: EncapsulatedKind| match kind {
+            EncapsulatedKind::Dccp => EncapsulatedConfig::Dccp(full()),
+        };
+        for kind in EncapsulatedKind::ALL {
+            let mut named = serde_json::to_value(any(kind)).unwrap();
+            let options = options_in(&mut named).unwrap();
+            assert!(!options.contains_key(RECEIVE_BUFFER) && !options.contains_key(MTU), "{kind:?}");
+        }
+    }
+
     #[test]
     fn values_that_no_scenario_can_have_are_refused() {
         let good = EncapsulatedConfig::Dccp(DccpConfig::new(CcidKind::Ccid3));

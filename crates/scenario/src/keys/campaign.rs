@@ -4,6 +4,7 @@ use super::{
     ANY_DURATION, Default, Key, Kind, LONGEST_PATH, Listed, SOME_DURATION, TableSpec, Tagged, Variant, Words,
     key, quantity,
 };
+use crate::compare::Compared;
 
 /// The file itself.
 pub(crate) static CAMPAIGN: TableSpec = TableSpec { noun: "a campaign", keys: ROOT_KEYS };
@@ -203,8 +204,12 @@ static TRANSPORTS: Listed = Listed {
     most: 20,
 };
 
-static WORKLOAD: Words =
-    Words { noun: "a workload", known: &["voice", "bulk", "game-60hz"], later: &[], why: "" };
+static WORKLOAD: Words = Words {
+    noun: "a workload",
+    known: &[Compared::Voice.word(), Compared::Bulk.word(), Compared::Game.word()],
+    later: &[],
+    why: "",
+};
 
 /// When it runs.
 static SCHEDULE: TableSpec = TableSpec {

@@ -1,7 +1,9 @@
 //! The keys of a flow: `[flow.NAME]`.
 
-use super::{ANY_DURATION, Default, Key, Kind, Listed, TableSpec, Words, key, quantity};
-use crate::transports::{BUFFER, TRANSPORT};
+use super::{
+    ANY_DURATION, Default, Key, Kind, Listed, MOST_FLOWS, SOME_SIZE, TableSpec, Words, key, quantity,
+};
+use crate::transports::TRANSPORT;
 use crate::workloads::WORKLOAD;
 
 /// A flow.
@@ -25,7 +27,7 @@ const FLOW_KEYS: &[Key] = &[
     ),
     key(
         "count",
-        Kind::Count { least: 1, most: 50_000 },
+        Kind::Count { least: 1, most: MOST_FLOWS },
         Default::Is("1"),
         "copies, called `NAME-1`, `NAME-2` and so on",
     ),
@@ -117,7 +119,7 @@ pub(crate) static RECEIVER: TableSpec = TableSpec {
         ),
         key(
             "socket_buffer",
-            Kind::Quantity { measures: BUFFER, words: &["default"] },
+            Kind::Quantity { measures: SOME_SIZE, words: &["default"] },
             Default::Is("\"default\""),
             "room of the receiving socket; `\"default\"` is the transport's `socket_buffer` or `rwnd`. Over QUIC only datagrams have one",
         ),

@@ -1,8 +1,8 @@
 //! The keys of a kernel: the value of `kernel`.
 
-use super::{Default, Key, Kind, Tagged, Variant, key, quantity};
+use super::{Default, Key, Kind, SOME_SIZE, Tagged, Variant, key, quantity};
+use crate::transports::SMALL_HEAD;
 use crate::transports::tcp::{GRANULARITY, HEADER_ROOM, INITIAL_RWND, RWND_BYTES, SEND_BUFFER};
-use crate::transports::{BUFFER, SMALL_HEAD};
 
 /// A kernel.
 pub(crate) static KERNEL: Tagged = Tagged {
@@ -46,7 +46,7 @@ const KEYS: &[Key] = &[
         BY_KIND,
         "memory of the object that holds a small packet's head, `none` before Linux 6.3; see `small_head` of `tcp` and `udp`",
     ),
-    key("socket_buffer", quantity(BUFFER), BY_KIND, "half of `net.core.rmem_default`, for `udp`"),
+    key("socket_buffer", quantity(SOME_SIZE), BY_KIND, "half of `net.core.rmem_default`, for `udp`"),
     key("rwnd", quantity(RWND_BYTES), BY_KIND, "half of `net.ipv4.tcp_rmem[2]`, for `tcp`"),
     key("initial_rwnd", quantity(INITIAL_RWND), BY_KIND, "half of `net.ipv4.tcp_rmem[1]`, for `tcp`"),
     key("send_buffer_max", quantity(SEND_BUFFER), BY_KIND, "`net.ipv4.tcp_wmem[2]`, for `tcp`"),

@@ -19,6 +19,8 @@ pub(crate) use link::{LINK, PATH};
 pub(crate) use root::{FAR_CLOCK, ROOT};
 pub use tables::{campaign_key_tables, key_tables, transport_names};
 
+use talkpath_config::LARGEST_WINDOW;
+
 use crate::quantity::{Dimension, Measure};
 
 /// A table with a fixed set of keys.
@@ -185,6 +187,15 @@ pub(crate) const SOME_DURATION: &[Measure] = &[measure(Dimension::Duration, 1, L
 
 /// From 1 bps to 100 Tbps: past the fastest fibre, and exact in the serialiser's arithmetic.
 pub(crate) const ANY_RATE: &[Measure] = &[measure(Dimension::Rate, 1, 100_000_000_000_000)];
+
+/// At least one packet, at most [`LARGEST_WINDOW`].
+pub(crate) const SOME_PACKETS: &[Measure] = &[measure(Dimension::Packets, 1, LARGEST_WINDOW.get())];
+
+/// From one byte to [`LARGEST_SIZE`].
+pub(crate) const SOME_SIZE: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_SIZE)];
+
+/// Flows of one cell, copies and directions counted. Chosen; see docs/reference/scenario.md.
+pub(crate) const MOST_FLOWS: u64 = 50_000;
 
 /// Characters of a file's name: PATH_MAX of Linux's limits.h.
 pub(crate) const LONGEST_PATH: usize = 4096;

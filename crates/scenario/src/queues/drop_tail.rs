@@ -3,9 +3,9 @@
 use talkpath_path::{DropTail, QueueKind, QueueName};
 use talkpath_units::Bytes;
 
-use super::{LIMIT, MARK, Queue, queue_limit};
+use super::{LIMIT, Queue, queue_limit};
 use crate::diagnostic::Log;
-use crate::keys::{Default, Kind, Variant, key};
+use crate::keys::{Default, Kind, SOME_PACKETS, Variant, key};
 use crate::resolve::section::Section;
 
 /// First in, first out.
@@ -18,7 +18,7 @@ pub(super) const DROP_TAIL: Queue = Queue {
             key("in_service", Kind::Flag, Default::Is("false"), "whether the packet in service counts too"),
             key(
                 "mark_at",
-                Kind::Quantity { measures: MARK, words: &["never"] },
+                Kind::Quantity { measures: SOME_PACKETS, words: &["never"] },
                 Default::Is("\"never\""),
                 "an arrival that finds this many packets waiting is marked (ECN, RFC 3168), if its transport takes marks: TCP, \
                  DCCP or UDP with `ecn = true`, and QUIC",

@@ -3,12 +3,9 @@
 use talkpath_path::{FqCodel, QueueKind, QueueName};
 use talkpath_units::Bytes;
 
-use super::{
-    CE_THRESHOLD, ECN_DOC, INTERVAL, MARK, QUANTUM, Queue, TARGET, codel_parameters, warn_of_small_limit,
-};
+use super::{CE_THRESHOLD, ECN_DOC, INTERVAL, QUANTUM, Queue, TARGET, codel_parameters, warn_of_small_limit};
 use crate::diagnostic::Log;
-use crate::keys::{Default, Kind, LARGEST_SIZE, Variant, key, measure, quantity};
-use crate::quantity::{Dimension, Measure};
+use crate::keys::{Default, Kind, SOME_PACKETS, SOME_SIZE, Variant, key, quantity};
 use crate::resolve::section::Section;
 
 /// Flows in turn, with CoDel for each.
@@ -19,7 +16,7 @@ pub(super) const FQ_CODEL: Queue = Queue {
         keys: &[
             key(
                 "limit",
-                quantity(MARK),
+                quantity(SOME_PACKETS),
                 Default::Is("\"10240 packets\""),
                 "how many packets may wait. Without room up to 64 packets, at most half, of the longest queue are dropped",
             ),
@@ -44,8 +41,6 @@ pub(super) const FQ_CODEL: Queue = Queue {
     },
     read,
 };
-
-const SOME_SIZE: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_SIZE)];
 
 fn read(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
     let limit = section.packets_or_word("limit", log);

@@ -7,8 +7,8 @@ use super::link::{self, Links};
 use super::section::{Section, first_step, for_copy_table};
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;
-use crate::keys::{FLOW, Kind, LINKS, RECEIVER};
-use crate::model::{Direction, Dscp, Flow, LinkIndex, Receiver, SecondPath};
+use crate::keys::{FLOW, Kind, LINKS, MOST_FLOWS, RECEIVER};
+use crate::model::{Direction, Dscp, Flow, LARGEST_BULK_MESSAGE, LinkIndex, Receiver, SecondPath};
 use crate::quantity::Problem;
 use crate::read::{self, At};
 use crate::transports::{self, Fit};
@@ -259,7 +259,7 @@ fn one(
 ) -> Option<Flow> {
     let transport = transports::resolve(section, mtu, log);
     let largest = |mtu| transports::largest_message(&transport.as_ref()?.config, mtu);
-    let message = mtu.and_then(largest).map_or(LARGEST_MESSAGE, |largest| largest.max(LEAST_MESSAGE));
+    let message = mtu.and_then(largest).map_or(LARGEST_BULK_MESSAGE, |largest| largest.max(LEAST_MESSAGE));
     let is_stream = transport.as_ref().is_some_and(|it| !it.config.kind().features().keeps_messages);
     let header = if is_stream { Bytes::ZERO } else { FILE_HEADER };
     let load = workloads::resolve(
@@ -335,15 +335,9 @@ fn receiver(flow: &Section<'_>, log: &mut Log) -> Option<Receiver> {
     Some(Receiver { service: service?, per_read: per_read?, socket_buffer: socket_buffer? })
 }
 
-/// Flows of one cell, copies and directions counted. Chosen; see docs/reference/scenario.md.
-const MOST_FLOWS: u64 = 50_000;
-
 /// What a datagram of a file carries besides: the flow's token, a sequence number and a tag
 /// (docs/models/live.md).
 const FILE_HEADER: Bytes = Bytes::new(16);
 
 /// Messages of a file over UDP are no smaller, whatever the MTU: fragments are then the scenario's wish.
 const LEAST_MESSAGE: Bytes = Bytes::new(64);
-
-/// The largest message of `bulk`.
-const LARGEST_MESSAGE: Bytes = Bytes::new(64 * 1024);

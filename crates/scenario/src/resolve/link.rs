@@ -10,7 +10,7 @@ use crate::diagnostic::{Log, Place};
 use crate::edit::unknown_name;
 use crate::files::Contents;
 use crate::fill;
-use crate::keys::{LINK, LINKS};
+use crate::keys::{LINK, LINKS, MOST_FLOWS};
 use crate::model::{Flow, IpVersion, LinkIndex, NamedLink};
 use crate::quantity::Problem;
 use crate::queues;
@@ -211,11 +211,8 @@ fn number_in(template: &str, name: &str) -> Option<u64> {
     let digits = name.strip_prefix(before)?.strip_suffix(after)?;
     let number: u64 = digits.parse().ok()?;
     // "01" and "+1" make other names.
-    ((1..=MOST_COPIES).contains(&number) && number.to_string() == digits).then_some(number)
+    ((1..=MOST_FLOWS).contains(&number) && number.to_string() == digits).then_some(number)
 }
-
-/// As many as a flow may have copies.
-const MOST_COPIES: u64 = 50_000;
 
 fn matches(written: &str, name: &str) -> bool {
     written == name || number_in(written, name).is_some()

@@ -2,29 +2,29 @@
 
 use talkpath_config::{CcidKind, DccpConfig, QueuePolicy, Revision};
 
-use super::{BUFFER, INITIAL_WINDOW, WINDOW};
+use super::INITIAL_WINDOW;
 use crate::diagnostic::Log;
-use crate::keys::{Default, Key, Kind, Variant, Words, key, measure, quantity};
+use crate::keys::{Default, Key, Kind, SOME_PACKETS, SOME_SIZE, Variant, Words, key, measure, quantity};
 use crate::quantity::{Dimension, Measure};
 use crate::resolve::section::Section;
 
 /// `dccp-ccid2`.
 pub(super) const CCID2: Variant = Variant {
-    name: "dccp-ccid2",
+    name: CcidKind::Ccid2.transport_name(),
     doc: "DCCP (RFC 4340) with TCP-like congestion control (RFC 4341)",
     keys: CCID2_KEYS,
 };
 
 /// `dccp-ccid3`.
 pub(super) const CCID3: Variant = Variant {
-    name: "dccp-ccid3",
+    name: CcidKind::Ccid3.transport_name(),
     doc: "DCCP (RFC 4340) with TCP-friendly rate control (RFC 4342)",
     keys: TFRC_KEYS,
 };
 
 /// `dccp-ccid4`.
 pub(super) const CCID4: Variant = Variant {
-    name: "dccp-ccid4",
+    name: CcidKind::Ccid4.transport_name(),
     doc: "DCCP (RFC 4340) with TCP-friendly rate control for small packets (RFC 5622)",
     keys: TFRC_KEYS,
 };
@@ -38,7 +38,7 @@ const CCID2_KEYS: &[Key] = &[
     ),
     key(
         "initial_ssthresh",
-        Kind::Quantity { measures: WINDOW, words: &["unlimited"] },
+        Kind::Quantity { measures: SOME_PACKETS, words: &["unlimited"] },
         Default::Is("\"unlimited\""),
         "slow start threshold at the beginning",
     ),
@@ -104,11 +104,11 @@ const TFRC_KEYS: &[Key] = &[
 
 const CCID2_GROWTH: Words = Words { noun: "a growth", known: &["half", "each-packet"], later: &[], why: "" };
 
-const TFRC: Words = Words { noun: "a specification", known: &["rfc5348", "rfc3448"], later: &[], why: "" };
+const TFRC: Words = Words { noun: "a specification", known: Revision::WORDS, later: &[], why: "" };
 
 const SEND_QUEUE: Key = key(
     "send_queue",
-    Kind::Quantity { measures: WINDOW, words: &["unlimited"] },
+    Kind::Quantity { measures: SOME_PACKETS, words: &["unlimited"] },
     Default::Is("\"unlimited\""),
     "how many messages may wait in the sender's own queue",
 );
@@ -129,7 +129,7 @@ const SEGMENT_SIZE: Key = key(
 
 const SOCKET_BUFFER: Key = key(
     "socket_buffer",
-    quantity(BUFFER),
+    quantity(SOME_SIZE),
     Default::Is("\"212992 B\""),
     "room of the receiving socket, in payload bytes. The socket is our own in every arena",
 );
@@ -170,15 +170,14 @@ const DATA_CHECKSUM: Key = key(
     "whether data carries a checksum of its own, 8 B a packet, which the far end must check (RFC 4340 §9.3)",
 );
 
-const QUEUE_POLICY: Words =
-    Words { noun: "a queue policy", known: &["drop-newest", "drop-oldest"], later: &[], why: "" };
+const QUEUE_POLICY: Words = Words { noun: "a queue policy", known: QueuePolicy::WORDS, later: &[], why: "" };
 
 /// The largest payload of an IPv4 packet (RFC 791 §3.1) with a DCCP header (RFC 4340 §5.1).
 const SEGMENT: &[Measure] = &[measure(Dimension::Size, 1, DccpConfig::LARGEST_SEGMENT.get())];
 
 /// What the keys in `section` say of the transport `name`.
 pub(super) fn resolve(name: &str, section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
-    match ccid(name)? {
+    match CcidKind::ALL.into_iter().find(|ccid| ccid.transport_name() == name)? {
         CcidKind::Ccid2 => ccid2(section, log),
         ccid => tfrc(ccid, section, log),
     }
@@ -203,7 +202,7 @@ fn ccid2(section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
 
 fn tfrc(ccid: CcidKind, section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
     let config = dccp(ccid, section, log);
-    let tfrc = section.choice("tfrc", log).and_then(revision);
+    let tfrc = section.choice("tfrc", log).and_then(Revision::named);
     let oscillation_prevention = section.flag("oscillation_prevention", log);
     let history_discounting = section.flag("history_discounting", log);
     Some(DccpConfig {
@@ -217,7 +216,7 @@ fn tfrc(ccid: CcidKind, section: &Section<'_>, log: &mut Log) -> Option<DccpConf
 /// The keys that all CCIDs have.
 fn dccp(ccid: CcidKind, section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
     let send_queue = section.packets_or_word("send_queue", log);
-    let send_queue_policy = section.choice("send_queue_policy", log).and_then(queue_policy);
+    let send_queue_policy = section.choice("send_queue_policy", log).and_then(QueuePolicy::named);
     let segment_size = section.bytes_or_word("segment_size", log);
     let socket_buffer = section.bytes("socket_buffer", log);
     let ecn = section.flag("ecn", log);
@@ -237,29 +236,4 @@ fn dccp(ccid: CcidKind, section: &Section<'_>, log: &mut Log) -> Option<DccpConf
         socket_buffer: socket_buffer?,
         ..DccpConfig::new(ccid)
     })
-}
-
-fn ccid(word: &str) -> Option<CcidKind> {
-    match word {
-        "dccp-ccid2" => Some(CcidKind::Ccid2),
-        "dccp-ccid3" => Some(CcidKind::Ccid3),
-        "dccp-ccid4" => Some(CcidKind::Ccid4),
-        _ => None,
-    }
-}
-
-fn revision(word: &str) -> Option<Revision> {
-    match word {
-        "rfc5348" => Some(Revision::Rfc5348),
-        "rfc3448" => Some(Revision::Rfc3448),
-        _ => None,
-    }
-}
-
-fn queue_policy(word: &str) -> Option<QueuePolicy> {
-    match word {
-        "drop-newest" => Some(QueuePolicy::DropNewest),
-        "drop-oldest" => Some(QueuePolicy::DropOldest),
-        _ => None,
-    }
 }

@@ -15,21 +15,21 @@ pub(super) const QUIC: Variant =
 
 /// `quic-datagram`.
 pub(super) const DATAGRAM: Variant = Variant {
-    name: "quic-datagram",
+    name: Carry::Datagram.transport_name(),
     doc: "QUIC whose messages are DATAGRAM frames (RFC 9221), which are not sent again",
     keys: QUIC_CARRY_KEYS,
 };
 
 /// `quic-stream`.
 pub(super) const STREAM: Variant = Variant {
-    name: "quic-stream",
+    name: Carry::Stream.transport_name(),
     doc: "QUIC with one stream for all messages, in order",
     keys: QUIC_CARRY_KEYS,
 };
 
 /// `quic-stream-per-message`.
 pub(super) const STREAM_PER_MESSAGE: Variant = Variant {
-    name: "quic-stream-per-message",
+    name: Carry::StreamPerMessage.transport_name(),
     doc: "QUIC with a stream for each message, so that a lost message delays no other",
     keys: QUIC_CARRY_KEYS,
 };
@@ -47,19 +47,14 @@ const QUIC_KEYS: &[Key] = &[
 /// Those of the names that say what carries a message.
 const QUIC_CARRY_KEYS: &[Key] = &[QUIC_CC_KEY, EXPIRE, PRIORITY, ZERO_RTT, CONNECTION, ENCRYPTION];
 
-const CARRY: Words = Words {
-    noun: "what carries a message",
-    known: &["datagram", "stream", "stream-per-message"],
-    later: &[],
-    why: "",
-};
+const CARRY: Words = Words { noun: "what carries a message", known: Carry::WORDS, later: &[], why: "" };
 
 const QUIC_CC_KEY: Key =
     key("cc", Kind::Choice(&QUIC_CC), Default::Is("\"cubic\""), "congestion control of both ends");
 
 const QUIC_CC: Words = Words {
     noun: "a congestion control of QUIC",
-    known: &["cubic", "newreno"],
+    known: QuicCongestionControl::WORDS,
     later: &["bbr"],
     why: "quinn's BBR draws random numbers that no seed sets, so a run would not repeat",
 };
@@ -111,12 +106,10 @@ pub(super) fn resolve(
     log: &mut Log,
 ) -> Option<QuicConfig> {
     let carry = match name {
-        "quic" => section.choice("carry", log)?,
-        name => name.strip_prefix("quic-")?,
+        "quic" => Carry::named(section.choice("carry", log)?)?,
+        name => Carry::ALL.into_iter().find(|carry| carry.transport_name() == name)?,
     };
-    let carry = Carry::ALL.into_iter().find(|it| it.name() == carry)?;
-    let named = |word: &str| QuicCongestionControl::ALL.into_iter().find(|it| it.name() == word);
-    let cc = section.choice("cc", log).and_then(named);
+    let cc = section.choice("cc", log).and_then(QuicCongestionControl::named);
     let expire = section.duration_or_word("expire", log);
     let priority = section.count("priority", log);
     let zero_rtt = section.flag("zero_rtt", log);

@@ -1,11 +1,11 @@
 //! TCP in a scenario: its keys, and what they mean.
 
-use talkpath_config::{CongestionControlKind, DelayedAck, Growth, NagleKind, TcpConfig, Ticks};
+use talkpath_config::{CongestionControlKind, DelayedAck, Growth, NagleKind, Stack, TcpConfig, Ticks};
 use talkpath_units::Bytes;
 
-use super::{INITIAL_WINDOW, SMALL_HEAD, WINDOW, stack};
+use super::{INITIAL_WINDOW, SMALL_HEAD};
 use crate::diagnostic::Log;
-use crate::keys::{ANY_DURATION, Default, Key, Kind, Variant, Words, key, measure, quantity};
+use crate::keys::{ANY_DURATION, Default, Key, Kind, SOME_PACKETS, Variant, Words, key, measure, quantity};
 use crate::quantity::{Amount, Dimension, Measure, Problem};
 use crate::read::{self, Reading};
 use crate::resolve::section::Section;
@@ -135,7 +135,7 @@ const TCP_KEYS: &[Key] = &[
     ),
     key(
         "initial_ssthresh",
-        Kind::Quantity { measures: WINDOW, words: &["unlimited"] },
+        Kind::Quantity { measures: SOME_PACKETS, words: &["unlimited"] },
         Default::Is("\"unlimited\""),
         "slow start threshold at the beginning",
     ),
@@ -183,26 +183,28 @@ const TCP_KEYS: &[Key] = &[
 
 const BY_STACK: Default = Default::Follows("`stack`");
 
-const GROWTH: Words =
-    Words { noun: "a way to open the window", known: &["counted", "each-ack", "bsd"], later: &[], why: "" };
+const GROWTH: Words = Words { noun: "a way to open the window", known: Growth::WORDS, later: &[], why: "" };
 
-const TICKS: Words = Words { noun: "whose ticks", known: &["own", "common"], later: &[], why: "" };
+const TICKS: Words = Words { noun: "whose ticks", known: Ticks::WORDS, later: &[], why: "" };
 
-const STACK: Words = Words { noun: "a stack", known: &["linux", "rfc", "bsd-reno"], later: &[], why: "" };
+const STACK: Words = Words { noun: "a stack", known: Stack::WORDS, later: &[], why: "" };
 
 const CC: Words = Words {
     noun: "a congestion control",
-    known: &["default", "tahoe", "reno", "newreno", "cubic", "bbr"],
+    known: &[
+        "default",
+        CongestionControlKind::Tahoe.name(),
+        CongestionControlKind::Reno.name(),
+        CongestionControlKind::NewReno.name(),
+        CongestionControlKind::Cubic.name(),
+        CongestionControlKind::Bbr.name(),
+    ],
     later: &["vegas", "westwood", "dctcp", "tfrc"],
     why: "",
 };
 
-const NAGLE: Words = Words {
-    noun: "a form of Nagle's algorithm",
-    known: &["off", "classic", "minshall"],
-    later: &[],
-    why: "",
-};
+const NAGLE: Words =
+    Words { noun: "a form of Nagle's algorithm", known: NagleKind::WORDS, later: &[], why: "" };
 
 /// From what Linux takes at least (TCP_MIN_MSS is 48) to the largest IPv4 packet less two headers.
 const MSS: &[Measure] = &[measure(Dimension::Size, 48, 65_495)];
@@ -214,14 +216,15 @@ pub(crate) const HEADER_ROOM: &[Measure] = &[measure(Dimension::Size, 64, 4096)]
 const RWND: &[Measure] = &[RWND_BYTES[0], measure(Dimension::Packets, 1, 1 << 20)];
 
 /// The same in bytes alone.
-pub(crate) const RWND_BYTES: &[Measure] = &[measure(Dimension::Size, 48, 1 << 30)];
+pub(crate) const RWND_BYTES: &[Measure] = &[measure(Dimension::Size, 48, LARGEST_WINDOW.get())];
 
 /// At least a segment of Linux's smallest (TCP_MIN_MSS), at most the largest window.
 pub(crate) const INITIAL_RWND: &[Measure] = RWND_BYTES;
 
 /// At least what a bulk transfer waits for, and at most as large as the largest window: this is also the
 /// limit of Linux for SO_SNDBUF (sock_setsockopt: INT_MAX / 2). A greedy application fills all of it.
-pub(crate) const SEND_BUFFER: &[Measure] = &[measure(Dimension::Size, crate::MIN_BULK_ROOM.get(), 1 << 30)];
+pub(crate) const SEND_BUFFER: &[Measure] =
+    &[measure(Dimension::Size, crate::MIN_BULK_ROOM.get(), LARGEST_WINDOW.get())];
 
 /// Up to a minute; BSD's was 500 ms.
 pub(crate) const GRANULARITY: &[Measure] = &[measure(Dimension::Duration, 0, 60_000_000_000)];
@@ -238,12 +241,12 @@ pub(super) fn resolve(
     asked_for: &mut Vec<&'static str>,
     log: &mut Log,
 ) -> Option<TcpConfig> {
-    let preset = TcpConfig::preset(stack(section.choice("stack", log)?)?, name == "tcp-nodelay");
+    let preset = TcpConfig::preset(Stack::named(section.choice("stack", log)?)?, name == "tcp-nodelay");
     let cc = match section.choice("cc", log) {
         Some("default") => Some(preset.cc),
         Some(word) => {
             asked_for.push("cc");
-            Some(congestion_control(word))
+            CongestionControlKind::named(word).map(Some)
         }
         None => None,
     };
@@ -257,20 +260,20 @@ pub(super) fn resolve(
     let sack = mechanism("sack", preset.sack);
     let tlp = mechanism("tlp", preset.tlp);
     let pacing = mechanism("pacing", preset.pacing);
-    let nagle = section.choice("nagle", log).and_then(nagle);
+    let nagle = section.choice("nagle", log).and_then(NagleKind::named);
     let mss = mss(section, mtu, log);
     let rwnd = rwnd(section, mss.flatten(), mtu, log);
     let initial_rwnd = section.bytes("initial_rwnd", log);
     let delayed_ack = delayed_ack(section, preset.delayed_ack, log);
     let limited_transmit = section.flag("limited_transmit", log);
     let cwnd_validation = section.flag("cwnd_validation", log);
-    let growth = section.choice("growth", log).and_then(growth);
+    let growth = section.choice("growth", log).and_then(Growth::named);
     let timestamps = section.flag("timestamps", log);
     let window_scaling = section.flag("window_scaling", log);
     let ecn = section.flag("ecn", log);
     let min_rto = section.duration("min_rto", log);
     let timer_granularity = section.duration("timer_granularity", log);
-    let ticks = section.choice("ticks", log).and_then(ticks);
+    let ticks = section.choice("ticks", log).and_then(Ticks::named);
     let initial_window = section.packets_or_word("initial_window", log);
     let initial_ssthresh = section.packets_or_word("initial_ssthresh", log);
     let send_buffer = section.bytes_or_word("send_buffer", log);
@@ -365,14 +368,11 @@ fn delayed_ack(section: &Section<'_>, own: DelayedAck, log: &mut Log) -> Option<
 
 /// What the stack of a TCP's table `filled` has for the keys that follow it.
 pub(super) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)> {
-    let Some(stack) = filled.get("stack").and_then(Node::as_text).and_then(stack) else { return Vec::new() };
+    let Some(stack) = filled.get("stack").and_then(Node::as_text).and_then(Stack::named) else {
+        return Vec::new();
+    };
     let preset = TcpConfig::preset(stack, kind == "tcp-nodelay");
     let quoted = |text: String| format!("\"{text}\"");
-    let nagle = match preset.nagle {
-        NagleKind::Off => "off",
-        NagleKind::Classic => "classic",
-        NagleKind::Minshall => "minshall",
-    };
     let delayed_ack = match preset.delayed_ack {
         DelayedAck::Off => "false".to_owned(),
         DelayedAck::After { timeout } => quoted(timeout.to_string()),
@@ -380,66 +380,23 @@ pub(super) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)
         DelayedAck::Linux => quoted("linux".to_owned()),
     };
     vec![
-        ("nagle", quoted(nagle.to_owned())),
+        ("nagle", quoted(preset.nagle.name().to_owned())),
         ("rwnd", quoted(preset.rwnd.to_string())),
         ("delayed_ack", delayed_ack),
         ("limited_transmit", preset.limited_transmit.to_string()),
         ("cwnd_validation", preset.cwnd_validation.to_string()),
-        ("growth", quoted(growth_word(preset.growth).to_owned())),
+        ("growth", quoted(preset.growth.name().to_owned())),
         ("timestamps", preset.timestamps.to_string()),
         ("window_scaling", preset.window_scaling.to_string()),
         ("min_rto", quoted(preset.min_rto.to_string())),
         ("timer_granularity", quoted(preset.timer_granularity.to_string())),
-        ("ticks", quoted(ticks_word(preset.ticks).to_owned())),
+        ("ticks", quoted(preset.ticks.name().to_owned())),
         ("initial_window", quoted(preset.initial_window.to_string())),
         (
             "send_buffer",
             quoted(preset.send_buffer.map_or_else(|| "auto".to_owned(), |size| size.to_string())),
         ),
     ]
-}
-
-fn ticks(word: &str) -> Option<Ticks> {
-    [Ticks::Own, Ticks::Common].into_iter().find(|ticks| ticks_word(*ticks) == word)
-}
-
-const fn ticks_word(ticks: Ticks) -> &'static str {
-    match ticks {
-        Ticks::Own => "own",
-        Ticks::Common => "common",
-    }
-}
-
-fn growth(word: &str) -> Option<Growth> {
-    [Growth::Counted, Growth::EachAck, Growth::Bsd].into_iter().find(|growth| growth_word(*growth) == word)
-}
-
-const fn growth_word(growth: Growth) -> &'static str {
-    match growth {
-        Growth::Counted => "counted",
-        Growth::EachAck => "each-ack",
-        Growth::Bsd => "bsd",
-    }
-}
-
-fn congestion_control(word: &str) -> Option<CongestionControlKind> {
-    match word {
-        "tahoe" => Some(CongestionControlKind::Tahoe),
-        "reno" => Some(CongestionControlKind::Reno),
-        "newreno" => Some(CongestionControlKind::NewReno),
-        "cubic" => Some(CongestionControlKind::Cubic),
-        "bbr" => Some(CongestionControlKind::Bbr),
-        _ => None,
-    }
-}
-
-fn nagle(word: &str) -> Option<NagleKind> {
-    match word {
-        "off" => Some(NagleKind::Off),
-        "classic" => Some(NagleKind::Classic),
-        "minshall" => Some(NagleKind::Minshall),
-        _ => None,
-    }
 }
 
 /// IPv4 and TCP headers without options (RFC 9293 §3.7.1).

@@ -3,9 +3,9 @@
 use talkpath_config::{Stack, UdpConfig};
 use talkpath_units::Bytes;
 
-use super::{BUFFER, Fit, SMALL_HEAD, stack};
+use super::{Fit, SMALL_HEAD};
 use crate::diagnostic::Log;
-use crate::keys::{Default, Kind, Variant, Words, key, quantity};
+use crate::keys::{Default, Kind, SOME_SIZE, Variant, Words, key, quantity};
 use crate::model::Demand;
 use crate::quantity::Problem;
 use crate::resolve::section::Section;
@@ -24,7 +24,7 @@ pub(super) const UDP: Variant = Variant {
         ),
         key(
             "socket_buffer",
-            quantity(BUFFER),
+            quantity(SOME_SIZE),
             Default::Is("\"106496 B\""),
             "size given to the receiving socket (SO_RCVBUF); twice this is Linux's `net.core.rmem_default`",
         ),
@@ -45,11 +45,12 @@ pub(super) const UDP: Variant = Variant {
     ],
 };
 
-const UDP_STACK: Words = Words { noun: "a stack", known: &["linux", "rfc"], later: &[], why: "" };
+const UDP_STACK: Words =
+    Words { noun: "a stack", known: &[Stack::Linux.name(), Stack::Rfc.name()], later: &[], why: "" };
 
 /// What the keys in `section` say.
 pub(super) fn resolve(section: &Section<'_>, log: &mut Log) -> Option<UdpConfig> {
-    let stack = section.choice("stack", log).and_then(stack);
+    let stack = section.choice("stack", log).and_then(Stack::named);
     let socket_buffer = section.bytes("socket_buffer", log);
     let small_head = section.bytes_or_word("small_head", log);
     let ecn = section.flag("ecn", log);

@@ -3,7 +3,7 @@
 use super::{FileTerms, Workload};
 use crate::diagnostic::Log;
 use crate::keys::{Default, Kind, LONGEST_PATH, Variant, key, measure};
-use crate::model::WorkloadConfig;
+use crate::model::{LARGEST_BULK_MESSAGE, WorkloadConfig};
 use crate::quantity::{Dimension, Measure};
 use crate::resolve::section::Section;
 
@@ -33,7 +33,7 @@ pub(super) const FILE: Workload = Workload {
 };
 
 /// From what a sequence number and a byte take to the largest message of `bulk`.
-const FILE_MESSAGE: &[Measure] = &[measure(Dimension::Size, 64, 64 * 1024)];
+const FILE_MESSAGE: &[Measure] = &[measure(Dimension::Size, 64, LARGEST_BULK_MESSAGE.get())];
 
 fn read(
     section: &Section<'_>,
