@@ -33,17 +33,22 @@ const WIRES: [&str; 4] = [
     "jitter = { kind = \"normal\", sd = \"2 ms\" }",
     "loss = { kind = \"periodic\", period = 23 }\njitter = { kind = \"normal\", sd = \"3 ms\", reorder = true }",
 ];
-const TRANSPORTS: [&str; 6] = [
+const TRANSPORTS: [&str; 11] = [
     "\"udp\"",
     "\"tcp\"",
     "{ kind = \"tcp\", cc = \"newreno\", stack = \"rfc\" }",
     "{ kind = \"tcp\", stack = \"bsd-reno\", rwnd = \"8 packets\" }",
     "{ kind = \"tcp-nodelay\", cc = \"newreno\", sack = false }",
     "{ kind = \"tcp\", cc = \"bbr\" }",
+    "\"dccp-ccid2\"",
+    "\"dccp-ccid3\"",
+    "{ kind = \"quic-datagram\", encryption = false }",
+    "{ kind = \"quic-stream\", encryption = false }",
+    "{ kind = \"quic-stream-per-message\", encryption = false }",
 ];
 const WORKLOADS: [&str; 4] = [
     "{ kind = \"voice\", codec = \"g711\" }",
-    "{ kind = \"cbr\", rate = \"300 kbps\", size = \"1200 B\", echo = true }",
+    "{ kind = \"cbr\", rate = \"300 kbps\", size = \"1100 B\", echo = true }",
     "{ kind = \"burst\", count = 20, size = \"900 B\", repeat = 5, gap = \"700 ms\" }",
     "{ kind = \"bulk\" }",
 ];

@@ -292,14 +292,21 @@ impl Simulation {
             Side::Near => &mut flow.near_reassembly,
             Side::Far => &mut flow.far_reassembly,
         };
-        // Packets whose fragments did not come in time are given up. Nothing is recorded here, because the
-        // path recorded the drop of the missing fragment.
+        // Packets whose fragments did not come in time are given up. A fragment that comes later begins anew,
+        // and is recorded when the last one is off the path.
         while reassembly.poll_expired(now).is_some() {}
         let identification = self.packets.get(fragment.tag).identification;
         match reassembly.handle_fragment(identification, fragment.part(), fragment.ecn(), now) {
             // The packet stays on the path until the endpoint's step takes it ([`StepContext::release`]).
             Reassembled::Whole { ecn, .. } => return Some(ecn),
-            Reassembled::Incomplete => self.take_off_path(fragment),
+            Reassembled::Incomplete => {
+                if self.packets.take_off_path(fragment.tag, fragment.part()) {
+                    // No part is on its way, so the packet will never be whole. What the path has dropped of
+                    // it was recorded then, and is not recorded twice.
+                    self.record_loss(&fragment, DropCause::Fragment);
+                    self.packets.remove(fragment.tag);
+                }
+            }
             Reassembled::Refused => self.record_drop(fragment, DropCause::Fragment),
         }
         None
@@ -342,6 +349,8 @@ impl Simulation {
             packets: &mut self.packets,
             tap: self.tap.as_deref_mut(),
             arrived,
+            // The flow's own count, though the leader's buffer reassembles: several flows share QUIC alone,
+            // whose packets fit the path's MTU, so none is a fragment.
             identification: &mut flow.identifications[direction as usize],
             extra_header: self.extra_header,
             flow: leader,
@@ -387,6 +396,12 @@ impl Simulation {
     #[cold]
     fn record_drop(&mut self, dropped: PathPacket<PacketHandle>, cause: DropCause) {
         let cause = if dropped.part().is_whole() { cause } else { DropCause::Fragment };
+        self.record_loss(&dropped, cause);
+        self.take_off_path(dropped);
+    }
+
+    /// Records that the messages in a packet will not arrive.
+    fn record_loss(&mut self, dropped: &PathPacket<PacketHandle>, cause: DropCause) {
         let (leader, direction) = (dropped.flow(), dropped.direction());
         match &self.packets.get(dropped.tag).packet {
             Packet::Quic(packet) => {
@@ -403,7 +418,6 @@ impl Simulation {
                 }
             }
         }
-        self.take_off_path(dropped);
     }
 
     /// Records that message `seq` of the flow `index` will not arrive. `direction` is that of the message, or

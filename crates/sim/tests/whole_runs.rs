@@ -132,6 +132,27 @@ fn a_datagram_above_the_mtu_travels_in_fragments_and_one_lost_piece_loses_it() {
     assert_eq!(owd.as_nanos(), 5_000_000 + 3_254_400);
 }
 
+/// Its 15 fragments need 67 s at 1 kb/s, and after 30 s the first ones are thrown away.
+#[test]
+fn a_datagram_whose_fragments_come_too_late_is_missing() {
+    let record = common::run(
+        r#"
+        name = "late fragments"
+        duration = "300 s"
+        [path]
+        up = { rate = "1 kbps", delay = "5 ms", mtu = "576 B" }
+        down = { rate = "10 Mbps", delay = "5 ms" }
+        [flow.blocks]
+        transport = "udp"
+        workload = { kind = "cbr", message_rate = "0.01 Hz", size = "8000 B" }
+        "#,
+    );
+    let blocks = &record.flows[0].forward.messages;
+    assert_eq!((blocks.len(), record.links[0].dropped, record.links[0].lost), (3, 0, 0));
+    let causes: Vec<_> = blocks.iter().map(|row| (row.fate, row.drop_cause)).collect();
+    assert_eq!(causes, [(Fate::Missing, Some(DropCause::Fragment)); 3]);
+}
+
 #[test]
 fn a_slow_receiver_drops_datagrams_but_pushes_a_stream_back() {
     let run = |transport: &str| {
