@@ -3,7 +3,7 @@
 use core::fmt::Debug;
 use std::collections::VecDeque;
 
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Ecn, Instant};
 
 use crate::carried::{Carried, DropCause, Dropped};
 use crate::occupancy::Window;
@@ -78,15 +78,16 @@ impl<T> Signals<T> {
         self.next_drop = self.next_drop.min(now);
     }
 
-    /// Marks `packet` (RFC 3168 §5) and counts it. Returns false, and changes nothing, if its transport takes
-    /// no marks.
+    /// Marks `packet` (RFC 3168 §5). Counts it, unless it was marked before: by an earlier link, or by this
+    /// queue for another reason. Returns false, and changes nothing, if its transport takes no marks.
     #[cold]
     pub(crate) fn mark(&mut self, packet: &mut T, now: Instant) -> bool
     where
         T: Carried,
     {
+        let was_marked = packet.ecn() == Ecn::Ce;
         let is_marked = packet.mark();
-        self.marked += u64::from(is_marked && self.window.contains(now));
+        self.marked += u64::from(is_marked && !was_marked && self.window.contains(now));
         is_marked
     }
 

@@ -157,6 +157,12 @@ fn each_step_of_the_pseudo_code_from_a_table_of_timed_packets() {
 /// Fills a queue with packets a millisecond apart, whose transports take marks as `ecn` says, and takes one
 /// out every 2 ms from 10 ms on; returns the ECN field of those sent and how many were dropped.
 fn drain(parameters: CodelParameters, ecn: Ecn) -> (Vec<Ecn>, usize) {
+    let (fields, signals) = drained(parameters, ecn);
+    (fields, signals.drops())
+}
+
+/// The same, with all that the queue signalled.
+fn drained(parameters: CodelParameters, ecn: Ecn) -> (Vec<Ecn>, Signals<Frame>) {
     let limit = QueueLimit::Packets(Packets::new(1000));
     let link = LinkFacts { mtu: MTU, perturbation: 0 };
     let mut queue = CodelQueue::<_, Exact>::new(&Codel { limit, parameters }, &link);
@@ -167,7 +173,7 @@ fn drain(parameters: CodelParameters, ecn: Ecn) -> (Vec<Ecn>, usize) {
     }
     let sent = (0..95).filter_map(|n| queue.dequeue(Instant::from_millis(10 + 2 * n), &mut signals));
     let fields = sent.map(|queued| queued.packet.ecn).collect();
-    (fields, signals.drops())
+    (fields, signals)
 }
 
 #[test]
@@ -193,6 +199,14 @@ fn above_the_ce_threshold_each_packet_is_marked_without_any_control() {
     // The packet of n ms leaves at 10 + 2n ms: from n = 11 on it has waited more than 20 ms.
     let expected: Vec<_> = (0..95).map(|n| if n > 10 { Ecn::Ce } else { Ecn::Ect1 }).collect();
     assert_eq!((fields, dropped), (expected, 0));
+}
+
+#[test]
+fn a_packet_that_the_control_and_the_threshold_both_mark_is_counted_once() {
+    let parameters = CodelParameters { ecn: true, ce_threshold: Some(Duration::from_millis(1)), ..DEFAULTS };
+    let (fields, signals) = drained(parameters, Ecn::Ect0);
+    let marks = fields.iter().filter(|ecn| **ecn == Ecn::Ce).count() as u64;
+    assert_eq!((signals.marked(), signals.drops()), (marks, 0));
 }
 
 /// Sends packets that arrive at these times over a link of 10 Mb/s behind `queue`: how long they wait in ms
