@@ -96,7 +96,7 @@ pub(crate) fn step(
     application.advance(&mut channel, side, taps, now);
     let deadline = application.next().min(channel.poll_timeout());
     // What its own packets changed, it knows by now.
-    end.settle(member.index());
+    end.clear_ready(member.index());
     deadline
 }
 

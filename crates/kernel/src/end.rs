@@ -355,8 +355,8 @@ impl FlowEnd {
     }
 
     /// Notes the state of a connection on which other flows may have moved while this one was silent.
-    pub(crate) fn note_silence(&mut self) {
-        self.note_state(Occasion::Silence);
+    pub(crate) fn note_visit(&mut self) {
+        self.note_state(Occasion::Visit);
     }
 
     fn take_failure(&mut self) {

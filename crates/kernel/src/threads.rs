@@ -110,7 +110,7 @@ impl Calendar {
                 end.handle_timeout(clock.now());
             }
             if looks {
-                end.note_silence();
+                end.note_visit();
             }
             let next = end.poll_timeout().unwrap_or(Instant::MAX).max(self.present);
             met += usize::from(is_due && next > self.present);

@@ -12,8 +12,10 @@
 //! is such a flow. A stream that is no flow's is stopped (RFC 9000 §3.5). No flow has a bidirectional
 //! stream, and none can be opened.
 //!
-//! With what a flow reads comes the time at which the packet came that made it readable. It stands beside the
-//! message until then, because another thread may read the flow than the one that took the packet.
+//! With what a flow reads comes the time of the packet that brought it: of a datagram its own, of a stream
+//! the newest one with data of it before the read. It stands beside the message until then, because another
+//! thread may read the flow than the one that took the packet. A packet that repeats data of a stream counts,
+//! too: the engine reports the stream for it and does not show whether a byte is new.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -154,8 +156,8 @@ impl Arriving {
         self.begun.is_empty() && is_read && self.begun_bytes == 0
     }
 
-    /// One read of `flow`: a whole message, or at most `limit` bytes of the stream, and when the packet came
-    /// that made it readable.
+    /// One read of `flow`: a whole message, or at most `limit` bytes of the stream, and the time of the packet
+    /// that brought it.
     pub(crate) fn read(
         &mut self,
         connection: &mut Connection,

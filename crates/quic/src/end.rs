@@ -335,8 +335,8 @@ impl End {
     }
 
     /// `flow` has its turn, in which it learns what is new.
-    pub fn settle(&mut self, flow: usize) {
-        self.ready.settle(flow);
+    pub fn clear_ready(&mut self, flow: usize) {
+        self.ready.clear(flow);
     }
 
     /// The number of a message of `flow` that came and nobody will read, one a call, and why.
@@ -344,8 +344,14 @@ impl End {
         self.inbound.poll_dropped(flow)
     }
 
-    /// Takes one packet from the network.
+    /// Takes one packet from the network, which comes now.
     pub fn handle_packet(&mut self, packet: &QuicPacket, ecn: Ecn, now: Instant) {
+        self.take_packet(packet, ecn, now, now);
+    }
+
+    /// Takes one packet, which came to the host at `came_at`.
+    pub(crate) fn take_packet(&mut self, packet: &QuicPacket, ecn: Ecn, came_at: Instant, now: Instant) {
+        self.inbound.note_arrival(came_at);
         self.ecn.marked += u64::from(ecn == Ecn::Ce);
         self.inbound.learn(&packet.pieces);
         self.buffer.clear();

@@ -162,7 +162,7 @@ fn a_lost_connection_waits_for_no_expiry_and_says_what_expired() {
 /// The flows for which there is something new at an end, each once.
 fn ready(end: &mut End) -> Vec<usize> {
     let all: Vec<_> = core::iter::successors(end.next_ready(0), |&flow| end.next_ready(flow + 1)).collect();
-    all.iter().for_each(|&flow| end.settle(flow));
+    all.iter().for_each(|&flow| end.clear_ready(flow));
     all
 }
 

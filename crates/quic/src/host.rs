@@ -219,7 +219,7 @@ impl End {
         self.read_stamped(flow, limit).map(|(data, _)| data)
     }
 
-    /// The same, and when the packet came that made it readable ([`End::handle_stamped`]).
+    /// The same, and when the newest packet with data of it came before the read ([`End::handle_stamped`]).
     pub fn read_stamped(&mut self, flow: usize, limit: Bytes) -> Option<(bytes::Bytes, Instant)> {
         let (_, connection) = self.connection.as_mut()?;
         self.inbound.read_bytes(connection, flow, limit)
@@ -228,8 +228,7 @@ impl End {
     /// As [`End::handle_packet`], of a packet that came to the host at `came_at`, which may lie before the
     /// end's own time.
     pub fn handle_stamped(&mut self, packet: &QuicPacket, ecn: Ecn, came_at: Instant, now: Instant) {
-        self.inbound.note_arrival(came_at);
-        self.handle_packet(packet, ecn, now);
+        self.take_packet(packet, ecn, came_at, now);
     }
 
     /// Why the stream of all messages of `flow`, in one of its directions, carries nothing more. The flow

@@ -242,7 +242,7 @@ fn a_stream_that_the_far_end_stops_is_reset_with_its_code_and_holds_up_nothing_e
         let (_, engine) = server.connection.as_mut().unwrap();
         engine.recv_stream(client_stream(number)).stop(VarInt::from_u32(9)).unwrap();
     }
-    (0..2).for_each(|flow| client.settle(flow));
+    (0..2).for_each(|flow| client.clear_ready(flow));
     pass(server, client, now);
     assert!(client.is_ready(0) && client.is_ready(1));
     assert_eq!(client.stream_failure(0), Some(StreamFailure::Stopped(9)));
@@ -278,7 +278,7 @@ fn a_reset_of_the_stream_of_all_messages_is_the_flows_failure() {
     assert_eq!((read_all(&mut ends[1], 0).len(), ends[1].stream_failure(0)), (1, None));
     let (_, engine) = ends[0].connection.as_mut().unwrap();
     engine.send_stream(client_stream(0)).reset(VarInt::from_u32(7)).unwrap();
-    ends[1].settle(0);
+    ends[1].clear_ready(0);
     carry_all(&mut ends, Instant::from_millis(2));
     assert!(ends[1].is_ready(0));
     assert_eq!((read_all(&mut ends[1], 0).len(), read_all(&mut ends[1], 1)), (0, vec![data]));

@@ -48,7 +48,7 @@ impl ReadyFlows {
     }
 
     /// `flow` has its turn.
-    pub(crate) fn settle(&mut self, flow: usize) {
+    pub(crate) fn clear(&mut self, flow: usize) {
         self.ready.remove(&flow);
     }
 }

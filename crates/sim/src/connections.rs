@@ -9,7 +9,7 @@ use talkpath_quic::{End, Ends, FlowSetup, KeyLog, QlogEvent, Setup};
 use talkpath_scenario::{Flow, Scenario};
 use talkpath_units::Seed;
 
-use crate::shared::{SharedEnd, SharedPlace};
+use crate::shared::{ConnectionAgenda, SharedPlace};
 use crate::tap::CaptureEnd;
 
 /// All QUIC connections of a run.
@@ -27,7 +27,7 @@ pub(crate) struct Connection {
     near: Rc<RefCell<End>>,
     far: Rc<RefCell<End>>,
     /// Of both ends; unused if it has one flow.
-    pub(crate) shared: [SharedEnd; 2],
+    pub(crate) shared: [ConnectionAgenda; 2],
     key_log: KeyLog,
 }
 
@@ -125,7 +125,7 @@ impl Connection {
             End::pair(&setup).expect("TLS takes the configurations that are our own");
         let (near, far) = (Rc::new(RefCell::new(client)), Rc::new(RefCell::new(server)));
         // At the near end none is open yet. The far end waits for none.
-        let shared = [flows.len() - 1, 0].map(|first_open| SharedEnd::new(flows.len(), first_open));
+        let shared = [flows.len() - 1, 0].map(|first_open| ConnectionAgenda::new(flows.len(), first_open));
         Self { flows, near, far, shared, key_log }
     }
 

@@ -15,7 +15,7 @@ pub(crate) struct SharedPlace {
 
 /// One end of a shared connection: which of its flows are due, and when.
 #[derive(Debug)]
-pub(crate) struct SharedEnd {
+pub(crate) struct ConnectionAgenda {
     /// When the application of each flow wants its next step; [`Instant::MAX`] is never.
     deadlines: Vec<Instant>,
     /// The same in the order of time, with the flow's place.
@@ -31,7 +31,7 @@ pub(crate) struct SharedEnd {
     pub(crate) steps: u64,
 }
 
-impl SharedEnd {
+impl ConnectionAgenda {
     /// An end of a connection of `flows` flows. The one at `first_open` is the first that is open.
     pub(crate) fn new(flows: usize, first_open: usize) -> Self {
         Self {

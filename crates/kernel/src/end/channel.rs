@@ -31,7 +31,7 @@ pub(super) enum Occasion {
     Interval,
     /// The pacer has visited the end, as it does at an interval, whether anything is due or not. So a flow
     /// that is silent sees the state of a connection that it shares.
-    Silence,
+    Visit,
 }
 
 /// A channel on a real host.

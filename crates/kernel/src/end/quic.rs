@@ -170,7 +170,7 @@ impl Channel for QuicChannel {
         connection.flush(self.index, self.clock);
         if !was_ready {
             // What its own packets changed, it knows by now.
-            connection.engine.settle(self.index);
+            connection.engine.clear_ready(self.index);
         }
         let mut gone = 0;
         for outcome in connection.take_outcomes(self.index) {
@@ -264,7 +264,7 @@ impl HostChannel for QuicChannel {
     }
 
     fn begin_turn(&mut self) {
-        lock(&self.connection).engine.settle(self.index);
+        lock(&self.connection).engine.clear_ready(self.index);
     }
 
     fn take_ready(&self) -> Option<usize> {
@@ -334,7 +334,7 @@ impl HostChannel for QuicChannel {
         let connection = lock(&self.connection);
         let is_wanted = match occasion {
             Occasion::Turn => true,
-            Occasion::Silence => connection.is_shared(),
+            Occasion::Visit => connection.is_shared(),
             Occasion::Timeout | Occasion::Interval => false,
         };
         if !is_wanted {

@@ -110,7 +110,7 @@ impl Simulation {
             shared.shared[side as usize].steps += 1;
         }
         if side == Side::Near && !self.flows[index as usize].opened {
-            return shared.end(side).borrow_mut().settle(place);
+            return shared.end(side).borrow_mut().clear_ready(place);
         }
         // The engine's part of the deadline is the connection's.
         let _deadline = self.take_step(index, leader, side, arrived, now);

@@ -223,7 +223,7 @@ impl QuicConnection {
     /// Takes a flow for which there is something new. Whoever takes it gives it a turn.
     pub(super) fn take_ready(&mut self) -> Option<usize> {
         let flow = self.engine.next_ready(0)?;
-        self.engine.settle(flow);
+        self.engine.clear_ready(flow);
         Some(flow)
     }
 

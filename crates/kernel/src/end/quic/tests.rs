@@ -439,7 +439,7 @@ fn a_message_keeps_the_stamp_of_its_packet_whoever_has_a_turn_between() {
                 let mut connection = lock(&channel.connection);
                 connection.handle_datagram(&datagram(&buffer[..size]), stamp);
                 if connection.engine.is_ready(1) {
-                    connection.engine.settle(1);
+                    connection.engine.clear_ready(1);
                     stamps.push(stamp);
                 }
                 drop(connection);
