@@ -170,7 +170,10 @@ pub(super) fn run(
     let (emulated, mut disturbance, is_interrupted) =
         ends.measure((emulator, &place), scenario, &plan, clock);
     let emulated = emulated.map_err(devices_failed)?;
-    disturbance.device_drops = world.device_drops().map(|drops| drops.from_host + drops.to_host).unwrap_or(0);
+    match world.device_drops() {
+        Ok(drops) => disturbance.device_drops = drops.from_host + drops.to_host,
+        Err(why) => disturbance.trouble.push(format!("what the devices dropped cannot be read: {why}")),
+    }
     disturbance.udp_errors = world.udp_errors();
     disturbance.is_interrupted = is_interrupted;
     Ok(record::record(scenario, &spec, &plan, &ends, emulated, disturbance, warnings))

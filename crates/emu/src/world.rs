@@ -196,7 +196,7 @@ impl World {
     pub(super) fn device_drops(&mut self) -> io::Result<DeviceDrops> {
         let mut drops = DeviceDrops::default();
         for file in &mut self.counters {
-            let (from_host, to_host) = parse_drops(&whole(file)?).unwrap_or_default();
+            let (from_host, to_host) = parse_drops(&whole(file)?).ok_or(io::ErrorKind::InvalidData)?;
             drops.from_host += from_host;
             drops.to_host += to_host;
         }
