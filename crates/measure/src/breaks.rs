@@ -7,9 +7,9 @@
 //!                   └── the break ────┘         at least OUTAGE long
 //! ```
 //!
-//! A transport that repairs is waited for if one message waits. One that does not must have lost several: one
-//! loss is no outage, however seldom messages are due. Left out: outages shorter than `OUTAGE`; gaps and
-//! bursts of losses are figures of their own.
+//! A transport that repairs is waited for if one message waits. Of one that does not several must be lost, or
+//! come only after the break: for who listens both is silence. One is no outage, however seldom messages are
+//! due. Left out: outages shorter than `OUTAGE`; gaps and bursts of losses are figures of their own.
 
 use talkpath_units::{Duration, Instant};
 
@@ -59,7 +59,7 @@ fn outage(
         .rev()
         .take_while(|row| !is_reliable || waits(row.seq, row.received))
         .filter(|row| row.fate != Fate::Refused && waits(row.seq, row.received));
-    let needed = if is_reliable { 1 } else { LOST };
+    let needed = if is_reliable { 1 } else { MISSED };
     let earliest = waiting.by_ref().enumerate().map(|(index, row)| (index + 1, row.due)).last();
     let (_, due) = earliest.filter(|&(count, _)| count >= needed)?;
     let from = from.max(due);
@@ -73,9 +73,9 @@ fn outage(
 /// The shortest outage that is listed: the second of a "severely errored second" (ITU-T G.826 §4.2).
 const OUTAGE: Duration = Duration::from_secs(1);
 const OUTAGE_NS: i64 = OUTAGE.as_nanos() as i64;
-/// Datagrams that an outage loses at least (chosen: at 20 % random loss, five in a row are lost once in
-/// 3,000).
-const LOST: usize = 5;
+/// Datagrams that an outage loses, or holds back for [`OUTAGE`] or longer, at least (chosen: at 20 % random
+/// loss, five in a row are lost once in 3,000).
+const MISSED: usize = 5;
 
 #[cfg(test)]
 mod tests {
@@ -97,6 +97,16 @@ mod tests {
         assert!(breaks[0].why.contains("for 2.0 s"), "{}", breaks[0].why);
         assert_eq!(outages(&call(100..140), false, stop), [], "0.8 s");
         assert_eq!(outages(&call(0..0), false, stop), []);
+    }
+
+    #[test]
+    fn a_stall_after_which_every_datagram_comes_late_is_a_break_too() {
+        let held = |seq: u64| (100..200).contains(&seq).then(|| 4_000 - 20 * seq);
+        let stalled = flow(&(0..250).map(|seq| Some(held(seq).unwrap_or(1))).collect::<Vec<_>>());
+        let breaks = outages(&stalled, false, Instant::from_secs(5));
+        assert_eq!(breaks.len(), 1, "{breaks:?}");
+        assert_eq!(breaks[0].from, Instant::from_millis(2000));
+        assert_eq!(breaks[0].to, Some(Instant::from_millis(4000)));
     }
 
     #[test]

@@ -90,6 +90,18 @@ pub(crate) fn conversation<'a>(group: &str, copy: &'a str) -> &'a str {
     rest.strip_suffix("-up").or(rest.strip_suffix("-down")).unwrap_or(rest)
 }
 
+impl JudgedBy {
+    /// The least and the most that such a figure can be.
+    pub const fn possible(self) -> (f64, f64) {
+        match self {
+            // ITU-T G.107 Annex B.
+            Self::Mos => (1.0, 4.5),
+            Self::InTime => (0.0, 1.0),
+            Self::Goodput => (0.0, f64::INFINITY),
+        }
+    }
+}
+
 impl Judged {
     /// Whether even the worst copy reaches the floor.
     pub fn is_usable(&self) -> bool {

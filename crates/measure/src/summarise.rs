@@ -291,7 +291,7 @@ fn summarise_cell(cell: u64, runs: &[&RunSummary], before: Option<&CellSummary>)
                 if values.iter().all(|&value| value >= 0.0) {
                     *low = low.max(0.0);
                 }
-                let (least, most) = numbers::possible(path);
+                let (least, most) = columns.possible(path);
                 (*low, *high) = (low.max(least), high.min(most));
             }
             Some((path, spread))

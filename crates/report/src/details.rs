@@ -90,7 +90,7 @@ const FIGURES: [FigureText; 81] = [
     ("resent, packets", |f| f.retransmissions.map(|count| count.to_string()).unwrap_or_default()),
     ("timeouts", |f| f.timeouts.map(|count| count.to_string()).unwrap_or_default()),
     ("mean cwnd, packets", |f| fixed(f.cwnd_packets, 1)),
-    ("mean of cwnd and receiver's window, packets", |f| fixed(f.window_packets, 1)),
+    ("mean of the smaller of cwnd and receiver's window, packets", |f| fixed(f.window_packets, 1)),
     ("mean send buffer, kB", |f| fixed(f.send_buffer_bytes.as_ref().map(|buffer| buffer.mean / 1e3), 1)),
     ("largest send buffer, kB", |f| fixed(f.send_buffer_bytes.as_ref().map(|buffer| buffer.max / 1e3), 1)),
     ("takes marks (ECN)", |f| match f.ecn.and_then(|ecn| ecn.capable) {

@@ -42,23 +42,30 @@ pub(crate) struct Sweep<'a> {
     pub without_place: usize,
     /// The flows that run beside it.
     pub beside: Vec<String>,
-    /// What the flow is judged by, and what it has to reach.
+    /// What the flow is judged by.
     pub by: JudgedBy,
-    pub floor: f64,
 }
 
 /// One value of each axis.
 pub(crate) struct Combination<'a> {
     /// Index of the value on each axis.
     pub at: Vec<usize>,
-    /// The judged figure over the repetitions, one a series; `None` if it is not known.
-    pub figures: Vec<Option<Spread>>,
-    /// The two clusters of each series that has some.
-    pub clusters: Vec<Option<Clusters>>,
+    /// One a series; `None` if its figure is not known.
+    pub figures: Vec<Option<Served>>,
     /// `None` if there are not two transports to compare.
     pub verdict: Option<&'a Verdict>,
     /// Index of the series that leads: the answer's first, or without an answer the one with the best mean.
     pub leader: Option<usize>,
+}
+
+/// How one transport serves the flow at a combination.
+pub(crate) struct Served {
+    /// The judged figure over the repetitions.
+    pub spread: Spread,
+    /// The two clusters into which they fall, if they do.
+    clusters: Option<Clusters>,
+    /// What the figure has to reach: a sweep may have several floors.
+    floor: f64,
 }
 
 impl<'a> Sweep<'a> {
@@ -89,18 +96,18 @@ impl<'a> Sweep<'a> {
                 let label = cell.transport(flow).label;
                 series.iter().position(|view| view.label == label)
             };
-            let mut figures: Vec<Option<Spread>> = vec![None; series.len()];
-            let mut two: Vec<Option<Clusters>> = vec![None; series.len()];
+            let mut figures: Vec<Option<Served>> = series.iter().map(|_| None).collect();
             for (index, cell) in condition.cells.iter().enumerate() {
                 let judged = cell.judged(flow);
-                by = by.or(judged.values().next().map(|judged| (judged.by, judged.floor)));
+                let Some(first) = judged.values().next() else { continue };
+                let by = *by.get_or_insert(first.by);
                 let values: Vec<f64> = judged.values().map(|judged| judged.worst).collect();
-                if let Some(place) = place_of(cell) {
-                    figures[place] = confidence.spread(&values);
-                    two[place] = match verdict {
+                if let (Some(place), Some(spread)) = (place_of(cell), confidence.spread(&values)) {
+                    let clusters = match verdict {
                         Some(verdict) => verdict.clusters(index),
-                        None => by.and_then(|(by, _)| clusters(&values, cluster_gap(by, &values))),
+                        None => clusters(&values, cluster_gap(by, &values)),
                     };
+                    figures[place] = Some(Served { spread, clusters, floor: first.floor });
                 }
             }
             // The verdict sums its means in another order than `spread`: they are the same but for the last
@@ -109,20 +116,25 @@ impl<'a> Sweep<'a> {
                 Some(verdict) => condition.cells.get(verdict.first).and_then(place_of),
                 None => best_of(&figures),
             };
-            combinations.push(Combination {
-                at,
-                figures,
-                clusters: two,
-                verdict: verdict.as_deref(),
-                leader,
-            });
+            combinations.push(Combination { at, figures, verdict: verdict.as_deref(), leader });
         }
         if combinations.len() < 2 {
             return None;
         }
-        let ((by, floor), without_place) = (by?, judged.len() - combinations.len());
+        let (by, without_place) = (by?, judged.len() - combinations.len());
         let beside = judged.first().map(|(condition, _)| condition.other_flows(flow)).unwrap_or_default();
-        Some(Self { flow, axes, series, looks, combinations, without_place, beside, by, floor })
+        Some(Self { flow, axes, series, looks, combinations, without_place, beside, by })
+    }
+
+    /// What is to be reached, of each figure.
+    pub(crate) fn floors(&self) -> impl Iterator<Item = f64> {
+        self.combinations.iter().flat_map(|it| it.figures.iter().flatten()).map(|it| it.floor)
+    }
+
+    /// What is to be reached, if it is the same everywhere.
+    pub(crate) fn floor(&self) -> Option<f64> {
+        let first = self.floors().next()?;
+        self.floors().all(|floor| floor.total_cmp(&first).is_eq()).then_some(first)
     }
 
     /// Whether there are more combinations than a page has tables for.
@@ -216,11 +228,11 @@ impl<'a> Sweep<'a> {
     /// For a flow over one transport: from where to where its figure goes, and how often it is usable. Of two
     /// outcomes both count, and one that is not usable makes the cell unusable.
     fn extremes(&self) -> String {
-        let outcomes = || self.combinations.iter().flat_map(Combination::outcomes_of_each);
-        let range = range(self.by, outcomes()).unwrap_or_else(|| UNKNOWN.to_owned());
+        let each = || self.combinations.iter().flat_map(|it| it.figures.iter().flatten());
+        let range = range(self.by, each().map(Served::outcomes)).unwrap_or_else(|| UNKNOWN.to_owned());
         let written = written(self.by);
         let head = format!("{} {}", written.head.0, written.head.1).trim().to_owned();
-        let below = outcomes().filter(|(low, _)| *low < self.floor).count() as u64;
+        let below = each().filter(|it| it.outcomes().0 < it.floor).count() as u64;
         match self.by {
             JudgedBy::Goodput => format!("{head} {range}"),
             JudgedBy::Mos | JudgedBy::InTime => {
@@ -271,13 +283,14 @@ impl Outcome {
     }
 }
 
-impl Combination<'_> {
-    /// Each series' lowest and highest outcome.
-    fn outcomes_of_each(&self) -> impl Iterator<Item = (f64, f64)> {
-        let each = self.figures.iter().zip(&self.clusters);
-        each.filter_map(|(figure, clusters)| Some(outcomes(figure.as_ref()?.mean, *clusters)))
+impl Served {
+    /// The lowest and highest outcome.
+    fn outcomes(&self) -> (f64, f64) {
+        outcomes(self.spread.mean, self.clusters)
     }
+}
 
+impl Combination<'_> {
     pub(crate) fn outcome(&self) -> Outcome {
         let Some(verdict) = self.verdict.filter(|verdict| verdict.is_valid) else { return Outcome::Unknown };
         match verdict.answer.outcome {
@@ -290,7 +303,17 @@ impl Combination<'_> {
 
     /// The lowest and highest outcome of the best transport, or of the only one.
     pub(crate) fn outcomes_of_best(&self) -> Option<(f64, f64)> {
-        Some(outcomes(self.best()?, self.leader.and_then(|at| self.clusters[at])))
+        Some(outcomes(self.best()?, self.led().and_then(|it| it.clusters)))
+    }
+
+    /// What the best transport, or the only one, has to reach.
+    pub(crate) fn floor_of_best(&self) -> Option<f64> {
+        Some(self.led()?.floor)
+    }
+
+    /// The series that leads.
+    fn led(&self) -> Option<&Served> {
+        self.figures[self.leader?].as_ref()
     }
 
     /// The same as text, without a unit: `4.38`, or `2.10 or 4.33` of two outcomes.
@@ -306,7 +329,7 @@ impl Combination<'_> {
     pub(crate) fn best(&self) -> Option<f64> {
         match self.verdict {
             Some(verdict) => Some(verdict.ranking.standings[verdict.ranking.leader].mean),
-            None => self.figures.iter().flatten().map(|it| it.mean).max_by(f64::total_cmp),
+            None => self.figures.iter().flatten().map(|it| it.spread.mean).max_by(f64::total_cmp),
         }
     }
 }
@@ -328,7 +351,7 @@ fn range(by: JudgedBy, outcomes: impl Iterator<Item = (f64, f64)>) -> Option<Str
 }
 
 /// Index of the best mean.
-fn best_of(figures: &[Option<Spread>]) -> Option<usize> {
-    let known = figures.iter().enumerate().filter_map(|(at, it)| Some((at, it.as_ref()?.mean)));
+fn best_of(figures: &[Option<Served>]) -> Option<usize> {
+    let known = figures.iter().enumerate().filter_map(|(at, it)| Some((at, it.as_ref()?.spread.mean)));
     known.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(at, _)| at)
 }

@@ -1,17 +1,17 @@
 //! What the words of the tables mean, for the foot of a table and for the page.
 
-use core::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use talkpath_measure::metrics::in_time;
+use talkpath_measure::judge::judge_flow;
 use talkpath_measure::ranking::Standing;
 use talkpath_measure::ranking::interval::{MIN_RESAMPLED, Method};
-use talkpath_measure::summary::{Basis, CallSummary, JudgedBy, Summary};
+use talkpath_measure::summary::{Basis, CallSummary, FlowSummary, Judged, JudgedBy, RunSummary, Summary};
 
 use crate::number::{UNKNOWN, counted};
+use crate::plot::scale::tick_label;
 use crate::sweep::Sweep;
 use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, WAIT};
-use crate::verdict::{ConditionVerdict, rule};
+use crate::verdict::{ConditionVerdict, limit_ms, rule, written};
 use crate::view::{CellView, DelayKind, names};
 
 /// Words and their meanings, in the order to show them.
@@ -48,7 +48,8 @@ pub(crate) fn of_comparison(
         }
     }
     let verdict = judged.iter().find_map(|(_, verdict)| verdict.as_ref());
-    terms.extend(verdict.map(|verdict| figure((verdict.by, verdict.floor), cells(), flow)));
+    let floors = judged.iter().filter_map(|(_, verdict)| verdict.as_ref()).map(|verdict| verdict.floor);
+    terms.extend(verdict.map(|verdict| figure(verdict.by, floors, cells(), flow)));
     let standings: Vec<&Standing> = judged
         .iter()
         .filter_map(|(_, verdict)| verdict.as_ref())
@@ -98,7 +99,7 @@ pub(crate) fn of_sweep(sweep: &Sweep<'_>, judged: &[ConditionVerdict<'_>]) -> Te
         terms.push(("best", text.to_owned()));
     }
     let cells = judged.iter().flat_map(|(condition, _)| &condition.cells);
-    terms.push(figure((sweep.by, sweep.floor), cells, sweep.flow));
+    terms.push(figure(sweep.by, sweep.floors(), cells, sweep.flow));
     terms.extend(sweep.is_compared().then(|| ("ranking", rule(sweep.by))));
     let outcomes: BTreeSet<&str> = sweep.combinations.iter().map(|it| it.outcome().word()).collect();
     let meanings = OUTCOMES.iter().filter(|(word, _)| sweep.is_compared() && outcomes.contains(word));
@@ -154,9 +155,10 @@ fn late(calls: &[&CallSummary]) -> String {
     format!("frames that came after their playout time{rule} or are {way}")
 }
 
-/// What the flow is judged by.
+/// What the flow is judged by, with the `floors` of its conditions.
 fn figure<'a>(
-    (by, floor): (JudgedBy, f64),
+    by: JudgedBy,
+    floors: impl Iterator<Item = f64>,
     mut cells: impl Iterator<Item = &'a CellView<'a>>,
     flow: &str,
 ) -> (&'static str, String) {
@@ -164,10 +166,10 @@ fn figure<'a>(
         JudgedBy::Mos => {
             let is_half = cells
                 .any(|cell| cell.judged(flow).values().any(|judged| judged.basis == Basis::HalfRoundTrip));
-            let half = if is_half { "; delay is half the round trip" } else { "" };
+            let (usable, half) = (usable_from(by, floors), half(is_half));
             let text = format!(
-                "mean opinion score of the worse direction, 1 to 4.5 (ITU-T G.107), mean over the repetitions; usable \
-                 from {floor}{half}"
+                "mean opinion score of the worse direction, 1 to 4.5 (ITU-T G.107), mean over the \
+                 repetitions{usable}{half}"
             );
             (MOS, text)
         }
@@ -177,10 +179,32 @@ fn figure<'a>(
         JudgedBy::InTime => {
             let timed =
                 cells.filter_map(|cell| cell.flow(cell.resolve(flow)?).filter(|it| it.in_time.is_some()));
-            let (name, text) = in_time_term(timed.map(|flow| flow.deadline_ms).collect());
-            (name, format!("{text}; mean over the repetitions; usable from {} %", floor * 100.0))
+            let (name, text) = in_time_term(timed);
+            (name, format!("{text}; mean over the repetitions{}", usable_from(by, floors)))
         }
     }
+}
+
+/// From where on it is usable, as the end of a meaning. Each of a few floors is named; with more the
+/// reader has to look at the conditions.
+fn usable_from(by: JudgedBy, floors: impl Iterator<Item = f64>) -> String {
+    let mut floors: Vec<f64> = floors.collect();
+    floors.sort_by(f64::total_cmp);
+    floors.dedup();
+    if floors.is_empty() || floors.len() > MAX_FLOORS {
+        return String::new();
+    }
+    let floors: Vec<String> = floors.into_iter().map(|floor| tick_label(floor * written(by).scale)).collect();
+    let unit = if by == JudgedBy::InTime { " %" } else { "" };
+    format!("; usable from {}{unit}", floors.join(" or "))
+}
+
+/// Chosen: more are no longer a meaning, but a list.
+const MAX_FLOORS: usize = 3;
+
+/// As the end of a meaning.
+const fn half(is_half: bool) -> &'static str {
+    if is_half { "; delay is half the round trip" } else { "" }
 }
 
 /// The words of the table of every flow.
@@ -189,19 +213,31 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
         let flows = cells.iter().filter_map(|cell| Some((cell, cell.run()?)));
         flows.flat_map(|(cell, run)| names(run).map(|flow| cell.delay_kind(flow))).any(|it| it == kind)
     };
-    let flows = || cells.iter().filter_map(CellView::run).flat_map(|run| run.flows.values());
+    let runs = || cells.iter().filter_map(CellView::run);
+    let flows = || runs().flat_map(|run| run.flows.values()).map(Box::as_ref);
+    let judged: Vec<Judged> = runs().flat_map(judged_alone).collect();
+    let of_kind = |by| judged.iter().filter(move |judged| judged.by == by);
+    let floors = |by| of_kind(by).map(|judged| judged.floor);
     let mut terms = Terms::new();
     let several = cells.iter().any(|cell| cell.cell.n > 1);
-    let text = "mean opinion score of a call's worse direction, 1 to 4.5 (ITU-T G.107); usable from 3.1";
+    let is_half = of_kind(JudgedBy::Mos).any(|judged| judged.basis == Basis::HalfRoundTrip);
+    let text = format!(
+        "mean opinion score of a call's worse direction, 1 to 4.5 (ITU-T G.107){}{}",
+        usable_from(JudgedBy::Mos, floors(JudgedBy::Mos)),
+        half(is_half)
+    );
     let of = if several {
         "; the median over the repetitions, but their mean in an answer and beside it"
     } else {
         ""
     };
-    terms.extend(flows().any(|flow| flow.call.is_some()).then(|| (MOS, format!("{text}{of}"))));
-    let timed = flows().filter(|flow| flow.in_time.is_some() && flow.call.is_none());
-    let deadlines: Vec<_> = timed.map(|flow| flow.deadline_ms).collect();
-    terms.extend((!deadlines.is_empty()).then(|| in_time_term(deadlines)));
+    terms.extend(of_kind(JudgedBy::Mos).next().map(|_| (MOS, format!("{text}{of}"))));
+    let mut timed = flows().filter(|flow| flow.in_time.is_some() && flow.call.is_none()).peekable();
+    if timed.peek().is_some() {
+        let (name, text) = in_time_term(timed);
+        let usable = usable_from(JudgedBy::InTime, floors(JudgedBy::InTime));
+        terms.push((name, format!("{text}{usable}{of}")));
+    }
     terms.extend(delay_terms(["rtt", "owd"], has));
     terms.extend(turn_round(shown));
     terms.extend(common(has(DelayKind::RoundTrip), has(DelayKind::OneWay)));
@@ -218,6 +254,12 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
     }
     terms.extend(missing(summary, shown.contains(UNKNOWN)));
     terms
+}
+
+/// What each row of the table of every flow is judged by: each flow alone, and copies that are summed up.
+fn judged_alone(run: &RunSummary) -> impl Iterator<Item = Judged> {
+    let flows = run.flows.iter().filter_map(|(name, flow)| judge_flow(name, flow));
+    flows.chain(run.summed_up().filter_map(|(_, group)| group.judged.clone()))
 }
 
 fn delay_terms(
@@ -252,19 +294,22 @@ fn common(has_round_trip: bool, has_one_way: bool) -> Terms {
     ]
 }
 
-/// With the deadlines of the table's flows, ms.
-fn in_time_term(mut deadlines: Vec<Option<f64>>) -> (&'static str, String) {
-    deadlines.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
-    deadlines.dedup();
-    let of_a_conversation = |deadline: &Option<f64>| {
-        let usual = [false, true].map(|is_echo| in_time::limit(is_echo).as_millis_f64());
-        deadline.is_none_or(|deadline| usual.contains(&deadline))
+/// With the deadlines of the table's flows.
+fn in_time_term<'a>(flows: impl Iterator<Item = &'a FlowSummary>) -> (&'static str, String) {
+    // What is echoed has its deadline there and back.
+    let deadlines = flows.map(|flow| (flow.deadline_ms, flow.lost_return.is_some()));
+    let deadlines: Vec<(Option<f64>, bool)> = deadlines.collect();
+    let is_usual = |&(deadline, is_echo): &(Option<f64>, bool)| {
+        deadline.is_none_or(|deadline| deadline.total_cmp(&limit_ms(is_echo)).is_eq())
     };
-    let text = if deadlines.iter().all(of_a_conversation) {
+    let text = if deadlines.iter().all(is_usual) {
         "of all that were due, those there within 150 ms, or back within 300 ms; a missing message is late (ITU-T G.114)"
             .to_owned()
     } else {
-        let deadlines: Vec<_> = deadlines.iter().flatten().map(|deadline| format!("{deadline}")).collect();
+        let mut deadlines: Vec<f64> = deadlines.into_iter().filter_map(|(deadline, _)| deadline).collect();
+        deadlines.sort_by(f64::total_cmp);
+        deadlines.dedup();
+        let deadlines: Vec<String> = deadlines.iter().map(f64::to_string).collect();
         let deadlines = deadlines.join(" or ");
         format!(
             "of all that were due, those that came within their deadline of {deadlines} ms; a missing message is late"
@@ -300,13 +345,66 @@ fn missing(summary: &Summary, is_unknown: bool) -> Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
+
+    /// The meaning of `in time` for flows with these deadlines, each with an echo or without.
+    fn in_time_of(flows: &[(Option<f64>, bool)]) -> String {
+        let flow = |&(deadline_ms, is_echo): &(Option<f64>, bool)| FlowSummary {
+            deadline_ms,
+            lost_return: is_echo.then_some(0),
+            ..FlowSummary::default()
+        };
+        let flows: Vec<FlowSummary> = flows.iter().map(flow).collect();
+        in_time_term(flows.iter()).1
+    }
 
     #[test]
     fn a_share_in_time_says_the_deadline_that_it_counts_against() {
-        for usual in [&[None][..], &[Some(150.0)], &[Some(150.0), Some(300.0)]] {
-            assert!(in_time_term(usual.to_vec()).1.contains("150 ms, or back within 300 ms"), "{usual:?}");
+        let (way, echo) = ((Some(150.0), false), (Some(300.0), true));
+        for usual in [&[(None, false)][..], &[way], &[echo], &[way, echo]] {
+            assert!(in_time_of(usual).contains("150 ms, or back within 300 ms"), "{usual:?}");
         }
-        let own = in_time_term(vec![Some(100.0), Some(300.0)]).1;
+        let own = in_time_of(&[(Some(300.0), true), (Some(100.0), false), (Some(100.0), true)]);
         assert!(own.contains("within their deadline of 100 or 300 ms"), "{own}");
+    }
+
+    #[test]
+    fn the_deadline_of_an_echo_is_none_of_the_usual_ones_one_way_and_the_other_way_round() {
+        let own = in_time_of(&[(Some(300.0), false)]);
+        assert!(own.contains("within their deadline of 300 ms"), "{own}");
+        let own = in_time_of(&[(Some(150.0), true)]);
+        assert!(own.contains("within their deadline of 150 ms"), "{own}");
+    }
+
+    /// The meanings of the table of every flow.
+    fn words(summary: &Summary) -> String {
+        let terms = of_run(summary, &CellView::all(summary), "");
+        terms.into_iter().map(|(name, text)| format!("{name} {text}\n")).collect()
+    }
+
+    #[test]
+    fn the_table_of_every_flow_says_the_floors_that_the_flows_have() {
+        let mut summary = fixture::summary(1);
+        assert!(words(&summary).contains("usable from 3.1\n"));
+        let with = |summary: &mut Summary, floors: &[f64]| {
+            for (run, floor) in summary.runs.iter_mut().zip(floors) {
+                run.flows.get_mut("call").unwrap().floor = Some(*floor);
+            }
+        };
+        with(&mut summary, &[3.6; 3]);
+        assert!(words(&summary).contains("usable from 3.6\n"), "{}", words(&summary));
+        with(&mut summary, &[3.6, 3.6, 3.1]);
+        assert!(words(&summary).contains("usable from 3.1 or 3.6\n"), "{}", words(&summary));
+        for run in &mut summary.runs {
+            let flow = run.flows.get_mut("call").unwrap();
+            (flow.call, flow.in_time, flow.deadline_ms, flow.floor) = (None, Some(0.5), None, Some(0.57));
+        }
+        assert!(words(&summary).contains("usable from 57 %\n"), "{}", words(&summary));
+    }
+
+    #[test]
+    fn more_floors_than_a_few_are_left_out() {
+        assert_eq!(usable_from(JudgedBy::Mos, [2.0, 3.0, 3.5, 4.0].into_iter()), "");
+        assert_eq!(usable_from(JudgedBy::Mos, [].into_iter()), "");
     }
 }

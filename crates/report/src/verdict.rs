@@ -392,19 +392,15 @@ fn candidate<'a>(index: usize, cell: &'a CellView<'a>, flow: &str) -> Option<Can
 /// the messages, makes another call or game. Nobody waits for the last twentieth of a transfer's speed, and a
 /// fifth makes another transfer. Of what is possible only this is known of a goodput: it is not below zero.
 fn measure(by: JudgedBy, floor: f64, figures: &[BTreeMap<u64, f64>]) -> Measure {
+    let possible = by.possible();
     match by {
         JudgedBy::Goodput => {
             let mean = |of: &BTreeMap<u64, f64>| mean(of.values().copied());
             let best = figures.iter().map(mean).fold(0.0, f64::max);
-            let possible = (0.0, f64::INFINITY);
             Measure { tolerance: 0.05 * best, floor, possible, cluster_gap: GOODPUT_CLUSTER_GAP * best }
         }
-        JudgedBy::Mos => {
-            Measure { tolerance: 0.1, floor, possible: (1.0, 4.5), cluster_gap: MOS_CLUSTER_GAP }
-        }
-        JudgedBy::InTime => {
-            Measure { tolerance: 0.01, floor, possible: (0.0, 1.0), cluster_gap: IN_TIME_CLUSTER_GAP }
-        }
+        JudgedBy::Mos => Measure { tolerance: 0.1, floor, possible, cluster_gap: MOS_CLUSTER_GAP },
+        JudgedBy::InTime => Measure { tolerance: 0.01, floor, possible, cluster_gap: IN_TIME_CLUSTER_GAP },
     }
 }
 

@@ -5,8 +5,8 @@
 
 use crate::summary::{
     CallSummary, DelayMs, EcnSummary, FileSummary, FlowSummary, GroupSummary, IpSeen, IpSummary, IpdvMs,
-    LegSummary, LegsSummary, LossBursts, LossRuns, MeanMax, MinMeanMax, MouthToEarMs, MultipathSummary,
-    RtpStream, Settling, StateAgeMs, TurnRoundMs,
+    JudgedBy, LegSummary, LegsSummary, LossBursts, LossRuns, MeanMax, MinMeanMax, MouthToEarMs,
+    MultipathSummary, RtpStream, Settling, StateAgeMs, TurnRoundMs,
 };
 
 /// Every number with its path, in the order of summary.json: `loss_rate`, `round_trip_delay_ms.p90`. What is
@@ -15,18 +15,6 @@ pub fn flow_metrics(flow: &FlowSummary) -> Vec<(&'static str, f64)> {
     let mut metrics = Vec::new();
     each_number(flow, |path, value| metrics.push((path, value)));
     metrics
-}
-
-/// The least and the most that the number at `path` can be.
-pub(super) fn possible(path: &str) -> (f64, f64) {
-    match path {
-        "loss_rate" | "in_time" | "retransmit_rate" | "jain_index" => (0.0, 1.0),
-        _ if path.starts_with("legs.") && path.ends_with("density") => (0.0, 1.0),
-        // ITU-T G.107 Annex B.
-        "call.mos" => (1.0, 4.5),
-        "call.burst_ratio" => (1.0, f64::INFINITY),
-        _ => (f64::NEG_INFINITY, f64::INFINITY),
-    }
 }
 
 fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
@@ -196,6 +184,8 @@ fn each_of(paths: [&'static str; 3], of: &MinMeanMax) -> impl Iterator<Item = (&
 pub(super) struct Columns {
     /// In the order in which they came first.
     columns: Vec<(&'static str, Vec<f64>)>,
+    /// What copies are judged by.
+    by: Option<JudgedBy>,
 }
 
 impl Columns {
@@ -206,7 +196,21 @@ impl Columns {
 
     /// As [`Columns::add`], of a flow's copies together.
     pub(super) fn add_group(&mut self, group: &GroupSummary) {
+        self.by = self.by.or(group.judged.as_ref().map(|judged| judged.by));
         self.add_each(|each| each_number_of_group(group, each));
+    }
+
+    /// The least and the most that the number at `path` can be.
+    pub(super) fn possible(&self, path: &str) -> (f64, f64) {
+        const UNBOUNDED: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
+        match path {
+            "loss_rate" | "in_time" | "retransmit_rate" | "jain_index" => (0.0, 1.0),
+            _ if path.starts_with("legs.") && path.ends_with("density") => (0.0, 1.0),
+            "call.mos" => JudgedBy::Mos.possible(),
+            "call.burst_ratio" => (1.0, f64::INFINITY),
+            _ if path.starts_with("judged.") => self.by.map_or(UNBOUNDED, JudgedBy::possible),
+            _ => UNBOUNDED,
+        }
     }
 
     fn add_each(&mut self, numbers: impl FnOnce(&mut dyn FnMut(&'static str, f64))) {

@@ -1,7 +1,7 @@
 use talkpath_units::Bytes;
 
 use super::*;
-use crate::summary::{Basis, SUMMARY_FORMAT, Summary};
+use crate::summary::{Basis, JudgedBy, SUMMARY_FORMAT, Summary};
 use crate::testing::{flow, leg, message, ms, run};
 use crate::{CallTerms, PlayoutRule, Terms};
 
@@ -87,6 +87,28 @@ fn an_interval_of_what_is_never_negative_does_not_reach_below_zero() {
     let p90 = &cells[0].flows["call-1"]["one_way_delay_ms.p90"];
     let (low, high) = p90.ci95.unwrap();
     assert!(low == 0.0 && high > 1_000.0, "{low} to {high}");
+}
+
+#[test]
+fn an_interval_of_what_copies_are_judged_by_stays_on_its_scale() {
+    let interval = |by, figures: [f64; 3]| {
+        let runs: Vec<RunSummary> = figures
+            .map(|figure| {
+                let mut run = run_with_copies(0, 0, 20);
+                let group = run.groups.get_mut("call").unwrap();
+                group.summed_up = true;
+                let judged = group.judged.as_mut().unwrap();
+                (judged.by, judged.median, judged.worst) = (by, figure, figure);
+                run
+            })
+            .into();
+        let spreads = &cell_summaries(&runs)[0].groups["call"];
+        assert_eq!(spreads["judged.median"].ci95, spreads["judged.worst"].ci95);
+        spreads["judged.worst"].ci95.unwrap()
+    };
+    assert_eq!(interval(JudgedBy::InTime, [0.2, 1.0, 1.0]), (0.0, 1.0));
+    assert_eq!(interval(JudgedBy::Mos, [1.0, 4.4, 4.4]), (1.0, 4.5));
+    assert!(interval(JudgedBy::Goodput, [1e6, 2e6, 3e6]).1 > 4e6);
 }
 
 #[test]

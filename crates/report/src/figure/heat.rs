@@ -262,7 +262,8 @@ fn figure(sweep: &Sweep<'_>, it: &Combination<'_>, (low, high): (f64, f64)) -> (
         return ("–".to_owned(), "fill:none".to_owned());
     };
     let share = if high > low { ((best - low) / (high - low)).clamp(0.0, 1.0) } else { 0.0 };
-    let text = if worst < sweep.floor { format!("({text})") } else { text };
+    let is_below = it.floor_of_best().is_some_and(|floor| worst < floor);
+    let text = if is_below { format!("({text})") } else { text };
     (text, format!("fill:var(--accent);fill-opacity:{:.2}", 0.05 + 0.55 * share))
 }
 

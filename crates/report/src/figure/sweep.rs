@@ -52,7 +52,9 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
         panel.open_swept(&mut svg, &axis.key, axis_title(sweep.by), &values);
         panel.vertical_axis(&mut svg, if panels.len() > 1 { 4 } else { 6 }, tick_label);
         x_axis(&mut svg, &panel, axis, (index + 1 == panels.len()).then(|| axis.title()));
-        panel.across(&mut svg, sweep.floor * factor(sweep.by));
+        if let Some(floor) = sweep.floor() {
+            panel.across(&mut svg, floor * factor(sweep.by));
+        }
         if !others.is_empty() {
             let text = label(sweep, &others, combinations);
             svg.text("name", "", (LEFT, panel.top - 8.0), Anchor::Start, &text);
@@ -78,8 +80,8 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
         name: view.label.clone(),
         samples: vec![Sample::line(stroke(*look), Some(*look))],
     });
-    let floor = (sweep.floor > 0.0).then(|| {
-        Entry::line(&format!("usable from {}", tick_label(sweep.floor * factor(sweep.by))), LIMIT_STYLE)
+    let floor = sweep.floor().filter(|floor| *floor > 0.0).map(|floor| {
+        Entry::line(&format!("usable from {}", tick_label(floor * factor(sweep.by))), LIMIT_STYLE)
     });
     let band = if has_band { " The band is the 95 % interval of the mean (Student's t)." } else { "" };
     let id = format!("sweep-{}", super::word(sweep.flow));
@@ -136,7 +138,7 @@ fn label(sweep: &Sweep<'_>, others: &[usize], combinations: &[&Combination<'_>])
 /// Index on the axis and figure, in the axis' order.
 fn points<'s>(combinations: &[&'s Combination<'_>], x: usize, series: usize) -> Vec<(usize, &'s Spread)> {
     let mut points: Vec<_> =
-        combinations.iter().filter_map(|it| Some((it.at[x], it.figures[series].as_ref()?))).collect();
+        combinations.iter().filter_map(|it| Some((it.at[x], &it.figures[series].as_ref()?.spread))).collect();
     points.sort_by_key(|point| point.0);
     points
 }
@@ -218,7 +220,8 @@ fn y_scale(sweep: &Sweep<'_>, range: (f64, f64)) -> Scale {
         JudgedBy::Mos => Scale::linear((1.0, 4.5), range),
         JudgedBy::InTime => Scale::linear((0.0, 100.0), range),
         JudgedBy::Goodput => {
-            let means = sweep.combinations.iter().flat_map(|it| it.figures.iter().flatten());
+            let figures = sweep.combinations.iter().flat_map(|it| it.figures.iter().flatten());
+            let means = figures.map(|it| &it.spread);
             let (_, high) = extent(means.map(|it| it.ci95.map_or(it.mean, |it| it.1) * factor(sweep.by)));
             Scale::fitting((0.0, high), range)
         }

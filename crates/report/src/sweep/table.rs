@@ -171,12 +171,13 @@ impl Sweep<'_> {
 
     /// Of a flow over one transport: whether it reaches its floor.
     fn usable(&self, combination: &Combination<'_>) -> &'static str {
-        match (combination.outcomes_of_best(), self.by) {
-            (None, _) | (_, JudgedBy::Goodput) => Outcome::Unknown.word(),
-            (Some((low, _)), _) if low >= self.floor => "usable",
+        let known = combination.outcomes_of_best().zip(combination.floor_of_best());
+        match known.filter(|_| self.by != JudgedBy::Goodput) {
+            None => Outcome::Unknown.word(),
+            Some(((low, _), floor)) if low >= floor => "usable",
             // Of two outcomes the floor divides.
-            (Some((_, high)), _) if high >= self.floor => "partly usable",
-            (Some(_), _) => Outcome::Unusable.word(),
+            Some(((_, high), floor)) if high >= floor => "partly usable",
+            Some(_) => Outcome::Unusable.word(),
         }
     }
 
@@ -210,6 +211,7 @@ mod tests {
     use talkpath_measure::summary::Summary;
 
     use super::*;
+    use crate::figure::sweep_lines;
     use crate::fixture;
     use crate::verdict::FlowCells;
 
@@ -265,6 +267,27 @@ mod tests {
         fixture::refresh(&mut summary);
         let (single, _) = table(&summary, 10);
         assert!(single.iter().all(|row| row == &["UDP", "99.80", "distinct"]), "{single:?}");
+    }
+
+    #[test]
+    fn each_value_of_a_swept_floor_counts_for_its_own_combination() {
+        let mut summary = two_outcomes(3, true);
+        for run in &mut summary.runs {
+            let flow = run.flows.get_mut("call").unwrap();
+            (flow.call.as_mut().unwrap().mos, flow.floor) = (3.5, Some(3.0 + 0.4 * (run.cell / 3) as f64));
+        }
+        fixture::refresh(&mut summary);
+        let (rows, headline) = table(&summary, 10);
+        let outcomes: Vec<&str> = rows.iter().map(|row| row[2].as_str()).collect();
+        assert_eq!(outcomes, ["usable", "usable", "unusable"], "floors 3.0, 3.4 and 3.8");
+        assert!(headline.contains("MOS 3.50, 2 of 3 cells usable"), "{headline}");
+        let flows = FlowCells::all(&summary);
+        let judged = flows[0].judged();
+        let sweep = Sweep::new(&flows[0].flow, &judged).unwrap();
+        assert_eq!(sweep.floor(), None);
+        let figure = sweep_lines(&sweep).unwrap();
+        assert!(!figure.svg.unwrap().0.contains("class=\"limit\""), "no one line is the limit");
+        assert!(figure.legend.iter().all(|entry| !entry.name.contains("usable")));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-use talkpath_measure::summary::{CallSummary, FlowSummary};
+use talkpath_measure::judge::judge_copies;
+use talkpath_measure::summary::{CallSummary, FlowSummary, GroupSummary};
 
 use super::*;
 use crate::fixture;
@@ -269,6 +270,44 @@ fn an_answer_stands_beside_its_cells_and_what_they_have_in_common() {
     assert_eq!(found.len(), 2);
     assert_eq!((found[1].flow.as_str(), found[1].cells.as_slice()), ("call", [3, 4, 5].as_slice()));
     assert_eq!(found[1].sweep, BTreeMap::from([("path.up.loss".to_owned(), 0.01.into())]));
+}
+
+/// The reason where `call` has these copies, of which in each repetition the one that `worst` tells has a
+/// score of 2 and the others 3.
+fn why_of_copies(copies: &[&str], worst: impl Fn(u64) -> usize) -> String {
+    let mut summary = fixture::summary(8);
+    for run in &mut summary.runs {
+        let call = run.flows.remove("call").unwrap();
+        for (index, name) in copies.iter().enumerate() {
+            let mut copy = call.clone();
+            copy.call.as_mut().unwrap().mos = if index == worst(run.repetition) { 2.0 } else { 3.0 };
+            run.flows.insert((*name).to_owned(), copy);
+        }
+        let copies = run.flows.iter().filter(|(name, _)| is_copy(name, "call"));
+        let group = serde_json::json!({ "flows": 2, "sent": 1, "received": 1, "lost": 0 });
+        let mut group: GroupSummary = serde_json::from_value(group).unwrap();
+        group.judged = judge_copies("call", copies.map(|(name, flow)| (name.as_str(), flow.as_ref())));
+        run.groups.insert("call".to_owned(), Box::new(group));
+    }
+    fixture::refresh(&mut summary);
+    answer(&summary).why
+}
+
+#[test]
+fn the_worse_direction_is_named_if_it_is_that_in_each_repetition() {
+    let why = why_of_copies(&["call-down", "call-up"], |_| 1);
+    assert!(why.contains("Judged by call-up, its worse direction."), "{why}");
+    let why = why_of_copies(&["call-down", "call-up"], |repetition| usize::from(repetition > 1));
+    assert!(why.contains("Judged by the worse direction of each repetition, mostly call-up."), "{why}");
+    let why = why_of_copies(&["call-down", "call-up"], |repetition| usize::from(repetition > 3));
+    assert!(why.contains("Judged by the worse direction of each repetition."), "{why}");
+}
+
+#[test]
+fn the_worst_of_several_conversations_is_no_mere_direction() {
+    let copies = ["call-1-down", "call-1-up", "call-2-down", "call-2-up"];
+    let why = why_of_copies(&copies, |_| 3);
+    assert!(why.contains("Judged by call-2-up, the worst of its copies."), "{why}");
 }
 
 #[test]

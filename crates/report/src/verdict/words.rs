@@ -177,14 +177,26 @@ impl Words<'_> {
 
     /// Which copy of the flow is judged, if there are copies.
     fn copies(&self) -> Option<String> {
-        let copies = || self.candidates.iter().map(|it| it.flow);
-        let first = copies().find(|copy| *copy != self.flow)?;
-        let is_direction = copies().all(|copy| copy.ends_with("-up") || copy.ends_with("-down"));
-        Some(match (copies().all(|copy| copy == first), is_direction) {
-            (true, true) => format!("Judged by {first}, its worse direction."),
-            (true, false) => format!("Judged by {first}, the worst of its copies."),
-            (false, true) => "Judged by the worse direction of each.".to_owned(),
-            (false, false) => "Judged by the worst copy of each.".to_owned(),
+        let first = self.candidates.iter().map(|it| it.flow).find(|copy| *copy != self.flow)?;
+        let of =
+            |it: &Candidate<'_>| -> Vec<_> { it.judged.values().map(|it| it.worst_flow.clone()).collect() };
+        // The copy that counts, of each transport in each repetition.
+        let copies: Vec<String> = self.candidates.iter().flat_map(of).collect();
+        let is_steady = self.candidates.iter().all(|it| of(it).iter().all(|copy| copy == it.flow));
+        // The directions of a flow that has no other copies: where it has, their numbers are before that.
+        let is_direction = |copy: &String| ["-up", "-down"].map(Some).contains(&copy.strip_prefix(self.flow));
+        let (which, alone) = match copies.iter().all(is_direction) {
+            true => ("worse direction", "its worse direction"),
+            false => ("worst copy", "the worst of its copies"),
+        };
+        let same = copies.iter().filter(|copy| *copy == first).count();
+        Some(match (same == copies.len(), is_steady) {
+            (true, _) => format!("Judged by {first}, {alone}."),
+            (false, true) => format!("Judged by the {which} of each."),
+            (false, false) if 2 * same > copies.len() => {
+                format!("Judged by the {which} of each repetition, mostly {first}.")
+            }
+            (false, false) => format!("Judged by the {which} of each repetition."),
         })
     }
 
