@@ -75,7 +75,10 @@ def _with_sweep(scenario: Mapping[str, Any], sweep: Mapping[str, Sequence[Any]] 
 @contextmanager
 def _written(folder: Path, text: str) -> Generator[Path]:
     """A file with `text` in `folder`: what a scenario names is looked for beside it."""
-    number, name = tempfile.mkstemp(prefix=".talkpath-", suffix=".toml", dir=folder)
+    try:
+        number, name = tempfile.mkstemp(prefix=".talkpath-", suffix=".toml", dir=folder)
+    except OSError as why:
+        raise UsageError(f"{folder.absolute()}: the scenario is written there for the program: {why.strerror}") from why
     try:
         with os.fdopen(number, "w", encoding="utf-8") as file:
             file.write(text)

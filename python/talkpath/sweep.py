@@ -94,7 +94,7 @@ def sweep(
 
     Raises:
         ScenarioError: with every mistake of the scenario.
-        ValueError: the directory has parts of a sweep without this store.
+        ValueError: the directory has parts of a sweep without this store, or with other `records` or `series`.
         SweepError: the program refused a part, or a task's workers died too often.
     """
     program = str(binary) if binary is not None else str(Path(own_program()).resolve())
@@ -111,7 +111,8 @@ def sweep(
         raise SweepError(f"{store} holds another scenario (or sweep, seed, repeat): name another store", into)
     carrier = _carrier(engine, dict(engine_options or {}))
     try:
-        division = _Division.made(plan, into, carrier.slots(), shared)
+        kept = {"records": records, "series": series}
+        division = _Division.made(plan, into, carrier.slots(), shared, kept)
         tell = teller(progress, division.repetitions)
         common = ["--records", records, "--series", series, "--jobs", "1", "--json", "--quiet"]
         work = _Work(program, into, division, common, seconds_a_task, retries, tell, shared, division.done)
@@ -138,20 +139,28 @@ class _Division:
     """Repetitions in parts of a store, which are whole."""
 
     @staticmethod
-    def made(plan: Mapping[str, Any], into: Path, slots: int, store: Store | None) -> _Division:
-        """The division that the directory or the store has, or a new one."""
+    def made(
+        plan: Mapping[str, Any], into: Path, slots: int, store: Store | None, kept: Mapping[str, str]
+    ) -> _Division:
+        """The division that the directory or the store has, or a new one of parts that keep what `kept` says."""
         repetitions = len(plan["cells"]) * plan["repeat"]
         file = into / "sweep.json"
         if store is not None:
             store.share(file.name)
         if file.is_file():
-            parts = int(json.loads(file.read_text())["parts"])
+            begun_as = json.loads(file.read_text())
+            parts = int(begun_as["parts"])
+            for name, word in kept.items():
+                # A directory of an earlier version says nothing of it.
+                there = begun_as.get(name, word)
+                if there != word:
+                    raise ValueError(f"{name}={word!r}: {into} was begun with {there!r}; name another directory")
         else:
             # Parts are what tasks are made of: each short beside a task, and several for each worker.
             wanted = max(int(plan["cost_s"] / _SECONDS_A_PART), slots * _PARTS_A_SLOT)
             parts = max(1, min(wanted, repetitions, _MOST_PARTS))
             draft = file.with_suffix(".draft")
-            draft.write_text(json.dumps({"parts": parts}))
+            draft.write_text(json.dumps({"parts": parts, **kept}))
             draft.replace(file)
             if store is not None:
                 store.share(file.name)
@@ -324,13 +333,18 @@ def _task() -> Callable[[Task], Done]:
         return done
 
     def program(command: list[str], folder: str | None) -> dict[str, Any]:
+        import os
         import socket
         import subprocess
         import time
 
+        # The plan and the command say all: what a worker has set of its own would be another sweep.
+        environment = {name: it for name, it in os.environ.items() if not name.startswith("TALKPATH_")}
         began, begun = time.time(), time.monotonic()
         while True:
-            ended = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            ended = subprocess.run(
+                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+            )
             # A worker that died can leave its program behind, which finishes what it began.
             if ended.returncode != 2 or "another process works on it" not in ended.stderr:
                 break

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,16 @@ class Sweeps(unittest.TestCase):
         self.assertTrue(0 < there < 32, there)
         with self.assertRaisesRegex(SweepError, "holds another scenario"):
             sweep(CALL, sweep=GRID, seed=9, binary=PROGRAM, directory="again")
+        with self.assertRaisesRegex(ValueError, "records='none': .* was begun with 'all'"):
+            sweep(CALL, sweep=GRID, binary=PROGRAM, directory="again", records="none")
         self.assert_same(sweep(CALL, sweep=GRID, binary=PROGRAM, directory="again"))
+
+    def test_what_a_worker_has_set_of_its_own_changes_nothing(self) -> None:
+        # `run` refuses --strict of a part, and another seed would draw other numbers.
+        own = {"TALKPATH_STRICT": "1", "TALKPATH_SEED": "99"}
+        with unittest.mock.patch.dict(os.environ, own):
+            run = sweep(CALL, sweep=GRID, repeat=2, seed=1, binary=PROGRAM, directory="own")
+        self.assert_same(run)
 
     def test_killed_programs_change_nothing(self) -> None:
         killed = 0

@@ -342,13 +342,16 @@ pub(crate) fn transport(run: &RunSummary, name: &str, flow: &FlowSummary) -> Str
 }
 
 impl Seen<'_> {
-    /// The round trip's delay, or one way's.
+    /// The round trip's delay, or one way's of a flow without an echo. One of which no echo came back has
+    /// none: one way's among round trips would be no delay of theirs.
     fn delay(&self) -> Option<&DelayMs> {
-        self.flow.round_trip_delay_ms.as_ref().or(self.flow.one_way_delay_ms.as_ref())
+        let FlowSummary { round_trip_delay_ms, one_way_delay_ms, .. } = self.flow;
+        if self.is_round_trip() { round_trip_delay_ms.as_ref() } else { one_way_delay_ms.as_ref() }
     }
 
+    /// Whether the far host sends back what comes.
     fn is_round_trip(&self) -> bool {
-        self.flow.round_trip_delay_ms.is_some()
+        self.flow.lost_return.is_some() || self.flow.round_trip_delay_ms.is_some()
     }
 
     fn ends(&self) -> (&str, &str, &str) {

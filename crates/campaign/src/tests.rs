@@ -485,6 +485,30 @@ fn messages_that_were_unfinished_are_counted_in_their_row() {
 }
 
 #[test]
+fn a_repetition_without_any_echo_gives_no_delay_among_round_trips() {
+    let plan = plan(FILE);
+    let whole = summary(&plan.measurements[0]);
+    let mut deaf = whole.clone();
+    for run in &mut deaf.runs {
+        for flow in run.flows.values_mut() {
+            (flow.round_trip_delay_ms, flow.lost_return) = (None, Some(1000));
+        }
+    }
+    let recorded = [&whole, &deaf].map(|summary| Recorded { measurement: &plan.measurements[0], summary });
+    let found = findings(&plan, &recorded, &[], plan.measurements[0].due(), "0");
+    let udp = found.matrix.iter().find(|row| row.transport == "udp").unwrap();
+    assert_eq!(udp.delay_ms_p50.map(|it| (it.median, it.n)), Some((41.0, 1)));
+    // One way is the delay where nothing is sent back.
+    for run in &mut deaf.runs {
+        run.flows.values_mut().for_each(|flow| flow.lost_return = None);
+    }
+    let recorded = [Recorded { measurement: &plan.measurements[0], summary: &deaf }];
+    let found = findings(&plan, &recorded, &[], plan.measurements[0].due(), "0");
+    let udp = found.matrix.iter().find(|row| row.transport == "udp").unwrap();
+    assert_eq!((udp.is_round_trip, udp.delay_ms_p50.map(|it| it.median)), (false, Some(21.0)));
+}
+
+#[test]
 fn a_line_that_is_not_whole_is_cut_off_and_one_that_nobody_knows_is_an_error() {
     let entry =
         Entry { at_ms: 1, id: "d01".to_owned(), event: Event::Failed { why: "x".to_owned(), host: None } };

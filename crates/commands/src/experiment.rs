@@ -347,9 +347,18 @@ impl Experiment<'_> {
                 }
             }
         };
+        let mut started = 0;
         thread::scope(|scope| {
-            for worker in workers {
-                scope.spawn(|| work(worker));
+            for worker in workers.iter_mut().take(tasks.len()) {
+                if let Err(why) = thread::Builder::new().spawn_scoped(scope, || work(worker)) {
+                    // Those that were begun go on without it, unless it is the first.
+                    let failure = || Failure::Usage(format!("the system gives no thread to run in: {why}"));
+                    if started == 0 {
+                        first_failure().get_or_insert_with(failure);
+                    }
+                    break;
+                }
+                started += 1;
             }
         });
         drop(awake);
@@ -392,7 +401,10 @@ impl Experiment<'_> {
         let keeps = failure.is_none() || self.place.arena != ArenaKind::Sim;
         let part = record.filter(|_| keeps).map(|record| {
             let kept = Kept { arrivals: worker.take_arrival_log(), capture: worker.take_capture() };
-            let part = Part::new(&record, self.plan, cell, self.place.per_flow, stamp);
+            let mut part = Part::new(&record, self.plan, cell, self.place.per_flow, stamp);
+            if failure.is_none() {
+                part.warn_of_silence();
+            }
             match self.records == Records::None && kept.capture.is_none() && failure.is_none() {
                 true => journal.append(dir, &part)?,
                 false => part.save(dir, &record, &kept, self.records, failure.is_some())?,
@@ -435,6 +447,11 @@ impl Experiment<'_> {
             records: flag_word(&self.records),
             series: flag_word(&self.series),
             per_flow: self.place.per_flow,
+            rounds: self.takes_turns,
+            key_file: self.place.key_file.clone(),
+            clocks_synchronised: self.place.clocks_synchronised,
+            capture: self.place.capture,
+            keep_awake: self.place.keep_awake,
             shard: self.shard.map(|shard| shard.to_string()),
             provenance: Some(provenance(self.arenas.revision())),
         }

@@ -9,6 +9,7 @@
 //! A session's rows live until it is split into intervals. What stays is bounded: counts and histograms of
 //! each flow.
 
+pub(crate) mod event_file;
 pub(crate) mod events;
 pub(crate) mod http;
 pub(crate) mod interval;

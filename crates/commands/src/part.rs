@@ -75,6 +75,29 @@ impl Part {
         }
     }
 
+    /// Warns of the flows that sent nothing and met no refusal: a connection in its handshake takes no
+    /// messages, and a table of zeros looks like an idle flow.
+    pub(crate) fn warn_of_silence(&mut self) {
+        let silent: Vec<&str> = self
+            .summary
+            .flows
+            .iter()
+            .filter(|(_, flow)| flow.sent == 0 && flow.refused == 0)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let (first, rest) = silent.split_at(silent.len().min(MAX_NAMED));
+        let named = match (first, rest.len()) {
+            ([], _) => return,
+            ([one], _) => format!("flow {one}"),
+            (_, 0) => format!("flows {}", first.join(", ")),
+            (_, more) => format!("flows {} and {more} more", first.join(", ")),
+        };
+        self.warnings.push(format!(
+            "{named}: no message was sent: the connection did not open in time, or nothing was due after the \
+             warm-up"
+        ));
+    }
+
     /// Which repetition it is.
     pub(crate) const fn id(&self) -> PartId {
         PartId { cell: self.summary.cell, repetition: self.summary.repetition }
@@ -160,6 +183,9 @@ pub const ARRIVALS: &str = "arrivals";
 /// The same of captures.
 pub const CAPTURES: &str = "captures";
 pub(crate) const PART: &str = "part.json";
+
+/// Chosen: a warning names this many flows, and counts the rest.
+const MAX_NAMED: usize = 5;
 
 /// Chosen: nobody reads more cells than this on one page, and the tables hold them all.
 const MAX_DRAWN: usize = 40;

@@ -1,6 +1,6 @@
 //! How a run was started, which its directory keeps as long as the run has parts.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,21 @@ pub(crate) struct Resumable {
     /// `--per-flow`.
     #[serde(default)]
     pub(crate) per_flow: bool,
+    /// `--rounds`, as `compare` has it by itself.
+    #[serde(default)]
+    pub(crate) rounds: bool,
+    /// `--key-file`; the key itself is not kept.
+    #[serde(default)]
+    pub(crate) key_file: Option<PathBuf>,
+    /// `--clocks-synchronised`.
+    #[serde(default)]
+    pub(crate) clocks_synchronised: bool,
+    /// `--capture`: bytes of each packet.
+    #[serde(default)]
+    pub(crate) capture: Option<u32>,
+    /// `--keep-awake`.
+    #[serde(default)]
+    pub(crate) keep_awake: bool,
     /// `--shard`; a whole run has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shard: Option<String>,
@@ -72,12 +87,16 @@ impl Resumable {
         Self { started, ..self }
     }
 
+    /// The Git revision that its program was built from.
+    pub(crate) fn revision(&self) -> Option<&str> {
+        self.provenance.as_ref().and_then(|of| of.revision.as_deref())
+    }
+
     /// What must be the same of all parts of a run, each with its flag's or its own name.
     pub(crate) fn common(&self) -> [(&'static str, &str); 6] {
-        let revision = self.provenance.as_ref().and_then(|of| of.revision.as_deref());
         [
             ("talkpath", self.talkpath.as_str()),
-            ("revision", revision.unwrap_or("unknown")),
+            ("revision", self.revision().unwrap_or("unknown")),
             ("--arena", self.arena.as_str()),
             ("--records", self.records.as_str()),
             ("--series", self.series.as_str()),

@@ -67,7 +67,9 @@ impl RunDir {
     /// before it had begun.
     pub(crate) fn create_at(path: &Path) -> Result<Self, Failure> {
         let parts = path.join(PARTS);
-        Self::create_unless_used(path, &parts, !parts.is_dir())
+        // The scenario is written last: one that is there already is somebody's own.
+        let is_left = parts.is_dir() && !path.join(SCENARIO).exists();
+        Self::create_unless_used(path, &parts, !is_left)
     }
 
     /// A new directory at `path` for what is put together from others; one that is there must be empty.
@@ -228,11 +230,23 @@ impl PartId {
     }
 }
 
-/// Writes `path` under another name and renames it.
+/// Writes `path` under another name and renames it. The end of a symbolic link is written, and a device or a
+/// pipe (`/dev/stdout`) is written into: it cannot be replaced.
 pub fn write_whole(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        let file = File::options().write(true).open(path).map_err(|why| Failure::write(path, why))?;
+        let mut writer = BufWriter::with_capacity(WRITE_AT_ONCE, file);
+        fill(&mut writer)?;
+        return writer.flush().map_err(|why| Failure::write(path, why));
+    }
+    let end = match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => fs::canonicalize(path).ok(),
+        _ => None,
+    };
+    let path = end.as_deref().unwrap_or(path);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let draft = path.with_file_name(format!(".{name}.draft"));
     let written = File::create(&draft).map_err(|why| Failure::write(path, why)).and_then(|file| {
@@ -354,6 +368,34 @@ mod tests {
         assert_eq!(slug("../../etc"), "etc");
         assert_eq!(slug("通話"), "run");
         assert_eq!(slug(&"x".repeat(300)).len(), MAX_SLUG);
+    }
+
+    #[test]
+    fn a_link_is_followed_and_a_pipe_is_written_into() {
+        let out = tempfile::tempdir().unwrap();
+        let (end, link, pipe) = (out.path().join("end"), out.path().join("link"), out.path().join("pipe"));
+        std::os::unix::fs::symlink("end", &link).unwrap();
+        fs::write(&end, "old").unwrap();
+        write_bytes(&link, b"new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&end).unwrap(), b"new");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read(pipe).unwrap()
+        });
+        write_bytes(&pipe, b"through").unwrap();
+        assert_eq!(reader.join().unwrap(), b"through");
+    }
+
+    #[test]
+    fn somebodys_own_scenario_beside_a_folder_of_parts_is_not_taken_for_a_part() {
+        let out = tempfile::tempdir().unwrap();
+        fs::create_dir(out.path().join(PARTS)).unwrap();
+        assert!(RunDir::create_at(out.path()).is_ok(), "a process died there before it began");
+        fs::write(out.path().join(SCENARIO), "# mine").unwrap();
+        let refused = RunDir::create_at(out.path()).unwrap_err();
+        assert!(refused.to_string().contains("is there already"), "{refused}");
     }
 
     #[test]

@@ -17,9 +17,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::thread::{Scope, ScopedJoinHandle, scope, sleep};
+use std::thread::{Builder, Scope, ScopedJoinHandle, scope, sleep};
 use std::time::Duration as StdDuration;
 
 use talkpath_arena::{ArenaError, Happening, MonitorSession, RunPlan};
@@ -56,12 +56,45 @@ enum Entry<'scope> {
     Failed(String),
 }
 
+/// How often in a row a session could not begin, or was cut at once: the waits follow from it.
+#[derive(Default)]
+struct Attempts(AtomicU32);
+
+impl Attempts {
+    /// One more has failed. Gives how long to wait.
+    fn fail(&self) -> i64 {
+        back_off_ns(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A session has lasted.
+    fn end(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
 /// How far a session is, for the scheduler.
 #[derive(Default)]
 struct Reach {
     /// ns into the session.
     now_ns: AtomicU64,
     is_over: AtomicBool,
+    /// Those before it, which count no longer once it has lasted.
+    attempts: Arc<Attempts>,
+}
+
+impl Reach {
+    /// A session of `length` is at `now_ns`.
+    fn come_to(&self, now_ns: u64, length: Duration) {
+        self.now_ns.store(now_ns, Ordering::Relaxed);
+        if now_ns >= lasting_ns(length) {
+            self.attempts.end();
+        }
+    }
+}
+
+/// When a session of `length` has lasted.
+fn lasting_ns(length: Duration) -> u64 {
+    length.as_nanos().min(LASTING_NS)
 }
 
 /// The session that began last.
@@ -76,6 +109,11 @@ impl Current {
     fn is_cut(&self) -> bool {
         self.reach.is_over.load(Ordering::Acquire)
             && self.reach.now_ns.load(Ordering::Relaxed) < self.length.as_nanos()
+    }
+
+    /// Whether it had hardly begun then.
+    fn is_cut_at_once(&self) -> bool {
+        self.is_cut() && self.reach.now_ns.load(Ordering::Relaxed) < lasting_ns(self.length)
     }
 
     /// Whether messages of it are still due.
@@ -120,52 +158,48 @@ impl Monitor<'_> {
         scope: &'scope Scope<'scope, '_>,
         entries: &Sender<Entry<'scope>>,
     ) -> Result<(), ArenaError> {
-        let length = self.scenario.duration;
         let (mut arena, mut current) = (None, None::<Current>);
-        let (mut number, mut attempts) = (0, 0);
+        let (mut number, mut is_first) = (0, true);
+        let attempts = Arc::<Attempts>::default();
         while !self.interrupt.load(Ordering::Relaxed) {
-            // After one that was cut short the next one begins as soon as it can.
+            if current.take_if(|current| current.is_cut_at_once()).is_some() {
+                self.measured_until_ns.store(0, Ordering::Relaxed);
+                self.wait_until(monotonic() + attempts.fail(), || false);
+                continue;
+            }
+            // After one that was cut short later the next one begins as soon as it can.
             let next = current.as_ref().filter(|current| !current.is_cut()).map(|current| current.end_ns);
-            match self.prepare(&mut arena, number).and_then(|prepared| prepared.begin(next)) {
-                Ok(begun) => {
-                    let end_ns = begun.start_ns().saturating_add(nanoseconds(length));
-                    let reach = Arc::<Reach>::default();
-                    let theirs = Arc::clone(&reach);
-                    let session = scope.spawn(move || {
-                        let start_ns = begun.start_ns();
-                        whatever_comes(number, start_ns, length, &theirs, || {
-                            measure(begun, number, length, &theirs)
-                        })
-                    });
+            let prepared = self.prepare(&mut arena, number);
+            let begun = prepared.and_then(|prepared| prepared.begin(next));
+            match begun.and_then(|begun| self.start(begun, number, scope, &attempts)) {
+                Ok((session, begun)) => {
+                    let end_ns = begun.end_ns;
                     self.measured_until_ns.store(end_ns, Ordering::Relaxed);
                     if entries.send(Entry::Session(session)).is_err() {
                         return Ok(());
                     }
-                    (number, attempts) = (number + 1, 0);
-                    let begun = current.insert(Current { end_ns, length, reach });
+                    (number, is_first) = (number + 1, false);
+                    let begun = current.insert(begun);
                     self.wait_until(end_ns - PREPARE_AHEAD_NS, || begun.is_cut());
                     if begun.is_cut() {
                         self.measured_until_ns.store(0, Ordering::Relaxed);
                     }
                 }
                 Err(ArenaError::Interrupted { .. }) => return Ok(()),
-                Err(error @ (ArenaError::Unsupported(_) | ArenaError::Unavailable { .. }))
-                    if number == 0 && attempts == 0 =>
-                {
+                Err(error @ (ArenaError::Unsupported(_) | ArenaError::Unavailable { .. })) if is_first => {
                     return Err(error);
                 }
                 // A key that was never right. One that was is another matter: that host may get it back.
                 Err(error @ ArenaError::Unwelcome(_)) if number == 0 => return Err(error),
                 Err(error) => {
-                    arena = None;
+                    (arena, is_first) = (None, false);
                     if !current.as_ref().is_some_and(Current::is_under_way) {
                         self.measured_until_ns.store(0, Ordering::Relaxed);
                         if entries.send(Entry::Failed(error.to_string())).is_err() {
                             return Ok(());
                         }
                     }
-                    self.wait_until(monotonic() + back_off_ns(attempts), || false);
-                    attempts += 1;
+                    self.wait_until(monotonic() + attempts.fail(), || false);
                 }
             }
         }
@@ -191,6 +225,26 @@ impl Monitor<'_> {
             progress: &|_| {},
         };
         arena.prepare(self.scenario, plan)
+    }
+
+    /// Starts the thread of session `number`.
+    fn start<'scope>(
+        &'scope self,
+        begun: BegunRun<'scope>,
+        number: u64,
+        scope: &'scope Scope<'scope, '_>,
+        attempts: &Arc<Attempts>,
+    ) -> Result<(ScopedJoinHandle<'scope, MonitorSession>, Current), ArenaError> {
+        let (start_ns, length) = (begun.start_ns(), self.scenario.duration);
+        let reach = Arc::new(Reach { attempts: Arc::clone(attempts), ..Reach::default() });
+        let theirs = Arc::clone(&reach);
+        let session = move || {
+            whatever_comes(number, start_ns, length, &theirs, || measure(begun, number, length, &theirs))
+        };
+        let session = Builder::new().spawn_scoped(scope, session);
+        let session = session
+            .map_err(|error| ArenaError::far_end(format!("this host gives a session no thread: {error}")))?;
+        Ok((session, Current { end_ns: start_ns.saturating_add(nanoseconds(length)), length, reach }))
     }
 
     /// Waits until `until_ns` of CLOCK_MONOTONIC, until `is_over`, or until the user stops it.
@@ -224,7 +278,7 @@ fn whatever_comes(
 /// Runs a session to its end, or to what ended it.
 fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) -> MonitorSession {
     let start_ns = begun.start_ns();
-    let progress = |now: Instant| reach.now_ns.store(now.as_nanos(), Ordering::Relaxed);
+    let progress = |now: Instant| reach.come_to(now.as_nanos(), length);
     let (record, cut) = match begun.watched_by(&progress).run() {
         Ok(record) => (Some(record), None),
         Err(ArenaError::FarEnd { what, partial }) => (partial.map(|record| *record), Some(what)),
@@ -237,7 +291,7 @@ fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) ->
         None => length,
         Some(_) => length.min(reached(reach, record.as_ref())),
     };
-    reach.now_ns.store(reached.as_nanos(), Ordering::Relaxed);
+    reach.come_to(reached.as_nanos(), length);
     reach.is_over.store(true, Ordering::Release);
     MonitorSession { number, start_ns, length: reached, record, cut }
 }
@@ -301,6 +355,9 @@ fn back_off_ns(attempts: u32) -> i64 {
 /// When the next session is prepared (chosen: nine round trips of a satellite, 5.4 s, and the word of its
 /// beginning 1.7 s ahead).
 const PREPARE_AHEAD_NS: i64 = 8_000_000_000;
+/// After this long a session was no failed attempt, whatever then ends it (chosen: half of one that has a
+/// single interval of 10 s).
+const LASTING_NS: u64 = 5_000_000_000;
 /// The waits between attempts (chosen: a restarted server is met soon, one that is away costs nothing).
 const FIRST_BACK_OFF_NS: i64 = 1_000_000_000;
 const LAST_BACK_OFF_NS: i64 = 60_000_000_000;
@@ -343,7 +400,7 @@ mod tests {
             reach.now_ns.store(40, Ordering::Relaxed);
             panic!("as a fault would");
         });
-        assert!(current.is_cut(), "the next one begins as soon as it can");
+        assert!(current.is_cut_at_once(), "the next one waits");
         assert_eq!((measured.number, measured.length), (3, Duration::from_nanos(40)));
         assert!(measured.record.is_none() && measured.cut.is_some());
     }
@@ -379,6 +436,25 @@ mod tests {
                 "down 1801 silent",
             ]
         );
+    }
+
+    #[test]
+    fn sessions_that_are_cut_at_once_become_rarer_until_one_lasts() {
+        let attempts = Arc::<Attempts>::default();
+        let cut = |length_ms: u64, at_ms: u64| {
+            let (length, at) = (Duration::from_millis(length_ms), Duration::from_millis(at_ms));
+            let reach = Arc::new(Reach { attempts: Arc::clone(&attempts), ..Reach::default() });
+            reach.come_to(at.as_nanos(), length);
+            reach.is_over.store(true, Ordering::Release);
+            let current = Current { end_ns: 0, length, reach };
+            current.is_cut_at_once().then(|| attempts.fail() / 500_000_000)
+        };
+        // From three quarters of 1, 2 and 4 s, in halves of a second.
+        for expected in [1..=2, 3..=4, 6..=8] {
+            assert!(cut(10_000, 20).is_some_and(|wait| expected.contains(&wait)));
+        }
+        assert_eq!((cut(10_000, 6_000), cut(1_000, 1_000)), (None, None));
+        assert!(cut(1_000, 900).is_some_and(|wait| (1..=2).contains(&wait)));
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::key::Key;
 use crate::protocol::{REQUEST_LIMIT, words};
 
 use bind::DatagramSocket;
-use origin::Seats;
+use origin::Shares;
 
 /// How to serve.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +80,7 @@ pub struct Limits {
     /// have been sent by then, and they are taken out of this number before they are made.
     pub rows: u64,
     /// Bytes of memory for what is on its way, of all sessions together: files over UDP, all files that are
-    /// kept, and what QUIC's streams may hold.
+    /// kept, and what QUIC's streams may hold. One address has at most half.
     pub held_bytes: u64,
     /// Bytes of files that are kept, in all, until the server stops.
     pub kept_bytes: u64,
@@ -88,7 +88,7 @@ pub struct Limits {
 
 impl Default for Limits {
     /// 16 sessions of 64 flows, 1 Gbps, 10,000 messages a second, an hour and five million rows each; 1,024
-    /// strangers; 256 MiB of files and QUIC streams on their way, 4 GiB kept. Until `go` a client has 30 s,
+    /// strangers; 512 MiB of files and QUIC streams on their way, 4 GiB kept. Until `go` a client has 30 s,
     /// in which ours compares the clocks (1 s or four round trips), registers its flows (5 s), and has the
     /// connections for 0-RTT tickets (two round trips each); after the run 60 s.
     fn default() -> Self {
@@ -102,7 +102,7 @@ impl Default for Limits {
             prepare_s: 30,
             report_s: 60,
             rows: 5_000_000,
-            held_bytes: 256 << 20,
+            held_bytes: 512 << 20,
             kept_bytes: 4 << 30,
         }
     }
@@ -160,9 +160,10 @@ struct Shared {
     limits: Limits,
     keep: Option<PathBuf>,
     punctuality: Punctuality,
-    seats: Seats,
-    /// Memory that files on their way have.
-    held_bytes: AtomicU64,
+    /// Places of sessions.
+    seats: Shares,
+    /// Bytes of memory for files and QUIC streams on their way.
+    memory: Shares,
     /// Bytes of files that were kept.
     kept_bytes: AtomicU64,
     flows: Mutex<Flows>,
@@ -215,8 +216,8 @@ impl Server {
             limits: Limits { strangers, ..options.limits },
             keep: options.keep,
             punctuality,
-            seats: Seats::new(options.limits.sessions),
-            held_bytes: AtomicU64::new(0),
+            seats: Shares::new(options.limits.sessions as u64),
+            memory: Shares::new(options.limits.held_bytes),
             kept_bytes: AtomicU64::new(0),
             flows: Mutex::default(),
             stop: AtomicBool::new(false),

@@ -5,8 +5,10 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::support::quiet::undisturbed;
+use crate::support::raw::{RawClient, flow};
 use crate::support::shared::{Folder, found};
 use crate::support::{Serving, down, run, run_with, scenario, voice};
+use serde_json::json;
 use talkpath_live::{Key, Limits, ServeOptions};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::{Flow, WorkloadConfig};
@@ -63,13 +65,71 @@ fn a_file_over_loopback_is_checked_and_kept_where_that_was_asked_for() {
 }
 
 #[test]
+fn a_file_that_could_not_be_kept_takes_none_of_the_room_for_files() {
+    let (folder, kept) = (Folder::new("room"), Folder::new("room-kept"));
+    let source = folder.file("talk.wav", 50_000);
+    let server = Serving::with(ServeOptions {
+        bind: vec!["127.0.0.1:0".parse().unwrap()],
+        limits: Limits { kept_bytes: 50_000, ..Limits::default() },
+        keep: Some(kept.0.clone()),
+        ..ServeOptions::default()
+    });
+    let send = || {
+        let flows = vec![file("f", "tcp", &source, 50_000, 65_536)];
+        let record = run(server.address, &scenario(500, flows)).unwrap();
+        found(&record, "f").kept_as.clone()
+    };
+    std::fs::remove_dir(&kept.0).unwrap();
+    assert_eq!(send(), None);
+    std::fs::create_dir(&kept.0).unwrap();
+    assert_eq!(send().as_deref(), Some("talk.wav"));
+}
+
+#[test]
+fn one_address_has_half_of_the_memory_for_files_and_is_told_to_come_again() {
+    let limits = Limits { held_bytes: 2_000, ..Limits::default() };
+    let server = Serving::at("127.0.0.1:0", None, limits);
+    let upload = |bytes: u64| {
+        let header = json!({ "bytes": bytes, "size": 100, "header": 16 });
+        let mut flow = flow("udp", &json!({ "file": header }), true);
+        flow["file"] = json!({ "name": "f", "sha256": "0".repeat(64) });
+        flow
+    };
+    let ask = |from: &str, bytes: u64| {
+        let mut client = RawClient::welcomed_from(from.parse().unwrap(), server.address);
+        let answer = client.session(&[upload(bytes)], 60_000);
+        (client, answer)
+    };
+    let (first, ready) = ask("127.0.0.1", 1_000);
+    assert!(ready["ready"].is_object(), "{ready}");
+    for (from, bytes, word) in [("127.0.0.1", 1, "busy"), ("127.0.0.2", 1_001, "refused")] {
+        let (_client, answer) = ask(from, bytes);
+        let why = answer[word]["why"].as_str().unwrap_or_default();
+        assert!(why.contains("1000 B for those of one address"), "{answer}");
+    }
+    let (_second, ready) = ask("127.0.0.2", 1_000);
+    assert!(ready["ready"].is_object(), "others still have room: {ready}");
+    let (_third, answer) = ask("127.0.0.3", 1);
+    assert!(answer["busy"]["why"].as_str().unwrap_or_default().contains("2000 B of them taken"), "{answer}");
+    drop(first);
+    // The server sees that soon.
+    assert!((0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        ask("127.0.0.3", 1_000).1["ready"].is_object()
+    }));
+}
+
+#[test]
 fn a_server_takes_no_more_files_than_it_holds_and_sends_none() {
     let folder = Folder::new("limits");
     let source = folder.file("talk.wav", 50_000);
     let server = Serving::at("127.0.0.1:0", None, Limits { held_bytes: 40_000, ..Limits::default() });
     let refused = |flow: Flow| run(server.address, &scenario(300, vec![flow])).unwrap_err().to_string();
     let why = refused(file("f", "udp", &source, 50_000, 1400));
-    assert!(why.contains("files and QUIC connections of 50000 B; this server holds 40000 B"), "{why}");
+    assert!(
+        why.contains("files and QUIC connections of 50000 B; this server holds 20000 B for those of one"),
+        "{why}"
+    );
     // A stream that is not kept needs no memory.
     let record =
         run(server.address, &scenario(500, vec![file("f", "tcp", &source, 50_000, 65_536)])).unwrap();

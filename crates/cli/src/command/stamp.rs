@@ -1,6 +1,7 @@
 //! `talkpath stamp`: STAMP (RFC 8762) as a session-sender or a session-reflector.
 
 use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 use talkpath_commands::arenas;
@@ -45,8 +46,18 @@ fn send(to: &str, args: &StampArgs, common: &Common, terminal: Terminal) -> Resu
         wait: args.wait,
     };
     let stop = interrupt::install()?;
-    let run = stamp::send(&options, &stop).map_err(|why| arenas::failure(why).1)?;
-    let figures = Figures::new(to, &run).ok_or_else(|| Failure::FarEnd(format!("{to}: no record")))?;
+    let run = stamp::send(&options, &stop).map_err(|why| arenas::failure(why).1);
+    let shown = run.and_then(|run| show(to, &run, common, terminal));
+    // Of what was sent until then there are figures.
+    let is_said = matches!(shown, Err(Failure::Interrupted(_)));
+    let stopped = (stop.load(Ordering::Relaxed) && !is_said).then(arenas::interrupted);
+    let failures = [stopped, shown.err()];
+    Failure::gravest(failures, |failure| terminal.error(&failure.to_string())).map_or(Ok(()), Err)
+}
+
+/// Prints what came of it.
+fn show(to: &str, run: &StampRun, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let figures = Figures::new(to, run).ok_or_else(|| Failure::FarEnd(format!("{to}: no record")))?;
     for warning in &run.record.warnings {
         terminal.warning(warning);
     }

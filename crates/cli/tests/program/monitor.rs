@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, ChildStdout};
+use std::net::{TcpStream, UdpSocket};
+use std::process::{Child, ChildStdout, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -253,6 +253,61 @@ fn stamp_measures_against_its_own_reflector() {
             assert!(seen.err.contains("answered 40 packets"), "{}", seen.err);
         }
     });
+}
+
+#[test]
+fn stamp_that_is_stopped_waits_for_what_is_on_its_way_and_ends_with_130() {
+    let (bench, far) = (Bench::new(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let to = far.local_addr().unwrap().to_string();
+    let stopped = |wait: &str, answers: bool| {
+        let arguments = ["stamp", "--to", &to, "--interval", "20ms", "--wait", wait, "--json"];
+        let mut child = bench.start(&[&arguments[..], &["--count", "5000"]].concat());
+        far.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut packet = [0; 44];
+        let (_, from) = far.recv_from(&mut packet).unwrap();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        thread::sleep(Duration::from_millis(100));
+        far.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        loop {
+            // RFC 8762 §4.3.1: what came, with the stamps of the reflector, here T1 for all.
+            let [base, stamp, sender] = [&packet[..16], &packet[4..12], &packet[..14]];
+            let answer = [base, stamp, sender, &[0, 0, 64, 0, 0, 0]].concat();
+            assert!(!answers || far.send_to(&answer, from).unwrap() == 44);
+            if far.recv_from(&mut packet).is_err() {
+                break;
+            }
+        }
+        child.wait().unwrap();
+        Seen::of_child(child)
+    };
+    let seen = stopped("20s", true);
+    let summary = seen.summary();
+    assert_eq!((seen.code, &summary["lost"]), (Some(130), &0.into()), "{}", seen.err);
+    assert!(summary["received"].as_u64().unwrap() > 0 && seen.err.contains("interrupted"), "{summary}");
+    let seen = stopped("200ms", false);
+    assert_eq!(seen.code, Some(130));
+    assert!(seen.err.contains("answered none of") && seen.out.is_empty(), "{}", seen.err);
+}
+
+#[test]
+fn a_monitor_goes_on_when_its_output_cannot_be_written() {
+    let bench = Bench::new();
+    let far = Served::start(&bench, &[]);
+    let arguments = ["monitor", "--to", &far.address, "--json-stream", "--interval", "1s", "--session", "1s"];
+    let mut command = bench.command(&arguments);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let child = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("two intervals", || {
+        let folder = bench.path("talkpath-runs");
+        let monitors = fs::read_dir(folder).into_iter().flatten().flatten();
+        let runs = monitors.flat_map(|it| fs::read_dir(it.path()).into_iter().flatten().flatten());
+        let events = runs.filter_map(|run| fs::read_to_string(run.path().join("events.jsonl")).ok());
+        events.map(|text| text.matches("\"event\":\"interval\"").count()).sum::<usize>() >= 2
+    });
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let seen = Seen::of_child(child);
+    assert_eq!(seen.code, Some(1), "{}", seen.err);
+    assert!(seen.err.contains("cannot write standard output") && seen.err.contains("it is measured on"));
 }
 
 #[test]

@@ -89,6 +89,25 @@ fn runs_of_the_same_second_have_directories_of_their_own() {
 }
 
 #[test]
+fn a_flow_whose_connection_never_opens_is_warned_of() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    let run = |transport: &str| {
+        let transport = format!("flow.call.transport={transport}");
+        let set = ["--set", "path.up.loss=1", "--set", &transport, "--repeat", "2"];
+        bench.run(&[&["run", "call.toml"], &set[..]].concat()).succeeds().err.clone()
+    };
+    let seen = run("tcp");
+    assert_eq!(
+        seen.matches("flow call: no message was sent: the connection did not open").count(),
+        1,
+        "{seen}"
+    );
+    let seen = run("udp");
+    assert!(!seen.contains("no message was sent"), "{seen}");
+}
+
+#[test]
 fn records_none_and_summary_leave_files_out_and_the_summary_whole() {
     let bench = Bench::new();
     bench.file("call.toml", SHORT);
@@ -332,9 +351,21 @@ fn resuming_refuses_another_scenario_a_whole_run_and_company() {
     bench.run(&["run", "call.toml", "--resume", run]).fails(2, &["another scenario"]);
     bench.run(&["run", "--resume", run, "--seed", "99"]).fails(2, &["another scenario"]);
     bench.run(&["run", "--resume", run, "--arena", "emu"]).fails(2, &["another arena"]);
+    bench
+        .run(&["run", "--resume", run, "--to", "elsewhere"])
+        .fails(2, &["ran to no far host, not to elsewhere"]);
+    let plan = Path::new(run).join("parts/plan.json");
+    let text = fs::read_to_string(&plan).unwrap();
+    let mut begun: Value = serde_json::from_str(&text).unwrap();
+    if !begun["provenance"]["revision"].is_null() {
+        begun["provenance"]["revision"] = "0123456789ab".into();
+        fs::write(&plan, begun.to_string()).unwrap();
+        bench.run(&["run", "--resume", run]).fails(2, &["revision 0123456789ab began it"]);
+        fs::write(&plan, text).unwrap();
+    }
     bench.run(&["run", "call.toml", "--out", "short"]).succeeds();
     let whole = entries(&bench.path("short")).remove(0);
-    bench.run(&["run", "--resume", whole.to_str().unwrap()]).fails(2, &["nothing is missing"]);
+    bench.run(&["run", "--resume", whole.to_str().unwrap()]).fails(2, &["it has no parts to go on with"]);
 }
 
 #[test]

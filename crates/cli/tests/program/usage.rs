@@ -8,7 +8,7 @@ use crate::harness::{Bench, SHORT, Seen};
 #[test]
 fn wrong_usage_is_exit_code_2() {
     let bench = Bench::new();
-    let cases: [(&[&str], &str); 30] = [
+    let cases: [(&[&str], &str); 33] = [
         (&[], "Usage:"),
         (&["juggle"], "unrecognized subcommand"),
         (&["fit"], "`fit` is not available yet"),
@@ -25,7 +25,9 @@ fn wrong_usage_is_exit_code_2() {
         (&["compare", "--no-such-flag"], "unexpected argument"),
         (&["run"], "SCENARIO.toml"),
         (&["check"], "SCENARIO.toml"),
-        (&["compare", "--jobs", "0"], "--jobs"),
+        (&["compare", "--jobs", "0"], "expected a whole number from 1 to 4096"),
+        (&["compare", "--jobs", "18446744073709551615"], "'--jobs <N>'"),
+        (&["compare", "--jobs", "five"], "invalid value 'five' for '--jobs <N>'"),
         (&["compare", "--seed", "many"], "--seed"),
         (&["compare", "--seed", "-1"], "invalid value '-1' for '--seed"),
         (&["serve", "--bind", "7160"], "127.0.0.1:7160"),
@@ -35,6 +37,7 @@ fn wrong_usage_is_exit_code_2() {
         (&["compare", "--arena", "live"], "--to HOST"),
         (&["compare", "--arena", "sim", "--to", "localhost"], "--to belongs to --arena live"),
         (&["run", "x.toml", "--set", "novalue"], "KEY=VALUE"),
+        (&["run", "x.toml", "-o", "here"], "`--out DIR` is the folder in which each run gets a directory"),
         (&["mos", "--loss", "101%"], "0% to 100%"),
         (&["compare", "--loss", "2"], "0% to 100%, or 0 to 1; did you mean 2%?"),
         (&["compare", "--sweep", "path.*.loss=0,1,5%"], "did you mean 1% or 100%?"),
@@ -110,7 +113,7 @@ fn a_number_that_is_none_is_answered_with_what_would_be_right() {
             "'many' for '--repeat <N>': expected a whole number, such as 3",
         ),
         (["run", "x.toml", "--repeat", "-1"], "'-1' for '--repeat <N>': expected a whole number, such as 3"),
-        (["run", "x.toml", "--jobs", "0"], "'0' for '--jobs <N>': expected a whole number from 1 on"),
+        (["run", "x.toml", "--jobs", "0"], "'0' for '--jobs <N>': expected a whole number from 1 to 4096"),
         (["run", "x.toml", "--seed", "99999999999999999999"], "'--seed <N>': the number is too large"),
         (
             ["run", "x.toml", "--fail-if", "call.mos"],

@@ -31,10 +31,23 @@ pub(super) fn wrong_usage(error: &Error) -> Failure {
              help: `talkpath run --shard` a scenario with a fixed `repeat`"
                 .to_owned(),
         ),
+        (ErrorKind::MissingRequiredArgument, ..) if is_missing(error, "--shard") => Failure::Usage(
+            "-o, --output is the directory of a part, and needs --shard\n\
+             help: `--out DIR` is the folder in which each run gets a directory of its own"
+                .to_owned(),
+        ),
         _ => match expected(error) {
             Some(failure) => failure,
             None => error.exit(),
         },
+    }
+}
+
+/// Whether what is missing is `option` alone.
+fn is_missing(error: &Error, option: &str) -> bool {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(missing)) => missing.len() == 1 && missing[0].starts_with(option),
+        _ => false,
     }
 }
 

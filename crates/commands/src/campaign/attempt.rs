@@ -76,7 +76,14 @@ impl Attempt {
             .stdin(stream)
             .spawn()
             .map_err(|why| self.here("tar cannot be started", &why))?;
-        let tar_says = StandardError::of(tar.stderr.take());
+        let tar_says = match StandardError::of(tar.stderr.take()) {
+            Ok(tar_says) => tar_says,
+            Err(why) => {
+                client.stop();
+                let _ = wait_at_most(&mut tar, UNPACK_TIME);
+                return Err(self.here("no thread for what tar says", &why));
+            }
+        };
         let status = loop {
             if let Some(status) = client.ended() {
                 break status;
@@ -156,13 +163,14 @@ impl Attempt {
         let (listens, listening) = mpsc::channel();
         if let Some(output) = server.output() {
             // Lines after the first are read, too, so that the server never waits for its reader.
-            thread::spawn(move || {
+            let read = move || {
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
                     if line.starts_with(LISTENING) {
                         let _ = listens.send(());
                     }
                 }
-            });
+            };
+            thread::Builder::new().spawn(read).map_err(|why| self.here("no thread for a server", &why))?;
         }
         let since = Instant::now();
         loop {

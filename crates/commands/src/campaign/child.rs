@@ -7,7 +7,7 @@
 
 use std::convert::Infallible;
 use std::ffi::OsString;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Sender};
@@ -30,6 +30,7 @@ pub(crate) struct Started {
 }
 
 /// The end of what a process says on its standard error, read in a thread as long as it speaks.
+#[derive(Default)]
 pub(crate) struct StandardError {
     kept: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
@@ -37,10 +38,10 @@ pub(crate) struct StandardError {
 
 impl StandardError {
     /// Of a stream, if there is one.
-    pub(crate) fn of(stream: Option<ChildStderr>) -> Self {
-        let kept = Arc::new(Mutex::new(Vec::new()));
-        let reader = stream.map(|stream| keep(stream, Arc::clone(&kept)));
-        Self { kept, reader }
+    pub(crate) fn of(stream: Option<ChildStderr>) -> io::Result<Self> {
+        let mut said = Self::default();
+        said.reader = stream.map(|stream| keep(stream, Arc::clone(&said.kept))).transpose()?;
+        Ok(said)
     }
 
     /// What it has said once it has ended, or soon after.
@@ -81,17 +82,22 @@ impl Started {
         let mut child = command
             .spawn()
             .map_err(|why| format!("{} cannot be started: {why}", command.get_program().to_string_lossy()))?;
-        let stderr = StandardError::of(child.stderr.take());
+        let (stderr, stdin) = (child.stderr.take(), child.stdin.take());
         let (hold, held) = mpsc::channel::<Infallible>();
-        if let Some(mut stdin) = child.stdin.take() {
-            thread::spawn(move || {
+        // From here on its drop stops it.
+        let mut started = Self { child, input: Some(hold), stderr: StandardError::default() };
+        let no_thread = |why| format!("this machine gives no thread for what it is told and says: {why}");
+        started.stderr = StandardError::of(stderr).map_err(no_thread)?;
+        if let Some(mut stdin) = stdin {
+            let feed = move || {
                 // A command that has ended says why by its exit status.
                 let _ = input.iter().try_for_each(|part| stdin.write_all(part));
                 // Until `hold` is dropped.
                 let _ = held.recv();
-            });
+            };
+            thread::Builder::new().spawn(feed).map_err(no_thread)?;
         }
-        Ok(Self { child, input: Some(hold), stderr })
+        Ok(started)
     }
 
     /// Its standard output, if it is a pipe.
@@ -136,7 +142,7 @@ impl Drop for Started {
 }
 
 /// Waits for `child`, which is killed after `most`: `None` then.
-pub(crate) fn wait_at_most(child: &mut Child, most: Duration) -> std::io::Result<Option<ExitStatus>> {
+pub(crate) fn wait_at_most(child: &mut Child, most: Duration) -> io::Result<Option<ExitStatus>> {
     let since = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
@@ -175,8 +181,8 @@ fn command(host: &Host, script: &str, arguments: &[String]) -> Command {
     command
 }
 
-fn keep(mut stream: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
-    thread::spawn(move || {
+fn keep(mut stream: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().spawn(move || {
         let mut buffer = [0; 4096];
         while let Ok(read @ 1..) = stream.read(&mut buffer) {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);

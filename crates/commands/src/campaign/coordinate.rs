@@ -112,11 +112,10 @@ fn uploader(
 ) -> Option<Uploader> {
     let campaign = &loaded.campaign;
     let destination = campaign.destination.as_ref()?;
-    match Push::new(destination, &campaign.name, store.clone()) {
-        Ok(push) => {
-            let retry = Duration::from_nanos(campaign.schedule.retry.as_nanos());
-            Some(Uploader::start(push, plan, retry, terminal, stop))
-        }
+    let retry = Duration::from_nanos(campaign.schedule.retry.as_nanos());
+    let push = Push::new(destination, &campaign.name, store.clone());
+    match push.and_then(|push| Uploader::start(push, plan, retry, terminal, stop)) {
+        Ok(uploader) => Some(uploader),
         Err(why) => {
             terminal.warning(&format!("nothing is copied to {destination}: {why}"));
             None
@@ -179,11 +178,19 @@ impl Coordinator<'_> {
         self.workers.retain(|worker| !worker.is_finished());
         let attempt = self.attempt(&self.plan.measurements[at])?;
         let (tell, stop, abort) = (self.ends.0.clone(), Arc::clone(&self.stop), Arc::clone(&self.abort));
-        self.workers.push(thread::spawn(move || {
+        let worker = thread::Builder::new().spawn(move || {
             let is_over = || stop.load(Ordering::Relaxed) || abort.load(Ordering::Relaxed);
             // A coordinator that has gone reads the records when it comes back.
             let _ = tell.send((at, attempt.run(&is_over)));
-        }));
+        });
+        match worker {
+            Ok(worker) => self.workers.push(worker),
+            // It is tried again, as after any failure of this machine.
+            Err(why) => {
+                let fault = Fault { why: format!("this machine gives it no thread: {why}"), host: None };
+                let _ = self.ends.0.send((at, Err(fault)));
+            }
+        }
         Ok(())
     }
 

@@ -191,11 +191,13 @@ fn version(host: &Host, tools: &[&str], stop: &AtomicBool) -> Result<String, Str
     // What a host says without an end is not waited for: only the first of it is read, in a thread. What the
     // program left running may hold its output open after its own end.
     let (said, answer) = mpsc::channel();
-    thread::spawn(move || {
+    let read = move || {
         let mut text = Vec::new();
         let _ = output.map(|output| output.take(MOST_READ).read_to_end(&mut text));
         let _ = said.send(String::from_utf8_lossy(&text).into_owned());
-    });
+    };
+    let reader = thread::Builder::new().spawn(read);
+    reader.map_err(|why| format!("this machine gives no thread for what it says: {why}"))?;
     let status = loop {
         if let Some(status) = started.ended() {
             break status;

@@ -259,7 +259,7 @@ struct MonitorOutput<'a> {
     /// Turns times of this process into times of day, for the events.
     epoch: Epoch,
     recorder: Option<Recorder<'a>>,
-    /// What ends the monitor: nobody reads its output any longer.
+    /// What ends the monitor: nobody reads its output any longer. At its end also what could not be written.
     failure: Option<Failure>,
     /// Of the next interval.
     number: u64,
@@ -289,7 +289,7 @@ impl MonitorOutput<'_> {
                 self.terminal.error(&format!("{why}; it is measured all the same"));
             }
         }
-        self.tell(&events::start(&begun), || format!("monitoring {}\n", self.args.to));
+        self.tell_on(&events::start(&begun), || format!("monitoring {}\n", self.args.to));
         self.failure.take().map_or(Ok(()), Err)
     }
 
@@ -300,12 +300,12 @@ impl MonitorOutput<'_> {
             Happening::Down { from_ns, why } => {
                 self.state.totals().go_down(from_ns);
                 let at = self.clock(from_ns);
-                self.tell(&events::outage(self.epoch, from_ns, &why), || format!("{at}  OUTAGE: {why}\n"));
+                self.tell_on(&events::outage(self.epoch, from_ns, &why), || format!("{at}  OUTAGE: {why}\n"));
             }
             Happening::Up { from_ns, to_ns, attempts } => {
                 self.state.totals().come_up(to_ns);
                 let (at, seconds) = (self.clock(to_ns), (to_ns - from_ns) as f64 / 1e9);
-                self.tell(&events::recovered(self.epoch, from_ns, to_ns, attempts), || {
+                self.tell_on(&events::recovered(self.epoch, from_ns, to_ns, attempts), || {
                     format!("{at}  measured again after {seconds:.1} s\n")
                 });
             }
@@ -320,7 +320,7 @@ impl MonitorOutput<'_> {
             self.state.totals().add(&interval);
             let line = events::interval(self.epoch, self.number, &interval);
             let at = self.clock(interval.start_ns);
-            self.tell(&line, || for_person(&at, &interval));
+            self.tell_on(&line, || for_person(&at, &interval));
             for warning in &interval.warnings {
                 self.terminal.detail(&format!("{at}  {warning}"));
             }
@@ -341,7 +341,7 @@ impl MonitorOutput<'_> {
         let end_ns = monotonic();
         let line = events::end(self.epoch, end_ns, &self.state.totals());
         let sum = self.state.totals().sum();
-        self.tell(&line, || {
+        let told = self.tell(&line, || {
             format!(
                 "{} sent, {} received, {} lost ({:.3} %)\n",
                 sum.sent,
@@ -350,6 +350,9 @@ impl MonitorOutput<'_> {
                 sum.lost_percent()
             )
         });
+        if let Err(failure) = told {
+            self.failure.get_or_insert(failure);
+        }
         if let Some(recorder) = &mut self.recorder
             && let Err(why) = recorder.rotate()
         {
@@ -357,27 +360,39 @@ impl MonitorOutput<'_> {
         }
     }
 
+    /// As [`Self::tell`], of a monitor that goes on.
+    fn tell_on(&mut self, line: &[u8], words: impl FnOnce() -> String) {
+        let told = self.tell(line, words);
+        self.go_on_after(told);
+    }
+
+    /// A line that could not be printed is one line. Only if nobody reads any longer, the monitor ends.
+    fn go_on_after(&mut self, printed: Result<(), Failure>) {
+        match printed {
+            Ok(()) => {}
+            Err(Failure::OutputClosed) => {
+                self.failure.get_or_insert(Failure::OutputClosed);
+            }
+            Err(why) => self.terminal.error(&format!("{why}; it is measured on")),
+        }
+    }
+
     /// Prints `line`, or words for a person; the records have the line in either case.
-    fn tell(&mut self, line: &[u8], words: impl FnOnce() -> String) {
+    fn tell(&mut self, line: &[u8], words: impl FnOnce() -> String) -> Result<(), Failure> {
         if let Some(Err(why)) = self.recorder.as_mut().map(|recorder| recorder.note(line)) {
             self.complain(&why);
         }
-        let printed = match self.args.json_stream {
+        match self.args.json_stream {
             true => terminal::print(line),
             false => self.terminal.result(&words()),
-        };
-        if let Err(failure) = printed {
-            self.failure.get_or_insert(failure);
         }
     }
 
     /// Records could not be written: it is measured on, and tried again.
     fn complain(&mut self, why: &Failure) {
         self.terminal.error(&format!("{why}; it is measured on"));
-        if self.args.json_stream
-            && let Err(failure) = terminal::print(&events::error(&why.to_string()))
-        {
-            self.failure.get_or_insert(failure);
+        if self.args.json_stream {
+            self.go_on_after(terminal::print(&events::error(&why.to_string())));
         }
     }
 

@@ -22,7 +22,7 @@ use crate::thresholds::{self, Demands};
 pub fn run(args: &RunArgs, common: &Common, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {
     match (&args.resume, &args.scenario, args.shard.shard) {
         (Some(path), _, _) => {
-            let (dir, begun) = EarlierRun::open(path, args)?;
+            let (dir, begun) = EarlierRun::open(path, args, arenas)?;
             match begun.shard {
                 Some(shard) => begun.run_part(dir, shard, common, arenas, terminal),
                 None => begun.run(dir, args, common, arenas, terminal),
@@ -128,7 +128,7 @@ fn part(
         ));
     }
     if let Some(path) = args.shard.output.as_deref().filter(|path| RunDir::is_begun(path)) {
-        let (dir, begun) = EarlierRun::open(path, args)?;
+        let (dir, begun) = EarlierRun::open(path, args, arenas)?;
         return match begun.shard {
             Some(found) if found == shard => begun.run_part(dir, shard, common, arenas, terminal),
             Some(found) => {
@@ -180,7 +180,7 @@ struct EarlierRun {
 }
 
 impl EarlierRun {
-    fn open(path: &Path, args: &RunArgs) -> Result<(RunDir, Self), Failure> {
+    fn open(path: &Path, args: &RunArgs, arenas: &dyn Arenas) -> Result<(RunDir, Self), Failure> {
         let asked = if args.resume.is_some() { "--resume" } else { "-o" };
         let refuse = |why: &str| Failure::Usage(format!("{asked} {}: {why}", path.display()));
         let dir = RunDir::open(path)?;
@@ -191,24 +191,40 @@ impl EarlierRun {
             return Err(refuse("it ran another scenario (or seed, or repeat) than the one asked for"));
         }
         if !dir.has_parts() {
-            return Err(refuse("this run is whole, nothing is missing"));
+            return Err(refuse(
+                "it has no parts to go on with: it is whole, or was put together by `merge`, which is run again \
+                 with the parts that were missing",
+            ));
         }
         let begun = resumable(&dir)?;
         if begun.talkpath != env!("CARGO_PKG_VERSION") {
             let why = format!("version {} began it, and another may draw other numbers", begun.talkpath);
             return Err(refuse(&why));
         }
+        let here = arenas.revision();
+        if let (Some(there), Some(here)) = (begun.revision(), here.as_deref())
+            && there != here
+        {
+            let why =
+                format!("revision {there} began it, this program is {here}, and may draw other numbers");
+            return Err(refuse(&why));
+        }
+        let asked = &args.place;
         let place = Place {
             arena: begun.arena()?,
             to: begun.to.clone(),
-            key_file: args.place.key_file.clone(),
-            clocks_synchronised: args.place.clocks_synchronised,
-            capture: args.place.capture,
-            keep_awake: args.place.keep_awake,
+            key_file: asked.key_file.clone().or_else(|| begun.key_file.clone()),
+            clocks_synchronised: asked.clocks_synchronised || begun.clocks_synchronised,
+            capture: asked.capture.or(begun.capture),
+            keep_awake: asked.keep_awake || begun.keep_awake,
             per_flow: begun.per_flow,
         };
-        if args.place.arena.is_some_and(|arena| arena != place.arena) {
+        if asked.arena.is_some_and(|arena| arena != place.arena) {
             return Err(refuse("it ran in another arena"));
+        }
+        if let Some(to) = asked.to.as_ref().filter(|to| Some(*to) != place.to.as_ref()) {
+            let there = place.to.as_deref().unwrap_or("no far host");
+            return Err(refuse(&format!("it ran to {there}, not to {to}")));
         }
         let shard = begun.shard()?;
         Ok((dir, Self { plan, begun, shard, place }))
@@ -233,8 +249,10 @@ impl EarlierRun {
         arenas: &dyn Arenas,
         terminal: Terminal,
     ) -> Result<(), Failure> {
-        let experiment =
-            Experiment { takes_turns: args.rounds, ..self.experiment(common, arenas, terminal)? };
+        let experiment = Experiment {
+            takes_turns: args.rounds || self.begun.rounds,
+            ..self.experiment(common, arenas, terminal)?
+        };
         let outcome = experiment.resume(dir, self.begun.clone())?;
         told(outcome, &self.place, &self.plan, args, common, terminal)
     }

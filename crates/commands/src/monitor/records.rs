@@ -8,10 +8,10 @@
 //! ```
 //!
 //! A directory that a killed monitor left open is put together by the next one. Retention removes whole
-//! directories, the oldest first, of this folder alone and only those with an events.jsonl.
+//! directories, the oldest first, of this folder alone and only those with an events.jsonl. How old one is
+//! counts from the end of what it has, as its newest event says, so that nothing younger is removed.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
@@ -23,6 +23,7 @@ use crate::arenas::{Arenas, Place};
 use crate::args::{Amount, Records, SeriesPoints};
 use crate::experiment::{Destination, Experiment};
 use crate::failure::Failure;
+use crate::monitor::event_file::{EventFile, last_time};
 use crate::part::{Kept, Part};
 use crate::resumable::{Resumable, resumable};
 use crate::run_dir::{RunDir, SCENARIO, slug};
@@ -59,7 +60,7 @@ struct Open {
     since: StdInstant,
     sessions: u64,
     bytes: u64,
-    events: File,
+    events: EventFile,
 }
 
 impl<'a> Recorder<'a> {
@@ -90,6 +91,8 @@ impl<'a> Recorder<'a> {
             return Ok(());
         }
         let (begun, resolved) = (resumable(&dir)?, read(&dir.file(SCENARIO))?);
+        // Its last line may have been cut short with it.
+        EventFile::open(&dir.file(EVENTS))?;
         let sessions = dir.parts()?.len() as u64;
         self.close(&dir, (&begun, &resolved), &Stopwatch::start(), sessions)
     }
@@ -116,9 +119,9 @@ impl<'a> Recorder<'a> {
     /// Keeps lines of events.
     pub(crate) fn note(&mut self, lines: &[u8]) -> Result<(), Failure> {
         let open = self.opened()?;
-        let path = open.dir.file(EVENTS);
+        open.events.add(lines)?;
         open.bytes += lines.len() as u64;
-        open.events.write_all(lines).map_err(|why| Failure::write(&path, why))
+        Ok(())
     }
 
     /// Puts the open directory together and removes what is too old.
@@ -146,9 +149,7 @@ impl<'a> Recorder<'a> {
                 let Keeping { records, series, .. } = self.keeping;
                 let experiment = self.experiment(self.plan, records, series);
                 let (dir, begun) = experiment.open(Destination::Under(&self.keeping.folder), &watch)?;
-                let path = dir.file(EVENTS);
-                let events = OpenOptions::new().create(true).append(true).open(&path);
-                let events = events.map_err(|why| Failure::write(&path, why))?;
+                let events = EventFile::open(&dir.file(EVENTS))?;
                 Open { dir, begun, watch, since: StdInstant::now(), sessions: 0, bytes: 0, events }
             }
         };
@@ -198,7 +199,7 @@ impl<'a> Recorder<'a> {
         closed.sort();
         let old = match keep {
             Amount::Time(time) => {
-                let is_old = |path: &PathBuf| began(path).is_some_and(|at| age(at) > time.as_nanos());
+                let is_old = |path: &PathBuf| ended(path).is_some_and(|at| age(at) > time.as_nanos());
                 closed.into_iter().filter(is_old).collect()
             }
             Amount::Bytes(bytes) => beyond(closed, bytes),
@@ -232,6 +233,12 @@ fn run_dirs(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = paths.filter(is_ours).collect();
     paths.sort();
     paths
+}
+
+/// Until when the run directory `path` has something.
+fn ended(path: &Path) -> Option<DateTime<Utc>> {
+    let begun = began(path)?;
+    Some(last_time(&path.join(EVENTS)).map_or(begun, |last| last.max(begun)))
 }
 
 fn age(at: DateTime<Utc>) -> u64 {
@@ -308,6 +315,13 @@ mod tests {
         }
     }
 
+    /// A line of an interval of 10 s that was over so long ago.
+    fn event(ago: StdDuration) -> String {
+        let begun_ms = (Utc::now() - ago).timestamp_millis() - 10_000;
+        let data = format!("{{\"timestamp\":{{\"timemillisecs\":{begun_ms}}},\"sum\":{{\"seconds\":10}}}}");
+        format!("{{\"event\":\"interval\",\"data\":{data}}}\n")
+    }
+
     fn runs_in(path: &Path) -> usize {
         let text = fs::read_to_string(path.join("summary.json")).unwrap();
         let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -382,11 +396,40 @@ mod tests {
         fs::create_dir_all(open.join(SCENARIO).join("in the way")).unwrap();
         let old = folder.path().join("2020-01-01T00-00-00Z-a");
         fs::create_dir(&old).unwrap();
-        for name in [SCENARIO, EVENTS] {
-            fs::write(old.join(name), "").unwrap();
-        }
+        fs::write(old.join(SCENARIO), "").unwrap();
+        fs::write(old.join(EVENTS), event(StdDuration::from_secs(2 * 86_400))).unwrap();
         assert!(recorder.rotate().is_err());
         assert!(!old.exists() && open.join("parts").is_dir());
+    }
+
+    #[test]
+    fn age_counts_from_the_end_of_what_a_directory_has() {
+        let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
+        let day = StdDuration::from_secs(86_400);
+        // As `--rotate 24h --keep 1d` has them: both began more than a day ago.
+        for (name, ended) in [("full-now", StdDuration::from_secs(60)), ("full-before", day * 3 / 2)] {
+            let begun = (Utc::now() - ended - day).format(FILE_NAME_TIME);
+            let path = folder.path().join(format!("{begun}-{name}"));
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join(SCENARIO), "").unwrap();
+            // Files of a copy are all new.
+            fs::write(path.join(EVENTS), event(ended)).unwrap();
+        }
+        let keep = Amount::Time(talkpath_units::Duration::from_secs(day.as_secs()));
+        recorder(folder.path(), &plan, keep, Some(keep)).tidy_up().unwrap();
+        let left = run_dirs(folder.path());
+        assert!(left.len() == 1 && left[0].to_string_lossy().ends_with("full-now"), "{left:?}");
+    }
+
+    #[test]
+    fn the_line_that_a_killed_monitor_cut_short_goes_when_its_directory_is_put_together() {
+        let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
+        let hour = Amount::Time(talkpath_units::Duration::from_secs(3600));
+        fill(&mut recorder(folder.path(), &plan, hour, None), 1);
+        let events = run_dirs(folder.path())[0].join(EVENTS);
+        fs::write(&events, "{}\n{\"eve").unwrap();
+        recorder(folder.path(), &plan, hour, None).tidy_up().unwrap();
+        assert_eq!(fs::read_to_string(events).unwrap(), "{}\n");
     }
 
     #[test]
@@ -399,7 +442,7 @@ mod tests {
             fs::write(path.join(SCENARIO), "").unwrap();
             fs::write(path.join("packets.parquet"), vec![0; bytes]).unwrap();
             if is_ours {
-                fs::write(path.join(EVENTS), "").unwrap();
+                fs::write(path.join(EVENTS), event(StdDuration::from_secs(8 * 86_400))).unwrap();
             }
         };
         let recent = Utc::now().format(FILE_NAME_TIME).to_string();

@@ -245,7 +245,12 @@ impl ServerControl {
         let begun = monotonic();
         loop {
             let left_s = patience_s.saturating_sub(seconds_since(begun));
-            match self.control.expect(left_s).map_err(|error| self.lost(&error))? {
+            let answer = self.control.expect(left_s).map_err(|error| match error {
+                // Not only for what is left after answers to earlier questions.
+                ControlError::Silent(_) => self.lost(&ControlError::Silent(patience_s)),
+                error => self.lost(&error),
+            })?;
+            match answer {
                 Answer::Stopped { lateness_ns, drops } => {
                     return Ok(ServerTotals { lateness_ns, drops: Some(drops) });
                 }

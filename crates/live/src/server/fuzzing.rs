@@ -14,7 +14,7 @@ use talkpath_scenario::Receiver;
 use talkpath_units::Seed;
 
 use super::handshake::{Next, Step, Stranger};
-use super::origin::Seats;
+use super::origin::Shares;
 use super::{Limits, Shared, handshake, session};
 use crate::fuzzing::wire::{heard, key, line, pair, say};
 use crate::protocol::{Answer, Control, OPENING_LIMIT, VERSION, hello};
@@ -134,8 +134,8 @@ fn server(is_keyed: bool) -> &'static Arc<Shared> {
             limits,
             keep: None,
             punctuality: Punctuality { real_time: false, spins: false },
-            seats: Seats::new(limits.sessions),
-            held_bytes: AtomicU64::new(0),
+            seats: Shares::new(limits.sessions as u64),
+            memory: Shares::new(limits.held_bytes),
             kept_bytes: AtomicU64::new(0),
             flows: Mutex::default(),
             stop: AtomicBool::new(false),

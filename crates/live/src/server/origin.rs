@@ -18,51 +18,74 @@ impl Origin {
     }
 }
 
-/// The places of sessions.
-pub(super) struct Seats {
-    /// How many there are.
-    count: usize,
-    taken: Mutex<BTreeMap<Origin, usize>>,
+/// What sessions share: places, or bytes of memory. One address has at most half, so that no single one can
+/// hold the server (chosen).
+pub(super) struct Shares {
+    /// How much there is.
+    all: u64,
+    taken: Mutex<BTreeMap<Origin, u64>>,
 }
 
-/// One session's place, given back when dropped.
-pub(super) struct Seat<'a> {
-    seats: &'a Seats,
+/// One session's share, given back when dropped.
+pub(super) struct Share<'a> {
+    of: &'a Shares,
     origin: Origin,
+    amount: u64,
 }
 
-impl Seats {
-    pub(super) fn new(count: usize) -> Self {
-        Self { count, taken: Mutex::default() }
+/// Why there is no share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lack {
+    /// It is more than one address ever has.
+    Ever,
+    /// All addresses have so much now.
+    OfAll(u64),
+    /// This address has so much now.
+    OfAddress(u64),
+}
+
+impl Shares {
+    pub(super) fn new(all: u64) -> Self {
+        Self { all, taken: Mutex::default() }
     }
 
-    /// A place for `origin`.
+    /// How much there is.
+    pub(super) const fn all(&self) -> u64 {
+        self.all
+    }
+
+    /// How much of it one address has at most.
+    pub(super) const fn of_address(&self) -> u64 {
+        self.all.div_ceil(2)
+    }
+
+    /// So much for `origin`.
     ///
     /// # Errors
-    /// All are taken, or as many as one address may have: half of them, so that no single address can hold
-    /// the server (chosen).
-    pub(super) fn take(&self, origin: Origin) -> Result<Seat<'_>, String> {
+    /// What is lacking.
+    pub(super) fn take(&self, origin: Origin, amount: u64) -> Result<Share<'_>, Lack> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if taken.values().sum::<usize>() >= self.count {
-            return Err(format!("all its {} sessions are taken; try again later", self.count));
+        if amount > self.of_address() {
+            return Err(Lack::Ever);
         }
-        let share = self.count.div_ceil(2);
-        let own = taken.entry(origin).or_default();
-        if *own >= share {
-            return Err(format!(
-                "your address has {share} sessions, which is half of all; end one, or try again later"
-            ));
+        let together = taken.values().copied().fold(0, u64::saturating_add);
+        if amount > self.all.saturating_sub(together) {
+            return Err(Lack::OfAll(together));
         }
-        *own += 1;
-        Ok(Seat { seats: self, origin })
+        let own = taken.get(&origin).copied().unwrap_or(0);
+        if amount > self.of_address().saturating_sub(own) {
+            return Err(Lack::OfAddress(own));
+        }
+        taken.insert(origin, own + amount);
+        Ok(Share { of: self, origin, amount })
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for Share<'_> {
     fn drop(&mut self) {
-        let mut taken = self.seats.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.of.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = taken.get_mut(&self.origin) {
-            *own -= 1;
+            *own -= self.amount;
             if *own == 0 {
                 taken.remove(&self.origin);
             }
@@ -79,14 +102,18 @@ mod tests {
     }
 
     #[test]
-    fn one_address_takes_half_of_the_seats_and_all_together_take_all() {
-        let seats = Seats::new(4);
-        let first: Vec<_> = (0..2).map(|_| seats.take(origin("192.0.2.1")).unwrap()).collect();
-        assert!(seats.take(origin("::ffff:192.0.2.1")).is_err_and(|why| why.contains("your address")));
-        let _others = [(); 2].map(|()| seats.take(origin("192.0.2.2")).unwrap());
-        assert!(seats.take(origin("192.0.2.3")).is_err_and(|why| why.contains("all its 4")));
+    fn one_address_takes_half_and_all_together_take_all() {
+        let shares = Shares::new(8);
+        let take = |address: &str, amount| shares.take(origin(address), amount);
+        let first = [1, 3].map(|amount| take("192.0.2.1", amount).unwrap());
+        assert_eq!(take("::ffff:192.0.2.1", 1).err(), Some(Lack::OfAddress(4)));
+        let _second = take("192.0.2.2", 3).unwrap();
+        assert_eq!(take("192.0.2.3", 2).err(), Some(Lack::OfAll(7)));
+        assert_eq!(take("192.0.2.3", 5).err(), Some(Lack::Ever));
+        let _nothing = take("192.0.2.1", 0).unwrap();
         drop(first);
-        assert!(seats.take(origin("192.0.2.1")).is_ok());
+        assert!(take("192.0.2.1", 4).is_ok());
+        assert_eq!(shares.taken.lock().unwrap().values().sum::<u64>(), 3);
     }
 
     #[test]

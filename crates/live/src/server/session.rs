@@ -27,7 +27,7 @@ use talkpath_scenario::Receiver;
 use talkpath_units::{Duration, Histogram, to_hex};
 
 use super::bind::DatagramSocket;
-use super::origin::Origin;
+use super::origin::{Lack, Origin, Share, Shares};
 use super::{Joinable, Limits, Shared};
 use crate::StoresOnDrop;
 use crate::protocol::{Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Request, SILENCE_S};
@@ -41,21 +41,12 @@ pub(super) fn serve(
     shared: &Arc<Shared>,
     log: &(dyn Fn(&str) + Sync),
 ) {
-    let _seat = match shared.seats.take(Origin::of(from.ip())) {
-        Ok(seat) => seat,
-        Err(why) => {
-            let _ = control.send(&Answer::Busy { why: why.clone() });
-            return log(&format!("{from}: refused: {why}"));
+    match admit(&spec, Origin::of(from.ip()), shared) {
+        Err(refusal) => {
+            log(&format!("{from}: refused: {}", refusal.why));
+            let _ = control.send(&refusal.answer());
         }
-    };
-    let checked =
-        check(&spec, &shared.limits).and_then(|warnings| Ok((warnings, Held::take(&spec, shared)?)));
-    match checked {
-        Err(Refusal { why, flow }) => {
-            log(&format!("{from}: refused: {why}"));
-            let _ = control.send(&Answer::Refused { why, flow });
-        }
-        Ok((warnings, _held)) => {
+        Ok((warnings, _shares)) => {
             let session = match Session::begin(&mut control, spec, (shared, sockets), &warnings) {
                 Ok(session) => session,
                 Err(error) => return log(&format!("{from}: no session: the client {error}")),
@@ -69,38 +60,56 @@ pub(super) fn serve(
     }
 }
 
-/// The memory that a session's files and QUIC connections may take, given back when it ends.
-struct Held<'a> {
-    bytes: u64,
-    shared: &'a Shared,
+/// What is not set of a session that is let in, and its place and memory.
+type Admitted<'a> = (Vec<String>, [Share<'a>; 2]);
+
+/// Lets a session of `origin` in.
+fn admit<'a>(spec: &SessionSpec, origin: Origin, shared: &'a Shared) -> Result<Admitted<'a>, Refusal> {
+    let seat = take_seat(origin, &shared.seats)?;
+    let warnings = check(spec, &shared.limits)?;
+    Ok((warnings, [seat, take_memory(spec, origin, shared)?]))
 }
 
-impl<'a> Held<'a> {
-    fn take(spec: &SessionSpec, shared: &'a Shared) -> Result<Self, String> {
-        let keeps = shared.keep.is_some();
-        let needed = |(index, flow): (usize, &FlowSpec)| {
-            flow.held_bytes(keeps).saturating_add(spec.connection_bytes(index))
-        };
-        let bytes = spec.flows.iter().enumerate().map(needed).fold(0, u64::saturating_add);
-        let max = shared.limits.held_bytes;
-        shared
-            .held_bytes
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
-                held.checked_add(bytes).filter(|held| *held <= max)
-            })
-            .map_err(|held| {
-                format!(
-                    "files and QUIC connections of {bytes} B; this server holds {max} B for those, {held} B of them taken"
-                )
-            })?;
-        Ok(Self { bytes, shared })
-    }
+/// A place for a session.
+fn take_seat(origin: Origin, seats: &Shares) -> Result<Share<'_>, Refusal> {
+    seats.take(origin, 1).map_err(|lack| {
+        Refusal::for_now(match lack {
+            Lack::Ever | Lack::OfAll(_) => {
+                format!("all its {} sessions are taken; try again later", seats.all())
+            }
+            Lack::OfAddress(own) => {
+                format!("your address has {own} sessions, which is half of all; end one, or try again later")
+            }
+        })
+    })
 }
 
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.shared.held_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
+/// The memory that a session's files and QUIC connections may take.
+fn take_memory<'a>(spec: &SessionSpec, origin: Origin, shared: &'a Shared) -> Result<Share<'a>, Refusal> {
+    let keeps = shared.keep.is_some();
+    let needed = |(index, flow): (usize, &FlowSpec)| {
+        flow.held_bytes(keeps).saturating_add(spec.connection_bytes(index))
+    };
+    let bytes = spec.flows.iter().enumerate().map(needed).fold(0, u64::saturating_add);
+    let memory = &shared.memory;
+    memory.take(origin, bytes).map_err(|lack| {
+        let what = format!("files and QUIC connections of {bytes} B");
+        match lack {
+            Lack::Ever => {
+                let most = memory.of_address();
+                format!("{what}; this server holds {most} B for those of one address").into()
+            }
+            Lack::OfAll(taken) => Refusal::for_now(format!(
+                "{what}; this server holds {} B for those, {taken} B of them taken; try again later",
+                memory.all()
+            )),
+            Lack::OfAddress(own) => Refusal::for_now(format!(
+                "{what}; this server holds {} B for those of one address, and your address has {own} B of them; \
+                 end a session, or try again later",
+                memory.of_address()
+            )),
+        }
+    })
 }
 
 /// Whether the session keeps within the limits; gives what the server cannot set.
@@ -109,7 +118,7 @@ pub(super) fn check(spec: &SessionSpec, limits: &Limits) -> Result<Vec<String>, 
         return Err(format!("{} flows; this server takes 1 to {}", spec.flows.len(), limits.flows).into());
     }
     spec.flows.iter().try_for_each(FlowSpec::check)?;
-    spec.check_connections().map_err(|(index, why)| Refusal { why, flow: u32::try_from(index).ok() })?;
+    spec.check_connections().map_err(|(index, why)| Refusal::of_flow(index, why))?;
     if spec.flows.iter().any(|flow| flow.file.is_some() && !flow.is_up) {
         return Err("this server sends no files".to_owned().into());
     }
@@ -168,7 +177,7 @@ fn check_messages(spec: &SessionSpec, limits: &Limits) -> Result<(), Refusal> {
          this server sends at most {} a second for a session",
         limits.messages_per_s
     );
-    Err(Refusal { why, flow: u32::try_from(index).ok() })
+    Err(Refusal::of_flow(index, why))
 }
 
 /// Why a session is refused.
@@ -177,11 +186,28 @@ pub(super) struct Refusal {
     why: String,
     /// The flow that the refusal is about, if it is about a single flow.
     flow: Option<u32>,
+    /// Whether an empty server would have taken it: then it may be tried again.
+    is_for_now: bool,
+}
+
+impl Refusal {
+    fn of_flow(index: usize, why: String) -> Self {
+        Self { flow: u32::try_from(index).ok(), ..why.into() }
+    }
+
+    fn for_now(why: String) -> Self {
+        Self { is_for_now: true, ..why.into() }
+    }
+
+    fn answer(self) -> Answer {
+        let Self { why, flow, is_for_now } = self;
+        if is_for_now { Answer::Busy { why } } else { Answer::Refused { why, flow } }
+    }
 }
 
 impl From<String> for Refusal {
     fn from(why: String) -> Self {
-        Self { why, flow: None }
+        Self { why, flow: None, is_for_now: false }
     }
 }
 
@@ -440,7 +466,11 @@ impl<'a> Session<'a> {
                 kept.checked_add(size).filter(|kept| *kept <= shared.limits.kept_bytes)
             });
             let kept = match room {
-                Ok(_) => keep(folder, &file.name, sink.content()).map_err(|error| error.to_string()),
+                Ok(_) => keep(folder, &file.name, sink.content()).map_err(|error| {
+                    // What is not there takes no room.
+                    shared.kept_bytes.fetch_sub(size, Ordering::Relaxed);
+                    error.to_string()
+                }),
                 Err(_) => Err(format!("its limit of {} B is reached", shared.limits.kept_bytes)),
             };
             let Some(outcome) = &mut end.log.totals.file else { continue };

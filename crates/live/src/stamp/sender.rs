@@ -160,11 +160,11 @@ struct Sender {
     lateness: Histogram,
 }
 
-/// Sends the packets and waits for their answers, or until the user stops it.
+/// Sends the packets, until the user stops it, and waits for the answers to those that were sent.
 ///
 /// # Errors
 /// [`ArenaError::FarEnd`] if the host has no address, or nothing came back; [`ArenaError::Unavailable`] if
-/// there is no socket.
+/// there is no socket; [`ArenaError::Interrupted`] if the user stopped it before the first packet.
 pub fn send(options: &StampOptions, interrupt: &AtomicBool) -> Result<StampRun, ArenaError> {
     let (name, addresses) = address::resolve_at(&options.host, PORT).map_err(ArenaError::far_end)?;
     let to =
@@ -174,6 +174,9 @@ pub fn send(options: &StampOptions, interrupt: &AtomicBool) -> Result<StampRun, 
         how: "see the route to that address, and the limit of open files (ulimit -n)".to_owned(),
     })?;
     sender.send_all(options, interrupt);
+    if sender.rows.is_empty() && interrupt.load(Ordering::Relaxed) {
+        return Err(ArenaError::Interrupted { partial: None });
+    }
     if sender.rows.iter().all(|row| row.answer.is_none()) {
         return Err(ArenaError::far_end(format!(
             "{name} answered none of {} packets; does a STAMP reflector run there (`talkpath stamp --reflect`), and does a \
@@ -217,26 +220,27 @@ impl Sender {
         })
     }
 
+    /// See [`send`].
     fn send_all(&mut self, options: &StampOptions, interrupt: &AtomicBool) {
         let mut batch = ReceiveBatch::default();
         self.rows.reserve(options.count as usize);
         for sequence in 0..options.count {
             let due = Instant::ZERO.saturating_add(options.interval.saturating_mul(sequence.into()));
-            while self.clock.now().saturating_add(SPIN) < due {
-                if interrupt.load(Ordering::Relaxed) {
-                    return;
-                }
+            while self.clock.now().saturating_add(SPIN) < due && !interrupt.load(Ordering::Relaxed) {
                 let left = due.since(self.clock.now().saturating_add(SPIN));
                 self.wait(&mut batch, left.min(SLICE));
+            }
+            if interrupt.load(Ordering::Relaxed) {
+                break;
             }
             self.clock.sleep_until(due, SLICE);
             let sent = self.clock.now();
             self.lateness.record_unsigned(sent.since(due));
             self.send_one(sequence, sent);
         }
+        // What is on its way is not lost because the user stops it; who stops it again waits no longer.
         let end = self.clock.now().saturating_add(options.wait);
-        while self.clock.now() < end && !interrupt.load(Ordering::Relaxed) && self.answered < self.rows.len()
-        {
+        while self.clock.now() < end && self.answered < self.rows.len() {
             self.wait(&mut batch, SLICE);
         }
     }
@@ -484,6 +488,54 @@ mod tests {
         }
     }
 
+    /// What a reflector answers to the next packet that comes to `far`, and to whom.
+    fn answer(far: &UdpSocket) -> Option<(Vec<u8>, SocketAddr)> {
+        let mut question = [0; BASE];
+        let (_, from) = far.recv_from(&mut question).ok()?;
+        let packet = SenderPacket::parse(&question)?;
+        let answer = ReflectorPacket {
+            sequence: packet.sequence,
+            timestamp: packet.timestamp,
+            error: packet.error,
+            received: packet.timestamp,
+            sender_sequence: packet.sequence,
+            sender_timestamp: packet.timestamp,
+            ..ReflectorPacket::default()
+        };
+        Some((answer.write().to_vec(), from))
+    }
+
+    #[test]
+    fn who_stops_it_still_has_the_answers_to_what_was_sent() {
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        far.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+        let host = far.local_addr().unwrap().to_string();
+        let (interval, wait) = (Duration::from_millis(10), Duration::from_secs(20));
+        let asked = StampOptions { host, interval, count: 5_000, wait, ..options(44, None) };
+        let interrupt = AtomicBool::new(false);
+        let run = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let first = answer(&far).unwrap();
+                interrupt.store(true, Ordering::Relaxed);
+                std::thread::sleep(std::time::Duration::from_millis(200));
+                for (answer, from) in std::iter::once(first).chain(std::iter::from_fn(|| answer(&far))) {
+                    far.send_to(&answer, from).unwrap();
+                }
+            });
+            send(&asked, &interrupt).unwrap()
+        });
+        let forward = &run.record.flows[0].forward.messages;
+        assert!(forward.len() < 1_000, "{} were sent", forward.len());
+        assert!(forward.iter().all(|message| message.fate == Fate::Delivered), "{forward:?}");
+    }
+
+    #[test]
+    fn a_stop_before_the_first_packet_says_nothing_of_the_reflector() {
+        let host = "127.0.0.1:9".to_owned();
+        let stopped = send(&StampOptions { host, ..options(44, None) }, &AtomicBool::new(true));
+        assert!(matches!(stopped, Err(ArenaError::Interrupted { partial: None })), "{stopped:?}");
+    }
+
     #[test]
     fn an_answer_that_came_twice_does_not_end_the_wait_for_another() {
         let far = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -492,21 +544,10 @@ mod tests {
         let run = std::thread::scope(|scope| {
             scope.spawn(|| {
                 for late_ms in [0, 300] {
-                    let mut question = [0; BASE];
-                    let (_, from) = far.recv_from(&mut question).unwrap();
-                    let packet = SenderPacket::parse(&question).unwrap();
-                    let answer = ReflectorPacket {
-                        sequence: packet.sequence,
-                        timestamp: packet.timestamp,
-                        error: packet.error,
-                        received: packet.timestamp,
-                        sender_sequence: packet.sequence,
-                        sender_timestamp: packet.timestamp,
-                        ..ReflectorPacket::default()
-                    };
+                    let (answer, from) = answer(&far).unwrap();
                     std::thread::sleep(std::time::Duration::from_millis(late_ms));
                     for _ in 0..2 {
-                        far.send_to(&answer.write(), from).unwrap();
+                        far.send_to(&answer, from).unwrap();
                     }
                 }
             });

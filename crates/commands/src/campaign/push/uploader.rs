@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use talkpath_campaign::{Measurement, Plan};
 
 use super::{Copied, MOST_IN_A_ROW, Push, Uncopied, uploads};
+use crate::failure::Failure;
 use crate::terminal::{Terminal, counted, program};
 
 /// The thread, and how it learns of a measurement.
@@ -38,11 +39,16 @@ impl Uploader {
         retry: Duration,
         terminal: Terminal,
         stop: &Arc<AtomicBool>,
-    ) -> Self {
+    ) -> Result<Self, Failure> {
         let (measured, news) = mpsc::channel();
         let url = push.url().to_owned();
         let worker = Worker { push, plan: plan.clone(), retry, terminal, stop: Arc::clone(stop) };
-        Self { measured, thread: thread::spawn(move || worker.work(&news)), url }
+        let thread = thread::Builder::new().spawn(move || worker.work(&news));
+        let thread = thread.map_err(|why| Failure::Unavailable {
+            what: format!("this machine gives no thread for that: {why}"),
+            how: format!("`{} campaign push` copies what is measured", program()),
+        })?;
+        Ok(Self { measured, thread, url })
     }
 
     /// A measurement is in the records.

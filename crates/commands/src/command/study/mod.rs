@@ -150,9 +150,9 @@ fn run_study(
     drop(awake);
     let day = real_time.then(|| folder.day()).flatten();
     let outcome = Outcome { day, ..judge(&study, &selection, &samples) };
-    // Why the runs ended early says more than that their page could not be written.
     let shown = conclude((&study, &outcome), args, &folder, common, terminal);
-    failure.map_or(shown, Err)?;
+    let failures = [failure, shown.err()];
+    Failure::gravest(failures, |failure| terminal.error(&failure.to_string())).map_or(Ok(()), Err)?;
     verdicts(&outcome, args.strict, terminal)
 }
 
@@ -226,17 +226,29 @@ const fn kind(arena: ArenaName) -> ArenaKind {
     }
 }
 
-/// The network of each scenario, that of the first cell that runs it under the base.
+/// The network of each scenario, that of the first cell that runs it under the base, and how far others are
+/// larger.
 fn networks(study: &Study) -> Vec<Animation> {
-    let mut networks: Vec<Animation> = Vec::new();
+    let mut networks: Vec<(Animation, usize)> = Vec::new();
     for cell in study.cells.iter().filter(|cell| cell.assumption == 0) {
-        let scenario = &cell.full.scenario;
-        if networks.iter().all(|network| network.name != scenario.name) {
-            let about = format!("As in the cell {}, under the base assumptions.", cell.name);
-            networks.push(Animation { about, ..network(scenario) });
+        let found = network(&cell.full.scenario);
+        let nodes = found.nodes.len();
+        match networks.iter_mut().find(|(known, _)| known.name == found.name) {
+            Some((_, most)) => *most = nodes.max(*most),
+            None => {
+                let about = format!("As in the cell {}, under the base assumptions.", cell.name);
+                networks.push((Animation { about, ..found }, nodes));
+            }
         }
     }
-    networks
+    let told = |(network, most): (Animation, usize)| match network.nodes.len() {
+        nodes if nodes < most => Animation {
+            about: format!("{} Other cells have up to {most} hosts and routers.", network.about),
+            ..network
+        },
+        _ => network,
+    };
+    networks.into_iter().map(told).collect()
 }
 
 fn conclude(

@@ -154,7 +154,10 @@ impl Session<'_> {
         record.machine = Some(MachineRecord {
             senders_late: here.map(late),
             far_senders_late: totals.lateness_ns.map(late),
-            socket_drops: here_dropped.min_without_room().zip(far_dropped).map(|(here, far)| here + far),
+            socket_drops: here_dropped
+                .min_without_room()
+                .zip(far_dropped)
+                .map(|(here, far)| here.saturating_add(far)),
             checksum_errors: here_dropped.checksum_errors,
             far_checksum_errors: totals.drops.and_then(|drops| drops.checksum_errors),
             real_time: Some(disturbance.realtime_denied.is_none()),
