@@ -1,5 +1,5 @@
-//! Encapsulated protocols: protocols of ours whose packets real hosts carry in UDP datagrams. Which there are,
-//! and what each says of itself.
+//! Encapsulated protocols: protocols of ours whose packets real hosts carry in UDP datagrams. Which there
+//! are, and what each says of itself.
 //!
 //! A new one is a file here, a variant in the two lists, and the line of each match below that the compiler
 //! names. QUIC is not among them: its engine is a library's, and flows

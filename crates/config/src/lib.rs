@@ -405,8 +405,8 @@ words! {
         /// By one SMSS each time that a whole `cwnd` was acknowledged, which RFC 5681 §3.1 recommends.
         #[default]
         Counted = "counted",
-        /// By SMSS * SMSS / `cwnd`, and one byte at least, with each acknowledgement of new data (RFC 5681 §3.1
-        /// eq. 3).
+        /// By SMSS * SMSS / `cwnd`, and one byte at least, with each acknowledgement of new data (RFC 5681
+        /// §3.1 eq. 3).
         EachAck = "each-ack",
         /// By an eighth of SMSS more with each acknowledgement, as 4.3BSD-Reno did, which takes a window that
         /// stands at `ssthresh` for one in slow start. RFC 5681 §3.1 calls the addition incorrect.

@@ -1,6 +1,7 @@
 //! Choices with a word each, written once: the enum, all of it, and its words in scenarios and summaries.
 
-/// Defines an enum whose variants have a word each, with `ALL`, `WORDS` in the same order, `name` and `named`.
+/// Defines an enum whose variants have a word each, with `ALL`, `WORDS` in the same order, `name` and
+/// `named`.
 macro_rules! words {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$about])*

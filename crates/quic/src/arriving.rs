@@ -156,8 +156,8 @@ impl Arriving {
         self.begun.is_empty() && is_read && self.begun_bytes == 0
     }
 
-    /// One read of `flow`: a whole message, or at most `limit` bytes of the stream, and the time of the packet
-    /// that brought it.
+    /// One read of `flow`: a whole message, or at most `limit` bytes of the stream, and the time of the
+    /// packet that brought it.
     pub(crate) fn read(
         &mut self,
         connection: &mut Connection,
