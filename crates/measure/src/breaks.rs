@@ -26,9 +26,26 @@ pub fn outages(flow: &FlowRecord, is_reliable: bool, stop: Instant) -> Vec<Break
     };
     let begins = core::iter::once(first.due).chain(delivered.iter().copied());
     let ends = delivered.iter().copied().map(Some).chain([None]);
-    let pairs =
-        begins.zip(ends).filter(|(from, to)| to.unwrap_or(stop).signed_since(*from).as_nanos() >= OUTAGE_NS);
+    let is_long = |from: Instant, to: Option<Instant>| {
+        // On a long path the first message is no earlier there.
+        let least = if from == first.due { least_delay_ns(flow) } else { 0 };
+        to.unwrap_or(stop).signed_since(from).as_nanos() - least >= OUTAGE_NS
+    };
+    let pairs = begins.zip(ends).filter(|(from, to)| is_long(*from, *to));
     pairs.filter_map(|(from, to)| outage(flow, is_reliable, from, to, stop)).collect()
+}
+
+/// The smallest delay of what was delivered, of an echo flow that of its round trips, in ns. What two clocks
+/// differ by is in it, as it is in the gap before the first delivery.
+fn least_delay_ns(flow: &FlowRecord) -> i64 {
+    let rows = &flow.forward.messages;
+    let back = flow.echo.as_ref().unwrap_or(&flow.forward);
+    let delays = back.messages.iter().filter_map(|row| {
+        let at = rows.partition_point(|sent| sent.seq < row.seq);
+        let sent = rows.get(at).filter(|sent| sent.seq == row.seq)?;
+        Some(row.received?.signed_since(sent.due).as_nanos())
+    });
+    delays.min().unwrap_or(0)
 }
 
 /// The break between two deliveries, if messages were to be delivered.
@@ -97,6 +114,15 @@ mod tests {
         assert!(breaks[0].why.contains("for 2.0 s"), "{}", breaks[0].why);
         assert_eq!(outages(&call(100..140), false, stop), [], "0.8 s");
         assert_eq!(outages(&call(0..0), false, stop), []);
+    }
+
+    #[test]
+    fn a_path_of_more_than_a_second_begins_with_no_break() {
+        let stop = Instant::from_secs(5);
+        let far = |first: u64| flow(&(0..200).map(|seq| (seq >= first).then_some(1_300)).collect::<Vec<_>>());
+        assert_eq!(outages(&far(0), false, stop), []);
+        let breaks = outages(&far(60), false, stop);
+        assert_eq!((breaks.len(), breaks[0].from), (1, Instant::from_millis(20)), "{breaks:?}");
     }
 
     #[test]
