@@ -95,7 +95,7 @@ fn a_flow_whose_connection_never_opens_is_warned_of() {
     let run = |transport: &str| {
         let transport = format!("flow.call.transport={transport}");
         let set = ["--set", "path.up.loss=1", "--set", &transport, "--repeat", "2"];
-        bench.run(&[&["run", "call.toml"], &set[..]].concat()).succeeds().err.clone()
+        bench.run(&[&["run", "call.toml"], &set[..]].concat()).succeeds().out.clone()
     };
     let seen = run("tcp");
     assert_eq!(
