@@ -73,8 +73,8 @@ pub struct Common {
     /// Print errors only
     #[arg(long, short, global = true, env = "TALKPATH_QUIET", value_parser = FalseyValueParser::new())]
     pub quiet: bool,
-    /// Repetitions at the same time in `sim` (default: one for each core); for a study in `emu`, the maximum
-    /// number of cells
+    /// Repetitions at the same time in `sim` (default: one for each core; at most 4096); for a study in
+    /// `emu`, the maximum number of cells
     #[arg(long, global = true, value_name = "N", env = "TALKPATH_JOBS", value_parser = jobs)]
     pub jobs: Option<NonZeroUsize>,
     /// Say more about each repetition

@@ -12,7 +12,7 @@ use super::{key_value, workload};
 
 #[derive(Debug, Args)]
 pub struct MonitorArgs {
-    /// A scenario whose flows are measured instead of one call; its duration is the session's
+    /// A scenario whose flows are measured instead of one call; --session is its duration
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: Option<PathBuf>,
     /// The host that runs `talkpath serve`; port 7160 unless given
@@ -44,7 +44,7 @@ pub struct MonitorArgs {
     /// opens its connections anew (default: an interval, or as many as make 10 s)
     #[arg(long, value_name = "TIME", value_parser = session)]
     pub session: Option<Duration>,
-    /// Print events, one JSON object a line: start, interval, outage, recovered, end
+    /// Print events, one JSON object a line: start, interval, outage, recovered, error, end
     #[arg(long, env = "TALKPATH_JSON_STREAM", value_parser = FalseyValueParser::new())]
     pub json_stream: bool,
     /// Serve metrics over HTTP at this address, at /metrics; loopback alone unless --metrics-open
