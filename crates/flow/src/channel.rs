@@ -96,7 +96,8 @@ pub trait Channel {
     /// Room for the next message; zero while the channel is not open.
     fn writable(&mut self, flow: FlowId) -> Bytes;
     /// Whether a message of `size` may be written now: there is room for it, or for a part if even an empty
-    /// buffer would not have room for all.
+    /// buffer would not have room for all. A channel of streams has to say it; one of datagrams takes a
+    /// message whole.
     fn takes(&mut self, flow: FlowId, size: Bytes) -> bool {
         self.writable(flow) >= size
     }

@@ -133,6 +133,10 @@ impl<O: Outlet> Channel for OnConnection<'_, O> {
         self.end.writable(flow.0 as usize)
     }
 
+    fn takes(&mut self, flow: FlowId, size: Bytes) -> bool {
+        self.end.takes(flow.0 as usize, size)
+    }
+
     fn flush(&mut self, flow: FlowId, side: Side, taps: &mut FlowTaps, now: Instant) {
         while let Some(transmit) = self.end.poll_transmit(now) {
             self.out.take(transmit);

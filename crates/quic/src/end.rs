@@ -311,6 +311,16 @@ impl End {
         }
     }
 
+    /// Whether a message of `size` of `flow` may be written now. A stream has room for a part of any, or for
+    /// none.
+    pub fn takes(&self, flow: usize, size: Bytes) -> bool {
+        let room = self.writable(flow);
+        match self.sending.carry(flow) {
+            Carry::Datagram => room >= size,
+            Carry::Stream | Carry::StreamPerMessage => room > Bytes::ZERO,
+        }
+    }
+
     /// One read of at most `limit` bytes of `flow` (a message counts as a whole).
     pub fn read(&mut self, flow: usize, limit: Bytes) -> Option<Delivery> {
         let (_, connection) = self.connection.as_mut()?;

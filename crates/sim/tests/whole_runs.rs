@@ -220,6 +220,8 @@ fn a_message_larger_than_the_whole_send_buffer_is_written_as_room_comes() {
         r#"{ kind = "tcp", send_buffer = "20 kB" }"#,
         r#"{ kind = "tcp", rwnd = "1 kB" }"#,
         r#"{ kind = "tcp", stack = "bsd-reno", send_buffer = "8 kB" }"#,
+        r#""quic-stream""#,
+        r#""quic-stream-per-message""#,
     ] {
         let record = common::run(&format!(
             r#"

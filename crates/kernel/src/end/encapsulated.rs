@@ -106,15 +106,15 @@ impl Channel for EncapsulatedChannel {
             let Delivery::Message { seq, size } = self.machine.poll_delivery(limit, self.now)? else {
                 return None;
             };
+            if seq == UNKNOWN {
+                continue;
+            }
             self.piece.clear();
             while let Some((number, data)) = self.unread.pop_front() {
                 if number == seq {
                     self.piece = data;
                     break;
                 }
-            }
-            if seq == UNKNOWN {
-                continue;
             }
             self.incoming.note(seq);
             let data = self.piece.get(FILE_HEADER..).unwrap_or_default();

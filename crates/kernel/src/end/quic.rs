@@ -163,6 +163,10 @@ impl Channel for QuicChannel {
         if room < whole { Bytes::ZERO } else { room }
     }
 
+    fn takes(&mut self, _flow: FlowId, size: Bytes) -> bool {
+        !self.life.is_closing && lock(&self.connection).engine.takes(self.index, size)
+    }
+
     fn flush(&mut self, _flow: FlowId, side: Side, taps: &mut FlowTaps, _now: Instant) {
         let mut tap = taps.written_by(side);
         let mut connection = lock(&self.connection);

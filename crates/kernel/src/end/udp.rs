@@ -62,6 +62,9 @@ pub(super) struct UdpChannel {
     outgoing: Outgoing,
     /// The number of messages that the kernel took.
     sent: u64,
+    /// One more than the largest number of a message that left. An echo has the number of what it answers, so
+    /// this is not how many left.
+    next_seq: u64,
     /// The number of messages that the kernel refused, by the error's text.
     refusals: BTreeMap<String, u64>,
     /// Datagrams that wait to leave together by one system call. Empty unless the flow is a bulk flow.
@@ -162,6 +165,7 @@ impl Channel for UdpChannel {
         match result {
             Ok(()) => {
                 self.sent += 1;
+                self.next_seq = self.next_seq.max(message.seq.saturating_add(1));
                 WriteOutcome::Taken(message.size)
             }
             Err(why) => {
@@ -302,8 +306,8 @@ impl HostChannel for UdpChannel {
         let payload_bytes = usize::try_from(self.spec.constant_size()?).ok()?;
         let header_bytes = packet.len().checked_sub(payload_bytes)?;
         let (_, payload) = packet.split_at_checked(header_bytes)?;
-        // The header has the low bits of the number, and the number is near that of the messages sent.
-        let seq = read_header(payload, self.outgoing.token(), self.sent)?;
+        // The header has the low bits of the number, and the number is near that of the newest message.
+        let seq = read_header(payload, self.outgoing.token(), self.next_seq)?;
         Some((seq, self.clock.stamped(Some(stamp_ns?))))
     }
 
@@ -357,6 +361,7 @@ impl UdpChannel {
             route: None,
             outgoing: Outgoing::new(place),
             sent: 0,
+            next_seq: 0,
             refusals: BTreeMap::new(),
             // A clocked workload sends each message at its own time, and the emulator takes packets one by
             // one. Only other senders have trains.

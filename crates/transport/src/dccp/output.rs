@@ -98,7 +98,7 @@ impl Dccp {
         };
         if kind == PacketKind::DataAck {
             packet.ack = self.numbers.gsr;
-            self.on_acknowledged(packet.seq, now);
+            self.on_acknowledged(packet.seq, &packet.options, now);
         }
         self.data_packets += 1;
         self.ndp = 0;
@@ -121,7 +121,7 @@ impl Dccp {
         }
         let packet = DccpPacket { options, ..DccpPacket::new(PacketKind::Ack, seq, self.numbers.gsr) };
         self.owes_ack = false;
-        self.on_acknowledged(seq, now);
+        self.on_acknowledged(seq, &packet.options, now);
         self.finish(packet, now)
     }
 
@@ -191,9 +191,10 @@ impl Dccp {
         self.features.value(Feature::SendAckVector, Location::Local) == 1
     }
 
-    /// Packet `seq` leaves with all that there is to acknowledge.
-    fn on_acknowledged(&mut self, seq: Seq, now: Instant) {
-        if self.sends_ack_vector() {
+    /// Packet `seq` leaves and acknowledges. Only what an Ack Vector has told may be forgotten once `seq` is
+    /// acknowledged (RFC 4340 §11.4.2); there may have been no room for one.
+    fn on_acknowledged(&mut self, seq: Seq, options: &Options, now: Instant) {
+        if options.into_iter().any(|option| matches!(option, DccpOption::AckVector { .. })) {
             self.history.on_reported(seq);
         }
         self.receiver.on_acknowledged(now);
