@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ._errors import UsageError
 from ._run import polars
@@ -16,8 +15,25 @@ if TYPE_CHECKING:
 
     from ._run import Run
 
-JUDGED = {"call.mos": "MOS", "in_time": "share in time", "goodput_bps": "goodput, Mb/s"}
-"""The figures by which transports are ranked, the larger the better, and their titles."""
+
+class Judged(NamedTuple):
+    """How a figure is written and drawn by which transports are ranked, the larger the better."""
+
+    title: str
+    factor: float
+    """From the figure to what is written."""
+    decimals: int
+    ends: tuple[float, float] | None
+    """Of its scale, in the figure's own unit; None if that goes from zero to the largest that came out."""
+
+
+JUDGED = {
+    # What G.107 can say of G.711.
+    "call.mos": Judged("MOS", 1.0, 2, (1.0, 4.5)),
+    "in_time": Judged("in time, %", 100.0, 2, (0.0, 1.0)),
+    "goodput_bps": Judged("goodput, Mb/s", 1e-6, 3, None),
+}
+"""The figures by which transports are ranked; the report writes and draws them so."""
 
 RTT = "rtt_s"
 """The column of the path's round trip without a queue."""
@@ -39,9 +55,10 @@ def flow(run: Run, name: str | None) -> str:
 def column(run: Run, name: str) -> str:
     """The column of a swept key: by its name, by the key, or by the key's last words."""
     slug = re.sub(r"[^a-z0-9]", "_", name.lower())
-    exact = [it for it in run.swept if slug in (it, _UNIT.sub("", it))]
+    exact = [it for it in run.swept if it == slug]
+    of_key = [it for it in run.swept if _UNIT.sub("", it) == slug]
     ending = [it for it in run.swept if _UNIT.sub("", it).endswith(f"_{slug}")]
-    found = exact or ending
+    found = exact or of_key or ending
     if len(found) == 1:
         return found[0]
     if found:
@@ -51,17 +68,24 @@ def column(run: Run, name: str) -> str:
 
 def where(run: Run, frame: pl.DataFrame, chosen: Mapping[str, Any]) -> pl.DataFrame:
     """The rows whose swept keys have these values."""
-    pl = polars()
     for name, value in chosen.items():
         at = column(run, name)
-        is_number = isinstance(value, float | int) and not isinstance(value, bool)
-        near = (pl.col(at) - value).abs() <= 1e-9 * max(1.0, abs(value)) if is_number else pl.col(at) == value
-        kept = frame.filter(near)
+        kept = frame.filter(_has(frame, at, value))
         if kept.is_empty():
             values = ", ".join(str(it) for it in frame[at].unique().sort().to_list())
             raise UsageError(f"{name} = {value!r}: no such cell; {at} is {values}")
         frame = kept
     return frame
+
+
+def _has(frame: pl.DataFrame, at: str, value: Any) -> pl.Expr:
+    """Whether a column has the value. A column of words may hold numbers too: a number is looked for as a number in
+    both, and whatever else is not of the column's kind as text."""
+    pl = polars()
+    is_number = isinstance(value, float | int) and not isinstance(value, bool)
+    if is_number and frame.schema[at] != pl.Boolean:
+        return (pl.col(at).cast(pl.Float64, strict=False) - value).abs() <= 1e-9 * max(1.0, abs(value))
+    return pl.col(at).cast(pl.String) == _word(value)
 
 
 def figures(run: Run, name: str, value: str, chosen: Mapping[str, Any]) -> pl.DataFrame:
@@ -76,25 +100,36 @@ def figures(run: Run, name: str, value: str, chosen: Mapping[str, Any]) -> pl.Da
 
 
 def along(run: Run, rows: pl.DataFrame, name: str) -> tuple[str, pl.DataFrame]:
-    """The column of an axis, and the rows with it; `rtt` is made from the delays of the path."""
+    """The column of an axis, and the rows that have a value of it; `rtt` is made from the delays of the path."""
     if name not in ("rtt", RTT):
-        return column(run, name), rows
+        at = column(run, name)
+        rows = rows.drop_nulls(at)
+        if rows.is_empty():
+            raise UsageError(f"{name}: no cell that is left sets {at}")
+        return at, rows
     whole = _delay(run, "up") + _delay(run, "down")
     # To the nanosecond that the scenario has: sums of decimal fractions differ in their last digits.
     return RTT, rows.with_columns(whole.round(9).alias(RTT))
 
 
+def _delays(run: Run, *directions: str) -> list[str]:
+    """The swept columns with a one-way delay: those of the directions, and that of `path.*.delay`."""
+    own = [f"path_{direction}_delay_s" for direction in directions]
+    return [it for it in (*own, "path___delay_s") if it in run.swept]
+
+
 def _delay(run: Run, direction: str) -> pl.Expr:
-    """The one-way delay of a direction in seconds: swept, or the scenario's."""
+    """The one-way delay of a direction in seconds: swept, else the scenario's."""
     pl = polars()
-    swept = f"path_{direction}_delay_s"
-    if swept in run.swept:
-        return pl.col(swept)
-    delay = run.scenario.get("path", {}).get(direction, {}).get("delay")
+    known = [pl.col(it) for it in _delays(run, direction)]
+    # Whoever sweeps paths has the delays of each, and not the scenario's.
+    delay = None if "path" in run.swept else run.scenario.get("path", {}).get(direction, {}).get("delay")
     found = re.fullmatch(r"\s*([0-9.]+)\s*([a-zµ]+)\s*", delay) if isinstance(delay, str) else None
-    if found is None or found[2] not in _SECONDS:
+    if found is not None and found[2] in _SECONDS:
+        known.append(pl.lit(float(found[1]) * _SECONDS[found[2]]))
+    if not known:
         raise UsageError("rtt: the path has no delays of its own; name the key that is swept")
-    return pl.lit(float(found[1]) * _SECONDS[found[2]])
+    return pl.coalesce(known)
 
 
 def only(run: Run, rows: pl.DataFrame, axes: Sequence[str]) -> None:
@@ -102,7 +137,7 @@ def only(run: Run, rows: pl.DataFrame, axes: Sequence[str]) -> None:
     # What a shown column is made of, and what changes with it, is no choice that is left open.
     shown = [it for it in axes if it in rows.columns]
     if rows.select(shown).is_duplicated().any():
-        made_of = {"path_up_delay_s", "path_down_delay_s"} if RTT in shown else set[str]()
+        made_of = _delays(run, "up", "down") if RTT in shown else list[str]()
         others = [it for it in run.swept if it not in shown and it not in made_of and rows[it].n_unique() > 1]
         raise UsageError(f"{', '.join(others)} has several values: choose one with where=")
 
@@ -193,6 +228,17 @@ def floor(run: Run, name: str, value: str) -> float | None:
     return None if floors.is_empty() else float(floors[0])
 
 
+def values(rows: pl.DataFrame, name: str) -> list[Any]:
+    """The values of a swept column: numbers by their size, words and flags in the order of the cells."""
+    found = rows.sort("cell")[name].unique(maintain_order=True)
+    return (found.sort() if is_numeric(rows, name) else found).to_list()
+
+
+def is_numeric(rows: pl.DataFrame, name: str) -> bool:
+    """Whether a column's values have places of their own on an axis."""
+    return rows.schema[name].is_numeric()
+
+
 def title(name: str) -> str:
     """The title of an axis."""
     unit = _unit(name)
@@ -203,7 +249,7 @@ def title(name: str) -> str:
 def written(name: str, value: Any) -> str:
     """A value of a swept column, in the unit of `title`."""
     if isinstance(value, bool) or not isinstance(value, float | int):
-        return str(value)
+        return _word(value)
     if name.endswith("_s"):
         return f"{value * 1e3:g}"
     if name.endswith("_bps"):
@@ -215,24 +261,30 @@ def written(name: str, value: Any) -> str:
 
 def figure_title(value: str) -> str:
     """The title of a figure."""
-    return JUDGED.get(value, value)
+    return JUDGED[value].title if value in JUDGED else value
+
+
+def factor(value: str) -> float:
+    """From a figure to the unit of `figure_title`."""
+    return JUDGED[value].factor if value in JUDGED else 1.0
 
 
 def number(value: str, mean: float) -> str:
-    """A figure as the report writes it."""
-    if value == "goodput_bps":
-        return f"{mean / 1e6:.3g}"
-    return f"{mean:.2f}" if value in JUDGED else f"{mean:.3g}"
+    """A figure as the report writes it, in the unit of `figure_title`."""
+    if value not in JUDGED:
+        return f"{mean:.3g}"
+    return f"{mean * factor(value):.{JUDGED[value].decimals}f}"
 
 
-def floor_log10(share: float) -> int:
-    """The power of ten at or below a share."""
-    return math.floor(math.log10(share))
+def _word(value: Any) -> str:
+    """A value as scenarios write it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _key(name: str) -> str:
-    """A column's last words: `path_up_delay_s` is `up delay`."""
-    return _UNIT.sub("", name).removeprefix("path_").replace("_", " ")
+    """A column's last words: `path_up_delay_s` is `up delay`, and `path___loss` is `* loss`."""
+    every = re.sub(r"^(path|link|flow)___", r"\1_*_", _UNIT.sub("", name))
+    return every.removeprefix("path_").replace("_", " ")
 
 
 def _unit(name: str) -> str:

@@ -9,10 +9,11 @@ Debian, and has kept its interface for fifteen years.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from . import _select
+from . import _scale, _select
 from ._errors import UsageError
 from ._run import UNITS, needed, polars
 from .looks import ACCENT, INK, LINE, SOFT, Look, look
@@ -29,8 +30,6 @@ Where = Mapping[str, Any]
 _MAX_LINES = 8
 # Shares at which a line of a distribution carries its marker: p50, p90 and p99 of what was sent.
 _MARKED = (0.5, 0.1, 0.01)
-# From 1 to 4.5 is what G.107 can say of G.711; shares go to 1; other figures to the largest that came out.
-_SCALES = {"call.mos": (1.0, 4.5), "in_time": (0.0, 1.0)}
 
 
 class Plots:
@@ -56,19 +55,18 @@ class Plots:
         trips = _select.trips(self._run, _select.flow(self._run, flow), where or {}, repetition)
         lines = [(label, drawn, _later(of_cell)) for label, drawn, of_cell in self._lines(trips, flow)]
         lines = [line for line in lines if line[2]]
-        right = max((points[-1][0] for _, _, points in lines), default=1.0) * 1.05
+        fastest = min((points[0][0] for _, _, points in lines), default=math.inf)
+        slowest = max((points[-1][0] for _, _, points in lines), default=-math.inf)
+        left, right = _fit(ax, "x", (fastest, slowest), ticks=9)
         lowest = min((share for _, _, points in lines for _, share in points if share > 0.0), default=0.1)
+        _fit(ax, "y", (min(lowest, 0.1), 1.0), _scale.tail, ticks=5)
         for label, drawn, points in lines:
             # What is missing stays as a floor, to the right edge.
-            corners = [(points[0][0], 1.0), *points, (right, points[-1][1])]
+            corners = [(left, 1.0), (points[0][0], 1.0), *points, (right, points[-1][1])]
             ax.step([it[0] for it in corners], [it[1] for it in corners], where="post", label=label, **_line(drawn))
             marked = [next((point for point in points if point[1] <= share), None) for share in _MARKED]
             marked = [point for point in marked if point is not None and point[1] > 0.0]
             ax.plot([it[0] for it in marked], [it[1] for it in marked], linestyle="none", **_mark(drawn))
-        ax.set_yscale("log")
-        # From the power of ten below the smallest share, so that a line without loss falls to the bottom.
-        ax.set_ylim(10.0 ** min(_select.floor_log10(lowest), -1), 1.0)
-        ax.set_xlim(0.0, right)
         is_round = "round_trip" in trips.columns and bool(trips["round_trip"].any())
         ax.set_xlabel(f"{'round trip' if is_round else 'one-way'} delay, ms")
         ax.set_ylabel("share of messages later than that")
@@ -86,7 +84,11 @@ class Plots:
         """The delay of each message over the time at which it was due."""
         ax = _axes(ax)
         trips = _select.trips(self._run, _select.flow(self._run, flow), where or {}, repetition)
-        for label, drawn, of_cell in self._lines(trips, flow):
+        lines = self._lines(trips, flow)
+        shown = polars().concat([of_cell for _, _, of_cell in lines])
+        _fit(ax, "x", (0.0, _extent(shown["due_ns"])[1] / 1e9), _scale.linear)
+        _fit(ax, "y", _extent(shown["delay_ms"]), ticks=4)
+        for label, drawn, of_cell in lines:
             came = of_cell.drop_nulls("delay_ms")
             style: dict[str, Any] = {**_line(drawn), "linewidth": 1.0}
             ax.plot(came["due_ns"] / 1e9, came["delay_ms"], label=label, **style)
@@ -117,7 +119,11 @@ class Plots:
         if entity not in entities:
             raise UsageError(f"{entity}: no {kind} of it; there is one of {', '.join(entities)}")
         rows = rows.filter(pl.col("entity") == entity)
-        for label, drawn, of_cell in self._lines(rows, None):
+        lines = self._lines(rows, None)
+        shown = pl.concat([of_cell for _, _, of_cell in lines])
+        _fit(ax, "x", (0.0, _extent(shown["time_ns"])[1] / 1e9), _scale.linear)
+        _fit(ax, "y", (0.0, _extent(shown["value"])[1]))
+        for label, drawn, of_cell in lines:
             ax.step(of_cell["time_ns"] / 1e9, of_cell["value"], where="post", label=label, **_line(drawn))
         ax.set_xlabel("time, s")
         ax.set_ylabel(f"{kind} of {entity}, {UNITS[kind]}")
@@ -132,25 +138,51 @@ class Plots:
         where: Where | None = None,
         ax: Axes | None = None,
     ) -> Axes:
-        """A figure of each transport over one swept key: its mean, and the mean's 95 % interval as a band."""
+        """A figure of each transport over one swept key: its mean, and the mean's 95 % interval as a band. Words
+        and flags stand beside each other in the order of the cells."""
         ax = _axes(ax)
+        pl = polars()
         run, name = self._run, _select.flow(self._run, flow)
         column, rows = _select.along(run, _select.figures(run, name, value, where or {}), x)
         _select.only(run, rows, [column, *_select.transport_columns(run, name)])
+        values, is_numeric = _select.values(rows, column), _select.is_numeric(rows, column)
+        places = {it: float(it) if is_numeric else float(rank) for rank, it in enumerate(values)}
+        # Everything that is drawn of the figure, in the unit of its title.
+        drawn_columns = ["mean", "mean_ci95_low", "mean_ci95_high"]
+        rows = rows.with_columns(pl.col(drawn_columns) * _select.factor(value))
         for transport, variant, label in _select.transports(run, rows, name):
             drawn = look(transport, variant)
-            of_one = _select.of_transport(run, rows, name, label).sort(column)
-            at, mean = of_one[column], of_one["mean"]
+            of_one = _select.of_transport(run, rows, name, label)
+            at = pl.Series("place", [places[it] for it in of_one[column]], dtype=pl.Float64)
+            of_one = of_one.with_columns(at).sort("place")
+            at, mean, low, high = (of_one[it] for it in ("place", *drawn_columns))
             ax.plot(at, mean, label=label, **(_line(drawn) | _mark(drawn)))
-            band = (of_one["mean_ci95_low"], of_one["mean_ci95_high"])
-            ax.fill_between(at, *band, color=drawn.colour, alpha=0.16, linewidth=0)
+            ax.fill_between(at, low, high, color=drawn.colour, alpha=0.16, linewidth=0)
         floor = _select.floor(run, name, value)
         if floor is not None:
+            floor *= _select.factor(value)
             ax.axhline(floor, color=SOFT, linestyle=(0, (2, 4)), linewidth=1, label=f"usable from {floor:g}")
+        self._swept_axes(ax, value, rows, (column, places))
+        return _finish(ax)
+
+    def _swept_axes(self, ax: Axes, value: str, rows: pl.DataFrame, swept: tuple[str, Mapping[Any, float]]) -> None:
+        """The axes of a sweep: a tick at each swept value, and the scale that the report has for the figure."""
+        column, places = swept
+        at = list(places.values())
+        is_log = _select.is_numeric(rows, column) and _scale.is_swept_log(at)
+        ax.set_xscale("log" if is_log else "linear")
+        ax.set_xticks(at, _scale.with_room(at, [_select.written(column, it) for it in places], is_log))
+        ax.set_xticks([], minor=True)
+        ends = _select.JUDGED[value].ends if value in _select.JUDGED else None
+        if ends is None:
+            pl = polars()
+            shown = [pl.coalesce(f"mean_ci95_{end}", "mean").alias(end) for end in ("low", "high")]
+            low, high = (_extent(it) for it in rows.select(shown).get_columns())
+            _fit(ax, "y", (min(low[0], 0.0), high[1]))
+        else:
+            _fit(ax, "y", (ends[0] * _select.factor(value), ends[1] * _select.factor(value)), _scale.linear)
         ax.set_xlabel(_select.title(column))
         ax.set_ylabel(_select.figure_title(value))
-        ax.xaxis.set_major_formatter(lambda at, _: _select.written(column, at))
-        return _finish(ax)
 
     def heatmap(
         self,
@@ -182,19 +214,23 @@ class Plots:
             raise UsageError(f"{value}: nothing says which is better; choose a transport with transport=")
         _select.only(run, rows, [column, row, *_select.transport_columns(run, name)])
         pl = polars()
-        best = rows.group_by(column, row).agg(pl.col("mean").max()).sort(column, row)
+        best = rows.group_by(column, row).agg(pl.col("mean").max())
         ax = _axes(ax)
-        self._cells(ax, best, (column, row), value, _select.floor(run, name, value))
+        axes = {it: _select.values(rows, it) for it in (column, row)}
+        self._cells(ax, best, axes, value, _select.floor(run, name, value))
         which = transport or ("the best transport" if len(names) > 1 else names[0][2])
         ax.set_title(f"{_select.figure_title(value)} of {name}, {which}", loc="left", fontsize="medium")
         return ax
 
-    def _cells(self, ax: Axes, best: pl.DataFrame, names: tuple[str, str], value: str, floor: float | None) -> None:
-        """Draws the cells: the better, the stronger the colour."""
+    def _cells(
+        self, ax: Axes, best: pl.DataFrame, axes: Mapping[str, list[Any]], value: str, floor: float | None
+    ) -> None:
+        """Draws the cells: the better, the stronger the colour. `axes` has the columns across and upwards, with their
+        values."""
         rectangle = needed("matplotlib", lambda: __import__("matplotlib.patches").patches.Rectangle)
-        values = [best[name].unique().sort().to_list() for name in names]
-        known = best["mean"].drop_nulls()
-        low, high = _SCALES.get(value, (0.0, float(known.max() or 1.0)))  # pyright: ignore[reportArgumentType]
+        names, values = list(axes), list(axes.values())
+        ends = _select.JUDGED[value].ends if value in _select.JUDGED else None
+        low, high = ends or (0.0, _extent(best["mean"])[1])
         for at_x, at_y, mean in best.iter_rows():
             place = (values[0].index(at_x), values[1].index(at_y))
             share = 0.0 if mean is None or high <= low else min(max((mean - low) / (high - low), 0.0), 1.0)
@@ -240,6 +276,37 @@ def _later(of_cell: pl.DataFrame) -> list[tuple[float, float]]:
     decided = of_cell.filter(polars().col("fate") != "unfinished").height
     delays = of_cell["delay_ms"].drop_nulls().sort()
     return [(delay, (decided - rank) / decided) for rank, delay in enumerate(delays, start=1)]
+
+
+def _extent(values: pl.Series) -> tuple[float, float]:
+    """The smallest and the largest of the values; infinity and -infinity without any."""
+    low, high = cast("tuple[float | None, float | None]", (values.min(), values.max()))
+    return (math.inf if low is None else float(low), -math.inf if high is None else float(high))
+
+
+def _fit(
+    ax: Axes,
+    side: Literal["x", "y"],
+    extent: tuple[float, float],
+    rule: Callable[[float, float], _scale.Scale] = _scale.fitting,
+    *,
+    ticks: int = 5,
+) -> tuple[float, float]:
+    """Gives an axis the report's scale for values of this extent, and its ends. If it is logarithmic it has about
+    `ticks` round labels."""
+    of_axis: Any = ax
+    if not getattr(of_axis, f"get_autoscale{side}_on")():
+        # What an earlier call has drawn into these axes stays in sight.
+        ends = getattr(of_axis, f"get_{side}lim")()
+        extent = (min(extent[0], *ends), max(extent[1], *ends))
+    scale = rule(*extent)
+    getattr(of_axis, f"set_{side}scale")("log" if scale.is_log else "linear")
+    if scale.is_log:
+        round_values = _scale.log_ticks(scale.low, scale.high, ticks)
+        getattr(of_axis, f"set_{side}ticks")(round_values, [f"{it:g}" for it in round_values])
+        getattr(of_axis, f"set_{side}ticks")([], minor=True)
+    getattr(of_axis, f"set_{side}lim")(scale.low, scale.high)
+    return scale.low, scale.high
 
 
 def _axes(ax: Axes | None) -> Axes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib as mpl
@@ -12,7 +13,7 @@ import polars as pl
 import pytest
 
 import talkpath
-from talkpath import _select
+from talkpath import _scale, _select
 from talkpath.looks import LOOKS
 
 mpl.use("Agg")
@@ -44,6 +45,8 @@ WRONG: list[tuple[Draw, str]] = [
     (lambda run: run.plot.heatmap("loss", "loss"), "the same column"),
     (lambda run: run.plot.heatmap("loss", "rtt", transport="sctp"), "there are udp, tcp"),
     (lambda run: run.plot.ccdf(where={"loss": 0.3}), "path_up_loss is 0.0, 0.05"),
+    (lambda run: run.plot.ccdf(where={"transport": 5}), "flow_call_transport is tcp, udp"),
+    (lambda run: run.plot.ccdf(where={"delay": "10 ms"}), "path_up_delay_s is 0.01, 0.04"),
     (lambda run: run.plot.ccdf(flow="video"), "there are call, upload"),
     (lambda run: run.plot.series("window"), "no kind of series"),
     (lambda run: run.plot.sweep("loss", "call.moss"), "call.mos"),
@@ -53,6 +56,13 @@ WRONG: list[tuple[Draw, str]] = [
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[talkpath.Run]:
     yield talkpath.run(SCENARIO, out=tmp_path_factory.mktemp("runs"), progress=False)
+
+
+@pytest.fixture(scope="module")
+def worded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[talkpath.Run]:
+    """A key of both directions, and one whose values are words."""
+    sweep = {"path.*.delay": ["10 ms", "40 ms"], "path.up.queue": ["drop-tail", "codel"]}
+    yield talkpath.run(SCENARIO | {"sweep": sweep}, out=tmp_path_factory.mktemp("runs"), progress=False)
 
 
 @pytest.fixture(autouse=True)
@@ -135,6 +145,70 @@ def test_other_plots_draw_a_line_for_each_cell(run: talkpath.Run) -> None:
     assert len(run.plot.series("queue_delay", "up", where=chosen).get_lines()) == 2
     swept = run.plot.sweep("loss", where={"delay": 0.01})
     assert [it.get_label() for it in swept.get_lines()][:2] == ["UDP", "TCP"]
+
+
+def test_a_sweep_of_goodput_is_in_the_unit_of_its_title(run: talkpath.Run) -> None:
+    chosen = {"transport": "udp", "delay": 0.01}
+    axes = run.plot.sweep("loss", "goodput_bps", flow="upload", where=chosen)
+    rows = run.cells.filter(pl.col("flow") == "upload", pl.col("figure") == "goodput_bps")
+    rows = rows.filter(pl.col("flow_call_transport") == "udp", pl.col("path_up_delay_s") == 0.01).sort("path_up_loss")
+    drawn: Any = axes.get_lines()[0].get_ydata()
+    assert list(drawn) == pytest.approx([it / 1e6 for it in rows["mean"]])
+    band: Any = axes.collections[0].get_paths()[0].vertices
+    assert band[:, 1].max() == pytest.approx(rows["mean_ci95_high"].to_numpy().max() / 1e6)
+    assert axes.get_ylabel() == "goodput, Mb/s"
+    map_of = run.plot.heatmap("loss", "delay", "goodput_bps", flow="upload", where={"transport": "udp"})
+    assert f"{rows['mean'][0] / 1e6:.3f}" in [it.get_text() for it in map_of.texts]
+
+
+def test_scales_are_the_reports(run: talkpath.Run) -> None:
+    chosen = {"loss": 0.05, "delay": 0.01}
+    assert run.plot.sweep("loss", where={"delay": 0.01}).get_ylim() == (1.0, 4.5)
+    assert run.plot.sweep("loss", "in_time", where={"delay": 0.01}).get_ylim() == (0.0, 100.0)
+    assert run.plot.sweep("loss", where={"delay": 0.01}).get_xscale() == "linear"
+    tail, over_time = run.plot.ccdf(where=chosen), run.plot.delay(where=chosen)
+    delays = _select.trips(run, "call", chosen, 0)["delay_ms"].drop_nulls().to_list()
+    is_log, *ends = _scale.fitting(min(delays), max(delays))
+    assert (tail.get_xscale() == "log", over_time.get_yscale() == "log") == (is_log, is_log)
+    assert [*tail.get_xlim()] == ends and [*over_time.get_ylim()] == ends
+    assert over_time.get_xlim()[0] == 0.0
+    # Two figures in the same axes: the first stays whole.
+    twice = run.plot.delay(where=chosen | {"delay": 0.04}, ax=over_time)
+    assert twice.get_ylim()[0] <= ends[0] and twice.get_ylim()[1] >= ends[1]
+
+
+def test_words_stand_beside_each_other_under_their_own_names(worded: talkpath.Run) -> None:
+    axes = worded.plot.sweep("queue", where={"delay": 0.01})
+    assert [it.get_text() for it in axes.get_xticklabels()] == ["drop-tail", "codel"]
+    places: Any = axes.get_lines()[0].get_xdata()
+    assert list(places) == [0.0, 1.0]
+    flags = pl.DataFrame({"cell": [0, 1, 2], "on": [True, False, True]})
+    assert [_select.written("on", it) for it in _select.values(flags, "on")] == ["true", "false"]
+
+
+def test_a_key_of_both_directions_makes_the_round_trip(worded: talkpath.Run) -> None:
+    axes = worded.plot.heatmap("rtt", "queue")
+    assert [it.get_text() for it in axes.get_xticklabels()] == ["20", "80"]
+    assert worded.plot.sweep("rtt", where={"queue": "codel"}).get_xlabel() == "round trip without a queue, ms"
+    assert worded.plot.sweep("path.*.delay", where={"queue": "codel"}).get_xlabel() == "* delay, ms"
+
+
+def test_a_round_trip_is_not_the_scenarios_where_paths_are_swept() -> None:
+    delays = {"up": {"delay": "20 ms"}, "down": {"delay": "5 ms"}}
+    paths: Any = SimpleNamespace(swept=["path"], scenario={"path": delays})
+    with pytest.raises(talkpath.UsageError, match="no delays of its own"):
+        _select.along(paths, pl.DataFrame({"path": ["lan", "lte"]}), "rtt")
+
+
+def test_a_column_is_chosen_by_its_whole_name_first(run: talkpath.Run) -> None:
+    both: Any = SimpleNamespace(swept=["path_up_rate", "path_up_rate_bps"])
+    assert _select.column(both, "path_up_rate") == "path_up_rate"
+    assert _select.column(both, "path_up_rate_bps") == "path_up_rate_bps"
+    words: Any = SimpleNamespace(swept=["room"])
+    frame = pl.DataFrame({"room": ["16", "0.5", "unlimited"]})
+    assert _select.where(words, frame, {"room": 16})["room"].to_list() == ["16"]
+    assert _select.where(words, frame, {"room": "unlimited"}).height == 1
+    assert _select.where(run, run.cells, {"loss": 0.05}).height > 0
 
 
 @pytest.mark.parametrize(("draw", "says"), WRONG)

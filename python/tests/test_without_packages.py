@@ -15,7 +15,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import talkpath
-from talkpath import _toml
+from talkpath import _scale, _toml
 from talkpath.looks import LOOKS, OTHER, look
 
 ROOT = Path(__file__).parents[2]
@@ -70,6 +70,33 @@ class Looks(unittest.TestCase):
         lines = [look("tcp", variant) for variant in range(4)]
         self.assertEqual({it.colour for it in lines}, {LOOKS["tcp"].colour})
         self.assertEqual(len({it.dash for it in lines}), 4)
+
+
+class Scales(unittest.TestCase):
+    def test_they_are_the_reports(self) -> None:
+        for file, ratio in (("plot/scale.rs", _scale.LOG_RATIO), ("figure/sweep.rs", _scale.SWEPT_LOG_RATIO)):
+            source = (ROOT / "crates/report/src" / file).read_text(encoding="utf-8")
+            self.assertEqual(re.findall(r"const LOG_RATIO: f64 = ([0-9.]+);", source), [str(ratio)], file)
+
+    def test_values_over_decades_get_a_log_scale_and_others_start_at_zero(self) -> None:
+        self.assertEqual(_scale.fitting(40.0, 430.0), (False, 0.0, 500.0))
+        self.assertEqual(_scale.fitting(0.4, 430.0), (True, 0.2, 500.0))
+        self.assertEqual(_scale.fitting(-3.0, 4.3), (False, -3.0, 5.0))
+        self.assertEqual(_scale.fitting(-3.7, -1.0), (False, -4.0, 0.0))
+        self.assertEqual(_scale.fitting(float("inf"), float("-inf")), (False, 0.0, 1.0))
+        swept = ([1.0, 12.0], [1.0, 13.0], [0.0, 9.0])
+        self.assertEqual([_scale.is_swept_log(it) for it in swept], [False, True, False])
+
+    def test_ticks_of_decades_are_round_and_inside(self) -> None:
+        self.assertEqual(_scale.log_ticks(20.0, 500.0, 6), [20.0, 50.0, 100.0, 200.0, 500.0])
+        self.assertEqual([f"{it:g}" for it in _scale.log_ticks(0.0003, 1.0, 4)], ["0.001", "0.01", "0.1", "1"])
+
+    def test_a_label_that_would_run_into_the_one_before_is_left_out(self) -> None:
+        texts = [str(it) for it in range(100)]
+        shown = [it for it in _scale.with_room([float(it) for it in range(100)], texts, False) if it]
+        self.assertEqual(shown[:2], ["0", "8"])
+        self.assertEqual(_scale.with_room([1.0, 10.0, 100.0], texts[:3], True), texts[:3])
+        self.assertEqual(_scale.with_room([3.0], ["x"], False), ["x"])
 
 
 class Errors(Folder):

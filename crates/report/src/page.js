@@ -169,7 +169,14 @@ const time = {
     const start = Math.min(Math.max(from, low), high - width);
     time.span = [start, start + width];
     time.panels.forEach((panel) => panel.enlarge(...time.span));
-    new Set(time.panels.map((panel) => panel.figure)).forEach((figure) => figure.drawTicks(...time.span));
+    time.figures().forEach((figure) => figure.drawTicks(...time.span));
+    // What was read stands at another place now, at the nearer end if its moment is out of sight.
+    const within = (value) => Math.min(Math.max(value, time.span[0]), time.span[1]);
+    const read = time.figures().filter((figure) => figure.value !== undefined);
+    read.forEach((figure) => figure.show(within(figure.value)));
+  },
+  figures() {
+    return [...new Set(time.panels.map((panel) => panel.figure))];
   },
   all() {
     time.show(0, Infinity);
@@ -181,7 +188,7 @@ const time = {
     time.show(middle - (middle - from) / factor, middle + (to - middle) / factor);
   },
   mark(value) {
-    new Set(time.panels.map((panel) => panel.figure)).forEach((figure) => figure.drawCursor(value));
+    time.figures().forEach((figure) => figure.drawCursor(value));
   },
 };
 
@@ -270,6 +277,8 @@ class Figure {
   }
 
   onKey(event) {
+    // Those are the browser's: Ctrl and + enlarges the page, Alt and an arrow goes back.
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const { panel } = this;
     const step = (event.shiftKey ? 40 : 4) * { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     const at = this.panels.indexOf(panel) + { ArrowUp: -1, ArrowDown: 1 }[event.key];

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::arena::ArenaName;
-use crate::fit::fit;
+use crate::fit::{fit, slope};
 
 /// One claim.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,11 +37,6 @@ impl Claim {
         self.checks.iter().any(|check| matches!(check.kind, ClaimKind::Agree { .. }))
     }
 
-    /// Whether every check was fitted, so that it shows nothing that was not put in.
-    pub fn is_fitted(&self) -> bool {
-        self.checks.iter().all(|check| check.basis == Basis::Fitted)
-    }
-
     /// The names of the cells that it reads.
     pub fn cells(&self) -> impl Iterator<Item = &str> {
         self.checks.iter().flat_map(Check::cells)
@@ -54,7 +49,7 @@ impl Claim {
 pub enum Verdict {
     /// All its checks hold, and at least one of them was not fitted.
     Reproduced,
-    /// All hold, and all were fitted: the set-up was chosen so that they do.
+    /// All that are judged hold, and all of these were fitted: the set-up was chosen so that they do.
     Consistent,
     /// Those that `--quick` judged hold, and it left others out: what a whole run finds is open.
     PartlyJudged,
@@ -288,13 +283,14 @@ impl Bound {
 }
 
 impl Figure {
-    /// The figure of `values`; `None` if they have none (a division by zero, too few points for a line).
+    /// The figure of `values`; `None` if they have none (a division by zero, too few points for a line,
+    /// points without spread).
     pub fn of(self, values: &[f64]) -> Option<f64> {
         let made = match (self, values) {
             (Self::Median, [only]) => *only,
             (Self::Ratio, [first, second]) => first / second,
             (Self::Difference, [first, second]) => first - second,
-            (Self::Slope, _) => fit(&pairs(values))?.slope,
+            (Self::Slope, _) => slope(&pairs(values))?.0,
             (Self::RSquared, _) => fit(&pairs(values))?.r_squared,
             (Self::Median | Self::Ratio | Self::Difference, _) => return None,
         };
@@ -397,5 +393,6 @@ mod tests {
         assert_eq!(slope.holds(&[0.0, 1.0, 1.0, 3.0, 2.0, 5.0]), Some(true));
         assert_eq!(Figure::RSquared.of(&[0.0, 1.0, 1.0, 3.0, 2.0, 5.0]), Some(1.0));
         assert_eq!(slope.holds(&[0.0, 1.0]), None);
+        assert_eq!(slope.holds(&[0.0, 0.1, 1.0, 0.1, 2.0, 0.1]), Some(false));
     }
 }

@@ -22,7 +22,7 @@ pub struct Fit {
 /// The line through `points`; `None` below 2, or if all have one x or one y.
 pub fn fit(points: &[(f64, f64)]) -> Option<Fit> {
     let n = points.len() as f64;
-    if points.len() < 2 {
+    if !varies(points, |it| it.0) || !varies(points, |it| it.1) {
         return None;
     }
     let (x_mean, y_mean) =
@@ -48,6 +48,22 @@ pub fn fit(points: &[(f64, f64)]) -> Option<Fit> {
         r_squared,
         r_squared_ci95: (points.len() > 3).then(|| r_squared_interval(xy / (xx * yy).sqrt(), n)),
     })
+}
+
+/// The slope of the line through `points` and its interval, as in [`Fit`]; `None` below 2 points, or if all
+/// have one x. Points of one y have a slope of 0: they lack R squared, and so a fit.
+pub(crate) fn slope(points: &[(f64, f64)]) -> Option<(f64, Option<(f64, f64)>)> {
+    let is_flat = varies(points, |it| it.0) && !varies(points, |it| it.1);
+    match is_flat {
+        true => Some((0.0, (points.len() > 2).then_some((0.0, 0.0)))),
+        false => fit(points).map(|line| (line.slope, line.slope_ci95)),
+    }
+}
+
+/// Whether a coordinate of `points` has more than one value. A mean of equal values may be off by its last
+/// bit, so that squares about it do not tell.
+fn varies(points: &[(f64, f64)], of: fn(&(f64, f64)) -> f64) -> bool {
+    points.iter().any(|it| of(it) != of(&points[0]))
 }
 
 /// Fisher (1921): z = atanh r is nearly normal with standard deviation 1 / sqrt(n - 3).
@@ -94,5 +110,17 @@ mod tests {
         assert_eq!(fit(&[(1.0, 2.0), (1.0, 3.0)]), None);
         assert_eq!(fit(&[(1.0, 2.0), (2.0, 2.0)]), None);
         assert_eq!(fit(&[(1.0, 2.0)]), None);
+        assert_eq!(fit(&[]), None);
+    }
+
+    #[test]
+    fn points_of_one_height_have_a_slope_of_zero_and_nothing_to_explain() {
+        // The mean of three times 0.1 is not 0.1.
+        let flat = [(1.0, 0.1), (2.0, 0.1), (4.0, 0.1)];
+        assert_eq!((slope(&flat), fit(&flat)), (Some((0.0, Some((0.0, 0.0)))), None));
+        assert_eq!(slope(&flat[..2]), Some((0.0, None)));
+        assert_eq!(slope(&[(0.1, 1.0), (0.1, 2.0), (0.1, 3.0)]), None);
+        assert_eq!(slope(&[(1.0, 0.1)]), None);
+        assert_eq!(slope(&[(0.0, 1.0), (1.0, 3.0)]), Some((2.0, None)));
     }
 }

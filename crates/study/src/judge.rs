@@ -3,17 +3,18 @@
 //! A check is held against the medians over repetitions; single repetitions are counted beside it and
 //! decide nothing, and those that the machine disturbed past its stated limits are reported and left out. A
 //! claim holds under an assumption set if all its checks do. Its verdict is that under the base set:
-//! `reproduced` if it holds there (`consistent` if every check was fitted, `partly-judged` if `--quick`
-//! left checks out), else `differs`. Its standing says what the other sets make of that. A set whose runs
-//! equal the base's supports nothing, and one whose deciding checks lie within the medians' intervals leaves
-//! the standing open. Each arena has a verdict of its own; a claim that compares arenas has one for all.
+//! `reproduced` if it holds there (`consistent` if every check that is judged was fitted, `partly-judged`
+//! if `--quick` left checks out), else `differs`. Its standing says what the other sets make of that. A set
+//! whose runs equal the base's supports nothing, and one whose deciding checks lie within the medians'
+//! intervals, or that gives no figure, leaves the standing open. Each arena has a verdict of its own; a claim
+//! that compares arenas has one for all.
 
 mod check;
 mod draw;
 mod ran;
 
 use crate::arena::{ArenaName, arena_list};
-use crate::claim::{Check, Claim, Standing, Verdict};
+use crate::claim::{Basis, Check, Claim, Standing, Verdict};
 use crate::outcome::{
     ArenaVerdict, CheckOutcome, ClaimOutcome, FigureOutcome, Outcome, TableOutcome, UnderAssumption,
 };
@@ -198,10 +199,11 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         Some(false) => (Verdict::Differs, None),
         // Checks that hold say nothing of those that were left out.
         Some(true) if !left_out_checks.is_empty() => (Verdict::PartlyJudged, None),
-        Some(true) if claim.is_fitted() => (Verdict::Consistent, None),
+        // The claim may have others, which another arena judges.
+        Some(true) if checks.iter().all(|check| check.basis == Basis::Fitted) => (Verdict::Consistent, None),
         Some(true) => (Verdict::Reproduced, None),
         None => {
-            let why = not_tested(claim, &checks, arenas, ran);
+            let why = not_tested(claim, &checks, (arenas, under_base), ran);
             let is_disturbed = matches!(why, NotTested::Disturbed);
             (if is_disturbed { Verdict::Disturbed } else { Verdict::NotTested }, Some(why))
         }
@@ -215,7 +217,8 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         ran.selection.sets_left_out(study, claim, arenas).into_iter().map(name).collect();
     let is_judged = |set: &String| answers.iter().any(|(name, _)| *name == set);
     let wanted = ran.selection.sets(study, &checks, arenas).into_iter().map(name);
-    let sets_not_run: Vec<String> = wanted.filter(|set| !is_judged(set)).collect();
+    let (sets_not_run, sets_without_figure): (Vec<String>, Vec<String>) =
+        wanted.filter(|set| !is_judged(set)).partition(|set| ran.lacks_cells(&checks, arenas, set));
     let sets = Sets {
         base,
         holding: &holds_under,
@@ -224,6 +227,7 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         without_effect: &without_effect,
         left_out: sets_left_out.len(),
         not_run: sets_not_run.len(),
+        without_figure: sets_without_figure.len(),
     };
     let part =
         (verdict == Verdict::PartlyJudged).then(|| (checks.len(), checks.len() + left_out_checks.len()));
@@ -250,6 +254,7 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         without_effect,
         sets_left_out,
         sets_not_run,
+        sets_without_figure,
         by_seed: Vec::new(),
         not_judged: if by_assumption.is_empty() { not_judged(claim) } else { Vec::new() },
         by_assumption,
@@ -288,7 +293,7 @@ fn answer(
 /// How a verdict fares under the other sets; `None` if that is open.
 fn standing(verdict: Verdict, sets: &Sets<'_>) -> Option<Standing> {
     let others = sets.holding.len() + sets.failing.len() > 1;
-    let are_all_judged = sets.left_out == 0 && sets.not_run == 0 && sets.undecided.is_empty();
+    let are_all_judged = sets.unjudged() == 0 && sets.undecided.is_empty();
     match verdict {
         Verdict::Reproduced | Verdict::Consistent if !sets.failing.is_empty() => Some(Standing::Fragile),
         Verdict::Differs if !sets.holding.is_empty() => Some(Standing::OnlyUnder),
@@ -321,7 +326,12 @@ fn not_judged(claim: &Claim) -> Vec<CheckOutcome> {
 }
 
 /// Why the base set gives no verdict.
-fn not_tested(claim: &Claim, checks: &[&Check], arenas: &[ArenaName], ran: &Ran<'_>) -> NotTested {
+fn not_tested(
+    claim: &Claim,
+    checks: &[&Check],
+    (arenas, under_base): (&[ArenaName], Option<&UnderAssumption>),
+    ran: &Ran<'_>,
+) -> NotTested {
     let lacks_arena = arenas.is_empty() || (claim.compares_arenas() && arenas.len() < 2);
     let has_cells = || arenas.iter().all(|&arena| ran.selection.has_cells_of(ran.study, checks, arena));
     if claim.checks.is_empty() {
@@ -334,6 +344,8 @@ fn not_tested(claim: &Claim, checks: &[&Check], arenas: &[ArenaName], ran: &Ran<
         NotTested::Disturbed
     } else if let Some(operand) = ran.without_value(checks, arenas) {
         NotTested::NoValue { cell: operand.cell.clone(), metric: operand.metric.clone() }
+    } else if let Some(check) = under_base.and_then(|it| it.checks.iter().find(|it| it.lacks_figure())) {
+        NotTested::NoFigure { check: check.name.clone() }
     } else {
         NotTested::NotRun { is_campaign: arenas == [ArenaName::Campaign] }
     }

@@ -113,6 +113,10 @@ pub struct ArenaVerdict {
     pub sets_left_out: Vec<String>,
     /// The sets whose cells should have run and did not, or not to their end.
     pub sets_not_run: Vec<String>,
+    /// The sets whose cells ran, and of which a check has no figure: a division by zero, points without
+    /// spread, or no number for a metric.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets_without_figure: Vec<String>,
     /// Repetitions behind each median: the fewest.
     pub n: u64,
     /// Whether it was not tested because its cells were not selected for this run: no disagreement.
@@ -157,8 +161,8 @@ pub struct SeedVerdict {
 pub struct UnderAssumption {
     /// The set's name.
     pub assumption: String,
-    /// Whether all checks hold; `None` if a cell is missing, and for another set than the base no check
-    /// fails.
+    /// Whether all checks hold; `None` if a cell or a check's figure is missing, and for another set than the
+    /// base no check fails.
     pub holds: Option<bool>,
     /// Each check.
     pub checks: Vec<CheckOutcome>,
@@ -187,7 +191,7 @@ pub struct CheckOutcome {
     pub figure: Option<f64>,
     /// Of that figure; `null` below 6 repetitions, or 5 of an agreement.
     pub ci95: Option<(f64, f64)>,
-    /// Whether it holds of the medians; `None` if a value is missing.
+    /// Whether it holds of the medians; `None` if a value is missing, or if they do not make the figure.
     pub holds: Option<bool>,
     /// If arenas agree, by what they do; `null` otherwise.
     #[serde(default)]
@@ -201,6 +205,12 @@ pub struct CheckOutcome {
 }
 
 impl CheckOutcome {
+    /// Whether all that it compares has a value, and these do not make its figure.
+    pub(crate) fn lacks_figure(&self) -> bool {
+        // What is compared is listed if a value is missing.
+        self.holds.is_none() && self.compared.is_empty() && !self.values.is_empty()
+    }
+
     /// Whether the medians' confidence intervals contain values with the other answer than the medians'.
     /// Fewer than 6 repetitions have no intervals. An agreement of arenas is never undecided: they differ
     /// only if they do anywhere within the intervals.

@@ -268,6 +268,11 @@ pub(crate) enum NotTested {
         /// What was read of it.
         metric: String,
     },
+    /// They ran, and the figure that a check makes of their numbers has no value.
+    NoFigure {
+        /// The check's name.
+        check: String,
+    },
     /// They should have run, or been measured.
     NotRun {
         /// Whether it is a campaign that is judged.
@@ -296,6 +301,15 @@ pub(crate) struct Sets<'a> {
     pub(crate) left_out: usize,
     /// Not run, or not to the end.
     pub(crate) not_run: usize,
+    /// Run, and without a figure of a check.
+    pub(crate) without_figure: usize,
+}
+
+impl Sets<'_> {
+    /// How many sets give no answer.
+    pub(crate) const fn unjudged(&self) -> usize {
+        self.left_out + self.not_run + self.without_figure
+    }
 }
 
 /// Under which sets a claim holds and under which it fails, the base first: `fails under base; holds under a,
@@ -316,6 +330,11 @@ pub(crate) fn under(sets: &Sets<'_>, part: Option<(usize, usize)>) -> String {
         1 => "; 1 more set did not run to its end".to_owned(),
         count => format!("; {count} more sets did not run to their end"),
     };
+    let bare = match sets.without_figure {
+        0 => String::new(),
+        1 => "; 1 more set gives no figure".to_owned(),
+        count => format!("; {count} more sets give no figure"),
+    };
     let others: Vec<String> = sets.undecided.iter().filter(|name| *name != sets.base).cloned().collect();
     let undecided = match others.is_empty() {
         true => String::new(),
@@ -326,17 +345,17 @@ pub(crate) fn under(sets: &Sets<'_>, part: Option<(usize, usize)>) -> String {
         [one] => format!("; {one} changes nothing here"),
         many => format!("; {} change nothing here", many.join(", ")),
     };
-    format!("{part}{words}{undecided}{idle}{more}{open}")
+    format!("{part}{words}{undecided}{idle}{more}{open}{bare}")
 }
 
 fn under_sets(sets: &Sets<'_>) -> String {
-    let &Sets { base, holding, failing, undecided, without_effect, left_out, not_run } = sets;
+    let &Sets { base, holding, failing, undecided, without_effect, .. } = sets;
     let is_base_undecided = undecided.iter().any(|name| name == base);
     let others = |names: &[String]| names.iter().filter(|name| *name != base).cloned().collect::<Vec<_>>();
     let holds = holding.iter().any(|name| name == base);
     let fails = failing.iter().any(|name| name == base);
     let (holding, failing) = (others(holding), others(failing));
-    let rest = left_out + not_run + without_effect.len() + undecided.iter().filter(|it| *it != base).count();
+    let rest = sets.unjudged() + without_effect.len() + undecided.iter().filter(|it| *it != base).count();
     let base = match (base == "base", is_base_undecided) {
         (true, false) => base.to_owned(),
         (true, true) => format!("{base} (undecided)"),
@@ -403,6 +422,9 @@ impl NotTested {
                     .to_owned()
             }
             Self::NoValue { cell, metric } => format!("{cell} ran, and has no number for {metric}"),
+            Self::NoFigure { check } => {
+                format!("{check}: its cells ran, and give no figure: a division by zero, or no spread")
+            }
             Self::NotRun { is_campaign: false } => {
                 "its cells did not run to their end; --resume goes on".to_owned()
             }
@@ -441,8 +463,17 @@ mod tests {
         let under = |holding: &[&str], failing: &[&str]| {
             let (holding, failing) = (&names(holding)[..], &names(failing)[..]);
             let (undecided, without_effect) = (&[][..], &[][..]);
-            let sets =
-                Sets { base: "ns-2", holding, failing, undecided, without_effect, left_out: 0, not_run: 0 };
+            let (left_out, not_run, without_figure) = (0, 0, 0);
+            let sets = Sets {
+                base: "ns-2",
+                holding,
+                failing,
+                undecided,
+                without_effect,
+                left_out,
+                not_run,
+                without_figure,
+            };
             under(&sets, None)
         };
         assert_eq!(under(&["ns-2", "a", "b", "c"], &[]), "holds under ns-2 (base) and all 3 other sets");
@@ -464,6 +495,7 @@ mod tests {
             without_effect: &["c".to_owned()],
             left_out: 0,
             not_run: 0,
+            without_figure: 0,
         };
         let words = "holds under base (undecided) and a; undecided under b; c changes nothing here";
         assert_eq!(under(&sets, None), words);

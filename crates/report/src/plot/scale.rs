@@ -36,12 +36,16 @@ impl Scale {
         Self { kind: Kind::Log, domain: (low, high), range }
     }
 
-    /// A scale for values from `low` to `high` that are not negative: from zero to a round number, or
-    /// logarithmic between round numbers if they span decades.
+    /// A scale for values from `low` to `high`: from zero to a round number, or logarithmic between round
+    /// numbers if they span decades; from a round number below zero if there are such values.
     pub(crate) fn fitting((low, high): (f64, f64), range: (f64, f64)) -> Self {
-        match low > 0.0 && high / low > LOG_RATIO {
-            true => Self::log((round_down(low), round_up(high)), range),
-            false => Self::linear((low.min(0.0), nice_ceiling(high)), range),
+        match (low > 0.0 && high / low > LOG_RATIO, low < 0.0) {
+            (true, _) => Self::log((round_down(low), round_up(high)), range),
+            (_, true) => {
+                let top = if high > 0.0 { nice_ceiling(high) } else { 0.0 };
+                Self::linear((-nice_ceiling(-low), top), range)
+            }
+            _ => Self::linear((0.0, nice_ceiling(high)), range),
         }
     }
 
@@ -181,6 +185,13 @@ mod tests {
     fn values_over_decades_get_a_log_scale_and_others_start_at_zero() {
         assert_eq!(Scale::fitting((40.0, 430.0), (0.0, 1.0)), Scale::linear((0.0, 500.0), (0.0, 1.0)));
         assert_eq!(Scale::fitting((0.4, 430.0), (0.0, 1.0)), Scale::log((0.2, 500.0), (0.0, 1.0)));
+    }
+
+    #[test]
+    fn values_below_zero_have_a_place_and_zero_stays_in_sight() {
+        assert_eq!(Scale::fitting((-3.0, 4.3), (0.0, 1.0)), Scale::linear((-3.0, 5.0), (0.0, 1.0)));
+        assert_eq!(Scale::fitting((-3.7, -1.0), (0.0, 1.0)), Scale::linear((-4.0, 0.0), (0.0, 1.0)));
+        assert_eq!(labels(&Scale::fitting((-3.7, -1.0), (0.0, 1.0)).ticks(4)), ["-4", "-3", "-2", "-1", "0"]);
     }
 
     #[test]

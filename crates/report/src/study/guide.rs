@@ -169,7 +169,8 @@ pub(super) const fn verdict_meaning(verdict: Verdict) -> &'static str {
         Verdict::PartlyJudged => "The checks that were judged hold, and --quick left others out",
         Verdict::Differs => "At least one check fails under the base",
         Verdict::NotTested => {
-            "One of its cells did not run to the end, did not run in the arena that the claim needs, or gave no number for a metric"
+            "One of its cells did not run to the end, did not run in the arena that the claim needs, or gave no number for a metric or \
+             for the figure of a check"
         }
         Verdict::Disturbed => "The machine disturbed its runs past the stated limits",
     }

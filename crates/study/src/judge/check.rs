@@ -8,7 +8,7 @@
 use super::ran::Ran;
 use crate::arena::ArenaName;
 use crate::claim::{Bound, Check, ClaimKind, Figure, pairs};
-use crate::fit::fit;
+use crate::fit::{fit, slope};
 use crate::outcome::{CheckOutcome, HeldBy, Value};
 use crate::stats::LEAST_FOR_SPREAD;
 
@@ -127,7 +127,7 @@ fn figure_interval(kind: ClaimKind, values: &[Value]) -> Option<(f64, f64)> {
             if low <= 0.0 && high >= 0.0 { None } else { corners(&|pair| Figure::Ratio.of(pair)) }
         }
         ClaimKind::Figure { of, .. } => match of {
-            Figure::Slope => fit(&pairs(&medians()))?.slope_ci95,
+            Figure::Slope => slope(&pairs(&medians()))?.1,
             Figure::RSquared => fit(&pairs(&medians()))?.r_squared_ci95,
             _ => corners(&|pair| of.of(pair)),
         },

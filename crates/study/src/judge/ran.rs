@@ -67,6 +67,13 @@ impl<'a> Ran<'a> {
         checks.iter().flat_map(|check| &check.operands).find(lacks)
     }
 
+    /// Whether one of the cells of `checks` did not run under `set` to its end, or is not judged.
+    pub(super) fn lacks_cells(&self, checks: &[&Check], arenas: &[ArenaName], set: &str) -> bool {
+        let Some(set) = self.study.assumptions.iter().position(|it| it.name == set) else { return false };
+        let mut names = checks.iter().flat_map(|check| check.cells());
+        names.any(|name| arenas.iter().any(|&arena| self.get(name, arena, set).is_none()))
+    }
+
     /// Whether each repetition of those cells of `checks` that ran under `set`, another set than the base,
     /// gave what it gave under the base.
     pub(super) fn equals_base(&self, checks: &[&Check], arenas: &[ArenaName], set: &str) -> bool {

@@ -1,8 +1,8 @@
 //! What the other assumption sets make of a verdict.
 
-use talkpath_study::{Selection, Standing, Verdict, judge, shown_must};
+use talkpath_study::{ArenaName, Selection, Standing, Verdict, judge, shown_must};
 
-use super::{ONE, ONE_AGAIN, STUDY, TWO, outcome, read, samples};
+use super::{ONE, ONE_AGAIN, STUDY, TWO, outcome, read, samples, samples_in};
 
 /// The medians' interval reaches over the bounds of `C1`.
 const WIDE: [f64; 6] = [0.010, 0.017, 0.004, 0.0105, 0.0095, 0.010];
@@ -79,4 +79,51 @@ fn a_claim_that_was_not_tested_says_what_it_would_compare() {
     assert_eq!(asked, ["1 % ± 10 %"]);
     let run = outcome(&[("call-far", "base", ONE)]);
     assert!(run.claims[0].base.not_judged.is_empty());
+}
+
+#[test]
+fn a_set_whose_cells_ran_and_give_no_figure_is_not_called_unfinished() {
+    let of_one = "cell = \"call-far\", value = 0.01, within = \"10%\"";
+    let ratio = "ratio = [\"call-far\", \"call-near\"], between = [1.5, 2.5]";
+    let study = read(&STUDY.replacen(of_one, ratio, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let judged = |near: [[f64; 6]; 2]| {
+        let runs = [
+            ("call-near", "base", near[0]),
+            ("call-far", "base", TWO),
+            ("call-near", "slow", near[1]),
+            ("call-far", "slow", TWO),
+        ];
+        let mut found = judge(&study, &Selection::default(), &samples(&study, &runs));
+        assert!(found.valid, "every cell ran");
+        found.claims.remove(0).base
+    };
+    let base_has_none = judged([[0.0; 6], ONE]);
+    assert_eq!(base_has_none.verdict, Verdict::NotTested);
+    let why = "loss: its cells ran, and give no figure: a division by zero, or no spread";
+    assert!(base_has_none.why.starts_with(why), "{}", base_has_none.why);
+    assert_eq!(base_has_none.under, "base not judged; holds under slow; 1 more set gives no figure");
+    // The standing stays open: the set says nothing.
+    let other_has_none = judged([ONE, [0.0; 6]]);
+    assert_eq!((other_has_none.verdict, other_has_none.standing), (Verdict::Reproduced, None));
+    assert_eq!(other_has_none.under, "holds under base; 1 more set gives no figure");
+    for (found, set) in [(base_has_none, "base"), (other_has_none, "slow")] {
+        assert!(found.sets_not_run.is_empty(), "{:?}", found.sets_not_run);
+        assert_eq!(found.sets_without_figure, [set]);
+    }
+}
+
+#[test]
+fn a_claim_is_consistent_where_all_checks_that_are_judged_were_fitted() {
+    let two = "within = \"10%\", basis = \"fitted\" }, { name = \"near\", metric = \"flows.call.loss_rate\", \
+               cell = \"call-near\", at_most = 0.5, one_sided = \"none\", arenas = [\"emu\"] }]";
+    let study = STUDY.replacen("within = \"10%\" }]", two, 1);
+    let study = read(&study).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let verdict = |arena| {
+        let selection = Selection { arenas: vec![arena], ..Selection::default() };
+        let runs = [("call-near", "base", ONE), ("call-far", "base", ONE)];
+        let all = samples_in(&study, arena, &selection, &runs);
+        judge(&study, &selection, &all).claims.remove(0).base.verdict
+    };
+    assert_eq!(verdict(ArenaName::Sim), Verdict::Consistent);
+    assert_eq!(verdict(ArenaName::Emu), Verdict::Reproduced);
 }

@@ -25,9 +25,14 @@ pub(super) fn draw(
     lines: &[FigureLine],
 ) -> (Svg, Vec<Entry>, String) {
     let scale = scale(&figure.y_title);
-    let (_, high) = extent(values(lines, scale));
+    let (least, high) = extent(values(lines, scale));
+    // Zeros do not keep the others from a logarithmic scale.
     let (low, _) = extent(values(lines, scale).filter(|value| *value > 0.0));
-    let range = if low.is_finite() { (low, high) } else { (0.0, 1.0) };
+    let range = match (least < 0.0, low.is_finite()) {
+        (true, _) => (least, high),
+        (false, true) => (low, high),
+        (false, false) => (0.0, 1.0),
+    };
     let y = Scale::fitting(range, (TOP + HEIGHT, TOP));
     let panel =
         Panel { top: TOP, bottom: TOP + HEIGHT, x: Scale::linear((0.0, 1.0), (LEFT, WIDTH - RIGHT)), y };
@@ -37,6 +42,9 @@ pub(super) fn draw(
     let mut svg = Svg::new(WIDTH, TOP + HEIGHT + below);
     panel.vertical_axis(&mut svg, 4, tick_label);
     svg.line("axis", (LEFT, panel.bottom), (WIDTH - RIGHT, panel.bottom));
+    if y.domain.0 < 0.0 {
+        svg.line("axis", (LEFT, y.at(0.0)), (WIDTH - RIGHT, y.at(0.0)));
+    }
     let title = if is_log { format!("{} (logarithmic)", figure.y_title) } else { figure.y_title.clone() };
     svg.vertical_title((TOP, panel.bottom), &title);
     let group = (WIDTH - RIGHT - LEFT) / names.len().max(1) as f64;
@@ -82,7 +90,9 @@ fn draw_bar(
         let path = marker(Marker::Circle, left + width / 2.0, y);
         svg.path("", &format!("fill:{fill}"), &path);
     } else {
-        svg.rect("", &format!("fill:{fill};fill-opacity:.8"), "", (left, y), (width, panel.bottom - y));
+        let zero = panel.y.at(0.0);
+        let style = format!("fill:{fill};fill-opacity:.8");
+        svg.rect("", &style, "", (left, y.min(zero)), (width, (y - zero).abs()));
     }
 }
 
@@ -150,6 +160,19 @@ mod tests {
         let html = drawn([0.0, 4000.0]);
         assert!(html.contains("of ours nothing is drawn there"), "{html}");
         assert_eq!(html.matches("stroke:var(--t-udp);stroke-width:1.3").count(), 4);
+    }
+
+    #[test]
+    fn a_bar_below_zero_hangs_from_the_line_of_zero() {
+        let html = drawn([-2.0, 4.0]);
+        let bars: Vec<&str> = html.split("<rect").skip(1).collect();
+        let number = |bar: &str, name: &str| -> f64 {
+            let rest = bar.split(&format!(" {name}=\"")).nth(1).unwrap();
+            rest.split('"').next().unwrap().parse().unwrap()
+        };
+        let ends = |bar: &str| (number(bar, "y"), number(bar, "y") + number(bar, "height"));
+        let ((top, bottom), (_, zero)) = (ends(bars[0]), ends(bars[1]));
+        assert!((top - zero).abs() < 0.11 && bottom > zero, "{html}");
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use talkpath_study::{FigureLine, FigureOutcome};
 
-use super::{HEIGHT, Looks, TOP, about_printed, draw_printed, line_legend, scale, sentences, values};
+use super::{
+    HEIGHT, Looks, TOP, about_printed, draw_printed, line_legend, scale, sentences, values, with_zero,
+};
 use crate::figure::{Entry, extent};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
 use crate::plot::scale::{Scale, tick_label};
@@ -13,14 +15,14 @@ const QUANTILE_HEIGHT: f64 = 420.0;
 
 pub(super) fn draw(figure: &FigureOutcome, lines: &[FigureLine]) -> (Svg, Vec<Entry>, String) {
     let scale = scale(&figure.y_title);
-    let (_, top) = extent(values(lines, scale));
-    let y = (0.0, if top.is_finite() { top } else { 1.0 });
+    let (low, top) = extent(values(lines, scale));
+    let xs = lines.iter().flat_map(|line| &line.points).map(|point| point.x);
     let mut svg = Svg::new(WIDTH, TOP + HEIGHT + BOTTOM);
     let panel = Panel {
         top: TOP,
         bottom: TOP + HEIGHT,
-        x: Scale::linear(x_range(lines), (LEFT, WIDTH - RIGHT)),
-        y: Scale::fitting(y, (TOP + HEIGHT, TOP)),
+        x: Scale::linear(with_zero(extent(xs)), (LEFT, WIDTH - RIGHT)),
+        y: Scale::fitting((low.min(0.0), top), (TOP + HEIGHT, TOP)),
     };
     axes(&mut svg, &panel, figure, HEIGHT);
     series(&mut svg, &panel, lines, scale);
@@ -37,7 +39,8 @@ pub(super) fn draw_quantiles(figure: &FigureOutcome, lines: &[FigureLine]) -> (S
     let (low, high) = extent(points.flat_map(|point| [point.x, point.median]));
     // A tenth of room, and one scale for both axes.
     let room = (0.05 * (high - low)).max(0.01 * high.abs()).max(0.1);
-    let range = if low.is_finite() { ((low - room).max(0.0), high + room) } else { (0.0, 1.0) };
+    let from = if low < 0.0 { low - room } else { (low - room).max(0.0) };
+    let range = if low.is_finite() { (from, high + room) } else { (0.0, 1.0) };
     let mut svg = Svg::new(WIDTH, TOP + QUANTILE_HEIGHT + BOTTOM);
     let panel = Panel {
         top: TOP,
@@ -57,12 +60,6 @@ fn axes(svg: &mut Svg, panel: &Panel, figure: &FigureOutcome, height: f64) {
     panel.vertical_axis(svg, 4, tick_label);
     panel.horizontal_axis(svg, 8, Some(&figure.x_title));
     svg.vertical_title((TOP, TOP + height), &figure.y_title);
-}
-
-/// From zero, with a little room behind the last point, for its interval.
-fn x_range(lines: &[FigureLine]) -> (f64, f64) {
-    let (low, high) = extent(lines.iter().flat_map(|line| &line.points).map(|point| point.x));
-    if low.is_finite() { (0.0, 1.03 * high) } else { (0.0, 1.0) }
 }
 
 fn series(svg: &mut Svg, panel: &Panel, lines: &[FigureLine], scale: f64) {
@@ -86,11 +83,28 @@ fn series(svg: &mut Svg, panel: &Panel, lines: &[FigureLine], scale: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talkpath_study::FigurePoint;
+    use talkpath_study::{Drawing, FigurePoint};
 
     #[test]
-    fn the_last_point_and_its_interval_stand_within_the_frame() {
-        let points = [80.0, 320.0].map(|x| FigurePoint::new(x, 1.0, Some((0.5, 1.5)))).to_vec();
-        assert!(x_range(&[FigureLine { label: "6 TCPs".to_owned(), points }]).1 > 320.0);
+    fn a_median_below_zero_is_drawn_below_zero() {
+        let points = [(1.0, -2.0), (2.0, 0.0), (3.0, 3.0)].map(|(x, y)| FigurePoint::new(x, y, None));
+        let lines = vec![FigureLine { label: "6 TCPs".to_owned(), points: points.to_vec() }];
+        let figure = FigureOutcome {
+            number: "1".to_owned(),
+            title: "title".to_owned(),
+            x_title: "streams".to_owned(),
+            y_title: "less, ms".to_owned(),
+            note: String::new(),
+            drawing: Drawing::Lines { lines },
+        };
+        let html = super::super::draw(&figure).html().into_string();
+        // From -2 to 3, so that zero stands two fifths above the bottom.
+        let zero = unit(TOP + HEIGHT * 3.0 / 5.0);
+        for place in [unit(TOP + HEIGHT), zero, unit(TOP)] {
+            assert!(
+                html.contains(&format!(" {place}L")) || html.contains(&format!(" {place}\"")),
+                "{place}: {html}"
+            );
+        }
     }
 }

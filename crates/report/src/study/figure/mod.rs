@@ -127,6 +127,12 @@ fn scale(title: &str) -> f64 {
     if title.ends_with('%') { 100.0 } else { 1.0 }
 }
 
+/// The ends of a horizontal axis for values from `low` to `high`: zero, and a little beyond the outermost
+/// point, which leaves room for its interval.
+fn with_zero((low, high): (f64, f64)) -> (f64, f64) {
+    if low.is_finite() { (1.03 * low.min(0.0), 1.03 * high.max(0.0)) } else { (0.0, 1.0) }
+}
+
 /// Every value on the vertical axis: medians, the ends of their intervals, printed figures.
 fn values(lines: &[FigureLine], scale: f64) -> impl Iterator<Item = f64> {
     lines.iter().flat_map(|line| &line.points).flat_map(move |point| {
@@ -194,6 +200,13 @@ fn about_printed(lines: &[FigureLine]) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_axis_reaches_beyond_its_outermost_points_and_has_zero() {
+        assert_eq!(with_zero((80.0, 320.0)), (0.0, 1.03 * 320.0));
+        assert_eq!(with_zero((-2.0, 3.0)), (-2.06, 1.03 * 3.0));
+        assert_eq!(with_zero((-2.0, -1.0)), (-2.06, 0.0));
+    }
 
     #[test]
     fn what_is_called_as_a_transport_has_its_colour_wherever_it_stands() {

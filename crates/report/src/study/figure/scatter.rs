@@ -2,7 +2,7 @@
 
 use talkpath_study::{FigureLine, FigureOutcome, Fit, shown};
 
-use super::{HEIGHT, Looks, TOP, scale, sentences};
+use super::{HEIGHT, Looks, TOP, scale, sentences, values, with_zero};
 use crate::display::Marker;
 use crate::figure::{Entry, Sample, extent, marker};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
@@ -22,22 +22,24 @@ pub(super) fn draw(
 ) -> (Svg, Vec<Entry>, String) {
     let (x_scale, y_scale) = (scale(&figure.x_title), scale(&figure.y_title));
     let points = || lines.iter().flat_map(|line| &line.points);
-    let (_, right) = extent(points().map(|point| point.x * x_scale));
-    let (_, top) = extent(points().map(|point| point.ci95.map_or(point.median, |it| it.1) * y_scale));
+    let (left, right) = extent(points().map(|point| point.x));
+    // The ends of the line, which may lie further out than any point.
+    let fitted: Vec<(f64, f64)> = fit.map_or_else(Vec::new, |line| {
+        [left, right].map(|x| (x * x_scale, (line.intercept + line.slope * x) * y_scale)).to_vec()
+    });
+    let (low, top) = extent(values(lines, y_scale).chain(fitted.iter().map(|end| end.1)));
     let panel = Panel {
         top: TOP,
         bottom: TOP + HEIGHT,
-        x: Scale::linear((0.0, 1.03 * right), (LEFT, WIDTH - RIGHT)),
-        y: Scale::fitting((0.0, top), (TOP + HEIGHT, TOP)),
+        x: Scale::linear(with_zero((left * x_scale, right * x_scale)), (LEFT, WIDTH - RIGHT)),
+        y: Scale::fitting((low.min(0.0), top), (TOP + HEIGHT, TOP)),
     };
     let mut svg = Svg::new(WIDTH, TOP + HEIGHT + BOTTOM);
     panel.vertical_axis(&mut svg, 4, tick_label);
     panel.horizontal_axis(&mut svg, 8, Some(&figure.x_title));
     svg.vertical_title((TOP, TOP + HEIGHT), &figure.y_title);
-    if let Some(line) = fit {
-        let (left, right) = extent(points().map(|point| point.x));
-        let at = |x: f64| panel.at((x * x_scale, (line.intercept + line.slope * x) * y_scale));
-        let ((x1, y1), (x2, y2)) = (at(left), at(right));
+    if let [from, to] = fitted.as_slice() {
+        let ((x1, y1), (x2, y2)) = (panel.at(*from), panel.at(*to));
         svg.path("series", FITTED, &format!("M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}"));
     }
     let looks = Looks::of(lines);
@@ -83,17 +85,10 @@ mod tests {
     use super::*;
     use talkpath_study::{Drawing, FigurePoint};
 
-    #[test]
-    fn the_line_goes_through_points_that_lie_on_it_and_its_slope_is_in_the_axis_s_unit() {
-        let points: Vec<_> =
-            [0.01, 0.02, 0.03].map(|x| FigurePoint::new(x, 100.0 + 5000.0 * x, None)).to_vec();
-        let fit = Fit {
-            slope: 5000.0,
-            intercept: 100.0,
-            slope_ci95: Some((5000.0, 5000.0)),
-            r_squared: 1.0,
-            r_squared_ci95: None,
-        };
+    /// The figure of these points with the line, and where the line goes.
+    fn drawn(points: Vec<FigurePoint>, (intercept, slope): (f64, f64)) -> (String, String, String) {
+        let fit =
+            Fit { slope, intercept, slope_ci95: Some((slope, slope)), r_squared: 1.0, r_squared_ci95: None };
         let figure = FigureOutcome {
             number: "12".to_owned(),
             title: "title".to_owned(),
@@ -106,19 +101,44 @@ mod tests {
             },
         };
         let drawn = super::super::draw(&figure);
-        assert!(drawn.caption.contains("slope 50 [50, 50] for each 1 %, R² 1"), "{}", drawn.caption);
         let svg = drawn.svg.unwrap().into_string();
-        // A circle begins 4 units left of its centre: the line's ends are the first and the last point.
-        let panel_top = |x: f64| format!("M{x:.1} ");
         let start = svg.split(FITTED).nth(1).unwrap();
-        let path = start.split("d=\"M").nth(1).unwrap().split('"').next().unwrap();
-        let (from, to) = path.split_once('L').unwrap();
-        for end in [from, to] {
-            let (x, y) = end.split_once(' ').unwrap();
-            let x: f64 = x.parse().unwrap();
-            let circle = svg.split(&panel_top(x - 4.0)).nth(1).expect("a point at the line's end");
-            let centre: f64 = circle.split('a').next().unwrap().parse().unwrap();
-            assert!((centre - y.parse::<f64>().unwrap()).abs() < 0.11, "{path}");
+        let path = start.split("d=\"M").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        (svg, path, drawn.caption)
+    }
+
+    #[test]
+    fn the_line_goes_through_points_that_lie_on_it_and_its_slope_is_in_the_axis_s_unit() {
+        for intercept in [100.0, -100.0] {
+            let points = [0.01, 0.02, 0.03].map(|x| FigurePoint::new(x, intercept + 5000.0 * x, None));
+            let (svg, path, caption) = drawn(points.to_vec(), (intercept, 5000.0));
+            assert!(caption.contains("slope 50 [50, 50] for each 1 %, R² 1"), "{caption}");
+            // A circle begins 4 units left of its centre: the line's ends are the first and the last point.
+            let panel_top = |x: f64| format!("M{x:.1} ");
+            let (from, to) = path.split_once('L').unwrap();
+            for end in [from, to] {
+                let (x, y) = end.split_once(' ').unwrap();
+                let x: f64 = x.parse().unwrap();
+                let circle = svg.split(&panel_top(x - 4.0)).nth(1).expect("a point at the line's end");
+                let centre: f64 = circle.split('a').next().unwrap().parse().unwrap();
+                assert!((centre - y.parse::<f64>().unwrap()).abs() < 0.11, "{path}");
+            }
         }
+    }
+
+    #[test]
+    fn what_lies_below_zero_is_drawn_there_and_the_line_keeps_its_slope_to_both_ends() {
+        // Least squares through (1, 0), (2, 0), (3, 9): from -1.5 to 7.5.
+        let points = [(0.01, 0.0), (0.02, 0.0), (0.03, 9.0)].map(|(x, y)| FigurePoint::new(x, y, None));
+        let (_, path, _) = drawn(points.to_vec(), (-6.0, 450.0));
+        let ends: Vec<f64> =
+            path.split('L').map(|end| end.split_once(' ').unwrap().1.parse().unwrap()).collect();
+        // The axis goes from -1.5 to 10.
+        let place = |y: f64| TOP + HEIGHT * (10.0 - y) / 11.5;
+        assert!((ends[0] - place(-1.5)).abs() < 0.11 && (ends[1] - place(7.5)).abs() < 0.11, "{path}");
+        // An interval below zero has room too.
+        let points = [FigurePoint::new(0.01, 1.0, Some((-4.0, 4.0))), FigurePoint::new(0.02, 1.0, None)];
+        let (svg, ..) = drawn(points.to_vec(), (1.0, 0.0));
+        assert!(svg.contains(">-4</text>"), "{svg}");
     }
 }
