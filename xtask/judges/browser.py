@@ -51,6 +51,23 @@ def uses_of_a_figure(page):
         if figure.locator(".plot svg").first.text_content() == before:
             yield "zoom leaves the axis as it was"
         page.locator(".tools button", has_text="All of the time").first.click()
+        yield from uses_of_the_cursor(page, figure.locator(".plot[role=group]").first)
+
+
+def uses_of_the_cursor(page, plot):
+    """It stays at its time when the axis changes, and the browser keeps its own keys."""
+    plot.focus()
+    for key in ("ArrowRight", "+", "+", "Shift+ArrowRight", "Shift+ArrowRight"):
+        page.keyboard.press(key)
+    cursor = plot.locator(".cursor").first
+    near = cursor.get_attribute("d")
+    page.keyboard.press("0")
+    if cursor.get_attribute("d") == near:
+        yield "the cursor stands where it stood before the zoom"
+    ticks = plot.locator("svg").first.text_content()
+    page.keyboard.press("Control+=")
+    if plot.locator("svg").first.text_content() != ticks:
+        yield "a figure takes a key of the browser"
 
 
 def uses_of_the_player(page):

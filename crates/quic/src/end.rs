@@ -61,7 +61,7 @@ pub struct End {
     /// What became of the messages of each flow.
     send_events: Vec<VecDeque<SendEvent>>,
     /// The flows that have something new.
-    ready: ReadyFlows,
+    pub(crate) ready: ReadyFlows,
     is_open: bool,
     /// Another connection was to begin here, and found no place.
     has_refused_another: bool,
@@ -330,23 +330,6 @@ impl End {
     /// Whether `flow` may have something to read.
     pub fn is_readable(&self, flow: usize) -> bool {
         self.inbound.is_readable(flow)
-    }
-
-    /// The first flow from `from` on that has something new since its last turn: something to read, room to
-    /// write, a [`SendEvent`], or a connection that opened or was lost. Of a connection with a single flow
-    /// always `None`.
-    pub fn next_ready(&self, from: usize) -> Option<usize> {
-        self.ready.next(from)
-    }
-
-    /// Whether `flow` has something new since its last turn.
-    pub fn is_ready(&self, flow: usize) -> bool {
-        self.ready.contains(flow)
-    }
-
-    /// `flow` has its turn, in which it learns what is new.
-    pub fn clear_ready(&mut self, flow: usize) {
-        self.ready.clear(flow);
     }
 
     /// The number of a message of `flow` that came and nobody will read, one a call, and why.

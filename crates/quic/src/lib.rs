@@ -26,6 +26,7 @@ mod sending;
 mod setup;
 mod sizes_only;
 mod stream;
+mod turns;
 mod watch;
 
 pub use arriving::NAMED;
