@@ -72,7 +72,9 @@ fn compare(
     }
     let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|prefix| name.starts_with(prefix));
     let folder = root.join("studies/sawashima-1997");
+    let mut shown = 0;
     for cell in cells().iter().filter(|cell| chosen(&cell.name)) {
+        shown += 1;
         println!("\n{}: {} seeds, medians [smallest, largest]", cell.name, seeds);
         let mut arguments = vec![folder.join(cell.scenario).display().to_string(), format!("seeds={seeds}")];
         arguments.extend(cell.ours.iter().cloned());
@@ -86,7 +88,11 @@ fn compare(
         }
         table(&columns);
     }
-    Ok(String::new())
+    let names: Vec<_> = peers.iter().map(|peer| peer.name).collect();
+    Ok(format!(
+        "{shown} cells ran beside {}; the figures are printed, and nobody judges them",
+        names.join(" and ")
+    ))
 }
 
 /// The figures that `simulator` prints.

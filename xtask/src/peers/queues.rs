@@ -29,12 +29,13 @@ pub(super) fn run(
     let ns3 = ns3.and_then(|ns3| ns3.compile(root, &folder.join("queue.cc")));
     let ns3 = ns3.map_err(|why| format!("no other simulator is installed: nothing was compared. {why}"))?;
     let scenario = folder.join("queue.toml").display().to_string();
-    for queue in ["codel", "fq_codel"] {
+    let disciplines = ["codel", "fq_codel"];
+    for queue in disciplines {
         println!("\n{queue}: {seeds} seeds, medians [smallest, largest]");
         let seeds = format!("seeds={seeds}");
         let of_ours = ask(ours, &[scenario.clone(), seeds.clone(), format!("link.wan.queue={queue}")])?;
         let of_ns3 = ask(&ns3, &[seeds, format!("queue={queue}")])?;
         table(&[("talkpath", of_ours), ("ns-3", of_ns3)]);
     }
-    Ok(String::new())
+    Ok(format!("{} ran beside ns-3, likewise", disciplines.join(" and ")))
 }
