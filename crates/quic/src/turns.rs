@@ -4,8 +4,8 @@ use crate::end::End;
 
 impl End {
     /// The first flow from `from` on that has something new since its last turn: something to read, room to
-    /// write, a [`crate::SendEvent`], or a connection that opened or was lost. Of a connection with a single flow
-    /// always `None`.
+    /// write, a [`crate::SendEvent`], or a connection that opened or was lost. Of a connection with a single
+    /// flow always `None`.
     pub fn next_ready(&self, from: usize) -> Option<usize> {
         self.ready.next(from)
     }
