@@ -242,7 +242,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
     pub transports: Vec<String>,
     /// What is carried
-    #[arg(long, value_parser = workload(), env = "TALKPATH_WORKLOAD", default_value = Compared::Voice.word())]
+    #[arg(long, value_parser = workload(), env = "TALKPATH_WORKLOAD", default_value = Compared::Voice.name())]
     pub workload: Compared,
     /// voice: the receiver conceals what is missing, by G.711 Appendix I; else it plays silence
     #[arg(long)]
@@ -292,7 +292,7 @@ const DEPLOYED: [&str; 6] =
 /// The workloads that `compare` and `monitor` know by a word.
 fn workload() -> impl TypedValueParser<Value = Compared> {
     PossibleValuesParser::new(
-        Compared::ALL.map(|workload| PossibleValue::new(workload.word()).help(workload.about())),
+        Compared::ALL.map(|workload| PossibleValue::new(workload.name()).help(workload.about())),
     )
     .map(|word| Compared::named(&word).unwrap_or(Compared::Voice))
 }

@@ -85,6 +85,5 @@ fn conclude(
     let threshold = thresholds::failure(&judged, common.json || common.quiet);
     let invalid = (strict && !summary.valid)
         .then(|| Failure::NotHeld("--strict: the run is not valid; the warnings say why".to_owned()));
-    let failures = [failure, unknown, threshold, printed.err(), unwritten, invalid];
-    Failure::gravest(failures, |failure| terminal.error(&failure.to_string())).map_or(Ok(()), Err)
+    terminal.end_with([failure, unknown, threshold, printed.err(), unwritten, invalid])
 }

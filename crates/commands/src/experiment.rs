@@ -351,10 +351,12 @@ impl Experiment<'_> {
         thread::scope(|scope| {
             for worker in workers.iter_mut().take(tasks.len()) {
                 if let Err(why) = thread::Builder::new().spawn_scoped(scope, || work(worker)) {
-                    // Those that were begun go on without it, unless it is the first.
-                    let failure = || Failure::Usage(format!("the system gives no thread to run in: {why}"));
+                    // The threads that run share the rest. Without any, nothing would.
                     if started == 0 {
-                        first_failure().get_or_insert_with(failure);
+                        first_failure().get_or_insert_with(|| Failure::Unavailable {
+                            what: format!("the system gives no thread to run in: {why}"),
+                            how: "see its limits of processes (ulimit -u, pids.max)".to_owned(),
+                        });
                     }
                     break;
                 }

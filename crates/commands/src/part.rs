@@ -78,24 +78,15 @@ impl Part {
     /// Warns of the flows that sent nothing and met no refusal: a connection in its handshake takes no
     /// messages, and a table of zeros looks like an idle flow.
     pub(crate) fn warn_of_silence(&mut self) {
-        let silent: Vec<&str> = self
-            .summary
-            .flows
-            .iter()
-            .filter(|(_, flow)| flow.sent == 0 && flow.refused == 0)
-            .map(|(name, _)| name.as_str())
-            .collect();
-        let (first, rest) = silent.split_at(silent.len().min(MAX_NAMED));
-        let named = match (first, rest.len()) {
-            ([], _) => return,
-            ([one], _) => format!("flow {one}"),
-            (_, 0) => format!("flows {}", first.join(", ")),
-            (_, more) => format!("flows {} and {more} more", first.join(", ")),
-        };
-        self.warnings.push(format!(
-            "{named}: no message was sent: the connection did not open in time, or nothing was due after the \
-             warm-up"
-        ));
+        let silent = self.summary.flows.iter().filter(|(_, flow)| flow.sent == 0 && flow.refused == 0);
+        let silent: Vec<String> = silent.map(|(name, _)| name.clone()).collect();
+        if !silent.is_empty() {
+            self.warnings.push(format!(
+                "no message was sent by {}: the connection did not open in time, or nothing was due after the \
+                 warm-up",
+                named(silent.into_iter())
+            ));
+        }
     }
 
     /// Which repetition it is.
@@ -135,6 +126,15 @@ impl Part {
             write_bytes(&folder.join(PART), &serde_json::to_vec(self).unwrap_or_default())
         })
     }
+}
+
+/// The first few of these, and how many more there are.
+pub(crate) fn named(mut names: impl ExactSizeIterator<Item = String>) -> String {
+    let mut first: Vec<String> = names.by_ref().take(MAX_NAMED).collect();
+    if names.len() > 0 {
+        first.push(format!("{} more", names.len()));
+    }
+    first.join("; ")
 }
 
 /// What a repetition leaves besides its record.
@@ -184,7 +184,7 @@ pub const ARRIVALS: &str = "arrivals";
 pub const CAPTURES: &str = "captures";
 pub(crate) const PART: &str = "part.json";
 
-/// Chosen: a warning names this many flows, and counts the rest.
+/// Chosen: a warning names this many repetitions, cells or flows, and counts the rest.
 const MAX_NAMED: usize = 5;
 
 /// Chosen: nobody reads more cells than this on one page, and the tables hold them all.

@@ -63,6 +63,14 @@ impl Terminal {
         }
     }
 
+    /// The gravest of `failures` ends the command; the others are printed here.
+    ///
+    /// # Errors
+    /// That failure, if there is one.
+    pub fn end_with(self, failures: impl IntoIterator<Item = Option<Failure>>) -> Result<(), Failure> {
+        Failure::gravest(failures, |failure| self.error(&failure.to_string())).map_or(Ok(()), Err)
+    }
+
     /// What ended the command.
     pub fn error(self, text: &str) {
         self.say("31", "error: ", text);

@@ -1,6 +1,6 @@
 //! The congestion controls by name.
 
-use crate::words::words;
+use crate::words;
 
 words! {
     /// A congestion control.

@@ -2,8 +2,7 @@
 //! are, and what each says of itself.
 //!
 //! A new one is a file here, a variant in the two lists, and the line of each match below that the compiler
-//! names. QUIC is not among them: its engine is a library's, and flows
-//! share a connection.
+//! names. QUIC is not among them: its engine is a library's, and flows share a connection.
 
 mod dccp;
 
@@ -13,7 +12,7 @@ use talkpath_units::Bytes;
 pub use dccp::{CcidKind, DccpConfig, QueuePolicy, Revision, largest_dccp_message};
 
 use crate::features::Features;
-use crate::words::words;
+use crate::words;
 
 /// The options of an encapsulated protocol. As text they are what two real hosts say to each other of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

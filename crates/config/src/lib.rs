@@ -20,8 +20,6 @@ pub use size::{CACHE_LINE, SHARED_INFO, UDP_OVER_IPV4, small_head};
 
 use talkpath_units::{Bytes, Duration, Packets};
 
-use crate::words::words;
-
 /// Of windows and queues. Chosen: past any path in packets.
 pub const LARGEST_WINDOW: Packets = Packets::new(1_000_000_000);
 

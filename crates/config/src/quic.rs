@@ -3,7 +3,7 @@
 use talkpath_units::Bytes;
 
 use crate::size::UDP_OVER_IPV4;
-use crate::words::words;
+use crate::words;
 
 words! {
     /// What carries a message.

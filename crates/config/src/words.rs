@@ -2,6 +2,7 @@
 
 /// Defines an enum whose variants have a word each, with `ALL`, `WORDS` in the same order, `name` and
 /// `named`.
+#[macro_export]
 macro_rules! words {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$about])*
@@ -31,5 +32,3 @@ macro_rules! words {
         }
     };
 }
-
-pub(crate) use words;

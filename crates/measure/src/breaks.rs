@@ -7,9 +7,10 @@
 //!                   └── the break ────┘         at least OUTAGE long
 //! ```
 //!
-//! A transport that repairs is waited for if one message waits. Of one that does not several must be lost, or
-//! come only after the break: for who listens both is silence. One is no outage, however seldom messages are
-//! due. Left out: outages shorter than `OUTAGE`; gaps and bursts of losses are figures of their own.
+//! Of a transport that repairs losses, one message that waits is enough. Of any other, several must be lost
+//! or come only after the break: the listener hears silence in both cases. A single loss is no outage,
+//! however seldom messages are due. Left out: outages shorter than `OUTAGE`; gaps and bursts of losses are
+//! figures of their own.
 
 use talkpath_units::{Duration, Instant};
 

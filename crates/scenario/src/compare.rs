@@ -5,35 +5,19 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
 use crate::Setting;
 
-/// What the compared flow carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compared {
-    /// A G.711 call whose far end sends every frame back.
-    Voice,
-    /// As much as the transport takes.
-    Bulk,
-    /// States of 200 B at 60 Hz, which the far end sends back; each has 100 ms to come back.
-    Game,
+talkpath_config::words! {
+    /// What the compared flow carries, by its word in options and campaign files.
+    pub enum Compared {
+        /// A G.711 call whose far end sends every frame back.
+        Voice = "voice",
+        /// As much as the transport takes.
+        Bulk = "bulk",
+        /// States of 200 B at 60 Hz, which the far end sends back; each has 100 ms to come back.
+        Game = "game-60hz",
+    }
 }
 
 impl Compared {
-    /// All of them, in the order of the documentation.
-    pub const ALL: [Self; 3] = [Self::Voice, Self::Bulk, Self::Game];
-
-    /// The word in options and campaign files.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Voice => "voice",
-            Self::Bulk => "bulk",
-            Self::Game => "game-60hz",
-        }
-    }
-
-    /// The one with this word.
-    pub fn named(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.word() == word)
-    }
-
     /// What it carries, and what it is judged by, for the help of options.
     pub const fn about(self) -> &'static str {
         match self {

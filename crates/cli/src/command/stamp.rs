@@ -51,8 +51,7 @@ fn send(to: &str, args: &StampArgs, common: &Common, terminal: Terminal) -> Resu
     // Of what was sent until then there are figures.
     let is_said = matches!(shown, Err(Failure::Interrupted(_)));
     let stopped = (stop.load(Ordering::Relaxed) && !is_said).then(arenas::interrupted);
-    let failures = [stopped, shown.err()];
-    Failure::gravest(failures, |failure| terminal.error(&failure.to_string())).map_or(Ok(()), Err)
+    terminal.end_with([stopped, shown.err()])
 }
 
 /// Prints what came of it.

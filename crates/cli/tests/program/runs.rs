@@ -98,11 +98,7 @@ fn a_flow_whose_connection_never_opens_is_warned_of() {
         bench.run(&[&["run", "call.toml"], &set[..]].concat()).succeeds().out.clone()
     };
     let seen = run("tcp");
-    assert_eq!(
-        seen.matches("flow call: no message was sent: the connection did not open").count(),
-        1,
-        "{seen}"
-    );
+    assert_eq!(seen.matches("no message was sent by call: the connection did not open").count(), 1, "{seen}");
     let seen = run("udp");
     assert!(!seen.contains("no message was sent"), "{seen}");
 }

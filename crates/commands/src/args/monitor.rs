@@ -28,7 +28,7 @@ pub struct MonitorArgs {
     #[arg(long, value_name = "TRANSPORT", default_value = "udp", conflicts_with = "scenario")]
     pub transport: String,
     /// What is carried
-    #[arg(long, value_parser = workload(), default_value = Compared::Voice.word(), conflicts_with = "scenario")]
+    #[arg(long, value_parser = workload(), default_value = Compared::Voice.name(), conflicts_with = "scenario")]
     pub workload: Compared,
     /// How many flows of this kind at the same time
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "scenario",

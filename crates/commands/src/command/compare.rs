@@ -153,7 +153,7 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
     let plan_for = |duration: &str| {
         let comparison = Comparison {
             path: &path.name,
-            compared: (args.workload, &format!("--workload {}", args.workload.word())),
+            compared: (args.workload, &format!("--workload {}", args.workload.name())),
             transports: (&transports, &format!("--transports {}", transports.join(","))),
             cc: (&controls, &format!("--cc {}", controls.join(","))),
             load,
@@ -296,7 +296,7 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
         |name: &str, value: Option<String>| value.map_or_else(String::new, |value| flag(name, value));
     let mut choices = list("transports", &args.transports) + &list("cc", &args.cc);
     if args.workload != Compared::Voice {
-        choices += &flag("workload", args.workload.word().to_owned());
+        choices += &flag("workload", args.workload.name().to_owned());
     }
     choices += &option("duration", args.duration.clone());
     choices += &option("seed", args.place.seed.map(|seed| seed.to_string()));

@@ -143,7 +143,7 @@ fn plan(args: &MonitorArgs, session: Duration) -> Result<Plan, Failure> {
         let option = format!("--transport {}", args.transport);
         set.extend([
             Setting::by(own, "name", quoted(&format!("monitor of {}", args.to))),
-            Setting::by(&format!("--workload {}", workload.word()), "flow", workload.flow_alone()),
+            Setting::by(&format!("--workload {}", workload.name()), "flow", workload.flow_alone()),
             Setting::by(&option, &format!("flow.{flow}.transport"), quoted(&args.transport)),
         ]);
         if args.flows > 1 {

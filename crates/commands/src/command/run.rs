@@ -166,8 +166,7 @@ fn part_told(outcome: PartOutcome, shard: Shard, common: &Common, terminal: Term
             program()
         )),
     };
-    Failure::gravest([failure, printed.err()], |failure| terminal.error(&failure.to_string()))
-        .map_or(Ok(()), Err)
+    terminal.end_with([failure, printed.err()])
 }
 
 /// A run, or a part of one, that an earlier process began.

@@ -22,7 +22,9 @@ use super::cell_of;
 use crate::args::{ArenaKind, Records};
 use crate::failure::Failure;
 use crate::network::page_network;
-use crate::part::{ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, REPORT, SERIES, SUMMARY, unwritten};
+use crate::part::{
+    ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, REPORT, SERIES, SUMMARY, named, unwritten,
+};
 use crate::resumable::Resumable;
 use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_bytes, write_whole};
 use crate::stopwatch::Stopwatch;
@@ -393,15 +395,6 @@ fn alike_cells(sweeps: &[(&BTreeMap<String, Value>, bool)], alike: usize) -> Str
     }
 }
 
-/// The first few of these, and how many more there are.
-fn named(mut names: impl ExactSizeIterator<Item = String>) -> String {
-    let mut first: Vec<String> = names.by_ref().take(MAX_NAMED).collect();
-    if names.len() > 0 {
-        first.push(format!("{} more", names.len()));
-    }
-    first.join("; ")
-}
-
 fn page_text(
     dir: &RunDir,
     plan: &Plan,
@@ -419,9 +412,6 @@ fn page_text(
         network: network.as_ref(),
     })
 }
-
-/// Chosen: a warning names this many repetitions, or cells, and counts the rest.
-const MAX_NAMED: usize = 5;
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use talkpath_units::{Bytes, Packets};
 
 use super::EncapsulatedOptions;
 use crate::features::Features;
-use crate::words::words;
+use crate::words;
 use crate::{LARGEST_INITIAL_WINDOW, LARGEST_WINDOW};
 
 /// DCCP's options, the same at both ends.

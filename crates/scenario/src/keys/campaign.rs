@@ -204,12 +204,7 @@ static TRANSPORTS: Listed = Listed {
     most: 20,
 };
 
-static WORKLOAD: Words = Words {
-    noun: "a workload",
-    known: &[Compared::Voice.word(), Compared::Bulk.word(), Compared::Game.word()],
-    later: &[],
-    why: "",
-};
+static WORKLOAD: Words = Words { noun: "a workload", known: Compared::WORDS, later: &[], why: "" };
 
 /// When it runs.
 static SCHEDULE: TableSpec = TableSpec {

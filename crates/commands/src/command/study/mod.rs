@@ -151,8 +151,7 @@ fn run_study(
     let day = real_time.then(|| folder.day()).flatten();
     let outcome = Outcome { day, ..judge(&study, &selection, &samples) };
     let shown = conclude((&study, &outcome), args, &folder, common, terminal);
-    let failures = [failure, shown.err()];
-    Failure::gravest(failures, |failure| terminal.error(&failure.to_string())).map_or(Ok(()), Err)?;
+    terminal.end_with([failure, shown.err()])?;
     verdicts(&outcome, args.strict, terminal)
 }
 
@@ -226,8 +225,8 @@ const fn kind(arena: ArenaName) -> ArenaKind {
     }
 }
 
-/// The network of each scenario, that of the first cell that runs it under the base, and how far others are
-/// larger.
+/// The network of each scenario: that of the first cell that runs it under the base. If another of its cells
+/// has more hosts and routers, its text says how many.
 fn networks(study: &Study) -> Vec<Animation> {
     let mut networks: Vec<(Animation, usize)> = Vec::new();
     for cell in study.cells.iter().filter(|cell| cell.assumption == 0) {
