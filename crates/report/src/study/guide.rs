@@ -40,6 +40,9 @@ fn run(outcome: &Outcome) -> String {
     if outcome.arena == ArenaName::Campaign {
         return "The campaign's measurements are judged; nothing ran for this page.".to_owned();
     }
+    if outcome.cells.is_empty() {
+        return format!("{length} None of the cells that it needs ran.");
+    }
     let (seeds, other) = match outcome.seed {
         Some(seed) => (format!("with seeds derived from {seed} (--seed {seed})"), "another --seed"),
         None => ("with seeds derived from its scenario's own".to_owned(), "--seed 2"),
@@ -228,5 +231,8 @@ mod tests {
         let html = guide(&outcome).into_string();
         assert!(html.contains("the short run (--quick)") && html.contains("(--seed 7)"), "{html}");
         assert!(html.contains("another --seed repeats it") && !html.contains("--seed 2"), "{html}");
+        outcome.cells.clear();
+        let html = guide(&outcome).into_string();
+        assert!(html.contains("None of the cells that it needs ran.") && !html.contains(" 0 rep"), "{html}");
     }
 }

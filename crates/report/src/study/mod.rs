@@ -169,6 +169,9 @@ fn count(outcome: &Outcome) -> String {
 fn about(outcome: &Outcome) -> String {
     let quick = if outcome.quick { "--quick: " } else { "" };
     let arenas = arena_list(&outcome.arenas);
+    if outcome.cells.is_empty() {
+        return format!("{quick}no cell ran in {arenas}");
+    }
     let over = medians_over(outcome);
     format!("{quick}{over}, with 95 % confidence intervals from 6 repetitions on, in {arenas}")
 }
