@@ -92,7 +92,7 @@ impl Reach {
     }
 }
 
-/// When a session of `length` has lasted.
+/// How far a session of `length` must come to count as one that has lasted, in ns.
 fn lasting_ns(length: Duration) -> u64 {
     length.as_nanos().min(LASTING_NS)
 }

@@ -36,11 +36,11 @@ pub(super) struct Share<'a> {
 /// Why there is no share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lack {
-    /// It is more than one address ever has.
+    /// One address may never have so much.
     Ever,
-    /// All addresses have so much now.
+    /// Too little is left: all addresses together have this much.
     OfAll(u64),
-    /// This address has so much now.
+    /// The address would have more than its half: it has this much.
     OfAddress(u64),
 }
 
