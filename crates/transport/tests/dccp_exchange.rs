@@ -11,8 +11,9 @@
 //!
 //! 0      write 160                  the application writes one message; `write 160 refused`
 //!        out data seq 1 size 160    the next packet that left, at exactly this time: its type must match, and what is given:
-//!                                   seq, ack, size, code, ccval, cscov, `short`, `opt 38,3,0` (all options, in bytes, in
-//!                                   any number of groups), `has 38` (an option of this type), `none` (no options)
+//!                                   seq, ack, size, code, `data 32,1,3` (a Reset's), ccval, cscov, `short`,
+//!                                   `opt 38,3,0` (all options, in bytes, in any number of groups), `has 38` (an
+//!                                   option of this type), `none` (no options)
 //! 100    in ack seq 500 ack 1 opt 38,3,0
 //!                                   a packet arrives, with what is given; `ce` marks it
 //!        read 160                   the application reads a message of this size
@@ -258,6 +259,10 @@ impl Script {
                     let code = ResetCode(number(&mut words)?);
                     same &= matches!(packet.kind, PacketKind::Reset(reset) if reset.code == code);
                 }
+                "data" => {
+                    let data = parse_bytes(words.next().ok_or("which data?")?)?;
+                    same &= matches!(packet.kind, PacketKind::Reset(reset) if reset.data[..] == data);
+                }
                 "service" => {
                     let wanted = ServiceCode(number(&mut words)?);
                     same &= matches!(
@@ -425,6 +430,21 @@ fn number<T: std::str::FromStr>(words: &mut Words<'_>) -> Result<T, String> {
     word.parse().map_err(|_| format!("{word} is no number"))
 }
 
+/// RFC 4341 §4: CCID 2 is acknowledged by Ack Vectors, however many drops there are to report (RFC 4340
+/// §11.7). Here every other packet is corrupt. Once the peer has one of our acknowledgements, the drops are
+/// forgotten.
+#[test]
+fn many_drops_leave_room_for_the_ack_vector() {
+    let mut text = String::from("connect rtt 100 far 500\n0 quiet\n");
+    for n in 0..70 {
+        let seq = 502 + 2 * n;
+        text += &format!("  in data seq {seq} size 1 corrupt\n  in data seq {} size 1\n", seq + 1);
+        text += &format!("  out ack seq {} ack {} has 40 has 38\n", 2 + n, seq + 1);
+    }
+    text += "  in dataack seq 642 ack 71 size 1\n  in data seq 643 size 1\n  out ack seq 72 opt 38,3,1\n";
+    run(&text);
+}
+
 /// Confirm R(Sequence Window, 1000), Confirm R(ECN Incapable, 1), Confirm L(Send Ack Vector, 1).
 const CONFIRMS: &str = "35,9,3,0,0,0,0,3,232,35,6,4,1,0,1,33,6,6,1,0,1";
 
@@ -464,6 +484,10 @@ exchanges! {
     unexpected_types_draw_a_sync
     no_connection_is_answered_with_a_reset
     wrong_service_code_is_refused
+    reset_ends_a_request
+    bad_option_on_a_reset_is_ignored
+    mandatory_ccid_option_must_be_known
+    stateless_reset_tells_the_option
     mandatory_unknown_option_resets
     mandatory_on_data_is_ignored
     init_cookie_keeps_no_state
@@ -475,6 +499,7 @@ exchanges! {
     slow_start_and_a_halved_window
     timeout_leaves_one_packet
     full_receive_buffer_is_told
+    copies_change_no_report_of_drops
     insufficient_coverage_is_told
     short_numbers_are_used_once_agreed
     timestamp_is_echoed

@@ -85,17 +85,17 @@ impl AckHistory {
     }
 
     /// Packet `seq` arrived. What was received once stays as it was first seen (RFC 4340 §11.4.1); what lies
-    /// before all that is still remembered is not taken up again.
-    pub fn on_packet(&mut self, seq: Seq, marked: bool) {
+    /// before all that is still remembered is not taken up again. Returns whether the packet was taken up:
+    /// false for a copy of one that had arrived.
+    pub fn on_packet(&mut self, seq: Seq, marked: bool) -> bool {
         let state = if marked { AckState::Marked } else { AckState::Received };
         let Some(latest) = self.latest() else {
             self.runs.push_front(AckRun { state, last: seq, count: 1 });
-            return;
+            return true;
         };
         let ahead = seq.distance_from(latest);
         if ahead <= 0 {
-            self.fill_gap(seq, state);
-            return;
+            return self.fill_gap(seq, state);
         }
         if ahead > 1 {
             let count = ahead as u64 - 1;
@@ -113,6 +113,7 @@ impl AckHistory {
             _ => self.runs.push_front(AckRun { state, last: seq, count: 1 }),
         }
         self.runs.truncate(MOST_RUNS);
+        true
     }
 
     /// Adds the vector as of the greatest number received, in as many options as it takes and as far back as
@@ -187,18 +188,19 @@ impl AckHistory {
         }
     }
 
-    /// `seq` is not after the greatest number: if it was not yet received, its run is split.
-    fn fill_gap(&mut self, seq: Seq, state: AckState) {
+    /// `seq` is not after the greatest number: if it was not yet received, its run is split. Returns whether
+    /// it was.
+    fn fill_gap(&mut self, seq: Seq, state: AckState) -> bool {
         let Some(index) = self
             .runs
             .iter()
             .position(|run| !seq.is_after(run.last) && !seq.is_before(run.last.wrapping_sub(run.count - 1)))
         else {
-            return;
+            return false;
         };
         let gap = self.runs[index];
         if gap.state != AckState::NotYetReceived {
-            return;
+            return false;
         }
         let after = gap.last.distance_from(seq) as u64;
         let before = gap.count - after - 1;
@@ -213,6 +215,7 @@ impl AckHistory {
         }
         self.merge_around(index.saturating_sub(1), index + 3);
         self.runs.truncate(MOST_RUNS);
+        true
     }
 
     /// Joins neighbours of the same state among the runs `from..to`.
@@ -280,13 +283,14 @@ mod tests {
     #[test]
     fn a_late_packet_fills_its_gap_and_a_duplicate_changes_nothing() {
         let mut history = history(&[1, 5]);
-        history.on_packet(Seq::new(3), false);
+        assert!(history.on_packet(Seq::new(3), false));
         assert_eq!(bytes_of(&history), [0, 0xc0, 0, 0xc0, 0]);
-        history.on_packet(Seq::new(4), false);
+        assert!(history.on_packet(Seq::new(4), false));
         assert_eq!(bytes_of(&history), [2, 0xc0, 0]);
-        history.on_packet(Seq::new(3), true);
+        assert!(!history.on_packet(Seq::new(3), true));
+        assert!(!history.on_packet(Seq::new(5), true));
         assert_eq!(bytes_of(&history), [2, 0xc0, 0]);
-        history.on_packet(Seq::new(2), true);
+        assert!(history.on_packet(Seq::new(2), true));
         assert_eq!(bytes_of(&history), [2, 0x40, 0]);
     }
 
@@ -322,7 +326,7 @@ mod tests {
         }
         history.on_acknowledged(Seq::new(70));
         assert_eq!(bytes_of(&history), [0, 0xc0, 0]);
-        history.on_packet(Seq::new(3), false);
+        assert!(!history.on_packet(Seq::new(3), false));
         assert_eq!(bytes_of(&history), [0, 0xc0, 0]);
     }
 

@@ -102,7 +102,8 @@ pub fn encode(packet: &DccpPacket, ports: Ports, data: &[u8], carrier: Carrier, 
     if let Some(place) = packet.options.data_checksum_at()
         && let Some(value) = out.get_mut(options + place..options + place + 4)
     {
-        value.copy_from_slice(&crc32c(data).to_be_bytes());
+        // The low byte first, as `DccpOption::DataChecksum` is written.
+        value.copy_from_slice(&crc32c(data).to_le_bytes());
     }
     out.resize(start + header, PADDING);
     out.extend_from_slice(data);

@@ -97,6 +97,16 @@ fn the_data_checksum_is_crc_32c() {
     assert_eq!(crc32c(&(0..32).collect::<Vec<_>>()), 0x46dd_794e);
 }
 
+/// RFC 4340 §9.3 takes SCTP's algorithm, which transmits the low byte first (RFC 3309). RFC 3720 §B.4 prints
+/// the bytes in that order: aa 36 91 8a for 32 bytes of zeros.
+#[test]
+fn the_data_checksum_leaves_with_its_low_byte_first() {
+    let mut packet = DccpPacket::new(PacketKind::Data, Seq::new(7), Seq::new(0));
+    assert!(packet.options.push(DccpOption::DataChecksum(0)));
+    let bytes = bytes_of(&packet, &[0; 32], Carrier::Udp);
+    assert_eq!(bytes[16..24], [44, 6, 0xaa, 0x36, 0x91, 0x8a, 0, 0]);
+}
+
 /// RFC 4340 §9.2: what lies beyond the coverage may change; what lies within may not.
 #[test]
 fn partial_coverage_lets_the_rest_be_corrupt() {

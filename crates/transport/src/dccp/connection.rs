@@ -312,7 +312,7 @@ impl Dccp {
     /// Something has been sent again, or given up.
     fn on_retransmit(&mut self, now: Instant) {
         let waited = now.since(self.state_since);
-        let aborted = Reset { code: ResetCode::ABORTED, data: [0; 3] };
+        let aborted = Reset::with_code(ResetCode::ABORTED);
         match self.state {
             State::Request if waited >= REQUEST_LIFETIME => return self.fail(aborted, Seq::new(0), now),
             State::Respond => return self.fail(aborted, self.numbers.gsr, now),

@@ -47,18 +47,22 @@ pub fn drop_code(ack: Seq, options: &Options, seq: Seq) -> Option<DropCode> {
 /// The drops that a receiving end still reports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DropLog {
-    /// In order of arrival.
+    /// In the order of their numbers, each number once.
     drops: VecDeque<(Seq, DropCode)>,
 }
 
 impl DropLog {
-    /// The data of packet `seq` was dropped; of too many, the oldest is forgotten.
+    /// The data of packet `seq` was dropped. A copy of that packet changes nothing; of too many, the oldest
+    /// is forgotten.
     pub(super) fn on_drop(&mut self, seq: Seq, code: DropCode) {
-        if self.drops.len() == MOST_DROPS {
+        let place = self.drops.partition_point(|&(other, _)| other.is_before(seq));
+        if self.drops.get(place).is_some_and(|&(other, _)| other == seq) {
+            return;
+        }
+        self.drops.insert(place, (seq, code));
+        if self.drops.len() > MOST_DROPS {
             self.drops.pop_front();
         }
-        let place = self.drops.partition_point(|&(other, _)| other.is_before(seq));
-        self.drops.insert(place, (seq, code));
     }
 
     /// Forgets what lies before `oldest`, which no acknowledgement covers any more.
@@ -66,10 +70,10 @@ impl DropLog {
         while self.drops.pop_front_if(|&mut (seq, _)| seq.is_before(oldest)).is_some() {}
     }
 
-    /// Adds the option to a packet that acknowledges `ack`, as far back as there is room; nothing if nothing
-    /// was dropped.
-    pub(super) fn put(&self, options: &mut Options, ack: Seq) {
-        let room = options.room().saturating_sub(2);
+    /// Adds the option to a packet that acknowledges `ack`, as far back as `room` bytes reach; nothing if
+    /// nothing was dropped.
+    pub(super) fn put(&self, options: &mut Options, ack: Seq, room: usize) {
+        let room = room.min(options.room()).saturating_sub(2);
         let mut blocks = [0; Options::ROOM];
         let mut size = 0;
         let mut next = ack;
@@ -127,10 +131,47 @@ mod tests {
         }
         log.forget_before(Seq::new(98));
         let mut options = Options::EMPTY;
-        log.put(&mut options, Seq::new(410));
+        log.put(&mut options, Seq::new(410), Options::ROOM);
         for seq in 60..=410 {
             let expected = drops[..3].iter().find(|drop| drop.0 == seq).map(|drop| drop.1);
             assert_eq!(drop_code(Seq::new(410), &options, Seq::new(seq)), expected, "{seq}");
         }
+    }
+
+    /// Two blocks for each of the drops: ten bytes hold two type and length bytes and the latest four drops.
+    #[test]
+    fn the_latest_drops_are_reported_within_the_room() {
+        let mut log = DropLog::default();
+        for n in 0..MOST_DROPS as u64 {
+            log.on_drop(Seq::new(2 * n), DropCode::CORRUPT);
+        }
+        let ack = Seq::new(2 * MOST_DROPS as u64 - 1);
+        let mut options = Options::EMPTY;
+        log.put(&mut options, ack, 10);
+        assert_eq!(options.as_bytes(), [40, 10, 0, 0xb0, 0, 0xb0, 0, 0xb0, 0, 0xb0]);
+    }
+
+    /// A packet is one entry, with the code of its first copy, and hides no older one.
+    #[test]
+    fn a_copy_of_a_dropped_packet_changes_nothing() {
+        let mut log = DropLog::default();
+        for (seq, code) in [(97, 2), (99, 3), (99, 2), (97, 0)] {
+            log.on_drop(Seq::new(seq), DropCode(code));
+        }
+        let mut options = Options::EMPTY;
+        log.put(&mut options, Seq::new(99), Options::ROOM);
+        assert_eq!(options.as_bytes(), [40, 5, 0xb0, 0, 0xa0]);
+    }
+
+    #[test]
+    fn of_too_many_drops_the_oldest_is_forgotten() {
+        let mut log = DropLog::default();
+        for seq in 1..=MOST_DROPS as u64 {
+            log.on_drop(Seq::new(seq), DropCode::CORRUPT);
+        }
+        log.on_drop(Seq::new(0), DropCode::CORRUPT);
+        assert_eq!(log.drops.front().map(|drop| drop.0), Some(Seq::new(1)));
+        log.on_drop(Seq::new(MOST_DROPS as u64 + 1), DropCode::CORRUPT);
+        assert_eq!((log.drops.len(), log.drops[0].0), (MOST_DROPS, Seq::new(2)));
     }
 }

@@ -3,7 +3,7 @@
 
 use talkpath_units::{Bytes, Instant};
 
-use super::ccid::{Acknowledgement, Arrived, CcidReceiver, CcidSender};
+use super::ccid::{Acknowledgement, Arrived, CcidReceiver, CcidSender, knows_option};
 use super::connection::{Control, Dccp, State};
 use super::features::Features;
 use super::numbers::{Numbers, Validity};
@@ -15,7 +15,9 @@ use crate::Ecn;
 impl Dccp {
     pub(super) fn on_packet(&mut self, packet: DccpPacket, ecn: Ecn, now: Instant) {
         match self.state {
-            State::Closed | State::TimeWait => self.refuse(&packet, ResetCode::NO_CONNECTION, now),
+            State::Closed | State::TimeWait => {
+                self.refuse(&packet, Reset::with_code(ResetCode::NO_CONNECTION), now);
+            }
             State::Listen => self.on_packet_in_listen(packet, ecn, now),
             State::Request
             | State::Respond
@@ -26,13 +28,12 @@ impl Dccp {
         }
     }
 
-    /// Steps 2 and 3: a Reset whose numbers come from the packet (§8.3.1).
-    fn refuse(&mut self, packet: &DccpPacket, code: ResetCode, now: Instant) {
+    /// Steps 2 and 3: `reset` leaves outside of a connection, with numbers from the packet (§8.3.1).
+    fn refuse(&mut self, packet: &DccpPacket, reset: Reset, now: Instant) {
         if matches!(packet.kind, PacketKind::Reset(_)) || !self.limiter.admit(now) {
             return;
         }
         let seq = if packet.kind.has_ack() { packet.ack.next() } else { Seq::new(0) };
-        let reset = Reset { code, data: [0; 3] };
         self.outbox.push_back(Control::Reset { reset, numbers: Some((seq, packet.seq)), ack: packet.seq });
     }
 
@@ -40,7 +41,7 @@ impl Dccp {
     fn on_packet_in_listen(&mut self, packet: DccpPacket, ecn: Ecn, now: Instant) {
         if let PacketKind::Request { service } = packet.kind {
             if service != self.service {
-                return self.refuse(&packet, ResetCode::BAD_SERVICE_CODE, now);
+                return self.refuse(&packet, Reset::with_code(ResetCode::BAD_SERVICE_CODE), now);
             }
             if self.config.init_cookie {
                 return self.answer_without_state(&packet, now);
@@ -50,10 +51,10 @@ impl Dccp {
             return self.on_packet_in_connection(packet, ecn, now);
         }
         let Some(cookie) = find_cookie(&packet).filter(|_| self.config.init_cookie) else {
-            return self.refuse(&packet, ResetCode::NO_CONNECTION, now);
+            return self.refuse(&packet, Reset::with_code(ResetCode::NO_CONNECTION), now);
         };
         let Some(values) = self.cookie_key.open(cookie, packet.ack, now) else {
-            return self.refuse(&packet, ResetCode::BAD_INIT_COOKIE, now);
+            return self.refuse(&packet, Reset::with_code(ResetCode::BAD_INIT_COOKIE), now);
         };
         self.numbers = Numbers::restore(packet.ack, packet.seq);
         for (feature, location, value) in values {
@@ -73,15 +74,15 @@ impl Dccp {
     fn answer_without_state(&mut self, packet: &DccpPacket, now: Instant) {
         let seq = Seq::new(self.random.bits());
         let mut features = self.features.clone();
-        // An error in the Request's features is answered by a Reset, outside of a connection.
-        if read_features(&mut features, packet).is_err() {
-            return self.refuse(packet, ResetCode::OPTION_ERROR, now);
+        // An error in the Request's options is answered by its Reset, outside of a connection.
+        if let Err(reset) = read_features(&mut features, packet) {
+            return self.refuse(packet, reset, now);
         }
         let mut options = Options::EMPTY;
         let cookie = self.cookie_key.seal(seq, features.agreed(), now);
         let fits = cookie.is_some_and(|cookie| options.push(DccpOption::InitCookie(cookie.as_slice())));
         if !fits {
-            return self.refuse(packet, ResetCode::TOO_BUSY, now);
+            return self.refuse(packet, Reset::with_code(ResetCode::TOO_BUSY), now);
         }
         Self::announce(&mut features, &self.config, &self.sender);
         features.put(&mut options, seq, true, true, self.rtt(), now);
@@ -110,10 +111,11 @@ impl Dccp {
         if self.is_unexpected(&packet) {
             return self.send_sync(packet.seq, now);
         }
+        let is_new = self.history.on_packet(packet.seq, ecn == Ecn::Ce);
         if let Err(reset) = self.process_options(&packet, ecn, now) {
             return self.fail(reset, packet.seq, now);
         }
-        self.advance_state(&packet, now);
+        self.advance_state(&packet, is_new, now);
     }
 
     /// Step 4: whether to go on.
@@ -150,9 +152,10 @@ impl Dccp {
         }
     }
 
-    /// Step 8.
+    /// Step 8. Nothing on a Data packet resets a connection (§5.8, table 3). A Reset ends it whatever its
+    /// options are: no Reset is answered with another (steps 2 to 4).
     fn process_options(&mut self, packet: &DccpPacket, ecn: Ecn, now: Instant) -> Result<(), Reset> {
-        if packet.kind != PacketKind::Data {
+        if !matches!(packet.kind, PacketKind::Data | PacketKind::Reset(_)) {
             read_features(&mut self.features, packet)?;
         }
         let mut ndp_count = None;
@@ -177,7 +180,6 @@ impl Dccp {
                 _ => {}
             }
         }
-        self.history.on_packet(packet.seq, ecn == Ecn::Ce);
         let is_data = packet.payload > 0 && packet.kind.is_data();
         let payload = Bytes::new(u64::from(if is_data { packet.payload } else { 0 }));
         let arrived = Arrived { seq: packet.seq, is_data, payload, ccval: packet.ccval, ndp_count, ecn };
@@ -217,8 +219,8 @@ impl Dccp {
         }
     }
 
-    /// Steps 9 to 16.
-    fn advance_state(&mut self, packet: &DccpPacket, now: Instant) {
+    /// Steps 9 to 16; `is_new` is false for a copy of a packet that had arrived.
+    fn advance_state(&mut self, packet: &DccpPacket, is_new: bool, now: Instant) {
         match packet.kind {
             PacketKind::Reset(reset) => {
                 self.ended_by = Some(reset.code);
@@ -226,7 +228,7 @@ impl Dccp {
                 return self.enter(State::TimeWait, now);
             }
             PacketKind::Close => {
-                let closed = Reset { code: ResetCode::CLOSED, data: [0; 3] };
+                let closed = Reset::with_code(ResetCode::CLOSED);
                 return self.fail(closed, packet.seq, now);
             }
             _ => {}
@@ -266,7 +268,7 @@ impl Dccp {
             | PacketKind::Response { .. }
                 if packet.payload > 0 =>
             {
-                self.accept_data(packet);
+                self.accept_data(packet, is_new);
             }
             _ => {}
         }
@@ -282,8 +284,9 @@ impl Dccp {
     }
 
     /// Step 16, with what keeps data from the application (§9.2.1, §9.3, §11.7). Requests and Responses have
-    /// none that we take.
-    fn accept_data(&mut self, packet: &DccpPacket) {
+    /// none that we take. A copy changes nothing in what is reported of its packet, which may have been
+    /// delivered.
+    fn accept_data(&mut self, packet: &DccpPacket, is_new: bool) {
         let least = self.features.value(Feature::MinimumChecksumCoverage, Location::Local);
         let coverage = u64::from(packet.cscov);
         let is_covered = coverage == 0 || (least > 0 && coverage >= least);
@@ -297,11 +300,14 @@ impl Dccp {
         } else {
             DropCode::RECEIVE_BUFFER
         };
-        self.drops.on_drop(packet.seq, code);
+        if is_new {
+            self.drops.on_drop(packet.seq, code);
+        }
     }
 }
 
-/// Step 8's feature negotiation; Mandatory speaks of the next option (§5.8.2).
+/// Step 8's feature negotiation; Mandatory speaks of the next option, which must then be one that we know
+/// (§5.8.2).
 fn read_features(features: &mut Features, packet: &DccpPacket) -> Result<(), Reset> {
     let ack = packet.kind.has_ack().then_some(packet.ack);
     let option_error = Reset { code: ResetCode::OPTION_ERROR, data: [MANDATORY, 0, 0] };
@@ -317,9 +323,11 @@ fn read_features(features: &mut Features, packet: &DccpPacket) -> Result<(), Res
                 features.on_option(option, is_mandatory, packet.seq, ack)?;
                 any = true;
             }
-            DccpOption::Unknown { kind, data } if is_mandatory => {
-                let byte = |index| data.get(index).copied().unwrap_or(0);
-                return Err(Reset { code: ResetCode::MANDATORY_ERROR, data: [kind, byte(0), byte(1)] });
+            DccpOption::Unknown { kind, data } if is_mandatory => return Err(mandatory_error(kind, data)),
+            DccpOption::Ccid { kind, data }
+                if is_mandatory && !knows_option(features.value(Feature::Ccid, Location::Local), kind) =>
+            {
+                return Err(mandatory_error(kind, data));
             }
             _ => {}
         }
@@ -329,6 +337,12 @@ fn read_features(features: &mut Features, packet: &DccpPacket) -> Result<(), Res
         features.on_packet_end(packet.seq);
     }
     if is_mandatory { Err(option_error) } else { Ok(()) }
+}
+
+/// §5.6: data 1 to 3 are the option's type and the first two bytes of its data.
+fn mandatory_error(kind: u8, data: &[u8]) -> Reset {
+    let byte = |index| data.get(index).copied().unwrap_or(0);
+    Reset { code: ResetCode::MANDATORY_ERROR, data: [kind, byte(0), byte(1)] }
 }
 
 /// §8.1.4: not on Request or Data.

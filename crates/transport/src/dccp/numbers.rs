@@ -64,18 +64,16 @@ impl Numbers {
         self.gss
     }
 
-    /// `seq` was the first that arrived.
+    /// `seq` is the first that arrives. GSR is the number before it, so that the packet passes the checks to
+    /// come, whatever its type (RFC 4340 §8.5 step 4): a Reset must lie after GSR.
     pub(super) fn begin_receiving(&mut self, seq: Seq) {
-        (self.isr, self.gsr) = (seq, seq);
+        (self.isr, self.gsr) = (seq, seq.wrapping_sub(1));
         self.arrivals = Arrivals::default();
     }
 
     /// Continues a stateless handshake: from the numbers of a Response and of the Request that it answered.
     pub(super) fn restore(response: Seq, request: Seq) -> Self {
-        let mut numbers = Self::new(response);
-        numbers.gss = response;
-        numbers.begin_receiving(request);
-        numbers
+        Self { gss: response, isr: request, gsr: request, ..Self::new(response) }
     }
 
     /// Whether our own packet `ack` can be acknowledged: AWL <= ack <= AWH (RFC 4340 §7.5.1).
@@ -157,11 +155,13 @@ impl Numbers {
         self.last_valid.is_some_and(|last| now.since(last) <= rtt.saturating_mul(3))
     }
 
-    /// RFC 4340 §7.5.1; the initial number bounds the window at the connection's beginning.
+    /// RFC 4340 §7.5.1; the initial number bounds the window at the connection's beginning. GSR lies before
+    /// that number until the first packet has been checked.
     fn swl(&self, widths: Widths) -> Seq {
         let quarter = widths.remote / 4;
         let received = self.gsr.distance_from(self.isr);
-        if (0..quarter as i64).contains(&received) { self.isr } else { self.gsr.next().wrapping_sub(quarter) }
+        let is_young = (-1..quarter as i64).contains(&received);
+        if is_young { self.isr } else { self.gsr.next().wrapping_sub(quarter) }
     }
 
     fn swh(&self, widths: Widths) -> Seq {
@@ -303,7 +303,29 @@ mod tests {
         numbers.take_next();
         assert_eq!(numbers.gss, Seq::new(0));
         assert_eq!((numbers.swl(WIDTHS), numbers.awl(WIDTHS)), (numbers.isr, numbers.iss));
+        let first = DccpPacket::new(PacketKind::Data, numbers.isr, Seq::new(0));
+        numbers.on_valid(&first, Instant::ZERO);
+        assert_eq!(numbers.swl(WIDTHS), numbers.isr);
         assert_eq!(numbers.swh(WIDTHS), Seq::new(73));
+    }
+
+    /// RFC 4340 §8.5 step 4: the variables are set so that the first packet passes step 6. The one before it
+    /// does not.
+    #[test]
+    fn the_first_packet_is_valid_whatever_its_type() {
+        use crate::dccp::{Reset, ResetCode, ServiceCode};
+        let reset = Reset::with_code(ResetCode::BAD_SERVICE_CODE);
+        let service = ServiceCode::NONE;
+        for kind in [PacketKind::Response { service }, PacketKind::Reset(reset)] {
+            for first in [0, 5000] {
+                let mut numbers = Numbers::new(Seq::new(30));
+                let request = numbers.take_next();
+                numbers.begin_receiving(Seq::new(first));
+                assert_eq!(check(&numbers, kind, first, request.get()), Validity::Valid, "{kind:?}");
+                let before = Seq::new(first).wrapping_sub(1);
+                assert_ne!(check(&numbers, kind, before.get(), request.get()), Validity::Valid, "{kind:?}");
+            }
+        }
     }
 
     #[test]

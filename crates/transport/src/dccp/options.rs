@@ -42,7 +42,8 @@ pub enum DccpOption<'a> {
     },
     /// Time since the packet arrived whose number this packet acknowledges, in 10 us (§13.2).
     ElapsedTime(u32),
-    /// CRC-32C of the application data (§9.3).
+    /// CRC-32C of the application data (§9.3). On the wire the low byte is first: the algorithm is SCTP's,
+    /// which transmits its CRC so (RFC 3309, appendix).
     DataChecksum(u32),
     /// An option of the CCID in use (§10.3): 128 to 191 from the sending half, 192 to 255 from the receiving
     /// half.
@@ -179,7 +180,7 @@ impl Options {
             DccpOption::ElapsedTime(elapsed) => {
                 self.append_parts(ELAPSED_TIME, &[&elapsed.to_be_bytes()[span_bytes(elapsed)..]])
             }
-            DccpOption::DataChecksum(sum) => self.append_parts(DATA_CHECKSUM, &[&sum.to_be_bytes()]),
+            DccpOption::DataChecksum(sum) => self.append_parts(DATA_CHECKSUM, &[&sum.to_le_bytes()]),
             DccpOption::Ccid { kind, data } => self.append_parts(kind, &[data]),
             DccpOption::Unknown { kind, data } if kind < FIRST_WITH_LENGTH => {
                 data.is_empty() && self.append(&[kind])
@@ -299,7 +300,7 @@ fn parse(raw: &[u8]) -> DccpOption<'_> {
             None => unknown,
         },
         (ELAPSED_TIME, elapsed) => span(elapsed).map_or(unknown, DccpOption::ElapsedTime),
-        (DATA_CHECKSUM, &[a, b, c, d]) => DccpOption::DataChecksum(u32::from_be_bytes([a, b, c, d])),
+        (DATA_CHECKSUM, &[a, b, c, d]) => DccpOption::DataChecksum(u32::from_le_bytes([a, b, c, d])),
         (FIRST_CCID_SPECIFIC.., data) => DccpOption::Ccid { kind, data },
         _ => unknown,
     }
@@ -361,6 +362,7 @@ mod tests {
         assert_eq!(bytes_of(DccpOption::ElapsedTime(0x01_0203)), [43, 6, 0, 1, 2, 3]);
         assert_eq!(bytes_of(DccpOption::TimestampEcho { value: 7, elapsed: 0 }), [42, 6, 0, 0, 0, 7]);
         assert_eq!(bytes_of(DccpOption::TimestampEcho { value: 7, elapsed: 9 }), [42, 8, 0, 0, 0, 7, 0, 9]);
+        assert_eq!(bytes_of(DccpOption::DataChecksum(0x0102_0304)), [44, 6, 4, 3, 2, 1]);
     }
 
     #[test]

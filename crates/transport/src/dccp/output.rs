@@ -164,7 +164,10 @@ impl Dccp {
         if self.inbox.is_slow() {
             let _ = options.push(DccpOption::SlowReceiver);
         }
-        self.drops.put(&mut options, self.numbers.gsr);
+        // Chosen: at most half of the room if an Ack Vector follows. CCID 2 needs it (RFC 4341 §4), and drops
+        // are forgotten only once a vector was acknowledged. Those that find no room were reported before.
+        let room = if self.sends_ack_vector() { options.room() / 2 } else { options.room() };
+        self.drops.put(&mut options, self.numbers.gsr, room);
         if self.sends_ack_vector() {
             self.history.put(&mut options);
         }

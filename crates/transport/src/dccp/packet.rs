@@ -87,6 +87,13 @@ pub struct ResetCode(pub u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceCode(pub u32);
 
+impl Reset {
+    /// A Reset with this code and no data.
+    pub const fn with_code(code: ResetCode) -> Self {
+        Self { code, data: [0; 3] }
+    }
+}
+
 impl ResetCode {
     /// No reason is given.
     pub const UNSPECIFIED: Self = Self(0);

@@ -20,6 +20,7 @@
 //! | floor in slow start | one packet a round trip | `W_init / R` |
 //! | receive rate bounding X | the last one | the largest of the last 2 round trips, none at first (§4.3) |
 //! | data-limited intervals | bound X as others do | keep the larger earlier rate; a loss lowers it (§4.3) |
+//! | a slow receiver (RFC 4342 §5.2) | bounds X as others do | bounds X alone, until the next feedback |
 //! | nofeedback timer while idle | spares a rate below 4 packets/R (§4.4) | spares the initial rate (§4.4) |
 //! | credit for times not used | none (§4.6) | up to a round trip (§4.6) |
 //! | first loss interval (§6.3.1) | from the last receive rate | from the largest, at least half a packet/R |

@@ -20,6 +20,8 @@ pub struct Feedback {
     pub p: f64,
     /// Whether it reports a loss event that was not reported before.
     pub new_loss: bool,
+    /// Whether the receiver could not keep up, and `x_recv` has been lowered for that (RFC 4342 §5.2).
+    pub receiver_limited: bool,
 }
 
 /// The sender of one flow.
@@ -170,6 +172,7 @@ impl Sender {
                     self.begin(now);
                 } else {
                     let limit = self.receive_limit(feedback.x_recv, limited, new_loss, now);
+                    let limit = self.bound_by_receiver(limit, &feedback);
                     self.follow(limit, now);
                 }
                 self.restart_timer(timeout, now);
@@ -269,6 +272,18 @@ impl Sender {
                 2.0 * self.received.largest()
             }
         }
+    }
+
+    /// `limit`, if the receiver keeps up. If it does not, at most twice its X_recv: a higher rate from an
+    /// earlier feedback would undo the response to Data Dropped and Slow Receiver (RFC 4342 §5.2, RFC 4340
+    /// §11.6). The bound lasts until the next feedback, about a round trip. The first report, zero (§6.3), is
+    /// no bound.
+    fn bound_by_receiver(&mut self, limit: f64, feedback: &Feedback) -> f64 {
+        if !feedback.receiver_limited || feedback.x_recv <= 0.0 {
+            return limit;
+        }
+        self.received.cap(feedback.x_recv);
+        limit.min(2.0 * feedback.x_recv)
     }
 
     /// The end of §4.3 step 4: X from the equation, or doubled, under `limit`.
@@ -419,6 +434,13 @@ impl ReceivedRates {
     fn halve(&mut self) {
         for (_, rate) in &mut self.0 {
             *rate /= 2.0;
+        }
+    }
+
+    /// No rate above `x_recv` is kept.
+    fn cap(&mut self, x_recv: f64) {
+        for (_, rate) in &mut self.0 {
+            *rate = rate.min(x_recv);
         }
     }
 }

@@ -21,7 +21,8 @@ fn at(ms: u64) -> Instant {
 
 /// Feedback at `ms` on data sent a round trip before.
 fn feedback(x_recv: f64, p: f64, ms: u64) -> Feedback {
-    Feedback { rtt: Some(RTT), sent: at(ms - RTT.as_millis()), x_recv, p, new_loss: false }
+    let sent = at(ms - RTT.as_millis());
+    Feedback { rtt: Some(RTT), sent, x_recv, p, new_loss: false, receiver_limited: false }
 }
 
 /// Bytes per second, rounded down to an eighth.
@@ -155,6 +156,39 @@ fn a_data_limited_interval_keeps_the_larger_receive_rate() {
     let mut sender = after(Revision::Rfc5348);
     sender.on_feedback(Feedback { new_loss: true, ..feedback(1000.0, 0.001, 1800) }, at(1800));
     assert_eq!(rate(&sender), 8000);
+}
+
+/// RFC 4342 §5.2, RFC 4340 §11.6: the report of a receiver that cannot keep up bounds the rate by itself,
+/// until the next feedback.
+#[test]
+fn a_receiver_that_cannot_keep_up_bounds_the_rate_until_the_next_feedback() {
+    let limited = |x_recv, p, ms| Feedback { receiver_limited: true, ..feedback(x_recv, p, ms) };
+    let mut sender = fed_back(Revision::Rfc5348, VOICE);
+    use_up(&mut sender, 1110);
+    sender.on_feedback(feedback(20_000.0, 0.01, 1210), at(1210));
+    assert_eq!(rate(&sender), 17_973);
+    use_up(&mut sender, 1220);
+    sender.on_feedback(limited(4000.0, 0.01, 1310), at(1310));
+    assert_eq!(rate(&sender), 8000, "20,000 B/s are not two round trips old");
+    use_up(&mut sender, 1320);
+    sender.on_feedback(feedback(8000.0, 0.01, 1410), at(1410));
+    assert_eq!(rate(&sender), 16_000);
+
+    // While the application sends little, too. A loss in such an interval: max(16,000 / 2, 0.85 x 10,000),
+    // which is below 2 x 10,000.
+    let cases = [(false, 1000.0, 2000), (true, 1000.0, 2000), (true, 10_000.0, 8500)];
+    for (new_loss, x_recv, expected) in cases {
+        let mut sender = fed_back(Revision::Rfc5348, VOICE);
+        sender.on_feedback(feedback(16_000.0, 0.001, 1200), at(1200));
+        sender.on_feedback(feedback(16_000.0, 0.001, 1400), at(1400));
+        sender.on_feedback(Feedback { new_loss, ..limited(x_recv, 0.001, 1500) }, at(1500));
+        assert_eq!(rate(&sender), expected);
+    }
+
+    // RFC 5348 §6.3: the first report is zero, and no measurement.
+    let mut sender = fed_back(Revision::Rfc5348, VOICE);
+    sender.on_feedback(limited(0.0, 0.01, 1200), at(1200));
+    assert_eq!(rate(&sender), 17_973);
 }
 
 /// RFC 5348 §4.4.
@@ -348,7 +382,8 @@ fn whole_call(config: TfrcConfig, one_way: Duration) -> (usize, u64) {
             let Some((_, x_recv, quarter, sent)) = back.pop_front() else { break };
             counter.on_acknowledged(quarter, now);
             let rtt = Some(now.since(sent));
-            sender.on_feedback(Feedback { rtt, sent, x_recv, p: 0.0, new_loss: false }, now);
+            let feedback = Feedback { rtt, sent, x_recv, p: 0.0, new_loss: false, receiver_limited: false };
+            sender.on_feedback(feedback, now);
         }
         if sender.poll_timeout().is_some_and(|deadline| deadline <= now) {
             sender.on_timeout(now);

@@ -22,6 +22,7 @@ use talkpath_units::{Bytes, Duration, Instant};
 
 pub use any::{HcReceiver, HcSender};
 pub use ccid2::{Ccid2Receiver, Ccid2Sender};
+pub(super) use tfrc::knows_option;
 pub use tfrc::{TfrcReceiver, TfrcSender};
 
 use super::{Options, Seq};

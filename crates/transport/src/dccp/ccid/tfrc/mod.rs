@@ -18,6 +18,7 @@ mod options;
 mod receiver;
 mod sender;
 
+pub(in crate::dccp) use options::knows_option;
 pub use receiver::TfrcReceiver;
 pub use sender::TfrcSender;
 

@@ -154,6 +154,17 @@ fn event_rate(inverse: u32) -> f64 {
     }
 }
 
+/// Whether an option of this type, 128 or above, is known if our data goes under the CCID of this number.
+/// Types from 192 on come from the receiver of our data (RFC 4340 §10.3). Of the types below, which come from
+/// the sender of the peer's data, RFC 4341, RFC 4342 and RFC 5622 define none.
+pub(in crate::dccp) const fn knows_option(ccid: u64, kind: u8) -> bool {
+    match ccid {
+        3 => matches!(kind, LOSS_EVENT_RATE..=RECEIVE_RATE),
+        4 => matches!(kind, LOSS_EVENT_RATE..=DROPPED_PACKETS),
+        _ => false,
+    }
+}
+
 /// Puts Receive Rate (RFC 4342 §8.3).
 #[must_use]
 pub(super) fn put_receive_rate(options: &mut Options, bytes_per_second: f64) -> bool {
@@ -286,6 +297,15 @@ mod tests {
         assert_eq!(dropped(&area), Some(5));
         assert_eq!(dropped(&[&area[..], &[195, 5, 0, 0, 2]].concat()), Some(2));
         assert_eq!(dropped(&[&area[..], &[195, 5, 0, 0, 9]].concat()), Some(5));
+    }
+
+    /// RFC 4342 §8, table 1: 192 to 194; RFC 5622 §8, table 1: 195 as well; RFC 4341 has none.
+    #[test]
+    fn an_option_is_known_under_its_ccid() {
+        let known = |ccid| (128..=255).filter(|&kind| knows_option(ccid, kind)).collect::<Vec<u8>>();
+        assert_eq!(known(2), [0; 0]);
+        assert_eq!(known(3), [192, 193, 194]);
+        assert_eq!(known(4), [192, 193, 194, 195]);
     }
 
     /// RFC 4340 §11.7: drop blocks of code 2 and run length n + 1, normal blocks in between.

@@ -76,7 +76,7 @@ impl TfrcSender {
         self.log.get(index).filter(|entry| entry.seq == seq)
     }
 
-    /// Takes over the reported intervals. Returns whether any of them reports losses that were not known.
+    /// Takes over the reported intervals. Returns whether any of them is a loss event that was not known.
     fn merge(&mut self, ack: Seq, options: &FeedbackOptions, acknowledged: Option<Instant>) -> bool {
         let reported = options.intervals.as_slice();
         let mut places = [(Seq::default(), ReportedInterval::default()); INTERVALS + 1];
@@ -98,6 +98,8 @@ impl TfrcSender {
         news
     }
 
+    /// Takes over the interval that begins with `first`. Returns whether it is a loss event that was not
+    /// known. Further losses of a known one are none (RFC 5348 §4.3).
     fn merge_one(&mut self, first: Seq, reported: ReportedInterval) -> bool {
         let (packets, dropped) = (reported.data.max(u32::from(reported.lossy > 0)), reported.dropped);
         // The same first number: an interval that begins with a loss is another than the empty interval
@@ -105,9 +107,8 @@ impl TfrcSender {
         let same =
             |known: &&mut Known| known.first == first && (known.interval.dropped > 0) == (reported.lossy > 0);
         if let Some(known) = self.intervals.iter_mut().find(same) {
-            let news = dropped > known.interval.dropped;
             (known.interval.packets, known.interval.dropped) = (packets, dropped);
-            return news;
+            return false;
         }
         if self.intervals.front().is_some_and(|newest| first.is_before(newest.first)) {
             // Older than what is known: nothing that an honest receiver reports for the first time.
@@ -163,12 +164,16 @@ impl TfrcSender {
         intervals
     }
 
-    /// RFC 4342 §5.2: the receive rate, less for what was dropped at the receiver's end.
-    fn adjusted_receive_rate(&self, ack: &Acknowledgement<'_>, options: &FeedbackOptions) -> f64 {
-        let reported = f64::from(options.receive_rate);
+    /// Packets acknowledged since the last feedback whose data found no room in the receive buffer.
+    fn new_buffer_drops(&self, ack: &Acknowledgement<'_>) -> u64 {
         let before = self.last_feedback.map_or(ack.ack, |(_, acknowledged)| acknowledged);
         let newly = u64::try_from(ack.ack.distance_from(before)).unwrap_or(0);
-        let dropped = receive_buffer_drops(ack.options, newly);
+        receive_buffer_drops(ack.options, newly)
+    }
+
+    /// RFC 4342 §5.2: the receive rate, less for the `dropped` packets and for a slow receiver.
+    fn adjusted_receive_rate(&self, dropped: u64, options: &FeedbackOptions) -> f64 {
+        let reported = f64::from(options.receive_rate);
         let packet_rate = self.payload.get() as f64 / self.rtt().as_secs_f64().max(1e-6);
         let bound = match (dropped, options.slow_receiver) {
             (0, false) => return reported,
@@ -226,6 +231,7 @@ impl CcidSender for TfrcSender {
                 (self.loss_event_rate(), new_loss)
             }
         };
+        let dropped = self.new_buffer_drops(ack);
         let feedback = Feedback {
             // If the peer says that it held the acknowledgement for longer than the packet was away, there is
             // no sample.
@@ -234,9 +240,10 @@ impl CcidSender for TfrcSender {
                 .filter(|measured| options.elapsed <= *measured)
                 .map(|measured| measured.saturating_sub(options.elapsed)),
             sent: entry.map_or(now, |entry| entry.sent),
-            x_recv: self.adjusted_receive_rate(ack, &options),
+            x_recv: self.adjusted_receive_rate(dropped, &options),
             p,
             new_loss,
+            receiver_limited: dropped > 0 || options.slow_receiver,
         };
         self.sender.on_feedback(feedback, now);
         self.last_feedback = Some((ack.seq, ack.ack));
@@ -267,3 +274,73 @@ impl CcidSender for TfrcSender {
 
 /// Chosen: a round trip of 64,000 packets; older ones give no round-trip sample.
 const LOG: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::ReportedIntervals;
+    use super::*;
+    use crate::dccp::Options;
+    use crate::tfrc::{Revision, Variant};
+
+    fn sender() -> TfrcSender {
+        TfrcSender::new(TfrcConfig::new(Revision::Rfc5348, Variant::Standard))
+    }
+
+    /// RFC 5348 §4.3: a loss event is new once, however many of its losses are reported later.
+    #[test]
+    fn further_losses_of_a_known_loss_event_are_no_new_event() {
+        let mut sender = sender();
+        let mut is_new = |ack, losses: &[(u32, u32)]| {
+            let mut intervals = ReportedIntervals::new(0);
+            for &(lossy, lossless) in losses {
+                let data = lossy + lossless;
+                intervals.push(ReportedInterval { lossless, lossy, data, dropped: lossy });
+            }
+            let options = FeedbackOptions {
+                elapsed: Duration::ZERO,
+                receive_rate: 8000,
+                intervals,
+                told_rate: None,
+                slow_receiver: false,
+            };
+            sender.merge(Seq::new(ack), &options, None)
+        };
+        // Packets 1 to 10 arrived, 11 did not; then nor did 12 and 13; then 21 is lost as well.
+        assert!(is_new(14, &[(1, 3), (0, 10)]));
+        assert!(!is_new(16, &[(3, 3), (0, 10)]));
+        assert!(is_new(24, &[(1, 3), (3, 7), (0, 10)]));
+        assert_eq!(sender.congestion_events, 2);
+    }
+
+    /// RFC 4340 §11.6, RFC 4342 §5.2: the report of an end that cannot keep up is no higher than the receive
+    /// rate, 6400 B/s, until the next one comes. Without that report the rate would double each time.
+    #[test]
+    fn a_slow_receiver_and_a_full_buffer_stop_the_growth_for_a_round_trip() {
+        for cause in [&[2][..], &[40, 3, 0xa0]] {
+            let mut sender = sender();
+            sender.on_handshake(Duration::from_millis(100), Instant::from_millis(910));
+            let mut rate_after = |n: u8, more: &[u8]| {
+                let left = Instant::from_millis(1000 + 110 * u64::from(n));
+                let seq = Seq::new(n.into());
+                let _ = sender.ccval(left);
+                sender.on_sent(&Sent { seq, is_data: true, payload: Bytes::new(160), queued: 1 }, left);
+                // Elapsed Time, Receive Rate, and one loss interval without loss since the first packet.
+                let feedback =
+                    [43, 4, 0, 0, 194, 6, 0, 0, 0x19, 0, 193, 12, 0, 0, 0, n + 1, 0, 0, 0, 0, 0, n + 1];
+                let options = Options::from_wire(&[&feedback[..], more].concat());
+                let ack = Acknowledgement {
+                    seq: Seq::new(50 + u64::from(n)),
+                    ack: seq,
+                    is_data: false,
+                    peer_lost: 0,
+                    options: &options,
+                };
+                sender.on_ack(&ack, left + Duration::from_millis(100));
+                sender.sender.rate().as_bps() / 8
+            };
+            assert_eq!(rate_after(0, &[]), 12_800);
+            assert_eq!(rate_after(1, cause), 6400);
+            assert_eq!(rate_after(2, &[]), 12_800);
+        }
+    }
+}
