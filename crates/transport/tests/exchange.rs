@@ -597,4 +597,20 @@ exchanges! {
     rack_waits_after_reordering_though_three_are_sacked
     only_the_first_partial_acknowledgement_restarts_the_timer
     a_segment_that_fills_a_part_of_a_gap_is_acknowledged_at_once
+    sacked_data_does_not_postpone_the_timeout
+    linux_restarts_the_timer_for_what_left_before_the_repair
+    a_probe_of_a_single_segment_waits_for_a_delayed_ack
+    a_probe_that_repaired_a_loss_halves_the_flight
+    cubic_on_an_rfc_host_restarts_at_once
+    cubic_on_an_rfc_host_keeps_an_unused_window
+    linux_keeps_the_initial_window_as_floor_after_lost_syns
+    linux_repeats_its_syn_each_second_at_first
+    linux_doubles_the_time_between_its_syn_acks
+    linux_keeps_its_window_if_only_answers_to_its_syn_were_lost
+    linux_begins_with_one_segment_after_two_lost_syns
+    without_sack_the_window_stays_while_there_is_a_gap
+    with_sack_new_data_beyond_a_gap_opens_the_window
+    linux_leaves_quick_mode_while_its_buffer_is_half_full
+    a_probe_is_no_part_of_a_segment
+    linux_counts_the_time_to_a_window_probe_from_the_last_answer
 }

@@ -53,6 +53,11 @@ struct Epoch {
 }
 
 impl Cubic {
+    /// A connection begins. `is_paced` if the transport paces its segments.
+    pub(super) fn new(is_paced: bool) -> Self {
+        Self { hystart: HyStart::new(is_paced), ..Self::default() }
+    }
+
     /// Computes `acks_per_packet` from the curve and from `W_est`, after `acked` packets were acknowledged
     /// (Linux: bictcp_update). If `cwnd` has changed, the curve is computed once per millisecond, otherwise
     /// once per 31 ms.
@@ -190,7 +195,7 @@ impl WindowBased for Cubic {
 
     /// Forgets the path (Linux: bictcp_reset).
     fn on_timeout(&mut self) {
-        *self = Self::default();
+        *self = Self::new(self.hystart.is_paced());
     }
 
     /// Moves the curve by the time during which nothing was in flight (RFC 9438 §5.8; Linux:
@@ -382,7 +387,11 @@ mod tests {
         cubic.reduce();
         cubic.cubic.on_timeout();
         assert_eq!((cubic.window.ssthresh_packets(), cubic.cubic.w_max), (70.0, 0));
+        let mut paced = Cubic::new(true);
+        paced.on_timeout();
+        assert!(paced.hystart.is_paced());
     }
+
     /// RFC 9438 §4.8: t, K, W_max and W_est begin as slow start ends.
     #[test]
     fn after_a_timeout_the_cubic_begins_at_the_window_that_slow_start_leaves() {

@@ -2,9 +2,10 @@
 //! Ha and Rhee, "Taming the elephants", 2011).
 //!
 //! Two signs end slow start. *ACK train*: acknowledgements have followed each other closely for half of the
-//! shortest round trip since the round began, so that the window already fills the path. *Delay*: the
-//! shortest of a round's first samples is longer than the shortest ever by an eighth (4 to 16 ms), so that a
-//! queue has begun.
+//! shortest round trip since the round began, so that the window already fills the path. If segments are
+//! paced, the train has to last a whole round trip, because pacing spreads a round over half of one.
+//! *Delay*: the shortest of a round's first samples is longer than the shortest ever by an eighth (4 to
+//! 16 ms), so that a queue has begun.
 //!
 //! RFC 9406's HyStart++ has the second sign alone, and then grows slowly for some rounds. Linux 6.x does not
 //! have it, and Linux's behaviour is what is modelled.
@@ -14,6 +15,8 @@ use talkpath_units::{Duration, Instant};
 /// The state of one slow start.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HyStart {
+    /// True if the transport paces segments.
+    is_paced: bool,
     /// Slow start should have ended.
     found: bool,
     round_start: Instant,
@@ -25,6 +28,15 @@ pub(super) struct HyStart {
 }
 
 impl HyStart {
+    /// A slow start begins.
+    pub(super) fn new(is_paced: bool) -> Self {
+        Self { is_paced, ..Self::default() }
+    }
+
+    pub(super) const fn is_paced(&self) -> bool {
+        self.is_paced
+    }
+
     /// A round trip of `rtt` was measured in slow start with `cwnd` packets. `delay_min` is the
     /// shortest so far. Returns whether slow start should end.
     pub(super) fn on_sample(
@@ -56,7 +68,10 @@ impl HyStart {
             return false;
         }
         self.last_ack = now;
-        now.since(self.round_start) > (delay_min + ACK_DELAY) / 2
+        // In slow start pacing spreads the segments of a round over half a round trip.
+        let whole = delay_min + ACK_DELAY;
+        let threshold = if self.is_paced { whole } else { whole / 2 };
+        now.since(self.round_start) > threshold
     }
 
     fn delay_grew(&mut self, rtt: Duration, delay_min: Duration) -> bool {

@@ -86,14 +86,14 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// The controller of `kind` with a fresh `window`, which counts packets for CUBIC and BBR. Random choices
-    /// follow from `seed`.
-    pub fn new(kind: CongestionControlKind, window: Window, seed: Seed) -> Self {
+    /// The controller of `kind` with a fresh `window`, which counts packets for CUBIC and BBR. `is_paced` if
+    /// the transport paces segments. Random choices follow from `seed`.
+    pub fn new(kind: CongestionControlKind, window: Window, is_paced: bool, seed: Seed) -> Self {
         match kind {
             CongestionControlKind::Bbr => {
                 Self::Rate(Box::new(Bbr::new(window, seed.stream("tcp/bbr/cycle"))))
             }
-            kind => Self::Window(WindowController::new(kind, window)),
+            kind => Self::Window(WindowController::new(kind, window, is_paced)),
         }
     }
 
@@ -186,11 +186,12 @@ impl Controller {
     }
 
     /// The retransmission timer expired with `flight_size` in flight. `first` unless it had expired for the
-    /// same data before.
-    pub fn on_rto(&mut self, flight_size: u64, first: bool) {
+    /// same data before. Segments were marked as lost `total_losses` times since the connection began, those
+    /// of this timeout included.
+    pub fn on_rto(&mut self, flight_size: u64, first: bool, total_losses: u64) {
         match self {
             Self::Window(controller) => controller.on_rto(flight_size, first),
-            Self::Rate(bbr) => bbr.on_rto(first),
+            Self::Rate(bbr) => bbr.on_rto(first, total_losses),
         }
     }
 
@@ -268,7 +269,7 @@ mod tests {
     #[test]
     fn what_is_taken_back_never_lowers_the_window() {
         let window = Window::new(Counting::Packets, Packets::new(30), Some(Packets::new(25)));
-        let mut control = Controller::new(CongestionControlKind::Cubic, window, Seed::new(1));
+        let mut control = Controller::new(CongestionControlKind::Cubic, window, false, Seed::new(1));
         control.undo((20, 28));
         assert_eq!((control.window().cwnd(), control.window().ssthresh()), (30, 28));
         control.undo((40, 10));

@@ -40,7 +40,7 @@ mod tests {
     use crate::cc::{Growth, WindowController};
 
     fn newreno(window: Window) -> WindowController {
-        WindowController::new(CongestionControlKind::NewReno, window)
+        WindowController::new(CongestionControlKind::NewReno, window, false)
     }
 
     fn ack(acked: u64, flight_size: u64) -> Ack {

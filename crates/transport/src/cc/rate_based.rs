@@ -19,7 +19,8 @@ pub trait RateBased {
     /// A loss was found, and recovery begins.
     fn on_loss(&mut self);
     /// The retransmission timer expired. `first` unless it had expired for the same data before.
-    fn on_rto(&mut self, first: bool);
+    /// `total_losses` as in [`Feedback`], those of this timeout included.
+    fn on_rto(&mut self, first: bool, total_losses: u64);
     /// A reduction was needless.
     fn on_undo(&mut self);
     /// Data is about to leave with nothing in flight.
@@ -76,6 +77,9 @@ pub struct Feedback {
     pub delivered: u64,
     /// Newly marked as lost.
     pub losses: u64,
+    /// How often a segment was marked as lost since the connection began, also by timers between two
+    /// acknowledgements (Linux: tp->lost).
+    pub total_losses: u64,
     /// One past the last offset of the delivered segment that was sent last.
     pub newest: Option<u64>,
     /// The first unacknowledged offset.

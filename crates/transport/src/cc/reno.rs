@@ -28,7 +28,7 @@ mod tests {
     use crate::cc::{Counting, Growth, WindowController};
 
     fn over(window: Window) -> WindowController {
-        WindowController::new(CongestionControlKind::Reno, window)
+        WindowController::new(CongestionControlKind::Reno, window, false)
     }
 
     const SMSS: u64 = 1000;

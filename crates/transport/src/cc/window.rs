@@ -30,8 +30,10 @@ pub struct Window {
     growth: Growth,
     cwnd: u64,
     ssthresh: u64,
-    /// `cwnd` at the beginning and, at most, after idle time.
-    initial: u64,
+    /// An unused window falls no lower than this, if it was larger (the restart window of RFC 5681 §4.1).
+    unused_floor: u64,
+    /// True if an unused window decays as in Linux (RFC 2861). If false, only idle time lowers it, at once.
+    decays: bool,
     /// Acknowledged in congestion avoidance since `cwnd` last grew.
     acked: u64,
 }
@@ -46,13 +48,29 @@ impl Window {
             Some(segments) => segments.get().saturating_mul(smss),
             None => u64::MAX,
         };
-        Self { counting, growth: Growth::Counted, cwnd, ssthresh, initial: cwnd, acked: 0 }
+        let growth = Growth::Counted;
+        Self { counting, growth, cwnd, ssthresh, unused_floor: cwnd, decays: false, acked: 0 }
     }
 
     /// The same, opened in congestion avoidance by `growth`; counting packets it makes no difference.
     #[must_use]
     pub const fn with_growth(self, growth: Growth) -> Self {
         Self { growth, ..self }
+    }
+
+    /// The same on a host whose unused window decays down to `floor` full segments. Linux's floor is the
+    /// configured initial window, also if lost SYNs left a smaller one (tcp_init_cwnd).
+    #[must_use]
+    pub const fn with_decay(self, floor: Packets) -> Self {
+        let floor = if floor.get() == 0 { 1 } else { floor.get() };
+        let unused_floor = floor.saturating_mul(self.counting.smss());
+        Self { unused_floor, decays: true, ..self }
+    }
+
+    /// True if an unused window decays.
+    #[inline]
+    pub const fn decays(&self) -> bool {
+        self.decays
     }
 
     /// How this window counts.
@@ -255,12 +273,12 @@ impl Window {
         self.acked = 0;
     }
 
-    /// RFC 5681 §4.1: the restart window is the initial window, or `cwnd` if smaller. Linux halves `cwnd` for
-    /// each `rto` of `idle` time down to there (tcp_cwnd_restart; RFC 2861 §3.1), and keeps `ssthresh` in the
-    /// memory of what the window was.
+    /// RFC 5681 §4.1: the restart window is the initial window, or `cwnd` if smaller. A window that decays is
+    /// halved for each `rto` of `idle` time down to there (tcp_cwnd_restart; RFC 2861 §3.1), and `ssthresh`
+    /// remembers what the window was.
     pub fn restart(&mut self, idle: Duration, rto: Duration) {
-        let restart = self.cwnd.min(self.initial);
-        if self.counting != Counting::Packets {
+        let restart = self.cwnd.min(self.unused_floor);
+        if !self.decays {
             self.cwnd = restart;
             return;
         }
@@ -274,10 +292,10 @@ impl Window {
         self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4)
     }
 
-    /// RFC 2861 §3.2: for an RTO at most `used` was in flight, and the window falls halfway to that
+    /// RFC 2861 §3.2: for an RTO at most `used` was in flight, and a window that decays falls halfway to that
     /// (tcp_cwnd_application_limited).
     pub fn decay(&mut self, used: u64) {
-        let used = used.max(self.initial);
+        let used = used.max(self.unused_floor);
         if used < self.cwnd {
             self.ssthresh = self.remembered_ssthresh();
             self.cwnd = u64::midpoint(self.cwnd, used);
@@ -301,5 +319,49 @@ impl Counting {
             Self::Bytes { smss } => amount / smss as u64,
             Self::Packets => amount,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTO: Duration = Duration::from_secs(1);
+
+    /// A window that began with two packets, and has 40.
+    fn grown(begin: Window) -> Window {
+        let mut window = begin;
+        window.set_cwnd(40);
+        window
+    }
+
+    /// RFC 5681 §4.1, RFC 2861 §3.1 (tcp_cwnd_restart): the unit of the window does not matter.
+    #[test]
+    fn idle_time_restarts_a_window_at_once_or_halves_it() {
+        let begin = Window::new(Counting::Packets, Packets::new(2), Some(Packets::new(8)));
+        let mut rfc = grown(begin);
+        rfc.restart(RTO + RTO / 2, RTO);
+        assert_eq!((rfc.cwnd(), rfc.ssthresh()), (2, 8));
+        let mut linux = grown(begin.with_decay(Packets::new(2)));
+        linux.restart(RTO + RTO / 2, RTO);
+        assert_eq!((linux.cwnd(), linux.ssthresh()), (20, 30));
+        linux.restart(RTO * 100, RTO);
+        assert_eq!(linux.cwnd(), 2);
+    }
+
+    /// tcp_init_cwnd: the floor of decay is what is configured, and not the segment that lost SYNs left.
+    #[test]
+    fn a_window_decays_to_the_initial_window_though_it_began_smaller() {
+        let begin = Window::new(Counting::Packets, Packets::new(1), None).with_decay(Packets::new(10));
+        let mut idle = grown(begin);
+        idle.restart(RTO * 100, RTO);
+        assert_eq!(idle.cwnd(), 10);
+        let mut unused = grown(begin);
+        unused.decay(1);
+        assert_eq!(unused.cwnd(), 25);
+        let mut small = begin;
+        small.restart(RTO * 100, RTO);
+        small.decay(1);
+        assert_eq!(small.cwnd(), 1);
     }
 }

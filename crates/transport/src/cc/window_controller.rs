@@ -40,16 +40,16 @@ macro_rules! each {
 }
 
 impl WindowController {
-    /// The algorithm of `kind` over `window`.
+    /// The algorithm of `kind` over `window`. `is_paced` if the transport paces segments.
     ///
     /// # Panics
     /// For BBR, which is no window-based control.
-    pub(super) fn new(kind: CongestionControlKind, window: Window) -> Self {
+    pub(super) fn new(kind: CongestionControlKind, window: Window, is_paced: bool) -> Self {
         let algorithm = match kind {
             CongestionControlKind::Tahoe => Algorithm::Tahoe(Tahoe),
             CongestionControlKind::Reno => Algorithm::Reno(Reno),
             CongestionControlKind::NewReno => Algorithm::NewReno(NewReno),
-            CongestionControlKind::Cubic => Algorithm::Cubic(Cubic::default()),
+            CongestionControlKind::Cubic => Algorithm::Cubic(Cubic::new(is_paced)),
             CongestionControlKind::Bbr => unreachable!("BBR is rate-based"),
         };
         Self { window, algorithm }

@@ -33,6 +33,8 @@ struct Setup {
     seed: Seed,
     /// A window that was not filled does not grow.
     validates: bool,
+    /// Segments are paced.
+    is_paced: bool,
     /// The largest window that the far end could offer.
     max_window: u64,
 }
@@ -67,6 +69,7 @@ impl Congestion {
             initial_ssthresh: config.initial_ssthresh,
             seed,
             validates: config.cwnd_validation,
+            is_paced: config.pacing,
             max_window: u64::from(u16::MAX) << scale,
         };
         Self {
@@ -157,9 +160,14 @@ impl Congestion {
     /// FlightSize: what is not acknowledged, sacked or not (RFC 5681 §2). What limited transmit sent beyond
     /// `cwnd` does not count (§3.2 step 2). A window that counts packets takes `cwnd` (tcp_reno_ssthresh).
     pub(super) fn flight_size(&self, scoreboard: &Scoreboard) -> u64 {
+        self.flight_size_of(scoreboard.outstanding_bytes())
+    }
+
+    /// As [`Self::flight_size`], of `outstanding` bytes.
+    pub(super) fn flight_size_of(&self, outstanding: u64) -> u64 {
         let window = self.window();
         match window.counting() {
-            Counting::Bytes { .. } => scoreboard.outstanding_bytes().min(window.cwnd()),
+            Counting::Bytes { .. } => outstanding.min(window.cwnd()),
             Counting::Packets => window.cwnd(),
         }
     }
@@ -298,8 +306,8 @@ impl Congestion {
     }
 
     /// Everything that may leave has left. `cwnd_limited` if `cwnd` held back more. Returns what was sent
-    /// since the last time, and how much of the window was used if it was not full for an RTO
-    /// (tcp_cwnd_validate).
+    /// since the last time, and how much of the window was used if the window decays and was not full for an
+    /// RTO (tcp_cwnd_validate).
     #[inline]
     pub(super) fn on_drained(
         &mut self,
@@ -322,9 +330,8 @@ impl Congestion {
             Counting::Packets => flight_size.max(scoreboard.outstanding_segments()),
         };
         self.usage.on_drained(limited, outstanding, scoreboard.snd_una(), scoreboard.snd_max());
-        let validates = counting == Counting::Packets && !self.control.is_rate_based();
-        let used =
-            if validates { self.usage.unused(self.control.window(), outstanding, rto, now) } else { None };
+        let decays = window.decays() && !self.control.is_rate_based();
+        let used = if decays { self.usage.unused(window, outstanding, rto, now) } else { None };
         (sent, used)
     }
 
@@ -343,6 +350,33 @@ impl Setup {
             (Stack::Rfc | Stack::BsdReno, _) => Counting::Bytes { smss },
         };
         let window = Window::new(counting, initial, self.initial_ssthresh).with_growth(self.growth);
-        Controller::new(self.kind, window, self.seed)
+        let window = match self.stack {
+            Stack::Linux => window.with_decay(self.initial_window),
+            Stack::Rfc | Stack::BsdReno => window,
+        };
+        Controller::new(self.kind, window, self.is_paced, self.seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::RttSample;
+
+    /// hystart_update: pacing spreads the segments of a round, so the train has to be twice as long.
+    #[test]
+    fn with_pacing_a_train_of_acknowledgements_lasts_a_whole_round_trip() {
+        for (pacing, ends_at) in [(false, 21), (true, 42)] {
+            let preset = TcpConfig::preset(Stack::Linux, false);
+            let config = TcpConfig { pacing, initial_window: Packets::new(20), ..preset };
+            let mut congestion = Congestion::new(&config, 1448, Seed::new(1));
+            let ended = (0..60).find(|&ms| {
+                let sample = RttSample { now: Instant::from_millis(ms), snd_una: 1, snd_max: 100 };
+                congestion.control_mut().on_rtt(Duration::from_millis(40), sample);
+                !congestion.window().in_slow_start()
+            });
+            // More than (40 + 1) / 2 ms, or than 41 ms.
+            assert_eq!(ended, Some(ends_at), "pacing: {pacing}");
+        }
     }
 }

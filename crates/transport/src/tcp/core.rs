@@ -212,17 +212,25 @@ impl Core {
 
     /// RFC 6298 §5.4 to §5.6.
     fn on_retransmission_timeout(&mut self, now: Instant) {
-        match self.state.get() {
-            State::SynSent => self.handshake.request_syn(),
-            State::SynReceived => self.handshake.request_syn_ack(),
+        let backs_off = match self.state.get() {
+            State::SynSent => {
+                self.handshake.request_syn();
+                self.handshake.syn_timeout_backs_off()
+            }
+            State::SynReceived => {
+                self.handshake.request_syn_ack();
+                true
+            }
             _ if self.scoreboard.is_empty() => return,
             _ => {
                 let (recovery, mut context) = self.recovery_context(now);
                 return recovery.on_retransmission_timeout(&mut context);
             }
-        }
+        };
         self.recovery.on_handshake_timeout();
-        self.rtt.back_off();
+        if backs_off {
+            self.rtt.back_off();
+        }
     }
 
     /// Starts the retransmission timer, for an RTO.

@@ -153,7 +153,8 @@ impl FastPath {
         if is_taken {
             core.timestamps.note(segment, start, core.receiver.acked_to());
             core.sender.update_window(segment.window, start, snd_una);
-            let outcome = core.receiver.on_data(segment, start, &core.timestamps, &core.rtt, now);
+            let has_sack = core.recovery.has_sack();
+            let outcome = core.receiver.on_data(segment, start, has_sack, &core.timestamps, &core.rtt, now);
             debug_assert_eq!(outcome, DataOutcome::Nothing, "a plain receiver knows of no FIN");
         }
         is_taken

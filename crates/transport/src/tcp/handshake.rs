@@ -12,6 +12,7 @@
 
 use talkpath_units::{Bytes, Instant, Packets, Seed, SeqNum};
 
+use super::timestamps::clock;
 use crate::packet::{IPV4_HEADER, TCP_HEADER};
 use crate::{Flags, Role, Segment, SegmentOptions, Stack, TcpConfig};
 
@@ -39,11 +40,11 @@ pub(super) struct Handshake {
     offers_scaling: bool,
     pending: Option<Control>,
     syn_transmissions: u32,
-    syn_sent_at: Instant,
-    /// SYN transmissions after which the initial window is one segment.
+    /// When our first SYN or SYN-ACK left.
+    first_sent_at: Instant,
+    /// After more transmissions than these the initial window is one segment.
     forgiven: u32,
-    /// A RST that answers a segment with timestamps has some too. Linux's has none (tcp_v4_send_reset).
-    stamps_resets: bool,
+    is_linux: bool,
 }
 
 impl Handshake {
@@ -56,6 +57,7 @@ impl Handshake {
         let path_mss = path_mtu.get().saturating_sub(IPV4_HEADER + TCP_HEADER);
         let mss =
             config.mss.map_or(path_mss, |mss| mss.get().min(path_mss)).clamp(1, u64::from(u16::MAX)) as u32;
+        let is_linux = config.stack == Stack::Linux;
         Self {
             role,
             iss: SeqNum::new(seed.stream(name).bits() as u32),
@@ -66,10 +68,10 @@ impl Handshake {
             offers_scaling: config.window_scaling,
             pending: None,
             syn_transmissions: 0,
-            syn_sent_at: Instant::ZERO,
+            first_sent_at: Instant::ZERO,
             // RFC 5681 §3.1: one segment after a lost SYN. Linux forgives the first loss (tcp_init_transfer).
-            forgiven: if config.stack == Stack::Linux { 2 } else { 1 },
-            stamps_resets: config.stack != Stack::Linux,
+            forgiven: if is_linux { 2 } else { 1 },
+            is_linux,
         }
     }
 
@@ -125,7 +127,7 @@ impl Handshake {
     }
 
     /// RFC 9293 §3.5.2: answers a segment that belongs to no connection. RFC 7323 §5.2: with its timestamp,
-    /// if it has one, and none of ours.
+    /// if it has one, and none of ours. Linux's reset has no timestamp (tcp_v4_send_reset).
     pub(super) fn request_reset(&mut self, segment: &Segment) {
         let syn_fin =
             u32::from(segment.flags.contains(Flags::SYN)) + u32::from(segment.flags.contains(Flags::FIN));
@@ -135,7 +137,7 @@ impl Handshake {
             let ack = segment.seq.wrapping_add(segment.payload.wrapping_add(syn_fin));
             Segment { ack, flags: Flags::RST.with(Flags::ACK), ..Segment::default() }
         };
-        if self.stamps_resets {
+        if !self.is_linux {
             reset.options = reset.options.with_timestamps(segment.timestamps().map(|(value, _)| (0, value)));
         }
         self.pending = Some(Control::Reset(Box::new(reset)));
@@ -197,12 +199,33 @@ impl Handshake {
 
     /// When our SYN was sent, if it was sent once.
     pub(super) fn sent_once_at(&self) -> Option<Instant> {
-        (self.syn_transmissions <= 1).then_some(self.syn_sent_at)
+        (self.syn_transmissions <= 1).then_some(self.first_sent_at)
+    }
+
+    /// True if a timeout of our SYN doubles the RTO (RFC 6298 §5.5). Under Linux the first four timeouts do
+    /// not (net.ipv4.tcp_syn_linear_timeouts, since 6.5).
+    pub(super) const fn syn_timeout_backs_off(&self) -> bool {
+        !self.is_linux || self.syn_transmissions > SYN_LINEAR_TIMEOUTS
+    }
+
+    /// A segment arrives while our SYN or SYN-ACK is not acknowledged. If it acknowledges and echoes the
+    /// timestamp of the first transmission, that one had arrived, and only answers to it were lost. Linux
+    /// then keeps the initial window (tcp_try_undo_spurious_syn).
+    pub(super) fn on_answer(&mut self, segment: &Segment) {
+        let first_stamp = clock(self.first_sent_at);
+        let echoes_first = segment.flags.contains(Flags::ACK)
+            && segment.ack == self.seq(1)
+            && segment.timestamps().is_some_and(|(_, echo)| echo == first_stamp);
+        if self.is_linux && echoes_first {
+            self.forgiven = u32::MAX;
+        }
     }
 
     /// Our SYN or SYN-ACK leaves.
     pub(super) fn on_syn_sent(&mut self, now: Instant) {
-        self.syn_sent_at = now;
+        if self.syn_transmissions == 0 {
+            self.first_sent_at = now;
+        }
         self.syn_transmissions = self.syn_transmissions.saturating_add(1);
     }
 
@@ -218,5 +241,7 @@ const fn relative(seq: SeqNum, from: SeqNum) -> SeqNum {
     SeqNum::new(seq.get().wrapping_sub(from.get()))
 }
 
+/// net.ipv4.tcp_syn_linear_timeouts.
+const SYN_LINEAR_TIMEOUTS: u32 = 4;
 /// RFC 9293 §3.7.1: what a SYN without the option means.
 const DEFAULT_MSS: u32 = 536;

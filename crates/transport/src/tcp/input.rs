@@ -22,8 +22,12 @@ impl Core {
                 }
             }
             State::Listen => self.on_segment_in_listen(segment),
-            State::SynSent => self.on_segment_in_syn_sent(segment, now),
+            State::SynSent => {
+                self.handshake.on_answer(segment);
+                self.on_segment_in_syn_sent(segment, now);
+            }
             State::SynReceived => {
+                self.handshake.on_answer(segment);
                 if self.on_segment_in_syn_received(segment, now) {
                     self.on_synchronized(segment, codepoint, now);
                 }
@@ -109,6 +113,9 @@ impl Core {
     /// The fifth check: everything before `ack` has arrived at the far end.
     fn on_acknowledgement(&mut self, segment: &Segment, ack: u64, is_window_update: bool, now: Instant) {
         let snd_una = self.scoreboard.snd_una();
+        if self.scoreboard.is_empty() && ack == snd_una {
+            self.sender.on_ack_of_nothing(&self.rtt, &mut self.timers, now);
+        }
         let incoming = self.incoming_ack(segment, ack, is_window_update, now);
         let has_sack = self.recovery.has_sack();
         let is_relevant = if has_sack {
@@ -183,7 +190,8 @@ impl Core {
         }
         let is_new = start + u64::from(segment.payload) > self.receiver.rcv_nxt();
         let hurries = segment.payload > 0 && self.ecn.on_data(segment.flags, codepoint, is_new);
-        let outcome = self.receiver.on_data(segment, start, &self.timestamps, &self.rtt, now);
+        let has_sack = self.recovery.has_sack();
+        let outcome = self.receiver.on_data(segment, start, has_sack, &self.timestamps, &self.rtt, now);
         if hurries {
             self.receiver.on_mark();
         }

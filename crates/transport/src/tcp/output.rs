@@ -181,10 +181,10 @@ impl Core {
         if self.recovery.take_due_probe() { self.send_loss_probe(now) } else { None }
     }
 
-    /// Sends a tail loss probe (RFC 8985 §7.3): new data if the far end's window has room for some. Otherwise
-    /// the probe is the last segment again.
+    /// Sends a tail loss probe (RFC 8985 §7.3): a new segment if the far end's window has room for it.
+    /// Otherwise the probe is the last segment again.
     fn send_loss_probe(&mut self, now: Instant) -> Option<SentSegment> {
-        let new_payload = self.sender.plan_forced(&self.scoreboard);
+        let new_payload = self.sender.plan_loss_probe(&self.scoreboard);
         let is_retransmission = new_payload.is_none();
         let sent = match new_payload {
             Some(payload) => self.sender.send_new(NewSegment::forced(payload), &mut self.scoreboard, now),

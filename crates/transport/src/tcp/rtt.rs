@@ -125,10 +125,6 @@ impl RttEstimator {
         self.rto
     }
 
-    pub(crate) const fn min_rto(&self) -> Duration {
-        self.min_rto
-    }
-
     /// The time at which a retransmission timer expires if it is started `now`.
     #[inline]
     pub(crate) fn deadline(&self, now: Instant) -> Instant {

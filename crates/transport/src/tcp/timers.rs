@@ -13,7 +13,7 @@
 //! | | new data is acknowledged | `Recovery::restart_retransmission`, `recovery/reno.rs` | |
 //! | loss probe | new data leaves, or is acknowledged | `Recovery::arm_loss_timer` | all is acknowledged |
 //! | reordering | an overtaken segment is not late yet | `Recovery::mark_by_time` | all is acknowledged |
-//! | persist | the far end's window is closed | `send/persist.rs` | the window opens |
+//! | persist | the far end's window is closed, or stays so | `send/persist.rs` | the window opens |
 //! | delayed ACK | data arrives | `receive/ack_policy.rs` | any ACK leaves |
 //! | pacing | the next segment has to pause | `Core::pause` (`output.rs`) | it expires |
 

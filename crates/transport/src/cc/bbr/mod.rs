@@ -50,7 +50,7 @@ pub struct Bbr {
     rounds: u64,
     round_end: u64,
     round_start: bool,
-    /// BBR.RTprop, and when it was measured.
+    /// BBR.RTprop in whole microseconds, and when it was measured.
     min_rtt: Option<Duration>,
     min_rtt_at: Instant,
     full_pipe: FullPipe,
@@ -59,7 +59,7 @@ pub struct Bbr {
     recovery: Conservation,
     policer: Policer,
     aggregation: Aggregation,
-    /// Segments ever taken for lost.
+    /// How often a segment was marked as lost since the connection began, as far as is known.
     lost: u64,
     /// Gains of the pacing rate and of `cwnd`, in 1/256.
     pacing_gain: u64,
@@ -152,13 +152,19 @@ impl Bbr {
     pub(super) const fn window_mut(&mut self) -> &mut Window {
         &mut self.window
     }
+
+    /// How often a segment was marked as lost.
+    #[cfg(test)]
+    pub(crate) const fn lost(&self) -> u64 {
+        self.lost
+    }
 }
 
 impl RateBased for Bbr {
     /// The first rate is a window in the handshake's round trip (bbr_init).
     fn begin(&mut self, initial: InitialState) {
         self.smss = initial.smss.max(1);
-        self.min_rtt = initial.min_rtt;
+        self.min_rtt = initial.min_rtt.map(model::whole_micros);
         self.min_rtt_at = initial.now;
         self.aggregation.restart(micros(initial.now));
         self.policer.reset(self.totals());
@@ -179,13 +185,14 @@ impl RateBased for Bbr {
     }
 
     /// As if a round had ended with a loss (bbr_ssthresh, bbr_set_state).
-    fn on_rto(&mut self, first: bool) {
+    fn on_rto(&mut self, first: bool, total_losses: u64) {
         if first {
             self.save_cwnd();
         }
         self.recovery.last_phase = Phase::Loss;
         self.full_pipe.bw = 0;
         self.round_start = true;
+        self.lost = total_losses;
         self.look_for_policer(1, false);
         self.window.collapse();
     }
@@ -208,7 +215,7 @@ impl RateBased for Bbr {
     fn on_feedback(&mut self, feedback: &Feedback) {
         let (delivered, snd_una) = (feedback.delivered, feedback.snd_una);
         let sample = self.rate.on_ack(delivered, feedback.newest, snd_una, feedback.min_rtt, feedback.now);
-        self.lost += feedback.losses;
+        self.lost = feedback.total_losses;
         self.update_bandwidth(sample, feedback.losses);
         let bw = self.bw();
         if sample.is_some() && delivered > 0 {

@@ -49,12 +49,14 @@ impl Bbr {
         Totals { at_ms: self.rate.delivered_at() / 1000, delivered: self.rate.delivered(), lost: self.lost }
     }
 
-    /// Updates the shortest round trip. If it is older than 10 s, PROBE_RTT begins (bbr_update_min_rtt).
+    /// Updates the shortest round trip. If it is older than 10 s, PROBE_RTT begins (bbr_update_min_rtt). A
+    /// round trip of the same length does not postpone PROBE_RTT (since Linux 5.10). Otherwise it would never
+    /// begin on a path of constant delay.
     pub(super) fn update_min_rtt(&mut self, feedback: &Feedback, has_delivered: bool) {
         let now = feedback.now;
         let is_expired = now > self.min_rtt_at.saturating_add(MIN_RTT_WINDOW);
-        if let Some(rtt) = feedback.rtt
-            && (self.min_rtt.is_none_or(|least| rtt <= least) || (is_expired && !feedback.is_ack_delayed))
+        if let Some(rtt) = feedback.rtt.map(whole_micros)
+            && (self.min_rtt.is_none_or(|least| rtt < least) || (is_expired && !feedback.is_ack_delayed))
         {
             self.min_rtt = Some(rtt);
             self.min_rtt_at = now;
@@ -71,6 +73,11 @@ impl Bbr {
             self.is_restarting = false;
         }
     }
+}
+
+/// A round trip in whole microseconds, as Linux counts it.
+pub(super) const fn whole_micros(rtt: Duration) -> Duration {
+    Duration::from_micros(rtt.as_micros())
 }
 
 /// bbr_bw_rtts: a gain cycle and two rounds.

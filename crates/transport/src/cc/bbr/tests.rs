@@ -23,6 +23,10 @@ struct Path {
     /// Each segment whose number is a multiple of this is dropped. Its loss is reported when it would have
     /// been acknowledged.
     drop_each: Option<u64>,
+    /// Segments that were marked as lost.
+    lost: u64,
+    /// The application has no more than this in flight.
+    max_flight: u64,
 }
 
 impl Path {
@@ -41,6 +45,8 @@ impl Path {
             next_departure_us: 0,
             bottleneck_free_us: 0,
             drop_each: None,
+            lost: 0,
+            max_flight: u64::MAX,
         }
     }
 
@@ -61,11 +67,13 @@ impl Path {
         let prior = self.flight.len() as u64;
         let Some((end, _)) = self.flight.pop_front() else { return };
         let lost = self.drop_each.is_some_and(|each| end.is_multiple_of(each));
+        self.lost += u64::from(lost);
         let rtt = Duration::from_micros(self.now_us - self.departed(end));
         let feedback = Feedback {
             now: self.now(),
             delivered: u64::from(!lost),
             losses: u64::from(lost),
+            total_losses: self.lost,
             newest: (!lost).then_some(end),
             snd_una: if lost { end - 1 } else { end },
             prior_in_flight: prior,
@@ -89,7 +97,7 @@ impl Path {
     fn run(&mut self, span_us: u64, mut until: impl FnMut(&Bbr, usize) -> bool) -> bool {
         let end = self.now_us + span_us;
         loop {
-            let may_send = (self.flight.len() as u64) < self.bbr.window.cwnd();
+            let may_send = (self.flight.len() as u64) < self.bbr.window.cwnd().min(self.max_flight);
             let departure = may_send.then_some(self.next_departure_us.max(self.now_us));
             let arrival = self.flight.front().map(|&(_, at)| at);
             let next = departure.into_iter().chain(arrival).min().unwrap_or(end);
@@ -107,6 +115,26 @@ impl Path {
                 self.send();
             }
         }
+    }
+}
+
+/// An acknowledgement of one segment of 30 in flight, which finds `losses`.
+fn feedback(path: &Path, phase: Phase, losses: u64) -> Feedback {
+    Feedback {
+        now: path.now(),
+        delivered: 1,
+        losses,
+        total_losses: losses,
+        newest: None,
+        snd_una: 0,
+        prior_in_flight: 30,
+        in_flight: 29 - losses,
+        rtt: None,
+        is_ack_delayed: false,
+        min_rtt: Duration::from_millis(40),
+        srtt: None,
+        phase,
+        departs: path.now(),
     }
 }
 
@@ -167,6 +195,45 @@ fn every_ten_seconds_four_segments_look_for_a_shorter_round_trip() {
     assert!(path.bbr.window.cwnd() > 60, "{}", path.bbr.window.cwnd());
 }
 
+/// bbr_update_min_rtt: what takes as long as the shortest round trip does not put the search off.
+#[test]
+fn a_path_of_constant_delay_is_looked_at_every_ten_seconds_too() {
+    let mut path = path();
+    path.max_flight = 1;
+    for _ in 0..3 {
+        assert!(path.run(11_000_000, |bbr, _| bbr.mode == Mode::ProbeRtt), "at {} us", path.now_us);
+        assert!(path.run(1_000_000, |bbr, _| bbr.mode != Mode::ProbeRtt));
+    }
+    assert_eq!(path.bbr.min_rtt, Some(Duration::from_micros(41_000)));
+}
+
+/// bbr_update_min_rtt counts in whole microseconds.
+#[test]
+fn a_part_of_a_microsecond_makes_no_round_trip_shorter() {
+    let mut path = path();
+    let samples = [(10, 39_000_999, 10), (20, 39_000_001, 10), (30, 38_999_999, 30)];
+    for (now_us, rtt_ns, min_rtt_at_us) in samples {
+        path.now_us = now_us;
+        let rtt = Some(Duration::from_nanos(rtt_ns));
+        let news = Feedback { rtt, ..feedback(&path, Phase::Open, 0) };
+        path.bbr.on_feedback(&news);
+        assert_eq!(path.bbr.min_rtt_at, Instant::from_micros(min_rtt_at_us));
+    }
+    assert_eq!(path.bbr.min_rtt, Some(Duration::from_micros(38_999)));
+}
+
+/// bbr_lt_bw_sampling takes tp->lost, to which timers add between two acknowledgements.
+#[test]
+fn losses_that_a_timer_found_count_too() {
+    let mut path = path();
+    path.run(200_000, |_, _| false);
+    path.lost += 3;
+    path.run(100_000, |_, _| false);
+    assert_eq!(path.bbr.totals().lost, 3);
+    path.bbr.on_rto(true, 7);
+    assert_eq!(path.bbr.totals().lost, 7);
+}
+
 /// bbr_reset_probe_bw_mode: never in the phase that drains.
 #[test]
 fn cycles_begin_anywhere_but_in_the_draining_phase() {
@@ -201,21 +268,6 @@ fn recovery_conserves_packets_for_a_round_and_then_restores_the_window() {
     path.run(2_000_000, |_, _| false);
     let before = path.bbr.window.cwnd();
     path.bbr.on_loss();
-    let feedback = |path: &Path, phase, losses| Feedback {
-        now: path.now(),
-        delivered: 1,
-        losses,
-        newest: None,
-        snd_una: 0,
-        prior_in_flight: 30,
-        in_flight: 29 - losses,
-        rtt: None,
-        is_ack_delayed: false,
-        min_rtt: Duration::from_millis(40),
-        srtt: None,
-        phase,
-        departs: path.now(),
-    };
     let news = feedback(&path, Phase::Recovery, 5);
     path.bbr.on_feedback(&news);
     assert_eq!(path.bbr.window.cwnd(), 25);

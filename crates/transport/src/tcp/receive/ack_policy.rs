@@ -32,6 +32,8 @@ pub(super) struct AckContext {
     pub(super) rcv_nxt: u64,
     /// The number of in-order bytes that the application has not read.
     pub(super) unread: u64,
+    /// True if less than half of the receive buffer is free.
+    pub(super) is_half_full: bool,
     /// The part of the offered window that the far end has not used.
     pub(super) offered: u64,
     /// The size of the receive buffer.
@@ -67,8 +69,9 @@ pub(super) struct AckPolicy {
 }
 
 impl AckPolicy {
-    /// A policy of `kind`. Its timers expire on the ticks of `clock`, which in Linux are `tick` long.
-    pub(super) fn new(kind: DelayedAck, tick: Duration, clock: HostClock) -> Self {
+    /// A policy of `kind`. Its timers expire on the ticks of `clock`, which in Linux are `tick` long. Linux
+    /// delays an ACK by less than `min_rto`.
+    pub(super) fn new(kind: DelayedAck, tick: Duration, min_rto: Duration, clock: HostClock) -> Self {
         Self {
             kind,
             clock,
@@ -80,7 +83,7 @@ impl AckPolicy {
             acked_to: 0,
             window_sent: 0,
             full_segment: 0,
-            linux: LinuxAcks::new(tick, clock),
+            linux: LinuxAcks::new(tick, min_rto, clock),
         }
     }
 
@@ -168,6 +171,13 @@ impl AckPolicy {
     /// The offered window grows, and the next acknowledgement leaves at once (tcp_grow_window).
     pub(super) const fn on_window_growth(&mut self) {
         self.linux.on_window_growth();
+    }
+
+    /// Takes note that a window to offer was computed. `is_half_full` is true if less than half of the
+    /// receive buffer is free.
+    #[inline]
+    pub(super) const fn on_window_selected(&mut self, is_half_full: bool) {
+        self.linux.on_window_selected(is_half_full);
     }
 
     /// Takes note that data of ours left.
@@ -301,6 +311,7 @@ mod tests {
             now: Instant::from_millis(ms),
             rcv_nxt,
             unread: 0,
+            is_half_full: false,
             offered: 1 << 20,
             buffer: 1 << 20,
             rto: Duration::from_millis(300),
@@ -309,8 +320,12 @@ mod tests {
     }
 
     fn policy(kind: DelayedAck) -> (AckPolicy, Timers) {
+        policy_with(kind, Duration::ZERO, Duration::from_millis(200))
+    }
+
+    fn policy_with(kind: DelayedAck, tick: Duration, min_rto: Duration) -> (AckPolicy, Timers) {
         let (mut policy, mut timers) =
-            (AckPolicy::new(kind, Duration::ZERO, HostClock::COMMON), Timers::new());
+            (AckPolicy::new(kind, tick, min_rto, HostClock::COMMON), Timers::new());
         policy.on_established(FULL, 1 << 20, Instant::ZERO);
         policy.on_ack_sent(1, 1 << 20, &mut timers);
         (policy, timers)
@@ -386,6 +401,42 @@ mod tests {
         policy.scheduled = true;
         policy.on_timeout(Duration::from_millis(300));
         assert_eq!(policy.linux.ato(), Duration::from_millis(80));
+    }
+
+    /// tcp_delack_max: a jiffy less than min_rto, and at most 200 ms. A kernel with rto_min 5 ms for a route
+    /// acknowledges within a jiffy of 4 ms. The wheel adds a jiffy, or fills up a bucket of eight.
+    #[test]
+    fn linux_delays_an_ack_by_less_than_the_shortest_timeout() {
+        let ms = Duration::from_millis;
+        let cases = [(1, 200, 696), (1, 1000, 704), (4, 200, 696), (4, 5, 504), (0, 100, 596)];
+        for (tick, min_rto, leaves_at) in cases {
+            let (mut policy, mut timers) = policy_with(DelayedAck::Linux, ms(tick), ms(min_rto));
+            data(&mut policy, &mut timers, 0, 160, 161);
+            policy.linux.use_up_quick();
+            for _ in 0..3 {
+                policy.scheduled = true;
+                policy.on_timeout(ms(1000));
+            }
+            assert_eq!(policy.linux.ato(), ms(320));
+            policy.on_ack_sent(161, 1 << 20, &mut timers);
+            let context = AckContext { rto: ms(1000), srtt: None, ..context(496, 321) };
+            policy.on_data(160, true, false, &context);
+            assert!(!policy.check(&context, || 1 << 20, &mut timers));
+            assert_eq!(timers.next(), Some(Instant::from_millis(leaves_at)), "{tick} ms, {min_rto} ms");
+        }
+    }
+
+    /// __tcp_select_window: a receiver that is behind with reading leaves quick mode, when it decides whether
+    /// an ACK could offer as much as the last one, too.
+    #[test]
+    fn a_half_full_buffer_ends_quick_mode() {
+        let (mut policy, mut timers) = policy(DelayedAck::Linux);
+        data(&mut policy, &mut timers, 0, FULL, 1449);
+        let behind = AckContext { unread: 600_000, is_half_full: true, ..context(1, 4345) };
+        policy.on_data(2 * FULL, false, false, &behind);
+        assert!(!policy.check(&behind, || 1000, &mut timers), "the window would be smaller");
+        policy.on_ack_sent(4345, 1000, &mut timers);
+        assert!(!data(&mut policy, &mut timers, 2, 160, 4505));
     }
 
     /// tcp_data_queue: a segment that was here before ends ping-pong (tcp_enter_quickack_mode); one beyond a

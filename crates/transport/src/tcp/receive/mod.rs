@@ -62,7 +62,7 @@ impl Receiver {
             reassembly: Reassembly::new(),
             window: OfferedWindow::new(rule, buffer, config.initial_rwnd),
             report: SackReport::default(),
-            acks: AckPolicy::new(config.delayed_ack, config.timer_granularity, clock),
+            acks: AckPolicy::new(config.delayed_ack, config.timer_granularity, config.min_rto, clock),
             smss: 1,
             reader_gone: false,
             answered: None,
@@ -155,12 +155,14 @@ impl Receiver {
         }
     }
 
-    /// Takes a segment's data, which begins at `start`, and its FIN.
+    /// Takes a segment's data, which begins at `start`, and its FIN. `has_sack` is true if both ends agreed
+    /// on SACK.
     #[inline]
     pub(super) fn on_data(
         &mut self,
         segment: &Segment,
         start: u64,
+        has_sack: bool,
         timestamps: &Timestamps,
         rtt: &RttEstimator,
         now: Instant,
@@ -178,7 +180,14 @@ impl Receiver {
             Arrival::Nothing if start > self.rcv_nxt() => self.acks.on_gap(segment.payload, pushed),
             Arrival::Nothing => self.acks.on_repeat(&context),
         }
-        self.grow_window(segment, timestamps, rtt, now);
+        // Without SACK the window stays while there is a gap. An acknowledgement that changes the window is
+        // no duplicate (RFC 5681 §2) and does not count for fast retransmit (tcp_data_queue_ofo).
+        let may_grow = match arrival {
+            Arrival::InOrder { .. } => true,
+            Arrival::OutOfOrder => has_sack,
+            Arrival::Nothing => false,
+        };
+        self.tune_window(segment, may_grow, timestamps, rtt, now);
         if self.reassembly.fin_received() {
             self.acks.demand();
             return DataOutcome::FinReceived;
@@ -186,15 +195,23 @@ impl Receiver {
         DataOutcome::Nothing
     }
 
-    /// Data arrived: the offered window may grow, which the far end is to know at once.
+    /// Data arrived. The offered window grows if it `may_grow` and has room, which the far end is to know at
+    /// once. A full segment measures the round trip as this end sees it.
     #[inline]
-    fn grow_window(&mut self, segment: &Segment, timestamps: &Timestamps, rtt: &RttEstimator, now: Instant) {
+    fn tune_window(
+        &mut self,
+        segment: &Segment,
+        may_grow: bool,
+        timestamps: &Timestamps,
+        rtt: &RttEstimator,
+        now: Instant,
+    ) {
         let (unread, full_segment) = (self.reassembly.unread(), self.acks.window_mss());
         let tuning = self.window.tuning_mut();
         if !tuning.is_growing() {
             return;
         }
-        if tuning.on_data(segment.payload, self.smss, unread) {
+        if may_grow && tuning.on_data(segment.payload, self.smss, unread) {
             self.acks.on_window_growth();
         }
         if segment.payload < full_segment {
@@ -277,8 +294,9 @@ impl Receiver {
     /// A segment with the ACK bit leaves: it acknowledges all that has arrived. Returns its window field.
     #[inline]
     pub(super) fn acknowledge(&mut self, timers: &mut Timers) -> u16 {
-        let rcv_nxt = self.reassembly.rcv_nxt();
-        let field = self.window.offer(rcv_nxt, self.reassembly.read_to(), self.acks.window_mss());
+        let (rcv_nxt, read) = (self.reassembly.rcv_nxt(), self.reassembly.read_to());
+        let field = self.window.offer(rcv_nxt, read, self.acks.window_mss());
+        self.acks.on_window_selected(self.window.is_half_full(rcv_nxt, read));
         self.acks.on_ack_sent(rcv_nxt, self.window.offered(rcv_nxt), timers);
         field
     }
@@ -321,6 +339,7 @@ impl Receiver {
             now,
             rcv_nxt,
             unread: self.reassembly.unread(),
+            is_half_full: self.window.is_half_full(rcv_nxt, self.reassembly.read_to()),
             offered: self.window.offered(rcv_nxt),
             buffer: self.window.full(),
             rto: rtt.rto(),

@@ -2,7 +2,8 @@
 //! tcp_rcv_space_adjust, tcp_rcvbuf_grow.
 //!
 //! ```text
-//!   threshold (rcv_ssthresh)  what is offered: two segments more with each that arrives,
+//!   threshold (rcv_ssthresh)  what is offered: two segments more with each new one that arrives (beyond
+//!                             a gap: only with SACK),
 //!   clamp (window_clamp)      up to here; a round trip in which the application read more than ever before
 //!                             raises it, to twice as much and as much again as the reading grew,
 //!   limit                     up to here

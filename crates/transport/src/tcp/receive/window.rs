@@ -38,11 +38,13 @@ impl OfferedWindow {
     /// The window of an empty `buffer`, of which Linux's rule offers `initial` at first.
     pub(super) fn new(rule: OfferRule, buffer: Bytes, initial: Bytes) -> Self {
         let buffer = buffer.get().clamp(1, LARGEST_SCALED_WINDOW);
-        let shift = (0..MAX_SHIFT).find(|shift| buffer >> shift <= u64::from(u16::MAX)).unwrap_or(MAX_SHIFT);
-        let tuning = match rule {
-            OfferRule::Rfc9293 => Tuning::fixed(buffer),
-            OfferRule::Linux => Tuning::growing(initial.get(), buffer),
+        // Linux's shift shows the memory of the buffer (tcp_rmem[2]), of which half is left to overhead
+        // (tcp_select_initial_window).
+        let (shown, tuning) = match rule {
+            OfferRule::Rfc9293 => (buffer, Tuning::fixed(buffer)),
+            OfferRule::Linux => (2 * buffer, Tuning::growing(initial.get(), buffer)),
         };
+        let shift = (0..MAX_SHIFT).find(|shift| shown >> shift <= u64::from(u16::MAX)).unwrap_or(MAX_SHIFT);
         Self { rule, buffer, shift, scaled: false, edge: 0, tuning }
     }
 
@@ -115,21 +117,26 @@ impl OfferedWindow {
         if free.saturating_sub(offered) >= mss.min(self.buffer / 2) { free } else { offered }
     }
 
-    /// Nothing while less than a segment or a sixteenth of the buffer is free. Without scaling whole segments
-    /// (__tcp_select_window).
+    /// Nothing while less than a segment or a sixteenth of the buffer is free, if that is less than half.
+    /// Without scaling whole segments (__tcp_select_window).
     #[inline]
     fn select_linux(&self, free: u64, offered: u64, mss: u32) -> u64 {
         let full = self.full();
         let mss = u64::from(mss).min(full);
-        if free < full / 16 || free < mss {
-            return 0;
+        let shift = self.shift_in_use();
+        let below_unit = (1_u64 << shift) - 1;
+        let mut free = free;
+        if free < full / 2 {
+            // Down to a multiple of the field's unit: no more is offered than there is.
+            free &= !below_unit;
+            if free < full / 16 || free < mss {
+                return 0;
+            }
         }
         let free = free.min(self.tuning.threshold());
-        let shift = self.shift_in_use();
         if shift > 0 {
-            // Up to a multiple of the field's unit.
-            let unit = 1_u64 << shift;
-            return (free + (unit - 1)) & !(unit - 1);
+            // Up to a multiple of the field's unit: the field cuts nothing off.
+            return (free + below_unit) & !below_unit;
         }
         if offered + mss <= free || offered > free {
             return free / mss * mss;
@@ -141,6 +148,13 @@ impl OfferedWindow {
     #[inline]
     pub(super) const fn offered(&self, rcv_nxt: u64) -> u64 {
         self.edge.saturating_sub(rcv_nxt)
+    }
+
+    /// True if less than half of the buffer is free, with everything before `rcv_nxt` arrived and before
+    /// `read` read.
+    #[inline]
+    pub(super) const fn is_half_full(&self, rcv_nxt: u64, read: u64) -> bool {
+        self.free(rcv_nxt, read) < self.full() / 2
     }
 
     /// Room in the buffer. Data beyond a gap lies inside the window and takes none of it.
@@ -184,19 +198,48 @@ mod tests {
         assert_eq!(window.offer(4501, 2501, 1000), 2000);
     }
 
+    /// __tcp_select_window: only a buffer that is half full says nothing of less than a segment.
+    #[test]
+    fn linux_offers_half_of_a_buffer_that_is_smaller_than_a_segment() {
+        let window = window(OfferRule::Linux, 1000);
+        assert_eq!((window.select(1001, 601, 1448), window.select(1001, 401, 1448)), (600, 0));
+    }
+
     /// RFC 7323 §2.2: the option holds the smallest shift that shows the buffer.
     #[test]
     fn scaling_shows_large_buffers_and_never_shrinks_the_window() {
         let mut window = window(OfferRule::Linux, 3 << 20);
-        assert_eq!(window.shift(), 6);
+        assert_eq!(window.shift(), 7);
         window.enable_scaling();
         let field = window.offer(1, 1, 1448);
-        assert_eq!(u64::from(field) << 6, 65_536);
+        assert_eq!(u64::from(field) << 7, 65_536);
         let edge = window.edge();
         // Unread data takes its room, but what was offered stands.
         window.offer(75_001, 1, 1448);
-        assert_eq!(window.edge(), edge.max(75_001 + 6976));
+        assert_eq!(window.edge(), edge.max(75_001 + 6912));
     }
+
+    /// tcp_select_initial_window: a kernel with tcp_rmem[2] = 6 MiB shows 7 (`ss -i`: wscale), one with 32
+    /// MiB shows 10. The model's buffer is half of that.
+    #[test]
+    fn linux_shows_the_memory_of_its_buffer() {
+        let shift = |rule, buffer| window(rule, buffer).shift();
+        assert_eq!((shift(OfferRule::Linux, 3 << 20), shift(OfferRule::Linux, 16 << 20)), (7, 10));
+        assert_eq!((shift(OfferRule::Linux, 1 << 14), shift(OfferRule::Linux, 1 << 30)), (0, 14));
+        assert_eq!((shift(OfferRule::Rfc9293, 3 << 20), shift(OfferRule::Rfc9293, 65_535)), (6, 0));
+    }
+
+    /// __tcp_select_window: of 81,920 B of room, 40,000 B are less than half, and 41,000 B are more. The
+    /// field counts in units of 128 B.
+    #[test]
+    fn linux_rounds_the_room_of_a_half_full_buffer_down() {
+        let mut window = window(OfferRule::Linux, 3 << 20);
+        window.enable_scaling();
+        assert_eq!((window.full(), window.select(40_921, 1, 1448)), (81_920, 41_088));
+        assert_eq!(window.select(41_921, 1, 1448), 39_936);
+        assert!(window.is_half_full(41_921, 1) && !window.is_half_full(40_921, 1));
+    }
+
     /// RFC 7323 §2.4: the field shows 54 bytes less than was offered before.
     #[test]
     fn what_the_scale_cuts_off_stays_offered() {

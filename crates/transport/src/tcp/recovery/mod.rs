@@ -119,7 +119,7 @@ impl Recovery {
             duplicates: DuplicateAcks::new(config.limited_transmit),
             sack: Sack::new(config.stack == Stack::Linux || config.tlp),
             rack: Rack::new(),
-            probe: Probe::new(config.tlp),
+            probe: Probe::new(config),
             frto: Frto::default(),
             prr: Prr::default(),
             undo: Undo::default(),

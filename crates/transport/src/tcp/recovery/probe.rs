@@ -11,12 +11,15 @@ use super::rack::TIMER_SLACK;
 use super::sack::Arrived;
 use super::{ArmedBy, Context, Recovery, SentSegment};
 use crate::tcp::timers::TimerKind;
+use crate::{Stack, TcpConfig};
 
 /// The state of the probe at one end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
     /// True if the stack has the tail loss probe.
     allowed: bool,
+    /// The time for which the far end may delay the ACK of a single segment (TLP.max_ack_delay).
+    max_ack_delay: Duration,
     /// True if a probe has to leave with the next poll.
     due: bool,
     /// The probe that is in flight.
@@ -35,8 +38,13 @@ struct Unanswered {
 }
 
 impl Probe {
-    pub(super) const fn new(allowed: bool) -> Self {
-        Self { allowed, due: false, out: None, measured: false }
+    pub(super) const fn new(config: &TcpConfig) -> Self {
+        let max_ack_delay = match config.stack {
+            // tcp_schedule_loss_probe takes tcp_rto_min.
+            Stack::Linux => config.min_rto,
+            Stack::Rfc | Stack::BsdReno => MAX_ACK_DELAY,
+        };
+        Self { allowed: config.tlp, max_ack_delay, due: false, out: None, measured: false }
     }
 
     #[inline]
@@ -95,7 +103,9 @@ impl Recovery {
         // RFC 8985 §7.2: two round trips. A single segment in flight may wait for the far end's delayed ACK,
         // so it gets that time as well.
         let wait = match context.rtt.srtt() {
-            Some(srtt) if context.scoreboard.in_flight_segments() == 1 => srtt + srtt + context.rtt.min_rto(),
+            Some(srtt) if context.scoreboard.in_flight_segments() == 1 => {
+                srtt + srtt + self.probe.max_ack_delay
+            }
             Some(srtt) => srtt + srtt + TIMER_SLACK,
             None => INITIAL_WAIT,
         };
@@ -141,8 +151,15 @@ impl Recovery {
     }
 
     /// Takes note of the answer to a probe (RFC 8985 §7.4.2). If the probe repaired a loss, `cwnd` is reduced
-    /// (Linux: tcp_process_tlp_ack).
-    pub(super) fn on_probe_ack(&mut self, arrived: Arrived, outcome: &AckOutcome, context: &mut Context<'_>) {
+    /// (Linux: tcp_process_tlp_ack). The loss was in a flight of `old_outstanding` bytes. The acknowledgement
+    /// may have ended that flight.
+    pub(super) fn on_probe_ack(
+        &mut self,
+        arrived: Arrived,
+        outcome: &AckOutcome,
+        old_outstanding: u64,
+        context: &mut Context<'_>,
+    ) {
         let Some(probe) = self.probe.out else { return };
         let ack = arrived.incoming().ack;
         if ack < probe.end {
@@ -155,7 +172,7 @@ impl Recovery {
             // The loss reduces the window even if an ECN echo has reduced it before
             // (tcp_init_cwnd_reduction).
             self.begin_reduction(context);
-            let flight_size = context.congestion.flight_size(context.scoreboard);
+            let flight_size = context.congestion.flight_size_of(old_outstanding);
             context.congestion.control_mut().reduce(flight_size);
             if !context.congestion.is_rate_based() {
                 context.congestion.lower_to_ssthresh();
@@ -174,6 +191,9 @@ fn left_of_rto(context: &Context<'_>) -> Duration {
     first.map_or(rto, |sent_at| sent_at.saturating_add(rto).since(context.now))
 }
 
+/// RFC 8985 §7.2 leaves TLP.max_ack_delay to the implementation. Chosen: the delay of our receivers' ACKs,
+/// which is Linux's TCP_RTO_MIN, too.
+const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 /// TCP_TIMEOUT_INIT.
 const INITIAL_WAIT: Duration = Duration::from_secs(1);
 /// tcp_rearm_rto: no timer is set for a time that has passed.
@@ -184,9 +204,9 @@ mod tests {
     use talkpath_units::{Bytes, Instant, Seed};
 
     use super::*;
+    use crate::Role;
     use crate::tcp::core::Core;
     use crate::tcp::send::NewSegment;
-    use crate::{Role, Stack, TcpConfig};
 
     const JIFFY: Duration = Duration::from_millis(4);
 

@@ -107,8 +107,9 @@ impl Recovery {
     /// Processes an acknowledgement in seven steps, which are numbered below. An old acknowledgement without
     /// SACK blocks passes all of them and changes nothing: it does not move SND.UNA, and is no duplicate.
     pub(in crate::tcp) fn on_ack_with_sack(&mut self, mut incoming: IncomingAck, context: &mut Context<'_>) {
-        // The state before the acknowledgement, for comparison in the steps 2 and 7.
+        // The state before the acknowledgement, for the steps 2, 4 and 7.
         let old_una = context.scoreboard.snd_una();
+        let old_outstanding = context.scoreboard.outstanding_bytes();
         let old_losses = context.scoreboard.losses();
         let prior_in_flight = context.scoreboard.in_flight_segments();
         // An old acknowledgement may have new SACK blocks. It is processed as one that does not move SND.UNA.
@@ -140,17 +141,17 @@ impl Recovery {
         }
         // 4. The acknowledgement may answer a tail loss probe.
         let arrived = Arrived { incoming, advanced, has_dsack };
-        self.on_probe_ack(arrived, &outcome, context);
+        self.on_probe_ack(arrived, &outcome, old_outstanding, context);
         // 5. Losses are found, and recovery begins or ends. An acknowledgement that only moves SND.UNA while
         //    no loss is known needs no search.
         let mut waits_for_reordering = false;
         if self.has_work_for(arrived, &outcome, context) {
             waits_for_reordering = self.recover(arrived, &outcome, context);
         }
-        // 6. The retransmission timer stops if all data is acknowledged, and restarts if data has arrived
-        //    (RFC 6298 §5.2 and §5.3). If step 5 has set the reordering timer, that one stays: the two share
-        //    a slot.
-        let has_progress = advanced || has_sacked_after_head(&outcome, context);
+        // 6. The retransmission timer stops if all data is acknowledged, and restarts if new data is
+        //    acknowledged (RFC 6298 §5.2 and §5.3). Linux restarts it for some sacked data, too. If step 5
+        //    has set the reordering timer, that one stays: the two share a slot.
+        let has_progress = advanced || (self.is_linux() && has_sacked_before_head(&outcome, context));
         if context.scoreboard.is_empty() {
             context.timers.clear(TimerSlot::Loss);
         } else if has_progress && !waits_for_reordering {
@@ -385,8 +386,9 @@ impl Recovery {
     /// Begins fast recovery (RFC 6675 §5 step 4; Linux: tcp_enter_recovery).
     pub(super) fn begin_fast(&mut self, context: &mut Context<'_>) {
         self.episode.count_fast_retransmit();
-        if self.begin_reduction(context) {
-            self.remember(context);
+        let reduces = self.begin_reduction(context);
+        self.remember(reduces, context);
+        if reduces {
             self.prr.begin(context.congestion.window().cwnd());
             let flight_size = context.congestion.flight_size(context.scoreboard);
             context.congestion.control_mut().reduce(flight_size);
@@ -401,8 +403,8 @@ impl Recovery {
         self.enter_fast(context.scoreboard.snd_max());
     }
 
-    /// Ends fast recovery: all data that was in flight when the loss was found has arrived (Linux:
-    /// tcp_try_undo_recovery, tcp_end_cwnd_reduction).
+    /// Ends fast recovery: all data that was in flight when the loss was found has arrived. PRR leaves `cwnd`
+    /// at `ssthresh`, unless this recovery was undone (Linux: tcp_try_undo_recovery, tcp_end_cwnd_reduction).
     fn leave_fast(&mut self, arrived: Arrived, context: &mut Context<'_>) {
         self.undo_or_accept(arrived, context);
         self.leave();
@@ -440,6 +442,7 @@ impl Recovery {
             now: context.now,
             delivered: delivery.segments,
             losses: delivery.losses,
+            total_losses: context.scoreboard.losses(),
             newest: delivery.newest,
             snd_una: ack,
             prior_in_flight: delivery.prior_in_flight,
@@ -460,11 +463,13 @@ fn has_retransmission_in_flight(context: &Context<'_>) -> bool {
     context.scoreboard.resent_segments() > 0 || context.scoreboard.first_was_retransmitted()
 }
 
-/// True if a segment was sacked that left after the latest transmission of the first segment in flight. Then
-/// the retransmission timer restarts although SND.UNA has not moved (Linux: tcp_clean_rtx_queue).
-fn has_sacked_after_head(outcome: &AckOutcome, context: &Context<'_>) -> bool {
+/// True if a segment was sacked that left before the latest transmission of the first segment in flight. Then
+/// Linux restarts the retransmission timer although SND.UNA has not moved (tcp_clean_rtx_queue). What left
+/// after the first segment does not restart the timer. Otherwise a sender that goes on sending would put off
+/// the timeout of that segment with each SACK.
+fn has_sacked_before_head(outcome: &AckOutcome, context: &Context<'_>) -> bool {
     match (outcome.sacked_span(), context.scoreboard.first_sent_at()) {
-        (Some((sacked, _)), Some(head)) => sacked > head,
+        (Some((sacked, _)), Some(head)) => sacked < head,
         _ => false,
     }
 }

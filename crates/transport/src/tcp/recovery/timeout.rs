@@ -64,7 +64,7 @@ impl Recovery {
             // BSD halves at each timeout, RFC 5681 §3.1 once for the same data.
             let halves = (self.begin_reduction(context) && first) || self.stack == Stack::BsdReno;
             let base = self.loss_base(0, context);
-            context.congestion.control_mut().on_rto(base, halves);
+            context.congestion.control_mut().on_rto(base, halves, context.scoreboard.losses());
             self.enter_loss(context.scoreboard.snd_max());
             context.scoreboard.go_back();
         }
@@ -84,12 +84,13 @@ impl Recovery {
         let is_watched = self.is_linux() && (self.state() == RecoveryState::Open || !first);
         self.frto = if is_watched { Frto::Watching } else { Frto::Off };
         if is_new {
-            self.remember(context);
+            self.remember(true, context);
         }
-        let flight_size = context.congestion.flight_size(context.scoreboard);
-        context.congestion.control_mut().on_rto(flight_size, is_new);
+        // The segments are marked first, so that congestion control learns of these losses (tcp_enter_loss).
         let rack = self.sack.by_time().then_some(&self.rack);
         context.scoreboard.mark_all_lost(rack, context.now);
+        let flight_size = context.congestion.flight_size(context.scoreboard);
+        context.congestion.control_mut().on_rto(flight_size, is_new, context.scoreboard.losses());
         if self.is_linux() {
             // What RACK holds for in flight, and the segment that leaves now.
             let in_flight = context.congestion.in_flight(context.scoreboard);
@@ -159,5 +160,34 @@ impl Recovery {
     /// The losses were none: nothing waits for new data any longer.
     pub(super) fn stop_trying_new_data(&mut self) {
         self.frto.on_ack();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use talkpath_units::{Bytes, Instant, Seed};
+
+    use crate::cc::Controller;
+    use crate::tcp::core::Core;
+    use crate::tcp::send::NewSegment;
+    use crate::{CongestionControlKind, Role, Stack, TcpConfig};
+
+    /// tcp_enter_loss: BBR learns of the timeout when the segments are marked as lost (bbr_lt_bw_sampling).
+    #[test]
+    fn bbr_counts_the_losses_of_a_timeout() {
+        let preset = TcpConfig::preset(Stack::Rfc, false);
+        let config = TcpConfig { cc: Some(CongestionControlKind::Bbr), ..preset };
+        let mut core = Core::new(&config, Role::Active, Bytes::new(1500), Seed::new(1), None);
+        core.scoreboard.on_syn_sent();
+        core.scoreboard.on_established();
+        core.sender.on_established(1000);
+        core.recovery.on_syn(true);
+        for _ in 0..10 {
+            core.sender.send_new(NewSegment::forced(1000), &mut core.scoreboard, Instant::ZERO);
+        }
+        let (recovery, mut context) = core.recovery_context(Instant::from_millis(1000));
+        recovery.on_retransmission_timeout(&mut context);
+        let Controller::Rate(bbr) = core.congestion.control() else { panic!("BBR is rate-based") };
+        assert_eq!(bbr.lost(), 10);
     }
 }

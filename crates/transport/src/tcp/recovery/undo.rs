@@ -9,22 +9,23 @@ use super::sack::Arrived;
 use super::{Context, Recovery};
 use crate::tcp::timestamps;
 
-/// The window before the last reduction, and the evidence that it was needless.
+/// The window before the last recovery, and the evidence that the recovery was needless.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
-    /// SND.UNA when the window was reduced. `None` if there is nothing to undo.
+    /// SND.UNA when the recovery began. `None` if there is none to undo (undo_marker).
     marker: Option<u64>,
     /// Retransmissions for which no duplicate was reported. `None` before the first.
     unproved: Option<u64>,
-    /// `cwnd` and `ssthresh` before, in the window's unit.
-    prior: (u64, u64),
+    /// `cwnd` and `ssthresh` before, in the window's unit. `None` if the recovery did not reduce them,
+    /// because an ECN echo had done so before (tcp_enter_recovery: a prior_ssthresh of 0).
+    prior: Option<(u64, u64)>,
     /// The timestamp of the first retransmission.
     first_again: Option<u32>,
 }
 
 impl Undo {
-    /// The window is reduced at `snd_una`, with `again` retransmissions in flight.
-    pub(super) fn begin(&mut self, snd_una: u64, again: u64, prior: (u64, u64)) {
+    /// A recovery begins at `snd_una`, with `again` retransmissions in flight.
+    pub(super) fn begin(&mut self, snd_una: u64, again: u64, prior: Option<(u64, u64)>) {
         let first_again = self.first_again.filter(|_| again > 0);
         let unproved = (again > 0).then_some(again);
         *self = Self { marker: Some(snd_una), unproved, prior, first_again };
@@ -68,22 +69,22 @@ impl Undo {
         self.marker = None;
     }
 
-    /// True if a reduction stands that could be undone.
+    /// True if the last recovery was not undone, nor followed by a reduction for an ECN echo.
     pub(super) const fn stands(&self) -> bool {
         self.marker.is_some()
     }
 
-    /// `cwnd` and `ssthresh` as they were before, once.
+    /// Undoes the recovery. Returns `cwnd` and `ssthresh` as they were before, if the recovery reduced them.
     pub(super) fn take(&mut self) -> Option<(u64, u64)> {
-        self.marker.take().map(|_| self.prior)
+        self.marker.take().and(self.prior)
     }
 }
 
 impl Recovery {
-    /// The window is about to be reduced: it is kept for an undo (tcp_init_undo).
-    pub(super) fn remember(&mut self, context: &Context<'_>) {
+    /// A recovery begins: the window is kept for an undo, if the recovery `reduces` it (tcp_init_undo).
+    pub(super) fn remember(&mut self, reduces: bool, context: &Context<'_>) {
         let window = context.congestion.window();
-        let prior = (window.cwnd(), window.remembered_ssthresh());
+        let prior = reduces.then(|| (window.cwnd(), window.remembered_ssthresh()));
         let again = context.scoreboard.resent_segments() + self.probe.retransmissions();
         self.undo.begin(context.scoreboard.snd_una(), again, prior);
     }
@@ -132,7 +133,7 @@ impl Recovery {
         is_proved
     }
 
-    /// `cwnd` and `ssthresh` are restored (tcp_undo_cwnd_reduction).
+    /// The recovery is undone, and `cwnd` and `ssthresh` are restored (tcp_undo_cwnd_reduction).
     pub(super) fn restore(&mut self, context: &mut Context<'_>) {
         if let Some(prior) = self.undo.take() {
             context.ecn.on_undone();
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn an_echo_from_before_the_retransmission_proves_it_needless() {
         let mut undo = Undo::default();
-        undo.begin(1, 0, (10, 20));
+        undo.begin(1, 0, Some((10, 20)));
         assert!(!undo.is_proved_by_echo(Some(5)));
         undo.on_sent_again(100);
         undo.on_sent_again(110);
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn a_duplicate_for_each_retransmission_proves_them_needless() {
         let mut undo = Undo::default();
-        undo.begin(1001, 0, (10, 20));
+        undo.begin(1001, 0, Some((10, 20)));
         undo.on_sent_again(1);
         undo.on_sent_again(2);
         undo.on_duplicate(2001);

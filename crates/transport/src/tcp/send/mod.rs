@@ -56,7 +56,7 @@ impl Sender {
             nagle: Nagle::new(config.nagle),
             buffer: SendBuffer::new(config, is_rate_based),
             pacing: Pacing::new(config.pacing || is_rate_based, config.stack == Stack::Linux),
-            persist: Persist::default(),
+            persist: Persist::new(config.stack == Stack::Linux),
         }
     }
 
@@ -156,7 +156,16 @@ impl Sender {
         self.stream.plan(scoreboard, &self.window, &self.nagle, new_data_first)
     }
 
-    /// What a probe forces out: as much as the window takes, small or not (RFC 9293 §3.8.6.2.1 (4)).
+    /// What a tail loss probe sends of the new data: a full segment, or all that is left. `None` if there is
+    /// nothing, or if the window has no room for the whole of it: a probe is no reason for a small segment
+    /// (RFC 9293 §3.8.6.2.1; tcp_snd_wnd_test).
+    pub(super) fn plan_loss_probe(&self, scoreboard: &Scoreboard) -> Option<u32> {
+        let payload = self.unsent(scoreboard).min(u64::from(self.full_payload()));
+        (payload > 0 && payload <= self.usable(scoreboard)).then_some(payload as u32)
+    }
+
+    /// What a probe of a closed window forces out: as much as the window takes, small or not (RFC 9293
+    /// §3.8.6.2.1 (4)).
     pub(super) fn plan_forced(&self, scoreboard: &Scoreboard) -> Option<u32> {
         let payload =
             self.unsent(scoreboard).min(u64::from(self.full_payload())).min(self.usable(scoreboard));
@@ -263,6 +272,11 @@ impl Sender {
     #[inline]
     pub(super) fn is_persisting(&self, timers: &Timers) -> bool {
         self.persist.is_active(timers)
+    }
+
+    /// An acknowledgement arrived, and nothing was in flight that it could acknowledge.
+    pub(super) fn on_ack_of_nothing(&self, rtt: &RttEstimator, timers: &mut Timers, now: Instant) {
+        self.persist.on_ack(rtt, timers, now);
     }
 
     /// The persist timer expired.

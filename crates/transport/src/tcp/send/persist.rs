@@ -6,8 +6,11 @@ use crate::tcp::rtt::RttEstimator;
 use crate::tcp::timers::{TimerKind, TimerSlot, Timers};
 
 /// The state of the persist timer.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Persist {
+    /// True if the time to the next probe begins anew with each acknowledgement that leaves the window shut
+    /// (tcp_ack_probe). Otherwise it begins when a probe leaves (RFC 9293 §3.8.6.1).
+    restarts: bool,
     /// The number of probes since the window closed.
     backoff: u32,
     /// A probe has to leave.
@@ -15,6 +18,10 @@ pub(super) struct Persist {
 }
 
 impl Persist {
+    pub(super) const fn new(restarts: bool) -> Self {
+        Self { restarts, backoff: 0, due: false }
+    }
+
     pub(super) const fn on_timeout(&mut self) {
         self.backoff = self.backoff.saturating_add(1);
         self.due = true;
@@ -28,6 +35,14 @@ impl Persist {
     #[inline]
     pub(super) const fn take_due(&mut self) -> bool {
         core::mem::replace(&mut self.due, false)
+    }
+
+    /// An acknowledgement arrived with nothing in flight. If it opens the window, [`Self::update`] stops the
+    /// timer.
+    pub(super) fn on_ack(&self, rtt: &RttEstimator, timers: &mut Timers, now: Instant) {
+        if self.restarts && timers.is_running(TimerSlot::Persist) {
+            timers.set(TimerKind::Persist, rtt.persist_deadline(self.backoff, now));
+        }
     }
 
     /// Everything that may leave has left. The timer runs while data waits for the window alone.

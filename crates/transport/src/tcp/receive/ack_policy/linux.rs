@@ -1,13 +1,15 @@
 //! Linux's acknowledgement policy. It has three modes:
 //!
 //! - *Quick*: each segment is acknowledged at once. This holds for the first segments of a connection, after
-//!   a pause longer than the RTO, and after a segment that arrived twice.
+//!   a pause longer than the RTO, and after a segment that arrived twice, until half of the receive buffer
+//!   waits for the application.
 //! - *Interactive* (ping-pong): the ACK waits for the application's answer, or for the ACK timeout `ato`.
 //!   This holds once the application has answered received data within `ato`.
 //! - Otherwise the second full segment is acknowledged at once. A single segment waits for `ato`.
 //!
-//! `ato` adapts to the time between segments, from 40 ms on. The size of a full segment is estimated from the
-//! segments that arrive (`rcv_mss`). Source: icsk_ack in Linux.
+//! `ato` adapts to the time between segments, from 40 ms on. No ACK is delayed for as long as the shortest
+//! retransmission timeout. The size of a full segment is estimated from the segments that arrive (`rcv_mss`).
+//! Source: icsk_ack in Linux.
 
 use talkpath_units::{Duration, Instant};
 
@@ -22,6 +24,8 @@ pub(super) struct LinuxAcks {
     /// A jiffy. Zero means that the host's timers are exact.
     tick: Duration,
     clock: HostClock,
+    /// The longest time for which an ACK is delayed.
+    max_delay: Duration,
     /// The number of ACKs that still leave at once in quick mode.
     quick: u64,
     /// True in interactive mode.
@@ -49,10 +53,14 @@ enum Pushed {
 }
 
 impl LinuxAcks {
-    pub(super) const fn new(tick: Duration, clock: HostClock) -> Self {
+    /// An ACK waits for 200 ms at most, and at most for `min_rto` less a jiffy, which is at least one jiffy.
+    /// So it leaves before the timer of a far end with the same `min_rto` expires (tcp_delack_max, since
+    /// 6.11).
+    pub(super) fn new(tick: Duration, min_rto: Duration, clock: HostClock) -> Self {
         Self {
             tick,
             clock,
+            max_delay: DELACK_MAX.min(min_rto.max(tick + tick) - tick),
             quick: 0,
             interactive: false,
             ato: Duration::ZERO,
@@ -114,6 +122,15 @@ impl LinuxAcks {
         self.quick |= 1;
     }
 
+    /// Ends quick mode if less than half of the receive buffer is free. Linux does this each time it computes
+    /// the window to offer (__tcp_select_window).
+    #[inline]
+    pub(super) const fn on_window_selected(&mut self, is_half_full: bool) {
+        if is_half_full {
+            self.quick = 0;
+        }
+    }
+
     /// Takes note that data of ours left. If it left within `ato` after data arrived, it is an answer, and
     /// interactive mode begins. One answer is enough (tcp_event_data_sent, net.ipv4.tcp_pingpong_thresh = 1).
     #[inline]
@@ -141,14 +158,20 @@ impl LinuxAcks {
     /// that the application has read all data or the ACK offers at least as large a window as the last one.
     #[inline]
     pub(super) fn acknowledges_now(
-        &self,
+        &mut self,
         context: &AckContext,
         unacked: u64,
         offers_as_much: impl FnOnce() -> bool,
         timers: &mut Timers,
     ) -> bool {
-        if self.has_enough(unacked) && (context.unread == 0 || offers_as_much()) {
-            return true;
+        if self.has_enough(unacked) {
+            if context.unread == 0 {
+                return true;
+            }
+            self.on_window_selected(context.is_half_full);
+            if offers_as_much() {
+                return true;
+            }
         }
         if self.quick > 0 && !self.interactive {
             return true;
@@ -166,16 +189,11 @@ impl LinuxAcks {
     /// Starts the delayed-ACK timer. Returns true if it would expire so soon that the acknowledgement leaves
     /// at once (tcp_send_delayed_ack).
     fn delay(&self, context: &AckContext, timers: &mut Timers) -> bool {
-        let mut ato = self.ato;
-        if ato > DELACK_MIN {
-            let is_answered = self.interactive || self.pushed != Pushed::None;
-            let mut max = if is_answered { DELACK_MAX } else { DELACK_MAX_ONE_WAY };
-            if let Some(srtt) = context.srtt {
-                max = max.min(srtt.max(DELACK_MIN));
-            }
-            ato = ato.min(max);
+        // The two further bounds of tcp_send_delayed_ack, HZ / 5 and HZ / 2, are never below `max_delay`.
+        let mut ato = self.ato.min(self.max_delay);
+        if let Some(srtt) = context.srtt {
+            ato = ato.min(srtt.max(DELACK_MIN));
         }
-        ato = ato.min(DELACK_MAX);
         let mut deadline = match self.tick.as_nanos() {
             0 => context.now.saturating_add(ato),
             tick => self.clock.when(on_wheel(ato, self.clock.read(context.now), tick)),
@@ -197,7 +215,7 @@ impl LinuxAcks {
     /// (tcp_cleanup_rbuf).
     #[inline]
     pub(super) fn read_acknowledges(
-        &self,
+        &mut self,
         context: &AckContext,
         selectable: impl FnOnce() -> u64,
         unacked: Option<u64>,
@@ -215,6 +233,7 @@ impl LinuxAcks {
         if 2 * context.offered > context.buffer {
             return false;
         }
+        self.on_window_selected(context.is_half_full);
         let selectable = selectable();
         selectable > 0 && selectable >= 2 * context.offered
     }
@@ -295,8 +314,6 @@ pub(super) const ATO_MIN: Duration = Duration::from_millis(40);
 const DELACK_MIN: Duration = Duration::from_millis(40);
 /// TCP_DELACK_MAX = HZ / 5.
 const DELACK_MAX: Duration = Duration::from_millis(200);
-/// HZ / 2 in tcp_send_delayed_ack.
-const DELACK_MAX_ONE_WAY: Duration = Duration::from_millis(500);
 /// TCP_MSS_DEFAULT.
 const FIRST_RCV_MSS: u32 = 536;
 /// TCP_MIN_MSS.
