@@ -277,6 +277,12 @@ impl Application {
         self.workload.as_ref().is_none_or(AnyWorkload::is_finished)
     }
 
+    /// Whether its clock has made a message due before `now` that it has not handed over: a late application.
+    pub(crate) fn owes(&self, now: Instant) -> bool {
+        let due = self.workload.as_ref().and_then(AnyWorkload::poll_timeout);
+        self.workload_open && due.is_some_and(|due| due < now)
+    }
+
     /// Whether nothing waits for room.
     pub fn has_written_all(&self) -> bool {
         self.backlog.is_empty() && self.stream_echo.unwritten == Bytes::ZERO

@@ -119,6 +119,11 @@ impl Endpoint {
         self.application.next().min(self.transport.poll_timeout().unwrap_or(Instant::MAX))
     }
 
+    /// Whether the application's clock has made a message due before `now` that is not handed over yet.
+    pub fn owes(&self, now: Instant) -> bool {
+        self.application.owes(now)
+    }
+
     /// When the application wants its next step, whatever the transport does; [`Instant::MAX`] is never. Of
     /// flows that share a connection each has its own, and the connection's deadline is nobody's.
     pub fn next_turn(&self) -> Instant {

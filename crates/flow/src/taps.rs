@@ -45,6 +45,11 @@ impl FlowTaps {
         if self.echo.is_some() { self.pending_both_ways() } else { self.forward.pending() }
     }
 
+    /// How many messages and echoes have been delivered.
+    pub fn delivered(&self) -> u64 {
+        self.forward.delivered() + self.echo.as_deref().map_or(0, LegTap::delivered)
+    }
+
     /// A separate function because few flows have an echo.
     #[inline(never)]
     fn pending_both_ways(&self) -> u64 {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use talkpath_flow::workload::{Bulk, Voice};
 use talkpath_flow::{AnyWorkload, Application, Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
-use talkpath_measure::{Ending, MessageSizes};
+use talkpath_measure::{Ending, Fate, MessageSizes};
 use talkpath_scenario::{EchoWrite, Receiver};
 use talkpath_transport::{Delivery, Features, Observation, TransportKind};
 use talkpath_units::{Bytes, Duration, Instant};
@@ -13,6 +13,7 @@ use talkpath_units::{Bytes, Duration, Instant};
 /// A stream's socket: what it has to read, read by read, and how much each write takes.
 #[derive(Default)]
 struct Socket {
+    is_closed: bool,
     looks: u64,
     unread: VecDeque<u64>,
     /// How much the next writes take; nothing after that.
@@ -31,7 +32,7 @@ impl Channel for Socket {
     }
 
     fn is_open(&self) -> bool {
-        true
+        !self.is_closed
     }
 
     fn write(&mut self, write: &Write, _now: Instant) -> WriteOutcome {
@@ -136,6 +137,37 @@ fn a_message_that_is_cut_short_continues_and_is_sent_when_its_first_byte_was_tak
     assert_eq!(rows[1].due, Instant::from_millis(21), "what waited keeps its due time");
     let blocked = sender.blocked(Instant::from_millis(40));
     assert!(blocked.as_millis() == 30 || blocked.as_millis() == 29, "{blocked}");
+}
+
+#[test]
+fn a_message_that_is_taken_in_parts_leaves_nothing_behind_for_the_one_that_waits_next() {
+    let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
+    let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP)).on_host();
+    let mut taps = FlowTaps::of_one_end(Side::Near, false, None);
+    let mut socket = Socket { room: [100, 60].into(), ..Socket::default() };
+    sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(1));
+    assert!(sender.has_written_all());
+    sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(21));
+    socket.room = [160].into();
+    sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(31));
+    assert_eq!(socket.written, [100, 60, 160]);
+    let rows = taps.forward.finish(Ending::Reliable).messages;
+    assert!(rows.iter().all(|row| row.sent.is_some()), "{rows:?}");
+}
+
+#[test]
+fn what_is_due_on_a_connection_that_has_ended_is_refused() {
+    let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
+    let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP));
+    let mut taps = FlowTaps::of_one_end(Side::Near, false, None);
+    let mut socket = Socket { room: [160].into(), ..Socket::default() };
+    sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(1));
+    socket.is_closed = true;
+    sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(41));
+    assert_eq!(sender.next(), Instant::from_millis(61), "its clock goes on");
+    let rows = taps.forward.finish(Ending::Reliable).messages;
+    let fates: Vec<_> = rows.iter().map(|row| row.fate).collect();
+    assert_eq!(fates, [Fate::Unfinished, Fate::Refused, Fate::Refused]);
 }
 
 #[test]

@@ -83,8 +83,9 @@ fn check_datagrams(scenario: &Scenario) -> Result<(), String> {
     }
     let too_large = |flow: &&Flow| {
         let is_fragmented = flow.transport.kind().features().is_fragmented;
-        let size = flow.workload.demand().largest_message().filter(|_| is_fragmented);
-        size.is_some_and(|size| size + UDP_OVER_IPV4 > scenario.path_mtu(flow))
+        // Messages that room alone bounds fill the largest datagrams, up to all that there is to send.
+        let size = flow.workload.demand().largest_message().or(flow.workload.transfer_size());
+        is_fragmented && size.is_none_or(|size| size + UDP_OVER_IPV4 > scenario.path_mtu(flow))
     };
     match scenario.flows.iter().find(too_large) {
         None => Ok(()),

@@ -187,7 +187,7 @@ impl Simulation {
             // The pending messages are counted once, at the first event after `duration`. From then on each
             // step and each drop updates the number.
             let draining = self.draining.get_or_insert_with(|| Draining::begin(&self.flows, self.duration));
-            if draining.ends_before(at, self.drain) {
+            if draining.ends_before(at, self.drain, &self.flows, self.duration) {
                 return None;
             }
             draining.last_event = at;
@@ -358,7 +358,7 @@ impl Simulation {
             now,
         };
         // The number matters only after `duration`, and is not counted before.
-        let pending_before = self.draining.is_some().then(|| flow.taps.pending());
+        let before = self.draining.is_some().then(|| (flow.taps.pending(), flow.taps.delivered()));
         let deadline = match side {
             Side::Near => {
                 let deadline = flow.near.step(Side::Near, &mut flow.taps, now, &mut context);
@@ -373,22 +373,22 @@ impl Simulation {
                 deadline
             }
         };
-        if let Some(before) = pending_before {
+        if let Some(before) = before {
             self.update_pending(index, before, now);
         }
         deadline.max(now)
     }
 
-    /// Updates the number of pending messages after a step of the flow `index`, which had `before` pending
-    /// messages before the step.
+    /// Updates the number of pending messages after a step of the flow `index`, before which so many were
+    /// pending and so many delivered.
     #[cold]
-    fn update_pending(&mut self, index: u32, before: u64, now: Instant) {
-        let after = self.flows[index as usize].taps.pending();
+    fn update_pending(&mut self, index: u32, (pending, delivered): (u64, u64), now: Instant) {
+        let taps = &self.flows[index as usize].taps;
         let Some(draining) = &mut self.draining else { return };
-        if after < before {
+        if taps.delivered() > delivered {
             draining.last_delivery = now;
         }
-        draining.pending = draining.pending + after - before;
+        draining.pending = draining.pending + taps.pending() - pending;
     }
 
     /// Records that the path dropped or lost a packet, or a fragment of one. A datagram that lost a fragment
@@ -453,10 +453,11 @@ impl Draining {
         Self { pending, last_delivery: duration, last_event: duration }
     }
 
-    /// True if the run ends before the event at `next`: all messages are delivered, or nothing was delivered
-    /// for the time `drain`.
-    fn ends_before(&self, next: Instant, drain: Duration) -> bool {
-        self.pending == 0 || next > self.last_delivery.saturating_add(drain)
+    /// True if the run ends before the event at `next`: all messages are delivered, also those that a late
+    /// application hands over after `duration`, or nothing was delivered for the time `drain`.
+    fn ends_before(&self, next: Instant, drain: Duration, flows: &[SimFlow], duration: Instant) -> bool {
+        let is_delivered = || self.pending == 0 && !flows.iter().any(|flow| flow.near.owes(duration));
+        next > self.last_delivery.saturating_add(drain) || is_delivered()
     }
 }
 

@@ -5,6 +5,7 @@
 mod capture;
 mod common;
 mod dccp_voice;
+mod ends;
 mod judged;
 mod qlog;
 mod queues;

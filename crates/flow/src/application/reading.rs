@@ -81,12 +81,14 @@ impl Application {
                 break;
             }
         }
+        // What is read while an answer is coming is answered with it.
         if any
             && self.echo.is_some()
+            && self.answering_at == Instant::ZERO
             && let Some(wake_up) = &mut self.wake_up
         {
             let (max, stream) = &mut **wake_up;
-            self.answering_at = self.answering_at.max(now + stream.span(Duration::ZERO, *max));
+            self.answering_at = now + stream.span(Duration::ZERO, *max);
         }
         any
     }

@@ -12,6 +12,9 @@ impl Application {
     /// Writes what is due and fits.
     pub(super) fn write<C: Channel>(&mut self, channel: &mut C, taps: &mut FlowTaps, now: Instant) {
         if !channel.is_open() {
+            if self.workload_open {
+                self.refuse_due(channel, taps, now);
+            }
             return;
         }
         if !self.backlog.is_empty() {
@@ -42,6 +45,19 @@ impl Application {
                 self.is_unfinished = true;
                 return;
             }
+        }
+    }
+
+    /// The connection has ended: nothing takes what the clock makes due from now on.
+    #[cold]
+    fn refuse_due(&mut self, channel: &mut impl Channel, taps: &mut FlowTaps, now: Instant) {
+        let is_clocked = self.workload.as_ref().is_some_and(AnyWorkload::is_clocked);
+        while is_clocked
+            && !self.oversleeps(now)
+            && let Some(message) = self.poll_workload(channel, now)
+        {
+            taps.forward.on_due(message.seq, message.size, message.due);
+            taps.forward.on_refused(message.seq);
         }
     }
 
@@ -115,6 +131,8 @@ impl Application {
             let write = Write { flow: self.flow, message: *message, is_begun, written, expires };
             let outcome = channel.write(&write, now);
             if outcome == WriteOutcome::NoRoom {
+                // It is, or becomes, the first that waits.
+                self.is_begun = is_begun;
                 return false;
             }
             if let Some(tap) = taps.written_by(self.side) {
@@ -133,7 +151,7 @@ impl Application {
             if part >= message.size {
                 return true;
             }
-            (is_begun, self.is_begun) = (true, true);
+            is_begun = true;
             message.size -= part;
             written += part;
         }

@@ -114,7 +114,9 @@ fn add_events(hop: &Hop, index: usize, coming: &mut BinaryHeap<Reverse<Event>>) 
         HopFate::Passed | HopFate::Gone(DropCause::Loss) => {
             add('-', hop.began, 2);
             add('h', hop.began, 3);
-            add(if hop.fate == HopFate::Passed { 'r' } else { 'd' }, hop.left, 0);
+            // On a link that takes no time the packet comes, begins and leaves at one instant, in this order.
+            let rank = if hop.left == hop.entered { 4 } else { 0 };
+            add(if hop.fate == HopFate::Passed { 'r' } else { 'd' }, hop.left, rank);
         }
         HopFate::Gone(_) => add('d', hop.left, 4),
         HopFate::UnderWay => {}

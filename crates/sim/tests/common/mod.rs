@@ -35,6 +35,23 @@ fn run_each(text: &str, rows: bool) -> Vec<RunRecord> {
         .collect()
 }
 
+/// Why the simulator does not run the only cell.
+#[allow(dead_code, reason = "each test file is a program of its own")]
+pub(crate) fn refusal(text: &str) -> String {
+    let plan = load(&Source::new("test.toml", text), &Options::default());
+    let plan = plan.unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+    let run = RunPlan {
+        cell: 0,
+        repetition: 0,
+        seed: plan.seed,
+        series: None,
+        rows: true,
+        interrupt: &AtomicBool::new(false),
+        progress: &|_| {},
+    };
+    SimArena::new().run(&plan.cells[0].scenario, run).expect_err("a refusal").to_string()
+}
+
 /// The record of the only cell.
 #[allow(dead_code, reason = "each test file is a program of its own")]
 pub(crate) fn run(text: &str) -> RunRecord {
