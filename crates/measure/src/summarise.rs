@@ -285,6 +285,7 @@ fn summarise_cell(cell: u64, runs: &[&RunSummary], before: Option<&CellSummary>)
     let mut spreads = |columns: &Columns, before: Option<&Spreads>| {
         let spread = |(path, values): (&'static str, &[f64])| {
             let mut spread = confidence.spread(values)?;
+            spread.n = (values.len() < runs.len()).then_some(values.len() as u64);
             // Student's t knows no bounds: what was never below zero is not there by a few wide repetitions,
             // and no share or score is above the most that there is.
             if let Some((low, high)) = &mut spread.ci95 {

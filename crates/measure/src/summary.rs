@@ -633,4 +633,7 @@ pub struct Spread {
     pub mean: f64,
     /// 95 % confidence interval of the mean (Student's t); `None` with one repetition.
     pub ci95: Option<(f64, f64)>,
+    /// How many repetitions know the metric, if not all of the cell do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n: Option<u64>,
 }

@@ -48,6 +48,24 @@ pub(crate) fn add_mistakes(text: &str, mistakes: &mut Mistakes<'_>) -> Option<Fi
     }
 }
 
+/// Adds each number in `text` that is none: neither a bound nor a figure of a study can be `inf` or `nan`.
+pub(crate) fn add_not_finite(text: &str, mistakes: &mut Mistakes<'_>) {
+    let Ok(root) = DeTable::parse(text) else { return };
+    let mut open: Vec<&Spanned<DeValue<'_>>> = root.get_ref().values().collect();
+    while let Some(value) = open.pop() {
+        match value.get_ref() {
+            DeValue::Array(list) => open.extend(list.iter()),
+            DeValue::Table(table) => open.extend(table.values()),
+            DeValue::Float(float) if !float.as_str().contains(|it: char| it.is_ascii_digit()) => {
+                let key = mistakes.key_before(value.span().start);
+                let message = format!("found {}, expected a finite number", float.as_str());
+                mistakes.add(value.span(), &key, message, None);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Reads the entries called `name` one by one, and leaves an empty list in their place.
 fn entries<T: DeserializeOwned>(table: &mut DeTable<'_>, name: &str, mistakes: &mut Mistakes<'_>) -> Vec<T> {
     take(table, name).into_iter().filter_map(|entry| read::<T>(entry, mistakes)).collect()

@@ -13,6 +13,8 @@ mod check;
 mod draw;
 mod ran;
 
+use std::collections::BTreeSet;
+
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Basis, Check, Claim, Standing, Verdict};
 use crate::outcome::{
@@ -45,7 +47,11 @@ pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> O
         set: study.changes.set.clone(),
         day: None,
         valid: missing.is_empty(),
-        warnings: changed(study).into_iter().chain(warnings(samples, wanted.len(), &missing)).collect(),
+        warnings: changed(study)
+            .into_iter()
+            .chain(warnings(samples, wanted.len(), &missing))
+            .chain(alike(partly_known(selection.claims(study), &ran).iter()))
+            .collect(),
         assumptions: study.assumptions.iter().map(|it| (it.name.clone(), it.text.clone())).collect(),
         claims: selection.claims(study).map(|claim| judge_claim(claim, &ran)).collect(),
         cells: wanted.iter().filter_map(|cell| ran.cell_outcome(cell)).collect(),
@@ -126,6 +132,34 @@ fn warnings(samples: &[CellSamples], wanted: usize, missing: &[&&Cell]) -> Vec<S
         ));
     }
     warnings
+}
+
+/// Which medians that are judged leave repetitions out that have no such number.
+fn partly_known<'s>(claims: impl Iterator<Item = &'s Claim>, ran: &Ran<'_>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for claim in claims {
+        let arenas = ran.selection.arenas_of(claim);
+        let checks = ran.selection.checks(claim, &arenas);
+        for operand in checks.iter().flat_map(|check| &check.operands) {
+            for (&arena, set) in
+                arenas.iter().flat_map(|it| (0..ran.study.assumptions.len()).map(move |set| (it, set)))
+            {
+                let Some(value) = ran.value(&operand.cell, arena, set, &operand.metric) else { continue };
+                let all =
+                    ran.get(&operand.cell, arena, set).map_or(0, |samples| samples.valid().count() as u64);
+                if value.n < all {
+                    found.insert(format!(
+                        "{arena}: {} under {}: {} of {all} repetitions have no {}; its median is of the others",
+                        operand.cell,
+                        ran.study.assumptions[set].name,
+                        all - value.n,
+                        operand.metric
+                    ));
+                }
+            }
+        }
+    }
+    found
 }
 
 /// Warnings that differ in their numbers alone are listed once, with their count.
@@ -358,8 +392,8 @@ fn under(checks: &[&Check], arenas: &[ArenaName], assumption: usize, ran: &Ran<'
     let checks: Vec<_> = checks.iter().map(|it| judge_check(it, arenas, assumption, ran)).collect();
     let all: Option<Vec<bool>> = checks.iter().map(|check| check.holds).collect();
     let whole = all.filter(|all| !all.is_empty()).map(|all| all.iter().all(|holds| *holds));
-    // A set that runs some of the cells can make the claim fail; that it holds takes all of them.
-    let fails = assumption > 0 && checks.iter().any(|check| check.holds == Some(false));
+    // What ran can make the claim fail, whatever the rest would say; that it holds takes all of it.
+    let fails = checks.iter().any(|check| check.holds == Some(false));
     UnderAssumption {
         assumption: ran.study.assumptions[assumption].name.clone(),
         holds: whole.or(fails.then_some(false)),

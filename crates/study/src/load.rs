@@ -60,6 +60,7 @@ pub fn load_with(
             }
         }
     };
+    form::add_not_finite(&source.text, &mut mistakes);
     let loader = Loader {
         file: &file,
         text: &source.text,
@@ -118,11 +119,16 @@ impl Loader<'_, '_> {
             self.known_somewhere(metric, &known, &derived);
         }
         let also: Vec<String> = file.also.iter().map(|it| it.get_ref().clone()).collect();
-        let metrics = metrics(&claims, &figures, &tables, &also);
+        let reads = reads(&claims, &figures, &tables, &also);
+        let metrics: BTreeSet<&String> = reads.iter().map(|(_, metric)| *metric).collect();
+        let metrics: Vec<String> = metrics.into_iter().cloned().collect();
         for cell in &mut cells {
+            let read = read_of(&cell.name, &reads, &derived);
+            let is_over_time = |name: &&&str| matches!(derived.get(**name), Some(Derived::OverTime(_)));
+            let over_time = read.iter().filter(is_over_time).map(|name| (*name).to_owned());
             cell.kept = kept(cell, &figures);
-            cell.kept.over_time = over_time_of(cell, &claims, &derived);
-            cell.kept.watched = is_watched(cell, &claims, &derived);
+            cell.kept.over_time = over_time.collect();
+            cell.kept.watched = read.iter().any(|name| name.split('.').next() == Some(metric::WATCHED));
             let what = format!("{:?} {metrics:?} {derived:?}", cell.kept);
             for form in core::iter::once(&mut cell.full).chain(&mut cell.quick) {
                 form.fingerprint = fingerprint(&format!("{:?} {what}", form.scenario));
@@ -243,6 +249,9 @@ impl Loader<'_, '_> {
     fn derived(&mut self) -> Metrics {
         let mut metrics = Metrics::new();
         for (name, entry) in &self.file.metric {
+            if let Some(seconds) = entry.get_ref().seconds {
+                self.stretch(seconds, entry.span(), &format!("metric.{name}.seconds"));
+            }
             match derived(entry.get_ref()) {
                 Some(Derived::Ratio(first, second) | Derived::Difference(first, second))
                     if first == second =>
@@ -262,6 +271,15 @@ impl Loader<'_, '_> {
             }
         }
         metrics
+    }
+
+    /// A stretch of run time has a beginning and an end.
+    fn stretch(&mut self, (from, to): (f64, f64), span: Range<usize>, key: &str) {
+        if !(0.0 <= from && from < to) {
+            let message =
+                format!("found [{from}, {to}], expected a stretch of run time, from 0 on: [from, to]");
+            self.mistakes.add(span, key, message, None);
+        }
     }
 
     fn known_cell(&mut self, name: &str, span: Range<usize>, key: &str) {
@@ -314,8 +332,7 @@ fn derived(entry: &MetricEntry) -> Option<Derived> {
         OneOrMany::Many(paths) => paths.clone(),
     };
     let over_time = |figure: TimeFigure, entity: &String| {
-        let seconds = seconds.filter(|(from, to)| from < to)?;
-        Some(Derived::OverTime(OverTime { figure, entity: entity.clone(), seconds }))
+        Some(Derived::OverTime(OverTime { figure, entity: entity.clone(), seconds: (*seconds)? }))
     };
     let (correlation, shared_losses) = (correlation.as_ref().zip(*cap), shared_losses.as_ref().zip(*within));
     let quantile = queue.as_ref().zip(quantile.filter(|share| (0.0..=1.0).contains(share)));
@@ -347,18 +364,46 @@ fn settings(set: &Settings) -> impl Iterator<Item = Setting> + '_ {
     })
 }
 
-fn metrics(claims: &[Claim], figures: &[Figure], tables: &[PublishedTable], also: &[String]) -> Vec<String> {
+/// Each metric that the study reads, with the cell of which; without one if it is read of all.
+type Read<'a> = (Option<&'a str>, &'a String);
+
+fn reads<'a>(
+    claims: &'a [Claim],
+    figures: &'a [Figure],
+    tables: &'a [PublishedTable],
+    also: &'a [String],
+) -> Vec<Read<'a>> {
     let operands = claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.operands);
+    let of_claims = operands.map(|operand| (&operand.cell, &operand.metric));
     let of_figures = figures.iter().flat_map(|figure| match &figure.kind {
-        FigureKind::Cells { lines, .. } => lines.iter().map(|line| &line.metric).collect(),
-        FigureKind::Scatter { x, y, .. } => vec![x, y],
-        FigureKind::Trace { kinds, .. } => kinds.iter().map(|kinds| &kinds.metric).collect(),
+        FigureKind::Cells { lines, .. } => {
+            lines.iter().flat_map(|line| line.cells.iter().map(|cell| (cell, &line.metric))).collect()
+        }
+        FigureKind::Scatter { x, y, points, .. } => {
+            let cells = points.iter().flat_map(|(_, cells)| cells);
+            cells.flat_map(|cell| [(cell, x), (cell, y)]).collect()
+        }
+        FigureKind::Trace { kinds, cell, .. } => kinds.iter().map(|kinds| (cell, &kinds.metric)).collect(),
         FigureKind::Quantiles { .. } | FigureKind::Absent(_) => Vec::new(),
     });
-    let of_tables = tables.iter().flat_map(|table| &table.rows).map(|row| &row.metric);
-    let all: BTreeSet<&String> =
-        operands.map(|operand| &operand.metric).chain(of_figures).chain(of_tables).chain(also).collect();
-    all.into_iter().cloned().collect()
+    let of_tables = tables.iter().flat_map(|table| &table.rows).map(|row| (&row.cell, &row.metric));
+    let of_cells = of_claims.chain(of_figures).chain(of_tables);
+    let of_cells = of_cells.map(|(cell, metric)| (Some(cell.as_str()), metric));
+    of_cells.chain(also.iter().map(|metric| (None, metric))).collect()
+}
+
+/// What is read of the cell called `cell`, and all that the study makes it of.
+fn read_of<'a>(cell: &str, reads: &[Read<'a>], derived: &'a Metrics) -> BTreeSet<&'a str> {
+    let is_read = |of: Option<&str>| of.is_none_or(|of| of == cell);
+    let mut open: Vec<&str> =
+        reads.iter().filter(|(of, _)| is_read(*of)).map(|(_, metric)| metric.as_str()).collect();
+    let mut found = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        if found.insert(name) {
+            open.extend(derived.get(name).into_iter().flat_map(Derived::parts));
+        }
+    }
+    found
 }
 
 /// What the figures draw of `cell` beside its metrics.
@@ -378,25 +423,6 @@ fn kept(cell: &Cell, figures: &[Figure]) -> Kept {
         }
     }
     kept
-}
-
-/// Which of the study's figures of state over time the claims read of `cell`.
-fn over_time_of(cell: &Cell, claims: &[Claim], derived: &Metrics) -> Vec<String> {
-    let operands = claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.operands);
-    let read = operands.filter(|operand| operand.cell == cell.name).map(|operand| &operand.metric);
-    let names: BTreeSet<&String> =
-        read.filter(|name| matches!(derived.get(*name), Some(Derived::OverTime(_)))).collect();
-    names.into_iter().cloned().collect()
-}
-
-/// Whether a claim reads of `cell` what is watched packet by packet.
-fn is_watched(cell: &Cell, claims: &[Claim], derived: &Metrics) -> bool {
-    let is_watched = |name: &str| name.split('.').next() == Some(metric::WATCHED);
-    let operands = claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.operands);
-    operands.filter(|operand| operand.cell == cell.name).any(|operand| {
-        let parts = derived.get(&operand.metric).map(Derived::parts);
-        is_watched(&operand.metric) || parts.is_some_and(|parts| parts.into_iter().any(is_watched))
-    })
 }
 
 fn widened(before: Option<(f64, f64)>, (from, to): (f64, f64)) -> (f64, f64) {

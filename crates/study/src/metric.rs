@@ -229,6 +229,8 @@ fn range_at(name: &str, metrics: &Metrics, depth: usize) -> (f64, f64) {
         let last = name.rsplit('.').next().unwrap_or(name);
         return match last {
             _ if name.contains('=') || SHARES.contains(&last) => (0.0, 1.0),
+            // ITU-T G.107 §B.4.
+            "mos" => (1.0, 4.5),
             _ if SIGNED.contains(&last) => (f64::NEG_INFINITY, f64::INFINITY),
             _ => (0.0, f64::INFINITY),
         };
@@ -246,9 +248,18 @@ fn range_at(name: &str, metrics: &Metrics, depth: usize) -> (f64, f64) {
 
 /// Names of figures between 0 and 1, and of those that can be negative; all others are counts, times, sizes
 /// and rates (docs/reference/records.md).
-const SHARES: [&str; 6] =
-    ["loss_rate", "retransmit_rate", "utilisation", "in_time", "jain_index", "stolen_share"];
-const SIGNED: [&str; 2] = ["offset_ms", "skew_ppm"];
+const SHARES: [&str; 9] = [
+    "density",
+    "emulator_cpu_share",
+    "gap_density",
+    "in_time",
+    "jain_index",
+    "loss_rate",
+    "retransmit_rate",
+    "stolen_share",
+    "utilisation",
+];
+const SIGNED: [&str; 3] = ["offset_ms", "r", "skew_ppm"];
 
 #[cfg(test)]
 mod tests {

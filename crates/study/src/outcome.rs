@@ -161,8 +161,7 @@ pub struct SeedVerdict {
 pub struct UnderAssumption {
     /// The set's name.
     pub assumption: String,
-    /// Whether all checks hold; `None` if a cell or a check's figure is missing, and for another set than the
-    /// base no check fails.
+    /// Whether all checks hold; `None` if a cell or a check's figure is missing, and no other check fails.
     pub holds: Option<bool>,
     /// Each check.
     pub checks: Vec<CheckOutcome>,

@@ -34,11 +34,15 @@ pub enum TimeFigure {
 }
 
 impl OverTime {
-    /// The figure in `record`; `None` if its series are not there, or if it has none (no loss, one copy).
+    /// The figure in `record`; `None` if its series are not there, or if it has none (no loss, one copy). Of
+    /// a stretch that outlasts the run, its part within it.
     pub(crate) fn of(&self, record: &RunRecord) -> Option<f64> {
-        let kind = if matches!(self.figure, TimeFigure::Quantile(_)) { "queue" } else { "cwnd" };
-        let is_meant =
-            |series: &&Series| series.kind.name() == kind && is_flow_of(&series.entity, &self.entity);
+        let is_link = matches!(self.figure, TimeFigure::Quantile(_));
+        let is_meant = |series: &&Series| match (is_link, series.kind.name()) {
+            (true, "queue") => series.entity == self.entity,
+            (false, "cwnd") => is_flow_of(&series.entity, &self.entity),
+            _ => false,
+        };
         let lines: Vec<Vec<(f64, f64)>> = record
             .series
             .iter()
@@ -47,7 +51,9 @@ impl OverTime {
                 series.points.iter().map(|(at, value)| (at.as_nanos() as f64 / 1e9, *value)).collect()
             })
             .collect();
-        self.of_lines(&lines)
+        let (from, to) = self.seconds;
+        let seconds = (from, to.min(record.window_end.as_nanos() as f64 / 1e9));
+        OverTime { seconds, ..self.clone() }.of_lines(&lines)
     }
 
     /// Of each line's points: (time in s, the value from there on).
@@ -115,6 +121,11 @@ pub(crate) fn is_flow_of(flow: &str, wanted: &str) -> bool {
 
 /// Pearson's coefficient; `None` if one of them does not move.
 fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
+    // The mean of equal values need not equal them: what is left of a window that stands still would count.
+    let moves = |values: &[f64]| values.windows(2).any(|pair| pair[0] != pair[1]);
+    if !moves(a) || !moves(b) {
+        return None;
+    }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let (a_mean, b_mean) = (mean(a), mean(b));
     let sum =
@@ -155,6 +166,8 @@ mod tests {
         assert_eq!(of(&[teeth(0.0), open()]), None);
         assert!((of(&[teeth(0.0), open(), teeth(0.0)]).unwrap() - 1.0).abs() < 1e-9);
         assert_eq!(of(&[teeth(0.0)]), None);
+        // The mean of 400 times 10.7 is not 10.7.
+        assert_eq!(of(&[vec![(0.0, 10.7)], vec![(0.0, 10.1)]]), None);
     }
 
     #[test]

@@ -18,9 +18,10 @@ use crate::metric::{self, Derived};
 use crate::over_time::is_flow_of;
 use crate::study::{Cell, Study};
 
-/// Whether a figure may rest on `undisturbed` of `all` repetitions: on half of them at least. Chosen.
-pub const fn is_enough(undisturbed: u64, all: u64) -> bool {
-    2 * undisturbed >= all
+/// Whether a figure may rest on `judged` of `all` repetitions: on half of them at least. Chosen. The others
+/// were disturbed, or have no such figure.
+pub const fn is_enough(judged: u64, all: u64) -> bool {
+    2 * judged >= all
 }
 
 /// The repetitions of one cell: what a part file of a study's run holds.
@@ -111,9 +112,14 @@ impl CellSamples {
         self.samples.iter().filter(|sample| sample.disturbed.is_none())
     }
 
+    /// One metric by repetition, of those that are judged and know it.
+    pub(crate) fn figures(&self, metric: &str) -> BTreeMap<u64, f64> {
+        self.valid().filter_map(|sample| Some((sample.repetition, *sample.values.get(metric)?))).collect()
+    }
+
     /// One metric over the repetitions that are judged and know it.
     pub(crate) fn values(&self, metric: &str) -> Vec<f64> {
-        self.valid().filter_map(|sample| sample.values.get(metric).copied()).collect()
+        self.figures(metric).into_values().collect()
     }
 }
 

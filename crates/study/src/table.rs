@@ -61,8 +61,11 @@ fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Er
             f.write_str("a number, or several with spaces between them")
         }
 
-        fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
-            Ok(vec![value])
+        fn visit_f64<E: de::Error>(self, value: f64) -> Result<Self::Value, E> {
+            match value.is_finite() {
+                true => Ok(vec![value]),
+                false => Err(E::invalid_value(de::Unexpected::Float(value), &self)),
+            }
         }
 
         fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
@@ -85,7 +88,10 @@ fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Er
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
             let mut numbers = Vec::new();
-            while let Some(number) = seq.next_element()? {
+            while let Some(number) = seq.next_element::<f64>()? {
+                if !number.is_finite() {
+                    return Err(de::Error::invalid_value(de::Unexpected::Float(number), &self));
+                }
                 numbers.push(number);
             }
             Ok(numbers)

@@ -421,7 +421,9 @@ impl NotTested {
                 "not judged: the machine disturbed its runs past the stated limits; --resume runs those again"
                     .to_owned()
             }
-            Self::NoValue { cell, metric } => format!("{cell} ran, and has no number for {metric}"),
+            Self::NoValue { cell, metric } => {
+                format!("{cell} ran, and more than half of its repetitions have no number for {metric}")
+            }
             Self::NoFigure { check } => {
                 format!("{check}: its cells ran, and give no figure: a division by zero, or no spread")
             }

@@ -25,7 +25,7 @@ impl Confidence {
         // in all of them has no interval, and no rounding makes one.
         let is_constant = sorted[0].to_bits() == sorted[n - 1].to_bits();
         let mean = if is_constant { median } else { sorted.iter().sum::<f64>() / n as f64 };
-        Some(Spread { median, mean, ci95: self.interval(&sorted, mean) })
+        Some(Spread { median, mean, ci95: self.interval(&sorted, mean), n: None })
     }
 
     fn interval(&mut self, values: &[f64], mean: f64) -> Option<(f64, f64)> {
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn one_repetition_has_no_interval_and_none_no_spread() {
-        assert_eq!(spread(&[2.5]), Some(Spread { median: 2.5, mean: 2.5, ci95: None }));
+        assert_eq!(spread(&[2.5]), Some(Spread { median: 2.5, mean: 2.5, ci95: None, n: None }));
         assert_eq!(spread(&[]), None);
     }
 

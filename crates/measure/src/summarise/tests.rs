@@ -276,6 +276,16 @@ fn cells_show_each_metric_over_their_repetitions() {
     let is_none = |path: &str| path.contains("histogram") || path == "verdict" || path == "blocked_ms";
     assert!(!metrics.iter().any(|(path, _)| is_none(path)));
     assert_eq!(cells[1].flows["call-2"]["one_way_delay_ms.max"].ci95, None);
+    assert_eq!(p90.n, None);
+}
+
+#[test]
+fn a_metric_that_a_repetition_does_not_know_says_how_many_do() {
+    let mut runs: Vec<_> = [10, 20, 60].map(|delay| run_with_copies(0, delay / 10, delay)).into();
+    runs[1].flows.get_mut("call-1").unwrap().one_way_delay_ms = None;
+    let cells = cell_summaries(&runs);
+    let metrics = &cells[0].flows["call-1"];
+    assert_eq!((metrics["one_way_delay_ms.p90"].n, metrics["loss_rate"].n), (Some(2), None));
 }
 
 #[test]

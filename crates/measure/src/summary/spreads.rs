@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn spread(value: f64) -> Spread {
-        Spread { median: value, mean: value, ci95: None }
+        Spread { median: value, mean: value, ci95: None, n: None }
     }
 
     #[test]

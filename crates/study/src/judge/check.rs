@@ -5,9 +5,11 @@
 //! repetitions on; of 5 it is their range. They assume nothing about the distribution, nor that both arenas
 //! have the same. With fewer repetitions the tolerance alone decides.
 
+use std::collections::BTreeMap;
+
 use super::ran::Ran;
 use crate::arena::ArenaName;
-use crate::claim::{Bound, Check, ClaimKind, Figure, pairs};
+use crate::claim::{Bound, Check, ClaimKind, Figure, Tolerance, pairs};
 use crate::fit::{fit, slope};
 use crate::outcome::{CheckOutcome, HeldBy, Value};
 use crate::stats::LEAST_FOR_SPREAD;
@@ -57,8 +59,7 @@ fn held_by(kind: ClaimKind, values: &[Value], within: Option<bool>) -> Option<He
         return Some(HeldBy::Tolerance);
     }
     let [model, .., measure] = values else { return None };
-    let most = tolerance.around(measure.median);
-    let is_apart = is_far_for_certain(interval(model)?, interval(measure)?, most);
+    let is_apart = is_far_for_certain(interval(measure)?, interval(model)?, tolerance);
     (!is_apart).then_some(HeldBy::Spread)
 }
 
@@ -80,23 +81,23 @@ fn places(check: &Check, arenas: &[ArenaName]) -> Vec<(ArenaName, usize)> {
     }
 }
 
-/// In how many repetitions the check holds by itself; repetition k of one cell is held against repetition k
-/// of the other.
+/// In how many repetitions the check holds by itself, and in how many it could; repetition k of one cell is
+/// held against repetition k of the other, if both have a figure.
 fn singles(check: &Check, places: &[(ArenaName, usize)], assumption: usize, ran: &Ran<'_>) -> (u64, u64) {
-    let columns: Option<Vec<Vec<f64>>> = places
+    let columns: Option<Vec<BTreeMap<u64, f64>>> = places
         .iter()
         .map(|&(arena, operand)| {
             let operand = &check.operands[operand];
-            Some(ran.get(&operand.cell, arena, assumption)?.values(&operand.metric))
+            Some(ran.get(&operand.cell, arena, assumption)?.figures(&operand.metric))
         })
         .collect();
     let Some(columns) = columns else { return (0, 0) };
-    let runs = columns.iter().map(Vec::len).min().unwrap_or(0);
-    let hits = (0..runs).filter(|&run| {
-        let values: Vec<f64> = columns.iter().map(|column| column[run]).collect();
-        check.kind.holds(&values) == Some(true)
-    });
-    (hits.count() as u64, runs as u64)
+    let Some(first) = columns.first() else { return (0, 0) };
+    let values =
+        |run: &u64| columns.iter().map(|column| column.get(run).copied()).collect::<Option<Vec<f64>>>();
+    let whole: Vec<Vec<f64>> = first.keys().filter_map(values).collect();
+    let hits = whole.iter().filter(|values| check.kind.holds(values) == Some(true));
+    (hits.count() as u64, whole.len() as u64)
 }
 
 /// The interval of the check's one figure. Of a median its own; of a ratio, a difference or an agreement all
@@ -147,16 +148,14 @@ fn is_certain(kind: ClaimKind, values: &[Value], ci95: Option<(f64, f64)>, holds
             ordered(&bounds, holds)
         }),
         ClaimKind::Same { within } => bounds().is_some_and(|bounds| {
-            let most = within.around(values[0].median);
-            bounds[1..].iter().all(|other| is_near_for_certain(bounds[0], *other, most)) && holds
-                || !holds && bounds[1..].iter().any(|other| is_far_for_certain(bounds[0], *other, most))
+            bounds[1..].iter().all(|other| is_near_for_certain(bounds[0], *other, within)) && holds
+                || !holds && bounds[1..].iter().any(|other| is_far_for_certain(bounds[0], *other, within))
         }),
         ClaimKind::Agree { within } => {
             let [model, .., measure] = values else { return false };
-            let most = within.around(measure.median);
             interval(model).zip(interval(measure)).is_some_and(|(model, measure)| match holds {
-                true => is_near_for_certain(model, measure, most),
-                false => is_far_for_certain(model, measure, most),
+                true => is_near_for_certain(measure, model, within),
+                false => is_far_for_certain(measure, model, within),
             })
         }
     }
@@ -167,12 +166,15 @@ fn is_bound_certain(bound: Bound, (low, high): (f64, f64), holds: bool) -> bool 
     if holds { low >= least && high <= most } else { high < least || low > most }
 }
 
-fn is_near_for_certain(a: (f64, f64), b: (f64, f64), most: f64) -> bool {
-    b.1 - a.0 <= most && a.1 - b.0 <= most
+/// Whether every value of `other` is within the tolerance of every one of `base`, of which the tolerance is a
+/// share. A relative one is below 100 %, so that the ends of the intervals decide.
+fn is_near_for_certain(base: (f64, f64), other: (f64, f64), within: Tolerance) -> bool {
+    other.1 - base.0 <= within.around(base.0) && base.1 - other.0 <= within.around(base.1)
 }
 
-fn is_far_for_certain(a: (f64, f64), b: (f64, f64), most: f64) -> bool {
-    b.0 - a.1 > most || a.0 - b.1 > most
+/// Whether no value of `other` is within the tolerance of one of `base`.
+fn is_far_for_certain(base: (f64, f64), other: (f64, f64), within: Tolerance) -> bool {
+    other.0 - base.1 > within.around(base.1) || base.0 - other.1 > within.around(base.0)
 }
 
 /// A rising order holds for certain if no two neighbours' intervals touch, and fails for certain if two lie
@@ -225,6 +227,12 @@ mod tests {
         // One repetition beside the others, which touches the model's: two states, and no proof of a
         // difference.
         assert_eq!(agreement(&model, &[115.0, 104.0, 118.0, 113.0, 120.0]), (Some(HeldBy::Spread), false));
+    }
+
+    #[test]
+    fn a_relative_tolerance_is_a_share_of_the_value_that_is_compared() {
+        // 95.5 within 5 % of it is 100.3, though 5 % of the median, 60, is 3.
+        assert_eq!(agreement(&[100.0; 5], &[50.0, 55.0, 60.0, 70.0, 95.5]), (Some(HeldBy::Spread), false));
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl<'a> Ran<'a> {
         keys().all(|key| ended(&key)) && keys().any(|key| self.disturbed.contains(&key))
     }
 
-    /// What a check reads of a cell that ran to its end under the base set, and what has no value there.
+    /// What a check reads of a cell that ran to its end under the base set, and what has no median there.
     pub(super) fn without_value<'c>(
         &self,
         checks: &[&'c Check],
@@ -62,7 +62,7 @@ impl<'a> Ran<'a> {
     ) -> Option<&'c Operand> {
         let lacks = |operand: &&Operand| {
             let ran = arenas.iter().filter_map(|&arena| self.get(&operand.cell, arena, 0));
-            ran.into_iter().any(|samples| samples.values(&operand.metric).is_empty())
+            ran.into_iter().any(|samples| judged_values(samples, &operand.metric).is_none())
         };
         checks.iter().flat_map(|check| &check.operands).find(lacks)
     }
@@ -100,7 +100,7 @@ impl<'a> Ran<'a> {
         assumption: usize,
         metric: &str,
     ) -> Option<Value> {
-        let values = self.get(cell, arena, assumption)?.values(metric);
+        let values = judged_values(self.get(cell, arena, assumption)?, metric)?;
         let found = median(&values)?;
         let fold = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).unwrap_or(found.median);
         Some(Value {
@@ -131,4 +131,12 @@ impl<'a> Ran<'a> {
             metrics: self.study.metrics.iter().filter_map(value).collect(),
         })
     }
+}
+
+/// One metric over the repetitions that know it, if they are enough: a median that leaves the others out
+/// tells nothing of them.
+fn judged_values(samples: &CellSamples, metric: &str) -> Option<Vec<f64>> {
+    let values = samples.values(metric);
+    let is_known = !values.is_empty() && is_enough(values.len() as u64, samples.valid().count() as u64);
+    is_known.then_some(values)
 }

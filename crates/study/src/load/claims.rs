@@ -160,8 +160,11 @@ impl Loader<'_, '_> {
             ClaimKind::Figure { of: Figure::Ratio | Figure::Difference, .. } => {
                 (count == 2, "expected two to compare")
             }
-            ClaimKind::Figure { of: Figure::Slope | Figure::RSquared, .. } => {
-                (count >= 6, "expected at least three cells for a line")
+            ClaimKind::Figure { of: Figure::Slope, .. } => {
+                (count >= 2 * 3, "expected at least three cells for a line")
+            }
+            ClaimKind::Figure { of: Figure::RSquared, .. } => {
+                (count >= 2 * 4, "expected at least four cells: R squared of three points has no interval")
             }
             ClaimKind::Rising | ClaimKind::Falling | ClaimKind::Same { .. } => {
                 (count >= 2, "expected at least two to compare")

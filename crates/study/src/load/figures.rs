@@ -38,6 +38,12 @@ impl Loader<'_, '_> {
             let message = format!("found \"{series}\", expected one of {}", SERIES.join(", "));
             self.mistakes.add(trace.series.span(), "figure.trace.series", message, None);
         }
+        let place = (trace.series.span(), "figure.trace.seconds");
+        self.stretch(trace.seconds, place.0.clone(), place.1);
+        if let Some(end) = known.duration_s(trace.cell.get_ref()).filter(|end| trace.seconds.1 > *end) {
+            let message = format!("found {} s, after the cell's end at {end} s", trace.seconds.1);
+            self.mistakes.add(place.0, place.1, message, None);
+        }
         let kinds = trace.kinds.as_ref().map(|kinds| {
             let place = (kinds.metric.span(), "figure.trace.kinds.metric");
             self.known_metric((trace.cell.get_ref(), kinds.metric.get_ref()), place, known, derived);

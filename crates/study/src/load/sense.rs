@@ -35,6 +35,11 @@ impl Known {
     fn scenario(&self, cell: &str) -> Option<&Scenario> {
         self.cells.get(cell).map(|it| it.0.as_ref())
     }
+
+    /// How long a run of `cell` lasts, s.
+    pub(super) fn duration_s(&self, cell: &str) -> Option<f64> {
+        self.scenario(cell).map(|scenario| scenario.duration.as_secs_f64())
+    }
 }
 
 impl Loader<'_, '_> {

@@ -295,6 +295,13 @@ fn a_cell_keeps_whole_series_if_a_claim_reads_a_figure_of_them() {
     let study = study.unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let kept = |name| study.cell(name, ArenaName::Sim, 1).unwrap().kept.over_time.clone();
     assert_eq!((kept("call-far"), kept("call-near")), (vec!["low".to_owned()], Vec::new()));
+    // Also where it is a part of what is read, or read by something else than a claim.
+    let low =
+        "{ quantile = 0.05, queue = \"up\", seconds = [0.1, 0.9] }\nhalf = { scaled = \"low\", by = 0.5 }";
+    let text = STUDY.replace("[axis.delay]", &format!("[metric]\nlow = {low}\n\n[axis.delay]"));
+    let also = read(&text.replacen("repeat = 6", "repeat = 6\nalso = [\"half\"]", 1));
+    let also = also.unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    assert!(also.cells.iter().all(|cell| cell.kept.over_time == ["low"]));
     let told = |metric| with_queue(metric).expect_err("a mistake").to_string();
     let unknown = told("{ quantile = 0.05, queue = \"wan\", seconds = [0.1, 0.9] }");
     assert!(
@@ -302,6 +309,11 @@ fn a_cell_keeps_whole_series_if_a_claim_reads_a_figure_of_them() {
             && unknown.contains("there are: up, down"),
         "{unknown}"
     );
+    for seconds in ["[0.9, 0.1]", "[-1.0, 0.5]", "[0.0, inf]"] {
+        let metric = format!("{{ quantile = 0.05, queue = \"up\", seconds = {seconds} }}");
+        let told = with_queue(&metric).expect_err("a mistake").to_string();
+        assert!(told.contains("expected a stretch of run time") || told.contains("finite"), "{told}");
+    }
     for half in
         ["{ quantile = 0.05, queue = \"up\" }", "{ quantile = 5.0, queue = \"up\", seconds = [0.1, 0.9] }"]
     {
@@ -318,7 +330,24 @@ fn a_cell_that_ran_without_a_number_is_not_called_unfinished() {
     }
     let found = judge(&study, &Selection::default(), &far).claims.remove(0).base;
     assert_eq!(found.verdict, Verdict::NotTested);
-    assert!(found.why.contains("call-far ran, and has no number for flows.call.loss_rate"), "{}", found.why);
+    let why = "call-far ran, and more than half of its repetitions have no number for flows.call.loss_rate";
+    assert!(found.why.contains(why), "{}", found.why);
+}
+
+#[test]
+fn a_median_over_some_of_the_repetitions_says_so_and_one_over_few_is_none() {
+    let study = study();
+    let judged = |without: usize| {
+        let mut far = samples(&study, &[("call-far", "base", ONE)]);
+        far[0].samples[..without].iter_mut().for_each(|sample| sample.values.clear());
+        judge(&study, &Selection::default(), &far)
+    };
+    let found = judged(2);
+    assert_eq!(found.claims[0].base.verdict, Verdict::Reproduced);
+    let warning = "sim: call-far under base: 2 of 6 repetitions have no flows.call.loss_rate; its median is of the others";
+    assert!(found.warnings.iter().any(|it| it == warning), "{:?}", found.warnings);
+    assert!(!judged(0).warnings.iter().any(|it| it.contains("have no")));
+    assert_eq!(judged(4).claims[0].base.verdict, Verdict::NotTested);
 }
 
 #[test]
@@ -351,6 +380,16 @@ fn single_repetitions_are_counted_and_do_not_decide() {
     assert_eq!((check.holds, check.single_hits, check.single_runs), (Some(true), 4, 6));
     // Ranks 1 and 6 of 6: the interval reaches 0.5.
     assert!(!check.certain);
+}
+
+#[test]
+fn a_repetition_that_one_cell_lacks_is_not_held_against_another_of_the_other_cell() {
+    let (near, far) = ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]);
+    let mut runs = samples(&study(), &[("call-near", "base", near), ("call-far", "base", far)]);
+    runs[0].samples[0].disturbed = Some("late".to_owned());
+    let found = judge(&study(), &Selection::default(), &runs);
+    let check = &found.claims[1].base.by_assumption[0].checks[0];
+    assert_eq!((check.single_hits, check.single_runs), (5, 5));
 }
 
 #[test]

@@ -14,11 +14,35 @@ fn a_check_that_cannot_fail_is_a_mistake() {
         let all = check(&format!("metric = \"flows.call.loss_rate\", cell = \"call-far\", {bound}"));
         assert!(all.contains("no value lies outside its bound"), "{all}");
     }
+    for other in [
+        "call.mos\", cell = \"call-far\", at_least = 1.0",
+        "legs.forward.bursts.density\", cell = \"call-far\", at_most = 1.0",
+    ] {
+        let all = check(&format!("metric = \"flows.call.{other}"));
+        assert!(all.contains("no value lies outside its bound"), "{all}");
+    }
+    // The rating of a call can be below zero.
+    let rating = STUDY.replace(
+        "metric = \"flows.call.loss_rate\", rising = [\"call-near\", \"call-far\"]",
+        "metric = \"flows.call.call.r\", cell = \"call-far\", at_least = 0.0, one_sided = \"no more is said\"",
+    );
+    read(&rating).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     // Two names for one scenario.
     let twins =
         STUDY.replace("far = { \"path.up.delay\" = \"50 ms\" }", "far = { \"path.up.delay\" = \"1 ms\" }");
     let twins = read(&twins).expect_err("a mistake").to_string();
     assert!(twins.contains("the same scenario with the same seeds"), "{twins}");
+}
+
+#[test]
+fn a_number_that_is_none_and_a_line_through_three_points_are_mistakes() {
+    for value in ["nan", "inf", "-inf"] {
+        let told = mistakes("value = 0.01", &format!("value = {value}"));
+        assert!(told.contains(&format!("found {value}, expected a finite number")), "{told}");
+    }
+    let line = "r_squared = { x = \"flows.call.loss_rate\", y = \"flows.call.loss_rate\", cells = [\"call-near\", \"call-far\", \"call-far\"] }, at_least = 0.8";
+    let told = mistakes("metric = \"flows.call.loss_rate\", rising = [\"call-near\", \"call-far\"]", line);
+    assert!(told.contains("expected at least four cells"), "{told}");
 }
 
 #[test]

@@ -51,6 +51,17 @@ fn a_set_that_runs_some_of_the_cells_can_make_a_claim_fail() {
 }
 
 #[test]
+fn a_check_that_fails_under_the_base_decides_whatever_another_one_lacks() {
+    let near = "}, { name = \"near\", metric = \"flows.call.loss_rate\", cell = \"call-near\", at_most = 0.5, one_sided = \"none\" }]";
+    let study = read(&STUDY.replacen("}]", near, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let verdict = |far: [f64; 6]| {
+        let runs = samples(&study, &[("call-far", "base", far)]);
+        judge(&study, &Selection::default(), &runs).claims.remove(0).base.verdict
+    };
+    assert_eq!((verdict(TWO), verdict(ONE)), (Verdict::Differs, Verdict::NotTested));
+}
+
+#[test]
 fn a_set_that_changes_none_of_those_cells_that_it_runs_supports_nothing() {
     let near = "}, { name = \"near\", metric = \"flows.call.loss_rate\", cell = \"call-near\", at_most = 0.5, one_sided = \"none\" }]";
     let study = read(&STUDY.replacen("}]", near, 1)).unwrap_or_else(|mistakes| panic!("{mistakes}"));

@@ -156,10 +156,10 @@ fn cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Resu
     let mut table = TableWriter::new(columns, format, out)?;
     for cell in &summary.cells {
         for (flow, figures) in cell.flows.iter().chain(&cell.groups) {
-            for (figure, Spread { median, mean, ci95 }) in figures.iter() {
+            for (figure, Spread { median, mean, ci95, n }) in figures.iter() {
                 let mut fields = vec![Field::integer(cell.cell)];
                 fields.extend_from_slice(swept.of(cell.cell));
-                fields.extend([Field::integer(cell.n), Field::text(flow), Field::text(figure)]);
+                fields.extend([Field::integer(n.unwrap_or(cell.n)), Field::text(flow), Field::text(figure)]);
                 fields.extend([Field::Number(*median), Field::Number(*mean)]);
                 let end = |end: Option<f64>| end.map_or(Field::Unknown, Field::Number);
                 fields.extend([end(ci95.map(|(low, _)| low)), end(ci95.map(|(_, high)| high))]);
