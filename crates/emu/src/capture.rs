@@ -5,9 +5,10 @@
 //!  export:  that file ─► one end of all flows, protocols of ours taken out of UDP ─► a pcapng file of one interface
 //! ```
 //!
-//! Packets that leave are stamped when the emulator read them, packets that arrive when it wrote them: what
-//! the hosts saw, the emulator's own lateness included. The capture keeps at most `snaplen` bytes of a packet
-//! and [`MAX_BYTES`] in all; what is left out is counted. Checksums that a kernel left to its device are
+//! A packet that leaves its host has the moment from which it counts: the kernel's stamp, or a later moment
+//! if the path was stepped past that stamp already. A packet that arrives has the moment of the emulator's
+//! write, so the emulator's lateness is included. The capture keeps at most `snaplen` bytes of a packet and
+//! [`MAX_BYTES`] in all; what is left out is counted. Checksums that a kernel left to its device are
 //! completed first, as it would have done.
 
 use std::io::{self, Write};

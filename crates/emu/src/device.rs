@@ -46,7 +46,7 @@ pub(super) enum Taken {
         /// Whether its transport's checksum is not completed.
         is_unsummed: bool,
     },
-    /// None that can be a flow's.
+    /// None that can be a flow's: ICMP, multicast.
     Stray,
     /// More than a packet of the device's MTU, which the host should have cut.
     Unfit,

@@ -49,7 +49,7 @@ pub(super) struct Emulator<'a> {
     written: Instant,
     /// Datagrams of one flow that leave now, in one write: their slots, and when each was to leave.
     train: Vec<(u32, Instant)>,
-    /// For each host, the flow and message of the datagram that last had this identification.
+    /// For each host, what the datagram belongs to that last had this identification.
     fragmented: [Identified; 2],
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -107,7 +107,7 @@ pub(super) struct Totals {
     pub(super) overruns: u64,
     /// Packets that a device would not take, or handed over uncut.
     pub(super) refused: u64,
-    /// Packets that are of no flow: ICMP, multicast.
+    /// Packets of TCP or UDP that are of no flow, and so did not cross the path.
     pub(super) strays: u64,
     /// CPU time of the thread, ns.
     pub(super) cpu_ns: u64,
@@ -115,8 +115,19 @@ pub(super) struct Totals {
     pub(super) realtime_denied: Option<String>,
 }
 
-/// By identification: flow and message.
-type Identified = Box<[Option<(u32, u64)>]>;
+/// By identification.
+type Identified = Box<[Option<Owner>]>;
+
+/// What a packet belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Owner {
+    flow: u32,
+    /// The number of its path in the network.
+    path: u32,
+    /// For a later fragment, the number of its datagram's message. `None` if that is unknown: the datagram is
+    /// another program's, say.
+    seq: Option<u64>,
+}
 
 /// A packet's bytes, until every piece of it has departed, or was dropped or lost.
 struct Slot {
@@ -248,7 +259,8 @@ impl<'a> Emulator<'a> {
                 self.handle_packet(host, slot, arrival);
                 return;
             }
-            Taken::Stray => self.totals.strays += 1,
+            // ICMP or multicast, which does not cross the path.
+            Taken::Stray => {}
             Taken::Unfit => self.totals.refused += 1,
         }
         self.free.push(slot);
@@ -258,13 +270,9 @@ impl<'a> Emulator<'a> {
     fn handle_packet(&mut self, host: Host, slot: u32, stamp: Instant) {
         let entry = &mut self.slots[slot as usize];
         let parsed = entry.parsed;
-        let found = flow_of(&parsed, host, self.flows.len(), &self.fragmented)
-            .map(|(flow, seq)| (flow, flow, seq))
-            .or_else(|| {
-                let (flow, path) = second_path_of(&entry.bytes, &parsed, &self.flows)?;
-                Some((flow, path, None))
-            });
-        let Some((flow, path, known_seq)) = found else {
+        let owner = owner_of(&parsed, host, self.flows.len(), &self.fragmented)
+            .or_else(|| second_path_of(&entry.bytes, &parsed, &self.flows));
+        let Some(Owner { flow, path, seq: known_seq }) = owner else {
             self.totals.strays += 1;
             self.free.push(slot);
             return;
@@ -272,14 +280,15 @@ impl<'a> Emulator<'a> {
         let emu_flow = &mut self.flows[flow as usize];
         let direction = host.direction(emu_flow.sender);
         let watch = &mut emu_flow.watches[direction as usize];
-        let seq = match (parsed.protocol, known_seq) {
-            (Protocol::Udp, None) => {
+        let seq = match (parsed.ports, parsed.protocol) {
+            // A later fragment has no transport's header, so nothing more can be read from it.
+            (None, _) => known_seq,
+            (Some(_), Protocol::Udp) => {
                 let payload = entry.bytes.get(parsed.header + UDP_HEADER..parsed.length).unwrap_or(&[]);
                 watch.on_datagram(payload, stamp)
             }
-            (Protocol::Udp, known) => known,
-            (Protocol::Tcp, _) if emu_flow.is_multipath => None,
-            (Protocol::Tcp, _) => {
+            (Some(_), Protocol::Tcp) if emu_flow.is_multipath => None,
+            (Some(_), Protocol::Tcp) => {
                 if let Some((sequence, is_syn, payload)) = tcp_sequence(&entry.bytes, &parsed) {
                     watch.on_segment(sequence, is_syn, payload, stamp);
                 }
@@ -287,7 +296,8 @@ impl<'a> Emulator<'a> {
             }
         };
         if parsed.part.more && parsed.ports.is_some() {
-            self.fragmented[host.index()][usize::from(parsed.identification)] = seq.map(|seq| (flow, seq));
+            let owner = Owner { flow, path, seq };
+            self.fragmented[host.index()][usize::from(parsed.identification)] = Some(owner);
         }
         (entry.flow, entry.direction, entry.seq) = (flow, direction, seq);
         (entry.to, entry.undecided) = (host.other(), parsed.part.length);
@@ -386,25 +396,19 @@ impl Slot {
     }
 }
 
-/// The flow of a packet that `host` sent, and for a later fragment the number of its message.
-fn flow_of(
-    parsed: &Parsed,
-    host: Host,
-    flows: usize,
-    fragmented: &[Identified; 2],
-) -> Option<(u32, Option<u64>)> {
+/// What a packet of `host` belongs to: by its ports, or for a later fragment by its identification.
+fn owner_of(parsed: &Parsed, host: Host, flows: usize, fragmented: &[Identified; 2]) -> Option<Owner> {
     let Some((source, destination)) = parsed.ports else {
-        let (flow, seq) = fragmented[host.index()][usize::from(parsed.identification)]?;
-        return Some((flow, Some(seq)));
+        return fragmented[host.index()][usize::from(parsed.identification)];
     };
     let flow = source.checked_sub(FIRST_PORT)?;
-    (source == destination && usize::from(flow) < flows).then_some((u32::from(flow), None))
+    let owner = Owner { flow: flow.into(), path: flow.into(), seq: None };
+    (source == destination && usize::from(flow) < flows).then_some(owner)
 }
 
-/// The flow of a packet whose source or destination is a host's second address, and the number of its path in
-/// the network. The host with that address has opened the subflow from a port that its kernel chose; the
-/// other end has the flow's port.
-fn second_path_of(packet: &[u8], parsed: &Parsed, flows: &[EmuFlow]) -> Option<(u32, u32)> {
+/// What a packet belongs to that has a host's second address as its source or destination. The host with that
+/// address has opened the subflow from a port that its kernel chose; the other end has the flow's port.
+fn second_path_of(packet: &[u8], parsed: &Parsed, flows: &[EmuFlow]) -> Option<Owner> {
     let (source, destination) = parsed.ports?;
     let is_second = |address: IpAddr| {
         [Host::First, Host::Second].into_iter().any(|host| second_address(host, parsed.ip) == address)
@@ -417,7 +421,7 @@ fn second_path_of(packet: &[u8], parsed: &Parsed, flows: &[EmuFlow]) -> Option<(
     };
     let flow = port.checked_sub(FIRST_PORT)?;
     let path = flows.get(usize::from(flow))?.second_path?;
-    Some((u32::from(flow), path))
+    Some(Owner { flow: flow.into(), path, seq: None })
 }
 
 /// Packets taken before what is due is written (chosen: some 20 us of work, below what a wake-up costs).

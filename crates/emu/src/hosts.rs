@@ -24,8 +24,6 @@ pub(super) fn socket_plans<'a>(
             continue;
         }
         let path_mtu = scenario.path_mtu(flow) + scenario.ip.extra_header();
-        let is_narrower = path_mtu < Bytes::new(u64::from(mtu[0].min(mtu[1])));
-        let path_mtu = is_narrower.then_some(path_mtu.get() as u32);
         let tcp = flow.transport.as_tcp();
         // A socket of Multipath TCP takes neither of these two options.
         let tcp = tcp.filter(|config| !config.multipath);
@@ -35,6 +33,7 @@ pub(super) fn socket_plans<'a>(
         let is_paced = tcp.is_some_and(|config| config.pacing);
         for is_sender in [true, false] {
             let host = if is_sender { sender(flow) } else { sender(flow).other() };
+            let is_narrower = path_mtu < Bytes::new(u64::from(mtu[host.index()]));
             let transport = &flow_spec.transport;
             plans.push(SocketPlan {
                 flow: index,
@@ -42,7 +41,7 @@ pub(super) fn socket_plans<'a>(
                 transport,
                 tos: flow_spec.tos(),
                 is_sender,
-                path_mtu,
+                path_mtu: is_narrower.then_some(path_mtu.get() as u32),
                 window_clamp,
                 is_paced,
             });

@@ -1,13 +1,13 @@
 //! What this machine can do for the real arenas, as `talkpath doctor` prints it.
 
-use std::fs;
+use std::os::fd::AsFd;
+use std::{fs, io};
 
 use socket2::{Domain, Socket, Type};
-use std::os::fd::AsFd;
 use talkpath_arena::ArenaError;
+use talkpath_kernel::host::fork;
 use talkpath_kernel::stolen::StolenTime;
 use talkpath_kernel::sys::{SocketSwitch, switch_on};
-use talkpath_kernel::threads::try_real_time;
 use talkpath_scenario::IpVersion;
 
 use crate::preemption::{PreemptionModel, preemption};
@@ -21,7 +21,7 @@ pub struct Capabilities {
     pub emulation: Result<Means, String>,
     /// How many user namespaces a user may have; zero forbids the way without root.
     pub user_namespaces: Result<u64, String>,
-    /// Whether threads can be scheduled in real time.
+    /// Whether threads can be scheduled in real time, the emulator's one step above the others.
     pub real_time: Result<(), String>,
     /// When a real-time thread gets the processor from a neighbour's system call; `None` if unknown.
     pub preemption: Option<PreemptionModel>,
@@ -92,12 +92,16 @@ fn user_namespaces() -> Result<u64, String> {
 }
 
 fn real_time() -> Result<(), String> {
-    try_real_time().map_err(|error| {
+    // In a thread of its own, which then is gone.
+    let raised = std::thread::Builder::new()
+        .spawn(fork::become_emulator)
+        .and_then(|thread| thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())));
+    raised.map_err(|error| {
         format!("{error}; run as root, or allow it with `ulimit -r 2` (limits.conf: rtprio 2)")
     })
 }
 
-fn kernel_stamps() -> std::io::Result<()> {
+fn kernel_stamps() -> io::Result<()> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
     switch_on(socket.as_fd(), SocketSwitch::KernelStamps)
 }

@@ -10,13 +10,17 @@ use talkpath_kernel::sys::become_real_time;
 
 use crate::world::Setting;
 
-/// Gives the calling thread all of it that the machine allows; returns why the thread is not real-time if it
-/// is not.
+/// Gives the calling thread all of it that the machine allows. Returns why the thread has no real-time
+/// priority above the endpoints' threads, if it has none.
 pub(super) fn raise_priority() -> Option<String> {
     // 1 ns: the default of 50 us would let the kernel wake us that much later (prctl(2), PR_SET_TIMERSLACK).
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
-    let result = fork::become_emulator().or_else(|_| become_real_time());
-    result.err().map(|error| error.to_string())
+    let denied = fork::become_emulator().err()?;
+    // An RLIMIT_RTPRIO of 1 allows the endpoints' priority, which is better than none.
+    Some(match become_real_time() {
+        Ok(()) => format!("{denied}; it has the endpoints' priority"),
+        Err(_) => denied.to_string(),
+    })
 }
 
 /// The processor that an emulator has for itself, as far as this process can see to it: its endpoints'

@@ -25,11 +25,13 @@ pub struct EmuReport {
     pub device_drops: u64,
     /// Packets that the emulator had no memory for.
     pub overruns: u64,
+    /// Packets of TCP or UDP that belong to no flow, and so did not cross the path.
+    pub strays: u64,
     /// Datagrams that sockets dropped whose buffers the scenario leaves to the tool.
     pub(crate) udp: UdpDrops,
     /// Share of one processor that the emulator's thread took, 0 to 1.
     pub cpu_share: f64,
-    /// Why the emulator's thread was not real-time, if it was not.
+    /// Why the emulator's thread had no real-time priority above the endpoints' threads, if it had none.
     pub not_real_time: Option<String>,
     /// Share of all processors' time that a hypervisor gave to others, 0 to 1; `None` if the kernel does not
     /// report it.
@@ -85,8 +87,8 @@ impl EmuReport {
         let mut is_valid = true;
         if let Some(why) = &self.not_real_time {
             warnings.push(format!(
-                "emu: NO REAL-TIME PRIORITY for the emulator ({why}); delays are as good as the machine is idle; \
-                 run as root, or allow it with `ulimit -r 1` (RLIMIT_RTPRIO, limits.conf: rtprio 1)"
+                "emu: NO REAL-TIME PRIORITY above the endpoints for the emulator ({why}); delays are as good as the machine is \
+                 idle; run as root, or allow it with `ulimit -r 2` (RLIMIT_RTPRIO, limits.conf: rtprio 2)"
             ));
         }
         let late = [
@@ -115,6 +117,12 @@ impl EmuReport {
         for (count, what) in lost.into_iter().filter(|(count, _)| *count > 0) {
             warnings.push(warning::invalid(format!("emu: {count} {what}; the path did not lose them")));
             is_valid = false;
+        }
+        if self.strays > 0 {
+            warnings.push(format!(
+                "emu: {} packets of TCP or UDP belong to no flow, and did not cross the path",
+                self.strays
+            ));
         }
         warnings.extend(self.udp.warnings("emu"));
         is_valid && self.udp.min_without_room().unwrap_or(0) == 0
@@ -216,7 +224,15 @@ mod tests {
         assert_eq!(judged(&EmuReport { udp, ..EmuReport::default() }), (false, 2));
         let udp = UdpDrops { by_sockets: Some(2), checksum_errors: Some(2), room_errors: Some(0) };
         assert_eq!(judged(&EmuReport { udp, ..EmuReport::default() }), (true, 1), "the path damaged them");
+        assert_eq!(judged(&EmuReport { strays: 1, ..EmuReport::default() }), (true, 1), "of no flow");
+    }
+
+    /// The emulator runs one step above the endpoints (`fork::become_emulator`).
+    #[test]
+    fn an_emulator_without_a_priority_of_its_own_says_which_limit_gives_it_one() {
+        let mut warnings = Vec::new();
         let denied = Some("no".to_owned());
-        assert_eq!(judged(&EmuReport { not_real_time: denied, ..EmuReport::default() }), (true, 1));
+        assert!(EmuReport { not_real_time: denied, ..EmuReport::default() }.judge(&mut warnings));
+        assert!(warnings.len() == 1 && warnings[0].contains("`ulimit -r 2`"), "{warnings:?}");
     }
 }

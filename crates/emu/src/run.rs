@@ -7,9 +7,10 @@ use std::net::UdpSocket;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::ScopedJoinHandle;
+use std::thread::{self, ScopedJoinHandle};
 
-use rustix::event::epoll;
+use rustix::event::{PollFd, PollFlags, epoll, poll};
+use rustix::time::Timespec;
 use talkpath_arena::links::second_paths;
 use talkpath_arena::{ArenaError, RunPlan};
 use talkpath_flow::Side;
@@ -21,9 +22,9 @@ use talkpath_kernel::keep_awake::ShallowSleep;
 use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::stolen::StolenTime;
-use talkpath_kernel::sys::become_real_time;
+use talkpath_kernel::sys::{become_real_time, socket_drops};
 use talkpath_kernel::threads::{close_connections, pace, read_slowly, receive_datagrams, serve_connections};
-use talkpath_kernel::udp_drops::{UdpErrors, drops_of};
+use talkpath_kernel::udp_drops::UdpErrors;
 use talkpath_measure::RunRecord;
 use talkpath_scenario::Scenario;
 use talkpath_transport::TransportKind;
@@ -43,7 +44,7 @@ use crate::packet::{Host, MAX_FLOWS};
 use crate::realtime::{OwnProcessor, STEERING};
 use crate::report::EmuReport;
 use crate::stranger::{OurEnd, Stranger};
-use crate::watch::LegWatch;
+use crate::watch::{LegWatch, SocketRest};
 use crate::world::{Setting, World, endpoint};
 
 /// What a repetition leaves behind.
@@ -74,6 +75,9 @@ pub(super) struct Ends {
 pub(super) struct FlowEnds {
     pub(super) near: Arc<SharedEnd>,
     pub(super) far: Arc<SharedEnd>,
+    /// The sockets that datagrams come to, there and back. `None` for TCP, for a stranger's socket, and in a
+    /// flow that shares an earlier flow's connection.
+    sockets: [Option<Arc<UdpSocket>>; 2],
     /// Messages that the path dropped, there and back; none of a connection's, which are sent again.
     drops: Arc<[AtomicU64; 2]>,
     /// What is in encrypted packets, there and back.
@@ -88,16 +92,14 @@ pub(super) struct FlowEnds {
 #[derive(Default)]
 pub(super) struct Disturbance {
     pub(super) trouble: Vec<String>,
-    /// Datagrams that the sockets dropped.
-    pub(super) by_sockets: Option<u64>,
+    /// By flow: what its sockets did not hand over, there and back ([`FlowEnds::sockets`]).
+    pub(super) sockets: Vec<[Option<SocketRest>; 2]>,
     /// What the hosts' kernels counted.
     pub(super) udp_errors: Option<UdpErrors>,
     pub(super) device_drops: u64,
     pub(super) is_interrupted: bool,
     /// What a hypervisor took meanwhile.
     pub(super) stolen_share: Option<f64>,
-    /// By flow: datagrams that waited in a slow receiver's socket at the end.
-    pub(super) unread: Vec<Vec<u64>>,
 }
 
 /// Runs `scenario`; keeps `snaplen` bytes of every packet, if that is given. A `stranger` takes the place of
@@ -168,8 +170,7 @@ pub(super) fn run(
         emulated_flows(scenario, &spec, &ends),
     );
     let (emulated, mut disturbance, is_interrupted) =
-        ends.measure((emulator, &place), scenario, &plan, clock);
-    let emulated = emulated.map_err(devices_failed)?;
+        ends.measure((emulator, &place), scenario, &plan, clock)?;
     match world.device_drops() {
         Ok(drops) => disturbance.device_drops = drops.from_host + drops.to_host,
         Err(why) => disturbance.trouble.push(format!("what the devices dropped cannot be read: {why}")),
@@ -229,6 +230,7 @@ impl Ends {
             };
             let (near, far) = (Arc::new(end(true)), Arc::new(end(false).receiving_file(false)));
             let is_slow = !flow.receiver.service.is_zero();
+            let mut datagram_sockets = [None, None];
             let is_far_paced = match flow_spec.transport.channel_kind() {
                 ChannelKind::Connection => {
                     ends.connecting.push(Connecting {
@@ -246,18 +248,18 @@ impl Ends {
                     is_slow
                 }
                 ChannelKind::Datagrams if is_slow => {
-                    ends.attach_datagrams(&near, near_socket)?;
-                    if let Some(socket) = far_socket {
-                        let socket = Arc::new(UdpSocket::from(socket));
-                        let route = UdpRoute { socket: Arc::clone(&socket), unconnected: None };
-                        far.lock().read_from(route);
-                        ends.slow.push((socket, Arc::clone(&far)));
+                    let back = ends.attach_datagrams(&near, near_socket);
+                    let there = far_socket.map(|socket| Arc::new(UdpSocket::from(socket)));
+                    if let Some(socket) = &there {
+                        far.lock().read_from(route_of(socket));
+                        ends.slow.push((Arc::clone(socket), Arc::clone(&far)));
                     }
+                    datagram_sockets = [there, back];
                     false
                 }
                 kind @ (ChannelKind::Datagrams | ChannelKind::OverUdp) => {
-                    ends.attach_datagrams(&near, near_socket)?;
-                    ends.attach_datagrams(&far, far_socket)?;
+                    let back = ends.attach_datagrams(&near, near_socket);
+                    datagram_sockets = [ends.attach_datagrams(&far, far_socket), back];
                     kind.runs_here()
                 }
             };
@@ -267,6 +269,7 @@ impl Ends {
                 near,
                 far,
                 is_far_paced,
+                sockets: datagram_sockets,
                 stranger: stranger.map(|it| it.side),
                 notes,
                 drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
@@ -279,23 +282,26 @@ impl Ends {
         Ok(ends)
     }
 
-    /// A stranger's end has none, nor has one that uses another flow's.
-    fn attach_datagrams(&mut self, end: &Arc<SharedEnd>, socket: Option<OwnedFd>) -> io::Result<()> {
-        let Some(socket) = socket else { return Ok(()) };
-        let socket = Arc::new(UdpSocket::from(socket));
-        end.lock().set_route(UdpRoute { socket: Arc::clone(&socket), unconnected: None });
-        self.datagrams.push((socket, Arc::clone(end)));
-        Ok(())
+    /// Has the UDP thread serve `end` from its socket. A stranger's end has none, nor has one that uses
+    /// another flow's.
+    fn attach_datagrams(&mut self, end: &Arc<SharedEnd>, socket: Option<OwnedFd>) -> Option<Arc<UdpSocket>> {
+        let socket = Arc::new(UdpSocket::from(socket?));
+        end.lock().set_route(route_of(&socket));
+        self.datagrams.push((Arc::clone(&socket), Arc::clone(end)));
+        Some(socket)
     }
 
-    /// The run itself: the threads and the watch over them.
+    /// The run itself: the threads and the watch over them. Returns whether the user ended it, too.
+    ///
+    /// # Errors
+    /// The system gives no thread, or a device failed.
     fn measure(
         &mut self,
         (emulator, place): (Emulator<'_>, &OwnProcessor),
         scenario: &Scenario,
         plan: &RunPlan<'_>,
         clock: RunClock,
-    ) -> (io::Result<Emulated>, Disturbance, bool) {
+    ) -> Result<(Emulated, Disturbance, bool), ArenaError> {
         let (stop, stop_emulator) = (AtomicBool::new(false), AtomicBool::new(false));
         let connecting = core::mem::take(&mut self.connecting);
         let slow = core::mem::take(&mut self.slow);
@@ -306,36 +312,39 @@ impl Ends {
         let mut disturbance = Disturbance::default();
         let _shallow = ShallowSleep::begin();
         let stolen = StolenTime::start();
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let stop = &stop;
-            let emulating = scope.spawn(|| emulator.run(place, &stop_emulator));
+            // However this ends, the threads end with it: the scope waits for them.
+            let _stops = StoresOnDrop([stop, &stop_emulator]);
+            let thread = thread::Builder::new;
+            let emulating = || emulator.run(place, &stop_emulator);
+            let emulating = thread().spawn_scoped(scope, emulating).map_err(no_thread)?;
             let mut threads = Vec::new();
             if !datagrams.is_empty() {
-                threads.push(scope.spawn(move || in_real_time(place, || receive_datagrams(datagrams, stop))));
+                let receive = move || in_real_time(place, || receive_datagrams(datagrams, stop));
+                threads.push(thread().spawn_scoped(scope, receive).map_err(no_thread)?);
             }
             if has_streams {
-                threads.push(scope.spawn(move || {
-                    in_real_time(place, || serve_connections(epoll, all, clock, interval, stop))
-                }));
+                let serve =
+                    move || in_real_time(place, || serve_connections(epoll, all, clock, interval, stop));
+                threads.push(thread().spawn_scoped(scope, serve).map_err(no_thread)?);
             }
             for (socket, end) in slow {
-                threads.push(
-                    scope.spawn(move || in_real_time(place, || read_slowly(&socket, &end, clock, stop))),
-                );
+                let read = move || in_real_time(place, || read_slowly(&socket, &end, clock, stop));
+                threads.push(thread().spawn_scoped(scope, read).map_err(no_thread)?);
             }
             // It waits for the run's beginning by itself, in real time: a busy machine may keep this thread
             // beyond that.
-            let pacer = scope.spawn(|| {
+            let pacer = || {
                 place.leave();
                 pace(&paced, clock, alarm, stop)
-            });
+            };
+            let pacer = thread().spawn_scoped(scope, pacer).map_err(no_thread)?;
             // The clock reads zero until the run begins, and what starts at zero must not start before.
             clock.sleep_until(Instant::ZERO, LEAD);
             if has_streams {
-                threads
-                    .push(scope.spawn(move || {
-                        in_real_time(place, || connect_flows(connecting, epoll, clock, stop))
-                    }));
+                let connect = move || in_real_time(place, || connect_flows(connecting, epoll, clock, stop));
+                threads.push(thread().spawn_scoped(scope, connect).map_err(no_thread)?);
             }
             // A thread that ended before the stop ends the run.
             let is_broken = || emulating.is_finished() || threads.iter().any(ScopedJoinHandle::is_finished);
@@ -356,11 +365,12 @@ impl Ends {
                     Err(_) => trouble("a thread of the endpoints failed".to_owned()),
                 }
             }
-            let unread = self.flows.iter().map(|flow| flow.far.lock().drain_socket()).collect();
-            // Last, so that nothing that the ends wrote is left unread in a device.
+            // After the ends, so that nothing that they wrote is left unread in a device.
             stop_emulator.store(true, Ordering::Relaxed);
             let emulated =
                 emulating.join().unwrap_or_else(|_| Err(io::Error::other("the emulator's thread failed")));
+            // After the emulator, so that nothing more comes.
+            let sockets = self.flows.iter().map(FlowEnds::drain_sockets).collect();
             for end in all {
                 end.lock().finish();
             }
@@ -369,12 +379,9 @@ impl Ends {
                     trouble(format!("flow {}: {why}", flow.name));
                 }
             }
-            // The sockets are as old as the run.
-            let drops = drops_of(datagrams.iter().map(|(socket, _)| socket.as_fd()));
-            disturbance.by_sockets = drops.map(|drops| drops.into_iter().map(u64::from).sum());
-            disturbance.unread = unread;
+            disturbance.sockets = sockets;
             disturbance.stolen_share = stolen.share();
-            (emulated, disturbance, is_interrupted)
+            Ok((emulated.map_err(devices_failed)?, disturbance, is_interrupted))
         })
     }
 
@@ -432,6 +439,24 @@ impl FlowEnds {
         is_there && (!has_echo || sender.received + drops(1) >= receiver.sent)
     }
 
+    /// What the sockets of both ways dropped since the run began, and what waits in them. Nobody else reads
+    /// them any more.
+    fn drain_sockets(&self) -> [Option<SocketRest>; 2] {
+        let readers = [&self.far, &self.near];
+        [0, 1].map(|way: usize| {
+            let socket = self.sockets[way].as_ref()?;
+            let mut unread = Vec::new();
+            // An end that reads by itself has a buffer for the largest datagram, so few ends should need one.
+            if is_readable(socket) {
+                let mut reader = readers[way].lock();
+                reader.read_from(route_of(socket));
+                unread = reader.drain_socket();
+            }
+            // The sockets are as old as the run.
+            Some(SocketRest { drops: socket_drops(socket.as_fd()).ok(), unread })
+        })
+    }
+
     /// What our end counted, if the other one is a stranger's.
     pub(super) fn beside(&self) -> Option<OurEnd> {
         let ours = match self.stranger? {
@@ -471,6 +496,35 @@ fn in_real_time<T>(emulator: &OwnProcessor, run: impl FnOnce() -> T) -> T {
     // If this is not allowed, the emulator says so, for all threads.
     let _ = become_real_time();
     run()
+}
+
+/// The way of an end whose socket is connected to the other end's.
+fn route_of(socket: &Arc<UdpSocket>) -> UdpRoute {
+    UdpRoute { socket: Arc::clone(socket), unconnected: None }
+}
+
+/// Whether a datagram waits in `socket`.
+fn is_readable(socket: &UdpSocket) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+/// Sets the flags that end threads when it goes, also if a panic is the reason.
+struct StoresOnDrop<'a>([&'a AtomicBool; 2]);
+
+impl Drop for StoresOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn no_thread(error: io::Error) -> ArenaError {
+    ArenaError::Unavailable {
+        what: format!("this host gives no thread for the run: {error}"),
+        how: "see the limits of this user's processes (ulimit -u) and of the control group (pids.max)"
+            .to_owned(),
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]

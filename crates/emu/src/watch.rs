@@ -66,6 +66,15 @@ pub(super) struct Seen {
     departed: u64,
 }
 
+/// What a socket did not hand to the end that reads it, as of the end of the run.
+#[derive(Clone, Debug)]
+pub(super) struct SocketRest {
+    /// The number of datagrams that it dropped; `None` if the kernel does not report it.
+    pub(super) drops: Option<u32>,
+    /// The numbers of the messages that wait in it.
+    pub(super) unread: Vec<u64>,
+}
+
 impl Seen {
     /// The message left its host, for the first time or again.
     fn note_transmission(&mut self, now: Instant) {
@@ -147,9 +156,15 @@ impl LegWatch {
     /// Adds what was seen to `leg`, of the connection's flow `member`: wire stamps, transmissions, drop
     /// causes, and what is still inside the path.
     ///
-    /// `socket_drops`: whether the receiving socket had no room at times. `unread`: datagrams that wait in
-    /// it.
-    pub(super) fn complete(&self, member: usize, leg: &mut LegRecord, socket_drops: bool, unread: &[u64]) {
+    /// `socket` is the receiving one, if it is this process's and takes datagrams. `is_drained` is false if
+    /// the run was cut short, so that more would have been read.
+    pub(super) fn complete(
+        &self,
+        member: usize,
+        leg: &mut LegRecord,
+        socket: Option<&SocketRest>,
+        is_drained: bool,
+    ) {
         match self {
             Self::Datagrams { seen, is_queued, is_reliable, .. } => {
                 for row in &mut leg.messages {
@@ -162,7 +177,7 @@ impl LegWatch {
                     row.wire = seen.wire;
                     row.transmissions = seen.transmissions;
                     if !is_reliable {
-                        complete_datagram(row, seen, socket_drops, unread.contains(&row.seq));
+                        complete_datagram(row, seen, socket, is_drained);
                     }
                 }
             }
@@ -173,7 +188,7 @@ impl LegWatch {
                     let index = usize::try_from(row.seq).unwrap_or(usize::MAX);
                     let seen = seen.get(index).copied().unwrap_or_default();
                     (row.wire, row.transmissions) = (seen.wire, seen.transmissions);
-                    complete_datagram(row, seen, socket_drops, unread.contains(&row.seq));
+                    complete_datagram(row, seen, socket, is_drained);
                 }
             }
             Self::Stream { segments, .. } if segments.is_empty() => {}
@@ -209,17 +224,22 @@ fn place(seen: &mut Vec<Seen>, seq: u64) -> Option<&mut Seen> {
     seen.get_mut(index)
 }
 
-fn complete_datagram(row: &mut MessageRecord, seen: Seen, socket_drops: bool, is_unread: bool) {
+fn complete_datagram(row: &mut MessageRecord, seen: Seen, socket: Option<&SocketRest>, is_drained: bool) {
     let is_known = matches!(row.fate, Fate::Delivered | Fate::Refused) || row.drop_cause.is_some();
     if is_known || row.sent.is_none() {
         return;
     }
     let is_through = seen.departed >= row.size.get() + super::packet::UDP_HEADER as u64;
+    let is_unread = socket.is_some_and(|socket| socket.unread.contains(&row.seq));
+    let has_dropped = socket.is_some_and(|socket| socket.drops > Some(0));
     (row.fate, row.drop_cause) = match seen.drop_cause {
         Some(cause) => (Fate::Missing, Some(cause)),
-        // It waits in the receiver's socket, or on its way.
+        // It waits in the receiver's socket.
         None if is_unread => (Fate::Unfinished, None),
-        None if is_through && socket_drops => (Fate::Missing, Some(DropCause::SocketBuffer)),
+        None if is_through && has_dropped => (Fate::Missing, Some(DropCause::SocketBuffer)),
+        // The far host got it, and its socket dropped nothing. A QUIC end discards what it has no keys for
+        // (RFC 9001 §5.7), and nobody reports that.
+        None if is_through && is_drained => (Fate::Missing, None),
         None if is_through => (Fate::Unfinished, None),
         // The device had no room for it: nobody's model lost it, and the run says so.
         None if seen.wire.is_none() => (Fate::Missing, None),
@@ -277,6 +297,9 @@ mod tests {
         LegRecord { messages, ..LegRecord::default() }
     }
 
+    /// The socket had no room for a datagram.
+    const FULL: SocketRest = SocketRest { drops: Some(1), unread: Vec::new() };
+
     /// The flows of the messages that are lost by the drop of `number`.
     fn lost(watch: &mut LegWatch, number: u64, cause: DropCause) -> Vec<usize> {
         let mut members = Vec::new();
@@ -299,7 +322,7 @@ mod tests {
         watch.on_departed(1, 168);
         watch.on_departed(3, 100);
         let mut record = leg((0..5).map(|seq| row(seq, 160)).collect());
-        watch.complete(0, &mut record, true, &[]);
+        watch.complete(0, &mut record, Some(&FULL), true);
         let fates: Vec<_> = record.messages.iter().map(|row| (row.fate, row.drop_cause)).collect();
         assert_eq!(
             fates,
@@ -312,6 +335,32 @@ mod tests {
             ]
         );
         assert_eq!(record.messages[2].wire, Some(Instant::from_millis(2)));
+    }
+
+    /// Two messages were handed to the far host, and nobody read them. The second one waits in the socket.
+    #[test]
+    fn only_a_socket_that_dropped_datagrams_is_the_cause_of_what_is_missing() {
+        let fates = |drops, is_drained| {
+            let mut watch = LegWatch::datagrams(7, TransportKind::Udp, false);
+            for seq in 0..2 {
+                let mut payload = filling(160);
+                write_header(&mut payload, 7, seq);
+                assert_eq!(watch.on_datagram(&payload, Instant::ZERO), Some(seq));
+                watch.on_departed(seq, 168);
+            }
+            let mut record = leg(vec![row(0, 160), row(1, 160)]);
+            watch.complete(0, &mut record, Some(&SocketRest { drops, unread: vec![1] }), is_drained);
+            let fate = |row: &MessageRecord| (row.fate, row.drop_cause);
+            assert_eq!(fate(&record.messages[1]), (Fate::Unfinished, None));
+            fate(&record.messages[0])
+        };
+        for is_drained in [true, false] {
+            assert_eq!(fates(Some(3), is_drained), (Fate::Missing, Some(DropCause::SocketBuffer)));
+        }
+        for drops in [Some(0), None] {
+            assert_eq!(fates(drops, true), (Fate::Missing, None));
+            assert_eq!(fates(drops, false), (Fate::Unfinished, None), "it may be on its way to the reader");
+        }
     }
 
     #[test]
@@ -341,7 +390,7 @@ mod tests {
         let expired = MessageRecord { fate: Fate::Expired, ..row(6, 160) };
         let mut record =
             leg(vec![delivered(0), delivered(1), left(2), left(3), left(4), delivered(5), expired]);
-        watch.complete(1, &mut record, false, &[]);
+        watch.complete(1, &mut record, None, false);
         let fates: Vec<_> = record.messages.iter().map(|row| (row.fate, row.drop_cause)).collect();
         let (there, lost) = ((Fate::Delivered, None), (Fate::Missing, Some(DropCause::Loss)));
         let unread = (Fate::Unfinished, None);
@@ -352,7 +401,7 @@ mod tests {
             [(0, [there, lost, unread]), (2, [there, (Fate::Missing, None), (Fate::Missing, None)])]
         {
             let mut record = leg(vec![delivered(0), left(1), left(2)]);
-            watch.complete(member, &mut record, false, &[]);
+            watch.complete(member, &mut record, None, false);
             let found: Vec<_> = record.messages.iter().map(|row| (row.fate, row.drop_cause)).collect();
             assert_eq!(found, fates, "flow {member}");
         }
@@ -371,7 +420,7 @@ mod tests {
             assert_eq!(lost(&mut watch, 0, DropCause::Loss), Vec::<usize>::new());
         }
         let mut record = leg(vec![MessageRecord { fate: Fate::Unfinished, ..row(0, 160) }]);
-        watch.complete(0, &mut record, true, &[]);
+        watch.complete(0, &mut record, Some(&FULL), true);
         let message = record.messages[0];
         assert_eq!((message.fate, message.drop_cause), (Fate::Unfinished, None));
         assert_eq!((message.wire, message.transmissions), (Some(Instant::from_millis(1)), 2));
@@ -386,7 +435,7 @@ mod tests {
         watch.on_segment(isn.wrapping_add(201), false, 280, Instant::from_millis(2));
         watch.on_segment(isn.wrapping_add(1), false, 200, Instant::from_millis(3));
         let mut record = leg((0..3).map(|seq| row(seq, 160)).collect());
-        watch.complete(0, &mut record, false, &[]);
+        watch.complete(0, &mut record, None, false);
         let wire: Vec<_> = record.messages.iter().map(|row| (row.wire, row.transmissions)).collect();
         let at = |ms| Some(Instant::from_millis(ms));
         assert_eq!(wire, [(at(1), 2), (at(1), 2), (at(2), 1)]);

@@ -159,13 +159,18 @@ impl Histogram {
     /// For each of these `shares` of all, in ascending order and above 0 to 1, the span that they do not
     /// exceed; `None` of nothing.
     pub fn quantiles<const N: usize>(&self, shares: [f64; N]) -> Option<[SignedDuration; N]> {
+        self.at_ranks(shares.map(|share| libm::ceil(share * self.count as f64) as u64))
+    }
+
+    /// The spans at these `ranks`, in ascending order: 1 is the smallest span, and the count is the largest.
+    /// `None` of nothing.
+    pub fn at_ranks<const N: usize>(&self, ranks: [u64; N]) -> Option<[SignedDuration; N]> {
         let (least, most) = self.range()?;
         let held = self.held();
         let mut buckets = held.iter();
         let (mut passed, mut largest) = (0, 0);
-        Some(shares.map(|share| {
-            let rank = (libm::ceil(share * self.count as f64) as u64).max(1);
-            while passed < rank
+        Some(ranks.map(|rank| {
+            while passed < rank.max(1)
                 && let Some(&(bucket, held)) = buckets.next()
             {
                 passed += u64::from(held);
@@ -313,6 +318,10 @@ mod tests {
             assert!((exact..exact + 512).contains(&found), "{found} for {exact}");
         }
         assert_eq!(most, 90_000_000);
+        let [first, seventh] = histogram.at_ranks([0, 7]).unwrap().map(SignedDuration::as_nanos);
+        for (found, exact) in [(first, 1_000), (seventh, 7_000)] {
+            assert!((exact..exact + 512).contains(&found), "{found} for {exact}");
+        }
         assert_eq!(histogram.buckets().map(|bucket| bucket.1).sum::<u64>(), histogram.count());
     }
 }

@@ -16,6 +16,7 @@ use super::{Disturbance, Done, Ends, FlowEnds, LEAD};
 use crate::capture::MAX_BYTES;
 use crate::emulator::Emulated;
 use crate::report::{EmuReport, LatenessFigures};
+use crate::watch::SocketRest;
 
 /// The record of a run that is over.
 pub(super) fn record(
@@ -33,8 +34,10 @@ pub(super) fn record(
     let (mut flows, mut all_series, mut turn_rounds) = (Vec::new(), Vec::new(), Vec::new());
     for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
         let near = ends.flows[index].near.lock();
-        // Packets of a shared connection are its first flow's.
-        let watches = &emulated.flows[spec.leader(index)].watches;
+        // Packets and sockets of a shared connection are its first flow's.
+        let leader = spec.leader(index);
+        let watches = &emulated.flows[leader].watches;
+        let [there, back] = disturbance.sockets[leader].each_ref().map(Option::as_ref);
         let member = spec.place_in_connection(index);
         near.add_lateness(&mut lateness);
         if plan.series.is_some() {
@@ -54,9 +57,9 @@ pub(super) fn record(
             ecn.marked_forward = Some(forward);
             ecn.marked_return = record.echo.is_some().then_some(back);
         }
-        watches[0].complete(member, &mut record.forward, !is_interrupted, &disturbance.unread[index]);
+        watches[0].complete(member, &mut record.forward, there, !is_interrupted);
         if let Some(echo) = &mut record.echo {
-            watches[1].complete(member, echo, !is_interrupted, &[]);
+            watches[1].complete(member, echo, back, !is_interrupted);
         }
         warnings.extend(multipath_warnings(&record));
         warnings.extend(file_warnings(&record, None));
@@ -67,12 +70,8 @@ pub(super) fn record(
     let end = emulated.end.max(window.1);
     let (links, queues) = emulated.network.finish(scenario, if is_interrupted { emulated.end } else { end });
     all_series.extend(queues);
-    // If the scenario bounds a socket's buffer, or slows its reader, drops for want of room there are the
-    // scenario's doing.
-    let bounds_sockets = scenario
-        .flows
-        .iter()
-        .any(|flow| flow.receiver.socket_buffer.is_some() || !flow.receiver.service.is_zero());
+    let is_bounded = spec.flows.iter().map(|flow| flow.transport.datagram_buffer().is_some());
+    let by_sockets = drops_of_unbounded(disturbance.sockets.iter().zip(is_bounded));
     let report = EmuReport {
         emulator: LatenessFigures::of(&emulated.totals.lateness),
         backlog: LatenessFigures::of(&emulated.totals.backlog),
@@ -80,10 +79,8 @@ pub(super) fn record(
         packets: emulated.totals.packets,
         device_drops: disturbance.device_drops + emulated.totals.refused,
         overruns: emulated.totals.overruns,
-        udp: UdpDrops::new(
-            disturbance.by_sockets.filter(|_| !bounds_sockets).or(Some(0)),
-            disturbance.udp_errors,
-        ),
+        strays: emulated.totals.strays,
+        udp: UdpDrops::new(by_sockets, disturbance.udp_errors),
         cpu_share: emulated.totals.cpu_ns as f64 / (emulated.end.as_nanos() + LEAD.as_nanos()) as f64,
         not_real_time: emulated.totals.realtime_denied.clone(),
         stolen_share: disturbance.stolen_share,
@@ -117,4 +114,33 @@ pub(super) fn record(
     };
     let beside = ends.flows.iter().find_map(FlowEnds::beside);
     Done { record, log: emulated.log, capture, report, is_interrupted, beside }
+}
+
+/// Datagrams that were dropped by sockets whose buffers the scenario leaves to the tool; `None` if the kernel
+/// does not report it. Of each flow: its sockets, there and back, and whether the scenario bounds the first
+/// one. What that one drops for want of room is the scenario's doing.
+fn drops_of_unbounded<'a>(flows: impl Iterator<Item = (&'a [Option<SocketRest>; 2], bool)>) -> Option<u64> {
+    let unbounded = flows.flat_map(|([there, back], is_bounded)| {
+        there.as_ref().filter(|_| !is_bounded).into_iter().chain(back)
+    });
+    unbounded.map(|socket| socket.drops.map(u64::from)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_the_scenario_bounds_excuses_its_own_drops_alone() {
+        let rest = |drops| Some(SocketRest { drops, unread: Vec::new() });
+        let drops = |flows: &[([Option<SocketRest>; 2], bool)]| {
+            drops_of_unbounded(flows.iter().map(|(sockets, is_bounded)| (sockets, *is_bounded)))
+        };
+        let bounded = ([rest(Some(1000)), rest(Some(1))], true);
+        let prompt = ([rest(Some(20)), rest(Some(300))], false);
+        let connection = ([None, None], false);
+        assert_eq!(drops(&[bounded.clone(), prompt, connection.clone()]), Some(321));
+        assert_eq!(drops(&[bounded, ([rest(None), None], false)]), None, "the kernel does not report it");
+        assert_eq!(drops(&[connection]), Some(0));
+    }
 }

@@ -1,5 +1,6 @@
 //! How a run ends before its time, whom it needs for its hosts, and that it leaves nothing behind.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
@@ -37,6 +38,21 @@ fn an_interrupted_run_keeps_what_was_measured() {
         assert!(record.flows[0].forward.messages.iter().all(|row| row.fate != Fate::Missing));
         replay(&arena.take_arrival_log().unwrap(), &scenario).unwrap();
     });
+}
+
+/// The run waits for its threads, so what ends it has to end them.
+#[test]
+fn a_panic_of_the_caller_ends_the_run() {
+    let _beside = beside();
+    let Ok(mut arena) = EmuArena::open() else {
+        skip(format_args!("{:?}", probe().emulation));
+        return;
+    };
+    let scenario = scenario(VICTIM);
+    let interrupt = AtomicBool::new(false);
+    let run = || arena.run(&scenario, plan(&interrupt, &|_| panic!("the caller's"))).is_ok();
+    let why = catch_unwind(AssertUnwindSafe(run)).expect_err("the panic goes on");
+    assert_eq!(why.downcast_ref::<&str>(), Some(&"the caller's"));
 }
 
 #[test]

@@ -80,6 +80,42 @@ fn what_comes_to_a_stranger_is_what_the_arrival_log_let_through() {
     assert!(arena.report().is_none());
 }
 
+/// The kernel cuts them before the path. They carry no message of ours, so that no number is known for them.
+#[test]
+fn every_fragment_of_a_strangers_datagrams_crosses_the_path() {
+    let _beside = beside();
+    let mut thread = None;
+    let mut take_socket = |socket| {
+        thread = Some(std::thread::spawn(move || {
+            let socket = UdpSocket::from(socket);
+            // The run begins meanwhile.
+            std::thread::sleep(Duration::from_millis(500));
+            for _ in 0..20 {
+                std::thread::sleep(Duration::from_millis(10));
+                assert_eq!(socket.send(&[0xa5; 3000]).expect("the socket takes it"), 3000);
+            }
+        }));
+        Ok(())
+    };
+    let mut stranger = Stranger { flow: 0, side: Side::Near, quic_keys: None, take_socket: &mut take_socket };
+    let mut arena = EmuArena::default();
+    let interrupt = AtomicBool::new(false);
+    let scenario = scenario(&CALL.replace("100 ms", "1500 ms"));
+    let (record, ours) = match arena.run_beside(&scenario, plan(&interrupt, &|_| {}), &mut stranger) {
+        Ok(ran) => ran,
+        Err(why @ ArenaError::Unavailable { .. }) => return skip(why),
+        Err(why) => panic!("{why}"),
+    };
+    thread.expect("the socket was given away").join().unwrap();
+    let log = arena.take_arrival_log().unwrap();
+    replay(&log, &scenario).unwrap();
+    let [out, _] = ways(&log).unwrap();
+    // 3008 B with UDP's header, of which two packets of 1500 B carry 1480 each.
+    assert_eq!(out.arrived, [1480, 1480, 48].repeat(20));
+    assert_eq!((out.departed.len(), out.lost.len(), ours.received), (60, 0, 0));
+    assert!(!record.warnings.iter().any(|line| line.contains("no flow")), "{:?}", record.warnings);
+}
+
 #[test]
 fn a_stranger_that_does_not_take_its_socket_is_a_far_end_that_fails_and_no_arena_that_is_missing() {
     let _beside = beside();

@@ -11,8 +11,11 @@
 //!
 //! The steps are those of RFC 8289's pseudo-code (§5.5 and §5.6). `interval / sqrt(count)` is computed
 //! exactly and rounded down to the nanosecond ([`Exact`]). Linux computes it with a 16-bit inverse square
-//! root and a clock of 1,024 ns; with that arithmetic in its place (`kernel_codel.rs`, for tests) the same
-//! steps make a kernel's decisions.
+//! root and a clock of 1,024 ns. With that arithmetic in its place (`kernel_codel.rs`, for tests) the same
+//! steps make a kernel's decisions, with one exception. A queue that is found empty ends its interval here
+//! (`first_above_time`, RFC 8289 §5.6). Linux's codel_dequeue returns before it looks at that variable. Only
+//! FQ-CoDel can differ by that: there a queue's last packet may leave packets of other queues behind, so that
+//! the packet itself does not end the interval.
 //!
 //! With `ecn` a packet whose transport takes marks is marked instead of dropped. It goes into service, and
 //! the next drop is scheduled as if it had been dropped: RFC 8289 leaves that open, Linux's sch_codel does

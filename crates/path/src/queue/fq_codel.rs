@@ -4,12 +4,17 @@
 //! ```text
 //!  arrival ─► hash of the flow ─► its queue ─┐ new queues: served first, one quantum each
 //!                                            └ old queues: served in turn, one quantum each
-//!  no room ─► up to 64 packets, at most half, from the head of the longest queue are dropped
+//!  no room ─► drops from the head of the longest queue, until half of its bytes, or 64 packets, are gone
 //! ```
 //!
 //! The steps are those of RFC 8290 §4.1 and §4.2. Where that text is open, Linux's sch_fq_codel decides: a
 //! queue whose deficit is exactly zero has used its quantum; CoDel compares the bytes of all queues together
 //! with the MTU; what is dropped for room counts in the CoDel of its queue.
+//!
+//! A link that becomes free dequeues, also if no packet waits. Such a dequeue takes the empty queues off the
+//! lists (RFC 8290 §4.2), and ends their CoDels' intervals (RFC 8289 §5.6). Our link does not dequeue if no
+//! packet waits. So this is done when the next packet comes (`pass`). The delay changes no decision, because
+//! the steps for an empty queue do not depend on the time.
 //!
 //! Sizes are those of IP packets, as everywhere in a link. Linux counts 14 B of Ethernet header with each
 //! packet, and has them in its quantum of 1514 B. So the quantum here is the link's MTU by default: one full
@@ -128,8 +133,8 @@ impl<T: Carried, A: Arithmetic> FqCodelQueue<T, A> {
         index
     }
 
-    /// RFC 8290 §4.1: drops packets from the head of the queue with the most bytes, at most half of them and
-    /// at most a batch.
+    /// RFC 8290 §4.1: drops packets from the head of the queue with the most bytes, until at least half of
+    /// its bytes, or a batch of packets, are gone.
     #[cold]
     fn drop_from_longest(&mut self, now: Instant, signals: &mut Signals<T>) {
         let mut longest = 0;
@@ -211,6 +216,15 @@ impl<T: Carried, A: Arithmetic> Discipline<T> for FqCodelQueue<T, A> {
                 queue.active = false;
             }
         }
+    }
+
+    /// Takes a packet that comes to empty queues and an idle serialiser. The first `dequeue` is the one that
+    /// found no packet when the serialiser became idle (see the module's text).
+    fn pass(&mut self, packet: T, now: Instant, signals: &mut Signals<T>) -> Option<T> {
+        let found = self.dequeue(now, signals);
+        debug_assert!(found.is_none(), "a packet passes only if none waits");
+        self.enqueue(packet, Bytes::ZERO, now, signals);
+        self.dequeue(now, signals).map(|queued| queued.packet)
     }
 
     #[inline]

@@ -2,8 +2,10 @@
 //! a clock of 1,024 ns, and `1 / sqrt(count)` in 16 bits, which one Newton step brings nearer with each
 //! count.
 //!
-//! With it our CoDel and FQ-CoDel make the decisions of a kernel. `cargo xtask kernel-queues` boots Linux
-//! 6.1, logs what its queues did, and has the tests feed each log to ours. A short log of each is kept here.
+//! With it our CoDel and FQ-CoDel make the decisions of a kernel, with one exception: a queue of FQ-CoDel
+//! that is found empty ends its interval here (RFC 8289 §5.6), and in Linux it does not. `cargo xtask
+//! kernel-queues` boots Linux 6.1, logs what its queues did, and has the tests feed each log to ours. A short
+//! log of each is kept here.
 //!
 //! Sizes in a log are Linux's, which count 14 B of Ethernet header, as its `mtu` and `quantum` of 1514 B do.
 

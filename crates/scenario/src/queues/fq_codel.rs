@@ -18,7 +18,7 @@ pub(super) const FQ_CODEL: Queue = Queue {
                 "limit",
                 quantity(SOME_PACKETS),
                 Default::Is("\"10240 packets\""),
-                "how many packets may wait. Without room up to 64 packets, at most half, of the longest queue are dropped",
+                "how many packets may wait. Without room the longest queue loses packets, until half of its bytes or 64 packets are gone",
             ),
             key(
                 "memory_limit",

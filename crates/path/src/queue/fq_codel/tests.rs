@@ -154,6 +154,33 @@ fn each_queue_has_a_control_of_its_own() {
     assert!(sent[1].1 > 5 && signals.marked() == sent[1].1, "{sent:?}");
 }
 
+/// RFC 8290 §4.2, RFC 8289 §5.6: a link that becomes idle finds all queues empty. A flow that comes back
+/// later has a new queue, and its interval begins anew.
+#[test]
+fn what_a_link_found_empty_as_it_became_idle_begins_anew() {
+    let (mut queue, mut signals) = queues(CONFIG);
+    let frame = |flow| Frame { flow, ..Frame::of_size(1500) };
+    // A packet takes 12 ms at 1 Mbps.
+    assert!(queue.pass(frame(4), ms(0), &mut signals).is_some());
+    let mut busy_until = 0;
+    for idle_at in [0, 1000] {
+        if idle_at > 0 {
+            // Another flow ends the idle time. The first ones come while its packet is sent.
+            assert_eq!(queue.pass(frame(5), ms(idle_at), &mut signals), Some(frame(5)));
+        }
+        for flow in 1..=3 {
+            queue.enqueue(frame(flow), Bytes::ZERO, ms(idle_at), &mut signals);
+        }
+        for flow in 1..=3 {
+            busy_until = idle_at + 12 * u64::from(flow);
+            // The first one waits longer than `target`, and more than an MTU waits behind it.
+            let sent = queue.dequeue(ms(busy_until), &mut signals).map(|it| it.packet);
+            assert_eq!(sent, Some(frame(flow)), "at {busy_until} ms");
+        }
+    }
+    assert_eq!((busy_until, queue.len(), signals.drops()), (1036, 0, 0));
+}
+
 #[test]
 fn flows_share_queues_as_chance_has_it() {
     // Of 100 flows in 1024 queues 1024 (1 - (1 - 1/1024)^100) = 95.3 have one on the average.
