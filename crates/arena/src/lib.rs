@@ -94,4 +94,13 @@ impl ArenaError {
     pub fn far_end(what: String) -> Self {
         Self::FarEnd { what, partial: None }
     }
+
+    /// The run cannot go on for want of a thread; `error` is the system's.
+    pub fn no_thread(error: impl core::fmt::Display) -> Self {
+        Self::Unavailable {
+            what: format!("this host gives no thread for the run: {error}"),
+            how: "see the limits of this user's processes (ulimit -u) and of the control group (pids.max)"
+                .to_owned(),
+        }
+    }
 }

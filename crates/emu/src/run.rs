@@ -23,7 +23,9 @@ use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::stolen::StolenTime;
 use talkpath_kernel::sys::{become_real_time, socket_drops};
-use talkpath_kernel::threads::{close_connections, pace, read_slowly, receive_datagrams, serve_connections};
+use talkpath_kernel::threads::{
+    StoresOnDrop, close_connections, pace, read_slowly, receive_datagrams, serve_connections,
+};
 use talkpath_kernel::udp_drops::UdpErrors;
 use talkpath_measure::RunRecord;
 use talkpath_scenario::Scenario;
@@ -315,23 +317,23 @@ impl Ends {
         thread::scope(|scope| {
             let stop = &stop;
             // However this ends, the threads end with it: the scope waits for them.
-            let _stops = StoresOnDrop([stop, &stop_emulator]);
+            let _stops = [stop, &stop_emulator].map(StoresOnDrop);
             let thread = thread::Builder::new;
             let emulating = || emulator.run(place, &stop_emulator);
-            let emulating = thread().spawn_scoped(scope, emulating).map_err(no_thread)?;
+            let emulating = thread().spawn_scoped(scope, emulating).map_err(ArenaError::no_thread)?;
             let mut threads = Vec::new();
             if !datagrams.is_empty() {
                 let receive = move || in_real_time(place, || receive_datagrams(datagrams, stop));
-                threads.push(thread().spawn_scoped(scope, receive).map_err(no_thread)?);
+                threads.push(thread().spawn_scoped(scope, receive).map_err(ArenaError::no_thread)?);
             }
             if has_streams {
                 let serve =
                     move || in_real_time(place, || serve_connections(epoll, all, clock, interval, stop));
-                threads.push(thread().spawn_scoped(scope, serve).map_err(no_thread)?);
+                threads.push(thread().spawn_scoped(scope, serve).map_err(ArenaError::no_thread)?);
             }
             for (socket, end) in slow {
                 let read = move || in_real_time(place, || read_slowly(&socket, &end, clock, stop));
-                threads.push(thread().spawn_scoped(scope, read).map_err(no_thread)?);
+                threads.push(thread().spawn_scoped(scope, read).map_err(ArenaError::no_thread)?);
             }
             // It waits for the run's beginning by itself, in real time: a busy machine may keep this thread
             // beyond that.
@@ -339,12 +341,12 @@ impl Ends {
                 place.leave();
                 pace(&paced, clock, alarm, stop)
             };
-            let pacer = thread().spawn_scoped(scope, pacer).map_err(no_thread)?;
+            let pacer = thread().spawn_scoped(scope, pacer).map_err(ArenaError::no_thread)?;
             // The clock reads zero until the run begins, and what starts at zero must not start before.
             clock.sleep_until(Instant::ZERO, LEAD);
             if has_streams {
                 let connect = move || in_real_time(place, || connect_flows(connecting, epoll, clock, stop));
-                threads.push(thread().spawn_scoped(scope, connect).map_err(no_thread)?);
+                threads.push(thread().spawn_scoped(scope, connect).map_err(ArenaError::no_thread)?);
             }
             // A thread that ended before the stop ends the run.
             let is_broken = || emulating.is_finished() || threads.iter().any(ScopedJoinHandle::is_finished);
@@ -507,24 +509,6 @@ fn route_of(socket: &Arc<UdpSocket>) -> UdpRoute {
 fn is_readable(socket: &UdpSocket) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
-}
-
-/// Sets the flags that end threads when it goes, also if a panic is the reason.
-struct StoresOnDrop<'a>([&'a AtomicBool; 2]);
-
-impl Drop for StoresOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
-    }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn no_thread(error: io::Error) -> ArenaError {
-    ArenaError::Unavailable {
-        what: format!("this host gives no thread for the run: {error}"),
-        how: "see the limits of this user's processes (ulimit -u) and of the control group (pids.max)"
-            .to_owned(),
-    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]

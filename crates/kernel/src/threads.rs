@@ -27,6 +27,15 @@ pub struct Punctuality {
     pub spins: bool,
 }
 
+/// Says stop when it goes, also if that is for a panic: a scope waits for its threads.
+pub struct StoresOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for StoresOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Hands every message over at its time and serves the ends' own timers, until `stop`; `alarm` wakes it if an
 /// end has something due before the deadline that it sleeps to. Returns why the thread could not be made
 /// real-time, if so.

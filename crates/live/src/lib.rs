@@ -31,12 +31,3 @@ pub use client::{BegunRun, LiveArena, LiveOptions, PreparedRun};
 pub use key::{Key, ShortKey};
 pub use monitor::Monitor;
 pub use server::{Limits, ServeError, ServeOptions, Server};
-
-/// Says stop when it goes, also if that is for a panic: a scope waits for its threads.
-struct StoresOnDrop<'a>(&'a std::sync::atomic::AtomicBool);
-
-impl Drop for StoresOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
-    }
-}

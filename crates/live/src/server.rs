@@ -24,10 +24,9 @@ use talkpath_kernel::descriptors;
 use talkpath_kernel::end::SharedEnd;
 use talkpath_kernel::file::check_folder;
 use talkpath_kernel::spec::FlowSpec;
-use talkpath_kernel::threads::{Punctuality, try_real_time};
+use talkpath_kernel::threads::{Punctuality, StoresOnDrop, try_real_time};
 use talkpath_kernel::wire::Secret;
 
-use crate::StoresOnDrop;
 use crate::key::Key;
 use crate::protocol::{REQUEST_LIMIT, words};
 

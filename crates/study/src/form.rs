@@ -56,7 +56,8 @@ pub(crate) fn add_not_finite(text: &str, mistakes: &mut Mistakes<'_>) {
         match value.get_ref() {
             DeValue::Array(list) => open.extend(list.iter()),
             DeValue::Table(table) => open.extend(table.values()),
-            DeValue::Float(float) if !float.as_str().contains(|it: char| it.is_ascii_digit()) => {
+            // Its underscores are left out already. What is too large for a float is read as `inf`, too.
+            DeValue::Float(float) if !float.as_str().parse().is_ok_and(f64::is_finite) => {
                 let key = mistakes.key_before(value.span().start);
                 let message = format!("found {}, expected a finite number", float.as_str());
                 mistakes.add(value.span(), &key, message, None);

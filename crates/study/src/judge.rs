@@ -13,10 +13,11 @@ mod check;
 mod draw;
 mod ran;
 
+use core::iter::repeat;
 use std::collections::BTreeSet;
 
 use crate::arena::{ArenaName, arena_list};
-use crate::claim::{Basis, Check, Claim, Standing, Verdict};
+use crate::claim::{Basis, Check, Claim, Operand, Standing, Verdict};
 use crate::outcome::{
     ArenaVerdict, CheckOutcome, ClaimOutcome, FigureOutcome, Outcome, TableOutcome, UnderAssumption,
 };
@@ -140,22 +141,18 @@ fn partly_known<'s>(claims: impl Iterator<Item = &'s Claim>, ran: &Ran<'_>) -> B
     for claim in claims {
         let arenas = ran.selection.arenas_of(claim);
         let checks = ran.selection.checks(claim, &arenas);
-        for operand in checks.iter().flat_map(|check| &check.operands) {
-            for (&arena, set) in
-                arenas.iter().flat_map(|it| (0..ran.study.assumptions.len()).map(move |set| (it, set)))
+        for Operand { cell, metric } in checks.iter().flat_map(|check| &check.operands) {
+            for (set, &arena) in
+                arenas.iter().flat_map(|arena| (0..ran.study.assumptions.len()).zip(repeat(arena)))
             {
-                let Some(value) = ran.value(&operand.cell, arena, set, &operand.metric) else { continue };
-                let all =
-                    ran.get(&operand.cell, arena, set).map_or(0, |samples| samples.valid().count() as u64);
-                if value.n < all {
-                    found.insert(format!(
-                        "{arena}: {} under {}: {} of {all} repetitions have no {}; its median is of the others",
-                        operand.cell,
-                        ran.study.assumptions[set].name,
-                        all - value.n,
-                        operand.metric
-                    ));
-                }
+                let Some((known, all)) = ran.known(cell, arena, set, metric).filter(|it| it.0 < it.1) else {
+                    continue;
+                };
+                let name = &ran.study.assumptions[set].name;
+                found.insert(format!(
+                    "{arena}: {cell} under {name}: {} of {all} repetitions have no {metric}; its median is of the others",
+                    all - known
+                ));
             }
         }
     }

@@ -21,18 +21,17 @@ use talkpath_kernel::log::{Chunk, RowBudget, sample_interval};
 use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_kernel::stolen::StolenTime;
-use talkpath_kernel::threads::{close_connections, pace, receive_datagrams, serve_connections};
+use talkpath_kernel::threads::{StoresOnDrop, close_connections, pace, receive_datagrams, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::Scenario;
 use talkpath_units::{Duration, Instant};
 
 use super::control::{Report, ServerControl, ServerTotals};
-use crate::StoresOnDrop;
 use crate::protocol::{OUTAGE_S, SILENCE_S};
 use drain::{DrainDeadline, arrived_bytes};
 pub(crate) use sockets::enlarge_receive_buffer;
-use sockets::{no_thread, unavailable};
+use sockets::unavailable;
 
 /// A session whose flows have their sockets.
 struct Session<'a> {
@@ -390,7 +389,7 @@ impl Session<'_> {
     ) -> Result<RunRecord, ArenaError> {
         let mut gone = match &outcome {
             RunOutcome::Gone(why) => Some(why.clone()),
-            RunOutcome::NoThread(error) => return Err(no_thread(error)),
+            RunOutcome::NoThread(error) => return Err(ArenaError::no_thread(error)),
             RunOutcome::Drained | RunOutcome::Interrupted => None,
         };
         // If one flow failed, the control connection may still report what the others did.

@@ -19,7 +19,7 @@ use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::random::random;
 use talkpath_kernel::spec::{ChannelKind, FlowSpec, SessionSpec, TransportSpec};
 use talkpath_kernel::tag::TagKey;
-use talkpath_kernel::threads::{pace_as, serve_connections};
+use talkpath_kernel::threads::{StoresOnDrop, pace_as, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
 use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath_mss};
 use talkpath_kernel::wire::{Secret, is_usable_token};
@@ -29,7 +29,6 @@ use talkpath_units::{Duration, Histogram, to_hex};
 use super::bind::DatagramSocket;
 use super::origin::{Lack, Origin, Share, Shares};
 use super::{Joinable, Limits, Shared};
-use crate::StoresOnDrop;
 use crate::protocol::{Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Request, SILENCE_S};
 
 /// Serves a client that has described `spec`, until it leaves, falls silent, or the server stops.

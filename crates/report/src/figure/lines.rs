@@ -106,7 +106,9 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
     let bottom = places.last().map_or(TOP, |place| place.1);
     let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
     let points = || drawn.iter().flat_map(|cell| cell.lines(kind)).flat_map(|line| line.points.iter());
-    let (_, end) = extent(points().map(|point| point.0));
+    // All that is drawn over time ends with the run, whose last change may be another figure's.
+    let changes = drawn.iter().flat_map(|cell| &cell.cell.lines).flat_map(|line| line.points.iter());
+    let (_, end) = extent(changes.map(|change| change.0));
     let (_, highest) = extent(points().map(|point| point.1 * kind.scale()));
     for (index, (cell, (top, bottom))) in drawn.iter().zip(&places).enumerate() {
         let panel = Panel {
@@ -121,7 +123,8 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
         svg.open_data();
         for line in cell.lines(kind) {
             let Some(at) = entities.iter().position(|name| *name == line.entity) else { continue };
-            let (style, steps) = (style(at, &line.entity, flow, cell), steps(line, &panel, kind.scale()));
+            let style = style(at, &line.entity, flow, cell);
+            let steps = steps(line, &panel, (end, kind.scale()));
             svg.data("state", &style, &line.entity, &steps);
         }
         svg.close();
@@ -189,11 +192,38 @@ fn neutral(at: usize) -> String {
     format!("stroke:var({colour});stroke-dasharray:{dash}")
 }
 
-fn steps(line: &StepLine, panel: &Panel, scale: f64) -> String {
+/// Each value holds until the next change, the last one until the `end`.
+fn steps(line: &StepLine, panel: &Panel, (end, scale): (f64, f64)) -> String {
     let mut data = PathData::default();
-    for (index, (time, value)) in line.points.iter().enumerate() {
-        let (x, y) = panel.at((*time, value * scale));
+    let last = line.points.last().map(|&(_, value)| (end, value));
+    for (index, (time, value)) in line.points.iter().copied().chain(last).enumerate() {
+        let (x, y) = panel.at((time, value * scale));
         if index == 0 { data.move_to(x, y) } else { data.step_to(x, y) }
     }
     data.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_changes_no_more_is_drawn_until_the_end() {
+        let panel = Panel {
+            top: 0.0,
+            bottom: 100.0,
+            x: Scale::linear((0.0, 10.0), (0.0, 100.0)),
+            y: Scale::linear((0.0, 1.0), (100.0, 0.0)),
+        };
+        let line = |points: &[(f64, f64)]| StepLine {
+            entity: "up".to_owned(),
+            kind: "queue_delay".to_owned(),
+            points: points.to_vec(),
+        };
+        let drawn = |points| steps(&line(points), &panel, (10.0, 1.0));
+        // A change at 1 s, held until 10 s, is the line to there.
+        assert_eq!(drawn(&[(0.0, 0.0), (1.0, 0.5)]), drawn(&[(0.0, 0.0), (1.0, 0.5), (10.0, 0.5)]));
+        assert_ne!(drawn(&[(0.0, 0.0), (1.0, 0.5)]), drawn(&[(0.0, 0.0), (1.0, 0.0)]));
+        assert_eq!(drawn(&[]), "");
+    }
 }

@@ -93,6 +93,18 @@ impl<'a> Ran<'a> {
         self.cells.get(&(arena, assumption, cell)).copied()
     }
 
+    /// In how many repetitions `metric` is known, and of how many, if there is a median of it.
+    pub(super) fn known(
+        &self,
+        cell: &str,
+        arena: ArenaName,
+        assumption: usize,
+        metric: &str,
+    ) -> Option<(usize, usize)> {
+        let samples = self.get(cell, arena, assumption)?;
+        Some((judged_values(samples, metric)?.len(), samples.valid().count()))
+    }
+
     pub(super) fn value(
         &self,
         cell: &str,

@@ -36,10 +36,12 @@ fn a_check_that_cannot_fail_is_a_mistake() {
 
 #[test]
 fn a_number_that_is_none_and_a_line_through_three_points_are_mistakes() {
-    for value in ["nan", "inf", "-inf"] {
+    for value in ["nan", "inf", "-inf", "1e400"] {
         let told = mistakes("value = 0.01", &format!("value = {value}"));
         assert!(told.contains(&format!("found {value}, expected a finite number")), "{told}");
     }
+    read(&STUDY.replacen("value = 0.01", "value = 0.010_0", 1))
+        .unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let line = "r_squared = { x = \"flows.call.loss_rate\", y = \"flows.call.loss_rate\", cells = [\"call-near\", \"call-far\", \"call-far\"] }, at_least = 0.8";
     let told = mistakes("metric = \"flows.call.loss_rate\", rising = [\"call-near\", \"call-far\"]", line);
     assert!(told.contains("expected at least four cells"), "{told}");

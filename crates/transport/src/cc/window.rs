@@ -41,11 +41,9 @@ pub struct Window {
 impl Window {
     /// A window of `initial` full segments; slow start ends at `ssthresh` segments, if ever.
     pub const fn new(counting: Counting, initial: Packets, ssthresh: Option<Packets>) -> Self {
-        let smss = counting.smss();
-        let cwnd = initial.get().saturating_mul(smss);
-        let cwnd = if cwnd == 0 { smss } else { cwnd };
+        let cwnd = counting.at_least_one(initial);
         let ssthresh = match ssthresh {
-            Some(segments) => segments.get().saturating_mul(smss),
+            Some(segments) => segments.get().saturating_mul(counting.smss()),
             None => u64::MAX,
         };
         let growth = Growth::Counted;
@@ -62,9 +60,7 @@ impl Window {
     /// configured initial window, also if lost SYNs left a smaller one (tcp_init_cwnd).
     #[must_use]
     pub const fn with_decay(self, floor: Packets) -> Self {
-        let floor = if floor.get() == 0 { 1 } else { floor.get() };
-        let unused_floor = floor.saturating_mul(self.counting.smss());
-        Self { unused_floor, decays: true, ..self }
+        Self { unused_floor: self.counting.at_least_one(floor), decays: true, ..self }
     }
 
     /// True if an unused window decays.
@@ -310,6 +306,12 @@ impl Counting {
             Self::Bytes { smss } => smss as u64,
             Self::Packets => 1,
         }
+    }
+
+    /// This many full segments in this unit, but no fewer than one: a window of none would send nothing.
+    const fn at_least_one(self, segments: Packets) -> u64 {
+        let amount = segments.get().saturating_mul(self.smss());
+        if amount == 0 { self.smss() } else { amount }
     }
 
     /// How many whole full segments an `amount` in this unit is.

@@ -199,15 +199,6 @@ pub(super) fn unavailable(error: &std::io::Error) -> ArenaError {
     }
 }
 
-/// The run cannot begin for want of a thread.
-pub(super) fn no_thread(error: &str) -> ArenaError {
-    ArenaError::Unavailable {
-        what: format!("this host gives no thread for the run: {error}"),
-        how: "see the limits of this user's processes (ulimit -u) and of the control group (pids.max)"
-            .to_owned(),
-    }
-}
-
 /// The largest payload that a packet of 1280 B (RFC 8200 §5) carries over IPv6: what is larger may leave in
 /// pieces.
 const MAX_UNFRAGMENTED: u64 = 1280 - 40 - 8;
