@@ -130,7 +130,7 @@ const NIGHTLY: [Job; 25] = [
     },
     Job {
         name: "peers",
-        minutes: 11,
+        minutes: 9,
         what: "the 1997 dumbbell in ns-2 and ns-3, CoDel in ns-3, ten seeds",
         run: other_simulators,
     },
@@ -142,8 +142,8 @@ const NIGHTLY: [Job; 25] = [
     },
     Job {
         name: "fuzz-arrival-log",
-        minutes: 3,
-        what: "a minute of fuzzing, after all targets' build",
+        minutes: 5,
+        what: "a minute of fuzzing, after all targets' build (three minutes cold)",
         run: |root, end| fuzz(root, "arrival_log", end),
     },
     Job {

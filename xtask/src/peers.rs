@@ -5,6 +5,10 @@
 //! (crates/sim/examples/figures.rs), `dumbbell.tcl` for ns-2 and `dumbbell.cc` for ns-3, both beside the
 //! study. Neither simulator is part of this workspace; if one is not installed, its column says so, with the
 //! way to get it, and without both nothing was compared and the exit code is no success.
+//!
+//! ns-2's figures are judged: its TCP is set to the rules of ours, so each figure's range over the seeds must
+//! overlap ([`differs`]). ns-3's are printed alone: it counts what is in flight by other rules
+//! (docs/notes/2026-11-25-sawashima-1997.md).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -72,7 +76,7 @@ fn compare(
     }
     let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|prefix| name.starts_with(prefix));
     let folder = root.join("studies/sawashima-1997");
-    let mut shown = 0;
+    let (mut shown, mut judged, mut differences) = (0, 0, Vec::new());
     for cell in cells().iter().filter(|cell| chosen(&cell.name)) {
         shown += 1;
         println!("\n{}: {} seeds, medians [smallest, largest]", cell.name, seeds);
@@ -87,13 +91,42 @@ fn compare(
             columns.push((peer.name, ask(peer, &arguments)?));
         }
         table(&columns);
+        if let [(_, ours), others @ ..] = columns.as_slice()
+            && let Some((_, ns2)) = others.iter().find(|(name, _)| *name == "ns-2")
+        {
+            let found = FIGURES.iter().filter(|figure| differs(figure, ours, ns2));
+            differences.extend(found.map(|figure| format!("{} of {}", figure.name, cell.name)));
+            judged += usize::from(ns2.values().any(|all| all.len() >= JUDGED_SEEDS));
+        }
     }
     let names: Vec<_> = peers.iter().map(|peer| peer.name).collect();
-    Ok(format!(
-        "{shown} cells ran beside {}; the figures are printed, and nobody judges them",
-        names.join(" and ")
-    ))
+    let ran = format!("{shown} cells ran beside {}", names.join(" and "));
+    match (judged, differences.is_empty()) {
+        (0, _) => Ok(format!("{ran}; nothing was judged: that takes ns-2 and {JUDGED_SEEDS} seeds")),
+        (_, true) => Ok(format!("{ran}; no figure differs from ns-2's; ns-3's are printed and not judged")),
+        (_, false) => Err(format!("{ran}; beyond ns-2's range: {}", differences.join(", "))),
+    }
 }
+
+/// Whether `figure` of one simulator lies wholly beyond the other's, and by more than [`RESOLUTION`]. Never
+/// of fewer than [`JUDGED_SEEDS`] seeds.
+fn differs(figure: &Figure, ours: &Figures, other: &Figures) -> bool {
+    let of = |figures: &Figures| {
+        figures.get(figure.name).filter(|all| all.len() >= JUDGED_SEEDS).and_then(|all| spread(all))
+    };
+    let (Some(ours), Some(other)) = (of(ours), of(other)) else { return false };
+    let (low, median, high) = ours;
+    let (other_low, other_median, other_high) = other;
+    let is_beyond = low > other_high || other_low > high;
+    figure.is_judged && is_beyond && (median - other_median).abs() > RESOLUTION * other_median.abs()
+}
+
+/// Ranges of ten values each from one distribution are apart in 2 of C(20, 10) = 184,756 draws.
+const JUDGED_SEEDS: usize = 10;
+
+/// Where nothing is lost, a range is a packet or two wide, and what each simulator calls the run's end
+/// decides: goodputs then differ by 0.15 % (docs/notes/2026-11-25-sawashima-1997.md).
+const RESOLUTION: f64 = 0.01;
 
 /// The figures that `simulator` prints.
 fn ask(simulator: &Simulator, arguments: &[String]) -> Result<Figures, String> {
@@ -123,7 +156,7 @@ fn table(columns: &[(&str, Figures)]) {
         print!(" {name:>32}");
     }
     println!();
-    for (name, scale, unit) in FIGURES {
+    for Figure { name, scale, unit, .. } in FIGURES {
         let cells: Vec<_> =
             columns.iter().map(|(_, figures)| figures.get(name).and_then(|all| spread(all))).collect();
         if cells.iter().all(Option::is_none) {
@@ -283,20 +316,37 @@ fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
-/// What is shown of a run: its name, the factor that brings it to the unit, and the unit.
-const FIGURES: [(&str, f64, &str); 12] = [
-    ("loss", 100.0, "% of packets of constant rate"),
-    ("run_mean", 1.0, "voice packets lost in a row, mean"),
-    ("run_max", 1.0, "the most in a row"),
-    ("queue", 1.0, "packets waiting, mean"),
-    ("wait_mean", 1.0, "ms in the queue, mean"),
-    ("wait_p95", 1.0, "ms in the queue, 95th percentile"),
-    ("goodput", 1e-6, "Mb/s of all connections"),
-    ("capped", 1.0, "packets of window, capped by the receiver's, mean"),
-    ("cwnd", 1.0, "packets of window, as the sender holds it, mean"),
-    ("dropped", 1.0, "packets dropped at the bottleneck"),
-    ("retransmit", 100.0, "% of segments sent again"),
-    ("timeouts", 1.0, "of all connections"),
+/// What is shown of a run.
+struct Figure {
+    name: &'static str,
+    /// The factor that brings it to the unit.
+    scale: f64,
+    unit: &'static str,
+    /// Whether ns-2 means the same by it. Its `cwnd_` leaves out what fast recovery inflates (`dupwnd_`).
+    is_judged: bool,
+}
+
+const fn judged(name: &'static str, scale: f64, unit: &'static str) -> Figure {
+    Figure { name, scale, unit, is_judged: true }
+}
+
+const fn shown(name: &'static str, scale: f64, unit: &'static str) -> Figure {
+    Figure { name, scale, unit, is_judged: false }
+}
+
+const FIGURES: [Figure; 12] = [
+    judged("loss", 100.0, "% of packets of constant rate"),
+    judged("run_mean", 1.0, "voice packets lost in a row, mean"),
+    judged("run_max", 1.0, "the most in a row"),
+    judged("queue", 1.0, "packets waiting, mean"),
+    judged("wait_mean", 1.0, "ms in the queue, mean"),
+    judged("wait_p95", 1.0, "ms in the queue, 95th percentile"),
+    judged("goodput", 1e-6, "Mb/s of all connections"),
+    shown("capped", 1.0, "packets of window, capped by the receiver's, mean"),
+    shown("cwnd", 1.0, "packets of window, as the sender holds it, mean"),
+    judged("dropped", 1.0, "packets dropped at the bottleneck"),
+    judged("retransmit", 100.0, "% of segments sent again"),
+    judged("timeouts", 1.0, "of all connections"),
 ];
 
 #[cfg(test)]
@@ -308,5 +358,26 @@ mod tests {
         assert_eq!(spread(&[4.0, 1.0, 3.0, 2.0]), Some((1.0, 2.5, 4.0)));
         assert_eq!(spread(&[3.0, 1.0, 2.0]), Some((1.0, 2.0, 3.0)));
         assert_eq!(spread(&[]), None);
+    }
+
+    #[test]
+    fn a_figure_differs_where_the_ranges_of_ten_seeds_lie_apart_and_a_hundredth_of_it() {
+        let of = |name: &str, values: &[f64]| Figures::from([(name.to_owned(), values.to_vec())]);
+        let steps = |from: f64, step: f64| (0..10).map(|at| from + step * f64::from(at)).collect::<Vec<_>>();
+        let [loss, cwnd] = [judged("loss", 100.0, ""), shown("cwnd", 1.0, "")];
+        let ours = steps(1.0, 0.01);
+        for (others, expected) in [
+            (steps(1.1, 0.01), true),
+            (steps(0.8, 0.01), true),
+            (steps(1.09, 0.01), false),
+            (steps(1.091, 1e-5)[..9].to_vec(), false),
+            (vec![], false),
+        ] {
+            let found = differs(&loss, &of("loss", &ours), &of("loss", &others));
+            assert_eq!(found, expected, "{others:?}");
+            assert!(!differs(&cwnd, &of("cwnd", &ours), &of("cwnd", &others)), "{others:?}");
+        }
+        // A packet or two of a hundred thousand.
+        assert!(!differs(&loss, &of("loss", &steps(1.388, 1e-5)), &of("loss", &steps(1.386, 1e-5))));
     }
 }

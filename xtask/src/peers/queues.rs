@@ -37,5 +37,5 @@ pub(super) fn run(
         let of_ns3 = ask(&ns3, &[seeds, format!("queue={queue}")])?;
         table(&[("talkpath", of_ours), ("ns-3", of_ns3)]);
     }
-    Ok(format!("{} ran beside ns-3, likewise", disciplines.join(" and ")))
+    Ok(format!("{} ran beside ns-3, which is not judged", disciplines.join(" and ")))
 }

@@ -40,11 +40,11 @@ pub fn fork() -> io::Result<Forked> {
     // SAFETY: fork(2) itself has no preconditions. What the child may do is this function's contract, which
     // its only caller keeps (`be_helper` of `emu`).
     let result = unsafe { libc::fork() };
-    match Pid::from_raw(result) {
-        _ if result < 0 => Err(io::Error::last_os_error()),
-        Some(child) => Ok(Forked::Parent(child)),
-        None => Ok(Forked::Child),
+    if result < 0 {
+        return Err(io::Error::last_os_error());
     }
+    // A process id is positive: `from_raw` takes 0 for none.
+    Ok(Pid::from_raw(result).map_or(Forked::Child, Forked::Parent))
 }
 
 /// Ends this process at once, running nothing of what a normal exit runs. rustix has no such call. After
