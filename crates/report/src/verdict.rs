@@ -30,7 +30,8 @@ use self::words::Words;
 use crate::display::discipline;
 use crate::number::fixed;
 use crate::view::{
-    CellView, Condition, DelayKind, RUN_KEY, TransportView, conditions, is_copy, judged_flows, transport_key,
+    CellView, Condition, DelayKind, Quantile, RUN_KEY, TransportView, conditions, is_copy, judged_flows,
+    transport_key,
 };
 
 /// Cells that differ in one flow's transport only, and the answer there. Boxed, because most conditions of a
@@ -143,20 +144,25 @@ pub fn comparisons(summary: &Summary) -> Vec<Comparison> {
 pub struct Lacking {
     /// More repetitions: an answer is not settled.
     pub repetitions: bool,
-    /// The link on which `fq_codel` is to be tried: nothing is usable, and packets wait there longest.
+    /// The link on which `fq_codel` is to be tried: nothing is usable, and of the links on which the flow's
+    /// packets can have waited, packets wait there longest.
     pub cure_on: Option<String>,
 }
 
 /// What `summary` lacks to be an answer.
 pub fn lacking(summary: &Summary) -> Lacking {
     let flows = FlowCells::all(summary);
-    let judged: Vec<_> = flows.iter().flat_map(FlowCells::judged).collect();
-    let verdicts = || judged.iter().filter_map(|(_, verdict)| verdict.as_ref());
+    let judged: Vec<_> = flows.iter().map(|flow| (flow.flow.as_str(), flow.judged())).collect();
+    let each = || judged.iter().flat_map(|(flow, judged)| judged.iter().map(move |it| (*flow, it)));
+    let verdicts = || each().filter_map(|(_, (_, verdict))| verdict.as_ref());
     let is_tried = verdicts().any(|verdict| verdict.is_cure);
-    let unusable = judged.iter().find_map(|(condition, verdict)| {
+    let unusable = each().find_map(|(flow, (condition, verdict))| {
         let verdict =
             verdict.as_ref().filter(|it| it.answer.outcome == AnswerKind::Unusable && !it.is_cure)?;
-        cause::longest_wait(&condition.cells[verdict.first]).map(|(link, _)| link.to_owned())
+        let cell = &condition.cells[verdict.first];
+        // A queue that only the slowest messages meet can be the cause of delays that vary.
+        let (link, _) = cause::longest_wait(cell, cell.resolve(flow)?, Quantile::P99)?;
+        Some(link.to_owned())
     });
     Lacking {
         repetitions: verdicts().any(|verdict| !verdict.ranking.is_settled),

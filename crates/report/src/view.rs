@@ -311,14 +311,14 @@ impl<'a> CellView<'a> {
         self.runs.iter().filter_map(of).collect()
     }
 
-    /// A figure of each link, as the mean over the repetitions; links that do not know it are left out.
+    /// A figure of each link, as the median over the repetitions; links that do not know it are left out.
     pub(crate) fn links(&self, figure: impl Fn(&LinkSummary) -> Option<f64>) -> BTreeMap<&'a str, f64> {
         let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for (name, link) in self.runs.iter().flat_map(|run| &run.links) {
             values.entry(name).or_default().extend(figure(link));
         }
-        let mean = |values: &[f64]| Some(Confidence::default().spread(values)?.mean);
-        values.into_iter().filter_map(|(name, values)| Some((name, mean(&values)?))).collect()
+        let median = |values: &[f64]| Some(Confidence::default().spread(values)?.median);
+        values.into_iter().filter_map(|(name, values)| Some((name, median(&values)?))).collect()
     }
 
     /// Round trip if the flow has an echo, else one way.

@@ -1,5 +1,7 @@
 //! Why the best transport is not usable, as far as the figures say.
 
+use std::collections::BTreeMap;
+
 use crate::display::discipline;
 use crate::number::{ms, percent};
 use crate::receiver::playout;
@@ -12,12 +14,30 @@ pub(crate) enum Cause {
     Queue(String, String, f64),
     /// The same somewhere on a network that talkpath does not own: the median delay in ms.
     QueueOnPath(f64),
-    /// This share of the messages is missing; on which link most packets were lost or dropped.
+    /// This share of the messages is missing; the link that alone took packets, and how.
     Loss(f64, Option<(String, &'static str)>),
-    /// The path itself is long: the least delay in ms.
-    Distance,
+    /// The path itself is long.
+    Distance(Distance),
     /// None of these: delays vary.
     Variation(Option<Variation>),
+}
+
+/// A delay that is too long from the start.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Distance {
+    kind: DelayKind,
+    /// The least delay, in ms.
+    min_ms: f64,
+    limit: Limit,
+}
+
+/// What no delay may reach, in ms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limit {
+    /// A call's: beyond it no conversation is planned.
+    Conversation(f64),
+    /// The flow's own.
+    Deadline(f64),
 }
 
 /// Delays that vary.
@@ -38,15 +58,18 @@ impl Cause {
         let growth =
             delay(Quantile::P50).zip(delay(Quantile::Min)).map(|(median, min)| (median, median - min));
         let lost = cell.value(flow, Metric::LossRate).unwrap_or(1.0);
-        match (longest_wait(cell), growth) {
-            (Some((link, wait)), _) if wait >= LONG_WAIT_MS => {
+        let limit = Limit::of(cell, flow, kind);
+        match (longest_wait(cell, flow, Quantile::P50), growth, delay(Quantile::Min)) {
+            (Some((link, wait)), ..) if wait >= LONG_WAIT_MS => {
                 let run = cell.run();
                 let queue = run.and_then(|run| run.links.get(link)).map_or("", |link| &link.discipline);
                 Self::Queue(link.to_owned(), discipline(queue).to_owned(), wait)
             }
-            (None, Some((median, growth))) if growth >= LONG_WAIT_MS => Self::QueueOnPath(median),
-            _ if lost >= MUCH_LOSS => Self::Loss(lost, most_lossy(cell)),
-            _ if delay(Quantile::Min).is_some_and(|min| min >= kind.trips() * FAR_MS) => Self::Distance,
+            (_, Some((median, growth)), _) if growth >= LONG_WAIT_MS && waits(cell).is_empty() => {
+                Self::QueueOnPath(median)
+            }
+            _ if lost >= MUCH_LOSS => Self::Loss(lost, only_lossy(cell)),
+            (.., Some(min_ms)) if min_ms >= limit.ms() => Self::Distance(Distance { kind, min_ms, limit }),
             _ => {
                 let playout = cell.flow(flow).and_then(|flow| flow.call.as_ref()).map(playout);
                 let delays = delay(Quantile::P50).zip(delay(Quantile::P99));
@@ -68,13 +91,20 @@ impl Cause {
             ),
             Self::Loss(share, place) => {
                 let place = place.as_ref().map_or(String::new(), |(link, how)| {
-                    format!(", most of them {how} {}", link_words(link))
+                    format!(": packets were {how} {} alone", link_words(link))
                 });
                 format!("{} % of the messages are missing{place}.", percent(Some(*share)))
             }
-            Self::Distance => {
-                "The path is too long: even the shortest delays are past what a conversation bears."
-                    .to_owned()
+            Self::Distance(Distance { kind, min_ms, limit }) => {
+                let limit = match limit {
+                    Limit::Conversation(limit) => format!("a conversation bears {}", ms(*limit)),
+                    Limit::Deadline(limit) => format!("this flow's deadline is {}", ms(*limit)),
+                };
+                let delay = match kind {
+                    DelayKind::RoundTrip => "round trip",
+                    DelayKind::OneWay => "delay",
+                };
+                format!("The path is too long: even the shortest {delay} is {}, and {limit}.", ms(*min_ms))
             }
             Self::Variation(Some(Variation { kind, median_ms, p99_ms, playout })) => {
                 let delays = match kind {
@@ -92,23 +122,60 @@ impl Cause {
     }
 }
 
-/// The link on which packets wait longest, and the median wait in ms, as the mean over the repetitions.
-pub(super) fn longest_wait<'a>(cell: &CellView<'a>) -> Option<(&'a str, f64)> {
-    let waits = cell.links(|link| link.queue_delay_ms.as_ref().map(|delay| delay.p50));
-    waits.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))
+impl Limit {
+    fn of(cell: &CellView<'_>, flow: &str, kind: DelayKind) -> Self {
+        // A call has a deadline, too, but is judged by how it sounds.
+        let own = cell.flow(flow).filter(|flow| flow.call.is_none()).and_then(|flow| flow.deadline_ms);
+        own.map_or(Self::Conversation(kind.trips() * FAR_MS), Self::Deadline)
+    }
+
+    const fn ms(self) -> f64 {
+        match self {
+            Self::Conversation(ms) | Self::Deadline(ms) => ms,
+        }
+    }
 }
 
-/// The median wait in the queue of `link`, as the mean over the repetitions.
+/// The link on which packets wait longest, and the median wait in ms, of those on which `quantile` of the
+/// delays of `flow` can hold such a wait. A summary has no routes, and what waits elsewhere, or in another
+/// flow's queue of a fair one, is no part of this flow's delay, which is no shorter than any wait on its way.
+pub(super) fn longest_wait<'a>(
+    cell: &CellView<'a>,
+    flow: &str,
+    quantile: Quantile,
+) -> Option<(&'a str, f64)> {
+    let delay = cell.value(flow, Metric::Delay(cell.delay_kind(flow), quantile))?;
+    let waits = waits(cell).into_iter().filter(|(_, wait)| *wait <= delay);
+    waits.max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// The median wait in the queue of `link`, in ms.
 pub(crate) fn wait(cell: &CellView<'_>, link: &str) -> Option<f64> {
-    cell.links(|link| link.queue_delay_ms.as_ref().map(|delay| delay.p50)).remove(link)
+    waits(cell).remove(link)
 }
 
-/// The link that took most packets, and how.
-fn most_lossy(cell: &CellView<'_>) -> Option<(String, &'static str)> {
-    let lost = cell.links(|link| Some(link.lost as f64)).into_iter().map(|it| (it, "lost on"));
-    let dropped = cell.links(|link| Some(link.dropped as f64)).into_iter().map(|it| (it, "dropped by"));
-    let most = lost.chain(dropped).max_by(|a, b| a.0.1.total_cmp(&b.0.1))?;
-    (most.0.1 > 0.0).then(|| (most.0.0.to_owned(), most.1))
+/// The median wait in the queue of each link, in ms.
+fn waits<'a>(cell: &CellView<'a>) -> BTreeMap<&'a str, f64> {
+    cell.links(|link| link.queue_delay_ms.as_ref().map(|delay| delay.p50))
+}
+
+/// The link that took packets, and how, if no other did: what it took is not known flow by flow.
+fn only_lossy(cell: &CellView<'_>) -> Option<(String, &'static str)> {
+    let mut took: BTreeMap<&str, (bool, bool)> = BTreeMap::new();
+    for (name, link) in cell.runs.iter().flat_map(|run| &run.links) {
+        let (lost, dropped) = took.entry(name).or_default();
+        (*lost, *dropped) = (*lost || link.lost > 0, *dropped || link.dropped > 0);
+    }
+    let mut took = took.into_iter().filter_map(|(name, took)| {
+        let how = match took {
+            (false, false) => return None,
+            (true, false) => "lost on",
+            (false, true) => "dropped by",
+            (true, true) => "lost on or dropped by",
+        };
+        Some((name.to_owned(), how))
+    });
+    took.next().filter(|_| took.next().is_none())
 }
 
 /// `the uplink`; only the links of a `path` are called up and down.

@@ -1,5 +1,5 @@
 use talkpath_measure::judge::judge_copies;
-use talkpath_measure::summary::{CallSummary, FlowSummary, GroupSummary};
+use talkpath_measure::summary::{CallSummary, FlowSummary, GroupSummary, LinkSummary};
 
 use super::*;
 use crate::fixture;
@@ -174,12 +174,103 @@ fn what_does_not_come_back_or_comes_from_far_is_the_cause_where_no_queue_is() {
     set(&mut summary, 0, |flow, _| steady(flow, 42.0, 0.05));
     assert!(answer(&summary).why.starts_with("5.00 % of the messages are missing."));
     set(&mut summary, 0, |flow, _| steady(flow, 600.0, 0.0));
-    assert!(answer(&summary).why.starts_with("The path is too long"));
+    let says =
+        "The path is too long: even the shortest round trip is 600 ms, and a conversation bears 400 ms.";
+    let why = answer(&summary).why;
+    assert!(why.starts_with(says), "{why}");
     set(&mut summary, 0, |flow, _| steady(flow, 42.0, 0.0));
     let says =
         "The round trips of UDP vary more than this receiver waits for (adaptive playout): p50 47.0 ms, p99 ";
     let why = answer(&summary).why;
     assert!(why.starts_with(says), "{why}");
+}
+
+/// All three transports unusable, and on each link of each repetition this change.
+fn unusable(change: impl Fn(&str, &mut LinkSummary, u64)) -> Summary {
+    let mut summary = fixture::summary(8);
+    scores(&mut summary, [1.9, 1.0, 1.8]);
+    for run in &mut summary.runs {
+        for (name, link) in &mut run.links {
+            change(name, link, run.repetition);
+        }
+    }
+    fixture::refresh(&mut summary);
+    summary
+}
+
+/// The uplink's wait, and a downlink that takes packets, too.
+fn with_wait(up_ms: f64, up_lost: u64, down_lost: u64) -> Summary {
+    let mut summary = unusable(|_, link, _| {
+        link.queue_delay_ms.as_mut().unwrap().p50 = up_ms;
+        (link.dropped, link.lost) = (0, up_lost);
+    });
+    for run in &mut summary.runs {
+        let mut down = run.links["up"].clone();
+        down.queue_delay_ms.as_mut().unwrap().p50 = 0.0;
+        (down.dropped, down.lost) = (0, down_lost);
+        run.links.insert("down".to_owned(), down);
+    }
+    summary
+}
+
+#[test]
+fn a_queue_in_which_the_flow_cannot_have_waited_is_no_cause_and_not_cured() {
+    let mut summary = with_wait(360.0, 0, 7);
+    set(&mut summary, 0, |flow, _| {
+        let delay = flow.round_trip_delay_ms.as_mut().unwrap();
+        (delay.min, delay.p50, delay.p99, flow.loss_rate) = (20.0, 20.2, 20.2, Some(0.05));
+    });
+    let says = "5.00 % of the messages are missing: packets were lost on the downlink alone.";
+    let Answer { line, why, .. } = answer(&summary);
+    assert!(why.starts_with(says), "{why}");
+    assert!(line.starts_with("No transport makes this call usable: "), "{line}");
+    assert_eq!(lacking(&summary).cure_on.as_deref(), Some("down"), "not the one with 360 ms");
+    set(&mut summary, 0, |flow, _| flow.round_trip_delay_ms.as_mut().unwrap().p99 = 360.0);
+    assert_eq!(lacking(&summary).cure_on.as_deref(), Some("up"), "the slowest can have waited there");
+    assert!(answer(&summary).why.starts_with(says));
+    set(&mut summary, 0, |flow, _| flow.round_trip_delay_ms.as_mut().unwrap().p50 = 360.0);
+    assert!(answer(&summary).why.starts_with("Packets wait 360 ms in the queue of the uplink"));
+}
+
+#[test]
+fn of_two_links_that_take_packets_none_is_named() {
+    let mut summary = with_wait(10.0, 2500, 7);
+    set(&mut summary, 0, |flow, _| flow.loss_rate = Some(0.048));
+    let why = answer(&summary).why;
+    assert!(why.starts_with("4.80 % of the messages are missing. "), "{why}");
+}
+
+#[test]
+fn a_wait_is_the_median_over_the_repetitions() {
+    let p50 = |repetition| if repetition == 0 { 2000.0 } else { 120.0 };
+    let summary = unusable(|_, link, repetition| link.queue_delay_ms.as_mut().unwrap().p50 = p50(repetition));
+    let why = answer(&summary).why;
+    assert!(why.starts_with("Packets wait 120 ms in the queue of the uplink (CoDel)."), "{why}");
+}
+
+#[test]
+fn a_steady_delay_past_the_flows_deadline_is_the_paths_length_and_no_variation() {
+    let mut summary = unusable(|_, link, _| link.queue_delay_ms.as_mut().unwrap().p50 = 0.0);
+    for cell in 0..3 {
+        set(&mut summary, cell, |flow, _| {
+            (flow.call, flow.in_time, flow.deadline_ms) = (None, Some(0.0), Some(100.0));
+            let delay = flow.round_trip_delay_ms.as_mut().unwrap();
+            (delay.min, delay.p50, delay.p99, flow.loss_rate) = (140.4, 140.4, 140.4, Some(0.0));
+        });
+    }
+    let why = answer(&summary).why;
+    let says =
+        "The path is too long: even the shortest round trip is 140 ms, and this flow's deadline is 100 ms.";
+    assert!(why.starts_with(says), "{why}");
+    // A deadline that is longer than a conversation bears is the limit, too.
+    for cell in 0..3 {
+        set(&mut summary, cell, |flow, _| {
+            flow.deadline_ms = Some(1000.0);
+            let delay = flow.round_trip_delay_ms.as_mut().unwrap();
+            (delay.min, delay.p50, delay.p99) = (950.0, 1010.0, 1200.0);
+        });
+    }
+    assert!(answer(&summary).why.starts_with("The round trips of UDP vary too much"));
 }
 
 #[test]
