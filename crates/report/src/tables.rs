@@ -114,8 +114,7 @@ fn answer_columns(condition: &Condition<'_>, flow: &str, verdict: &Verdict) -> V
             if standing.is_off_scale {
                 return UNKNOWN.to_owned();
             }
-            let ends =
-                standing.difference.map(|(low, high)| [low, high].map(|end| signed(end * written.scale)));
+            let ends = standing.difference.map(|(low, high)| [low, high].map(|end| written.signed(end)));
             ends.map_or_else(String::new, |[low, high]| format!("{low} to {high}"))
         };
         let leader = condition.cells.get(verdict.first).map(|cell| short(&cell.transport(flow).label));
@@ -156,12 +155,6 @@ fn usable(standing: &Standing, floor: f64) -> String {
         _ if standing.mean >= floor => "yes".to_owned(),
         _ => "no".to_owned(),
     }
-}
-
-/// A difference with its sign; zero has none.
-fn signed(value: f64) -> String {
-    let text = format!("{value:+.2}");
-    if text.bytes().any(|byte| matches!(byte, b'1'..=b'9')) { text } else { "0.00".to_owned() }
 }
 
 /// Every flow of one cell: with repetitions, their medians.
@@ -577,6 +570,25 @@ mod tests {
         let two = &verdict.answer.two_outcomes;
         let found: Vec<_> = two.iter().map(|it| (it.transport.as_str(), it.cell, it.low_share)).collect();
         assert_eq!(found, [("tcp-nodelay", 2, 0.4)]);
+    }
+
+    #[test]
+    fn a_difference_has_the_decimals_of_its_figure_and_is_zero_only_if_it_is() {
+        let mut summary = fixture::summary(8);
+        for run in &mut summary.runs {
+            let call = run.flows.get_mut("call").unwrap();
+            (call.call, call.in_time, call.deadline_ms) = (None, None, None);
+            call.goodput_bps = Some([9000.0, 8000.0, 8999.7][run.cell as usize]);
+        }
+        fixture::refresh(&mut summary);
+        let conditions = conditions(&summary, "call");
+        let verdict = judge(&conditions, "call").remove(0).unwrap();
+        let grid = comparison(&conditions[0], "call", Some(&verdict));
+        let differences = ["", "-0.001 to -0.001", ">-0.001 to >-0.001"];
+        assert_eq!(column(&grid, "vs UDP 95 %"), differences);
+        let written = verdict::written(JudgedBy::Mos);
+        let texts = [0.5, -0.5, 0.0, -0.0, 0.004, -0.004].map(|value| written.signed(value));
+        assert_eq!(texts, ["+0.50", "-0.50", "0.00", "0.00", "<0.01", ">-0.01"]);
     }
 
     #[test]

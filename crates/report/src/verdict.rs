@@ -94,6 +94,18 @@ impl Written {
         fixed(Some(figure * self.scale), self.decimals)
     }
 
+    /// A difference of two figures, with its sign; zero has none. One that rounds to zero but is not zero says
+    /// so: `>-0.01`.
+    pub(crate) fn signed(&self, difference: f64) -> String {
+        let value = difference * self.scale;
+        let text = self.number(difference.abs());
+        match value {
+            _ if text.starts_with('<') && value < 0.0 => text.replacen('<', ">-", 1),
+            _ if text.starts_with('<') || value == 0.0 || !value.is_finite() => text,
+            _ => format!("{value:+.*}", self.decimals),
+        }
+    }
+
     /// `4.38 and 4.31` of `MOS 4.38 and 4.31`
     fn bare(&self, figure: f64) -> String {
         format!("{}{}", self.number(figure), self.unit)
