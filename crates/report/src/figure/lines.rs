@@ -4,6 +4,7 @@
 use talkpath_measure::figures::StepLine;
 
 use super::{Entry, Figure, Sample, extent, left_out, shared, stroke};
+use crate::display::Look;
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH, stack};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::{Anchor, PathData, Svg};
@@ -106,9 +107,8 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
     let bottom = places.last().map_or(TOP, |place| place.1);
     let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
     let points = || drawn.iter().flat_map(|cell| cell.lines(kind)).flat_map(|line| line.points.iter());
-    // All that is drawn over time ends with the run, whose last change may be another figure's.
-    let changes = drawn.iter().flat_map(|cell| &cell.cell.lines).flat_map(|line| line.points.iter());
-    let (_, end) = extent(changes.map(|change| change.0));
+    // Of runs side by side one may be shorter than another.
+    let (_, end) = extent(drawn.iter().map(|cell| cell.end()));
     let (_, highest) = extent(points().map(|point| point.1 * kind.scale()));
     for (index, (cell, (top, bottom))) in drawn.iter().zip(&places).enumerate() {
         let panel = Panel {
@@ -123,8 +123,8 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
         svg.open_data();
         for line in cell.lines(kind) {
             let Some(at) = entities.iter().position(|name| *name == line.entity) else { continue };
-            let style = style(at, &line.entity, flow, cell);
-            let steps = steps(line, &panel, (end, kind.scale()));
+            let style = style(at, &entities, flow, cell);
+            let steps = steps(line, &panel, (cell.end(), kind.scale()));
             svg.data("state", &style, &line.entity, &steps);
         }
         svg.close();
@@ -134,7 +134,7 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
     }
     svg.vertical_title((TOP, bottom), kind.axis());
     let entries = entities.iter().enumerate().map(|(at, name)| match is_drawn(name, flow) {
-        true => Entry { name: (*name).to_owned(), samples: main_samples(&drawn, kind, name) },
+        true => Entry { name: (*name).to_owned(), samples: main_samples(&drawn, kind, at, &entities, flow) },
         false => Entry::line(name, neutral(at)),
     });
     let legend = entries.collect();
@@ -155,6 +155,12 @@ impl<'a> CellSeries<'a> {
     fn lines(&self, kind: LineKind) -> impl Iterator<Item = &'a StepLine> + use<'a> {
         self.cell.lines.iter().filter(move |line| line.kind == kind.name())
     }
+
+    /// When its run ended, in s. All that is drawn over time ends then; the last change may be another
+    /// figure's.
+    fn end(&self) -> f64 {
+        extent(self.cell.lines.iter().flat_map(|line| &line.points).map(|change| change.0)).1
+    }
 }
 
 /// The flows or links that are drawn, in the order of their first appearance, and how many are not.
@@ -174,17 +180,27 @@ fn entities<'a>(drawn: &[&CellSeries<'a>], kind: LineKind) -> (Vec<&'a str>, usi
 }
 
 /// The compared flow's line in each panel that has one, each style once.
-fn main_samples(drawn: &[&CellSeries<'_>], kind: LineKind, entity: &str) -> Vec<Sample> {
-    let with = drawn.iter().filter(|cell| cell.lines(kind).any(|line| line.entity == entity));
-    let mut styles: Vec<String> = with.map(|cell| stroke(cell.look)).collect();
+fn main_samples(
+    drawn: &[&CellSeries<'_>],
+    kind: LineKind,
+    at: usize,
+    entities: &[&str],
+    flow: &str,
+) -> Vec<Sample> {
+    let with = drawn.iter().filter(|cell| cell.lines(kind).any(|line| line.entity == entities[at]));
+    let mut styles: Vec<String> = with.map(|cell| style(at, entities, flow, cell)).collect();
     styles.dedup();
     styles.into_iter().map(|style| Sample::line(style, None)).collect()
 }
 
-/// The compared flow wears its transport's colour; what is beside it and links are grey, distinguished by
-/// dashes.
-fn style(at: usize, entity: &str, flow: &str, cell: &CellSeries<'_>) -> String {
-    if is_drawn(entity, flow) { stroke(cell.look) } else { neutral(at) }
+/// The compared flow wears its transport's colour, and each of its directions or copies a dash of its own;
+/// what is beside it and links are grey, distinguished by dashes.
+fn style(at: usize, entities: &[&str], flow: &str, cell: &CellSeries<'_>) -> String {
+    if !is_drawn(entities[at], flow) {
+        return neutral(at);
+    }
+    let copy = entities[..at].iter().filter(|name| is_drawn(name, flow)).count();
+    stroke(Look { variant: cell.look.variant + copy, ..cell.look })
 }
 
 fn neutral(at: usize) -> String {
@@ -206,6 +222,88 @@ fn steps(line: &StepLine, panel: &Panel, (end, scale): (f64, f64)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::display::display;
+    use talkpath_measure::figures::CellFigures;
+
+    /// Cells of these transports, each with the queue `up` and goodputs of these flows until its end in s.
+    fn cells(cells: &[(&str, f64)], flows: &[&str]) -> Vec<CellFigures> {
+        let line = |entity: &str, kind: &str, end: f64| StepLine {
+            entity: entity.to_owned(),
+            kind: kind.to_owned(),
+            points: vec![(0.0, 1e6), (end, 1e6)],
+        };
+        let cell = |(cell, &(label, end)): (u64, &(&str, f64))| CellFigures {
+            cell,
+            label: label.to_owned(),
+            flows: Vec::new(),
+            lines: flows
+                .iter()
+                .map(|flow| line(flow, "goodput", end / 2.0))
+                .chain([line("up", "queue_delay", end)])
+                .collect(),
+            more_lines: Default::default(),
+        };
+        (0..).zip(cells).map(cell).collect()
+    }
+
+    /// Their goodput over time as SVG, and the dashes of each legend's samples.
+    fn goodput(cells: &[CellFigures]) -> (String, Vec<(String, String)>) {
+        let series = cells.iter().map(|cell| CellSeries {
+            label: cell.label.clone(),
+            look: display(&cell.label).into(),
+            cell,
+        });
+        let selection = Selection { shown: series.collect(), left_out: 0, id: "" };
+        let figure = over_time(&selection, LineKind::Goodput, "call").unwrap();
+        let legend = figure.legend.iter().map(|it| (it.name.clone(), format!("{:?}", it.samples)));
+        (figure.svg.unwrap().0, legend.collect())
+    }
+
+    /// The paths of `name`, each with its attributes.
+    fn paths<'s>(svg: &'s str, name: &str) -> Vec<&'s str> {
+        let name = format!("data-name=\"{name}\"");
+        svg.split("<path ").filter(|path| path.contains(&name)).collect()
+    }
+
+    fn last_x(path: &str) -> f64 {
+        let data = path.split_once("d=\"").unwrap().1.split_once('"').unwrap().0;
+        data.rsplit_once('H')
+            .unwrap()
+            .1
+            .split(|c: char| c != '.' && !c.is_ascii_digit())
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_line_ends_with_its_own_run_and_the_axis_with_the_longest() {
+        let (svg, _) = goodput(&cells(&[("udp", 5.0), ("tcp", 20.0)], &["call"]));
+        let ends: Vec<f64> = paths(&svg, "call").into_iter().map(last_x).collect();
+        let x = Scale::linear((0.0, 20.0), (LEFT, WIDTH - RIGHT));
+        let expected = [x.at(5.0), WIDTH - RIGHT];
+        assert!(ends.iter().zip(expected).all(|(end, at)| (end - at).abs() < 0.1), "{ends:?} {expected:?}");
+        assert_eq!(ends.len(), 2);
+    }
+
+    #[test]
+    fn both_directions_of_the_compared_flow_have_dashes_of_their_own() {
+        let (svg, legend) =
+            goodput(&cells(&[("udp", 5.0), ("tcp", 5.0)], &["call-down", "upload", "call-up"]));
+        let style = |path: &str| path.split_once("style=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
+        let styles = |name| paths(&svg, name).into_iter().map(style).collect::<Vec<_>>();
+        let (down, up) = (styles("call-down"), styles("call-up"));
+        assert_eq!((down.len(), up.len()), (2, 2));
+        for (down, up) in down.iter().zip(&up) {
+            let colour = |style: &str| style.split(';').next().unwrap().to_owned();
+            assert_eq!(colour(down), colour(up), "one transport");
+            assert_ne!(down, up);
+        }
+        for (name, samples) in legend.iter().filter(|(name, _)| name != "upload") {
+            assert!(styles(name).iter().all(|style| samples.contains(style)), "{name}: {samples}");
+        }
+    }
 
     #[test]
     fn a_value_that_changes_no_more_is_drawn_until_the_end() {
