@@ -10,7 +10,7 @@ use crate::view::plain;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
     pub key: String,
-    /// In the order of the cells.
+    /// Numbers by size, so that neighbours are; all else in the order of the cells.
     pub values: Vec<Value>,
     /// The values as numbers of one unit; `None` if they are no such numbers.
     pub numbers: Option<Numbers>,
@@ -35,8 +35,17 @@ impl Axis {
             }
         }
         let axes = axes.into_iter().filter(|(_, (values, _))| values.len() > 1);
-        axes.map(|(key, (values, _))| Self { numbers: Numbers::of(&values), key: key.clone(), values })
-            .collect()
+        axes.map(|(key, (values, _))| Self::of(key.clone(), values)).collect()
+    }
+
+    fn of(key: String, mut values: Vec<Value>) -> Self {
+        let mut numbers = Numbers::of(&values);
+        if let Some(numbers) = &mut numbers {
+            let mut pairs: Vec<(f64, Value)> = numbers.values.iter().copied().zip(values).collect();
+            pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+            (numbers.values, values) = pairs.into_iter().unzip();
+        }
+        Self { key, values, numbers }
     }
 
     /// Where each value stands, by its JSON.

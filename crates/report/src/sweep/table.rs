@@ -257,6 +257,26 @@ mod tests {
     }
 
     #[test]
+    fn merged_rows_are_neighbours_by_value_whatever_the_order_in_the_file() {
+        let mut summary = two_outcomes(5, false);
+        let delays = ["20 ms", "1 ms", "1000 us", "0.04 s", "30 ms"];
+        for run in &mut summary.runs {
+            let (at, transport) = ((run.cell / 3) as usize, run.cell % 3);
+            run.sweep.remove("path.up.loss");
+            run.sweep.insert("path.up.delay".to_owned(), delays[at].into());
+            let mos = if transport == 0 && at != 3 { 4.0 } else { 1.0 };
+            run.flows.get_mut("call").unwrap().call.as_mut().unwrap().mos = mos;
+        }
+        fixture::refresh(&mut summary);
+        let flows = FlowCells::all(&summary);
+        let judged = flows[0].judged();
+        let sweep = Sweep::new(&flows[0].flow, &judged).unwrap();
+        let rows = |max| sweep.table_within(max).grid.rows.into_iter().map(|row| row.cells[0].clone());
+        assert_eq!(rows(2).collect::<Vec<_>>(), ["1 ms to 30 ms", "0.04 s"]);
+        assert_eq!(rows(5).collect::<Vec<_>>(), delays, "one by one in the file's order");
+    }
+
+    #[test]
     fn a_share_in_time_has_the_unit_in_the_head_of_its_column_alone() {
         let mut summary = two_outcomes(2, false);
         for run in &mut summary.runs {
