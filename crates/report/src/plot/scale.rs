@@ -86,7 +86,10 @@ impl Scale {
 /// A tick's label: only as many decimals as it needs, and no rounding noise.
 pub(crate) fn tick_label(value: f64) -> String {
     if value != 0.0 && value.abs() < 1e-4 {
-        return format!("{value:.0e}");
+        // Six figures, as below: any that a step needs, and none of the rounding.
+        let text = format!("{value:.5e}");
+        let (figures, power) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{power}", figures.trim_end_matches('0').trim_end_matches('.'));
     }
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -179,6 +182,12 @@ mod tests {
         assert_eq!(labels(&ticks), ["0.001", "0.01", "0.1", "1"]);
         let ticks = Scale::log((20.0, 500.0), (0.0, 1.0)).ticks(6);
         assert_eq!(labels(&ticks), ["20", "50", "100", "200", "500"]);
+    }
+
+    #[test]
+    fn labels_of_small_ticks_have_all_figures_that_the_ticks_have() {
+        let ticks = [1e-5, 1.5e-5, 2.5e-5, 5.0 * 1e-5, -3e-5, 0.1 * 3e-4, 0.00015];
+        assert_eq!(labels(&ticks), ["1e-5", "1.5e-5", "2.5e-5", "5e-5", "-3e-5", "3e-5", "0.00015"]);
     }
 
     #[test]
