@@ -94,8 +94,8 @@ impl Written {
         fixed(Some(figure * self.scale), self.decimals)
     }
 
-    /// A difference of two figures, with its sign; zero has none. One that rounds to zero but is not zero says
-    /// so: `>-0.01`.
+    /// A difference of two figures, with its sign; zero has none. One that rounds to zero but is not zero
+    /// says so: `>-0.01`.
     pub(crate) fn signed(&self, difference: f64) -> String {
         let value = difference * self.scale;
         let text = self.number(difference.abs());
