@@ -36,7 +36,7 @@ pub use carried::{Carried, DropCause, Dropped, Tag};
 pub use changes::QueueChanges;
 pub use config::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
 pub use fragment::{FragmentRange, Fragments, IPV4_HEADER, MIN_MTU, fragments};
-pub use link::{Link, LinkReport, PathOutput};
+pub use link::{Link, LinkReport, PathOutput, Service};
 pub use network::{Direction, FlowRoutes, Network, NetworkConfig, NetworkEvent, NetworkOutput, PathPacket};
 pub use packet_trace::{DelayTrace, LossTrace};
 pub use queue::*;

@@ -48,8 +48,8 @@ pub struct Link<T> {
     /// The size of the IP packet whose service began last.
     in_service: Bytes,
     pipe: Pipe<T>,
-    /// `None` if the wire loses no packets, as on most links. Boxed, so that those links are small.
-    loss: Option<Box<Loss>>,
+    /// Boxed, since most links have none of it: those are small, and ask once for each packet.
+    rare: Option<Box<Rare<T>>>,
     framing: Framing,
     mtu: Bytes,
     /// True if the link has an event at the beginning of each service. That is so if packets may overtake
@@ -57,6 +57,26 @@ pub struct Link<T> {
     /// next call begins the services that were due before it.
     wakes_for_service: bool,
     counts: Counts,
+}
+
+/// What few links have.
+#[derive(Debug)]
+struct Rare<T> {
+    /// `None` if the wire loses no packets.
+    loss: Option<Loss>,
+    /// The services that nobody has taken yet, in order of time. `None` if they are not observed.
+    services: Option<Vec<Service<T>>>,
+}
+
+/// A packet's time at the serialiser, known when it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service<T> {
+    /// The packet.
+    pub packet: T,
+    /// When its service began; it waited until then.
+    pub began: Instant,
+    /// When its last bit leaves; [`Instant::MAX`] is never.
+    pub ends: Instant,
 }
 
 /// What the link counts within its measuring window.
@@ -127,8 +147,10 @@ impl<T: Carried> Link<T> {
             serialiser: Serialiser::new(&config.rate),
             in_service: Bytes::ZERO,
             pipe,
-            loss: (config.loss != LossModel::None)
-                .then(|| Box::new(Loss::new(&config.loss, seed.stream(&format!("link/{name}/loss"))))),
+            rare: (config.loss != LossModel::None).then(|| {
+                let loss = Loss::new(&config.loss, seed.stream(&format!("link/{name}/loss")));
+                Box::new(Rare { loss: Some(loss), services: None })
+            }),
             framing: config.framing,
             mtu: config.mtu,
             counts: Counts::default(),
@@ -151,6 +173,18 @@ impl<T: Carried> Link<T> {
     /// The changes that nobody has taken yet, if the queue is observed.
     pub(crate) fn queue_changes(&mut self) -> Option<&mut QueueChanges> {
         self.waiting.changes()
+    }
+
+    /// Makes the link keep each service that begins from now on.
+    pub(crate) fn observe_services(&mut self) {
+        let rare = self.rare.get_or_insert_with(|| Box::new(Rare { loss: None, services: None }));
+        rare.services = Some(Vec::new());
+    }
+
+    /// The services that nobody has taken yet, if they are observed. One that began before the latest call
+    /// is there.
+    pub(crate) fn services(&mut self) -> Option<&mut Vec<Service<T>>> {
+        self.rare.as_mut()?.services.as_mut()
     }
 
     /// Gives the link another discipline. The link must not have carried a packet yet.
@@ -182,7 +216,7 @@ impl<T: Carried> Link<T> {
             // The serialiser was idle from the end of its last service until now.
             self.counts.idle_ns += self.counts.window.overlap(free_at, now);
             let end = self.serialiser.serve_at_once(self.framing.on_wire(packet.wire_size()), now);
-            self.send(packet, end);
+            self.send(packet, now, end);
         }
     }
 
@@ -301,18 +335,28 @@ impl<T: Carried> Link<T> {
             // `None` if the discipline has dropped all packets that waited.
             let Some(packet) = self.waiting.dequeue(start) else { return };
             let end = self.serialiser.serve_next(self.framing.on_wire(packet.wire_size()));
-            self.send(packet, end);
+            self.send(packet, start, end);
         }
     }
 
-    /// Puts a packet into service until `end`. The packet enters the pipe now, at the beginning of its
-    /// service. Its propagation delay counts from `end`.
+    /// Puts a packet into service from `start` until `end`. The packet enters the pipe now, at the beginning
+    /// of its service. Its propagation delay counts from `end`.
     #[inline(always)]
-    fn send(&mut self, packet: T, end: Instant) {
+    fn send(&mut self, packet: T, start: Instant, end: Instant) {
         self.in_service = packet.wire_size();
         // A lost packet passes the pipe too, so that its loss is reported when it would have arrived.
-        let is_lost = self.loss.as_mut().is_some_and(|loss| loss.loses_next());
+        let is_lost = self.rare.as_mut().is_some_and(|rare| rare.send(packet, start, end));
         self.pipe.enter(packet, is_lost, end);
+    }
+}
+
+impl<T> Rare<T> {
+    /// Notes the service of a packet. Returns true if the wire loses the packet.
+    fn send(&mut self, packet: T, began: Instant, ends: Instant) -> bool {
+        if let Some(services) = &mut self.services {
+            services.push(Service { packet, began, ends });
+        }
+        self.loss.as_mut().is_some_and(Loss::loses_next)
     }
 }
 

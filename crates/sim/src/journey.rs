@@ -1,8 +1,9 @@
 //! The way of every packet, hop by hop: what an animation and nam's trace are made of.
 //!
 //! A run is a function of scenario and seed, so its hops need no record: the run is made again, and the
-//! network says of each packet to which link it comes. A hop ends when the packet comes to the next link,
-//! arrives, is dropped or is lost. A packet that is cut into fragments goes on as its fragments.
+//! network says of each packet to which link it comes and when the link serves it. A hop ends when the packet
+//! comes to the next link, arrives, is dropped or is lost. A packet that is cut into fragments goes on as its
+//! fragments.
 
 mod nam;
 
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use talkpath_arena::links::cause_of_drop;
 use talkpath_arena::{RunPlan, far_clock};
 use talkpath_measure::{DropCause, Series};
-use talkpath_path::{Direction, NetworkEvent, NetworkOutput, PathPacket, RateModel};
+use talkpath_path::{Direction, Network, NetworkEvent, NetworkOutput, PathPacket, Service};
 use talkpath_scenario::Scenario;
 use talkpath_units::{Bytes, Duration, Instant};
 
@@ -36,13 +37,13 @@ pub struct Hop {
     pub size: Bytes,
     /// When it came to the link.
     pub entered: Instant,
-    /// When its service began: before this it waited. Exact on a link of fixed rate and delay; elsewhere the
-    /// link's own delay and its rate, where it has one, are taken off [`Hop::left`]. [`Hop::left`] if a queue
-    /// dropped the packet.
+    /// When its service began: before this it waited. [`Hop::left`] if that was not seen: a queue dropped the
+    /// packet, or it still waited.
     pub began: Instant,
-    /// When its last bit left the sending end of the link, as exact as [`Hop::began`].
+    /// When its last bit left the sending end of the link; at the latest the end of what is seen.
     pub sent: Instant,
-    /// When it came out at the far end, or was dropped or lost; the end of what is seen if it was under way.
+    /// When it came out at the far end, or was dropped or lost. If it was under way, the end of what is seen,
+    /// or when it comes out by the link's delay, if it is on the wire and that is later.
     pub left: Instant,
     /// How it ended.
     pub fate: HopFate,
@@ -55,7 +56,7 @@ pub enum HopFate {
     Passed,
     /// It was dropped or lost on the link.
     Gone(DropCause),
-    /// It was on the link at the end of the run.
+    /// It was on the link when the run ended: it waited or was on the wire.
     UnderWay,
 }
 
@@ -73,7 +74,8 @@ pub struct Journeys {
 }
 
 /// Runs `scenario` until the end of `window` and returns every hop that lies at least in part within it. The
-/// run goes on until the hops that had begun by then have ended. If more than `most` hops begin, the window
+/// run goes on until the hops that had begun by then have ended, for the scenario's drain at most: what is on a
+/// link then is under way. If more than `most` hops begin, the window
 /// ends just before the one that is too many; those that were under way at its beginning are all there.
 /// `None` if the plan interrupts the run.
 pub fn journeys(
@@ -88,12 +90,12 @@ pub fn journeys(
     simulation.network.observe_hops();
     let mut recorder = Recorder::new(scenario, window, most);
     let horizon = window.1.saturating_add(scenario.drain);
-    let end = run_observed(&mut simulation, plan, horizon, &mut |output| {
-        recorder.see(output);
+    let end = run_observed(&mut simulation, plan, horizon, &mut |output, network| {
+        recorder.see(output, network);
         output.at <= recorder.window.1 || recorder.pending > 0
     })?;
     let (window, is_cut) = (recorder.window, recorder.is_cut);
-    let hops = recorder.finish(end);
+    let hops = recorder.finish(end, &mut simulation.network);
     let mut series = simulation.finish(end, plan, scenario).series;
     for line in &mut series {
         line.points.retain(|point| point.0 <= window.1);
@@ -108,7 +110,7 @@ fn run_observed(
     simulation: &mut Simulation,
     plan: &RunPlan<'_>,
     end: Instant,
-    see: &mut dyn FnMut(&NetworkOutput<PacketHandle>) -> bool,
+    see: &mut dyn FnMut(&NetworkOutput<PacketHandle>, &mut Network<PacketHandle>) -> bool,
 ) -> Option<Instant> {
     simulation.start_flows();
     loop {
@@ -118,7 +120,7 @@ fn run_observed(
         simulation.take_queue_changes();
         for _ in 0..OUTPUTS_BETWEEN_CHECKS {
             let Some(output) = simulation.network.poll_output(end) else { return Some(end) };
-            if !see(&output) {
+            if !see(&output, &mut simulation.network) {
                 return Some(output.at);
             }
             simulation.handle(output);
@@ -132,6 +134,7 @@ struct Recorder<'a> {
     /// Its end moves to an earlier time when there are too many hops.
     window: (Instant, Instant),
     most: usize,
+    /// The beginning and end of a service are [`Instant::MAX`] as long as they are not known.
     open: BTreeMap<(usize, u32), Hop>,
     /// How many of `open` began by the window's end.
     pending: usize,
@@ -148,17 +151,36 @@ impl<'a> Recorder<'a> {
         Self { scenario, window, most, open, pending: 0, shown: 0, hops, packets: 0, is_cut: false }
     }
 
-    fn see(&mut self, output: &NetworkOutput<PacketHandle>) {
+    fn see(&mut self, output: &NetworkOutput<PacketHandle>, network: &mut Network<PacketHandle>) {
         let at = output.at;
         match output.event {
-            NetworkEvent::Entered { packet, link } => self.enter(&packet, link, at),
-            NetworkEvent::Arrived(packet) => self.leave(&packet, at, HopFate::Passed),
-            NetworkEvent::Dropped { packet, cause, .. } => {
-                self.leave(&packet, at, HopFate::Gone(cause_of_drop(cause)));
+            NetworkEvent::Entered { packet, link } => {
+                let number = self.number_of(&packet);
+                self.leave(&packet, at, HopFate::Passed, network);
+                self.enter(&packet, number, link, at);
             }
-            NetworkEvent::Lost { packet, .. } => self.leave(&packet, at, HopFate::Gone(DropCause::Loss)),
+            NetworkEvent::Arrived(packet) => self.leave(&packet, at, HopFate::Passed, network),
+            NetworkEvent::Dropped { packet, cause, .. } => {
+                self.leave(&packet, at, HopFate::Gone(cause_of_drop(cause)), network);
+            }
+            NetworkEvent::Lost { packet, .. } => {
+                self.leave(&packet, at, HopFate::Gone(DropCause::Loss), network);
+            }
             NetworkEvent::Timer(_) => {}
         }
+    }
+
+    /// Tells the packets on a link when they were served. What a packet that comes to the same link again
+    /// does there is left for then.
+    fn take_services(&mut self, link: u32, network: &mut Network<PacketHandle>) {
+        let Some(services) = network.services(link) else { return };
+        services.retain(|Service { packet, began, ends }| match self.open.get_mut(&key_of(packet)) {
+            Some(hop) if hop.link == link && hop.began == Instant::MAX => {
+                (hop.began, hop.sent) = (*began, *ends);
+                false
+            }
+            _ => true,
+        });
     }
 
     /// Ends the window before `at` if a hop that begins then is one too many.
@@ -178,68 +200,86 @@ impl<'a> Recorder<'a> {
         (link as usize) < self.scenario.links.len()
     }
 
-    fn enter(&mut self, packet: &PathPacket<PacketHandle>, link: u32, at: Instant) {
+    /// The number of a packet, a new one if no part of it is on a link.
+    fn number_of(&mut self, packet: &PathPacket<PacketHandle>) -> u64 {
         let slot = packet.tag.slot();
         let same = self.open.range((slot, 0)..=(slot, u32::MAX)).next().map(|(_, hop)| hop.packet);
-        let number = same.unwrap_or_else(|| {
+        same.unwrap_or_else(|| {
             self.packets += 1;
             self.packets - 1
-        });
-        self.leave(packet, at, HopFate::Passed);
+        })
+    }
+
+    fn enter(&mut self, packet: &PathPacket<PacketHandle>, number: u64, link: u32, at: Instant) {
         self.make_room(link, at);
-        let part = packet.part();
         let hop = Hop {
             packet: number,
             flow: packet.flow(),
             direction: packet.direction(),
             link,
-            size: part.wire_size(),
+            size: packet.part().wire_size(),
             entered: at,
-            began: at,
-            sent: at,
-            left: at,
+            began: Instant::MAX,
+            sent: Instant::MAX,
+            left: Instant::MAX,
             fate: HopFate::UnderWay,
         };
-        self.open.insert((slot, part.offset), hop);
+        self.open.insert(key_of(packet), hop);
         self.pending += usize::from(at <= self.window.1);
         self.shown += usize::from(self.is_configured(link));
     }
 
     /// A packet leaves the link on which it is, if it is on one: a fragment behind the first comes from none
     /// where its packet is cut.
-    fn leave(&mut self, packet: &PathPacket<PacketHandle>, at: Instant, fate: HopFate) {
-        let Some(hop) = self.open.remove(&(packet.tag.slot(), packet.part().offset)) else { return };
+    fn leave(
+        &mut self,
+        packet: &PathPacket<PacketHandle>,
+        at: Instant,
+        fate: HopFate,
+        network: &mut Network<PacketHandle>,
+    ) {
+        let key = key_of(packet);
+        let Some(link) = self.open.get(&key).map(|hop| hop.link) else { return };
+        self.take_services(link, network);
+        let Some(hop) = self.open.remove(&key) else { return };
         self.pending -= usize::from(hop.entered <= self.window.1);
         self.shown -= usize::from(self.is_configured(hop.link));
         self.keep(Hop { left: at, fate, ..hop });
     }
 
     /// Hops of configured links that lie in the window.
-    fn keep(&mut self, hop: Hop) {
+    fn keep(&mut self, mut hop: Hop) {
         let is_seen = hop.left >= self.window.0 && hop.entered <= self.window.1;
-        let Some(link) = self.scenario.links.get(hop.link as usize).filter(|_| is_seen) else { return };
-        let (began, sent) = match hop.fate {
-            HopFate::Passed | HopFate::Gone(DropCause::Loss) => {
-                let config = &link.config;
-                let sent = hop.left.saturating_sub(config.delay).max(hop.entered);
-                let service = match &config.rate {
-                    RateModel::Fixed(rate) => rate.time_to_send(config.framing.on_wire(hop.size)),
-                    RateModel::Unlimited | RateModel::Trace(_) => Duration::ZERO,
-                };
-                (sent.saturating_sub(service).max(hop.entered), sent)
-            }
-            HopFate::Gone(_) | HopFate::UnderWay => (hop.left, hop.left),
-        };
-        self.hops.push(Hop { began, sent, ..hop });
+        if !is_seen || !self.is_configured(hop.link) {
+            return;
+        }
+        if hop.began == Instant::MAX {
+            (hop.began, hop.sent) = (hop.left, hop.left);
+        }
+        self.hops.push(hop);
     }
 
-    fn finish(mut self, end: Instant) -> Vec<Hop> {
+    fn finish(mut self, end: Instant, network: &mut Network<PacketHandle>) -> Vec<Hop> {
+        // Services that were due by the end begin, and are there to be taken.
+        network.reports(end);
+        for link in 0..self.scenario.links.len() as u32 {
+            self.take_services(link, network);
+        }
         for hop in core::mem::take(&mut self.open).into_values() {
-            self.keep(Hop { left: end, ..hop });
+            let delay =
+                self.scenario.links.get(hop.link as usize).map_or(Duration::ZERO, |it| it.config.delay);
+            let sent = hop.sent.min(end);
+            let left = if hop.began == Instant::MAX { end } else { end.max(sent.saturating_add(delay)) };
+            self.keep(Hop { sent, left, ..hop });
         }
         self.hops.sort_by_key(|hop| (hop.entered, hop.packet, hop.left));
         self.hops
     }
+}
+
+/// What the network knows a packet, or a fragment of one, by.
+fn key_of(packet: &PathPacket<PacketHandle>) -> (usize, u32) {
+    (packet.tag.slot(), packet.part().offset)
 }
 
 #[cfg(test)]

@@ -53,9 +53,9 @@ pub(crate) fn run(args: &PlayArgs, terminal: Terminal) -> Result<(), Failure> {
 fn animation(scenario: &Scenario, seen: &Journeys) -> Animation {
     let from = micros(seen.window.0);
     let mut animation = network(scenario);
-    animation.hops = seen.hops.iter().filter_map(|hop| play_hop(hop, from)).collect();
-    animation.from = from;
-    animation.length = micros(seen.window.1).saturating_sub(from).max(1);
+    let length = micros(seen.window.1).saturating_sub(from).max(1);
+    animation.hops = seen.hops.iter().map(|hop| play_hop(hop, from, length)).collect();
+    (animation.from, animation.length) = (from, length);
     for flow in &mut animation.flows {
         let line = seen.series.iter().find(|it| it.kind == SeriesKind::Cwnd && it.entity == flow.name);
         let mut points: Vec<(u64, f64)> = Vec::new();
@@ -72,25 +72,32 @@ fn animation(scenario: &Scenario, seen: &Journeys) -> Animation {
     animation
 }
 
-/// What was under way at the end of the run has no known place and is left out.
-fn play_hop(hop: &Hop, from: u64) -> Option<PlayHop> {
+/// A hop on a page that begins at `from` and is `length` long, both µs. What was under way when the run ended
+/// stays on its link until the page ends.
+fn play_hop(hop: &Hop, from: u64, length: u64) -> PlayHop {
     let at = |at: Instant| micros(at) as i64 - from as i64;
     let fate = match hop.fate {
-        HopFate::Passed => PlayFate::Passed,
+        HopFate::Passed | HopFate::UnderWay => PlayFate::Passed,
         HopFate::Gone(DropCause::Loss) => PlayFate::Lost,
         HopFate::Gone(_) => PlayFate::Dropped,
-        HopFate::UnderWay => return None,
     };
-    Some(PlayHop {
+    let (mut began, mut sent, mut left) = (at(hop.began), at(hop.sent), at(hop.left));
+    if hop.fate == HopFate::UnderWay {
+        left = left.max(length as i64 + 1);
+        if hop.began == hop.left {
+            (began, sent) = (left, left);
+        }
+    }
+    PlayHop {
         flow: hop.flow,
         link: hop.link,
         fate,
         size: u32::try_from(hop.size.get()).unwrap_or(u32::MAX),
         entered: at(hop.entered),
-        began: at(hop.began),
-        sent: at(hop.sent),
-        left: at(hop.left),
-    })
+        began,
+        sent,
+        left,
+    }
 }
 
 fn micros(at: Instant) -> u64 {
@@ -101,3 +108,26 @@ fn micros(at: Instant) -> u64 {
 pub(crate) const PLAY: &str = "play.html";
 /// Hops on one page: some 30 bytes each, so that a page has a few MB. Chosen.
 const MOST_HOPS: usize = 200_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talkpath_path::Direction;
+    use talkpath_units::Bytes;
+
+    #[test]
+    fn a_packet_that_waits_when_the_run_ends_waits_on_the_page_up_to_its_end() {
+        let at = Instant::from_millis;
+        let (entered, end, size) = (at(9), at(10), Bytes::new(1500));
+        let (packet, flow, link, direction, fate) = (0, 0, 0, Direction::Out, HopFate::UnderWay);
+        let waits =
+            Hop { packet, flow, direction, link, size, entered, began: end, sent: end, left: end, fate };
+        // The page has the run's last 4 ms.
+        let hop = play_hop(&waits, 6000, 4000);
+        assert_eq!((hop.entered, hop.fate), (3000, PlayFate::Passed));
+        assert!(hop.began > 4000 && hop.sent == hop.began && hop.left == hop.began, "{hop:?}");
+        let travels = Hop { began: at(9), sent: at(9), left: at(20), ..waits };
+        let hop = play_hop(&travels, 6000, 4000);
+        assert_eq!((hop.began, hop.sent, hop.left), (3000, 3000, 14_000));
+    }
+}

@@ -140,3 +140,23 @@ fn in_order_a_link_has_one_event_a_packet() {
     }
     assert_eq!(events, 50);
 }
+
+#[test]
+fn an_observed_link_says_when_it_served_each_packet_whatever_its_discipline_and_its_pipe() {
+    let jitter = DelayVariation::Uniform { max: Duration::from_millis(30), reorder: false };
+    let mut link = link(jitter, Queue::other(RoundRobin::new()));
+    link.observe_services();
+    for (number, flow) in [(0, 5), (1, 5), (2, 9)] {
+        link.handle_packet(Frame { flow, ..frame(number) }, ms(0));
+    }
+    drain(&mut link);
+    let served = |service: Service<Frame>| (service.packet.number, service.began, service.ends);
+    let services: Vec<_> = link.services().unwrap().drain(..).map(served).collect();
+    assert_eq!(
+        services.iter().map(|it| (it.1, it.2)).collect::<Vec<_>>(),
+        [(ms(0), ms(1)), (ms(1), ms(2)), (ms(2), ms(3))]
+    );
+    let mut numbers: Vec<_> = services.iter().map(|it| it.0).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [0, 1, 2]);
+}

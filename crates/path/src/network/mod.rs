@@ -28,7 +28,7 @@ use talkpath_units::wheel::{Key, Wheel};
 
 use crate::carried::{Carried, DropCause, Dropped, Tag};
 use crate::changes::QueueChanges;
-use crate::link::{Link, LinkReport, PathOutput};
+use crate::link::{Link, LinkReport, PathOutput, Service};
 pub use config::{FlowRoutes, NetworkConfig};
 pub use packet::{Direction, PathPacket};
 use routes::{Hop, Routes};
@@ -128,9 +128,18 @@ impl<T: Tag> Network<T> {
         }
     }
 
-    /// From now on an output says of each packet to which link it comes.
+    /// From now on an output says of each packet to which link it comes, and the links keep when they serve
+    /// it ([`Network::services`]).
     pub fn observe_hops(&mut self) {
         self.observes_hops = true;
+        self.links.iter_mut().for_each(Link::observe_services);
+    }
+
+    /// The services of a link that nobody has taken yet, in order of time; `None` if hops are not observed. A
+    /// packet's service is there when the packet leaves the link. What was due by `now` and begins late is
+    /// there after [`Network::reports`].
+    pub fn services(&mut self, link: u32) -> Option<&mut Vec<Service<PathPacket<T>>>> {
+        self.links.get_mut(link as usize)?.services()
     }
 
     /// A packet leaves its host. Everything before `now` has been polled.

@@ -77,7 +77,7 @@ pub struct PlayHop {
     pub size: u32,
     /// It came to the link.
     pub entered: i64,
-    /// Its service began.
+    /// Its service began; before this it waits.
     pub began: i64,
     /// Its last bit was sent.
     pub sent: i64,
@@ -88,7 +88,7 @@ pub struct PlayHop {
 /// How a packet left a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlayFate {
-    /// It came out at the far end.
+    /// It came out at the far end, or had not yet when the run ended.
     Passed = 0,
     /// A queue dropped it.
     Dropped = 1,

@@ -2,7 +2,7 @@
 //!
 //! The page holds the hops of packets as columns of whole microseconds and draws them on a canvas. It
 //! computes nothing about the run: where a packet is follows from when its service began, when its last bit
-//! was sent and when it came out. Without JavaScript it says so and shows the topology at one moment.
+//! was sent and when it came out, all as the network has them. Without JavaScript it says so and shows the topology at one moment.
 
 use maud::{Markup, PreEscaped, html};
 use serde_json::json;
@@ -20,7 +20,7 @@ pub fn play_page(animation: &Animation, talkpath: &str) -> String {
             h2 { "What you see" }
             p {
                 "Each mark on a link is a packet in the colour of its flow, from its last bit to its first. Before the link the packets that \
-                 wait in its queue are stacked, with their number. A packet that a queue drops falls at the link's beginning. One that is lost on the \
+                 wait in its queue are stacked, with their number; a packet waits until its service begins. A packet that a queue drops falls at the link's beginning. One that is lost on the \
                  wire falls at its end: where on the way it was lost is not modelled. Both are counted at the link since the page begins, \
                  not since the run does. "
                 "Beside each sender stands its congestion window, cwnd, in packets. Distances are not to scale: a packet takes a link's \

@@ -1,6 +1,7 @@
 use core::sync::atomic::AtomicBool;
 
 use talkpath_arena::Arena as _;
+use talkpath_measure::SeriesKind;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_scenario::{Options, Source, load};
 use talkpath_units::Rate;
@@ -129,6 +130,53 @@ fn a_cut_window_has_every_hop_of_the_whole_run_that_began_in_it() {
     }
     assert!(waits > 0, "packets wait where a window is cut");
     assert!(!seen(&scenario, 300, 1000, whole.hops.len()).is_cut, "as many as there are fit");
+}
+
+#[test]
+fn a_packet_that_still_waits_or_travels_when_the_run_ends_is_on_its_link_until_then() {
+    // The queue grows by 3 Mb/s; after the window it would need a second and a half, and may have 0.1 s.
+    let text = CALL.replace("duration = \"1 s\"", "duration = \"1 s\"\ndrain = \"100 ms\"")
+        + "[flow.flood]\ntransport = \"udp\"\nworkload = { kind = \"cbr\", rate = \"4 Mbps\", size = \"1000 B\" }\n";
+    let scenario = scenario(&text);
+    let seen = seen(&scenario, 0, 500, MOST);
+    let queue =
+        seen.series.iter().find(|line| line.kind == SeriesKind::Queue && line.entity == "up").unwrap();
+    for at in [100, 300, 500].map(Instant::from_millis) {
+        let length = queue.points.iter().take_while(|point| point.0 <= at).last().unwrap().1;
+        let waits = |hop: &&Hop| hop.link == 0 && hop.entered <= at && at < hop.began;
+        assert_eq!(seen.hops.iter().filter(waits).count() as f64, length, "at {at:?}");
+    }
+    let under_way: Vec<_> = seen.hops.iter().filter(|hop| hop.fate == HopFate::UnderWay).collect();
+    assert!(under_way.iter().any(|hop| hop.began == hop.left), "one that waits");
+    let travels = under_way.iter().find(|hop| hop.began < hop.left).unwrap();
+    assert!(travels.left.since(travels.sent) == Duration::from_millis(10), "{travels:?}");
+}
+
+#[test]
+fn packets_that_never_leave_are_seen_and_the_run_ends() {
+    let scenario = scenario(&CALL.replacen("1 Mbps", "1 bps", 1));
+    let seen = seen(&scenario, 0, 500, MOST);
+    assert_eq!(seen.hops.len(), 26);
+    assert!(
+        seen.hops.iter().all(|hop| hop.fate == HopFate::UnderWay && hop.left >= Instant::from_millis(500))
+    );
+    let waits = seen.hops.iter().filter(|hop| hop.began == hop.left).count();
+    assert_eq!(waits, 25, "all but the one in service");
+}
+
+#[test]
+fn what_a_link_adds_to_its_delay_is_no_wait_in_its_queue() {
+    for variation in ["", ", reorder = true"] {
+        let jitter =
+            format!("delay = \"10 ms\", jitter = {{ kind = \"uniform\", max = \"15 ms\"{variation} }}");
+        let seen = seen(&scenario(&CALL.replacen("delay = \"10 ms\"", &jitter, 1)), 0, 1000, MOST);
+        assert_eq!(seen.hops.len(), 50);
+        for hop in &seen.hops {
+            assert_eq!(hop.began, hop.entered, "alone on the link: {hop:?}");
+            assert_eq!(hop.sent.since(hop.began), Rate::from_bps(1_000_000).time_to_send(hop.size));
+        }
+        assert!(seen.hops.iter().any(|hop| hop.left.since(hop.sent) > Duration::from_millis(11)));
+    }
 }
 
 #[test]
