@@ -60,8 +60,9 @@ pub fn write_nam(
     Ok(true)
 }
 
-/// When an event is, its place among those of that time, its hop, and its letter.
-type Event = (Instant, u8, usize, char);
+/// When an event is, whether it comes after those that are first at that time, its hop, its place among those
+/// of the hop, and its letter.
+type Event = (Instant, u8, usize, u8, char);
 
 /// Writes the events before `until`, or all. So only those of packets that are under way are held.
 fn write_before(
@@ -74,7 +75,7 @@ fn write_before(
         if until.is_some_and(|until| next.0.0 >= until) {
             break;
         }
-        let Reverse((at, _, index, letter)) = PeekMut::pop(next);
+        let Reverse((at, _, index, _, letter)) = PeekMut::pop(next);
         write_event((letter, at), &seen.hops[index], topology, scenario, out)?;
     }
     Ok(())
@@ -107,18 +108,22 @@ fn links(scenario: &Scenario, topology: &Topology, out: &mut dyn Write) -> io::R
 
 /// What a packet does on one link.
 fn add_events(hop: &Hop, index: usize, coming: &mut BinaryHeap<Reverse<Event>>) {
-    let mut add = |letter: char, at: Instant, rank: u8| coming.push(Reverse((at, rank, index, letter)));
-    // A packet that leaves one link and comes to the next at the same instant leaves first.
-    add('+', hop.entered, 1);
+    // What takes its time to leave a link does so before others come: the packet itself to its next link, or
+    // one that pushes it out of its queue. All else of an instant goes hop by hop, in the order of entry.
+    let leaves_first = hop.left > hop.entered;
+    let mut add = |letter: char, at: Instant, rank: u8| {
+        let later = u8::from(!(rank == 3 && leaves_first));
+        coming.push(Reverse((at, later, index, rank, letter)));
+    };
+    add('+', hop.entered, 0);
+    // What a queue dropped, or still held at the end, was not served.
+    if hop.began < hop.left || matches!(hop.fate, HopFate::Passed | HopFate::Gone(DropCause::Loss)) {
+        add('-', hop.began, 1);
+        add('h', hop.began, 2);
+    }
     match hop.fate {
-        HopFate::Passed | HopFate::Gone(DropCause::Loss) => {
-            add('-', hop.began, 2);
-            add('h', hop.began, 3);
-            // On a link that takes no time the packet comes, begins and leaves at one instant, in this order.
-            let rank = if hop.left == hop.entered { 4 } else { 0 };
-            add(if hop.fate == HopFate::Passed { 'r' } else { 'd' }, hop.left, rank);
-        }
-        HopFate::Gone(_) => add('d', hop.left, 4),
+        HopFate::Passed => add('r', hop.left, 3),
+        HopFate::Gone(_) => add('d', hop.left, 3),
         HopFate::UnderWay => {}
     }
 }

@@ -198,6 +198,34 @@ fn nam_s_trace_ends_at_an_interrupt() {
 }
 
 #[test]
+fn in_nam_s_trace_a_packet_leaves_a_link_that_takes_no_time_before_it_comes_to_the_next() {
+    let text = r#"duration = "100 ms"
+[link.host]
+[link.wan]
+rate = "1 Mbps"
+delay = "10 ms"
+[link.back]
+[flow.call]
+transport = "udp"
+workload = "voice"
+route = ["host", "wan"]
+return_route = ["back"]
+"#;
+    let scenario = scenario(text);
+    let mut trace = Vec::new();
+    write_nam(&scenario, &seen(&scenario, 0, 100, MOST), &STOP, &mut trace).unwrap();
+    let trace = String::from_utf8(trace).unwrap();
+    let of_first = trace.lines().filter(|line| line.contains(" -i 0 ") && !line.contains("-t *"));
+    let first: Vec<_> = of_first
+        .map(|line| {
+            let words: Vec<_> = line.split(' ').collect();
+            format!("{} {}>{}", words[0], words[4], words[6])
+        })
+        .collect();
+    assert_eq!(first, ["+ 0>1", "- 0>1", "h 0>1", "r 0>1", "+ 1>2", "- 1>2", "h 1>2", "r 1>2"]);
+}
+
+#[test]
 fn nam_s_trace_has_a_line_for_each_thing_that_a_packet_does_in_order_of_time() {
     let scenario =
         scenario(&CALL.replace(
