@@ -26,6 +26,17 @@ SCHEMES = ("light", "dark")
 BAD = ("serious", "critical")
 
 
+#: The names under which the figures are saved.
+SAVED_NAMES = """() => {
+  const names = [], click = HTMLAnchorElement.prototype.click;
+  HTMLAnchorElement.prototype.click = function () { names.push(this.download); };
+  const buttons = [...document.querySelectorAll(".tools button")];
+  buttons.filter((it) => it.textContent === "Save SVG").forEach((it) => it.click());
+  HTMLAnchorElement.prototype.click = click;
+  return names;
+}"""
+
+
 def uses_of_a_figure(page):
     """What the first figures of a report do when somebody uses them."""
     plots = page.locator(".plot[role=group]")
@@ -43,6 +54,9 @@ def uses_of_a_figure(page):
         switches.first.press("Enter")
         if switches.first.get_attribute("aria-checked") != "true" or page.locator("svg .off").count():
             yield "a name of the legend does not switch its lines on again"
+    saved = page.evaluate(SAVED_NAMES)
+    if any(name.startswith(".") for name in saved) or len(set(saved)) < len(saved):
+        yield f"figures are saved under no name or under one: {saved}"
     larger = page.locator(".tools button", has_text="+")
     if larger.count():
         figure = larger.first.locator("xpath=ancestor::figure | ancestor::section[1]").last
@@ -52,6 +66,16 @@ def uses_of_a_figure(page):
             yield "zoom leaves the axis as it was"
         page.locator(".tools button", has_text="All of the time").first.click()
         yield from uses_of_the_cursor(page, figure.locator(".plot[role=group]").first)
+
+
+#: Whether a figure of messages reads more than the time, with no message within six units of the cursor.
+READS_FAR_DOT = """() => [...document.querySelectorAll("figure")].some((figure) => {
+  const dots = [...figure.querySelectorAll("path.dots:not(.off)")];
+  const at = Number(figure.querySelector(".cursor")?.getAttribute("d").match(/^M([-.\\d]+)/)?.[1]);
+  if (!dots.length || Number.isNaN(at) || figure.querySelectorAll(".readout:not([hidden]) p").length < 2) return false;
+  const places = dots.flatMap((it) => [...it.getAttribute("d").matchAll(/M([-.\\d]+)/g)].map((found) => Number(found[1])));
+  return !places.some((place) => Math.abs(place - at) < 6);
+})"""
 
 
 def uses_of_the_cursor(page, plot):
@@ -64,10 +88,32 @@ def uses_of_the_cursor(page, plot):
     page.keyboard.press("0")
     if cursor.get_attribute("d") == near:
         yield "the cursor stands where it stood before the zoom"
+    for _ in range(8):
+        page.keyboard.press("+")
+    read = plot.locator(".readout p").first
+    times = []
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+        times.append(read.inner_text())
+    if len(set(times)) < len(times):
+        yield f"steps in an enlarged figure read one time: {times}"
+    page.keyboard.press("0")
+    for key in ["Shift+ArrowRight"] * 20:
+        page.keyboard.press(key)
+        if page.evaluate(READS_FAR_DOT):
+            yield "a message is read where there is none"
+            break
     ticks = plot.locator("svg").first.text_content()
     page.keyboard.press("Control+=")
     if plot.locator("svg").first.text_content() != ticks:
         yield "a figure takes a key of the browser"
+
+
+#: The speeds whose value is not what stands there: "1/3" is a third.
+WRONG_SPEEDS = """() => [...document.querySelectorAll("#speed option")].filter((it) => {
+  const [of, parts = 1] = it.textContent.split("/").map(Number);
+  return Math.abs(Number(it.value) - of / parts) > 1e-12;
+}).map((it) => `${it.textContent} is ${it.value}`)"""
 
 
 def uses_of_the_player(page):
@@ -84,6 +130,9 @@ def uses_of_the_player(page):
     if now.inner_text() == stepped:
         yield "the End key does not go to the end"
     page.keyboard.press("Home")
+    wrong = page.evaluate(WRONG_SPEEDS)
+    if wrong:
+        yield f"a speed is another one than its name says: {wrong}"
     page.locator("#toggle").click()
     page.wait_for_timeout(1500)
     page.locator("#toggle").click()

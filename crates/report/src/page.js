@@ -56,6 +56,11 @@ const wrapped = (text, columns) =>
 /** Three figures are as many as a line holds. */
 const rounded = (value) => String(Number(value.toPrecision(3)));
 
+/** By how much an arrow key moves the cursor, in the figure's units; with Shift it is ten times that. Chosen. */
+const STEP = 4;
+/** A dot within a step of the cursor is read: so the arrow keys leave none out. */
+const REACH = STEP;
+
 class Series {
   constructor(path) {
     this.name = path.dataset.name;
@@ -63,7 +68,8 @@ class Series {
     this.path = path;
     // A share of zero has no place on a logarithmic axis: the line ends at its bottom, and says so.
     this.endsAtZero = path.dataset.end === "0";
-    // Over time and in a distribution a value holds until the next; messages and swept values stand alone.
+    // Over time and in a distribution a value holds until the next; messages and swept values stand alone. A
+    // message is read where it stands: elsewhere there is nothing.
     this.holds = path.classList.contains("state") || path.closest(".panel").dataset.kind === "distribution";
   }
 
@@ -113,6 +119,17 @@ class Panel {
     return this.x.of(a + ((place - this.x.from) / (this.x.to - this.x.from)) * (b - a));
   }
 
+  /** How many times as wide as drawn its values are. */
+  enlargement() {
+    return (this.x.to - this.x.from) / (this.x.at(this.shown[1]) - this.x.at(this.shown[0]));
+  }
+
+  /** The value with as many decimals as tell it from the value a step further. */
+  written(value) {
+    const step = Math.abs(this.valueAt(this.placeOf(value) + STEP) - value);
+    return String(Number(value.toFixed(Math.min(Math.max(Math.ceil(-Math.log10(step)), 0), 9))));
+  }
+
   /** Lines of the readout at this value: [colour, name, text]. */
   read(value) {
     const { xName, xUnit, yUnit, kind } = this.group.dataset;
@@ -131,16 +148,16 @@ class Panel {
     }
     const rows = series.flatMap((it) => {
       const point = it.at(x);
-      return point ? [row(it, point)] : [];
+      const isThere = point && (it.holds || Math.abs(point[0] - x) * this.enlargement() <= REACH);
+      return isThere ? [row(it, point)] : [];
     });
-    return [["", xName, `${rounded(value)} ${xUnit}`.trim()], ...rows];
+    return [["", xName, `${this.written(value)} ${xUnit}`.trim()], ...rows];
   }
 
   /** Shows the span of values from `from` to `to`. */
   enlarge(from, to) {
     this.shown = [from, to];
-    const [a, b] = [this.x.at(from), this.x.at(to)];
-    const factor = (this.x.to - this.x.from) / (b - a);
+    const [a, factor] = [this.x.at(from), this.enlargement()];
     const data = this.group.querySelector(".data");
     data.classList.toggle("zoomed", factor > 1);
     data.setAttribute("clip-path", `url(#${this.clip()})`);
@@ -280,7 +297,7 @@ class Figure {
     // Those are the browser's: Ctrl and + enlarges the page, Alt and an arrow goes back.
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const { panel } = this;
-    const step = (event.shiftKey ? 40 : 4) * { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const step = (event.shiftKey ? 10 : 1) * STEP * { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     const at = this.panels.indexOf(panel) + { ArrowUp: -1, ArrowDown: 1 }[event.key];
     const middle = this.value ?? panel.valueAt((panel.x.from + panel.x.to) / 2);
     if (step) {

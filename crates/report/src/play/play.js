@@ -258,7 +258,8 @@
     go(at < 0 ? 0 : at >= events.length ? run.length : events[at]);
   }
 
-  const SPEEDS = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10];
+  const SLOWER = [10000, 3000, 1000, 300, 100, 30, 10, 3];
+  const SPEEDS = [...SLOWER.map((part) => 1 / part), 1, 3, 10];
   for (const value of SPEEDS) speed.add(new Option(value < 1 ? `1/${Math.round(1 / value)}` : `${value}`, value));
   function setSpeed(index) {
     speed.selectedIndex = Math.max(0, Math.min(SPEEDS.length - 1, index));
