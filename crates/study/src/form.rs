@@ -48,14 +48,23 @@ pub(crate) fn add_mistakes(text: &str, mistakes: &mut Mistakes<'_>) -> Option<Fi
     }
 }
 
-/// Adds each number in `text` that is none: neither a bound nor a figure of a study can be `inf` or `nan`.
-pub(crate) fn add_not_finite(text: &str, mistakes: &mut Mistakes<'_>) {
+/// Adds each number in `text` that is none, since neither a bound nor a figure of a study can be `inf` or
+/// `nan`, and each name and text with control characters other than tabs and the ends of lines: they would
+/// steer the terminal of whoever reads the study.
+pub(crate) fn add_unusable(text: &str, mistakes: &mut Mistakes<'_>) {
     let Ok(root) = DeTable::parse(text) else { return };
-    let mut open: Vec<&Spanned<DeValue<'_>>> = root.get_ref().values().collect();
-    while let Some(value) = open.pop() {
+    let mut tables = vec![root.get_ref()];
+    let mut open: Vec<&Spanned<DeValue<'_>>> = Vec::new();
+    loop {
+        if let Some(table) = tables.pop() {
+            table.keys().for_each(|key| add_control_characters(key.span(), key.get_ref(), mistakes));
+            open.extend(table.values());
+        }
+        let Some(value) = open.pop() else { return };
         match value.get_ref() {
             DeValue::Array(list) => open.extend(list.iter()),
-            DeValue::Table(table) => open.extend(table.values()),
+            DeValue::Table(table) => tables.push(table),
+            DeValue::String(text) => add_control_characters(value.span(), text, mistakes),
             // Its underscores are left out already. What is too large for a float is read as `inf`, too.
             DeValue::Float(float) if !float.as_str().parse().is_ok_and(f64::is_finite) => {
                 let key = mistakes.key_before(value.span().start);
@@ -64,6 +73,15 @@ pub(crate) fn add_not_finite(text: &str, mistakes: &mut Mistakes<'_>) {
             }
             _ => {}
         }
+    }
+}
+
+fn add_control_characters(span: Range<usize>, text: &str, mistakes: &mut Mistakes<'_>) {
+    let is_refused = |c: &char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
+    if let Some(found) = text.chars().find(is_refused) {
+        let key = mistakes.key_before(span.start);
+        let message = format!("found the control character {found:?}, expected plain text");
+        mistakes.add(span, &key, message, None);
     }
 }
 

@@ -60,7 +60,7 @@ pub fn load_with(
             }
         }
     };
-    form::add_not_finite(&source.text, &mut mistakes);
+    form::add_unusable(&source.text, &mut mistakes);
     let loader = Loader {
         file: &file,
         text: &source.text,

@@ -48,6 +48,19 @@ fn a_number_that_is_none_and_a_line_through_three_points_are_mistakes() {
 }
 
 #[test]
+fn text_that_would_steer_a_terminal_is_a_mistake() {
+    for sequence in [r"\u001b[2J", r"\u009b2J", r"\u0007"] {
+        let told = mistakes("title = \"", &format!("title = \"{sequence}"));
+        assert!(told.contains("title: found the control character"), "{told}");
+        assert!(!told.contains(|c: char| c.is_control() && c != '\n'), "{told:?}");
+    }
+    let claim = mistakes("[[claim]]\n", "[[claim]]\n\"a\\u001b[2J\" = 1\n");
+    assert!(claim.contains(r"found the control character '\u{1b}'"), "{claim}");
+    // A long text has lines.
+    read(&STUDY.replacen("title = \"", r#"title = "one\n\ttwo "#, 1)).unwrap_or_else(|it| panic!("{it}"));
+}
+
+#[test]
 fn a_magnitude_has_bounds_on_both_sides_or_a_reason() {
     let of = |check: &str| {
         STUDY.replace("metric = \"flows.call.loss_rate\", rising = [\"call-near\", \"call-far\"]", check)

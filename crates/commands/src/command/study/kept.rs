@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use talkpath_report::{fill_page, study_changes};
 use talkpath_study::{ArenaName, Outcome, Standing, Verdict, VerdictChange, arena_list};
+use talkpath_units::printable;
 
 use super::OUTCOME;
 use crate::args::{Common, StudyDiffArgs, StudyFillArgs, StudyKeepArgs};
@@ -13,6 +14,9 @@ use crate::json::json;
 use crate::run_dir::{read_json, write_bytes};
 use crate::scenario_file;
 use crate::terminal::{Terminal, print, program};
+
+/// How much is shown of a claim's name that a file gives. Chosen.
+const MAX_NAME: usize = 200;
 
 /// Which verdicts change from the first run to each of the others.
 pub(super) fn diff(args: &StudyDiffArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -25,7 +29,8 @@ pub(super) fn diff(args: &StudyDiffArgs, common: &Common, terminal: Terminal) ->
             first.changes(&later).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))?;
         text.push_str(&study_changes(&first, &later, &changes));
         let these = changes.iter().filter(|change| change.contradicts);
-        changed.extend(these.map(|change| format!("{}/{}", first.study, change.claim)));
+        let name = |claim: &str| printable(&format!("{}/{claim}", first.study), MAX_NAME);
+        changed.extend(these.map(|change| name(&change.claim)));
         let changes: Vec<_> = changes.iter().map(change_entry).collect();
         all.push(serde_json::json!({ "run": path.to_string_lossy(), "changes": changes }));
     }
