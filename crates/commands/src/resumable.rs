@@ -10,6 +10,7 @@ use crate::args::{ArenaKind, Records, SeriesPoints};
 use crate::failure::Failure;
 use crate::run_dir::{PARTS, PLAN, RunDir, read_json};
 use crate::shard::Shard;
+use crate::terminal::shell_word;
 
 /// What `--resume` and `merge` have to know, beside the scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,8 +61,7 @@ impl Resumable {
 
     /// What runs `scenario` in the same place again.
     pub(crate) fn command(&self, scenario: &Path) -> String {
-        let to = self.to.as_ref().map_or(String::new(), |to| format!(" --to {to}"));
-        format!("talkpath run {} --arena {}{to}", scenario.display(), self.arena)
+        command_again(scenario, &self.arena, self.to.as_deref())
     }
 
     pub(crate) fn arena(&self) -> Result<ArenaKind, Failure> {
@@ -105,6 +105,13 @@ impl Resumable {
     }
 }
 
+/// What runs `scenario` again in `arena`. If the far host of a live run is not known, `HOST` stands for it.
+pub(crate) fn command_again(scenario: &Path, arena: &str, to: Option<&str>) -> String {
+    let to = to.or_else(|| (arena == "live").then_some("HOST"));
+    let to = to.map_or_else(String::new, |to| format!(" --to {}", shell_word(to)));
+    format!("talkpath run {} --arena {arena}{to}", shell_word(&scenario.display().to_string()))
+}
+
 fn flag_value<T: ValueEnum>(word: &str) -> Result<T, Failure> {
     T::from_str(word, false).map_err(|why| Failure::Usage(format!("{PLAN}: {why}")))
 }
@@ -117,4 +124,24 @@ pub(crate) fn resumable(dir: &RunDir) -> Result<Resumable, Failure> {
 /// Where it stands in a run directory.
 pub(crate) fn plan_file() -> String {
     format!("{PARTS}/{PLAN}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_that_repeats_a_run_is_one_that_a_shell_and_the_program_take() {
+        let of = |path: &str, arena: &str, to: Option<&str>| command_again(Path::new(path), arena, to);
+        assert_eq!(
+            of("my runs/scenario.toml", "sim", None),
+            "talkpath run 'my runs/scenario.toml' --arena sim"
+        );
+        assert_eq!(
+            of("a.toml", "live", Some("h.example")),
+            "talkpath run a.toml --arena live --to h.example"
+        );
+        // Its directory keeps the host as long as the run has parts.
+        assert_eq!(of("a.toml", "live", None), "talkpath run a.toml --arena live --to HOST");
+    }
 }

@@ -21,6 +21,7 @@ use crate::experiment::cell_of;
 use crate::failure::Failure;
 use crate::network::page_network;
 use crate::part::{PACKETS, REPORT, SERIES, is_drawn};
+use crate::resumable::{command_again, resumable};
 use crate::run_dir::{RunDir, SCENARIO, write_bytes};
 use crate::scenario_file::load_file;
 use crate::summary_file::read_summary;
@@ -72,7 +73,8 @@ impl StoredRun {
         let plan = load_file(&scenario, &Options::default())?;
         let drawn = plan.cells.iter().filter(|cell| is_drawn(&plan, cell)).map(|cell| cell.index).collect();
         let figures = runs(dir, &drawn)?.iter_mut().map(|run| draw(run, &plan, &summary)).collect();
-        let command = format!("talkpath run {} --arena {}", scenario.display(), summary.arena);
+        let to = resumable(dir).ok().and_then(|begun| begun.to);
+        let command = command_again(&scenario, &summary.arena, to.as_deref());
         let network = page_network(&plan, &summary.arena, dir);
         Ok(Self { summary, figures, scenario_toml: plan.resolved, command, network })
     }

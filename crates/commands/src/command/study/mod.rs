@@ -32,7 +32,7 @@ use crate::part::REPORT;
 use crate::run_dir::write_bytes;
 use crate::scenario_file;
 use crate::stopwatch::Stopwatch;
-use crate::terminal::{self, Terminal, counted, program};
+use crate::terminal::{self, Terminal, counted, program, shell_word};
 
 /// Lists, shows or runs.
 pub fn run(
@@ -257,13 +257,14 @@ fn conclude(
     common: &Common,
     terminal: Terminal,
 ) -> Result<(), Failure> {
-    let claims: String = args.claims.iter().map(|id| format!(" --claim {id}")).collect();
+    let claims: String = args.claims.iter().map(|id| format!(" --claim {}", shell_word(id))).collect();
     let quick = if args.quick { " --quick" } else { "" };
     let seed = args.seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
-    let set: String = args.set.iter().map(|(key, value)| format!(" --set '{key}={value}'")).collect();
+    let set = |(key, value): &(_, _)| format!(" --set {}", shell_word(&format!("{key}={value}")));
+    let set: String = args.set.iter().map(set).collect();
     let arenas = arena_list(&outcome.arenas);
     // Of the copy beside the page, which whoever has the page has too.
-    let name = format!("{STUDY_COPY}/{}", outcome.study);
+    let name = shell_word(&format!("{STUDY_COPY}/{}", outcome.study));
     let command = format!(
         "# In this directory, which holds the study:\ntalkpath study run {name}{claims} --arena {arenas}{quick}{seed}{set}"
     );
