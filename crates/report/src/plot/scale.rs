@@ -77,6 +77,11 @@ impl Scale {
         format!("{kind} {} {} {} {}", self.domain.0, self.domain.1, self.range.0, self.range.1)
     }
 
+    /// Whether a value like this has a place at all: zero has none on a logarithmic scale.
+    pub(crate) fn has_place(&self, value: f64) -> bool {
+        self.kind == Kind::Linear || value > 0.0
+    }
+
     /// Whether `value` lies within the domain.
     pub(crate) fn holds(&self, value: f64) -> bool {
         value >= self.domain.0 && value <= self.domain.1

@@ -96,7 +96,8 @@ fn drawn_networks(networks: &[Animation]) -> Markup {
             section {
                 h2 { "Networks" }
                 @for (at, network) in networks.iter().enumerate() {
-                    figure {
+                    // The module names the files that it saves after this.
+                    figure id={ "figure-network-" (at + 1) } {
                         h3 { (network.name) }
                         div class="scroll plot" tabindex="0" {
                             (PreEscaped(topology_svg(&with_roles(network), &format!("network-{at}"))))
@@ -258,6 +259,14 @@ mod tests {
         let labels: Vec<String> = with_roles(&network).nodes.into_iter().map(|node| node.label).collect();
         assert_eq!(labels, ["test, sender", "test, receiver"]);
         assert_eq!(with_roles(&two_hosts()).nodes, two_hosts().nodes);
+    }
+
+    #[test]
+    fn each_network_s_figure_has_a_name_of_its_own_for_the_files_that_are_saved_of_it() {
+        let outcome = super::super::fill::tests::outcome();
+        let page = study_page(&outcome, &[two_hosts(), two_hosts()], "0.3.0", "talkpath study run x-1999");
+        assert!(page.contains("<figure id=\"figure-network-1\">"), "{page}");
+        assert!(page.contains("<figure id=\"figure-network-2\">") && !page.contains("<figure>"), "{page}");
     }
 
     #[test]

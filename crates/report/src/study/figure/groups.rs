@@ -65,8 +65,8 @@ pub(super) fn draw(
         for point in &line.points {
             let left = LEFT + (point.x + (1.0 - BARS) / 2.0) * group + index as f64 * place;
             let bar = (left, place * if point.published.is_empty() { 0.9 } else { BAR });
-            // A zero of ours has no place on a logarithmic scale; what is printed beside it has.
-            if !is_log || point.median > 0.0 {
+            // What is printed beside a zero of ours is drawn all the same.
+            if y.has_place(point.median) {
                 draw_bar(&mut svg, &panel, bar, (point.median * scale, is_log, colour));
                 if let Some((low, high)) = point.ci95 {
                     let x = bar.0 + bar.1 / 2.0;
@@ -108,12 +108,19 @@ fn names_of(lines: &[FigureLine], is_log: bool) -> Vec<Entry> {
 }
 
 fn caption(lines: &[FigureLine], is_log: bool) -> String {
-    let has_zero = lines.iter().flat_map(|line| &line.points).any(|point| point.median <= 0.0);
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let has_zero = points().any(|point| point.median <= 0.0);
+    let has_printed_zero = points().flat_map(|point| &point.published).any(|value| *value <= 0.0);
     sentences(&[
         "Medians over repetitions under the base assumptions; upright lines are 95 % confidence intervals",
         about_printed(lines),
         if is_log && has_zero {
             "A median of 0 has no place on this scale: of ours nothing is drawn there"
+        } else {
+            ""
+        },
+        if is_log && has_printed_zero {
+            "A printed 0 has no place on this scale, and is not drawn"
         } else {
             ""
         },
@@ -126,8 +133,12 @@ mod tests {
     use talkpath_study::{Drawing, FigurePoint, Role};
 
     fn drawn(medians: [f64; 2]) -> String {
+        drawn_beside(medians, [2.0, 3.0])
+    }
+
+    fn drawn_beside(medians: [f64; 2], published: [f64; 2]) -> String {
         let points = (0..).zip(medians).map(|(at, median)| FigurePoint {
-            published: vec![2.0, 3.0],
+            published: published.to_vec(),
             role: if at == 0 { Role::Predicted } else { Role::Fitted },
             ..FigurePoint::new(f64::from(at), median, None)
         });
@@ -160,6 +171,14 @@ mod tests {
         let html = drawn([0.0, 4000.0]);
         assert!(html.contains("of ours nothing is drawn there"), "{html}");
         assert_eq!(html.matches("stroke:var(--t-udp);stroke-width:1.3").count(), 4);
+    }
+
+    #[test]
+    fn a_printed_zero_is_not_drawn_where_the_scale_has_no_place_for_it() {
+        let html = drawn_beside([2.5, 4000.0], [0.0, 3.0]);
+        assert!(html.contains("A printed 0 has no place on this scale"), "{html}");
+        assert_eq!(html.matches("stroke:var(--t-udp);stroke-width:1.3").count(), 2);
+        assert!(!drawn_beside([2.5, 4.0], [0.0, 3.0]).contains("has no place"));
     }
 
     #[test]

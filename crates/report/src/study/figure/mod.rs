@@ -144,10 +144,10 @@ fn values(lines: &[FigureLine], scale: f64) -> impl Iterator<Item = f64> {
 
 /// The printed figures of `point` at `x`: a diamond, a triangle if an assumption decides
 /// ours, a square if ours was fitted to it, a cross if it is
-/// exempt.
+/// exempt. What has no place on the scale is left out.
 fn draw_printed(svg: &mut Svg, panel: &Panel, x: f64, (point, colour): (&FigurePoint, &str), scale: f64) {
-    for value in &point.published {
-        let y = panel.y.at(value * scale);
+    for value in point.published.iter().map(|value| value * scale).filter(|it| panel.y.has_place(*it)) {
+        let y = panel.y.at(value);
         svg.path("", &printed(colour), &marker(shape(point.role), x, y));
     }
 }
