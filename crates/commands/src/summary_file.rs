@@ -170,7 +170,7 @@ const EMPTY: &[u8] = b"[]";
 const ITEMS_OF_A_THREAD: usize = 128;
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use talkpath_measure::ClockRecord;
@@ -180,7 +180,8 @@ mod tests {
     use super::*;
     use crate::run_dir::SCENARIO;
 
-    fn run(repetition: u64) -> RunSummary {
+    /// A repetition of cell 0, without flows.
+    pub(crate) fn run(repetition: u64) -> RunSummary {
         let name = "flow.call.workload\n  \"runs\": []".to_owned();
         RunSummary {
             cell: 0,
@@ -191,6 +192,27 @@ mod tests {
             groups: BTreeMap::new(),
             links: BTreeMap::new(),
             machine: None,
+        }
+    }
+
+    /// A run in `sim` with these repetitions, and as cells the first `cells` of them.
+    pub(crate) fn summary(runs: Vec<RunSummary>, cells: usize) -> Summary {
+        Summary {
+            format: SUMMARY_FORMAT,
+            talkpath: "0".to_owned(),
+            name: "\n  \"runs\": [] ]".to_owned(),
+            arena: "sim".to_owned(),
+            started: String::new(),
+            wall_s: 0.5,
+            cpu_s: 0.25,
+            valid: true,
+            warnings: vec!["\"runs\": []".to_owned()],
+            percentiles: "exact".to_owned(),
+            clock: Clock::from(&ClockRecord::default()),
+            cells: cell_summaries(&runs[..cells]),
+            runs,
+            comparisons: Vec::new(),
+            provenance: None,
         }
     }
 
@@ -210,23 +232,7 @@ mod tests {
     #[test]
     fn any_number_of_threads_writes_what_one_would_write_at_once() {
         for runs in [0, 1, 2, 3, 7, 300] {
-            let summary = Summary {
-                format: SUMMARY_FORMAT,
-                talkpath: "0".to_owned(),
-                name: "\n  \"runs\": [] ]".to_owned(),
-                arena: "sim".to_owned(),
-                started: String::new(),
-                wall_s: 0.5,
-                cpu_s: 0.25,
-                valid: true,
-                warnings: vec!["\"runs\": []".to_owned()],
-                percentiles: "exact".to_owned(),
-                clock: Clock::from(&ClockRecord::default()),
-                runs: (0..runs).map(run).collect(),
-                cells: cell_summaries(&(0..runs / 2).map(run).collect::<Vec<_>>()),
-                comparisons: Vec::new(),
-                provenance: None,
-            };
+            let summary = summary((0..runs).map(run).collect(), runs as usize / 2);
             let expected = json(&summary);
             for jobs in [0, 1, 2, 3, 8] {
                 let mut found = Vec::new();

@@ -33,6 +33,8 @@ pub enum ColumnKind {
     Flag,
     /// A whole number of 64 bits, signed.
     Integer,
+    /// A whole number of 64 bits without a sign, for what may have all of them set: a seed.
+    Unsigned,
     /// A number of 64 bits.
     Number,
     /// Words.
@@ -48,6 +50,8 @@ pub enum Field {
     Flag(bool),
     /// For a [`ColumnKind::Integer`], or a number.
     Integer(i64),
+    /// For a [`ColumnKind::Unsigned`].
+    Unsigned(u64),
     /// For a [`ColumnKind::Number`].
     Number(f64),
     /// For a [`ColumnKind::Text`].
@@ -168,6 +172,7 @@ fn fitting(kind: ColumnKind, field: &Field) -> Option<&Field> {
         (ColumnKind::Number, Field::Number(value)) => value.is_finite(),
         (ColumnKind::Flag, Field::Flag(_))
         | (ColumnKind::Integer | ColumnKind::Number, Field::Integer(_))
+        | (ColumnKind::Unsigned, Field::Unsigned(_))
         | (ColumnKind::Text, Field::Text(_)) => true,
         _ => false,
     };
@@ -193,6 +198,7 @@ fn write_json(kind: ColumnKind, field: &Field, out: &mut impl Write) -> io::Resu
             Ok(serde_json::to_writer(out, &(*value as f64))?)
         }
         Some(Field::Integer(value)) => write!(out, "{value}"),
+        Some(Field::Unsigned(value)) => write!(out, "{value}"),
         Some(Field::Number(value)) => Ok(serde_json::to_writer(out, value)?),
         Some(Field::Text(text)) => Ok(serde_json::to_writer(out, &**text)?),
         Some(Field::Unknown) | None => out.write_all(b"null"),
@@ -226,14 +232,14 @@ impl<W: Write + Send> Groups<W> {
         let created_by = concat!("talkpath version ", env!("CARGO_PKG_VERSION")).to_owned();
         let mut properties = WriterProperties::builder().set_created_by(created_by);
         for Column { name, kind } in columns {
-            let (kind, encoding) = match kind {
-                ColumnKind::Flag => ("BOOLEAN", None),
-                ColumnKind::Integer => ("INT64", Some(Encoding::DELTA_BINARY_PACKED)),
-                ColumnKind::Number => ("DOUBLE", None),
-                ColumnKind::Text => ("BYTE_ARRAY", None),
+            let (kind, meaning, encoding) = match kind {
+                ColumnKind::Flag => ("BOOLEAN", "", None),
+                ColumnKind::Integer => ("INT64", "", Some(Encoding::DELTA_BINARY_PACKED)),
+                ColumnKind::Unsigned => ("INT64", " (INTEGER(64,false))", None),
+                ColumnKind::Number => ("DOUBLE", "", None),
+                ColumnKind::Text => ("BYTE_ARRAY", " (STRING)", None),
             };
-            let as_text = if kind == "BYTE_ARRAY" { " (STRING)" } else { "" };
-            schema.push_str(&format!(" OPTIONAL {kind} {name}{as_text};"));
+            schema.push_str(&format!(" OPTIONAL {kind} {name}{meaning};"));
             if let Some(encoding) = encoding {
                 let path = ColumnPath::from(name.as_str());
                 properties = properties
@@ -279,7 +285,7 @@ impl Values {
     const fn new(kind: ColumnKind) -> Self {
         let known = match kind {
             ColumnKind::Flag => Known::Flags(Vec::new()),
-            ColumnKind::Integer => Known::Integers(Vec::new()),
+            ColumnKind::Integer | ColumnKind::Unsigned => Known::Integers(Vec::new()),
             ColumnKind::Number => Known::Numbers(Vec::new()),
             ColumnKind::Text => Known::Texts(Vec::new()),
         };
@@ -292,6 +298,8 @@ impl Values {
         match (&mut self.known, field) {
             (Known::Flags(values), Some(Field::Flag(value))) => values.push(*value),
             (Known::Integers(values), Some(Field::Integer(value))) => values.push(*value),
+            // The same 64 bits; the column's type says that there is no sign.
+            (Known::Integers(values), Some(Field::Unsigned(value))) => values.push(value.cast_signed()),
             (Known::Numbers(values), Some(Field::Integer(value))) => values.push(*value as f64),
             (Known::Numbers(values), Some(Field::Number(value))) => values.push(*value),
             (Known::Texts(values), Some(Field::Text(text))) => values.push(ByteArray::from(&**text)),

@@ -92,6 +92,19 @@ fn what_does_not_fit_its_column_is_unknown_and_whole_numbers_are_numbers_too() {
 }
 
 #[test]
+fn an_unsigned_column_holds_all_64_bits_in_every_format() {
+    let columns = vec![Column::new("seed", ColumnKind::Unsigned)];
+    let seeds = [7, 1 << 63, u64::MAX];
+    let rows = seeds.map(|seed| vec![Field::Unsigned(seed)]);
+    let text = |format| String::from_utf8(written(columns.clone(), format, &rows)).unwrap();
+    assert_eq!(text(TableFormat::Csv), "seed\n7\n9223372036854775808\n18446744073709551615\n");
+    assert_eq!(text(TableFormat::Jsonl).lines().nth(2), Some("{\"seed\":18446744073709551615}"));
+    let file = SerializedFileReader::new(Bytes::from(written(columns, TableFormat::Parquet, &rows))).unwrap();
+    let read = file.get_row_iter(None).unwrap().map(|row| row.unwrap().get_ulong(0).unwrap());
+    assert!(read.eq(seeds));
+}
+
+#[test]
 fn a_long_table_has_several_row_groups_and_every_row() {
     let columns = vec![Column::new("n", ColumnKind::Integer)];
     let rows: Vec<_> = (0..GROUP_ROWS as i64 + 5).map(|n| vec![Field::Integer(n)]).collect();

@@ -101,6 +101,7 @@ pub(super) const fn kind_of(field: &Field) -> Option<ColumnKind> {
         Field::Unknown => None,
         Field::Flag(_) => Some(ColumnKind::Flag),
         Field::Integer(_) => Some(ColumnKind::Integer),
+        Field::Unsigned(_) => Some(ColumnKind::Unsigned),
         Field::Number(_) => Some(ColumnKind::Number),
         Field::Text(_) => Some(ColumnKind::Text),
     }

@@ -121,7 +121,7 @@ fn repetitions(
     let mut columns =
         vec![Column::new("cell", ColumnKind::Integer), Column::new("repetition", ColumnKind::Integer)];
     columns.extend_from_slice(&swept.columns);
-    columns.push(Column::new("seed", ColumnKind::Integer));
+    columns.push(Column::new("seed", ColumnKind::Unsigned));
     columns.push(Column::new(what, ColumnKind::Text));
     columns.extend(figures.iter().map(|(path, kind)| Column::new(path, *kind)));
     let mut table = TableWriter::new(columns, format, out)?;
@@ -129,7 +129,7 @@ fn repetitions(
         for (name, entry) in of(run) {
             let mut fields = vec![Field::integer(run.cell), Field::integer(run.repetition)];
             fields.extend_from_slice(swept.of(run.cell));
-            fields.extend([Field::integer(run.seed), Field::text(name)]);
+            fields.extend([Field::Unsigned(run.seed), Field::text(name)]);
             let mut found: BTreeMap<String, Field> = entry.into_iter().collect();
             fields.extend(figures.iter().map(|(path, _)| found.remove(path).unwrap_or(Field::Unknown)));
             table.row(&fields)?;
@@ -213,7 +213,30 @@ fn add_columns(fields: &[(String, Field)], columns: &mut Vec<(String, ColumnKind
 
 #[cfg(test)]
 mod tests {
+    use talkpath_measure::summary::FlowSummary;
+
     use super::*;
+    use crate::summary_file::tests::{run, summary};
+
+    #[test]
+    fn a_seed_keeps_all_its_64_bits() {
+        let with_seed = |repetition, seed| {
+            let flows = [("call".to_owned(), Box::new(FlowSummary::default()))].into();
+            RunSummary { seed, flows, ..run(repetition) }
+        };
+        let summary = summary(vec![with_seed(0, 1), with_seed(1, u64::MAX - 2)], 2);
+        let mut out = Vec::new();
+        repetitions(&summary, TableFormat::Csv, &mut out, "flow", |run| {
+            run.flows.keys().map(|name| (name, Vec::new())).collect()
+        })
+        .unwrap();
+        let seeds: Vec<String> = String::from_utf8(out)
+            .unwrap()
+            .lines()
+            .map(|line| line.split(',').rev().nth(1).unwrap().to_owned())
+            .collect();
+        assert_eq!(seeds, ["seed", "1", "18446744073709551613"]);
+    }
 
     #[test]
     fn columns_come_in_the_order_of_the_summary_whoever_has_them_first() {
