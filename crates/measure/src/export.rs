@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::basic::Encoding;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::file::properties::WriterProperties;
@@ -226,6 +227,15 @@ enum Known {
     Texts(Vec<ByteArray>),
 }
 
+/// A text as bytes that are shared, and not copied for each row.
+struct Shared(Arc<str>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
 impl<W: Write + Send> Groups<W> {
     fn new(columns: &[Column], out: W) -> Result<Self, RecordError> {
         let mut schema = "message table {".to_owned();
@@ -302,7 +312,9 @@ impl Values {
             (Known::Integers(values), Some(Field::Unsigned(value))) => values.push(value.cast_signed()),
             (Known::Numbers(values), Some(Field::Integer(value))) => values.push(*value as f64),
             (Known::Numbers(values), Some(Field::Number(value))) => values.push(*value),
-            (Known::Texts(values), Some(Field::Text(text))) => values.push(ByteArray::from(&**text)),
+            (Known::Texts(values), Some(Field::Text(text))) => {
+                values.push(Bytes::from_owner(Shared(Arc::clone(text))).into());
+            }
             _ => {}
         }
     }

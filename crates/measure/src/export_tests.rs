@@ -1,6 +1,5 @@
 //! The three formats of a table against each other, and against RFC 4180.
 
-use bytes::Bytes;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field as Read, RowAccessor};
 

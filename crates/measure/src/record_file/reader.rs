@@ -3,6 +3,7 @@
 //! The file may be anything: every value is checked on its way in, memory is bounded by [`GROUP_ROWS`]
 //! whatever the file's numbers say, and what the parquet library asserts is checked in `pages` before.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parquet::column::reader::ColumnReaderImpl;
@@ -225,17 +226,24 @@ impl<'a> Columns<'a> {
         self.optional::<Int64Type>()?.into_iter().map(instant).collect()
     }
 
-    /// Texts of which neighbours are mostly equal, and then shared.
+    /// Texts, of which equal ones are shared: they take no more memory than the file's own.
     fn shared_texts(&mut self) -> Result<Vec<Arc<str>>, RecordError> {
         let name = self.name();
-        let mut shared: Arc<str> = Arc::from("");
-        let mut texts = Vec::new();
-        for bytes in self.required::<ByteArrayType>()? {
-            let text = utf8(&name, &bytes)?;
-            if *shared != *text {
-                shared = Arc::from(text);
-            }
-            texts.push(Arc::clone(&shared));
+        let values = self.required::<ByteArrayType>()?;
+        let mut known: BTreeMap<&[u8], Arc<str>> = BTreeMap::new();
+        let mut texts: Vec<Arc<str>> = Vec::with_capacity(values.len());
+        for bytes in &values {
+            // Neighbours are mostly equal.
+            let shared = texts.last().filter(|last| last.as_bytes() == bytes.data());
+            let text = match shared.or_else(|| known.get(bytes.data())) {
+                Some(shared) => Arc::clone(shared),
+                None => {
+                    let text: Arc<str> = Arc::from(utf8(&name, bytes)?);
+                    known.insert(bytes.data(), Arc::clone(&text));
+                    text
+                }
+            };
+            texts.push(text);
         }
         Ok(texts)
     }

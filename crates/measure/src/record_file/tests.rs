@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use talkpath_units::{Instant, Seed};
 
 use super::*;
@@ -176,6 +178,29 @@ fn a_long_leg_is_written_in_several_row_groups() {
     assert_eq!(rows.unwrap(), packet_rows(&record).collect::<Vec<_>>());
     // Steady stamps pack to almost nothing, and no column is repeated in full.
     assert!(file.len() < 200_000, "{} B", file.len());
+}
+
+#[test]
+fn a_text_is_held_once_in_a_row_group_also_where_neighbours_differ() {
+    let named = |name: &str| {
+        let mut flow = flow(&[Some(30)]);
+        flow.info.name = name.to_owned();
+        flow
+    };
+    let mut record = run(["one", "other", "one", "other"].map(named).into());
+    record.series = ["up", "down", "up"]
+        .map(|entity| {
+            let points = vec![(ms(0), 0.0)];
+            Series { entity: entity.to_owned(), kind: SeriesKind::Queue, points }
+        })
+        .into();
+    let rows: Result<Vec<_>, _> = read_packets(chunk(packets_of(&record))).unwrap().collect();
+    let rows = rows.unwrap();
+    assert!(Arc::ptr_eq(&rows[0].flow, &rows[2].flow) && Arc::ptr_eq(&rows[1].flow, &rows[3].flow));
+    assert_eq!((&*rows[0].flow, &*rows[1].flow), ("one", "other"));
+    let rows: Result<Vec<_>, _> = read_series(chunk(series_of(&record))).unwrap().collect();
+    let rows = rows.unwrap();
+    assert!(Arc::ptr_eq(&rows[0].entity, &rows[2].entity), "{rows:?}");
 }
 
 fn refusal(file: Vec<u8>) -> RecordError {
