@@ -177,7 +177,9 @@ def listen(frames, frame, playout, bpl):
     if delays:
         rank = lambda p: (frame + delays[max(1, -(-len(delays) * p // 100)) - 1]) / 1e6
         ear = {"mean": (frame + sum(delays) / len(delays)) / 1e6, "p50": rank(50), "p95": rank(95)}
-    r, mos = e_model(max(0.0, ear["mean"]) if ear else 0.0, loss, burst_ratio, bpl)
+    # Nothing was played: a gap without an end.
+    in_model = burst_ratio if played else math.inf
+    r, mos = e_model(max(0.0, ear["mean"]) if ear else 0.0, loss, in_model, bpl)
     return {
         "mos": mos, "r": r, "played": played, "late": late, "missing": missing,
         "burst_ratio": burst_ratio, "mouth_to_ear_ms": ear,
@@ -285,7 +287,7 @@ def figures(flow, forward, back, window):
         if echoes:
             heard.append(listen(back_again, frame, playout(), bpl))
         heard = [it for it in heard if it]
-        result["call"] = min(heard, key=lambda it: it["r"]) if heard else None
+        result["call"] = min(heard, key=lambda it: (it["played"] > 0, it["r"])) if heard else None
     return result
 
 

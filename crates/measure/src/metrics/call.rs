@@ -82,7 +82,10 @@ impl CallCounter {
                 let there = out.summary(forward, out.mouth_to_ear_ms());
                 let return_ = (Basis::OneWay, Some(Direction::Return));
                 let back = back.summary(return_, back.mouth_to_ear_ms());
-                [there, back].into_iter().flatten().min_by(|a, b| a.r.total_cmp(&b.r))
+                let worse = |a: &CallSummary, b: &CallSummary| {
+                    (a.played > 0).cmp(&(b.played > 0)).then(a.r.total_cmp(&b.r))
+                };
+                [there, back].into_iter().flatten().min_by(worse)
             }
             Self::Halves(halves) => halves.summary((Basis::HalfRoundTrip, None), halves.mouth_to_ear_ms()),
         }
@@ -155,7 +158,8 @@ impl Listener {
             // Without a frame that was played the loss alone decides.
             mouth_to_ear_ms: mouth_to_ear_ms.as_ref().map_or(0.0, |delay| delay.mean.max(0.0)),
             loss,
-            burst_ratio,
+            // Nothing was played: a gap without an end. The model's limit is below all that is heard in part.
+            burst_ratio: if self.played == 0 { f64::INFINITY } else { burst_ratio },
             codec: if self.terms.is_concealed { Codec::G711_CONCEALED } else { Codec::G711 },
         };
         let e_model::Rating { r, mos, .. } = call.rate();
@@ -335,9 +339,32 @@ mod tests {
     fn a_call_of_which_nothing_came_is_rated_one_and_a_call_without_frames_not_at_all() {
         let silent = one_way([None; 100]).unwrap();
         assert_eq!((silent.mouth_to_ear_ms.clone(), silent.missing), (None, 100));
-        assert!(silent.mos < 1.1, "{silent:?}");
+        assert_eq!((silent.mos, silent.burst_ratio), (1.0, 1.0), "{silent:?}");
         assert_eq!(one_way([]), None);
         assert_eq!(counted(TERMS, false, [Some(30)]).finish(), None);
+    }
+
+    #[test]
+    fn a_call_of_which_nothing_is_heard_is_below_one_that_is_heard_in_part() {
+        // With concealment, and half of each second lost in one run: R is below 0 here, and MOS 1.
+        let terms = CallTerms { is_concealed: true, ..TERMS };
+        let half = counted(terms, true, (0..3_000).map(|seq| (seq % 500 < 250).then_some(30))).finish();
+        let dead = counted(terms, true, [None; 3_000]).finish();
+        let (half, dead) = (half.unwrap(), dead.unwrap());
+        assert_eq!((half.mos, dead.mos), (1.0, 1.0));
+        assert!(dead.r < half.r && dead.r.is_finite(), "{} and {}", dead.r, half.r);
+    }
+
+    #[test]
+    fn a_direction_of_which_nothing_is_heard_is_the_worse_one() {
+        let terms = CallTerms { is_concealed: true, ..TERMS };
+        let mut call = CallCounter::new(terms, true, true);
+        for seq in 0..3_000 {
+            let there = message(seq, (seq % 500 < 250).then_some(30));
+            call.add(&there, Some(&message(seq, None)));
+        }
+        let call = call.finish().unwrap();
+        assert_eq!((call.direction, call.played, call.missing), (Some(Direction::Return), 0, 3_000));
     }
 
     proptest! {
