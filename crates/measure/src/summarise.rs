@@ -58,8 +58,14 @@ pub fn sum_up_copies(summary: &mut RunSummary, record: &RunRecord, wanted: &BTre
     let infos = record.flows.iter().map(|flow| &flow.info);
     let listed: BTreeSet<&str> =
         infos.filter(|info| wanted.contains(info.name.as_str())).map(|info| info.group.as_str()).collect();
+    // The two directions of a copy are one copy.
+    let mut copies: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for FlowInfo { name, group, .. } in record.flows.iter().map(|flow| &flow.info) {
+        copies.entry(group).or_default().insert(judge::conversation(group, name));
+    }
     for (name, group) in &mut summary.groups {
-        group.summed_up = group.flows > MAX_LISTED_COPIES && !listed.contains(name.as_str());
+        let count = copies.get(name.as_str()).map_or(0, BTreeSet::len) as u64;
+        group.summed_up = count > MAX_LISTED_COPIES && !listed.contains(name.as_str());
     }
     if summary.summed_up().next().is_none() {
         return;

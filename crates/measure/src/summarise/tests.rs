@@ -253,6 +253,24 @@ fn more_than_500_copies_are_summed_up_and_fewer_are_not() {
 }
 
 #[test]
+fn the_two_directions_of_a_copy_are_one_copy() {
+    let both_ways = |copies: u64| {
+        let way = |number, way| {
+            let mut flow = flow(&[Some(30)]);
+            flow.info.name = format!("call-{number}-{way}");
+            flow.info.group = "call".to_owned();
+            flow
+        };
+        let record = run((1..=copies).flat_map(|number| [way(number, "up"), way(number, "down")]).collect());
+        let mut summary = summarise(&record, &BTreeMap::new());
+        sum_up_copies(&mut summary, &record, &BTreeSet::new());
+        summary.flows.len() as u64
+    };
+    assert_eq!(both_ways(MAX_LISTED_COPIES), 2 * MAX_LISTED_COPIES);
+    assert_eq!(both_ways(MAX_LISTED_COPIES + 1), 0);
+}
+
+#[test]
 fn an_undefined_share_of_a_link_does_not_reach_the_summary() {
     let link = &run_with_copies(0, 0, 30).links["up"];
     assert_eq!((link.utilisation, link.queue_packets.mean, link.queue_packets.p99), (0.0, 1.5, 4));
