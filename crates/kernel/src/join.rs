@@ -2,7 +2,8 @@
 //!
 //! The sender's log says what was due and sent, the receiver's what arrived, and what was echoed; the tap
 //! that every arena uses joins them ([`LegTap::join`]). If the far end's log is missing (it went away), an
-//! echoing flow still knows its round trips, and what no end knows stays unfinished.
+//! echoing flow still knows its round trips, and what no end knows stays unfinished: no figure is made of it
+//! ([`LegRecord::arrivals_unknown`]).
 
 mod ip;
 
@@ -148,12 +149,14 @@ fn changes<S: Sample>(samples: &[S], value: Value<'_, S>) -> Vec<(Instant, f64)>
 
 /// The record of a leg from the halves of its two ends.
 fn leg(writer: Option<LegTap>, reader: Option<&LegTap>, spec: &FlowSpec, end: RunEnd) -> LegRecord {
+    // What was read of a stream counts without its messages.
+    let arrivals_unknown = reader.is_none() || (writer.is_none() && spec.features().keeps_messages);
     let writer = writer.unwrap_or_default();
     let tap = match reader {
         Some(reader) => writer.join(reader),
         None => writer,
     };
-    finish(tap, spec, end)
+    LegRecord { arrivals_unknown, ..finish(tap, spec, end) }
 }
 
 fn finish(tap: LegTap, spec: &FlowSpec, end: RunEnd) -> LegRecord {

@@ -92,6 +92,8 @@ pub struct LegRecord {
     /// Stream bytes that the far application read, with the time of each read, if the transport is a stream:
     /// a message counts as delivered when its last byte is read, goodput counts bytes.
     pub reads: Vec<(Instant, Bytes)>,
+    /// Nobody knows what arrived and when: an end went away with its half.
+    pub arrivals_unknown: bool,
 }
 
 impl LegRecord {

@@ -114,10 +114,18 @@ impl FlowRecord {
         }
     }
 
-    /// How the deliveries compare with what was offered, second by second; `None` for a flow without a clock
-    /// and if no whole second passed.
+    /// Whether it is known what came to the end of its way: the receiver, or with an echo back to the sender.
+    pub(crate) const fn end_is_known(&self) -> bool {
+        match &self.echo {
+            Some(echo) => !echo.arrivals_unknown,
+            None => !self.forward.arrivals_unknown,
+        }
+    }
+
+    /// How the deliveries compare with what was offered, second by second; `None` for a flow without a clock,
+    /// if no whole second passed, and if nobody knows what arrived.
     pub fn settling(&self, window: &Range<Instant>) -> Option<Settling> {
-        if !self.info.clocked {
+        if !self.info.clocked || self.forward.arrivals_unknown {
             return None;
         }
         let mut seconds = Seconds::new(window.clone());

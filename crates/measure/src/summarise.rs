@@ -97,7 +97,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
     let terms = flow.info.terms;
     // Without a deadline nothing is late: without a clock of its own a message is due when there is room for
     // it.
-    let is_timed = terms.deadline.is_some() && trip_clock_trusted;
+    let is_timed = terms.deadline.is_some() && trip_clock_trusted && flow.end_is_known();
     FlowSummary {
         transport: flow.info.transport.clone(),
         cc: flow.info.cc.clone(),
@@ -117,7 +117,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         deadline_ms: terms.deadline.map(Duration::as_millis_f64),
         call: figures.call.and_then(|call| call.finish()),
         floor: terms.floor,
-        state_age_ms: figures.state_age_ms.filter(|_| trip_clock_trusted),
+        state_age_ms: figures.state_age_ms.filter(|_| trip_clock_trusted && flow.end_is_known()),
         one_way_delay_ms,
         round_trip_delay_ms,
         turn_round_ms: None,
@@ -212,8 +212,12 @@ fn state_age_of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Option<State
     state_age::statistics(&flow.trips(&(Instant::ZERO..Instant::MAX)), |trip| window.contains(&trip.due))
 }
 
+/// `None` without a call, and if nobody knows what was heard of it. Where only the round trips are known,
+/// their halves are rated.
 fn call_of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Option<CallCounter> {
-    let mut call = CallCounter::new(flow.info.terms.call?, flow.echo.is_some(), flow.info.clock_trusted);
+    let terms = flow.info.terms.call.filter(|_| flow.end_is_known())?;
+    let knows_each_way = flow.info.clock_trusted && !flow.forward.arrivals_unknown;
+    let mut call = CallCounter::new(terms, flow.echo.is_some(), knows_each_way);
     let mut echoes = flow.echo.iter().flat_map(|echo| &echo.messages).peekable();
     for row in flow.forward.messages.iter().filter(|row| window.contains(&row.due)) {
         while echoes.next_if(|back| back.seq < row.seq).is_some() {}

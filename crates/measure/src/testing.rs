@@ -36,7 +36,7 @@ pub(crate) fn leg(messages: Vec<MessageRecord>) -> LegRecord {
     stamps.sort_unstable();
     let arrivals =
         stamps.into_iter().flat_map(|(_, seq, copies)| core::iter::repeat_n(seq, copies as usize)).collect();
-    LegRecord { messages, arrivals, reads: Vec::new() }
+    LegRecord { messages, arrivals, ..LegRecord::default() }
 }
 
 /// A one-way flow named `call` with these delays in milliseconds.

@@ -98,6 +98,20 @@ fn without_the_far_log_an_echo_still_knows_its_round_trips() {
 }
 
 #[test]
+fn what_arrived_is_unknown_without_the_log_of_an_end_that_knew_it() {
+    let receiver = Chunk { arrivals: vec![(0, ms(20).as_nanos())], ..Chunk::default() };
+    assert!(!join(&sender(), Some(&receiver), RunEnd::Drained).forward.arrivals_unknown);
+    let alone = join(&sender(), None, RunEnd::Cut);
+    assert!(alone.forward.arrivals_unknown && !alone.echo.unwrap().arrivals_unknown);
+    // Who only receives does not know which datagrams there were.
+    let receiver = far(&receiver, 5);
+    let spec = FlowSpec { echo_per_read: None, ..spec() };
+    let window = (ms(0), ms(100));
+    let record = flow_record(&flow(), &spec, None, Some(&receiver), window, RunEnd::Cut, true);
+    assert!(record.forward.arrivals_unknown);
+}
+
+#[test]
 fn a_far_log_that_makes_no_sense_does_no_harm() {
     let mut sender = sender();
     sender.taps.forward.on_due(5, Bytes::new(160), ms(100));

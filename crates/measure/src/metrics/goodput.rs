@@ -11,8 +11,11 @@ use talkpath_units::{Duration, Instant};
 
 use crate::FlowRecord;
 
-/// Payload bits a second over the flow's forward leg; `None` if no time passed.
+/// Payload bits a second over the flow's forward leg; `None` if no time passed, or nobody knows what arrived.
 pub fn goodput_bps(flow: &FlowRecord, window: &Range<Instant>) -> Option<f64> {
+    if flow.forward.arrivals_unknown {
+        return None;
+    }
     let from = window.start.max(flow.info.start);
     let last = flow.forward.deliveries().map(|(at, _)| at).max();
     let to = if flow.info.bounded { last.unwrap_or(window.end) } else { window.end };

@@ -3,7 +3,10 @@ use talkpath_units::Bytes;
 use super::*;
 use crate::summary::{Basis, JudgedBy, SUMMARY_FORMAT, Summary};
 use crate::testing::{flow, leg, message, ms, run};
-use crate::{CallTerms, PlayoutRule, Terms};
+use crate::{CallTerms, Fate, PlayoutRule, Terms};
+
+const PLAIN_CALL: CallTerms =
+    CallTerms { frame: Duration::from_millis(20), playout: PlayoutRule::Adaptive, is_concealed: false };
 
 fn summarised(flow: &FlowRecord) -> FlowSummary {
     summarise_flow(flow, &(Instant::ZERO..Instant::from_secs(60)))
@@ -52,9 +55,7 @@ fn two_flows_of_a_call_between_untrusted_clocks_are_rated_by_half_the_round_trip
         let mut flow = flow(delays);
         flow.info.name = name.to_owned();
         flow.info.clock_trusted = false;
-        let playout = PlayoutRule::Adaptive;
-        let call = CallTerms { frame: Duration::from_millis(20), playout, is_concealed: false };
-        flow.info.terms = Terms { call: Some(call), floor: Some(3.6), ..flow.info.terms };
+        flow.info.terms = Terms { call: Some(PLAIN_CALL), floor: Some(3.6), ..flow.info.terms };
         flow
     };
     let record = run(vec![way("call-up", &[Some(330); 50]), way("call-down", &[Some(90); 50])]);
@@ -66,6 +67,37 @@ fn two_flows_of_a_call_between_untrusted_clocks_are_rated_by_half_the_round_trip
     // A lone direction has no round trip.
     let alone = summarise(&run(vec![way("call-up", &[Some(330); 50])]), &BTreeMap::new());
     assert_eq!((&alone.flows["call-up"].call, judge::judge(&alone, "call-up")), (&None, None));
+}
+
+#[test]
+fn figures_of_what_arrived_are_unknown_if_nobody_knows_what_arrived() {
+    let mut alone = flow(&[None; 150]);
+    alone.forward.messages.iter_mut().for_each(|row| row.fate = Fate::Unfinished);
+    alone.info.terms = Terms { call: Some(PLAIN_CALL), is_state: true, ..alone.info.terms };
+    let of_window = |flow: &FlowRecord| summarise_flow(flow, &(ms(0)..ms(3000)));
+    let silent = of_window(&alone);
+    assert_eq!((silent.goodput_bps, silent.in_time), (Some(0.0), Some(0.0)));
+    assert!(silent.settling.is_some() && silent.call.is_some());
+    alone.forward.arrivals_unknown = true;
+    let unknown = of_window(&alone);
+    assert_eq!((unknown.goodput_bps, unknown.in_time, unknown.loss_rate), (None, None, None));
+    assert!(unknown.settling.is_none() && unknown.call.is_none() && unknown.state_age_ms.is_none());
+    assert_eq!(judge::judge_flow("call", &unknown), None);
+    // An upload is judged by its goodput, and not by none.
+    (alone.info.clocked, alone.info.terms) = (false, Terms::default());
+    assert_eq!(judge::judge_flow("upload", &of_window(&alone)), None);
+}
+
+#[test]
+fn of_an_echo_whose_far_end_went_away_the_round_trips_are_rated() {
+    let mut call = echoing();
+    call.info.terms.call = Some(PLAIN_CALL);
+    call.forward.messages.iter_mut().for_each(|row| row.received = None);
+    call.forward.arrivals_unknown = true;
+    let call = summarised(&call);
+    assert_eq!((call.goodput_bps, call.in_time), (None, Some(0.6)));
+    let rated = call.call.unwrap();
+    assert_eq!((rated.basis, rated.played, rated.missing), (Basis::HalfRoundTrip, 3, 2));
 }
 
 #[test]
