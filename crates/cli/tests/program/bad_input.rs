@@ -221,7 +221,8 @@ fn a_damaged_run_directory_is_exit_code_2() {
     }
     fs::remove_file(&packets).unwrap();
     bench.run(&["export", name, "--format", "jsonl"]).fails(2, &["packets.parquet"]);
-    bench.run(&["report", name]).succeeds();
+    bench.run(&["report", name]).fails(2, &["report.html", "packets.parquet", "-o FILE"]);
+    bench.run(&["report", name, "-o", "page.html"]).succeeds();
     fs::write(run.join("summary.json"), "{}").unwrap();
     bench.run(&["report", name]).fails(2, &["summary.json"]);
 }

@@ -11,7 +11,7 @@ use talkpath_measure::figures::{CellFigures, figures};
 use talkpath_measure::record_file::{
     PacketRow, RecordError, SeriesRow, read_packets, read_series, restore_runs,
 };
-use talkpath_measure::summary::{RunSummary, Summary};
+use talkpath_measure::summary::{FlowSummary, RunSummary, Summary};
 use talkpath_report::{Network, Page, RunPart, figure_files, html, side_by_side};
 use talkpath_scenario::{Cell, Options, Plan};
 use talkpath_units::Instant;
@@ -52,9 +52,25 @@ pub fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> {
     for dir in &dirs {
         let run = StoredRun::read(dir, terminal)?;
         let target = args.output.clone().unwrap_or_else(|| dir.file(REPORT));
+        if args.output.is_none() {
+            loses_nothing(dir, &target)?;
+        }
         run.write(&target, args.figures.as_deref(), terminal)?;
     }
     Ok(())
+}
+
+/// Whether the page can be written over the one of the run: that has figures of each message also where the
+/// run kept no rows, from which they could be drawn again.
+fn loses_nothing(dir: &RunDir, page: &Path) -> Result<(), Failure> {
+    if dir.file(PACKETS).exists() || !page.exists() {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{}: there is no {PACKETS} beside it (--records summary or none), and a page made again would lack the \
+         distribution of delays and the runs of losses that this one has; -o FILE writes another",
+        page.display()
+    )))
 }
 
 /// What a run directory holds.
@@ -210,17 +226,56 @@ fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellFigures {
         if let Some(group) = groups.get(flow.info.name.as_str()) {
             (*group).clone_into(&mut flow.info.group);
         }
-        flow.info.clock_trusted = summary.clock.trusted;
-        if let Some(figures) = of_summary.and_then(|it: &RunSummary| it.flows.get(&flow.info.name)) {
+        let of_flow = of_summary.and_then(|it: &RunSummary| it.flows.get(&flow.info.name));
+        flow.info.clock_trusted = has_trusted_clock(summary, of_flow.map(Box::as_ref));
+        if let Some(figures) = of_flow {
             flow.info.transport.clone_from(&figures.transport);
         }
     }
     figures(run, cell.map_or("", |cell| &cell.label))
 }
 
+/// Whether one-way figures of a flow may be shown. The clock of the summary is that of its worst repetition;
+/// a repetition that was trusted has one-way delays.
+fn has_trusted_clock(summary: &Summary, flow: Option<&FlowSummary>) -> bool {
+    summary.clock.trusted || flow.is_some_and(|flow| flow.one_way_delay_ms.is_some())
+}
+
 #[cfg(test)]
 mod tests {
+    use talkpath_measure::metrics::histogram::delay_ms;
+    use talkpath_units::{Histogram, SignedDuration};
+
     use super::*;
+    use crate::summary_file::tests::summary;
+
+    #[test]
+    fn a_repetition_with_one_way_delays_had_a_trusted_clock_whatever_the_worst_one_had() {
+        let mut summary = summary(Vec::new(), 0);
+        let mut delays = Histogram::new();
+        delays.record(SignedDuration::from_nanos(30_000_000));
+        let of = |one_way_delay_ms| FlowSummary { one_way_delay_ms, ..FlowSummary::default() };
+        let flows = [Some(of(delay_ms(&delays))), Some(of(None)), None];
+        let trusts =
+            |summary: &Summary| flows.each_ref().map(|flow| has_trusted_clock(summary, flow.as_ref()));
+        assert_eq!(trusts(&summary), [true; 3]);
+        summary.clock.trusted = false;
+        assert_eq!(trusts(&summary), [true, false, false]);
+    }
+
+    #[test]
+    fn a_page_is_not_written_over_one_with_figures_that_no_row_can_give_again() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(SCENARIO), "").unwrap();
+        let dir = RunDir::open(folder.path()).unwrap();
+        let page = dir.file(REPORT);
+        assert!(loses_nothing(&dir, &page).is_ok(), "there is none");
+        fs::write(&page, "").unwrap();
+        let why = loses_nothing(&dir, &page).unwrap_err().to_string();
+        assert!(why.contains("--records summary or none") && why.contains("-o FILE"), "{why}");
+        fs::write(dir.file(PACKETS), "").unwrap();
+        assert!(loses_nothing(&dir, &page).is_ok());
+    }
 
     #[test]
     fn of_directories_with_one_name_the_label_has_the_folder_above() {
