@@ -26,6 +26,9 @@ pub(crate) struct Part {
     pub(crate) clock: Clock,
     pub(crate) valid: bool,
     pub(crate) warnings: Vec<String>,
+    /// Flows that sent nothing and met no refusal, before copies were summed up.
+    #[serde(skip)]
+    silent: Vec<String>,
     /// Its part of log.txt.
     pub(crate) log: String,
     /// Of repetition 0: what the report draws.
@@ -56,6 +59,8 @@ impl Part {
         let mut summary = summarise(record, &BTreeMap::new());
         // The cell's own, and no copy of them.
         summary.sweep = Arc::clone(&cell.sweep).into();
+        let silent = summary.flows.iter().filter(|(_, flow)| flow.sent == 0 && flow.refused == 0);
+        let silent = silent.map(|(name, _)| name.clone()).collect();
         if !per_flow {
             // A threshold is held against each copy.
             let members = plan.thresholds.iter().filter_map(|threshold| match &threshold.of {
@@ -70,6 +75,7 @@ impl Part {
             clock: Clock::from(&record.clock),
             valid: record.valid,
             warnings: record.warnings.clone(),
+            silent,
             log: log_txt(record, stamp),
             figures: is_drawn.then(|| figures(record, &cell.label)),
         }
@@ -78,8 +84,7 @@ impl Part {
     /// Warns of the flows that sent nothing and met no refusal: a connection in its handshake takes no
     /// messages, and a table of zeros looks like an idle flow.
     pub(crate) fn warn_of_silence(&mut self) {
-        let silent = self.summary.flows.iter().filter(|(_, flow)| flow.sent == 0 && flow.refused == 0);
-        let silent: Vec<String> = silent.map(|(name, _)| name.clone()).collect();
+        let silent = core::mem::take(&mut self.silent);
         if !silent.is_empty() {
             self.warnings.push(format!(
                 "no message was sent by {}: the connection did not open in time, or nothing was due after the \
@@ -189,3 +194,34 @@ const MAX_NAMED: usize = 5;
 
 /// Chosen: nobody reads more cells than this on one page, and the tables hold them all.
 const MAX_DRAWN: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use talkpath_measure::{FlowCounters, FlowInfo, FlowRecord, LegRecord};
+    use talkpath_scenario::{Options, Source, load};
+
+    use super::*;
+
+    #[test]
+    fn a_silent_flow_is_named_also_where_its_copies_are_summed_up() {
+        let text = "name = \"silent\"\nduration = \"1 s\"\npath = \"home-adsl\"\n[flow.call]\n\
+                    transport = \"udp\"\nworkload = { kind = \"voice\" }\n";
+        let plan = load(&Source::new("silent.toml", text), &Options::default()).unwrap();
+        let copy = |number| FlowRecord {
+            info: FlowInfo { group: "call".to_owned(), ..FlowInfo::on_a_clock(&format!("call-{number}")) },
+            forward: LegRecord::default(),
+            echo: None,
+            counters: FlowCounters::default(),
+            ecn: None,
+            file: None,
+            tally: None,
+        };
+        let record = RunRecord { flows: (1..=501).map(copy).collect(), ..RunRecord::default() };
+        let mut part = Part::new(&record, &plan, &plan.cells[0], false, |_| String::new());
+        assert!(part.summary.flows.is_empty() && part.warnings.is_empty());
+        part.warn_of_silence();
+        let [warning] = part.warnings.as_slice() else { panic!("{:?}", part.warnings) };
+        assert!(warning.starts_with("no message was sent by call-1; call-10;"), "{warning}");
+        assert!(warning.contains("496 more"), "{warning}");
+    }
+}
