@@ -27,10 +27,7 @@ use crate::{
 
 /// Every figure of one repetition; `sweep` holds the cell's keys and values.
 pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>) -> RunSummary {
-    let window = record.window_start..record.window_end;
-    let summarised = |flow: &FlowRecord| (flow.info.name.clone(), Box::new(summarise_flow(flow, &window)));
-    let mut flows: BTreeMap<_, _> = record.flows.iter().map(summarised).collect();
-    rate_by_halves(record, &mut flows);
+    let mut flows = summarise_flows(record, &(record.window_start..record.window_end));
     for turns in record.machine.iter().flat_map(|machine| &machine.turn_rounds) {
         if let Some(flow) = flows.get_mut(&turns.flow) {
             flow.turn_round_ms = Some(summarise_turns(turns));
@@ -46,6 +43,14 @@ pub fn summarise(record: &RunRecord, sweep: &BTreeMap<String, serde_json::Value>
         links: record.links.iter().map(|link| (link.name.clone(), Box::new(summarise_link(link)))).collect(),
         machine: record.machine.as_ref().map(|it| Box::new(summarise_machine(it, record.valid))),
     }
+}
+
+/// Every figure of each flow over the messages due within `window`, by name.
+pub fn summarise_flows(record: &RunRecord, window: &Range<Instant>) -> BTreeMap<String, Box<FlowSummary>> {
+    let summarised = |flow: &FlowRecord| (flow.info.name.clone(), Box::new(summarise_flow(flow, window)));
+    let mut flows = record.flows.iter().map(summarised).collect();
+    rate_by_halves(record, window, &mut flows);
+    flows
 }
 
 /// The most copies of a flow whose figures stand one by one in summary.json, unless the user wants each.
@@ -228,13 +233,16 @@ fn call_of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Option<CallCounte
 
 /// Two flows of a call, one each way, between clocks that are not trusted: each is rated by half the round
 /// trip. Such clocks have an arena that keeps rows.
-fn rate_by_halves(record: &RunRecord, flows: &mut BTreeMap<String, Box<FlowSummary>>) {
-    let window = record.window_start..record.window_end;
+fn rate_by_halves(
+    record: &RunRecord,
+    window: &Range<Instant>,
+    flows: &mut BTreeMap<String, Box<FlowSummary>>,
+) {
     let is_one_way =
         |flow: &&FlowRecord| !flow.info.clock_trusted && flow.echo.is_none() && flow.tally.is_none();
     let mut talks: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for flow in record.flows.iter().filter(is_one_way) {
-        let Some(counter) = call_of_rows(flow, &window) else { continue };
+        let Some(counter) = call_of_rows(flow, window) else { continue };
         let (group, name) = (flow.info.group.as_str(), flow.info.name.as_str());
         talks.entry((group, judge::conversation(group, name))).or_default().push((name, counter));
     }

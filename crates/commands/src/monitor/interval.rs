@@ -7,7 +7,7 @@ use serde::Serialize;
 use talkpath_arena::MonitorSession;
 use talkpath_measure::metrics::histogram::delay_ms;
 use talkpath_measure::metrics::trip::{Trip, first_arrivals, one_way_trips};
-use talkpath_measure::summarise::{summarise, summarise_flow};
+use talkpath_measure::summarise::{summarise, summarise_flows};
 use talkpath_measure::summary::{Clock, DelayMs, FlowSummary};
 use talkpath_measure::{FlowRecord, RunRecord};
 use talkpath_units::{Duration, Histogram, Instant, SignedDuration};
@@ -113,7 +113,7 @@ impl Interval {
 }
 
 impl FlowInterval {
-    fn of_whole(flow: &FlowRecord, figures: FlowSummary, window: &Range<Instant>) -> Self {
+    fn new(flow: &FlowRecord, figures: FlowSummary, window: &Range<Instant>) -> Self {
         let trips = flow.trips(window);
         let bytes = trips.iter().filter(|trip| trip.received().is_some()).map(|trip| trip.size.get()).sum();
         let (mut round_trips, mut one_way) = (Histogram::new(), Histogram::new());
@@ -136,15 +136,21 @@ impl FlowInterval {
         Self { name: flow.info.name.clone(), counts, figures, round_trips, one_way }
     }
 
-    fn of_part(flow: &FlowRecord, overtaken: &[Instant], window: &Range<Instant>) -> Self {
-        let mut figures = summarise_flow(flow, window);
+    /// In an interval that is a part of its session, what `figures` has of that part alone.
+    fn of_part(
+        flow: &FlowRecord,
+        mut figures: FlowSummary,
+        overtaken: &[Instant],
+        window: &Range<Instant>,
+    ) -> Self {
         figures.reordered = overtaken.iter().filter(|due| window.contains(due)).count() as u64;
-        // What the transport counted is of the whole session.
+        // What transports, sockets and the file's receiver counted is of the whole session.
         (figures.retransmissions, figures.retransmit_rate, figures.timeouts) = (None, None, None);
         (figures.cwnd_packets, figures.window_packets, figures.send_buffer_bytes) = (None, None, None);
         (figures.blocked_ms, figures.ecn, figures.legs) = (None, None, None);
+        (figures.ip, figures.file, figures.multipath) = (None, None, None);
         figures.breaks.clear();
-        Self::of_whole(flow, figures, window)
+        Self::new(flow, figures, window)
     }
 }
 
@@ -198,16 +204,19 @@ fn flows(
     whole: u64,
 ) -> Vec<FlowInterval> {
     let window = Instant::from_nanos(within.start)..Instant::from_nanos(within.end);
-    if within != (0..whole) {
-        let flows = record.flows.iter().zip(overtaken);
-        return flows.map(|(flow, overtaken)| FlowInterval::of_part(flow, overtaken, &window)).collect();
-    }
-    let mut summary = summarise(record, &Default::default());
-    let of_flow = |flow: &FlowRecord| {
-        let figures = summary.flows.remove(&flow.info.name).unwrap_or_default();
-        FlowInterval::of_whole(flow, *figures, &window)
+    let is_whole = within == (0..whole);
+    let mut figures = match is_whole {
+        true => summarise(record, &Default::default()).flows,
+        false => summarise_flows(record, &window),
     };
-    record.flows.iter().map(of_flow).collect()
+    let of_flow = |(flow, overtaken): (&FlowRecord, &Vec<Instant>)| {
+        let figures = *figures.remove(&flow.info.name).unwrap_or_default();
+        match is_whole {
+            true => FlowInterval::new(flow, figures, &window),
+            false => FlowInterval::of_part(flow, figures, overtaken, &window),
+        }
+    };
+    record.flows.iter().zip(overtaken).map(of_flow).collect()
 }
 
 /// Round trips and one-way delays, as summary.json has statistics.
@@ -217,7 +226,7 @@ pub(crate) fn delays(histogram: &Histogram) -> Option<DelayMs> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use talkpath_measure::{Fate, FlowCounters, FlowInfo, LegRecord, MessageRecord};
+    use talkpath_measure::{CallTerms, Fate, FlowCounters, FlowInfo, LegRecord, MessageRecord, PlayoutRule};
     use talkpath_units::Bytes;
 
     use super::*;
@@ -283,7 +292,7 @@ pub(crate) mod tests {
                 (rows.len() as u64, lost, rows.len() as u64 - lost, 160 * (rows.len() as u64 - lost)),
                 "{ms} ms in steps of {step} ms"
             );
-            let whole = summarise_flow(&record.flows[0], &(Instant::ZERO..record.window_end));
+            let whole = &summarise_flows(record, &(Instant::ZERO..record.window_end))["call"];
             assert_eq!((sum.sent, sum.lost, sum.received), (whole.sent, whole.lost, whole.received));
         }
     }
@@ -311,6 +320,40 @@ pub(crate) mod tests {
         assert_eq!(delays(&flow.one_way).unwrap().max, 3.0);
         assert_eq!((&intervals[0].cut, intervals[1].cut.as_deref()), (&None, Some("gone")));
         assert_eq!((intervals[0].warnings.len(), intervals[1].warnings.len()), (1, 0));
+    }
+
+    #[test]
+    fn what_was_counted_over_the_whole_session_is_in_no_part_of_it() {
+        let mut session = session(0, 0, 2_000, 5);
+        let flow = &mut session.record.as_mut().unwrap().flows[0];
+        flow.counters.ip = Some(Default::default());
+        flow.file = Some(Default::default());
+        let figures = |length: u64| -> Vec<_> {
+            let intervals = split(&session, Duration::from_secs(length));
+            let known = |flow: &FlowInterval| (flow.figures.ip.is_some(), flow.figures.file.is_some());
+            intervals.iter().map(|interval| known(&interval.flows[0])).collect()
+        };
+        assert_eq!((figures(1), figures(2)), (vec![(false, false); 2], vec![(true, true)]));
+    }
+
+    #[test]
+    fn a_call_each_way_between_wrong_clocks_is_rated_in_each_interval() {
+        let mut session = session(0, 0, 2_000, 1_000);
+        let record = session.record.as_mut().unwrap();
+        let way = |name: &str| {
+            let mut flow = record.flows[0].clone();
+            (flow.info.name, flow.info.clock_trusted) = (name.to_owned(), false);
+            let frame = Duration::from_millis(20);
+            let call = CallTerms { frame, playout: PlayoutRule::Adaptive, is_concealed: false };
+            flow.info.terms.call = Some(call);
+            flow
+        };
+        record.flows = vec![way("call-up"), way("call-down")];
+        for length in [1, 2] {
+            let intervals = split(&session, Duration::from_secs(length));
+            let mut flows = intervals.iter().flat_map(|interval| &interval.flows);
+            assert!(flows.all(|flow| flow.figures.call.as_ref().is_some_and(|call| call.mos > 4.0)));
+        }
     }
 
     #[test]
