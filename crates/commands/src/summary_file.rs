@@ -20,25 +20,39 @@ use crate::terminal::{Terminal, program};
 
 /// The summary of the run in `dir`; says what one of an older format lacks.
 pub(crate) fn read_summary(dir: &RunDir, terminal: Terminal) -> Result<Summary, Failure> {
-    has_summary(dir)?;
+    is_readable(dir)?;
     let summary: Summary = read_json(&dir.file(SUMMARY))?;
-    match summary.format {
-        SUMMARY_FORMAT => {}
-        1 => terminal.warning(&format!(
+    if summary.format != SUMMARY_FORMAT {
+        terminal.warning(&format!(
             "{}: talkpath {} made it, in format 1: it may lack opinion scores, states, losses of each direction, \
              queue delays and provenance, which are left out",
             dir.path().display(),
             summary.talkpath
-        )),
-        format => {
-            return Err(Failure::Usage(format!(
-                "{}: format {format}, made by talkpath {}; this talkpath reads formats 1 and {SUMMARY_FORMAT}",
-                dir.file(SUMMARY).display(),
-                summary.talkpath
-            )));
-        }
+        ));
     }
     Ok(summary)
+}
+
+/// Whether the run in `dir` is whole, and its summary in a format that is read here. A later format may have
+/// any other key, so that nothing else is looked at before.
+pub(crate) fn is_readable(dir: &RunDir) -> Result<(), Failure> {
+    #[derive(Deserialize)]
+    struct Made {
+        format: Option<u32>,
+        talkpath: Option<String>,
+    }
+    has_summary(dir)?;
+    let path = dir.file(SUMMARY);
+    let Made { format, talkpath } = read_json(&path)?;
+    match format {
+        // One that does not say has format 1.
+        None | Some(1 | SUMMARY_FORMAT) => Ok(()),
+        Some(format) => Err(Failure::Usage(format!(
+            "{}: format {format}, made by talkpath {}; this talkpath reads formats 1 and {SUMMARY_FORMAT}",
+            path.display(),
+            talkpath.as_deref().unwrap_or("of an unknown version")
+        ))),
+    }
 }
 
 /// What a summary says of its run as a whole. The cells and repetitions, of which there may be many
@@ -53,7 +67,7 @@ pub struct Head {
 
 /// The head of the summary of the whole run in `dir`.
 pub fn head_of(dir: &RunDir) -> Result<Head, Failure> {
-    has_summary(dir)?;
+    is_readable(dir)?;
     read_json(&dir.file(SUMMARY))
 }
 
@@ -227,6 +241,24 @@ pub(crate) mod tests {
         assert!(read_json::<Summary>(&dir.file(SUMMARY)).is_err());
         let head = head_of(&dir).unwrap();
         assert_eq!((head.arena.as_str(), head.talkpath.as_str()), ("emu", "0"));
+    }
+
+    #[test]
+    fn a_later_format_is_refused_by_its_number_whatever_else_it_holds() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(SCENARIO), "").unwrap();
+        let text = r#"{ "format": 3, "talkpath": "9", "runs": "elsewhere" }"#;
+        std::fs::write(folder.path().join(SUMMARY), text).unwrap();
+        let dir = RunDir::open(folder.path()).unwrap();
+        let refusals =
+            [read_summary(&dir, Terminal::plain()).map(drop), head_of(&dir).map(drop), is_readable(&dir)];
+        for refusal in refusals {
+            let why = refusal.unwrap_err().to_string();
+            assert!(
+                why.ends_with("format 3, made by talkpath 9; this talkpath reads formats 1 and 2"),
+                "{why}"
+            );
+        }
     }
 
     #[test]
