@@ -15,6 +15,7 @@
 //! clocks that are set do not bend a host's timers (clock_getres(2), CLOCK_MONOTONIC).
 
 use talkpath_config::TransportConfig;
+use talkpath_measure::metrics::legs;
 use talkpath_measure::{FlowRecord, LegRecord, RunRecord};
 use talkpath_scenario::{Direction, EchoWrite, FarClock, Flow, Judging, Receiver, Scenario, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant, Rate};
@@ -81,6 +82,13 @@ pub fn see_through(record: &mut RunRecord, scenario: &Scenario) {
         }
     }
     withdraw_trust_in_impossible_delays(record);
+    // What was counted by the true time is counted again by what is known of it.
+    let window = record.window_start..record.window_end;
+    for flow in &mut record.flows {
+        if flow.counters.legs.is_some() {
+            flow.counters.legs = Some(legs::of(flow, &window));
+        }
+    }
 }
 
 /// What the far clock shows when `at` has passed since the run's beginning, ns.
@@ -141,7 +149,49 @@ const FEW: usize = 8;
 
 #[cfg(test)]
 mod tests {
+    use talkpath_measure::{Fate, FlowCounters, FlowInfo, MessageRecord};
+    use talkpath_scenario::{Options, Source, load};
+
     use super::*;
+
+    #[test]
+    fn what_is_late_in_a_direction_is_counted_by_the_corrected_stamps() {
+        let text = "name = \"late\"\nduration = \"1 s\"\npath = \"home-adsl\"\nfar_clock = { offset = \"1.2 s\" }\n\
+                    [flow.call]\ntransport = \"udp\"\nworkload = { kind = \"voice\" }\n";
+        let plan = load(&Source::new("late.toml", text), &Options::default()).unwrap();
+        let message = |seq: u64| MessageRecord {
+            seq,
+            size: Bytes::new(160),
+            due: Instant::from_millis(20 * seq),
+            sent: Some(Instant::from_millis(20 * seq)),
+            wire: None,
+            received: Some(Instant::from_millis(20 * seq + 30)),
+            fate: Fate::Delivered,
+            drop_cause: None,
+            copies: 1,
+            transmissions: 0,
+        };
+        let flow = |name| FlowRecord {
+            info: FlowInfo::on_a_clock(name),
+            forward: LegRecord { messages: (0..10).map(message).collect(), ..LegRecord::default() },
+            echo: None,
+            counters: FlowCounters::default(),
+            ecn: None,
+            file: None,
+            tally: None,
+        };
+        let mut call = flow("call");
+        call.info.terms.deadline = Some(Duration::from_millis(150));
+        let window_end = Instant::from_secs(1);
+        call.counters.legs = Some(legs::of(&call, &(Instant::ZERO..window_end)));
+        let late = |flow: &FlowRecord| flow.counters.legs.as_ref().and_then(|legs| legs.forward.late);
+        assert_eq!(late(&call), Some(0), "by the true time");
+        // No probe came back: the stamps stay 1.2 s ahead.
+        let probes = flow(PROBES);
+        let mut record = RunRecord { window_end, flows: vec![call, probes], ..RunRecord::default() };
+        see_through(&mut record, &plan.cells[0].scenario);
+        assert_eq!(late(&record.flows[0]), Some(10));
+    }
 
     #[test]
     fn a_wrong_clock_is_ahead_runs_fast_and_jumps_ahead_and_back() {
