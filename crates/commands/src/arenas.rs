@@ -168,6 +168,11 @@ pub fn failure(error: ArenaError) -> (Option<RunRecord>, Failure) {
     }
 }
 
+/// This machine gives no thread; `why` is the system's.
+pub(crate) fn no_thread(why: &io::Error) -> Failure {
+    failure(ArenaError::no_thread(why)).1
+}
+
 /// The user stopped it.
 pub fn interrupted() -> Failure {
     Failure::Interrupted("interrupted".to_owned())

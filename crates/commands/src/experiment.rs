@@ -353,10 +353,7 @@ impl Experiment<'_> {
                 if let Err(why) = thread::Builder::new().spawn_scoped(scope, || work(worker)) {
                     // The threads that run share the rest. Without any, nothing would.
                     if started == 0 {
-                        first_failure().get_or_insert_with(|| Failure::Unavailable {
-                            what: format!("the system gives no thread to run in: {why}"),
-                            how: "see its limits of processes (ulimit -u, pids.max)".to_owned(),
-                        });
+                        first_failure().get_or_insert_with(|| arenas::no_thread(&why));
                     }
                     break;
                 }

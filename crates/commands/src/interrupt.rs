@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::exit;
 
+use crate::arenas::no_thread;
 use crate::failure::Failure;
 
 /// Starts a thread that waits for the signals; the flag becomes true at the first one.
@@ -30,7 +31,8 @@ pub fn install() -> Result<Arc<AtomicBool>, Failure> {
             flag.store(true, Ordering::Relaxed);
         }
     };
-    thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(unavailable)?;
+    let started = thread::Builder::new().name("signals".to_owned()).spawn(wait);
+    started.map_err(|why| no_thread(&why))?;
     Ok(stop)
 }
 

@@ -75,15 +75,12 @@ impl Met {
         let is_near = |at: usize| pairs.iter().any(|pair| pair.0 == at);
         let is_server = |at: usize| campaign.hosts[at].starts_server && pairs.iter().any(|pair| pair.1 == at);
         let started = campaign.hosts.iter().enumerate().filter(|(at, _)| is_near(*at) || is_server(*at));
-        let hosts: Vec<MetHost> = thread::scope(|scope| {
-            let threads: Vec<_> = started
-                .map(|(at, host)| {
-                    let (stop, tools) = (&stop, if is_near(at) { NEAR_TOOLS } else { FAR_TOOLS });
-                    scope.spawn(move || meet(host, tools, stop))
-                })
-                .collect();
-            threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
-        });
+        let stop = &*stop;
+        let hosts = side_by_side(
+            started,
+            |(at, host)| meet(host, if is_near(at) { NEAR_TOOLS } else { FAR_TOOLS }, stop),
+            |(_, host), why| MetHost { why: Some(why), ..MetHost::new(host) },
+        );
         let folder = Temporary::new()?;
         let failing = |host: &Host| hosts.iter().any(|met| met.host == host.name && met.why.is_some());
         let mut met = Vec::new();
@@ -97,7 +94,7 @@ impl Met {
                 None => open.push((near, far)),
             }
         }
-        met.extend(calls(open, loaded, &folder.path, &stop));
+        met.extend(calls(open, loaded, &folder.path, stop));
         if stop.load(Ordering::Relaxed) {
             return Err(Failure::Interrupted("interrupted; nothing was changed".to_owned()));
         }
@@ -154,6 +151,13 @@ impl Drop for Temporary {
     }
 }
 
+impl MetHost {
+    fn new(host: &Host) -> Self {
+        let way = host.ssh.as_ref().map_or_else(|| "local".to_owned(), |name| format!("ssh {name}"));
+        Self { host: host.name.clone(), way, version: None, why: None }
+    }
+}
+
 impl MetPair {
     fn new(near: &Host, far: &Host, why: Option<String>) -> Self {
         Self { near: near.name.clone(), far: far.name.clone(), sent: 0, received: 0, why }
@@ -164,10 +168,27 @@ impl MetPair {
     }
 }
 
+/// Does `work` on each of `of`, each in a thread of its own; `unable` says of which there was no thread.
+fn side_by_side<T: Copy + Send, R: Send>(
+    of: impl Iterator<Item = T>,
+    work: impl Fn(T) -> R + Sync,
+    unable: impl Fn(T, String) -> R,
+) -> Vec<R> {
+    let work = &work;
+    thread::scope(|scope| {
+        let start = |one| (one, thread::Builder::new().spawn_scoped(scope, move || work(one)));
+        let threads: Vec<_> = of.map(start).collect();
+        let done = |(one, thread): (T, std::io::Result<thread::ScopedJoinHandle<'_, R>>)| match thread {
+            Ok(thread) => thread.join().ok(),
+            Err(why) => Some(unable(one, format!("not tried, as this machine gives no thread: {why}"))),
+        };
+        threads.into_iter().filter_map(done).collect()
+    })
+}
+
 /// Starts `talkpath --version` on `host`, where all of `tools` have to be.
 fn meet(host: &Host, tools: &[&str], stop: &AtomicBool) -> MetHost {
-    let way = host.ssh.as_ref().map_or_else(|| "local".to_owned(), |name| format!("ssh {name}"));
-    let mut met = MetHost { host: host.name.clone(), way, version: None, why: None };
+    let mut met = MetHost::new(host);
     match version(host, tools, stop) {
         Ok(version) => met.version = Some(version),
         Err(why) => met.why = Some(why),
@@ -236,13 +257,11 @@ fn calls(mut open: Vec<(&Host, &Host)>, loaded: &Loaded, folder: &Path, stop: &A
             is_free
         });
         open = later;
-        met.extend(thread::scope(|scope| {
-            let threads: Vec<_> = now
-                .iter()
-                .map(|(near, far)| scope.spawn(move || call(near, far, loaded, folder, stop)))
-                .collect();
-            threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<Vec<_>>()
-        }));
+        met.extend(side_by_side(
+            now.into_iter(),
+            |(near, far)| call(near, far, loaded, folder, stop),
+            |(near, far), why| MetPair::new(near, far, Some(why)),
+        ));
     }
     met
 }
