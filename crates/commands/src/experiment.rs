@@ -11,6 +11,8 @@
 //! its parts, and `talkpath merge` does the same over all their folders.
 
 pub(crate) mod merge;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -172,7 +174,12 @@ impl Experiment<'_> {
     }
 
     /// Puts the repetitions together that somebody else put into `dir`; the plan says how many those are.
-    pub(crate) fn close(&self, dir: &RunDir, begun: &Resumable, watch: &Stopwatch) -> Result<(), Failure> {
+    pub(crate) fn close(
+        &self,
+        dir: &mut RunDir,
+        begun: &Resumable,
+        watch: &Stopwatch,
+    ) -> Result<(), Failure> {
         write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())?;
         self.put_together(self.plan, (dir, Fresh::new()), begun, watch, None).map(drop)
     }
@@ -181,14 +188,14 @@ impl Experiment<'_> {
     fn put_together(
         &self,
         plan: &Plan,
-        (dir, kept): (&RunDir, Fresh),
+        (dir, kept): (&mut RunDir, Fresh),
         begun: &Resumable,
         watch: &Stopwatch,
         failure: Option<&Failure>,
     ) -> Result<Summary, Failure> {
         let (jobs, provenance) = (self.jobs, provenance(self.arenas.revision()));
         let merging = Merging { plan, begun, jobs, watch, failure, provenance };
-        let (summary, is_whole) = merging.finish(dir, &[dir], kept)?;
+        let (summary, is_whole) = merging.finish(dir, &[&*dir], kept)?;
         if is_whole {
             dir.remove_parts()?;
         }
@@ -199,14 +206,13 @@ impl Experiment<'_> {
         let watch = Stopwatch::start();
         let stop = interrupt::install()?;
         dir.lock()?;
-        dir.discard_unfinished_parts()?;
         let workers = self.arenas.connect(&self.place, self.jobs)?;
         Ok(Work { dir, begun, workers, watch, stop })
     }
 
     fn begin(&self, dir: &mut RunDir, begun: &Resumable) -> Result<(), Failure> {
+        dir.lock_new()?;
         write_bytes(&dir.file(&plan_file()), &json(begun))?;
-        dir.lock()?;
         for trace in &self.plan.traces {
             dir.write_trace(trace)?;
         }
@@ -215,7 +221,7 @@ impl Experiment<'_> {
 
     fn run_in(&self, mut work: Work) -> Result<Outcome, Failure> {
         let Collected { plan, kept, failure, .. } = self.measure(&mut work)?;
-        let Work { dir, begun, watch, .. } = work;
+        let Work { mut dir, begun, watch, .. } = work;
         let failure = match failure {
             Some(failure) if is_in_vain(&failure, &dir, &kept) => {
                 dir.discard_if_new();
@@ -223,7 +229,7 @@ impl Experiment<'_> {
             }
             failure => failure.map(|failure| with_way_on(&plan, failure, &dir, &kept)),
         };
-        let summary = self.put_together(&plan, (&dir, kept), &begun, &watch, failure.as_ref());
+        let summary = self.put_together(&plan, (&mut dir, kept), &begun, &watch, failure.as_ref());
         match summary {
             Ok(summary) => Ok(Outcome { dir, summary, failure }),
             Err(why) => Err(self.graver(failure, why)),
@@ -232,7 +238,7 @@ impl Experiment<'_> {
 
     fn run_part_in(&self, mut work: Work) -> Result<PartOutcome, Failure> {
         let Collected { kept, done, failure, .. } = self.measure(&mut work)?;
-        let Work { dir, watch, .. } = work;
+        let Work { mut dir, watch, .. } = work;
         let failure = match failure {
             Some(failure) if done.0 == 0 && is_in_vain(&failure, &dir, &kept) => {
                 dir.discard_if_new();
@@ -407,6 +413,9 @@ impl Experiment<'_> {
             match self.records == Records::None && kept.capture.is_none() && failure.is_none() {
                 true => journal.append(dir, &part)?,
                 false => part.save(dir, &record, &kept, self.records, failure.is_some())?,
+            }
+            if failure.is_none() {
+                dir.discard_unfinished(id)?;
             }
             Ok(part)
         });

@@ -4,8 +4,10 @@
 //! 2026-11-21T19-05-07Z-voice-beside-an-upload/
 //!   scenario.toml                     written before the first repetition starts
 //!   traces/NAME                       the traces that it names, if any
-//!   parts/plan.json                   what --resume has to know; locked while a process works here
+//!   parts/lock                        locked while a process works here
+//!   parts/plan.json                   what --resume has to know
 //!   parts/CELL-REPETITION/            one finished repetition: its records, summary and figures
+//!   parts/CELL-REPETITION-unfinished/ one that was cut short, until it has run again
 //!   parts/figures-N.jsonl             finished repetitions without records, one a line (`journal.rs`)
 //!   summary.json packets.parquet ...  written at the end, when parts/ goes
 //! ```
@@ -16,6 +18,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -30,7 +33,7 @@ pub struct RunDir {
     /// Whether this process made it.
     is_new: bool,
     /// Held so that no second process resumes the same run.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
 /// One repetition of one cell.
@@ -54,7 +57,7 @@ impl RunDir {
             match fs::create_dir(&path) {
                 Ok(()) => {
                     fs::create_dir(path.join(PARTS)).map_err(|why| Failure::write(&path, why))?;
-                    return Ok(Self { path, is_new: true, _lock: None });
+                    return Ok(Self { path, is_new: true, lock: None });
                 }
                 Err(why) if why.kind() == ErrorKind::AlreadyExists => {}
                 Err(why) => return Err(Failure::write(&path, why)),
@@ -68,24 +71,35 @@ impl RunDir {
     pub(crate) fn create_at(path: &Path) -> Result<Self, Failure> {
         let parts = path.join(PARTS);
         // The scenario is written last: one that is there already is somebody's own.
-        let is_left = parts.is_dir() && !path.join(SCENARIO).exists();
-        Self::create_unless_used(path, &parts, !is_left)
+        let is_left = || parts.is_dir() && !path.join(SCENARIO).exists();
+        let created = Self::create_unless_used(path, &parts, is_left);
+        // Whoever begins here found none that had begun: another process has since.
+        created.map_err(|why| if Self::is_begun(path) { is_busy(path) } else { why })
     }
 
     /// A new directory at `path` for what is put together from others; one that is there must be empty.
     pub(crate) fn create_empty(path: &Path) -> Result<Self, Failure> {
-        Self::create_unless_used(path, path, true)
+        Self::create_unless_used(path, path, || false)
     }
 
-    /// Makes `folder`, which is `path` or lies in it; if `must_be_empty`, nothing may be in `path`.
-    fn create_unless_used(path: &Path, folder: &Path, must_be_empty: bool) -> Result<Self, Failure> {
-        let is_new = !path.is_dir();
-        if !is_new && must_be_empty && holds_something(path)? {
+    /// Makes `folder`, which is `path` or lies in it. Nothing may be in `path` but what `is_left` there.
+    fn create_unless_used(path: &Path, folder: &Path, is_left: impl Fn() -> bool) -> Result<Self, Failure> {
+        let failed = |why| Failure::folder(path, why);
+        if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
+            fs::create_dir_all(above).map_err(failed)?;
+        }
+        // Of two processes that come at once, one has made it.
+        let is_new = match fs::create_dir(path) {
+            Ok(()) => true,
+            Err(_) if path.is_dir() => false,
+            Err(why) => return Err(failed(why)),
+        };
+        if !is_new && holds_something(path)? && !is_left() {
             let path = path.display();
             return Err(Failure::Usage(format!("{path}: is there already; name a directory that is not")));
         }
-        fs::create_dir_all(folder).map_err(|why| Failure::folder(path, why))?;
-        Ok(Self { path: path.to_path_buf(), is_new, _lock: None })
+        fs::create_dir_all(folder).map_err(failed)?;
+        Ok(Self { path: path.to_path_buf(), is_new, lock: None })
     }
 
     /// Whether a process has begun to run a part in `path`.
@@ -104,7 +118,7 @@ impl RunDir {
         // What a process left that was killed while it removed parts. Whoever only reads may not be allowed
         // to.
         let _ = remove_folder(&path.join(DEAD));
-        Ok(Self { path: path.to_path_buf(), is_new: false, _lock: None })
+        Ok(Self { path: path.to_path_buf(), is_new: false, lock: None })
     }
 
     /// Where it is.
@@ -122,24 +136,41 @@ impl RunDir {
         self.path.join(PARTS).is_dir()
     }
 
-    /// Keeps other processes out until this one ends.
+    /// Keeps other processes out until this one ends, or has removed the parts.
     pub(crate) fn lock(&mut self) -> Result<(), Failure> {
-        let path = self.path.join(PARTS).join(PLAN);
-        let file = File::open(&path).map_err(|why| Failure::read(&path, &why))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(Failure::Usage(format!("{}: another process works on it", self.path.display())));
-            }
-            Err(TryLockError::Error(why)) => return Err(Failure::write(&path, why)),
-        }
-        self._lock = Some(file);
+        let lock = lock_parts(&self.path);
+        // One in which another process works is that one's.
+        self.is_new &= lock.is_ok();
+        self.lock = Some(lock?);
         Ok(())
+    }
+
+    /// As [`Self::lock`], of a directory in which nothing has begun.
+    pub(crate) fn lock_new(&mut self) -> Result<(), Failure> {
+        self.lock()?;
+        // Another process may have begun since this one looked, and have ended.
+        if self.file(SCENARIO).exists() {
+            (self.is_new, self.lock) = (false, None);
+            return Err(is_busy(&self.path));
+        }
+        Ok(())
+    }
+
+    /// Refuses a directory in which another process works. It may be on a disk that is only read.
+    pub(crate) fn refuse_company(&self) -> Result<(), Failure> {
+        let path = self.path.join(PARTS).join(LOCK);
+        match File::open(&path) {
+            Ok(file) => locked(&self.path, &path, file.try_lock_shared()),
+            // No process of this version has worked there.
+            Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
+            Err(why) => Err(Failure::read(&path, &why)),
+        }
     }
 
     /// Keeps one repetition: `fill` writes its files into the folder that it is given.
     ///
-    /// An `unfinished` one counts in the figures and is run again by `--resume`.
+    /// An `unfinished` one counts in the figures and is run again by `--resume`. What was kept of the same
+    /// repetition goes when the new one is whole.
     pub(crate) fn save_part(
         &self,
         id: PartId,
@@ -147,12 +178,18 @@ impl RunDir {
         fill: impl FnOnce(&Path) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let target = self.part(id, unfinished);
-        let draft = target.with_file_name(format!(".{}", id.name(unfinished)));
+        let beside = |ending: &str| target.with_file_name(format!(".{}{ending}", id.name(unfinished)));
+        let (draft, before) = (beside(""), beside(".before"));
         remove_folder(&draft)?;
-        remove_folder(&target)?;
         fs::create_dir(&draft).map_err(|why| Failure::write(&draft, why))?;
         fill(&draft)?;
-        fs::rename(&draft, &target).map_err(|why| Failure::write(&target, why))
+        remove_folder(&before)?;
+        match fs::rename(&target, &before) {
+            Err(why) if why.kind() != ErrorKind::NotFound => return Err(Failure::write(&target, why)),
+            _ => {}
+        }
+        fs::rename(&draft, &target).map_err(|why| Failure::write(&target, why))?;
+        remove_folder(&before)
     }
 
     /// The folder of a part.
@@ -173,27 +210,27 @@ impl RunDir {
         Ok(parts)
     }
 
-    /// Removes what an earlier process left half-done or cut short.
-    pub(crate) fn discard_unfinished_parts(&self) -> Result<(), Failure> {
-        for (id, unfinished) in self.parts()? {
-            if unfinished {
-                remove_folder(&self.part(id, unfinished))?;
-            }
-        }
-        Ok(())
+    /// Removes what was kept of a repetition that was cut short: it has run again.
+    pub(crate) fn discard_unfinished(&self, id: PartId) -> Result<(), Failure> {
+        remove_folder(&self.part(id, true))
     }
 
     /// The run is whole: its parts are in the merged files now.
     ///
     /// They go all at once, by another name: a process that is killed here leaves no half of them, which the
     /// next one would take for the whole.
-    pub(crate) fn remove_parts(&self) -> Result<(), Failure> {
+    pub(crate) fn remove_parts(&mut self) -> Result<(), Failure> {
         let (parts, dead) = (self.path.join(PARTS), self.path.join(DEAD));
         remove_folder(&dead)?;
         match fs::rename(&parts, &dead) {
-            Err(why) if why.kind() != ErrorKind::NotFound => Err(Failure::write(&parts, why)),
-            _ => remove_folder(&dead),
+            Err(why) if why.kind() != ErrorKind::NotFound => return Err(Failure::write(&parts, why)),
+            _ => {}
         }
+        // NFS keeps a file that is open, under another name in its folder, which then cannot be removed.
+        self.lock = None;
+        // They are no parts any more: what cannot be removed goes when the directory is opened.
+        let _ = remove_folder(&dead);
+        Ok(())
     }
 
     /// Keeps a trace under the name that scenario.toml here calls it by.
@@ -202,10 +239,17 @@ impl RunDir {
     }
 
     /// Takes a directory away that this process made and in which nothing was measured.
-    pub(crate) fn discard_if_new(&self) {
-        if self.is_new {
-            // Already on the way out with an error: what cannot be removed stays.
-            let _ = fs::remove_dir_all(&self.path);
+    pub(crate) fn discard_if_new(&mut self) {
+        if !self.is_new {
+            return;
+        }
+        // By another name, under which nobody looks for it once the lock is let go. Already on the way out
+        // with an error: what cannot be removed stays.
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let dead = self.path.with_file_name(format!(".{name}.dead"));
+        if fs::rename(&self.path, &dead).is_ok() {
+            self.lock = None;
+            let _ = fs::remove_dir_all(&dead);
         }
     }
 }
@@ -228,6 +272,38 @@ impl PartId {
         let (cell, repetition) = id.split_once('-')?;
         Some((Self { cell: cell.parse().ok()?, repetition: repetition.parse().ok()? }, unfinished))
     }
+}
+
+/// Keeps other processes out of the run directory `path` until the file that it gives is closed.
+///
+/// The file is never replaced, so that all who open its name have the same one. It is open for writing: on
+/// NFS nothing else can be locked against all others (flock(2), "NFS details").
+pub(crate) fn lock_parts(path: &Path) -> Result<File, Failure> {
+    let lock = path.join(PARTS).join(LOCK);
+    let file = match File::options().read(true).write(true).create(true).truncate(false).open(&lock) {
+        Ok(file) => file,
+        Err(why) if why.kind() == ErrorKind::NotFound => return Err(is_busy(path)),
+        Err(why) => return Err(Failure::write(&lock, why)),
+    };
+    locked(path, &lock, file.try_lock())?;
+    // Whoever held it may have removed the parts before it let go.
+    let identity = |found: fs::Metadata| (found.dev(), found.ino());
+    match (file.metadata().map(identity), fs::metadata(&lock).map(identity)) {
+        (Ok(ours), Ok(named)) if ours == named => Ok(file),
+        _ => Err(is_busy(path)),
+    }
+}
+
+/// What trying the lock `lock` of the run directory `path` came to.
+fn locked(path: &Path, lock: &Path, tried: Result<(), TryLockError>) -> Result<(), Failure> {
+    tried.map_err(|why| match why {
+        TryLockError::WouldBlock => is_busy(path),
+        TryLockError::Error(why) => Failure::write(lock, why),
+    })
+}
+
+fn is_busy(path: &Path) -> Failure {
+    Failure::Usage(format!("{}: another process works on it", path.display()))
 }
 
 /// Writes `path` under another name and renames it. The end of a symbolic link is written, and a device or a
@@ -331,6 +407,8 @@ pub(crate) fn slug(name: &str) -> String {
 pub const SCENARIO: &str = "scenario.toml";
 /// What a resumed run has to know.
 pub(crate) const PLAN: &str = "plan.json";
+/// What a process locks that works in the directory.
+const LOCK: &str = "lock";
 /// Where finished repetitions wait.
 pub(crate) const PARTS: &str = "parts";
 const UNFINISHED: &str = "-unfinished";
@@ -412,14 +490,85 @@ mod tests {
         dir.save_part(id(3, 0), true, |_| Ok(())).unwrap();
         let expected = [(id(2, 3), false), (id(2, 11), false), (id(3, 0), true), (id(10, 0), false)];
         assert_eq!(dir.parts().unwrap(), expected);
-        dir.discard_unfinished_parts().unwrap();
+        dir.discard_unfinished(id(3, 0)).unwrap();
         assert_eq!(dir.parts().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn of_two_processes_that_begin_one_directory_one_is_refused_and_removes_nothing() {
+        let out = tempfile::tempdir().unwrap();
+        let path = out.path().join("a/part");
+        let begin = || RunDir::create_at(&path).unwrap();
+        let refused = |failure: Failure| {
+            assert!(failure.to_string().contains("another process works on it"), "{failure}");
+            assert_eq!(failure.exit_code(), 2);
+        };
+        let (mut first, mut second, mut third) = (begin(), begin(), begin());
+        second.lock_new().unwrap();
+        write_bytes(&second.file(PARTS).join(PLAN), b"{}").unwrap();
+        refused(first.lock_new().unwrap_err());
+        first.discard_if_new();
+        write_bytes(&second.file(SCENARIO), b"").unwrap();
+        drop(second);
+        // It has begun, and ended.
+        refused(third.lock_new().unwrap_err());
+        third.discard_if_new();
+        refused(RunDir::create_at(&path).unwrap_err());
+        assert!(RunDir::is_begun(&path));
+    }
+
+    #[test]
+    fn a_directory_that_is_discarded_is_gone_and_that_of_another_stays() {
+        let out = tempfile::tempdir().unwrap();
+        let path = out.path().join("part");
+        fs::create_dir(&path).unwrap();
+        RunDir::create_at(&path).unwrap().discard_if_new();
+        assert!(path.is_dir(), "somebody else made it");
+        fs::remove_dir_all(&path).unwrap();
+        let mut dir = RunDir::create_at(&path).unwrap();
+        dir.lock_new().unwrap();
+        dir.discard_if_new();
+        assert_eq!(fs::read_dir(out.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_locked_is_open_for_writing_as_nfs_demands_and_whoever_only_reads_makes_nothing() {
+        let out = tempfile::tempdir().unwrap();
+        let mut dir = RunDir::create(out.path(), STARTED, "parts").unwrap();
+        dir.refuse_company().unwrap();
+        assert_eq!(fs::read_dir(dir.file(PARTS)).unwrap().count(), 0);
+        dir.lock().unwrap();
+        let flags = rustix::fs::fcntl_getfl(dir.lock.as_ref().unwrap()).unwrap();
+        assert!(flags.contains(rustix::fs::OFlags::RDWR));
+        let lock = dir.file(PARTS).join(LOCK);
+        assert_eq!(dir.refuse_company().unwrap_err().exit_code(), 2);
+        dir.lock = None;
+        let reader = File::open(lock).unwrap();
+        reader.try_lock_shared().unwrap();
+        dir.refuse_company().unwrap();
+        assert!(dir.lock().is_err());
+    }
+
+    #[test]
+    fn a_part_that_was_cut_short_stays_until_another_is_whole() {
+        let out = tempfile::tempdir().unwrap();
+        let dir = RunDir::create(out.path(), STARTED, "parts").unwrap();
+        let id = PartId { cell: 0, repetition: 0 };
+        let kept = || fs::read(dir.part(id, true).join("a")).unwrap();
+        let put = |bytes: &'static [u8]| move |folder: &Path| write_bytes(&folder.join("a"), bytes);
+        dir.save_part(id, true, put(b"first")).unwrap();
+        let fails = |_: &Path| Err(Failure::FarEnd("gone".to_owned()));
+        assert!(dir.save_part(id, true, fails).is_err());
+        assert_eq!(kept(), b"first");
+        dir.save_part(id, true, put(b"second")).unwrap();
+        assert_eq!(kept(), b"second");
+        assert_eq!(fs::read_dir(dir.file(PARTS)).unwrap().count(), 1, "the first is gone");
     }
 
     #[test]
     fn parts_that_were_half_removed_are_no_parts_and_go_when_the_directory_is_opened() {
         let out = tempfile::tempdir().unwrap();
-        let dir = RunDir::create(out.path(), STARTED, "parts").unwrap();
+        let mut dir = RunDir::create(out.path(), STARTED, "parts").unwrap();
         write_bytes(&dir.file(SCENARIO), b"").unwrap();
         let left = dir.file(DEAD).join("0-0");
         fs::create_dir_all(&left).unwrap();

@@ -106,7 +106,7 @@ impl PartDir {
                 "not a part of a run: `{program} run SCENARIO.toml --shard I/N` makes one"
             ));
         }
-        let mut dir = RunDir::open(path)?;
+        let dir = RunDir::open(path)?;
         let begun = resumable(&dir)?;
         let Some(shard) = begun.shard()? else {
             let program = program();
@@ -114,10 +114,9 @@ impl PartDir {
                 "a run that was interrupted, no part of one: `{program} run --resume` continues it"
             ));
         };
-        // The lock is let go at once: a process cannot hold a file open for each of many parts. Whoever goes
-        // on with a part meanwhile adds whole repetitions and changes none.
-        dir.lock()?;
-        let dir = RunDir::open(path)?;
+        // No lock is kept: a process cannot hold a file open for each of many parts. Whoever goes on with a
+        // part meanwhile adds whole repetitions and changes none.
+        dir.refuse_company()?;
         let mut fresh = journal::read(&dir)?;
         // The plan has them.
         fresh.values_mut().for_each(|part| part.summary.sweep = Swept::default());

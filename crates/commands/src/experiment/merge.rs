@@ -56,7 +56,12 @@ impl Merging<'_> {
             let parts = source.parts()?.into_iter();
             folders.extend(parts.map(|(id, unfinished)| ((id, unfinished), source.part(id, unfinished))));
         }
-        let ids: BTreeSet<_> = folders.keys().chain(fresh.keys()).copied().collect();
+        let mut ids: BTreeSet<_> = folders.keys().chain(fresh.keys()).copied().collect();
+        // Of a repetition that has run again, what was cut short may be there still.
+        let has_run_again =
+            |id: PartId| folders.contains_key(&(id, false)) || fresh.contains_key(&(id, false));
+        ids.retain(|&(id, unfinished)| !(unfinished && has_run_again(id)));
+        folders.retain(|at, _| ids.contains(at));
         let mut parts = Vec::with_capacity(ids.len());
         for at in &ids {
             let part = match (fresh.remove(at), folders.get(at)) {
@@ -164,7 +169,10 @@ fn keep_apart(dir: &RunDir, folders: &BTreeMap<(PartId, bool), PathBuf>, name: &
             let folder = dir.file(name);
             fs::create_dir_all(&folder).map_err(|why| Failure::write(&folder, why))?;
             let target = folder.join(id.file_name());
-            fs::copy(&log, &target).map_err(|why| Failure::write(&target, why))?;
+            let mut source = File::open(&log).map_err(|why| Failure::read(&log, &why))?;
+            write_whole(&target, |out| {
+                io::copy(&mut source, out).map(drop).map_err(|why| Failure::write(&target, why))
+            })?;
         }
     }
     Ok(())
@@ -418,6 +426,25 @@ mod tests {
     use talkpath_measure::summary::FlowSummary;
 
     use super::*;
+
+    #[test]
+    fn a_log_of_arrivals_takes_the_place_of_an_older_one_whole() {
+        let out = tempfile::tempdir().unwrap();
+        let dir = RunDir::create_empty(out.path()).unwrap();
+        let part = out.path().join("part");
+        let target = dir.file(ARRIVALS).join("0-0");
+        for folder in [&part, &dir.file(ARRIVALS)] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(part.join(ARRIVALS), "new").unwrap();
+        fs::write(&target, "old").unwrap();
+        // Whoever opened the old one goes on reading it.
+        let opened = out.path().join("opened");
+        fs::hard_link(&target, &opened).unwrap();
+        let folders = BTreeMap::from([((PartId { cell: 0, repetition: 0 }, false), part)]);
+        keep_apart(&dir, &folders, ARRIVALS).unwrap();
+        assert_eq!([&target, &opened].map(|path| fs::read_to_string(path).unwrap()), ["new", "old"]);
+    }
 
     #[test]
     fn what_one_repetition_warns_of_is_named_after_it_and_what_several_do_is_told_once() {

@@ -7,7 +7,8 @@
 //!    2026-11-21T20-00-00Z-.../     open: parts/ grows
 //! ```
 //!
-//! A directory that a killed monitor left open is put together by the next one. Retention removes whole
+//! A directory that a killed monitor left open is put together by the next one, and one that could not be put
+//! together is tried again whenever another is full. Retention removes whole
 //! directories, the oldest first, of this folder alone and only those with an events.jsonl. How old one is
 //! counts from the end of what it has, as its newest event says, so that nothing younger is removed.
 
@@ -75,18 +76,24 @@ impl<'a> Recorder<'a> {
 
     /// Puts together what a killed monitor left open, and removes what is too old.
     pub(crate) fn tidy_up(&self) -> Result<(), Failure> {
+        self.close_left();
+        self.remove_old()
+    }
+
+    /// Puts together what no monitor works on: one that was killed left it, or it could not be put together
+    /// when it was full.
+    fn close_left(&self) {
         for path in run_dirs(&self.keeping.folder) {
             // One that cannot be put together is no reason to leave the others.
             if let Err(why) = self.close_left_open(&path) {
                 self.keeping.terminal.warning(&format!("{why}; {} stays as it is", path.display()));
             }
         }
-        self.remove_old()
     }
 
     fn close_left_open(&self, path: &Path) -> Result<(), Failure> {
         let mut dir = RunDir::open(path)?;
-        // Another monitor may work on it.
+        // Another monitor may work on it, or this one.
         if !dir.has_parts() || dir.lock().is_err() {
             return Ok(());
         }
@@ -94,7 +101,7 @@ impl<'a> Recorder<'a> {
         // Its last line may have been cut short with it.
         EventFile::open(&dir.file(EVENTS))?;
         let sessions = dir.parts()?.len() as u64;
-        self.close(&dir, (&begun, &resolved), &Stopwatch::start(), sessions)
+        self.close(&mut dir, (&begun, &resolved), &Stopwatch::start(), sessions)
     }
 
     /// Puts the open directory together if it is full, before a session and its events come.
@@ -124,12 +131,13 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Puts the open directory together and removes what is too old.
+    /// Puts the open directory together, and what could not be before, and removes what is too old.
     pub(crate) fn rotate(&mut self) -> Result<(), Failure> {
         // First: on a full disk there is no room to put anything together.
         let room = self.remove_old();
-        let closed = self.open.take().map_or(Ok(()), |open| {
-            self.close(&open.dir, (&open.begun, &self.plan.resolved), &open.watch, open.sessions)
+        self.close_left();
+        let closed = self.open.take().map_or(Ok(()), |mut open| {
+            self.close(&mut open.dir, (&open.begun, &self.plan.resolved), &open.watch, open.sessions)
         });
         closed.and(self.remove_old()).and(room)
     }
@@ -159,7 +167,7 @@ impl<'a> Recorder<'a> {
     /// Puts `dir` together, as it was begun.
     fn close(
         &self,
-        dir: &RunDir,
+        dir: &mut RunDir,
         (begun, resolved): (&Resumable, &str),
         watch: &Stopwatch,
         sessions: u64,
@@ -382,6 +390,23 @@ mod tests {
         let dirs = run_dirs(folder.path());
         assert_eq!((dirs.len(), runs_in(&dirs[1])), (2, 2));
         assert!(broken.join("parts").is_dir(), "what it holds is not thrown away");
+    }
+
+    #[test]
+    fn what_could_not_be_put_together_is_tried_again_when_the_next_is_full() {
+        let (folder, plan) = (tempfile::tempdir().unwrap(), plan());
+        let mut recorder = recorder(folder.path(), &plan, Amount::Bytes(1), None);
+        fill(&mut recorder, 1);
+        let first = run_dirs(folder.path())[0].clone();
+        let in_the_way = first.join("report.html");
+        fs::create_dir_all(in_the_way.join("a")).unwrap();
+        assert!(recorder.rotate().is_err() && first.join("parts").is_dir());
+        fs::remove_dir_all(in_the_way).unwrap();
+        fill(&mut recorder, 1);
+        recorder.rotate().unwrap();
+        let dirs = run_dirs(folder.path());
+        assert_eq!(dirs.iter().map(|dir| runs_in(dir)).collect::<Vec<_>>(), [1, 1]);
+        assert!(dirs.iter().all(|dir| !dir.join("parts").is_dir()));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! 2026-11-21T19-05-07Z-study-sawashima-1997/
-//!   parts/plan.json       which study and length; locked while a process works here
+//!   parts/lock            locked while a process works here
+//!   parts/plan.json       which study and length
 //!   parts/CELL.json       one cell in one arena: every repetition's metrics
 //!   study/NAME/           the study: study.toml and what it names beside itself
 //!   study.json            the outcome, as `--json` prints it
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use talkpath_study::{Cell, CellSamples, Form, Study};
 
 use crate::failure::Failure;
-use crate::run_dir::{PARTS, PLAN, RunDir, read_json, write_bytes};
+use crate::run_dir::{PARTS, PLAN, RunDir, lock_parts, read_json, write_bytes};
 use crate::stopwatch::began;
 
 /// What two runs must share so that one can go on where the other stopped.
@@ -76,8 +77,9 @@ impl StudyDir {
     pub(super) fn create(out: &Path, started: &str, identity: &Identity) -> Result<Self, Failure> {
         let path = RunDir::create(out, started, &identity.title())?.path().to_path_buf();
         let plan = serde_json::to_vec_pretty(identity).unwrap_or_default();
-        write_bytes(&path.join(PARTS).join(PLAN), &plan)?;
-        Self::lock(path)
+        let opened = Self::lock(path)?;
+        write_bytes(&opened.path.join(PARTS).join(PLAN), &plan)?;
+        Ok(opened)
     }
 
     /// The newest one under `out` that holds a run like `identity`.
@@ -137,15 +139,8 @@ impl StudyDir {
     }
 
     fn lock(path: PathBuf) -> Result<Self, Failure> {
-        let plan = path.join(PARTS).join(PLAN);
-        let file = File::open(&plan).map_err(|why| Failure::read(&plan, &why))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { path, _lock: file }),
-            Err(fs::TryLockError::WouldBlock) => {
-                Err(Failure::Usage(format!("{}: another process works on it", path.display())))
-            }
-            Err(fs::TryLockError::Error(why)) => Err(Failure::write(&plan, why)),
-        }
+        let lock = lock_parts(&path)?;
+        Ok(Self { path, _lock: lock })
     }
 }
 
