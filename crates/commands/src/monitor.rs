@@ -14,6 +14,7 @@ pub(crate) mod events;
 pub(crate) mod http;
 pub(crate) mod interval;
 pub(crate) mod openmetrics;
+pub(crate) mod printer;
 pub(crate) mod records;
 pub(crate) mod totals;
 

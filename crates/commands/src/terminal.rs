@@ -37,6 +37,11 @@ impl Terminal {
         !self.quiet && io::stderr().is_terminal()
     }
 
+    /// Whether `--quiet` is given.
+    pub const fn is_quiet(self) -> bool {
+        self.quiet
+    }
+
     /// A result for a person.
     pub fn result(self, text: &str) -> Result<(), Failure> {
         if self.quiet { Ok(()) } else { print(text.as_bytes()) }

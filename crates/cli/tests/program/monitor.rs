@@ -3,9 +3,11 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -201,6 +203,9 @@ fn what_a_monitor_cannot_do_is_said_before_it_begins() {
     let with = |more: &[&str]| bench.run(&[&to[..], more].concat());
     with(&["--metrics", "0.0.0.0:9160"]).fails(2, &["--metrics-open"]);
     with(&["--json"]).fails(2, &["--json-stream"]);
+    let uneven = [&to[..], &["--interval", "7s", "--session", "10s"]].concat();
+    let variable = bench.command(&uneven).env("TALKPATH_JSON", "1").output().unwrap();
+    Seen::of(variable).fails(2, &["whole number of intervals"]);
     with(&["--interval", "7s", "--session", "10s"]).fails(2, &["whole number of intervals"]);
     with(&["--interval", "0.5s"]).fails(2, &["at least 1 s"]);
     with(&["--textfile", "metrics.txt"]).fails(2, &[".prom"]);
@@ -208,6 +213,51 @@ fn what_a_monitor_cannot_do_is_said_before_it_begins() {
     with(&["--transport", "carrier-pigeon"]).fails(2, &["carrier-pigeon"]);
     with(&["sweep.toml"]).fails(2, &["2 cells"]);
     assert!(!bench.path("talkpath-runs").exists());
+}
+
+#[test]
+fn a_reader_that_stalls_holds_up_neither_records_nor_the_end() {
+    undisturbed(|| {
+        let bench = Bench::new();
+        let served = Served::start(&bench, &["--open"]);
+        let mut monitored = Monitored::start(&bench, &served.address, &[]);
+        // Less than three intervals.
+        rustix::pipe::fcntl_setpipe_size(monitored.lines.get_ref(), 4096).unwrap();
+        let events = || -> Option<PathBuf> {
+            let folder = entries(&bench.path("talkpath-runs")).pop()?;
+            Some(entries(&folder).pop()?.join("events.jsonl"))
+        };
+        let kept = || events().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+        wait_until("a sixth event", || kept().lines().count() >= 6);
+        let since = Instant::now();
+        kill_process(Pid::from_child(&monitored.child), Signal::INT).unwrap();
+        assert_eq!(monitored.child.wait().unwrap().code(), Some(1), "not all was printed");
+        assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
+        assert!(kept().lines().last().is_some_and(|line| line.contains("\"end\"")));
+        let run = events().unwrap();
+        assert!(run.with_file_name("summary.json").is_file() && !run.with_file_name("parts").exists());
+    });
+}
+
+#[test]
+fn a_monitor_without_a_thread_says_so() {
+    let bench = Bench::new();
+    let monitor = ["monitor", "--to", "127.0.0.1:9", "--records", "none"];
+    // The limit counts all processes of a user, and does not bind root. A shell calls it -u or -p.
+    let limits: &[u32] = if rustix::process::geteuid().is_root() { &[1, 2, 3] } else { &[1] };
+    for limit in limits {
+        let mut command = bench.limited(&format!("-u {limit} 2>/dev/null || ulimit -p {limit}"), &monitor);
+        if rustix::process::geteuid().is_root() {
+            // A user without any process; it need not enter the folder.
+            command.current_dir("/").uid(64_998).gid(64_998);
+        }
+        let seen = Seen::of(command.arg("--metrics=127.0.0.1:0").output().unwrap());
+        if seen.code == Some(126) {
+            eprintln!("SKIP: another user may not run the program: {}", seen.err);
+            return;
+        }
+        seen.fails(3, &["gives no thread", "help: "]);
+    }
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn a_number_that_is_none_is_answered_with_what_would_be_right() {
 #[test]
 fn a_command_without_a_result_refuses_json_and_ignores_the_variable() {
     let bench = Bench::new();
-    let cases: [&[&str]; 12] = [
+    let cases: [&[&str]; 13] = [
         &["study", "show", "foderaro-1995"],
         &["study", "check", "foderaro-1995"],
         &["study", "new", "mine"],
@@ -145,6 +145,7 @@ fn a_command_without_a_result_refuses_json_and_ignores_the_variable() {
         &["play", "run"],
         &["replay", "run"],
         &["serve"],
+        &["monitor", "--to", "127.0.0.1:9"],
         &["man"],
     ];
     for arguments in cases {

@@ -73,6 +73,7 @@ fn expected(error: &Error) -> Option<Failure> {
 /// Why `command` refuses `--json`; `None` for commands that print JSON, or that say it themselves.
 pub(super) fn refused_json(command: &Command) -> Option<Failure> {
     let (name, help) = match command {
+        Command::Monitor(_) => ("monitor", "--json-stream prints events"),
         Command::Serve(_) => ("serve", "the client's `run --json` has the figures"),
         Command::Report(_) => ("report", "the figures are in summary.json of each run directory"),
         Command::Export(_) => ("export", "`--format jsonl` writes a JSON object for each row"),
@@ -107,7 +108,6 @@ pub(super) fn refused_json(command: &Command) -> Option<Failure> {
         | Command::Send(_)
         | Command::Burst(_)
         | Command::Check(_)
-        | Command::Monitor(_)
         | Command::Stamp(_)
         | Command::Mos(_)
         | Command::Doctor => return None,

@@ -1,16 +1,16 @@
 //! `talkpath monitor`: one pair of hosts for ever.
 //!
 //! ```text
-//!  scheduler, sessions (live::Monitor) ─► this thread: intervals ─► events, records, totals
+//!  scheduler, sessions (live::Monitor) ─► this thread: intervals ─► records, totals, events ─► output thread
 //!                                          HTTP thread ◄── totals ──► textfile thread
 //! ```
 
 use std::fs::Permissions;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
@@ -22,13 +22,14 @@ use talkpath_system::clock::monotonic;
 use talkpath_system::descriptors::raise_descriptor_limit;
 use talkpath_units::Duration;
 
-use crate::arenas::{Arenas, Monitored, Place};
+use crate::arenas::{Arenas, Monitored, Place, no_thread};
 use crate::args::{ArenaKind, Common, MonitorArgs, Records, quoted};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::monitor::events::{self, MonitorStart};
 use crate::monitor::interval::{Interval, split};
 use crate::monitor::openmetrics::{Format, Shown, render};
+use crate::monitor::printer::Printer;
 use crate::monitor::records::{Keeping, Recorder, folder};
 use crate::monitor::totals::Totals;
 use crate::monitor::{Epoch, http};
@@ -44,11 +45,6 @@ pub fn run(
     arenas: &dyn Arenas,
     terminal: Terminal,
 ) -> Result<(), Failure> {
-    if common.json {
-        return Err(Failure::Usage(
-            "monitor has no summary to print: --json-stream prints events".to_owned(),
-        ));
-    }
     let session = session_length(args)?;
     let plan = plan(args, session)?;
     let listener = args.metrics.map(|address| http::bind(address, args.metrics_open)).transpose();
@@ -77,7 +73,7 @@ pub fn run(
         state: &state,
         epoch: state.epoch,
         recorder,
-        failure: None,
+        printer: printer(args.json_stream, &interrupt, terminal)?,
         number: 0,
     };
     output.begin(&plan, session)?;
@@ -90,29 +86,42 @@ pub fn run(
         interrupt: &interrupt,
         measured_until_ns: &state.measured_until_ns,
     };
-    let ended = thread::scope(|scope| {
+    let (ended, unwritten) = thread::scope(|scope| {
         let (state, textfile) = (&state, args.textfile.as_deref());
-        if let Some(listener) = &listener {
-            scope.spawn(move || http::serve(listener, &state.is_over, &|format| state.render(format)));
-        }
-        if let Some(path) = textfile {
-            scope.spawn(move || keep_textfile(path, state, terminal));
-        }
-        let ended = arenas.monitor(&monitored, &mut |happening| {
-            output.take(happening);
-            if output.failure.is_some() {
-                interrupt.store(true, Ordering::Relaxed);
+        let serve = listener
+            .as_ref()
+            .map(|listener| move || http::serve(listener, &state.is_over, &|format| state.render(format)));
+        let keep = textfile.map(|path| move || keep_textfile(path, state, terminal));
+        let begin = || {
+            if let Some(serve) = serve {
+                thread::Builder::new().spawn_scoped(scope, serve)?;
             }
-        });
-        output.end();
+            if let Some(keep) = keep {
+                thread::Builder::new().spawn_scoped(scope, keep)?;
+            }
+            Ok(())
+        };
+        let ended = begin()
+            .map_err(|why: io::Error| no_thread(&why))
+            .and_then(|()| arenas.monitor(&monitored, &mut |happening| output.take(happening)));
+        let unwritten = output.end();
         state.is_over.store(true, Ordering::Relaxed);
-        ended
+        (ended, unwritten)
     });
-    match (ended, output.failure) {
-        (Err(why), _) => Err(why),
-        (Ok(()), Some(failure)) => Err(failure),
-        (Ok(()), None) => Ok(()),
-    }
+    terminal.end_with([ended.err(), unwritten.err()])
+}
+
+/// What prints events, or words for a person.
+fn printer(is_json: bool, interrupt: &Arc<AtomicBool>, terminal: Terminal) -> Result<Printer, Failure> {
+    let left_out: fn(u64) -> Vec<u8> = match is_json {
+        true => {
+            |count| events::error(&format!("nobody read standard output: {count} events are left out here"))
+        }
+        false => {
+            |count| format!("nobody read standard output: {count} lines are left out here\n").into_bytes()
+        }
+    };
+    Printer::start(Box::new(terminal::print), left_out, Arc::clone(interrupt), terminal)
 }
 
 /// Of whole intervals.
@@ -259,8 +268,7 @@ struct MonitorOutput<'a> {
     /// Turns times of this process into times of day, for the events.
     epoch: Epoch,
     recorder: Option<Recorder<'a>>,
-    /// What ends the monitor: nobody reads its output any longer. At its end also what could not be written.
-    failure: Option<Failure>,
+    printer: Printer,
     /// Of the next interval.
     number: u64,
 }
@@ -289,8 +297,8 @@ impl MonitorOutput<'_> {
                 self.terminal.error(&format!("{why}; it is measured all the same"));
             }
         }
-        self.tell_on(&events::start(&begun), || format!("monitoring {}\n", self.args.to));
-        self.failure.take().map_or(Ok(()), Err)
+        self.tell(&events::start(&begun), || format!("monitoring {}\n", begun.host));
+        Ok(())
     }
 
     fn take(&mut self, happening: Happening) {
@@ -300,12 +308,12 @@ impl MonitorOutput<'_> {
             Happening::Down { from_ns, why } => {
                 self.state.totals().go_down(from_ns);
                 let at = self.clock(from_ns);
-                self.tell_on(&events::outage(self.epoch, from_ns, &why), || format!("{at}  OUTAGE: {why}\n"));
+                self.tell(&events::outage(self.epoch, from_ns, &why), || format!("{at}  OUTAGE: {why}\n"));
             }
             Happening::Up { from_ns, to_ns, attempts } => {
                 self.state.totals().come_up(to_ns);
                 let (at, seconds) = (self.clock(to_ns), (to_ns - from_ns) as f64 / 1e9);
-                self.tell_on(&events::recovered(self.epoch, from_ns, to_ns, attempts), || {
+                self.tell(&events::recovered(self.epoch, from_ns, to_ns, attempts), || {
                     format!("{at}  measured again after {seconds:.1} s\n")
                 });
             }
@@ -316,16 +324,7 @@ impl MonitorOutput<'_> {
         if let Some(Err(why)) = self.recorder.as_mut().map(Recorder::make_room) {
             self.complain(&why);
         }
-        for interval in split(&measured, self.args.interval) {
-            self.state.totals().add(&interval);
-            let line = events::interval(self.epoch, self.number, &interval);
-            let at = self.clock(interval.start_ns);
-            self.tell_on(&line, || for_person(&at, &interval));
-            for warning in &interval.warnings {
-                self.terminal.detail(&format!("{at}  {warning}"));
-            }
-            self.number += 1;
-        }
+        let intervals = split(&measured, self.args.interval);
         let at = self.epoch.wall(measured.start_ns);
         if let (Some(recorder), Some(record)) = (&mut self.recorder, measured.record)
             && let Err(why) = recorder.keep(record, at)
@@ -333,15 +332,25 @@ impl MonitorOutput<'_> {
             self.state.totals().unrecorded += 1;
             self.complain(&why);
         }
+        for interval in intervals {
+            self.state.totals().add(&interval);
+            let line = events::interval(self.epoch, self.number, &interval);
+            let at = self.clock(interval.start_ns);
+            self.tell(&line, || for_person(&at, &interval));
+            for warning in &interval.warnings {
+                self.terminal.detail(&format!("{at}  {warning}"));
+            }
+            self.number += 1;
+        }
     }
 
-    /// The monitor is over.
-    fn end(&mut self) {
+    /// The monitor is over. What could not be written at its end is the failure.
+    fn end(mut self) -> Result<(), Failure> {
         self.epoch = self.epoch.anchored();
         let end_ns = monotonic();
         let line = events::end(self.epoch, end_ns, &self.state.totals());
         let sum = self.state.totals().sum();
-        let told = self.tell(&line, || {
+        self.tell(&line, || {
             format!(
                 "{} sent, {} received, {} lost ({:.3} %)\n",
                 sum.sent,
@@ -350,41 +359,19 @@ impl MonitorOutput<'_> {
                 sum.lost_percent()
             )
         });
-        if let Err(failure) = told {
-            self.failure.get_or_insert(failure);
-        }
-        if let Some(recorder) = &mut self.recorder
-            && let Err(why) = recorder.rotate()
-        {
-            self.failure.get_or_insert(why);
-        }
-    }
-
-    /// As [`Self::tell`], of a monitor that goes on.
-    fn tell_on(&mut self, line: &[u8], words: impl FnOnce() -> String) {
-        let told = self.tell(line, words);
-        self.go_on_after(told);
-    }
-
-    /// A line that could not be printed is one line. Only if nobody reads any longer, the monitor ends.
-    fn go_on_after(&mut self, printed: Result<(), Failure>) {
-        match printed {
-            Ok(()) => {}
-            Err(Failure::OutputClosed) => {
-                self.failure.get_or_insert(Failure::OutputClosed);
-            }
-            Err(why) => self.terminal.error(&format!("{why}; it is measured on")),
-        }
+        let kept = self.recorder.as_mut().map_or(Ok(()), Recorder::rotate);
+        self.terminal.end_with([kept.err(), self.printer.end().err()])
     }
 
     /// Prints `line`, or words for a person; the records have the line in either case.
-    fn tell(&mut self, line: &[u8], words: impl FnOnce() -> String) -> Result<(), Failure> {
+    fn tell(&mut self, line: &[u8], words: impl FnOnce() -> String) {
         if let Some(Err(why)) = self.recorder.as_mut().map(|recorder| recorder.note(line)) {
             self.complain(&why);
         }
-        match self.args.json_stream {
-            true => terminal::print(line),
-            false => self.terminal.result(&words()),
+        if self.args.json_stream {
+            self.printer.print(line.to_vec());
+        } else if !self.terminal.is_quiet() {
+            self.printer.print(words().into_bytes());
         }
     }
 
@@ -392,7 +379,7 @@ impl MonitorOutput<'_> {
     fn complain(&mut self, why: &Failure) {
         self.terminal.error(&format!("{why}; it is measured on"));
         if self.args.json_stream {
-            self.go_on_after(terminal::print(&events::error(&why.to_string())));
+            self.printer.print(events::error(&why.to_string()));
         }
     }
 

@@ -1,0 +1,201 @@
+//! Standard output of a monitor, written by a thread of its own: whoever reads it may stall, and holds up
+//! neither the records nor the metrics nor the end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+use crate::arenas::no_thread;
+use crate::failure::Failure;
+use crate::terminal::Terminal;
+
+/// What prints a line, whole.
+type Print = dyn FnMut(&[u8]) -> Result<(), Failure> + Send;
+
+/// Lines on their way to standard output.
+pub(crate) struct Printer {
+    lines: Sender<Vec<u8>>,
+    /// What became of the last line, when there are no more.
+    ended: Receiver<Result<(), Failure>>,
+    /// Bytes that wait.
+    waiting: Arc<AtomicUsize>,
+    /// Lines that did not fit since the last one that did.
+    left_out: u64,
+    /// What says how many lines were left out.
+    told_left_out: fn(u64) -> Vec<u8>,
+    terminal: Terminal,
+}
+
+impl Printer {
+    /// Prints by `print`. When the reader has gone, `stop` becomes true.
+    pub(crate) fn start(
+        print: Box<Print>,
+        told_left_out: fn(u64) -> Vec<u8>,
+        stop: Arc<AtomicBool>,
+        terminal: Terminal,
+    ) -> Result<Self, Failure> {
+        let (lines, queue) = mpsc::channel();
+        let (end, ended) = mpsc::channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let left = Arc::clone(&waiting);
+        let work = move || {
+            // Nobody waits for it any longer if it cannot be told.
+            let _ = end.send(print_all(&queue, &left, print, &stop, terminal));
+        };
+        // Nothing joins it: a write that nobody reads ends with the process alone.
+        thread::Builder::new().name("output".to_owned()).spawn(work).map_err(|why| no_thread(&why))?;
+        Ok(Self { lines, ended, waiting, left_out: 0, told_left_out, terminal })
+    }
+
+    /// Has `line` printed, or leaves it out if too much waits already.
+    pub(crate) fn print(&mut self, line: Vec<u8>) {
+        if self.waiting.load(Ordering::Relaxed) >= MOST_WAITING {
+            if self.left_out == 0 {
+                self.terminal.error("nobody reads standard output: lines are left out; it is measured on");
+            }
+            self.left_out += 1;
+            return;
+        }
+        if self.left_out > 0 {
+            let told = (self.told_left_out)(self.left_out);
+            self.left_out = 0;
+            self.send(told);
+        }
+        self.send(line);
+    }
+
+    fn send(&self, line: Vec<u8>) {
+        self.waiting.fetch_add(line.len(), Ordering::Relaxed);
+        // If the reader has gone, the monitor ends for that.
+        let _ = self.lines.send(line);
+    }
+
+    /// Waits until all is printed, but not for a reader that stalls.
+    pub(crate) fn end(mut self) -> Result<(), Failure> {
+        if self.left_out > 0 {
+            self.send((self.told_left_out)(self.left_out));
+            self.left_out = 0;
+        }
+        let Self { lines, ended, .. } = self;
+        drop(lines);
+        ended.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+            let why = std::io::Error::new(std::io::ErrorKind::TimedOut, "nobody reads it");
+            Err(Failure::Write { what: "standard output".to_owned(), why })
+        })
+    }
+}
+
+/// Prints until there are no more lines, or no reader. A line that could not be printed is one line.
+fn print_all(
+    queue: &Receiver<Vec<u8>>,
+    waiting: &AtomicUsize,
+    mut print: Box<Print>,
+    stop: &AtomicBool,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let mut last = Ok(());
+    for line in queue {
+        if let Err(why) = last {
+            terminal.error(&format!("{why}; it is measured on"));
+        }
+        last = print(&line);
+        waiting.fetch_sub(line.len(), Ordering::Relaxed);
+        if matches!(last, Err(Failure::OutputClosed)) {
+            stop.store(true, Ordering::Relaxed);
+            break;
+        }
+    }
+    last
+}
+
+/// Bytes that wait to be printed. Chosen: some hundreds of intervals, of 3 kB for each flow.
+const MOST_WAITING: usize = 1 << 20;
+/// How long the end waits for the reader. Chosen: a reader that reads takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+    use std::time::Instant;
+
+    use super::*;
+
+    fn started(print: Box<Print>, stop: &Arc<AtomicBool>) -> Printer {
+        let told = |count| format!("{count} left out\n").into_bytes();
+        Printer::start(print, told, Arc::clone(stop), Terminal::plain()).unwrap()
+    }
+
+    #[test]
+    fn a_reader_that_stalls_holds_nothing_up_and_is_told_what_it_missed() {
+        let (go, gate) = mpsc::channel::<()>();
+        let printed = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&printed);
+        let print = move |line: &[u8]| {
+            // Stalls until it is let go on, and then for nothing.
+            let _ = gate.recv();
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_vec());
+            Ok(())
+        };
+        let mut printer = started(Box::new(print), &Arc::default());
+        let line = vec![b'x'; MOST_WAITING / 4];
+        for _ in 0..7 {
+            printer.print(line.clone());
+        }
+        assert_eq!(printer.left_out, 3, "four fill what may wait");
+        drop(go);
+        let since = Instant::now();
+        while printer.waiting.load(Ordering::Relaxed) > 0 && since.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(1));
+        }
+        printer.print(b"again\n".to_vec());
+        printer.end().unwrap();
+        let printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
+        let expected = [&line, &line, &line, &line, &b"3 left out\n".to_vec(), &b"again\n".to_vec()];
+        assert!(printed.iter().eq(expected), "{} lines", printed.len());
+    }
+
+    #[test]
+    fn the_end_waits_for_no_reader_that_stalls_and_says_so() {
+        let (_never, gate) = mpsc::channel::<()>();
+        let print = move |_: &[u8]| {
+            let _ = gate.recv();
+            Ok(())
+        };
+        let mut printer = started(Box::new(print), &Arc::default());
+        printer.print(b"a\n".to_vec());
+        assert_eq!(printer.end().unwrap_err().exit_code(), 1);
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_stops_the_monitor_and_is_no_error() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut printer = started(Box::new(|_: &[u8]| Err(Failure::OutputClosed)), &stop);
+        printer.print(b"a\n".to_vec());
+        let since = Instant::now();
+        while !stop.load(Ordering::Relaxed) && since.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(stop.load(Ordering::Relaxed));
+        printer.print(b"b\n".to_vec());
+        assert!(matches!(printer.end(), Err(Failure::OutputClosed)));
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_written_is_one_line_unless_it_is_the_last() {
+        for (failing, code) in [(0, None), (1, Some(1))] {
+            let mut number = 0..;
+            let print = move |_: &[u8]| match number.next() {
+                Some(at) if at == failing => {
+                    Err(Failure::Write { what: "it".to_owned(), why: std::io::Error::other("full") })
+                }
+                _ => Ok(()),
+            };
+            let mut printer = started(Box::new(print), &Arc::default());
+            printer.print(b"a\n".to_vec());
+            printer.print(b"b\n".to_vec());
+            assert_eq!(printer.end().err().map(|why| why.exit_code()), code, "line {failing}");
+        }
+    }
+}
