@@ -51,7 +51,11 @@ pub struct Monitor<'a> {
 
 /// What the scheduler hands on, in order.
 enum Entry<'scope> {
-    Session(ScopedJoinHandle<'scope, MonitorSession>),
+    Session {
+        /// CLOCK_MONOTONIC of its beginning.
+        start_ns: i64,
+        thread: ScopedJoinHandle<'scope, MonitorSession>,
+    },
     /// A session could not begin, and none is under way.
     Failed(String),
 }
@@ -126,18 +130,26 @@ impl Monitor<'_> {
     /// Measures until the user stops it; `handle` is called in this thread, session after session.
     ///
     /// # Errors
-    /// [`ArenaError::Unsupported`] and [`ArenaError::Unavailable`] if the first session cannot be, and
+    /// [`ArenaError::Unavailable`] if the first session cannot be; [`ArenaError::Unsupported`] and
     /// [`ArenaError::Unwelcome`] as long as there was none. Later, as when the far end is not there, that is
     /// an outage.
     pub fn run(&self, handle: &mut dyn FnMut(Happening)) -> Result<(), ArenaError> {
         let mut timeline = Timeline { end_ns: monotonic(), has_begun: false, down: None, cut: None };
         scope(|scope| {
             let (entries, coming) = channel();
-            let scheduler = scope.spawn(move || self.schedule(scope, &entries));
+            let scheduling = move || self.schedule(scope, &entries);
+            let scheduler = Builder::new().spawn_scoped(scope, scheduling).map_err(ArenaError::no_thread)?;
             for entry in coming {
                 match entry {
                     Entry::Failed(why) => timeline.take_failure(why, handle),
-                    Entry::Session(thread) => {
+                    Entry::Session { start_ns, thread } => {
+                        // An outage that was told ends when the session begins, not when it is over.
+                        if timeline.down.is_some() {
+                            self.wait_until(start_ns, || thread.is_finished());
+                            if monotonic() >= start_ns {
+                                timeline.take_start(start_ns, handle);
+                            }
+                        }
                         // What the user's stop kept from beginning is no outage.
                         let is_told = |it: &MonitorSession| {
                             it.length != Duration::ZERO || !self.interrupt.load(Ordering::Relaxed)
@@ -175,7 +187,7 @@ impl Monitor<'_> {
                 Ok((session, begun)) => {
                     let end_ns = begun.end_ns;
                     self.measured_until_ns.store(end_ns, Ordering::Relaxed);
-                    if entries.send(Entry::Session(session)).is_err() {
+                    if entries.send(session).is_err() {
                         return Ok(());
                     }
                     (number, is_first) = (number + 1, false);
@@ -186,11 +198,12 @@ impl Monitor<'_> {
                     }
                 }
                 Err(ArenaError::Interrupted { .. }) => return Ok(()),
-                Err(error @ (ArenaError::Unsupported(_) | ArenaError::Unavailable { .. })) if is_first => {
+                Err(error @ ArenaError::Unavailable { .. }) if is_first => return Err(error),
+                // A key that was never right, or a plan that was never taken. One that was is another matter:
+                // that host may get it back.
+                Err(error @ (ArenaError::Unwelcome(_) | ArenaError::Unsupported(_))) if number == 0 => {
                     return Err(error);
                 }
-                // A key that was never right. One that was is another matter: that host may get it back.
-                Err(error @ ArenaError::Unwelcome(_)) if number == 0 => return Err(error),
                 Err(error) => {
                     (arena, is_first) = (None, false);
                     if !current.as_ref().is_some_and(Current::is_under_way) {
@@ -234,17 +247,18 @@ impl Monitor<'_> {
         number: u64,
         scope: &'scope Scope<'scope, '_>,
         attempts: &Arc<Attempts>,
-    ) -> Result<(ScopedJoinHandle<'scope, MonitorSession>, Current), ArenaError> {
+    ) -> Result<(Entry<'scope>, Current), ArenaError> {
         let (start_ns, length) = (begun.start_ns(), self.scenario.duration);
         let reach = Arc::new(Reach { attempts: Arc::clone(attempts), ..Reach::default() });
         let theirs = Arc::clone(&reach);
         let session = move || {
             whatever_comes(number, start_ns, length, &theirs, || measure(begun, number, length, &theirs))
         };
-        let session = Builder::new().spawn_scoped(scope, session);
-        let session = session
+        let thread = Builder::new().spawn_scoped(scope, session);
+        let thread = thread
             .map_err(|error| ArenaError::far_end(format!("this host gives a session no thread: {error}")))?;
-        Ok((session, Current { end_ns: start_ns.saturating_add(nanoseconds(length)), length, reach }))
+        let current = Current { end_ns: start_ns.saturating_add(nanoseconds(length)), length, reach };
+        Ok((Entry::Session { start_ns, thread }, current))
     }
 
     /// Waits until `until_ns` of CLOCK_MONOTONIC, until `is_over`, or until the user stops it.
@@ -322,6 +336,15 @@ impl Timeline {
         *self.down.get_or_insert(0) += 1;
     }
 
+    /// A session has begun: an outage is over.
+    fn take_start(&mut self, start_ns: i64, handle: &mut dyn FnMut(Happening)) {
+        if let Some(attempts) = self.down.take() {
+            let from_ns = self.end_ns;
+            self.end_ns = start_ns.max(from_ns);
+            handle(Happening::Up { from_ns, to_ns: self.end_ns, attempts });
+        }
+    }
+
     fn take_session(&mut self, measured: MonitorSession, handle: &mut dyn FnMut(Happening)) {
         let (start_ns, from_ns) = (measured.start_ns, self.end_ns);
         if self.has_begun && start_ns > from_ns && self.down.is_none() {
@@ -329,9 +352,7 @@ impl Timeline {
             handle(Happening::Down { from_ns, why });
             self.down = Some(0);
         }
-        if let Some(attempts) = self.down.take() {
-            handle(Happening::Up { from_ns, to_ns: start_ns.max(from_ns), attempts });
-        }
+        self.take_start(start_ns, handle);
         self.has_begun = true;
         self.end_ns = self.end_ns.max(start_ns.saturating_add(nanoseconds(measured.length)));
         self.cut.clone_from(&measured.cut);

@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration as StdDuration;
 
 use crate::support::quiet::undisturbed;
 use crate::support::{Serving, echo, scenario, voice};
 use talkpath_arena::{ArenaError, Happening, MonitorSession};
+use talkpath_kernel::clock::monotonic;
 use talkpath_live::{Key, Limits, LiveOptions, Monitor};
 use talkpath_scenario::EchoWrite;
 
@@ -35,11 +37,23 @@ fn monitor_with(
         measured_until_ns: &until,
     };
     let mut seen = Vec::new();
-    let ended = monitor.run(&mut |happening| {
-        if handle(&happening) {
-            interrupt.store(true, Ordering::Relaxed);
-        }
-        seen.push(happening);
+    let ended = std::thread::scope(|scope| {
+        let (is_running, ends) = channel::<()>();
+        let interrupt = &interrupt;
+        // What would go on for ever fails a test instead.
+        scope.spawn(move || {
+            if ends.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                interrupt.store(true, Ordering::Relaxed);
+            }
+        });
+        let ended = monitor.run(&mut |happening| {
+            if handle(&happening) {
+                interrupt.store(true, Ordering::Relaxed);
+            }
+            seen.push(happening);
+        });
+        drop(is_running);
+        ended
     });
     (seen, ended)
 }
@@ -48,6 +62,8 @@ fn key(text: &str) -> Key {
     Key::new(text.as_bytes()).unwrap()
 }
 
+/// Longer than any of these monitors takes on a busy machine.
+const PATIENCE: StdDuration = StdDuration::from_secs(30);
 const ONE_KEY: &str = "0123456789abcdef0123456789abcdef";
 const ANOTHER_KEY: &str = "fedcba9876543210fedcba9876543210";
 
@@ -94,6 +110,43 @@ fn a_key_that_was_right_and_is_changed_is_an_outage_until_it_is_changed_back() {
         });
         ended.unwrap();
         assert!(seen.iter().any(|it| matches!(it, Happening::Up { .. })), "{seen:?}");
+    });
+}
+
+#[test]
+fn a_plan_that_was_never_taken_ends_it_though_the_far_end_came_later() {
+    let host = Serving::loopback().address.to_string();
+    let mut server = None;
+    let (seen, ended) = monitor_with(&host, 400, None, &mut |happening| {
+        // The echo of a call takes 128 kbps.
+        let limits = Limits { rate_bps: 100_000, ..Limits::default() };
+        server.get_or_insert_with(|| Serving::at(&host, None, limits));
+        !matches!(happening, Happening::Down { .. })
+    });
+    let Err(ArenaError::Unsupported(why)) = ended else { panic!("{ended:?}") };
+    assert!(why.contains("128000 bps"), "{why}");
+    assert!(matches!(seen[..], [Happening::Down { .. }]), "{seen:?}");
+}
+
+#[test]
+fn an_outage_is_told_to_be_over_when_the_session_behind_it_begins() {
+    undisturbed(|| {
+        let host = Serving::loopback().address.to_string();
+        let mut server = None;
+        let mut late_ns = None;
+        monitor(&host, 2_000, &mut |happening| match happening {
+            Happening::Down { .. } => {
+                server = Some(Serving::at(&host, None, Limits::default()));
+                false
+            }
+            Happening::Up { to_ns, .. } => {
+                late_ns = Some(monotonic() - to_ns);
+                true
+            }
+            Happening::Measured(_) => true,
+        });
+        let late_ns = late_ns.unwrap();
+        assert!((0..1_000_000_000).contains(&late_ns), "{late_ns} ns after its beginning");
     });
 }
 

@@ -129,7 +129,7 @@ const FAMILIES: [Family; 25] = [
         "talkpath_outage_seconds",
         Kind::Counter,
         "Length of all outages, the present one among them",
-        |shown| Some(shown.totals.outage_s(shown.now_ns)),
+        |shown| Some(shown.totals.outage_counter_s(shown.now_ns)),
     ),
     one(
         "talkpath_unrecorded_sessions",

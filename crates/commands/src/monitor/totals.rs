@@ -1,6 +1,7 @@
 //! What is kept of all intervals: sums and histograms of each flow, and how long nothing was measured. It
 //! does not grow with time.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use talkpath_measure::summary::FlowSummary;
@@ -23,6 +24,8 @@ pub(crate) struct Totals {
     pub(crate) outage_ns: i64,
     /// Since when nothing is measured, if nothing is: CLOCK_MONOTONIC, ns.
     pub(crate) down_since_ns: Option<i64>,
+    /// The longest that outages were shown to be, seconds.
+    shown_outage_s: Cell<f64>,
     /// Sessions whose records could not be written.
     pub(crate) unrecorded: u64,
     /// CLOCK_MONOTONIC at the end of the last interval, ns.
@@ -80,6 +83,13 @@ impl Totals {
     pub(crate) fn outage_s(&self, now_ns: i64) -> f64 {
         let open_ns = self.down_since_ns.map_or(0, |from_ns| (now_ns - from_ns).max(0));
         (self.outage_ns + open_ns) as f64 / 1e9
+    }
+
+    /// The same for a counter, which never falls (OpenMetrics 1.0, "Counter"): that an outage is over is known
+    /// a little later than it is, and until then time that is measured counts as of the outage.
+    pub(crate) fn outage_counter_s(&self, now_ns: i64) -> f64 {
+        self.shown_outage_s.set(self.outage_s(now_ns).max(self.shown_outage_s.get()));
+        self.shown_outage_s.get()
     }
 
     /// What all flows did together.
@@ -141,5 +151,16 @@ mod tests {
         totals.come_up(4_000_000_000);
         totals.come_up(9_000_000_000);
         assert_eq!((totals.outages, totals.outage_s(9_000_000_000)), (1, 3.0));
+    }
+    #[test]
+    fn the_counter_of_outages_stands_still_when_the_end_of_one_is_told_late() {
+        let mut totals = Totals::default();
+        totals.go_down(1_000_000_000);
+        assert_eq!(totals.outage_counter_s(4_250_000_000), 3.25);
+        totals.come_up(4_000_000_000);
+        assert_eq!((totals.outage_counter_s(5_000_000_000), totals.outage_s(5_000_000_000)), (3.25, 3.0));
+        totals.go_down(6_000_000_000);
+        assert_eq!(totals.outage_counter_s(6_100_000_000), 3.25);
+        assert_eq!(totals.outage_counter_s(7_000_000_000), 4.0);
     }
 }
