@@ -117,7 +117,7 @@ impl Limits {
 /// What the description of one flow may take (chosen: a call over UDP takes 140 B).
 const FLOW_BYTES: usize = 512;
 
-/// Why the server cannot start.
+/// Why the server cannot start, or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The port is taken, the address is not ours, or it takes more rights.
@@ -141,6 +141,18 @@ pub enum ServeError {
     Keep {
         /// The folder.
         folder: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// There is no thread for a socket.
+    #[error("this host gives no thread for the server's datagrams: {source}")]
+    Thread {
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Its sockets cannot be watched.
+    #[error("the server cannot watch its connections: {source}")]
+    Watch {
         /// The system's error.
         source: io::Error,
     },
@@ -226,17 +238,27 @@ impl Server {
 
     /// The first address that it listens on, with the port that the system chose.
     pub fn local_addr(&self) -> SocketAddr {
-        let first = self.listeners.first().and_then(|listener| listener.local_addr().ok());
-        first.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
+        self.local_addrs().next().unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
+    }
+
+    /// Every address that it listens on, in the order of [`ServeOptions::bind`].
+    pub fn local_addrs(&self) -> impl Iterator<Item = SocketAddr> {
+        self.sockets.iter().filter_map(|socket| socket.socket.local_addr().ok())
     }
 
     /// Serves until `stop`; running sessions then end at once.
-    pub fn run(&self, stop: &AtomicBool) {
-        self.run_logged(stop, &|_| {});
+    ///
+    /// # Errors
+    /// [`ServeError::Thread`] and [`ServeError::Watch`]: what ended it before.
+    pub fn run(&self, stop: &AtomicBool) -> Result<(), ServeError> {
+        self.run_logged(stop, &|_| {})
     }
 
     /// As [`Server::run`], with a line for `log` when a session begins, ends or is refused.
-    pub fn run_logged(&self, stop: &AtomicBool, log: &(dyn Fn(&str) + Sync)) {
+    ///
+    /// # Errors
+    /// The same.
+    pub fn run_logged(&self, stop: &AtomicBool, log: &(dyn Fn(&str) + Sync)) -> Result<(), ServeError> {
         self.shared.stop.store(false, Ordering::Relaxed);
         // What is logged may quote a guest.
         let log: &(dyn Fn(&str) + Sync) = &|line| log(&words(line));
@@ -244,18 +266,12 @@ impl Server {
             let _stops = StoresOnDrop(&self.shared.stop);
             for socket in &self.sockets {
                 let serve = || datagrams::serve(socket, &self.shared);
-                if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, serve) {
-                    return log(&format!(
-                        "the server ends: this host gives no thread for its datagrams: {error}"
-                    ));
-                }
+                let thread = std::thread::Builder::new().spawn_scoped(scope, serve);
+                thread.map_err(|source| ServeError::Thread { source })?;
             }
-            let served =
-                handshake::serve_strangers(scope, &self.listeners, &self.sockets, &self.shared, stop, log);
-            if let Err(error) = served {
-                log(&format!("the server ends: it cannot watch its connections: {error}"));
-            }
-        });
+            handshake::serve_strangers(scope, &self.listeners, &self.sockets, &self.shared, stop, log)
+                .map_err(|source| ServeError::Watch { source })
+        })
     }
 }
 

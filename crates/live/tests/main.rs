@@ -12,3 +12,4 @@ mod namespaces;
 mod sealed;
 mod strangers;
 mod support;
+mod threads;

@@ -27,12 +27,13 @@ pub(crate) fn run(args: &ServeArgs, terminal: Terminal) -> Result<(), Failure> {
         real_time: args.real_time,
     };
     let server = Server::bind(options).map_err(|why| unavailable(&why))?;
-    terminal.result(&format!("listening on {}\n", server.local_addr()))?;
-    server.run_logged(&stop, &|line| {
+    let listens: String = server.local_addrs().map(|address| format!("listening on {address}\n")).collect();
+    terminal.result(&listens)?;
+    let served = server.run_logged(&stop, &|line| {
         let time = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
         terminal.note(&format!("{time} {line}"));
     });
-    Ok(())
+    served.map_err(|why| unavailable(&why))
 }
 
 /// Without a key and without `--open`, only programs of this host are served.
@@ -69,6 +70,10 @@ fn unavailable(why: &ServeError) -> Failure {
             "run as root, or allow it with `ulimit -r 2` (limits.conf: rtprio 2); or leave --real-time out"
         }
         ServeError::Keep { .. } => "--keep DIR needs a folder that this user may write to",
+        ServeError::Thread { .. } => {
+            "see the limits of this user's processes (ulimit -u) and of the control group (pids.max)"
+        }
+        ServeError::Watch { .. } => "see this host's memory, and `sysctl fs.epoll.max_user_watches`",
     };
     Failure::Unavailable { what: why.to_string(), how: how.to_owned() }
 }

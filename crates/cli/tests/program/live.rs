@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Bench, Seen, Served, entries, names, read_json, wait_until};
+use crate::harness::{Bench, Seen, Served, entries, first_line, names, read_json, wait_until};
 use crate::quiet::undisturbed;
 
 /// One second of a call.
@@ -307,6 +307,26 @@ fn a_server_ends_with_ctrl_c() {
     let mut said = String::new();
     served.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(said.contains("--key-file"), "{said}");
+}
+
+#[test]
+fn a_server_that_cannot_go_on_ends_with_3_so_that_it_is_started_again() {
+    let bench = Bench::new();
+    // The thread for signals has 2 GiB of a stack, and there is no room for a second one.
+    let mut serve = bench.limited("-v 3000000", &["serve", "--bind", "127.0.0.1:0"]);
+    serve.env("RUST_MIN_STACK", (2_u64 << 30).to_string());
+    let seen = Seen::of(serve.output().unwrap());
+    seen.fails(3, &["this host gives no thread", "ulimit -u"]);
+    assert!(seen.out.starts_with("listening on "), "{}", seen.out);
+}
+
+#[test]
+fn a_server_says_each_address_that_it_listens_on() {
+    let bench = Bench::new();
+    let mut served = Served::start(&bench, &["--bind", "127.0.0.2:0"]);
+    let second = first_line(served.child.stdout.as_mut().unwrap());
+    assert!(served.address.starts_with("127.0.0.1:"), "{}", served.address);
+    assert!(second.starts_with("listening on 127.0.0.2:"), "{second}");
 }
 
 #[test]

@@ -34,7 +34,10 @@ pub(super) fn all(bind: &[SocketAddr]) -> Result<Vec<(TcpListener, DatagramSocke
         ServeError::Bind { source, .. } => {
             matches!(source.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
         }
-        ServeError::Keep { .. } | ServeError::RealTime { .. } => false,
+        ServeError::Keep { .. }
+        | ServeError::RealTime { .. }
+        | ServeError::Thread { .. }
+        | ServeError::Watch { .. } => false,
     };
     match everywhere {
         Err(error) if is_without_v6(&error) => {
@@ -49,7 +52,9 @@ fn both(address: SocketAddr) -> Result<(TcpListener, DatagramSocket), ServeError
     let mut tries = 0;
     loop {
         let listener = listen(address).map_err(fail("TCP"))?;
-        let chosen = listener.local_addr().map_err(fail("TCP"))?;
+        // Only its port: a listener of Multipath TCP does not say which link its address belongs to.
+        let mut chosen = address;
+        chosen.set_port(listener.local_addr().map_err(fail("TCP"))?.port());
         match datagrams(chosen) {
             Ok(socket) => return Ok((listener, socket)),
             // The system chose a TCP port whose UDP twin is taken: another choice will do.

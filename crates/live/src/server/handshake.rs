@@ -82,9 +82,7 @@ pub(super) fn serve_strangers<'scope, 'env>(
     let mut rest = Rest::default();
     let mut next_sweep = 0;
     while !stop.load(Ordering::Relaxed) {
-        if rest.ends() {
-            door.watch_listeners(listeners)?;
-        }
+        rest.end(|| door.watch_listeners(listeners), log)?;
         for number in door.wait()? {
             if let Some(index) = listener_index(number) {
                 let Some(listener) = listeners.get(index) else { continue };
@@ -92,9 +90,7 @@ pub(super) fn serve_strangers<'scope, 'env>(
                     && !rest.is_on()
                 {
                     rest.begin(&error, log);
-                    for listener in listeners {
-                        epoll::delete(&door.epoll, listener)?;
-                    }
+                    door.leave_listeners(listeners);
                 }
                 continue;
             }
@@ -161,12 +157,20 @@ impl Door {
         })
     }
 
+    /// Watches all of them, or none.
     fn watch_listeners(&self, listeners: &[TcpListener]) -> io::Result<()> {
-        for (index, listener) in (0..).zip(listeners) {
+        let watched = (0..).zip(listeners).try_for_each(|(index, listener)| {
             let number = EventData::new_u64(u64::MAX - index);
-            epoll::add(&self.epoll, listener, number, EventFlags::IN)?;
+            epoll::add(&self.epoll, listener, number, EventFlags::IN)
+        });
+        watched.inspect_err(|_| self.leave_listeners(listeners)).map_err(io::Error::from)
+    }
+
+    fn leave_listeners(&self, listeners: &[TcpListener]) {
+        for listener in listeners {
+            // One that is not watched is no mistake.
+            let _ = epoll::delete(&self.epoll, listener);
         }
-        Ok(())
     }
 
     /// The numbers of those who have something to say, after at most 20 ms; listeners come last.
@@ -254,9 +258,23 @@ impl Rest {
         self.until_ns.is_some()
     }
 
-    /// Whether it ends now.
-    fn ends(&mut self) -> bool {
-        self.until_ns.take_if(|until| monotonic() >= *until).is_some()
+    /// Ends it if its time is over and `watch` watches the listeners again; if that takes what the kernel has
+    /// none left of, it begins anew.
+    ///
+    /// # Errors
+    /// Another one of `watch`.
+    fn end(&mut self, watch: impl FnOnce() -> io::Result<()>, log: &(dyn Fn(&str) + Sync)) -> io::Result<()> {
+        if self.until_ns.take_if(|until| monotonic() >= *until).is_none() {
+            return Ok(());
+        }
+        match watch() {
+            // epoll_ctl(2): no memory, or fs.epoll.max_user_watches reached by all of this user's programs.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::ENOSPC)) => {
+                self.begin(&error, log);
+                Ok(())
+            }
+            watched => watched,
+        }
     }
 
     /// Begins. A server that was short of descriptors a minute ago does not say so again.
@@ -366,3 +384,23 @@ const MAX_LISTENERS: usize = 1 << 16;
 const REST_NS: i64 = 100_000_000;
 /// A shortage is said again when there was none for so long.
 const QUIET_NS: i64 = 60_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_whose_end_meets_a_shortage_begins_anew_and_ends_no_server() {
+        let over = || Rest { until_ns: Some(monotonic()), failed_ns: Some(monotonic()) };
+        let end = |error: Option<i32>| {
+            let mut rest = over();
+            let watch = || error.map_or(Ok(()), |error| Err(io::Error::from_raw_os_error(error)));
+            let ended = rest.end(watch, &|line| panic!("it was said a moment ago: {line}"));
+            (ended.is_ok(), rest.is_on())
+        };
+        assert_eq!(end(Some(libc::ENOMEM)), (true, true));
+        assert_eq!(end(Some(libc::ENOSPC)), (true, true));
+        assert_eq!(end(Some(libc::EBADF)), (false, false));
+        assert_eq!(end(None), (true, false));
+    }
+}

@@ -157,7 +157,7 @@ impl Serving {
         let (address, stop) = (server.local_addr(), Arc::new(AtomicBool::new(false)));
         let thread = std::thread::spawn({
             let stop = Arc::clone(&stop);
-            move || server.run(&stop)
+            move || server.run(&stop).unwrap()
         });
         Self { address, stop, thread: Some(thread) }
     }
