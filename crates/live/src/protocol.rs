@@ -533,7 +533,7 @@ pub(crate) const HELLO_SIZE: usize = 512;
 pub(crate) const OPENING_LIMIT: usize = 2 * 1024;
 /// The longest line that a client may send: a session of many flows.
 pub(crate) const REQUEST_LIMIT: usize = 256 * 1024;
-/// The longest line that a server may send: a chunk of rows.
+/// The longest line that a server may send: a chunk of rows. An answer about many flows may be longer.
 pub(crate) const ANSWER_LIMIT: usize = 1024 * 1024;
 /// Above this, nothing is read from a client until it has read its answers. One answer may come on top, at
 /// most a chunk of rows of half a megabyte: 1 MiB in all (chosen: two answers of the longest kind).

@@ -10,10 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::bridge::{Bridge, FAR, Impairment, Way, measured};
-use crate::support::quiet::undisturbed;
-use crate::support::{self, cbr, down, echo, run, scenario, voice};
-use talkpath_live::{ServeOptions, Server};
+use crate::support::bridge::{Bridge, FAR, Impairment, Namespace, Way, measured};
+use crate::support::quiet::{skip, undisturbed};
+use crate::support::{self, Serving, cbr, down, echo, run, scenario, voice};
+use talkpath_live::{Limits, ServeOptions, Server};
 use talkpath_measure::summary::LegSummary;
 use talkpath_measure::{Fate, LegRecord, RunRecord};
 use talkpath_scenario::{EchoWrite, Flow, Scenario, WorkloadConfig};
@@ -143,7 +143,8 @@ fn measure(impairment: Impairment, scenario: Scenario, name: &str) -> Result<Out
     let served = bridge.far.start({
         let stop = Arc::clone(&stop);
         move || {
-            Server::bind(ServeOptions { bind: vec![address], ..ServeOptions::default() }).unwrap().run(&stop);
+            let server = Server::bind(ServeOptions { bind: vec![address], ..ServeOptions::default() });
+            server.unwrap().run(&stop).unwrap();
         }
     });
     let record = bridge.near.run(move || {
@@ -255,6 +256,26 @@ fn counts_of_a_flow_downwards_equal_too() {
             assert_eq!(*near, leg.arrivals);
         }
     });
+}
+
+#[test]
+fn an_address_of_one_link_is_reached_by_every_transport() {
+    let host = match Namespace::of_one_link() {
+        Ok(host) => host,
+        Err(why) => return skip(format_args!("no namespaces here: {why}")),
+    };
+    let record = host.run(|| {
+        // The interface of index 1 is loopback.
+        let server = Serving::at("[fe80::1%1]:0", None, Limits::default());
+        let calls =
+            ["udp", "tcp", "quic-datagram"].map(|name| echo(voice(name, name), EchoWrite::PerMessage));
+        run(server.address, &scenario(200, calls.to_vec()))
+    });
+    for flow in &record.unwrap().flows {
+        let back = &flow.echo.as_ref().unwrap().messages;
+        let delivered = back.iter().filter(|row| row.fate == Fate::Delivered).count();
+        assert_eq!(delivered, 10, "{}", flow.info.name);
+    }
 }
 
 /// RFC 4340 §1.1: what the network copies or turns round reaches the application so, as it does over UDP.

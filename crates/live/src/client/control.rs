@@ -1,7 +1,7 @@
 //! The client's side of the control connection.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,7 +27,7 @@ pub(super) struct ServerControl {
     control: Control<Answer>,
     name: String,
     address: SocketAddr,
-    local: IpAddr,
+    local: SocketAddr,
     /// When each question that waits for its answer was sent, ns on our clock; `None` if that says nothing of
     /// the server's clock. Answers come in the order of the questions.
     asked: VecDeque<Option<i64>>,
@@ -80,7 +80,7 @@ impl ServerControl {
     /// [`ArenaError::FarEnd`] or [`ArenaError::Unwelcome`], in one line for a person, with the host's name.
     pub(super) fn greet(stream: TcpStream, name: &str, key: Option<&Key>) -> Result<Self, ArenaError> {
         let (address, local) = match (stream.peer_addr(), stream.local_addr()) {
-            (Ok(peer), Ok(local)) => (peer, local.ip()),
+            (Ok(peer), Ok(local)) => (peer, local),
             (Err(error), _) | (_, Err(error)) => {
                 return Err(ArenaError::far_end(format!("{name} went away: {error}")));
             }
@@ -118,6 +118,8 @@ impl ServerControl {
     /// # Errors
     /// In one line for a person; `Ok(Err)` if the server will not, with its reason.
     pub(super) fn begin(&mut self, session: &SessionSpec, flows: &[Flow]) -> Result<Beginning, String> {
+        // An answer may have something of each flow.
+        self.control.set_line_limit(ANSWER_LIMIT.max(session.flows.len().saturating_mul(FLOW_ANSWER_BYTES)));
         let answer = self.exchange(&Request::Session(session.clone()));
         let answer = answer.map_err(|error| {
             let lost = self.lost(&error);
@@ -324,8 +326,8 @@ impl ServerControl {
         self.address
     }
 
-    /// Our address on the way there.
-    pub(super) const fn local(&self) -> IpAddr {
+    /// Our address on the way there, with the port of the control connection.
+    pub(super) const fn local(&self) -> SocketAddr {
         self.local
     }
 
@@ -375,6 +377,8 @@ impl ServerControl {
     }
 }
 
+/// What an answer may have of one flow: its admission with a key and a certificate takes 223 B.
+const FLOW_ANSWER_BYTES: usize = 256;
 /// The most of a server's warnings that are passed on (chosen: ours has one).
 const MAX_WARNINGS: usize = 20;
 /// How long an answer to a handshake may take: a few round trips of the slowest path, one retransmission
@@ -391,3 +395,40 @@ pub(super) const PROBES: u32 = 8;
 const FEWEST_PROBES: usize = 4;
 /// After this long no further exchange begins.
 const PROBE_NS: i64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::fuzzing::wire::{line, pair};
+    use crate::protocol::Admission;
+
+    #[test]
+    fn an_answer_about_as_many_flows_as_were_asked_for_is_read_whole() {
+        let call = r#"{"transport":{"udp":{"receive_buffer":null,"ecn":false}},"start_ns":0,"file":null,
+            "workload":{"voice":{"ptime_ns":20000000,"size":160}},"echo_per_read":false,"is_up":true}"#;
+        let flows = vec![serde_json::from_str(call).unwrap(); 5_000];
+        let session = SessionSpec { flows, warm_up_ns: 0, duration_ns: 1, drain_ns: 0 };
+        let admission = |_| Admission {
+            secret: "0".repeat(32),
+            token: u32::MAX,
+            tag_key: Some("0".repeat(64)),
+            certificate: Some("0".repeat(64)),
+        };
+        let flows = (0..5_000).map(admission).collect();
+        let ready = line(&Answer::Ready { flows, warnings: Vec::new() });
+        assert!((ANSWER_LIMIT + 1..5_000 * FLOW_ANSWER_BYTES).contains(&ready.len()), "{} B", ready.len());
+        let (there, near) = pair().unwrap();
+        there.set_nonblocking(false).unwrap();
+        (&there).write_all(&line(&Answer::Welcome { answer: None })).unwrap();
+        let begun = std::thread::scope(|scope| {
+            let mut far = ServerControl::greet(near, "far", None).unwrap();
+            // Both ends say more than the sockets hold.
+            scope.spawn(|| std::io::copy(&mut &there, &mut std::io::sink()));
+            scope.spawn(|| (&there).write_all(&ready));
+            far.begin(&session, &[])
+        });
+        assert_eq!(begun.unwrap().unwrap().0.len(), 5_000);
+    }
+}

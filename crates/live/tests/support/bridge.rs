@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Each end is a thread that has left the host's network namespace; what it starts (threads, commands) is in
-//! there too. Nothing leaves the machine: the namespaces have no other device. IPv4 only. Needs root.
+//! there too. Nothing leaves the machine: the namespaces have no other device. The bridge is IPv4 only. Needs root.
 #![expect(unsafe_code, reason = "unshare and TUNSETIFF have no safe wrapper")]
 
 use std::collections::BTreeMap;
@@ -161,18 +161,35 @@ impl Drop for Bridge {
 
 impl Namespace {
     fn new(address: &'static str, peer: &'static str) -> Result<(Self, File), String> {
+        Self::entered(move || enter(address, peer))
+    }
+
+    /// One with loopback alone, which has the IPv6 address of one link `fe80::1` too.
+    pub fn of_one_link() -> Result<Self, String> {
+        let entered = Self::entered(|| {
+            leave_the_hosts()?;
+            ip(&["link", "set", "lo", "up"])?;
+            ip(&["addr", "add", "fe80::1/64", "dev", "lo", "nodad"])
+        });
+        entered.map(|(namespace, ())| namespace)
+    }
+
+    /// One that `enter` leads into, and what it gives.
+    fn entered<T: Send + 'static>(
+        enter: impl FnOnce() -> Result<T, String> + Send + 'static,
+    ) -> Result<(Self, T), String> {
         let (jobs, inbox) = channel::<Box<dyn FnOnce() + Send>>();
         let (ready, made) = channel();
         let thread = std::thread::spawn(move || {
-            let tun = enter(address, peer);
-            let is_made = tun.is_ok();
-            let _ = ready.send(tun);
+            let entered = enter();
+            let is_made = entered.is_ok();
+            let _ = ready.send(entered);
             if is_made {
                 work(&inbox);
             }
         });
-        let tun = made.recv().map_err(|error| error.to_string())??;
-        Ok((Self { jobs: Some(jobs), thread: Some(thread) }, tun))
+        let entered = made.recv().map_err(|error| error.to_string())??;
+        Ok((Self { jobs: Some(jobs), thread: Some(thread) }, entered))
     }
 
     /// Starts `job` in the namespace; the receiver gives its result. Jobs run one after another.
@@ -204,12 +221,26 @@ fn work(inbox: &Receiver<Box<dyn FnOnce() + Send>>) {
     }
 }
 
-/// Leaves for a new namespace and makes its only device.
-fn enter(address: &str, peer: &str) -> Result<File, String> {
+/// Leaves for a new namespace.
+fn leave_the_hosts() -> Result<(), String> {
     // SAFETY: unshare with CLONE_NEWNET takes no pointer and affects this thread only.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
         return Err(format!("unshare of the network: {}", std::io::Error::last_os_error()));
     }
+    Ok(())
+}
+
+fn ip(words: &[&str]) -> Result<(), String> {
+    let output = Command::new("ip").args(words).output().map_err(|error| format!("ip: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("ip {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
+
+/// Leaves for a new namespace and makes its only device.
+fn enter(address: &str, peer: &str) -> Result<File, String> {
+    leave_the_hosts()?;
     let tun = OpenOptions::new()
         .read(true)
         .write(true)
@@ -228,20 +259,9 @@ fn enter(address: &str, peer: &str) -> Result<File, String> {
     }
     // Without IPv6 the kernel sends nothing of its own accord.
     let _ = std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
-    for words in [
-        vec!["link", "set", "lo", "up"],
-        vec!["addr", "add", address, "peer", peer, "dev", "tp0"],
-        vec!["link", "set", "tp0", "txqueuelen", "10000", "up"],
-    ] {
-        let output = Command::new("ip").args(&words).output().map_err(|error| format!("ip: {error}"))?;
-        if !output.status.success() {
-            return Err(format!(
-                "ip {}: {}",
-                words.join(" "),
-                String::from_utf8_lossy(&output.stderr).trim()
-            ));
-        }
-    }
+    ip(&["link", "set", "lo", "up"])?;
+    ip(&["addr", "add", address, "peer", peer, "dev", "tp0"])?;
+    ip(&["link", "set", "tp0", "txqueuelen", "10000", "up"])?;
     Ok(tun)
 }
 

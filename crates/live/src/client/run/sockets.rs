@@ -1,7 +1,7 @@
 //! Before a run: a socket for each flow over datagrams, which the server has to see once, and a dial for each
 //! stream.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -158,7 +158,10 @@ impl Session<'_> {
 
 /// The flow's own socket, connected to the server.
 fn udp_socket(far: &ServerControl, flow: &FlowSpec) -> std::io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(SocketAddr::new(far.local(), 0))?;
+    // With the interface that an IPv6 address of one link belongs to.
+    let mut local = far.local();
+    local.set_port(0);
+    let socket = UdpSocket::bind(local)?;
     socket.connect(far.address())?;
     socket.set_nonblocking(true)?;
     switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
