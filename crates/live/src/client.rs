@@ -52,9 +52,15 @@ impl LiveArena {
     /// and what would be right.
     pub fn connect(host: &str, options: LiveOptions) -> Result<Self, ArenaError> {
         let (name, addresses) = address::resolve(host).map_err(ArenaError::far_end)?;
-        let mut refusal = ArenaError::far_end(format!("no such host: {host}"));
-        for address in addresses {
-            let shown = shown(&name, address);
+        Self::connect_to(&name, &addresses, options)
+    }
+
+    /// The first of `addresses` where a server takes us. If none does, a server that refuses us says more than
+    /// an address where there is none.
+    fn connect_to(name: &str, addresses: &[SocketAddr], options: LiveOptions) -> Result<Self, ArenaError> {
+        let mut refusal = ArenaError::far_end(format!("no such host: {name}"));
+        for &address in addresses {
+            let shown = shown(name, address);
             let answer = open(address)
                 .map_err(|error| ArenaError::far_end(address::explain(&shown, &error)))
                 .and_then(|stream| ServerControl::greet(stream, &shown, options.key.as_ref()));
@@ -63,6 +69,7 @@ impl LiveArena {
                     far.leave();
                     return Ok(Self { name: shown, address, options });
                 }
+                Err(_) if matches!(refusal, ArenaError::Unwelcome(_)) => {}
                 Err(why) => refusal = why,
             }
         }
@@ -123,3 +130,35 @@ fn shown(name: &str, address: SocketAddr) -> String {
 const CONTROL_MSS: u32 = 536;
 /// How long a connection may take to open (chosen: several retransmissions of a SYN).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::{ServeOptions, Server};
+
+    #[test]
+    fn of_several_addresses_a_refusal_is_told_and_not_that_the_next_one_is_silent() {
+        let key = |text: &[u8]| Some(Key::new(text).unwrap());
+        let bind = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+        let ours = key(b"0123456789abcdef0123456789abcdef");
+        let server = Server::bind(ServeOptions { bind, key: ours, ..ServeOptions::default() }).unwrap();
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.run(&stop));
+            let refusals = [[server.local_addr(), closed], [closed, server.local_addr()]].map(|addresses| {
+                let options =
+                    LiveOptions { key: key(b"fedcba9876543210fedcba9876543210"), ..LiveOptions::default() };
+                LiveArena::connect_to("two:7160", &addresses, options).map(drop)
+            });
+            stop.store(true, Ordering::Relaxed);
+            for refusal in refusals {
+                let Err(ArenaError::Unwelcome(why)) = refusal else { panic!("{refusal:?}") };
+                assert!(why.contains(&server.local_addr().to_string()), "{why}");
+            }
+        });
+    }
+}
