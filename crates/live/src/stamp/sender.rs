@@ -316,7 +316,8 @@ impl Sender {
 
     fn finish(self, options: &StampOptions) -> Option<StampRun> {
         let probes: Vec<Probe> = self.rows.iter().filter_map(|row| self.probe(row)).collect();
-        let (before, rest) = probes.split_at(probes.len().min(PROBES));
+        // Few are shared out: a comparison needs one before, and is trusted with one after.
+        let (before, rest) = probes.split_at(probes.len().div_ceil(2).min(PROBES));
         let (during, after) = rest.split_at(rest.len().saturating_sub(PROBES));
         let offset = Offset::new(before, during, after)
             .map(|offset| if options.clocks_synchronised { offset.synchronised() } else { offset })?;
@@ -556,6 +557,28 @@ mod tests {
         let forward = &run.record.flows[0].forward.messages;
         assert!(forward.iter().all(|message| message.fate == Fate::Delivered), "{forward:?}");
         assert_eq!(run.lost_each_way, Some((0, 0)));
+    }
+
+    #[test]
+    fn few_packets_compare_the_clocks_at_both_ends_of_the_run() {
+        for (count, is_trusted) in [(1, false), (2, true), (8, true)] {
+            let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let host = far.local_addr().unwrap().to_string();
+            let interval = Duration::from_millis(5);
+            let asked =
+                StampOptions { host, count, interval, wait: Duration::from_secs(5), ..options(44, None) };
+            let run = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    for _ in 0..count {
+                        let (answer, from) = answer(&far).unwrap();
+                        far.send_to(&answer, from).unwrap();
+                    }
+                });
+                send(&asked, &AtomicBool::new(false)).unwrap()
+            });
+            let clock = &run.record.clock;
+            assert_eq!(clock.trusted, is_trusted, "{count} packets: {}", clock.why);
+        }
     }
 
     #[test]
