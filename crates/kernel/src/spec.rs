@@ -89,7 +89,9 @@ impl SessionSpec {
 
     /// Messages that the clocked and bounded flows send at most, both directions of an echo counted.
     pub fn message_bound(&self) -> u64 {
-        self.flows.iter().map(|flow| flow.message_bound(self.duration_ns)).fold(0, u64::saturating_add)
+        let both_ways =
+            |flow: &FlowSpec| flow.message_bound(self.duration_ns).saturating_mul(flow.directions());
+        self.flows.iter().map(both_ways).fold(0, u64::saturating_add)
     }
 
     /// Payload bits that the flows send within a second at most, as far as they and not the network bound it;
@@ -246,7 +248,7 @@ impl FlowSpec {
         }
     }
 
-    /// Messages that this flow sends at most within `duration_ns`; zero for a stream's bulk or file, whose
+    /// Messages that this flow's sender sends at most within `duration_ns`, echoes not counted; zero for a stream's bulk or file, whose
     /// messages are as large as fits, and for bulk without an end.
     pub fn message_bound(&self, duration_ns: u64) -> u64 {
         let demand = self.workload.demand();
@@ -289,8 +291,12 @@ impl FlowSpec {
                 self.flood(demand).filter(|_| !self.is_up).map_or(0, |(_, bytes)| u128::from(bytes) * 8)
             }
         };
-        let directions = if self.echo_per_read.is_some() { 2 } else { 1 };
-        u64::try_from(rate.saturating_mul(directions)).unwrap_or(u64::MAX)
+        u64::try_from(rate.saturating_mul(self.directions().into())).unwrap_or(u64::MAX)
+    }
+
+    /// 2 if what is sent comes back.
+    const fn directions(&self) -> u64 {
+        if self.echo_per_read.is_some() { 2 } else { 1 }
     }
 
     /// Messages and payload bytes that a workload without a clock gives within a second at most to a
@@ -358,6 +364,17 @@ mod tests {
         assert_eq!(voice.message_bound(60_000_000_000), 3001);
         assert_eq!(voice.payload_rate(), 64_000);
         assert_eq!(FlowSpec { echo_per_read: Some(false), ..voice }.payload_rate(), 128_000);
+    }
+
+    #[test]
+    fn an_echo_counts_in_a_session_with_both_of_its_directions() {
+        let udp = || TransportSpec::Udp { receive_buffer: None, ecn: false };
+        let voice = flow(udp(), WorkloadConfig::G711);
+        let echo = FlowSpec { echo_per_read: Some(false), ..voice.clone() };
+        assert_eq!(echo.message_bound(60_000_000_000), 3001, "of the way out alone");
+        let flows = vec![voice, echo];
+        let session = SessionSpec { flows, warm_up_ns: 0, duration_ns: 60_000_000_000, drain_ns: 0 };
+        assert_eq!(session.message_bound(), 3001 + 2 * 3001);
     }
 
     #[test]

@@ -139,7 +139,12 @@ pub(super) fn check(spec: &SessionSpec, limits: &Limits) -> Result<Vec<String>, 
     check_messages(spec, limits)?;
     let rows = spec.message_bound();
     if rows > limits.rows {
-        return Err(format!("up to {rows} messages; this server keeps {} of a session", limits.rows).into());
+        return Err(format!(
+            "up to {rows} messages, both directions of an echo counted; this server keeps {} of a session; \
+             make the run shorter, or have fewer flows",
+            limits.rows
+        )
+        .into());
     }
     spec.flows
         .iter()
