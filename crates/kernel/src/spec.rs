@@ -248,8 +248,8 @@ impl FlowSpec {
         }
     }
 
-    /// Messages that this flow's sender sends at most within `duration_ns`, echoes not counted; zero for a stream's bulk or file, whose
-    /// messages are as large as fits, and for bulk without an end.
+    /// Messages that this flow's sender sends at most within `duration_ns`, echoes not counted; zero for a
+    /// stream's bulk or file, whose messages are as large as fits, and for bulk without an end.
     pub fn message_bound(&self, duration_ns: u64) -> u64 {
         let demand = self.workload.demand();
         let messages = demand.messages_within(Duration::from_nanos(duration_ns));

@@ -55,8 +55,8 @@ impl LiveArena {
         Self::connect_to(&name, &addresses, options)
     }
 
-    /// The first of `addresses` where a server takes us. If none does, a server that refuses us says more than
-    /// an address where there is none.
+    /// The first of `addresses` where a server takes us. If none does, a server that refuses us says more
+    /// than an address where there is none.
     fn connect_to(name: &str, addresses: &[SocketAddr], options: LiveOptions) -> Result<Self, ArenaError> {
         let mut refusal = ArenaError::far_end(format!("no such host: {name}"));
         for &address in addresses {

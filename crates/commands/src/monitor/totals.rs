@@ -85,8 +85,8 @@ impl Totals {
         (self.outage_ns + open_ns) as f64 / 1e9
     }
 
-    /// The same for a counter, which never falls (OpenMetrics 1.0, "Counter"): that an outage is over is known
-    /// a little later than it is, and until then time that is measured counts as of the outage.
+    /// The same for a counter, which never falls (OpenMetrics 1.0, "Counter"): that an outage is over is
+    /// known a little later than it is, and until then time that is measured counts as of the outage.
     pub(crate) fn outage_counter_s(&self, now_ns: i64) -> f64 {
         self.shown_outage_s.set(self.outage_s(now_ns).max(self.shown_outage_s.get()));
         self.shown_outage_s.get()

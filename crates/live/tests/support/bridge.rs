@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Each end is a thread that has left the host's network namespace; what it starts (threads, commands) is in
-//! there too. Nothing leaves the machine: the namespaces have no other device. The bridge is IPv4 only. Needs root.
+//! there too. Nothing leaves the machine: the namespaces have no other device. The bridge is IPv4 only. Needs
+//! root.
 #![expect(unsafe_code, reason = "unshare and TUNSETIFF have no safe wrapper")]
 
 use std::collections::BTreeMap;
