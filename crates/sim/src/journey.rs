@@ -74,9 +74,9 @@ pub struct Journeys {
 }
 
 /// Runs `scenario` until the end of `window` and returns every hop that lies at least in part within it. The
-/// run goes on until the hops that had begun by then have ended, for the scenario's drain at most: what is on a
-/// link then is under way. If more than `most` hops begin, the window
-/// ends just before the one that is too many; those that were under way at its beginning are all there.
+/// run goes on until the hops that had begun by then have ended, for the scenario's drain at most: what is on
+/// a link then is under way. If more than `most` hops begin, the window ends just before the one that is too
+/// many; those that were under way at its beginning are all there.
 /// `None` if the plan interrupts the run.
 pub fn journeys(
     scenario: &Scenario,

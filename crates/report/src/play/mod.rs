@@ -2,7 +2,7 @@
 //!
 //! The page holds the hops of packets as columns of whole microseconds and draws them on a canvas. It
 //! computes nothing about the run: where a packet is follows from when its service began, when its last bit
-//! was sent and when it came out, all as the network has them. Without JavaScript it says so and shows the topology at one moment.
+//! was sent and when it came out. Without JavaScript it says so and shows the topology at one moment.
 
 use maud::{Markup, PreEscaped, html};
 use serde_json::json;
