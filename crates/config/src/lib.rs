@@ -412,6 +412,20 @@ words! {
     }
 }
 
+impl Stack {
+    /// The upper bound of its retransmission timeout.
+    pub const fn max_rto(self) -> Duration {
+        match self {
+            // TCP_RTO_MAX.
+            Self::Linux => Duration::from_secs(120),
+            // RFC 6298 §2.5: at least 60 s.
+            Self::Rfc => Duration::from_secs(60),
+            // TCPTV_REXMTMAX.
+            Self::BsdReno => Duration::from_secs(64),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,7 +23,7 @@ use crate::quantity::{Problem, quote};
 use crate::read::{self, At, nearest};
 use crate::resolve::section::{Section, first_step};
 use crate::tree::{self, Table};
-use crate::{Compared, Diagnostics, Setting, Source, fill, host_and_port};
+use crate::{Compared, Diagnostics, Setting, Source, fill, fitting_name, host_and_port};
 
 /// A campaign file, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,7 +236,7 @@ fn campaign(root: &Table, file: &str, log: &mut Log) -> Option<Campaign> {
     let section = Section::new(root, CAMPAIGN.keys, At::ROOT, &Place::START);
     let name = match section.text("name", log) {
         Some(name) => name.to_owned(),
-        None => stem(file).to_owned(),
+        None => fitting_name(stem(file)),
     };
     let seed = section.count("seed", log);
     let key_file = section.text("key_file", log).map(str::to_owned);

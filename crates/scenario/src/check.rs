@@ -52,6 +52,7 @@ pub(crate) fn value(node: &Node, kind: &'static Kind, at: At<'_>, checks: Checks
         Kind::Text { longest } => drop(read::text(node, *longest, at, log)),
         Kind::Flag => drop(read::flag(node, at, log)),
         Kind::Count { least, most } => drop(read::count(node, *least, *most, at, log)),
+        Kind::Seed => drop(read::seed(node, at, log)),
         Kind::Probability => drop(read::probability(node, at, log)),
         Kind::Number { above, most } => drop(read::bounded(node, *above, *most, at, log)),
         Kind::Quantity { measures, words } => drop(read::quantity(node, measures, words, at, log)),
@@ -161,8 +162,10 @@ fn tagged(node: &Node, tagged: &'static Tagged, at: At<'_>, checks: Checks, log:
         (Value::Table(inner), _) => match inner.get("kind") {
             Some(kind) => (kind, Some(inner)),
             None => {
-                let message = format!("missing; expected {}: {}", tagged.noun, or_list(kinds));
-                log.mistake(&node.place, &at.key("kind").to_string(), message, None);
+                if checks.missing {
+                    let message = format!("missing; expected {}: {}", tagged.noun, or_list(kinds));
+                    log.mistake(&node.place, &at.key("kind").to_string(), message, None);
+                }
                 return;
             }
         },
@@ -266,6 +269,7 @@ pub(crate) fn form(kind: &Kind) -> String {
         Kind::Text { .. } => "some text".to_owned(),
         Kind::Flag => "true or false".to_owned(),
         Kind::Count { least, most } => format!("a whole number from {least} to {most}"),
+        Kind::Seed => read::SEED_FORM.to_owned(),
         Kind::Probability => "a probability from 0 to 1".to_owned(),
         Kind::Number { above, most } => format!("a number above {above} and at most {most}"),
         Kind::Quantity { measures, words } => read::expected_quantity(measures, words),

@@ -135,6 +135,18 @@ struct Entry {
     help: Option<String>,
 }
 
+impl Entry {
+    /// Whether it says what `other` says. A shorthand is read twice: `path.up.loss = 5`, and as
+    /// `path.up.loss.rate`.
+    fn tells(&self, other: &Self) -> bool {
+        let is_within = |key: &str, above: &str| {
+            key.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        (&self.place, &self.message) == (&other.place, &other.message)
+            && (is_within(&other.key, &self.key) || is_within(&self.key, &other.key))
+    }
+}
+
 impl Log {
     /// Records a mistake, unless the same is recorded already (cells of a sweep share most of their values).
     pub(crate) fn mistake(
@@ -145,7 +157,7 @@ impl Log {
         help: Option<String>,
     ) {
         let entry = Entry { place: place.clone(), key: key.to_owned(), message: message.into(), help };
-        if self.mistakes.iter().any(|known| known.place == entry.place && known.message == entry.message) {
+        if self.mistakes.iter().any(|known| known.tells(&entry)) {
             return;
         }
         if self.mistakes.len() < MOST_KEPT {

@@ -12,7 +12,7 @@ use crate::keys::{Kind, ROOT, TableSpec, Tagged};
 use crate::quantity::Problem;
 use crate::read::nearest;
 use crate::threshold;
-use crate::tree::{Node, Table, Value};
+use crate::tree::{Entry, Node, Table, Value};
 
 /// The names of `key`, split at its points. A point between quotes does not split; quotes around a name are
 /// taken off.
@@ -131,7 +131,9 @@ fn set_in_node(
             set_in_table(become_table(inner), spec, rest, value)
         }
         Kind::Sweep => {
-            become_table(node).set(&names.join("."), value);
+            // Beside a line over the same key, which the sweep's own part refuses.
+            let (name, place) = (names.join("."), value.place.clone());
+            become_table(node).entries.push(Entry { name, place, node: value });
             Ok(())
         }
         Kind::Thresholds => {
@@ -150,9 +152,13 @@ fn set_in_node(
                 table.set(part, value);
                 Ok(())
             }
-            _ => Err(Problem::new(format!("`{name}` has no keys of its own"))),
+            _ => Err(no_keys(name)),
         },
     }
+}
+
+fn no_keys(name: &str) -> Problem {
+    Problem::new(format!("`{name}` has no keys of its own"))
 }
 
 fn set_in_tagged(
@@ -177,11 +183,16 @@ fn set_in_tagged(
             table.set(first, value);
             Ok(())
         }
-        (_, Some(key)) if table.get(first).is_some() => match table.get_mut(first) {
-            Some(inner) => set_in_node(inner, &key.kind, first, rest, value),
-            None => Ok(()),
-        },
-        _ => Err(Problem::new(format!("`{first}` has no keys of its own"))),
+        (_, Some(key)) => {
+            if table.get(first).is_none() && matches!(key.kind, Kind::Table(_) | Kind::Tagged(_)) {
+                table.set(first, Node { value: Value::Table(Table::default()), place: value.place.clone() });
+            }
+            match table.get_mut(first) {
+                Some(inner) => set_in_node(inner, &key.kind, first, rest, value),
+                None => Err(no_keys(first)),
+            }
+        }
+        _ => Err(no_keys(first)),
     }
 }
 

@@ -49,7 +49,7 @@ pub use model::{
     KernelProfile, LARGEST_BULK_MESSAGE, LinkIndex, MIN_BULK_ROOM, NamedLink, Playout, Receiver, Scenario,
     SecondPath, USUAL_MTU, WorkloadConfig,
 };
-pub use plan::{Cell, Options, Plan, Setting, load, load_with_files};
+pub use plan::{Cell, LARGEST_FILE, Options, Plan, Setting, fitting_name, load, load_with_files};
 pub use preset::{Preset, preset, presets};
 pub use quantity::{SiAmount, parse_duration, parse_rate, percentage, si_amount};
 pub use read::nearest;

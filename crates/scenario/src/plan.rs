@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use talkpath_units::Seed;
+use talkpath_units::{Seed, printable};
 
 use crate::check::{self, Checks};
 use crate::demand::{self, Judged, Threshold};
 use crate::diagnostic::{Log, Place};
 use crate::files::{Contents, Files, NoFiles, Trace};
-use crate::keys::ROOT;
+use crate::keys::{LONGEST_NAME, ROOT};
 use crate::quantity::Problem;
-use crate::read::At;
+use crate::read::{self, At};
 use crate::sweep::{self, Sweep};
 use crate::tree::{self, Node, Table, Value};
 use crate::{Diagnostic, Diagnostics, Scenario, Source, edit, emit, fill, kernel, quantity, resolve};
@@ -172,6 +172,13 @@ fn read(
     if root.get("name").is_none() {
         root.set("name", Node::text(stem(&source.name), Place::START));
     }
+    if let Some(Node { value, .. }) = root.get_mut("seed")
+        && let Value::Number(text) = value
+        && read::as_seed(text).is_some_and(|seed| i64::try_from(seed).is_err())
+    {
+        // No integer of TOML: the resolved form has it as text.
+        *value = Value::Text(core::mem::take(text));
+    }
     if let Some(path) = root.get_mut("path") {
         edit::expand_path(path);
     }
@@ -186,12 +193,29 @@ fn read(
     let (cells, common) = cells(&root, &sweep, &contents, log)?;
     let first = &cells.first()?.scenario;
     let (name, repeat, seed) = (first.name.clone(), first.repeat, first.seed);
+    let repetitions = repeat.saturating_mul(cells.len() as u64);
+    if repetitions > MOST_REPETITIONS {
+        let place = root.get("repeat").map_or(&Place::START, |node| &node.place);
+        let message = format!(
+            "found {repetitions} repetitions of all cells together, expected at most {MOST_REPETITIONS}"
+        );
+        log.mistake(place, "repeat", message, None);
+        return None;
+    }
     let judged: Vec<_> = cells
         .iter()
         .map(|Cell { index, sweep, scenario, .. }| Judged { index: *index, sweep, scenario })
         .collect();
     let thresholds = demand::thresholds(&root, &judged, log);
     let resolved = resolved(&root, common, &sweep);
+    if resolved.len() > LARGEST_FILE {
+        let message = format!(
+            "found a scenario of {} bytes with its defaults written out, expected at most {LARGEST_FILE}",
+            resolved.len()
+        );
+        log.mistake(&Place::START, "", message, None);
+        return None;
+    }
     let (traces, warnings) = (contents.traces, Vec::new());
     Some(Plan { name, repeat, seed, cells, resolved, thresholds, traces, warnings })
 }
@@ -207,6 +231,7 @@ fn cells(root: &Table, sweep: &Sweep, contents: &Contents, log: &mut Log) -> Opt
         let (mut cell, values, label) = sweep.cell(&base, index, log);
         kernel::apply(&mut cell);
         check::table(&cell, &ROOT, &Place::START, At::ROOT, Checks::ALL, log);
+        resolve::link::tell_missing_rates(&cell, log);
         let filled = fill::table(&cell, &ROOT, &Place::START);
         let scenario = resolve::scenario(&filled, contents, log);
         if log.is_full() {
@@ -215,6 +240,10 @@ fn cells(root: &Table, sweep: &Sweep, contents: &Contents, log: &mut Log) -> Opt
         match &mut common {
             Some(common) => fill::keep_common(common, &filled),
             None => common = Some(filled),
+        }
+        if scenario.is_none() && log.is_clean() {
+            let message = "this cannot be run, and talkpath does not know why: please report it";
+            log.mistake(&Place::START, "", message, None);
         }
         let Some(scenario) = scenario.filter(|_| log.is_clean()) else { continue };
         flows += scenario.flows.len();
@@ -280,14 +309,23 @@ fn apply(root: &mut Table, options: &Options, labels: &mut Vec<String>, log: &mu
 }
 
 /// The file's name without its folder and its ending.
-fn stem(name: &str) -> &str {
+fn stem(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
     let name = name.strip_suffix(".toml").unwrap_or(name);
-    if name.is_empty() { "scenario" } else { name }
+    if name.trim().is_empty() { "scenario".to_owned() } else { fitting_name(name) }
 }
 
-/// Anything larger is no scenario. Chosen.
-const LARGEST_FILE: usize = 1_000_000;
+/// `text`, which comes from a file's name say, as a scenario's `name`: cut, and without control characters.
+pub fn fitting_name(text: &str) -> String {
+    printable(text, LONGEST_NAME)
+}
+
+/// The largest scenario, in bytes, as written and with its defaults. Chosen: anything larger is a wrong file,
+/// refused before it fills the memory.
+pub const LARGEST_FILE: usize = 4 << 20;
 
 /// Flows of all cells together. Chosen: they fit in memory.
 const MOST_FLOWS: usize = 1_000_000;
+
+/// Repetitions of all cells together. Chosen: a run lists them before it begins, in about 100 B each, 1 GB.
+const MOST_REPETITIONS: u64 = 10_000_000;

@@ -104,6 +104,26 @@ pub(crate) fn count(node: &Node, least: u64, most: u64, at: At<'_>, log: &mut Lo
     }
 }
 
+/// A seed: a whole number, or the text of one.
+pub(crate) fn seed(node: &Node, at: At<'_>, log: &mut Log) -> Option<u64> {
+    let seed = match &node.value {
+        Value::Number(text) | Value::Text(text) => as_seed(text),
+        _ => None,
+    };
+    if seed.is_none() {
+        log.problem(&node.place, at, wrong(node, SEED_FORM));
+    }
+    seed
+}
+
+/// A whole number of 64 bits, in digits alone.
+pub(crate) fn as_seed(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// What a seed is.
+pub(crate) const SEED_FORM: &str = "a whole number from 0 to 18446744073709551615";
+
 /// A number for which `fits` holds; `form` says which.
 pub(crate) fn number(
     node: &Node,

@@ -62,6 +62,10 @@ fn value(kind: &Kind, steps: bool) -> Value {
         Kind::Text { longest } => json!({ "type": "string", "minLength": 1, "maxLength": longest }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Count { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        Kind::Seed => json!({ "anyOf": [
+            { "type": "integer", "minimum": 0, "maximum": i64::MAX },
+            { "type": "string", "pattern": "^[0-9]{1,20}$" },
+        ] }),
         Kind::Probability => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Kind::Number { above, most } => {
             json!({ "type": "number", "exclusiveMinimum": above, "maximum": most })

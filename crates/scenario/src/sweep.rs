@@ -1,6 +1,6 @@
 //! The sweep: which keys take which values, and every combination of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Log, Place};
 use crate::edit;
@@ -137,6 +137,11 @@ fn axis(root: &Table, key: String, entry: &Entry, log: &mut Log) -> Option<Axis>
     let Some(first) = values.first() else {
         return mistake(&entry.node.place, Problem::new("found an empty list, expected at least one value"));
     };
+    let mut known = BTreeSet::new();
+    if let Some(twice) = values.iter().find(|value| !known.insert(value.to_json().to_string())) {
+        let message = format!("found {} twice, expected each value once", twice.to_json());
+        return mistake(&twice.place, Problem::new(message));
+    }
     for key in &keys {
         if let Err(problem) = edit::set(&mut root.clone(), key, first.clone()) {
             return mistake(&entry.place, problem);

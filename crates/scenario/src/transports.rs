@@ -109,6 +109,32 @@ pub(crate) fn fit(transport: &TransportConfig, fit: &Fit<'_, '_>, log: &mut Log)
     }
 }
 
+/// What is wrong with so much written at one moment over `what`, where nothing holds it back: all of it would
+/// be in memory at once, or its end would never come.
+pub(crate) fn flood(demand: Demand, what: &str) -> Option<Problem> {
+    let (messages, bytes) = match demand {
+        Demand::Bursts { count, size, repeat, gap } => {
+            let together = if gap.is_zero() { count.saturating_mul(repeat) } else { count };
+            (together, Bytes::new(size.get().saturating_mul(together)))
+        }
+        Demand::Greedy { bytes: Some(bytes), .. } => (1, bytes),
+        Demand::Greedy { bytes: None, .. } => {
+            return Some(Problem::new(format!("found `bulk` without an end over {what}, expected `bytes`")));
+        }
+        Demand::Clocked { .. } => return None,
+    };
+    let found = if bytes > MOST_AT_ONCE {
+        format!("found {bytes} at one moment over {what}, expected at most {MOST_AT_ONCE}")
+    } else if messages > MOST_MESSAGES_AT_ONCE {
+        format!(
+            "found {messages} messages at one moment over {what}, expected at most {MOST_MESSAGES_AT_ONCE}"
+        )
+    } else {
+        return None;
+    };
+    Some(Problem::new(found))
+}
+
 impl Fit<'_, '_> {
     /// Whether no message is larger than `limit`, what `packet` can hold; reports one that is.
     fn at_most(&self, limit: Option<Bytes>, packet: &str, log: &mut Log) -> bool {
@@ -138,6 +164,13 @@ pub(crate) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)
         None => tcp::defaults(kind, filled),
     }
 }
+
+/// Payload that a flow sends at one moment: a minute of 100 Mbps. Chosen, as the next, so that what waits
+/// stays below a few gigabytes of memory however small the path's packets are.
+const MOST_AT_ONCE: Bytes = Bytes::new(1_000_000_000);
+
+/// Messages that a flow sends at one moment.
+const MOST_MESSAGES_AT_ONCE: u64 = 1_000_000;
 
 /// Chosen: from a skb_shared_info of 320 B and a cache line up to two pages.
 pub(crate) const SMALL_HEAD: &[Measure] = &[measure(Dimension::Size, 384, 8192)];

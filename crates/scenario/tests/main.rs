@@ -6,6 +6,7 @@ mod examples;
 mod files;
 mod judging;
 mod kernel;
+mod limits;
 mod mistakes;
 mod options;
 mod robust;

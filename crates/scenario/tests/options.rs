@@ -262,3 +262,47 @@ fn a_large_sweep_is_read_in_reasonable_time_and_memory() {
     assert_eq!(plan.cells.len(), 10_000);
     assert_eq!(plan.cells[9_999].index, 9_999);
 }
+
+#[test]
+fn a_swept_kind_is_read_again_though_its_table_is_not_in_the_file() {
+    let of_queues = BASE.replace("path = \"home-adsl\"", "path.up = {}\npath.down = {}")
+        + "[sweep]\n\"path.up.queue.kind\" = [\"codel\", \"fq_codel\"]\n";
+    assert_eq!(plan(&of_queues, &[]).cells.len(), 2);
+    let of_transports = BASE.replace("transport = \"tcp\"\n", "")
+        + "[sweep]\n\"flow.call.transport.kind\" = [\"tcp\", \"udp\"]\n";
+    assert_eq!(plan(&of_transports, &[]).cells.len(), 2);
+    let without_kind = BASE.replace("\"tcp\"", "{ cc = \"reno\" }");
+    assert!(refused(&without_kind, Vec::new()).contains("flow.call.transport.kind: missing"));
+}
+
+#[test]
+fn a_word_with_an_underscore_in_place_of_its_hyphen_means_the_same() {
+    let of =
+        |stack: &str| BASE.replace("\"tcp\"", &format!("{{ kind = \"tcp_nodelay\", stack = \"{stack}\" }}"));
+    assert_eq!(
+        plan(&of("bsd_reno"), &[]).cells[0].scenario.flows,
+        plan(&of("bsd-reno"), &[]).cells[0].scenario.flows
+    );
+}
+
+#[test]
+fn a_key_in_a_table_that_the_file_does_not_have_makes_the_table() {
+    let delay = Setting::new("flow.call.workload.playout.delay", "60 ms");
+    let why = refused(BASE, vec![delay.clone()]);
+    assert!(why.contains("flow.call.workload.playout.kind: missing") && why.contains("fixed"), "{why}");
+    let set = [("flow.call.workload.playout.delay", "60 ms"), ("flow.call.workload.playout.kind", "fixed")];
+    assert_eq!(plan(BASE, &set).cells.len(), 1);
+    let why = refused(BASE, vec![Setting::new("flow.call.workload.ptime.delay", "60 ms")]);
+    assert!(why.contains("`ptime` has no keys of its own"), "{why}");
+}
+
+#[test]
+fn a_rate_is_called_missing_only_where_nobody_wrote_it() {
+    let warned = |up: &str| {
+        let link = format!("{{ up = {{ {up} }}, down = {{ rate = \"unlimited\" }} }}");
+        let keys: Vec<_> = plan(BASE, &[("path", &link)]).warnings.iter().map(|it| it.key.clone()).collect();
+        keys
+    };
+    assert_eq!(warned("rate = \"unlimited\", delay = \"1 ms\""), Vec::<String>::new());
+    assert_eq!(warned("delay = \"1 ms\""), ["path.up.rate"]);
+}

@@ -12,7 +12,7 @@ pub(crate) static CAMPAIGN: TableSpec = TableSpec { noun: "a campaign", keys: RO
 const ROOT_KEYS: &[Key] = &[
     key(
         "name",
-        Kind::Text { longest: 200 },
+        Kind::Text { longest: super::LONGEST_NAME },
         Default::Follows("the file's name"),
         "what the directory and the report are called",
     ),

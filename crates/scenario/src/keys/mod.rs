@@ -63,6 +63,8 @@ pub(crate) enum Kind {
     Flag,
     /// A whole number.
     Count { least: u64, most: u64 },
+    /// A whole number of 64 bits; as text, too, because TOML's integers end at 2^63.
+    Seed,
     /// A number from 0 to 1.
     Probability,
     /// A number above `above`, at most `most`.
@@ -196,6 +198,9 @@ pub(crate) const SOME_SIZE: &[Measure] = &[measure(Dimension::Size, 1, LARGEST_S
 
 /// Flows of one cell, copies and directions counted. Chosen; see docs/reference/scenario.md.
 pub(crate) const MOST_FLOWS: u64 = 50_000;
+
+/// Characters of a scenario's name. Chosen: it is a page's title.
+pub(crate) const LONGEST_NAME: usize = 200;
 
 /// Characters of a file's name: PATH_MAX of Linux's limits.h.
 pub(crate) const LONGEST_PATH: usize = 4096;

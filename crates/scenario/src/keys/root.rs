@@ -8,7 +8,7 @@ pub(crate) static ROOT: TableSpec = TableSpec { noun: "a scenario", keys: ROOT_K
 const ROOT_KEYS: &[Key] = &[
     key(
         "name",
-        Kind::Text { longest: 200 },
+        Kind::Text { longest: super::LONGEST_NAME },
         Default::Follows("the file's name"),
         "what the run directory and the report are called",
     ),
@@ -38,9 +38,9 @@ const ROOT_KEYS: &[Key] = &[
     ),
     key(
         "seed",
-        Kind::Count { least: 0, most: i64::MAX as u64 },
+        Kind::Seed,
         Default::Is("1"),
-        "everything random follows from it",
+        "everything random follows from it. Above 9223372036854775807, TOML's largest integer, it is written as text",
     ),
     key(
         "path",

@@ -171,6 +171,15 @@ fn copies_of(
             section.problem("second_route", Problem::new(message), log);
             return None;
         }
+        if !is_held_back(&flow)
+            && links.is_instant(route.iter().chain(&return_route))
+            && let Some(problem) =
+                transports::flood(flow.workload.demand(), "links without a `rate` and a `delay`")
+        {
+            let help = "time would stand still: give a link a `rate` or a `delay`";
+            section.problem("workload", problem.with_help(help), log);
+            return None;
+        }
         let name = if spec.count == 1 { spec.name.to_owned() } else { format!("{}-{number}", spec.name) };
         let mut up = Flow { name, route, return_route, second_path, direction, ..flow };
         if let TransportConfig::Quic(QuicConfig { connection: Some(connection), .. }) = &mut up.transport
@@ -196,6 +205,13 @@ fn copies_of(
         }
     }
     Some(flows)
+}
+
+/// Whether a host takes time for what `flow` sends, so that a transport that waits for acknowledgements
+/// cannot send for ever at one moment. What waits for none has its own bound.
+fn is_held_back(flow: &Flow) -> bool {
+    let takes_time = [flow.send_jitter, flow.wake_up, flow.receiver.service].iter().any(|it| !it.is_zero());
+    takes_time || !flow.transport.kind().features().is_acknowledged
 }
 
 /// Where a copy's packets go.

@@ -15,7 +15,7 @@ use crate::model::{Flow, IpVersion, LinkIndex, NamedLink};
 use crate::quantity::Problem;
 use crate::queues;
 use crate::read::{self, At, Reading};
-use crate::tree::{Entry, Table};
+use crate::tree::{Entry, Node, Table};
 
 /// The links of a cell.
 pub(crate) struct Links {
@@ -55,6 +55,16 @@ impl Links {
         let made = self.made.as_ref()?;
         let mtus = route.filter_map(|index| made.get(index.0 as usize)).map(|link| link.config.mtu);
         mtus.min().map(|mtu| mtu.saturating_sub(self.ip.extra_header()))
+    }
+
+    /// Whether packets cross every link of `route` at once, however many there are.
+    pub(crate) fn is_instant<'a>(&self, mut route: impl Iterator<Item = &'a LinkIndex>) -> bool {
+        let made = self.made.as_deref().unwrap_or_default();
+        let is_instant = |link: &NamedLink| {
+            let LinkConfig { rate, delay, jitter, .. } = &link.config;
+            *rate == RateModel::Unlimited && delay.is_zero() && *jitter == DelayVariation::None
+        };
+        self.is_known && route.all(|index| made.get(index.0 as usize).is_some_and(is_instant))
     }
 
     /// Warns of links that no flow goes over.
@@ -114,10 +124,8 @@ pub(crate) fn links(
         (links.is_path, links.is_known) = (true, false);
         // A link of which nothing is said: packets cross it at once.
         let perfect = fill::table(&Table::default(), &LINK, &Place::START);
-        // Warnings about what nobody wrote, as that a rate is missing, are not kept.
-        let mut unheard = Log::default();
         for name in ["up", "down"] {
-            links.add(name, config(&perfect, top.key(name), &Place::START, contents, &mut unheard));
+            links.add(name, config(&perfect, top.key(name), &Place::START, contents, log));
             links.written.push((name.to_owned(), Place::START));
         }
         return links;
@@ -182,6 +190,13 @@ impl Links {
             if plain.contains(name.as_str()) {
                 continue;
             }
+            if self.by_name.contains_key(&name) {
+                let mut others = self.written.iter().map(|(other, _)| other.as_str());
+                let other = others.find(|other| number_in(other, &name).is_some()).unwrap_or_default();
+                let message = format!("`{other}` and `{}` both make the link {name}; rename one", entry.name);
+                log.problem(&entry.place, at, Problem::new(message));
+                continue;
+            }
             let config = match step {
                 Some(_) => config(&for_copy_table(table, number), at, &entry.place, contents, log),
                 None => shared.clone(),
@@ -192,12 +207,27 @@ impl Links {
 
     fn add(&mut self, name: &str, config: Option<LinkConfig>) {
         let index = LinkIndex(u32::try_from(self.by_name.len()).unwrap_or(u32::MAX));
-        if self.by_name.insert(name.to_owned(), index).is_some() {
-            return;
-        }
+        self.by_name.insert(name.to_owned(), index);
         match (&mut self.made, config) {
             (Some(made), Some(config)) => made.push(NamedLink { name: name.to_owned(), config }),
             (made, _) => *made = None,
+        }
+    }
+}
+
+/// Warns of the links of `root`, a cell before its defaults are filled in, that have no rate.
+pub(crate) fn tell_missing_rates(root: &Table, log: &mut Log) {
+    let top = At::ROOT;
+    for above in ["path", "link"] {
+        let at = top.key(above);
+        for entry in root.get(above).and_then(Node::as_table).map_or(&[][..], |table| &table.entries) {
+            let at = at.key(&entry.name);
+            if entry.node.as_table().is_some_and(|link| link.get("rate").is_none()) {
+                let message =
+                    "missing; without it nothing ever waits on this link, and its queue never fills";
+                let place = if above == "path" { &entry.node.place } else { &entry.place };
+                log.warning(place, &at.key("rate").to_string(), message);
+            }
         }
     }
 }
@@ -262,15 +292,7 @@ fn rate(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<RateMo
     }
     match link.reading("rate", log)? {
         Reading::Amount(amount) => Some(RateModel::Fixed(Rate::from_bps(amount.count))),
-        Reading::Word(_) => {
-            // A default has its table's place.
-            if node.place == *link.place {
-                let message =
-                    "missing; without it nothing ever waits on this link, and its queue never fills";
-                log.warning(link.place, &link.at.key("rate").to_string(), message);
-            }
-            Some(RateModel::Unlimited)
-        }
+        Reading::Word(_) => Some(RateModel::Unlimited),
     }
 }
 

@@ -4,7 +4,7 @@
 //! silence, because its mistake is reported already.
 
 mod flow;
-mod link;
+pub(crate) mod link;
 pub(crate) mod section;
 
 use talkpath_units::Seed;
@@ -60,7 +60,7 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         duration: duration?,
         drain: section.duration("drain", log)?,
         warm_up: warm_up?,
-        seed: Seed::new(section.count("seed", log)?),
+        seed: Seed::new(section.seed("seed", log)?),
         repeat: section.count("repeat", log)?,
         far_clock,
         ip,

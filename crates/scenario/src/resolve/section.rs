@@ -97,6 +97,10 @@ impl<'a> Section<'a> {
         }
     }
 
+    pub(crate) fn seed(&self, name: &str, log: &mut Log) -> Option<u64> {
+        self.entry(name).and_then(|(node, key)| read::seed(node, self.at.key(key.name), log))
+    }
+
     pub(crate) fn flag(&self, name: &str, log: &mut Log) -> Option<bool> {
         self.entry(name).and_then(|(node, key)| read::flag(node, self.at.key(key.name), log))
     }

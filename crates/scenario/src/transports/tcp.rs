@@ -1,7 +1,7 @@
 //! TCP in a scenario: its keys, and what they mean.
 
 use talkpath_config::{CongestionControlKind, DelayedAck, Growth, NagleKind, Stack, TcpConfig, Ticks};
-use talkpath_units::Bytes;
+use talkpath_units::{Bytes, Duration};
 
 use super::{INITIAL_WINDOW, SMALL_HEAD};
 use crate::diagnostic::Log;
@@ -9,7 +9,7 @@ use crate::keys::{ANY_DURATION, Default, Key, Kind, SOME_PACKETS, Variant, Words
 use crate::quantity::{Amount, Dimension, Measure, Problem};
 use crate::read::{self, Reading};
 use crate::resolve::section::Section;
-use crate::tree::{Node, Table};
+use crate::tree::Table;
 
 /// `tcp`.
 pub(super) const TCP: Variant =
@@ -113,7 +113,12 @@ const TCP_KEYS: &[Key] = &[
         Default::Is("false"),
         "whether both ends offer explicit congestion notification (RFC 3168), so that a queue can mark packets instead of dropping them",
     ),
-    key("min_rto", quantity(ANY_DURATION), BY_STACK, "lower bound of the retransmission timeout"),
+    key(
+        "min_rto",
+        quantity(ANY_DURATION),
+        BY_STACK,
+        "lower bound of the retransmission timeout; at most the stack's upper bound: `linux` 120 s, `rfc` 60 s, `bsd-reno` 64 s",
+    ),
     key(
         "timer_granularity",
         quantity(GRANULARITY),
@@ -271,7 +276,7 @@ pub(super) fn resolve(
     let timestamps = section.flag("timestamps", log);
     let window_scaling = section.flag("window_scaling", log);
     let ecn = section.flag("ecn", log);
-    let min_rto = section.duration("min_rto", log);
+    let min_rto = min_rto(section, preset.stack, log);
     let timer_granularity = section.duration("timer_granularity", log);
     let ticks = section.choice("ticks", log).and_then(Ticks::named);
     let initial_window = section.packets_or_word("initial_window", log);
@@ -315,6 +320,18 @@ pub(super) fn resolve(
         multipath: multipath?,
         ..preset
     })
+}
+
+/// The lower bound of the retransmission timeout; one above the stack's upper bound is a mistake.
+fn min_rto(section: &Section<'_>, stack: Stack, log: &mut Log) -> Option<Duration> {
+    let (min_rto, most) = (section.duration("min_rto", log)?, stack.max_rto());
+    if min_rto > most {
+        let message =
+            format!("found {min_rto}, expected at most {most}, the largest timeout of `{}`", stack.name());
+        section.problem("min_rto", Problem::new(message), log);
+        return None;
+    }
+    Some(min_rto)
 }
 
 /// The segment size, or (`None` inside) the path's; one that the path would fragment is a mistake.
@@ -368,7 +385,8 @@ fn delayed_ack(section: &Section<'_>, own: DelayedAck, log: &mut Log) -> Option<
 
 /// What the stack of a TCP's table `filled` has for the keys that follow it.
 pub(super) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)> {
-    let Some(stack) = filled.get("stack").and_then(Node::as_text).and_then(Stack::named) else {
+    let word = |node| read::one_of(node, STACK.noun, STACK.known.iter().copied(), STACK.later).ok();
+    let Some(stack) = filled.get("stack").and_then(word).and_then(Stack::named) else {
         return Vec::new();
     };
     let preset = TcpConfig::preset(stack, kind == "tcp-nodelay");

@@ -3,10 +3,9 @@
 use talkpath_config::{Stack, UdpConfig};
 use talkpath_units::Bytes;
 
-use super::{Fit, SMALL_HEAD};
+use super::{Fit, SMALL_HEAD, flood};
 use crate::diagnostic::Log;
 use crate::keys::{Default, Kind, SOME_SIZE, Variant, Words, key, quantity};
-use crate::model::Demand;
 use crate::quantity::Problem;
 use crate::resolve::section::Section;
 
@@ -64,13 +63,9 @@ pub(super) fn largest_message(mtu: Bytes) -> Bytes {
 
 /// Whether it can carry what the workload sends.
 pub(super) fn fit(config: &UdpConfig, fit: &Fit<'_, '_>, log: &mut Log) {
-    if matches!(fit.demand, Demand::Greedy { bytes: None, .. }) {
-        let problem =
-            Problem::new("found `bulk` without an end over `udp`, where nothing would ever hold it back")
-                .with_help("give it `bytes`, or use `cbr` with a rate");
-        fit.flow.problem("workload", problem, log);
-    } else if let Some(problem) = flood(fit.demand) {
-        fit.flow.problem("workload", problem, log);
+    if let Some(problem) = flood(fit.demand, "`udp`") {
+        let help = "nothing would hold it back: use `cbr` with a rate, or bursts with a `gap`";
+        fit.flow.problem("workload", problem.with_help(help), log);
     }
     let room = fit.room.unwrap_or(config.socket_buffer);
     let size = fit.demand.largest_message();
@@ -84,39 +79,6 @@ pub(super) fn fit(config: &UdpConfig, fit: &Fit<'_, '_>, log: &mut Log) {
         fit.no_room(size, room, log);
     }
 }
-
-/// What is wrong with so much written at one moment over UDP, which takes whatever it is given: all of it
-/// would be in memory at once.
-fn flood(demand: Demand) -> Option<Problem> {
-    let (messages, bytes) = match demand {
-        Demand::Bursts { count, size, repeat, gap } => {
-            let together = if gap.is_zero() { count.saturating_mul(repeat) } else { count };
-            (together, Bytes::new(size.get().saturating_mul(together)))
-        }
-        Demand::Greedy { bytes: Some(bytes), .. } => (1, bytes),
-        Demand::Greedy { bytes: None, .. } | Demand::Clocked { .. } => return None,
-    };
-    let found = if bytes > MOST_AT_ONCE {
-        format!("found {bytes} at one moment over `udp`, expected at most {MOST_AT_ONCE}")
-    } else if messages > MOST_MESSAGES_AT_ONCE {
-        format!(
-            "found {messages} messages at one moment over `udp`, expected at most {MOST_MESSAGES_AT_ONCE}"
-        )
-    } else {
-        return None;
-    };
-    Some(
-        Problem::new(found)
-            .with_help("nothing would hold it back: use `cbr` with a rate, or bursts with a `gap`"),
-    )
-}
-
-/// Payload of a flow that UDP is given at one moment: a minute of 100 Mbps. Chosen, as the next, so that what
-/// waits stays below a few gigabytes of memory however small the path's packets are.
-const MOST_AT_ONCE: Bytes = Bytes::new(1_000_000_000);
-
-/// Messages of a flow that UDP is given at one moment.
-const MOST_MESSAGES_AT_ONCE: u64 = 1_000_000;
 
 /// The largest IPv4 packet less the IPv4 and UDP headers (RFC 791 §3.1, RFC 768).
 pub(super) const LARGEST_DATAGRAM: Bytes = Bytes::new(65_535 - 20 - 8);

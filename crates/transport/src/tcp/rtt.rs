@@ -21,6 +21,7 @@
 //!
 //! Sources: tcp_rtt_estimator and tcp_set_rto of Linux; tcp_xmit_timer of 4.3BSD-Reno.
 
+use crate::Stack;
 use talkpath_units::{Duration, Instant};
 
 use super::clock::{HostClock, round_up, whole_ticks};
@@ -76,9 +77,9 @@ impl RttRule {
     /// The upper bound of every timeout.
     const fn max_rto(self) -> Duration {
         match self {
-            Self::Rfc6298 => MAX_RTO_RFC,
-            Self::Ticks => MAX_RTO_BSD,
-            Self::Linux => MAX_RTO_LINUX,
+            Self::Rfc6298 => Stack::Rfc.max_rto(),
+            Self::Ticks => Stack::BsdReno.max_rto(),
+            Self::Linux => Stack::Linux.max_rto(),
         }
     }
 }
@@ -363,12 +364,6 @@ const WHEEL_COARSEST: u32 = 24;
 const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// RFC 6298 §5.7; Linux's TCP_TIMEOUT_FALLBACK.
 const FALLBACK_RTO: Duration = Duration::from_secs(3);
-/// RFC 6298 §2.5: at least 60 s.
-const MAX_RTO_RFC: Duration = Duration::from_secs(60);
-/// BSD's TCPTV_REXMTMAX, 64 s.
-const MAX_RTO_BSD: Duration = Duration::from_secs(64);
-/// Linux's TCP_RTO_MAX, 120 s.
-const MAX_RTO_LINUX: Duration = Duration::from_secs(120);
 /// Doubling more often changes nothing: an RTO of 1 ns exceeds every maximum after 40 doublings.
 const MAX_BACKOFF: u32 = 40;
 
