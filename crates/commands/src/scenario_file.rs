@@ -6,12 +6,14 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use talkpath_scenario::{
-    Diagnostic, Diagnostics, Files, KernelProfile, Located, NoFiles, Options, Plan, Source, load_with_files,
+    Diagnostic, Diagnostics, Files, KernelProfile, LARGEST_FILE, Located, NoFiles, Options, Plan, Source,
+    load_with_files,
 };
 use talkpath_system::this_kernel::this_kernel;
 use talkpath_units::Bytes;
 
 use crate::failure::Failure;
+use crate::run_dir::SCENARIO;
 
 /// Reads and understands `path`.
 pub fn load_file(path: &Path, options: &Options) -> Result<Plan, Failure> {
@@ -40,6 +42,11 @@ pub(crate) fn load_source(source: &Source, options: &Options) -> Result<Plan, Fa
 /// Understands `source`, which names files beside `path`.
 pub(crate) fn load_source_beside(path: &Path, source: &Source, options: &Options) -> Result<Plan, Failure> {
     understand(source, options, &beside(path))
+}
+
+/// Understands `text`, which is `plan`'s resolved form with something changed.
+pub(crate) fn load_changed(plan: &Plan, text: String) -> Result<Plan, Failure> {
+    understand(&Source::new(SCENARIO, text), &Options::default(), &Resolved(plan))
 }
 
 /// The files beside the scenario file `path`.
@@ -80,6 +87,20 @@ impl Files for Beside {
 
     fn this_kernel(&self) -> Result<KernelProfile, String> {
         ThisMachine.this_kernel()
+    }
+}
+
+/// The files that a plan's resolved form names: its traces, and files to be sent by their whole paths.
+struct Resolved<'a>(&'a Plan);
+
+impl Files for Resolved<'_> {
+    fn text(&self, name: &str) -> Result<String, String> {
+        let trace = self.0.traces.iter().find(|trace| trace.name == name);
+        trace.map(|trace| trace.text.clone()).ok_or_else(|| "no such trace".to_owned())
+    }
+
+    fn locate(&self, name: &str) -> Result<Located, String> {
+        beside(Path::new("")).locate(name)
     }
 }
 
@@ -195,8 +216,7 @@ fn printable(character: char) -> char {
     }
 }
 
-/// No scenario comes near this: chosen so that a wrong file is refused before it fills the memory.
-const MAX_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = LARGEST_FILE as u64;
 
 /// The same for a trace: hours at hundreds of megabits a second take less.
 const MAX_TRACE_BYTES: u64 = 256 << 20;
@@ -206,6 +226,8 @@ const MAX_SHOWN: usize = 120;
 
 #[cfg(test)]
 mod tests {
+    use talkpath_scenario::with_repetitions;
+
     use super::*;
 
     fn diagnostic(line: usize, column: usize, length: usize) -> Diagnostic {
@@ -225,6 +247,26 @@ mod tests {
         let source = Source::new("call.toml", "name = \"x\"\ndrain = 5\n");
         let expected = "call.toml:2:9: drain: expected a time\n  |\n2 | drain = 5\n  |         ^\n  = help: write \"5 s\"";
         assert_eq!(show(&source, &diagnostic(2, 9, 1)), expected);
+    }
+
+    #[test]
+    fn a_changed_plan_is_read_with_the_traces_that_it_has() {
+        struct Trace;
+        impl Files for Trace {
+            fn text(&self, _: &str) -> Result<String, String> {
+                Ok("1\n2\n".to_owned())
+            }
+
+            fn locate(&self, name: &str) -> Result<Located, String> {
+                NoFiles.locate(name)
+            }
+        }
+        let text = "duration = \"1 s\"\npath.up = { rate = { trace = \"a/up.trace\" } }\npath.down = {}\n\
+            [flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n";
+        let plan = load_with_files(&Source::new("x.toml", text), &Options::default(), &Trace).unwrap();
+        let more = load_changed(&plan, with_repetitions(&plan.resolved, 40)).unwrap();
+        assert_eq!((more.repeat, &more.traces), (40, &plan.traces));
+        assert_eq!(more.cells[0].scenario.links, plan.cells[0].scenario.links);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
-use crate::Setting;
+use crate::{Setting, fitting_name};
 
 talkpath_config::words! {
     /// What the compared flow carries, by its word in options and campaign files.
@@ -110,7 +110,7 @@ impl Comparison<'_> {
             let start = InlineTable::from_iter([("from", "0 s"), ("to", "1 s")]);
             flows.insert("upload", flow("tcp".into(), Compared::Bulk.workload(), Some(start)));
         }
-        let name = Value::from(format!("{} over {}{beside}", compared.noun(), self.path));
+        let name = Value::from(fitting_name(&format!("{} over {}{beside}", compared.noun(), self.path)));
         let sweep = InlineTable::from_iter([(format!("flow.{}.transport", compared.flow()), transports)]);
         let of_transports = if self.cc.0.is_empty() { self.transports.1 } else { self.cc.1 };
         let mut settings = vec![

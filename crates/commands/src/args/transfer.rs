@@ -37,8 +37,9 @@ pub struct TransferArgs {
     /// What carries it, such as tcp or udp (default: tcp for a file, udp for a burst)
     #[arg(long, value_name = "TRANSPORT")]
     pub transport: Option<String>,
-    /// After how long it is given up; it ends earlier when all is there (default: over TCP
-    /// 10 min; over all else, where what is lost never comes, 60 s for a file and 10 s for a burst)
+    /// After how long it is given up; it ends earlier when all is there (default: over TCP and
+    /// streams of QUIC 10 min; over all else, where what is lost never comes, 60 s for a file and
+    /// 10 s for a burst)
     #[arg(long, value_name = "TIME")]
     pub duration: Option<String>,
     /// The key that `talkpath serve --key-file` was given

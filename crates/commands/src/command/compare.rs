@@ -16,8 +16,7 @@ use crate::arenas::{Arenas, Place};
 use crate::args::{ArenaKind, Common, CompareArgs, HOME, quoted};
 use crate::experiment::{Destination, Experiment};
 use crate::failure::Failure;
-use crate::run_dir::SCENARIO;
-use crate::scenario_file::{load_source, load_source_beside, read};
+use crate::scenario_file::{load_changed, load_source, load_source_beside, read};
 use crate::terminal::{self, Terminal, program, shell_word};
 use crate::thresholds::{self, Demands};
 
@@ -246,7 +245,7 @@ fn grow(plan: &Plan, summary: &Summary, sizes: &[u64], tries_cure: bool) -> Resu
         (None, Some(link)) => with_fq_codel(&plan.resolved, &link),
         (None, None) => None,
     };
-    text.map(|text| load_source(&Source::new(SCENARIO, text), &Options::default())).transpose()
+    text.map(|text| load_changed(plan, text)).transpose()
 }
 
 /// Whether an upload over the path has too many packets for 20 repetitions of 60 s without a long wait.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use talkpath_measure::summary::{FileSummary, RunSummary, Summary};
 use talkpath_report::run_table;
-use talkpath_scenario::{Options, Setting, Source};
+use talkpath_scenario::{Options, Plan, Setting, Source, fitting_name};
 
 use super::conclude;
 use super::run::run_plan;
@@ -66,7 +66,7 @@ struct Transfer {
     keys: Vec<Setting>,
     /// What carries it unless the user says so.
     transport: &'static str,
-    /// How long it runs at most over what repairs no loss: what is lost there never comes.
+    /// How long it runs at most over a transport that repairs no loss: what is lost there never comes.
     lossy_duration: &'static str,
 }
 
@@ -87,9 +87,7 @@ impl Transfer {
             keep_awake: false,
             per_flow: false,
         };
-        let source = Source::new(format!("talkpath {}", self.kind), "drain = \"5 s\"");
-        let options = Options { set: self.settings(args), seed: None, repeat: Some(args.repeat) };
-        let plan = load_source_beside(Path::new(""), &source, &options)?;
+        let plan = self.plan(args)?;
         let mut outcome = run_plan(&plan, place.clone(), false, common, arenas, terminal)?;
         if self.kind == "file" {
             outcome.failure = outcome.failure.or_else(|| not_whole(&outcome.summary));
@@ -102,15 +100,29 @@ impl Transfer {
         conclude(outcome, &table, &way_on, &demands, common, args.strict, terminal)
     }
 
-    fn settings(&self, args: &TransferArgs) -> Vec<Setting> {
+    fn plan(&self, args: &TransferArgs) -> Result<Plan, Failure> {
+        let source = Source::new(format!("talkpath {}", self.kind), "drain = \"5 s\"");
+        let load = |duration: &str| {
+            let options =
+                Options { set: self.settings(args, duration), seed: None, repeat: Some(args.repeat) };
+            load_source_beside(Path::new(""), &source, &options)
+        };
+        match &args.duration {
+            Some(duration) => load(duration),
+            // The plan says which transport it is.
+            None => match load(self.lossy_duration)? {
+                plan if repairs_losses(&plan) => load(LONGEST),
+                plan => Ok(plan),
+            },
+        }
+    }
+
+    fn settings(&self, args: &TransferArgs, duration: &str) -> Vec<Setting> {
         let transport = args.transport.as_deref().unwrap_or(self.transport);
-        // Of the transports TCP alone repairs losses.
-        let longest = if transport.starts_with("tcp") { LONGEST } else { self.lossy_duration };
-        let duration = args.duration.as_deref().unwrap_or(longest);
         let own = "talkpath";
         let flow = format!("{{ {FLOW} = {{ workload = {{ kind = \"{}\" }} }} }}", self.kind);
         let mut set = vec![
-            Setting::by(own, "name", quoted(&self.what)),
+            Setting::by(own, "name", quoted(&fitting_name(&self.what))),
             Setting::by(&format!("--duration {duration}"), "duration", quoted(duration)),
             Setting::by(own, "flow", flow),
             Setting::by(
@@ -123,6 +135,12 @@ impl Transfer {
         set.extend(args.demand.settings());
         set
     }
+}
+
+/// Whether what is lost is sent again.
+fn repairs_losses(plan: &Plan) -> bool {
+    let mut flows = plan.cells.iter().flat_map(|cell| &cell.scenario.flows);
+    flows.all(|flow| flow.transport.kind().features().is_reliable)
 }
 
 /// Of a file, a line a repetition: whether it arrived as it was sent.
@@ -157,3 +175,51 @@ const FLOW: &str = "transfer";
 const WORKLOAD: &str = "flow.transfer.workload";
 /// docs/reference/interface.md: how long a transfer over a reliable transport runs at most.
 const LONGEST: &str = "10 min";
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use talkpath_units::Duration;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        transfer: TransferArgs,
+    }
+
+    fn plan(what: &str, transport: &str) -> Plan {
+        let line = Line::parse_from(["send", "--to", "far", "--transport", transport]);
+        let transfer = Transfer {
+            what: what.to_owned(),
+            kind: "burst",
+            keys: vec![
+                Setting::by("", &format!("{WORKLOAD}.size"), quoted("128 B")),
+                Setting::by("", &format!("{WORKLOAD}.count"), "9"),
+            ],
+            transport: "udp",
+            lossy_duration: "60 s",
+        };
+        transfer.plan(&line.transfer).unwrap_or_else(|_| panic!("{what} over {transport}"))
+    }
+
+    #[test]
+    fn what_repairs_its_losses_has_ten_minutes_and_all_else_one() {
+        for (transport, minutes) in [
+            ("tcp", 10),
+            ("quic-stream", 10),
+            ("quic-stream-per-message", 10),
+            ("quic-datagram", 1),
+            ("udp", 1),
+        ] {
+            let duration = plan("a file", transport).cells[0].scenario.duration;
+            assert_eq!(duration, Duration::from_secs(60 * minutes), "{transport}");
+        }
+    }
+
+    #[test]
+    fn a_file_with_a_long_name_can_be_sent() {
+        assert_eq!(plan(&format!("{}\n to far", "x".repeat(250)), "tcp").name, "x".repeat(200));
+    }
+}
