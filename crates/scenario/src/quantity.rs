@@ -377,6 +377,11 @@ fn wrong_unit(unit: &str, number: &str, measures: &[Measure]) -> Problem {
         return Problem::new(message).with_help(help);
     }
     let problem = Problem::new(format!("found the unit {}, expected one of {list}", quote(unit)));
+    if measures.iter().any(|measure| measure.dimension == Dimension::Rate)
+        && let Some(rate) = bytes_a_second(unit, number)
+    {
+        return problem.with_help(format!("a rate counts bits: did you mean \"{rate}\"?"));
+    }
     let meant = OTHER_SPELLINGS
         .iter()
         .filter(|(spelling, meant)| {
@@ -398,6 +403,15 @@ fn wrong_unit(unit: &str, number: &str, measures: &[Measure]) -> Problem {
         }
         None => problem,
     }
+}
+
+/// A rate in bytes a second, `MB/s` or `MBps`, of which only the B tells it from bits.
+fn bytes_a_second(unit: &str, number: &str) -> Option<Rate> {
+    let size = unit.strip_suffix("/s").or_else(|| unit.strip_suffix("ps")).filter(|it| it.ends_with('B'))?;
+    let size = if size == "KB" { "kB" } else { size };
+    let any = [Measure { dimension: Dimension::Size, least: 0, most: u64::MAX }];
+    let bytes = parse(&format!("{number} {size}"), &any).ok()?.count;
+    bytes.checked_mul(8).map(Rate::from_bps)
 }
 
 /// How else people write these units.
@@ -522,6 +536,17 @@ mod tests {
         let rate = [Measure { dimension: Dimension::Rate, least: 1, most: u64::MAX }];
         assert_eq!(parse("2M", &rate).unwrap_err().help.unwrap(), "did you mean \"2 Mbps\"?");
         assert_eq!(parse("2M", ROOM).unwrap_err().help.unwrap(), "did you mean \"2 MB\"?");
+        for (text, meant) in [
+            ("1 MB/s", "8 Mbps"),
+            ("1 MBps", "8 Mbps"),
+            ("0.5 KB/s", "4 kbps"),
+            ("3 B/s", "24 bps"),
+            ("1 KiB/s", "8192 bps"),
+        ] {
+            let help = format!("a rate counts bits: did you mean \"{meant}\"?");
+            assert_eq!(parse(text, &rate).unwrap_err().help.unwrap(), help, "{text}");
+        }
+        assert_eq!(parse("1 Mb/s", &rate).unwrap_err().help.unwrap(), "did you mean \"1 Mbps\"?");
         assert!(parse("1e3 s", DURATION).unwrap_err().help.unwrap().contains("exponent"));
     }
 

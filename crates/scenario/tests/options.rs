@@ -306,3 +306,14 @@ fn a_rate_is_called_missing_only_where_nobody_wrote_it() {
     assert_eq!(warned("rate = \"unlimited\", delay = \"1 ms\""), Vec::<String>::new());
     assert_eq!(warned("delay = \"1 ms\""), ["path.up.rate"]);
 }
+
+#[test]
+fn a_growth_that_linux_does_not_have_is_a_warning() {
+    let of = |stack: &str| {
+        let tcp = format!("{{ kind = \"tcp\", stack = \"{stack}\", growth = \"bsd\" }}");
+        let warnings = plan(&BASE.replace("\"tcp\"", &tcp), &[]).warnings;
+        warnings.into_iter().map(|warning| warning.key).collect::<Vec<_>>()
+    };
+    assert_eq!(of("linux"), ["flow.call.transport.growth"]);
+    assert_eq!(of("rfc"), Vec::<String>::new());
+}

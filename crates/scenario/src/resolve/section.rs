@@ -43,6 +43,12 @@ impl<'a> Section<'a> {
         log.mistake(place, &self.at.key(name).to_string(), problem.message, problem.help);
     }
 
+    /// Records that the value of `name` is allowed but probably not meant.
+    pub(crate) fn warning(&self, name: &str, message: &str, log: &mut Log) {
+        let place = self.table.get(name).map_or(self.place, |node| &node.place);
+        log.warning(place, &self.at.key(name).to_string(), message);
+    }
+
     /// A quantity or its word.
     pub(crate) fn reading(&self, name: &str, log: &mut Log) -> Option<Reading> {
         let (node, key) = self.entry(name)?;

@@ -46,7 +46,7 @@ const TCP_KEYS: &[Key] = &[
         "mss",
         Kind::Quantity { measures: MSS, words: &["default"] },
         Default::Is("\"default\""),
-        "the largest payload of a segment, before options are subtracted; `default` is the smallest `mtu` of the routes less the headers of IP and TCP, 40 B or with IPv6 60 B",
+        "the largest payload of a segment, before options are subtracted; `default` is the smallest `mtu` of the routes less the headers of IP and TCP, 40 B or with IPv6 60 B. Real sockets take 88 to 32,767 B",
     ),
     key(
         "rwnd",
@@ -211,7 +211,8 @@ const CC: Words = Words {
 const NAGLE: Words =
     Words { noun: "a form of Nagle's algorithm", known: NagleKind::WORDS, later: &[], why: "" };
 
-/// From what Linux takes at least (TCP_MIN_MSS is 48) to the largest IPv4 packet less two headers.
+/// From below what any stack takes (chosen) to the largest IPv4 packet less two headers. A socket of Linux
+/// takes less of it, which the real arenas check.
 const MSS: &[Measure] = &[measure(Dimension::Size, 48, 65_495)];
 
 /// Chosen: from a TCP header up to a page.
@@ -223,7 +224,7 @@ const RWND: &[Measure] = &[RWND_BYTES[0], measure(Dimension::Packets, 1, 1 << 20
 /// The same in bytes alone.
 pub(crate) const RWND_BYTES: &[Measure] = &[measure(Dimension::Size, 48, LARGEST_WINDOW.get())];
 
-/// At least a segment of Linux's smallest (TCP_MIN_MSS), at most the largest window.
+/// At least the smallest segment, at most the largest window.
 pub(crate) const INITIAL_RWND: &[Measure] = RWND_BYTES;
 
 /// At least what a bulk transfer waits for, and at most as large as the largest window: this is also the
@@ -273,6 +274,9 @@ pub(super) fn resolve(
     let limited_transmit = section.flag("limited_transmit", log);
     let cwnd_validation = section.flag("cwnd_validation", log);
     let growth = section.choice("growth", log).and_then(Growth::named);
+    if preset.stack == Stack::Linux && growth.is_some_and(|growth| growth != preset.growth) {
+        section.warning("growth", "the window of `linux` counts packets, which this does not change", log);
+    }
     let timestamps = section.flag("timestamps", log);
     let window_scaling = section.flag("window_scaling", log);
     let ecn = section.flag("ecn", log);
