@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use talkpath_kernel::host::netlink::Route;
 use talkpath_kernel::this_kernel::{jiffy, profile_warning};
 use talkpath_kernel::unsupported::ignored;
-use talkpath_scenario::{Flow, Scenario};
+use talkpath_scenario::{Flow, KernelProfile, Scenario};
 use talkpath_transport::{CongestionControlKind, DelayedAck, Stack, TcpConfig};
 use talkpath_units::{Bytes, Duration, Packets};
 
@@ -92,7 +92,7 @@ impl HostTcp {
         scenario
             .flows
             .iter()
-            .map(|flow| (flow, self.unset(flow)))
+            .map(|flow| (flow, self.unset(flow, scenario.kernel.as_ref())))
             .filter(|(_, keys)| !keys.is_empty())
             .map(|(flow, keys)| {
                 format!("flow {}: the kernel cannot be told {}; its own holds", flow.name, keys.join(", "))
@@ -102,8 +102,8 @@ impl HostTcp {
             .collect()
     }
 
-    fn unset(self, flow: &Flow) -> Vec<&'static str> {
-        let mut keys = ignored(flow);
+    fn unset(self, flow: &Flow, profile: Option<&KernelProfile>) -> Vec<&'static str> {
+        let mut keys = ignored(flow, profile);
         keys.retain(|key| !OURS.contains(key));
         if let Some(config) = tcp(flow).filter(|config| config.stack == Stack::Linux) {
             let is_quick = config.delayed_ack == DelayedAck::Off;
@@ -164,7 +164,8 @@ fn tcp(flow: &Flow) -> Option<&TcpConfig> {
 }
 
 /// Keys that this arena keeps, or reports on by itself.
-const OURS: [&str; 12] = [
+const OURS: [&str; 13] = [
+    "rwnd",
     "send_jitter",
     "receiver.service",
     "sack",
@@ -183,7 +184,7 @@ const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
 
 #[cfg(test)]
 mod tests {
-    use talkpath_scenario::{KernelProfile, Options, Source, load};
+    use talkpath_scenario::{Options, Source, load};
     use talkpath_transport::TransportConfig;
 
     use super::*;

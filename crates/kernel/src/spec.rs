@@ -17,7 +17,7 @@ use talkpath_units::{Bytes, Duration, Instant, Seed};
 pub use encapsulated::EncapsulatedSpec;
 pub use quic::QuicSpec;
 pub(crate) use quic::receive_window;
-pub use transport::{ChannelKind, TransportSpec};
+pub use transport::{ChannelKind, SEGMENT_SIZES, TransportSpec};
 
 use crate::ancillary::ECT_0;
 use crate::file::FileSpec;
@@ -354,6 +354,33 @@ mod tests {
         }
         for name in ["", "cubic\n", "\u{1b}[2J", "sixteen_of_them_", "../x"] {
             assert!(check(name).is_err_and(|why| name.is_empty() || !why.contains(name)), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_no_socket_takes_are_refused_with_the_flow_and_the_key() {
+        let refused = |transport: &str, receiver: &str| {
+            let text = format!(
+                "duration = \"1 s\"\npath.up = {{ mtu = \"65535 B\" }}\npath.down = {{ mtu = \"65535 B\" }}\n\
+                 [flow.a]\nworkload = \"voice\"\ntransport = {transport}\n{receiver}"
+            );
+            let plan = load(&Source::new("no.toml", &text), &Options::default()).unwrap();
+            SessionSpec::new(&plan.cells[0].scenario, Seed::new(1), None).err()
+        };
+        for (mss, fits) in [(87, false), (88, true), (32_767, true), (32_768, false)] {
+            let text = format!("{{ kind = \"tcp\", mss = \"{mss} B\" }}");
+            let why = refused(&text, "").unwrap_or_default();
+            assert_eq!(why.is_empty(), fits, "{why}");
+            assert!(fits || why.contains("flow a: mss = ") && why.contains("88 to 32767 B"), "{why}");
+        }
+        for (size, fits) in [("1 GiB", true), ("4 GiB", false), ("1000 GB", false)] {
+            for (transport, key) in
+                [("\"udp\"", "flow a: socket_buffer"), ("\"tcp\"", "flow a: receiver.socket_buffer")]
+            {
+                let receiver = format!("receiver = {{ socket_buffer = \"{size}\" }}\n");
+                let why = refused(transport, &receiver).unwrap_or_default();
+                assert!(fits == why.is_empty() && (fits || why.starts_with(key)), "{size}: {why}");
+            }
         }
     }
 

@@ -1,8 +1,9 @@
 //! What of a scenario the kernel's transports cannot be set to: the keys that they ignore, and the congestion
 //! controls that this kernel lacks.
 
-use talkpath_scenario::Flow;
-use talkpath_transport::{CongestionControlKind, NagleKind, Stack, TcpConfig, TransportConfig};
+use talkpath_scenario::{Flow, KernelProfile};
+use talkpath_transport::{CongestionControlKind, NagleKind, Stack, TcpConfig, TransportConfig, UdpConfig};
+use talkpath_units::Bytes;
 
 use crate::this_kernel::jiffy;
 
@@ -71,17 +72,22 @@ fn multipath_socket() -> std::io::Result<socket2::Socket> {
 }
 
 /// The keys of `flow` that the kernel's transports do not have a way to set, and those of the host that
-/// nothing here does.
-pub fn ignored(flow: &Flow) -> Vec<&'static str> {
+/// nothing here does. `profile` is the scenario's kernel: a key that says what it has asks for nothing.
+pub fn ignored(flow: &Flow, profile: Option<&KernelProfile>) -> Vec<&'static str> {
     let mut ignored = match &flow.transport {
         TransportConfig::Udp(config) if config.stack != Stack::Linux => vec![OTHER_STACK],
-        TransportConfig::Udp(_) => Vec::new(),
+        TransportConfig::Udp(config) => {
+            let usual = profile.map_or(UdpConfig::LINUX.socket_buffer, |profile| profile.socket_buffer);
+            // A slow reader's socket has it, and the receiver's own wins.
+            let is_set = flow.receiver.socket_buffer.is_some() || !flow.receiver.service.is_zero();
+            if is_set || config.socket_buffer == usual { Vec::new() } else { vec!["socket_buffer"] }
+        }
         TransportConfig::Quic(config) if !config.encryption => {
             vec!["encryption = false (packets are encrypted)"]
         }
         TransportConfig::Quic(_) => Vec::new(),
         TransportConfig::Encapsulated(config) => config.options().ignored(),
-        TransportConfig::Tcp(config) => ignored_of_tcp(config),
+        TransportConfig::Tcp(config) => ignored_of_tcp(config, flow.receiver.socket_buffer, profile),
     };
     ignored.extend(
         flow.asked_for
@@ -100,7 +106,11 @@ pub fn ignored(flow: &Flow) -> Vec<&'static str> {
 }
 
 /// Keys that differ from what Linux does and have no socket option.
-fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
+fn ignored_of_tcp(
+    config: &TcpConfig,
+    receive_buffer: Option<Bytes>,
+    profile: Option<&KernelProfile>,
+) -> Vec<&'static str> {
     let mut ignored = if config.overfill { vec!["overfill"] } else { Vec::new() };
     if config.stack != Stack::Linux {
         ignored.push(OTHER_STACK);
@@ -143,6 +153,22 @@ fn ignored_of_tcp(config: &TcpConfig) -> Vec<&'static str> {
     if config.ecn {
         ignored.push("ecn");
     }
+    if !config.cwnd_validation {
+        ignored.push("cwnd_validation");
+    }
+    let usual = profile.map_or((KERNEL.rwnd, KERNEL.initial_rwnd, KERNEL.send_buffer_max), |profile| {
+        (profile.rwnd, profile.initial_rwnd, profile.send_buffer_max)
+    });
+    // A size set on the receiving socket bounds the window instead.
+    if receive_buffer.is_none() && config.rwnd != usual.0 {
+        ignored.push("rwnd");
+    }
+    if receive_buffer.is_none() && config.initial_rwnd != usual.1 {
+        ignored.push("initial_rwnd");
+    }
+    if config.send_buffer.is_none() && config.send_buffer_max != usual.2 {
+        ignored.push("send_buffer_max");
+    }
     ignored
 }
 
@@ -154,6 +180,8 @@ const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
 
 #[cfg(test)]
 mod tests {
+    use talkpath_scenario::{Options, Source, load};
+
     use super::*;
 
     #[test]
@@ -161,6 +189,36 @@ mod tests {
         let why = lacks_congestion_control("no-such-cc", "this host").unwrap_err();
         assert!(why.contains("no-such-cc") && why.contains("available: ") && why.contains("reno"), "{why}");
         assert!(lacks_congestion_control("reno", "this host").is_ok());
+    }
+
+    #[test]
+    fn a_buffer_that_no_socket_is_given_is_named() {
+        let of = |transport: &str, rest: &str| {
+            let (top, flow) = if rest.starts_with("kernel") { (rest, "") } else { ("", rest) };
+            let text = format!(
+                "duration = \"1 s\"\npath = \"lan\"\n{top}\n[flow.a]\nworkload = \"voice\"\n\
+                 transport = {transport}\n{flow}\n"
+            );
+            let plan = load(&Source::new("x.toml", text), &Options::default()).unwrap();
+            let scenario = &plan.cells[0].scenario;
+            ignored(&scenario.flows[0], scenario.kernel.as_ref())
+        };
+        let udp = "{ kind = \"udp\", socket_buffer = \"9 kB\" }";
+        assert_eq!(of(udp, ""), ["socket_buffer"]);
+        let slow = "receiver = { service = \"1 ms\" }";
+        assert_eq!(of(udp, slow), ["receiver.service"]);
+        let tcp = "{ kind = \"tcp\", cwnd_validation = false, rwnd = \"64 kB\", initial_rwnd = \"9 kB\", \
+                   send_buffer_max = \"64 kB\" }";
+        assert_eq!(of(tcp, ""), ["cwnd_validation", "rwnd", "initial_rwnd", "send_buffer_max"]);
+        let own = "receiver = { socket_buffer = \"32 kB\" }";
+        let fixed =
+            "{ kind = \"tcp\", send_buffer = \"32 kB\", send_buffer_max = \"64 kB\", rwnd = \"64 kB\" }";
+        assert_eq!(of(fixed, own), Vec::<&str>::new());
+        for kernel in ["kernel = \"linux-6.18\"", "kernel = \"debian-12\""] {
+            for transport in ["\"udp\"", "\"tcp\""] {
+                assert_eq!(of(transport, kernel), Vec::<&str>::new(), "{transport}, {kernel}");
+            }
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery};
 use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_kernel::end::apply_options;
-use talkpath_kernel::spec::{ChannelKind, TransportSpec};
+use talkpath_kernel::spec::{ChannelKind, SEGMENT_SIZES, TransportSpec};
 use talkpath_kernel::sys::{SocketSwitch, report_headers, set_option, set_tos, switch_on};
 use talkpath_scenario::IpVersion;
 
@@ -83,7 +83,7 @@ fn stream_socket(plan: &SocketPlan<'_>, ip: IpVersion, mss: Option<u32>) -> io::
     socket.set_linger(Some(core::time::Duration::ZERO))?;
     if let Some(mtu) = plan.path_mtu {
         let headers = TCP_HEADERS + ip.extra_header().get() as u32;
-        let fits = mtu.saturating_sub(headers).max(MIN_MSS);
+        let fits = mtu.saturating_sub(headers).clamp(*SEGMENT_SIZES.start(), *SEGMENT_SIZES.end());
         socket.set_tcp_mss(mss.map_or(fits, |chosen| fits.min(chosen)))?;
     }
     if let Some(window) = plan.window_clamp.filter(|_| !plan.is_sender) {
@@ -110,7 +110,5 @@ const fn domain(ip: IpVersion) -> Domain {
 
 /// IPv4 and TCP headers without options.
 const TCP_HEADERS: u32 = 40;
-/// TCP_MIN_MSS of the Linux kernel's net/tcp.h.
-const MIN_MSS: u32 = 88;
 /// SO_RCVBUF if the scenario says nothing: 4 MB, the time slice of a busy machine at a gigabit a second.
 const RECEIVE_BUFFER: usize = 4 << 20;

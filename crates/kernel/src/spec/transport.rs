@@ -1,13 +1,15 @@
 //! The transport of a flow as client and server describe it to each other: a socket, what is set on it, and
 //! who runs the protocol.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 use socket2::Protocol;
 use talkpath_scenario::Flow;
 use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig, TransportKind};
 use talkpath_units::{Bytes, Duration};
 
-use super::bounds::MAX_STREAM_MESSAGE;
+use super::bounds::{MAX_STREAM_MESSAGE, is_buffer};
 use super::{EncapsulatedSpec, QuicSpec};
 use crate::wire::MAX_UDP_PAYLOAD;
 
@@ -148,12 +150,26 @@ impl TransportSpec {
     /// # Errors
     /// What is wrong.
     pub(super) fn check(&self) -> Result<(), String> {
+        let check = |key: &str, size: &Option<u64>| match size {
+            Some(size) if !is_buffer(*size) => {
+                Err(format!("{key} = \"{size} B\": a socket's buffer has at least 1 B and at most 1 GiB"))
+            }
+            _ => Ok(()),
+        };
         match self {
-            Self::Udp { .. } => Ok(()),
-            Self::Tcp { cc, .. } if is_congestion_control(cc) => Ok(()),
-            Self::Tcp { .. } => Err(format!(
+            Self::Udp { receive_buffer, .. } => check("socket_buffer", receive_buffer),
+            Self::Tcp { cc, .. } if !is_congestion_control(cc) => Err(format!(
                 "the name of a congestion control has 1 to {MAX_CC_NAME} of the characters a-z, 0-9, _ and -"
             )),
+            Self::Tcp { mss: Some(mss), .. } if !SEGMENT_SIZES.contains(mss) => Err(format!(
+                "mss = \"{mss} B\": a socket of Linux takes {} to {} B (TCP_MAXSEG)",
+                SEGMENT_SIZES.start(),
+                SEGMENT_SIZES.end()
+            )),
+            Self::Tcp { send_buffer, receive_buffer, .. } => {
+                check("send_buffer", send_buffer)?;
+                check("receiver.socket_buffer", receive_buffer)
+            }
             Self::Encapsulated(spec) => spec.check(),
             Self::Quic(spec) => spec.check(),
         }
@@ -246,6 +262,10 @@ fn is_congestion_control(name: &str) -> bool {
     let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
     (1..=MAX_CC_NAME).contains(&name.len()) && name.bytes().all(is_plain)
 }
+
+/// What a socket of Linux takes as TCP_MAXSEG, in bytes: TCP_MIN_MSS to MAX_TCP_WINDOW (net/ipv4/tcp.c,
+/// do_tcp_setsockopt; include/net/tcp.h).
+pub const SEGMENT_SIZES: RangeInclusive<u32> = 88..=32_767;
 
 /// TCP_CA_NAME_MAX (include/net/tcp.h) is 16 with the NUL at the end.
 const MAX_CC_NAME: usize = 15;

@@ -73,7 +73,7 @@ pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
         warnings.push("live: the far host reads its own clock; far_clock is ignored".to_owned());
     }
     for flow in &scenario.flows {
-        let ignored = ignored(flow);
+        let ignored = ignored(flow, scenario.kernel.as_ref());
         if !ignored.is_empty() {
             warnings.push(format!(
                 "flow {}: a real arena cannot set {}; the kernel's own holds",
