@@ -84,11 +84,7 @@ pub fn see_through(record: &mut RunRecord, scenario: &Scenario) {
     withdraw_trust_in_impossible_delays(record);
     // What was counted by the true time is counted again by what is known of it.
     let window = record.window_start..record.window_end;
-    for flow in &mut record.flows {
-        if flow.counters.legs.is_some() {
-            flow.counters.legs = Some(legs::of(flow, &window));
-        }
-    }
+    record.flows.iter_mut().for_each(|flow| legs::recount(flow, &window));
 }
 
 /// What the far clock shows when `at` has passed since the run's beginning, ns.

@@ -16,6 +16,7 @@ use talkpath_units::Seed;
 use crate::args::{self, ArenaKind, ExportArgs, flag_word};
 use crate::failure::Failure;
 use crate::run_dir::RunDir;
+use crate::terminal::shell_word;
 
 /// An arena of its own for one thread.
 pub type Worker = Box<dyn Arena + Send>;
@@ -97,11 +98,13 @@ impl Place {
     pub fn flags(&self) -> String {
         let arena = match (self.arena, &self.to) {
             (ArenaKind::Sim, _) => String::new(),
-            (ArenaKind::Live, Some(to)) => format!(" --to {to}"),
+            (ArenaKind::Live, Some(to)) => format!(" --to {}", shell_word(&to.to_string())),
             (arena, _) => format!(" --arena {}", flag_word(&arena)),
         };
-        let key =
-            self.key_file.as_ref().map_or(String::new(), |file| format!(" --key-file {}", file.display()));
+        let key = self
+            .key_file
+            .as_ref()
+            .map_or(String::new(), |file| format!(" --key-file {}", shell_word(&file.display().to_string())));
         let clocks = if self.clocks_synchronised { " --clocks-synchronised" } else { "" };
         let awake = if self.keep_awake { " --keep-awake" } else { "" };
         let per_flow = if self.per_flow { " --per-flow" } else { "" };

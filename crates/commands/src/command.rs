@@ -27,7 +27,7 @@ use crate::experiment::Outcome;
 use crate::failure::Failure;
 use crate::json::json;
 use crate::part::REPORT;
-use crate::run_dir::RunDir;
+use crate::run_dir::{RunDir, SCENARIO};
 use crate::terminal::{self, Terminal, program, shell_word};
 use crate::thresholds::{self, Demands};
 
@@ -53,6 +53,11 @@ fn files_of_sweep(dir: &RunDir, summary: &Summary) -> String {
         "The report's figures as files{maps}: {program} report --figures DIR {dir}\n\
          The figures of every cell as a table: {program} export --table cells --format csv {dir}\n"
     )
+}
+
+/// The line that says to a shell how to make the run in `dir` again; `flags` begin with a space.
+fn again(dir: &RunDir, flags: &str) -> String {
+    format!("Again: {} run {}{flags}\n", program(), shell_word(&dir.file(SCENARIO).display().to_string()))
 }
 
 /// Prints what a run has shown, `table` being its words for a person, and decides how the command ends.

@@ -8,7 +8,7 @@ use talkpath_measure::summary::{Provenance, Swept};
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan};
 
-use super::{conclude, jobs};
+use super::{again, conclude, jobs};
 use crate::arenas::Arenas;
 use crate::args::{Common, MergeArgs};
 use crate::experiment::Outcome;
@@ -66,9 +66,9 @@ pub fn run(
     });
     let (summary, _) = merged.inspect_err(|_| dir.discard_if_new())?;
     let table = run_table(&summary, &terminal::style());
-    let again = format!("Again: {} run {}\n", program(), dir.file(SCENARIO).display());
+    let way_on = again(&dir, "");
     let demands = Demands { plan: &plan, junit: None };
-    conclude(Outcome { dir, summary, failure: None }, &table, &again, &demands, common, false, terminal)
+    conclude(Outcome { dir, summary, failure: None }, &table, &way_on, &demands, common, false, terminal)
 }
 
 /// What belongs to the run and not to its repetitions.

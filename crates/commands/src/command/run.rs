@@ -5,7 +5,7 @@ use std::path::Path;
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan};
 
-use super::{conclude, files_of_sweep, jobs};
+use super::{again, conclude, files_of_sweep, jobs};
 use crate::arenas::{Arenas, Place};
 use crate::args::{ArenaKind, Common, RunArgs};
 use crate::experiment::{Destination, Experiment, Outcome, PartOutcome};
@@ -57,13 +57,12 @@ fn told(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let table = run_table(&outcome.summary, &terminal::style());
-    let mut again =
-        format!("Again: {} run {}{}\n", program(), outcome.dir.file(SCENARIO).display(), place.flags());
+    let mut way_on = again(&outcome.dir, &place.flags());
     if plan.cells.len() > 1 {
-        again += &files_of_sweep(&outcome.dir, &outcome.summary);
+        way_on += &files_of_sweep(&outcome.dir, &outcome.summary);
     }
     let demands = Demands { plan, junit: args.demand.junit.as_deref() };
-    conclude(outcome, &table, &again, &demands, common, args.place.strict, terminal)
+    conclude(outcome, &table, &way_on, &demands, common, args.place.strict, terminal)
 }
 
 /// Runs all of `plan` in a new directory; each repetition's cells in an order of its own if it `takes_turns`.

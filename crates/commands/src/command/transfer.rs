@@ -7,15 +7,15 @@ use talkpath_measure::summary::{FileSummary, RunSummary, Summary};
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan, Setting, Source, fitting_name};
 
-use super::conclude;
 use super::run::run_plan;
+use super::{again, conclude};
 use crate::arenas::{Arenas, Place};
 use crate::args::{ArenaKind, BurstArgs, Common, SendArgs, TransferArgs, quoted};
 use crate::failure::Failure;
 use crate::part::LOG;
-use crate::run_dir::SCENARIO;
+
 use crate::scenario_file::load_source_beside;
-use crate::terminal::{self, Terminal, program};
+use crate::terminal::{self, Terminal};
 use crate::thresholds::Demands;
 
 /// Sends a file; the far end checks its SHA-256.
@@ -92,8 +92,8 @@ impl Transfer {
         if self.kind == "file" {
             outcome.failure = outcome.failure.or_else(|| not_whole(&outcome.summary));
         }
-        let again = format!("{} run {}{}", program(), outcome.dir.file(SCENARIO).display(), place.flags());
-        let way_on = format!("Log: {}\nAgain: {again}\n", outcome.dir.file(LOG).display());
+        let again = again(&outcome.dir, &place.flags());
+        let way_on = format!("Log: {}\n{again}", outcome.dir.file(LOG).display());
         let table = run_table(&outcome.summary, &terminal::style());
         let table = format!("{}\n{}", table.trim_end(), arrived(&outcome.summary));
         let demands = Demands { plan: &plan, junit: args.demand.junit.as_deref() };

@@ -8,6 +8,7 @@ use talkpath_kernel::join::{
 use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_measure::RunRecord;
+use talkpath_measure::metrics::legs;
 use talkpath_measure::warning;
 use talkpath_scenario::Scenario;
 use talkpath_units::{Histogram, Instant};
@@ -61,6 +62,8 @@ pub(super) fn record(
         if let Some(echo) = &mut record.echo {
             watches[1].complete(member, echo, back, !is_interrupted);
         }
+        // What a socket or the path still held is known only now.
+        legs::recount(&mut record, &(window.0..window.1));
         warnings.extend(multipath_warnings(&record));
         warnings.extend(file_warnings(&record, None));
         let logs = [("the sender", sender), ("the receiver", receiver)];

@@ -46,6 +46,13 @@ pub fn of(flow: &FlowRecord, window: &Range<Instant>) -> LegsSummary {
     LegsSummary { forward: leg(&out, &flow.forward.arrivals, deadline), back }
 }
 
+/// Counts the directions of `flow` again, if they are known: what became of its messages has changed since.
+pub fn recount(flow: &mut FlowRecord, window: &Range<Instant>) {
+    if flow.counters.legs.is_some() {
+        flow.counters.legs = Some(of(flow, window));
+    }
+}
+
 fn leg(trips: &[Trip], arrivals: &[u64], deadline: Option<Duration>) -> LegSummary {
     let counts = LossCounts::of(trips);
     LegSummary {
@@ -125,8 +132,8 @@ const GMIN: u64 = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MessageRecord;
     use crate::testing::{flow, leg as leg_of, message, ms};
+    use crate::{Fate, MessageRecord};
 
     /// The bursts of a flow of messages 20 ms apart that arrive (`.`) or not (`x`).
     fn of_story(story: &str) -> LossBursts {
@@ -181,5 +188,18 @@ mod tests {
         assert_eq!((legs.forward.late, legs.back.unwrap().late), (Some(1), Some(2)));
         call.info.terms.deadline = None;
         assert_eq!(of(&call, &(Instant::ZERO..Instant::MAX)).forward.late, None);
+    }
+
+    #[test]
+    fn directions_that_are_known_are_counted_again_and_no_others() {
+        let window = Instant::ZERO..Instant::MAX;
+        let mut call = flow(&[Some(100), None]);
+        recount(&mut call, &window);
+        assert_eq!(call.counters.legs, None);
+        call.counters.legs = Some(of(&call, &window));
+        call.forward.messages[1].fate = Fate::Unfinished;
+        recount(&mut call, &window);
+        let forward = call.counters.legs.unwrap().forward;
+        assert_eq!((forward.lost, forward.unfinished), (0, 1));
     }
 }

@@ -91,9 +91,11 @@ pub(crate) fn digests(text: &str) -> [u64; 2] {
     })
 }
 
-/// Fields that records have had only since: of a flow, of its counts and trips, and of a clock.
+/// Fields that records have had only since: of a flow and its directions, of its counts and trips, and of a
+/// clock.
 #[allow(dead_code, reason = "each test file is a program of its own")]
-const LATER: [&str; 6] = [
+const LATER: [&str; 7] = [
+    ", arrivals_unknown: false",
     ", ecn: None",
     ", breaks: [], legs: None, ip: None, multipath: None",
     ", expired: 0",
