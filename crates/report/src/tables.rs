@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_has_the_decimals_of_its_figure_and_is_zero_only_if_it_is() {
+    fn a_difference_has_the_decimals_of_its_figure_and_no_sign_if_they_are_all_zero() {
         let mut summary = fixture::summary(8);
         for run in &mut summary.runs {
             let call = run.flows.get_mut("call").unwrap();
@@ -584,11 +584,11 @@ mod tests {
         let conditions = conditions(&summary, "call");
         let verdict = judge(&conditions, "call").remove(0).unwrap();
         let grid = comparison(&conditions[0], "call", Some(&verdict));
-        let differences = ["", "-0.001 to -0.001", ">-0.001 to >-0.001"];
+        let differences = ["", "-0.001 to -0.001", "0.000 to 0.000"];
         assert_eq!(column(&grid, "vs UDP 95 %"), differences);
         let written = verdict::written(JudgedBy::Mos);
         let texts = [0.5, -0.5, 0.0, -0.0, 0.004, -0.004].map(|value| written.signed(value));
-        assert_eq!(texts, ["+0.50", "-0.50", "0.00", "0.00", "<0.01", ">-0.01"]);
+        assert_eq!(texts, ["+0.50", "-0.50", "0.00", "0.00", "0.00", "0.00"]);
     }
 
     #[test]

@@ -94,15 +94,13 @@ impl Written {
         fixed(Some(figure * self.scale), self.decimals)
     }
 
-    /// A difference of two figures, with its sign; zero has none. One that rounds to zero but is not zero
-    /// says so: `>-0.01`.
+    /// A difference of two figures, with its sign; what rounds to zero has none.
     pub(crate) fn signed(&self, difference: f64) -> String {
         let value = difference * self.scale;
-        let text = self.number(difference.abs());
-        match value {
-            _ if text.starts_with('<') && value < 0.0 => text.replacen('<', ">-", 1),
-            _ if text.starts_with('<') || value == 0.0 || !value.is_finite() => text,
-            _ => format!("{value:+.*}", self.decimals),
+        let zero = fixed(Some(0.0), self.decimals);
+        match format!("{value:+.*}", self.decimals) {
+            text if text[1..] == zero => zero,
+            text => text,
         }
     }
 
