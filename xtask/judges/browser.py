@@ -71,7 +71,7 @@ def uses_of_a_figure(page):
 #: Whether a figure of messages reads more than the time, with no message within six units of the cursor.
 READS_FAR_DOT = """() => [...document.querySelectorAll("figure")].some((figure) => {
   const dots = [...figure.querySelectorAll("path.dots:not(.off)")];
-  const at = Number(figure.querySelector(".cursor")?.getAttribute("d").match(/^M([-.\\d]+)/)?.[1]);
+  const at = Number(figure.querySelector(".cursor")?.getAttribute("d")?.match(/^M([-.\\d]+)/)?.[1]);
   if (!dots.length || Number.isNaN(at) || figure.querySelectorAll(".readout:not([hidden]) p").length < 2) return false;
   const places = dots.flatMap((it) => [...it.getAttribute("d").matchAll(/M([-.\\d]+)/g)].map((found) => Number(found[1])));
   return !places.some((place) => Math.abs(place - at) < 6);
