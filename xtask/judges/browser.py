@@ -79,7 +79,7 @@ READS_FAR_DOT = """() => [...document.querySelectorAll("figure")].some((figure) 
 
 
 def uses_of_the_cursor(page, plot):
-    """It stays at its time when the axis changes, and the browser keeps its own keys."""
+    """It stays at its time when the axis changes, reads what is there and nothing else, and leaves the browser its keys."""
     plot.focus()
     for key in ("ArrowRight", "+", "+", "Shift+ArrowRight", "Shift+ArrowRight"):
         page.keyboard.press(key)
@@ -98,8 +98,8 @@ def uses_of_the_cursor(page, plot):
     if len(set(times)) < len(times):
         yield f"steps in an enlarged figure read one time: {times}"
     page.keyboard.press("0")
-    for key in ["Shift+ArrowRight"] * 20:
-        page.keyboard.press(key)
+    for _ in range(20):
+        page.keyboard.press("Shift+ArrowRight")
         if page.evaluate(READS_FAR_DOT):
             yield "a message is read where there is none"
             break

@@ -6,9 +6,9 @@
 //! study. Neither simulator is part of this workspace; if one is not installed, its column says so, with the
 //! way to get it, and without both nothing was compared and the exit code is no success.
 //!
-//! ns-2's figures are judged: its TCP is set to the rules of ours, so each figure's range over the seeds must
-//! overlap ([`differs`]). ns-3's are printed alone: it counts what is in flight by other rules
-//! (docs/notes/2026-11-25-sawashima-1997.md).
+//! ns-2's figures are judged, of ten seeds or more. Its TCP is set to the rules of ours, so the ranges of a
+//! figure that both mean alike overlap, or their medians are within a hundredth ([`differs`]). ns-3's are
+//! printed alone: it counts what is in flight by other rules (docs/notes/2026-11-25-sawashima-1997.md).
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -62,10 +62,7 @@ pub fn see_through(record: &mut RunRecord, scenario: &Scenario) {
     let Some(place) = record.flows.iter().position(|flow| flow.info.name == PROBES) else { return };
     let probes = probes(&record.flows.remove(place), &clock);
     record.series.retain(|series| series.entity != PROBES);
-    let ends = FEW.min(probes.len() / 2);
-    let (before, rest) = probes.split_at(ends.max(1).min(probes.len()));
-    let (during, after) = rest.split_at(rest.len() - ends);
-    let offset = Offset::new(before, during, after);
+    let offset = Offset::throughout(&probes);
     record.clock = Offset::record_of(offset.as_ref());
     let corrected = |at: Instant| {
         let reading = reading(&clock, at);
@@ -140,12 +137,10 @@ const PROBE: Bytes = Bytes::new(48);
 /// One probe every 500 ms, as often as the live arena queries the far end's progress
 /// (docs/models/live.md).
 const PROBE_RATE: Rate = Rate::from_bps(768);
-/// Exchanges that count as before and after the run: as many as the live arena makes.
-const FEW: usize = 8;
 
 #[cfg(test)]
 mod tests {
-    use talkpath_measure::{Fate, FlowCounters, FlowInfo, MessageRecord};
+    use talkpath_measure::{Fate, FlowInfo, MessageRecord};
     use talkpath_scenario::{Options, Source, load};
 
     use super::*;
@@ -168,13 +163,8 @@ mod tests {
             transmissions: 0,
         };
         let flow = |name| FlowRecord {
-            info: FlowInfo::on_a_clock(name),
             forward: LegRecord { messages: (0..10).map(message).collect(), ..LegRecord::default() },
-            echo: None,
-            counters: FlowCounters::default(),
-            ecn: None,
-            file: None,
-            tally: None,
+            ..FlowRecord::new(FlowInfo::on_a_clock(name))
         };
         let mut call = flow("call");
         call.info.terms.deadline = Some(Duration::from_millis(150));

@@ -89,18 +89,21 @@ pub enum ArenaError {
     },
 }
 
+/// Where the system's limits of threads are.
+pub const NO_THREAD_HELP: &str =
+    "see the limits of this user's processes (ulimit -u) and of the control group (pids.max)";
+
 impl ArenaError {
     /// The far end failed before anything was measured.
     pub fn far_end(what: String) -> Self {
         Self::FarEnd { what, partial: None }
     }
 
-    /// The run cannot go on for want of a thread; `error` is the system's.
+    /// It cannot go on for want of a thread; `error` is the system's.
     pub fn no_thread(error: impl core::fmt::Display) -> Self {
         Self::Unavailable {
-            what: format!("this host gives no thread for the run: {error}"),
-            how: "see the limits of this user's processes (ulimit -u) and of the control group (pids.max)"
-                .to_owned(),
+            what: format!("this host gives no thread: {error}"),
+            how: NO_THREAD_HELP.to_owned(),
         }
     }
 }

@@ -75,6 +75,12 @@ impl Offset {
         Some(Self { channel, has_after: !after.is_empty(), is_synchronised: false })
     }
 
+    /// From probes spread over the whole run: any but the first stands for those after it.
+    pub fn throughout(probes: &[Probe]) -> Option<Self> {
+        let (first, later) = probes.split_at(probes.len().min(1));
+        Self::new(first, &[], later)
+    }
+
     /// The same for clocks that the user vouches for: stamps are compared as they are.
     #[must_use]
     pub fn synchronised(self) -> Self {
@@ -263,7 +269,7 @@ const SYNCHRONISED_MS: f64 = 1.0;
 #[cfg(test)]
 mod tests {
     use talkpath_measure::tap::Ending;
-    use talkpath_measure::{FlowCounters, FlowInfo, FlowRecord, LegTap};
+    use talkpath_measure::{FlowInfo, FlowRecord, LegTap};
     use talkpath_units::Bytes;
 
     use super::*;
@@ -347,9 +353,7 @@ mod tests {
             tap.on_received(0, Instant::from_millis(received_ms));
             let forward = tap.finish(Ending::Unreliable { every_drop_known: false, is_queued: false });
             let info = FlowInfo::on_a_clock("call");
-            let counters = FlowCounters::default();
-            let flows =
-                vec![FlowRecord { info, forward, echo: None, counters, ecn: None, file: None, tally: None }];
+            let flows = vec![FlowRecord { forward, ..FlowRecord::new(info) }];
             let mut record = RunRecord { clock: offset.record(), flows, ..RunRecord::default() };
             withdraw_trust_in_impossible_delays(&mut record);
             (record.clock, record.flows[0].info.clock_trusted)

@@ -16,7 +16,7 @@ use talkpath_units::Seed;
 use crate::args::{self, ArenaKind, ExportArgs, flag_word};
 use crate::failure::Failure;
 use crate::run_dir::RunDir;
-use crate::terminal::shell_word;
+use crate::terminal::{shell_path, shell_word};
 
 /// An arena of its own for one thread.
 pub type Worker = Box<dyn Arena + Send>;
@@ -94,17 +94,28 @@ pub struct Place {
 }
 
 impl Place {
+    /// There, with nothing else asked for.
+    pub fn of(arena: ArenaKind, to: Option<&str>) -> Self {
+        Self {
+            arena,
+            to: to.map(str::to_owned),
+            key_file: None,
+            clocks_synchronised: false,
+            capture: None,
+            keep_awake: false,
+            per_flow: false,
+        }
+    }
+
     /// What the command line says to run something here: nothing for the simulator.
     pub fn flags(&self) -> String {
         let arena = match (self.arena, &self.to) {
             (ArenaKind::Sim, _) => String::new(),
-            (ArenaKind::Live, Some(to)) => format!(" --to {}", shell_word(&to.to_string())),
+            (ArenaKind::Live, Some(to)) => format!(" --to {}", shell_word(to)),
             (arena, _) => format!(" --arena {}", flag_word(&arena)),
         };
-        let key = self
-            .key_file
-            .as_ref()
-            .map_or(String::new(), |file| format!(" --key-file {}", shell_word(&file.display().to_string())));
+        let key =
+            self.key_file.as_ref().map_or(String::new(), |file| format!(" --key-file {}", shell_path(file)));
         let clocks = if self.clocks_synchronised { " --clocks-synchronised" } else { "" };
         let awake = if self.keep_awake { " --keep-awake" } else { "" };
         let per_flow = if self.per_flow { " --per-flow" } else { "" };

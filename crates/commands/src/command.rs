@@ -28,7 +28,7 @@ use crate::failure::Failure;
 use crate::json::json;
 use crate::part::REPORT;
 use crate::run_dir::{RunDir, SCENARIO};
-use crate::terminal::{self, Terminal, program, shell_word};
+use crate::terminal::{self, Terminal, program, shell_path};
 use crate::thresholds::{self, Demands};
 
 /// `--jobs`, or one for each core.
@@ -48,7 +48,7 @@ fn files_of_sweep(dir: &RunDir, summary: &Summary) -> String {
     // Transports are the colours of a map.
     let axes = values.iter().filter(|(key, values)| !key.ends_with(".transport") && values.len() > 1);
     let maps = if axes.count() > 1 { ", heat maps among them" } else { "" };
-    let (program, dir) = (program(), shell_word(&dir.path().display().to_string()));
+    let (program, dir) = (program(), shell_path(dir.path()));
     format!(
         "The report's figures as files{maps}: {program} report --figures DIR {dir}\n\
          The figures of every cell as a table: {program} export --table cells --format csv {dir}\n"
@@ -57,7 +57,7 @@ fn files_of_sweep(dir: &RunDir, summary: &Summary) -> String {
 
 /// The line that says to a shell how to make the run in `dir` again; `flags` begin with a space.
 fn again(dir: &RunDir, flags: &str) -> String {
-    format!("Again: {} run {}{flags}\n", program(), shell_word(&dir.file(SCENARIO).display().to_string()))
+    format!("Again: {} run {}{flags}\n", program(), shell_path(&dir.file(SCENARIO)))
 }
 
 /// Prints what a run has shown, `table` being its words for a person, and decides how the command ends.

@@ -40,7 +40,7 @@ use crate::resumable::{Resumable, plan_file};
 use crate::run_dir::{PartId, RunDir, SCENARIO, write_bytes};
 use crate::shard::{Division, Shard};
 use crate::stopwatch::{Stopwatch, stamps};
-use crate::terminal::{Terminal, program};
+use crate::terminal::{Terminal, program, shell_path};
 
 /// Everything that is to be run, and how.
 pub(crate) struct Experiment<'a> {
@@ -249,7 +249,7 @@ impl Experiment<'_> {
                 done.0,
                 done.1,
                 program(),
-                dir.path().display()
+                shell_path(dir.path())
             ))),
             failure => failure,
         };
@@ -476,7 +476,7 @@ fn with_way_on(plan: &Plan, failure: Failure, dir: &RunDir, kept: &Fresh) -> Fai
     let parts = all_parts(dir, kept).unwrap_or_default();
     let kept = parts.iter().filter(|(_, unfinished)| !unfinished).count();
     let all = plan.cells.len() as u64 * plan.repeat;
-    let (program, path) = (program(), dir.path().display());
+    let (program, path) = (program(), shell_path(dir.path()));
     let way_on = format!("{kept} of {all} repetitions are kept\nhelp: {program} run --resume {path}");
     match failure {
         Failure::Interrupted(what) => Failure::Interrupted(format!("{what}; {way_on}")),

@@ -5,7 +5,7 @@ use talkpath_report::{Animation, Network, Place, PlayFlow, PlayLink, PlayNode};
 use talkpath_scenario::{Plan, Scenario, Topology};
 
 use crate::run_dir::RunDir;
-use crate::terminal::{program, shell_word};
+use crate::terminal::{program, shell_path};
 
 /// The nodes, links and flows of `scenario`.
 pub fn network(scenario: &Scenario) -> Animation {
@@ -50,7 +50,7 @@ pub fn network(scenario: &Scenario) -> Animation {
 pub(crate) fn page_network(plan: &Plan, arena: &str, dir: &RunDir) -> Option<Network> {
     let cell = plan.cells.first().filter(|cell| cell.scenario.has_path && arena != "live")?;
     let play = (arena == "sim").then(|| {
-        let dir = shell_word(&dir.path().display().to_string());
+        let dir = shell_path(dir.path());
         format!("{} play {dir}", program())
     });
     Some(Network { animation: network(&cell.scenario), play })

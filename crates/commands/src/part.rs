@@ -197,7 +197,7 @@ const MAX_DRAWN: usize = 40;
 
 #[cfg(test)]
 mod tests {
-    use talkpath_measure::{FlowCounters, FlowInfo, FlowRecord, LegRecord};
+    use talkpath_measure::{FlowInfo, FlowRecord};
     use talkpath_scenario::{Options, Source, load};
 
     use super::*;
@@ -207,14 +207,9 @@ mod tests {
         let text = "name = \"silent\"\nduration = \"1 s\"\npath = \"home-adsl\"\n[flow.call]\n\
                     transport = \"udp\"\nworkload = { kind = \"voice\" }\n";
         let plan = load(&Source::new("silent.toml", text), &Options::default()).unwrap();
-        let copy = |number| FlowRecord {
-            info: FlowInfo { group: "call".to_owned(), ..FlowInfo::on_a_clock(&format!("call-{number}")) },
-            forward: LegRecord::default(),
-            echo: None,
-            counters: FlowCounters::default(),
-            ecn: None,
-            file: None,
-            tally: None,
+        let copy = |number| {
+            let info = FlowInfo::on_a_clock(&format!("call-{number}"));
+            FlowRecord::new(FlowInfo { group: "call".to_owned(), ..info })
         };
         let record = RunRecord { flows: (1..=501).map(copy).collect(), ..RunRecord::default() };
         let mut part = Part::new(&record, &plan, &plan.cells[0], false, |_| String::new());

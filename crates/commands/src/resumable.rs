@@ -10,7 +10,7 @@ use crate::args::{ArenaKind, Records, SeriesPoints};
 use crate::failure::Failure;
 use crate::run_dir::{PARTS, PLAN, RunDir, read_json};
 use crate::shard::Shard;
-use crate::terminal::shell_word;
+use crate::terminal::{shell_path, shell_word};
 
 /// What `--resume` and `merge` have to know, beside the scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -109,7 +109,7 @@ impl Resumable {
 pub(crate) fn command_again(scenario: &Path, arena: &str, to: Option<&str>) -> String {
     let to = to.or_else(|| (arena == "live").then_some("HOST"));
     let to = to.map_or_else(String::new, |to| format!(" --to {}", shell_word(to)));
-    format!("talkpath run {} --arena {arena}{to}", shell_word(&scenario.display().to_string()))
+    format!("talkpath run {} --arena {arena}{to}", shell_path(scenario))
 }
 
 fn flag_value<T: ValueEnum>(word: &str) -> Result<T, Failure> {

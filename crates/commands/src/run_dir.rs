@@ -140,7 +140,7 @@ impl RunDir {
     pub(crate) fn lock(&mut self) -> Result<(), Failure> {
         let lock = lock_parts(&self.path);
         // One in which another process works is that one's.
-        self.is_new &= lock.is_ok();
+        self.is_new &= !matches!(lock, Err(Failure::Usage(_)));
         self.lock = Some(lock?);
         Ok(())
     }
@@ -278,6 +278,9 @@ impl PartId {
 ///
 /// The file is never replaced, so that all who open its name have the same one. It is open for writing: on
 /// NFS nothing else can be locked against all others (flock(2), "NFS details").
+///
+/// # Errors
+/// [`Failure::Usage`] if another process works there; else what the system says.
 pub(crate) fn lock_parts(path: &Path) -> Result<File, Failure> {
     let lock = path.join(PARTS).join(LOCK);
     let file = match File::options().read(true).write(true).create(true).truncate(false).open(&lock) {

@@ -16,13 +16,16 @@ use crate::json::json;
 use crate::part::SUMMARY;
 use crate::resumable::resumable;
 use crate::run_dir::{RunDir, read_json};
-use crate::terminal::{Terminal, program};
+use crate::terminal::{Terminal, program, shell_path};
 
 /// The summary of the run in `dir`; says what one of an older format lacks.
 pub(crate) fn read_summary(dir: &RunDir, terminal: Terminal) -> Result<Summary, Failure> {
-    is_readable(dir)?;
-    let summary: Summary = read_json(&dir.file(SUMMARY))?;
+    has_summary(dir)?;
+    // What cannot be read may be of a later format. Nobody else reads the file twice: it may be large.
+    let read = read_json(&dir.file(SUMMARY));
+    let summary: Summary = read.or_else(|why| refuse_later_format(dir).and(Err(why)))?;
     if summary.format != SUMMARY_FORMAT {
+        refuse_later_format(dir)?;
         terminal.warning(&format!(
             "{}: talkpath {} made it, in format 1: it may lack opinion scores, states, losses of each direction, \
              queue delays and provenance, which are left out",
@@ -33,9 +36,9 @@ pub(crate) fn read_summary(dir: &RunDir, terminal: Terminal) -> Result<Summary, 
     Ok(summary)
 }
 
-/// Whether the run in `dir` is whole, and its summary in a format that is read here. A later format may have
-/// any other key, so that nothing else is looked at before.
-pub(crate) fn is_readable(dir: &RunDir) -> Result<(), Failure> {
+/// Refuses a run in `dir` that is not whole, or whose summary has a later format than is read here: that may
+/// have any other key, so that nothing else is looked at before.
+pub(crate) fn refuse_later_format(dir: &RunDir) -> Result<(), Failure> {
     #[derive(Deserialize)]
     struct Made {
         format: Option<u32>,
@@ -67,7 +70,7 @@ pub struct Head {
 
 /// The head of the summary of the whole run in `dir`.
 pub fn head_of(dir: &RunDir) -> Result<Head, Failure> {
-    is_readable(dir)?;
+    refuse_later_format(dir)?;
     read_json(&dir.file(SUMMARY))
 }
 
@@ -83,12 +86,19 @@ pub fn has_summary(dir: &RunDir) -> Result<(), Failure> {
             path.display()
         )));
     }
-    let (path, program) = (path.display(), program());
+    let (shown, program) = (path.display(), program());
     Err(Failure::Usage(match resumable(dir)?.shard()? {
         Some(shard) => {
-            format!("{path}: part {shard} of a run; `{program} merge DIR... -o RUN` makes a run of all parts")
+            format!(
+                "{shown}: part {shard} of a run; `{program} merge DIR... -o RUN` makes a run of all parts"
+            )
         }
-        None => format!("{path}: the run has not ended; `{program} run --resume {path}` goes on with it"),
+        None => {
+            format!(
+                "{shown}: the run has not ended; `{program} run --resume {}` goes on with it",
+                shell_path(path)
+            )
+        }
     }))
 }
 
@@ -250,8 +260,11 @@ pub(crate) mod tests {
         let text = r#"{ "format": 3, "talkpath": "9", "runs": "elsewhere" }"#;
         std::fs::write(folder.path().join(SUMMARY), text).unwrap();
         let dir = RunDir::open(folder.path()).unwrap();
-        let refusals =
-            [read_summary(&dir, Terminal::plain()).map(drop), head_of(&dir).map(drop), is_readable(&dir)];
+        let refusals = [
+            read_summary(&dir, Terminal::plain()).map(drop),
+            head_of(&dir).map(drop),
+            refuse_later_format(&dir),
+        ];
         for refusal in refusals {
             let why = refusal.unwrap_err().to_string();
             assert!(

@@ -3,6 +3,7 @@
 //! Nothing here panics when the reader of a stream has gone, as `println!` would.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use talkpath_report::Style;
 
@@ -105,6 +106,11 @@ pub fn shell_word(text: &str) -> String {
         true => text.to_owned(),
         false => format!("'{}'", text.replace('\'', r"'\''")),
     }
+}
+
+/// `path` as one word of a POSIX shell's command line.
+pub fn shell_path(path: &Path) -> String {
+    shell_word(&path.to_string_lossy())
 }
 
 /// `1 cell`, `3 cells`.

@@ -374,9 +374,10 @@ mod tests {
             assert!(fits || why.contains("flow a: mss = ") && why.contains("88 to 32767 B"), "{why}");
         }
         for (size, fits) in [("1 GiB", true), ("4 GiB", false), ("1000 GB", false)] {
-            for (transport, key) in
-                [("\"udp\"", "flow a: socket_buffer"), ("\"tcp\"", "flow a: receiver.socket_buffer")]
-            {
+            for (transport, key) in [
+                ("\"udp\"", "flow a: the receiver's socket_buffer"),
+                ("\"tcp\"", "flow a: receiver.socket_buffer"),
+            ] {
                 let receiver = format!("receiver = {{ socket_buffer = \"{size}\" }}\n");
                 let why = refused(transport, &receiver).unwrap_or_default();
                 assert!(fits == why.is_empty() && (fits || why.starts_with(key)), "{size}: {why}");

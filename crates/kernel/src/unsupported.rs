@@ -156,17 +156,18 @@ fn ignored_of_tcp(
     if !config.cwnd_validation {
         ignored.push("cwnd_validation");
     }
-    let usual = profile.map_or((KERNEL.rwnd, KERNEL.initial_rwnd, KERNEL.send_buffer_max), |profile| {
-        (profile.rwnd, profile.initial_rwnd, profile.send_buffer_max)
-    });
+    let (rwnd, initial_rwnd, send_buffer_max) = profile
+        .map_or((KERNEL.rwnd, KERNEL.initial_rwnd, KERNEL.send_buffer_max), |profile| {
+            (profile.rwnd, profile.initial_rwnd, profile.send_buffer_max)
+        });
     // A size set on the receiving socket bounds the window instead.
-    if receive_buffer.is_none() && config.rwnd != usual.0 {
+    if receive_buffer.is_none() && config.rwnd != rwnd {
         ignored.push("rwnd");
     }
-    if receive_buffer.is_none() && config.initial_rwnd != usual.1 {
+    if receive_buffer.is_none() && config.initial_rwnd != initial_rwnd {
         ignored.push("initial_rwnd");
     }
-    if config.send_buffer.is_none() && config.send_buffer_max != usual.2 {
+    if config.send_buffer.is_none() && config.send_buffer_max != send_buffer_max {
         ignored.push("send_buffer_max");
     }
     ignored

@@ -533,10 +533,11 @@ pub(crate) const HELLO_SIZE: usize = 512;
 pub(crate) const OPENING_LIMIT: usize = 2 * 1024;
 /// The longest line that a client may send: a session of many flows.
 pub(crate) const REQUEST_LIMIT: usize = 256 * 1024;
-/// The longest line that a server may send: a chunk of rows. An answer about many flows may be longer.
+/// The longest line that a server may send of a session of few flows: a chunk of rows. Of many, an answer
+/// that has something of each flow is longer (`FLOW_ANSWER_BYTES` in client/control.rs).
 pub(crate) const ANSWER_LIMIT: usize = 1024 * 1024;
-/// Above this, nothing is read from a client until it has read its answers. One answer may come on top, at
-/// most a chunk of rows of half a megabyte: 1 MiB in all (chosen: two answers of the longest kind).
+/// Above this, nothing is read from a client until it has read its answers. One answer may come on top: a
+/// chunk of rows of half a megabyte, 1 MiB in all (chosen: two such answers), or more of thousands of flows.
 pub(crate) const UNSENT_LIMIT: usize = 512 * 1024;
 /// What is read of a peer in one go at most, so that one that sends without end and without a line holds no
 /// thread (chosen: two lines of the longest kind from a client).

@@ -98,6 +98,19 @@ pub struct FlowRecord {
 }
 
 impl FlowRecord {
+    /// A flow of which nothing was recorded.
+    pub fn new(info: FlowInfo) -> Self {
+        Self {
+            info,
+            forward: LegRecord::default(),
+            echo: None,
+            counters: FlowCounters::default(),
+            ecn: None,
+            file: None,
+            tally: None,
+        }
+    }
+
     /// The trips of messages that were due within `window`, in order of `seq`: round trips if the flow has an
     /// echo.
     pub fn trips(&self, window: &Range<Instant>) -> Vec<Trip> {

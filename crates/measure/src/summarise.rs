@@ -122,7 +122,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         deadline_ms: terms.deadline.map(Duration::as_millis_f64),
         call: figures.call.and_then(|call| call.finish()),
         floor: terms.floor,
-        state_age_ms: figures.state_age_ms.filter(|_| trip_clock_trusted && flow.end_is_known()),
+        state_age_ms: figures.state_age_ms.filter(|_| trip_clock_trusted),
         one_way_delay_ms,
         round_trip_delay_ms,
         turn_round_ms: None,

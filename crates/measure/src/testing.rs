@@ -3,9 +3,7 @@
 use talkpath_units::{Bytes, Instant};
 
 use crate::metrics::in_time;
-use crate::{
-    DropCause, Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord, Terms,
-};
+use crate::{DropCause, Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord, Terms};
 
 /// Whole milliseconds since the run's start.
 pub(crate) fn ms(value: u64) -> Instant {
@@ -46,18 +44,8 @@ pub(crate) fn flow(delays_ms: &[Option<u64>]) -> FlowRecord {
 
 /// A one-way flow named `call` with this forward leg.
 pub(crate) fn flow_of(forward: LegRecord) -> FlowRecord {
-    FlowRecord {
-        info: FlowInfo {
-            terms: Terms { deadline: Some(in_time::limit(false)), ..Terms::default() },
-            ..FlowInfo::on_a_clock("call")
-        },
-        forward,
-        echo: None,
-        counters: FlowCounters::default(),
-        ecn: None,
-        file: None,
-        tally: None,
-    }
+    let terms = Terms { deadline: Some(in_time::limit(false)), ..Terms::default() };
+    FlowRecord { forward, ..FlowRecord::new(FlowInfo { terms, ..FlowInfo::on_a_clock("call") }) }
 }
 
 /// A run of 60 s with these flows.

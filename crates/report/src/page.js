@@ -71,6 +71,8 @@ class Series {
     // Over time and in a distribution a value holds until the next; messages and swept values stand alone. A
     // message is read where it stands: elsewhere there is nothing.
     this.holds = path.classList.contains("state") || path.closest(".panel").dataset.kind === "distribution";
+    // Over time a line ends with its run; the share in a distribution goes on.
+    this.ends = path.classList.contains("state");
   }
 
   get isOff() {
@@ -88,6 +90,8 @@ class Series {
       else high = middle;
     }
     const [before, after] = [corners[low - 1], corners[low]];
+    // Places are written in tenths.
+    if (this.ends && !after && x > before?.[0] + 0.1) return undefined;
     if (this.holds || !after || !before) return before ?? (this.holds ? undefined : after);
     return x - before[0] <= after[0] - x ? before : after;
   }

@@ -315,7 +315,7 @@ fn stem(name: &str) -> String {
     if name.trim().is_empty() { "scenario".to_owned() } else { fitting_name(name) }
 }
 
-/// `text`, which comes from a file's name say, as a scenario's `name`: cut, and without control characters.
+/// `text`, from a file's name say, as a scenario's `name`: control characters escaped, and cut to its length.
 pub fn fitting_name(text: &str) -> String {
     printable(text, LONGEST_NAME)
 }

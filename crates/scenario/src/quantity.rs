@@ -378,9 +378,14 @@ fn wrong_unit(unit: &str, number: &str, measures: &[Measure]) -> Problem {
     }
     let problem = Problem::new(format!("found the unit {}, expected one of {list}", quote(unit)));
     if measures.iter().any(|measure| measure.dimension == Dimension::Rate)
-        && let Some(rate) = bytes_a_second(unit, number)
+        && let Some(size) = bytes_a_second(unit)
     {
-        return problem.with_help(format!("a rate counts bits: did you mean \"{rate}\"?"));
+        let any = [Measure { dimension: Dimension::Size, least: 0, most: u64::MAX }];
+        let bytes = parse(&format!("{number} {size}"), &any).ok().map(|amount| amount.count);
+        return problem.with_help(match bytes.and_then(|bytes| bytes.checked_mul(8)).map(Rate::from_bps) {
+            Some(rate) => format!("a rate counts bits: did you mean \"{rate}\"?"),
+            None => "a rate counts bits, 8 to a byte".to_owned(),
+        });
     }
     let meant = OTHER_SPELLINGS
         .iter()
@@ -405,13 +410,11 @@ fn wrong_unit(unit: &str, number: &str, measures: &[Measure]) -> Problem {
     }
 }
 
-/// A rate in bytes a second, `MB/s` or `MBps`, of which only the B tells it from bits.
-fn bytes_a_second(unit: &str, number: &str) -> Option<Rate> {
-    let size = unit.strip_suffix("/s").or_else(|| unit.strip_suffix("ps")).filter(|it| it.ends_with('B'))?;
+/// The unit of size in a unit of bytes a second, `MB/s` or `MBps`, of which only the B tells it from bits.
+fn bytes_a_second(unit: &str) -> Option<&str> {
+    let size = unit.strip_suffix("/s").or_else(|| unit.strip_suffix("ps"))?;
     let size = if size == "KB" { "kB" } else { size };
-    let any = [Measure { dimension: Dimension::Size, least: 0, most: u64::MAX }];
-    let bytes = parse(&format!("{number} {size}"), &any).ok()?.count;
-    bytes.checked_mul(8).map(Rate::from_bps)
+    Dimension::Size.units().iter().any(|(name, _)| *name == size).then_some(size)
 }
 
 /// How else people write these units.

@@ -41,7 +41,11 @@ impl Sweep {
             let twice = axes.iter().find(|other| other.keys.iter().any(|key| axis.keys.contains(key)));
             match twice {
                 Some(other) => {
-                    let message = format!("`{}` sweeps over the same key", other.key);
+                    let message = match other.key == axis.key {
+                        true => "is swept already, by another line or option; expected all its values in one"
+                            .to_owned(),
+                        false => format!("`{}` sweeps over the same key", other.key),
+                    };
                     log.mistake(&axis.place, &format!("sweep.{}", axis.key), message, None);
                 }
                 None => axes.push(axis),

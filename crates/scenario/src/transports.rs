@@ -165,7 +165,7 @@ pub(crate) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)
     }
 }
 
-/// Payload that a flow sends at one moment: a minute of 100 Mbps. Chosen, as the next, so that what waits
+/// Payload that a flow sends at one moment: 80 s at 100 Mbps. Chosen, as the next, so that what waits
 /// stays below a few gigabytes of memory however small the path's packets are.
 const MOST_AT_ONCE: Bytes = Bytes::new(1_000_000_000);
 

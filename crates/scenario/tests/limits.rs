@@ -71,9 +71,11 @@ fn a_key_that_the_command_line_sweeps_twice_is_refused() {
         let [first, second] = keys;
         refused(BASE, &[Setting::sweep(first, "0,1%"), Setting::sweep(second, "2%,3%")])
     };
-    for keys in [["path.up.loss", "path.up.loss"], ["path.up.loss", "path.*.loss"]] {
+    let twice = (["path.up.loss", "path.up.loss"], "is swept already, by another line or option");
+    let wider = (["path.up.loss", "path.*.loss"], "`path.up.loss` sweeps over the same key");
+    for (keys, message) in [twice, wider] {
         let why = of(keys);
-        assert!(why.contains("`path.up.loss` sweeps over the same key"), "{why}");
+        assert!(why.contains(message), "{why}");
         assert!(why.contains(&format!("--sweep {}=2%,3%: ", keys[1])), "{why}");
     }
 }
@@ -107,6 +109,10 @@ fn a_flow_that_nothing_holds_back_is_refused() {
             plan(&of(link, transport, "\"bulk\""), &Options::default());
         }
     }
+    // A slow reader closes the window of a stream. Datagrams have none.
+    let reader = "\"bulk\"\nreceiver = { service = \"1 ms\" }";
+    plan(&of("", "tcp", reader), &Options::default());
+    assert!(refused(&of("", "quic-datagram", reader), &[]).contains("without an end"));
     // Between two hosts of a network the scenario does not say what holds it back.
     let network = "duration = \"1 s\"\n[flow.f]\ntransport = \"tcp\"\nworkload = \"bulk\"\n";
     plan(network, &Options::default());
@@ -147,7 +153,10 @@ fn every_seed_that_a_run_prints_can_be_given_back() {
 
 #[test]
 fn a_name_that_comes_from_a_file_fits_whatever_the_files_name_is() {
-    let name = format!("{}\n.toml", "é".repeat(250));
-    let plan = load(&Source::new(name, BASE), &Options::default()).unwrap_or_else(|why| panic!("{why}"));
-    assert_eq!(plan.name, "é".repeat(200));
+    let name_of = |file: String| {
+        load(&Source::new(file, BASE), &Options::default()).unwrap_or_else(|why| panic!("{why}")).name
+    };
+    assert_eq!(name_of(format!("{}.toml", "é".repeat(250))), "é".repeat(200));
+    assert_eq!(name_of("a\nb.toml".to_owned()), "a\\nb");
+    assert_eq!(name_of(" \n.toml".to_owned()), "scenario");
 }

@@ -76,8 +76,11 @@ pub(crate) fn add_unusable(text: &str, mistakes: &mut Mistakes<'_>) {
     }
 }
 
+/// Control characters in `text`, other than tabs and the ends of lines.
 fn add_control_characters(span: Range<usize>, text: &str, mistakes: &mut Mistakes<'_>) {
-    let is_refused = |c: &char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
+    // A carriage return alone has the line written over.
+    let text = text.replace("\r\n", "\n");
+    let is_refused = |c: &char| c.is_control() && !matches!(c, '\t' | '\n');
     if let Some(found) = text.chars().find(is_refused) {
         let key = mistakes.key_before(span.start);
         let message = format!("found the control character {found:?}, expected plain text");

@@ -13,7 +13,6 @@ mod check;
 mod draw;
 mod ran;
 
-use core::iter::repeat;
 use std::collections::BTreeSet;
 
 use crate::arena::{ArenaName, arena_list};
@@ -142,17 +141,18 @@ fn partly_known<'s>(claims: impl Iterator<Item = &'s Claim>, ran: &Ran<'_>) -> B
         let arenas = ran.selection.arenas_of(claim);
         let checks = ran.selection.checks(claim, &arenas);
         for Operand { cell, metric } in checks.iter().flat_map(|check| &check.operands) {
-            for (set, &arena) in
-                arenas.iter().flat_map(|arena| (0..ran.study.assumptions.len()).zip(repeat(arena)))
-            {
-                let Some((known, all)) = ran.known(cell, arena, set, metric).filter(|it| it.0 < it.1) else {
-                    continue;
-                };
-                let name = &ran.study.assumptions[set].name;
-                found.insert(format!(
-                    "{arena}: {cell} under {name}: {} of {all} repetitions have no {metric}; its median is of the others",
-                    all - known
-                ));
+            for &arena in &arenas {
+                for (set, assumption) in ran.study.assumptions.iter().enumerate() {
+                    if let Some((known, all)) = ran.known(cell, arena, set, metric)
+                        && known < all
+                    {
+                        found.insert(format!(
+                            "{arena}: {cell} under {}: {} of {all} repetitions have no {metric}; its median is of the others",
+                            assumption.name,
+                            all - known
+                        ));
+                    }
+                }
             }
         }
     }

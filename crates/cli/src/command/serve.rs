@@ -70,9 +70,7 @@ fn unavailable(why: &ServeError) -> Failure {
             "run as root, or allow it with `ulimit -r 2` (limits.conf: rtprio 2); or leave --real-time out"
         }
         ServeError::Keep { .. } => "--keep DIR needs a folder that this user may write to",
-        ServeError::Thread { .. } => {
-            "see the limits of this user's processes (ulimit -u) and of the control group (pids.max)"
-        }
+        ServeError::Thread { .. } => talkpath_arena::NO_THREAD_HELP,
         ServeError::Watch { .. } => "see this host's memory, and `sysctl fs.epoll.max_user_watches`",
     };
     Failure::Unavailable { what: why.to_string(), how: how.to_owned() }

@@ -22,7 +22,7 @@ use crate::run_dir::{PartId, RunDir, SCENARIO, write_bytes};
 use crate::scenario_file::load_file;
 use crate::shard::{Division, Shard};
 use crate::stopwatch::Stopwatch;
-use crate::terminal::{self, Terminal, program};
+use crate::terminal::{self, Terminal, program, shell_path};
 use crate::thresholds::Demands;
 
 /// Merges.
@@ -115,7 +115,8 @@ impl PartDir {
             ));
         };
         // No lock is kept: a process cannot hold a file open for each of many parts. Whoever goes on with a
-        // part meanwhile adds whole repetitions and changes none.
+        // part meanwhile changes no whole repetition. The folder of one that was cut short may go: a merge
+        // that takes it then fails, and names it.
         dir.refuse_company()?;
         let mut fresh = journal::read(&dir)?;
         // The plan has them.
@@ -228,9 +229,11 @@ fn complete(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(),
         let lacks: u64 =
             by_part.iter().filter(|(part, _)| folder.shard.holds(**part)).map(|(_, count)| count).sum();
         if lacks > 0 {
-            let path = folder.path.display();
-            let program = program();
-            lines.push(format!("{path}: {lacks} repetitions are missing: {program} run --resume {path}"));
+            let (program, path) = (program(), shell_path(&folder.path));
+            lines.push(format!(
+                "{}: {lacks} repetitions are missing: {program} run --resume {path}",
+                folder.path.display()
+            ));
         }
     }
     let absent: Vec<_> = by_part.keys().filter(|part| holder(**part).is_none()).collect();

@@ -183,13 +183,9 @@ fn recorder<'a>(
     terminal: Terminal,
 ) -> Recorder<'a> {
     let place = Place {
-        arena: ArenaKind::Live,
-        to: Some(args.to.clone()),
         key_file: args.key_file.clone(),
         clocks_synchronised: args.clocks_synchronised,
-        capture: None,
-        keep_awake: false,
-        per_flow: false,
+        ..Place::of(ArenaKind::Live, Some(&args.to))
     };
     let keeping = Keeping {
         folder: folder(&common.out, &args.to),

@@ -40,7 +40,7 @@ pub fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> {
         )));
     }
     if let (Some(target), 2..) = (&args.output, dirs.len()) {
-        return several(&dirs, terminal)?.write(target, args.figures.as_deref(), terminal);
+        return several(&dirs, terminal)?.write(Some(target), args.figures.as_deref(), terminal);
     }
     if let (Some(folder), 2..) = (&args.figures, dirs.len()) {
         return Err(Failure::Usage(format!(
@@ -51,11 +51,15 @@ pub fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> {
     }
     for dir in &dirs {
         let run = StoredRun::read(dir, terminal)?;
-        let target = args.output.clone().unwrap_or_else(|| dir.file(REPORT));
-        if args.output.is_none() {
-            loses_nothing(dir, &target)?;
-        }
-        run.write(&target, args.figures.as_deref(), terminal)?;
+        let page = dir.file(REPORT);
+        let target = match (&args.output, loses_nothing(dir, &page)) {
+            (Some(target), _) => Some(target.clone()),
+            (None, Ok(())) => Some(page),
+            // The figures alone were asked for: the page stays.
+            (None, Err(_)) if args.figures.is_some() => None,
+            (None, Err(why)) => return Err(why),
+        };
+        run.write(target.as_deref(), args.figures.as_deref(), terminal)?;
     }
     Ok(())
 }
@@ -95,8 +99,13 @@ impl StoredRun {
         Ok(Self { summary, figures, scenario_toml: plan.resolved, command, network })
     }
 
-    /// Writes the page, and its figures if there is a folder for them.
-    fn write(&self, target: &Path, figures: Option<&Path>, terminal: Terminal) -> Result<(), Failure> {
+    /// Writes the page where there is a place for it, and its figures if there is a folder for them.
+    fn write(
+        &self,
+        target: Option<&Path>,
+        figures: Option<&Path>,
+        terminal: Terminal,
+    ) -> Result<(), Failure> {
         let page = Page {
             summary: &self.summary,
             figures: &self.figures,
@@ -104,8 +113,10 @@ impl StoredRun {
             command: &self.command,
             network: self.network.as_ref(),
         };
-        write_bytes(target, html(&page).as_bytes())?;
-        terminal.result(&format!("Report: {}\n", target.display()))?;
+        if let Some(target) = target {
+            write_bytes(target, html(&page).as_bytes())?;
+            terminal.result(&format!("Report: {}\n", target.display()))?;
+        }
         let Some(folder) = figures else { return Ok(()) };
         fs::create_dir_all(folder).map_err(|why| Failure::write(folder, why))?;
         let files = figure_files(&page);

@@ -13,7 +13,6 @@ use crate::arenas::{Arenas, Place};
 use crate::args::{ArenaKind, BurstArgs, Common, SendArgs, TransferArgs, quoted};
 use crate::failure::Failure;
 use crate::part::LOG;
-
 use crate::scenario_file::load_source_beside;
 use crate::terminal::{self, Terminal};
 use crate::thresholds::Demands;
@@ -78,15 +77,7 @@ impl Transfer {
         arenas: &dyn Arenas,
         terminal: Terminal,
     ) -> Result<(), Failure> {
-        let place = Place {
-            arena: ArenaKind::Live,
-            to: Some(args.to.clone()),
-            key_file: args.key_file.clone(),
-            capture: None,
-            clocks_synchronised: false,
-            keep_awake: false,
-            per_flow: false,
-        };
+        let place = Place { key_file: args.key_file.clone(), ..Place::of(ArenaKind::Live, Some(&args.to)) };
         let plan = self.plan(args)?;
         let mut outcome = run_plan(&plan, place.clone(), false, common, arenas, terminal)?;
         if self.kind == "file" {

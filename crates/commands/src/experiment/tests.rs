@@ -14,15 +14,7 @@ fn plan() -> Plan {
 }
 
 fn experiment(plan: &Plan) -> Experiment<'_> {
-    let place = Place {
-        arena: ArenaKind::Live,
-        to: Some("host".to_owned()),
-        key_file: None,
-        clocks_synchronised: false,
-        capture: None,
-        keep_awake: false,
-        per_flow: false,
-    };
+    let place = Place::of(ArenaKind::Live, Some("host"));
     Experiment {
         plan,
         growth: None,

@@ -226,7 +226,7 @@ pub(crate) fn delays(histogram: &Histogram) -> Option<DelayMs> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use talkpath_measure::{CallTerms, Fate, FlowCounters, FlowInfo, LegRecord, MessageRecord, PlayoutRule};
+    use talkpath_measure::{CallTerms, Fate, FlowInfo, LegRecord, MessageRecord, PlayoutRule};
     use talkpath_units::Bytes;
 
     use super::*;
@@ -251,15 +251,8 @@ pub(crate) mod tests {
         };
         let messages: Vec<_> = (0..ms.div_ceil(20)).map(message).collect();
         let arrivals = messages.iter().filter(|row| row.copies > 0).map(|row| row.seq).collect();
-        let flow = FlowRecord {
-            info: FlowInfo::on_a_clock("call"),
-            forward: LegRecord { messages, arrivals, ..LegRecord::default() },
-            echo: None,
-            counters: FlowCounters::default(),
-            ecn: None,
-            file: None,
-            tally: None,
-        };
+        let forward = LegRecord { messages, arrivals, ..LegRecord::default() };
+        let flow = FlowRecord { forward, ..FlowRecord::new(FlowInfo::on_a_clock("call")) };
         let length = Duration::from_millis(ms);
         let record = RunRecord {
             window_end: Instant::ZERO.saturating_add(length),

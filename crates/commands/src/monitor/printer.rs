@@ -1,11 +1,11 @@
-//! Standard output of a monitor, written by a thread of its own: whoever reads it may stall, and holds up
-//! neither the records nor the metrics nor the end.
+//! Standard output of a monitor, written by a thread of its own. A reader that is slow has all of it; one
+//! that stalls holds up neither the records nor the metrics nor the end for more than [`PATIENCE`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::arenas::no_thread;
 use crate::failure::Failure;
@@ -25,7 +25,6 @@ pub(crate) struct Printer {
     left_out: u64,
     /// What says how many lines were left out.
     told_left_out: fn(u64) -> Vec<u8>,
-    terminal: Terminal,
 }
 
 impl Printer {
@@ -46,16 +45,16 @@ impl Printer {
         };
         // Nothing joins it: a write that nobody reads ends with the process alone.
         thread::Builder::new().name("output".to_owned()).spawn(work).map_err(|why| no_thread(&why))?;
-        Ok(Self { lines, ended, waiting, left_out: 0, told_left_out, terminal })
+        Ok(Self { lines, ended, waiting, left_out: 0, told_left_out })
     }
 
-    /// Has `line` printed, or leaves it out if too much waits already.
-    pub(crate) fn print(&mut self, line: Vec<u8>) {
-        if self.waiting.load(Ordering::Relaxed) >= MOST_WAITING {
-            if self.left_out == 0 {
-                self.terminal.error("nobody reads standard output: lines are left out; it is measured on");
-            }
-            self.left_out += 1;
+    /// Has `lines` printed, or leaves them out if the reader stalls. That is said where it is read: standard
+    /// error may be the same pipe.
+    pub(crate) fn print(&mut self, lines: Vec<u8>) {
+        // Once a reader has stalled, nothing waits for it before it has made room.
+        let has_room = if self.left_out > 0 { self.is_room() } else { self.waits_for_room() };
+        if !has_room {
+            self.left_out += lines.iter().filter(|&&byte| byte == b'\n').count() as u64;
             return;
         }
         if self.left_out > 0 {
@@ -63,7 +62,26 @@ impl Printer {
             self.left_out = 0;
             self.send(told);
         }
-        self.send(line);
+        self.send(lines);
+    }
+
+    fn is_room(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) < MOST_WAITING
+    }
+
+    /// Waits for room as long as the reader reads; returns false if it stalls.
+    fn waits_for_room(&self) -> bool {
+        let (mut left, mut since) = (usize::MAX, Instant::now());
+        while !self.is_room() {
+            let now = self.waiting.load(Ordering::Relaxed);
+            if now < left {
+                (left, since) = (now, Instant::now());
+            } else if since.elapsed() > PATIENCE {
+                return false;
+            }
+            thread::sleep(LOOK);
+        }
+        true
     }
 
     fn send(&self, line: Vec<u8>) {
@@ -78,12 +96,21 @@ impl Printer {
             self.send((self.told_left_out)(self.left_out));
             self.left_out = 0;
         }
-        let Self { lines, ended, .. } = self;
+        let Self { lines, ended, waiting, .. } = self;
         drop(lines);
-        ended.recv_timeout(PATIENCE).unwrap_or_else(|_| {
-            let why = std::io::Error::new(std::io::ErrorKind::TimedOut, "nobody reads it");
-            Err(Failure::Write { what: "standard output".to_owned(), why })
-        })
+        let mut left = usize::MAX;
+        loop {
+            match ended.recv_timeout(PATIENCE) {
+                Ok(end) => return end,
+                Err(RecvTimeoutError::Timeout) if waiting.load(Ordering::Relaxed) < left => {
+                    left = waiting.load(Ordering::Relaxed);
+                }
+                Err(_) => {
+                    let why = std::io::Error::new(std::io::ErrorKind::TimedOut, "nobody reads it");
+                    return Err(Failure::Write { what: "standard output".to_owned(), why });
+                }
+            }
+        }
     }
 }
 
@@ -104,6 +131,7 @@ fn print_all(
         waiting.fetch_sub(line.len(), Ordering::Relaxed);
         if matches!(last, Err(Failure::OutputClosed)) {
             stop.store(true, Ordering::Relaxed);
+            waiting.store(0, Ordering::Relaxed);
             break;
         }
     }
@@ -112,13 +140,14 @@ fn print_all(
 
 /// Bytes that wait to be printed. Chosen: some hundreds of intervals, of 3 kB for each flow.
 const MOST_WAITING: usize = 1 << 20;
-/// How long the end waits for the reader. Chosen: a reader that reads takes milliseconds.
+/// A reader that has taken nothing for so long stalls. Chosen: one that reads takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often a wait for room looks whether there is some.
+const LOOK: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
 mod tests {
     use std::sync::{Mutex, PoisonError};
-    use std::time::Instant;
 
     use super::*;
 
@@ -139,7 +168,8 @@ mod tests {
             Ok(())
         };
         let mut printer = started(Box::new(print), &Arc::default());
-        let line = vec![b'x'; MOST_WAITING / 4];
+        let mut line = vec![b'x'; MOST_WAITING / 4];
+        line[MOST_WAITING / 4 - 1] = b'\n';
         for _ in 0..7 {
             printer.print(line.clone());
         }
@@ -154,6 +184,25 @@ mod tests {
         let printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
         let expected = [&line, &line, &line, &line, &b"3 left out\n".to_vec(), &b"again\n".to_vec()];
         assert!(printed.iter().eq(expected), "{} lines", printed.len());
+    }
+
+    #[test]
+    fn a_reader_that_is_slow_misses_nothing() {
+        let printed = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&printed);
+        let print = move |_: &[u8]| {
+            thread::sleep(Duration::from_millis(10));
+            seen.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        let mut printer = started(Box::new(print), &Arc::default());
+        let line = vec![b'\n'; MOST_WAITING / 4];
+        for _ in 0..20 {
+            printer.print(line.clone());
+        }
+        assert_eq!(printer.left_out, 0);
+        printer.end().unwrap();
+        assert_eq!(printed.load(Ordering::Relaxed), 20);
     }
 
     #[test]

@@ -292,15 +292,7 @@ mod tests {
     }
 
     fn recorder<'a>(folder: &Path, plan: &'a Plan, rotate: Amount, keep: Option<Amount>) -> Recorder<'a> {
-        let place = Place {
-            arena: ArenaKind::Live,
-            to: Some("host".to_owned()),
-            key_file: None,
-            clocks_synchronised: false,
-            capture: None,
-            keep_awake: false,
-            per_flow: false,
-        };
+        let place = Place::of(ArenaKind::Live, Some("host"));
         let keeping = Keeping {
             folder: folder.to_path_buf(),
             records: Records::All,

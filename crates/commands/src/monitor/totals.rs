@@ -152,6 +152,7 @@ mod tests {
         totals.come_up(9_000_000_000);
         assert_eq!((totals.outages, totals.outage_s(9_000_000_000)), (1, 3.0));
     }
+
     #[test]
     fn the_counter_of_outages_stands_still_when_the_end_of_one_is_told_late() {
         let mut totals = Totals::default();

@@ -157,7 +157,7 @@ impl TransportSpec {
             _ => Ok(()),
         };
         match self {
-            Self::Udp { receive_buffer, .. } => check("socket_buffer", receive_buffer),
+            Self::Udp { receive_buffer, .. } => check("the receiver's socket_buffer", receive_buffer),
             Self::Tcp { cc, .. } if !is_congestion_control(cc) => Err(format!(
                 "the name of a congestion control has 1 to {MAX_CC_NAME} of the characters a-z, 0-9, _ and -"
             )),

@@ -244,13 +244,13 @@ fn listener_index(number: u64) -> Option<usize> {
     usize::try_from(u64::MAX - number).ok().filter(|index| *index < MAX_LISTENERS)
 }
 
-/// The listeners' rest while the process has no descriptor for another connection.
+/// The listeners' rest while the kernel has nothing left for another connection.
 #[derive(Default)]
 struct Rest {
     /// CLOCK_MONOTONIC of its end; `None` if the listeners are watched.
     until_ns: Option<i64>,
-    /// CLOCK_MONOTONIC of the last failure.
-    failed_ns: Option<i64>,
+    /// CLOCK_MONOTONIC of the last failure, and the system's number of its error.
+    failed: Option<(i64, Option<i32>)>,
 }
 
 impl Rest {
@@ -277,12 +277,18 @@ impl Rest {
         }
     }
 
-    /// Begins. A server that was short of descriptors a minute ago does not say so again.
+    /// Begins. A server that met the same shortage a minute ago does not say so again.
     fn begin(&mut self, error: &io::Error, log: &(dyn Fn(&str) + Sync)) {
-        let now = monotonic();
-        if self.failed_ns.replace(now).is_none_or(|before| now - before > QUIET_NS) {
-            let (what, how) = descriptors::shortage(error)
-                .unwrap_or_else(|| ("the kernel has no memory for a connection".to_owned(), String::new()));
+        let (now, number) = (monotonic(), error.raw_os_error());
+        let before = self.failed.replace((now, number));
+        if before.is_none_or(|(at, of)| of != number || now - at > QUIET_NS) {
+            let (what, how) = descriptors::shortage(error).unwrap_or_else(|| match number {
+                Some(libc::ENOSPC) => (
+                    "this user's programs watch as many sockets as the system lets them".to_owned(),
+                    "raise `sysctl fs.epoll.max_user_watches`".to_owned(),
+                ),
+                _ => ("the kernel has no memory for a connection".to_owned(), String::new()),
+            });
             let how = if how.is_empty() { how } else { format!("; {how}") };
             log(&format!(
                 "no new connections for now: {what} ({error}){how}; those that are open are served on"
@@ -391,16 +397,19 @@ mod tests {
 
     #[test]
     fn a_rest_whose_end_meets_a_shortage_begins_anew_and_ends_no_server() {
-        let over = || Rest { until_ns: Some(monotonic()), failed_ns: Some(monotonic()) };
-        let end = |error: Option<i32>| {
-            let mut rest = over();
+        let end = |before: i32, error: Option<i32>| {
+            let mut rest = Rest { until_ns: Some(monotonic()), failed: Some((monotonic(), Some(before))) };
             let watch = || error.map_or(Ok(()), |error| Err(io::Error::from_raw_os_error(error)));
-            let ended = rest.end(watch, &|line| panic!("it was said a moment ago: {line}"));
-            (ended.is_ok(), rest.is_on())
+            let said = Mutex::new(String::new());
+            let ended = rest.end(watch, &|line| said.lock().unwrap().push_str(line));
+            (ended.is_ok(), rest.is_on(), said.into_inner().unwrap())
         };
-        assert_eq!(end(Some(libc::ENOMEM)), (true, true));
-        assert_eq!(end(Some(libc::ENOSPC)), (true, true));
-        assert_eq!(end(Some(libc::EBADF)), (false, false));
-        assert_eq!(end(None), (true, false));
+        for same in [libc::ENOMEM, libc::ENOSPC] {
+            assert_eq!(end(same, Some(same)), (true, true, String::new()), "it was said a moment ago");
+        }
+        let (_, is_on, said) = end(libc::EMFILE, Some(libc::ENOSPC));
+        assert!(is_on && said.contains("fs.epoll.max_user_watches"), "{said}");
+        assert_eq!(end(libc::EMFILE, Some(libc::EBADF)), (false, false, String::new()));
+        assert_eq!(end(libc::EMFILE, None), (true, false, String::new()));
     }
 }

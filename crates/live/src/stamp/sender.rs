@@ -29,7 +29,7 @@ use talkpath_kernel::random::random;
 use talkpath_kernel::sys::{
     ReceiveBatch, Received, SocketSwitch, clock_error, report_headers, set_tos, switch_on,
 };
-use talkpath_measure::{Fate, FlowCounters, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord};
+use talkpath_measure::{Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord};
 use talkpath_units::{Bytes, Duration, Histogram, Instant};
 
 use super::PORT;
@@ -316,10 +316,7 @@ impl Sender {
 
     fn finish(self, options: &StampOptions) -> Option<StampRun> {
         let probes: Vec<Probe> = self.rows.iter().filter_map(|row| self.probe(row)).collect();
-        // Few are shared out: a comparison needs one before, and is trusted with one after.
-        let (before, rest) = probes.split_at(probes.len().div_ceil(2).min(PROBES));
-        let (during, after) = rest.split_at(rest.len().saturating_sub(PROBES));
-        let offset = Offset::new(before, during, after)
+        let offset = Offset::throughout(&probes)
             .map(|offset| if options.clocks_synchronised { offset.synchronised() } else { offset })?;
         let (is_stateful, lost_each_way) = self.losses(options.is_stateful);
         let record = self.record(options, offset);
@@ -377,9 +374,7 @@ impl Sender {
         forward.arrivals.sort_by_key(|&seq| self.rows[seq as usize].answer.map(|it| it.received_ns));
         echo.arrivals.clone_from(&self.arrivals);
         let info = FlowInfo { clock_trusted: clock.trusted, ..FlowInfo::on_a_clock(FLOW) };
-        let counters = FlowCounters::default();
-        let flow =
-            FlowRecord { info, forward, echo: Some(echo), counters, ecn: None, file: None, tally: None };
+        let flow = FlowRecord { forward, echo: Some(echo), ..FlowRecord::new(info) };
         let end = options.interval.saturating_mul(self.rows.len() as u64);
         // A packet that was sent late is still one of them.
         let last = self.rows.iter().filter_map(|row| row.sent).max().unwrap_or(Instant::ZERO);
@@ -429,8 +424,6 @@ fn losses(rows: &[Row], is_said_stateful: bool) -> (Option<bool>, Option<(u64, u
 const FLOW: &str = "stamp";
 /// For the socket and the first sleep (chosen).
 const LEAD_NS: i64 = 10_000_000;
-/// Exchanges that begin and end the comparison of the clocks, as of a live run.
-const PROBES: usize = 8;
 /// How long before a deadline the wait ends and the spin begins, as in the kernel crate's clock.
 const SPIN: Duration = Duration::from_micros(60);
 /// How often a wait looks whether it shall end.

@@ -11,9 +11,7 @@ use talkpath_units::Instant;
 
 use super::RecordError;
 use super::rows::{PacketRow, SeriesRow};
-use crate::{
-    Fate, FlowCounters, FlowInfo, FlowRecord, Leg, LegRecord, MessageRecord, RunRecord, Series, Terms,
-};
+use crate::{Fate, FlowInfo, FlowRecord, Leg, MessageRecord, RunRecord, Series, Terms};
 
 /// One record a repetition, in order of cell and repetition, from the rows of both files.
 ///
@@ -73,26 +71,18 @@ fn run_of(runs: &mut BTreeMap<(u64, u64), RunRecord>, cell: u64, repetition: u64
 }
 
 fn named(name: &str) -> FlowRecord {
-    FlowRecord {
-        info: FlowInfo {
-            name: name.to_owned(),
-            group: name.to_owned(),
-            transport: String::new(),
-            cc: None,
-            start: Instant::ZERO,
-            clocked: false,
-            bounded: false,
-            burst: false,
-            terms: Terms::default(),
-            clock_trusted: true,
-        },
-        forward: LegRecord::default(),
-        echo: None,
-        counters: FlowCounters::default(),
-        ecn: None,
-        file: None,
-        tally: None,
-    }
+    FlowRecord::new(FlowInfo {
+        name: name.to_owned(),
+        group: name.to_owned(),
+        transport: String::new(),
+        cc: None,
+        start: Instant::ZERO,
+        clocked: false,
+        bounded: false,
+        burst: false,
+        terms: Terms::default(),
+        clock_trusted: true,
+    })
 }
 
 fn arrivals(messages: &[MessageRecord]) -> Vec<u64> {

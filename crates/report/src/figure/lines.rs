@@ -124,7 +124,7 @@ pub(crate) fn over_time(selection: &Selection<CellSeries<'_>>, kind: LineKind, f
         for line in cell.lines(kind) {
             let Some(at) = entities.iter().position(|name| *name == line.entity) else { continue };
             let style = style(at, &entities, flow, cell);
-            let steps = steps(line, &panel, (cell.end(), kind.scale()));
+            let steps = steps(line, &panel, (holds_until(line, cell.end()), kind.scale()));
             svg.data("state", &style, &line.entity, &steps);
         }
         svg.close();
@@ -156,10 +156,19 @@ impl<'a> CellSeries<'a> {
         self.cell.lines.iter().filter(move |line| line.kind == kind.name())
     }
 
-    /// When its run ended, in s. All that is drawn over time ends then; the last change may be another
-    /// figure's.
+    /// When the last thing that is drawn over time ends, in s; it may be in another figure.
     fn end(&self) -> f64 {
-        extent(self.cell.lines.iter().flat_map(|line| &line.points).map(|change| change.0)).1
+        let ends = self.cell.lines.iter().filter_map(|line| Some(holds_until(line, line.points.last()?.0)));
+        extent(ends).1
+    }
+}
+
+/// Until when the last value of `line` holds, in s. Goodput is the mean over equal spans, the last of which
+/// ends before the drain; all else holds until the run's `end`.
+fn holds_until(line: &StepLine, end: f64) -> f64 {
+    match line.points.as_slice() {
+        [.., (before, _), (last, _)] if line.kind == LineKind::Goodput.name() => last + (last - before),
+        _ => end,
     }
 }
 
@@ -285,6 +294,14 @@ mod tests {
         let expected = [x.at(5.0), WIDTH - RIGHT];
         assert!(ends.iter().zip(expected).all(|(end, at)| (end - at).abs() < 0.1), "{ends:?} {expected:?}");
         assert_eq!(ends.len(), 2);
+    }
+
+    #[test]
+    fn goodput_ends_with_its_last_span_and_not_with_the_drain() {
+        let mut cells = cells(&[("udp", 20.0)], &["call"]);
+        cells[0].lines[0].points = vec![(0.0, 1e6), (5.0, 1e6)];
+        let x = Scale::linear((0.0, 20.0), (LEFT, WIDTH - RIGHT));
+        assert!((last_x(paths(&goodput(&cells).0, "call")[0]) - x.at(10.0)).abs() < 0.1);
     }
 
     #[test]

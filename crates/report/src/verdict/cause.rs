@@ -144,8 +144,9 @@ pub(super) fn longest_wait<'a>(
     flow: &str,
     quantile: Quantile,
 ) -> Option<(&'a str, f64)> {
-    let delay = cell.value(flow, Metric::Delay(cell.delay_kind(flow), quantile))?;
-    let waits = waits(cell).into_iter().filter(|(_, wait)| *wait <= delay);
+    // A delay that is not known rules no link out: copies that are summed up have a p50 alone.
+    let delay = cell.value(flow, Metric::Delay(cell.delay_kind(flow), quantile));
+    let waits = waits(cell).into_iter().filter(|(_, wait)| delay.is_none_or(|delay| *wait <= delay));
     waits.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 

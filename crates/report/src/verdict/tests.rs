@@ -229,7 +229,11 @@ fn a_queue_in_which_the_flow_cannot_have_waited_is_no_cause_and_not_cured() {
     assert_eq!(lacking(&summary).cure_on.as_deref(), Some("up"), "the slowest can have waited there");
     assert!(answer(&summary).why.starts_with(says));
     set(&mut summary, 0, |flow, _| flow.round_trip_delay_ms.as_mut().unwrap().p50 = 360.0);
-    assert!(answer(&summary).why.starts_with("Packets wait 360 ms in the queue of the uplink"));
+    let says = "Packets wait 360 ms in the queue of the uplink";
+    assert!(answer(&summary).why.starts_with(says));
+    set(&mut summary, 0, |flow, _| flow.round_trip_delay_ms = None);
+    assert!(answer(&summary).why.starts_with(says), "a delay that is not known rules nothing out");
+    assert_eq!(lacking(&summary).cure_on.as_deref(), Some("up"));
 }
 
 #[test]

@@ -208,10 +208,13 @@ fn copies_of(
 }
 
 /// Whether a host takes time for what `flow` sends, so that a transport that waits for acknowledgements
-/// cannot send for ever at one moment. What waits for none has its own bound.
+/// cannot send for ever at one moment. What the far application takes comes to the sender through the window
+/// of a reliable transport alone: the others acknowledge also what then finds no room. What waits for no
+/// acknowledgement has its own bound.
 fn is_held_back(flow: &Flow) -> bool {
-    let takes_time = [flow.send_jitter, flow.wake_up, flow.receiver.service].iter().any(|it| !it.is_zero());
-    takes_time || !flow.transport.kind().features().is_acknowledged
+    let features = flow.transport.kind().features();
+    let reader_takes_time = !flow.wake_up.is_zero() || !flow.receiver.service.is_zero();
+    !features.is_acknowledged || !flow.send_jitter.is_zero() || (features.is_reliable && reader_takes_time)
 }
 
 /// Where a copy's packets go.

@@ -108,16 +108,19 @@ fn links(scenario: &Scenario, topology: &Topology, out: &mut dyn Write) -> io::R
 
 /// What a packet does on one link.
 fn add_events(hop: &Hop, index: usize, coming: &mut BinaryHeap<Reverse<Event>>) {
-    // What takes its time to leave a link does so before others come: the packet itself to its next link, or
-    // one that pushes it out of its queue. All else of an instant goes hop by hop, in the order of entry.
-    let leaves_first = hop.left > hop.entered;
+    // What a queue dropped, or still held at the end, was not served.
+    let is_served =
+        hop.began < hop.left || matches!(hop.fate, HopFate::Passed | HopFate::Gone(DropCause::Loss));
+    // What leaves a link some time after it was last heard of does so before others come: the packet itself
+    // to its next link, or one that pushes it out of its queue. All else of an instant goes hop by hop, in
+    // the order of entry.
+    let leaves_first = hop.left > if is_served { hop.began } else { hop.entered };
     let mut add = |letter: char, at: Instant, rank: u8| {
         let later = u8::from(!(rank == 3 && leaves_first));
         coming.push(Reverse((at, later, index, rank, letter)));
     };
     add('+', hop.entered, 0);
-    // What a queue dropped, or still held at the end, was not served.
-    if hop.began < hop.left || matches!(hop.fate, HopFate::Passed | HopFate::Gone(DropCause::Loss)) {
+    if is_served {
         add('-', hop.began, 1);
         add('h', hop.began, 2);
     }

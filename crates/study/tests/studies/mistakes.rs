@@ -49,7 +49,7 @@ fn a_number_that_is_none_and_a_line_through_three_points_are_mistakes() {
 
 #[test]
 fn text_that_would_steer_a_terminal_is_a_mistake() {
-    for sequence in [r"\u001b[2J", r"\u009b2J", r"\u0007"] {
+    for sequence in [r"\u001b[2J", r"\u009b2J", r"\u0007", r"\rover"] {
         let told = mistakes("title = \"", &format!("title = \"{sequence}"));
         assert!(told.contains("title: found the control character"), "{told}");
         assert!(!told.contains(|c: char| c.is_control() && c != '\n'), "{told:?}");

@@ -19,7 +19,7 @@ use crate::args::ExportTable;
 use crate::failure::Failure;
 use crate::part::{PACKETS, SUMMARY};
 use crate::run_dir::RunDir;
-use crate::summary_file::{is_readable, read_summary};
+use crate::summary_file::{read_summary, refuse_later_format};
 use crate::terminal::Terminal;
 
 /// Writes `table` of the run in `dir`; `unwritten` says what a failure of `out` means.
@@ -92,7 +92,7 @@ fn swept_of(dir: &RunDir) -> Result<Swept, Failure> {
         cell: u64,
         sweep: BTreeMap<String, Value>,
     }
-    is_readable(dir)?;
+    refuse_later_format(dir)?;
     let path = dir.file(SUMMARY);
     let file = File::open(&path).map_err(|why| Failure::read(&path, &why))?;
     let Cells { cells } = serde_json::from_reader(BufReader::new(file)).map_err(|why| {

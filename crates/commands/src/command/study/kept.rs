@@ -15,8 +15,8 @@ use crate::run_dir::{read_json, write_bytes};
 use crate::scenario_file;
 use crate::terminal::{Terminal, print, program};
 
-/// How much is shown of a claim's name that a file gives. Chosen.
-const MAX_NAME: usize = 200;
+/// Characters that are shown of a study's or a claim's name that a file gives. Chosen.
+const MAX_NAME_CHARS: usize = 200;
 
 /// Which verdicts change from the first run to each of the others.
 pub(super) fn diff(args: &StudyDiffArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -29,7 +29,7 @@ pub(super) fn diff(args: &StudyDiffArgs, common: &Common, terminal: Terminal) ->
             first.changes(&later).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))?;
         text.push_str(&study_changes(&first, &later, &changes));
         let these = changes.iter().filter(|change| change.contradicts);
-        let name = |claim: &str| printable(&format!("{}/{claim}", first.study), MAX_NAME);
+        let name = |claim: &str| printable(&format!("{}/{claim}", first.study), MAX_NAME_CHARS);
         changed.extend(these.map(|change| name(&change.claim)));
         let changes: Vec<_> = changes.iter().map(change_entry).collect();
         all.push(serde_json::json!({ "run": path.to_string_lossy(), "changes": changes }));

@@ -32,7 +32,7 @@ use crate::part::REPORT;
 use crate::run_dir::write_bytes;
 use crate::scenario_file;
 use crate::stopwatch::Stopwatch;
-use crate::terminal::{self, Terminal, counted, program, shell_word};
+use crate::terminal::{self, Terminal, counted, program, shell_path, shell_word};
 
 /// Lists, shows or runs.
 pub fn run(
@@ -93,9 +93,9 @@ fn new(folder: &Path, terminal: Terminal) -> Result<(), Failure> {
     for (name, text) in SMALLEST {
         write_bytes(&folder.join(name), text.as_bytes())?;
     }
-    let (program, shown) = (program(), folder.display());
+    let (program, shown, word) = (program(), folder.display(), shell_path(folder));
     terminal.result(&format!(
-        "{shown}: a study of one claim\nnext: `{program} study check {shown}`, then `{program} study run {shown}`\n"
+        "{shown}: a study of one claim\nnext: `{program} study check {word}`, then `{program} study run {word}`\n"
     ))
 }
 
@@ -118,16 +118,7 @@ fn run_study(
     // An arena that is not available here is found out before anything runs.
     let mut workers = Vec::new();
     for &arena in &selection.arenas {
-        let (clocks_synchronised, keep_awake) = (false, false);
-        let place = Place {
-            arena: kind(arena),
-            to: None,
-            key_file: None,
-            clocks_synchronised,
-            capture: None,
-            keep_awake,
-            per_flow: false,
-        };
+        let place = Place::of(kind(arena), None);
         let most = match arena.is_real_time() {
             true => common.jobs.map_or(MOST_BESIDE, NonZeroUsize::get),
             false => jobs(common),
