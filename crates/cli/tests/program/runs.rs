@@ -139,6 +139,24 @@ fn the_report_can_be_written_again_from_the_run_directory() {
 }
 
 #[test]
+fn figures_of_a_run_without_rows_are_written_and_its_page_stays() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    let sweep = ["run", "call.toml", "--sweep", "path.up.loss=0,0.05", "--records", "none"];
+    bench.run(&sweep).succeeds();
+    let run = bench.only_run();
+    let page = fs::read(run.join("report.html")).unwrap();
+    let name = format!("talkpath-runs/{}", run.file_name().unwrap().to_str().unwrap());
+    let seen = bench.run(&["report", &name, "--figures", "figures"]);
+    assert!(!seen.succeeds().out.contains("Report:"), "{}", seen.out);
+    assert!(names(&bench.path("figures")).contains(&"sweep-call.svg".to_owned()));
+    assert!(fs::read(run.join("report.html")).unwrap() == page, "another page than the run's");
+    let refused = bench.run(&["report", &name]);
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    assert!(refused.err.contains("there is no packets.parquet beside it"), "{}", refused.err);
+}
+
+#[test]
 fn a_sweep_is_answered_on_a_screen_and_its_figures_become_files() {
     let bench = Bench::new();
     bench.file("call.toml", SHORT);

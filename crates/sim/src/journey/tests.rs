@@ -226,6 +226,32 @@ return_route = ["back"]
 }
 
 #[test]
+fn in_nam_s_trace_a_packet_that_waited_is_served_before_it_leaves_at_the_same_instant() {
+    let scenario = scenario(CALL);
+    let served = Instant::from_millis(30);
+    let hop = Hop {
+        packet: 0,
+        flow: 0,
+        direction: Direction::Out,
+        link: 0,
+        size: Bytes::new(200),
+        entered: Instant::from_millis(20),
+        began: served,
+        sent: served,
+        left: served,
+        fate: HopFate::Passed,
+    };
+    let window = (Instant::ZERO, Instant::from_millis(100));
+    let seen = Journeys { hops: vec![hop], series: Vec::new(), window, is_cut: false };
+    let mut trace = Vec::new();
+    write_nam(&scenario, &seen, &STOP, &mut trace).unwrap();
+    let trace = String::from_utf8(trace).unwrap();
+    let events: String =
+        trace.lines().filter(|line| !line.contains("-t *")).filter_map(|line| line.chars().next()).collect();
+    assert_eq!(events, "+-hr");
+}
+
+#[test]
 fn nam_s_trace_has_a_line_for_each_thing_that_a_packet_does_in_order_of_time() {
     let scenario =
         scenario(&CALL.replace(
