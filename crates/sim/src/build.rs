@@ -13,7 +13,7 @@ use crate::connections::Connections;
 use crate::flow::{FlowMeter, SimFlow};
 use crate::packets::SimPackets;
 use crate::shared::SharedPlace;
-use crate::simulation::{Simulation, timers};
+use crate::simulation::{MOST_UNDER_WAY, Simulation, timers};
 
 /// The simulation of `scenario`.
 pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
@@ -38,6 +38,7 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
         duration: window.1,
         drain: scenario.drain,
         draining: None,
+        most_under_way: MOST_UNDER_WAY,
     }
 }
 

@@ -21,6 +21,9 @@ use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::{Flow, IpVersion, Scenario};
 use talkpath_transport::UDP_OVER_IPV4;
+use talkpath_units::Instant;
+
+use crate::simulation::{EndCause, Simulation};
 
 /// The simulator as an arena. It has no state: any number may run side by side.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,9 +47,12 @@ impl Arena for SimArena {
         let plan = RunPlan { rows: plan.rows || probed.is_some(), ..plan };
         let mut simulation = build::build(scenario, &plan);
         let end = simulation.run(&plan, &mut |_| {});
+        if end.cause == EndCause::Overfull {
+            return Err(ArenaError::Unsupported(overfull(&simulation, scenario, end.at)));
+        }
         let mut record = simulation.finish(end.at, &plan, scenario);
         far_clock::see_through(&mut record, scenario);
-        if end.was_interrupted {
+        if end.cause == EndCause::Interrupted {
             // The figures' window ends where the run did.
             record.window_end = record.window_end.min(end.at);
             record.valid = false;
@@ -54,6 +60,18 @@ impl Arena for SimArena {
         }
         Ok(record)
     }
+}
+
+/// What is said of a run that ended at `at` because too many packets were under way.
+fn overfull(simulation: &Simulation, scenario: &Scenario, at: Instant) -> String {
+    let most = (simulation.flows.iter().zip(&scenario.flows)).max_by_key(|(flow, _)| flow.taps.pending());
+    let name = most.map_or("", |(_, flow)| flow.name.as_str());
+    format!(
+        "flow {name}: more than {} packets are under way at {:.3} s: nothing on its route holds them back; give its links a \
+         `rate`, their queues a smaller `limit`, or its workload an end",
+        simulation.most_under_way,
+        at.as_secs_f64()
+    )
 }
 
 /// Whether no flow wants Multipath TCP (RFC 8684), which has no model here: how a kernel shares a connection
@@ -99,6 +117,8 @@ fn check_datagrams(scenario: &Scenario) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use core::sync::atomic::AtomicBool;
+
     use talkpath_scenario::{Options, Source, load};
 
     use super::*;
@@ -111,5 +131,29 @@ mod tests {
         let scenario = &plan.cells[0].scenario;
         let why = check_multipath(scenario).unwrap_err();
         assert!(why.starts_with("flow a: multipath = true: ") && why.contains("--arena emu"), "{why}");
+    }
+
+    #[test]
+    fn a_run_whose_window_nothing_bounds_ends_with_what_to_do() {
+        let text = "duration = \"60 s\"\n[path]\nup = { delay = \"50 ms\" }\ndown = { delay = \"50 ms\" }\n\
+                    [flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n\
+                    [flow.a]\ntransport = \"quic-datagram\"\nworkload = \"bulk\"\n";
+        let scenario = load(&Source::new("x.toml", text), &Options::default()).unwrap();
+        let scenario = &scenario.cells[0].scenario;
+        let plan = RunPlan {
+            cell: 0,
+            repetition: 0,
+            seed: scenario.seed.repetition(0),
+            series: None,
+            rows: false,
+            interrupt: &AtomicBool::new(false),
+            progress: &|_| {},
+        };
+        let mut simulation = build::build(scenario, &plan);
+        simulation.most_under_way = 5000;
+        let end = simulation.run(&plan, &mut |_| {});
+        assert_eq!(end.cause, EndCause::Overfull);
+        let why = overfull(&simulation, scenario, end.at);
+        assert!(why.starts_with("flow a: more than 5000 packets are under way at 1."), "{why}");
     }
 }

@@ -80,7 +80,6 @@ impl SimPackets {
     }
 
     /// How many packets are under way.
-    #[cfg(test)]
     pub(crate) fn under_way(&self) -> usize {
         self.slots.len() - self.free.len()
     }
