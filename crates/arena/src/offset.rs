@@ -177,7 +177,8 @@ impl Offset {
     fn doubt(&self) -> Option<String> {
         let channel = &self.channel;
         if !self.has_after {
-            return Some("the far end went away before the clocks were compared again".to_owned());
+            let why = "the clocks were compared at the beginning of the run alone: the far end went away, or one exchange was all";
+            return Some(why.to_owned());
         }
         if channel.is_fast() {
             return Some(format!(
@@ -399,5 +400,6 @@ mod tests {
         assert!(!far.record().trusted);
         let gone = Offset::new(&[probe(0, 1, 1, 0)], &[], &[]).unwrap();
         assert!(!gone.record().trusted);
+        assert!(gone.record().why.contains("at the beginning of the run alone"), "{}", gone.record().why);
     }
 }

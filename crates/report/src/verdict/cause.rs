@@ -18,6 +18,8 @@ pub(crate) enum Cause {
     Loss(f64, Option<(String, &'static str)>),
     /// The path itself is long.
     Distance(Distance),
+    /// None of these, and the delays of a call hardly vary: no receiver does better.
+    Steady(DelaySpread),
     /// None of these: delays vary.
     Variation(Option<Variation>),
 }
@@ -40,12 +42,18 @@ enum Limit {
     Deadline(f64),
 }
 
-/// Delays that vary.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Variation {
+/// How far the delays lie apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct DelaySpread {
     kind: DelayKind,
     median_ms: f64,
     p99_ms: f64,
+}
+
+/// Delays that vary.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Variation {
+    spread: DelaySpread,
     /// How the receiver waits, if the flow is a call.
     playout: Option<String>,
 }
@@ -70,11 +78,16 @@ impl Cause {
             }
             _ if lost >= MUCH_LOSS => Self::Loss(lost, only_lossy(cell)),
             (.., Some(min_ms)) if min_ms >= limit.ms() => Self::Distance(Distance { kind, min_ms, limit }),
-            _ => {
+            (.., min_ms) => {
                 let playout = cell.flow(flow).and_then(|flow| flow.call.as_ref()).map(playout);
                 let delays = delay(Quantile::P50).zip(delay(Quantile::P99));
-                let variation = |(median_ms, p99_ms)| Variation { kind, median_ms, p99_ms, playout };
-                Self::Variation(delays.map(variation))
+                let spread = delays.map(|(median_ms, p99_ms)| DelaySpread { kind, median_ms, p99_ms });
+                match (spread, min_ms) {
+                    (Some(spread), Some(min_ms)) if playout.is_some() && spread.is_steady(min_ms) => {
+                        Self::Steady(spread)
+                    }
+                    _ => Self::Variation(spread.map(|spread| Variation { spread, playout })),
+                }
             }
         }
     }
@@ -106,19 +119,37 @@ impl Cause {
                 };
                 format!("The path is too long: even the shortest {delay} is {}, and {limit}.", ms(*min_ms))
             }
-            Self::Variation(Some(Variation { kind, median_ms, p99_ms, playout })) => {
-                let delays = match kind {
-                    DelayKind::RoundTrip => format!("The round trips of {name}"),
-                    DelayKind::OneWay => format!("The delays of {name}"),
-                };
+            Self::Steady(spread) => {
+                let delays = spread.words(name);
+                format!("{delays} are steady, {}: delay and codec allow this call no more.", spread.figures())
+            }
+            Self::Variation(Some(Variation { spread, playout })) => {
                 let much = match playout {
                     Some(playout) => format!("more than this receiver waits for ({playout})"),
                     None => "too much".to_owned(),
                 };
-                format!("{delays} vary {much}: p50 {}, p99 {}.", ms(*median_ms), ms(*p99_ms))
+                format!("{} vary {much}: {}.", spread.words(name), spread.figures())
             }
             Self::Variation(None) => "What arrives is not enough.".to_owned(),
         }
+    }
+}
+
+impl DelaySpread {
+    /// Whether they lie closer together than a frame above the least.
+    fn is_steady(&self, min_ms: f64) -> bool {
+        self.p99_ms - min_ms < self.kind.trips() * FRAME_MS
+    }
+
+    fn words(&self, name: &str) -> String {
+        match self.kind {
+            DelayKind::RoundTrip => format!("The round trips of {name}"),
+            DelayKind::OneWay => format!("The delays of {name}"),
+        }
+    }
+
+    fn figures(&self) -> String {
+        format!("p50 {}, p99 {}", ms(self.median_ms), ms(self.p99_ms))
     }
 }
 
@@ -190,6 +221,8 @@ pub(super) fn link_words(link: &str) -> String {
 
 /// Chosen: beyond it a queue takes a conversation's whole reserve (G.114's 150 ms, less 50 ms for the path).
 const LONG_WAIT_MS: f64 = 100.0;
+/// A frame of a call as it is by default (RFC 3551 §4.2): a receiver waits for whole frames.
+const FRAME_MS: f64 = 20.0;
 /// Chosen: what a codec with concealment still hides.
 const MUCH_LOSS: f64 = 0.01;
 /// One way, chosen: ITU-T G.114 (05/2003) plans no network beyond 400 ms from mouth to ear, and MOS falls

@@ -183,6 +183,13 @@ fn what_does_not_come_back_or_comes_from_far_is_the_cause_where_no_queue_is() {
         "The round trips of UDP vary more than this receiver waits for (adaptive playout): p50 47.0 ms, p99 ";
     let why = answer(&summary).why;
     assert!(why.starts_with(says), "{why}");
+    set(&mut summary, 0, |flow, _| {
+        steady(flow, 42.0, 0.0);
+        flow.round_trip_delay_ms.as_mut().unwrap().p99 = 60.0;
+    });
+    let says = "The round trips of UDP are steady, p50 47.0 ms, p99 60.0 ms: delay and codec allow this call no more. From";
+    let why = answer(&summary).why;
+    assert!(why.starts_with(says), "{why}");
 }
 
 /// All three transports unusable, and on each link of each repetition this change.
