@@ -60,9 +60,9 @@
   }
 
   const context = stage.getContext("2d");
-  let width = 0, height = 0, wires = [], ink, soft, page, bad;
-  const side = () => Math.min(150, 0.22 * width), edge = 56;
-  const spot = ([, x, y]) => [side() + x * (width - 2 * side()), edge + y * (height - 2 * edge)];
+  let width = 0, height = 0, side = 0, wires = [], ink, soft, page, bad;
+  const edge = 56, font = "12px system-ui, sans-serif";
+  const spot = ([, x, y]) => [side + x * (width - 2 * side), edge + y * (height - 2 * edge)];
 
   function layout() {
     const columns = {};
@@ -75,6 +75,10 @@
     stage.height = Math.round(height * dots);
     stage.style.height = `${height}px`;
     context.setTransform(dots, 0, 0, dots, 0, 0);
+    context.font = font;
+    const outermost = run.nodes.filter(([, x]) => x <= 0 || x >= 1);
+    const widest = Math.max(0, ...outermost.map(([label]) => context.measureText(label).width + 14));
+    side = Math.max(Math.min(150, 0.22 * width), Math.min(0.35 * width, widest));
     const style = getComputedStyle(document.documentElement);
     [ink, soft, page, bad] = ["--ink", "--soft", "--page", "--bad"].map((it) => style.getPropertyValue(it));
     wires = run.links.map(([name, about, ends]) => {
@@ -179,14 +183,23 @@
   /** How many packets link `index` has dropped and lost from the page's beginning until `at`. */
   const gone = (index, at) => [upTo(drops[index], at), upTo(losses[index], at)];
 
+  /** As much of `text` as has room beside `x`. */
+  function fitting(text, x, isLeft) {
+    const room = (isLeft ? x : width - x) - 12;
+    if (context.measureText(text).width <= room) return text;
+    let most = text.length;
+    while (most > 1 && context.measureText(`${text.slice(0, most)}…`).width > room) most--;
+    return `${text.slice(0, most)}…`;
+  }
+
   function drawWords(at) {
-    context.font = "12px system-ui, sans-serif";
+    context.font = font;
     context.fillStyle = ink;
     const rows = {};
     for (const node of run.nodes) {
       const [x, y] = spot(node), isLeft = node[1] < 0.5;
       context.textAlign = isLeft ? "right" : "left";
-      context.fillText(node[0], isLeft ? x - 12 : x + 12, y + 4);
+      context.fillText(fitting(node[0], x, isLeft), isLeft ? x - 12 : x + 12, y + 4);
     }
     for (const [, colour, sender, cwnd] of run.flows) {
       if (!cwnd.length) continue;
@@ -207,17 +220,20 @@
     const named = new Set();
     wires.forEach((wire, index) => {
       if (!wire) return;
-      const [dropped, lost] = gone(index, at), isFirst = !named.has(wire.about);
-      const name = `${wire.name}: ${wire.about}`, fits = context.measureText(name).width < 0.8 * wire.length;
-      const words = [isFirst && fits ? name : "", waiting[index] ? `${waiting[index]} wait` : "",
-        dropped ? `${dropped} dropped` : "", lost ? `${lost} lost` : ""].filter((it) => it).join(", ");
-      if (words.startsWith(name)) named.add(wire.about);
+      const [dropped, lost] = gone(index, at), has = (text) => context.measureText(text).width < 0.8 * wire.length;
+      const joined = (...parts) => parts.filter((it) => it).join(", ");
+      const states = joined(waiting[index] ? `${waiting[index]} wait` : "", dropped ? `${dropped} dropped` : "",
+        lost ? `${lost} lost` : "");
+      // Where there is no room, the text over the drawing has the rate and the delay alone.
+      const whole = joined(`${wire.name}: ${wire.about}`, states), short = joined(wire.name, states);
+      const isWhole = !named.has(wire.about) && has(whole), isShort = !named.has(wire.about) && has(short);
+      const words = isWhole ? whole : isShort ? short : states;
+      if (isWhole || isShort) named.add(wire.about);
       if (!words) return;
-      // Where there is no room, the text under the drawing says it alone.
       const since = dropped || lost ? `${words} since the page begins` : words;
-      const fitting = context.measureText(since).width < 0.8 * wire.length ? since : words;
+      const said = has(since) ? since : words;
       const middle = 0.5 * wire.length, below = wire.ux < 0;
-      context.fillText(fitting, wire.x + wire.ux * middle, wire.y + wire.uy * middle + (below ? 18 : -8));
+      context.fillText(said, wire.x + wire.ux * middle, wire.y + wire.uy * middle + (below ? 18 : -8));
     });
   }
 
