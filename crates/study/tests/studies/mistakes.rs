@@ -10,6 +10,12 @@ fn a_check_that_cannot_fail_is_a_mistake() {
     let itself =
         check("metric = \"flows.call.loss_rate\", same = [\"call-far\", \"call-far\"], within = 0.1");
     assert!(itself.contains("compares flows.call.loss_rate of \"call-far\" with itself"), "{itself}");
+    for line in ["slope", "r_squared"] {
+        let cells = "cells = [\"call-near\", \"call-far\", \"call-near\", \"call-far\"]";
+        let x = "x = \"flows.call.loss_rate\", y = \"flows.call.loss_rate\"";
+        let line = check(&format!("{line} = {{ {x}, {cells} }}, between = [0.5, 0.9]"));
+        assert!(line.contains("it draws flows.call.loss_rate over itself"), "{line}");
+    }
     for bound in ["at_least = 0.0", "at_most = 1.0", "between = [0.0, 1.0]", "value = 0.5, within = 0.6"] {
         let all = check(&format!("metric = \"flows.call.loss_rate\", cell = \"call-far\", {bound}"));
         assert!(all.contains("no value lies outside its bound"), "{all}");
