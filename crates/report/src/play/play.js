@@ -192,6 +192,9 @@
     return `${text.slice(0, most)}…`;
   }
 
+  /** Whether more links are made alike than a pair has: names on all of them would hide each other. */
+  const isOneOfMany = (about) => run.links.filter((link) => link[1] === about).length > 2;
+
   function drawWords(at) {
     context.font = font;
     context.fillStyle = ink;
@@ -226,9 +229,9 @@
         lost ? `${lost} lost` : "");
       // Where there is no room, the text over the drawing has the rate and the delay alone.
       const whole = joined(`${wire.name}: ${wire.about}`, states), short = joined(wire.name, states);
-      const isWhole = !named.has(wire.about) && has(whole), isShort = !named.has(wire.about) && has(short);
-      const words = isWhole ? whole : isShort ? short : states;
-      if (isWhole || isShort) named.add(wire.about);
+      const isWhole = !named.has(wire.about) && has(whole);
+      const words = isWhole ? whole : !isOneOfMany(wire.about) && has(short) ? short : states;
+      if (isWhole) named.add(wire.about);
       if (!words) return;
       const since = dropped || lost ? `${words} since the page begins` : words;
       const said = has(since) ? since : words;

@@ -18,8 +18,8 @@ pub(crate) enum Cause {
     Loss(f64, Option<(String, &'static str)>),
     /// The path itself is long.
     Distance(Distance),
-    /// None of these, and the delays of a call hardly vary: no receiver does better.
-    Steady(DelaySpread),
+    /// None of these, and hardly a frame of the call is late or missing. With how the receiver waits.
+    Whole(DelaySpread, String),
     /// None of these: delays vary.
     Variation(Option<Variation>),
 }
@@ -78,15 +78,15 @@ impl Cause {
             }
             _ if lost >= MUCH_LOSS => Self::Loss(lost, only_lossy(cell)),
             (.., Some(min_ms)) if min_ms >= limit.ms() => Self::Distance(Distance { kind, min_ms, limit }),
-            (.., min_ms) => {
+            _ => {
                 let playout = cell.flow(flow).and_then(|flow| flow.call.as_ref()).map(playout);
                 let delays = delay(Quantile::P50).zip(delay(Quantile::P99));
                 let spread = delays.map(|(median_ms, p99_ms)| DelaySpread { kind, median_ms, p99_ms });
-                match (spread, min_ms) {
-                    (Some(spread), Some(min_ms)) if playout.is_some() && spread.is_steady(min_ms) => {
-                        Self::Steady(spread)
-                    }
-                    _ => Self::Variation(spread.map(|spread| Variation { spread, playout })),
+                let not_played = cell.value(flow, Metric::NotPlayed).unwrap_or(1.0);
+                match (spread, playout) {
+                    (Some(spread), Some(playout)) if not_played < HARDLY_ANY => Self::Whole(spread, playout),
+                    (_, Some(_)) if lost > 0.5 * not_played => Self::Loss(lost, only_lossy(cell)),
+                    (spread, playout) => Self::Variation(spread.map(|spread| Variation { spread, playout })),
                 }
             }
         }
@@ -119,10 +119,10 @@ impl Cause {
                 };
                 format!("The path is too long: even the shortest {delay} is {}, and {limit}.", ms(*min_ms))
             }
-            Self::Steady(spread) => {
-                let delays = spread.words(name);
-                format!("{delays} are steady, {}: delay and codec allow this call no more.", spread.figures())
-            }
+            Self::Whole(spread, playout) => format!(
+                "Of {name} hardly a frame is late or missing: delay ({}), codec and receiver ({playout}) allow this call no more.",
+                spread.figures()
+            ),
             Self::Variation(Some(Variation { spread, playout })) => {
                 let much = match playout {
                     Some(playout) => format!("more than this receiver waits for ({playout})"),
@@ -136,11 +136,6 @@ impl Cause {
 }
 
 impl DelaySpread {
-    /// Whether they lie closer together than a frame above the least.
-    fn is_steady(&self, min_ms: f64) -> bool {
-        self.p99_ms - min_ms < self.kind.trips() * FRAME_MS
-    }
-
     fn words(&self, name: &str) -> String {
         match self.kind {
             DelayKind::RoundTrip => format!("The round trips of {name}"),
@@ -221,8 +216,9 @@ pub(super) fn link_words(link: &str) -> String {
 
 /// Chosen: beyond it a queue takes a conversation's whole reserve (G.114's 150 ms, less 50 ms for the path).
 const LONG_WAIT_MS: f64 = 100.0;
-/// A frame of a call as it is by default (RFC 3551 §4.2): a receiver waits for whole frames.
-const FRAME_MS: f64 = 20.0;
+/// Chosen: a thousandth of the frames takes two points of R from G.711 without concealment (ITU-T G.107 §7.5
+/// with G.113's Bpl of 4.3).
+const HARDLY_ANY: f64 = 0.001;
 /// Chosen: what a codec with concealment still hides.
 const MUCH_LOSS: f64 = 0.01;
 /// One way, chosen: ITU-T G.114 (05/2003) plans no network beyond 400 ms from mouth to ear, and MOS falls

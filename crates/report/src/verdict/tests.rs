@@ -183,13 +183,33 @@ fn what_does_not_come_back_or_comes_from_far_is_the_cause_where_no_queue_is() {
         "The round trips of UDP vary more than this receiver waits for (adaptive playout): p50 47.0 ms, p99 ";
     let why = answer(&summary).why;
     assert!(why.starts_with(says), "{why}");
-    set(&mut summary, 0, |flow, _| {
-        steady(flow, 42.0, 0.0);
-        flow.round_trip_delay_ms.as_mut().unwrap().p99 = 60.0;
-    });
-    let says = "The round trips of UDP are steady, p50 47.0 ms, p99 60.0 ms: delay and codec allow this call no more. From";
-    let why = answer(&summary).why;
-    assert!(why.starts_with(says), "{why}");
+}
+
+#[test]
+fn of_a_call_that_is_heard_whole_delay_codec_and_receiver_are_the_cause_and_else_what_takes_its_frames() {
+    let mut summary = fixture::summary(8);
+    scores(&mut summary, [1.9, 1.0, 1.8]);
+    for run in &mut summary.runs {
+        run.links.clear();
+    }
+    let mut why = |late: u64, missing: u64| {
+        set(&mut summary, 0, |flow, _| {
+            let delay = flow.round_trip_delay_ms.as_mut().unwrap();
+            (delay.min, delay.p50, delay.p99, flow.loss_rate) =
+                (42.0, 47.0, 60.0, Some(missing as f64 / 1000.0));
+            let call = flow.call.as_mut().unwrap();
+            (call.played, call.late, call.missing) = (1000 - late - missing, late, missing);
+        });
+        answer(&summary).why
+    };
+    let whole = why(0, 0);
+    let says = "Of UDP hardly a frame is late or missing: delay (p50 47.0 ms, p99 60.0 ms), codec and receiver (adaptive \
+                playout) allow this call no more. From mouth to ear";
+    assert!(whole.starts_with(says), "{whole}");
+    let late = why(700, 0);
+    assert!(late.starts_with("The round trips of UDP vary more than this receiver waits for"), "{late}");
+    let lost = why(1, 6);
+    assert!(lost.starts_with("0.60 % of the messages are missing."), "{lost}");
 }
 
 /// All three transports unusable, and on each link of each repetition this change.

@@ -80,7 +80,7 @@ impl Words<'_> {
             Some((at, cause)) => {
                 let name = &self.candidates[*at].view.label;
                 let effect = match cause {
-                    Cause::Queue(..) | Cause::QueueOnPath(_) | Cause::Distance(_) | Cause::Steady(_) => self
+                    Cause::Queue(..) | Cause::QueueOnPath(_) | Cause::Distance(_) | Cause::Whole(..) => self
                         .mouth_to_ear(*at)
                         .map(|delay| format!(" From mouth to ear it takes {} over {name}.", ms(delay))),
                     Cause::Loss(..) | Cause::Variation(..) => {
