@@ -171,8 +171,8 @@ fn a_key_lets_in_and_a_wrong_one_does_not() {
     bench.file("right.key", "0123456789abcdef0123456789abcdef\n");
     bench.file("wrong.key", "fedcba9876543210fedcba9876543210\n");
     bench.file("short.key", "abc\n");
-    let served = Served::start(&bench, &["--key-file", "right.key"]);
-    let to = &served.address;
+    let mut served = Served::start(&bench, &["--key-file", "right.key"]);
+    let to = &served.address.clone();
     bench.run(&["run", "call.toml", "--to", to, "--key-file", "wrong.key"]).fails(4, &["key"]);
     bench.run(&["run", "call.toml", "--to", to]).fails(4, &["key"]);
     bench.run(&["run", "call.toml", "--to", to, "--key-file", "short.key"]).fails(2, &["short.key"]);
@@ -187,6 +187,14 @@ fn a_key_lets_in_and_a_wrong_one_does_not() {
         "what is said to run it again runs it in the same place: {}",
         seen.out
     );
+    let as_stream = ["--set", "flow.call.transport=quic-stream", "--key-file", "right.key"];
+    bench.run(&[&["run", "call.toml", "--to", to], &as_stream[..]].concat()).succeeds();
+    let log = ended_log(&mut served);
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(lines[0].ends_with("refused: the key is not this server's"), "{log}");
+    assert!(lines[1].contains("refused: it asks for a key"), "{log}");
+    assert!(lines[2].contains("received 50 messages, sent 50 messages; ended"), "{log}");
+    assert!(lines[3].contains("received 8000 B of streams, sent 8000 B of streams; ended"), "{log}");
 }
 
 #[test]
@@ -364,10 +372,7 @@ fn the_bounds_of_a_server_are_set_on_the_command_line_and_its_log_has_a_line_a_s
         bench.run(&arguments).fails(2, &[says]);
     }
     bench.run(&to("call.toml")).succeeds();
-    interrupt(&served.child);
-    served.child.wait().unwrap();
-    let mut log = String::new();
-    served.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    let log = ended_log(&mut served);
     let lines: Vec<&str> = log.lines().collect();
     assert_eq!(lines.len(), 5, "four were refused and one had its session: {log}");
     for line in &lines {
@@ -378,7 +383,7 @@ fn the_bounds_of_a_server_are_set_on_the_command_line_and_its_log_has_a_line_a_s
         );
     }
     assert!(lines[4].contains("session of 1 flow"), "{log}");
-    assert!(lines[4].contains("received 50 datagrams, sent 50; ended"), "{log}");
+    assert!(lines[4].contains("received 50 messages, sent 50 messages; ended"), "{log}");
     bench.run(&["serve", "--open", "--max-sessions", "0"]).fails(2, &["from 1"]);
     bench.run(&["serve", "--open", "--max-rate", "20"]).fails(2, &["without a unit"]);
 }
@@ -537,6 +542,15 @@ fn assert_kept(bench: &Bench, summary: &serde_json::Value) {
 fn no_drafts(run: &Path) -> bool {
     names(run).iter().all(|name| !name.starts_with('.'))
         && fs::metadata(run.join("report.html")).unwrap().len() > 1000
+}
+
+/// Ends the server as Ctrl-C does, and returns what it logged.
+fn ended_log(served: &mut Served) -> String {
+    interrupt(&served.child);
+    served.child.wait().unwrap();
+    let mut log = String::new();
+    served.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    log
 }
 
 fn interrupt(child: &Child) {

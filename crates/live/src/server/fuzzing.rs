@@ -68,7 +68,7 @@ pub(crate) fn hear(how: u8, said: &[u8]) -> bool {
                 begins = true;
                 break;
             }
-            Next::Join(..) | Next::Gone => break,
+            Next::Join(..) | Next::Refused(_) | Next::Gone => break,
         }
     }
     assert!(answered <= sent, "{answered} B for {sent} B");

@@ -17,7 +17,7 @@ use talkpath_kernel::end::{
 use talkpath_kernel::file::keep;
 use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::random::random;
-use talkpath_kernel::spec::{ChannelKind, FlowSpec, SessionSpec, TransportSpec};
+use talkpath_kernel::spec::{FlowSpec, SessionSpec, TransportSpec};
 use talkpath_kernel::tag::TagKey;
 use talkpath_kernel::threads::{StoresOnDrop, pace_as, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
@@ -551,31 +551,29 @@ impl<'a> Session<'a> {
 
     /// What the session was, and what was moved, in a line of the log.
     fn summary(&self, ended: Option<&ControlError>) -> String {
-        let (mut datagrams, mut bytes) = ([0, 0], [0, 0]);
+        let (mut messages, mut bytes) = ([0, 0], [0, 0]);
         for end in &self.ends {
             let end = end.lock();
             let progress = end.progress();
-            let moved = if end.spec.transport.channel_kind() == ChannelKind::Connection {
-                &mut bytes
-            } else {
-                &mut datagrams
-            };
+            let is_stream = !end.spec.features().keeps_messages;
+            let moved = if is_stream { &mut bytes } else { &mut messages };
             for (sum, more) in moved.iter_mut().zip([progress.received, progress.sent]) {
                 *sum += more;
             }
         }
         let seconds = (monotonic() - self.begun_ns) as f64 / 1e9;
-        let of_streams =
-            |bytes: u64| if bytes > 0 { format!(" and {bytes} B over TCP") } else { String::new() };
+        let moved = |way: usize| match (messages[way], bytes[way]) {
+            (messages, 0) => format!("{messages} messages"),
+            (0, bytes) => format!("{bytes} B of streams"),
+            (messages, bytes) => format!("{messages} messages and {bytes} B of streams"),
+        };
         let ended = ended.map_or_else(|| "ended".to_owned(), |why| format!("broken off: the client {why}"));
         let flows = if self.ends.len() == 1 { "flow" } else { "flows" };
         format!(
-            "session of {} {flows}, {seconds:.1} s: received {} datagrams{}, sent {}{}; {ended}",
+            "session of {} {flows}, {seconds:.1} s: received {}, sent {}; {ended}",
             self.ends.len(),
-            datagrams[0],
-            of_streams(bytes[0]),
-            datagrams[1],
-            of_streams(bytes[1]),
+            moved(0),
+            moved(1),
         )
     }
 
