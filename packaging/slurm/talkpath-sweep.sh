@@ -21,35 +21,44 @@ program=${TALKPATH:-$(command -v talkpath)} || { echo "no program \`talkpath\` o
 mkdir -p "$dir/parts" "$dir/log"
 dir=$(cd "$dir" && pwd)
 
+# The word for a shell that reads it again, whatever is in it.
+quote() {
+    printf "'"
+    printf '%s' "$1" | sed "s/'/'\\\\''/g"
+    printf "'"
+}
+
 # What changes the scenario goes into the plan; the rest is for every part.
 changes= rest=
 while [ $# -gt 0 ]; do
     case $1 in
     --set | --seed | --repeat)
-        quoted=$(printf '%s' "$2" | sed "s/'/'\\\\''/g")
-        changes="$changes $1 '$quoted'"
+        [ $# -gt 1 ] || { echo "$1: a value is missing" >&2; exit 2; }
+        changes="$changes $1 $(quote "$2")"
         shift 2
         ;;
     *)
-        rest="$rest $1"
+        rest="$rest $(quote "$1")"
         shift
         ;;
     esac
 done
 eval "set -- $changes"
 "$program" plan "$scenario" -o "$dir/plan" "$@"
+talkpath=$(quote "$program") plan=$(quote "$dir/plan/scenario.toml")
+folders=$(quote "$dir/parts") run=$(quote "$dir/run")
 
 # %A is the array's job, %a the task.
 array=$(sbatch --parsable --requeue --array="1-$parts" --cpus-per-task=1 --job-name=talkpath \
     --output="$dir/log/part-%a.log" --open-mode=append --wrap "
     tries=1
-    until '$program' run '$dir/plan/scenario.toml' --shard \"\$SLURM_ARRAY_TASK_ID/$parts\" \
-        -o '$dir/parts/'\"\$SLURM_ARRAY_TASK_ID\" --jobs 1 $rest; do
+    until $talkpath run $plan --shard \"\$SLURM_ARRAY_TASK_ID/$parts\" \
+        -o $folders/\"\$SLURM_ARRAY_TASK_ID\" --jobs 1 $rest; do
         code=\$?
         # 128 and the number of SIGKILL.
         if [ \$code -ne 137 ] || [ \$tries -gt 3 ]; then exit \$code; fi
         tries=\$((tries + 1))
     done")
 merge=$(sbatch --parsable --dependency="afterany:$array" --cpus-per-task=1 --job-name=talkpath-merge \
-    --output="$dir/log/merge.log" --wrap "exec '$program' merge '$dir'/parts/* -o '$dir/run'")
+    --output="$dir/log/merge.log" --wrap "exec $talkpath merge $folders/* -o $run")
 echo "array $array, then merge $merge; logs are in $dir/log, the run will be $dir/run"
