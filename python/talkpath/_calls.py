@@ -11,7 +11,7 @@ from ._errors import Interrupted, error_of
 from ._program import Ended, carry_out
 from ._progress import Progress, teller
 from ._run import Run
-from ._scenario import Scenario, checked
+from ._scenario import Scenario, checked, listed
 
 Arena = Literal["sim", "emu", "live"]
 Records = Literal["none", "summary", "all"]
@@ -121,14 +121,14 @@ def compare(
     The other arguments and the errors are those of `run`.
     """
     flags = [
-        *_option("--transports", ",".join([transports] if isinstance(transports, str) else transports) or None),
+        *_option("--transports", ",".join(listed(transports)) or None),
         *_option("--workload", workload),
         *_option("--path", path),
         *_option("--up", up),
         *_option("--down", down),
         *_option("--queue", queue),
         *_option("--loss", loss),
-        *_option("--cc", ",".join(cc) or None),
+        *_option("--cc", ",".join(listed(cc)) or None),
         *_option("--duration", duration),
         *(["--load"] if load else []),
         *(word for name, it in (set or {}).items() for word in ("--set", f"{name}={_word(it)}")),
@@ -195,9 +195,7 @@ def _option(name: str, value: File | float | None) -> list[str]:
 
 
 def _each(name: str, values: Sequence[str]) -> list[str]:
-    if isinstance(values, str):
-        values = [values]
-    return [word for value in values for word in (name, value)]
+    return [word for value in listed(values) for word in (name, value)]
 
 
 def _word(it: str | float | bool) -> str:

@@ -66,6 +66,11 @@ def checked(
         yield _check(file, str(path), flags, repeat)
 
 
+def listed(values: Sequence[str]) -> Sequence[str]:
+    """The words of an argument that takes several: of one alone, that one and not its letters."""
+    return [values] if isinstance(values, str) else values
+
+
 def _with_sweep(scenario: Mapping[str, Any], sweep: Mapping[str, Sequence[Any]] | None) -> dict[str, Any]:
     if not sweep:
         return dict(scenario)

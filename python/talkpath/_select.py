@@ -84,7 +84,7 @@ def _has(frame: pl.DataFrame, at: str, value: Any) -> pl.Expr:
     pl = polars()
     is_number = isinstance(value, float | int) and not isinstance(value, bool)
     if is_number and frame.schema[at] != pl.Boolean:
-        return (pl.col(at).cast(pl.Float64, strict=False) - value).abs() <= 1e-9 * max(1.0, abs(value))
+        return (pl.col(at).cast(pl.Float64, strict=False) - value).abs() <= 1e-9 * abs(value)
     return pl.col(at).cast(pl.String) == _word(value)
 
 
@@ -135,11 +135,12 @@ def _delay(run: Run, direction: str) -> pl.Expr:
 def only(run: Run, rows: pl.DataFrame, axes: Sequence[str]) -> None:
     """Raises UsageError if a further swept key has several values: one figure can show one of them."""
     # What a shown column is made of, and what changes with it, is no choice that is left open.
-    shown = [it for it in axes if it in rows.columns]
+    shown = [it for it in dict.fromkeys(axes) if it in rows.columns]
     if rows.select(shown).is_duplicated().any():
         made_of = _delays(run, "up", "down") if RTT in shown else list[str]()
         others = [it for it in run.swept if it not in shown and it not in made_of and rows[it].n_unique() > 1]
-        raise UsageError(f"{', '.join(others)} has several values: choose one with where=")
+        # Round trips of 10 and 20 ms and of 20 and 10 ms are the same.
+        raise UsageError(f"{', '.join(others or made_of)} has several values: choose one with where=")
 
 
 def transport_columns(run: Run, name: str) -> list[str]:
@@ -221,10 +222,12 @@ def trips(run: Run, name: str, chosen: Mapping[str, Any], repetition: int) -> pl
 def floor(run: Run, name: str, value: str) -> float | None:
     """The least that is usable, if the flow is judged by this figure."""
     by = {"call.mos": "call_mos", "in_time": "in_time"}.get(value)
-    columns = run.repetitions.columns
-    if by is None or "floor" not in columns or (value == "in_time" and "call_mos" in columns):
+    own = run.repetitions.filter(polars().col("flow") == name)
+    # A call has a share in time, too, and is judged by how it sounds.
+    is_call = "call_mos" in own.columns and own["call_mos"].count() > 0
+    if by is None or "floor" not in own.columns or (value == "in_time" and is_call):
         return None
-    floors = run.repetitions.filter(polars().col("flow") == name)["floor"].drop_nulls()
+    floors = own["floor"].drop_nulls()
     return None if floors.is_empty() else float(floors[0])
 
 
@@ -250,13 +253,14 @@ def written(name: str, value: Any) -> str:
     """A value of a swept column, in the unit of `title`."""
     if isinstance(value, bool) or not isinstance(value, float | int):
         return _word(value)
+    # Two swept values are never labelled alike; the last digits of a product are not the scenario's.
     if name.endswith("_s"):
-        return f"{value * 1e3:g}"
+        return f"{value * 1e3:.12g}"
     if name.endswith("_bps"):
-        return f"{value / 1e6:g}"
+        return f"{value / 1e6:.12g}"
     if name.endswith("_loss") or name.endswith("_loss_rate"):
-        return f"{value * 100:g} %"
-    return f"{value:g}"
+        return f"{value * 100:.12g} %"
+    return f"{value:.12g}"
 
 
 def figure_title(value: str) -> str:

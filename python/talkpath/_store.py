@@ -66,7 +66,7 @@ class Store:
                 draft = self._into / f".part-{os.getpid()}"
                 shutil.rmtree(draft, ignore_errors=True)
                 with self._files.open(f"{folder}/{name}.tar", "rb") as file, tarfile.open(fileobj=file) as packed:
-                    packed.extractall(draft)
+                    packed.extractall(draft, filter="data")
                 draft.replace(part)
         return sorted(there.intersection(held))
 

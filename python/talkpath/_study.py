@@ -14,6 +14,7 @@ from ._errors import Interrupted, error_of
 from ._program import carry_out
 from ._progress import Progress, teller
 from ._run import polars
+from ._scenario import listed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -92,7 +93,7 @@ def study(
 
     A verdict other than the study expects is no error: see `Study.as_expected`.
     """
-    flags = [word for claim in claims for word in ("--claim", claim)]
+    flags = [word for claim in listed(claims) for word in ("--claim", claim)]
     flags += ["--quick"] if quick else []
     flags += [word for key, it in (set or {}).items() for word in ("--set", f"{key}={_toml.value(it, key)}")]
     for option, value in (("--arena", arena), ("--seed", seed), ("--jobs", jobs), ("--out", out)):

@@ -98,13 +98,14 @@ def sweep(
         SweepError: the program refused a part, or a task's workers died too often.
     """
     program = str(binary) if binary is not None else str(Path(own_program()).resolve())
-    into = Path(directory) if directory is not None else _new_directory()
-    into.mkdir(parents=True, exist_ok=True)
-    into = into.resolve()
     flags = [
         word for name, it in (("repeat", repeat), ("seed", seed)) if it is not None for word in (f"--{name}", str(it))
     ]
     with checked(scenario, sweep, set or {}, repeat) as ready:
+        # A scenario with mistakes leaves no folder.
+        into = Path(directory) if directory is not None else _new_directory()
+        into.mkdir(parents=True, exist_ok=True)
+        into = into.resolve()
         plan = _plan(program, ready.file, [*ready.settings, *flags], into)
     shared = Store(store, store_options or {}, into) if store is not None else None
     if shared is not None and shared.has_other_plan():
@@ -323,7 +324,7 @@ def _task() -> Callable[[Task], Done]:
         files, root = fsspec.core.url_to_fs(task["store"]["url"], **task["store"]["options"])
         with tempfile.TemporaryDirectory(prefix="talkpath-") as folder:
             with files.open(f"{root}/plan.tar", "rb") as file, tarfile.open(fileobj=file) as packed:
-                packed.extractall(Path(folder) / "plan")
+                packed.extractall(Path(folder) / "plan", filter="data")
             done = program(task["command"], folder)
             if done["exit_code"] == 0:
                 part = Path(folder) / "part.tar"

@@ -193,6 +193,40 @@ def test_a_key_of_both_directions_makes_the_round_trip(worded: talkpath.Run) -> 
     assert worded.plot.sweep("path.*.delay", where={"queue": "codel"}).get_xlabel() == "* delay, ms"
 
 
+def test_a_transport_is_an_axis(run: talkpath.Run) -> None:
+    axes = run.plot.heatmap("loss", "transport", where={"delay": 0.01})
+    assert [it.get_text() for it in axes.get_yticklabels()] == ["udp", "tcp"]
+    assert len(axes.texts) == 4
+    swept = run.plot.sweep("flow.call.transport", where={"loss": 0.05, "delay": 0.01})
+    assert [it.get_text() for it in swept.get_xticklabels()] == ["udp", "tcp"]
+
+
+def test_equal_round_trips_of_unequal_delays_name_the_delays() -> None:
+    paths: Any = SimpleNamespace(swept=["path_up_delay_s", "path_down_delay_s"], scenario={})
+    rows = pl.DataFrame({"path_up_delay_s": [0.01, 0.02], "path_down_delay_s": [0.02, 0.01], _select.RTT: [0.03, 0.03]})
+    with pytest.raises(talkpath.UsageError, match="path_up_delay_s, path_down_delay_s has several values"):
+        _select.only(paths, rows, [_select.RTT])
+
+
+def test_a_flows_floor_is_its_own_beside_a_call() -> None:
+    rows = pl.DataFrame({"flow": ["call", "game"], "floor": [3.1, 0.9], "call_mos": [4.0, None]})
+    run: Any = SimpleNamespace(repetitions=rows)
+    assert _select.floor(run, "game", "in_time") == 0.9
+    assert _select.floor(run, "call", "in_time") is None
+    assert _select.floor(run, "call", "call.mos") == 3.1
+
+
+def test_small_and_near_values_are_told_apart() -> None:
+    run: Any = SimpleNamespace(swept=["path_up_loss", "path_up_delay_s"])
+    frame = pl.DataFrame({"path_up_loss": [1e-10, 1e-9, 0.0], "path_up_delay_s": [1e-9, 2e-9, 0.3]})
+    for value in (1e-10, 1e-9, 0.0):
+        assert _select.where(run, frame, {"loss": value})["path_up_loss"].to_list() == [value]
+    assert _select.where(run, frame, {"delay": 0.1 + 0.2}).height == 1
+    sizes = [_select.written("flow_call_workload_size_bytes", it) for it in (1234567, 1234568)]
+    assert sizes == ["1234567", "1234568"]
+    assert _select.written("path_up_delay_s", 0.0293) == "29.3"
+
+
 def test_a_round_trip_is_not_the_scenarios_where_paths_are_swept() -> None:
     delays = {"up": {"delay": "20 ms"}, "down": {"delay": "5 ms"}}
     paths: Any = SimpleNamespace(swept=["path"], scenario={"path": delays})

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -26,6 +27,7 @@ if PROGRAM:
     os.environ["TALKPATH_PROGRAM"] = PROGRAM
 
 from talkpath import ScenarioError  # noqa: E402
+from talkpath._store import Store  # noqa: E402
 from talkpath.sweep import SweepError, sweep  # noqa: E402
 
 CALL: dict[str, Any] = {
@@ -169,6 +171,17 @@ class Sweeps(unittest.TestCase):
         self.assertLess(sum(it["repetitions"] for it in again), 48)
         self.assertEqual(kept, {name: (Path("store/parts") / name).read_bytes() for name in kept})
 
+    @unittest.skipUnless(has("fsspec"), "no fsspec: pip install fsspec")
+    def test_a_part_of_a_store_writes_nothing_outside_its_folder(self) -> None:
+        into, parts = self.folder / "driver", self.folder / "bad-store" / "parts"
+        for folder in (into / "parts", parts):
+            folder.mkdir(parents=True)
+        with tarfile.open(parts / "000001-000001.tar", "w") as packed:
+            packed.addfile(tarfile.TarInfo("../../outside"))
+        with self.assertRaises(tarfile.OutsideDestinationError):
+            Store(f"file://{self.folder}/bad-store", {}, into).fetch()
+        self.assertFalse((self.folder / "outside").exists())
+
     def test_no_task_is_shorter_than_its_beginning(self) -> None:
         slow = self.folder / "slow"
         slow.write_text(f'#!/bin/sh\nif [ "$1" = run ]; then sleep 0.5; fi\nexec "{PROGRAM}" "$@"\n')
@@ -181,6 +194,7 @@ class Sweeps(unittest.TestCase):
     def test_mistakes_are_the_programs_words(self) -> None:
         with self.assertRaisesRegex(ScenarioError, "path.up.los"):
             sweep(CALL, sweep={"path.up.los": [0.1]}, binary=PROGRAM, directory="wrong")
+        self.assertFalse(Path("wrong").exists(), "a folder for nothing")
         other: Any = "slurm"
         with self.assertRaisesRegex(ValueError, "expected one of local, ray, dask"):
             sweep(CALL, engine=other, binary=PROGRAM, directory="engine")

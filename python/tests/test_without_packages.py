@@ -175,6 +175,12 @@ class Runs(Folder):
         self.assertIn(answer.line, str(run))
         self.assertEqual(run.scenario["seed"], 4)
 
+    def test_one_word_where_several_may_stand_is_one(self) -> None:
+        run = talkpath.compare(transports="tcp,tcp-nodelay", cc="reno", duration="2 s", repeat=1, jobs=1)
+        self.assertEqual({it["flows"]["call"]["cc"] for it in run.summary["runs"]}, {"reno"})
+        with self.assertRaisesRegex(talkpath.UsageError, "S99"):
+            talkpath.study("spoor-2014", claims="S99", quick=True)
+
     def test_an_interrupt_ends_the_program_and_leaves_whole_repetitions(self) -> None:
         def interrupt(done: int, _: int | None) -> None:
             if done == 3:
