@@ -434,8 +434,8 @@ const REST_NS: i64 = 100_000_000;
 /// A shortage is said again when there was none for so long.
 const QUIET_NS: i64 = MINUTE_NS;
 const MINUTE_NS: i64 = 60_000_000_000;
-/// How many of those who are refused in a minute have a line of their own in the log (chosen: a client that is
-/// set up wrongly is seen, and a flood makes 1 kB a minute).
+/// How many of those who are refused in a minute have a line of their own in the log (chosen: a client that
+/// is set up wrongly is seen, and a flood makes 1 kB a minute).
 const REFUSALS_A_MINUTE: u32 = 10;
 
 #[cfg(test)]
