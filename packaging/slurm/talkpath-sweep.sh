@@ -44,7 +44,17 @@ while [ $# -gt 0 ]; do
     esac
 done
 eval "set -- $changes"
-"$program" plan "$scenario" -o "$dir/plan" "$@"
+fresh=$dir/.plan-$$
+"$program" plan "$scenario" -o "$fresh" "$@"
+if [ ! -e "$dir/plan" ]; then
+    mv "$fresh" "$dir/plan"
+elif diff -rq "$fresh" "$dir/plan" >/dev/null; then
+    rm -r "$fresh"
+else
+    rm -r "$fresh"
+    echo "$dir has the parts of another plan: name another folder" >&2
+    exit 2
+fi
 talkpath=$(quote "$program") plan=$(quote "$dir/plan/scenario.toml")
 folders=$(quote "$dir/parts") run=$(quote "$dir/run")
 
@@ -60,5 +70,5 @@ array=$(sbatch --parsable --requeue --array="1-$parts" --cpus-per-task=1 --job-n
         tries=\$((tries + 1))
     done")
 merge=$(sbatch --parsable --dependency="afterany:$array" --cpus-per-task=1 --job-name=talkpath-merge \
-    --output="$dir/log/merge.log" --wrap "exec $talkpath merge $folders/* -o $run")
+    --output="$dir/log/merge.log" --wrap "[ -e $run ] || exec $talkpath merge $folders/* -o $run")
 echo "array $array, then merge $merge; logs are in $dir/log, the run will be $dir/run"
