@@ -17,6 +17,7 @@ use crate::edit::unknown_name;
 use crate::model::{Flow, Scenario};
 use crate::quantity::{self, Dimension, Measure, Problem, quote};
 use crate::read::nearest;
+use crate::resolve::link;
 use crate::threshold::{Bound, bounds};
 use crate::tree::{Node, Table};
 
@@ -56,7 +57,53 @@ pub enum ThresholdOf {
 pub(crate) struct Judged<'a> {
     pub(crate) index: u64,
     pub(crate) sweep: &'a BTreeMap<String, Json>,
-    pub(crate) scenario: &'a Scenario,
+    pub(crate) names: Names<'a>,
+}
+
+/// The flows and links that a threshold can be about.
+#[derive(Clone, Copy)]
+pub(crate) enum Names<'a> {
+    /// Those of the cell.
+    Of(&'a Scenario),
+    /// What a file with mistakes calls them: its copies are not made.
+    Written(&'a Table),
+}
+
+impl<'a> Names<'a> {
+    fn links(self) -> Vec<&'a str> {
+        match self {
+            Self::Of(scenario) => scenario.links.iter().map(|link| link.name.as_str()).collect(),
+            Self::Written(root) => tables(root, LINK).unwrap_or_else(|| vec!["up", "down"]),
+        }
+    }
+
+    fn groups(self) -> Vec<&'a str> {
+        match self {
+            Self::Of(scenario) => scenario.flows.iter().map(|flow| flow.group.as_str()).collect(),
+            Self::Written(root) => tables(root, "flow").unwrap_or_default(),
+        }
+    }
+
+    /// The flows that `name` means.
+    fn members(self, name: &str) -> Vec<&'a str> {
+        match self {
+            Self::Of(scenario) => {
+                let is_meant = |flow: &&Flow| flow.name == name || flow.group == name;
+                scenario.flows.iter().filter(is_meant).map(|flow| flow.name.as_str()).collect()
+            }
+            Self::Written(_) => {
+                let may_be = |group: &&str| {
+                    name.strip_prefix(*group).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+                };
+                self.groups().into_iter().filter(may_be).collect()
+            }
+        }
+    }
+}
+
+/// The names of the tables in the table `key`; `None` without it.
+fn tables<'a>(root: &'a Table, key: &str) -> Option<Vec<&'a str>> {
+    Some(root.get(key)?.as_table()?.entries.iter().map(|entry| entry.name.as_str()).collect())
 }
 
 /// The thresholds of `root`, for these cells.
@@ -98,20 +145,20 @@ fn figure(text: &str, cells: &[Judged<'_>]) -> Result<Figure, Problem> {
     let index = cells.iter().map(|cell| cell.index).collect();
     if first == LINK {
         let (name, path) = rest.split_once('.').ok_or_else(missing)?;
-        let links = cells.iter().flat_map(|cell| &cell.scenario.links);
-        known(name, "link", links.map(|link| link.name.as_str()))?;
+        let links = || cells.iter().flat_map(|cell| cell.names.links());
+        if !links().any(|written| link::matches(written, name)) {
+            return Err(unknown(name, "link", links()));
+        }
         return Ok((ThresholdOf::Link { name: name.to_owned() }, path.to_owned(), index));
     }
-    let flows = || cells.iter().flat_map(|cell| &cell.scenario.flows);
-    let is_meant = |flow: &&Flow| flow.name == first || flow.group == first;
     let mut members: Vec<String> = Vec::new();
-    for flow in flows().filter(is_meant) {
-        if !members.contains(&flow.name) {
-            members.push(flow.name.clone());
+    for member in cells.iter().flat_map(|cell| cell.names.members(first)) {
+        if !members.iter().any(|it| it == member) {
+            members.push(member.to_owned());
         }
     }
     if members.is_empty() {
-        known(first, "flow", flows().map(|flow| flow.group.as_str()))?;
+        return Err(unknown(first, "flow", cells.iter().flat_map(|cell| cell.names.groups())));
     }
     let path = if rest == MOS.0 { MOS.1 } else { rest };
     if path.is_empty() {
@@ -120,13 +167,10 @@ fn figure(text: &str, cells: &[Judged<'_>]) -> Result<Figure, Problem> {
     Ok((ThresholdOf::Flow { name: first.to_owned(), members }, path.to_owned(), index))
 }
 
-/// Whether one of `names` is `name`.
-fn known<'a>(name: &str, what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Problem> {
+/// That none of `names` is `name`.
+fn unknown<'a>(name: &str, what: &str, names: impl Iterator<Item = &'a str>) -> Problem {
     let names: BTreeSet<_> = names.map(str::to_owned).collect();
-    match names.contains(name) {
-        true => Ok(()),
-        false => Err(unknown_name(name, what, &names.into_iter().collect::<Vec<_>>())),
-    }
+    unknown_name(name, what, &names.into_iter().collect::<Vec<_>>())
 }
 
 /// The cells whose swept keys have the values of `only`, which is `KEY=VALUE`, with commas between several.
@@ -263,6 +307,31 @@ mod tests {
         for bound in ["3.6", ">= much", "= 3", ">= inf", ">="] {
             assert!(read(&format!("\"call.mos\" = {bound:?}")).is_err(), "{bound}");
         }
+    }
+
+    #[test]
+    fn a_threshold_s_mistake_is_told_beside_those_of_other_keys() {
+        let of = |text: &str| {
+            let wrong = format!(
+                "{text}[thresholds]\n\"cal.mos\" = \">= 3\"\n\"call-up.mos\" = \">= 3\"\n\"call.mos@path.up.los=0\" = \">= 3\"\n"
+            );
+            load(&Source::new("s.toml", wrong), &Options::default()).unwrap_err().to_string()
+        };
+        for wrong in [format!("durrr = 1\n{SCENARIO}"), format!("repeat = 0\n{SCENARIO}")] {
+            let said = of(&wrong);
+            assert!(said.contains("no flow called \"cal\"") && said.contains("path.up.los"), "{said}");
+            assert!(said.lines().count() == 3 && !said.contains("call-up"), "{said}");
+        }
+        // Where the sweep is wrong, nobody knows what is swept.
+        let said = of(&SCENARIO.replace("\"path.up.loss\"", "\"path.up.los\""));
+        assert!(said.contains("sweep.path.up.los") && !said.contains("thresholds"), "{said}");
+        let text = SCENARIO.replace("path = \"lan\"\n", "[link.\"acc{n}\"]\n[link.wan]\n");
+        let text = format!("{text}[thresholds]\n\"link.acc2.lost\" = 0\n\"link.wann.lost\" = \"<= 0\"\n");
+        let said = load(&Source::new("s.toml", text), &Options::default()).unwrap_err().to_string();
+        assert!(
+            said.contains("no link called \"wann\"") && !said.contains("no link called \"acc2"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use talkpath_units::{Seed, printable};
 
 use crate::check::{self, Checks};
-use crate::demand::{self, Judged, Threshold};
+use crate::demand::{self, Judged, Names, Threshold};
 use crate::diagnostic::{Log, Place};
 use crate::files::{Contents, Files, NoFiles, Trace};
 use crate::keys::{LONGEST_NAME, ROOT};
@@ -190,7 +190,10 @@ fn read(
         // wrong.
         return None;
     }
-    let (cells, common) = cells(&root, &sweep, &contents, log)?;
+    let Some((cells, common)) = cells(&root, &sweep, &contents, log) else {
+        tell_wrong_thresholds(&root, log);
+        return None;
+    };
     let first = &cells.first()?.scenario;
     let (name, repeat, seed) = (first.name.clone(), first.repeat, first.seed);
     let repetitions = repeat.saturating_mul(cells.len() as u64);
@@ -204,7 +207,11 @@ fn read(
     }
     let judged: Vec<_> = cells
         .iter()
-        .map(|Cell { index, sweep, scenario, .. }| Judged { index: *index, sweep, scenario })
+        .map(|Cell { index, sweep, scenario, .. }| Judged {
+            index: *index,
+            sweep,
+            names: Names::Of(scenario),
+        })
         .collect();
     let thresholds = demand::thresholds(&root, &judged, log);
     let resolved = resolved(&root, common, &sweep);
@@ -255,6 +262,24 @@ fn cells(root: &Table, sweep: &Sweep, contents: &Contents, log: &mut Log) -> Opt
         cells.push(Cell { index, sweep: values.into(), label, scenario });
     }
     log.is_clean().then_some((cells, common?))
+}
+
+/// Mistakes in the thresholds of a file that has others, as far as they can be known.
+fn tell_wrong_thresholds(root: &Table, log: &mut Log) {
+    let mut of_sweep = Log::default();
+    let sweep = Sweep::read(root, &mut of_sweep);
+    let mut base = root.clone();
+    base.remove("sweep");
+    if base.get("thresholds").is_none() {
+        return;
+    }
+    let cells: Vec<_> = (0..sweep.cells()).map(|index| sweep.cell(&base, index, &mut of_sweep).1).collect();
+    if of_sweep.is_clean() {
+        let names = Names::Written(root);
+        let judged: Vec<_> =
+            cells.iter().zip(0..).map(|(sweep, index)| Judged { index, sweep, names }).collect();
+        demand::thresholds(root, &judged, log);
+    }
 }
 
 /// The file as resolved: what it says, and of the defaults those that all cells share.

@@ -244,7 +244,8 @@ fn number_in(template: &str, name: &str) -> Option<u64> {
     ((1..=MOST_FLOWS).contains(&number) && number.to_string() == digits).then_some(number)
 }
 
-fn matches(written: &str, name: &str) -> bool {
+/// Whether a table of the name `written` makes a link of this name.
+pub(crate) fn matches(written: &str, name: &str) -> bool {
     written == name || number_in(written, name).is_some()
 }
 
