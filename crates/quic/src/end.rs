@@ -136,14 +136,14 @@ impl End {
             Self::new(endpoint, watch, recovery, inbound, setup)
         };
         let client = || {
-            let recovery = SharedRecovery::default();
+            let recovery = SharedRecovery::new(&watch.client);
             let mut config = configs.client.clone();
             config.transport_config(Arc::new(engine_config(setup, &recovery)));
             let endpoint = Endpoint::new(Arc::clone(&of_client), None, false, None);
             Self { client_config: Some(config), ..numbered(endpoint, watch.client.clone(), recovery) }
         };
         let server = || {
-            let recovery = SharedRecovery::default();
+            let recovery = SharedRecovery::new(&watch.server);
             let mut config = configs.server.clone();
             config.transport_config(Arc::new(engine_config(setup, &recovery)));
             let endpoint = Endpoint::new(Arc::clone(&of_server), Some(Arc::new(config)), false, None);

@@ -160,7 +160,7 @@ impl End {
         window: u32,
         watch: &Watch,
     ) -> Self {
-        let recovery = SharedRecovery::default();
+        let recovery = SharedRecovery::new(&watch.client);
         config.transport_config(host_config(setup, &recovery, window));
         let endpoint = Endpoint::new(Arc::new(endpoint), None, false, None);
         let mut end = Self::carrying((endpoint, watch.client.clone(), recovery), setup, window);
@@ -175,7 +175,7 @@ impl End {
         window: u32,
         watch: &Watch,
     ) -> Self {
-        let recovery = SharedRecovery::default();
+        let recovery = SharedRecovery::new(&watch.server);
         config.transport_config(host_config(setup, &recovery, window));
         let endpoint = Endpoint::new(Arc::new(endpoint), Some(Arc::new(config)), false, None);
         Self::carrying((endpoint, watch.server.clone(), recovery), setup, window)

@@ -13,6 +13,8 @@ use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use talkpath_units::Duration;
 
+use crate::watch::{PacketWatch, Space};
+
 /// The state of one end's loss recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recovery {
@@ -21,11 +23,10 @@ pub(crate) struct Recovery {
     rttvar: Duration,
     /// True from an acknowledgement with a sample until the smoothed round trip after it is known.
     has_sample: bool,
-    /// When the newest packet was sent of those that the acknowledgement at hand acknowledges.
-    acked: Option<EngineInstant>,
-    /// The largest packet number of the acknowledgement before, and when the newest packet was sent that it
-    /// acknowledged.
-    before: Option<(u64, EngineInstant)>,
+    /// True if the acknowledgement at hand acknowledges a packet that asked for it.
+    has_acked: bool,
+    /// By packet number space: the largest packet number of the acknowledgement before.
+    before: [Option<u64>; 3],
     bytes_in_flight: u64,
 }
 
@@ -45,20 +46,19 @@ impl Recovery {
         };
     }
 
-    /// A packet was acknowledged that was sent at `sent`.
-    fn on_packet_acked(&mut self, sent: EngineInstant) {
-        self.acked = Some(self.acked.map_or(sent, |newest| newest.max(sent)));
+    /// A packet was acknowledged that asked for it.
+    fn on_packet_acked(&mut self) {
+        self.has_acked = true;
     }
 
-    /// All packets of an ACK frame were acknowledged, whose largest number is `largest`. RFC 9002 §5.1: the
-    /// frame is a sample if that number is new and one of the packets asked for an acknowledgement. The sent
-    /// times distinguish equal numbers of two packet number spaces.
-    fn on_ack_frame(&mut self, largest: Option<u64>, in_flight: u64) {
+    /// All packets of an ACK frame in `space` were acknowledged, whose largest number is `largest`. RFC 9002
+    /// §5.1: the frame is a sample if that number is new and one of the packets asked for an acknowledgement.
+    /// Equal numbers of two spaces are two packets (RFC 9000 §12.3), also if they left at one time.
+    fn on_ack_frame(&mut self, space: Space, largest: Option<u64>, in_flight: u64) {
         self.bytes_in_flight = in_flight;
-        let (Some(sent), Some(largest)) = (self.acked.take(), largest) else { return };
-        let is_new = self.before.is_none_or(|before| before.0 != largest || before.1 < sent);
-        self.has_sample |= is_new;
-        self.before = Some((largest, self.before.map_or(sent, |before| before.1.max(sent))));
+        let is_new = core::mem::replace(&mut self.before[space as usize], largest) != largest;
+        self.has_sample |= is_new && self.has_acked;
+        self.has_acked = false;
     }
 
     /// Packets left that count `bytes` in flight.
@@ -89,12 +89,21 @@ impl Recovery {
 }
 
 /// The recovery of an end, which its congestion controller and itself write to.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SharedRecovery(Arc<Mutex<Recovery>>);
+#[derive(Clone, Debug)]
+pub(crate) struct SharedRecovery {
+    recovery: Arc<Mutex<Recovery>>,
+    /// It knows the packet whose ACK frame the engine reads.
+    watch: PacketWatch,
+}
 
 impl SharedRecovery {
+    /// That of an end whose packets `watch` sees.
+    pub(crate) fn new(watch: &PacketWatch) -> Self {
+        Self { recovery: Arc::default(), watch: watch.clone() }
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, Recovery> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recovery.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Controllers of `inner`, watched.
@@ -139,13 +148,14 @@ impl Controller for WatchedController {
         let mut recovery = self.recovery.lock();
         // Of an ACK frame before this one, in the same datagram.
         recovery.on_smoothed_rtt(rtt.get().into());
-        recovery.on_packet_acked(sent);
+        recovery.on_packet_acked();
         drop(recovery);
         self.inner.on_ack(now, sent, bytes, app_limited, rtt);
     }
 
     fn on_end_acks(&mut self, now: EngineInstant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
-        self.recovery.lock().on_ack_frame(largest, in_flight);
+        let space = self.recovery.watch.read_space();
+        self.recovery.lock().on_ack_frame(space, largest, in_flight);
         self.inner.on_end_acks(now, in_flight, app_limited, largest);
     }
 
@@ -196,13 +206,11 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::engine_time;
-    use talkpath_units::Instant;
 
-    /// An ACK frame for the packet `number`, sent at `number` ms, after which srtt is `smoothed` ms.
-    fn ack(recovery: &mut Recovery, number: u64, smoothed: u64) {
-        recovery.on_packet_acked(engine_time(Instant::from_millis(number)));
-        recovery.on_ack_frame(Some(number), 0);
+    /// An ACK frame for the packet `number` of `space`, after which srtt is `smoothed` ms.
+    fn ack(recovery: &mut Recovery, space: Space, number: u64, smoothed: u64) {
+        recovery.on_packet_acked();
+        recovery.on_ack_frame(space, Some(number), 0);
         recovery.on_smoothed_rtt(Duration::from_millis(smoothed));
     }
 
@@ -217,13 +225,13 @@ mod tests {
         let mut recovery = Recovery::default();
         recovery.on_smoothed_rtt(Duration::from_millis(333));
         assert_eq!(recovery.pto(), None, "quinn's guess is no sample");
-        ack(&mut recovery, 1, 80);
+        ack(&mut recovery, Space::Data, 1, 80);
         assert_eq!(allowance(&recovery), 160);
         // A sample of 120 ms: srtt 85 ms, rttvar 3/4 40 + 1/4 40.
-        ack(&mut recovery, 2, 85);
+        ack(&mut recovery, Space::Data, 2, 85);
         assert_eq!(allowance(&recovery), 160);
         // A sample of 93 ms: srtt 86 ms, rttvar 3/4 40 + 1/4 8.
-        ack(&mut recovery, 3, 86);
+        ack(&mut recovery, Space::Data, 3, 86);
         assert_eq!(allowance(&recovery), 128);
     }
 
@@ -231,25 +239,29 @@ mod tests {
     fn a_sample_that_moves_nothing_makes_rttvar_smaller() {
         let mut recovery = Recovery::default();
         for number in 1..=3 {
-            ack(&mut recovery, number, 80);
+            ack(&mut recovery, Space::Data, number, 80);
         }
         // RFC 9002 §5.3: 40 ms, then three quarters of it, twice.
         assert_eq!(allowance(&recovery), 90);
         // What is no sample changes nothing: an acknowledgement without a new largest number.
-        recovery.on_packet_acked(engine_time(Instant::from_millis(2)));
-        recovery.on_ack_frame(Some(3), 0);
+        ack(&mut recovery, Space::Data, 3, 80);
+        assert_eq!(allowance(&recovery), 90);
+        // Nor one of packets that did not ask for it, whose number is known from then on.
+        recovery.on_ack_frame(Space::Data, Some(4), 0);
         recovery.on_smoothed_rtt(Duration::from_millis(80));
+        ack(&mut recovery, Space::Data, 4, 80);
         assert_eq!(allowance(&recovery), 90);
     }
 
+    /// As Initial 0, Handshake 0 and 1-RTT 0 do that leave in one datagram.
     #[test]
-    fn each_packet_number_space_has_its_samples() {
+    fn each_packet_number_space_has_its_samples_also_of_one_send_time() {
         let mut recovery = Recovery::default();
-        ack(&mut recovery, 0, 80);
-        // The number 0 of another space, sent later.
-        recovery.on_packet_acked(engine_time(Instant::from_millis(9)));
-        recovery.on_ack_frame(Some(0), 0);
-        recovery.on_smoothed_rtt(Duration::from_millis(80));
-        assert_eq!(allowance(&recovery), 120);
+        for (space, expected) in [(Space::Initial, 160), (Space::Handshake, 120), (Space::Data, 90)] {
+            ack(&mut recovery, space, 0, 80);
+            assert_eq!(allowance(&recovery), expected);
+        }
+        ack(&mut recovery, Space::Handshake, 0, 80);
+        assert_eq!(allowance(&recovery), 90, "it is known there");
     }
 }

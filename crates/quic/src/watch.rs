@@ -51,6 +51,32 @@ struct Seen {
     packets: Option<Vec<LoggedPacket>>,
     /// What was decrypted.
     read: ReadPackets,
+    /// The space of the packet that was decrypted last.
+    read_space: Space,
+}
+
+/// A packet number space (RFC 9000 §12.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// Initial packets.
+    #[default]
+    Initial,
+    /// Handshake packets.
+    Handshake,
+    /// 0-RTT and 1-RTT packets.
+    Data,
+}
+
+impl Space {
+    /// That of a packet whose header begins with `first` (RFC 9000 §17.2, §17.3.1): the form, and of a long
+    /// header the type.
+    fn of(first: u8) -> Self {
+        match (first & 0x80, first & 0x30) {
+            (0, _) | (_, 0x10) => Self::Data,
+            (_, 0x20) => Self::Handshake,
+            _ => Self::Initial,
+        }
+    }
 }
 
 /// Which packets that may carry application data were decrypted.
@@ -74,6 +100,12 @@ impl PacketWatch {
     /// Which packets were decrypted since the last call.
     pub(crate) fn take_read(&self) -> ReadPackets {
         core::mem::take(&mut self.lock().read)
+    }
+
+    /// The space of the packet that was decrypted last: the engine reads each packet before it decrypts the
+    /// next.
+    pub(crate) fn read_space(&self) -> Space {
+        self.lock().read_space
     }
 
     /// Keeps all packets from now on.
@@ -111,6 +143,7 @@ impl PacketWatch {
     /// A packet of `length` bytes came.
     fn on_received(&self, number: u64, header: &[u8], payload: &[u8], length: usize) {
         let mut seen = self.lock();
+        seen.read_space = header.first().map_or(seen.read_space, |first| Space::of(*first));
         // RFC 9000 §17.2, §17.3.1: the form, and of a long header the type.
         match header.first() {
             Some(first) if first & 0x80 == 0 => seen.read.one_rtt = true,
