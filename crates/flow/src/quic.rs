@@ -147,6 +147,7 @@ impl<O: Outlet> Channel for OnConnection<'_, O> {
                 SendEvent::Sent(PayloadRange::Message { seq }) => tap.on_wire(seq, now),
                 SendEvent::Sent(PayloadRange::Stream { start, end }) => tap.on_wire_stream(start, end, now),
                 SendEvent::Expired { seq } => tap.on_expired(seq),
+                SendEvent::GivenBack { seq } => tap.on_given_back(seq),
                 SendEvent::Stopped { seq } => tap.on_dropped(seq, DropCause::Stopped),
             }
         }

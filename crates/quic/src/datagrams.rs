@@ -10,6 +10,9 @@
 //!      ▲                                      │
 //!      └────── taken back: one expired ◄──────┘
 //! ```
+//!
+//! Before the handshake's end (0-RTT) a packet has a long header and less room than the engine says. What has
+//! no room there waits for the handshake's end, and smaller messages pass it.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -38,8 +41,10 @@ pub(crate) struct Waiting {
 /// All messages of a connection that wait to leave as datagrams.
 #[derive(Debug)]
 pub(crate) struct DatagramQueue {
-    /// The largest message.
+    /// The largest message that the path has room for.
     largest: usize,
+    /// The largest message that is taken: once connected, what the far end takes as well.
+    limit: usize,
     waiting: VecDeque<Waiting>,
     inside: VecDeque<Waiting>,
     /// True if an empty datagram stands in the engine's queue, where nothing could take an old one's place.
@@ -50,8 +55,10 @@ pub(crate) struct DatagramQueue {
 
 impl DatagramQueue {
     pub(crate) fn new(largest: Bytes) -> Self {
+        let largest = usize::try_from(largest.get()).unwrap_or(usize::MAX);
         Self {
-            largest: usize::try_from(largest.get()).unwrap_or(usize::MAX),
+            largest,
+            limit: largest,
             waiting: VecDeque::new(),
             inside: VecDeque::new(),
             is_filled: false,
@@ -64,8 +71,26 @@ impl DatagramQueue {
         self.largest + OVERHEAD
     }
 
+    /// The largest message that is taken.
     pub(crate) fn largest(&self) -> Bytes {
-        Bytes::new(self.largest as u64)
+        Bytes::new(self.limit as u64)
+    }
+
+    /// The handshake is over, so it is known what the far end takes (RFC 9221 §3). Gives what is larger to
+    /// `given_back`.
+    pub(crate) fn on_connected(&mut self, connection: &mut Connection, mut given_back: impl FnMut(&Waiting)) {
+        self.limit = connection.datagrams().max_size().unwrap_or(0).min(self.largest);
+        let (limit, expiries) = (self.limit as u64, &mut self.expiries);
+        self.waiting.retain(|message| {
+            let is_taken = message.size.get() <= limit;
+            if !is_taken {
+                if let Some(expires) = message.expires {
+                    expiries.remove(&(expires, message.flow, message.seq));
+                }
+                given_back(message);
+            }
+            is_taken
+        });
     }
 
     /// Takes a message for which there is room.
@@ -90,8 +115,9 @@ impl DatagramQueue {
         mut expired: impl FnMut(&Waiting),
     ) {
         let is_expired = |message: &Waiting| message.expires.is_some_and(|expires| expires <= now);
+        let can_take_back = self.can_take_back(connection);
         if self.next_expiry().is_some_and(|expires| expires <= now) {
-            if self.inside.iter().any(is_expired) {
+            if can_take_back && self.inside.iter().any(is_expired) {
                 self.take_back(connection);
             }
             for message in self.waiting.iter().filter(|message| is_expired(message)) {
@@ -100,19 +126,34 @@ impl DatagramQueue {
             self.waiting.retain(|message| !is_expired(message));
             self.expiries = self.expiries.split_off(&(now, usize::MAX, u64::MAX));
         }
-        let overtakes =
-            |inside: &Waiting| self.waiting.front().is_some_and(|it| it.priority > inside.priority);
-        if self.inside.back().is_some_and(overtakes) {
+        let Some(room) = packet_room(connection) else { return };
+        let overtakes = |inside: &Waiting| self.next(room).is_some_and(|it| it.1 > inside.priority);
+        if can_take_back && self.inside.back().is_some_and(overtakes) {
             self.take_back(connection);
         }
-        if self.is_filled && !self.waiting.is_empty() {
+        if self.is_filled && self.next(room).is_some() {
             self.displace(connection, self.largest);
-            self.is_filled = !self.give_next(connection, true);
+            self.is_filled = !self.give_next(connection, room, true);
             if self.is_filled {
                 self.displace(connection, 0);
             }
         }
-        while self.give_next(connection, false) {}
+        // What cannot be taken back goes in alone.
+        while (can_take_back || self.inside.is_empty()) && self.give_next(connection, room, false) {}
+    }
+
+    /// The place and the priority of the next message that waits and is at most `room` bytes.
+    fn next(&self, room: usize) -> Option<(usize, u8)> {
+        let fits = |message: &Waiting| message.size.get() <= room as u64;
+        let place = self.waiting.iter().position(fits)?;
+        Some((place, self.waiting[place].priority))
+    }
+
+    /// Whether one datagram of filling takes the place of all that the engine's queue has. It does not if the
+    /// far end takes much smaller datagrams than the path. Then what is inside leaves, however late.
+    fn can_take_back(&self, connection: &mut Connection) -> bool {
+        let filling = connection.datagrams().max_size().map(|size| size.min(self.largest));
+        filling.is_some_and(|size| size + OVERHEAD > self.largest)
     }
 
     /// Nothing leaves any more: takes out the messages that would expire.
@@ -143,18 +184,19 @@ impl DatagramQueue {
         debug_assert!(sent.is_ok(), "a datagram of {size} B fits: {sent:?}");
     }
 
-    /// Gives the engine the next message, in the place of what it has or beside it; false if none fits.
-    fn give_next(&mut self, connection: &mut Connection, displaces: bool) -> bool {
-        let Some(message) = self.waiting.front() else { return false };
-        let size = message.size.get() as usize;
+    /// Gives the engine the next message of at most `room` bytes, in the place of what it has or beside it;
+    /// false if none fits.
+    fn give_next(&mut self, connection: &mut Connection, room: usize, displaces: bool) -> bool {
+        let Some((place, _)) = self.next(room) else { return false };
+        let message = &self.waiting[place];
         let mut datagrams = connection.datagrams();
-        if !displaces && datagrams.send_buffer_space() < size {
+        if !displaces && (datagrams.send_buffer_space() as u64) < message.size.get() {
             return false;
         }
         if datagrams.send(message.content.piece(), displaces).is_err() {
             return false;
         }
-        self.inside.extend(self.waiting.pop_front());
+        self.inside.extend(self.waiting.remove(place));
         true
     }
 
@@ -178,6 +220,24 @@ fn insert(queue: &mut VecDeque<Waiting>, message: Waiting) {
     let place = queue.partition_point(|other| other.priority >= message.priority);
     queue.insert(place, message);
 }
+
+/// The largest message that fits the next packet; `None` if the far end takes no datagram (RFC 9221 §3).
+///
+/// Before the handshake's end the engine takes messages that its own 0-RTT packets have no room for: it
+/// counts with a short header, and sends such a packet without the message, again and again.
+fn packet_room(connection: &mut Connection) -> Option<usize> {
+    let is_early = connection.is_handshaking();
+    let room = connection.datagrams().max_size()?;
+    Some(if is_early { room.saturating_sub(LONG_HEADER - SPARE) } else { room })
+}
+
+/// What a 0-RTT packet's header has beside a short one's (RFC 9000 §17.2.3, §17.3.1): the version, the
+/// lengths of both connection IDs, our connection ID of 8 B, and the packet's length in 2 B.
+const LONG_HEADER: usize = 4 + 1 + 1 + 8 + 2;
+
+/// What the engine reserves for the type and the length of a DATAGRAM frame, and a packet does not need: it
+/// counts 8 B of length, and 2 B are enough below 16,384 B (RFC 9000 §16).
+const SPARE: usize = 8 - 2;
 
 /// What the engine's queue takes for a datagram besides its data.
 const OVERHEAD: usize = size_of::<quinn_proto::Datagram>();

@@ -37,7 +37,7 @@ use crate::ready::ReadyFlows;
 use crate::receiving::{DiscardCause, Receiving};
 use crate::recovery::SharedRecovery;
 use crate::seeded::KeyLog;
-use crate::sending::Sending;
+use crate::sending::{SendEvent, Sending};
 use crate::setup::{Setup, engine_config};
 use crate::watch::{DataFrame, PacketWatch, Watch};
 
@@ -98,24 +98,6 @@ struct FlowCounters {
     data_packets: u64,
     /// Of these, packets with data of it that was sent before.
     retransmissions: u64,
-}
-
-/// What became of a message that was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendEvent {
-    /// It was put into a packet, or these bytes of the flow's stream were, for the first time or again.
-    Sent(PayloadRange),
-    /// It expired before all of it had left, or would have after the connection was lost. It will not arrive.
-    Expired {
-        /// [`Message::seq`].
-        seq: u64,
-    },
-    /// The far end stopped the stream of this message alone (RFC 9000 §3.5): what of it has not arrived will
-    /// not.
-    Stopped {
-        /// [`Message::seq`].
-        seq: u64,
-    },
 }
 
 impl End {
@@ -190,7 +172,8 @@ impl End {
         }
     }
 
-    /// The largest message of a flow, if the path bounds it.
+    /// The largest message of a flow, if the path bounds it: once connected, also what the far end takes as a
+    /// datagram (RFC 9221 §3), 0 if it takes none.
     pub fn largest_message(&self, flow: usize) -> Option<Bytes> {
         (self.sending.carry(flow) == Carry::Datagram).then(|| self.datagrams.largest())
     }
@@ -573,7 +556,12 @@ impl End {
             let Some(event) = connection.poll() else { break };
             match event {
                 Event::Connected => {
-                    self.sending.on_connected(connection.accepted_0rtt());
+                    let (events, sending) = (&mut self.send_events, &mut self.sending);
+                    sending.on_connected(connection.accepted_0rtt());
+                    self.datagrams.on_connected(connection, |message| {
+                        sending.on_unqueued(message.flow, message.size);
+                        events[message.flow].push_back(SendEvent::GivenBack { seq: message.seq });
+                    });
                     self.is_open = true;
                     self.ready.mark_all();
                 }

@@ -211,3 +211,153 @@ fn the_only_flow_of_a_connection_is_not_listed() {
     pass(&mut client, &mut server, Instant::from_millis(1));
     assert_eq!((ready(&mut client), ready(&mut server)), (vec![], vec![]));
 }
+
+/// Both ends of a connection of one flow of datagrams, the client's open with a ticket.
+fn early() -> (End, End) {
+    let mut setup = setup(&[Carry::Datagram]);
+    setup.config.zero_rtt = true;
+    let Ends { mut client, server, .. } = End::pair(&setup).expect("the configurations are our own");
+    client.open(Instant::ZERO);
+    assert!(client.is_open(), "it has a ticket");
+    (client, server)
+}
+
+/// Writes messages of these sizes, numbered from 0.
+fn write_sizes(end: &mut End, sizes: &[u64]) {
+    for (seq, &size) in (0..).zip(sizes) {
+        let message = Message { size: Bytes::new(size), ..message(seq) };
+        end.write(0, message, None).expect("there is room");
+    }
+}
+
+fn left(end: &mut End) -> Vec<u64> {
+    let seq = |event| match event {
+        SendEvent::Sent(PayloadRange::Message { seq }) => seq,
+        other => panic!("it leaves, and is not {other:?}"),
+    };
+    core::iter::from_fn(|| end.poll_send_event(0)).map(seq).collect()
+}
+
+/// A full packet has 1452 B. A 0-RTT packet's header has up to 41 of them (RFC 9000 §17.2.3): flags, version,
+/// 1 + 20 B and 1 + 8 B of connection IDs, 2 B of length and 4 B of number. A frame of 3 + 1392 B and a tag
+/// of 16 B are the rest.
+#[test]
+fn a_datagram_leaves_in_0_rtt_if_a_packet_has_room_for_it_beside_the_long_header() {
+    for (size, count) in [(1392, 5), (1393, 0), (1402, 0), (1403, 0), (1414, 0)] {
+        let (mut client, mut server) = early();
+        write_sizes(&mut client, &[size; 5]);
+        let now = Instant::ZERO;
+        let mut packets = 0;
+        while let Some(Transmit { packet: Packet::Quic(packet), ecn, .. }) = client.poll_transmit(now) {
+            packets += 1;
+            server.handle_packet(&packet, ecn, now);
+        }
+        // The first one has the Initial.
+        assert_eq!((left(&mut client).len(), packets), (count, 1 + count), "{size} B");
+        let arrived = core::iter::from_fn(|| server.read(0, Bytes::MAX)).count();
+        assert_eq!(arrived, count, "{size} B");
+        while pass(&mut server, &mut client, now) | pass(&mut client, &mut server, now) {}
+        let now = Instant::from_millis(1);
+        while pass(&mut client, &mut server, now) | pass(&mut server, &mut client, now) {}
+        assert_eq!(left(&mut client).len(), 5 - count, "{size} B");
+        let arrived = core::iter::from_fn(|| server.read(0, Bytes::MAX)).count();
+        assert_eq!((arrived, client.send_buffer(0)), (5 - count, Bytes::ZERO), "{size} B");
+    }
+}
+
+#[test]
+fn smaller_datagrams_pass_what_has_no_room_in_0_rtt() {
+    let (mut client, mut server) = early();
+    write_sizes(&mut client, &[1414, 100, 1393, 200, 1392]);
+    let now = Instant::ZERO;
+    pass(&mut client, &mut server, now);
+    assert_eq!(left(&mut client), [1, 3, 4]);
+    while pass(&mut server, &mut client, now) | pass(&mut client, &mut server, now) {}
+    assert_eq!(left(&mut client), [0, 2]);
+    let read = core::iter::from_fn(|| server.read(0, Bytes::MAX)).count();
+    assert_eq!(read, 5);
+}
+
+/// Another server in the place of `server`, which knows no ticket and takes datagrams of up to `frame` bytes
+/// with their type and length; `None` takes none.
+fn taking(frame: Option<usize>, server: End) -> End {
+    let (setup, watch) = (setup(&[Carry::Datagram]), Watch::default());
+    let mut config = watched(setup.seed.get(), Protection::SizesOnly, &watch).expect("it is our own").server;
+    let mut engine = engine_config(&setup, &SharedRecovery::new(&watch.server));
+    engine.datagram_receive_buffer_size(frame);
+    config.transport_config(Arc::new(engine));
+    let mut server = End { watch: watch.server, ..server };
+    server.endpoint.set_server_config(Some(Arc::new(config)));
+    server
+}
+
+fn carry_all(client: &mut End, server: &mut End, now: Instant) {
+    while pass(client, server, now) | pass(server, client, now) {}
+}
+
+/// RFC 9221 §3: a DATAGRAM frame is at most as large as the far end says. The engine reserves 9 B of that.
+#[test]
+fn a_datagram_that_the_far_end_does_not_take_is_refused_and_blocks_none() {
+    for (frame, limit) in [(None, 0), (Some(500), 491), (Some(60_000), 1414)] {
+        let Ends { mut client, server, .. } =
+            End::pair(&setup(&[Carry::Datagram])).expect("the configurations are our own");
+        let mut server = taking(frame, server);
+        client.open(Instant::ZERO);
+        carry_all(&mut client, &mut server, Instant::ZERO);
+        let limit = Bytes::new(limit);
+        assert_eq!(client.largest_message(0), Some(limit), "{frame:?}");
+        let larger = Message { size: limit + Bytes::new(1), ..message(0) };
+        assert!(!client.takes(0, larger.size));
+        assert_eq!(client.write(0, larger, None), Err(Refused::TooLarge { limit }), "{frame:?}");
+        if limit > Bytes::ZERO {
+            write_sizes(&mut client, &[limit.get(), 100]);
+            carry_all(&mut client, &mut server, Instant::from_millis(1));
+            assert_eq!(left(&mut client), [0, 1], "{frame:?}");
+        }
+    }
+}
+
+#[test]
+fn a_datagram_that_waits_for_a_far_end_that_does_not_take_it_is_given_back() {
+    for (frame, limit) in [(None, 0), (Some(500), 491)] {
+        let (mut client, server) = early();
+        let mut server = taking(frame, server);
+        let expires = Some(Instant::from_secs(1));
+        client.write(0, Message { size: Bytes::new(1400), ..message(0) }, expires).expect("there is room");
+        carry_all(&mut client, &mut server, Instant::ZERO);
+        assert!(client.is_established(), "it rejects what came before the handshake's end");
+        let events: Vec<_> = core::iter::from_fn(|| client.poll_send_event(0)).collect();
+        assert_eq!(events, [SendEvent::GivenBack { seq: 0 }]);
+        assert_eq!((client.send_buffer(0), client.datagrams.next_expiry()), (Bytes::ZERO, None));
+        assert_eq!(client.largest_message(0), Some(Bytes::new(limit)));
+    }
+}
+
+/// Nothing can be taken back of what the engine has for such a far end: that is one message.
+#[test]
+fn all_that_wait_expire_but_one_if_the_far_end_takes_small_datagrams_alone() {
+    let Ends { mut client, server, .. } =
+        End::pair(&setup(&[Carry::Datagram])).expect("the configurations are our own");
+    let mut server = taking(Some(500), server);
+    client.open(Instant::ZERO);
+    carry_all(&mut client, &mut server, Instant::ZERO);
+    for seq in 0..100 {
+        let message = Message { size: Bytes::new(400), ..message(seq) };
+        client.write(0, message, Some(Instant::from_millis(2))).expect("there is room");
+    }
+    let now = Instant::from_millis(1);
+    let mut packets = Vec::new();
+    while let Some(Transmit { packet: Packet::Quic(packet), ecn, .. }) = client.poll_transmit(now) {
+        packets.push((packet, ecn));
+    }
+    let before = left(&mut client).len();
+    assert!((10..50).contains(&before), "the window holds {before}");
+    let now = Instant::from_millis(3);
+    assert!(client.poll_transmit(now).is_none(), "the window is full");
+    let expired = core::iter::from_fn(|| client.poll_send_event(0)).count();
+    assert_eq!(expired, 99 - before);
+    packets.iter().for_each(|(packet, ecn)| server.handle_packet(packet, *ecn, now));
+    carry_all(&mut client, &mut server, now);
+    assert_eq!((left(&mut client).len(), client.send_buffer(0)), (1, Bytes::ZERO));
+    assert!(client.poll_timeout().is_none_or(|at| at > now));
+}

@@ -88,6 +88,30 @@ pub(crate) struct Sent {
     pub(crate) is_again: bool,
 }
 
+/// What became of a message that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendEvent {
+    /// It was put into a packet, or these bytes of the flow's stream were, for the first time or again.
+    Sent(PayloadRange),
+    /// It expired before all of it had left, or would have after the connection was lost. It will not arrive.
+    Expired {
+        /// [`Message::seq`].
+        seq: u64,
+    },
+    /// It was taken before the handshake's end (RFC 9001 §4.6), and the far end takes no datagram of its size
+    /// (RFC 9221 §3). It will not arrive.
+    GivenBack {
+        /// [`Message::seq`].
+        seq: u64,
+    },
+    /// The far end stopped the stream of this message alone (RFC 9000 §3.5): what of it has not arrived will
+    /// not.
+    Stopped {
+        /// [`Message::seq`].
+        seq: u64,
+    },
+}
+
 impl Sending {
     pub(crate) fn new(flows: &[FlowSetup]) -> Self {
         let state = |flow: &FlowSetup| FlowState {

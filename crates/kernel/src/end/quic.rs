@@ -186,6 +186,7 @@ impl Channel for QuicChannel {
                     tap.on_wire_stream(start, end, at);
                 }
                 SendOutcome::Expired(seq) => tap.on_expired(seq),
+                SendOutcome::GivenBack(seq) => tap.on_given_back(seq),
                 SendOutcome::Stopped(seq) => tap.on_dropped(seq, DropCause::Stopped),
                 SendOutcome::Unsent(seq) => tap.on_unsent(seq),
             }

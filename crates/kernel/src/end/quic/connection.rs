@@ -108,6 +108,8 @@ pub(super) enum SendOutcome {
     Left(PayloadRange, Instant),
     /// It expired before it left.
     Expired(u64),
+    /// The far end takes no datagram of its size, as was known only once the handshake was over.
+    GivenBack(u64),
     /// The far end stopped its stream.
     Stopped(u64),
     /// The kernel would not take its packet, and it is not sent again.
@@ -297,6 +299,9 @@ impl QuicConnection {
                 match event {
                     SendEvent::Sent(range) => self.leaving.push((number, flow, range, self.now)),
                     SendEvent::Expired { seq } => self.flows[flow].outcomes.push(SendOutcome::Expired(seq)),
+                    SendEvent::GivenBack { seq } => {
+                        self.flows[flow].outcomes.push(SendOutcome::GivenBack(seq));
+                    }
                     SendEvent::Stopped { seq } => self.flows[flow].outcomes.push(SendOutcome::Stopped(seq)),
                 }
             }
