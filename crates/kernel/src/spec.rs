@@ -533,6 +533,18 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_has_room_for_two_half_messages_of_each_flow_with_a_stream_a_message() {
+        let large = "workload = { kind = \"cbr\", message_rate = \"1 Hz\", size = \"1 MB\" }";
+        for (carry, room) in [("stream-per-message", 4_000_000), ("datagram", 2_000_000)] {
+            let second = if carry == "datagram" { "workload = { kind = \"voice\" }" } else { large };
+            let text = quic_flow("a", "stream-per-message", large) + &quic_flow("b", carry, second);
+            let session = session(&text).unwrap();
+            assert_eq!([0, 1].map(|index| session.half_message_room(index)), [room; 2], "{carry}");
+            assert_eq!(session.connection_bytes(0), (1 << 20) + 2 * room, "{carry}");
+        }
+    }
+
+    #[test]
     fn a_session_whose_flow_follows_no_earlier_one_is_refused() {
         let voice = "workload = { kind = \"voice\" }";
         let text = quic_flow("a", "datagram", voice) + &quic_flow("b", "datagram", voice);

@@ -45,8 +45,8 @@ pub(crate) struct Arriving {
     begun: BTreeMap<u64, Begun>,
     /// Bytes in `begun`.
     begun_bytes: usize,
-    /// Bytes that may be in `begun`. A peer that sends more of messages without their ends loses them all.
-    begun_room: usize,
+    /// Bytes that may be in `begun`. Beyond it the largest message is given up.
+    begun_room: u64,
 }
 
 #[derive(Debug)]
@@ -75,7 +75,8 @@ struct Begun {
 }
 
 impl Arriving {
-    pub(crate) fn new(flows: &[FlowSetup], begun_room: usize) -> Self {
+    /// The far end may send `window` bytes on streams that nobody has read (RFC 9000 §4.1).
+    pub(crate) fn new(flows: &[FlowSetup], window: u32) -> Self {
         let state = |flow: &FlowSetup| FlowState {
             carry: flow.carry,
             is_named: false,
@@ -93,7 +94,7 @@ impl Arriving {
             one_stream: (0..flows.len()).filter(is_one_stream).collect(),
             begun: BTreeMap::new(),
             begun_bytes: 0,
-            begun_room,
+            begun_room: 2 * u64::from(window),
         }
     }
 
@@ -102,6 +103,11 @@ impl Arriving {
         self.flows[flow].is_named = true;
         self.tokens.entry(token).or_insert(flow);
         self.unnamed = self.flows.iter().position(|flow| !flow.is_named);
+    }
+
+    /// See [`crate::End::keep_half_messages`].
+    pub(crate) fn keep_half_messages(&mut self, room: u64) {
+        self.begun_room = room;
     }
 
     /// What comes from now on came in a packet at `came_at`.
@@ -222,7 +228,7 @@ impl Arriving {
             }
         }
         let flow = begun.flow;
-        self.keep_begun(id, begun);
+        self.keep_begun(connection, id, begun);
         flow
     }
 
@@ -252,7 +258,7 @@ impl Arriving {
             StreamEnd::Finished => return Some(begun.message.into()),
             // It is lost, and the flow goes on. The sender knows why.
             StreamEnd::Reset(_) | StreamEnd::Closed => {}
-            StreamEnd::Limit | StreamEnd::Blocked => self.keep_begun(id, begun),
+            StreamEnd::Limit | StreamEnd::Blocked => self.keep_begun(connection, id, begun),
         }
         None
     }
@@ -264,13 +270,17 @@ impl Arriving {
         begun
     }
 
-    fn keep_begun(&mut self, id: u64, begun: Begun) {
+    /// Keeps what was read of the message on a stream. If there is no room for it, the largest message is
+    /// given up and its stream is stopped (RFC 9000 §3.5): the engine gives nothing more of a stopped stream,
+    /// so that what still comes of it is never read as a message.
+    fn keep_begun(&mut self, connection: &mut Connection, id: u64, begun: Begun) {
         self.begun_bytes += begun.message.len();
         self.begun.insert(id, begun);
-        // No sender of ours comes near it.
-        if self.begun_bytes > self.begun_room {
-            self.begun.clear();
-            self.begun_bytes = 0;
+        while self.begun_bytes as u64 > self.begun_room
+            && let Some((&largest, _)) = self.begun.iter().max_by_key(|(_, begun)| begun.message.len())
+        {
+            self.take_begun(largest);
+            let _stopped = connection.recv_stream(stream_id(largest)).stop(NO_ROOM);
         }
     }
 }
@@ -281,3 +291,6 @@ pub const NAMED: usize = 8;
 
 /// What the far end of a stream that is no flow's is stopped with: ours.
 const NOBODYS: VarInt = VarInt::from_u32(2);
+
+/// What the far end of a message is told that finds no room among the half messages: ours.
+const NO_ROOM: VarInt = VarInt::from_u32(3);

@@ -94,7 +94,8 @@ impl core::fmt::Debug for HostKeys {
 impl End {
     /// An end that carries the flows of `setup` between hosts. Packets are encrypted whatever it says. On
     /// streams the far end has at most `window` bytes under way that the applications have not read: that
-    /// much waits in the engine, and that much in messages of which a part was taken out of it.
+    /// much waits in the engine, and twice as much in messages of which a part was taken out of it, if
+    /// [`End::keep_half_messages`] says no other figure.
     ///
     /// # Errors
     /// Why there is no such connection.
@@ -186,12 +187,18 @@ impl End {
         setup: &Setup,
         window: u32,
     ) -> Self {
-        let inbound = Inbound::Real(Arriving::new(&setup.flows, window as usize));
+        let inbound = Inbound::Real(Arriving::new(&setup.flows, window));
         let mut end = Self::new(endpoint, watch, recovery, inbound, setup);
         if setup.flows.len() > 1 {
             end.sending.name_streams();
         }
         end
+    }
+
+    /// Keeps at most `room` bytes of messages of which a part came, each on a stream of its own. If that is
+    /// too little, the largest of them is given up, and its stream stopped (RFC 9000 §3.5).
+    pub fn keep_half_messages(&mut self, room: u64) {
+        self.inbound.keep_half_messages(room);
     }
 
     /// Each message of `flow` begins with `token` (4 B, big-endian), by which it is known among those of the

@@ -580,3 +580,63 @@ fn a_close_is_told_to_the_other_end() {
     pass(&mut client, &mut server, now);
     assert!(server.lost().is_some() && server.was_closed_by_peer());
 }
+
+/// Carries packets for `ms` milliseconds while the server reads; returns the sizes and first bytes past the
+/// token of the messages of each of two flows.
+fn read_for(ends: &mut [End; 2], ms: u64) -> [Vec<(usize, u8)>; 2] {
+    let mut read = [Vec::new(), Vec::new()];
+    for at in 1..ms {
+        let [client, server] = &mut *ends;
+        let now = Instant::from_millis(at);
+        for end in [&mut *client, &mut *server] {
+            if end.poll_timeout().is_some_and(|deadline| deadline <= now) {
+                end.handle_timeout(now);
+            }
+        }
+        pass(client, server, now);
+        for (flow, read) in read.iter_mut().enumerate() {
+            read.extend(read_all(server, flow).iter().map(|data| (data.len(), data[4])));
+        }
+        pass(server, client, now);
+    }
+    read
+}
+
+#[test]
+fn messages_of_1_mib_of_two_flows_arrive_side_by_side() {
+    let mut ends = sharing(&[Carry::StreamPerMessage, Carry::StreamPerMessage]);
+    let (first, data) = message(0, 1 << 20);
+    ends[0].write_bytes(0, first, data, None).unwrap();
+    let (second, data) = named(1, 1, 1 << 20);
+    ends[0].write_bytes(1, second, data, None).unwrap();
+    assert_eq!(read_for(&mut ends, 1000), [vec![(1 << 20, 1)], vec![(1 << 20, 2)]]);
+    let Inbound::Real(arriving) = &ends[1].inbound else { panic!("an end between hosts") };
+    assert!(arriving.holds_nothing(), "{arriving:?}");
+}
+
+#[test]
+fn of_more_half_messages_than_there_is_room_for_the_largest_alone_is_given_up() {
+    let mut ends = sharing(&[Carry::StreamPerMessage, Carry::StreamPerMessage]);
+    ends[1].keep_half_messages(1 << 20);
+    let (first, data) = message(0, 1_000_000);
+    ends[0].write_bytes(0, first, data, None).unwrap();
+    let (second, data) = named(1, 1, 1_000_000);
+    ends[0].write_bytes(1, second, data, None).unwrap();
+    let read = read_for(&mut ends, 1000);
+    let is_stopped =
+        |flow| send_events(&mut ends[0], flow).contains(&SendEvent::Stopped { seq: flow as u64 });
+    let stopped = [0, 1].map(is_stopped);
+    assert!(stopped[0] != stopped[1], "{stopped:?}");
+    // Nothing but the other one arrives: no end of a message is one.
+    let whole = |flow: usize| if stopped[flow] { vec![] } else { vec![(1_000_000, flow as u8 + 1)] };
+    assert_eq!(read, [0, 1].map(whole));
+    // What comes after it arrives, and nothing is kept.
+    for flow in 0..2 {
+        let (message, data) = named(flow, 9, 160);
+        ends[0].write_bytes(flow as usize, message, data.clone(), None).unwrap();
+        carry_all(&mut ends, Instant::from_secs(2));
+        assert_eq!(read_all(&mut ends[1], flow as usize), [data]);
+    }
+    let Inbound::Real(arriving) = &ends[1].inbound else { panic!("an end between hosts") };
+    assert!(arriving.holds_nothing(), "{arriving:?}");
+}

@@ -88,6 +88,14 @@ impl Inbound {
         }
     }
 
+    /// See [`crate::End::keep_half_messages`].
+    pub(crate) fn keep_half_messages(&mut self, room: u64) {
+        match self {
+            Self::Numbered(_) => {}
+            Self::Real(arriving) => arriving.keep_half_messages(room),
+        }
+    }
+
     /// See [`crate::End::name_flow`].
     pub(crate) fn name_flow(&mut self, flow: usize, token: u32) {
         match self {

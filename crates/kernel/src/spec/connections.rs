@@ -30,15 +30,31 @@ impl SessionSpec {
     }
 
     /// Bytes of memory that a far end can make one end of the connection of flow `index` hold beside rows: on
-    /// QUIC's streams what nobody has read, in the engine once and in a half message's growing buffer up to
-    /// twice. They count for the connection's first flow.
+    /// QUIC's streams what nobody has read, once in the engine, and twice the room for half messages, whose
+    /// buffers grow. They count for the connection's first flow.
     pub fn connection_bytes(&self, index: usize) -> u64 {
         let is_quic = self.flows.get(index).is_some_and(|flow| flow.transport.as_quic().is_some());
         if !is_quic || !self.is_leader(index) {
             return 0;
         }
-        let is_clocked = self.members(index).into_iter().all(|member| self.flows[member].is_clocked());
-        3 * u64::from(receive_window(is_clocked))
+        self.half_message_room(index).saturating_mul(2).saturating_add(self.receive_window(index).into())
+    }
+
+    /// Bytes on streams that the far end of the connection of flow `index` may send and nobody has read.
+    pub(crate) fn receive_window(&self, index: usize) -> u32 {
+        receive_window(self.members(index).into_iter().all(|member| self.flows[member].is_clocked()))
+    }
+
+    /// Bytes that one end of that connection keeps of messages of which a part came, each on a stream of its
+    /// own. Chosen: a window, and of each flow two of its largest messages, because one that a lost packet
+    /// holds up lets most of the next one come.
+    pub(crate) fn half_message_room(&self, index: usize) -> u64 {
+        let flows = self.members(index).into_iter().map(|member| &self.flows[member]);
+        let is_whole = |flow: &&FlowSpec| {
+            flow.transport.as_quic().is_some_and(|quic| quic.carry() == Carry::StreamPerMessage)
+        };
+        let largest = flows.filter(is_whole).map(FlowSpec::largest_greedy).fold(0, u64::saturating_add);
+        u64::from(self.receive_window(index)).max(largest.saturating_mul(2))
     }
 
     /// Makes flows that name the same connection in the scenario share it.

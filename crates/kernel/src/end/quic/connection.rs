@@ -30,7 +30,7 @@ use crate::end::place::EndPlace;
 use crate::end::route::UdpRoute;
 use crate::end::train::Train;
 use crate::join::few_words;
-use crate::spec::{FlowSpec, QuicSpec, SessionSpec, receive_window};
+use crate::spec::{FlowSpec, QuicSpec, SessionSpec};
 use crate::sys::{Received, set_tos};
 
 /// The QUIC connections of a run's ends, while the ends are made.
@@ -126,9 +126,11 @@ impl QuicConnection {
         let is_clocked = flows().all(FlowSpec::is_clocked);
         let keys = place.quic_keys.unwrap_or(HostKeys::Seeded { is_client: place.is_client });
         let first = specs.first().unwrap_or_else(|| unreachable!("its flows are over QUIC"));
-        let ends = End::after_another(&first.setup(setups, place.seed), keys, receive_window(is_clocked));
-        let (engine, earlier) =
+        let window = session.receive_window(members[0]);
+        let ends = End::after_another(&first.setup(setups, place.seed), keys, window);
+        let (mut engine, earlier) =
             ends.unwrap_or_else(|why| unreachable!("nothing of it comes from outside: {why}"));
+        engine.keep_half_messages(session.half_message_room(members[0]));
         let tos = |is_ect| session.flows[members[0]].tos_with(is_ect).unwrap_or(0);
         let state =
             |spec: &QuicSpec| FlowState { carry: spec.carry(), outcomes: Vec::new(), is_closing: false };
