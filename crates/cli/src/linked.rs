@@ -1,6 +1,5 @@
 //! The arenas that this program is linked with, for its commands.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -10,6 +9,7 @@ use talkpath_arena::Happening;
 use talkpath_commands::arenas::{Arenas, Monitored, Place, Worker, failure};
 use talkpath_commands::args::{ArenaKind, ExportArgs};
 use talkpath_commands::failure::Failure;
+use talkpath_commands::key_file::read_key_file;
 use talkpath_commands::run_dir::RunDir;
 use talkpath_emu::EmuArena;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
@@ -103,7 +103,7 @@ pub(crate) fn read_key(path: &Path) -> Result<Key, Failure> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path)
+    read_key_file(path)
         .map_err(|why| Failure::Usage(format!("--key-file {}: cannot be read: {why}", path.display())))
 }
 

@@ -7,6 +7,7 @@ mod demand;
 mod monitor;
 mod mos;
 mod own_line;
+mod precedence;
 mod serve;
 mod shard;
 mod stamp;
@@ -33,6 +34,7 @@ pub use self::demand::DemandArgs;
 pub use self::monitor::{Amount, MonitorArgs};
 pub use self::mos::{CodecName, MosArgs};
 pub use self::own_line::{OwnLink, quoted};
+use self::precedence::settle;
 pub use self::serve::ServeArgs;
 pub use self::shard::{MergeArgs, PlanArgs, ShardArgs};
 pub use self::stamp::{STAMP_SIZE, StampArgs};
@@ -494,32 +496,16 @@ pub enum ExportFormat {
 pub fn parse() -> Result<Cli, Failure> {
     let matches = Cli::command().try_get_matches().map_err(|error| wrong_usage(&error))?;
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    // A flag wins over a variable also if the two are not the same setting: `--arena sim` over
-    // TALKPATH_TO.
-    if let (Some((_, matches)), Some(place)) = (matches.subcommand(), cli.command.place())
-        && matches.value_source("arena") == Some(ValueSource::CommandLine)
-        && matches.value_source("to") == Some(ValueSource::EnvVariable)
-        && place.arena != Some(ArenaKind::Live)
-    {
-        place.to = None;
-    }
     // The variable is a setting for all commands, and means nothing to these.
     if let Some(failure) = refused_json(&cli.command)
         && matches.value_source("json") == Some(ValueSource::CommandLine)
     {
         return Err(failure);
     }
-    Ok(cli)
-}
-
-impl Command {
-    fn place(&mut self) -> Option<&mut Place> {
-        match self {
-            Self::Compare(args) => Some(&mut args.place),
-            Self::Run(args) => Some(&mut args.place),
-            _ => None,
-        }
+    if let Some((_, of_command)) = matches.subcommand() {
+        settle(&mut cli, of_command)?;
     }
+    Ok(cli)
 }
 
 /// A flag's value as its word on the command line.

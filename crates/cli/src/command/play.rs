@@ -8,6 +8,7 @@ use talkpath_commands::args::PlayArgs;
 use talkpath_commands::failure::Failure;
 use talkpath_commands::interrupt;
 use talkpath_commands::network::network;
+use talkpath_commands::output_file::{PLAY, refuse_records};
 use talkpath_commands::run_dir::{PartId, RunDir, write_whole};
 use talkpath_commands::summary_file::head_of;
 use talkpath_commands::terminal::Terminal;
@@ -21,6 +22,9 @@ use talkpath_units::Instant;
 /// Runs the simulation again and writes the page.
 pub(crate) fn run(args: &PlayArgs, terminal: Terminal) -> Result<(), Failure> {
     let dir = RunDir::open(&args.run)?;
+    if let Some(path) = &args.output {
+        refuse_records("-o", path, &[dir.path()], Some(PLAY))?;
+    }
     let id = PartId { cell: args.cell, repetition: args.repetition };
     let again = Again::load(&dir, &head_of(&dir)?, &args.run, id)?;
     let window = again.window(&args.from, Some(&args.length))?;
@@ -104,8 +108,6 @@ fn micros(at: Instant) -> u64 {
     at.as_nanos() / 1000
 }
 
-/// The page in a run directory.
-pub(crate) const PLAY: &str = "play.html";
 /// Hops on one page: some 30 bytes each, so that a page has a few MB. Chosen.
 const MOST_HOPS: usize = 200_000;
 

@@ -167,6 +167,8 @@ fn a_coordinator_that_is_killed_goes_on_and_measures_every_host_on_every_day_onc
         assert_eq!(row["measurements"], 4);
         assert!(row["delay_ms_p50"]["median"].as_f64().unwrap() > 0.0, "{row}");
     }
+    let plan = "talkpath-runs/campaign-two-days/plan.json";
+    lab.run("report", &["-o", plan]).fails(2, &[plan, "would be lost; name another file"]);
     let page = fs::read_to_string(lab.bench.path("page.html")).unwrap();
     roxmltree::Document::parse(page.strip_prefix("<!DOCTYPE html>").unwrap()).unwrap();
     assert!(page.contains("here → there, day 2"), "rows name hosts and days");
@@ -187,6 +189,9 @@ fn every_host_is_met_before_a_campaign_begins_and_each_failure_is_said_at_its_ho
     }
     assert!(seen.out.contains("here > down: FAILED: down: "), "{}", seen.out);
     assert!(!lab.bench.path("talkpath-runs").exists(), "nothing of it is kept");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let seen = Seen::of(lab.command("check", &["--hosts"]).stdout(full).output().unwrap());
+    seen.fails(4, &["1 of 5 hosts and pairs do not work", "cannot write standard output"]);
     let lab = Lab::new(&[
         ("ssh = \"new\"", "ssh = \"nwe\""),
         ("[host.down]", "[host.down]\nserver = \"standing\""),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -79,6 +80,65 @@ fn without_a_table_and_a_sweep_the_columns_are_those_of_packets_parquet() {
     for format in ["log", "nam"] {
         bench.run(&["export", run, "--format", format, "--table", "cells"]).fails(2, &["--table belongs to"]);
     }
+}
+
+#[test]
+fn an_option_that_belongs_to_another_format_is_refused_and_not_ignored() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    bench.run(&["run", "call.toml"]).succeeds();
+    let run = bench.only_run();
+    for (format, option, says) in [
+        ("csv", &["--cell", "1"][..], "--cell belongs to --format pcapng, qlog and nam, not to csv"),
+        (
+            "jsonl",
+            &["--repetition", "0"],
+            "--repetition belongs to --format pcapng, qlog and nam, not to jsonl",
+        ),
+        ("parquet", &["--at", "near"], "--at belongs to --format pcapng and qlog, not to parquet"),
+        ("log", &["--from", "1 s"], "--from belongs to --format nam, not to log"),
+        ("qlog", &["--for", "1 s"], "--for belongs to --format nam, not to qlog"),
+        ("nam", &["--encapsulated"], "--encapsulated belongs to --format pcapng, not to nam"),
+    ] {
+        let export = ["export", run.to_str().unwrap(), "--format", format, "-o", "rows"];
+        bench.run(&[&export[..], option].concat()).fails(2, &[says]);
+    }
+    assert!(!bench.path("rows").exists());
+}
+
+#[test]
+fn no_command_writes_over_what_a_run_has_left() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    let write = |arguments: &[&str], target: &str| bench.run(&[arguments, &[target]].concat());
+    bench.run(&["run", "call.toml"]).succeeds();
+    let path = bench.only_run();
+    let run = path.to_str().unwrap();
+    let files = || {
+        let names = crate::harness::entries(&path);
+        names.into_iter().map(|name| (fs::read(&name).unwrap(), name)).collect::<Vec<_>>()
+    };
+    let before = files();
+    let inside = |name: &str| format!("{run}/{name}");
+    symlink(inside("summary.json"), bench.path("link.html")).unwrap();
+    symlink(run, bench.path("same")).unwrap();
+    let csv = ["export", run, "--format", "csv", "-o"];
+    let refused = |seen: Seen, target: &str| {
+        seen.fails(2, &[target, "would be lost; name another"]);
+    };
+    for target in
+        [inside("packets.parquet"), inside("report.html"), "talkpath-runs/../same/series.parquet".to_owned()]
+    {
+        refused(write(&csv, &target), &target);
+    }
+    refused(write(&["play", run, "-o"], &inside("summary.json")), "summary.json");
+    refused(write(&["report", run, "-o"], "link.html"), "link.html");
+    refused(write(&["run", "call.toml", "--junit"], "same/scenario.toml"), "same/scenario.toml");
+    refused(write(&["plan", "call.toml", "-o"], "same"), "same");
+    assert!(files() == before, "something was written");
+    write(&["play", run, "-o"], &inside("play.html")).succeeds();
+    write(&["report", run, "-o"], &inside("report.html")).succeeds();
+    write(&csv, &inside("rows.csv")).succeeds();
 }
 
 /// Each line of Python on the guide's page, over tables that the page's commands write.

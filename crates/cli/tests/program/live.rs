@@ -108,12 +108,7 @@ fn a_far_end_that_is_not_there_is_exit_code_4_and_leaves_nothing() {
     let bench = Bench::new();
     bench.file("call.toml", CALL);
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let cases = [
-        ("nowhere.invalid", "nowhere.invalid"),
-        (closed.as_str(), closed.as_str()),
-        ("127.0.0.1:notaport", "notaport"),
-        ("[::1", "bracket"),
-    ];
+    let cases = [("nowhere.invalid", "nowhere.invalid"), (closed.as_str(), closed.as_str())];
     for (to, says) in cases {
         bench.run(&["run", "call.toml", "--to", to]).fails(4, &[says]);
         bench.run(&["compare", "--to", to]).fails(4, &[says]);

@@ -1,7 +1,7 @@
 //! `talkpath study` as a user sees it: the built-in ones, one of one's own, its mistakes, its expectation,
 //! its resume.
 
-use crate::harness::{Bench, CALL, read_json};
+use crate::harness::{Bench, CALL, Seen, read_json};
 
 const STUDY: &str = r#"
 title = "Calls of one's own"
@@ -215,6 +215,10 @@ fn an_expectation_that_does_not_hold_is_exit_code_1() {
     seen.fails(1, &["C1 differs, expected reproduced"]);
     assert!(seen.out.contains("asked: "), "{}", seen.out);
     assert!(bench.only_run().join("study.json").is_file());
+    // Whether anybody reads the table changes nothing.
+    let mut child = bench.start(&["study", "run", "study.toml", "--quick", "--resume"]);
+    drop(child.stdout.take());
+    Seen::of_child(child).fails(1, &["C1 differs, expected reproduced"]);
 }
 
 #[test]
@@ -385,6 +389,15 @@ fn two_runs_are_held_against_each_other_and_a_page_quotes_what_is_kept() {
         claim(&kept, "C1")["by_seed"],
         serde_json::json!([{ "seed": 2, "verdict": "reproduced", "standing": null }])
     );
+    let outcome = format!("{own}/study.json");
+    let before = std::fs::read(&outcome).unwrap();
+    bench.run(&["study", "keep", &own, &outcome]).fails(2, &["would be lost; name another file"]);
+    assert_eq!(std::fs::read(&outcome).unwrap(), before);
+    let differs = std::fs::read_to_string(&outcome).unwrap().replace(": \"reproduced\"", ": \"differs\"");
+    bench.file("differs.json", differs);
+    let mut child = bench.start(&["study", "diff", &own, "differs.json"]);
+    drop(child.stdout.take());
+    Seen::of_child(child).fails(1, &["changed: "]);
     bench.run(&["study", "keep", &own, "kept.json", "--seed-of", &own]).fails(2, &["no seed of its own"]);
     let study = kept["study"].as_str().unwrap();
     let place = |query: &str, text: &str| format!("<!-- study {study} {query} -->{text}<!-- end -->");

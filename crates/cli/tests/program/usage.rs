@@ -1,6 +1,7 @@
 //! Flags, variables, exit codes and what goes to which stream.
 
 use std::fs;
+use std::net::TcpListener;
 use std::process::Stdio;
 
 use crate::harness::{Bench, SHORT, Seen};
@@ -124,6 +125,10 @@ fn a_number_that_is_none_is_answered_with_what_would_be_right() {
             "'--metrics <ADDR:PORT>': expected ADDR:PORT, as in 127.0.0.1:9160",
         ),
         (["serve", "--bind=127.0.0.1:0", "--key-file", "none"], "--key-file none: cannot be read: "),
+        (
+            ["serve", "--bind=127.0.0.1:0", "--key-file", "/dev/zero"],
+            "--key-file /dev/zero: cannot be read: found more than 8192 B, expected a key",
+        ),
         (["study", "keep", ".", "kept.json"], ".: no study.json in it"),
     ] {
         bench.run(&arguments).fails(2, &[says]);
@@ -133,7 +138,7 @@ fn a_number_that_is_none_is_answered_with_what_would_be_right() {
 #[test]
 fn a_command_without_a_result_refuses_json_and_ignores_the_variable() {
     let bench = Bench::new();
-    let cases: [&[&str]; 13] = [
+    let cases: [&[&str]; 15] = [
         &["study", "show", "foderaro-1995"],
         &["study", "check", "foderaro-1995"],
         &["study", "new", "mine"],
@@ -147,6 +152,8 @@ fn a_command_without_a_result_refuses_json_and_ignores_the_variable() {
         &["serve"],
         &["monitor", "--to", "127.0.0.1:9"],
         &["man"],
+        &["check", "--keys"],
+        &["stamp", "--reflect"],
     ];
     for arguments in cases {
         let seen = bench.run(&[arguments, &["--json"]].concat());
@@ -156,6 +163,8 @@ fn a_command_without_a_result_refuses_json_and_ignores_the_variable() {
     assert!(!bench.path("mine").exists());
     let man = bench.command(&["man"]).env("TALKPATH_JSON", "1").output().unwrap();
     assert!(man.status.success());
+    // The schema is JSON by itself.
+    assert_eq!(bench.run(&["check", "--schema", "--json"]).succeeds().summary()["type"], "object");
     let studies = bench.run(&["study", "list", "--json"]).succeeds().summary();
     assert!(studies.as_array().unwrap().iter().any(|it| it["study"] == "foderaro-1995"), "{studies}");
 }
@@ -196,6 +205,46 @@ fn a_full_device_behind_standard_output_is_said() {
     };
     let child = bench.command(&["check", "--schema"]).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
     Seen::of_child(child).fails(1, &["cannot write standard output"]);
+}
+
+#[test]
+fn a_mistake_goes_before_a_result_that_cannot_be_printed() {
+    let bench = Bench::new();
+    let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else {
+        println!("skipped: this system has no /dev/full");
+        return;
+    };
+    bench.file("wrong.toml", SHORT.replace("\"udp\"", "\"upd\""));
+    let mut command = bench.command(&["check", "wrong.toml", "--json"]);
+    let child = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    Seen::of_child(child).fails(2, &["wrong.toml:6:", "1 mistake", "cannot write standard output"]);
+    let mut child = bench.start(&["check", "wrong.toml", "--json"]);
+    drop(child.stdout.take());
+    Seen::of_child(child).fails(2, &["1 mistake"]);
+}
+
+#[test]
+fn a_far_end_that_cannot_be_one_is_wrong_usage_whoever_is_asked() {
+    let bench = Bench::new();
+    let path = bench.file("call.toml", SHORT);
+    let file = path.to_str().unwrap();
+    let commands: [&[&str]; 6] =
+        [&["burst"], &["send", file], &["run", file], &["compare"], &["stamp"], &["monitor"]];
+    for (to, says) in [
+        ("127.0.0.1:99999", "found the port \"99999\", expected a number from 1 to 65535"),
+        ("127.0.0.1:notaport", "notaport"),
+        (":abc", "abc"),
+        (":7160", "found no host"),
+        ("", "--to \"\": found no host"),
+        ("[::1", "bracket"),
+    ] {
+        for command in commands {
+            bench.run(&[command, &["--to", to]].concat()).fails(2, &["--to ", says]);
+        }
+        let mut command = bench.command(&["run", file]);
+        Seen::of(command.env("TALKPATH_TO", to).output().unwrap()).fails(2, &[says]);
+    }
+    assert!(bench.runs().is_empty());
 }
 
 #[test]
@@ -242,6 +291,77 @@ fn a_flag_for_the_simulator_wins_over_a_variable_for_a_far_end() {
     let mut command = bench.command(&["run", "call.toml", "--arena", "sim", "--json"]);
     let seen = Seen::of(command.env("TALKPATH_TO", "nowhere.invalid").output().unwrap());
     assert_eq!(seen.succeeds().summary()["arena"], "sim");
+}
+
+/// What runs with variables set, and must end with `code` and say `says`.
+type UnderVariables<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str], i32, &'a str);
+
+#[test]
+fn a_typed_flag_wins_over_the_variable_of_an_option_that_excludes_it() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    bench.file("key", "0123456789abcdef0123456789abcdef");
+    // Nobody listens there.
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let sim =
+        [("TALKPATH_CAPTURE", "64"), ("TALKPATH_CLOCKS_SYNCHRONISED", "1"), ("TALKPATH_KEEP_AWAKE", "1")];
+    let nowhere = ["--bind", "127.0.0.1:0", "--keep", "nowhere"];
+    let key = [&["serve", "--key-file", "key"], &nowhere[..]].concat();
+    let open = [&["serve", "--open"], &nowhere[..]].concat();
+    let both = [&["serve", "--key-file", "key", "--open"], &nowhere[..]].concat();
+    let neither = [&["serve"], &nowhere[..]].concat();
+    let line = ["compare", "--up", "9Mbps/5ms", "--down", "9Mbps/5ms", "--duration", "3s", "--repeat", "1"];
+    let plc = ["compare", "--plc", "--duration", "3s", "--repeat", "1"];
+    let cases: [UnderVariables<'_>; 15] = [
+        (&[("TALKPATH_ARENA", "sim")], &["compare", "--to", &closed], 4, &closed),
+        (&[("TALKPATH_ARENA", "emu")], &["run", "call.toml", "--to", &closed], 4, &closed),
+        (&[("TALKPATH_KEEP_AWAKE", "1")], &["run", "call.toml", "--keep-awake"], 2, "--arena emu and live"),
+        (&sim, &["run", "call.toml", "--arena", "sim"], 0, ""),
+        (&[("TALKPATH_TO", &closed)], &line, 0, ""),
+        (&[("TALKPATH_WORKLOAD", "bulk")], &plc, 0, ""),
+        (
+            &[("TALKPATH_ARENA", "emu"), ("TALKPATH_STRICT", "1"), ("TALKPATH_JUNIT", "junit.xml")],
+            &["run", "call.toml", "--shard", "1/1"],
+            0,
+            "",
+        ),
+        (
+            &[("TALKPATH_ARENA", "sim"), ("TALKPATH_TO", &closed)],
+            &["run", "call.toml"],
+            2,
+            "--to belongs to --arena live",
+        ),
+        (&[("TALKPATH_OPEN", "1")], &key, 3, "cannot keep files"),
+        (&[("TALKPATH_KEY_FILE", "missing")], &open, 3, "cannot keep files"),
+        (&[("TALKPATH_KEY_FILE", "key"), ("TALKPATH_OPEN", "0")], &neither, 3, "cannot keep files"),
+        (
+            &[("TALKPATH_KEY_FILE", "key"), ("TALKPATH_OPEN", "1")],
+            &neither,
+            2,
+            "--key-file cannot be used with",
+        ),
+        (&[], &both, 2, "--key-file cannot be used with --open"),
+        (&[("TALKPATH_CLOCKS_SYNCHRONISED", "1")], &["stamp", "--reflect"], 2, "--open for everybody"),
+        (&[], &["stamp", "--reflect", "--clocks-synchronised"], 2, "cannot be used with --reflect"),
+    ];
+    for (variables, arguments, code, says) in cases {
+        let mut command = bench.command(arguments);
+        let seen = Seen::of(command.envs(variables.iter().copied()).output().unwrap());
+        assert_eq!(seen.code, Some(code), "{variables:?} {arguments:?}: {}", seen.err);
+        assert!(seen.err.contains(says), "{variables:?} {arguments:?}: {}", seen.err);
+    }
+    assert!(!bench.path("junit.xml").exists());
+}
+
+#[test]
+fn a_run_that_goes_on_knows_its_arena_and_its_seed_whatever_variables_say() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    bench.run(&["run", "call.toml", "--shard", "1/1", "-o", "part"]).succeeds();
+    let mut command = bench.command(&["run", "--resume", "part"]);
+    command.env("TALKPATH_ARENA", "emu").env("TALKPATH_TO", "far").env("TALKPATH_SEED", "7");
+    Seen::of(command.env("TALKPATH_REPEAT", "9").output().unwrap()).succeeds();
+    bench.run(&["run", "--resume", "part", "--seed", "7"]).fails(2, &["another scenario (or seed"]);
 }
 
 #[test]

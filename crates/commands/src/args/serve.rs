@@ -18,7 +18,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDR[:PORT]", env = "TALKPATH_BIND", value_delimiter = ',', value_parser = |text: &str| socket_address(text, DEFAULT_PORT))]
     pub bind: Vec<SocketAddr>,
     /// Serve only those who hold the key in this file (to make one: head -c 32 /dev/urandom | base64 > FILE)
-    #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE", conflicts_with = "open")]
+    #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
     pub key_file: Option<PathBuf>,
     /// Keep files that arrive intact in this folder; without it no file is kept
     #[arg(long, value_name = "DIR", env = "TALKPATH_KEEP")]

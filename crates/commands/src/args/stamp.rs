@@ -37,7 +37,7 @@ pub struct StampArgs {
     #[arg(long, value_name = "TIME", default_value = "2s", conflicts_with = "reflect", value_parser = wait)]
     pub wait: Duration,
     /// Both hosts' clocks are kept by GPS or PTP, so stamps are compared as they are
-    #[arg(long, conflicts_with = "reflect", env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
     pub clocks_synchronised: bool,
     /// The reflector numbers each session's packets by itself; as a reflector, do so. Losses are then known
     /// each way

@@ -101,6 +101,12 @@ pub(super) fn refused_json(command: &Command) -> Option<Failure> {
                 return None;
             }
         },
+        Command::Check(args) if args.keys => {
+            ("check --keys", "`check --schema` prints the keys as JSON Schema")
+        }
+        Command::Stamp(args) if args.reflect => {
+            ("stamp --reflect", "the sender's `stamp --json` has the figures")
+        }
         Command::Compare(_)
         | Command::Run(_)
         | Command::Plan(_)

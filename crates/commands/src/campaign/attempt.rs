@@ -20,6 +20,7 @@ use talkpath_scenario::campaign::Host;
 use talkpath_scenario::host_and_port;
 
 use super::child::{Script, StandardError, Started, wait_at_most};
+use crate::key_file::read_key_file;
 use crate::part::SUMMARY;
 use crate::run_dir::{read_json, sync_folder};
 
@@ -125,7 +126,7 @@ impl Attempt {
     /// Empty without a file. One that cannot be read just now is no reason to end a campaign.
     fn key(&self) -> Result<Vec<u8>, Fault> {
         let Some(path) = &self.key_file else { return Ok(Vec::new()) };
-        fs::read(path).map_err(|why| at(&self.far, &format!("its key_file {}: {why}", path.display())))
+        read_key_file(path).map_err(|why| at(&self.far, &format!("its key_file {}: {why}", path.display())))
     }
 
     fn client_arguments(&self, key: &[u8]) -> Vec<String> {

@@ -21,6 +21,7 @@ use crate::campaign::push::{Copied, Push, uploads};
 use crate::campaign::store::Store;
 use crate::failure::Failure;
 use crate::json::json;
+use crate::output_file::refuse_records;
 use crate::part::REPORT;
 use crate::run_dir::write_bytes;
 use crate::terminal::{Terminal, counted, print};
@@ -66,15 +67,15 @@ fn check(args: &CampaignCheckArgs, common: &Common, terminal: Terminal) -> Resul
         return terminal.result(&valid);
     }
     let met = Met::all(&loaded)?;
-    if common.json {
-        print(&json(&met))?;
-    } else {
-        terminal.result(&format!("{valid}{}", met.text()))?;
-    }
-    match met.failed() {
-        (0, _) => Ok(()),
-        (failed, tried) => Err(Failure::FarEnd(format!("{failed} of {tried} hosts and pairs do not work"))),
-    }
+    let printed = match common.json {
+        true => print(&json(&met)),
+        false => terminal.result(&format!("{valid}{}", met.text())),
+    };
+    let failed = match met.failed() {
+        (0, _) => None,
+        (failed, tried) => Some(Failure::FarEnd(format!("{failed} of {tried} hosts and pairs do not work"))),
+    };
+    terminal.end_with([failed, printed.err()])
 }
 
 fn begin(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -83,24 +84,23 @@ fn begin(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> Result<
     let (plan, entries) = coordinate(&loaded, &store, common, terminal)?;
     let status = with_store(status(&plan, &entries, loaded.campaign.schedule.retry, now()), &loaded, &store);
     let page = write_report(&store, &plan, &entries, &store.file(REPORT))?;
-    if common.json {
-        print(&json(&page))?;
-    } else {
-        terminal.result(&format!(
+    let printed = match common.json {
+        true => print(&json(&page)),
+        false => terminal.result(&format!(
             "{}{}\nReport: {}\n",
             status_text(&status, &store),
             not_valid_text(&page),
             store.file(REPORT).display()
-        ))?;
-    }
+        )),
+    };
     let (missing, not_valid) = (status.abandoned, page.not_valid.len());
-    if args.strict && (missing > 0 || not_valid > 0) {
-        return Err(Failure::NotHeld(format!(
+    let strict = (args.strict && (missing > 0 || not_valid > 0)).then(|| {
+        Failure::NotHeld(format!(
             "--strict: {missing} of {} were not measured, and {not_valid} of {} measured are not valid",
             status.planned, status.done
-        )));
-    }
-    Ok(())
+        ))
+    });
+    terminal.end_with([strict, printed.err()])
 }
 
 fn tell(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -149,6 +149,9 @@ fn with_store(mut status: Status, loaded: &Loaded, store: &Store) -> Status {
 fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.file.file)?;
     let store = Store::new(&args.file, &loaded, &common.out);
+    if let Some(path) = &args.output {
+        refuse_records("-o", path, &[store.path()], Some(REPORT))?;
+    }
     let target = args.output.clone().unwrap_or_else(|| store.file(REPORT));
     let findings = write_report(&store, &store.plan(&loaded)?, &store.entries()?, &target)?;
     if common.json {

@@ -23,10 +23,11 @@ pub fn run(args: &CheckArgs, common: &Common, terminal: Terminal) -> Result<(), 
     let plan = match understood {
         Ok(plan) => plan,
         Err(diagnostics) => {
-            if common.json {
-                print(&json(&Checked::wrong(&source, &diagnostics.list)))?;
-            }
-            return Err(failure(&source, &diagnostics));
+            let printed = match common.json {
+                true => print(&json(&Checked::wrong(&source, &diagnostics.list))),
+                false => Ok(()),
+            };
+            return terminal.end_with([Some(failure(&source, &diagnostics)), printed.err()]);
         }
     };
     if common.json {

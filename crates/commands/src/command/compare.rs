@@ -16,6 +16,7 @@ use crate::arenas::{Arenas, Place};
 use crate::args::{ArenaKind, Common, CompareArgs, HOME, quoted};
 use crate::experiment::{Destination, Experiment};
 use crate::failure::Failure;
+use crate::output_file::refuse_junit;
 use crate::scenario_file::{load_changed, load_source, load_source_beside, read};
 use crate::terminal::{self, Terminal, program, shell_word};
 use crate::thresholds::{self, Demands};
@@ -37,6 +38,7 @@ pub fn run(
     let plan = plan(args, &place, &path)?;
     has_a_choice(args, &place)?;
     thresholds::before_the_run(&plan)?;
+    refuse_junit(args.demand.junit.as_deref(), &[])?;
     let sizes: &[u64] = match (place.arena, args.place.repeat) {
         // Over a sweep each size costs as many runs as there are combinations.
         (ArenaKind::Sim, None) if args.change.sweep.is_empty() => &SIZES,

@@ -10,8 +10,9 @@ use talkpath_measure::export::TableFormat;
 use talkpath_measure::record_file::RecordError;
 
 use crate::arenas::Arenas;
-use crate::args::{ExportArgs, ExportFormat, ExportTable, flag_word};
+use crate::args::{ExportArgs, ExportFormat, ExportTable};
 use crate::failure::Failure;
+use crate::output_file::refuse_records;
 use crate::part::{LOG, unwritten};
 use crate::run_dir::{RunDir, write_whole};
 use crate::summary_file::has_summary;
@@ -21,12 +22,8 @@ use crate::terminal::{Terminal, output_failure};
 pub fn run(args: &ExportArgs, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {
     let dir = RunDir::open(&args.run)?;
     has_summary(&dir)?;
-    let has_tables = matches!(args.format, ExportFormat::Csv | ExportFormat::Jsonl | ExportFormat::Parquet);
-    if args.table.is_some() && !has_tables {
-        return Err(Failure::Usage(format!(
-            "--table belongs to --format csv, jsonl and parquet, not to {}",
-            flag_word(&args.format)
-        )));
+    if let Some(path) = &args.output {
+        refuse_records("-o", path, &[dir.path()], None)?;
     }
     match &args.output {
         Some(path) => write_whole(path, |writer| {

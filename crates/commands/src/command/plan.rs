@@ -8,6 +8,7 @@ use talkpath_scenario::{Cell, NANOS_OF_A_HOP, Options, Plan};
 use crate::args::{Common, PlanArgs};
 use crate::failure::Failure;
 use crate::json;
+use crate::output_file::is_run;
 use crate::run_dir::{SCENARIO, write_bytes, write_trace};
 use crate::scenario_file::load_file;
 use crate::terminal::{Terminal, print};
@@ -21,6 +22,12 @@ pub fn run(args: &PlanArgs, common: &Common, terminal: Terminal) -> Result<(), F
         terminal.warning(&format!("{}:{warning}", args.scenario.display()));
     }
     if let Some(folder) = &args.output {
+        if is_run(folder) {
+            return Err(Failure::Usage(format!(
+                "-o {}: a run is there, and its scenario would be lost; name another directory",
+                folder.display()
+            )));
+        }
         fs::create_dir_all(folder).map_err(|why| Failure::folder(folder, why))?;
         for trace in &plan.traces {
             write_trace(folder, trace)?;

@@ -20,6 +20,7 @@ use crate::args::ReportArgs;
 use crate::experiment::cell_of;
 use crate::failure::Failure;
 use crate::network::page_network;
+use crate::output_file::refuse_records;
 use crate::part::{PACKETS, REPORT, SERIES, is_drawn};
 use crate::resumable::{command_again, resumable};
 use crate::run_dir::{RunDir, SCENARIO, write_bytes};
@@ -38,6 +39,12 @@ pub fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> {
             "-o {}: a report is a page in HTML, not .{ending}: name it .html, and print it to PDF from a browser",
             target.display()
         )));
+    }
+    if let Some(target) = &args.output {
+        let given: Vec<&Path> = dirs.iter().map(RunDir::path).collect();
+        refuse_records("-o", target, &given, Some(REPORT))?;
+        let mut over = dirs.iter().filter(|dir| same_file(&dir.file(REPORT), target));
+        over.try_for_each(|dir| loses_nothing(dir, &dir.file(REPORT)))?;
     }
     if let (Some(target), 2..) = (&args.output, dirs.len()) {
         return several(&dirs, terminal)?.write(Some(target), args.figures.as_deref(), terminal);
@@ -62,6 +69,11 @@ pub fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> {
         run.write(target.as_deref(), args.figures.as_deref(), terminal)?;
     }
     Ok(())
+}
+
+/// Whether both paths lead to one file that is there.
+fn same_file(one: &Path, other: &Path) -> bool {
+    fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
 }
 
 /// Whether the page can be written over the one of the run: that has figures of each message also where the

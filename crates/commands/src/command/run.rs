@@ -11,6 +11,7 @@ use crate::args::{ArenaKind, Common, RunArgs};
 use crate::experiment::{Destination, Experiment, Outcome, PartOutcome};
 use crate::failure::Failure;
 use crate::json::json;
+use crate::output_file::refuse_junit;
 use crate::resumable::{Resumable, resumable};
 use crate::run_dir::{RunDir, SCENARIO};
 use crate::scenario_file::load_file;
@@ -43,6 +44,7 @@ fn fresh(
 ) -> Result<(), Failure> {
     let place = Place::new(&args.place)?;
     let plan = load_file(scenario, &options(args))?;
+    refuse_junit(args.demand.junit.as_deref(), &[])?;
     let outcome = run_plan(&plan, place.clone(), args.rounds, common, arenas, terminal)?;
     told(outcome, &place, &plan, args, common, terminal)
 }
@@ -247,6 +249,7 @@ impl EarlierRun {
         arenas: &dyn Arenas,
         terminal: Terminal,
     ) -> Result<(), Failure> {
+        refuse_junit(args.demand.junit.as_deref(), &[dir.path()])?;
         let experiment = Experiment {
             takes_turns: args.rounds || self.begun.rounds,
             ..self.experiment(common, arenas, terminal)?

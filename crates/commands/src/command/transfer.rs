@@ -12,6 +12,7 @@ use super::{again, conclude};
 use crate::arenas::{Arenas, Place};
 use crate::args::{ArenaKind, BurstArgs, Common, SendArgs, TransferArgs, quoted};
 use crate::failure::Failure;
+use crate::output_file::refuse_junit;
 use crate::part::LOG;
 use crate::scenario_file::load_source_beside;
 use crate::terminal::{self, Terminal};
@@ -79,6 +80,7 @@ impl Transfer {
     ) -> Result<(), Failure> {
         let place = Place { key_file: args.key_file.clone(), ..Place::of(ArenaKind::Live, Some(&args.to)) };
         let plan = self.plan(args)?;
+        refuse_junit(args.demand.junit.as_deref(), &[])?;
         let mut outcome = run_plan(&plan, place.clone(), false, common, arenas, terminal)?;
         if self.kind == "file" {
             outcome.failure = outcome.failure.or_else(|| not_whole(&outcome.summary));

@@ -9,6 +9,7 @@ use crate::args::{Common, StudyJudgeArgs};
 use crate::campaign::store::Store;
 use crate::command::campaign::recorded;
 use crate::failure::Failure;
+use crate::output_file::refuse_records;
 use crate::run_dir::write_bytes;
 use crate::terminal::{Terminal, shell_word};
 
@@ -24,6 +25,9 @@ pub(super) fn run(args: &StudyJudgeArgs, common: &Common, terminal: Terminal) ->
     let selection = selected(&study, vec![ArenaName::Campaign], false, &args.claims)?;
     let store = Store::at(&args.campaign);
     let plan = store.read_plan()?;
+    if let Some(path) = &args.output {
+        refuse_records("-o", path, &[store.path()], None)?;
+    }
     let summaries = store.summaries(&plan)?;
     let outcome = judge(&study, &selection, &samples(&study, &recorded(&plan, &summaries)));
     let target = args.output.clone().unwrap_or_else(|| store.file(&format!("{}.html", study.name)));
@@ -32,6 +36,7 @@ pub(super) fn run(args: &StudyJudgeArgs, common: &Common, terminal: Terminal) ->
     let command = format!("talkpath study judge {}{claims}", words.join(" "));
     let page = study_page(&outcome, &[], env!("CARGO_PKG_VERSION"), &command);
     write_bytes(&target, page.as_bytes())?;
-    conclude_page(&outcome, &target, common, terminal)?;
-    verdicts(&outcome, args.strict, terminal)
+    let shown = conclude_page(&outcome, &target, common, terminal);
+    let judged = verdicts(&outcome, args.strict, terminal);
+    terminal.end_with([judged.err(), shown.err()])
 }

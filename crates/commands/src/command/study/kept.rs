@@ -11,7 +11,8 @@ use super::OUTCOME;
 use crate::args::{Common, StudyDiffArgs, StudyFillArgs, StudyKeepArgs};
 use crate::failure::Failure;
 use crate::json::json;
-use crate::run_dir::{read_json, write_bytes};
+use crate::output_file::refuse_records;
+use crate::run_dir::{PARTS, read_json, write_bytes};
 use crate::scenario_file;
 use crate::terminal::{Terminal, print, program};
 
@@ -34,17 +35,14 @@ pub(super) fn diff(args: &StudyDiffArgs, common: &Common, terminal: Terminal) ->
         let changes: Vec<_> = changes.iter().map(change_entry).collect();
         all.push(serde_json::json!({ "run": path.to_string_lossy(), "changes": changes }));
     }
-    match common.json {
-        true => print(&json(&all))?,
-        false => terminal.result(&text)?,
-    }
+    let printed = match common.json {
+        true => print(&json(&all)),
+        false => terminal.result(&text),
+    };
     changed.sort();
     changed.dedup();
-    if changed.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::NotHeld(format!("changed: {}", changed.join(", "))))
-    }
+    let changed = (!changed.is_empty()).then(|| Failure::NotHeld(format!("changed: {}", changed.join(", "))));
+    terminal.end_with([changed, printed.err()])
 }
 
 /// A change as `study diff --json` prints it.
@@ -65,6 +63,13 @@ pub(super) fn keep(args: &StudyKeepArgs, terminal: Terminal) -> Result<(), Failu
     let others = args.seeds.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     for (path, run) in core::iter::once((&args.run, &outcome)).chain(args.seeds.iter().zip(&others)) {
         keepable(run).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))?;
+    }
+    for run in core::iter::once(&args.run).chain(&args.seeds) {
+        // The run is named by its directory, or by a file in it.
+        let folder = if run.is_dir() { Some(run.as_path()) } else { run.parent() };
+        let folder = folder.map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+        let folder = folder.filter(|folder| folder.join(PARTS).is_dir());
+        refuse_records("study keep", &args.file, folder.as_slice(), None)?;
     }
     outcome.add_seeds(&others).map_err(Failure::Usage)?;
     let outcome = outcome.for_pages();

@@ -142,8 +142,11 @@ fn run_study(
     let day = real_time.then(|| folder.day()).flatten();
     let outcome = Outcome { day, ..judge(&study, &selection, &samples) };
     let shown = conclude((&study, &outcome), args, &folder, common, terminal);
-    terminal.end_with([failure, shown.err()])?;
-    verdicts(&outcome, args.strict, terminal)
+    let judged = match failure {
+        Some(_) => Ok(()),
+        None => verdicts(&outcome, args.strict, terminal),
+    };
+    terminal.end_with([failure, judged.err(), shown.err()])
 }
 
 /// The claims that `ids` name, all if there are none: as they are shown, with their study, or by themselves.

@@ -1,0 +1,39 @@
+//! The file with the key that a server and its clients share.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// All of `path`, which may be a pipe.
+///
+/// # Errors
+/// What the system says, or that it is larger than any key is.
+pub fn read_key_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // A pipe or a device has no size to check.
+    File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(io::Error::other(format!(
+            "found more than {LARGEST} B, expected a key, as `head -c 32 /dev/urandom | base64` makes one"
+        )));
+    }
+    Ok(bytes)
+}
+
+/// Chosen: some hundred times what a key needs.
+const LARGEST: u64 = 8192;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_key_is_read_whole_and_a_byte_more_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        std::fs::write(&path, [b'a'; LARGEST as usize]).unwrap();
+        assert_eq!(read_key_file(&path).unwrap().len() as u64, LARGEST);
+        std::fs::write(&path, [b'a'; LARGEST as usize + 1]).unwrap();
+        assert!(read_key_file(&path).unwrap_err().to_string().contains("more than 8192 B"));
+    }
+}
