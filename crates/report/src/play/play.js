@@ -192,9 +192,6 @@
     return `${text.slice(0, most)}…`;
   }
 
-  /** Whether more links are made alike than a pair has: names on all of them would hide each other. */
-  const isOneOfMany = (about) => run.links.filter((link) => link[1] === about).length > 2;
-
   function drawWords(at) {
     context.font = font;
     context.fillStyle = ink;
@@ -220,7 +217,7 @@
     }
     context.textAlign = "center";
     context.fillStyle = soft;
-    const named = new Set();
+    const named = new Set(), called = new Set();
     wires.forEach((wire, index) => {
       if (!wire) return;
       const [dropped, lost] = gone(index, at), has = (text) => context.measureText(text).width < 0.8 * wire.length;
@@ -229,9 +226,13 @@
         lost ? `${lost} lost` : "");
       // Where there is no room, the text over the drawing has the rate and the delay alone.
       const whole = joined(`${wire.name}: ${wire.about}`, states), short = joined(wire.name, states);
+      // Of links that are made alike the first is named: names on all of a fan would hide each other.
       const isWhole = !named.has(wire.about) && has(whole);
-      const words = isWhole ? whole : !isOneOfMany(wire.about) && has(short) ? short : states;
+      const isFirst = !named.has(wire.about) && !called.has(wire.about);
+      const isShort = !isWhole && (isFirst || run.links.length <= 2) && has(short);
       if (isWhole) named.add(wire.about);
+      if (isShort) called.add(wire.about);
+      const words = isWhole ? whole : isShort ? short : states;
       if (!words) return;
       const since = dropped || lost ? `${words} since the page begins` : words;
       const said = has(since) ? since : words;
