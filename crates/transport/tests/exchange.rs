@@ -613,4 +613,9 @@ exchanges! {
     linux_leaves_quick_mode_while_its_buffer_is_half_full
     a_probe_is_no_part_of_a_segment
     linux_counts_the_time_to_a_window_probe_from_the_last_answer
+    rack_widens_its_window_for_a_dsack_once_reordering_was_seen
+    rack_keeps_its_window_for_a_dsack_before_reordering
+    rack_keeps_its_window_for_the_dsack_of_a_probe
+    rack_on_an_rfc_host_widens_its_window_for_any_dsack
+    a_dsack_of_another_segment_answers_no_probe
 }

@@ -57,6 +57,11 @@ impl Probe {
         self.out.map_or(0, |out| u64::from(out.is_retransmission))
     }
 
+    /// True if a probe whose data ends at `end` is unanswered.
+    pub(super) fn is_unanswered_to(&self, end: u64) -> bool {
+        self.out.is_some_and(|out| out.end == end)
+    }
+
     pub(super) const fn forget(&mut self) {
         self.out = None;
         self.due = false;
@@ -165,7 +170,7 @@ impl Recovery {
         if ack < probe.end {
             return;
         }
-        if !probe.is_retransmission || arrived.has_dsack() {
+        if !probe.is_retransmission || arrived.has_dsack_of_probe() {
             self.probe.forget();
         } else if ack > probe.end {
             self.probe.forget();

@@ -9,8 +9,10 @@
 //!                     = min(SRTT, q * min RTT / 4)  otherwise; q = 1 at first
 //! ```
 //!
-//! `q` grows by one in each round trip in which the far end reports that it has received a segment twice.
-//! Such a report says that a retransmission was needless, so the window was too short.
+//! `q` grows by one in each round trip in which the far end reports that it has received a segment twice (a
+//! D-SACK). Such a report says that a retransmission was needless, so the window was too short. The `linux`
+//! stack takes only a report that the window can have caused: reordering was seen before, and the segment is
+//! not a loss probe, which the probe's own timer sends (Linux: tcp_dsack_seen, since 5.15).
 
 use talkpath_units::{Duration, Instant};
 
@@ -128,6 +130,11 @@ impl Rack {
             self.reordering = self.reordering.max(distance).min(MAX_REORDERING);
             self.reordering_seen = true;
         }
+    }
+
+    /// True once a segment overtook another (RACK.reordering_seen).
+    pub(super) const fn has_seen_reordering(&self) -> bool {
+        self.reordering_seen
     }
 
     /// True if a segment was ever overtaken by more than three segments.

@@ -44,8 +44,19 @@ pub(super) struct Arrived {
     incoming: IncomingAck,
     /// True if SND.UNA moved.
     advanced: bool,
-    /// True if the first SACK block reported a segment that arrived twice (D-SACK, RFC 2883).
-    has_dsack: bool,
+    /// The D-SACK (RFC 2883) in the first SACK block.
+    dsack: Dsack,
+}
+
+/// Whether the first SACK block reports a segment that arrived twice, and which one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dsack {
+    None,
+    /// The segment that the unanswered loss probe repeated: it ends where the probe's data ends (RFC 8985
+    /// §7.4.2; Linux: FLAG_DSACK_TLP).
+    OfProbe,
+    /// Any other segment.
+    Other,
 }
 
 impl Sack {
@@ -89,8 +100,9 @@ impl Arrived {
         self.advanced
     }
 
-    pub(super) const fn has_dsack(&self) -> bool {
-        self.has_dsack
+    /// True if the acknowledgement reports that a loss probe and its original have both arrived.
+    pub(super) fn has_dsack_of_probe(&self) -> bool {
+        self.dsack == Dsack::OfProbe
     }
 
     pub(super) const fn incoming(&self) -> &IncomingAck {
@@ -117,9 +129,9 @@ impl Recovery {
         // The steps 1 and 2 collect here what the acknowledgement delivers.
         let mut outcome = AckOutcome::new(context.now, self.rack.min_rtt(), self.episode.recover());
         // 1. SACK blocks mark segments as sacked. A D-SACK reports a segment that arrived twice.
-        let mut has_dsack = false;
+        let mut dsack = Dsack::None;
         if incoming.block_count > 0 {
-            has_dsack = self.take_blocks(&incoming, &mut outcome, context);
+            dsack = self.take_blocks(&incoming, &mut outcome, context);
         }
         // 2. SND.UNA moves, and the acknowledged segments leave the scoreboard.
         let advanced = incoming.ack > old_una;
@@ -140,7 +152,7 @@ impl Recovery {
             self.rack.advance(newest_segment, its_rtt);
         }
         // 4. The acknowledgement may answer a tail loss probe.
-        let arrived = Arrived { incoming, advanced, has_dsack };
+        let arrived = Arrived { incoming, advanced, dsack };
         self.on_probe_ack(arrived, &outcome, old_outstanding, context);
         // 5. Losses are found, and recovery begins or ends. An acknowledgement that only moves SND.UNA while
         //    no loss is known needs no search.
@@ -184,26 +196,21 @@ impl Recovery {
             && !self.is_disordered(context.scoreboard)
     }
 
-    /// Marks the segments that the SACK blocks report. Returns true if the first block is a D-SACK (RFC 2883
-    /// §4): it lies below the acknowledgement or within the second block.
+    /// Marks the segments that the SACK blocks report, and takes note of a D-SACK.
     fn take_blocks(
         &mut self,
         incoming: &IncomingAck,
         outcome: &mut AckOutcome,
         context: &mut Context<'_>,
-    ) -> bool {
-        let snd_una = context.scoreboard.snd_una();
+    ) -> Dsack {
         let snd_max = context.scoreboard.snd_max();
         let mut blocks = incoming.blocks;
-        let [(first_start, first_end), (second_start, second_end), _] = blocks;
-        let is_within_second = incoming.block_count > 1
-            && second_start <= first_start
-            && first_end <= second_end
-            && blocks[0] != blocks[1];
-        let is_dsack = first_start < incoming.ack || is_within_second;
-        if is_dsack && first_end <= snd_max {
-            self.undo.on_duplicate(first_end);
-            self.rack.on_duplicate(snd_una, snd_max);
+        let dsack = self.dsack(incoming, context);
+        if dsack != Dsack::None && blocks[0].1 <= snd_max {
+            self.undo.on_duplicate(blocks[0].1);
+            if self.may_be_from_short_window(dsack) {
+                self.rack.on_duplicate(context.scoreboard.snd_una(), snd_max);
+            }
         }
         // A block is replaced by an empty one if it ends beyond the highest byte ever sent, if it is empty,
         // or if it lies below the acknowledgement.
@@ -218,7 +225,28 @@ impl Recovery {
         let old_highest = context.scoreboard.highest();
         context.scoreboard.on_sack(blocks, outcome);
         self.note_reordering(outcome, old_highest, context);
-        is_dsack
+        dsack
+    }
+
+    /// The D-SACK of an acknowledgement with SACK blocks: the first block is one if it lies below the
+    /// acknowledgement or within the second block (RFC 2883 §4).
+    fn dsack(&self, incoming: &IncomingAck, context: &Context<'_>) -> Dsack {
+        let [first, second, _] = incoming.blocks;
+        let is_within_second =
+            incoming.block_count > 1 && second.0 <= first.0 && first.1 <= second.1 && first != second;
+        if first.0 >= incoming.ack && !is_within_second {
+            return Dsack::None;
+        }
+        // A probe is one segment. A longer block reports others, too.
+        let is_one_segment = first.1.saturating_sub(first.0) <= u64::from(context.sender.smss());
+        if is_one_segment && self.probe.is_unanswered_to(first.1) { Dsack::OfProbe } else { Dsack::Other }
+    }
+
+    /// True if the needless retransmission that `dsack` reports may have left because RACK's reordering window
+    /// was too short. RFC 8985 §6.2 step 4 takes any D-SACK. Linux takes none before reordering was seen, and
+    /// none for a probe, which a timer sends (tcp_dsack_seen).
+    fn may_be_from_short_window(&self, dsack: Dsack) -> bool {
+        !self.is_linux() || (self.rack.has_seen_reordering() && dsack != Dsack::OfProbe)
     }
 
     /// Reports to RACK that a segment arrived out of order: it was sent once, and begins below
@@ -269,7 +297,7 @@ impl Recovery {
     fn has_work_for(&self, arrived: Arrived, outcome: &AckOutcome, context: &Context<'_>) -> bool {
         arrived.is_bare_duplicate()
             || outcome.has_sacked()
-            || arrived.has_dsack
+            || arrived.dsack != Dsack::None
             || arrived.incoming.echoes_mark
             || self.reduces_for_echo
             || self.is_disordered(context.scoreboard)
