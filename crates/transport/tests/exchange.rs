@@ -618,4 +618,5 @@ exchanges! {
     rack_keeps_its_window_for_the_dsack_of_a_probe
     rack_on_an_rfc_host_widens_its_window_for_any_dsack
     a_dsack_of_another_segment_answers_no_probe
+    cubic_counts_more_than_a_window_before_renos_estimate_grows
 }

@@ -128,10 +128,14 @@ impl Epoch {
 
     /// Raises `W_est` by 3 (1 - 0.7) / (1 + 0.7) = 0.53 packets per acknowledged window (RFC 9438 §4.3). That
     /// is a packet per 1.89 windows. In whole numbers it is a packet per 15/8 windows, as in Linux.
+    ///
+    /// `W_est` grows when more than those windows are acknowledged, and not at the last packet of them (Linux:
+    /// `while (ack_cnt > delta)`). So between one and all of them stay counted.
     fn grow_w_est(&mut self, cwnd: u64) {
         let acked_per_growth = (cwnd * 15 / 8).max(1);
-        self.w_est += self.acked / acked_per_growth;
-        self.acked %= acked_per_growth;
+        let growth = self.acked.saturating_sub(1) / acked_per_growth;
+        self.w_est += growth;
+        self.acked -= growth * acked_per_growth;
     }
 
     /// The `acks_per_packet` with which `cwnd` reaches `W_est` within a round trip. [`u64::MAX`] if `cwnd` is
