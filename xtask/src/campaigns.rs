@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::ci::{UNAVAILABLE, exit_code_until};
 use crate::judges::Judged;
+use crate::namespaces;
 
 /// Runs `scenarios/campaigns/columbia.toml` in the release build, kills its coordinator [`KILLS`] times
 /// within the first [`KILLS_WITHIN`], lets it end, and has it judged.
@@ -96,29 +97,10 @@ fn by_claims(program: &Path, dir: &Path, closing: &str, deadline: Instant) -> Ju
 /// Kills the coordinator of a short campaign over namespaces, and what it measures: a test of the program
 /// that takes too long for CI.
 pub(crate) fn kills(root: &Path, deadline: Instant) -> Judged {
-    // Such a test passes where there are none, and says on standard error that it was skipped.
-    let name = format!("talkpath-nightly-{}", std::process::id());
-    let netns = |what: &str| Command::new("ip").args(["netns", what, &name]).stderr(Stdio::null()).status();
-    if !netns("add").is_ok_and(|status| status.success()) {
-        return Judged::Missing("no network namespaces here: it takes root and iproute2".to_owned());
-    }
-    // What stays behind is an empty namespace.
-    let _ = netns("del");
-    let mut test = Command::new("cargo");
-    test.current_dir(root).args([
-        "test",
-        "-p",
-        "talkpath",
-        "--test",
-        "program",
-        "--",
-        "--ignored",
-        "--nocapture",
-    ]);
-    match exit_code_until(test.arg("campaign_kills::"), deadline) {
-        Ok(Some(0)) => Judged::Agrees("everything planned is there once, or has its reason".to_owned()),
-        Ok(Some(code)) => Judged::Differs(format!("exit code {code}")),
-        Ok(None) => Judged::Differs("it did not end within its time".to_owned()),
-        Err(why) => Judged::Differs(why),
-    }
+    namespaces::ignored_tests(
+        root,
+        "campaign_kills::",
+        deadline,
+        "everything planned is there once, or has its reason",
+    )
 }

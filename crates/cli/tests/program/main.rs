@@ -15,6 +15,7 @@ mod harness;
 mod live;
 mod monitor;
 mod multipath;
+mod paths;
 mod play;
 #[path = "../../../live/tests/support/quiet.rs"]
 mod quiet;

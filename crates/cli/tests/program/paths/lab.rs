@@ -1,0 +1,309 @@
+//! Client, two routers and server in network namespaces, and what the routers may do to packets.
+//!
+//! ```text
+//!   client ──────── near router ──────── far router ──────── server
+//!   10.66.1.2       10.66.1.1 .2.1       .2.2 10.66.3.1      10.66.3.2     IPv4, each net a /24
+//!   fd66:1::2       fd66:1::1 2::1       2::2 fd66:3::1      fd66:3::2     IPv6, each net a /64
+//! ```
+//!
+//! What a router does to packets that it forwards stands in its nftables, by rules that a test adds
+//! ([`Lab::rule`]) and takes away ([`Lab::clear`]). Nothing leaves the machine: the namespaces have no other
+//! device.
+
+use std::fs::{self, File};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::harness::{Bench, Seen, first_line};
+
+/// The server's address over IPv4.
+pub(super) const SERVER: &str = "10.66.3.2";
+/// The server's address over IPv6, as `--to` takes it.
+pub(super) const SERVER_V6: &str = "[fd66:3::2]";
+/// A second address that the near router may have, for a second line.
+const SECOND_LINE: &str = "10.66.2.9";
+
+/// The four hosts, with a server that serves everybody.
+pub(super) struct Lab {
+    pub(super) bench: Bench,
+    hosts: [String; 4],
+    server: Child,
+}
+
+/// A host of the lab.
+#[derive(Clone, Copy)]
+pub(super) enum Host {
+    Client,
+    NearRouter,
+    FarRouter,
+    Server,
+}
+
+/// Whether routers say that a packet was too big (ICMP of RFC 792 and RFC 1191, ICMPv6 of RFC 4443 §3.2).
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TooBig {
+    Reported,
+    Silent,
+}
+
+/// Which packets are marked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Marked {
+    All,
+    /// Each with a chance of one half.
+    Half,
+}
+
+impl Lab {
+    /// `None` where this machine does not allow it, which is printed.
+    pub(super) fn new() -> Option<Self> {
+        Self::serving(&["--open"])
+    }
+
+    /// The same with these words for `serve`.
+    pub(super) fn serving(words: &[&str]) -> Option<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let id = format!("{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let hosts = ["c", "n", "f", "s"].map(|host| format!("tp-{host}-{id}"));
+        if let Err(why) = shell(&add(&hosts)) {
+            remove(&hosts);
+            eprintln!("SKIP: no network namespaces with nftables here: {why}");
+            return None;
+        }
+        shell(&join(&hosts)).unwrap();
+        let bench = Bench::new();
+        let server = serve(&bench, &hosts[Host::Server as usize], words);
+        Some(Self { bench, hosts, server })
+    }
+
+    /// Runs the program at the client to its end, with the server's address behind `arguments`.
+    pub(super) fn client(&self, arguments: &[&str]) -> Seen {
+        self.client_to(SERVER, arguments)
+    }
+
+    /// The same to another address of the server.
+    pub(super) fn client_to(&self, to: &str, arguments: &[&str]) -> Seen {
+        Seen::of(self.client_command(to, arguments).output().unwrap())
+    }
+
+    /// The program at the client, not started yet.
+    pub(super) fn client_command(&self, to: &str, arguments: &[&str]) -> Command {
+        let words = [arguments, &["--to", to]].concat();
+        self.program(Host::Client, &words)
+    }
+
+    /// The program at `host`, not started yet.
+    pub(super) fn program(&self, host: Host, arguments: &[&str]) -> Command {
+        prepared(&self.bench, &self.hosts[host as usize], arguments)
+    }
+
+    /// Ends the server; what it logged.
+    pub(super) fn server_log(&mut self) -> String {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        fs::read_to_string(self.bench.path("serve.log")).unwrap()
+    }
+
+    /// A rule of the near router for the packets that it forwards, as nft takes it: `meta l4proto udp drop`.
+    /// Packets from the client have `iifname "toclient"`, those from the server `iifname "toserver"`.
+    pub(super) fn rule(&self, rule: &str) {
+        self.nft(&format!("add rule inet path forward {rule}"));
+    }
+
+    /// Takes the rules of [`Lab::rule`] away.
+    pub(super) fn clear(&self) {
+        self.nft("flush chain inet path forward");
+    }
+
+    /// No UDP passes, either way.
+    pub(super) fn block_udp(&self) {
+        self.rule("meta l4proto udp drop");
+    }
+
+    /// Packets are marked with CE (RFC 3168 §5), whether they are ECN-capable or not.
+    pub(super) fn mark(&self, marked: Marked) {
+        let chance = match marked {
+            Marked::All => "",
+            Marked::Half => "numgen random mod 2 == 0 ",
+        };
+        self.rule(&format!("{chance}ip ecn set ce"));
+        self.rule(&format!("{chance}ip6 ecn set ce"));
+    }
+
+    /// The link between the routers has this MTU, as a tunnel's.
+    pub(super) fn tunnel(&self, mtu: u32, too_big: TooBig) {
+        for (host, device) in [(Host::NearRouter, "toserver"), (Host::FarRouter, "toclient")] {
+            self.ip(host, &format!("link set {device} mtu {mtu}"));
+            self.at(host, "nft flush chain inet path output");
+            if matches!(too_big, TooBig::Silent) {
+                for icmp in ["icmp type destination-unreachable", "icmpv6 type packet-too-big"] {
+                    self.at(host, &format!("nft add rule inet path output {icmp} drop"));
+                }
+            }
+        }
+        // What the hosts learned of the path before.
+        for host in [Host::Client, Host::Server] {
+            self.ip(host, "route flush cache");
+            self.ip(host, "-6 route flush cache");
+        }
+    }
+
+    /// The near router translates addresses from now on: UDP by ports that it draws, TCP by the client's.
+    pub(super) fn translate(&self) {
+        let rules = [
+            "meta l4proto udp masquerade fully-random",
+            "ip saddr 10.66.1.0/24 meta l4proto tcp snat ip to 10.66.2.1",
+        ];
+        self.translate_by(&rules);
+    }
+
+    /// The near router has two lines: TCP leaves by one address, UDP by the other.
+    pub(super) fn two_lines(&self) {
+        self.ip(Host::NearRouter, &format!("addr add {SECOND_LINE}/24 dev toserver"));
+        let udp = format!("ip saddr 10.66.1.0/24 meta l4proto udp snat ip to {SECOND_LINE}");
+        self.translate_by(&[&udp, "ip saddr 10.66.1.0/24 meta l4proto tcp snat ip to 10.66.2.1"]);
+    }
+
+    /// The near router forgets its mappings of UDP, so that each flow has a new port at once. Linux forgets
+    /// those of a device whose address goes (nf_nat_masquerade.c); the others it keeps.
+    pub(super) fn forget_mappings(&self) {
+        self.ip(Host::NearRouter, "link set toserver down");
+        self.ip(Host::NearRouter, "link set toserver up");
+        self.ip(Host::NearRouter, "route add 10.66.3.0/24 via 10.66.2.2");
+    }
+
+    /// The first `count` packets with more than 1000 B of UDP are lost, both ways together: of a QUIC
+    /// connection its first flight, and none of a call's frames.
+    pub(super) fn lose_first_large_datagrams(&self, count: u32) {
+        self.rule(&format!("udp length > 1000 limit rate 1/day burst {count} packets drop"));
+    }
+
+    /// The first `count` SYNs of connections are lost that carry a flow. The control connection, which has an
+    /// MSS of 536 B, is let through.
+    pub(super) fn lose_first_syns(&self, count: u32) {
+        self.rule(&format!(
+            "tcp flags & (syn | ack) == syn tcp option maxseg size > 536 \
+             limit rate 1/day burst {count} packets drop"
+        ));
+    }
+
+    /// Brings a device of `host` up or down, or whatever else `ip` does there.
+    pub(super) fn ip(&self, host: Host, words: &str) {
+        shell(&format!("ip -n {} {words}", self.hosts[host as usize])).unwrap();
+    }
+
+    /// Packets and bytes that the client's device has sent and received.
+    pub(super) fn client_counts(&self) -> [u64; 4] {
+        let text = self.at(Host::Client, "cat /proc/net/dev");
+        let line = text.lines().find_map(|line| line.trim().strip_prefix("toserver:")).unwrap();
+        let fields: Vec<u64> = line.split_whitespace().map(|field| field.parse().unwrap()).collect();
+        // proc(5): received bytes, packets and six more; then the same of what was sent.
+        [fields[9], fields[8], fields[1], fields[0]]
+    }
+
+    fn translate_by(&self, rules: &[&str]) {
+        self.nft("add table inet translation");
+        self.nft("add chain inet translation leaving { type nat hook postrouting priority 100 ; }");
+        for rule in rules {
+            self.nft(&format!("add rule inet translation leaving oifname \"toserver\" {rule}"));
+        }
+    }
+
+    fn nft(&self, words: &str) {
+        self.at(Host::NearRouter, &format!("nft '{words}'"));
+    }
+
+    /// Standard output of a command at `host`.
+    fn at(&self, host: Host, command: &str) -> String {
+        shell(&format!("ip netns exec {} {command}", self.hosts[host as usize])).unwrap()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        remove(&self.hosts);
+    }
+}
+
+/// The commands that make the four hosts, with the tables of nftables: a machine may refuse these.
+fn add(hosts: &[String; 4]) -> String {
+    let add = |host: &String| {
+        format!(
+            "ip netns add {host} && ip -n {host} link set lo up && \
+             ip netns exec {host} nft 'add table inet path; \
+             add chain inet path forward {{ type filter hook forward priority 0 ; }}; \
+             add chain inet path output {{ type filter hook output priority 0 ; }}'"
+        )
+    };
+    hosts.each_ref().map(add).join(" && ")
+}
+
+/// The commands that join them. Each host's device towards the server is called `toserver`, that
+/// towards the client `toclient`.
+fn join(hosts: &[String; 4]) -> String {
+    let mut script = String::from("set -e\n");
+    for (at, pair) in hosts.windows(2).enumerate() {
+        let (left, right, net) = (&pair[0], &pair[1], at + 1);
+        // The client and the server are host 2 of their nets.
+        let (left_end, right_end) = if at == 0 { (2, 1) } else { (1, 2) };
+        script += &format!("ip -n {left} link add toserver type veth peer name toclient netns {right}\n");
+        for (host, device, end) in [(left, "toserver", left_end), (right, "toclient", right_end)] {
+            script += &format!(
+                "ip -n {host} addr add 10.66.{net}.{end}/24 dev {device}\n\
+                 ip -n {host} addr add fd66:{net}::{end}/64 dev {device} nodad\n\
+                 ip -n {host} link set {device} up\n"
+            );
+        }
+    }
+    let [client, near, far, server] = hosts;
+    for (host, to, via) in [
+        (client, "default", "10.66.1.1"),
+        (client, "-6 default", "fd66:1::1"),
+        (near, "10.66.3.0/24", "10.66.2.2"),
+        (near, "-6 fd66:3::/64", "fd66:2::2"),
+        (far, "10.66.1.0/24", "10.66.2.1"),
+        (far, "-6 fd66:1::/64", "fd66:2::1"),
+        (server, "default", "10.66.3.1"),
+        (server, "-6 default", "fd66:3::1"),
+    ] {
+        let (family, to) = to.strip_prefix("-6 ").map_or(("", to), |to| ("-6", to));
+        script += &format!("ip -n {host} {family} route add {to} via {via}\n");
+    }
+    for router in [near, far] {
+        script += &format!(
+            "ip netns exec {router} sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward; \
+             echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'\n"
+        );
+    }
+    script
+}
+
+/// Starts a server at `host`, and waits until it listens. Its log is in `serve.log`.
+fn serve(bench: &Bench, host: &str, words: &[&str]) -> Child {
+    let log = File::create(bench.path("serve.log")).unwrap();
+    let mut command = prepared(bench, host, &[&["serve"], words].concat());
+    let mut server = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+    let line = first_line(server.stdout.as_mut().unwrap());
+    assert!(line.starts_with("listening on "), "{line}");
+    server
+}
+
+fn prepared(bench: &Bench, host: &str, arguments: &[&str]) -> Command {
+    let program = env!("CARGO_BIN_EXE_talkpath");
+    bench.prepared(Command::new("ip"), &[&["netns", "exec", host, program], arguments].concat())
+}
+
+fn remove(hosts: &[String; 4]) {
+    for host in hosts {
+        let _ = Command::new("ip").args(["netns", "del", host]).output();
+    }
+}
+
+/// Runs a script; its standard output, or what it said when it failed.
+fn shell(script: &str) -> Result<String, String> {
+    let output = Command::new("sh").args(["-c", script]).output().map_err(|error| error.to_string())?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_owned();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
