@@ -1,6 +1,6 @@
 //! Chores around the workspace: `cargo xtask ci`, `cargo xtask tidy`, `cargo xtask docs`, `cargo xtask dist`,
 //! `cargo xtask citations`, `cargo xtask timings`, `cargo xtask peers`, `cargo xtask kernel-peer`,
-//! `cargo xtask kernel-queues`, `cargo xtask quic-peers`,
+//! `cargo xtask kernel-queues`, `cargo xtask quic-peers`, `cargo xtask vendored`,
 //! `cargo xtask nightly`, `cargo xtask weekly`.
 //!
 //! Has no dependencies, so that it builds in a second and never stands in the way of `cargo run`.
@@ -27,6 +27,7 @@ mod study_pages;
 mod tidy;
 mod timings;
 mod tree;
+mod vendored;
 mod venv;
 
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ usage: cargo xtask ci [STEP...]     what CI runs; all steps, or those named (see
        cargo xtask peers speed [repeats=N] [ns3=FOLDER] [SCENARIO...]        what the same packets cost there and here
        cargo xtask kernel-peer      our DCCP against a booted Linux 6.1 that still has one
        cargo xtask quic-peers [PEER...]     our QUIC beside aioquic, quic-go and quiche, over an emulated path with 3 % loss
+       cargo xtask vendored [--write]     vendor/ against the released crate and its patch; or writes the patch anew
        cargo xtask kernel-queues    our CoDel and FQ-CoDel against that kernel's, decision by decision";
 
 fn main() -> ExitCode {
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         Some("peers") => peers::run(&root, &arguments[1..]),
         Some("kernel-peer") => kernel_peer::run(&root),
         Some("quic-peers") => quic_peers::command(&root, &arguments[1..]),
+        Some("vendored") => vendored::run(&root, &arguments[1..]),
         Some("kernel-queues") => kernel_queues::run(&root, None),
         _ => Err(USAGE.to_owned()),
     };

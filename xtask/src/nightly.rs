@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use crate::campaigns;
 use crate::ci::{UNAVAILABLE, cargo, exit_code_until, only_run, read};
 use crate::judges::{self, Judged};
-use crate::{kernel_peer, kernel_queues, namespaces, peers, python, quic_peers, seeds};
+use crate::{kernel_peer, kernel_queues, namespaces, peers, python, quic_peers, seeds, vendored};
 
 /// A job: its name, how many minutes it may take, what it does, and the code that does it.
 struct Job {
@@ -52,7 +52,7 @@ const NIGHTLY: [Job; 26] = [
     Job {
         name: "dependencies",
         minutes: 1,
-        what: "licences, bans and sources by deny.toml",
+        what: "licences, bans and sources by deny.toml; vendor/ against the released crate and its patch",
         run: dependencies,
     },
     Job {
@@ -498,13 +498,18 @@ fn no_fast_path(root: &Path, deadline: Instant) -> Outcome {
 }
 
 fn dependencies(root: &Path, deadline: Instant) -> Outcome {
+    let vendored = match vendored::check(root) {
+        Err(vendored::Problem::Differs(what)) => return Outcome::Failed(what),
+        result => result,
+    };
     if !is_installed("deny") {
         return Outcome::Skipped("cargo-deny is missing: cargo install cargo-deny --locked".to_owned());
     }
     let check = ["deny", "check", "licenses", "bans", "sources"];
-    match unless_success(exit_code_until(&mut cargo(root, &check), deadline)) {
-        Some(outcome) => outcome,
-        None => Outcome::Passed("what deny.toml allows".to_owned()),
+    match (unless_success(exit_code_until(&mut cargo(root, &check), deadline)), vendored) {
+        (Some(outcome), _) => outcome,
+        (None, Ok(vendored)) => Outcome::Passed(format!("what deny.toml allows; {vendored}")),
+        (None, Err(why)) => Outcome::Skipped(why.into()),
     }
 }
 

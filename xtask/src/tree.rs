@@ -92,5 +92,6 @@ fn is_text(name: &str, path: &Path) -> bool {
     TEXT_EXTENSIONS.contains(&extension) || name == "run"
 }
 
-const SKIPPED_FOLDERS: [&str; 3] = ["target", ".git", "talkpath-runs"];
+/// What is built, kept or comes from elsewhere (vendor/README.md).
+const SKIPPED_FOLDERS: [&str; 4] = ["target", ".git", "talkpath-runs", "vendor"];
 const TEXT_EXTENSIONS: [&str; 6] = ["rs", "toml", "md", "txt", "sh", "css"];

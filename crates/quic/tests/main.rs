@@ -3,5 +3,6 @@
 mod end;
 mod engine;
 mod lab;
+mod marks;
 mod repeats;
 mod sizes;

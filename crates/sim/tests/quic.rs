@@ -335,3 +335,62 @@ fn what_expires_under_way_arrives_with_rows_and_without() {
         assert!(rows.1 > 400, "{carry}: {rows:?}");
     }
 }
+
+/// A call over `transport` beside TCP both ways, over 20 Mb/s with this queue.
+fn beside_downloads(transport: &str, queue: &str) -> RunRecord {
+    common::run(&format!(
+        r#"
+        name = "beside"
+        duration = "5 s"
+        [path]
+        up = {{ rate = "20 Mbps", delay = "10 ms", queue = {queue} }}
+        down = {{ rate = "20 Mbps", delay = "10 ms", queue = {queue} }}
+        [flow.call]
+        transport = "{transport}"
+        workload = {{ kind = "voice", codec = "g711", echo = true }}
+        [flow.load]
+        transport = "tcp"
+        workload = "bulk"
+        direction = "both"
+        "#
+    ))
+}
+
+/// Bytes that the flow's receiver got, in Mb/s over the run.
+fn goodput(record: &RunRecord, flow: usize) -> f64 {
+    let rows = &record.flows[flow].forward.messages;
+    let delivered = rows.iter().filter(|row| row.fate == Fate::Delivered);
+    delivered.map(|row| row.size.get()).sum::<u64>() as f64 * 8.0 / 5e6
+}
+
+#[test]
+fn a_call_beside_downloads_at_a_queue_that_marks_leaves_them_what_a_call_over_udp_leaves() {
+    let queues = [
+        r#"{ kind = "drop-tail", limit = "200 packets", mark_at = "1 packets" }"#,
+        r#"{ kind = "codel", ecn = true }"#,
+        r#"{ kind = "fq_codel" }"#,
+    ];
+    for queue in queues {
+        let udp = beside_downloads("udp", queue);
+        for transport in CARRIES {
+            let quic = beside_downloads(transport, queue);
+            for load in [1, 2] {
+                let (beside_quic, beside_udp) = (goodput(&quic, load), goodput(&udp, load));
+                let name = &quic.flows[load].info.name;
+                // TCP's own losses fall elsewhere: some per cent either way.
+                assert!(
+                    beside_quic > 0.9 * beside_udp,
+                    "{queue}, {transport}: {name} {beside_quic:.1} for {beside_udp:.1} Mb/s"
+                );
+            }
+            for (link, plain) in quic.links.iter().zip(&udp.links) {
+                let (name, packets, expected) = (&link.name, link.forwarded, plain.forwarded);
+                // A frame each 20 ms, and an acknowledgement for each at most.
+                assert!(
+                    packets < expected + 500,
+                    "{queue}, {transport}: {name} {packets} for {expected} packets"
+                );
+            }
+        }
+    }
+}
