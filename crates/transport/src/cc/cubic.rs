@@ -129,8 +129,8 @@ impl Epoch {
     /// Raises `W_est` by 3 (1 - 0.7) / (1 + 0.7) = 0.53 packets per acknowledged window (RFC 9438 §4.3). That
     /// is a packet per 1.89 windows. In whole numbers it is a packet per 15/8 windows, as in Linux.
     ///
-    /// `W_est` grows when more than those windows are acknowledged, and not at the last packet of them (Linux:
-    /// `while (ack_cnt > delta)`). So between one and all of them stay counted.
+    /// `W_est` grows when more than those windows are acknowledged, and not at the last packet of them
+    /// (Linux: `while (ack_cnt > delta)`). So at least one packet stays counted.
     fn grow_w_est(&mut self, cwnd: u64) {
         let acked_per_growth = (cwnd * 15 / 8).max(1);
         let growth = self.acked.saturating_sub(1) / acked_per_growth;

@@ -242,9 +242,9 @@ impl Recovery {
         if is_one_segment && self.probe.is_unanswered_to(first.1) { Dsack::OfProbe } else { Dsack::Other }
     }
 
-    /// True if the needless retransmission that `dsack` reports may have left because RACK's reordering window
-    /// was too short. RFC 8985 §6.2 step 4 takes any D-SACK. Linux takes none before reordering was seen, and
-    /// none for a probe, which a timer sends (tcp_dsack_seen).
+    /// True if the needless retransmission that `dsack` reports may have left because RACK's reordering
+    /// window was too short. RFC 8985 §6.2 step 4 takes any D-SACK. Linux takes none before reordering was
+    /// seen, and none for a probe, which a timer sends (tcp_dsack_seen).
     fn may_be_from_short_window(&self, dsack: Dsack) -> bool {
         !self.is_linux() || (self.rack.has_seen_reordering() && dsack != Dsack::OfProbe)
     }
