@@ -148,12 +148,16 @@ fn network(page: &Page<'_>) -> Markup {
 fn network_figure(page: &Page<'_>) -> Option<Figure> {
     let network = page.network?;
     let cell = drawn_cell(page.summary).map_or_else(String::new, |cell| format!(" As in {cell}."));
+    let (svg, caption) = match topology_svg(&network.animation, "network") {
+        Ok(svg) => (Some(svg), format!("Links of one making are described once.{cell}")),
+        Err(why) => (None, why),
+    };
     Some(Figure {
         id: "network".to_owned(),
         title: "Hosts, routers and links".to_owned(),
         legend: Vec::new(),
-        svg: Some(PreEscaped(topology_svg(&network.animation, "network"))),
-        caption: format!("Links of one making are described once.{cell}"),
+        svg,
+        caption,
     })
 }
 

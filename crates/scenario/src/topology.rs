@@ -6,7 +6,7 @@
 //! before them. Nodes are placed by how far along the ways they lie: the sender of
 //! the first flow on the left.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Flow, LinkIndex, Scenario};
 
@@ -33,27 +33,23 @@ pub struct Node {
 }
 
 impl Topology {
-    /// That of `scenario`.
+    /// That of `scenario`. The time for it is linear in the links and routes, but for the sorting of the nodes.
     pub fn of(scenario: &Scenario) -> Self {
-        let mut ends = Ends((0..2 * scenario.links.len()).collect());
         let ways = ways(scenario);
-        for flow in &ways {
-            join(&mut ends, &ways, flow);
-        }
-        let places = places(&ways, &ends);
+        let ends = Ends::joined(scenario.links.len(), &ways);
         let mut topology = Self { nodes: Vec::new(), links: vec![None; scenario.links.len()] };
-        let mut numbers: Vec<(usize, usize)> = Vec::new();
-        for (root, x) in places {
-            numbers.push((root, topology.nodes.len()));
+        // The number of each node, by its root.
+        let mut numbers: Vec<Option<usize>> = vec![None; ends.0.len()];
+        for (root, x) in places(&ways, &ends) {
+            numbers[root] = Some(topology.nodes.len());
             topology.nodes.push(Node { x, y: 0.5, ..Node::default() });
         }
-        let number = |root: usize| numbers.iter().find(|it| it.0 == root).map(|it| it.1);
         for (index, link) in topology.links.iter_mut().enumerate() {
-            *link = number(ends.root(2 * index)).zip(number(ends.root(2 * index + 1)));
+            *link = numbers[ends.root(2 * index)].zip(numbers[ends.root(2 * index + 1)]);
         }
         for (index, flow) in scenario.flows.iter().enumerate() {
             let Some((near, far)) = ends.hosts(flow) else { continue };
-            if let (Some(near), Some(far)) = (number(near), number(far)) {
+            if let Some((near, far)) = numbers[near].zip(numbers[far]) {
                 topology.nodes[near].senders.push(index);
                 topology.nodes[far].receivers.push(index);
             }
@@ -67,22 +63,21 @@ impl Topology {
     fn spread(&mut self) {
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         order.sort_by(|a, b| self.nodes[*a].x.total_cmp(&self.nodes[*b].x));
-        let column = |x: f64| (x * 1000.0).round() as i64;
-        let of = |topology: &Self, index: usize| column(topology.nodes[index].x);
-        for at in 0..order.len() {
-            let here = of(self, order[at]);
-            let count = order.iter().filter(|index| of(self, **index) == here).count();
-            let rank = order[..at].iter().filter(|index| of(self, **index) == here).count();
-            self.nodes[order[at]].y = if count == 1 { 0.5 } else { rank as f64 / (count - 1) as f64 };
-        }
         let mut places = vec![0; order.len()];
         for (to, from) in order.iter().enumerate() {
             places[*from] = to;
         }
-        let nodes = order.iter().map(|index| core::mem::take(&mut self.nodes[*index])).collect();
-        self.nodes = nodes;
+        self.nodes = order.iter().map(|index| core::mem::take(&mut self.nodes[*index])).collect();
         for (from, to) in self.links.iter_mut().flatten() {
             (*from, *to) = (places[*from], places[*to]);
+        }
+        // Nodes of a column follow each other now.
+        let column = |node: &Node| (node.x * 1000.0).round() as i64;
+        for nodes in self.nodes.chunk_by_mut(|a, b| column(a) == column(b)) {
+            let last = nodes.len() - 1;
+            for (rank, node) in nodes.iter_mut().enumerate() {
+                node.y = if last == 0 { 0.5 } else { rank as f64 / last as f64 };
+            }
         }
     }
 }
@@ -92,6 +87,16 @@ impl Topology {
 struct Ends(Vec<usize>);
 
 impl Ends {
+    /// The ends of so many links, joined as the ways pass them.
+    fn joined(links: usize, ways: &[&Flow]) -> Self {
+        let mut ends = Self((0..2 * links).collect());
+        let apart = Apart::of(ways);
+        for flow in ways {
+            join(&mut ends, &apart, flow);
+        }
+        ends
+    }
+
     fn root(&self, mut end: usize) -> usize {
         while self.0[end] != end {
             end = self.0[end];
@@ -99,9 +104,19 @@ impl Ends {
         end
     }
 
+    /// The root of `end`. Points all that it passes to the root, so that no end is ever far from its root.
+    fn shorten(&mut self, end: usize) -> usize {
+        let root = self.root(end);
+        let mut passed = end;
+        while self.0[passed] != root {
+            passed = core::mem::replace(&mut self.0[passed], root);
+        }
+        root
+    }
+
     /// The smaller root stays, so that the order of links decides.
     fn join(&mut self, a: usize, b: usize) {
-        let (a, b) = (self.root(a), self.root(b));
+        let (a, b) = (self.shorten(a), self.shorten(b));
         self.0[a.max(b)] = a.min(b);
     }
 
@@ -113,8 +128,42 @@ impl Ends {
 
     /// The roots of a flow's hosts: the sender's, the receiver's.
     fn hosts(&self, flow: &Flow) -> Option<(usize, usize)> {
-        let along = self.along(&flow.route);
-        Some((*along.first()?, *along.last()?))
+        let (first, last) = (flow.route.first()?, flow.route.last()?);
+        Some((self.root(2 * first.0 as usize), self.root(2 * last.0 as usize + 1)))
+    }
+}
+
+/// The links that hosts of their own share: ways back that begin with one link though the ways out end with
+/// several, and ways back that end with one link though the ways out begin with several. For each such link
+/// the link of the first way out, and whether another way out has another one.
+struct Apart {
+    begins: BTreeMap<LinkIndex, (Option<LinkIndex>, bool)>,
+    ends: BTreeMap<LinkIndex, (Option<LinkIndex>, bool)>,
+}
+
+impl Apart {
+    fn of(ways: &[&Flow]) -> Self {
+        let mut apart = Self { begins: BTreeMap::new(), ends: BTreeMap::new() };
+        for flow in ways {
+            let note = |seen: &mut BTreeMap<_, _>, shared: Option<&LinkIndex>, own: Option<&LinkIndex>| {
+                let Some(shared) = shared else { return };
+                let (first, differs) = seen.entry(*shared).or_insert((own.copied(), false));
+                *differs |= *first != own.copied();
+            };
+            note(&mut apart.begins, flow.return_route.first(), flow.route.last());
+            note(&mut apart.ends, flow.return_route.last(), flow.route.first());
+        }
+        apart
+    }
+
+    /// Whether the way back of `flow` begins with the link of another one whose way out ends elsewhere.
+    fn begins(&self, flow: &Flow) -> bool {
+        flow.return_route.first().and_then(|link| self.begins.get(link)).is_some_and(|seen| seen.1)
+    }
+
+    /// Whether the way back of `flow` ends with the link of another one whose way out begins elsewhere.
+    fn ends(&self, flow: &Flow) -> bool {
+        flow.return_route.last().and_then(|link| self.ends.get(link)).is_some_and(|seen| seen.1)
     }
 }
 
@@ -124,7 +173,7 @@ fn ways(scenario: &Scenario) -> Vec<&Flow> {
     scenario.flows.iter().filter(|flow| known.insert((&flow.route, &flow.return_route))).collect()
 }
 
-fn join(ends: &mut Ends, ways: &[&Flow], flow: &Flow) {
+fn join(ends: &mut Ends, apart: &Apart, flow: &Flow) {
     for route in [&flow.route, &flow.return_route] {
         for pair in route.windows(2) {
             ends.join(2 * pair[0].0 as usize + 1, 2 * pair[1].0 as usize);
@@ -132,17 +181,10 @@ fn join(ends: &mut Ends, ways: &[&Flow], flow: &Flow) {
     }
     let (mut out, back) = (ends.along(&flow.route), ends.along(&flow.return_route));
     // Hosts of their own whose ways back share a link: it begins, or ends, at the router before them.
-    let beside = |fits: fn(&Flow, &Flow) -> bool| ways.iter().any(|other| fits(flow, other));
-    let begins_apart = |a: &Flow, b: &Flow| {
-        a.return_route.first() == b.return_route.first() && a.route.last() != b.route.last()
-    };
-    let ends_apart = |a: &Flow, b: &Flow| {
-        a.return_route.last() == b.return_route.last() && a.route.first() != b.route.first()
-    };
-    if beside(begins_apart) && out.len() > 2 {
+    if apart.begins(flow) && out.len() > 2 {
         out.pop();
     }
-    if beside(ends_apart) && out.len() > 2 {
+    if apart.ends(flow) && out.len() > 2 {
         out.remove(0);
     }
     if out.len() == back.len() {
@@ -158,26 +200,24 @@ fn join(ends: &mut Ends, ways: &[&Flow], flow: &Flow) {
 /// The root and the place from 0 to 1 of each node, in the order in which routes reach them. What the first
 /// flows have placed stays.
 fn places(ways: &[&Flow], ends: &Ends) -> Vec<(usize, f64)> {
-    let mut placed: Vec<(usize, f64)> = Vec::new();
-    let routes = ways.iter().flat_map(|flow| {
-        let back: Vec<LinkIndex> = flow.return_route.clone();
-        [(flow.route.clone(), (0.0, 1.0)), (back, (1.0, 0.0))]
-    });
+    let mut order = Vec::new();
+    let mut placed: Vec<Option<f64>> = vec![None; ends.0.len()];
+    let routes = ways.iter().flat_map(|flow| [(&flow.route, (0.0, 1.0)), (&flow.return_route, (1.0, 0.0))]);
     for (route, (from, to)) in routes {
-        let along = ends.along(&route);
-        let find =
-            |placed: &[(usize, f64)], root: usize| placed.iter().find(|it| it.0 == root).map(|it| it.1);
+        let along = ends.along(route);
         let (Some(first), Some(last)) = (along.first(), along.last()) else { continue };
-        let from = find(&placed, *first).unwrap_or(from);
-        let to = find(&placed, *last).unwrap_or(to);
+        let from = placed[*first].unwrap_or(from);
+        let to = placed[*last].unwrap_or(to);
         let steps = (along.len() - 1).max(1) as f64;
         for (at, root) in along.iter().enumerate() {
-            if find(&placed, *root).is_none() {
-                placed.push((*root, from + (to - from) * at as f64 / steps));
+            if placed[*root].is_none() {
+                let x = from + (to - from) * at as f64 / steps;
+                placed[*root] = Some(x);
+                order.push((*root, x));
             }
         }
     }
-    placed
+    order
 }
 
 #[cfg(test)]
@@ -242,5 +282,20 @@ route = ["tx{{n}}", "wan", "rx{{n}}"]
         assert_eq!(shared.nodes.len(), 8);
         let ys: Vec<_> = topology.nodes[..3].iter().map(|node| node.y).collect();
         assert_eq!(ys, [0.0, 0.5, 1.0]);
+    }
+
+    #[test]
+    fn the_hosts_of_thousands_of_flows_stand_in_two_columns_from_top_to_bottom() {
+        let (scenario, topology) = topology(
+            "duration = \"1 s\"\n[link.\"tx{n}\"]\n[link.wan]\nrate = \"1 Mbps\"\n[link.\"back{n}\"]\n\
+             [flow.call]\ncount = 5000\ntransport = \"udp\"\nworkload = \"voice\"\n\
+             route = [\"tx{n}\", \"wan\"]\nreturn_route = [\"back{n}\"]\n",
+        );
+        assert_eq!((scenario.flows.len(), topology.nodes.len()), (5000, 5002));
+        let (hosts, rest) = topology.nodes.split_at(5000);
+        assert!(hosts.iter().enumerate().all(|(at, node)| node.senders == [at] && node.x == 0.0));
+        assert!(hosts.is_sorted_by(|a, b| a.y < b.y));
+        assert_eq!((hosts[0].y, hosts[4999].y, rest[0].x, rest[1].x), (0.0, 1.0, 0.5, 1.0));
+        assert_eq!(rest[1].receivers.len(), 5000);
     }
 }

@@ -1,8 +1,10 @@
 //! The still picture: nodes, links, and packets at the moment at which most are under way.
 
-use maud::Markup;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Animation, PlayFate, PlayHop, colour};
+use maud::{Markup, html};
+
+use super::{Animation, PlayFate, PlayHop, PlayNode, colour, too_many};
 use crate::plot::panel::WIDTH;
 use crate::plot::svg::{Anchor, Svg};
 
@@ -27,8 +29,11 @@ const MOST_BESIDE: usize = 6;
 /// Nodes in a column that are named; the names of more would lie over each other.
 const MOST_NAMED: usize = 16;
 
-/// The topology with the packets at the busiest moment.
+/// The topology with the packets at the busiest moment, or why there is none.
 pub(crate) fn still(animation: &Animation) -> Markup {
+    if let Some(why) = too_many(animation) {
+        return html! { p { (why) } };
+    }
     let mut svg = topology(animation);
     let at = busiest(&animation.hops);
     let height = height(animation);
@@ -49,14 +54,20 @@ pub(crate) fn still(animation: &Animation) -> Markup {
 pub(super) fn topology(animation: &Animation) -> Svg {
     let height = height(animation);
     let mut svg = Svg::new(WIDTH, height);
-    let mut named: Vec<&str> = Vec::new();
+    let columns = columns(animation);
+    let beside = |node: &PlayNode| columns.get(&column(node.place)).copied().unwrap_or(0);
+    // The names of links that lead to one of many nodes in a column would lie over each other.
+    let is_crowded = |(from, to): (usize, usize)| {
+        let most = [from, to].iter().filter_map(|node| animation.nodes.get(*node)).map(beside).max();
+        most.is_some_and(|most| most > MOST_BESIDE)
+    };
+    let mut named: BTreeSet<&str> = BTreeSet::new();
     for (index, link) in animation.links.iter().enumerate() {
         let Some((from, to)) = ends(animation, index, height) else { continue };
         svg.line("axis", from, to);
         arrow(&mut svg, from, to);
         // Links of the same making are described once.
-        if !named.contains(&link.about.as_str()) && !is_crowded(animation, link.ends) {
-            named.push(&link.about);
+        if link.ends.is_some_and(|ends| !is_crowded(ends)) && named.insert(&link.about) {
             let below = to.0 < from.0;
             let at =
                 (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1) + if below { 16.0 } else { -8.0 });
@@ -69,32 +80,35 @@ pub(super) fn topology(animation: &Animation) -> Svg {
     }
     for node in &animation.nodes {
         let (x, y) = at(node.place, height);
-        let column = animation.nodes.iter().filter(|it| (it.place.x - node.place.x).abs() < 1e-3).count();
         let is_host = !node.label.is_empty();
         let size = if is_host { 12.0 } else { 9.0 };
         let style = "fill:var(--page);stroke:var(--ink);stroke-width:1.5";
         svg.rect("", style, "", (x - size / 2.0, y - size / 2.0), (size, size));
         let (left, anchor) =
             if node.place.x < 0.5 { (x - 12.0, Anchor::End) } else { (x + 12.0, Anchor::Start) };
-        if column <= MOST_NAMED {
+        if beside(node) <= MOST_NAMED {
             svg.text("", "", (left, y + 4.0), anchor, &node.label);
         }
     }
     svg
 }
 
-/// Whether a link leads to one of many nodes in a column: the names of such links would lie over each other.
-fn is_crowded(animation: &Animation, ends: Option<(usize, usize)>) -> bool {
-    let column = |node: usize| {
-        let x = animation.nodes.get(node).map_or(0.0, |node| node.place.x);
-        animation.nodes.iter().filter(|it| (it.place.x - x).abs() < 1e-3).count()
-    };
-    ends.is_some_and(|(from, to)| column(from).max(column(to)) > MOST_BESIDE)
+/// How many nodes stand in each column.
+fn columns(animation: &Animation) -> BTreeMap<i64, usize> {
+    let mut columns = BTreeMap::new();
+    for node in &animation.nodes {
+        *columns.entry(column(node.place)).or_default() += 1;
+    }
+    columns
+}
+
+/// The column of a place, in thousandths of the drawing's width.
+fn column(place: Place) -> i64 {
+    (place.x * 1000.0).round() as i64
 }
 
 fn height(animation: &Animation) -> f64 {
-    let rows = |x: f64| animation.nodes.iter().filter(|node| (node.place.x - x).abs() < 1e-3).count();
-    let most = animation.nodes.iter().map(|node| rows(node.place.x)).max().unwrap_or(1);
+    let most = columns(animation).into_values().max().unwrap_or(1);
     2.0 * EDGE + (ROW * (most.min(MOST_NAMED) - 1) as f64).max(30.0)
 }
 

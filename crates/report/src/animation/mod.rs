@@ -3,6 +3,9 @@
 
 mod frame;
 
+use maud::Markup;
+
+use crate::number::{count, counted};
 use crate::plot::svg::Svg;
 
 pub use frame::Place;
@@ -104,11 +107,34 @@ pub(crate) fn colour(flow: usize) -> String {
 }
 
 /// A drawing of the topology alone: what a report shows where nothing moves.
-pub(crate) fn topology_svg(animation: &Animation, id: &str) -> String {
+///
+/// # Errors
+/// Why there is no drawing.
+pub(crate) fn topology_svg(animation: &Animation, id: &str) -> Result<Markup, String> {
+    if let Some(why) = too_many(animation) {
+        return Err(why);
+    }
     let svg: Svg = frame::topology(animation);
-    svg.finish(id, &format!("Topology of {}", animation.name), "Hosts, routers and the links between them.")
-        .into_string()
+    let title = format!("Topology of {}", animation.name);
+    Ok(svg.finish(id, &title, "Hosts, routers and the links between them."))
 }
+
+/// The sentence in place of a drawing if the network has too many nodes for one.
+fn too_many(animation: &Animation) -> Option<String> {
+    let nodes = animation.nodes.len();
+    let links = animation.links.iter().filter(|link| link.ends.is_some()).count();
+    (nodes > MOST_DRAWN).then(|| {
+        format!(
+            "Not drawn: the network has {} nodes and {}. Networks of up to {MOST_DRAWN} nodes are drawn.",
+            count(nodes as u64),
+            counted(links as u64, "link")
+        )
+    })
+}
+
+/// Networks of more nodes are not drawn: on a page's width their nodes and links lie over each other, and the
+/// drawing would be most of the page. Chosen.
+const MOST_DRAWN: usize = 300;
 
 #[cfg(test)]
 pub(crate) mod tests {
@@ -143,5 +169,17 @@ pub(crate) mod tests {
             length: 1000,
             ..Animation::default()
         }
+    }
+
+    #[test]
+    fn a_network_of_hundreds_of_nodes_is_counted_and_not_drawn() {
+        let mut animation = two_hosts();
+        animation.nodes = vec![animation.nodes[0].clone(); MOST_DRAWN];
+        let page = topology_svg(&animation, "network").unwrap().into_string();
+        assert!(page.contains("<svg"), "{page}");
+        animation.nodes.push(animation.nodes[0].clone());
+        let why = "Not drawn: the network has 301 nodes and 1 link. Networks of up to 300 nodes are drawn.";
+        assert_eq!(topology_svg(&animation, "network").unwrap_err(), why);
+        assert_eq!(still(&animation).into_string(), format!("<p>{why}</p>"));
     }
 }

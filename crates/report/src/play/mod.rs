@@ -4,6 +4,8 @@
 //! computes nothing about the run: where a packet is follows from when its service began, when its last bit
 //! was sent and when it came out. Without JavaScript it says so and shows the topology at one moment.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, PreEscaped, html};
 use serde_json::json;
 
@@ -80,11 +82,13 @@ fn legend(animation: &Animation) -> Markup {
 /// What links are made of, those of one making together.
 fn links(animation: &Animation) -> Markup {
     let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     for link in animation.links.iter().filter(|link| link.ends.is_some()) {
-        match kinds.iter_mut().find(|kind| kind.0 == link.about) {
-            Some(kind) => kind.1.push(&link.name),
-            None => kinds.push((&link.about, vec![&link.name])),
+        let kind = *known.entry(&link.about).or_insert(kinds.len());
+        if kind == kinds.len() {
+            kinds.push((&link.about, Vec::new()));
         }
+        kinds[kind].1.push(&link.name);
     }
     html! {
         dl.terms {

@@ -1,7 +1,7 @@
 //! The page of a study: verdicts, published beside reproduced under every assumption set and in every arena,
 //! figures.
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use talkpath_study::{
     ArenaVerdict, CheckOutcome, ClaimKind, ClaimOutcome, Outcome, Verdict, shown_figure, shown_must,
     shown_value,
@@ -99,8 +99,9 @@ fn drawn_networks(networks: &[Animation]) -> Markup {
                     // The module names the files that it saves after this.
                     figure id={ "figure-network-" (at + 1) } {
                         h3 { (network.name) }
-                        div class="scroll plot" tabindex="0" {
-                            (PreEscaped(topology_svg(&with_roles(network), &format!("network-{at}"))))
+                        @match topology_svg(&with_roles(network), &format!("network-{at}")) {
+                            Ok(svg) => { div class="scroll plot" tabindex="0" { (svg) } }
+                            Err(why) => { p { (why) } }
                         }
                         figcaption { (network.about) }
                     }

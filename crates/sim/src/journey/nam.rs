@@ -8,8 +8,8 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::io::{self, Write};
 
 use talkpath_measure::DropCause;
@@ -83,14 +83,13 @@ fn write_before(
 
 /// One line for each pair of nodes, and a queue each way.
 fn links(scenario: &Scenario, topology: &Topology, out: &mut dyn Write) -> io::Result<()> {
-    let mut written: Vec<(usize, usize)> = Vec::new();
+    let mut written: BTreeSet<(usize, usize)> = BTreeSet::new();
     for (link, ends) in scenario.links.iter().zip(&topology.links) {
         let Some((from, to)) = *ends else { continue };
         let pair = (from.min(to), from.max(to));
-        if written.contains(&pair) {
+        if !written.insert(pair) {
             continue;
         }
-        written.push(pair);
         let rate = match &link.config.rate {
             RateModel::Fixed(rate) => rate.as_bps(),
             RateModel::Unlimited | RateModel::Trace(_) => FAST,
