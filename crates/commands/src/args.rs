@@ -32,7 +32,7 @@ pub use self::campaign::{
 };
 pub use self::demand::DemandArgs;
 pub use self::monitor::{Amount, MonitorArgs};
-pub use self::mos::{CodecName, MosArgs};
+pub use self::mos::{CodecName, MosArgs, Share};
 pub use self::own_line::{OwnLink, quoted};
 use self::precedence::settle;
 pub use self::serve::ServeArgs;
@@ -270,7 +270,7 @@ pub struct CompareArgs {
     pub queue: Option<String>,
     /// sim and emu: the share of the packets that each direction loses at random: `1%` or `0.01`
     #[arg(long, value_name = "SHARE", value_parser = mos::share)]
-    pub loss: Option<f64>,
+    pub loss: Option<Share>,
     /// How long each transport runs, as in `30s`
     #[arg(long, value_name = "TIME")]
     pub duration: Option<String>,

@@ -13,12 +13,14 @@ pub enum Failure {
     #[error("{0}")]
     NotHeld(String),
     /// Results could not be written.
-    #[error("cannot write {what}: {why}")]
+    #[error("cannot write {what}: {why}{}", help_line(help))]
     Write {
         /// Which file or stream.
         what: String,
         /// What the system said.
         why: io::Error,
+        /// What helps; empty if nothing is known.
+        help: String,
     },
     /// Whoever read our standard output has gone; nothing is wrong.
     #[error("standard output was closed")]
@@ -97,18 +99,31 @@ impl Failure {
 
     /// A file or folder that could not be written.
     pub fn write(path: &Path, why: io::Error) -> Self {
-        Self::Write { what: path.display().to_string(), why }
+        Self::Write { what: path.display().to_string(), why, help: String::new() }
     }
 
     /// A folder that could not be made.
     pub fn folder(path: &Path, why: io::Error) -> Self {
-        Self::Write { what: format!("the folder {}, which cannot be made", path.display()), why }
+        let what = format!("the folder {}, which cannot be made", path.display());
+        Self::Write { what, why, help: String::new() }
+    }
+
+    /// A failure to write, with what helps.
+    pub fn with_help(self, text: impl Into<String>) -> Self {
+        match self {
+            Self::Write { what, why, .. } => Self::Write { what, why, help: text.into() },
+            other => other,
+        }
     }
 
     /// A file or folder, named on the command line, that could not be read.
     pub fn read(path: &Path, why: &io::Error) -> Self {
         Self::Usage(format!("cannot read {}: {why}", path.display()))
     }
+}
+
+fn help_line(help: &str) -> String {
+    if help.is_empty() { String::new() } else { format!("\nhelp: {help}") }
 }
 
 fn in_all(mistakes: usize, file: &str) -> String {
@@ -127,7 +142,7 @@ mod tests {
         let far = || Some(Failure::FarEnd("gone".to_owned()));
         let threshold = || Some(Failure::Threshold("call.mos".to_owned()));
         let unwritten =
-            || Some(Failure::Write { what: "junit.xml".to_owned(), why: io::Error::other("full") });
+            || Some(Failure::write(Path::new("junit.xml"), io::Error::other("full")));
         let strict = || Some(Failure::NotHeld("--strict".to_owned()));
         let closed = || Some(Failure::OutputClosed);
         for (failures, code, told) in [

@@ -4,6 +4,7 @@
 //! Some senders send one request twice: `timeout` signals its child and then its own process group, which the
 //! child belongs to. So a signal within `SAME_REQUEST` of the first is the same request.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -18,7 +19,7 @@ use crate::failure::Failure;
 
 /// Starts a thread that waits for the signals; the flag becomes true at the first one.
 pub fn install() -> Result<Arc<AtomicBool>, Failure> {
-    let unavailable = |why| Failure::Write { what: "signal handlers".to_owned(), why };
+    let unavailable = |why| Failure::write(Path::new("signal handlers"), why);
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(unavailable)?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);

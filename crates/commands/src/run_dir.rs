@@ -48,7 +48,8 @@ pub struct PartId {
 impl RunDir {
     /// A new directory under `out`, named after `started` (`2026-11-21T19-05-07Z`) and the scenario.
     pub(crate) fn create(out: &Path, started: &str, name: &str) -> Result<Self, Failure> {
-        fs::create_dir_all(out).map_err(|why| Failure::folder(out, why))?;
+        let elsewhere = |failure: Failure| failure.with_help("`--out DIR` names another folder for runs");
+        fs::create_dir_all(out).map_err(|why| elsewhere(Failure::folder(out, why)))?;
         let base = format!("{started}-{}", slug(name));
         // A number distinguishes runs that start in the same second; creating a directory is atomic.
         for attempt in 1..=MAX_SAME_SECOND {
@@ -56,11 +57,11 @@ impl RunDir {
             let path = out.join(folder);
             match fs::create_dir(&path) {
                 Ok(()) => {
-                    fs::create_dir(path.join(PARTS)).map_err(|why| Failure::write(&path, why))?;
+                    fs::create_dir(path.join(PARTS)).map_err(|why| elsewhere(Failure::write(&path, why)))?;
                     return Ok(Self { path, is_new: true, lock: None });
                 }
                 Err(why) if why.kind() == ErrorKind::AlreadyExists => {}
-                Err(why) => return Err(Failure::write(&path, why)),
+                Err(why) => return Err(elsewhere(Failure::write(&path, why))),
             }
         }
         Err(Failure::write(&out.join(base), ErrorKind::AlreadyExists.into()))

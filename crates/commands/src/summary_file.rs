@@ -127,6 +127,7 @@ fn around(summary: &Summary) -> io::Result<(Vec<u8>, Vec<u8>, Vec<u8>)> {
         clock: summary.clock.clone(),
         comparisons: summary.comparisons.clone(),
         provenance: summary.provenance.clone(),
+        understood: summary.understood.clone(),
         ..*summary
     });
     let runs = end_of(&text, b"\n  \"runs\": ")?;
@@ -199,7 +200,7 @@ pub(crate) mod tests {
 
     use talkpath_measure::ClockRecord;
     use talkpath_measure::summarise::cell_summaries;
-    use talkpath_measure::summary::{Clock, RunSummary};
+    use talkpath_measure::summary::{Clock, RunSummary, Understood};
 
     use super::*;
     use crate::run_dir::SCENARIO;
@@ -237,6 +238,7 @@ pub(crate) mod tests {
             runs,
             comparisons: Vec::new(),
             provenance: None,
+            understood: Understood::default(),
         }
     }
 

@@ -128,7 +128,7 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
 pub fn output_failure(why: io::Error) -> Failure {
     match why.kind() {
         io::ErrorKind::BrokenPipe => Failure::OutputClosed,
-        _ => Failure::Write { what: "standard output".to_owned(), why },
+        _ => Failure::write(Path::new("standard output"), why),
     }
 }
 

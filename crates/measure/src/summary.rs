@@ -60,6 +60,20 @@ pub struct Summary {
     /// What made it and where; `None` in summaries of versions that did not say.
     #[serde(default)]
     pub provenance: Option<Provenance>,
+    /// As what the scenario was read where a slip is likely; empty in summaries of versions that did not say.
+    #[serde(default)]
+    pub understood: Understood,
+}
+
+/// As what a scenario was read, in lines for a person.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Understood {
+    /// One for each trace: `x.up: 1000 deliveries, 1.2 Mb/s in the mean, repeats after 10 s`.
+    #[serde(default)]
+    pub traces: Vec<String>,
+    /// Of links that lose more than a fifth of the packets: `The path loses 50 % of the packets each way.`
+    #[serde(default)]
+    pub losses: Vec<String>,
 }
 
 /// The format of the summaries that this version writes. Raised if a key goes, or changes its type, unit or

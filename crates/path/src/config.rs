@@ -108,6 +108,24 @@ pub enum LossModel {
     Trace(LossTrace),
 }
 
+impl LossModel {
+    /// The share of the packets that it loses over a long time.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::None => 0.0,
+            Self::Bernoulli { rate } => *rate,
+            // In a long run the chain is bad for p / (p + r) of the packets (Gilbert 1960).
+            Self::GilbertElliott { p, r, loss_bad, loss_good } => {
+                // Without a way out of it the chain stays in the good state, in which it begins.
+                let bad = if *p > 0.0 { p / (p + r) } else { 0.0 };
+                bad * loss_bad + (1.0 - bad) * loss_good
+            }
+            Self::Periodic { period } => 1.0 / (*period).max(1) as f64,
+            Self::Trace(trace) => trace.share(),
+        }
+    }
+}
+
 /// What the pipe adds to the propagation delay of each packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DelayVariation {
@@ -157,6 +175,15 @@ mod tests {
         // 80 B fill two cells to the last byte, 81 need a third.
         assert_eq!(adsl.on_wire(Bytes::new(80)), Bytes::new(2 * 53));
         assert_eq!(adsl.on_wire(Bytes::new(81)), Bytes::new(3 * 53));
+    }
+
+    #[test]
+    fn the_mean_loss_is_that_of_the_long_run() {
+        let bursts = LossModel::GilbertElliott { p: 0.01, r: 0.19, loss_bad: 0.5, loss_good: 0.0 };
+        assert!((bursts.mean() - 0.025).abs() < 1e-12);
+        let good = LossModel::GilbertElliott { p: 0.0, r: 0.0, loss_bad: 1.0, loss_good: 0.25 };
+        assert!((good.mean() - 0.25).abs() < 1e-12);
+        assert!((LossModel::Periodic { period: 4 }.mean() - 0.25).abs() < 1e-12);
     }
 
     #[test]

@@ -32,12 +32,28 @@ impl LossTrace {
     pub fn marks(&self) -> &[bool] {
         &self.marks
     }
+
+    /// The share of its packets that are lost.
+    pub fn share(&self) -> f64 {
+        self.marks.iter().filter(|lost| **lost).count() as f64 / self.marks.len().max(1) as f64
+    }
 }
 
 impl DelayTrace {
     /// For each packet of one period, what it adds.
     pub fn additions(&self) -> &[Duration] {
         &self.additions
+    }
+
+    /// What it adds to a packet in the mean, rounded down to a nanosecond.
+    pub fn mean(&self) -> Duration {
+        let sum: u128 = self.additions.iter().map(|addition| u128::from(addition.as_nanos())).sum();
+        Duration::from_nanos(u64::try_from(sum / self.additions.len().max(1) as u128).unwrap_or(u64::MAX))
+    }
+
+    /// The most that it adds to a packet.
+    pub fn largest(&self) -> Duration {
+        self.additions.iter().copied().max().unwrap_or(Duration::ZERO)
     }
 }
 
@@ -114,6 +130,14 @@ mod tests {
         let delay: DelayTrace = "0\n12.5 # a handover\n\n0.000001\r\n".parse().unwrap();
         let nanos: Vec<_> = delay.additions().iter().map(|addition| addition.as_nanos()).collect();
         assert_eq!(nanos, [0, 12_500_000, 1]);
+    }
+
+    #[test]
+    fn shares_and_means_are_those_of_one_period() {
+        let loss: LossTrace = "0001".parse().unwrap();
+        assert!((loss.share() - 0.25).abs() < 1e-12);
+        let delay: DelayTrace = "0\n1\n5\n".parse().unwrap();
+        assert_eq!((delay.mean(), delay.largest()), (Duration::from_millis(2), Duration::from_millis(5)));
     }
 
     #[test]

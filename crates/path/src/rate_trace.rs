@@ -16,7 +16,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_units::{Bytes, Duration, Instant, Rate};
 
 /// Delivery opportunities over one period, in order; cheap to clone. At least one, the last after zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +73,8 @@ pub enum TraceMistake {
 
 /// What one opportunity delivers: an Ethernet-sized packet with its TUN header (mahimahi's `PACKET_SIZE`).
 const OPPORTUNITY: Bytes = Bytes::new(1504);
+/// The IP packet of an opportunity.
+const IP_PACKET: Bytes = Bytes::new(1500);
 /// What mahimahi counts with each IP packet: the TUN device's packet information.
 const TUN_HEADER: Bytes = Bytes::new(4);
 /// No run lasts longer than this; keeps nanoseconds within their range (a tenth of it).
@@ -84,6 +86,22 @@ impl RateTrace {
     /// How long the trace lasts before it repeats.
     pub fn period(&self) -> Duration {
         self.opportunities.last().copied().unwrap_or(Duration::MAX)
+    }
+
+    /// The first delivery opportunity.
+    pub fn first(&self) -> Duration {
+        self.opportunities.first().copied().unwrap_or(Duration::MAX)
+    }
+
+    /// What it delivers in the mean of a period, in packets of 1500 B; rounded down.
+    pub fn mean_rate(&self) -> Rate {
+        rate_over(self.opportunities.len() as u64, self.period())
+    }
+
+    /// The same if the first line were the beginning of time: `None` if all lines are the same.
+    pub fn mean_rate_from_first(&self) -> Option<Rate> {
+        let length = self.period().saturating_sub(self.first());
+        (!length.is_zero()).then(|| rate_over(self.opportunities.len() as u64 - 1, length))
     }
 
     /// Delivery opportunities in one period.
@@ -116,6 +134,13 @@ impl FromStr for RateTrace {
             _ => Ok(Self { opportunities: opportunities.into() }),
         }
     }
+}
+
+/// So many packets in `length`.
+fn rate_over(packets: u64, length: Duration) -> Rate {
+    let bits = u128::from(packets) * u128::from(IP_PACKET.get()) * 8;
+    let bps = bits * 1_000_000_000 / u128::from(length.as_nanos().max(1));
+    Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX))
 }
 
 /// The beginning of a wrong line.
@@ -261,6 +286,19 @@ mod tests {
         assert_eq!(mistake(""), TraceError { line: 1, mistake: TraceMistake::Empty });
         assert_eq!(mistake("0\n0\n"), TraceError { line: 2, mistake: TraceMistake::NoTime });
         assert_eq!(mistake("3\n2\n").to_string(), "line 2: 2 ms comes after 3 ms: moments must not go back");
+    }
+
+    #[test]
+    fn the_mean_rate_counts_packets_of_1500_bytes() {
+        let trace: RateTrace = "10\n20\n30\n40\n".parse().unwrap();
+        assert_eq!(
+            (trace.mean_rate(), trace.first()),
+            (Rate::from_bps(1_200_000), Duration::from_millis(10))
+        );
+        let epoch: RateTrace = "1402530000010\n1402530000020\n1402530000030\n".parse().unwrap();
+        assert_eq!(epoch.mean_rate(), Rate::from_bps(0));
+        assert_eq!(epoch.mean_rate_from_first(), Some(Rate::from_bps(1_200_000)));
+        assert_eq!("5\n".parse::<RateTrace>().unwrap().mean_rate_from_first(), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use talkpath_measure::figures::CellFigures;
-use talkpath_measure::summary::{RunSummary, Summary};
+use talkpath_measure::summary::{RunSummary, Summary, Understood};
 use talkpath_measure::warning;
 
 use crate::animation::{Animation, topology_svg};
@@ -90,8 +90,12 @@ pub fn html(page: &Page<'_>) -> String {
     let main = html! {
         (validity(page.summary))
         @for (id, _, body) in sections.iter().take(1).filter(|it| it.0 == "answer") {
-            section id=(id) { (body) }
+            section id=(id) {
+                (body)
+                @for line in &page.summary.understood.losses { p.about { (line) } }
+            }
         }
+        @for line in understood(page.summary) { p.about { (line) } }
         @for note in page.summary.warnings.iter().filter(|warning| warning::is_note(warning)) {
             p.about { (note) }
         }
@@ -234,6 +238,12 @@ fn validity(summary: &Summary) -> Markup {
         }
         (warnings(&summary.warnings))
     }
+}
+
+/// As what the scenario was read: its traces, and large losses.
+fn understood(summary: &Summary) -> impl Iterator<Item = &String> {
+    let Understood { traces, losses } = &summary.understood;
+    traces.iter().chain(losses)
 }
 
 pub(crate) fn warnings(warnings: &[String]) -> Markup {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use talkpath_measure::figures::CellFigures;
-use talkpath_measure::summary::{Clock, SUMMARY_FORMAT, Summary};
+use talkpath_measure::summary::{Clock, SUMMARY_FORMAT, Summary, Understood};
 use talkpath_measure::warning;
 
 use crate::view::RUN_KEY;
@@ -100,6 +100,15 @@ fn together(parts: &[RunPart]) -> Option<Summary> {
             why: joined(&|summary| &summary.clock.why),
         },
     };
+    let said = |of: &dyn Fn(&Understood) -> &Vec<String>| {
+        let mut lines: Vec<String> = Vec::new();
+        for line in parts.iter().flat_map(|part| of(&part.summary.understood)) {
+            if !lines.contains(line) {
+                lines.push(line.clone());
+            }
+        }
+        lines
+    };
     Some(Summary {
         format: SUMMARY_FORMAT,
         talkpath: joined(&|summary| &summary.talkpath),
@@ -116,6 +125,7 @@ fn together(parts: &[RunPart]) -> Option<Summary> {
         cells: Vec::new(),
         comparisons: Vec::new(),
         provenance: None,
+        understood: Understood { traces: said(&|it| &it.traces), losses: said(&|it| &it.losses) },
     })
 }
 

@@ -2,7 +2,7 @@
 //! answer and why, the table, and what the words mean. Over a sweep the answers are counted, and one table of
 //! a screen has the best of each combination.
 
-use talkpath_measure::summary::Summary;
+use talkpath_measure::summary::{Summary, Understood};
 use talkpath_measure::warning;
 
 use crate::Style;
@@ -49,10 +49,18 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
         }
     }
     out.push_str(&answers);
+    out.push_str(&losses(summary, style));
     out.push_str(&tables);
     out.push_str(&notes(summary, style));
     out.push_str(&glossary(&terms, style));
     out
+}
+
+/// Large losses in words, as a part of the answer: whoever meant per cent sees it here.
+fn losses(summary: &Summary, style: &Style) -> String {
+    let lines = summary.understood.losses.iter();
+    let lines: String = lines.map(|line| wrap(&printable(line), style.width, "", "")).collect();
+    if lines.is_empty() { lines } else { lines + "\n" }
 }
 
 /// What is compared: nothing of it if nothing is.
@@ -151,7 +159,10 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
     let mut out = heading(summary, style);
     let flows = FlowCells::all(summary);
     let Compared { answers, tables, mut terms, .. } = compared(summary, &flows, style);
-    out.push_str(&answers);
+    if !answers.is_empty() {
+        out.push_str(&answers);
+        out.push_str(&losses(summary, style));
+    }
     out.push_str(&tables);
     let cells = CellView::all(summary);
     if cells.len() > MAX_CELLS {
@@ -213,6 +224,10 @@ fn heading(summary: &Summary, style: &Style) -> String {
     out.push_str(&wrap(&printable(&terms::about_run(summary)), style.width, "", ""));
     if let Some(receivers) = receivers(summary) {
         out.push_str(&wrap(&receivers, style.width, "", "  "));
+    }
+    let Understood { traces, losses } = &summary.understood;
+    for line in traces.iter().chain(losses) {
+        out.push_str(&wrap(&printable(line), style.width, "", "  "));
     }
     if !summary.valid {
         let text = paint("INVALID RUN: do not trust these figures.", "1;31", style.color);

@@ -110,7 +110,7 @@ fn every_mistake_is_told_at_once_with_its_place() {
         "12:10: host.tokyo.server: found \"start\" for a host on which nothing can be started (give `ssh = \"NAME\"`, or `local = true`)",
         "18:22: measure.call.transports: found \"tcp-nodelai\", expected a transport: udp, tcp, tcp-nodelay",
         "21:8: schedule.zone: found \"Europe/Berlim\", expected a zone of the IANA time zone database (did you mean \"Europe/Berlin\"?)",
-        "23:9: schedule.every: found 6, expected a duration such as \"20 ms\" (a number needs its unit: \"6 s\"?)",
+        "23:9: schedule.every: found 6, expected a duration such as \"20 ms\" (a number needs its unit: \"6 h\"?)",
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (found, expected) in found.iter().zip(expected) {

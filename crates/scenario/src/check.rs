@@ -6,6 +6,7 @@ use crate::diagnostic::{Log, Place};
 use crate::keys::{Default, Key, Kind, LINK, PATH, TableSpec, Tagged};
 use crate::quantity::{self, Problem};
 use crate::read::{self, At, or_list, wrong};
+use crate::shares::is_share;
 use crate::threshold;
 use crate::tree::{Node, Table, Value};
 
@@ -181,10 +182,8 @@ fn tagged(node: &Node, tagged: &'static Tagged, at: At<'_>, checks: Checks, log:
     let name = match read::one_of(kind_node, tagged.noun, kinds, tagged.later) {
         Ok(name) => name,
         Err(problem) => {
-            // The one bare number that is allowed is a loss model's share.
-            let percentage = tagged.number.and(kind_node.as_text());
-            let help = percentage.and_then(|text| quantity::share_help(text, |it| (0.0..=1.0).contains(&it)));
-            let problem = Problem { help: help.or(problem.help), message: problem.message };
+            let line = if inner.is_none() { quantity_line(node, tagged, at) } else { None };
+            let problem = Problem { help: line.or(problem.help), message: problem.message };
             log.problem(&kind_node.place, if inner.is_some() { kind_at } else { at }, problem);
             return;
         }
@@ -199,6 +198,23 @@ fn tagged(node: &Node, tagged: &'static Tagged, at: At<'_>, checks: Checks, log:
         }
     }
     missing_keys(inner, variant.keys, &node.place, at, checks, log);
+}
+
+/// The line to write where a quantity stands in place of a table: `jitter = "20 ms"`.
+fn quantity_line(node: &Node, tagged: &Tagged, at: At<'_>) -> Option<String> {
+    let (variant, key) = tagged.quantity?;
+    let (Kind::Quantity { measures, .. }, at) = (&tagged.variant(variant)?.key(key)?.kind, at) else {
+        return None;
+    };
+    let amount = match &node.value {
+        Value::Text(text) => match quantity::parse(text, measures) {
+            Ok(amount) => amount.to_string(),
+            Err(_) => read::proposal(text, measures, at.key(key))?,
+        },
+        Value::Number(text) => read::proposal(text, measures, at.key(key))?,
+        _ => return None,
+    };
+    Some(format!("write {} = {{ kind = \"{variant}\", {key} = \"{amount}\" }}", at.name()))
 }
 
 fn map(node: &Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &mut Log) {
@@ -270,8 +286,11 @@ pub(crate) fn form(kind: &Kind) -> String {
         Kind::Flag => "true or false".to_owned(),
         Kind::Count { least, most } => format!("a whole number from {least} to {most}"),
         Kind::Seed => read::SEED_FORM.to_owned(),
-        Kind::Probability => "a probability from 0 to 1".to_owned(),
-        Kind::Number { above, most } => format!("a number above {above} and at most {most}"),
+        Kind::Probability => read::SHARE_FORM.to_owned(),
+        Kind::Number { above, most } => {
+            let percent = if is_share(kind) { ", or the same in per cent" } else { "" };
+            format!("a number above {above} and at most {most}{percent}")
+        }
         Kind::Quantity { measures, words } => read::expected_quantity(measures, words),
         Kind::LinkRate { measures, words } => {
             format!("{} or {{ trace = \"FILE\" }}", read::expected_quantity(measures, words))

@@ -9,7 +9,7 @@
 use crate::check::unknown;
 use crate::diagnostic::Log;
 use crate::keys::{Kind, ROOT, TableSpec, Tagged};
-use crate::quantity::Problem;
+use crate::quantity::{Problem, percentage};
 use crate::read::nearest;
 use crate::threshold;
 use crate::tree::{Entry, Node, Table, Value};
@@ -237,6 +237,10 @@ pub(crate) fn expand_tagged(node: &mut Node, tagged: &Tagged) {
     let place = node.place.clone();
     let mut table = Table::default();
     match (&node.value, tagged.number) {
+        (Value::Text(share), Some((kind, key))) if percentage(share).is_some() => {
+            table.set("kind", Node::text(kind, place));
+            table.set(key, node.clone());
+        }
         (Value::Text(kind), _) => table.set("kind", Node::text(kind.as_str(), place)),
         (Value::Number(_), Some((kind, key))) => {
             table.set("kind", Node::text(kind, place));

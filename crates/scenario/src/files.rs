@@ -21,6 +21,7 @@ use crate::diagnostic::{Log, Place};
 use crate::edit::split;
 use crate::kernel;
 use crate::model::KernelProfile;
+use crate::quantity::Problem;
 use crate::tree::{Node, Table, Value};
 
 /// Where a scenario's files are, and this machine's kernel. Names are as the scenario writes them, relative
@@ -172,43 +173,49 @@ impl Contents {
             ("workload", "source") => Kind::Source,
             _ => return None,
         };
-        let told = match kind {
+        let found = match kind {
             Kind::Source => self.located(name, files),
             Kind::Rate | Kind::Loss | Kind::Delay => self.trace(kind, name, files),
         };
-        told.map_err(|why| log.mistake(place, &at.join("."), why, None)).ok()
+        found.map_err(|Problem { message, help }| log.mistake(place, &at.join("."), message, help)).ok()
     }
 
-    fn located(&mut self, name: &str, files: &dyn Files) -> Result<String, String> {
-        let Located { path, size } = files.locate(name).map_err(|why| format!("{name}: {why}"))?;
+    fn located(&mut self, name: &str, files: &dyn Files) -> Result<String, Problem> {
+        let refused = |why: String| Problem::new(format!("{name}: {why}"));
+        let Located { path, size } = files.locate(name).map_err(refused)?;
         if size == Bytes::ZERO {
-            return Err(format!("{name}: the file is empty"));
+            return Err(refused("the file is empty".to_owned()));
         }
         self.sizes.insert(path.clone(), size);
         Ok(path)
     }
 
-    fn trace(&mut self, kind: Kind, name: &str, files: &dyn Files) -> Result<String, String> {
+    fn trace(&mut self, kind: Kind, name: &str, files: &dyn Files) -> Result<String, Problem> {
         let known = self.written.iter().position(|written| written == name);
         let place = match known {
             Some(place) => place,
             None => {
-                let text = files.text(name).map_err(|why| format!("{name}: {why}"))?;
+                let text = files.text(name).map_err(|why| Problem::new(format!("{name}: {why}")))?;
                 let trace = Trace { name: self.free_name(name), text };
                 self.traces.push(trace);
                 self.written.push(name.to_owned());
                 self.traces.len() - 1
             }
         };
-        let Some(trace) = self.traces.get(place) else { return Err(format!("{name}: no such trace")) };
+        let Some(trace) = self.traces.get(place) else {
+            return Err(Problem::new(format!("{name}: no such trace")));
+        };
         let (new, text) = (trace.name.clone(), &trace.text);
-        match kind {
-            Kind::Rate => parse(name, &new, text, &mut self.rates)?,
-            Kind::Loss => parse(name, &new, text, &mut self.losses)?,
-            Kind::Delay => parse(name, &new, text, &mut self.delays)?,
-            Kind::Source => {}
+        let parsed = match kind {
+            Kind::Rate => parse(name, &new, text, &mut self.rates),
+            Kind::Loss => parse(name, &new, text, &mut self.losses),
+            Kind::Delay => parse(name, &new, text, &mut self.delays),
+            Kind::Source => Ok(()),
+        };
+        match parsed {
+            Ok(()) => Ok(new),
+            Err(why) => Err(Problem { message: why, help: kind.form().map(str::to_owned) }),
         }
-        Ok(new)
     }
 
     /// `traces/` and the file's own name, with plain characters only, and with a number if the name is
@@ -245,6 +252,27 @@ enum Kind {
     Loss,
     Delay,
     Source,
+}
+
+impl Kind {
+    /// What a trace of this kind has in its lines.
+    const fn form(self) -> Option<&'static str> {
+        match self {
+            Self::Rate => Some(
+                "a rate trace has a line for each packet of 1500 B that the link can deliver: when, in whole \
+                 milliseconds from its beginning (mahimahi's format), as in 4, 4, 9 on three lines. A table of times \
+                 and rates is not read yet (docs/reference/not-yet.md)",
+            ),
+            Self::Loss => Some(
+                "a loss trace has a mark for each packet: 0 if it arrives, 1 if it is lost; # begins a remark",
+            ),
+            Self::Delay => Some(
+                "a delay trace has a line for each packet: the milliseconds that are added to `delay`, as in 12.5; \
+                 # begins a remark",
+            ),
+            Self::Source => None,
+        }
+    }
 }
 
 fn parse<T: FromStr<Err = TraceError>>(

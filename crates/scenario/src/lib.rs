@@ -30,11 +30,13 @@ mod queues;
 mod read;
 mod resolve;
 mod schema;
+mod shares;
 mod sweep;
 mod threshold;
 mod topology;
 mod transports;
 mod tree;
+mod understood;
 mod workloads;
 
 pub use compare::{Compared, Comparison, with_fq_codel, with_repetitions};
@@ -51,8 +53,9 @@ pub use model::{
 };
 pub use plan::{Cell, LARGEST_FILE, Options, Plan, Setting, fitting_name, load, load_with_files};
 pub use preset::{Preset, preset, presets};
-pub use quantity::{SiAmount, parse_duration, parse_rate, percentage, si_amount};
+pub use quantity::{SiAmount, as_percent, parse_duration, parse_rate, percentage, si_amount};
 pub use read::nearest;
 pub use schema::schema;
 pub use threshold::{Bound, Operator, split_threshold};
 pub use topology::{Node, Topology};
+pub use understood::Understood;

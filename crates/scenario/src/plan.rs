@@ -14,7 +14,8 @@ use crate::quantity::Problem;
 use crate::read::{self, At};
 use crate::sweep::{self, Sweep};
 use crate::tree::{self, Node, Table, Value};
-use crate::{Diagnostic, Diagnostics, Scenario, Source, edit, emit, fill, kernel, quantity, resolve};
+use crate::understood::{self, Understood};
+use crate::{Diagnostic, Diagnostics, Scenario, Source, edit, emit, fill, kernel, quantity, resolve, shares};
 
 /// What the command line changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl Setting {
     /// `--set KEY=VALUE`.
     pub fn new(key: impl Into<String>, value: impl Into<String>) -> Self {
         let (key, value) = (key.into(), value.into());
-        Self { option: format!("--set {key}={value}"), key, value: share(&value) }
+        Self { option: format!("--set {key}={value}"), key, value }
     }
 
     /// `--sweep KEY=A,B,...`. The values are a TOML list, TOML values between commas, or else words between
@@ -52,8 +53,8 @@ impl Setting {
             tree::parse_value(text, &Place::START).is_some_and(|node| matches!(node.value, Value::List(_)))
         };
         let words = || {
-            let quoted = values.split(',').map(|word| match share(word.trim()) {
-                word if tree::parse_value(&word, &Place::START).is_some() => word,
+            let quoted = values.split(',').map(|word| match word.trim() {
+                word if tree::parse_value(word, &Place::START).is_some() => word.to_owned(),
                 word => toml_edit::Value::from(word).to_string(),
             });
             quoted.collect::<Vec<_>>().join(", ")
@@ -81,11 +82,6 @@ impl From<(String, String)> for Setting {
     }
 }
 
-/// `1%` as a share of 1, which is how keys take shares; any other text as it is.
-fn share(text: &str) -> String {
-    quantity::percentage(text).map_or_else(|| text.to_owned(), |share| share.to_string())
-}
-
 /// A scenario file, understood.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -105,6 +101,8 @@ pub struct Plan {
     pub traces: Vec<Trace>,
     /// What is allowed but probably not meant.
     pub warnings: Vec<Diagnostic>,
+    /// As what the traces and large losses were understood.
+    pub understood: Understood,
 }
 
 /// One combination of the sweep's values.
@@ -182,6 +180,7 @@ fn read(
     if let Some(path) = root.get_mut("path") {
         edit::expand_path(path);
     }
+    shares::take_in(&mut root, log);
     let contents = Contents::take_in(&mut root, files, log);
     check::table(&root, &ROOT, &Place::START, At::ROOT, Checks::PRESENT, log);
     let sweep = Sweep::read(&root, log);
@@ -223,8 +222,9 @@ fn read(
         log.mistake(&Place::START, "", message, None);
         return None;
     }
+    let understood = understood::understood(&contents, &cells);
     let (traces, warnings) = (contents.traces, Vec::new());
-    Some(Plan { name, repeat, seed, cells, resolved, thresholds, traces, warnings })
+    Some(Plan { name, repeat, seed, cells, resolved, thresholds, traces, warnings, understood })
 }
 
 /// Every cell, and the values that all of them share, defaults included.
@@ -253,6 +253,7 @@ fn cells(root: &Table, sweep: &Sweep, contents: &Contents, log: &mut Log) -> Opt
             log.mistake(&Place::START, "", message, None);
         }
         let Some(scenario) = scenario.filter(|_| log.is_clean()) else { continue };
+        understood::warn_of_traces(&cell, scenario.duration, contents, log);
         flows += scenario.flows.len();
         if flows > MOST_FLOWS {
             let message = format!("found more than {MOST_FLOWS} flows in all cells together");

@@ -52,10 +52,20 @@ pub fn percentage(text: &str) -> Option<f64> {
     format!("{percent}e-2").parse().ok()
 }
 
-/// What to write in place of the percentage `text`, if it is one and a number that `fits`.
-pub(crate) fn share_help(text: &str, fits: impl Fn(f64) -> bool) -> Option<String> {
-    let share = percentage(text).filter(|share| fits(*share))?;
-    Some(format!("as a share of 1 it is a bare number: {share}"))
+/// A share of 1 in per cent: 0.011 is `1.1%`.
+pub fn as_percent(share: f64) -> String {
+    // Written so, no digit of a quotient shows: 0.011 is 1.1%.
+    let percent = format!("{share}e2").parse().unwrap_or(100.0 * share);
+    format!("{percent}%")
+}
+
+/// The mistake in a bare 1 on a command line in place of a share: it may be 1 % or all.
+pub(crate) fn bare_one(text: &str) -> Option<Problem> {
+    let is_one = text.trim().parse::<f64>().ok()? == 1.0;
+    is_one.then(|| {
+        Problem::new(format!("found {}, expected per cent or a number below 1", text.trim()))
+            .with_help("did you mean 1% or 100%?")
+    })
 }
 
 /// What is probably meant by a `share` above 1, if it may be one in per cent: 2 is 2%.
@@ -142,14 +152,16 @@ impl Dimension {
         }
     }
 
-    /// What a bare number was most likely meant to be counted in.
-    pub(crate) const fn likely_unit(self) -> &'static str {
+    /// The units in which programs give bare numbers, and how many decades a value may be further from the
+    /// usual to be as likely in this one: JSON, ns-2 and netem have milliseconds, bits a second and bytes.
+    /// Chosen.
+    const fn bare_units(self) -> &'static [(&'static str, f64)] {
         match self {
-            Self::Duration => "s",
-            Self::Rate => "Mbps",
-            Self::Size => "B",
-            Self::Packets => "packets",
-            Self::Frequency => "Hz",
+            Self::Duration => &[("ms", 0.0), ("s", 0.5), ("us", 1.5), ("ns", 2.0), ("min", 0.5), ("h", 0.5)],
+            Self::Rate => &[("bps", 0.0), ("kbps", 0.0), ("Mbps", 0.0), ("Gbps", 0.0)],
+            Self::Size => &[("B", 0.0), ("kB", 0.5), ("MB", 1.0), ("GB", 1.5)],
+            Self::Packets => &[("packets", 0.0)],
+            Self::Frequency => &[("Hz", 0.0), ("kHz", 0.5), ("mHz", 1.0)],
         }
     }
 }
@@ -244,6 +256,53 @@ fn parse_line(text: &str, measure: Measure) -> Result<u64, String> {
         Ok(amount) => Ok(amount.count),
         Err(Problem { message, help: None }) => Err(message),
         Err(Problem { message, help: Some(help) }) => Err(format!("{message}; {help}")),
+    }
+}
+
+/// The quantity that the bare `number` most likely is, where `usual` says from what to what each dimension's
+/// amounts usually are; `None` if it is usual in no unit.
+pub(crate) fn proposal(
+    number: &str,
+    measures: &[Measure],
+    usual: impl Fn(Dimension) -> Option<(u64, u64)>,
+) -> Option<String> {
+    let (whole, fraction) = digits(number)?;
+    let mut best: Option<(f64, String)> = None;
+    for measure in measures {
+        let dimension = measure.dimension;
+        let Some((low, high)) = usual(dimension) else { continue };
+        let middle = (low as f64 * high as f64).sqrt();
+        for (unit, farther) in dimension.bare_units() {
+            let factor =
+                dimension.units().iter().find(|(name, _)| name == unit).map_or(1, |(_, factor)| *factor);
+            let Scaled::Exact(count) = scale(whole, fraction, factor) else { continue };
+            if !(low.max(measure.least)..=high.min(measure.most)).contains(&count) {
+                continue;
+            }
+            let distance = (count as f64 / middle).log10().abs() + farther;
+            if best.as_ref().is_none_or(|(least, _)| distance < *least) {
+                let text = match *unit {
+                    "min" | "h" => format!("{number} {unit}"),
+                    _ => plainly(Amount { dimension, count }),
+                };
+                best = Some((distance, text));
+            }
+        }
+    }
+    best.map(|(_, text)| text)
+}
+
+/// An amount in the largest unit in which it is whole: `64 kB`.
+fn plainly(amount: Amount) -> String {
+    let whole = |(_, size): &&(&str, u64)| amount.count > 0 && amount.count.is_multiple_of(*size);
+    match amount.dimension {
+        Dimension::Size => {
+            // Those in powers of ten come first, from the least to the most.
+            let units = Dimension::Size.units().iter().take_while(|(unit, _)| !unit.contains('i'));
+            let unit = units.filter(whole).last();
+            unit.map_or_else(|| amount.to_string(), |(unit, size)| format!("{} {unit}", amount.count / size))
+        }
+        _ => amount.to_string(),
     }
 }
 

@@ -30,8 +30,13 @@ const fn queue(name: QueueName) -> Queue {
 }
 
 /// A queue.
-pub(crate) static QUEUE: Tagged =
-    Tagged { noun: "a queue", variants: &VARIANTS, later: &["red", "pie", "cake", "dualpi2"], number: None };
+pub(crate) static QUEUE: Tagged = Tagged {
+    noun: "a queue",
+    variants: &VARIANTS,
+    later: &["red", "pie", "cake", "dualpi2"],
+    number: None,
+    quantity: Some(("drop-tail", "limit")),
+};
 
 /// One discipline.
 #[derive(Clone, Copy)]

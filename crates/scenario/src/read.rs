@@ -10,7 +10,7 @@ use talkpath_config::DelayedAck;
 use talkpath_units::Duration;
 
 use crate::diagnostic::{Log, Place};
-use crate::keys::{LONGEST_PATH, Listed, Words, is_same_word};
+use crate::keys::{LONGEST_PATH, Listed, Words, is_same_word, usual};
 use crate::quantity::{self, Amount, Measure, Problem};
 use crate::tree::{Node, Table, Value};
 
@@ -27,6 +27,20 @@ impl<'a> At<'a> {
 
     pub(crate) const fn key(&'a self, name: &'a str) -> Self {
         Self { parent: Some(self), name }
+    }
+
+    /// The last name.
+    pub(crate) const fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// The last name that is none of `parts`, and the one above it.
+    pub(crate) fn names(&self, parts: &[&str]) -> (&'a str, &'a str) {
+        let is_part = |at: &At<'_>| parts.contains(&at.name);
+        match self.parent {
+            Some(parent) if is_part(self) => parent.names(parts),
+            parent => (self.name, parent.map_or("", |parent| parent.name)),
+        }
     }
 }
 
@@ -75,17 +89,21 @@ pub(crate) fn quantity(
             }
         }
         Value::Number(text) => {
-            let unit = measures.first().map_or("", |measure| measure.dimension.likely_unit());
-            wrong(node, &expected_quantity(measures, words)).with_help(if is_plain(text) {
-                format!("a number needs its unit: \"{text} {unit}\"?")
-            } else {
-                format!("units: {}", quantity::unit_list(measures))
-            })
+            let help = match proposal(text, measures, at) {
+                Some(proposed) => format!("a number needs its unit: \"{proposed}\"?"),
+                None => format!("a number needs its unit: {}", quantity::unit_list(measures)),
+            };
+            wrong(node, &expected_quantity(measures, words)).with_help(help)
         }
         _ => wrong(node, &expected_quantity(measures, words)),
     };
     log.problem(&node.place, at, problem);
     None
+}
+
+/// The quantity that a bare `number` at `at` most likely is.
+pub(crate) fn proposal(number: &str, measures: &[Measure], at: At<'_>) -> Option<String> {
+    quantity::proposal(number, measures, |dimension| usual(at, dimension))
 }
 
 /// A whole number from `least` to `most`.
@@ -138,8 +156,7 @@ pub(crate) fn number(
     };
     let value = value.filter(|value| value.is_finite() && fits(*value));
     if value.is_none() {
-        let help = node.as_text().and_then(|text| quantity::share_help(text, fits));
-        log.problem(&node.place, at, Problem { help, ..wrong(node, form) });
+        log.problem(&node.place, at, wrong(node, form));
     }
     value
 }
@@ -173,9 +190,12 @@ pub(crate) fn link_rate(
     None
 }
 
-/// A probability.
+/// What a share is.
+pub(crate) const SHARE_FORM: &str = "a share from 0 to 1, or \"0%\" to \"100%\"";
+
+/// A share of packets. Percentages are numbers by now ([`crate::shares`]).
 pub(crate) fn probability(node: &Node, at: At<'_>, log: &mut Log) -> Option<f64> {
-    let form = "a probability from 0 to 1";
+    let form = SHARE_FORM;
     let help = match &node.value {
         Value::Number(text) => text.parse().ok().and_then(quantity::percent_help),
         _ => None,
@@ -425,9 +445,4 @@ pub(crate) fn expected_quantity(measures: &[Measure], words: &[&str]) -> String 
         form.push_str(&format!(" or \"{word}\""));
     }
     form
-}
-
-/// Whether a number could stand before a unit as it is.
-fn is_plain(text: &str) -> bool {
-    text.chars().all(|c| c.is_ascii_digit() || c == '.')
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::keys::{Default, Key, Kind, ROOT, TableSpec, Tagged, Variant};
 use crate::quantity::Measure;
+use crate::shares::is_share;
 
 /// The schema.
 pub fn schema() -> Value {
@@ -66,9 +67,10 @@ fn value(kind: &Kind, steps: bool) -> Value {
             { "type": "integer", "minimum": 0, "maximum": i64::MAX },
             { "type": "string", "pattern": "^[0-9]{1,20}$" },
         ] }),
-        Kind::Probability => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+        Kind::Probability => share(json!({ "type": "number", "minimum": 0, "maximum": 1 })),
         Kind::Number { above, most } => {
-            json!({ "type": "number", "exclusiveMinimum": above, "maximum": most })
+            let number = json!({ "type": "number", "exclusiveMinimum": above, "maximum": most });
+            if is_share(kind) { share(number) } else { number }
         }
         Kind::Quantity { measures, words } | Kind::LinkRate { measures, words } => {
             let mut forms = vec![quantity(measures)];
@@ -136,6 +138,12 @@ fn any(mut forms: Vec<Value>, steps: bool, measures: &[Measure]) -> Value {
         [form] => form.clone(),
         _ => json!({ "anyOf": forms }),
     }
+}
+
+/// `number`, or the same in per cent.
+fn share(number: Value) -> Value {
+    let percent = json!({ "type": "string", "pattern": "^ *[0-9]*\\.?[0-9]+ *% *$", "examples": ["1%"] });
+    json!({ "anyOf": [number, percent] })
 }
 
 fn pair(properties: &[(&str, Value)]) -> Value {

@@ -116,10 +116,34 @@ pub fn split_threshold(text: &str, is_opposite: bool) -> Result<(String, String)
     if bound.is_empty() || figure.trim().is_empty() {
         return Err(format!("expected FLOW.FIGURE, {OPERATORS} and a number, as in \"call.mos >= 3.6\""));
     }
+    if let Some(why) = bare_share(figure, bound) {
+        return Err(why);
+    }
     let bound = Bound::read(bound).map_err(|problem| problem.message)?;
     let operator = if is_opposite { bound.operator.opposite() } else { bound.operator };
     Ok((figure.trim().to_owned(), Bound { operator, ..bound }.to_string()))
 }
+
+/// The mistake in a bound on a share, such as `loss_rate <= 1`, that has no percent sign and may be meant in per
+/// cent.
+fn bare_share(figure: &str, bound: &str) -> Option<String> {
+    let path = figure.split('@').next()?.trim();
+    let is_statistic = |name: &&str| {
+        let percentile = name.strip_prefix('p').is_some_and(|rank| rank.parse::<f64>().is_ok());
+        percentile || matches!(*name, "mean" | "median" | "min" | "max")
+    };
+    let name = path.rsplit('.').find(|name| !is_statistic(name))?;
+    if !(name.ends_with("_rate") || name.ends_with("_share") || SHARES.contains(&name)) {
+        return None;
+    }
+    let bare = bound.trim_start_matches(['<', '>', '=', '!']).trim();
+    let value: f64 = bare.parse().ok().filter(|value| (1.0..=100.0).contains(value))?;
+    let or_all = if value == 1.0 { " or 100%" } else { "" };
+    Some(format!("{name} is a share, and found {bare}: did you mean {bare}%{or_all}?"))
+}
+
+/// Figures that are shares, besides those whose names say it (docs/reference/metrics.md).
+const SHARES: [&str; 5] = ["in_time", "concealed", "stretched", "late_played", "discarded"];
 
 /// Checks the form of one value of `[thresholds]`: a bound, or a list of bounds.
 pub(crate) fn check(node: &Node, at: &str, log: &mut Log) {

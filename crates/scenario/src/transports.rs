@@ -34,6 +34,7 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
     ],
     later: &["sctp", "webrtc"],
     number: None,
+    quantity: None,
 };
 
 /// A flow's transport.

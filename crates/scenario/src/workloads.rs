@@ -22,7 +22,7 @@ const WORKLOADS: &[Workload] = &[voice::VOICE, cbr::CBR, bulk::BULK, burst::BURS
 
 /// A workload's table.
 pub(crate) static WORKLOAD: Tagged =
-    Tagged { noun: "a workload", variants: &VARIANTS, later: &[], number: None };
+    Tagged { noun: "a workload", variants: &VARIANTS, later: &[], number: None, quantity: None };
 
 /// One workload.
 #[derive(Clone, Copy)]

@@ -154,3 +154,84 @@ fn a_link_without_a_rate_says_that_nothing_waits_there() {
     );
     assert_eq!(warnings("rate = \"unlimited\""), []);
 }
+
+#[test]
+fn what_a_trace_was_read_as_is_said_also_in_the_resolved_form() {
+    let ten_ms: String = (1..=1000).map(|line| format!("{}\n", 10 * line)).collect();
+    let files = shelf(&[("../a/x.up", ten_ms.as_str()), ("l.txt", "0001"), ("d.txt", "0\n2.5\n")]);
+    let text = scenario(
+        "rate = { trace = \"../a/x.up\" }, loss = { kind = \"trace\", file = \"l.txt\" }, \
+         jitter = { kind = \"trace\", file = \"d.txt\" }",
+    );
+    let plan = read(&text, &[], &files).unwrap_or_else(|why| panic!("{why}"));
+    let lines = [
+        "x.up: 1000 deliveries, 1.2 Mb/s in the mean, repeats after 10 s",
+        "l.txt: 4 packets, 1 of them lost (25 %), repeats after these",
+        "d.txt: 2 packets, 1.25 ms added in the mean and 2.5 ms at most, repeats after these",
+    ];
+    assert_eq!(plan.understood.traces, lines);
+    assert_eq!(plan.understood.losses, ["The link up loses 25 % of the packets."]);
+    assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
+    let mut again = shelf(&[]);
+    again.0.extend(plan.traces.iter().map(|trace| (trace.name.clone(), trace.text.clone())));
+    assert_eq!(read(&plan.resolved, &[], &again).unwrap().understood, plan.understood);
+}
+
+#[test]
+fn a_trace_in_another_unit_or_from_another_beginning_is_warned_of() {
+    let every = |from: u64, step: u64| -> String {
+        (1..=1000_u64).map(|line| format!("{}\n", from + step * line)).collect()
+    };
+    let (epoch, micros, rare) = (every(1_402_530_000_000, 10), every(0, 10_000), every(0, 100_000));
+    let dense = "1\n".repeat(20_000_000 / 1500 * 2);
+    let files = shelf(&[
+        ("epoch.up", &epoch),
+        ("us.up", &micros),
+        ("rare.up", &rare),
+        ("dense.up", &dense),
+        ("us.delay", "20000\n21000\n"),
+    ]);
+    let warned = |up: &str| {
+        let plan = read(&scenario(up), &[], &files).unwrap_or_else(|why| panic!("{why}"));
+        let [warning] = plan.warnings.as_slice() else { panic!("{up}: {:?}", plan.warnings) };
+        (warning.key.clone(), warning.message.clone())
+    };
+    let says = |up: &str, key: &str, words: &[&str]| {
+        let (at, message) = warned(up);
+        assert_eq!(at, key);
+        words.iter().for_each(|word| assert!(message.contains(word), "{word}: {message}"));
+    };
+    let rate = "path.up.rate.trace";
+    says(
+        "rate = { trace = \"epoch.up\" }",
+        rate,
+        &[
+            "the first delivery comes after",
+            "subtract the first, which gives 1.2 Mb/s: `awk 'NR == 1",
+            "epoch.up",
+        ],
+    );
+    says("rate = { trace = \"us.up\" }", rate, &["uses 0.01 % of the trace", "Microseconds", "1.2 Mb/s"]);
+    says("rate = { trace = \"rare.up\" }", rate, &["outside of 1 kb/s to 100 Gb/s"]);
+    says("rate = { trace = \"dense.up\" }", rate, &["outside of 1 kb/s to 100 Gb/s"]);
+    says(
+        "rate = \"1 Mbps\", jitter = { kind = \"trace\", file = \"us.delay\" }",
+        "path.up.jitter.file",
+        &["adds up to 21 s", "read as milliseconds"],
+    );
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_told_the_form_of_one() {
+    let files = shelf(&[("bad.csv", "time,kbps\n0,1200\n"), ("l", "yes\n"), ("d", "20 ms\n")]);
+    for (up, words) in [
+        ("rate = { trace = \"bad.csv\" }", "a line for each packet of 1500 B that the link can deliver"),
+        ("loss = { kind = \"trace\", file = \"l\" }", "0 if it arrives, 1 if it is lost"),
+        ("jitter = { kind = \"trace\", file = \"d\" }", "milliseconds that are added"),
+    ] {
+        let why = read(&scenario(up), &[], &files).unwrap_err().to_string();
+        assert!(why.contains(words), "{up}: {why}");
+    }
+    let missing = read(&scenario("rate = { trace = \"none.up\" }"), &[], &files).unwrap_err().to_string();
+    assert!(missing.contains("no such file") && !missing.contains("mahimahi"), "{missing}");
+}

@@ -106,19 +106,15 @@ fn counts_and_probabilities_have_their_ranges() {
     for value in ["-0.1", "1.01", "nan", "inf", "\"0.1\""] {
         let text =
             format!("{GOOD}[sweep]\n\"path.up.loss\" = [{{ kind = \"bernoulli\", rate = {value} }}]\n");
-        check(&text, &["7:48: path.up.loss.rate: found | expected a probability from 0 to 1"]);
+        check(&text, &["7:48: path.up.loss.rate: found | expected a share from 0 to 1"]);
     }
     check(
         &GOOD.replace("path = \"home-adsl\"", "path.up = { loss = 5 }\npath.down = {}"),
-        &["2:20: path.up.loss: found 5, expected a probability from 0 to 1"],
+        &["2:20: path.up.loss: found 5, expected a share from 0 to 1"],
     );
     check(
-        &GOOD.replace("path = \"home-adsl\"", "path.up = { loss = \"1 %\" }\npath.down = {}"),
-        &["2:20: path.up.loss: found \"1 %\", expected a loss model: none, bernoulli | a bare number: 0.01"],
-    );
-    check(
-        &format!("{GOOD}[sweep]\n\"path.up.loss\" = [{{ kind = \"bernoulli\", rate = \"5%\" }}]\n"),
-        &["7:48: path.up.loss.rate: found \"5%\", expected a probability from 0 to 1 | a bare number: 0.05"],
+        &format!("{GOOD}[sweep]\n\"path.up.loss\" = [{{ kind = \"bernoulli\", rate = \"101%\" }}]\n"),
+        &["7:48: path.up.loss.rate: found \"101%\", expected from 0% to 100%"],
     );
 }
 
@@ -508,7 +504,7 @@ fn a_sweep_names_keys_that_there_are_and_values_that_fit() {
         ("\"path.up.lost\" = [0.1]", "7:1: sweep.path.up.lost: unknown key of a link | did you mean `loss`?"),
         ("\"path.up.loss\" = []", "7:18: sweep.path.up.loss: | empty list"),
         ("\"path.up.loss\" = 0.1", "7:18: sweep.path.up.loss: found 0.1, expected a list of values"),
-        ("\"path.up.loss\" = [0.1, 2]", "7:24: path.up.loss: found 2, expected a probability"),
+        ("\"path.up.loss\" = [0.1, 2]", "7:24: path.up.loss: found 2, expected a share"),
         (
             "\"flow.call.transport\" = [\"udp\", \"tcpp\"]",
             "7:33: flow.call.transport: found \"tcpp\" | did you mean \"tcp\"?",
@@ -692,4 +688,46 @@ fn every_quantity_without_its_unit_or_with_a_wrong_one_is_told_the_right_ones() 
         }
     }
     assert_eq!(tried, 15 * 6);
+}
+
+#[test]
+fn a_number_without_its_unit_is_proposed_in_the_unit_that_is_usual_for_its_key() {
+    let path =
+        |up: &str| GOOD.replace("path = \"home-adsl\"", &format!("path.up = {{ {up} }}\npath.down = {{}}"));
+    for (up, proposed) in [
+        ("rate = 1000000", "1 Mbps"),
+        ("rate = 8000000", "8 Mbps"),
+        ("rate = 64", "64 Mbps"),
+        ("delay = 20", "20 ms"),
+        ("delay = 0.02", "20 ms"),
+        ("delay = 1000", "1 s"),
+        ("mtu = 1500", "1500 B"),
+        ("queue = { kind = \"drop-tail\", limit = 64000 }", "64 kB"),
+        ("queue = { kind = \"drop-tail\", limit = 100 }", "100 packets"),
+        ("jitter = { kind = \"normal\", sd = 5 }", "5 ms"),
+    ] {
+        let text = path(up);
+        let found = mistakes(&text);
+        let helps: Vec<_> = found.iter().filter_map(|mistake| mistake.help.as_deref()).collect();
+        assert_eq!(helps, [format!("a number needs its unit: \"{proposed}\"?")], "{up}");
+    }
+    check(&format!("drain = 5\n{GOOD}"), &["1:9: drain: | a number needs its unit: \"5 s\"?"]);
+    check(&path("delay = 1e30"), &["2:21: path.up.delay: | a number needs its unit: ns, us, ms, s, min, h"]);
+}
+
+#[test]
+fn a_quantity_in_place_of_a_table_is_told_the_line_to_write() {
+    let path =
+        |up: &str| GOOD.replace("path = \"home-adsl\"", &format!("path.up = {{ {up} }}\npath.down = {{}}"));
+    for (up, line) in [
+        ("jitter = \"20ms\"", "write jitter = { kind = \"normal\", sd = \"20 ms\" }"),
+        ("jitter = 20", "write jitter = { kind = \"normal\", sd = \"20 ms\" }"),
+        ("queue = \"64 kB\"", "write queue = { kind = \"drop-tail\", limit = \"64000 B\" }"),
+        ("framing = \"38 B\"", "write framing = { kind = \"bytes\", overhead = \"38 B\" }"),
+    ] {
+        let found = mistakes(&path(up));
+        assert_eq!(found.iter().filter_map(|it| it.help.as_deref()).collect::<Vec<_>>(), [line], "{up}");
+        let as_written = line.strip_prefix("write ").unwrap();
+        assert!(load(&Source::new("x.toml", path(as_written)), &Options::default()).is_ok(), "{as_written}");
+    }
 }

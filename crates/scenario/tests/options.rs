@@ -146,11 +146,14 @@ fn a_key_may_stand_in_quotes() {
 #[test]
 fn the_values_of_a_sweep_stand_between_commas_and_percent_are_shares() {
     let of = |values: &str| Setting::sweep("path.up.loss", values).value;
-    assert_eq!(of("0, 0.5%,1%"), "[0, 0.005, 0.01]");
+    assert_eq!(of("0, 0.5%,1%"), "[0, \"0.5%\", \"1%\"]");
     assert_eq!(of("[0, 0.02]"), "[0, 0.02]");
     assert_eq!(of("16kB,64 kB"), "[\"16kB\", \"64 kB\"]");
     assert_eq!(of("{ kind = \"cbr\", p = 0.1 }"), "[{ kind = \"cbr\", p = 0.1 }]");
-    assert_eq!(of("1.1%,0.7%"), "[0.011, 0.007]");
+    let options = Options { set: vec![Setting::sweep("path.up.loss", "0,1.1%,0.7%")], ..Options::default() };
+    let swept = load(&Source::new("base.toml", BASE), &options).unwrap();
+    let labels: Vec<_> = swept.cells.iter().map(|cell| cell.label.as_str()).collect();
+    assert_eq!(labels, ["path.up.loss=0", "path.up.loss=0.011", "path.up.loss=0.007"]);
     assert_eq!(of("[0,1%]"), "[0,1%]", "what is meant as a list is shown whole");
 }
 
@@ -174,7 +177,7 @@ fn a_bare_number_beside_percent_is_refused_and_says_what_it_may_mean() {
 #[test]
 fn a_share_above_one_is_probably_in_per_cent() {
     let mistakes = refused(BASE, vec![Setting::new("path.up.loss", "2")]);
-    assert!(mistakes.contains("found 2, expected a probability from 0 to 1"), "{mistakes}");
+    assert!(mistakes.contains("found 2, expected a share from 0 to 1"), "{mistakes}");
     assert!(mistakes.contains("did you mean 2%? As a share of 1 it is 0.02"), "{mistakes}");
     for value in ["101", "-1"] {
         let mistakes = refused(BASE, vec![Setting::new("path.up.loss", value)]);
@@ -316,4 +319,82 @@ fn a_growth_that_linux_does_not_have_is_a_warning() {
     };
     assert_eq!(of("linux"), ["flow.call.transport.growth"]);
     assert_eq!(of("rfc"), Vec::<String>::new());
+}
+
+#[test]
+fn a_bare_1_of_the_command_line_is_refused_wherever_a_share_stands() {
+    let meant = "did you mean 1% or 100%?";
+    for (key, value) in [
+        ("path.up.loss", "1"),
+        ("path.*.loss", "1.0"),
+        ("path.up.loss", "{ kind = \"bernoulli\", rate = 1 }"),
+        ("path.up.loss", "{ kind = \"gilbert-elliott\", p = 0.1, r = 1 }"),
+        ("path.up.loss", "{ kind = \"gilbert-elliott\", p = 0.1, r = 0.2, loss_bad = 1 }"),
+        ("path.up", "{ rate = \"1 Mbps\", loss = 1 }"),
+    ] {
+        let mistakes = refused(BASE, vec![Setting::new(key, value)]);
+        assert!(mistakes.contains(meant), "{key}={value}: {mistakes}");
+    }
+    for values in ["0,1", "0.5,1", "[0, 1]"] {
+        let mistakes = refused(BASE, vec![Setting::sweep("path.up.loss", values)]);
+        assert!(mistakes.contains(meant), "{values}: {mistakes}");
+    }
+    // In a file it is read as before, and so is each that says what it is.
+    let all = LossModel::Bernoulli { rate: 1.0 };
+    let loss = |plan: &Plan| plan.cells[0].scenario.links[0].config.loss.clone();
+    assert_eq!(loss(&plan(BASE, &[("path.up.loss", "100%")])), all);
+    let text = BASE.replace("path = \"home-adsl\"", "path = { up = { loss = 1 }, down = {} }");
+    assert_eq!(loss(&plan(&text, &[])), all);
+}
+
+#[test]
+fn per_cent_is_read_wherever_a_share_stands_in_files_and_options() {
+    let loss = |plan: &Plan| plan.cells[0].scenario.links[0].config.loss.clone();
+    let bursts = LossModel::GilbertElliott { p: 0.01, r: 0.2, loss_bad: 0.7, loss_good: 0.001 };
+    let table =
+        "{ kind = \"gilbert-elliott\", p = \"1%\", r = \"20 %\", loss_bad = \"70%\", loss_good = \"0.1%\" }";
+    assert_eq!(loss(&plan(BASE, &[("path.up.loss", table)])), bursts);
+    let path = |loss: &str| {
+        BASE.replace("path = \"home-adsl\"", &format!("path = {{ up = {{ loss = {loss} }}, down = {{}} }}"))
+    };
+    assert_eq!(loss(&plan(&path(table), &[])), bursts);
+    assert_eq!(loss(&plan(&path("\"1%\""), &[])), LossModel::Bernoulli { rate: 0.01 });
+    let more = plan(&path("\"1%\""), &[("path.up.loss.rate", "2%")]);
+    assert_eq!(loss(&more), LossModel::Bernoulli { rate: 0.02 });
+    let swept = plan(&(BASE.to_owned() + "[sweep]\n\"path.*.loss\" = [0, \"1%\", \"2.5%\"]\n"), &[]);
+    assert_eq!(swept.cells[2].label, "path.*.loss=0.025");
+    assert_eq!(swept.cells[2].sweep["path.*.loss"], 0.025);
+    let state = BASE.replace(
+        "\"voice\"",
+        "{ kind = \"cbr\", size = \"200 B\", message_rate = \"60 Hz\", floor = \"90%\" }",
+    );
+    assert!(plan(&state, &[]).resolved.contains("floor = 0.9"));
+}
+
+#[test]
+fn a_bound_on_a_share_needs_its_percent_sign_from_1_on() {
+    use talkpath_scenario::split_threshold;
+    for text in ["call.loss_rate <= 1", "call.in_time >= 95", "call.in_time.p10@path.up.loss=0.01 >= 1.0"] {
+        let why = split_threshold(text, false).unwrap_err();
+        assert!(why.contains("is a share") && why.contains("did you mean"), "{text}: {why}");
+    }
+    for text in ["call.loss_rate <= 1%", "call.loss_rate <= 0.01", "call.loss_rate <= 100%", "call.mos >= 1"]
+    {
+        assert!(split_threshold(text, false).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn a_loss_above_a_fifth_is_said_in_words() {
+    let said = |set: &[(&str, &str)]| plan(BASE, set).understood.losses;
+    assert_eq!(said(&[("path.*.loss", "50%")]), ["The path loses 50 % of the packets each way."]);
+    assert_eq!(said(&[("path.up.loss", "0.25")]), ["The link up loses 25 % of the packets."]);
+    let bursts = "{ kind = \"gilbert-elliott\", p = 0.5, r = 0.5 }";
+    assert_eq!(said(&[("path.down.loss", bursts)]), ["The link down loses 50 % of the packets."]);
+    assert_eq!(said(&[("path.*.loss", "20%")]), [""; 0]);
+    let swept = (BASE.to_owned() + "[sweep]\n\"path.*.loss\" = [0, 0.3]\n", &[][..]);
+    assert_eq!(
+        plan(&swept.0, swept.1).understood.losses,
+        ["The path loses 30 % of the packets each way in 1 of 2 cells."]
+    );
 }

@@ -78,3 +78,47 @@ fn an_emulated_run_plays_the_traces_and_its_replay_finds_no_difference() {
         bench.run(&["replay", &run.to_string_lossy()]).succeeds();
     });
 }
+
+/// Case 01: milliseconds since 1970, microseconds, and a column of speeds.
+#[test]
+fn what_a_trace_was_read_as_is_said_by_check_run_and_page_and_a_wrong_unit_is_warned_of() {
+    let bench = Bench::new();
+    let scenario = |trace: &str| {
+        format!(
+            "name = \"traced\"\nduration = \"10 s\"\n[path]\nup = {{ rate = {{ trace = \"{trace}\" }} }}\n\
+             down = {{ rate = \"8 Mbps\" }}\n[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n"
+        )
+    };
+    let lines = |from: u64, step: u64| -> String { (1..=1000).map(|n| format!("{}\n", from + step * n)).collect() };
+    for (name, text) in [
+        ("x.up", lines(0, 10)),
+        ("epoch.up", lines(1_402_530_000_000, 10)),
+        ("microseconds.up", lines(0, 10_000)),
+        ("speeds.up", "2\n2\n3\n4\n4\n5\n5\n".to_owned()),
+    ] {
+        bench.file(name, text);
+        bench.file(&format!("{name}.toml"), scenario(name));
+    }
+    let check = |name: &str| bench.run(&["check", &format!("{name}.toml")]);
+    let good = check("x.up");
+    let line = "x.up: 1000 deliveries, 1.2 Mb/s in the mean, repeats after 10 s";
+    assert!(good.succeeds().out.contains(line), "{}", good.out);
+    assert_eq!(good.err, "");
+    let json = bench.run(&["check", "x.up.toml", "--json"]).summary();
+    assert_eq!(json["understood"], serde_json::json!([line]));
+    let seen = bench.run(&["run", "x.up.toml"]);
+    assert!(seen.succeeds().out.contains(line), "{}", seen.out);
+    let page = fs::read_to_string(bench.only_run().join("report.html")).unwrap();
+    assert!(page.contains(line));
+    let epoch = check("epoch.up");
+    for words in ["the first delivery comes after", "subtract the first, which gives 1.2 Mb/s"] {
+        assert!(epoch.succeeds().err.contains(words), "{}", epoch.err);
+    }
+    let micros = check("microseconds.up");
+    assert!(micros.succeeds().err.contains("uses 0.1 % of the trace"), "{}", micros.err);
+    let speeds = check("speeds.up");
+    assert!(speeds.out.contains("speeds.up: 7 deliveries, 16.8 Mb/s in the mean, repeats after 5 ms"), "{}", speeds.out);
+    bench.file("bad.csv", "time,kbps\n0,1200\n");
+    bench.file("bad.toml", scenario("bad.csv"));
+    bench.run(&["check", "bad.toml"]).fails(2, &["bad.csv:1: \"time,kbps\"", "a line for each packet of 1500 B"]);
+}

@@ -9,7 +9,7 @@ use crate::harness::{Bench, SHORT, Seen};
 #[test]
 fn wrong_usage_is_exit_code_2() {
     let bench = Bench::new();
-    let cases: [(&[&str], &str); 33] = [
+    let cases: [(&[&str], &str); 41] = [
         (&[], "Usage:"),
         (&["juggle"], "unrecognized subcommand"),
         (&["fit"], "`fit` is not available yet"),
@@ -40,7 +40,15 @@ fn wrong_usage_is_exit_code_2() {
         (&["run", "x.toml", "--set", "novalue"], "KEY=VALUE"),
         (&["run", "x.toml", "-o", "here"], "`--out DIR` is the folder in which each run gets a directory"),
         (&["mos", "--loss", "101%"], "0% to 100%"),
-        (&["compare", "--loss", "2"], "0% to 100%, or 0 to 1; did you mean 2%?"),
+        (&["compare", "--loss", "2"], "0% to 100%, or a number from 0 to below 1; did you mean 2%?"),
+        (&["compare", "--loss", "1"], "did you mean 1% or 100%?"),
+        (&["mos", "--loss", "1"], "did you mean 1% or 100%?"),
+        (&["mos", "--loss", "1.0"], "did you mean 1% or 100%?"),
+        (&["compare", "--set", "path.up.loss=1"], "did you mean 1% or 100%?"),
+        (&["compare", "--sweep", "path.*.loss=0,0.5,1"], "did you mean 1% or 100%?"),
+        (&["compare", "--require", "udp.loss_rate <= 1"], "did you mean 1% or 100%?"),
+        (&["compare", "--up", "10/15"], "units: bps, kbps, Mbps, Gbps"),
+        (&["compare", "--to", "fe80::1"], "expected fe80::1%INTERFACE"),
         (&["compare", "--sweep", "path.*.loss=0,1,5%"], "did you mean 1% or 100%?"),
         (
             &["compare", "--transports", "tcp", "--sweep", "path.*.loss=0,1%"],
@@ -371,4 +379,30 @@ fn a_scenario_can_come_through_a_pipe() {
     let mut command = bench.command(&["check", "/dev/stdin"]);
     let seen = Seen::of(command.stdin(fs::File::open(path).unwrap()).output().unwrap());
     assert!(seen.succeeds().out.contains("valid"), "{}", seen.out);
+}
+
+#[test]
+fn a_share_above_a_fifth_is_said_in_words_in_the_header_the_answer_and_the_page() {
+    let bench = Bench::new();
+    let all = ["compare", "--loss", "100%", "--alone", "--repeat", "2", "--duration", "2s", "--transports", "udp,tcp"];
+    let seen = bench.run(&all);
+    let said = "The path loses 100 % of the packets each way.";
+    assert_eq!(seen.succeeds().out.matches(said).count(), 2, "{}", seen.out);
+    assert!(seen.out.contains("--loss 100%"), "what to type next is taken: {}", seen.out);
+    let run = bench.only_run();
+    let page = fs::read_to_string(run.join("report.html")).unwrap();
+    assert_eq!(page.matches(said).count(), 2);
+    let summary = crate::harness::read_json(&run.join("summary.json"));
+    assert_eq!(summary["understood"]["losses"][0], said);
+    let mos = bench.run(&["mos", "--one-way", "50ms", "--loss", "0.5"]);
+    assert!(mos.succeeds().out.contains("50 % of the frames are not played"), "{}", mos.out);
+    assert!(!bench.run(&["mos", "--loss", "0.5%"]).succeeds().out.contains("not played"));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_names_the_flag_for_another() {
+    let bench = Bench::new();
+    bench.file("taken", "a file");
+    let arguments = ["compare", "--out", "taken", "--repeat", "1", "--duration", "1s", "--transports", "udp,tcp"];
+    bench.run(&arguments).fails(1, &["the folder taken", "`--out DIR` names another folder"]);
 }

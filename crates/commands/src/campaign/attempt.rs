@@ -260,7 +260,7 @@ pub(super) fn program(host: &Host) -> String {
 
 /// Where the server of an `address` listens: there, or at its port on every address.
 fn bind(address: &str) -> String {
-    let is_name = |host: &str| host.parse::<IpAddr>().is_err();
+    let is_name = |host: &str| host.parse::<IpAddr>().is_err() && !host.contains('%');
     match host_and_port(address) {
         Ok((host, Some(port))) if is_name(host) => format!("0.0.0.0:{port}"),
         Ok((host, None)) if is_name(host) => "0.0.0.0".to_owned(),

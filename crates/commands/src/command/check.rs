@@ -1,7 +1,7 @@
 //! `talkpath check`: every mistake of a scenario at once, the schema for an editor, or the table of keys.
 
 use serde::Serialize;
-use talkpath_scenario::{Diagnostic, Options, Plan, Source, key_tables, schema};
+use talkpath_scenario::{Diagnostic, Options, Plan, Source, Understood, key_tables, schema};
 
 use crate::args::{CheckArgs, Common};
 use crate::failure::Failure;
@@ -43,7 +43,10 @@ pub fn run(args: &CheckArgs, common: &Common, terminal: Terminal) -> Result<(), 
         if repetitions == 1 { "1 repetition".to_owned() } else { format!("{repetitions} repetitions") };
     let is_live = plan.cells.iter().any(|cell| !cell.scenario.has_path);
     let live = if is_live { "; without a `path` it runs between live hosts alone" } else { "" };
-    terminal.result(&format!("{}: valid: \"{}\", {cells}, {runs} in all{live}\n", path.display(), plan.name))
+    let valid = format!("{}: valid: \"{}\", {cells}, {runs} in all{live}\n", path.display(), plan.name);
+    let Understood { traces, losses } = &plan.understood;
+    let understood: String = traces.iter().chain(losses).map(|line| format!("{line}\n")).collect();
+    terminal.result(&(valid + &understood))
 }
 
 /// What `--json` prints.
@@ -58,6 +61,8 @@ struct Checked<'a> {
     repetitions: Option<u64>,
     mistakes: Vec<Finding<'a>>,
     warnings: Vec<Finding<'a>>,
+    /// As what the traces and large losses were read, in lines for a person.
+    understood: Vec<&'a str>,
 }
 
 /// A mistake or a warning.
@@ -88,6 +93,13 @@ impl<'a> Checked<'a> {
             repetitions: Some(plan.repeat.saturating_mul(cells as u64)),
             mistakes: Vec::new(),
             warnings: Finding::of(source, &plan.warnings),
+            understood: plan
+                .understood
+                .traces
+                .iter()
+                .chain(&plan.understood.losses)
+                .map(String::as_str)
+                .collect(),
         }
     }
 
@@ -100,6 +112,7 @@ impl<'a> Checked<'a> {
             repetitions: None,
             mistakes: Finding::of(source, mistakes),
             warnings: Vec::new(),
+            understood: Vec::new(),
         }
     }
 }

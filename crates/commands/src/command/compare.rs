@@ -229,9 +229,8 @@ fn of_path(args: &CompareArgs) -> Vec<Setting> {
         if let Some(queue) = &args.queue {
             set.push(Setting::by(&format!("--queue {queue}"), &format!("path.{name}.queue"), quoted(queue)));
         }
-        if let Some(loss) = args.loss {
-            let option = format!("--loss {loss}");
-            set.push(Setting::by(&option, &format!("path.{name}.loss"), format!("{loss:?}")));
+        if let Some(loss) = &args.loss {
+            set.push(Setting::by(&format!("--loss {loss}"), &format!("path.{name}.loss"), loss.as_toml()));
         }
     }
     set
@@ -318,7 +317,7 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
         option("up", args.up.as_ref().map(ToString::to_string)),
         option("down", args.down.as_ref().map(ToString::to_string)),
         option("queue", args.queue.clone()),
-        option("loss", args.loss.map(|loss| loss.to_string())),
+        option("loss", args.loss.as_ref().map(ToString::to_string)),
         if args.alone { " --alone".to_owned() } else { String::new() },
         keys(true),
     ]

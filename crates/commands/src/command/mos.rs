@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use talkpath_measure::metrics::e_model::{Call, Codec, Rating};
+use talkpath_scenario::as_percent;
 
 use crate::args::{CodecName, Common, MosArgs};
 use crate::failure::Failure;
@@ -12,7 +13,7 @@ use crate::terminal::{self, Terminal};
 pub fn run(args: &MosArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let call = Call {
         mouth_to_ear_ms: args.one_way.as_millis_f64(),
-        loss: args.loss,
+        loss: args.loss.value,
         burst_ratio: args.burst_ratio,
         codec: codec(args)?,
     };
@@ -20,12 +21,20 @@ pub fn run(args: &MosArgs, common: &Common, terminal: Terminal) -> Result<(), Fa
     if common.json {
         return terminal::print(&json(&Figures { r, mos, id, ie_eff }));
     }
+    let much = if args.loss.value > MUCH {
+        format!("{} of the frames are not played\n", as_percent(args.loss.value).replace('%', " %"))
+    } else {
+        String::new()
+    };
     terminal.result(&format!(
         "MOS {mos:.2}, R {r:.1} of 93.2: {}\n\
-         Echo and delay take {id:.1}, codec and loss {ie_eff:.1} (ITU-T G.107, 06/2015, narrowband)\n",
+         Echo and delay take {id:.1}, codec and loss {ie_eff:.1} (ITU-T G.107, 06/2015, narrowband)\n{much}",
         satisfaction(r)
     ))
 }
+
+/// A share above this is said in words: it was perhaps meant in per cent. Chosen, as for a path's loss.
+const MUCH: f64 = 0.2;
 
 /// What `--json` prints.
 #[derive(Serialize)]

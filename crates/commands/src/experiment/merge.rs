@@ -13,7 +13,7 @@ use talkpath_measure::figures::CellFigures;
 use talkpath_measure::metrics::histogram;
 use talkpath_measure::record_file::{merge_packets, merge_series};
 use talkpath_measure::summarise::cell_summaries;
-use talkpath_measure::summary::{Clock, Provenance, RunSummary, SUMMARY_FORMAT, Summary};
+use talkpath_measure::summary::{Clock, Provenance, RunSummary, SUMMARY_FORMAT, Summary, Understood};
 use talkpath_measure::warning;
 use talkpath_report::{Page, comparisons, html};
 use talkpath_scenario::{Cell, Plan};
@@ -145,6 +145,10 @@ impl Merging<'_> {
             runs,
             comparisons: Vec::new(),
             provenance: Some(self.provenance.clone()),
+            understood: Understood {
+                traces: plan.understood.traces.clone(),
+                losses: plan.understood.losses.clone(),
+            },
         };
         summary.comparisons = comparisons(&summary);
         Ok(summary)
@@ -206,6 +210,7 @@ pub(super) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
         runs,
         comparisons: Vec::new(),
         provenance: None,
+        understood: Understood::default(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Standard output of a monitor, written by a thread of its own. A reader that is slow has all of it; one
 //! that stalls holds up neither the records nor the metrics nor the end for more than [`PATIENCE`].
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -107,7 +108,7 @@ impl Printer {
                 }
                 Err(_) => {
                     let why = std::io::Error::new(std::io::ErrorKind::TimedOut, "nobody reads it");
-                    return Err(Failure::Write { what: "standard output".to_owned(), why });
+                    return Err(Failure::write(Path::new("standard output"), why));
                 }
             }
         }
@@ -237,7 +238,7 @@ mod tests {
             let mut number = 0..;
             let print = move |_: &[u8]| match number.next() {
                 Some(at) if at == failing => {
-                    Err(Failure::Write { what: "it".to_owned(), why: std::io::Error::other("full") })
+                    Err(Failure::write(Path::new("it"), std::io::Error::other("full")))
                 }
                 _ => Ok(()),
             };

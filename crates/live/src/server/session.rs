@@ -114,7 +114,9 @@ fn take_memory<'a>(spec: &SessionSpec, origin: Origin, shared: &'a Shared) -> Re
 /// Whether the session keeps within the limits; gives what the server cannot set.
 pub(super) fn check(spec: &SessionSpec, limits: &Limits) -> Result<Vec<String>, Refusal> {
     if spec.flows.is_empty() || spec.flows.len() > limits.flows {
-        return Err(format!("{} flows; this server takes 1 to {}", spec.flows.len(), limits.flows).into());
+        let (found, most) = (spec.flows.len(), limits.flows);
+        let more = if found > most { "; started with `serve --max-flows N` it takes more" } else { "" };
+        return Err(format!("{found} flows; this server takes 1 to {most}{more}").into());
     }
     spec.flows.iter().try_for_each(FlowSpec::check)?;
     spec.check_connections().map_err(|(index, why)| Refusal::of_flow(index, why))?;

@@ -1,7 +1,7 @@
 use talkpath_units::Bytes;
 
 use super::*;
-use crate::summary::{Basis, JudgedBy, SUMMARY_FORMAT, Summary};
+use crate::summary::{Basis, JudgedBy, SUMMARY_FORMAT, Summary, Understood};
 use crate::testing::{flow, leg, message, ms, run};
 use crate::{CallTerms, Fate, PlayoutRule, Terms};
 
@@ -371,6 +371,7 @@ fn summary() -> Summary {
         cells: cell_summaries(&runs),
         comparisons: Vec::new(),
         provenance: None,
+        understood: Understood::default(),
         runs,
     }
 }
@@ -393,7 +394,7 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
     };
     assert_eq!(
         keys(&value),
-        "format talkpath name arena started wall_s cpu_s valid warnings percentiles clock runs cells comparisons provenance"
+        "format talkpath name arena started wall_s cpu_s valid warnings percentiles clock runs cells comparisons provenance understood"
     );
     assert_eq!(
         keys(&value["clock"]),

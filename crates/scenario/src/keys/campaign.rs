@@ -69,6 +69,7 @@ static BETWEEN: Tagged = Tagged {
     ],
     later: &[],
     number: None,
+    quantity: None,
 };
 
 const PAIR_DOC: &str = "pairs as `\"NEAR > FAR\"`; the near host starts the measurement";

@@ -31,6 +31,7 @@ pub(crate) static KERNEL: Tagged = Tagged {
     ],
     later: &[],
     number: None,
+    quantity: None,
 };
 
 const BY_KIND: Default = Default::Follows("`kind`");

@@ -97,6 +97,7 @@ pub(crate) static FRAMING: Tagged = Tagged {
     ],
     later: &[],
     number: None,
+    quantity: Some(("bytes", "overhead")),
 };
 
 /// Loss.
@@ -137,6 +138,7 @@ pub(crate) static LOSS: Tagged = Tagged {
     ],
     later: &[],
     number: Some(("bernoulli", "rate")),
+    quantity: None,
 };
 
 const REORDER: Key =
@@ -179,4 +181,5 @@ pub(crate) static JITTER: Tagged = Tagged {
     ],
     later: &[],
     number: None,
+    quantity: Some(("normal", "sd")),
 };

@@ -11,6 +11,7 @@ mod kernel;
 mod link;
 mod root;
 mod tables;
+mod usual;
 
 pub(crate) use campaign::CAMPAIGN;
 pub(crate) use flow::{FLOW, LINKS, RECEIVER};
@@ -18,6 +19,7 @@ pub(crate) use kernel::KERNEL;
 pub(crate) use link::{LINK, PATH};
 pub(crate) use root::{FAR_CLOCK, ROOT};
 pub use tables::{campaign_key_tables, key_tables, transport_names};
+pub(crate) use usual::usual;
 
 use talkpath_config::LARGEST_WINDOW;
 
@@ -131,6 +133,8 @@ pub(crate) struct Tagged {
     pub(crate) later: &'static [&'static str],
     /// A bare number stands for the variant and key named here.
     pub(crate) number: Option<(&'static str, &'static str)>,
+    /// A quantity in place of the table was probably meant for the variant and key named here.
+    pub(crate) quantity: Option<(&'static str, &'static str)>,
 }
 
 /// One kind of a tagged table.

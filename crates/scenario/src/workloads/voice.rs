@@ -70,6 +70,7 @@ static PLAYOUT: Tagged = Tagged {
     ],
     later: &[],
     number: None,
+    quantity: Some(("fixed", "delay")),
 };
 
 /// From the least to the most that the E-model gives (ITU-T G.107, Annex B).

@@ -1,0 +1,163 @@
+//! What is usual for each quantity: from the least to the most that a plausible scenario gives the key.
+//!
+//! A number without a unit is proposed in the unit in which it is usual: `rate = 1000000` is "1 Mbps" and `delay = 20`
+//! is "20 ms". The ranges are chosen: they decide which unit is proposed, never what is allowed.
+
+use crate::quantity::Dimension;
+use crate::read::At;
+
+/// What is usual for a quantity of `dimension` at the key `at`, in the dimension's base unit.
+pub(crate) fn usual(at: At<'_>, dimension: Dimension) -> Option<(u64, u64)> {
+    let (name, above) = at.names(&PARTS);
+    let find = |is_key: &dyn Fn(&str) -> bool| {
+        USUAL.iter().find(|row| row.1 == dimension && is_key(row.0)).map(|row| (row.2, row.3))
+    };
+    let is_of_parent = |key: &str| key.split_once('.') == Some((above, name));
+    find(&is_of_parent).or_else(|| find(&|key| key == name))
+}
+
+/// The parts of a range or a step, which are of their key's kind.
+const PARTS: [&str; 4] = ["from", "to", "step", "tick"];
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000_000_000;
+const MIN: u64 = 60 * S;
+const H: u64 = 60 * MIN;
+
+const K: u64 = 1_000;
+const M: u64 = 1_000_000;
+const G: u64 = 1_000_000_000;
+
+use Dimension::{Duration, Frequency, Packets, Rate, Size};
+
+/// Key, with the one above it where the name alone says too little; dimension; least and most that is usual.
+const USUAL: &[(&str, Dimension, u64, u64)] = &[
+    // The whole scenario.
+    ("duration", Duration, S, H),
+    ("drain", Duration, 100 * MS, MIN),
+    ("warm_up", Duration, 100 * MS, 10 * MIN),
+    ("offset", Duration, US, H),
+    ("jump", Duration, US, H),
+    ("jump_every", Duration, S, H),
+    // Links.
+    ("rate", Rate, 10 * K, 10 * G),
+    ("delay", Duration, 50 * US, 2 * S),
+    ("mtu", Size, 576, 9216),
+    ("overhead", Size, 1, 100),
+    ("sd", Duration, 10 * US, 2 * S),
+    ("max", Duration, 10 * US, 2 * S),
+    ("mean", Duration, 10 * US, 2 * S),
+    // Queues.
+    ("limit", Packets, 2, 20_000),
+    ("limit", Size, 3_000, 64 * M),
+    ("mark_at", Packets, 1, 1_000),
+    ("target", Duration, 100 * US, S),
+    ("interval", Duration, MS, 2 * S),
+    ("ce_threshold", Duration, 100 * US, S),
+    ("memory_limit", Size, 64 * K, G),
+    ("quantum", Size, 256, 64 * K),
+    // Flows.
+    ("start", Duration, 10 * MS, H),
+    ("send_jitter", Duration, 10 * US, S),
+    ("wake_up", Duration, US, 100 * MS),
+    ("clock_jitter", Duration, US, 100 * MS),
+    ("service", Duration, US, S),
+    // Transports and kernels.
+    ("socket_buffer", Size, 2 * K, 64 * M),
+    ("send_buffer", Size, 2 * K, 64 * M),
+    ("send_buffer_max", Size, 16 * K, G),
+    ("rwnd", Size, 2 * K, 64 * M),
+    ("rwnd", Packets, 2, 10_000),
+    ("initial_rwnd", Size, 2 * K, 16 * M),
+    ("initial_window", Packets, 1, 1_000),
+    ("initial_ssthresh", Packets, 2, 100_000),
+    ("send_queue", Packets, 1, 10_000),
+    ("mss", Size, 64, 9216),
+    ("segment_size", Size, 64, 9216),
+    ("header_room", Size, 64, 4096),
+    ("small_head", Size, 384, 8192),
+    ("timer_granularity", Duration, 100 * US, S),
+    ("min_rto", Duration, MS, 5 * S),
+    ("delayed_ack", Duration, MS, 500 * MS),
+    ("expire", Duration, 10 * MS, MIN),
+    // Workloads.
+    ("workload.rate", Rate, K, 100 * M),
+    ("message_rate", Frequency, 100, 10 * M),
+    ("size", Size, 1, 64 * K),
+    ("ptime", Duration, 5 * MS, 200 * MS),
+    ("deadline", Duration, 5 * MS, MIN),
+    ("gap", Duration, MS, 10 * MIN),
+    ("bytes", Size, K, 100 * G),
+    // Campaigns.
+    ("every", Duration, MIN, 168 * H),
+    ("day", Duration, H, 48 * H),
+    ("start_within", Duration, S, 6 * H),
+    ("window", Duration, MIN, 168 * H),
+    ("retry", Duration, S, H),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{CAMPAIGN, Default, Key, Kind, ROOT};
+    use crate::quantity::{Measure, parse};
+    use crate::read::proposal;
+
+    fn walk(
+        keys: &'static [Key],
+        above: At<'_>,
+        check: &mut dyn FnMut(&'static Key, &'static [Measure], At<'_>),
+    ) {
+        for key in keys {
+            let at = above.key(key.name);
+            match &key.kind {
+                Kind::Table(spec) | Kind::Map(spec) | Kind::Path(spec) => walk(spec.keys, at, check),
+                Kind::Tagged(tagged) => tagged.variants.iter().for_each(|it| walk(it.keys, at, check)),
+                Kind::Quantity { measures, .. } | Kind::LinkRate { measures, .. } => check(key, measures, at),
+                Kind::Start(measures) | Kind::DelayedAck(measures) => check(key, measures, at),
+                _ => {}
+            }
+        }
+    }
+
+    /// Every quantity key of scenarios and campaigns.
+    fn every(check: &mut dyn FnMut(&'static Key, &'static [Measure], At<'_>)) {
+        walk(ROOT.keys, At::ROOT, check);
+        walk(CAMPAIGN.keys, At::ROOT, check);
+    }
+
+    #[test]
+    fn every_quantity_key_has_a_usual_range_that_holds_its_default_and_some_allowed_values() {
+        let mut met = 0;
+        every(&mut |key, measures, at| {
+            for measure in measures {
+                let (low, high) =
+                    usual(at, measure.dimension).unwrap_or_else(|| panic!("{at}: no usual range"));
+                assert!(low < high && low <= measure.most && high >= measure.least, "{at}");
+            }
+            if let Default::Is(text) = key.default
+                && let Ok(amount) = parse(text.trim_matches('"'), measures)
+                && amount.count > 0
+            {
+                let (low, high) = usual(at, amount.dimension).unwrap();
+                assert!((low..=high).contains(&amount.count), "{at}: the default {amount} is not usual");
+            }
+            met += 1;
+        });
+        assert!(met > 60, "{met}");
+    }
+
+    #[test]
+    fn what_is_proposed_for_a_number_is_allowed_and_usual_for_its_key() {
+        for text in ["1", "7", "20", "150", "1500", "64000", "1000000", "0.5", "250000000", "3.25"] {
+            every(&mut |_, measures, at| {
+                let Some(proposed) = proposal(text, measures, at) else { return };
+                let amount =
+                    parse(&proposed, measures).unwrap_or_else(|why| panic!("{at} = {text}: {why:?}"));
+                let (low, high) = usual(at, amount.dimension).unwrap();
+                assert!((low..=high).contains(&amount.count), "{at} = {text}: {proposed}");
+            });
+        }
+    }
+}

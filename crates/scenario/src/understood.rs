@@ -1,0 +1,275 @@
+//! What a scenario was understood as where that decides a run and a slip is likely: as what each trace was read, and
+//! links that lose much.
+//!
+//! The unit of a trace is not in its file. A wrong one looks like a bad network, so what was read is always said, and
+//! what is implausible is a warning that says what to write.
+
+use core::fmt::Write as _;
+
+use talkpath_path::{DelayTrace, LossTrace, RateTrace};
+use talkpath_units::{Duration, Rate};
+
+use crate::Scenario;
+use crate::diagnostic::Log;
+use crate::files::Contents;
+use crate::plan::Cell;
+use crate::read::At;
+use crate::tree::{Node, Table};
+
+/// What a plan was understood as, in sentences for a person.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Understood {
+    /// A line for each trace: `x.up: 1000 deliveries, 1.2 Mb/s in the mean, repeats after 10 s`.
+    pub traces: Vec<String>,
+    /// Links that lose more than a fifth of the packets: `The path loses 50 % of the packets each way.`
+    pub losses: Vec<String>,
+}
+
+/// What `contents` and `cells` were understood as.
+pub(crate) fn understood(contents: &Contents, cells: &[Cell]) -> Understood {
+    Understood { traces: traces(contents), losses: losses(cells) }
+}
+
+fn traces(contents: &Contents) -> Vec<String> {
+    let mut lines = Vec::new();
+    for trace in &contents.traces {
+        let name = base(&trace.name);
+        lines.extend(contents.rate(&trace.name).map(|it| format!("{name}: {}", of_rate(it))));
+        lines.extend(contents.loss(&trace.name).map(|it| format!("{name}: {}", of_loss(it))));
+        lines.extend(contents.delay(&trace.name).map(|it| format!("{name}: {}", of_delay(it))));
+    }
+    lines
+}
+
+fn of_rate(trace: &RateTrace) -> String {
+    let count = trace.opportunities().len();
+    let deliveries = if count == 1 { "1 delivery".to_owned() } else { format!("{count} deliveries") };
+    format!("{deliveries}, {} in the mean, repeats after {}", rate(trace.mean_rate()), time(trace.period()))
+}
+
+fn of_loss(trace: &LossTrace) -> String {
+    let lost = trace.marks().iter().filter(|lost| **lost).count();
+    let packets = packets(trace.marks().len());
+    format!("{packets}, {lost} of them lost ({}), repeats after these", percent(trace.share()))
+}
+
+fn of_delay(trace: &DelayTrace) -> String {
+    let packets = packets(trace.additions().len());
+    let (mean, most) = (time(trace.mean()), time(trace.largest()));
+    format!("{packets}, {mean} added in the mean and {most} at most, repeats after these")
+}
+
+/// The losses above [`MUCH`], each with the links and the cells that have it.
+fn losses(cells: &[Cell]) -> Vec<String> {
+    let mut found: Vec<(String, usize)> = Vec::new();
+    for cell in cells {
+        for line in of_cell(&cell.scenario) {
+            match found.iter_mut().find(|(known, _)| *known == line) {
+                Some((_, count)) => *count += 1,
+                None => found.push((line, 1)),
+            }
+        }
+    }
+    let more = found.len().saturating_sub(MOST_LINES);
+    let said = found.into_iter().take(MOST_LINES).map(|(line, count)| match count == cells.len() {
+        true => format!("{line}."),
+        false => format!("{line} in {count} of {} cells.", cells.len()),
+    });
+    let mut lines: Vec<_> = said.collect();
+    if more > 0 {
+        lines.push(format!("{more} more links and cells lose more than {} of the packets.", percent(MUCH)));
+    }
+    lines
+}
+
+fn of_cell(scenario: &Scenario) -> Vec<String> {
+    let losing = scenario.links.iter().map(|link| (link.name.as_str(), link.config.loss.mean()));
+    let losing: Vec<_> = losing.filter(|(_, share)| *share > MUCH).collect();
+    match losing.as_slice() {
+        [("up", up), ("down", down)] if percent(*up) == percent(*down) => {
+            vec![format!("The path loses {} of the packets each way", percent(*up))]
+        }
+        losing => {
+            let line = |(name, share): &(&str, f64)| {
+                format!("The link {name} loses {} of the packets", percent(*share))
+            };
+            losing.iter().map(line).collect()
+        }
+    }
+}
+
+/// Warns of the traces of `root`, a cell of this `duration`, that were probably meant otherwise.
+pub(crate) fn warn_of_traces(root: &Table, duration: Duration, contents: &Contents, log: &mut Log) {
+    for above in ["path", "link"] {
+        let links = root.get(above).and_then(Node::as_table).map_or(&[][..], |table| &table.entries);
+        for (entry, link) in links.iter().filter_map(|entry| Some((entry, entry.node.as_table()?))) {
+            let (at, keys) = (At::ROOT.key(above), [("rate", "trace"), ("loss", "file"), ("jitter", "file")]);
+            let at = at.key(&entry.name);
+            for (model, key) in keys {
+                let file = link.get(model).and_then(Node::as_table).and_then(|table| table.get(key));
+                let Some((node, name)) = file.and_then(|node| Some((node, node.as_text()?))) else {
+                    continue;
+                };
+                let doubt = match model {
+                    "rate" => {
+                        contents.rate(name).and_then(|trace| doubt_of_rate(trace, duration, base(name)))
+                    }
+                    "jitter" => contents.delay(name).and_then(|trace| doubt_of_delay(trace, duration)),
+                    _ => None,
+                };
+                if let Some(doubt) = doubt {
+                    let key = at.key(model).key(key).to_string();
+                    log.warning(&node.place, &key, format!("{}: {doubt}", base(name)));
+                }
+            }
+        }
+    }
+}
+
+/// What is implausible in `trace`, the file `name`, for a run of this `duration`, and what to write instead.
+fn doubt_of_rate(trace: &RateTrace, duration: Duration, name: &str) -> Option<String> {
+    let mut doubts: Vec<String> = Vec::new();
+    let (first, period, mean) = (trace.first(), trace.period(), trace.mean_rate());
+    if first >= duration {
+        doubts.push(format!(
+            "the first delivery comes after {}, but the run sends for {}",
+            time(first),
+            time(duration)
+        ));
+    }
+    let used = duration.as_nanos() as f64 / period.as_nanos().max(1) as f64;
+    if used < LITTLE {
+        let share = percent(used);
+        doubts.push(format!(
+            "the run of {} uses {share} of the trace, which lasts {}",
+            time(duration),
+            time(period)
+        ));
+    }
+    if !(SLOW..=FAST).contains(&mean) {
+        doubts.push(format!(
+            "it delivers {} in the mean, outside of {} to {}",
+            rate(mean),
+            rate(SLOW),
+            rate(FAST)
+        ));
+    }
+    if doubts.is_empty() {
+        return None;
+    }
+    let mut text = doubts.join("; ");
+    text.push_str(". Its lines are read as milliseconds from the run's beginning");
+    let plausible = |rate: &Rate| (SLOW..=FAST).contains(rate);
+    let gives = |rate_then: Option<Rate>| match rate_then.filter(plausible) {
+        Some(then) => format!(", which gives {}", rate(then)),
+        None => String::new(),
+    };
+    if first.as_nanos() > period.as_nanos() / 2 {
+        let _ = write!(
+            text,
+            ". Of times that begin elsewhere subtract the first{}: \
+             `awk 'NR == 1 {{ first = $1 }} {{ print $1 - first }}' {name} > from-zero.up`",
+            gives(trace.mean_rate_from_first())
+        );
+    } else if first >= duration || used < LITTLE {
+        let thousandfold = Rate::from_bps(mean.as_bps().saturating_mul(1000));
+        let _ = write!(
+            text,
+            ". Microseconds become milliseconds{}: `awk '{{ print int($1 / 1000) }}' {name} > milliseconds.up`",
+            gives(Some(thousandfold))
+        );
+    }
+    Some(text)
+}
+
+fn doubt_of_delay(trace: &DelayTrace, duration: Duration) -> Option<String> {
+    let largest = trace.largest();
+    (largest > duration).then(|| {
+        format!(
+            "it adds up to {} to a packet's delay, and the run sends for {}. Its lines are read as milliseconds",
+            time(largest),
+            time(duration)
+        )
+    })
+}
+
+/// The file's name without the folder that the resolved form gives it.
+fn base(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+fn packets(count: usize) -> String {
+    if count == 1 { "1 packet".to_owned() } else { format!("{count} packets") }
+}
+
+/// Three digits, as in `1.2 Mb/s`.
+fn rate(rate: Rate) -> String {
+    let bps = rate.as_bps() as f64;
+    let (value, unit) = match bps {
+        1e9.. => (bps / 1e9, "Gb/s"),
+        1e6.. => (bps / 1e6, "Mb/s"),
+        1e3.. => (bps / 1e3, "kb/s"),
+        _ => (bps, "b/s"),
+    };
+    format!("{} {unit}", short(value))
+}
+
+fn time(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    let (value, unit) = match seconds {
+        1.0.. => (seconds, "s"),
+        1e-3.. => (seconds * 1e3, "ms"),
+        1e-6.. => (seconds * 1e6, "us"),
+        _ => (seconds * 1e9, "ns"),
+    };
+    format!("{} {unit}", short(value))
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", short(100.0 * share))
+}
+
+/// Three digits or, of a larger number, the whole ones; no zeros at the end of a fraction.
+fn short(value: f64) -> String {
+    let decimals = match value.abs() {
+        100.0.. => 0,
+        10.0.. => 1,
+        1.0.. => 2,
+        _ => 4,
+    };
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// A loss that is repeated in words: above it a call is past all repair, and a share was probably meant in per
+/// cent. Chosen.
+const MUCH: f64 = 0.2;
+/// Sentences on losses; chosen: more are no help.
+const MOST_LINES: usize = 5;
+/// A run that uses less of a trace was probably meant to use more: a wrong unit is off by 1000. Chosen.
+const LITTLE: f64 = 0.01;
+/// From slower than a modem of 1962 to faster than any access line: what lies outside is a wrong unit. Chosen.
+const SLOW: Rate = Rate::from_bps(1_000);
+const FAST: Rate = Rate::from_bps(100_000_000_000);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_no_zeros_at_the_end() {
+        let rates = [0, 999, 1_200_000, 16_830_000, 999_000_000_000];
+        assert_eq!(
+            rates.map(|bps| rate(Rate::from_bps(bps))),
+            ["0 b/s", "999 b/s", "1.2 Mb/s", "16.8 Mb/s", "999 Gb/s"]
+        );
+        assert_eq!(time(Duration::from_millis(10_000)), "10 s");
+        assert_eq!(
+            (percent(0.5), percent(0.001), percent(1.0)),
+            ("50 %".into(), "0.1 %".into(), "100 %".into())
+        );
+    }
+}
