@@ -89,7 +89,8 @@ fn what_a_trace_was_read_as_is_said_by_check_run_and_page_and_a_wrong_unit_is_wa
              down = {{ rate = \"8 Mbps\" }}\n[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n"
         )
     };
-    let lines = |from: u64, step: u64| -> String { (1..=1000).map(|n| format!("{}\n", from + step * n)).collect() };
+    let lines =
+        |from: u64, step: u64| -> String { (1..=1000).map(|n| format!("{}\n", from + step * n)).collect() };
     for (name, text) in [
         ("x.up", lines(0, 10)),
         ("epoch.up", lines(1_402_530_000_000, 10)),
@@ -117,8 +118,14 @@ fn what_a_trace_was_read_as_is_said_by_check_run_and_page_and_a_wrong_unit_is_wa
     let micros = check("microseconds.up");
     assert!(micros.succeeds().err.contains("uses 0.1 % of the trace"), "{}", micros.err);
     let speeds = check("speeds.up");
-    assert!(speeds.out.contains("speeds.up: 7 deliveries, 16.8 Mb/s in the mean, repeats after 5 ms"), "{}", speeds.out);
+    assert!(
+        speeds.out.contains("speeds.up: 7 deliveries, 16.8 Mb/s in the mean, repeats after 5 ms"),
+        "{}",
+        speeds.out
+    );
     bench.file("bad.csv", "time,kbps\n0,1200\n");
     bench.file("bad.toml", scenario("bad.csv"));
-    bench.run(&["check", "bad.toml"]).fails(2, &["bad.csv:1: \"time,kbps\"", "a line for each packet of 1500 B"]);
+    bench
+        .run(&["check", "bad.toml"])
+        .fails(2, &["bad.csv:1: \"time,kbps\"", "a line for each packet of 1500 B"]);
 }
