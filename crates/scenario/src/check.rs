@@ -6,7 +6,6 @@ use crate::diagnostic::{Log, Place};
 use crate::keys::{Default, Key, Kind, LINK, PATH, TableSpec, Tagged};
 use crate::quantity::{self, Problem};
 use crate::read::{self, At, or_list, wrong};
-use crate::shares::is_share;
 use crate::threshold;
 use crate::tree::{Node, Table, Value};
 
@@ -208,7 +207,7 @@ fn quantity_line(node: &Node, tagged: &Tagged, at: At<'_>) -> Option<String> {
     };
     let amount = match &node.value {
         Value::Text(text) => match quantity::parse(text, measures) {
-            Ok(amount) => amount.to_string(),
+            Ok(amount) => quantity::plainly(amount),
             Err(_) => read::proposal(text, measures, at.key(key))?,
         },
         Value::Number(text) => read::proposal(text, measures, at.key(key))?,
@@ -288,7 +287,7 @@ pub(crate) fn form(kind: &Kind) -> String {
         Kind::Seed => read::SEED_FORM.to_owned(),
         Kind::Probability => read::SHARE_FORM.to_owned(),
         Kind::Number { above, most } => {
-            let percent = if is_share(kind) { ", or the same in per cent" } else { "" };
+            let percent = if kind.is_share() { ", or the same in per cent" } else { "" };
             format!("a number above {above} and at most {most}{percent}")
         }
         Kind::Quantity { measures, words } => read::expected_quantity(measures, words),

@@ -222,7 +222,8 @@ fn read(
         log.mistake(&Place::START, "", message, None);
         return None;
     }
-    let understood = understood::understood(&contents, &cells);
+    let scenarios: Vec<&Scenario> = cells.iter().map(|cell| &cell.scenario).collect();
+    let understood = understood::understood(&contents, &scenarios);
     let (traces, warnings) = (contents.traces, Vec::new());
     Some(Plan { name, repeat, seed, cells, resolved, thresholds, traces, warnings, understood })
 }

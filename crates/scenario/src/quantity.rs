@@ -293,7 +293,7 @@ pub(crate) fn proposal(
 }
 
 /// An amount in the largest unit in which it is whole: `64 kB`.
-fn plainly(amount: Amount) -> String {
+pub(crate) fn plainly(amount: Amount) -> String {
     let whole = |(_, size): &&(&str, u64)| amount.count > 0 && amount.count.is_multiple_of(*size);
     match amount.dimension {
         Dimension::Size => {

@@ -11,7 +11,7 @@ use talkpath_units::Duration;
 
 use crate::diagnostic::{Log, Place};
 use crate::keys::{LONGEST_PATH, Listed, Words, is_same_word, usual};
-use crate::quantity::{self, Amount, Measure, Problem};
+use crate::quantity::{self, Amount, Dimension, Measure, Problem};
 use crate::tree::{Node, Table, Value};
 
 /// Where a value stands: the keys that lead to it.
@@ -103,8 +103,17 @@ pub(crate) fn quantity(
 
 /// The quantity that a bare `number` at `at` most likely is.
 pub(crate) fn proposal(number: &str, measures: &[Measure], at: At<'_>) -> Option<String> {
-    quantity::proposal(number, measures, |dimension| usual(at, dimension))
+    quantity::proposal(number, measures, |dimension| usual_at(at, dimension))
 }
+
+/// What is usual for a quantity of `dimension` at `at`.
+fn usual_at(at: At<'_>, dimension: Dimension) -> Option<(u64, u64)> {
+    let (name, above) = at.names(&PARTS);
+    usual(name, above, dimension)
+}
+
+/// The parts of a range or a step, which are of their key's kind.
+const PARTS: [&str; 4] = ["from", "to", "step", "tick"];
 
 /// A whole number from `least` to `most`.
 pub(crate) fn count(node: &Node, least: u64, most: u64, at: At<'_>, log: &mut Log) -> Option<u64> {
@@ -445,4 +454,68 @@ pub(crate) fn expected_quantity(measures: &[Measure], words: &[&str]) -> String 
         form.push_str(&format!(" or \"{word}\""));
     }
     form
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{CAMPAIGN, Default, Key, Kind, ROOT};
+    use crate::quantity::parse;
+
+    fn walk(
+        keys: &'static [Key],
+        above: At<'_>,
+        check: &mut dyn FnMut(&'static Key, &'static [Measure], At<'_>),
+    ) {
+        for key in keys {
+            let at = above.key(key.name);
+            match &key.kind {
+                Kind::Table(spec) | Kind::Map(spec) | Kind::Path(spec) => walk(spec.keys, at, check),
+                Kind::Tagged(tagged) => tagged.variants.iter().for_each(|it| walk(it.keys, at, check)),
+                Kind::Quantity { measures, .. } | Kind::LinkRate { measures, .. } => check(key, measures, at),
+                Kind::Start(measures) | Kind::DelayedAck(measures) => check(key, measures, at),
+                _ => {}
+            }
+        }
+    }
+
+    /// Every quantity key of scenarios and campaigns.
+    fn every(check: &mut dyn FnMut(&'static Key, &'static [Measure], At<'_>)) {
+        walk(ROOT.keys, At::ROOT, check);
+        walk(CAMPAIGN.keys, At::ROOT, check);
+    }
+
+    #[test]
+    fn every_quantity_key_has_a_usual_range_that_holds_its_default_and_some_allowed_values() {
+        let mut met = 0;
+        every(&mut |key, measures, at| {
+            for measure in measures {
+                let (low, high) =
+                    usual_at(at, measure.dimension).unwrap_or_else(|| panic!("{at}: no usual range"));
+                assert!(low < high && low <= measure.most && high >= measure.least, "{at}");
+            }
+            if let Default::Is(text) = key.default
+                && let Ok(amount) = parse(text.trim_matches('"'), measures)
+                && amount.count > 0
+            {
+                let (low, high) = usual_at(at, amount.dimension).unwrap();
+                assert!((low..=high).contains(&amount.count), "{at}: the default {amount} is not usual");
+            }
+            met += 1;
+        });
+        assert!(met > 60, "{met}");
+    }
+
+    #[test]
+    fn what_is_proposed_for_a_number_is_allowed_and_usual_for_its_key() {
+        for text in ["1", "7", "20", "150", "1500", "64000", "1000000", "0.5", "250000000", "3.25"] {
+            every(&mut |_, measures, at| {
+                let Some(proposed) = proposal(text, measures, at) else { return };
+                let amount =
+                    parse(&proposed, measures).unwrap_or_else(|why| panic!("{at} = {text}: {why:?}"));
+                let (low, high) = usual_at(at, amount.dimension).unwrap();
+                assert!((low..=high).contains(&amount.count), "{at} = {text}: {proposed}");
+            });
+        }
+    }
 }

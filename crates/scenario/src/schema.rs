@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use crate::keys::{Default, Key, Kind, ROOT, TableSpec, Tagged, Variant};
 use crate::quantity::Measure;
-use crate::shares::is_share;
 
 /// The schema.
 pub fn schema() -> Value {
@@ -70,7 +69,7 @@ fn value(kind: &Kind, steps: bool) -> Value {
         Kind::Probability => share(json!({ "type": "number", "minimum": 0, "maximum": 1 })),
         Kind::Number { above, most } => {
             let number = json!({ "type": "number", "exclusiveMinimum": above, "maximum": most });
-            if is_share(kind) { share(number) } else { number }
+            if kind.is_share() { share(number) } else { number }
         }
         Kind::Quantity { measures, words } | Kind::LinkRate { measures, words } => {
             let mut forms = vec![quantity(measures)];

@@ -1,7 +1,7 @@
 //! Shares: a number from 0 to 1, in files and options also in per cent, as `"1%"`.
 //!
 //! This goes over the scenario once, before anything else reads it, and leaves plain numbers: `"1%"` becomes
-//! 0.01. A bare 1 of the command line is refused there: elsewhere (netem, SIPp) loss is in per cent, and whoever
+//! 0.01. A bare 1 of the command line is refused: elsewhere (netem, SIPp) loss is in per cent, and whoever
 //! types 1 means 1 % as often as all.
 
 use crate::diagnostic::{Log, Place};
@@ -19,15 +19,6 @@ pub(crate) fn take_in(root: &mut Table, log: &mut Log) {
     }
 }
 
-/// Whether a value of `kind` is a share.
-pub(crate) const fn is_share(kind: &Kind) -> bool {
-    match kind {
-        Kind::Probability => true,
-        Kind::Number { above, most } => *above >= 0.0 && *most <= 1.0,
-        _ => false,
-    }
-}
-
 fn table(table: &mut Table, spec: &'static TableSpec, at: At<'_>, log: &mut Log) {
     for entry in &mut table.entries {
         if let Some(key) = spec.key(&entry.name) {
@@ -37,7 +28,7 @@ fn table(table: &mut Table, spec: &'static TableSpec, at: At<'_>, log: &mut Log)
 }
 
 fn value(node: &mut Node, kind: &'static Kind, at: At<'_>, log: &mut Log) {
-    if is_share(kind) {
+    if kind.is_share() {
         return share(node, at, log);
     }
     match (kind, &mut node.value) {

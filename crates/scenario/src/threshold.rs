@@ -124,8 +124,8 @@ pub fn split_threshold(text: &str, is_opposite: bool) -> Result<(String, String)
     Ok((figure.trim().to_owned(), Bound { operator, ..bound }.to_string()))
 }
 
-/// The mistake in a bound on a share, such as `loss_rate <= 1`, that has no percent sign and may be meant in per
-/// cent.
+/// The mistake in a bound on a share, such as `loss_rate <= 1`, that has no percent sign and may be meant in
+/// per cent.
 fn bare_share(figure: &str, bound: &str) -> Option<String> {
     let path = figure.split('@').next()?.trim();
     let is_statistic = |name: &&str| {

@@ -1,8 +1,8 @@
-//! What a scenario was understood as where that decides a run and a slip is likely: as what each trace was read, and
-//! links that lose much.
+//! What a scenario was understood as where that decides a run and a slip is likely: as what each trace was
+//! read, and links that lose much.
 //!
-//! The unit of a trace is not in its file. A wrong one looks like a bad network, so what was read is always said, and
-//! what is implausible is a warning that says what to write.
+//! The unit of a trace is not in its file. A wrong one looks like a bad network, so what was read is always
+//! said, and what is implausible is a warning that says what to write.
 
 use core::fmt::Write as _;
 
@@ -12,7 +12,6 @@ use talkpath_units::{Duration, Rate};
 use crate::Scenario;
 use crate::diagnostic::Log;
 use crate::files::Contents;
-use crate::plan::Cell;
 use crate::read::At;
 use crate::tree::{Node, Table};
 
@@ -25,8 +24,8 @@ pub struct Understood {
     pub losses: Vec<String>,
 }
 
-/// What `contents` and `cells` were understood as.
-pub(crate) fn understood(contents: &Contents, cells: &[Cell]) -> Understood {
+/// What `contents` and the scenarios of the `cells` were understood as.
+pub(crate) fn understood(contents: &Contents, cells: &[&Scenario]) -> Understood {
     Understood { traces: traces(contents), losses: losses(cells) }
 }
 
@@ -60,10 +59,10 @@ fn of_delay(trace: &DelayTrace) -> String {
 }
 
 /// The losses above [`MUCH`], each with the links and the cells that have it.
-fn losses(cells: &[Cell]) -> Vec<String> {
+fn losses(cells: &[&Scenario]) -> Vec<String> {
     let mut found: Vec<(String, usize)> = Vec::new();
     for cell in cells {
-        for line in of_cell(&cell.scenario) {
+        for line in of_cell(cell) {
             match found.iter_mut().find(|(known, _)| *known == line) {
                 Some((_, count)) => *count += 1,
                 None => found.push((line, 1)),
@@ -244,14 +243,14 @@ fn short(value: f64) -> String {
     }
 }
 
-/// A loss that is repeated in words: above it a call is past all repair, and a share was probably meant in per
-/// cent. Chosen.
+/// A loss that is repeated in words: above it a call is past all repair, and a share was perhaps meant in
+/// per cent. Chosen.
 const MUCH: f64 = 0.2;
 /// Sentences on losses; chosen: more are no help.
 const MOST_LINES: usize = 5;
 /// A run that uses less of a trace was probably meant to use more: a wrong unit is off by 1000. Chosen.
 const LITTLE: f64 = 0.01;
-/// From slower than a modem of 1962 to faster than any access line: what lies outside is a wrong unit. Chosen.
+/// From slower than any modem to faster than any access line: what lies outside is a wrong unit. Chosen.
 const SLOW: Rate = Rate::from_bps(1_000);
 const FAST: Rate = Rate::from_bps(100_000_000_000);
 

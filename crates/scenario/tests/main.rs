@@ -10,3 +10,4 @@ mod limits;
 mod mistakes;
 mod options;
 mod robust;
+mod units;

@@ -145,6 +145,17 @@ pub(crate) struct Variant {
     pub(crate) keys: &'static [Key],
 }
 
+impl Kind {
+    /// Whether a value is a share of 1.
+    pub(crate) const fn is_share(&self) -> bool {
+        match self {
+            Self::Probability => true,
+            Self::Number { above, most } => *above >= 0.0 && *most <= 1.0,
+            _ => false,
+        }
+    }
+}
+
 impl TableSpec {
     pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)

@@ -1,23 +1,18 @@
 //! What is usual for each quantity: from the least to the most that a plausible scenario gives the key.
 //!
-//! A number without a unit is proposed in the unit in which it is usual: `rate = 1000000` is "1 Mbps" and `delay = 20`
-//! is "20 ms". The ranges are chosen: they decide which unit is proposed, never what is allowed.
+//! A number without a unit is proposed in the unit in which it is usual: `rate = 1000000` is "1 Mbps" and
+//! `delay = 20` is "20 ms". The ranges are chosen: they decide which unit is proposed, never what is allowed.
 
 use crate::quantity::Dimension;
-use crate::read::At;
 
-/// What is usual for a quantity of `dimension` at the key `at`, in the dimension's base unit.
-pub(crate) fn usual(at: At<'_>, dimension: Dimension) -> Option<(u64, u64)> {
-    let (name, above) = at.names(&PARTS);
+/// What is usual for a quantity of `dimension` at the key `name` below `above`, in the dimension's base unit.
+pub(crate) fn usual(name: &str, above: &str, dimension: Dimension) -> Option<(u64, u64)> {
     let find = |is_key: &dyn Fn(&str) -> bool| {
         USUAL.iter().find(|row| row.1 == dimension && is_key(row.0)).map(|row| (row.2, row.3))
     };
     let is_of_parent = |key: &str| key.split_once('.') == Some((above, name));
     find(&is_of_parent).or_else(|| find(&|key| key == name))
 }
-
-/// The parts of a range or a step, which are of their key's kind.
-const PARTS: [&str; 4] = ["from", "to", "step", "tick"];
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -96,68 +91,3 @@ const USUAL: &[(&str, Dimension, u64, u64)] = &[
     ("window", Duration, MIN, 168 * H),
     ("retry", Duration, S, H),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::keys::{CAMPAIGN, Default, Key, Kind, ROOT};
-    use crate::quantity::{Measure, parse};
-    use crate::read::proposal;
-
-    fn walk(
-        keys: &'static [Key],
-        above: At<'_>,
-        check: &mut dyn FnMut(&'static Key, &'static [Measure], At<'_>),
-    ) {
-        for key in keys {
-            let at = above.key(key.name);
-            match &key.kind {
-                Kind::Table(spec) | Kind::Map(spec) | Kind::Path(spec) => walk(spec.keys, at, check),
-                Kind::Tagged(tagged) => tagged.variants.iter().for_each(|it| walk(it.keys, at, check)),
-                Kind::Quantity { measures, .. } | Kind::LinkRate { measures, .. } => check(key, measures, at),
-                Kind::Start(measures) | Kind::DelayedAck(measures) => check(key, measures, at),
-                _ => {}
-            }
-        }
-    }
-
-    /// Every quantity key of scenarios and campaigns.
-    fn every(check: &mut dyn FnMut(&'static Key, &'static [Measure], At<'_>)) {
-        walk(ROOT.keys, At::ROOT, check);
-        walk(CAMPAIGN.keys, At::ROOT, check);
-    }
-
-    #[test]
-    fn every_quantity_key_has_a_usual_range_that_holds_its_default_and_some_allowed_values() {
-        let mut met = 0;
-        every(&mut |key, measures, at| {
-            for measure in measures {
-                let (low, high) =
-                    usual(at, measure.dimension).unwrap_or_else(|| panic!("{at}: no usual range"));
-                assert!(low < high && low <= measure.most && high >= measure.least, "{at}");
-            }
-            if let Default::Is(text) = key.default
-                && let Ok(amount) = parse(text.trim_matches('"'), measures)
-                && amount.count > 0
-            {
-                let (low, high) = usual(at, amount.dimension).unwrap();
-                assert!((low..=high).contains(&amount.count), "{at}: the default {amount} is not usual");
-            }
-            met += 1;
-        });
-        assert!(met > 60, "{met}");
-    }
-
-    #[test]
-    fn what_is_proposed_for_a_number_is_allowed_and_usual_for_its_key() {
-        for text in ["1", "7", "20", "150", "1500", "64000", "1000000", "0.5", "250000000", "3.25"] {
-            every(&mut |_, measures, at| {
-                let Some(proposed) = proposal(text, measures, at) else { return };
-                let amount =
-                    parse(&proposed, measures).unwrap_or_else(|why| panic!("{at} = {text}: {why:?}"));
-                let (low, high) = usual(at, amount.dimension).unwrap();
-                assert!((low..=high).contains(&amount.count), "{at} = {text}: {proposed}");
-            });
-        }
-    }
-}
