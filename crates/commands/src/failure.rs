@@ -141,8 +141,7 @@ mod tests {
     fn the_gravest_failure_ends_the_command_wherever_it_stands() {
         let far = || Some(Failure::FarEnd("gone".to_owned()));
         let threshold = || Some(Failure::Threshold("call.mos".to_owned()));
-        let unwritten =
-            || Some(Failure::write(Path::new("junit.xml"), io::Error::other("full")));
+        let unwritten = || Some(Failure::write(Path::new("junit.xml"), io::Error::other("full")));
         let strict = || Some(Failure::NotHeld("--strict".to_owned()));
         let closed = || Some(Failure::OutputClosed);
         for (failures, code, told) in [

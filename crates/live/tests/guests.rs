@@ -47,7 +47,10 @@ fn a_session_of_as_many_flows_as_a_server_takes_is_read_whole() {
     let flows = vec![flow("udp", &voice(), true); 4_001];
     let answer = client.session(&flows, 1_000);
     let why = answer["refused"]["why"].as_str().unwrap();
-    assert_eq!(why, "4001 flows; this server takes 1 to 4000; started with `serve --max-flows N` it takes more");
+    assert_eq!(
+        why,
+        "4001 flows; this server takes 1 to 4000; started with `serve --max-flows N` it takes more"
+    );
 }
 
 #[test]

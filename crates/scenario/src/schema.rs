@@ -66,10 +66,10 @@ fn value(kind: &Kind, steps: bool) -> Value {
             { "type": "integer", "minimum": 0, "maximum": i64::MAX },
             { "type": "string", "pattern": "^[0-9]{1,20}$" },
         ] }),
-        Kind::Probability => share(json!({ "type": "number", "minimum": 0, "maximum": 1 })),
+        Kind::Probability => share(&json!({ "type": "number", "minimum": 0, "maximum": 1 })),
         Kind::Number { above, most } => {
             let number = json!({ "type": "number", "exclusiveMinimum": above, "maximum": most });
-            if kind.is_share() { share(number) } else { number }
+            if kind.is_share() { share(&number) } else { number }
         }
         Kind::Quantity { measures, words } | Kind::LinkRate { measures, words } => {
             let mut forms = vec![quantity(measures)];
@@ -140,7 +140,7 @@ fn any(mut forms: Vec<Value>, steps: bool, measures: &[Measure]) -> Value {
 }
 
 /// `number`, or the same in per cent.
-fn share(number: Value) -> Value {
+fn share(number: &Value) -> Value {
     let percent = json!({ "type": "string", "pattern": "^ *[0-9]*\\.?[0-9]+ *% *$", "examples": ["1%"] });
     json!({ "anyOf": [number, percent] })
 }
