@@ -19,6 +19,7 @@ from ._errors import (
     TalkpathError,
     ThresholdError,
     UnavailableError,
+    UndecidedError,
     UsageError,
 )
 from ._program import binary
@@ -40,6 +41,7 @@ __all__ = [
     "TalkpathError",
     "ThresholdError",
     "UnavailableError",
+    "UndecidedError",
     "UsageError",
     "binary",
     "compare",

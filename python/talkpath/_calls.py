@@ -61,7 +61,7 @@ def run(
 
     Raises:
         ScenarioError: the scenario has mistakes; all are in it.
-        ThresholdError: a threshold did not hold.
+        ThresholdError: a threshold did not hold, or is undecided (UndecidedError).
         Interrupted: Ctrl-C, or a notebook's stop button.
         TalkpathError: everything else, each exit code with a class of its own.
     """

@@ -44,6 +44,12 @@ class ThresholdError(TalkpathError):
     exit_code = 5
 
 
+class UndecidedError(ThresholdError):
+    """A threshold is undecided, and none fails: its bound is finer than one message of the run. It did not pass."""
+
+    exit_code = 6
+
+
 class Interrupted(KeyboardInterrupt):
     """A run was interrupted. `run` has the finished repetitions whole; `resume` goes on with it."""
 
@@ -91,6 +97,6 @@ class ScenarioError(UsageError):
 
 def error_of(exit_code: int, message: str, run: Run | None) -> TalkpathError:
     """The error for an exit code."""
-    classes = [UsageError, UnavailableError, FarEndError, ThresholdError]
+    classes = [UsageError, UnavailableError, FarEndError, ThresholdError, UndecidedError]
     by_code = {it.exit_code: it for it in classes}
     return by_code.get(exit_code, TalkpathError)(message, run)

@@ -148,6 +148,15 @@ class Errors(Folder):
         self.assertTrue(run.complete)
 
 
+    def test_a_threshold_that_is_undecided_did_not_pass_and_is_told_apart(self) -> None:
+        with self.assertRaises(talkpath.ThresholdError) as caught:
+            talkpath.run(CALL, require=["call.loss_rate <= 0.0001%"])
+        self.assertIsInstance(caught.exception, talkpath.UndecidedError)
+        run = caught.exception.run
+        assert run is not None
+        self.assertEqual(run.summary["thresholds"][0]["needed"], 3000000)
+
+
 class Runs(Folder):
     def test_a_dict_is_run_and_its_progress_told(self) -> None:
         told: list[tuple[int, int | None]] = []

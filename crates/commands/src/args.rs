@@ -60,7 +60,7 @@ pub struct Cli {
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 --strict did not hold, or the results could not be written; 2 wrong \
 usage or a scenario that does not validate; 3 the arena is not available here; 4 the far end failed or went away; \
-5 a threshold did not hold; 130 interrupted. What was measured is always kept.";
+5 a threshold did not hold; 6 a threshold is undecided, and none fails; 130 interrupted. What was measured is always kept.";
 
 /// Flags of every command.
 #[derive(Debug, Args)]

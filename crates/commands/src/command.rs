@@ -16,6 +16,7 @@ pub mod transfer;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::thread;
 
 use serde_json::Value;
@@ -29,7 +30,7 @@ use crate::json::json;
 use crate::part::REPORT;
 use crate::run_dir::{RunDir, SCENARIO};
 use crate::terminal::{self, Terminal, program, shell_path};
-use crate::thresholds::{self, Demands};
+use crate::thresholds;
 
 /// `--jobs`, or one for each core.
 fn jobs(common: &Common) -> usize {
@@ -60,19 +61,20 @@ fn again(dir: &RunDir, flags: &str) -> String {
     format!("Again: {} run {}{flags}\n", program(), shell_path(&dir.file(SCENARIO)))
 }
 
-/// Prints what a run has shown, `table` being its words for a person, and decides how the command ends.
+/// Prints what a run has shown, `table` being its words for a person, writes `--junit`'s file, and decides how
+/// the command ends.
 fn conclude(
     outcome: Outcome,
     table: &str,
     way_on: &str,
-    demands: &Demands<'_>,
+    junit: Option<&Path>,
     common: &Common,
     strict: bool,
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let Outcome { dir, summary, failure } = outcome;
-    let judged = thresholds::judge(demands.plan, &summary);
-    let lines = thresholds::lines(&judged);
+    let judged = summary.thresholds.as_slice();
+    let lines = thresholds::lines(judged);
     let printed = if common.json {
         // The tables say them in their heading. A note helps to read figures, and stands beside them.
         for warning in summary.warnings.iter().filter(|warning| !warning::is_note(warning)) {
@@ -84,10 +86,10 @@ fn conclude(
         let lines = if lines.is_empty() { lines } else { format!("\n{lines}") };
         terminal.result(&format!("{}\n{lines}\nReport: {}\n{way_on}", table.trim_end(), report.display()))
     };
-    let junit = demands.junit.map(|path| thresholds::write_junit(path, &summary.name, &judged));
+    let junit = junit.map(|path| thresholds::write_junit(path, &summary.name, judged));
     let unwritten = junit.and_then(Result::err);
-    let unknown = thresholds::unknown(&judged);
-    let threshold = thresholds::failure(&judged, common.json || common.quiet);
+    let unknown = thresholds::unknown(judged);
+    let threshold = thresholds::failure(judged, common.json || common.quiet);
     let invalid = (strict && !summary.valid)
         .then(|| Failure::NotHeld("--strict: the run is not valid; the warnings say why".to_owned()));
     terminal.end_with([failure, unknown, threshold, printed.err(), unwritten, invalid])

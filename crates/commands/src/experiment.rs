@@ -194,7 +194,7 @@ impl Experiment<'_> {
         failure: Option<&Failure>,
     ) -> Result<Summary, Failure> {
         let (jobs, provenance) = (self.jobs, provenance(self.arenas.revision()));
-        let merging = Merging { plan, begun, jobs, watch, failure, provenance };
+        let merging = Merging { plan, demanded: self.plan, begun, jobs, watch, failure, provenance };
         let (summary, is_whole) = merging.finish(dir, &[&*dir], kept)?;
         if is_whole {
             dir.remove_parts()?;

@@ -9,6 +9,9 @@ pub enum Failure {
     /// A threshold of the scenario, of `--require` or of `--fail-if` did not hold.
     #[error("{0}")]
     Threshold(String),
+    /// A threshold is finer than one message of the run, and none fails.
+    #[error("{0}")]
+    Undecided(String),
     /// `--strict`, or what a study expects, did not hold; or a file that was sent did not arrive whole.
     #[error("{0}")]
     NotHeld(String),
@@ -62,6 +65,7 @@ impl Failure {
             Self::Unavailable { .. } => 3,
             Self::FarEnd(_) => 4,
             Self::Threshold(_) => 5,
+            Self::Undecided(_) => 6,
             Self::Interrupted(_) => 130,
         }
     }
@@ -76,8 +80,9 @@ impl Failure {
             | Self::Unavailable { .. }
             | Self::FarEnd(_) => 0,
             Self::Threshold(_) => 1,
-            Self::NotHeld(_) | Self::Write { .. } => 2,
-            Self::OutputClosed => 3,
+            Self::Undecided(_) => 2,
+            Self::NotHeld(_) | Self::Write { .. } => 3,
+            Self::OutputClosed => 4,
         }
     }
 
@@ -141,6 +146,7 @@ mod tests {
     fn the_gravest_failure_ends_the_command_wherever_it_stands() {
         let far = || Some(Failure::FarEnd("gone".to_owned()));
         let threshold = || Some(Failure::Threshold("call.mos".to_owned()));
+        let undecided = || Some(Failure::Undecided("call.loss_rate".to_owned()));
         let unwritten = || Some(Failure::write(Path::new("junit.xml"), io::Error::other("full")));
         let strict = || Some(Failure::NotHeld("--strict".to_owned()));
         let closed = || Some(Failure::OutputClosed);
@@ -148,6 +154,8 @@ mod tests {
             ([far(), threshold(), None, strict()], 4, 2),
             ([unwritten(), threshold(), None, far()], 4, 2),
             ([unwritten(), threshold(), None, strict()], 5, 2),
+            ([undecided(), threshold(), None, strict()], 5, 2),
+            ([undecided(), None, None, strict()], 6, 1),
             ([None, threshold(), closed(), None], 5, 0),
             ([closed(), None, unwritten(), None], 1, 0),
             ([None, None, None, strict()], 1, 0),

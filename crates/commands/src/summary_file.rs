@@ -126,6 +126,7 @@ fn around(summary: &Summary) -> io::Result<(Vec<u8>, Vec<u8>, Vec<u8>)> {
         percentiles: summary.percentiles.clone(),
         clock: summary.clock.clone(),
         comparisons: summary.comparisons.clone(),
+        thresholds: summary.thresholds.clone(),
         provenance: summary.provenance.clone(),
         understood: summary.understood.clone(),
         ..*summary
@@ -237,6 +238,7 @@ pub(crate) mod tests {
             cells: cell_summaries(&runs[..cells]),
             runs,
             comparisons: Vec::new(),
+            thresholds: Vec::new(),
             provenance: None,
             understood: Understood::default(),
         }

@@ -7,35 +7,33 @@
 //! ```
 //!
 //! A threshold is about one or more cells, and in each about a flow, with its copies and directions, or a
-//! link. Its figure in a cell is the median over the repetitions, or of flags the worst; the threshold must
-//! hold in each cell that has the flow or link and such a figure. The line shows the figure with the least
-//! margin.
+//! link. Its figure in a cell is a statistic over the repetitions: the one that it names, else that of the
+//! tables (`measure::statistic`); a flag must hold in each repetition. The threshold must hold in each cell
+//! that has the flow or link and such a figure. The line shows the figure with the least margin.
+//!
+//! A bound on a share that is finer than one message of the run neither holds nor fails, unless what was
+//! seen is clear all the same: it is undecided (`measure::metrics::share`).
 
 mod figure;
 mod junit;
 
+use core::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use talkpath_measure::summary::{RunSummary, Summary};
+use talkpath_measure::metrics::share;
+use talkpath_measure::statistic::Statistic;
+use talkpath_measure::summary::{RunSummary, Summary, ThresholdOutcome, ThresholdSummary};
 use talkpath_scenario::{Bound, Operator, Plan, Scenario, Threshold, ThresholdOf};
 
-use self::figure::{Looked, known_before, look_up, no_such_figure};
+use self::figure::{Looked, Observed, known_before, look_up, messages_of, no_such_figure};
 use crate::experiment::cell_of;
 use crate::failure::Failure;
 use crate::run_dir::write_bytes;
 
-/// What a run must hold, and where else to write whether it did.
-pub(crate) struct Demands<'a> {
-    /// Its cells are those that are judged: a cure that is tried beside them is not.
-    pub(crate) plan: &'a Plan,
-    /// `--junit`.
-    pub(crate) junit: Option<&'a Path>,
-}
-
-/// Whether a threshold holds.
+/// A threshold, held against a run.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Judgement {
+struct Judgement {
     /// As it was written: `call.mos`.
     figure: String,
     bound: Bound,
@@ -45,6 +43,8 @@ pub(crate) struct Judgement {
     cells: usize,
     /// In how many of them it does not hold.
     failing: usize,
+    /// In how many of them it is undecided.
+    undecided: usize,
     /// Why there is nothing to judge: no cell has such a figure.
     unknown: Option<String>,
 }
@@ -52,15 +52,18 @@ pub(crate) struct Judgement {
 /// A figure in one cell.
 #[derive(Clone, Debug, PartialEq)]
 struct Found {
-    /// The median over the repetitions, or of flags the worst; `None` if it is not known.
+    /// The statistic over the repetitions, or of flags the worst; `None` if it is not known.
     value: Option<f64>,
+    /// `None` of a flag, which must hold in all repetitions.
+    statistic: Option<Statistic>,
     /// The copy or direction of the flow, if it is not the flow itself.
     member: Option<String>,
     /// The cell's label.
     cell: String,
     repetitions: usize,
-    /// It is a flag: all repetitions must hold.
-    all_hold: bool,
+    /// Of how many messages it is a share, if it is one.
+    messages: Option<u64>,
+    outcome: ThresholdOutcome,
 }
 
 /// Refuses what is known not to be there before anything runs.
@@ -68,72 +71,135 @@ pub(crate) fn before_the_run(plan: &Plan) -> Result<(), Failure> {
     plan.thresholds.iter().try_for_each(|threshold| known_before(threshold).map_err(Failure::Usage))
 }
 
-/// Holds `summary` against each threshold of `plan`.
-pub(crate) fn judge(plan: &Plan, summary: &Summary) -> Vec<Judgement> {
+/// Holds `summary` against each threshold of `plan`, whose cells are those that are judged: a cure that is
+/// tried beside them is not.
+pub(crate) fn judge(plan: &Plan, summary: &Summary) -> Vec<ThresholdSummary> {
     let mut runs: CellRuns<'_> = BTreeMap::new();
     for run in &summary.runs {
         runs.entry(run.cell).or_default().push(run);
     }
-    plan.thresholds.iter().map(|threshold| judge_one(threshold, plan, &runs)).collect()
+    plan.thresholds.iter().map(|threshold| judge_one(threshold, plan, &runs).summary()).collect()
 }
 
 impl Judgement {
-    fn holds(&self) -> bool {
-        self.failing == 0 && self.unknown.is_none()
+    fn outcome(&self) -> ThresholdOutcome {
+        match (&self.unknown, self.failing, self.undecided) {
+            (Some(_), ..) => ThresholdOutcome::Unknown,
+            (None, 1.., _) => ThresholdOutcome::Fails,
+            // What no cell knows does not hold.
+            (None, 0, 0) if self.cells == 0 => ThresholdOutcome::Fails,
+            (None, 0, 0) => ThresholdOutcome::Holds,
+            (None, 0, 1..) => ThresholdOutcome::Undecided,
+        }
+    }
+
+    fn summary(self) -> ThresholdSummary {
+        let text = match &self.unknown {
+            // What is right is told with it.
+            Some(why) => why.clone(),
+            None => self.text(),
+        };
+        let outcome = self.outcome();
+        let Self { figure, bound, found, cells, failing, undecided, .. } = self;
+        ThresholdSummary {
+            figure,
+            bound: bound.to_string(),
+            outcome,
+            statistic: found.statistic,
+            found: found.value.filter(|value| value.is_finite()),
+            flow: found.member,
+            cell: found.cell,
+            repetitions: found.repetitions as u64,
+            cells: cells as u64,
+            failing: failing as u64,
+            undecided: undecided as u64,
+            messages: found.messages,
+            needed: share::needed(bound.value).filter(|_| outcome == ThresholdOutcome::Undecided),
+            text,
+        }
     }
 
     /// The figure that was found, and what must hold where.
     fn text(&self) -> String {
-        let found = match (&self.unknown, self.found.value) {
-            (Some(_), _) => "is no figure of this run".to_owned(),
-            (None, None) => "is not known (null)".to_owned(),
-            (None, Some(value)) => number(value),
+        let Found { value, statistic, member, cell, repetitions, .. } = &self.found;
+        let found = value.map_or_else(|| "is not known (null)".to_owned(), number);
+        let over = statistic.map_or("worst", Statistic::word);
+        let cells = match (self.cells, self.failing, self.undecided) {
+            (0 | 1, ..) => None,
+            (cells, 0, 0) => Some(format!("least margin of {cells} cells")),
+            (cells, 0, undecided) => Some(format!("undecided in {undecided} of {cells} cells")),
+            (cells, failing, _) => Some(format!("fails in {failing} of {cells} cells")),
         };
-        let over = if self.found.all_hold { "worst" } else { "median" };
-        let several = self.found.repetitions > 1;
         let place = [
-            self.found.member.clone(),
-            Some(self.found.cell.clone()).filter(|cell| !cell.is_empty()),
-            several.then(|| format!("{over} of {} repetitions", self.found.repetitions)),
-            (self.cells > 1).then(|| match self.failing {
-                0 => format!("least margin of {} cells", self.cells),
-                failing => format!("fails in {failing} of {} cells", self.cells),
-            }),
+            member.clone(),
+            Some(cell.clone()).filter(|cell| !cell.is_empty()),
+            (*repetitions > 0).then(|| format!("{over} of {}", counted(*repetitions as u64, "repetition"))),
+            cells,
         ];
         let place = place.into_iter().flatten().collect::<Vec<_>>().join("; ");
         let place = if place.is_empty() { place } else { format!(" ({place})") };
-        format!("{} {found}, must be {}{place}", self.figure, self.bound)
+        format!("{} {found}, must be {}{place}{}", self.figure, self.bound, self.why_undecided())
+    }
+
+    /// What is lacking, if something is.
+    fn why_undecided(&self) -> String {
+        let known = self.found.messages.zip(share::needed(self.bound.value));
+        let Some((messages, needed)) = known.filter(|_| self.outcome() == ThresholdOutcome::Undecided) else {
+            return String::new();
+        };
+        let one = number(100.0 / messages.max(1) as f64);
+        format!(
+            ": {} cannot show it, as one of them is {one} %; at least {needed} are needed",
+            counted(messages, "message")
+        )
     }
 }
 
 /// A line for each threshold.
-pub(crate) fn lines(judged: &[Judgement]) -> String {
-    let word = |it: &Judgement| if it.holds() { "holds" } else { "FAILS" };
-    judged.iter().map(|it| format!("{}  {}\n", word(it), it.text())).collect()
+pub(crate) fn lines(judged: &[ThresholdSummary]) -> String {
+    let line = |it: &ThresholdSummary| match it.outcome {
+        ThresholdOutcome::Holds => format!("holds  {}\n", it.text),
+        ThresholdOutcome::Fails => format!("FAILS  {}\n", it.text),
+        ThresholdOutcome::Undecided => format!("UNDECIDED  {}\n", it.text),
+        // The error says more.
+        ThresholdOutcome::Unknown => {
+            format!("FAILS  {} is no figure of this run, must be {}\n", it.figure, it.bound)
+        }
+    };
+    judged.iter().map(line).collect()
 }
 
-/// Why the exit code is 5, if it is; `with_lines` if nobody has read the lines yet.
-pub(crate) fn failure(judged: &[Judgement], with_lines: bool) -> Option<Failure> {
-    let failing: Vec<_> = judged.iter().filter(|it| it.failing > 0).collect();
-    if failing.is_empty() {
-        return None;
-    }
-    let count = match judged.len() {
-        1 => "the threshold does not hold".to_owned(),
-        all => format!("{} of {all} thresholds do not hold", failing.len()),
+/// Why the exit code is 5 or 6, if it is; `with_lines` if nobody has read the lines yet. A threshold that
+/// fails goes before one that is undecided.
+pub(crate) fn failure(judged: &[ThresholdSummary], with_lines: bool) -> Option<Failure> {
+    let of = |outcome| judged.iter().filter(move |it| it.outcome == outcome);
+    let told = |outcome, one: &str, several: &str| {
+        let count = match (judged.len(), of(outcome).count()) {
+            (1, _) => format!("the threshold {one}"),
+            (all, n) => format!("{n} of {all} thresholds {several}"),
+        };
+        let why = of(outcome).map(|it| format!("\n  {}", it.text)).collect::<String>();
+        if with_lines { format!("{count}:{why}") } else { count }
     };
-    let why = failing.iter().map(|it| format!("\n  {}", it.text())).collect::<String>();
-    Some(Failure::Threshold(if with_lines { format!("{count}:{why}") } else { count }))
+    let fails = || told(ThresholdOutcome::Fails, "does not hold", "do not hold");
+    let undecided = || told(ThresholdOutcome::Undecided, "is undecided", "are undecided");
+    match (of(ThresholdOutcome::Fails).next(), of(ThresholdOutcome::Undecided).next()) {
+        (None, None) => None,
+        (Some(_), None) => Some(Failure::Threshold(fails())),
+        (None, Some(_)) => Some(Failure::Undecided(undecided())),
+        (Some(_), Some(_)) => Some(Failure::Threshold(format!("{}\n{}", fails(), undecided()))),
+    }
 }
 
 /// Why the exit code is 2, if it is: thresholds about figures that are in no cell.
-pub(crate) fn unknown(judged: &[Judgement]) -> Option<Failure> {
-    let why: Vec<_> = judged.iter().filter_map(|it| it.unknown.as_deref()).collect();
+pub(crate) fn unknown(judged: &[ThresholdSummary]) -> Option<Failure> {
+    let unknown = judged.iter().filter(|it| it.outcome == ThresholdOutcome::Unknown);
+    let why: Vec<_> = unknown.map(|it| it.text.as_str()).collect();
     (!why.is_empty()).then(|| Failure::Usage(why.join("\n")))
 }
 
 /// Writes JUnit's XML.
-pub(crate) fn write_junit(path: &Path, name: &str, judged: &[Judgement]) -> Result<(), Failure> {
+pub(crate) fn write_junit(path: &Path, name: &str, judged: &[ThresholdSummary]) -> Result<(), Failure> {
     let text = junit::xml(name, judged).map_err(|why| Failure::write(path, why))?;
     write_bytes(path, &text)
 }
@@ -141,7 +207,28 @@ pub(crate) fn write_junit(path: &Path, name: &str, judged: &[Judgement]) -> Resu
 /// The repetitions of each cell.
 type CellRuns<'a> = BTreeMap<u64, Vec<&'a RunSummary>>;
 
+/// A key of summary.json may be called as a statistic is (`round_trip_delay_ms.min`): what is there as it is
+/// written goes first.
 fn judge_one(threshold: &Threshold, plan: &Plan, by_cell: &CellRuns<'_>) -> Judgement {
+    let path = threshold.path.as_str();
+    let whole = judge_at(threshold, (path, None), plan, by_cell);
+    let split = || Statistic::split(path).map(|(path, statistic)| (path, Some(statistic)));
+    match whole.unknown.is_some().then(split).flatten() {
+        None => whole,
+        Some(shorter) => {
+            let shorter = judge_at(threshold, shorter, plan, by_cell);
+            if shorter.unknown.is_none() { shorter } else { whole }
+        }
+    }
+}
+
+/// The threshold with its figure at `path`, by the statistic that it asks for.
+fn judge_at(
+    threshold: &Threshold,
+    (path, asked): (&str, Option<Statistic>),
+    plan: &Plan,
+    by_cell: &CellRuns<'_>,
+) -> Judgement {
     let bound = threshold.bound;
     let mut cells: Vec<Vec<Found>> = Vec::new();
     let (mut all, mut seen): (Vec<&RunSummary>, Vec<Looked>) = Default::default();
@@ -152,14 +239,17 @@ fn judge_one(threshold: &Threshold, plan: &Plan, by_cell: &CellRuns<'_>) -> Judg
         }
         let runs = by_cell.get(&index).map_or(&[][..], Vec::as_slice);
         let label = cell.map_or("", |cell| cell.label.as_str());
-        let figures = figures(threshold, runs);
+        let figures = figures(&threshold.of, path, runs);
         all.extend(runs);
-        seen.extend(figures.iter().flat_map(|(_, values)| values));
-        if figures.iter().all(|(_, values)| values.iter().all(|value| *value == Looked::Unknown)) {
+        seen.extend(figures.iter().flat_map(|(_, values)| values).map(|it| it.looked));
+        let is_unknown = |it: &Observed| it.looked == Looked::Unknown;
+        if figures.iter().all(|(_, values)| values.iter().all(is_unknown)) {
             continue;
         }
-        let found =
-            |(member, values): (Option<String>, Vec<Looked>)| Found::of(member, label, &values, bound);
+        let asked = asked.map_or_else(|| Asked::Shown(Statistic::of(path)), Asked::Named);
+        let found = |(member, values): (Option<String>, Vec<Observed>)| {
+            Found::of(member, label, &values, bound, asked)
+        };
         cells.push(figures.into_iter().map(found).collect());
     }
     // What would stand below `null` may be a figure or not: a cell that can tell, and knows none, decides.
@@ -169,13 +259,17 @@ fn judge_one(threshold: &Threshold, plan: &Plan, by_cell: &CellRuns<'_>) -> Judg
     if is_none {
         cells.clear();
     }
-    let fails = |found: &Found| !found.value.is_some_and(|value| bound.holds(value));
-    let failing = cells.iter().filter(|cell| cell.iter().any(fails)).count();
+    let with = |outcome| {
+        let outcome_of = |cell: &&Vec<Found>| cell.iter().map(Found::rank).min() == Some(rank(outcome));
+        cells.iter().filter(outcome_of).count()
+    };
+    let (failing, undecided) = (with(ThresholdOutcome::Fails), with(ThresholdOutcome::Undecided));
     let count = cells.len();
-    let worst =
-        cells.into_iter().flatten().min_by(|a, b| margin(a.value, bound).total_cmp(&margin(b.value, bound)));
-    let found = worst.unwrap_or_else(|| Found::of(None, "", &[], bound));
-    Judgement { figure: threshold.figure.clone(), bound, found, cells: count, failing, unknown }
+    let worst = cells.into_iter().flatten().min_by(|a, b| {
+        a.rank().cmp(&b.rank()).then(margin(a.value, bound).total_cmp(&margin(b.value, bound)))
+    });
+    let found = worst.unwrap_or_else(|| Found::of(None, "", &[], bound, Asked::Shown(Statistic::of(path))));
+    Judgement { figure: threshold.figure.clone(), bound, found, cells: count, failing, undecided, unknown }
 }
 
 /// Whether the flow or the link is in this cell: a sweep may give a flow directions, or the path links, that
@@ -188,18 +282,19 @@ fn is_in(of: &ThresholdOf, scenario: &Scenario) -> bool {
 }
 
 /// A copy or direction, if it is not the flow itself, and its figure in each repetition.
-type Figures = Vec<(Option<String>, Vec<Looked>)>;
+type Figures = Vec<(Option<String>, Vec<Observed>)>;
 
 /// The figure of each copy and direction, or of the link, in the repetitions of one cell.
-fn figures(threshold: &Threshold, runs: &[&RunSummary]) -> Figures {
+fn figures(of: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
+    let below = Observed { looked: Looked::Below, messages: None };
     // A cell of which nothing was kept has no figure.
     if runs.is_empty() {
-        return vec![(None, vec![Looked::Below])];
+        return vec![(None, vec![below])];
     }
-    let path = threshold.path.as_str();
-    let figures: Figures = match &threshold.of {
+    let mut figures: Figures = match of {
         ThresholdOf::Link { name } => {
-            vec![(None, runs.iter().map(|run| look_up(run.links.get(name), path)).collect())]
+            let of_link = |run: &&RunSummary| look_up(run.links.get(name), path).into();
+            vec![(None, runs.iter().map(of_link).collect())]
         }
         ThresholdOf::Flow { name, members } => {
             // Of the copies together there are figures that none of them has.
@@ -209,50 +304,120 @@ fn figures(threshold: &Threshold, runs: &[&RunSummary]) -> Figures {
                     && run.groups.contains_key(name)
             });
             if is_of_group {
-                vec![(None, runs.iter().map(|run| look_up(run.groups.get(name), path)).collect())]
+                let of_group = |run: &&RunSummary| Observed {
+                    looked: look_up(run.groups.get(name), path),
+                    messages: run.groups.get(name).and_then(|group| group.messages_of(path)),
+                };
+                vec![(None, runs.iter().map(of_group).collect())]
             } else {
                 let is_there = |member: &&String| runs.iter().any(|run| run.flows.contains_key(*member));
                 let of_member = |member: &String| {
-                    let values = runs.iter().map(|run| look_up(run.flows.get(member), path)).collect();
-                    (Some(member.clone()).filter(|member| member != name), values)
+                    let of_run = |run: &&RunSummary| Observed {
+                        looked: look_up(run.flows.get(member), path),
+                        messages: messages_of(run.flows.get(member), path),
+                    };
+                    (Some(member.clone()).filter(|member| member != name), runs.iter().map(of_run).collect())
                 };
                 members.iter().filter(is_there).map(of_member).collect()
             }
         }
     };
+    figures.extend(worst_of_each(path, &figures));
     match figures.is_empty() {
-        true => vec![(None, vec![Looked::Below; runs.len()])],
+        true => vec![(None, vec![below; runs.len()])],
         false => figures,
     }
 }
 
+/// Of copies and directions the worst in each repetition, if the flow is judged by this figure: the tables
+/// and the answer have the mean of these, which is below that of each copy where they take turns.
+fn worst_of_each(path: &str, figures: &Figures) -> Option<(Option<String>, Vec<Observed>)> {
+    let is_judged = ["call.mos", "in_time", "goodput_bps"].contains(&path);
+    let (_, first) = figures.first().filter(|_| is_judged && figures.len() > 1)?;
+    let of = |repetition: usize| {
+        let each = figures.iter().filter_map(|(_, values)| values.get(repetition));
+        let known = each.filter(|it| it.looked.number().is_some()).copied();
+        known.min_by(|a, b| a.looked.number().partial_cmp(&b.looked.number()).unwrap_or(Ordering::Equal))
+    };
+    let worst: Option<Vec<Observed>> = (0..first.len()).map(of).collect();
+    Some((Some(WORST.to_owned()), worst?))
+}
+
 impl Found {
-    /// What `values`, one a repetition, are together: the median of numbers, and of flags the one that holds
-    /// least, as a single file that is damaged shall not pass among others.
-    fn of(member: Option<String>, cell: &str, values: &[Looked], bound: Bound) -> Self {
-        let all_hold = values.iter().any(|value| matches!(value, Looked::Flag(_)));
-        let numbers: Vec<Option<f64>> = values.iter().map(|value| value.number()).collect();
-        let least = |a: &&Option<f64>, b: &&Option<f64>| margin(**a, bound).total_cmp(&margin(**b, bound));
-        let value = match all_hold {
-            true => numbers.iter().min_by(least).copied().flatten(),
-            false => median(&numbers, bound),
+    /// What `values`, one a repetition, are together: the statistic that is asked for. Of flags, if none is
+    /// named, the one that holds least, as a single file that is damaged shall not pass among others.
+    fn of(member: Option<String>, cell: &str, values: &[Observed], bound: Bound, asked: Asked) -> Self {
+        let has_flag = values.iter().any(|value| matches!(value.looked, Looked::Flag(_)));
+        let statistic = match asked {
+            Asked::Shown(_) if has_flag => None,
+            Asked::Shown(statistic) | Asked::Named(statistic) => Some(statistic),
         };
-        Self { value, member, cell: cell.to_owned(), repetitions: values.len(), all_hold }
+        let numbers: Vec<Option<f64>> = values.iter().map(|value| value.looked.number()).collect();
+        let least = |a: &&Option<f64>, b: &&Option<f64>| margin(**a, bound).total_cmp(&margin(**b, bound));
+        let value = match statistic {
+            None => numbers.iter().min_by(least).copied().flatten(),
+            Some(statistic) => over(statistic, &numbers, bound),
+        };
+        // A mean of shares is one of all messages; any other statistic is the share of one repetition.
+        let messages = values.iter().map(|value| value.messages);
+        let messages = match statistic {
+            Some(Statistic::Mean) => messages.sum(),
+            _ => messages.min().flatten(),
+        };
+        let outcome = outcome(value, messages.filter(|_| !values.is_empty()), bound);
+        Self { value, statistic, member, cell: cell.to_owned(), repetitions: values.len(), messages, outcome }
+    }
+
+    fn rank(&self) -> u8 {
+        rank(self.outcome)
     }
 }
 
-/// The median of the repetitions. One whose figure is not known counts as worse than all others; if the
-/// median rests on such a one, it is not known either.
-fn median(values: &[Option<f64>], bound: Bound) -> Option<f64> {
-    let mut values = values.to_vec();
+/// The worst first.
+const fn rank(outcome: ThresholdOutcome) -> u8 {
+    match outcome {
+        ThresholdOutcome::Fails | ThresholdOutcome::Unknown => 0,
+        ThresholdOutcome::Undecided => 1,
+        ThresholdOutcome::Holds => 2,
+    }
+}
+
+/// Which statistic a threshold's figure is.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    /// That of the tables, as the threshold names none.
+    Shown(Statistic),
+    /// The one that it names.
+    Named(Statistic),
+}
+
+/// Whether `value` holds the bound. Where that is finer than one of the messages of which the value is a
+/// share, their interval decides, if it lies on one side.
+fn outcome(value: Option<f64>, messages: Option<u64>, bound: Bound) -> ThresholdOutcome {
+    let Some(value) = value else { return ThresholdOutcome::Fails };
+    let holds = |holds| if holds { ThresholdOutcome::Holds } else { ThresholdOutcome::Fails };
+    let Some(messages) = messages.filter(|&messages| share::is_finer_than_one(bound.value, messages)) else {
+        return holds(bound.holds(value));
+    };
+    let hits = (value * messages as f64).round().max(0.0) as u64;
+    let Some((low, high)) = share::interval(hits, messages) else { return ThresholdOutcome::Undecided };
+    let is_clear = match bound.operator {
+        Operator::Equal | Operator::Different => bound.value < low || high < bound.value,
+        _ => bound.holds(low) == bound.holds(high),
+    };
+    if is_clear { holds(bound.holds(value)) } else { ThresholdOutcome::Undecided }
+}
+
+/// The statistic of the repetitions. One whose figure is not known counts as worse than all others; if the
+/// statistic rests on such a one, it is not known either.
+fn over(statistic: Statistic, values: &[Option<f64>], bound: Bound) -> Option<f64> {
     let worst = match bound.operator {
         Operator::AtMost | Operator::Below => f64::INFINITY,
         _ => f64::NEG_INFINITY,
     };
-    values.sort_by(|a, b| a.unwrap_or(worst).total_cmp(&b.unwrap_or(worst)));
-    let upper = *values.get(values.len() / 2)?;
-    let lower = *values.get((values.len() - 1) / 2)?;
-    Some((lower? + upper?) / 2.0)
+    let mut values: Vec<f64> = values.iter().map(|value| value.unwrap_or(worst)).collect();
+    values.sort_by(f64::total_cmp);
+    statistic.over(&values).filter(|value| value.is_finite())
 }
 
 /// How far a figure is from failing; below 0 it fails.
@@ -278,6 +443,14 @@ fn number(value: f64) -> String {
         false => text,
     }
 }
+
+/// `1 repetition`, `3 repetitions`.
+fn counted(n: u64, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Of the copies of a flow the one that is worst, repetition by repetition.
+const WORST: &str = "the worst of each repetition";
 
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,7 @@ pub mod ranking;
 pub mod record;
 pub mod record_file;
 pub mod series;
+pub mod statistic;
 pub mod summarise;
 pub mod summary;
 pub mod tally;

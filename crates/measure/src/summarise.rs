@@ -312,6 +312,10 @@ fn summarise_cell(cell: u64, runs: &[&RunSummary], before: Option<&CellSummary>)
                 }
                 let (least, most) = columns.possible(path);
                 (*low, *high) = (low.max(least), high.min(most));
+                // Repetitions that are the same say nothing of what one message less would have done.
+                if let Some((from, to)) = columns.interval_of_messages(path, spread.mean) {
+                    (*low, *high) = (low.min(from), high.max(to));
+                }
             }
             Some((path, spread))
         };

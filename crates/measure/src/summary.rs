@@ -10,6 +10,7 @@ mod link;
 mod multipath;
 mod spreads;
 mod swept;
+mod threshold;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -23,6 +24,7 @@ pub use link::{DropsByCause, LinkSummary, QueueDelayMs, QueuePackets};
 pub use multipath::MultipathSummary;
 pub use spreads::Spreads;
 pub use swept::Swept;
+pub use threshold::{ThresholdOutcome, ThresholdSummary};
 
 /// `summary.json`, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +59,9 @@ pub struct Summary {
     /// Which transport served a flow best, one entry a group of cells that differ in nothing else.
     #[serde(default)]
     pub comparisons: Vec<Comparison>,
+    /// What became of the scenario's thresholds and those of `--require` and `--fail-if`, in their order.
+    #[serde(default)]
+    pub thresholds: Vec<ThresholdSummary>,
     /// What made it and where; `None` in summaries of versions that did not say.
     #[serde(default)]
     pub provenance: Option<Provenance>,
@@ -98,6 +103,24 @@ pub struct Provenance {
     pub kernel: String,
     /// The machine's name on its network, as `uname -n` prints it.
     pub host: String,
+}
+
+impl FlowSummary {
+    /// Of how many messages the figure at `path` is a share; `None` if it is no share of messages.
+    pub fn messages_of(&self, path: &str) -> Option<u64> {
+        match path {
+            "loss_rate" => Some(self.received + self.lost),
+            "in_time" => Some(self.sent + self.refused),
+            _ => None,
+        }
+    }
+}
+
+impl GroupSummary {
+    /// As [`FlowSummary::messages_of`].
+    pub fn messages_of(&self, path: &str) -> Option<u64> {
+        (path == "loss_rate").then_some(self.received + self.lost)
+    }
 }
 
 impl RunSummary {

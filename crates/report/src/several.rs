@@ -124,6 +124,7 @@ fn together(parts: &[RunPart]) -> Option<Summary> {
         runs: Vec::new(),
         cells: Vec::new(),
         comparisons: Vec::new(),
+        thresholds: Vec::new(),
         provenance: None,
         understood: Understood { traces: said(&|it| &it.traces), losses: said(&|it| &it.losses) },
     })

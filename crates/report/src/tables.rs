@@ -52,9 +52,24 @@ pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<
     for (index, other) in others.iter().enumerate() {
         let name = short(other);
         let keep = if index == 0 { 0 } else { 1 };
-        columns.push((Some(other), Metric::GoodputBps, Scale::Mbps, Column::numbers(&name, "Mb/s", keep)));
-        let resent = Column::numbers(&name, "resent %", if index == 0 { 4 } else { 1 });
-        columns.push((Some(other), Metric::RetransmitRate, Scale::Percent, resent));
+        let mut add = |metric, scale, head: &str, keep| {
+            columns.push((Some(other), metric, scale, Column::numbers(&name, head, keep)));
+        };
+        // What the answer says of it.
+        match condition.judged_by(other) {
+            Some(JudgedBy::Mos) => add(Metric::Mos, Scale::Score, MOS, keep),
+            Some(JudgedBy::InTime) => {
+                let kind = condition.delay_kind(other);
+                add(Metric::InTime, Scale::Percent, "in time %", keep);
+                let p99 = format!("p99 {}, ms", kind.abbreviation());
+                add(Metric::Delay(kind, Quantile::P99), Scale::Ms, &p99, keep);
+            }
+            Some(JudgedBy::Goodput) | None => {
+                add(Metric::GoodputBps, Scale::Mbps, "Mb/s", keep);
+                let keep = if index == 0 { 4 } else { 1 };
+                add(Metric::RetransmitRate, Scale::Percent, "resent %", keep);
+            }
+        }
     }
     let rows = condition.cells.iter().map(|cell| {
         let values = columns.iter().map(|(other, metric, ..)| cell.value(&flow_of(cell, *other), *metric));
@@ -157,7 +172,7 @@ fn usable(standing: &Standing, floor: f64) -> String {
     }
 }
 
-/// Every flow of one cell: with repetitions, their medians.
+/// Every flow of one cell: with repetitions, their means and medians (`measure::statistic`).
 pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
     let mut columns = vec![
         Column::words("flow"),
@@ -203,7 +218,11 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
     }
     let messages = |name: &str, metric| {
         let value = cell.value(name, metric);
-        value.map_or_else(String::new, |median| count(median.round() as u64))
+        // Of few lost messages the mean over the repetitions is no whole number.
+        value.map_or_else(String::new, |mean| match mean {
+            mean if mean < 10.0 && mean.fract() > 0.0 => fixed(Some(mean), 1),
+            mean => count(mean.round() as u64),
+        })
     };
     let mut grid = Grid { columns, rows: Vec::new() };
     for (name, values) in names.iter().zip(&values) {
@@ -469,12 +488,14 @@ enum Scale {
     Percent,
     Kbps,
     Mbps,
+    /// An opinion score.
+    Score,
 }
 
 impl Scale {
     fn text(self, value: Option<f64>, decimals: usize) -> String {
         match self {
-            Self::Ms => fixed(value, decimals),
+            Self::Ms | Self::Score => fixed(value, decimals),
             Self::Percent => percent(value),
             Self::Kbps => fixed(value.map(|bps| bps / 1e3), decimals),
             Self::Mbps => fixed(value.map(|bps| bps / 1e6), decimals),
@@ -491,7 +512,7 @@ fn column_decimals(rows: &[Vec<Option<f64>>], scales: &[Scale]) -> Vec<usize> {
     let ms = decimals(largest(&|at| scales[at] == Scale::Ms));
     let of = |(_, scale): (usize, &Scale)| match scale {
         Scale::Ms => ms,
-        Scale::Percent => 2,
+        Scale::Percent | Scale::Score => 2,
         Scale::Kbps => 1,
         Scale::Mbps => 3,
     };
@@ -605,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rows_counts_and_rates_are_medians_of_the_same_repetitions() {
+    fn a_rows_counts_and_rates_are_means_of_the_same_repetitions() {
         let mut summary = fixture::summary(3);
         for run in &mut summary.runs {
             let call = run.flows.get_mut("call").unwrap();
@@ -615,6 +636,15 @@ mod tests {
         fixture::refresh(&mut summary);
         let grid = flows(&CellView::all(&summary)[0]);
         assert_eq!(grid.rows[0].cells[2..5], ["1000", "20", "2.00"]);
+        // One message of one repetition: the median would be no loss.
+        for run in &mut summary.runs {
+            let call = run.flows.get_mut("call").unwrap();
+            call.lost = u64::from(run.repetition == 0);
+            call.loss_rate = Some(call.lost as f64 / 1000.0);
+        }
+        fixture::refresh(&mut summary);
+        let grid = flows(&CellView::all(&summary)[0]);
+        assert_eq!(grid.rows[0].cells[2..5], ["1000", "0.3", "0.03"]);
     }
 
     #[test]

@@ -14,6 +14,9 @@ use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, WAIT};
 use crate::verdict::{ConditionVerdict, limit_ms, rule, written};
 use crate::view::{CellView, DelayKind, names};
 
+/// Which statistic over the repetitions a figure is (`measure::statistic`).
+const OVER_REPETITIONS: &str = "scores, shares, counts and goodputs are means over the repetitions; times, windows and queues are medians";
+
 /// Words and their meanings, in the order to show them.
 pub(crate) type Terms = Vec<(&'static str, String)>;
 
@@ -25,7 +28,7 @@ pub(crate) fn about_run(summary: &Summary) -> String {
         (None, _) => "no finished repetition".to_owned(),
         (Some(run), 0 | 1) => format!("1 repetition, seed {}", run.seed),
         (Some(run), n) => {
-            format!("medians of {}, first seed {}", counted(n, "repetition"), run.seed)
+            format!("{}, first seed {}", counted(n, "repetition"), run.seed)
         }
     };
     format!("{}, {seed}, percentiles {}", summary.arena, summary.percentiles)
@@ -83,6 +86,8 @@ pub(crate) fn of_comparison(
     terms.extend(others);
     let beside = conditions().any(|condition| !condition.other_flows(flow).is_empty());
     terms.extend(beside.then(resent));
+    let several = cells().any(|cell| cell.cell.n > 1);
+    terms.extend(several.then(|| ("repetitions", OVER_REPETITIONS.to_owned())));
     // A difference off the scale has a dash, too, and its own explanation.
     let dashes = shown.matches(UNKNOWN).count();
     let is_unknown = dashes > standings.iter().filter(|standing| standing.is_off_scale).count();
@@ -226,11 +231,7 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
         usable_from(JudgedBy::Mos, floors(JudgedBy::Mos)),
         half(is_half)
     );
-    let of = if several {
-        "; the median over the repetitions, but their mean in an answer and beside it"
-    } else {
-        ""
-    };
+    let of = if several { "; the mean over the repetitions" } else { "" };
     terms.extend(of_kind(JudgedBy::Mos).next().map(|_| (MOS, format!("{text}{of}"))));
     let mut timed = flows().filter(|flow| flow.in_time.is_some() && flow.call.is_none()).peekable();
     if timed.peek().is_some() {
@@ -249,8 +250,8 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
                  were marked";
     terms.extend(shown.contains(ECHOED).then(|| ("echoed", text.to_owned())));
     if several {
-        let text = "figures of flows are medians over the repetitions; the tables of groups and links are repetition 0's";
-        terms.push(("medians", text.to_owned()));
+        let text = format!("{OVER_REPETITIONS}; the tables of groups and links are repetition 0's");
+        terms.push(("repetitions", text));
     }
     terms.extend(missing(summary, shown.contains(UNKNOWN)));
     terms

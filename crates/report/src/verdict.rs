@@ -186,6 +186,8 @@ pub(crate) struct Verdict {
     pub answer: Answer,
     /// The same by name alone: `UDP`, or `UDP or TCP`.
     pub short: String,
+    /// The same with the figure of each: `UDP (MOS 4.37) or TCP (4.36)`.
+    short_with_figures: String,
     /// The names that the answer gives, for people.
     pub named: Vec<String>,
     /// Index of the leader's cell, from which the differences of the others are stated.
@@ -273,6 +275,7 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<
         let standing = &with.ranking.standings[with.ranking.leader];
         let (best, mean, figure) =
             (with.answer.best.clone(), standing.mean, words::figure(with.by, standing));
+        let named = with.short_with_figures.clone();
         let is_usable = with.answer.outcome != AnswerKind::Unusable;
         let value = conditions[other].common(flow).remove(&key).unwrap_or_default();
         let (mos, in_time) = match with.by {
@@ -281,9 +284,8 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<
             // Any goodput is usable.
             JudgedBy::Goodput => (None, None),
         };
-        let names = with.short.clone();
         let Some(verdict) = verdicts[at].as_mut() else { continue };
-        let sentence = words::cure(&key, &names, &figure, is_usable);
+        let sentence = words::cure(&key, &named, &figure, is_usable);
         if is_usable {
             verdict.answer.line = format!("{} {sentence}", verdict.answer.line);
             verdict.answer.cure = Some(Cure { change: [(key, value)].into(), best, mos, in_time });
@@ -372,6 +374,7 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
     Some(Verdict {
         answer,
         short: words.short(),
+        short_with_figures: words.short_with_figures(),
         named: named.iter().map(|&at| candidates[at].view.label.clone()).collect(),
         first: candidates[ranking.leader].index,
         best: named.iter().map(|&at| candidates[at].index).filter(|_| stands_out).collect(),
@@ -425,6 +428,11 @@ impl Condition<'_> {
     pub(crate) fn delay_kind(&self, flow: &str) -> DelayKind {
         let kinds = self.cells.iter().filter_map(|cell| Some(cell.delay_kind(cell.resolve(flow)?)));
         kinds.min().unwrap_or(DelayKind::OneWay)
+    }
+
+    /// What `flow` is judged by, if it is in any of the cells.
+    pub(crate) fn judged_by(&self, flow: &str) -> Option<JudgedBy> {
+        self.cells.iter().find_map(|cell| Some(cell.judged(flow).values().next()?.by))
     }
 
     /// The flows beside `flow`, in the first cell's order.

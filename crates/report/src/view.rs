@@ -1,8 +1,8 @@
 //! Reading a [`Summary`]: which cells belong side by side, what they are called, and which figure stands for
 //! a flow.
 //!
-//! With one repetition the figure is the run's own; with several it is the cell's median, as `measure`
-//! computed it.
+//! With one repetition the figure is the run's own; with several it is the mean or the median over them
+//! (`measure::statistic` says which), as `measure` computed it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,9 @@ use serde_json::Value;
 use talkpath_measure::judge::judge;
 use talkpath_measure::metrics::confidence::Confidence;
 use talkpath_measure::ranking::clusters::{Clusters, clusters};
+use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{
-    CellSummary, FlowSummary, GroupSummary, Judged, JudgedBy, LinkSummary, RunSummary, Summary,
+    CellSummary, FlowSummary, GroupSummary, Judged, JudgedBy, LinkSummary, RunSummary, Spread, Summary,
 };
 
 use crate::display::{self, Display};
@@ -278,8 +279,8 @@ impl<'a> CellView<'a> {
         flows.keys().map(String::as_str).filter(|key| is_copy(key, name)).min_by(worse)
     }
 
-    /// The figure that stands for this cell: the only repetition's own, or the median as the summary has it;
-    /// `None` if it is not known.
+    /// The figure that stands for this cell: the only repetition's own, or the mean or the median as the
+    /// summary has it; `None` if it is not known.
     pub(crate) fn value(&self, flow: &str, metric: Metric) -> Option<f64> {
         let (kept, key) = match self.summed_up(flow) {
             Some(group) => (&self.cell.groups, metric.of_group(group)?.0.to_owned()),
@@ -289,14 +290,14 @@ impl<'a> CellView<'a> {
             return metric.of_run(self.run()?, flow);
         }
         match kept.get(flow).and_then(|metrics| metrics.get(&key)) {
-            Some(spread) => Some(spread.median),
+            Some(spread) => Some(shown(&key, spread)),
             // Summaries of earlier versions have no groups, and of the frames that were not played no entry.
-            None => Some(Confidence::default().spread(&self.values(flow, metric))?.median),
+            None => Some(shown(&key, &Confidence::default().spread(&self.values(flow, metric))?)),
         }
     }
 
     /// `metric` in each repetition that knows it.
-    fn values(&self, flow: &str, metric: Metric) -> Vec<f64> {
+    pub(crate) fn values(&self, flow: &str, metric: Metric) -> Vec<f64> {
         self.runs.iter().filter_map(|run| metric.of_run(run, flow)).collect()
     }
 
@@ -358,6 +359,15 @@ impl<'a> CellView<'a> {
     pub(crate) fn sweep_label(&self, leave_out: &[&str]) -> String {
         let rest = self.cell.sweep.iter().filter(|(key, _)| !leave_out.contains(&key.as_str()));
         rest.map(|(key, value)| format!("{key} = {}", plain(value))).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The statistic of the figure at `path` that stands for a cell.
+fn shown(path: &str, spread: &Spread) -> f64 {
+    match Statistic::of(path) {
+        Statistic::Median => spread.median,
+        // No other stands for a figure unless somebody asks for it.
+        Statistic::Mean | Statistic::P10 | Statistic::Min => spread.mean,
     }
 }
 
@@ -466,7 +476,7 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn one_repetition_shows_its_own_figures_and_several_their_median() {
+    fn one_repetition_shows_its_own_figures_and_several_their_mean_or_median() {
         let one = fixture::summary(1);
         let cell = &CellView::all(&one)[0];
         let p90 = Metric::Delay(DelayKind::RoundTrip, Quantile::P90);
@@ -477,6 +487,8 @@ mod tests {
         let cell = &CellView::all(&five)[0];
         let spread = &five.cells[0].flows["call"]["round_trip_delay_ms.p90"];
         assert_eq!(cell.value("call", p90), Some(spread.median));
+        let spread = &five.cells[0].flows["call"]["call.mos"];
+        assert_eq!(cell.value("call", Metric::Mos), Some(spread.mean));
     }
 
     #[test]
@@ -494,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_that_are_summed_up_show_the_median_that_the_summary_has() {
+    fn copies_that_are_summed_up_show_the_mean_that_the_summary_has() {
         let mut summary = fixture::summary(3);
         for run in &mut summary.runs {
             let group = serde_json::json!({
@@ -508,7 +520,7 @@ mod tests {
         fixture::refresh(&mut summary);
         let goodput = |summary: &Summary| CellView::all(summary)[0].value("call", Metric::GoodputBps);
         assert_eq!(goodput(&summary), Some(1e6));
-        summary.cells[0].groups.get_mut("call").unwrap().get_mut("goodput_bps").unwrap().median = 2e6;
+        summary.cells[0].groups.get_mut("call").unwrap().get_mut("goodput_bps").unwrap().mean = 2e6;
         assert_eq!(goodput(&summary), Some(2e6), "as it stands, not computed again");
         // A summary of an earlier version.
         summary.cells[0].groups.clear();

@@ -160,11 +160,12 @@ fn figure(text: &str, cells: &[Judged<'_>]) -> Result<Figure, Problem> {
     if members.is_empty() {
         return Err(unknown(first, "flow", cells.iter().flat_map(|cell| cell.names.groups())));
     }
-    let path = if rest == MOS.0 { MOS.1 } else { rest };
-    if path.is_empty() {
+    if rest.is_empty() {
         return Err(missing());
     }
-    Ok((ThresholdOf::Flow { name: first.to_owned(), members }, path.to_owned(), index))
+    let of_mos = rest.strip_prefix(MOS.0).filter(|rest| rest.is_empty() || rest.starts_with('.'));
+    let path = of_mos.map_or_else(|| rest.to_owned(), |rest| format!("{}{rest}", MOS.1));
+    Ok((ThresholdOf::Flow { name: first.to_owned(), members }, path, index))
 }
 
 /// That none of `names` is `name`.
@@ -240,7 +241,7 @@ fn plain(value: &Json) -> String {
 
 /// The word before a link's name.
 const LINK: &str = "link";
-/// A flow's opinion score by its short name.
+/// A flow's opinion score by its short name, which a statistic may follow: `mos.mean`.
 const MOS: (&str, &str) = ("mos", "call.mos");
 #[cfg(test)]
 mod tests {
@@ -275,6 +276,8 @@ mod tests {
         assert_eq!((found.path.as_str(), found.cells.as_slice()), ("call.mos", &[0, 1, 2, 3][..]));
         assert_eq!(found.bound, Bound { operator: Operator::AtLeast, value: 3.6 });
         assert_eq!(one("call-up.call.mos").path, "call.mos");
+        assert_eq!(one("call.mos.mean").path, "call.mos.mean");
+        assert_eq!(one("call.mosaic").path, "mosaic");
         assert_eq!(one("game.in_time").path, "in_time");
         let link = one("link.up.queue_delay_ms.p95");
         assert_eq!(link.of, ThresholdOf::Link { name: "up".to_owned() });

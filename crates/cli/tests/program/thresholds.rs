@@ -32,7 +32,7 @@ fn a_threshold_that_does_not_hold_is_exit_code_5_and_says_where() {
     let lines: Vec<_> = seen.out.lines().filter(|line| line.contains("must be")).collect();
     assert_eq!(lines.len(), 2, "{}", seen.out);
     let holds =
-        "holds  call.in_time@path.up.loss=0 1, must be >= 0.99 (path.up.loss=0.0; median of 2 repetitions)";
+        "holds  call.in_time@path.up.loss=0 1, must be >= 0.99 (path.up.loss=0.0; mean of 2 repetitions)";
     assert_eq!(lines[0], holds);
     assert!(
         lines[1].starts_with("FAILS  call.mos ") && lines[1].contains("must be >= 3.6 (path.up.loss=0.5; ")
@@ -82,6 +82,29 @@ fn what_holds_is_exit_code_0_and_the_summary_stands_alone() {
     let link = ["--require", "link.down.queue_delay_ms.p95 <= 20", "--require", "link.up.lost >= 0"];
     let seen = bench.run(&[&["run", "call.toml"][..], &link].concat());
     assert_eq!(seen.succeeds().out.matches("\nholds  ").count(), 4, "{}", seen.out);
+}
+
+#[test]
+fn a_bound_finer_than_one_message_is_exit_code_6_and_says_how_many_are_needed() {
+    let bench = Bench::new();
+    bench.file("call.toml", CALL);
+    let fine = ["--require", "call.loss_rate@path.up.loss=0 <= 0.1%"];
+    let seen = bench.run(&[&["run", "call.toml", "--json", "--junit", "junit.xml"][..], &fine].concat());
+    seen.fails(6, &["the threshold is undecided", "200 messages cannot show it", "at least 3000 are needed"]);
+    let threshold = &seen.summary()["thresholds"][0];
+    assert_eq!((&threshold["outcome"], &threshold["needed"]), (&"undecided".into(), &3000.into()));
+    assert_eq!((&threshold["statistic"], &threshold["messages"]), (&"mean".into(), &200.into()));
+    let junit = fs::read_to_string(bench.path("junit.xml")).unwrap();
+    assert!(junit.contains("failures=\"0\" errors=\"1\"") && junit.contains("type=\"undecided\""), "{junit}");
+    assert!(junit.contains("<property name=\"needed\" value=\"3000\"/>"), "{junit}");
+    let and = |other: &str| bench.run(&[&["run", "call.toml", "--require", other][..], &fine].concat());
+    and("call.mos@path.up.loss=0.5 >= 4")
+        .fails(5, &["1 of 2 thresholds do not hold", "1 of 2 thresholds are undecided"]);
+    let seen = and("call.round_trip_delay_ms.p95.min@path.up.loss=0 <= 100");
+    assert!(seen.fails(6, &[]).out.contains("; min of 2 repetitions)"), "{}", seen.out);
+    // More messages decide.
+    let enough = ["--set", "repeat=30"];
+    bench.run(&[&["run", "call.toml"][..], &fine, &enough].concat()).succeeds();
 }
 
 #[test]

@@ -8,9 +8,10 @@ use talkpath_scenario::{Setting, split_threshold};
 /// What a run must hold: what `compare` and `run` share.
 #[derive(Debug, Args)]
 pub struct DemandArgs {
-    /// What a figure of summary.json must hold, such as `call.mos >= 3.6`,
-    /// `link.up.queue_delay_ms.p95 <= 50` or `call.in_time@path.up.loss=0.01 >= 95%`, else the exit code is
-    /// 5; may be given again
+    /// What a figure of summary.json must hold, such as `call.mos >= 3.6`, `call.mos.p10 >= 3` (.mean,
+    /// .median, .p10 or .min over the repetitions), `link.up.queue_delay_ms.p95 <= 50` or
+    /// `call.in_time@path.up.loss=0.01 >= 95%`, else the exit code is 5, or 6 if it is undecided; may be
+    /// given again
     #[arg(long, value_name = "FIGURE OP VALUE", value_parser = required)]
     require: Vec<Demand>,
     /// The opposite: what it must not hold, such as `call.mos < 3.6`; may be given again

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::scenario_file::{load_changed, load_source, load_source_beside, read};
 use crate::terminal::{self, Terminal, program, shell_word};
-use crate::thresholds::{self, Demands};
+use crate::thresholds;
 
 /// Runs one flow over each transport.
 pub fn run(
@@ -59,8 +59,8 @@ pub fn run(
     }
     next += &way_on(args, &experiment.place, repeat_on(args.place.repeat, &outcome.summary));
     let table = comparison_table(&outcome.summary, args.workload.flow(), &terminal::style());
-    let demands = Demands { plan: &plan, junit: args.demand.junit.as_deref() };
-    conclude(outcome, &table, &next, &demands, common, args.place.strict, terminal)
+    let junit = args.demand.junit.as_deref();
+    conclude(outcome, &table, &next, junit, common, args.place.strict, terminal)
 }
 
 /// Where the flows run.

@@ -23,7 +23,6 @@ use crate::scenario_file::load_file;
 use crate::shard::{Division, Shard};
 use crate::stopwatch::Stopwatch;
 use crate::terminal::{self, Terminal, program, shell_path};
-use crate::thresholds::Demands;
 
 /// Merges.
 pub fn run(
@@ -52,6 +51,7 @@ pub fn run(
     let begun = first.begun.clone().since(earliest(&folders));
     let merging = Merging {
         plan: &plan,
+        demanded: &plan,
         begun: &begun,
         jobs: jobs(common),
         watch: &watch,
@@ -67,8 +67,7 @@ pub fn run(
     let (summary, _) = merged.inspect_err(|_| dir.discard_if_new())?;
     let table = run_table(&summary, &terminal::style());
     let way_on = again(&dir, "");
-    let demands = Demands { plan: &plan, junit: None };
-    conclude(Outcome { dir, summary, failure: None }, &table, &way_on, &demands, common, false, terminal)
+    conclude(Outcome { dir, summary, failure: None }, &table, &way_on, None, common, false, terminal)
 }
 
 /// What belongs to the run and not to its repetitions.

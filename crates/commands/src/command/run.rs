@@ -17,7 +17,7 @@ use crate::run_dir::{RunDir, SCENARIO};
 use crate::scenario_file::load_file;
 use crate::shard::Shard;
 use crate::terminal::{self, Terminal, program};
-use crate::thresholds::{self, Demands};
+use crate::thresholds;
 
 /// Runs or resumes.
 pub fn run(args: &RunArgs, common: &Common, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {
@@ -63,8 +63,8 @@ fn told(
     if plan.cells.len() > 1 {
         way_on += &files_of_sweep(&outcome.dir, &outcome.summary);
     }
-    let demands = Demands { plan, junit: args.demand.junit.as_deref() };
-    conclude(outcome, &table, &way_on, &demands, common, args.place.strict, terminal)
+    let junit = args.demand.junit.as_deref();
+    conclude(outcome, &table, &way_on, junit, common, args.place.strict, terminal)
 }
 
 /// Runs all of `plan` in a new directory; each repetition's cells in an order of its own if it `takes_turns`.

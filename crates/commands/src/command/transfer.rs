@@ -16,7 +16,6 @@ use crate::output_file::refuse_junit;
 use crate::part::LOG;
 use crate::scenario_file::load_source_beside;
 use crate::terminal::{self, Terminal};
-use crate::thresholds::Demands;
 
 /// Sends a file; the far end checks its SHA-256.
 pub fn send(
@@ -89,8 +88,8 @@ impl Transfer {
         let way_on = format!("Log: {}\n{again}", outcome.dir.file(LOG).display());
         let table = run_table(&outcome.summary, &terminal::style());
         let table = format!("{}\n{}", table.trim_end(), arrived(&outcome.summary));
-        let demands = Demands { plan: &plan, junit: args.demand.junit.as_deref() };
-        conclude(outcome, &table, &way_on, &demands, common, args.strict, terminal)
+        let junit = args.demand.junit.as_deref();
+        conclude(outcome, &table, &way_on, junit, common, args.strict, terminal)
     }
 
     fn plan(&self, args: &TransferArgs) -> Result<Plan, Failure> {

@@ -29,10 +29,13 @@ use crate::resumable::Resumable;
 use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_bytes, write_whole};
 use crate::stopwatch::Stopwatch;
 use crate::summary_file::write_summary;
+use crate::thresholds;
 
 /// What makes one run of finished repetitions.
 pub(crate) struct Merging<'a> {
     pub(crate) plan: &'a Plan,
+    /// What its thresholds are held against: without what was added to it during the run.
+    pub(crate) demanded: &'a Plan,
     /// How the run was started.
     pub(crate) begun: &'a Resumable,
     pub(crate) jobs: usize,
@@ -127,7 +130,10 @@ impl Merging<'_> {
             warnings.push(warning::invalid(missing_warning(plan, missing, failure)));
         }
         let runs: Vec<RunSummary> = parts.into_iter().map(|part| part.summary).collect();
-        warnings.extend(alike_warning(&runs));
+        // Over real sockets what is equal to the digit is empty.
+        if begun.arena()? == ArenaKind::Sim {
+            warnings.extend(alike_warning(&runs));
+        }
         warning::sort(&mut warnings);
         let mut summary = Summary {
             format: SUMMARY_FORMAT,
@@ -144,6 +150,7 @@ impl Merging<'_> {
             cells: cell_summaries(&runs),
             runs,
             comparisons: Vec::new(),
+            thresholds: Vec::new(),
             provenance: Some(self.provenance.clone()),
             understood: Understood {
                 traces: plan.understood.traces.clone(),
@@ -151,6 +158,7 @@ impl Merging<'_> {
             },
         };
         summary.comparisons = comparisons(&summary);
+        summary.thresholds = thresholds::judge(self.demanded, &summary);
         Ok(summary)
     }
 }
@@ -209,6 +217,7 @@ pub(super) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
         cells: cell_summaries(&runs),
         runs,
         comparisons: Vec::new(),
+        thresholds: Vec::new(),
         provenance: None,
         understood: Understood::default(),
     }
@@ -364,10 +373,12 @@ fn missing_warning(plan: &Plan, missing: &[PartId], failure: Option<&Failure>) -
 }
 
 /// If nothing random affects a cell, its repetitions are identical, and an interval over them would suggest
-/// certainty. Of some cells of a sweep it is a note: the others vary.
+/// certainty. Of some cells of a sweep it is a note: the others vary. Cells in which nothing was delivered have no
+/// figures that could be equal, and are left out.
 fn alike_warning(runs: &[RunSummary]) -> Option<String> {
     let mut by_cell: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
     runs.iter().for_each(|run| by_cell.entry(run.cell).or_default().push(run));
+    by_cell.retain(|_, runs| runs.iter().any(|run| has_figures(run)));
     let same = |a: &RunSummary, b: &RunSummary| (&a.flows, &a.links) == (&b.flows, &b.links);
     let all_alike = |runs: &[&RunSummary]| runs.len() > 1 && runs.iter().all(|run| same(run, runs[0]));
     let sweeps: Vec<(&BTreeMap<String, Value>, bool)> =
@@ -388,6 +399,11 @@ fn alike_warning(runs: &[RunSummary]) -> Option<String> {
          `--set 'flow.*.start={{ from = \"0 s\", to = \"1 s\" }}'` varies them.",
         alike_cells(&sweeps, alike)
     )))
+}
+
+/// Whether any message of any flow was delivered.
+fn has_figures(run: &RunSummary) -> bool {
+    run.flows.values().any(|flow| flow.received > 0) || run.groups.values().any(|group| group.received > 0)
 }
 
 /// The cells of `sweeps` that are alike: `all cells with path.*.loss=0`, `3 of the 6 cells with
@@ -477,13 +493,13 @@ mod tests {
 
     #[test]
     fn cells_whose_repetitions_are_all_the_same_are_named() {
-        let run = |cell, repetition, sent, loss: f64, delay: &str| RunSummary {
+        let run = |cell, repetition, received, loss: f64, delay: &str| RunSummary {
             cell,
             repetition,
             seed: repetition,
             sweep: [("path.*.loss".to_owned(), loss.into()), ("path.*.delay".to_owned(), delay.into())]
                 .into(),
-            flows: [("call".to_owned(), Box::new(FlowSummary { sent, ..FlowSummary::default() }))].into(),
+            flows: [("call".to_owned(), Box::new(FlowSummary { received, ..FlowSummary::default() }))].into(),
             groups: BTreeMap::new(),
             links: BTreeMap::new(),
             machine: None,
@@ -507,6 +523,14 @@ mod tests {
             &[alike(0, 0.0, "1ms"), alike(1, 0.1, "2ms"), varied(2, 0.1, "1ms")],
             "note: the repetitions of 2 of 3 cells are the same, ",
         );
+        // What delivered nothing is the same, too, and is neither counted nor named.
+        let silent = |cell, loss, delay: &str| [run(cell, 0, 0, loss, delay), run(cell, 1, 0, loss, delay)];
+        begins(
+            &[alike(0, 0.0, "1ms"), silent(1, 1.0, "1ms"), varied(2, 0.1, "1ms")],
+            "note: the repetitions of all cells with path.*.loss=0.0 are the same, ",
+        );
+        assert_eq!(alike_warning(&[silent(0, 1.0, "1ms"), silent(1, 1.0, "2ms")].concat()), None);
+        assert_eq!(alike_warning(&[silent(0, 1.0, "1ms"), varied(1, 0.1, "1ms")].concat()), None);
         assert_eq!(alike_warning(&varied(1, 0.1, "1ms")), None);
         assert_eq!(alike_warning(&alike(0, 0.0, "1ms")[..1]), None, "one repetition has no interval");
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{FlowSummary, GroupSummary, LinkSummary, RunSummary};
 use talkpath_scenario::{Threshold, ThresholdOf, nearest};
 
@@ -31,6 +32,25 @@ impl Looked {
             Self::Null | Self::Below | Self::Unknown => None,
         }
     }
+}
+
+/// A figure in one repetition.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Observed {
+    pub(super) looked: Looked,
+    /// Of how many messages it is a share, if it is one.
+    pub(super) messages: Option<u64>,
+}
+
+impl From<Looked> for Observed {
+    fn from(looked: Looked) -> Self {
+        Self { looked, messages: None }
+    }
+}
+
+/// Of how many messages the figure at `path` of `flow` is a share, if it is one.
+pub(super) fn messages_of(flow: Option<&Box<FlowSummary>>, path: &str) -> Option<u64> {
+    flow?.messages_of(path)
 }
 
 /// What stands at `path` below `of`; nothing is known of what is not there.
@@ -109,9 +129,15 @@ fn unknown(threshold: &Threshold, name: &str, known: BTreeSet<String>) -> String
         ThresholdOf::Flow { name, .. } => format!("the flow {name}"),
         ThresholdOf::Link { name } => format!("the link {name}"),
     };
-    let help = match nearest(name, known.iter().map(String::as_str)) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("there are: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+    // A figure, and behind it no statistic.
+    let figure = name.rsplit_once('.').map(|(figure, _)| figure).filter(|figure| known.contains(*figure));
+    let help = match (figure, nearest(name, known.iter().map(String::as_str))) {
+        (Some(figure), _) => {
+            let words = Statistic::ALL.map(|it| format!(".{it}")).join(", ");
+            format!("of `{figure}` over the repetitions there are {words}")
+        }
+        (None, Some(meant)) => format!("did you mean `{meant}`?"),
+        (None, None) => format!("there are: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
     };
     format!("threshold {}: {of} has no figure `{name}` in summary.json\n  = help: {help}", threshold.figure)
 }

@@ -7,15 +7,16 @@ use std::io;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
-use super::Judgement;
+use talkpath_measure::summary::{ThresholdOutcome, ThresholdSummary};
 
-/// The document for a run called `name`.
-pub(super) fn xml(name: &str, judged: &[Judgement]) -> io::Result<Vec<u8>> {
+/// The document for a run called `name`. A threshold that is undecided is an error: it did not fail, and did
+/// not pass.
+pub(super) fn xml(name: &str, judged: &[ThresholdSummary]) -> io::Result<Vec<u8>> {
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    let (tests, failures) =
-        (judged.len().to_string(), judged.iter().filter(|it| !it.holds()).count().to_string());
-    let counts = [("tests", tests.as_str()), ("failures", failures.as_str())];
+    let count = |word| judged.iter().filter(|it| not_passed(it) == Some(word)).count().to_string();
+    let (tests, failures, errors) = (judged.len().to_string(), count(FAILURE), count(ERROR));
+    let counts = [("tests", tests.as_str()), ("failures", failures.as_str()), ("errors", errors.as_str())];
     let suites = writer.create_element("testsuites").with_attributes(counts);
     suites.write_inner_content(|writer| {
         let suite = writer.create_element("testsuite").with_attribute(("name", name)).with_attributes(counts);
@@ -27,18 +28,42 @@ pub(super) fn xml(name: &str, judged: &[Judgement]) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn case(name: &str, judged: &Judgement, writer: &mut Writer<Vec<u8>>) -> io::Result<()> {
-    let title = format!("{} {}", judged.figure, judged.bound);
+fn case(name: &str, judged: &ThresholdSummary, writer: &mut Writer<Vec<u8>>) -> io::Result<()> {
+    let ThresholdSummary { figure, bound, text, needed, .. } = judged;
+    let title = format!("{figure} {bound}");
     let case = writer.create_element("testcase");
     let case = case.with_attributes([("classname", name), ("name", title.as_str())]);
-    let text = judged.text();
-    match judged.holds() {
-        true => case.write_empty()?,
-        false => case.write_inner_content(|writer| {
-            let failure = writer.create_element("failure").with_attribute(("message", text.as_str()));
-            failure.write_text_content(BytesText::new(&text))?;
+    match not_passed(judged) {
+        None => case.write_empty()?,
+        Some(element) => case.write_inner_content(|writer| {
+            if let Some(needed) = needed {
+                let needed = needed.to_string();
+                let property = [("name", "needed"), ("value", needed.as_str())];
+                let properties = writer.create_element("properties");
+                properties.write_inner_content(|writer| {
+                    writer.create_element("property").with_attributes(property).write_empty()?;
+                    Ok(())
+                })?;
+            }
+            let mut why = writer.create_element(element).with_attribute(("message", text.as_str()));
+            if judged.outcome == ThresholdOutcome::Undecided {
+                why = why.with_attribute(("type", "undecided"));
+            }
+            why.write_text_content(BytesText::new(text))?;
             Ok(())
         })?,
     };
     Ok(())
 }
+
+/// The element that says why a case did not pass.
+const fn not_passed(judged: &ThresholdSummary) -> Option<&'static str> {
+    match judged.outcome {
+        ThresholdOutcome::Holds => None,
+        ThresholdOutcome::Fails | ThresholdOutcome::Unknown => Some(FAILURE),
+        ThresholdOutcome::Undecided => Some(ERROR),
+    }
+}
+
+const FAILURE: &str = "failure";
+const ERROR: &str = "error";

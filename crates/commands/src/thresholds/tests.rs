@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 
 use talkpath_measure::summarise::cell_summaries;
 use talkpath_measure::summary::{CallSummary, FlowSummary, Swept};
+use talkpath_report::{Style, run_table};
 use talkpath_scenario::{Options, Source, load};
+use talkpath_units::Seed;
 
 use super::*;
 
@@ -24,7 +26,7 @@ fn run(cell: u64, repetition: u64, in_time: Option<f64>, mos: [Option<f64>; 2]) 
         call: mos.map(|mos| CallSummary { mos, ..CallSummary::default() }),
         ..FlowSummary::default()
     };
-    let game = FlowSummary { in_time, ..FlowSummary::default() };
+    let game = FlowSummary { in_time, sent: 1000, received: 1000, ..FlowSummary::default() };
     let flows = [("call-up", call(mos[0])), ("call-down", call(mos[1])), ("game", game)];
     RunSummary {
         cell,
@@ -63,13 +65,13 @@ fn each_cell_must_hold_and_the_one_with_the_least_margin_is_shown() {
     assert_eq!(
         told("\"game.in_time\" = [\">= 0.9\", \">= 0.8\"]", both([0.99, 0.85])),
         [
-            "FAILS  game.in_time 0.85, must be >= 0.9 (path.up.loss=0.01; fails in 1 of 2 cells)",
-            "holds  game.in_time 0.85, must be >= 0.8 (path.up.loss=0.01; least margin of 2 cells)",
+            "FAILS  game.in_time 0.85, must be >= 0.9 (path.up.loss=0.01; mean of 1 repetition; fails in 1 of 2 cells)",
+            "holds  game.in_time 0.85, must be >= 0.8 (path.up.loss=0.01; mean of 1 repetition; least margin of 2 cells)",
         ]
     );
     assert_eq!(
         told("\"game.in_time@path.up.loss=0\" = \">= 0.9\"", both([0.99, 0.85])),
-        ["holds  game.in_time@path.up.loss=0 0.99, must be >= 0.9 (path.up.loss=0.0)"]
+        ["holds  game.in_time@path.up.loss=0 0.99, must be >= 0.9 (path.up.loss=0.0; mean of 1 repetition)"]
     );
 }
 
@@ -78,44 +80,206 @@ fn each_direction_must_hold_and_the_worst_is_named() {
     let runs = vec![run(0, 0, None, [Some(4.2), Some(3.0)]), run(1, 0, None, [Some(4.0), Some(3.9)])];
     assert_eq!(
         told("\"call.mos\" = \">= 3.6\"", runs.clone()),
-        ["FAILS  call.mos 3, must be >= 3.6 (call-down; path.up.loss=0.0; fails in 1 of 2 cells)"]
+        [
+            "FAILS  call.mos 3, must be >= 3.6 (call-down; path.up.loss=0.0; mean of 1 repetition; fails in 1 of 2 cells)"
+        ]
     );
     assert_eq!(
         told("\"call-up.mos\" = \">= 3.6\"", runs),
-        ["holds  call-up.mos 4, must be >= 3.6 (path.up.loss=0.01; least margin of 2 cells)"]
+        [
+            "holds  call-up.mos 4, must be >= 3.6 (path.up.loss=0.01; mean of 1 repetition; least margin of 2 cells)"
+        ]
     );
+}
+
+/// The line of a threshold on the game's share in time, over repetitions with these values.
+fn told_of(threshold: &str, values: &[Option<f64>]) -> String {
+    let run = |(repetition, in_time): (u64, &Option<f64>)| run(0, repetition, *in_time, [None, None]);
+    told(threshold, (0..).zip(values).map(run).collect()).remove(0)
 }
 
 #[test]
-fn the_median_over_the_repetitions_counts_and_null_is_the_worst_of_them() {
-    let at = |values: &[Option<f64>]| {
-        let run = |(repetition, in_time): (u64, &Option<f64>)| run(0, repetition, *in_time, [None, None]);
-        told("\"game.in_time@path.up.loss=0\" = \">= 0.9\"", (0..).zip(values).map(run).collect()).remove(0)
+fn the_statistic_is_that_of_the_tables_unless_another_is_named_and_the_line_names_it() {
+    let values = [Some(0.5), Some(0.95), Some(0.98)];
+    let at = |statistic: &str| {
+        told_of(&format!("\"game.in_time{statistic}@path.up.loss=0\" = \">= 0.9\""), &values)
     };
-    let median = at(&[Some(0.1), Some(0.95), Some(0.97)]);
-    assert_eq!(
-        median,
-        "holds  game.in_time@path.up.loss=0 0.95, must be >= 0.9 (path.up.loss=0.0; median of 3 repetitions)"
-    );
-    assert!(at(&[None, Some(0.95), Some(0.97)]).starts_with("holds  game.in_time@path.up.loss=0 0.95,"));
-    assert!(
-        at(&[None, None, Some(0.97)])
-            .starts_with("FAILS  game.in_time@path.up.loss=0 is not known (null), must be >= 0.9")
-    );
-    assert!(
-        at(&[Some(0.8), Some(0.96)]).starts_with("FAILS  game.in_time@path.up.loss=0 0.88,"),
-        "the mean of the middle two"
-    );
-    assert!(
-        at(&[]).starts_with("FAILS  game.in_time@path.up.loss=0 is not known (null)"),
-        "nothing of the cell was kept"
-    );
-    let bound = Bound { operator: Operator::AtMost, value: 1.0 };
-    assert_eq!(median_of(&[None, Some(0.5), Some(0.7)], bound), Some(0.7), "null is the worst here too");
+    let place = |word: &str| format!("must be >= 0.9 (path.up.loss=0.0; {word} of 3 repetitions)");
+    let line = at("");
+    assert_eq!(line, format!("FAILS  game.in_time@path.up.loss=0 0.81, {}", place("mean")));
+    assert!(at(".mean").contains(&place("mean")), "{}", at(".mean"));
+    assert_eq!(at(".median"), format!("holds  game.in_time.median@path.up.loss=0 0.95, {}", place("median")));
+    assert!(at(".p10").contains(" 0.5,") && at(".p10").contains(&place("p10")), "{}", at(".p10"));
+    assert!(at(".min").starts_with("FAILS") && at(".min").contains(&place("min")), "{}", at(".min"));
 }
 
-fn median_of(values: &[Option<f64>], bound: Bound) -> Option<f64> {
-    median(values, bound)
+#[test]
+fn null_is_the_worst_of_the_repetitions_whatever_the_statistic() {
+    let at = |statistic: &str, values: &[Option<f64>]| {
+        told_of(&format!("\"game.in_time{statistic}@path.up.loss=0\" = \">= 0.9\""), values)
+    };
+    let unknown = " is not known (null), must be >= 0.9";
+    assert!(at("", &[None, Some(0.95), Some(0.97)]).contains(unknown), "a mean rests on all of them");
+    let median = at(".median", &[None, Some(0.95), Some(0.97)]);
+    assert!(median.starts_with("holds  game.in_time.median@path.up.loss=0 0.95,"), "{median}");
+    assert!(at(".median", &[None, None, Some(0.97)]).contains(unknown));
+    assert!(at(".min", &[None, Some(0.95)]).contains(unknown));
+    assert!(at("", &[]).starts_with("FAILS  game.in_time@path.up.loss=0 is not known (null)"));
+    let bound = Bound { operator: Operator::AtMost, value: 1.0 };
+    let median = over(Statistic::Median, &[None, Some(0.5), Some(0.7)], bound);
+    assert_eq!(median, Some(0.7), "null is the worst here too");
+}
+
+#[test]
+fn a_key_that_is_called_as_a_statistic_is_goes_before_it() {
+    let with_delay = |repetition, min: f64, p95: f64| {
+        let mut run = run(0, repetition, None, [Some(4.0), Some(4.0)]);
+        let delay = serde_json::json!({ "min": min, "mean": p95, "p50": p95, "p90": p95, "p95": p95,
+            "p99": p95, "p999": p95, "max": p95 });
+        let game = run.flows.get_mut("game").unwrap();
+        game.round_trip_delay_ms = Some(serde_json::from_value(delay).unwrap());
+        run
+    };
+    let runs = [with_delay(0, 10.0, 50.0), with_delay(1, 12.0, 70.0), with_delay(2, 40.0, 90.0)];
+    let at = |figure: &str| {
+        told(&format!("\"game.{figure}@path.up.loss=0\" = \"<= 100\""), runs.to_vec()).remove(0)
+    };
+    for (figure, found) in [
+        ("round_trip_delay_ms.min", " 12, must be <= 100 (path.up.loss=0.0; median of 3 "),
+        ("round_trip_delay_ms.min.min", " 10, must be <= 100 (path.up.loss=0.0; min of 3 "),
+        ("round_trip_delay_ms.p95.min", " 50, must be <= 100 (path.up.loss=0.0; min of 3 "),
+        ("round_trip_delay_ms.mean", " 70, must be <= 100 (path.up.loss=0.0; median of 3 "),
+        ("round_trip_delay_ms.mean.mean", " 70, must be <= 100 (path.up.loss=0.0; mean of 3 "),
+    ] {
+        assert!(at(figure).contains(found), "{figure}: {}", at(figure));
+    }
+}
+
+#[test]
+fn a_call_whose_directions_take_turns_fails_as_the_table_has_it_although_each_mean_would_hold() {
+    let runs = vec![run(0, 0, None, [Some(4.4), Some(3.0)]), run(0, 1, None, [Some(3.0), Some(4.4)])];
+    let line = told("\"call.mos@path.up.loss=0\" = \">= 3.6\"", runs.clone()).remove(0);
+    assert!(
+        line.starts_with("FAILS  call.mos@path.up.loss=0 3, must be >= 3.6 (the worst of each"),
+        "{line}"
+    );
+    let up = told("\"call-up.mos@path.up.loss=0\" = \">= 3.6\"", runs).remove(0);
+    assert!(up.starts_with("holds  call-up.mos@path.up.loss=0 3.7,"), "{up}");
+}
+
+/// Fifteen cells of twenty repetitions: most calls are good, and a tail of them is bad, the longer the more
+/// loss there is. There the median is usable and the mean is not.
+#[test]
+fn of_fifteen_cells_table_answer_and_threshold_say_the_same() {
+    let text = concat!(
+        "duration = \"1 s\"\npath = \"lan\"\n[flow.call]\ntransport = \"udp\"\nworkload = \"voice\"\n",
+        "[sweep]\n\"path.up.loss\" = [0.0, 0.01, 0.02, 0.03, 0.04]\n\"path.up.delay\" = [\"1 ms\", \"2 ms\", \"3 ms\"]\n",
+        "[thresholds]\n\"call.mos\" = \">= 3.1\"\n",
+    );
+    let mut plan = load(&Source::new("s.toml", text.to_owned()), &Options::default()).unwrap();
+    let mut stream = Seed::new(46).stream("mos");
+    let runs = plan.cells.iter().flat_map(|cell| {
+        let tail = 0.2 + 0.15 * cell.index as f64;
+        let mos: Vec<f64> = (0..20).map(|_| (4.0 - tail * stream.exponential()).max(1.0)).collect();
+        (0..).zip(mos).map(|(repetition, mos)| {
+            let mut run = run(cell.index, repetition, None, [Some(mos), None]);
+            let call = run.flows.remove("call-up").unwrap();
+            run.flows = [("call".to_owned(), call)].into();
+            run.sweep = std::sync::Arc::clone(&cell.sweep).into();
+            run
+        })
+    });
+    let summary = summary(runs.collect());
+    let table = run_table(&summary, &Style { width: 120, color: false });
+    let whole = judge(&plan, &summary).remove(0);
+    let threshold = plan.thresholds.remove(0);
+    let (mut unusable, mut differ) = (0, 0);
+    for cell in &summary.cells {
+        plan.thresholds = vec![Threshold { cells: vec![cell.cell], ..threshold.clone() }];
+        let judged = judge(&plan, &summary).remove(0);
+        let spread = &cell.flows["call"]["call.mos"];
+        assert_eq!((judged.statistic, judged.found), (Some(Statistic::Mean), Some(spread.mean)));
+        let (loss, delay) = (&cell.sweep["path.up.loss"], cell.sweep["path.up.delay"].as_str().unwrap());
+        let row = table.lines().find(|row| row.starts_with(delay) && row.contains(&format!("   {loss} ")));
+        let row = row.unwrap_or_else(|| panic!("no row of {loss} and {delay}: {table}"));
+        let row = row.trim_end();
+        let is_usable = row.ends_with(" usable");
+        // Of two outcomes, on both sides of the floor, both are shown, and the mean decides.
+        if !row.ends_with("partly usable") {
+            assert!(row.contains(&format!(" {:.2} ", spread.mean)), "{} {row}", spread.mean);
+            assert!(is_usable || row.ends_with("unusable"), "{row}");
+            assert_eq!(judged.outcome == ThresholdOutcome::Holds, is_usable, "{row}: {}", judged.text);
+        }
+        assert_eq!(judged.outcome == ThresholdOutcome::Holds, spread.mean >= 3.1, "{row}: {}", judged.text);
+        unusable += u64::from(spread.mean < 3.1);
+        differ += u64::from(spread.median >= 3.1 && spread.mean < 3.1);
+    }
+    assert!(differ > 0 && unusable < 15, "{differ} {unusable}: {table}");
+    assert_eq!((whole.outcome, whole.cells, whole.failing), (ThresholdOutcome::Fails, 15, unusable));
+    assert!(whole.text.contains("mean of 20 repetitions"), "{}", whole.text);
+}
+
+/// A game that lost so many of its messages in one repetition.
+fn lossy(cell: u64, repetition: u64, lost: u64, of: u64) -> RunSummary {
+    let mut run = run(cell, repetition, Some(1.0 - lost as f64 / of as f64), [Some(4.0), Some(4.0)]);
+    let game = run.flows.get_mut("game").unwrap();
+    (game.sent, game.received, game.lost) = (of, of - lost, lost);
+    game.loss_rate = Some(lost as f64 / of as f64);
+    run
+}
+
+#[test]
+fn a_bound_finer_than_one_message_is_undecided_and_says_how_many_are_needed() {
+    let at = |threshold: &str, runs: &[(u64, u64)]| {
+        let runs = (0..).zip(runs).map(|(repetition, &(lost, of))| lossy(0, repetition, lost, of)).collect();
+        judge(&plan(&format!("\"game.{threshold}\"")), &summary(runs)).remove(0)
+    };
+    let judged = at("loss_rate@path.up.loss=0\" = \"<= 0.1%", &[(0, 200)]);
+    assert_eq!((judged.outcome, judged.needed), (ThresholdOutcome::Undecided, Some(3000)));
+    assert_eq!(
+        lines(&[judged]),
+        "UNDECIDED  game.loss_rate@path.up.loss=0 0, must be <= 0.001 (path.up.loss=0.0; mean of 1 repetition): 200 \
+         messages cannot show it, as one of them is 0.5 %; at least 3000 are needed\n"
+    );
+    for (threshold, runs, outcome) in [
+        // The same from the other end, and whichever way it is asked.
+        ("in_time@path.up.loss=0\" = \">= 99.9%", &[(0, 200)][..], ThresholdOutcome::Undecided),
+        ("loss_rate@path.up.loss=0\" = \"> 0.1%", &[(0, 200)], ThresholdOutcome::Undecided),
+        ("loss_rate@path.up.loss=0\" = \"== 0.1%", &[(0, 200)], ThresholdOutcome::Undecided),
+        ("loss_rate@path.up.loss=0\" = \"!= 0.1%", &[(0, 200)], ThresholdOutcome::Undecided),
+        // One message of them decides nothing, and ten do.
+        ("loss_rate@path.up.loss=0\" = \"<= 0.1%", &[(1, 200)], ThresholdOutcome::Undecided),
+        ("loss_rate@path.up.loss=0\" = \"<= 0.1%", &[(10, 200)], ThresholdOutcome::Fails),
+        ("loss_rate@path.up.loss=0\" = \"> 0.1%", &[(10, 200)], ThresholdOutcome::Holds),
+        // Together the repetitions have enough for a mean, and none of them alone for a median.
+        ("loss_rate@path.up.loss=0\" = \"<= 0.1%", &[(0, 200); 15], ThresholdOutcome::Holds),
+        ("loss_rate.median@path.up.loss=0\" = \"<= 0.1%", &[(0, 200); 15], ThresholdOutcome::Undecided),
+        // A bound that one message can show, and none at all.
+        ("loss_rate@path.up.loss=0\" = \"<= 1%", &[(0, 200)], ThresholdOutcome::Holds),
+        ("loss_rate@path.up.loss=0\" = \"<= 1%", &[(3, 200)], ThresholdOutcome::Fails),
+        ("loss_rate@path.up.loss=0\" = \"<= 0", &[(0, 200)], ThresholdOutcome::Holds),
+        ("in_time@path.up.loss=0\" = \">= 100%", &[(1, 200)], ThresholdOutcome::Fails),
+    ] {
+        assert_eq!(at(threshold, runs).outcome, outcome, "{threshold} of {runs:?}");
+    }
+}
+
+#[test]
+fn undecided_is_exit_code_6_and_5_where_another_threshold_fails() {
+    let runs = || vec![lossy(0, 0, 0, 200), lossy(1, 0, 0, 200)];
+    let ended = |thresholds: &str| {
+        let judged = judge(&plan(thresholds), &summary(runs()));
+        failure(&judged, true).map(|why| (why.exit_code(), why.to_string()))
+    };
+    let (code, text) = ended("\"game.loss_rate\" = \"<= 0.1%\"").unwrap();
+    assert_eq!(code, 6);
+    assert!(text.starts_with("the threshold is undecided:\n  game.loss_rate 0, must be"), "{text}");
+    assert!(text.contains("undecided in 2 of 2 cells") && text.contains("at least 3000"), "{text}");
+    let both = "\"game.loss_rate\" = \"<= 0.1%\"\n\"call.mos\" = \">= 4.4\"";
+    let (code, text) = ended(both).unwrap();
+    assert_eq!(code, 5);
+    assert!(text.contains("1 of 2 thresholds do not hold") && text.contains("are undecided"), "{text}");
+    assert_eq!(ended("\"call.mos\" = \">= 3.1\""), None);
 }
 
 #[test]
@@ -136,6 +300,8 @@ fn a_figure_that_is_not_there_is_an_error_with_what_is() {
     assert!(before_the_run(&plan("\"link.up.speed\" = \">= 0.9\"")).is_err(), "before the run");
     assert!(before_the_run(&plan("\"link.up.queue_delay_ms.p95\" = \"<= 9\"")).is_ok());
     assert!(before_the_run(&plan("\"call.jain_index\" = \">= 0.9\"")).is_ok(), "copies together have it");
+    let statistic = refused("\"call-up.mos.p50\" = \">= 0.9\"");
+    assert!(statistic.contains("there are .mean, .median, .p10, .min"), "{statistic}");
     let deeper = refused("\"call-up.call.mso\" = \">= 0.9\"");
     assert!(deeper.contains("did you mean `call.mos`?"), "{deeper}");
     assert!(refused("\"call.loss_runs\" = \">= 1\"").contains("has no figure"), "no single figure");
@@ -159,7 +325,7 @@ fn a_cell_without_the_flow_or_the_figure_is_not_counted_and_each_threshold_is_ju
     let judged = judge(&plan, &summary(vec![up, both]));
     let told = lines(&judged);
     let told: Vec<_> = told.lines().collect();
-    let place = "(flow.call.direction=both)";
+    let place = "(flow.call.direction=both; mean of 1 repetition)";
     assert!(told.contains(&format!("holds  call-down.mos 4.1, must be >= 3.6 {place}").as_str()), "{told:?}");
     assert!(
         told.contains(&format!("holds  call.jain_index 0.9, must be >= 0.5 {place}").as_str()),
@@ -175,7 +341,10 @@ fn a_cell_without_the_flow_or_the_figure_is_not_counted_and_each_threshold_is_ju
 #[test]
 fn a_flag_must_hold_in_each_repetition() {
     let is = |text: &str| Bound { operator: Operator::Equal, value: if text == "true" { 1.0 } else { 0.0 } };
-    let value = |flags: &[Looked], bound| Found::of(None, "", flags, bound).value;
+    let value = |flags: &[Looked], bound| {
+        let flags: Vec<Observed> = flags.iter().copied().map(Observed::from).collect();
+        Found::of(None, "", &flags, bound, Asked::Shown(Statistic::Mean)).value
+    };
     let damaged = [Looked::Flag(true), Looked::Flag(false), Looked::Flag(true)];
     assert_eq!(value(&damaged, is("true")), Some(0.0), "one of three files is damaged");
     assert_eq!(value(&damaged, is("false")), Some(1.0));
@@ -211,6 +380,20 @@ fn junit_has_a_case_for_each_threshold_and_escapes_what_needs_it() {
     assert_eq!(failure.tag_name().name(), "failure");
     assert!(failure.attribute("message").unwrap().contains("must be >= 0.9"), "{text}");
     assert!(cases[1].first_element_child().is_none(), "{text}");
+}
+
+#[test]
+fn junit_has_an_undecided_threshold_as_an_error_with_what_is_needed() {
+    let judged =
+        judge(&plan("\"game.loss_rate@path.up.loss=0\" = \"<= 0.1%\""), &summary(vec![lossy(0, 0, 0, 200)]));
+    let text = String::from_utf8(junit::xml("few", &judged).unwrap()).unwrap();
+    let document = roxmltree::Document::parse(&text).unwrap_or_else(|why| panic!("{why}: {text}"));
+    let suite = document.root_element().first_element_child().unwrap();
+    assert_eq!((suite.attribute("failures"), suite.attribute("errors")), (Some("0"), Some("1")), "{text}");
+    let find = |name: &str| document.descendants().find(|it| it.has_tag_name(name)).unwrap();
+    assert_eq!(find("error").attribute("type"), Some("undecided"));
+    let property = find("property");
+    assert_eq!((property.attribute("name"), property.attribute("value")), (Some("needed"), Some("3000")));
 }
 
 #[test]

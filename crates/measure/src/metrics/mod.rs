@@ -19,5 +19,6 @@ pub mod percentile;
 pub mod playout;
 pub mod reordering;
 pub mod settling;
+pub mod share;
 pub(crate) mod state_age;
 pub mod trip;

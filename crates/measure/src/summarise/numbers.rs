@@ -3,6 +3,7 @@
 //! They are listed here by hand: as `serde_json::Value`s, with a string for each key, the numbers of a
 //! sweep's repetitions took longer than its shortest runs. A test holds the list against summary.json itself.
 
+use crate::metrics::share;
 use crate::summary::{
     CallSummary, DelayMs, EcnSummary, FileSummary, FlowSummary, GroupSummary, IpSeen, IpSummary, IpdvMs,
     JudgedBy, LegSummary, LegsSummary, LossBursts, LossRuns, MeanMax, MinMeanMax, MouthToEarMs,
@@ -186,18 +187,38 @@ pub(super) struct Columns {
     columns: Vec<(&'static str, Vec<f64>)>,
     /// What copies are judged by.
     by: Option<JudgedBy>,
+    /// Of how many messages all repetitions together know each of [`SHARES`].
+    messages: [u64; SHARES.len()],
 }
+
+/// Shares of messages.
+const SHARES: [&str; 2] = ["loss_rate", "in_time"];
 
 impl Columns {
     /// One more repetition's.
     pub(super) fn add(&mut self, flow: &FlowSummary) {
         self.add_each(|each| each_number(flow, each));
+        for (share, is_known) in [flow.loss_rate.is_some(), flow.in_time.is_some()].into_iter().enumerate() {
+            self.messages[share] += flow.messages_of(SHARES[share]).filter(|_| is_known).unwrap_or(0);
+        }
     }
 
     /// As [`Columns::add`], of a flow's copies together.
     pub(super) fn add_group(&mut self, group: &GroupSummary) {
         self.by = self.by.or(group.judged.as_ref().map(|judged| judged.by));
         self.add_each(|each| each_number_of_group(group, each));
+        self.messages[0] += group.messages_of(SHARES[0]).unwrap_or(0);
+    }
+
+    /// The 95 % interval of the share at `path`, whose mean over the repetitions this is, by the number of its
+    /// messages alone; `None` of what is no share of messages.
+    pub(super) fn interval_of_messages(&self, path: &str, mean: f64) -> Option<(f64, f64)> {
+        let messages = self.messages[SHARES.iter().position(|share| *share == path)?];
+        let hits = (mean * messages as f64).round().clamp(0.0, messages as f64) as u64;
+        // A share that is neither none nor all is not rounded to it.
+        let hits = if mean > 0.0 { hits.max(1) } else { hits };
+        let hits = if mean < 1.0 { hits.min(messages.saturating_sub(1)) } else { hits };
+        share::interval(hits, messages)
     }
 
     /// The least and the most that the number at `path` can be.

@@ -122,6 +122,32 @@ fn an_interval_of_what_is_never_negative_does_not_reach_below_zero() {
 }
 
 #[test]
+fn an_interval_of_a_share_is_no_narrower_than_its_messages_make_it() {
+    let cell = |lost: [u64; 4], of: u64| {
+        let runs = lost.map(|lost| {
+            let mut run = run_with_copies(0, 0, 20);
+            let flow = run.flows.get_mut("call-1").unwrap();
+            (flow.sent, flow.received, flow.lost, flow.unfinished, flow.refused) =
+                (of, of - lost, lost, 0, 0);
+            flow.loss_rate = Some(lost as f64 / of as f64);
+            flow.in_time = Some(1.0 - lost as f64 / of as f64);
+            run
+        });
+        let spreads = cell_summaries(&runs).remove(0).flows.remove("call-1").unwrap();
+        ["loss_rate", "in_time"].map(|path| spreads[path].ci95.unwrap())
+    };
+    // Rule of three: 3 of 4 x 50 messages.
+    assert_eq!(cell([0; 4], 50), [(0.0, 0.015), (0.985, 1.0)]);
+    assert_eq!(cell([50; 4], 50), [(0.985, 1.0), (0.0, 0.015)]);
+    // Repetitions that lost as many say no more than their 200 messages do.
+    let [(low, high), _] = cell([5; 4], 50);
+    assert!(low < 0.07 && 0.14 < high, "{low} to {high}");
+    // Repetitions that differ by more keep Student's interval: 0.1 ± 3.18 x 0.2 / 2.
+    let [(low, high), _] = cell([0, 0, 0, 20], 50);
+    assert!(low == 0.0 && (high - 0.418).abs() < 0.001, "{low} to {high}");
+}
+
+#[test]
 fn an_interval_of_what_copies_are_judged_by_stays_on_its_scale() {
     let interval = |by, figures: [f64; 3]| {
         let runs: Vec<RunSummary> = figures
@@ -370,6 +396,7 @@ fn summary() -> Summary {
         clock: Clock::from(&ClockRecord::default()),
         cells: cell_summaries(&runs),
         comparisons: Vec::new(),
+        thresholds: Vec::new(),
         provenance: None,
         understood: Understood::default(),
         runs,
@@ -394,7 +421,7 @@ fn the_keys_of_summary_json_are_the_promised_ones_in_order() {
     };
     assert_eq!(
         keys(&value),
-        "format talkpath name arena started wall_s cpu_s valid warnings percentiles clock runs cells comparisons provenance understood"
+        "format talkpath name arena started wall_s cpu_s valid warnings percentiles clock runs cells comparisons thresholds provenance understood"
     );
     assert_eq!(
         keys(&value["clock"]),

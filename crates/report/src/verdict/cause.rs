@@ -67,7 +67,9 @@ impl Cause {
             delay(Quantile::P50).zip(delay(Quantile::Min)).map(|(median, min)| (median, median - min));
         let lost = cell.value(flow, Metric::LossRate).unwrap_or(1.0);
         let limit = Limit::of(cell, flow, kind);
-        match (longest_wait(cell, flow, Quantile::P50), growth, delay(Quantile::Min)) {
+        // No median of minima: one repetition with a shorter one is enough.
+        let shortest = cell.values(flow, Metric::Delay(kind, Quantile::Min)).into_iter().reduce(f64::min);
+        match (longest_wait(cell, flow, Quantile::P50), growth, shortest) {
             (Some((link, wait)), ..) if wait >= LONG_WAIT_MS => {
                 let run = cell.run();
                 let queue = run.and_then(|run| run.links.get(link)).map_or("", |link| &link.discipline);
@@ -99,14 +101,14 @@ impl Cause {
                 format!("Packets wait {} in the queue of {} ({queue}).", ms(*wait), link_words(link))
             }
             Self::QueueOnPath(median) => format!(
-                "Packets wait in a queue on the path: the median delay, {}, is far above the shortest.",
+                "Packets wait in a queue on the path: over {name} the median delay, {}, is far above the shortest.",
                 ms(*median)
             ),
             Self::Loss(share, place) => {
                 let place = place.as_ref().map_or(String::new(), |(link, how)| {
                     format!(": packets were {how} {} alone", link_words(link))
                 });
-                format!("{} % of the messages are missing{place}.", percent(Some(*share)))
+                format!("Over {name} {} % of the messages are missing{place}.", percent(Some(*share)))
             }
             Self::Distance(Distance { kind, min_ms, limit }) => {
                 let limit = match limit {
@@ -117,7 +119,10 @@ impl Cause {
                     DelayKind::RoundTrip => "round trip",
                     DelayKind::OneWay => "delay",
                 };
-                format!("The path is too long: even the shortest {delay} is {}, and {limit}.", ms(*min_ms))
+                format!(
+                    "The path is too long: even the shortest {delay} over {name} is {}, and {limit}.",
+                    ms(*min_ms)
+                )
             }
             Self::Whole(spread, playout) => format!(
                 "Of {name} hardly a frame is late or missing: delay ({}), codec and receiver ({playout}) allow this call no more.",

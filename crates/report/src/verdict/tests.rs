@@ -50,7 +50,7 @@ fn one_line_answers_and_one_says_why_and_one_what_it_did_to_the_neighbours() {
     assert_eq!(answer.line, "UDP is best for this call: MOS 4.38 against 4.12 (TCP_NODELAY) and 2.00 (TCP).");
     assert!(answer.why.contains("late or missing") && answer.why.contains("(TCP_NODELAY)"), "{}", answer.why);
     let neighbours = answer.neighbours.unwrap();
-    assert!(neighbours.starts_with("The upload beside it gets 0.8"), "{neighbours}");
+    assert!(neighbours.starts_with("The flow upload beside it gets 0.8"), "{neighbours}");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn nothing_usable_is_the_answer_with_cause_and_cure() {
     assert_eq!(
         answer.line,
         "No transport makes this call usable while the upload runs: MOS 1.90 (UDP) at best. With fq_codel on the uplink: \
-         UDP or TCP_NODELAY, MOS 4.37."
+         UDP (MOS 4.37) or TCP_NODELAY (4.36)."
     );
     assert!(
         answer.why.starts_with("Packets wait 110 ms in the queue of the uplink (CoDel)."),
@@ -166,16 +166,17 @@ fn what_does_not_come_back_or_comes_from_far_is_the_cause_where_no_queue_is() {
         run.links.clear();
     }
     set(&mut summary, 0, |flow, _| flow.round_trip_delay_ms.as_mut().unwrap().min = 42.0);
-    assert!(answer(&summary).why.starts_with("Packets wait in a queue on the path: the median delay, "));
+    assert!(
+        answer(&summary).why.starts_with("Packets wait in a queue on the path: over UDP the median delay, ")
+    );
     let steady = |flow: &mut FlowSummary, min: f64, loss| {
         let delay = flow.round_trip_delay_ms.as_mut().unwrap();
         (delay.min, delay.p50, flow.loss_rate) = (min, min + 5.0, Some(loss));
     };
     set(&mut summary, 0, |flow, _| steady(flow, 42.0, 0.05));
-    assert!(answer(&summary).why.starts_with("5.00 % of the messages are missing."));
+    assert!(answer(&summary).why.starts_with("Over UDP 5.00 % of the messages are missing."));
     set(&mut summary, 0, |flow, _| steady(flow, 600.0, 0.0));
-    let says =
-        "The path is too long: even the shortest round trip is 600 ms, and a conversation bears 400 ms.";
+    let says = "The path is too long: even the shortest round trip over UDP is 600 ms, and a conversation bears 400 ms.";
     let why = answer(&summary).why;
     assert!(why.starts_with(says), "{why}");
     set(&mut summary, 0, |flow, _| steady(flow, 42.0, 0.0));
@@ -209,7 +210,7 @@ fn of_a_call_that_is_heard_whole_delay_codec_and_receiver_are_the_cause_and_else
     let late = why(700, 0);
     assert!(late.starts_with("The round trips of UDP vary more than this receiver waits for"), "{late}");
     let lost = why(1, 6);
-    assert!(lost.starts_with("0.60 % of the messages are missing."), "{lost}");
+    assert!(lost.starts_with("Over UDP 0.60 % of the messages are missing."), "{lost}");
 }
 
 /// All three transports unusable, and on each link of each repetition this change.
@@ -247,7 +248,7 @@ fn a_queue_in_which_the_flow_cannot_have_waited_is_no_cause_and_not_cured() {
         let delay = flow.round_trip_delay_ms.as_mut().unwrap();
         (delay.min, delay.p50, delay.p99, flow.loss_rate) = (20.0, 20.2, 20.2, Some(0.05));
     });
-    let says = "5.00 % of the messages are missing: packets were lost on the downlink alone.";
+    let says = "Over UDP 5.00 % of the messages are missing: packets were lost on the downlink alone.";
     let Answer { line, why, .. } = answer(&summary);
     assert!(why.starts_with(says), "{why}");
     assert!(line.starts_with("No transport makes this call usable: "), "{line}");
@@ -268,7 +269,7 @@ fn of_two_links_that_take_packets_none_is_named() {
     let mut summary = with_wait(10.0, 2500, 7);
     set(&mut summary, 0, |flow, _| flow.loss_rate = Some(0.048));
     let why = answer(&summary).why;
-    assert!(why.starts_with("4.80 % of the messages are missing. "), "{why}");
+    assert!(why.starts_with("Over UDP 4.80 % of the messages are missing. "), "{why}");
 }
 
 #[test]
@@ -290,8 +291,7 @@ fn a_steady_delay_past_the_flows_deadline_is_the_paths_length_and_no_variation()
         });
     }
     let why = answer(&summary).why;
-    let says =
-        "The path is too long: even the shortest round trip is 140 ms, and this flow's deadline is 100 ms.";
+    let says = "The path is too long: even the shortest round trip over UDP is 140 ms, and this flow's deadline is 100 ms.";
     assert!(why.starts_with(says), "{why}");
     // A deadline that is longer than a conversation bears is the limit, too.
     for cell in 0..3 {

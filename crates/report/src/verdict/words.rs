@@ -3,7 +3,7 @@
 use talkpath_measure::ranking::{Ranking, Relation, Standing};
 use talkpath_measure::summary::{AnswerKind, JudgedBy};
 
-use super::cause::link_words;
+use super::cause::{link_words, wait};
 use super::{Candidate, Cause, written};
 use crate::number::{count, counted, fixed, list, ms, percent};
 use crate::view::{CellView, Condition, Metric, Quantile};
@@ -79,6 +79,10 @@ impl Words<'_> {
         let reason = match self.cause {
             Some((at, cause)) => {
                 let name = &self.candidates[*at].view.label;
+                let sentence = match cause {
+                    Cause::Queue(link, queue, _) => self.waits(link, queue),
+                    _ => cause.sentence(name),
+                };
                 let effect = match cause {
                     Cause::Queue(..) | Cause::QueueOnPath(_) | Cause::Distance(_) | Cause::Whole(..) => self
                         .mouth_to_ear(*at)
@@ -92,72 +96,112 @@ impl Words<'_> {
                         })
                     }
                 };
-                format!("{}{}", cause.sentence(name), effect.unwrap_or_default())
+                format!("{sentence}{}", effect.unwrap_or_default())
             }
             None => self.contrast(),
         };
         let parts = [Some(reason), self.copies()].into_iter().flatten().chain(self.clusters());
-        parts.collect::<Vec<_>>().join(" ")
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// How long packets wait in the queue that is the cause: with each transport, as another fills another
+    /// queue.
+    fn waits(&self, link: &str, queue: &str) -> String {
+        let waits = self.each_of(|it| wait(it.cell, link));
+        let wait = self.say(&waits, ms).unwrap_or_default();
+        format!("Packets wait {wait} in the queue of {} ({queue}).", link_words(link))
     }
 
     /// What the flows beside it got; `None` if there are none.
     pub(super) fn neighbours(&self) -> Option<String> {
         let others = self.condition.other_flows(self.flow);
         let of = |other: &String| {
-            let goodput = |it: &Candidate<'_>| {
-                let bps = it.cell.value(other, Metric::GoodputBps)?;
-                Some((fixed(Some(bps / 1e6), 3), it.view.label.clone()))
-            };
-            let figures: Vec<(String, String)> = self.candidates.iter().filter_map(goodput).collect();
-            let (first, _) = figures.first()?;
-            if figures.iter().all(|(mbps, _)| mbps == first) {
-                return Some(format!("The {other} beside it gets {first} Mb/s with each."));
-            }
-            let (rate, with): (Vec<_>, Vec<_>) = figures.into_iter().unzip();
-            let each = rate.iter().zip(with).map(|(rate, with)| format!("{rate} ({with})"));
-            Some(format!("The {other} beside it gets {} Mb/s.", list(&each.collect::<Vec<_>>())))
+            let each = |metric| self.each_of(|it| it.cell.value(other, metric));
+            let flow = format!("The flow {other} beside it");
+            Some(match self.condition.judged_by(other) {
+                Some(JudgedBy::Mos) => {
+                    let scores = self.say(&each(Metric::Mos), |mos| fixed(Some(mos), 2))?;
+                    format!("{flow} has MOS {scores}.")
+                }
+                Some(JudgedBy::InTime) => {
+                    let kind = self.condition.delay_kind(other);
+                    let shares = self.say(&each(Metric::InTime), percent_text)?;
+                    let delays = self.say(&each(Metric::Delay(kind, Quantile::P99)), ms);
+                    let delays = delays
+                        .map_or_else(String::new, |p99| format!(", and a p99 {} of {p99}", kind.name()));
+                    format!("{flow} has {shares} of its messages in time{delays}.")
+                }
+                Some(JudgedBy::Goodput) | None => {
+                    let mbps = |bps: f64| format!("{} Mb/s", fixed(Some(bps / 1e6), 3));
+                    format!("{flow} gets {}.", self.say(&each(Metric::GoodputBps), mbps)?)
+                }
+            })
         };
         let lines: Vec<_> = others.iter().take(MAX_NEIGHBOURS).filter_map(of).collect();
         (!lines.is_empty()).then(|| lines.join(" "))
     }
 
-    /// In which figure the leader and the nearest of those behind it differ, or what all of them get.
+    /// In which figures those that are compared differ.
     fn contrast(&self) -> String {
-        let nearest = self.worse().first().copied();
-        let leader = self.ranking.leader;
-        let best = self.ranking.best();
-        let shown = nearest.map_or(best, |nearest| vec![leader, nearest]);
-        let of = |metric: &dyn Fn(usize) -> Option<f64>| -> Option<Vec<(f64, String)>> {
-            let figure = |&at: &usize| Some((metric(at)?, self.candidates[at].view.label.clone()));
-            shown.iter().map(figure).collect()
-        };
-        let value = |metric| move |at: usize| self.value(at, metric);
+        let value = |metric| self.each_of(|it| it.cell.value(it.flow, metric));
         let kind = self.condition.delay_kind(self.flow);
         let mut parts = Vec::new();
         match self.by {
             JudgedBy::Mos => {
-                if let Some(shares) = of(&value(Metric::NotPlayed)) {
-                    parts.push(format!("{} of the frames were late or missing", say(&shares, percent_text)));
-                }
-                if let Some(delays) = of(&|at| self.mouth_to_ear(at)) {
-                    parts.push(format!("mouth to ear took {}", say(&delays, ms)));
-                }
+                let shares = self.say(&value(Metric::NotPlayed), percent_text);
+                parts.extend(shares.map(|shares| format!("{shares} of the frames were late or missing")));
+                let delays = self.say(&value(Metric::MouthToEar50), ms);
+                parts.extend(delays.map(|delays| format!("mouth to ear took {delays}")));
             }
             JudgedBy::InTime => {
-                if let Some(shares) = of(&value(Metric::LossRate)) {
-                    parts.push(format!("{} of the messages were lost", say(&shares, percent_text)));
-                }
-                if let Some(delays) = of(&value(Metric::Delay(kind, Quantile::P99))) {
-                    parts.push(format!("p99 {} took {}", kind.name(), say(&delays, ms)));
-                }
+                let shares = self.say(&value(Metric::LossRate), percent_text);
+                parts.extend(shares.map(|shares| format!("{shares} of the messages were lost")));
+                let delays = self.say(&value(Metric::Delay(kind, Quantile::P99)), ms);
+                parts.extend(delays.map(|delays| format!("the p99 {} was {delays}", kind.name())));
             }
             JudgedBy::Goodput => {
-                if let Some(shares) = of(&value(Metric::RetransmitRate)) {
-                    parts.push(format!("{} of the segments were sent again", say(&shares, percent_text)));
-                }
+                let shares = self.say(&value(Metric::RetransmitRate), percent_text);
+                parts.extend(shares.map(|shares| format!("{shares} of the segments were sent again")));
             }
         }
-        if parts.is_empty() { String::new() } else { format!("{}.", parts.join(", and ")) }
+        let text = parts.join(", and ");
+        match text.chars().next() {
+            Some(first) => format!("{}{}.", first.to_uppercase(), &text[first.len_utf8()..]),
+            None => text,
+        }
+    }
+
+    /// A figure of each candidate that knows it: the best first, then those that are worse.
+    fn each_of(&self, figure: impl Fn(&Candidate<'_>) -> Option<f64>) -> Vec<(f64, &str)> {
+        let all = self.ranking.best().into_iter().chain(self.worse());
+        all.filter_map(|at| Some((figure(&self.candidates[at])?, self.candidates[at].view.label.as_str())))
+            .collect()
+    }
+
+    /// `92.1 ms` if that is every candidate's; `92.1 ms (UDP) and 250 ms (TCP and QUIC stream)`; of more than
+    /// a few `92.1 ms (UDP) to 250 ms (TCP)`. `None` without a figure.
+    fn say(&self, figures: &[(f64, &str)], text: impl Fn(f64) -> String) -> Option<String> {
+        let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+        for (value, name) in figures {
+            let text = text(*value);
+            match groups.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, names)) => names.push((*name).to_owned()),
+                None => groups.push((text, vec![(*name).to_owned()])),
+            }
+        }
+        if let [(only, names)] = &groups[..]
+            && names.len() == self.candidates.len()
+        {
+            return Some(only.clone());
+        }
+        if groups.len() > MAX_FIGURES {
+            let least = figures.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+            let most = figures.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+            return Some(format!("{} ({}) to {} ({})", text(least.0), least.1, text(most.0), most.1));
+        }
+        let each: Vec<String> =
+            groups.into_iter().map(|(text, names)| format!("{text} ({})", list(&names))).collect();
+        (!each.is_empty()).then(|| list(&each))
     }
 
     /// Transports whose repetitions fall into two clusters.
@@ -264,13 +308,22 @@ impl Words<'_> {
 
     /// `UDP (MOS 3.92), TCP (1.58) and TCP_NODELAY (2.61)`
     fn names_with_figures(&self, of: &[usize]) -> String {
+        list(&self.each_with_figure(of))
+    }
+
+    /// `UDP (MOS 4.37) or TCP_NODELAY (4.36)`: those that the answer calls best.
+    pub(super) fn short_with_figures(&self) -> String {
+        alternatives(&self.each_with_figure(&self.ranking.best()))
+    }
+
+    fn each_with_figure(&self, of: &[usize]) -> Vec<String> {
         let each = |(number, &at): (usize, &usize)| {
             let (text, note) = bare(self.by, &self.ranking.standings[at]);
             let text = if number == 0 { written(self.by).phrase(&text) } else { text };
             let colon = if note.is_empty() { "" } else { ": " };
             format!("{} ({note}{colon}{text})", self.candidates[at].view.label)
         };
-        list(&of.iter().enumerate().map(each).collect::<Vec<_>>())
+        of.iter().enumerate().map(each).collect()
     }
 
     fn value(&self, at: usize, metric: Metric) -> Option<f64> {
@@ -287,12 +340,13 @@ impl Words<'_> {
     }
 }
 
-/// What became of the cells with a cure on the link that `key` names.
-pub(super) fn cure(key: &str, names: &str, figure: &str, is_usable: bool) -> String {
+/// What became of the cells with a cure on the link that `key` names; `figure` is the best one's, and `named`
+/// has the names of all that are best, each with its own.
+pub(super) fn cure(key: &str, named: &str, figure: &str, is_usable: bool) -> String {
     let link = key.trim_end_matches(".queue").rsplit('.').next().unwrap_or(key);
     let link = link_words(link);
     match is_usable {
-        true => format!("With fq_codel on {link}: {names}, {figure}."),
+        true => format!("With fq_codel on {link}: {named}."),
         false => format!("With fq_codel on {link} it is not usable either: {figure} at best."),
     }
 }
@@ -319,18 +373,6 @@ fn percent_text(share: f64) -> String {
     format!("{} %", percent(Some(share)))
 }
 
-/// `92.1 ms`, or `92.1 ms (UDP) and 250 ms (TCP)` if they differ.
-fn say(figures: &[(f64, String)], text: impl Fn(f64) -> String) -> String {
-    let texts: Vec<String> = figures.iter().map(|(value, _)| text(*value)).collect();
-    match &texts[..] {
-        [first, rest @ ..] if rest.iter().all(|text| text == first) => first.clone(),
-        _ => {
-            let each = texts.iter().zip(figures).map(|(text, (_, name))| format!("{text} ({name})"));
-            list(&each.collect::<Vec<_>>())
-        }
-    }
-}
-
 /// `a`, `a or b`, `a, b or c`
 fn alternatives(names: &[String]) -> String {
     match names {
@@ -339,6 +381,8 @@ fn alternatives(names: &[String]) -> String {
     }
 }
 
+/// Chosen: of more figures a reader wants the ends; the table has each.
+const MAX_FIGURES: usize = 3;
 /// Chosen: as many flows beside it as the table has columns for.
 const MAX_NEIGHBOURS: usize = 2;
 /// Chosen: nobody runs more repetitions than this to tell two transports apart.

@@ -1,0 +1,120 @@
+//! Which statistic over the repetitions stands for a figure: one for each figure, in tables, answers, charts
+//! and thresholds alike.
+//!
+//! | figure | statistic |
+//! | --- | --- |
+//! | a score, a share, a count, a goodput | the mean: of a share it is the share of all messages together |
+//! | a time, a window, a queue | the median: one repetition with a stop moves it little |
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A statistic of one figure over the repetitions of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Statistic {
+    /// Arithmetic mean.
+    Mean,
+    /// Median; of an even number the mean of the middle two.
+    Median,
+    /// 10th percentile, nearest rank: of fewer than eleven repetitions the smallest.
+    P10,
+    /// The smallest.
+    Min,
+}
+
+impl Statistic {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Mean, Self::Median, Self::P10, Self::Min];
+
+    /// What stands for the figure at `path` below its flow, group or link in summary.json.
+    pub fn of(path: &str) -> Self {
+        let is_size = |key: &str| SIZES.iter().any(|unit| key.contains(unit)) || key.ends_with("_s");
+        if path.split('.').any(is_size) { Self::Median } else { Self::Mean }
+    }
+
+    /// Splits `call.mos.mean` into the figure's path and the statistic; `None` without one at its end.
+    pub fn split(path: &str) -> Option<(&str, Self)> {
+        let (path, word) = path.rsplit_once('.')?;
+        Some((path, Self::ALL.into_iter().find(|it| it.word() == word)?))
+    }
+
+    /// `mean`, as it is written.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Median => "median",
+            Self::P10 => "p10",
+            Self::Min => "min",
+        }
+    }
+
+    /// This statistic of values in ascending order; `None` without any.
+    pub fn over(self, sorted: &[f64]) -> Option<f64> {
+        let n = sorted.len();
+        let (first, last) = (*sorted.first()?, *sorted.last()?);
+        Some(match self {
+            // Rounding makes no other number of what is the same in all repetitions.
+            Self::Mean if first.to_bits() == last.to_bits() => first,
+            Self::Mean => sorted.iter().sum::<f64>() / n as f64,
+            Self::Median => (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0,
+            Self::P10 => sorted[n.div_ceil(10) - 1],
+            Self::Min => first,
+        })
+    }
+}
+
+impl fmt::Display for Statistic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// Parts of the names of times, windows and queues.
+const SIZES: [&str; 3] = ["_ms", "_packets", "_bytes"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_shares_counts_and_goodputs_are_means_and_times_windows_and_queues_medians() {
+        for path in ["call.mos", "in_time", "loss_rate", "goodput_bps", "lost", "judged.worst", "utilisation"]
+        {
+            assert_eq!(Statistic::of(path), Statistic::Mean, "{path}");
+        }
+        for path in [
+            "round_trip_delay_ms.p95",
+            "call.mouth_to_ear_ms.p50",
+            "cwnd_packets",
+            "queue_packets.max",
+            "one_way_delay_ms_p50_mean",
+            "send_buffer_bytes.mean",
+            "settling.settled_after_s",
+        ] {
+            assert_eq!(Statistic::of(path), Statistic::Median, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_statistic_is_the_last_word_of_a_path() {
+        assert_eq!(Statistic::split("call.mos.p10"), Some(("call.mos", Statistic::P10)));
+        assert_eq!(
+            Statistic::split("round_trip_delay_ms.p95.min"),
+            Some(("round_trip_delay_ms.p95", Statistic::Min))
+        );
+        assert_eq!(Statistic::split("call.mos"), None);
+        assert_eq!(Statistic::split("mean"), None);
+    }
+
+    #[test]
+    fn each_statistic_by_hand() {
+        let values: Vec<f64> = (1..=20).map(f64::from).collect();
+        let of = |values: &[f64]| Statistic::ALL.map(|it| it.over(values));
+        assert_eq!(of(&values), [Some(10.5), Some(10.5), Some(2.0), Some(1.0)]);
+        assert_eq!(of(&[1.0, 1.0, 4.0]), [Some(2.0), Some(1.0), Some(1.0), Some(1.0)]);
+        assert_eq!(of(&[0.1; 7]), [Some(0.1); 4], "no rounding");
+        assert_eq!(of(&[]), [None; 4]);
+    }
+}
