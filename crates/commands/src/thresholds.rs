@@ -26,7 +26,7 @@ use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{RunSummary, Summary, ThresholdOutcome, ThresholdSummary};
 use talkpath_scenario::{Bound, Operator, Plan, Scenario, Threshold, ThresholdOf};
 
-use self::figure::{Looked, Observed, known_before, look_up, messages_of, no_such_figure};
+use self::figure::{Looked, Observed, known_before, look_up, no_such_figure};
 use crate::experiment::cell_of;
 use crate::failure::Failure;
 use crate::run_dir::write_bytes;
@@ -314,7 +314,7 @@ fn figures(of: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
                 let of_member = |member: &String| {
                     let of_run = |run: &&RunSummary| Observed {
                         looked: look_up(run.flows.get(member), path),
-                        messages: messages_of(run.flows.get(member), path),
+                        messages: run.flows.get(member).and_then(|flow| flow.messages_of(path)),
                     };
                     (Some(member.clone()).filter(|member| member != name), runs.iter().map(of_run).collect())
                 };

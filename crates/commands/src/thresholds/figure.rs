@@ -48,11 +48,6 @@ impl From<Looked> for Observed {
     }
 }
 
-/// Of how many messages the figure at `path` of `flow` is a share, if it is one.
-pub(super) fn messages_of(flow: Option<&Box<FlowSummary>>, path: &str) -> Option<u64> {
-    flow?.messages_of(path)
-}
-
 /// What stands at `path` below `of`; nothing is known of what is not there.
 pub(super) fn look_up(of: Option<&impl Serialize>, path: &str) -> Looked {
     let Some(of) = of else { return Looked::Below };
