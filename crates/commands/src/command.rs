@@ -61,8 +61,8 @@ fn again(dir: &RunDir, flags: &str) -> String {
     format!("Again: {} run {}{flags}\n", program(), shell_path(&dir.file(SCENARIO)))
 }
 
-/// Prints what a run has shown, `table` being its words for a person, writes `--junit`'s file, and decides how
-/// the command ends.
+/// Prints what a run has shown, `table` being its words for a person, writes `--junit`'s file, and decides
+/// how the command ends.
 fn conclude(
     outcome: Outcome,
     table: &str,

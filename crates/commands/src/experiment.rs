@@ -301,7 +301,7 @@ impl Experiment<'_> {
         let ids = self.shard_ids(plan);
         let all = ids.len() as u64;
         let ids = ids.into_iter().filter(is_missing);
-        let mut tasks: Vec<_> = ids.filter_map(|id| Some((id, cell_of(plan, id.cell)?))).collect();
+        let mut tasks: Vec<_> = ids.filter_map(|id| Some((id, plan.cell(id.cell)?))).collect();
         if self.takes_turns {
             let turn = |id: PartId| {
                 let mut order = plan.seed.repetition(id.repetition).stream(&format!("turn/{}", id.cell));
@@ -483,11 +483,6 @@ fn with_way_on(plan: &Plan, failure: Failure, dir: &RunDir, kept: &Fresh) -> Fai
         Failure::FarEnd(what) => Failure::FarEnd(format!("{what}; {way_on}")),
         other => other,
     }
-}
-
-/// The cell of this index. Cells stand in the order of their indices, so no search is needed.
-pub(crate) fn cell_of(plan: &Plan, index: u64) -> Option<&Cell> {
-    usize::try_from(index).ok().and_then(|at| plan.cells.get(at)).filter(|cell| cell.index == index)
 }
 
 fn id(cell: &Cell, repetition: u64) -> PartId {

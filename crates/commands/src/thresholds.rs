@@ -27,7 +27,6 @@ use talkpath_measure::summary::{RunSummary, Summary, ThresholdOutcome, Threshold
 use talkpath_scenario::{Bound, Operator, Plan, Scenario, Threshold, ThresholdOf};
 
 use self::figure::{Looked, Observed, known_before, look_up, no_such_figure};
-use crate::experiment::cell_of;
 use crate::failure::Failure;
 use crate::run_dir::write_bytes;
 
@@ -233,7 +232,7 @@ fn judge_at(
     let mut cells: Vec<Vec<Found>> = Vec::new();
     let (mut all, mut seen): (Vec<&RunSummary>, Vec<Looked>) = Default::default();
     for &index in &threshold.cells {
-        let cell = cell_of(plan, index);
+        let cell = plan.cell(index);
         if cell.is_some_and(|cell| !is_in(&threshold.of, &cell.scenario)) {
             continue;
         }

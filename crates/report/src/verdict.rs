@@ -374,7 +374,7 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
     Some(Verdict {
         answer,
         short: words.short(),
-        short_with_figures: words.short_with_figures(),
+        short_with_figures: words.short_with_figures(floor),
         named: named.iter().map(|&at| candidates[at].view.label.clone()).collect(),
         first: candidates[ranking.leader].index,
         best: named.iter().map(|&at| candidates[at].index).filter(|_| stands_out).collect(),

@@ -105,6 +105,13 @@ pub struct Plan {
     pub understood: Understood,
 }
 
+impl Plan {
+    /// The cell of this index. Cells stand in the order of their indices, so no search is needed.
+    pub fn cell(&self, index: u64) -> Option<&Cell> {
+        usize::try_from(index).ok().and_then(|at| self.cells.get(at)).filter(|cell| cell.index == index)
+    }
+}
+
 /// One combination of the sweep's values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {

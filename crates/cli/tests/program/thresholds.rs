@@ -148,7 +148,7 @@ fn a_comparison_has_thresholds_too() {
         ["--require", "call.mos@flow.call.transport=udp >= 4.6", "--require", "upload.goodput_bps > 0"];
     let seen = bench.run(&[&compare[..], &demand].concat());
     seen.fails(5, &["1 of 2 thresholds do not hold"]);
-    assert!(seen.out.contains("(flow.call.transport=udp)\n"), "{}", seen.out);
+    assert!(seen.out.contains("(flow.call.transport=udp; mean of 1 repetition)\n"), "{}", seen.out);
 }
 
 #[test]

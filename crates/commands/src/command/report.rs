@@ -17,7 +17,6 @@ use talkpath_scenario::{Cell, Options, Plan};
 use talkpath_units::Instant;
 
 use crate::args::ReportArgs;
-use crate::experiment::cell_of;
 use crate::failure::Failure;
 use crate::network::page_network;
 use crate::output_file::refuse_records;
@@ -234,7 +233,7 @@ fn rows<T>(path: &PathBuf, read: impl Fn(File) -> Result<T, RecordError>) -> Res
 
 /// Fills in what the record files leave out, from the summary and the scenario, and draws.
 fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellFigures {
-    let cell = cell_of(plan, run.cell);
+    let cell = plan.cell(run.cell);
     let of_summary = summary.runs.iter().find(|it| (it.cell, it.repetition) == (run.cell, run.repetition));
     if let Some(Cell { scenario, .. }) = cell {
         run.window_start = Instant::ZERO.saturating_add(scenario.warm_up);

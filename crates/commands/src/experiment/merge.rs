@@ -18,7 +18,6 @@ use talkpath_measure::warning;
 use talkpath_report::{Page, comparisons, html};
 use talkpath_scenario::{Cell, Plan};
 
-use super::cell_of;
 use crate::args::{ArenaKind, Records};
 use crate::failure::Failure;
 use crate::network::page_network;
@@ -92,7 +91,7 @@ impl Merging<'_> {
 
     /// A part as a repetition of the plan: one that has grown may sweep more keys than the one it ran in.
     fn placed(&self, mut part: Part) -> Part {
-        if let Some(cell) = cell_of(self.plan, part.summary.cell) {
+        if let Some(cell) = self.plan.cell(part.summary.cell) {
             part.summary.sweep = Arc::clone(&cell.sweep).into();
             part.figures.iter_mut().for_each(|figures| figures.label.clone_from(&cell.label));
         }
@@ -196,7 +195,7 @@ fn open_part(folder: &Path, name: &str) -> io::Result<File> {
 
 /// The repetitions in hand as a summary, to see what they say so far.
 pub(super) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
-    let sweep = |cell: u64| cell_of(plan, cell).map(|cell| Arc::clone(&cell.sweep).into());
+    let sweep = |cell: u64| plan.cell(cell).map(|cell| Arc::clone(&cell.sweep).into());
     let run = |part: &Part| {
         let run = part.summary.clone();
         RunSummary { sweep: sweep(run.cell).unwrap_or_default(), ..run }
@@ -334,7 +333,7 @@ impl<'a> Pieces<'a> {
 
 /// What distinguishes a cell from the others; empty if there is only one cell.
 fn label(plan: &Plan, cell: u64) -> &str {
-    cell_of(plan, cell).map_or("", |it| it.label.as_str())
+    plan.cell(cell).map_or("", |it| it.label.as_str())
 }
 
 /// One run has one clock entry: an untrusted one speaks for all, else the least certain.
@@ -373,8 +372,8 @@ fn missing_warning(plan: &Plan, missing: &[PartId], failure: Option<&Failure>) -
 }
 
 /// If nothing random affects a cell, its repetitions are identical, and an interval over them would suggest
-/// certainty. Of some cells of a sweep it is a note: the others vary. Cells in which nothing was delivered have no
-/// figures that could be equal, and are left out.
+/// certainty. Of some cells of a sweep it is a note: the others vary. Cells in which nothing was delivered
+/// have no figures that could be equal, and are left out.
 fn alike_warning(runs: &[RunSummary]) -> Option<String> {
     let mut by_cell: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
     runs.iter().for_each(|run| by_cell.entry(run.cell).or_default().push(run));

@@ -210,8 +210,8 @@ impl Columns {
         self.messages[0] += group.messages_of(SHARES[0]).unwrap_or(0);
     }
 
-    /// The 95 % interval of the share at `path`, whose mean over the repetitions this is, by the number of its
-    /// messages alone; `None` of what is no share of messages.
+    /// The 95 % interval of the share at `path`, whose mean over the repetitions this is, by the number of
+    /// its messages alone; `None` of what is no share of messages.
     pub(super) fn interval_of_messages(&self, path: &str, mean: f64) -> Option<(f64, f64)> {
         let messages = self.messages[SHARES.iter().position(|share| *share == path)?];
         let hits = (mean * messages as f64).round().clamp(0.0, messages as f64) as u64;

@@ -311,9 +311,11 @@ impl Words<'_> {
         list(&self.each_with_figure(of))
     }
 
-    /// `UDP (MOS 4.37) or TCP_NODELAY (4.36)`: those that the answer calls best.
-    pub(super) fn short_with_figures(&self) -> String {
-        alternatives(&self.each_with_figure(&self.ranking.best()))
+    /// `UDP (MOS 4.37) or TCP_NODELAY (4.36)`: those that the answer calls best, and that reach the floor.
+    pub(super) fn short_with_figures(&self, floor: f64) -> String {
+        let mut best = self.ranking.best();
+        best.retain(|&at| self.ranking.standings[at].mean >= floor);
+        alternatives(&self.each_with_figure(&best))
     }
 
     fn each_with_figure(&self, of: &[usize]) -> Vec<String> {
