@@ -11,9 +11,10 @@ use talkpath_commands::args::{ArenaKind, ExportArgs};
 use talkpath_commands::failure::Failure;
 use talkpath_commands::key_file::read_key_file;
 use talkpath_commands::run_dir::RunDir;
+use talkpath_commands::terminal::Terminal;
 use talkpath_emu::EmuArena;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
-use talkpath_live::{Key, LiveArena, LiveOptions, Monitor};
+use talkpath_live::{Key, LiveArena, LiveOptions, Monitor, Notice};
 use talkpath_scenario::Scenario;
 use talkpath_sim::SimArena;
 use talkpath_units::Seed;
@@ -22,7 +23,10 @@ use crate::packets::export_packets;
 use crate::watched::watched;
 
 /// The simulator, the emulator and live hosts.
-pub(crate) struct Linked;
+pub(crate) struct Linked {
+    /// Where is said at once what a live run meets and goes on with.
+    pub(crate) terminal: Terminal,
+}
 
 impl Arenas for Linked {
     fn connect(&self, place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure> {
@@ -38,7 +42,9 @@ impl Arenas for Linked {
             ArenaKind::Live => {
                 let key = place.key_file.as_deref().map(read_key).transpose()?;
                 let host = place.to.as_deref().unwrap_or_default();
-                let options = LiveOptions { key, clocks_synchronised: place.clocks_synchronised };
+                let terminal = self.terminal;
+                let notice = Notice::to(move |line| terminal.warning(line));
+                let options = LiveOptions { key, clocks_synchronised: place.clocks_synchronised, notice };
                 let arena = LiveArena::connect(host, options).map_err(|why| failure(why).1)?;
                 Ok(vec![Box::new(arena)])
             }
@@ -65,9 +71,14 @@ impl Arenas for Linked {
     fn monitor(&self, monitored: &Monitored<'_>, handle: &mut dyn FnMut(Happening)) -> Result<(), Failure> {
         let key = monitored.key.map(Key::new).transpose();
         let key = key.map_err(|why| Failure::Usage(format!("the key: {why}")))?;
+        let terminal = self.terminal;
         let monitor = Monitor {
             host: monitored.host,
-            options: LiveOptions { key, clocks_synchronised: monitored.clocks_synchronised },
+            options: LiveOptions {
+                key,
+                clocks_synchronised: monitored.clocks_synchronised,
+                notice: Notice::to(move |line| terminal.warning(line)),
+            },
             scenario: monitored.scenario,
             series: monitored.series,
             interrupt: monitored.interrupt,

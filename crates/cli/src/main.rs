@@ -47,21 +47,22 @@ fn main() -> ExitCode {
 
 fn dispatch(cli: &Cli, terminal: Terminal) -> Result<(), Failure> {
     let common = &cli.common;
+    let linked = &Linked { terminal };
     match &cli.command {
-        Command::Compare(args) => compare::run(args, common, &Linked, terminal),
-        Command::Run(args) => run::run(args, common, &Linked, terminal),
+        Command::Compare(args) => compare::run(args, common, linked, terminal),
+        Command::Run(args) => run::run(args, common, linked, terminal),
         Command::Plan(args) => plan::run(args, common, terminal),
-        Command::Merge(args) => merge::run(args, common, &Linked, terminal),
-        Command::Send(args) => transfer::send(args, common, &Linked, terminal),
-        Command::Burst(args) => transfer::burst(args, common, &Linked, terminal),
+        Command::Merge(args) => merge::run(args, common, linked, terminal),
+        Command::Send(args) => transfer::send(args, common, linked, terminal),
+        Command::Burst(args) => transfer::burst(args, common, linked, terminal),
         Command::Check(args) => check::run(args, common, terminal),
         Command::Serve(args) => serve::run(args, terminal),
-        Command::Monitor(args) => monitor::run(args, common, &Linked, terminal),
+        Command::Monitor(args) => monitor::run(args, common, linked, terminal),
         Command::Stamp(args) => stamp::run(args, common, terminal),
         Command::Campaign(args) => campaign::run(args, common, terminal),
-        Command::Study(args) => study::run(args, common, &Linked, terminal),
+        Command::Study(args) => study::run(args, common, linked, terminal),
         Command::Report(args) => report::run(args, terminal),
-        Command::Export(args) => export::run(args, &Linked, terminal),
+        Command::Export(args) => export::run(args, linked, terminal),
         Command::Play(args) => play::run(args, terminal),
         Command::Replay(args) => replay::run(args, terminal),
         Command::Mos(args) => mos::run(args, common, terminal),

@@ -229,11 +229,22 @@ impl Experiment<'_> {
             }
             failure => failure.map(|failure| with_way_on(&plan, failure, &dir, &kept)),
         };
+        let closed = self.nothing_opened(&dir, &kept);
         let summary = self.put_together(&plan, (&mut dir, kept), &begun, &watch, failure.as_ref());
+        let failure = failure.or(closed);
         match summary {
             Ok(summary) => Ok(Outcome { dir, summary, failure }),
             Err(why) => Err(self.graver(failure, why)),
         }
+    }
+
+    /// That no flow of any repetition opened, over a real network.
+    fn nothing_opened(&self, dir: &RunDir, kept: &Fresh) -> Option<Failure> {
+        let why = kept.values().next()?.why_closed()?;
+        let is_all = kept.values().all(|part| part.why_closed().is_some())
+            && all_parts(dir, kept).is_ok_and(|all| all.len() == kept.len());
+        let to = self.place.to.as_deref().unwrap_or("the far end");
+        is_all.then(|| Failure::FarEnd(format!("nothing got through to {to}: {why}")))
     }
 
     fn run_part_in(&self, mut work: Work) -> Result<PartOutcome, Failure> {

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use talkpath_measure::RunRecord;
 use talkpath_measure::figures::{CellFigures, figures};
 use talkpath_measure::log::log_txt;
 use talkpath_measure::record_file::{RecordError, write_packets, write_series};
 use talkpath_measure::summarise::{sum_up_copies, summarise};
 use talkpath_measure::summary::{Clock, RunSummary};
+use talkpath_measure::{RunRecord, warning};
 use talkpath_scenario::{Cell, Plan, ThresholdOf};
 use talkpath_units::Instant;
 
@@ -29,6 +29,9 @@ pub(crate) struct Part {
     /// Flows that sent nothing and met no refusal, before copies were summed up.
     #[serde(skip)]
     silent: Vec<String>,
+    /// Whether no flow opened, so that nothing was measured.
+    #[serde(default)]
+    is_closed: bool,
     /// Its part of log.txt.
     pub(crate) log: String,
     /// Of repetition 0: what the report draws.
@@ -59,8 +62,9 @@ impl Part {
         let mut summary = summarise(record, &BTreeMap::new());
         // The cell's own, and no copy of them.
         summary.sweep = Arc::clone(&cell.sweep).into();
+        let is_told = |name: &str| record.warnings.iter().any(|told| warning::is_not_open(told, name));
         let silent = summary.flows.iter().filter(|(_, flow)| flow.sent == 0 && flow.refused == 0);
-        let silent = silent.map(|(name, _)| name.clone()).collect();
+        let silent = silent.map(|(name, _)| name.clone()).filter(|name| !is_told(name)).collect();
         if !per_flow {
             // A threshold is held against each copy.
             let members = plan.thresholds.iter().filter_map(|threshold| match &threshold.of {
@@ -76,6 +80,7 @@ impl Part {
             valid: record.valid,
             warnings: record.warnings.clone(),
             silent,
+            is_closed: !record.flows.is_empty() && record.flows.iter().all(|flow| is_told(&flow.info.name)),
             log: log_txt(record, stamp),
             figures: is_drawn.then(|| figures(record, &cell.label)),
         }
@@ -92,6 +97,13 @@ impl Part {
                 named(silent.into_iter())
             ));
         }
+    }
+
+    /// Why no flow of it opened; `None` if one did.
+    pub(crate) fn why_closed(&self) -> Option<&str> {
+        let is_reason = |warning: &&String| warning.contains("did not open");
+        let why = || self.warnings.iter().find(is_reason).map_or("no flow opened", String::as_str);
+        self.is_closed.then(why)
     }
 
     /// Which repetition it is.

@@ -30,6 +30,7 @@ mod udp;
 
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use talkpath_flow::file::FileSink;
@@ -55,6 +56,7 @@ use crate::log::{EndLog, RowBudget};
 use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, SessionSpec};
 use crate::sys::Received;
+use crate::wire::registered;
 
 /// One end of a flow, shared by the threads that serve it.
 pub struct SharedEnd {
@@ -63,6 +65,8 @@ pub struct SharedEnd {
     alarm: Arc<Alarm>,
     /// The flows of its connection, itself among them, in their order. Empty if it shares none.
     members: OnceLock<Vec<Weak<SharedEnd>>>,
+    /// Datagrams that came to its socket, of whatever kind.
+    heard: AtomicU64,
 }
 
 /// What the ends of a run share.
@@ -90,6 +94,8 @@ pub struct FlowEnd {
     pub failure: Option<String>,
     /// When that was.
     failed_at: Option<Instant>,
+    /// How often the far end has answered that it knows this end's address.
+    registered: u64,
     clock: RunClock,
     application: Application,
     channel: AnyChannel,
@@ -147,6 +153,7 @@ impl SharedEnd {
             log: EndLog::new(side, echo.is_some(), sizes),
             failure: None,
             failed_at: None,
+            registered: 0,
             clock: common.clock,
             application: application.on_host(),
             channel: AnyChannel::new(session, spec, place, bound, common),
@@ -157,7 +164,8 @@ impl SharedEnd {
             stop,
             paced: None,
         };
-        Self { end: Mutex::new(end), alarm: Arc::clone(&common.alarm), members: OnceLock::new() }
+        let (alarm, heard) = (Arc::clone(&common.alarm), AtomicU64::new(0));
+        Self { end: Mutex::new(end), alarm, members: OnceLock::new(), heard }
     }
 
     /// Lets those of `ends` that share a connection know each other. They are the ends of one host, all of
@@ -176,10 +184,10 @@ impl SharedEnd {
 
     /// The same end, receiving the flow's file; `keeps` if its bytes are wanted after the check.
     pub fn receiving_file(self, keeps: bool) -> Self {
-        let Self { end, alarm, members } = self;
+        let Self { end, alarm, members, heard } = self;
         let mut end = end.into_inner().unwrap_or_else(PoisonError::into_inner);
         end.application = end.application.receiving_file(end.spec.file_sink(keeps));
-        Self { end: Mutex::new(end), alarm, members }
+        Self { end: Mutex::new(end), alarm, members, heard }
     }
 
     /// Exclusive use; a thread that panicked while it had it has made the log no less true.
@@ -205,9 +213,15 @@ impl SharedEnd {
 
     /// A datagram came for this flow, or for another of its connection.
     pub fn handle_datagram(&self, datagram: &Received<'_>) {
+        self.heard.fetch_add(1, Ordering::Relaxed);
         if self.work(|end| end.handle_datagram(datagram)) {
             self.step_ready();
         }
+    }
+
+    /// How many datagrams have come to this end's socket, of whatever kind.
+    pub fn heard(&self) -> u64 {
+        self.heard.load(Ordering::Relaxed)
     }
 
     /// This end had its turn. The flows of its connection for which there is something new now have theirs.
@@ -284,6 +298,10 @@ impl FlowEnd {
 
     /// Returns true if the datagram was the flow's, or its connection's.
     fn handle_datagram(&mut self, datagram: &Received<'_>) -> bool {
+        if self.is_registered_by(datagram.payload) {
+            self.registered += 1;
+            return false;
+        }
         // No turn would take it out of the channel again, and the run ends anyhow.
         if self.budget.is_spent() {
             return false;
@@ -294,6 +312,17 @@ impl FlowEnd {
             self.take_turn();
         }
         is_taken
+    }
+
+    /// Whether `payload` is the far end's answer to the registration of this end's address.
+    pub fn is_registered_by(&self, payload: &[u8]) -> bool {
+        let token = each!(&self.channel, channel => channel.token());
+        token.is_some_and(|token| payload == registered(token))
+    }
+
+    /// How often such an answer has come during the run.
+    pub const fn registered(&self) -> u64 {
+        self.registered
     }
 
     /// A turn for what came, if anything did.

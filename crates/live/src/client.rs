@@ -10,7 +10,10 @@ mod control;
 pub(crate) mod fuzzing;
 mod run;
 
+use std::fmt;
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -32,6 +35,31 @@ pub struct LiveOptions {
     pub key: Option<Key>,
     /// The user vouches that both hosts' clocks show one time (GPS, PTP): stamps are compared as they are.
     pub clocks_synchronised: bool,
+    /// Who is told at once of what a run meets and goes on with, as that nothing comes back over UDP.
+    pub notice: Notice,
+}
+
+/// Takes a line for a person; by default nobody.
+#[derive(Clone, Default)]
+pub struct Notice(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+
+impl Notice {
+    /// `tell` takes the lines.
+    pub fn to(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(tell)))
+    }
+
+    fn give(&self, line: &str) {
+        if let Some(tell) = &self.0 {
+            tell(line);
+        }
+    }
+}
+
+impl fmt::Debug for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Notice(to somebody)" } else { "Notice(to nobody)" })
+    }
 }
 
 /// The network itself, to a host that runs a [`crate::Server`].
@@ -41,6 +69,8 @@ pub struct LiveArena {
     name: String,
     address: SocketAddr,
     options: LiveOptions,
+    /// Nothing came back over UDP in the last session that had flows over it.
+    udp_is_silent: AtomicBool,
 }
 
 impl LiveArena {
@@ -67,7 +97,7 @@ impl LiveArena {
             match answer {
                 Ok(far) => {
                     far.leave();
-                    return Ok(Self { name: shown, address, options });
+                    return Ok(Self { name: shown, address, options, udp_is_silent: AtomicBool::new(false) });
                 }
                 Err(_) if matches!(refusal, ArenaError::Unwelcome(_)) => {}
                 Err(why) => refusal = why,
@@ -94,7 +124,7 @@ impl LiveArena {
         checks::multipath(&session).map_err(ArenaError::Unsupported)?;
         let warnings = checks::warnings(scenario);
         let far = self.greet()?;
-        run::prepare(far, scenario, (session, self.options.clocks_synchronised), plan, warnings)
+        run::prepare(far, scenario, (session, &self.options), plan, warnings, &self.udp_is_silent)
     }
 
     fn greet(&self) -> Result<ServerControl, ArenaError> {
@@ -134,7 +164,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::Ordering;
 
     use super::*;
     use crate::{ServeOptions, Server};

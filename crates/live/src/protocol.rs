@@ -8,7 +8,8 @@
 //!  session {flows, duration, ...}       ─►
 //!                                       ◄─  ready {a secret and a token for each flow, QUIC's certificate}
 //!  probe                                ─►  ◄─  probe {received, sent}     several times, for the clocks
-//!       UDP flows register from their own addresses (wire.rs)
+//!       UDP flows register from their own addresses (wire.rs), before the run and in it
+//!  registrations                        ─►  ◄─  registrations            if a flow's was not answered
 //!  go {when, on the server's clock}     ─►  ◄─  going
 //!       TCP flows connect to the same port and open with `data {secret}`; messages follow at once
 //!  ask                                  ─►  ◄─  progress                 during the run: also the keep-alive
@@ -24,7 +25,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
-use std::net::TcpStream;
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use serde::de::DeserializeOwned;
@@ -67,6 +68,8 @@ pub(crate) enum Request {
         /// Comes back.
         number: u32,
     },
+    /// Asks from which addresses flows over UDP registered.
+    Registrations,
     /// The run begins.
     Go {
         /// When, on the server's clock, ns since 1970.
@@ -123,6 +126,8 @@ pub(crate) enum Answer {
         /// When this was written.
         sent_ns: i64,
     },
+    /// What came of the registrations of flows over UDP.
+    Registrations(Registrations),
     /// The run begins.
     Going {
         /// When, on the server's clock; later than requested if that was past.
@@ -146,11 +151,40 @@ pub(crate) enum Answer {
         lateness_ns: Option<[u64; 3]>,
         /// Datagrams that the receiving sockets dropped, and what may be known of the causes.
         drops: UdpDrops,
+        /// Of the whole session.
+        registrations: Registrations,
     },
     /// Part of a flow's log.
     Rows(Box<Chunk>),
     /// The flow's log is complete.
     End,
+}
+
+/// What the server saw of the registrations of a session's flows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Registrations {
+    /// The client's address on the control connection, from which alone flows are served.
+    pub(crate) client: IpAddr,
+    /// One a flow, in the session's order; `None` if none with the flow's secret came.
+    pub(crate) flows: Vec<Option<Registration>>,
+}
+
+impl Default for Registrations {
+    /// Of no flow.
+    fn default() -> Self {
+        Self { client: IpAddr::V4(Ipv4Addr::UNSPECIFIED), flows: Vec::new() }
+    }
+}
+
+/// The registrations of one flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Registration {
+    /// Where the last one came from.
+    pub(crate) from: IpAddr,
+    /// Whether it was answered: `from` is the address of the control connection.
+    pub(crate) is_served: bool,
+    /// How often the flow has moved to another address or port.
+    pub(crate) moves: u32,
 }
 
 /// How a flow is joined.
@@ -526,7 +560,7 @@ pub(crate) fn words(text: &str) -> String {
 /// The longest that is shown of another host's words (chosen: a few lines of a terminal).
 const MAX_SHOWN: usize = 500;
 /// Version of this protocol; both ends must speak the same.
-pub(crate) const VERSION: u32 = 10;
+pub(crate) const VERSION: u32 = 11;
 /// The hello's filling, and so more than the longest answer to a hello.
 pub(crate) const HELLO_SIZE: usize = 512;
 /// The longest line that a stranger may send.

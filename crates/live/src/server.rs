@@ -28,7 +28,7 @@ use talkpath_kernel::threads::{Punctuality, StoresOnDrop, try_real_time};
 use talkpath_kernel::wire::Secret;
 
 use crate::key::Key;
-use crate::protocol::{REQUEST_LIMIT, words};
+use crate::protocol::{REQUEST_LIMIT, Registration, words};
 
 use bind::DatagramSocket;
 use origin::Shares;
@@ -199,6 +199,25 @@ struct Joinable {
     end: Arc<SharedEnd>,
     epoll: Arc<rustix::fd::OwnedFd>,
     index: u64,
+    /// What came of its registrations.
+    registration: Mutex<Option<Registration>>,
+}
+
+impl Joinable {
+    /// One with the flow's secret came from `from`, and was answered if it `is_served`.
+    fn note_registration(&self, from: IpAddr, is_served: bool, has_moved: bool) {
+        let mut known = self.registration.lock().unwrap_or_else(PoisonError::into_inner);
+        // What comes from elsewhere changes nothing for a flow that is served.
+        if !is_served && known.is_some_and(|known| known.is_served) {
+            return;
+        }
+        let moves = known.map_or(0, |known| known.moves).saturating_add(u32::from(has_moved));
+        *known = Some(Registration { from, is_served, moves });
+    }
+
+    fn registration(&self) -> Option<Registration> {
+        *self.registration.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Server {

@@ -166,7 +166,7 @@ fn a_report_without_end_is_left_when_the_user_says_so() {
     let server = false_server("welcome", 0, |request, stream| match request {
         "stop" => json!({ "stopped": { "lateness_ns": null, "drops": {
             "by_sockets": null, "checksum_errors": null, "room_errors": null,
-        } } }),
+        }, "registrations": { "client": "127.0.0.1", "flows": [] } } }),
         "report" => {
             let rows = json!({ "rows": {
                 "sent": [], "arrivals": [], "reads": [], "wires": [], "drops": [], "samples": [], "totals": null,

@@ -13,3 +13,4 @@ mod sealed;
 mod strangers;
 mod support;
 mod threads;
+mod ways;

@@ -35,6 +35,20 @@ pub fn invalid_unless(is_valid: bool, text: String) -> String {
     if is_valid { text } else { invalid(text) }
 }
 
+/// That `flow` did not open in the whole run, and why.
+pub fn not_open(flow: &str, why: impl fmt::Display) -> String {
+    format!("{}: {why}", of_closed(flow))
+}
+
+/// Whether a warning says so of `flow`.
+pub fn is_not_open(warning: &str, flow: &str) -> bool {
+    warning.starts_with(&of_closed(flow))
+}
+
+fn of_closed(flow: &str) -> String {
+    format!("flow {flow}: did not open")
+}
+
 /// What a warning says that makes its run invalid; `None` of any other.
 pub fn reason(warning: &str) -> Option<&str> {
     warning.strip_prefix(INVALID)

@@ -6,4 +6,6 @@
 //! delays of such a run mean nothing: judge by counts, openings, breaks and words.
 
 mod lab;
+mod new_port;
+mod no_udp;
 mod routers;

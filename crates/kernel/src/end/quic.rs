@@ -47,7 +47,6 @@ use crate::log::EndTotals;
 use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, QuicSpec, SessionSpec};
 use crate::sys::Received;
-use crate::wire::registered;
 use connection::{SendOutcome, SharedConnection, lock};
 
 pub use connection::QuicConnections;
@@ -255,10 +254,6 @@ impl HostChannel for QuicChannel {
     }
 
     fn handle_datagram(&mut self, datagram: &Received<'_>, _wants_data: bool) -> bool {
-        // A registration's answer is no packet, though its first octet could be one's (RFC 9000 §17.3).
-        if datagram.payload == registered(self.outgoing.token()) {
-            return false;
-        }
         lock(&self.connection).handle_datagram(datagram, self.clock.stamped(datagram.stamp_ns))
     }
 

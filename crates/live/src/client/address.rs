@@ -62,7 +62,8 @@ pub(super) fn explain(host: &str, error: &io::Error) -> String {
         }
         io::ErrorKind::TimedOut => {
             format!(
-                "{host} did not answer within 5 s; is it reachable, and does a firewall let TCP and UDP through?"
+                "{host} did not answer within 5 s over TCP, which every run needs for its control connection; is it \
+                 reachable, and does a firewall let TCP through to this port?"
             )
         }
         _ => format!("{host} cannot be reached: {error}"),

@@ -17,8 +17,8 @@ use talkpath_scenario::Flow;
 
 use crate::key::Key;
 use crate::protocol::{
-    ANSWER_LIMIT, Admission, Answer, Control, ControlError, OUTAGE_S, REQUEST_LIMIT, ROWS_PER_S, Request,
-    SILENCE_S, VERSION, hello, words,
+    ANSWER_LIMIT, Admission, Answer, Control, ControlError, OUTAGE_S, REQUEST_LIMIT, ROWS_PER_S,
+    Registrations, Request, SILENCE_S, VERSION, hello, words,
 };
 use crate::seal::Opening;
 
@@ -51,6 +51,7 @@ pub(super) type Beginning = Result<(Vec<Admission>, Vec<String>), String>;
 pub(super) struct ServerTotals {
     pub(super) lateness_ns: Option<[u64; 3]>,
     pub(super) drops: Option<UdpDrops>,
+    pub(super) registrations: Registrations,
 }
 
 /// What bounds the report of a session's flows, all together.
@@ -178,6 +179,17 @@ impl ServerControl {
         }
     }
 
+    /// What the server saw of the registrations of flows over UDP.
+    ///
+    /// # Errors
+    /// In one line for a person.
+    pub(super) fn registrations(&mut self) -> Result<Registrations, String> {
+        match self.exchange(&Request::Registrations).map_err(|error| self.lost(&error))? {
+            Answer::Registrations(registrations) => Ok(registrations),
+            other => Err(self.unexpected(other)),
+        }
+    }
+
     /// The run begins at `start_ns` on the server's clock, or when the server then says.
     ///
     /// # Errors
@@ -253,8 +265,8 @@ impl ServerControl {
                 error => self.lost(&error),
             })?;
             match answer {
-                Answer::Stopped { lateness_ns, drops } => {
-                    return Ok(ServerTotals { lateness_ns, drops: Some(drops) });
+                Answer::Stopped { lateness_ns, drops, registrations } => {
+                    return Ok(ServerTotals { lateness_ns, drops: Some(drops), registrations });
                 }
                 // The answer to a question asked before, of which there are not many.
                 Answer::Progress { .. } if self.asked.pop_front().is_some() => {}

@@ -8,7 +8,7 @@ use talkpath_kernel::udp_drops::UdpDrops;
 
 use super::control::{PROBES, Report, ServerControl};
 use crate::fuzzing::wire::{line, pair, say};
-use crate::protocol::{Answer, HELLO_SIZE};
+use crate::protocol::{Answer, HELLO_SIZE, Registrations};
 
 /// A client hears `said` after as many steps of an honest server as the low bits of `how` say.
 /// It leaves with a sentence, or has a report within its bounds.
@@ -52,7 +52,11 @@ fn honest(step: u8) -> Vec<Answer> {
         (0..PROBES).map(|number| Answer::Probe { number, received_ns: 1, sent_ns: 2 }).collect(),
         vec![Answer::Going { start_ns: 0 }],
         vec![progress(), progress(), progress()],
-        vec![Answer::Stopped { lateness_ns: None, drops: UdpDrops::none() }],
+        vec![Answer::Stopped {
+            lateness_ns: None,
+            drops: UdpDrops::none(),
+            registrations: Registrations::default(),
+        }],
     ];
     steps.into_iter().take(step.into()).flatten().collect()
 }

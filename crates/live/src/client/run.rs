@@ -4,6 +4,7 @@ mod drain;
 mod record;
 mod sender;
 mod sockets;
+mod ways;
 
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,10 +29,12 @@ use talkpath_scenario::Scenario;
 use talkpath_units::{Duration, Instant};
 
 use super::control::{Report, ServerControl, ServerTotals};
-use crate::protocol::{OUTAGE_S, SILENCE_S};
+use super::{LiveOptions, Notice};
+use crate::protocol::{OUTAGE_S, Registrations, SILENCE_S};
 use drain::{DrainDeadline, arrived_bytes};
 pub(crate) use sockets::enlarge_receive_buffer;
 use sockets::unavailable;
+use ways::Way;
 
 /// A session whose flows have their sockets.
 struct Session<'a> {
@@ -42,8 +45,11 @@ struct Session<'a> {
     plan: RunPlan<'a>,
     ends: Vec<Arc<SharedEnd>>,
     sockets: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
-    /// By which UDP flows keep their way through address translators open: socket and packet.
-    registrations: Vec<(Arc<UdpSocket>, [u8; 32])>,
+    /// Of the flows over datagrams.
+    ways: Vec<Way>,
+    /// What the server has seen of them before the run.
+    seen: Registrations,
+    notice: Notice,
     epoll: Arc<OwnedFd>,
     budget: Arc<RowBudget>,
     alarm: Arc<Alarm>,
@@ -87,9 +93,10 @@ pub struct BegunRun<'a> {
 pub(super) fn prepare<'a>(
     mut far: ServerControl,
     scenario: &'a Scenario,
-    (spec, clocks_synchronised): (SessionSpec, bool),
+    (spec, options): (SessionSpec, &LiveOptions),
     plan: RunPlan<'a>,
     mut warnings: Vec<String>,
+    udp_is_silent: &AtomicBool,
 ) -> Result<PreparedRun<'a>, ArenaError> {
     let (admissions, far_warnings) =
         far.begin(&spec, &scenario.flows).map_err(ArenaError::far_end)?.map_err(ArenaError::Unsupported)?;
@@ -103,11 +110,13 @@ pub(super) fn prepare<'a>(
     let mut session = Session {
         scenario,
         spec,
-        clocks_synchronised,
+        clocks_synchronised: options.clocks_synchronised,
         plan,
         ends: Vec::new(),
         sockets: Vec::new(),
-        registrations: Vec::new(),
+        ways: Vec::new(),
+        seen: Registrations::default(),
+        notice: options.notice.clone(),
         epoll: Arc::new(epoll),
         budget,
         alarm: Arc::default(),
@@ -123,7 +132,7 @@ pub(super) fn prepare<'a>(
         session.open(flow, admission, &far, &common)?;
     }
     SharedEnd::introduce(&session.spec, &session.ends);
-    session.register(&far)?;
+    session.register(&mut far, udp_is_silent)?;
     before.extend(session.fetch_tickets(&mut far, host)?);
     session.stamp_transmissions();
     Ok(PreparedRun { far, session, host, before })
@@ -199,12 +208,14 @@ impl<'a> BegunRun<'a> {
     /// # Errors
     /// [`ArenaError`] with what was measured.
     pub fn run(self) -> Result<RunRecord, ArenaError> {
-        let PreparedRun { mut far, session, host, before } = self.prepared;
+        let PreparedRun { mut far, mut session, host, before } = self.prepared;
+        let mut ways = std::mem::take(&mut session.ways);
         let clock = host.run_from(self.start.0);
         for end in &session.ends {
             end.lock().set_clock(clock);
         }
-        let (watched, disturbance) = session.measure(&mut far, (host, clock));
+        let (watched, disturbance) = session.measure(&mut ways, &mut far, (host, clock));
+        session.ways = ways;
         session.conclude(far, watched, &before, host, self.start, &disturbance)
     }
 }
@@ -219,9 +230,34 @@ struct Disturbance {
 }
 
 impl Session<'_> {
+    /// Registers the flows over datagrams. Where nothing came back over UDP in the session before, that is
+    /// not waited for again, and not said again.
+    fn register(&mut self, far: &mut ServerControl, udp_is_silent: &AtomicBool) -> Result<(), ArenaError> {
+        let mut ways = std::mem::take(&mut self.ways);
+        let was_silent = udp_is_silent.load(Ordering::Relaxed);
+        let patience_ns = if was_silent { ways::REGISTER_AGAIN_NS } else { ways::REGISTER_NS };
+        ways::register(&mut ways, patience_ns, self)?;
+        if ways.iter().any(Way::is_closed) {
+            self.seen = far.registrations().map_err(ArenaError::far_end)?;
+        }
+        match ways::closed(&ways, far, &self.seen) {
+            Some((text, is_all)) => {
+                udp_is_silent.store(is_all, Ordering::Relaxed);
+                if !(is_all && was_silent) {
+                    self.notice.give(&text);
+                }
+            }
+            None if ways.is_empty() => {}
+            None => udp_is_silent.store(false, Ordering::Relaxed),
+        }
+        self.ways = ways;
+        Ok(())
+    }
+
     /// The run itself: three threads and the watch over them.
     fn measure(
         &self,
+        ways: &mut [Way],
         far: &mut ServerControl,
         (host, clock): (HostClock, RunClock),
     ) -> (Watched, Disturbance) {
@@ -251,7 +287,7 @@ impl Session<'_> {
                 Watched { outcome: RunOutcome::Drained, probes: Vec::new(), silences: Vec::new() };
             watched.outcome = match pacer.as_ref().err().into_iter().chain(refused).next() {
                 Some(error) => RunOutcome::NoThread(error.to_string()),
-                None => self.watch(far, (host, clock), &mut watched),
+                None => self.watch(ways, far, (host, clock), &mut watched),
             };
             if matches!(watched.outcome, RunOutcome::Drained) {
                 close_connections(&self.ends, clock);
@@ -284,6 +320,7 @@ impl Session<'_> {
     /// run.
     fn watch(
         &self,
+        ways: &mut [Way],
         far: &mut ServerControl,
         (host, clock): (HostClock, RunClock),
         watched: &mut Watched,
@@ -295,7 +332,7 @@ impl Session<'_> {
         let mut most_received = vec![0; self.ends.len()];
         let mut last_delivery = stop;
         let mut next_ask = Instant::ZERO;
-        let mut next_registration = Instant::ZERO.saturating_add(KEEP_OPEN);
+        let mut next_look = Instant::ZERO;
         loop {
             let now = clock.now();
             (self.plan.progress)(now);
@@ -308,9 +345,12 @@ impl Session<'_> {
                     return RunOutcome::Gone(why);
                 }
             }
-            if now >= next_registration {
-                next_registration = now.saturating_add(KEEP_OPEN);
-                self.registrations.iter().for_each(|(socket, packet)| drop(socket.send(packet)));
+            if now >= next_look {
+                next_look = now.saturating_add(LOOK_AT_WAYS);
+                ways::keep(ways, &theirs, self);
+                if now >= stop {
+                    ways::note_silence(ways, now);
+                }
             }
             match far.hear(if now < stop { 20 } else { 5 }, host) {
                 Ok(Some(heard)) if heard.flows.len() == theirs.len() => {
@@ -326,21 +366,17 @@ impl Session<'_> {
                 Err(why) => return RunOutcome::Gone(why),
             }
             let mut is_drained = true;
-            let (mut never_opened, mut arrived) = (0, 0_u64);
+            let mut arrived = 0_u64;
             for (end, theirs) in self.ends.iter().zip(&theirs) {
                 let end = end.lock();
                 let (progress, last_arrival) = (end.progress(), end.last_arrival());
                 last_delivery = last_delivery.max(last_arrival);
                 arrived = arrived.saturating_add(arrived_bytes(&end.spec, progress, *theirs));
-                never_opened += usize::from(end.failure.is_some() && !end.was_open());
                 is_drained &= match end.failure {
                     // Nothing more will come of this flow, but its messages are due until the stop.
                     Some(_) => now >= stop,
                     None => is_delivered(&end.spec, progress, *theirs),
                 };
-            }
-            if never_opened == self.ends.len() {
-                return RunOutcome::Gone(self.first_failure(far.name()));
             }
             if self.budget.is_spent() {
                 return RunOutcome::Gone(
@@ -366,15 +402,6 @@ impl Session<'_> {
             *most = received.max(*most);
         }
         has_more
-    }
-
-    /// The words for a run whose flows all failed before they opened.
-    fn first_failure(&self, host: &str) -> String {
-        let failed = self.ends.iter().zip(&self.scenario.flows).find_map(|(end, flow)| {
-            let end = end.lock();
-            end.failure.as_ref().map(|why| format!("{host}, flow {}: {why}", flow.name))
-        });
-        failed.unwrap_or_else(|| format!("{host}: no flow opened"))
     }
 
     /// Collects the far end's logs and writes the record.
@@ -404,6 +431,7 @@ impl Session<'_> {
                 (None, Vec::new(), ServerTotals::default())
             }
         };
+        let far_port = far.address().port();
         if logs.is_some() {
             far.leave();
         }
@@ -419,6 +447,8 @@ impl Session<'_> {
         let logs = logs.map(|logs| self.far_logs(&logs, offset, (start, far_start)));
         let mut record = self.record(logs.as_deref(), offset, end);
         record.warnings.extend(silences.into_iter().map(silence_warning));
+        let seen = if logs.is_some() { &totals.registrations } else { &self.seen };
+        record.warnings.extend(self.way_warnings(seen, far_port));
         self.judge(&mut record, disturbance, &totals, logs.as_deref());
         let partial = |record| Some(Box::new(record));
         match (gone, is_interrupted) {
@@ -493,9 +523,8 @@ const GO_AHEAD_NS: i64 = 1_000_000_000;
 const SIGN_OF_LIFE_NS: i64 = 2_000_000_000;
 /// How often a wait looks whether it shall end.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
-/// Address translators may forget a way after two minutes (RFC 4787 §4.3, REQ-5), many do after thirty
-/// seconds.
-const KEEP_OPEN: Duration = Duration::from_secs(15);
+/// How often is looked whether the ways of flows are open.
+const LOOK_AT_WAYS: Duration = Duration::from_millis(100);
 /// How often the server is asked how far it is: 200 B each way, which no measured path should notice ...
 const ASK: Duration = Duration::from_millis(500);
 /// ... and while the run drains.

@@ -38,12 +38,21 @@ fn handle(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>) {
 }
 
 /// A source shows that it knows a flow's secret: from now on it is that flow's. Unknown secrets get no
-/// answer, nor does a source that is not the session's client: nobody can point a flow at somebody else.
+/// answer, nor does a source that is not the session's client: nobody can point a flow at somebody else. The
+/// client is told of the latter over its control connection.
 fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, from: SocketAddr) {
     let Some(secret) = read_registration(datagram.payload) else { return };
     let mut flows = shared.flows();
     let Some(flow) = flows.by_secret.get(&secret).cloned() else { return };
-    if from.ip() != flow.client || !flow.spec.transport.channel_kind().is_udp() {
+    if !flow.spec.transport.channel_kind().is_udp() {
+        return;
+    }
+    let is_served = from.ip() == flow.client;
+    let same = |other: &Arc<Joinable>| Arc::ptr_eq(other, &flow);
+    let is_here = flows.by_address.get(&from).is_some_and(same);
+    let was_elsewhere = !is_here && flows.by_address.values().any(same);
+    flow.note_registration(from.ip(), is_served, is_served && was_elsewhere);
+    if !is_served {
         return;
     }
     let route = UdpRoute {
@@ -57,7 +66,6 @@ fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, f
     };
     let answer = registered(flow.token);
     // A flow that changes its address (an address translator forgot it) leaves the old one.
-    let same = |other: &Arc<Joinable>| Arc::ptr_eq(other, &flow);
     flows.by_address.retain(|address, other| *address == from || !same(other));
     flows.by_address.insert(from, Arc::clone(&flow));
     drop(flows);

@@ -1,9 +1,9 @@
 //! One client's session: a thread for its control connection, others for what its flows need.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use rustix::event::epoll;
 use socket2::Socket;
@@ -29,7 +29,9 @@ use talkpath_units::{Duration, Histogram, to_hex};
 use super::bind::DatagramSocket;
 use super::origin::{Lack, Origin, Share, Shares};
 use super::{Joinable, Limits, Shared};
-use crate::protocol::{Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Request, SILENCE_S};
+use crate::protocol::{
+    Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Registrations, Request, SILENCE_S,
+};
 
 /// Serves a client that has described `spec`, until it leaves, falls silent, or the server stops.
 pub(super) fn serve(
@@ -222,7 +224,10 @@ struct Session<'a> {
     spec: SessionSpec,
     shared: &'a Arc<Shared>,
     ends: Vec<Arc<SharedEnd>>,
-    secrets: Vec<Secret>,
+    /// What of its flows may be joined, by their secrets: flows of one connection are joined by the first.
+    joinable: Vec<(Secret, Arc<Joinable>)>,
+    /// The client's address on the control connection.
+    client: IpAddr,
     epoll: Arc<OwnedFd>,
     budget: Arc<RowBudget>,
     alarm: Arc<Alarm>,
@@ -282,7 +287,8 @@ impl<'a> Session<'a> {
         let mut session = Self {
             shared,
             ends: Vec::new(),
-            secrets: Vec::new(),
+            joinable: Vec::new(),
+            client: control.stream().peer_addr()?.ip().to_canonical(),
             epoll: Arc::new(epoll),
             budget: RowBudget::new(shared.limits.rows),
             alarm: Arc::default(),
@@ -292,7 +298,6 @@ impl<'a> Session<'a> {
             drops: DropCount::start(descriptors(sockets)),
             spec,
         };
-        let client = control.stream().peer_addr()?.ip().to_canonical();
         let local = control.stream().local_addr()?.ip().to_canonical();
         let common = EndContext {
             clock: host.run_from(host.now_ns()),
@@ -336,17 +341,18 @@ impl<'a> Session<'a> {
             if !session.spec.is_leader(index) {
                 continue;
             }
-            session.secrets.push(secret);
-            let joinable = Joinable {
+            let joinable = Arc::new(Joinable {
                 spec: flow,
                 token,
-                client,
+                client: session.client,
                 local,
                 end,
                 epoll: Arc::clone(&session.epoll),
                 index: index as u64,
-            };
-            shared.flows().by_secret.insert(secret, Arc::new(joinable));
+                registration: Mutex::default(),
+            });
+            session.joinable.push((secret, Arc::clone(&joinable)));
+            shared.flows().by_secret.insert(secret, joinable);
         }
         SharedEnd::introduce(&session.spec, &session.ends);
         control.send(&Answer::Ready { flows: admissions, warnings: warnings.to_vec() })?;
@@ -360,7 +366,7 @@ impl<'a> Session<'a> {
         log: &(dyn Fn(&str) + Sync),
     ) -> Result<(), ControlError> {
         // Until `go`, the client compares the clocks and opens its ports.
-        let Some(start_ns) = self.prepare(control, shared)? else { return Ok(()) };
+        let Some(start_ns) = self.prepare(control, shared, log)? else { return Ok(()) };
         let clock = self.host.run_from(start_ns);
         for end in &self.ends {
             end.lock().set_clock(clock);
@@ -375,13 +381,23 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn prepare(&self, control: &mut Control<Request>, shared: &Shared) -> Result<Option<i64>, ControlError> {
+    fn prepare(
+        &self,
+        control: &mut Control<Request>,
+        shared: &Shared,
+        log: &(dyn Fn(&str) + Sync),
+    ) -> Result<Option<i64>, ControlError> {
         let seconds = shared.limits.prepare_s;
         let deadline = Deadline::after(seconds, || format!("the run did not begin within {seconds} s"));
         loop {
             match self.next(control, shared, &deadline)? {
                 None | Some(Request::Bye) => return Ok(None),
                 Some(Request::Probe { number }) => self.answer_probe(control, number)?,
+                Some(Request::Registrations) => {
+                    let registrations = self.registrations();
+                    self.say_elsewhere(&registrations, log);
+                    control.send(&Answer::Registrations(registrations))?;
+                }
                 // Not before now, and not so late that the session would hold its place for nothing.
                 Some(Request::Go { start_ns }) => {
                     let now = self.host.now_ns();
@@ -500,7 +516,8 @@ impl<'a> Session<'a> {
         }
         let drops = self.drops.finish(descriptors(self.sockets));
         let drops = if self.has_datagrams() { drops } else { UdpDrops::none() };
-        control.send(&Answer::Stopped { lateness_ns: lateness_ns(&lateness), drops })?;
+        let registrations = self.registrations();
+        control.send(&Answer::Stopped { lateness_ns: lateness_ns(&lateness), drops, registrations })?;
         let rows = shared.limits.rows.saturating_sub(self.budget.left());
         let seconds = shared.limits.report_s.saturating_add(rows / ROWS_PER_S);
         let deadline = Deadline::after(seconds, || format!("the report was not fetched within {seconds} s"));
@@ -524,6 +541,27 @@ impl<'a> Session<'a> {
                 Some(Request::Ask) => {}
                 Some(other) => return Err(out_of_turn(&other)),
             }
+        }
+    }
+
+    /// What came of its flows' registrations; of a flow that shares a connection, what came of the first's.
+    fn registrations(&self) -> Registrations {
+        let of_flow = |index| {
+            let leader = self.spec.leader(index) as u64;
+            let joinable = self.joinable.iter().find(|(_, joinable)| joinable.index == leader);
+            joinable.and_then(|(_, joinable)| joinable.registration())
+        };
+        Registrations { client: self.client, flows: (0..self.ends.len()).map(of_flow).collect() }
+    }
+
+    /// Says in the log if UDP comes from another address than the control connection, which is not served.
+    fn say_elsewhere(&self, registrations: &Registrations, log: &(dyn Fn(&str) + Sync)) {
+        let mut others = registrations.flows.iter().flatten().filter(|flow| !flow.is_served);
+        if let Some(other) = others.next() {
+            log(&format!(
+                "{}: its UDP comes from {}, which is not served: a router with two lines, or a carrier's translator",
+                self.client, other.from
+            ));
         }
     }
 
@@ -586,7 +624,7 @@ impl<'a> Session<'a> {
     /// Nobody joins these flows any more.
     fn forget(&self) {
         let mut flows = self.shared.flows();
-        for secret in &self.secrets {
+        for (secret, _) in &self.joinable {
             flows.by_secret.remove(secret);
         }
         flows.by_address.retain(|_, flow| !self.ends.iter().any(|end| Arc::ptr_eq(end, &flow.end)));

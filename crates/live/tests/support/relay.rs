@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -15,11 +16,21 @@ pub struct Relay {
     pub edit: Arc<dyn Fn(String) -> String + Send + Sync>,
     /// Resets a flow's TCP connection this long after it opened.
     pub reset_data_after: Option<Duration>,
+    /// Whether datagrams are dropped, both ways.
+    pub drops_datagrams: Arc<AtomicBool>,
+    /// Once this is true, every client has another port towards the server, as behind a translator that
+    /// forgot it; then it is false again.
+    pub forgets: Arc<AtomicBool>,
 }
 
 impl Default for Relay {
     fn default() -> Self {
-        Self { edit: Arc::new(|line| line), reset_data_after: None }
+        Self {
+            edit: Arc::new(|line| line),
+            reset_data_after: None,
+            drops_datagrams: Arc::default(),
+            forgets: Arc::default(),
+        }
     }
 }
 
@@ -27,7 +38,8 @@ impl Relay {
     /// Relays to `server` until the test ends; returns the address for clients.
     pub fn start(self, server: SocketAddr) -> SocketAddr {
         let (listener, datagrams, address) = super::listen();
-        thread::spawn(move || relay_datagrams(&datagrams, server));
+        let relay = self.clone();
+        thread::spawn(move || relay.carry_datagrams(&datagrams, server));
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let relay = self.clone();
@@ -35,6 +47,41 @@ impl Relay {
             }
         });
         address
+    }
+
+    /// Gives each client's socket one of its own towards `server`.
+    fn carry_datagrams(&self, clients: &UdpSocket, server: SocketAddr) {
+        let mut sockets = BTreeMap::new();
+        let mut buffer = [0; 2048];
+        while let Ok((size, client)) = clients.recv_from(&mut buffer) {
+            if self.forgets.swap(false, Ordering::Relaxed) {
+                // What the server still sends to the old ones, nobody reads.
+                for (_, (_, is_old)) in std::mem::take(&mut sockets) {
+                    let is_old: Arc<AtomicBool> = is_old;
+                    is_old.store(true, Ordering::Relaxed);
+                }
+            }
+            let (socket, _) = sockets.entry(client).or_insert_with(|| {
+                let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
+                socket.connect(server).unwrap();
+                let (back, clients) = (Arc::clone(&socket), clients.try_clone().unwrap());
+                let drops = Arc::clone(&self.drops_datagrams);
+                let is_old = Arc::new(AtomicBool::new(false));
+                let is_forgotten = Arc::clone(&is_old);
+                thread::spawn(move || {
+                    let mut buffer = [0; 2048];
+                    while let Ok(size) = back.recv(&mut buffer) {
+                        if !drops.load(Ordering::Relaxed) && !is_forgotten.load(Ordering::Relaxed) {
+                            let _ = clients.send_to(&buffer[..size], client);
+                        }
+                    }
+                });
+                (socket, is_old)
+            });
+            if !self.drops_datagrams.load(Ordering::Relaxed) {
+                let _ = socket.send(&buffer[..size]);
+            }
+        }
     }
 
     /// One connection: the control connection, or a flow's.
@@ -86,25 +133,4 @@ fn copy(mut from: impl BufRead, mut to: &TcpStream) {
         from.consume(count);
     }
     let _ = to.shutdown(Shutdown::Write);
-}
-
-/// Gives each client's socket one of its own towards `server`.
-fn relay_datagrams(clients: &UdpSocket, server: SocketAddr) {
-    let mut sockets = BTreeMap::new();
-    let mut buffer = [0; 2048];
-    while let Ok((size, client)) = clients.recv_from(&mut buffer) {
-        let socket = sockets.entry(client).or_insert_with(|| {
-            let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
-            socket.connect(server).unwrap();
-            let (back, clients) = (Arc::clone(&socket), clients.try_clone().unwrap());
-            thread::spawn(move || {
-                let mut buffer = [0; 2048];
-                while let Ok(size) = back.recv(&mut buffer) {
-                    let _ = clients.send_to(&buffer[..size], client);
-                }
-            });
-            socket
-        });
-        let _ = socket.send(&buffer[..size]);
-    }
 }

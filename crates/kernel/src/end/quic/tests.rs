@@ -217,7 +217,7 @@ fn marks_leave_until_the_far_end_does_not_echo_them() {
 fn what_is_no_packet_of_the_connection_changes_nothing() {
     let pair = pair(&call(Carry::StreamPerMessage, 60_000));
     pair.drive(|pair| pair.ends[1].lock().progress().received > 0);
-    let answer = registered(7);
+    let answer = crate::wire::registered(7);
     for junk in [&[][..], &[0x40], &[0xff; 1200], &[0x00; 1200], &answer, &[0x5a; 64]] {
         pair.ends[0].handle_datagram(&datagram(junk));
     }

@@ -79,12 +79,16 @@ impl Session<'_> {
         record
     }
 
-    /// Which flows ended before the run did, and why. That is the path's doing or the far host's, and a
-    /// result: the run stays valid.
+    /// Which flows ended before the run did although they had opened, and why. That is the path's doing or
+    /// the far host's, and a result: the run stays valid.
     fn failures(&self, logs: Option<&[EndLog]>) -> Vec<String> {
         let mut lines = Vec::new();
         for (index, flow) in self.scenario.flows.iter().enumerate() {
-            let near = self.ends[index].lock().failure.clone();
+            let end = self.ends[index].lock();
+            if !end.was_open() {
+                continue;
+            }
+            let near = end.failure.clone();
             let far = logs.and_then(|logs| logs.get(index)).and_then(|log| log.totals.failure.as_deref());
             let why = near.or_else(|| far.map(|why| format!("the far host says: {}", few_words(why))));
             lines.extend(why.map(|why| {

@@ -6,20 +6,17 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::Timespec;
 use talkpath_arena::ArenaError;
 use talkpath_arena::offset::Probe;
-use talkpath_kernel::clock::{HostClock, monotonic};
+use talkpath_kernel::clock::HostClock;
 use talkpath_kernel::end::{Dial, EndContext, EndPlace, SharedEnd, UdpRoute, unforeseen_seed};
 use talkpath_kernel::spec::{ChannelKind, FlowSpec};
-use talkpath_kernel::sys::{
-    ReceiveBatch, SocketSwitch, report_headers, set_tos, stamp_transmissions, switch_on,
-};
-use talkpath_kernel::wire::{Secret, registered, registration};
+use talkpath_kernel::sys::{SocketSwitch, report_headers, set_tos, stamp_transmissions, switch_on};
+use talkpath_kernel::wire::{Secret, registration};
 use talkpath_scenario::Receiver;
 use talkpath_units::from_hex;
 
+use super::ways::Way;
 use super::{SIGN_OF_LIFE_NS, Session};
 use crate::client::control::ServerControl;
 use crate::protocol::{Admission, Request};
@@ -70,8 +67,13 @@ impl Session<'_> {
             ChannelKind::Datagrams | ChannelKind::OverUdp if !self.spec.is_leader(index) => {}
             ChannelKind::Datagrams | ChannelKind::OverUdp => {
                 let socket = Arc::new(udp_socket(far, flow).map_err(|error| unavailable(&error))?);
-                self.registrations.push((Arc::clone(&socket), registration(&secret)));
-                end.lock().set_route(UdpRoute { socket: Arc::clone(&socket), unconnected: None });
+                let pair = (Arc::clone(&socket), Arc::clone(&end));
+                let members = self.spec.members(index);
+                self.ways.push(Way::new(index, members, pair, registration(&secret)));
+                // A connection finds out by itself whether its packets are answered.
+                if flow.transport.channel_kind().runs_here() {
+                    end.lock().set_route(UdpRoute { socket: Arc::clone(&socket), unconnected: None });
+                }
                 self.sockets.push((socket, Arc::clone(&end)));
             }
         }
@@ -79,50 +81,10 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Shows the server the source address of each UDP flow's datagrams, until it has answered for every one.
-    pub(super) fn register(&self, far: &ServerControl) -> Result<(), ArenaError> {
-        let mut waiting: Vec<usize> = (0..self.sockets.len()).collect();
-        let mut batch = ReceiveBatch::default();
-        let begun = monotonic();
-        let mut next_try = begun;
-        while !waiting.is_empty() {
-            if self.plan.interrupt.load(Ordering::Relaxed) {
-                return Err(ArenaError::Interrupted { partial: None });
-            }
-            let now = monotonic();
-            if now - begun > REGISTER_NS {
-                return Err(ArenaError::far_end(format!(
-                    "{} does not answer over UDP; does a firewall let UDP through to this port?",
-                    far.name()
-                )));
-            }
-            if now >= next_try {
-                next_try = now + RETRY_NS;
-                for &index in &waiting {
-                    let (socket, packet) = &self.registrations[index];
-                    // What is lost, or refused by ICMP, is tried again.
-                    let _ = socket.send(packet);
-                }
-            }
-            let mut fds: Vec<_> =
-                waiting.iter().map(|&index| PollFd::new(&*self.sockets[index].0, PollFlags::IN)).collect();
-            let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 }));
-            waiting.retain(|&index| {
-                let (socket, end) = &self.sockets[index];
-                let Some(token) = end.lock().token() else { return false };
-                let answer = registered(token);
-                let mut is_answered = false;
-                let _ = batch.receive(socket.as_fd(), |datagram| is_answered |= datagram.payload == answer);
-                !is_answered
-            });
-        }
-        Ok(())
-    }
-
     /// Has the connections that the tickets of flows with `zero_rtt` come from, one after the other. The
     /// server is shown meanwhile that its client lives; returns these comparisons of the clocks.
     pub(super) fn fetch_tickets(
-        &self,
+        &mut self,
         far: &mut ServerControl,
         host: HostClock,
     ) -> Result<Vec<Probe>, ArenaError> {
@@ -130,9 +92,10 @@ impl Session<'_> {
         let mut probes = Vec::new();
         let mut next_probe = host.now_ns() + SIGN_OF_LIFE_NS;
         for (end, flow) in self.ends.iter().zip(&self.scenario.flows) {
-            let fetched = end.lock().fetch_ticket(&is_over);
-            fetched
-                .map_err(|why| ArenaError::far_end(format!("{}, flow {}: {why}", far.name(), flow.name)))?;
+            // Its connection opens without one, or not at all.
+            if let Err(why) = end.lock().fetch_ticket(&is_over) {
+                self.warnings.push(format!("flow {}: no 0-RTT: {why}", flow.name));
+            }
             if host.now_ns() >= next_probe {
                 next_probe = host.now_ns() + SIGN_OF_LIFE_NS;
                 probes.push(far.probe_once(host, 0).map_err(ArenaError::far_end)?);
@@ -205,9 +168,5 @@ pub(super) fn unavailable(error: &std::io::Error) -> ArenaError {
 /// The largest payload that a packet of 1280 B (RFC 8200 §5) carries over IPv6: what is larger may leave in
 /// pieces.
 const MAX_UNFRAGMENTED: u64 = 1280 - 40 - 8;
-/// Registrations are tried so often ...
-const RETRY_NS: i64 = 200_000_000;
-/// ... and given up after so long.
-const REGISTER_NS: i64 = 5_000_000_000;
 /// SO_RCVBUF: 4 MB, the time slice of a busy machine at a gigabit a second.
 const RECEIVE_BUFFER: usize = 4 << 20;

@@ -1,0 +1,67 @@
+//! An address translator that forgets a flow, and gives it another port.
+
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use super::lab::{Lab, SERVER};
+use crate::harness::Seen;
+
+/// Four calls over the ways that there are.
+const CALLS: &str = r#"
+name = "a new mapping"
+duration = "10 s"
+drain = "1 s"
+path = "lan"
+
+[flow.udp]
+transport = "udp"
+workload = { kind = "voice", echo = true }
+
+[flow.up]
+transport = "udp"
+workload = { kind = "voice" }
+
+[flow.down]
+transport = "udp"
+direction = "down"
+workload = { kind = "voice" }
+
+[flow.dccp]
+transport = "dccp-ccid2"
+workload = { kind = "voice", echo = true }
+
+[flow.quic]
+transport = "quic"
+workload = { kind = "voice", echo = true }
+
+[flow.tcp]
+transport = "tcp-nodelay"
+workload = { kind = "voice", echo = true }
+"#;
+
+#[test]
+#[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
+fn flows_over_udp_and_dccp_go_on_within_two_seconds_of_a_new_port_and_quic_says_that_it_does_not_follow() {
+    let Some(lab) = Lab::new() else { return };
+    lab.translate();
+    lab.bench.file("calls.toml", CALLS);
+    let mut run = lab.client_command(SERVER, &["run", "calls.toml", "--json"]);
+    let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_secs(4));
+    lab.forget_mappings();
+    let seen = Seen::of_child(run);
+    let summary = seen.succeeds().summary();
+    let flows = &summary["runs"][0]["flows"];
+    for name in ["udp", "up", "down", "dccp", "quic", "tcp"] {
+        println!("{name}: {} of {}, {}", flows[name]["received"], flows[name]["sent"], flows[name]["breaks"]);
+    }
+    for name in ["udp", "up", "down", "dccp"] {
+        // Of 500 frames those of a second of silence and half a second more.
+        let received = flows[name]["received"].as_u64().unwrap();
+        assert!((350..=499).contains(&received), "{name}: {received}");
+        assert!(seen.err.contains(&format!("flow {name}: its address or port changed")), "{}", seen.err);
+    }
+    assert_eq!(flows["tcp"]["received"], flows["tcp"]["sent"]);
+    assert!(seen.err.contains("talkpath's QUIC does not follow a new address yet"), "{}", seen.err);
+}

@@ -1,0 +1,293 @@
+//! The ways of flows over datagrams to the server: how they open, how they stay open, and what is said of one
+//! that does not.
+//!
+//! The server hears a flow's datagrams from one address only, which the flow's secret has registered.
+//!
+//! ```text
+//!  before the run   every flow registers, again and again, for a while
+//!  in the run       one that has no answer goes on, once a second: it may open late
+//!                   one that sent and heard nothing for a second registers anew: an address translator may
+//!                   have given it another port
+//!                   all others do so every 15 s, so that translators do not forget them
+//! ```
+//!
+//! Only the client's end of plain UDP has to know whether its way is open: a connection of DCCP or QUIC finds
+//! out by itself. Left out: a host whose IP address changes, which loses its control connection as well.
+
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use talkpath_arena::ArenaError;
+use talkpath_kernel::clock::monotonic;
+use talkpath_kernel::end::{FlowEnd, SharedEnd, UdpRoute};
+use talkpath_kernel::progress::EndProgress;
+use talkpath_kernel::sys::ReceiveBatch;
+use talkpath_measure::warning;
+use talkpath_units::Instant;
+
+use super::Session;
+use crate::client::control::ServerControl;
+use crate::protocol::{Registration, Registrations};
+
+/// One flow's way, or that of the flows of one connection.
+pub(super) struct Way {
+    /// The first of its flows, in the session's order.
+    pub(super) index: usize,
+    /// All of its flows.
+    members: Vec<usize>,
+    socket: Arc<UdpSocket>,
+    end: Arc<SharedEnd>,
+    /// The registration.
+    packet: [u8; 32],
+    /// The server has answered a registration.
+    is_open: bool,
+    /// What had come back, and what had been sent, when something last came back.
+    heard: u64,
+    sent: u64,
+    /// CLOCK_MONOTONIC since when something was sent and nothing came back; `None` if that is not so.
+    silent_since_ns: Option<i64>,
+    /// CLOCK_MONOTONIC of the last registration.
+    tried_ns: i64,
+    /// When it was found silent to the end, on the run's clock.
+    silent_from: Option<Instant>,
+}
+
+impl Way {
+    pub(super) fn new(
+        index: usize,
+        members: Vec<usize>,
+        (socket, end): (Arc<UdpSocket>, Arc<SharedEnd>),
+        packet: [u8; 32],
+    ) -> Self {
+        Self {
+            index,
+            members,
+            socket,
+            end,
+            packet,
+            is_open: false,
+            heard: 0,
+            sent: 0,
+            silent_since_ns: None,
+            tried_ns: 0,
+            silent_from: None,
+        }
+    }
+
+    /// Whether the server has answered no registration yet.
+    pub(super) const fn is_closed(&self) -> bool {
+        !self.is_open
+    }
+
+    /// Shows the server the source address of its datagrams. What is lost, or refused by ICMP, is tried
+    /// again.
+    fn register(&mut self, now_ns: i64) {
+        self.tried_ns = now_ns;
+        let _ = self.socket.send(&self.packet);
+    }
+
+    /// The server has answered.
+    fn open(&mut self) {
+        if !std::mem::replace(&mut self.is_open, true) {
+            self.end.lock().set_route(UdpRoute { socket: Arc::clone(&self.socket), unconnected: None });
+        }
+    }
+
+    /// Registers if it is time to: `sent` and `heard` are what both ends have sent on the way and heard of
+    /// it.
+    fn keep(&mut self, (sent, heard): (u64, u64), now_ns: i64) {
+        if self.end.lock().registered() > 0 {
+            self.open();
+        }
+        if heard != self.heard {
+            (self.heard, self.sent, self.silent_since_ns) = (heard, sent, None);
+        } else if sent > self.sent {
+            self.silent_since_ns.get_or_insert(now_ns);
+        }
+        let is_silent = self.silent_since_ns.is_some_and(|since| now_ns - since >= SILENCE_NS);
+        let patience = if is_silent || !self.is_open { AGAIN_NS } else { KEEP_OPEN_NS };
+        if now_ns - self.tried_ns >= patience {
+            self.register(now_ns);
+        }
+    }
+}
+
+/// Shows the server the source address of each way, until it has answered for every one, or for
+/// `patience_ns`.
+///
+/// # Errors
+/// The user stopped it.
+pub(super) fn register(ways: &mut [Way], patience_ns: i64, session: &Session<'_>) -> Result<(), ArenaError> {
+    let mut batch = ReceiveBatch::default();
+    let begun = monotonic();
+    while ways.iter().any(|way| !way.is_open) && monotonic() - begun <= patience_ns {
+        if session.plan.interrupt.load(Ordering::Relaxed) {
+            return Err(ArenaError::Interrupted { partial: None });
+        }
+        let now = monotonic();
+        let due = |way: &&mut Way| !way.is_open && now - way.tried_ns >= RETRY_NS;
+        ways.iter_mut().filter(due).for_each(|way| way.register(now));
+        let sockets = ways.iter().filter(|way| !way.is_open).map(|way| &*way.socket);
+        let mut fds: Vec<_> = sockets.map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
+        let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 }));
+        for way in ways.iter_mut().filter(|way| !way.is_open) {
+            let mut is_answered = false;
+            let end = Arc::clone(&way.end);
+            let _ = batch.receive(way.socket.as_fd(), |datagram| {
+                is_answered |= end.lock().is_registered_by(datagram.payload);
+            });
+            if is_answered {
+                way.open();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the ways open during the run; `theirs` is how far the server says that it is.
+pub(super) fn keep(ways: &mut [Way], theirs: &[EndProgress], session: &Session<'_>) {
+    let now = monotonic();
+    for way in ways {
+        let (mut sent, mut heard) = (0_u64, way.end.heard());
+        for &member in &way.members {
+            let near = session.ends[member].lock().progress();
+            let far = theirs.get(member).copied().unwrap_or_default();
+            sent = sent.saturating_add(near.sent).saturating_add(far.sent);
+            heard = heard.saturating_add(far.received);
+        }
+        way.keep((sent, heard), now);
+    }
+}
+
+/// The run stops sending at `now`: notes which ways are silent.
+pub(super) fn note_silence(ways: &mut [Way], now: Instant) {
+    let now_ns = monotonic();
+    for way in ways.iter_mut().filter(|way| way.silent_from.is_none()) {
+        let silence = way.silent_since_ns.map_or(0, |since| now_ns - since);
+        if way.is_open && silence >= DEAD_NS {
+            let before = now.as_nanos().saturating_sub(u64::try_from(silence).unwrap_or(0));
+            way.silent_from = Some(Instant::from_nanos(before));
+        }
+    }
+}
+
+/// What is said before the run of ways that have not opened, and whether that is all of them; `None` if each
+/// has.
+pub(super) fn closed(ways: &[Way], far: &ServerControl, seen: &Registrations) -> Option<(String, bool)> {
+    let first = ways.iter().find(|way| !way.is_open)?;
+    let port = far.address().port();
+    let why = why_closed(seen, first.index);
+    let is_all = ways.iter().all(|way| !way.is_open);
+    let what = if is_all { "nothing comes" } else { "of some flows nothing comes" };
+    let text = format!(
+        "{}: {what} back over UDP port {port}: {why}. The run goes on; flows over UDP open if that changes",
+        far.name()
+    );
+    Some((text, is_all))
+}
+
+/// Why the way of flow `index` did not open, as far as the server knows.
+fn why_closed(seen: &Registrations, index: usize) -> String {
+    match seen.flows.get(index).copied().flatten() {
+        None => "nothing of it arrived at the server; does a firewall let UDP through?".to_owned(),
+        Some(Registration { is_served: true, .. }) => {
+            "it arrives at the server, and the answers do not come back; does a firewall let UDP through both \
+             ways?"
+                .to_owned()
+        }
+        Some(Registration { from, is_served: false, .. }) => format!(
+            "your UDP comes from {from}, your TCP from {}: a router with two lines, or a carrier's translator; \
+             only the address of the TCP connection is served",
+            seen.client
+        ),
+    }
+}
+
+impl Session<'_> {
+    /// Which flows did not open, moved to another address, or were silent at the end, in words for a person.
+    pub(super) fn way_warnings(&self, seen: &Registrations, port: u16) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (index, (flow, end)) in self.scenario.flows.iter().zip(&self.ends).enumerate() {
+            let leader = self.spec.leader(index);
+            let way = self.ways.iter().find(|way| way.index == leader);
+            let (name, end) = (&flow.name, end.lock());
+            if let Some(why) = why_not_open(&end, way, seen, port) {
+                lines.push(warning::not_open(name, why));
+                continue;
+            }
+            let Some(way) = way else { continue };
+            let moves = seen.flows.get(leader).copied().flatten().map_or(0, |seen| seen.moves);
+            if moves > 0 {
+                lines.push(moved(name, moves, end.spec.transport.as_quic().is_some()));
+            }
+            if let Some(from) = way.silent_from {
+                lines.push(format!(
+                    "flow {name}: from {:.1} s of the run on nothing came over UDP port {port}, while the control \
+                     connection over TCP went on",
+                    from.since(Instant::ZERO).as_millis_f64() / 1e3
+                ));
+            }
+        }
+        lines
+    }
+}
+
+/// Why a flow did not open during the run; `None` if it did.
+fn why_not_open(end: &FlowEnd, way: Option<&Way>, seen: &Registrations, port: u16) -> Option<String> {
+    match way {
+        Some(way) if way.is_closed() => {
+            Some(format!("nothing came back over UDP port {port}: {}", why_closed(seen, way.index)))
+        }
+        // UDP is open once its way is.
+        Some(_) if !end.spec.transport.channel_kind().runs_here() => None,
+        _ if end.was_open() => None,
+        Some(_) => Some(format!(
+            "its first packets have no answer, though small datagrams over UDP port {port} do; does the path drop \
+             large ones, as one with a small MTU?"
+        )),
+        None => Some(match &end.failure {
+            Some(failure) => failure.clone(),
+            None => format!("no answer over TCP port {port} until the run ended"),
+        }),
+    }
+}
+
+/// The words for a flow whose address changed during the run.
+fn moved(name: &str, moves: u32, is_quic: bool) -> String {
+    let times = if moves == 1 { "once".to_owned() } else { format!("{moves} times") };
+    let how = match is_quic {
+        true => {
+            "talkpath's QUIC does not follow a new address yet (RFC 9000 §9), and goes on only once the flow has \
+             registered anew: its silence before that is not the path's loss"
+        }
+        false => {
+            "the server hears a flow again once it has registered anew, about a second later: what was sent \
+             meanwhile counts as lost"
+        }
+    };
+    format!("flow {name}: its address or port changed {times} during the run, as a translator's: {how}")
+}
+
+/// Before the run, registrations are tried so often ...
+const RETRY_NS: i64 = 200_000_000;
+/// ... and waited for so long (chosen: as long as a QUIC client waits with its first three packets, RFC 9002
+/// §6.2.2; on a path that loses half of all packets each way all of 15 tries fail once in 75).
+pub(super) const REGISTER_NS: i64 = 3_000_000_000;
+/// The same where nothing came back over UDP in the session before (chosen: two tries over most paths; the
+/// run itself goes on trying).
+pub(super) const REGISTER_AGAIN_NS: i64 = 500_000_000;
+/// Who sends and hears nothing for so long registers anew (chosen: the break that [`breaks`] lists).
+///
+/// [`breaks`]: talkpath_measure::breaks
+const SILENCE_NS: i64 = 1_000_000_000;
+/// How often, while that does not help: 32 B each.
+const AGAIN_NS: i64 = 1_000_000_000;
+/// Address translators may forget a way after two minutes (RFC 4787 §4.3, REQ-5), many do after thirty
+/// seconds.
+const KEEP_OPEN_NS: i64 = 15_000_000_000;
+/// A silence at the run's end is told if it was longer (chosen: as for the control connection).
+const DEAD_NS: i64 = 3_000_000_000;
