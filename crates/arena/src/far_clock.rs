@@ -17,7 +17,9 @@
 use talkpath_config::TransportConfig;
 use talkpath_measure::metrics::legs;
 use talkpath_measure::{FlowRecord, LegRecord, RunRecord};
-use talkpath_scenario::{Direction, EchoWrite, FarClock, Flow, Judging, Receiver, Scenario, WorkloadConfig};
+use talkpath_scenario::{
+    Direction, Due, EchoWrite, FarClock, Flow, Judging, Receiver, Scenario, WorkloadConfig,
+};
 use talkpath_units::{Bytes, Duration, Instant, Rate};
 
 use crate::offset::{Offset, Probe, withdraw_trust_in_impossible_delays};
@@ -42,6 +44,7 @@ pub fn with_probes(scenario: &Scenario) -> Option<Scenario> {
         echo: Some(EchoWrite::PerMessage),
         direction: Direction::Up,
         start: (Duration::ZERO, Duration::ZERO),
+        due: Due::Start,
         route,
         return_route,
         second_path: None,

@@ -20,7 +20,7 @@ use talkpath_path::{
     DelayVariation, DropTail, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel,
 };
 use talkpath_scenario::{
-    Codec, Direction, Flow, IpVersion, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig,
+    Codec, Direction, Due, Flow, IpVersion, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig,
 };
 use talkpath_transport::{TransportConfig, TransportKind};
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
@@ -246,6 +246,7 @@ fn flood() -> Scenario {
         echo: None,
         direction: Direction::Up,
         start: (Duration::ZERO, Duration::ZERO),
+        due: Due::Start,
         route: vec![LinkIndex(0)],
         return_route: vec![LinkIndex(1)],
         second_path: None,

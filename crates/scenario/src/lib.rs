@@ -47,9 +47,9 @@ pub use files::{Files, Located, NoFiles, Trace};
 pub use host_port::host_and_port;
 pub use keys::{campaign_key_tables, key_tables, transport_names};
 pub use model::{
-    Codec, Concealment, DSCP_NAMES, Demand, Direction, Dscp, EchoWrite, FarClock, Flow, IpVersion, Judging,
-    KernelProfile, LARGEST_BULK_MESSAGE, LinkIndex, MIN_BULK_ROOM, NamedLink, Playout, Receiver, Scenario,
-    SecondPath, USUAL_MTU, WorkloadConfig,
+    Codec, Concealment, DSCP_NAMES, Demand, Direction, Dscp, Due, EchoWrite, FarClock, Flow, IpVersion,
+    Judging, KernelProfile, LARGEST_BULK_MESSAGE, LinkIndex, MIN_BULK_ROOM, NamedLink, Playout, Receiver,
+    Scenario, SecondPath, USUAL_MTU, WorkloadConfig,
 };
 pub use plan::{Cell, LARGEST_FILE, Options, Plan, Setting, fitting_name, load, load_with_files};
 pub use preset::{Preset, preset, presets};

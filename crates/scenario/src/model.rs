@@ -6,6 +6,7 @@ mod judging;
 mod kernel;
 mod workload;
 
+use serde::{Deserialize, Serialize};
 use talkpath_config::TransportConfig;
 use talkpath_path::LinkConfig;
 use talkpath_units::{Bytes, Duration, Seed};
@@ -148,8 +149,11 @@ pub struct Flow {
     pub echo: Option<EchoWrite>,
     /// Which way messages go on a two-host path (routes are resolved already; live arenas need it).
     pub direction: Direction,
-    /// The connection opens at a moment drawn uniformly from `start.0..=start.1` by the flow's own stream.
+    /// The connection is asked for at a moment drawn uniformly from `start.0..=start.1` by the flow's own
+    /// stream.
     pub start: (Duration, Duration),
+    /// When the clock of its workload starts, if that has one.
+    pub due: Due,
     /// Links from the sender to the receiver.
     pub route: Vec<LinkIndex>,
     /// Links back, for acknowledgements and echoes.
@@ -217,6 +221,17 @@ pub enum Direction {
     Up,
     /// From the second host to the first.
     Down,
+}
+
+/// When the clock of a workload starts. Others have none: their messages are due when there is room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Due {
+    /// At the flow's start: what is due before the connection is open is never sent.
+    #[default]
+    Start,
+    /// When the connection is open.
+    Opening,
 }
 
 /// How an echoing application writes back what one read returned.

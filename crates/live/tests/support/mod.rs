@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use talkpath_arena::{Arena, ArenaError};
 use talkpath_live::{Key, Limits, LiveArena, LiveOptions, ServeOptions, Server};
 use talkpath_measure::RunRecord;
-use talkpath_scenario::{Codec, Direction, EchoWrite, Flow, Receiver, Scenario, WorkloadConfig};
+use talkpath_scenario::{Codec, Direction, Due, EchoWrite, Flow, Receiver, Scenario, WorkloadConfig};
 use talkpath_transport::{
     Carry, CcidKind, CongestionControlKind, DccpConfig, EncapsulatedConfig, QuicConfig, Stack, TcpConfig,
     TransportConfig,
@@ -75,6 +75,7 @@ pub fn voice(name: &str, transport: &str) -> Flow {
         echo: None,
         direction: Direction::Up,
         start: (Duration::ZERO, Duration::ZERO),
+        due: Due::Start,
         route: Vec::new(),
         return_route: Vec::new(),
         second_path: None,

@@ -22,8 +22,15 @@ const FLOW_KEYS: &[Key] = &[
         "start",
         Kind::Start(ANY_DURATION),
         Default::Is("\"0 s\""),
-        "when the connection opens: a duration, or `{ from, to }` for a moment drawn uniformly from that range. The first message is due when \
-         the connection is open",
+        "when the connection is asked for: a duration, or `{ from, to }` for a moment drawn uniformly from that range. A clock's first message is \
+         due then",
+    ),
+    key(
+        "due",
+        Kind::Choice(&DUE),
+        Default::Is("\"start\""),
+        "when the clock of voice and cbr starts: `start` at the flow's `start`, and what is due before the connection is open is lost; `opening` \
+         when the connection is open. Other workloads have no clock",
     ),
     key(
         "count",
@@ -89,6 +96,8 @@ pub(crate) static LINKS: Listed =
 const SERVICE_PER: Words =
     Words { noun: "a unit of service", known: &["message", "read"], later: &[], why: "" };
 
+const DUE: Words =
+    Words { noun: "a beginning of the clock", known: &["start", "opening"], later: &[], why: "" };
 const DIRECTION: Words = Words { noun: "a direction", known: &["up", "down", "both"], later: &[], why: "" };
 /// The names of [`crate::DSCP_NAMES`].
 const DSCP: Words = Words {

@@ -8,7 +8,7 @@ use super::section::{Section, first_step, for_copy_table};
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;
 use crate::keys::{FLOW, Kind, LINKS, MOST_FLOWS, RECEIVER};
-use crate::model::{Direction, Dscp, Flow, LARGEST_BULK_MESSAGE, LinkIndex, Receiver, SecondPath};
+use crate::model::{Direction, Dscp, Due, Flow, LARGEST_BULK_MESSAGE, LinkIndex, Receiver, SecondPath};
 use crate::quantity::Problem;
 use crate::read::{self, At};
 use crate::transports::{self, Fit};
@@ -288,6 +288,8 @@ fn one(
         log,
     );
     let start = start(section, duration, log);
+    let due =
+        section.choice("due", log).map(|word| if word == "opening" { Due::Opening } else { Due::Start });
     let send_jitter = section.duration("send_jitter", log);
     let wake_up = section.duration("wake_up", log);
     let clock_jitter = section.duration("clock_jitter", log);
@@ -317,6 +319,7 @@ fn one(
         echo,
         direction: Direction::Up,
         start: start?,
+        due: due?,
         route: Vec::new(),
         return_route: Vec::new(),
         second_path: None,
