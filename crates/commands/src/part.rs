@@ -10,7 +10,7 @@ use talkpath_measure::figures::{CellFigures, figures};
 use talkpath_measure::log::log_txt;
 use talkpath_measure::record_file::{RecordError, write_packets, write_series};
 use talkpath_measure::summarise::{sum_up_copies, summarise};
-use talkpath_measure::summary::{Clock, RunSummary};
+use talkpath_measure::summary::{Clock, FlowSummary, RunSummary};
 use talkpath_measure::{RunRecord, warning};
 use talkpath_scenario::{Cell, Plan, ThresholdOf};
 use talkpath_units::Instant;
@@ -63,7 +63,10 @@ impl Part {
         // The cell's own, and no copy of them.
         summary.sweep = Arc::clone(&cell.sweep).into();
         let is_told = |name: &str| record.warnings.iter().any(|told| warning::is_not_open(told, name));
-        let silent = summary.flows.iter().filter(|(_, flow)| flow.sent == 0 && flow.refused == 0);
+        let is_silent = |flow: &FlowSummary| {
+            flow.ledger.map_or(flow.sent == 0 && flow.refused == 0, |ledger| ledger.not_open == ledger.due)
+        };
+        let silent = summary.flows.iter().filter(|(_, flow)| is_silent(flow));
         let silent = silent.map(|(name, _)| name.clone()).filter(|name| !is_told(name)).collect();
         if !per_flow {
             // A threshold is held against each copy.
@@ -87,7 +90,7 @@ impl Part {
     }
 
     /// Warns of the flows that sent nothing and met no refusal: a connection in its handshake takes no
-    /// messages, and a table of zeros looks like an idle flow.
+    /// messages, and a table of zeros looks like an idle flow, one of losses like a bad path.
     pub(crate) fn warn_of_silence(&mut self) {
         let silent = core::mem::take(&mut self.silent);
         if !silent.is_empty() {

@@ -26,11 +26,18 @@ pub(crate) fn read_summary(dir: &RunDir, terminal: Terminal) -> Result<Summary, 
     let summary: Summary = read.or_else(|why| refuse_later_format(dir).and(Err(why)))?;
     if summary.format != SUMMARY_FORMAT {
         refuse_later_format(dir)?;
+        let lacks = match summary.format {
+            1 => {
+                "opinion scores, states, losses of each direction, queue delays, provenance, times to open and ledgers"
+            }
+            _ => "times to open and ledgers",
+        };
         terminal.warning(&format!(
-            "{}: talkpath {} made it, in format 1: it may lack opinion scores, states, losses of each direction, \
-             queue delays and provenance, which are left out",
+            "{}: talkpath {} made it, in format {}: it may lack {lacks}, which are left out; what was due before a \
+             connection was open, or without a network, is not counted as lost there",
             dir.path().display(),
-            summary.talkpath
+            summary.talkpath,
+            summary.format
         ));
     }
     Ok(summary)
@@ -49,9 +56,9 @@ pub(crate) fn refuse_later_format(dir: &RunDir) -> Result<(), Failure> {
     let Made { format, talkpath } = read_json(&path)?;
     match format {
         // One that does not say has format 1.
-        None | Some(1 | SUMMARY_FORMAT) => Ok(()),
+        None | Some(1..=SUMMARY_FORMAT) => Ok(()),
         Some(format) => Err(Failure::Usage(format!(
-            "{}: format {format}, made by talkpath {}; this talkpath reads formats 1 and {SUMMARY_FORMAT}",
+            "{}: format {format}, made by talkpath {}; this talkpath reads formats 1 to {SUMMARY_FORMAT}",
             path.display(),
             talkpath.as_deref().unwrap_or("of an unknown version")
         ))),
@@ -261,7 +268,7 @@ pub(crate) mod tests {
     fn a_later_format_is_refused_by_its_number_whatever_else_it_holds() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(SCENARIO), "").unwrap();
-        let text = r#"{ "format": 3, "talkpath": "9", "runs": "elsewhere" }"#;
+        let text = r#"{ "format": 4, "talkpath": "9", "runs": "elsewhere" }"#;
         std::fs::write(folder.path().join(SUMMARY), text).unwrap();
         let dir = RunDir::open(folder.path()).unwrap();
         let refusals = [
@@ -272,7 +279,7 @@ pub(crate) mod tests {
         for refusal in refusals {
             let why = refusal.unwrap_err().to_string();
             assert!(
-                why.ends_with("format 3, made by talkpath 9; this talkpath reads formats 1 and 2"),
+                why.ends_with("format 4, made by talkpath 9; this talkpath reads formats 1 to 3"),
                 "{why}"
             );
         }

@@ -225,7 +225,8 @@ fn place(seen: &mut Vec<Seen>, seq: u64) -> Option<&mut Seen> {
 }
 
 fn complete_datagram(row: &mut MessageRecord, seen: Seen, socket: Option<&SocketRest>, is_drained: bool) {
-    let is_known = matches!(row.fate, Fate::Delivered | Fate::Refused) || row.drop_cause.is_some();
+    let is_known = matches!(row.fate, Fate::Delivered | Fate::Refused | Fate::NoNetwork | Fate::NotOpen)
+        || row.drop_cause.is_some();
     if is_known || row.sent.is_none() {
         return;
     }

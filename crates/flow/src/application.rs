@@ -12,6 +12,10 @@
 //! with its due time. So a blocked sender cannot hide the delay. The message is written when the channel has
 //! room again.
 //!
+//! **Before the connection is open** a clock that starts with the flow makes messages due that cannot leave.
+//! They are not sent later. They are noted when the connection opens, or when the run ends without it: nobody
+//! needs to wake up for them.
+//!
 //! **Delays of the application.** With `wake_up`, an application that sleeps takes some time to wake up when
 //! data arrives. The transport processes all segments that arrive meanwhile, and that decides what Nagle's
 //! algorithm finds in flight. With `clock_jitter`, the application is late to its own clock; a message keeps
@@ -23,7 +27,7 @@
 //!
 //! | fields | an end that sends | an end that receives | an end that echoes |
 //! | --- | --- | --- | --- |
-//! | `workload`, `workload_open`, `late`, `wants_room_until` | used | - | - |
+//! | `workload`, `workload_open`, `late`, `wants_room_until`, `clock_begins`, `opened` | used | - | - |
 //! | `backlog`, `is_begun`, `blocked`, `blocked_since` | used | - | used |
 //! | `receiver`, `worked_until`, `sink` | - | used | used |
 //! | `wake_up`, `reading_again_at` | if it reads an echo | used | used |
@@ -100,6 +104,13 @@ pub struct Application {
     window: (Instant, Instant),
     /// What the application measures of a real host. `None` in the simulator.
     host: Option<Box<HostMeter>>,
+    /// When the workload's clock begins, whatever the channel does. `None` if it begins when the channel is
+    /// open, and for a workload without a clock.
+    clock_begins: Option<Instant>,
+    /// From when on a message could leave. `None` if none could yet.
+    opened: Option<Instant>,
+    /// True once the channel has taken a message, or a part of one.
+    has_sent: bool,
     /// The file that the application receives.
     sink: Option<Box<FileSink>>,
 }
@@ -175,6 +186,9 @@ impl Application {
             blocked: Duration::ZERO,
             window,
             host: None,
+            clock_begins: None,
+            opened: None,
+            has_sent: false,
             sink: None,
         }
     }
@@ -190,6 +204,15 @@ impl Application {
     #[must_use]
     pub fn expiring_after(mut self, lifetime: Duration) -> Self {
         self.lifetime = Some(lifetime);
+        self
+    }
+
+    /// The same with a clock that begins at `start`, if the workload has one: what is due before the channel
+    /// is open is never sent.
+    #[must_use]
+    pub fn with_clock_from(mut self, start: Instant) -> Self {
+        self.clock_begins =
+            Some(start).filter(|_| self.workload.as_ref().is_some_and(AnyWorkload::is_clocked));
         self
     }
 
@@ -286,6 +309,11 @@ impl Application {
     /// Whether nothing waits for room.
     pub fn has_written_all(&self) -> bool {
         self.backlog.is_empty() && self.stream_echo.unwritten == Bytes::ZERO
+    }
+
+    /// From when on a message could leave; `None` if none ever could.
+    pub fn opened(&self) -> Option<Instant> {
+        self.opened
     }
 
     /// What it measured of its host.

@@ -50,6 +50,10 @@ pub enum WriteOutcome {
     NoRoom,
     /// It was not taken and never will be.
     Refused,
+    /// The host has no network for it, or may not send it: it never leaves.
+    NoNetwork,
+    /// The connection is not open, not yet or not any more: it never leaves.
+    NotOpen,
     /// It expired before it was taken.
     Expired,
 }

@@ -69,7 +69,8 @@ impl EndpointTransport {
 }
 
 impl Endpoint {
-    /// The end that sends: its workload begins when the transport is open.
+    /// The end that sends: its workload begins when the transport is open, unless it has a clock that begins
+    /// by itself.
     pub fn near(transport: EndpointTransport, mut workload: AnyWorkload, window: (Instant, Instant)) -> Self {
         if let Some(size) = transport.largest_message() {
             workload.limit_messages(size);
@@ -103,6 +104,24 @@ impl Endpoint {
     pub fn late_by(mut self, max: Duration, stream: Stream) -> Self {
         self.application.late_by(max, stream);
         self
+    }
+
+    /// The same with a clock that begins at `start`, if the workload has one.
+    #[must_use]
+    pub fn with_clock_from(mut self, start: Instant) -> Self {
+        self.application = self.application.with_clock_from(start);
+        self
+    }
+
+    /// The run is over at `now`: notes in `taps` what was due and never sent because the transport did not
+    /// open.
+    pub fn finish(&mut self, taps: &mut FlowTaps, now: Instant) {
+        self.application.finish(taps, now);
+    }
+
+    /// From when on a message could leave; `None` if none ever could.
+    pub fn opened(&self) -> Option<Instant> {
+        self.application.opened()
     }
 
     /// Begins to connect.

@@ -156,7 +156,7 @@ fn a_message_that_is_taken_in_parts_leaves_nothing_behind_for_the_one_that_waits
 }
 
 #[test]
-fn what_is_due_on_a_connection_that_has_ended_is_refused() {
+fn what_is_due_on_a_connection_that_has_ended_is_never_sent() {
     let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
     let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP));
     let mut taps = FlowTaps::of_one_end(Side::Near, false, None);
@@ -167,7 +167,44 @@ fn what_is_due_on_a_connection_that_has_ended_is_refused() {
     assert_eq!(sender.next(), Instant::from_millis(61), "its clock goes on");
     let rows = taps.forward.finish(Ending::Reliable).messages;
     let fates: Vec<_> = rows.iter().map(|row| row.fate).collect();
-    assert_eq!(fates, [Fate::Unfinished, Fate::Refused, Fate::Refused]);
+    assert_eq!(fates, [Fate::Unfinished, Fate::NotOpen, Fate::NotOpen]);
+}
+
+#[test]
+fn what_a_clock_has_due_before_the_connection_is_open_is_never_sent_and_the_rest_is_due_as_before() {
+    let calls = [10, 45].map(|opens_ms| {
+        let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
+        let sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP));
+        let mut sender = sender.with_clock_from(Instant::from_millis(10));
+        let mut taps = FlowTaps::of_one_end(Side::Near, false, None);
+        let mut socket = Socket { is_closed: true, room: [160; 9].into(), ..Socket::default() };
+        sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(9));
+        assert_eq!(
+            (sender.next(), sender.opened()),
+            (Instant::MAX, None),
+            "nobody wakes up for what is lost"
+        );
+        socket.is_closed = false;
+        let opens = Instant::from_millis(opens_ms);
+        sender.advance(&mut socket, Side::Near, &mut taps, opens);
+        assert_eq!(sender.opened(), Some(opens));
+        sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(50));
+        let rows = taps.forward.finish(Ending::Reliable).messages;
+        rows.iter().map(|row| (row.due.since(Instant::ZERO).as_millis(), row.fate)).collect::<Vec<_>>()
+    });
+    let (there, lost) = (Fate::Unfinished, Fate::NotOpen);
+    assert_eq!(calls, [[(10, there), (30, there), (50, there)], [(10, lost), (30, lost), (50, there)]]);
+}
+
+#[test]
+fn of_a_connection_that_never_opens_every_message_until_the_end_is_noted_as_never_sent() {
+    let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
+    let sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP));
+    let mut sender = sender.with_clock_from(Instant::from_millis(500));
+    let mut taps = FlowTaps::of_one_end(Side::Near, false, None);
+    sender.finish(&mut taps, Instant::from_secs(9));
+    assert_eq!(taps.forward.rows().filter(|row| row.fate == Fate::NotOpen).count(), 75);
+    assert_eq!((taps.pending(), sender.opened()), (0, None));
 }
 
 #[test]

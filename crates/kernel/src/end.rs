@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use talkpath_flow::file::FileSink;
 use talkpath_flow::{AnyWorkload, Application, Channel as _, Side};
 use talkpath_measure::MessageSizes;
-use talkpath_scenario::{EchoWrite, Receiver};
+use talkpath_scenario::{Due, EchoWrite, Receiver};
 use talkpath_units::wheel::Key;
 use talkpath_units::{Bytes, Histogram, Instant};
 
@@ -137,6 +137,10 @@ impl SharedEnd {
         let application = match spec.transport.lifetime() {
             Some(lifetime) => application.expiring_after(lifetime),
             None => application,
+        };
+        let application = match spec.due {
+            Due::Start => application.with_clock_from(Instant::from_nanos(spec.start_ns)),
+            Due::Opening => application,
         };
         let bound = match spec.message_bound(session.duration_ns) {
             0 => MAX_UNBOUNDED,
@@ -538,9 +542,14 @@ impl FlowEnd {
 
     /// The run is over: counts what is to be counted.
     pub fn finish(&mut self) {
+        let now = self.clock.now();
+        self.application.finish(&mut self.log.taps, now.min(self.stop));
+        self.charge();
         let totals = &mut self.log.totals;
+        let start = Instant::from_nanos(self.spec.start_ns);
+        totals.opening_ns = self.application.opened().map(|opened| opened.since(start).as_nanos());
         each!(&self.channel, channel => channel.count(totals));
-        totals.blocked_ns = self.application.blocked(self.clock.now()).as_nanos();
+        totals.blocked_ns = self.application.blocked(now).as_nanos();
         totals.failure.clone_from(&self.failure);
         totals.failed_ns = self.failed_at.map(Instant::as_nanos);
         totals.turn_round = self.application.host().and_then(|host| host.turn_rounds().figures());

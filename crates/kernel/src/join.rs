@@ -46,17 +46,20 @@ pub fn flow_record(
 ) -> FlowRecord {
     let forward_of = |log: &'_ EndLog| log.taps.forward.clone();
     let mut forward = leg(sender.map(forward_of), receiver.map(|log| &log.taps.forward), spec, end);
-    let echo = spec.echo_per_read.is_some().then(|| match (sender, receiver) {
-        (Some(sender), None) => echo_without_receiver(sender, &mut forward, spec, end),
-        _ => {
-            let written = receiver.and_then(|log| log.taps.echo.as_deref()).cloned();
-            leg(written, sender.and_then(|log| log.taps.echo.as_deref()), spec, end)
+    let mut early_echoes = 0;
+    let mut echo = spec.echo_per_read.is_some().then(|| {
+        let (read, early) = sender.and_then(believed_echoes).unzip();
+        early_echoes = early.unwrap_or(0);
+        match (sender, receiver) {
+            (Some(_), None) => echo_without_receiver(read.as_ref(), &mut forward, spec, end),
+            _ => leg(written_echoes(spec, sender, receiver), read.as_ref(), spec, end),
         }
     });
     let has_failed = |end: Option<&EndLog>| end.is_some_and(|end| end.totals.failure.is_some());
     if has_failed(sender) || has_failed(receiver) {
-        miss_unread(&mut forward);
+        core::iter::once(&mut forward).chain(&mut echo).for_each(give_up);
     }
+    early_echoes += echo.as_mut().map_or(0, |echo| drop_early(echo, &forward));
     let mut record = FlowRecord {
         info: info(flow, spec, sender, clock_trusted),
         forward,
@@ -70,6 +73,7 @@ pub fn flow_record(
     if receiver.is_some() || record.echo.is_some() {
         record.counters.breaks = breaks(&record, spec, (sender, receiver), window.1, end);
     }
+    record.counters.early_echoes = early_echoes;
     record.counters.ip = Some(ip::of(flow, spec, sender, receiver));
     record.counters.multipath = multipath(flow, sender, receiver);
     if sender.is_some() && receiver.is_some() {
@@ -95,9 +99,9 @@ fn breaks(
     let until = if end == RunEnd::Cut { stop.min(last_due) } else { stop };
     let mut breaks = outages(record, spec.features().is_reliable, until);
     if let Some((at, why)) = failed {
-        // What waits for a connection that ended is no outage of its own.
-        breaks.retain(|it| it.to.is_some());
-        breaks.push(BreakRecord { from: at, to: None, why });
+        // What waits for a connection that ended is no outage of its own. It began before it was noticed.
+        let began = breaks.pop_if(|it| it.to.is_none()).map_or(at, |outage| at.min(outage.from));
+        breaks.push(BreakRecord { from: began, to: None, why });
     }
     breaks
 }
@@ -172,10 +176,62 @@ fn finish(tap: LegTap, spec: &FlowSpec, end: RunEnd) -> LegRecord {
     leg
 }
 
-/// The connection ended before its time: what was sent and not read never comes.
-fn miss_unread(leg: &mut LegRecord) {
-    for row in leg.messages.iter_mut().filter(|row| row.fate == Fate::Unfinished && row.sent.is_some()) {
-        row.fate = Fate::Missing;
+/// What the far end wrote back. Of a stream it counts messages from the first one that came: those that were
+/// never sent before have numbers, too.
+fn written_echoes(spec: &FlowSpec, sender: Option<&EndLog>, receiver: Option<&EndLog>) -> Option<LegTap> {
+    let written = receiver?.taps.echo.as_deref()?.clone();
+    match sender.filter(|_| !spec.features().keeps_messages) {
+        None => Some(written),
+        Some(sender) => {
+            let taken = sender.taps.forward.rows().filter(|row| row.sent.is_some());
+            Some(written.renumbered(&taken.map(|row| row.seq).collect::<Vec<_>>()))
+        }
+    }
+}
+
+/// The echoes that came to the sender, without those that came before their message was sent, and how many
+/// these are: such an echo is none. A stream's have no numbers ([`drop_early`]).
+fn believed_echoes(sender: &EndLog) -> Option<(LegTap, u64)> {
+    let mut sent = Vec::new();
+    for row in sender.taps.forward.rows() {
+        let Ok(index) = usize::try_from(row.seq) else { continue };
+        if sent.len() <= index {
+            sent.resize(index + 1, None);
+        }
+        sent[index] = row.sent;
+    }
+    let sent_at = |seq: u64| usize::try_from(seq).ok().and_then(|seq| sent.get(seq).copied().flatten());
+    let is_early = |seq, at| sent_at(seq).is_none_or(|sent| is_before(at, sent));
+    Some(sender.taps.echo.as_deref()?.without(is_early))
+}
+
+/// Takes back the echoes that came before their message was sent; returns how many there were.
+fn drop_early(echo: &mut LegRecord, forward: &LegRecord) -> u64 {
+    let mut early = Vec::new();
+    for row in &mut echo.messages {
+        let at = forward.messages.partition_point(|sent| sent.seq < row.seq);
+        let sent = forward.messages.get(at).filter(|sent| sent.seq == row.seq).and_then(|sent| sent.sent);
+        if let (Some(received), Some(sent)) = (row.received, sent)
+            && is_before(received, sent)
+        {
+            (row.fate, row.received, row.copies) = (Fate::Missing, None, 0);
+            early.push(row.seq);
+        }
+    }
+    echo.arrivals.retain(|seq| early.binary_search(seq).is_err());
+    early.len() as u64
+}
+
+/// Whether `at` is before `sent`, by more than two readings of this host's clocks may differ.
+fn is_before(at: Instant, sent: Instant) -> bool {
+    at.saturating_add(CLOCK_READING) < sent
+}
+
+/// The connection ended before its time: what was sent and not read never comes, and what waited for room is
+/// never sent.
+fn give_up(leg: &mut LegRecord) {
+    for row in leg.messages.iter_mut().filter(|row| row.fate == Fate::Unfinished) {
+        row.fate = if row.sent.is_some() { Fate::Missing } else { Fate::NotOpen };
     }
 }
 
@@ -193,13 +249,13 @@ fn miss_overtaken(leg: &mut LegRecord, is_queued: bool) {
 /// The round trips that the sender saw of a flow whose echoing end went away, with what they say about the
 /// way there.
 fn echo_without_receiver(
-    sender: &EndLog,
+    read: Option<&LegTap>,
     forward: &mut LegRecord,
     spec: &FlowSpec,
     end: RunEnd,
 ) -> LegRecord {
     let mut echo = LegTap::new();
-    let Some(read) = sender.taps.echo.as_deref() else { return LegRecord::default() };
+    let Some(read) = read else { return LegRecord::default() };
     // Nobody knows when the far application read and wrote a message: its row appears with the echo's
     // arrival.
     let mut due_at = vec![None; forward.messages.len()];
@@ -282,6 +338,18 @@ fn multipath(flow: &Flow, sender: Option<&EndLog>, receiver: Option<&EndLog>) ->
     })
 }
 
+/// What to say of echoes that came before their message was sent.
+pub fn early_echo_warnings(flow: &FlowRecord) -> Vec<String> {
+    let line = |count: u64| {
+        format!(
+            "flow {}: {count} echoes came before their message was sent, and are not counted: the far host, or something on \
+             the path, makes them up",
+            flow.info.name
+        )
+    };
+    Some(flow.counters.early_echoes).filter(|&count| count > 0).map(line).into_iter().collect()
+}
+
 /// What to say of a connection that was to use several paths, and did not.
 pub fn multipath_warnings(flow: &FlowRecord) -> Vec<String> {
     let Some(MultipathSummary { fell_back: Some(fell_back), subflows_max }) = flow.counters.multipath else {
@@ -329,6 +397,20 @@ fn file(spec: &FlowSpec, receiver: Option<&EndLog>) -> Option<FileRecord> {
         kept_as: found.kept_as.as_ref().map(name),
         ..record
     })
+}
+
+/// What the kernels said of messages for which there was no network, from the logs of a flow's ends.
+pub fn no_network_warnings(flow: &str, ends: &[(&str, Option<&EndLog>)]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (place, log) in ends.iter().filter_map(|&(place, log)| Some((place, log?))) {
+        for (why, count) in log.totals.no_network.iter().take(MAX_WORDS) {
+            let why = few_words(why);
+            lines.push(format!(
+                "flow {flow}: {place} had no network for {count} messages, which are lost: {why}"
+            ));
+        }
+    }
+    lines
 }
 
 /// What the kernels said of packets of our own transports that they would not take, from the logs of a flow's
@@ -406,9 +488,13 @@ fn counters(
         legs: None,
         ip: None,
         multipath: None,
+        opening: sender.totals.opening_ns.map(Duration::from_nanos),
+        early_echoes: 0,
     }
 }
 
+/// How far two readings of this host's clocks may be apart (chosen: some preemptions).
+const CLOCK_READING: Duration = Duration::from_millis(1);
 /// Reasons that are listed of one end.
 pub const MAX_WORDS: usize = 5;
 /// The longest name of a file on Linux (NAME_MAX).

@@ -28,10 +28,22 @@ pub struct EndLog {
     pub totals: EndTotals,
 }
 
-/// One message that this end wanted to send: seq, size, due, when the transport took it, whether it would
-/// not.
+/// One message that this end wanted to send: seq, size, due, when the transport took it, why it was not
+/// taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SentRow(pub u64, pub u32, pub u64, pub Option<u64>, pub bool);
+pub(crate) struct SentRow(pub u64, pub u32, pub u64, pub Option<u64>, pub Option<NotTaken>);
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum NotTaken {
+    /// The transport had no room for it, or could not carry it.
+    Refused,
+    /// There was no network for it.
+    NoNetwork,
+    /// The connection was not open.
+    NotOpen,
+}
 
 /// A message that an end dropped: its seq, and the place of the drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +57,8 @@ pub(crate) enum DropPlace {
     SendQueue,
     /// The kernel would not take the packet.
     Kernel,
+    /// There was no network for the packet.
+    NoNetwork,
     /// What the application has not read had no room for it.
     Inbox,
     /// None: it had waited for too long, before or after it was taken.
@@ -89,6 +103,13 @@ pub struct EndTotals {
     pub(crate) blocked_ns: u64,
     /// Why messages were refused: the system's words, and how many each.
     pub refusals: std::collections::BTreeMap<String, u64>,
+    /// Why there was no network for messages: the system's words, and how many each.
+    #[serde(default)]
+    pub no_network: std::collections::BTreeMap<String, u64>,
+    /// From the flow's start to the moment from which a message of this end could leave, ns; `None` if that
+    /// never came, and of an end that does not send.
+    #[serde(default)]
+    pub opening_ns: Option<u64>,
     /// Why packets of our own transports did not leave: the system's words, and how many each.
     pub unsent: std::collections::BTreeMap<String, u64>,
     /// How long this end held what it echoed; `None` if it echoed nothing.
@@ -255,7 +276,13 @@ impl EndLog {
         for row in written.into_iter().flat_map(LegTap::rows) {
             let size = u32::try_from(row.size.get()).unwrap_or(u32::MAX);
             let sent = row.sent.map(Instant::as_nanos);
-            all.sent.push(SentRow(row.seq, size, row.due.as_nanos(), sent, row.fate == Fate::Refused));
+            let not_taken = match row.fate {
+                Fate::Refused => Some(NotTaken::Refused),
+                Fate::NoNetwork if sent.is_none() => Some(NotTaken::NoNetwork),
+                Fate::NotOpen => Some(NotTaken::NotOpen),
+                _ => None,
+            };
+            all.sent.push(SentRow(row.seq, size, row.due.as_nanos(), sent, not_taken));
             if let Some(at) = row.wire {
                 all.wires.extend((0..row.transmissions).map(|_| (row.seq, at.as_nanos())));
             }
@@ -264,6 +291,9 @@ impl EndLog {
                 (_, Some(_)) => all.drops.push(HostDrop(row.seq, DropPlace::SendQueue)),
                 (Fate::Expired, None) => all.drops.push(HostDrop(row.seq, DropPlace::Expired)),
                 (Fate::Missing, None) => all.drops.push(HostDrop(row.seq, DropPlace::Kernel)),
+                (Fate::NoNetwork, None) if sent.is_some() => {
+                    all.drops.push(HostDrop(row.seq, DropPlace::NoNetwork));
+                }
                 _ => {}
             }
         }
@@ -389,8 +419,12 @@ impl Chunk {
                         false => tap.on_sent_stream(row.0, to_ours(sent)),
                     }
                 }
-                None if row.4 => tap.on_refused(row.0),
-                None => {}
+                None => match row.4 {
+                    Some(NotTaken::Refused) => tap.on_refused(row.0),
+                    Some(NotTaken::NoNetwork) => tap.on_no_network(row.0),
+                    Some(NotTaken::NotOpen) => tap.on_not_open(row.0),
+                    None => {}
+                },
             }
         }
         for &(seq, at) in &self.wires {
@@ -402,6 +436,7 @@ impl Chunk {
             match place {
                 DropPlace::SendQueue => tap.on_dropped(seq, DropCause::SendQueue),
                 DropPlace::Kernel => tap.on_unsent(seq),
+                DropPlace::NoNetwork => tap.on_no_network(seq),
                 DropPlace::Expired => tap.on_expired(seq),
                 DropPlace::Stopped => tap.on_dropped(seq, DropCause::Stopped),
                 DropPlace::Inbox => {}
@@ -457,9 +492,11 @@ mod tests {
         let tap = &mut log.taps.forward;
         for seq in 0..2500 {
             tap.on_due(seq, Bytes::new(160), Instant::from_millis(seq));
-            match seq % 2 {
-                0 => tap.on_sent(seq, Instant::from_millis(seq)),
-                _ => tap.on_refused(seq),
+            match seq % 6 {
+                0 | 2 | 4 => tap.on_sent(seq, Instant::from_millis(seq)),
+                1 => tap.on_refused(seq),
+                3 => tap.on_no_network(seq),
+                _ => tap.on_not_open(seq),
             }
         }
         tap.on_wire(4, Instant::from_millis(8));
@@ -467,6 +504,7 @@ mod tests {
         tap.on_dropped(6, DropCause::SendQueue);
         tap.on_unsent(8);
         tap.on_expired(10);
+        tap.on_no_network(14);
         tap.on_dropped(12, DropCause::Stopped);
         // It was never taken.
         tap.on_due(2500, Bytes::new(160), Instant::from_millis(2500));

@@ -9,7 +9,7 @@ mod transport;
 use serde::{Deserialize, Serialize};
 use talkpath_flow::file::FileSink;
 use talkpath_scenario::{
-    Demand, Direction, Dscp, EchoWrite, Flow, LARGEST_BULK_MESSAGE, Scenario, WorkloadConfig,
+    Demand, Direction, Dscp, Due, EchoWrite, Flow, LARGEST_BULK_MESSAGE, Scenario, WorkloadConfig,
 };
 use talkpath_transport::Features;
 use talkpath_units::{Bytes, Duration, Instant, Seed};
@@ -48,8 +48,10 @@ pub struct FlowSpec {
     pub echo_per_read: Option<bool>,
     /// Whether the client sends.
     pub is_up: bool,
-    /// When the connection opens, ns into the run.
+    /// When the connection is asked for, ns into the run.
     pub start_ns: u64,
+    /// When the clock of its workload starts, if that has one.
+    pub due: Due,
     /// What a `file` workload sends.
     pub file: Option<FileSpec>,
     /// The byte with the DSCP of its packets, both ways (the ECN field is zero); `None` leaves the system's.
@@ -118,6 +120,7 @@ impl FlowSpec {
             echo_per_read: flow.echo.map(|write| write == EchoWrite::PerRead),
             is_up: flow.direction == Direction::Up,
             start_ns: start.as_nanos(),
+            due: flow.due,
             file,
             dscp_byte: flow.dscp.map(Dscp::byte),
         };

@@ -16,6 +16,18 @@ use talkpath_units::{Duration, Instant};
 
 use crate::{BreakRecord, Fate, FlowRecord};
 
+/// The break of a flow on a clock that began at `start` and whose connection was `opened` then, if ever:
+/// what was due before was never sent. Messages were due until `stop`.
+pub fn opening(start: Instant, opened: Option<Instant>, stop: Instant) -> Option<BreakRecord> {
+    let waited = opened.unwrap_or(stop).signed_since(start).as_nanos();
+    let why = match opened {
+        Some(_) => format!("the connection was not open for {:.1} s", waited as f64 / 1e9),
+        None => "the connection did not open".to_owned(),
+    };
+    let is_break = waited >= if opened.is_some() { OUTAGE_NS } else { 1 };
+    is_break.then_some(BreakRecord { from: start, to: opened, why })
+}
+
 /// The outages of `flow`, whose messages were due until `stop`, in order of time. An echo flow's are those of
 /// its round trips.
 pub fn outages(flow: &FlowRecord, is_reliable: bool, stop: Instant) -> Vec<BreakRecord> {
@@ -134,6 +146,37 @@ mod tests {
         assert_eq!(breaks.len(), 1, "{breaks:?}");
         assert_eq!(breaks[0].from, Instant::from_millis(2000));
         assert_eq!(breaks[0].to, Some(Instant::from_millis(4000)));
+    }
+
+    #[test]
+    fn messages_that_never_left_are_a_break_from_the_first_of_them_on() {
+        let unsent = |fate: Fate| {
+            let mut flow = call(100..200);
+            for row in &mut flow.forward.messages[100..200] {
+                (row.fate, row.sent) = (fate, None);
+            }
+            flow
+        };
+        let stop = Instant::from_secs(5);
+        for fate in [Fate::NoNetwork, Fate::NotOpen] {
+            for is_reliable in [false, true] {
+                let breaks = outages(&unsent(fate), is_reliable, stop);
+                assert_eq!((breaks.len(), breaks[0].from), (1, Instant::from_millis(2000)), "{breaks:?}");
+            }
+        }
+        assert_eq!(outages(&unsent(Fate::Refused), false, stop), [], "the transport had no room");
+    }
+
+    #[test]
+    fn a_connection_that_opens_a_second_late_or_never_is_a_break_from_the_start_on() {
+        let (start, stop) = (Instant::from_secs(2), Instant::from_secs(9));
+        let late = |ms| opening(start, Some(Instant::from_millis(ms)), stop);
+        assert_eq!(late(2999), None);
+        let found = late(3100).unwrap();
+        assert_eq!((found.from, found.to), (start, Some(Instant::from_millis(3100))));
+        assert_eq!(found.why, "the connection was not open for 1.1 s");
+        let never = opening(start, None, stop).unwrap();
+        assert_eq!((never.from, never.to), (start, None));
     }
 
     #[test]

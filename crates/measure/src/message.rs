@@ -149,6 +149,10 @@ pub enum Fate {
     /// It was of no use any more before it had left, or before all of it had arrived, and the sender gave it
     /// up.
     Expired,
+    /// Its host had no network for it, or was not allowed to send it: it never left.
+    NoNetwork,
+    /// It was due while the connection was not open, not yet or not any more: it was never sent.
+    NotOpen,
 }
 
 /// Where a message was dropped or lost.
@@ -190,14 +194,23 @@ impl Fate {
             Self::Unfinished => "unfinished",
             Self::Refused => "refused",
             Self::Expired => "expired",
+            Self::NoNetwork => "no_network",
+            Self::NotOpen => "not_open",
         }
     }
 
     /// The fate of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Delivered, Self::Missing, Self::Unfinished, Self::Refused, Self::Expired]
-            .into_iter()
-            .find(|it| it.name() == name)
+        let fates = [
+            Self::Delivered,
+            Self::Missing,
+            Self::Unfinished,
+            Self::Refused,
+            Self::Expired,
+            Self::NoNetwork,
+            Self::NotOpen,
+        ];
+        fates.into_iter().find(|it| it.name() == name)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::record_file::{
     merge_packets, packet_rows, read_packets, read_series, series_rows, write_packets, write_series,
 };
 use crate::summarise::summarise_flow;
-use crate::summary::{Direction, FlowSummary};
+use crate::summary::{Direction, FlowSummary, Ledger};
 use crate::testing::{flow_of, leg, run};
 use crate::{
     CallTerms, DropCause, Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, PlayoutRule, RunRecord,
@@ -34,6 +34,8 @@ fn fate() -> impl Strategy<Value = Fate> {
         1 => Just(Fate::Unfinished),
         1 => Just(Fate::Refused),
         1 => Just(Fate::Expired),
+        1 => Just(Fate::NoNetwork),
+        1 => Just(Fate::NotOpen),
     ]
 }
 
@@ -135,6 +137,11 @@ proptest! {
     fn every_sent_message_is_received_lost_or_unfinished(flow in any_flow()) {
         let figures = figures_of(&flow);
         prop_assert_eq!(figures.sent, figures.received + figures.lost + figures.unfinished);
+        let ledger = figures.ledger.unwrap();
+        prop_assert_eq!(ledger.due, figures.sent + figures.refused);
+        let Ledger { due, delivered, expired, refused, no_network, not_open, missing, unfinished } = ledger;
+        prop_assert_eq!(due, delivered + expired + refused + no_network + not_open + missing + unfinished);
+        prop_assert_eq!(figures.lost, expired + no_network + not_open + missing);
         let split = figures.lost_forward.unwrap_or(0) + figures.lost_return.unwrap_or(0);
         prop_assert_eq!(figures.lost, split);
         let in_runs: u64 = (1..).zip(&figures.loss_runs.histogram).map(|(length, count)| length * count).sum();

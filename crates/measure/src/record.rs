@@ -270,7 +270,8 @@ pub struct FlowCounters {
     pub send_buffer_max: Option<u64>,
     /// Time in the window during which the workload had a message to send and the transport was not writable.
     pub blocked: Option<Duration>,
-    /// When it delivered nothing although it should have, over real sockets; in order of time.
+    /// When it delivered nothing although it should have, in order of time; in the simulator only before the
+    /// connection was open.
     pub breaks: Vec<BreakRecord>,
     /// What became of the messages of the window in each direction, over real sockets.
     pub legs: Option<LegsSummary>,
@@ -278,6 +279,11 @@ pub struct FlowCounters {
     pub ip: Option<IpSummary>,
     /// What was seen of its paths, if the scenario wants several.
     pub multipath: Option<MultipathSummary>,
+    /// From the flow's start to the moment from which its sender could let a message leave; `None` if that
+    /// never came, or is not known.
+    pub opening: Option<Duration>,
+    /// Echoes that came before their message was sent, by the sender's clock: they are none.
+    pub early_echoes: u64,
 }
 
 /// A time in which a flow delivered nothing although it should have.

@@ -117,6 +117,8 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         unfinished: counts.unfinished,
         refused: counts.refused,
         expired: counts.expired,
+        ledger: Some(counts.ledger()),
+        opening_ms: flow.counters.opening.map(Duration::as_millis_f64),
         loss_runs: figures.loss_runs,
         in_time: in_time::share(figures.in_time, &counts).filter(|_| is_timed),
         deadline_ms: terms.deadline.map(Duration::as_millis_f64),

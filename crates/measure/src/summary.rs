@@ -5,6 +5,7 @@
 
 mod answer;
 mod ip;
+mod ledger;
 mod legs;
 mod link;
 mod multipath;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use answer::{Answer, AnswerKind, Comparison, Cure, TwoOutcomes};
 pub use ip::{IpSeen, IpSummary};
+pub use ledger::Ledger;
 pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
 pub use link::{DropsByCause, LinkSummary, QueueDelayMs, QueuePackets};
 pub use multipath::MultipathSummary;
@@ -84,7 +86,7 @@ pub struct Understood {
 /// The format of the summaries that this version writes. Raised if a key goes, or changes its type, unit or
 /// meaning; the reader of the format before, and samples of it, stay. docs/reference/format.md has its
 /// history.
-pub const SUMMARY_FORMAT: u32 = 2;
+pub const SUMMARY_FORMAT: u32 = 3;
 
 /// That of talkpath 0.2.0, which has no key for it.
 const fn first_format() -> u32 {
@@ -269,15 +271,16 @@ pub struct FlowSummary {
     pub transport: String,
     /// Congestion control, if there is one.
     pub cc: Option<String>,
-    /// Messages sent after warm-up.
+    /// Messages due after warm-up that the transport did not refuse. One that never left, for want of a
+    /// network or of an open connection, is among them, and lost.
     pub sent: u64,
     /// Of these, delivered (an echo flow: round trips completed).
     pub received: u64,
-    /// Of these, missing, by sequence number: a duplicate never hides a loss.
+    /// Of these, lost, by sequence number: a duplicate never hides a loss.
     pub lost: u64,
-    /// Missing on the way out; `None` if unknown.
+    /// Lost on the way out; `None` if unknown.
     pub lost_forward: Option<u64>,
-    /// Missing on the way back, for echo flows; `None` if unknown or without echo.
+    /// Lost on the way back, for echo flows; `None` if unknown or without echo.
     pub lost_return: Option<u64>,
     /// lost / sent, unfinished ones left out of both.
     pub loss_rate: Option<f64>,
@@ -289,10 +292,17 @@ pub struct FlowSummary {
     pub unfinished: u64,
     /// Messages that the transport would not take.
     pub refused: u64,
-    /// Of those missing, given up by their sender because they were older than the transport's `expire`.
+    /// Of those lost, given up by their sender because they were older than the transport's `expire`.
     #[serde(default)]
     pub expired: u64,
-    /// Runs of consecutive missing messages.
+    /// What became of each message that was due; `None` in files of a format before 3.
+    #[serde(default)]
+    pub ledger: Option<Ledger>,
+    /// From the flow's start to the moment from which its sender could let a message leave; `None` if that
+    /// never came, and in files of a format before 3.
+    #[serde(default)]
+    pub opening_ms: Option<f64>,
+    /// Runs of consecutive lost messages.
     pub loss_runs: LossRuns,
     /// The exact share of the messages that came within the flow's deadline; what was lost, refused or
     /// unfinished did not. `None` for a workload without a deadline, and one way between clocks that are not
@@ -373,7 +383,7 @@ pub struct FlowSummary {
     #[serde(default)]
     pub legs: Option<Box<LegsSummary>>,
     /// When it delivered nothing although it should have: outages of a second or more, and the end of its
-    /// connection. Over the whole run; empty in `sim`.
+    /// connection. Over the whole run; in `sim` only before the connection was open.
     #[serde(default)]
     pub breaks: Vec<BreakSummary>,
     /// Foderaro's "real time performance" in words: great, good, bad, horrible; `None` if the workload is no
@@ -410,7 +420,7 @@ pub struct CallSummary {
     pub played: u64,
     /// Frames that came after it.
     pub late: u64,
-    /// Frames that never came: lost, refused or unfinished.
+    /// Frames that never came: lost, sent or not, refused or unfinished.
     pub missing: u64,
     /// Of the frames that were played; `None` if none was.
     pub mouth_to_ear_ms: Option<MouthToEarMs>,

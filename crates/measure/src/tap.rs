@@ -1,7 +1,7 @@
 //! Taps: what an application and its channel call as messages pass, to build one leg's record.
 //!
 //! ```text
-//!  writing end ── due, sent, wire, refused, dropped ──► its half ──┐
+//!  writing end ── due, sent, wire, unsent, dropped ───► its half ──┐
 //!                                                                  ├─ join ─► LegRecord
 //!  reading end ── received, read, dropped in its inbox ─► its half ┘
 //! ```
@@ -39,7 +39,7 @@ pub struct LegTap {
     on_wire: usize,
     /// How many of `accepted` were read whole.
     read_whole: usize,
-    /// Messages that are due and neither delivered, nor refused, nor known to be dropped.
+    /// Messages that are due and of which it is still open what becomes of them.
     pending: u64,
     /// Messages that the far application has read, each once.
     delivered: u64,
@@ -144,6 +144,47 @@ impl LegTap {
         self
     }
 
+    /// The writing end's half of a stream that counts its messages from 0 on, with the numbers that they have
+    /// at the other end: `numbers` has them in the order of the stream. A message beyond them is none.
+    #[must_use]
+    pub fn renumbered(mut self, numbers: &[u64]) -> Self {
+        let number = |seq: u64| usize::try_from(seq).ok().and_then(|seq| numbers.get(seq)).copied();
+        let rows = core::mem::take(&mut self.rows);
+        for row in rows.into_iter().flatten() {
+            let Some((seq, index)) = number(row.seq).and_then(|seq| Some((seq, usize::try_from(seq).ok()?)))
+            else {
+                continue;
+            };
+            if self.rows.len() <= index {
+                self.rows.resize(index + 1, None);
+            }
+            self.rows[index] = Some(MessageRecord { seq, ..row });
+        }
+        let known = self.accepted.iter().take_while(|(seq, _)| number(*seq).is_some()).count();
+        self.accepted.truncate(known);
+        self.accepted.iter_mut().for_each(|(seq, _)| *seq = number(*seq).unwrap_or(*seq));
+        self.accepted_end = self.accepted.back().map_or(self.forgotten_end, |&(_, end)| end);
+        self
+    }
+
+    /// The reading end's half without the arrivals that `is_impossible`, by number and time, and how many
+    /// these are.
+    pub fn without(&self, mut is_impossible: impl FnMut(u64, Instant) -> bool) -> (Self, u64) {
+        let mut tap = self.clone();
+        let Some(half) = &mut tap.reading else { return (tap, 0) };
+        let arrivals = core::mem::take(&mut tap.arrivals);
+        let times = core::mem::take(&mut half.times);
+        let count = arrivals.len();
+        for (seq, at) in arrivals.into_iter().zip(times) {
+            if !is_impossible(seq, at) {
+                tap.arrivals.push(seq);
+                half.times.push(at);
+            }
+        }
+        let dropped = (count - tap.arrivals.len()) as u64;
+        (tap, dropped)
+    }
+
     /// The workload (or the echoing application) wants message `seq` of `size` sent, as of `due`.
     pub fn on_due(&mut self, seq: u64, size: Bytes, due: Instant) {
         let Some(index) = seq.checked_sub(self.first_row) else { return };
@@ -193,12 +234,17 @@ impl LegTap {
 
     /// The transport would not take message `seq`.
     pub fn on_refused(&mut self, seq: u64) {
-        if let Some(row) = self.row(seq)
-            && is_pending(row)
-        {
-            row.fate = Fate::Refused;
-            self.pending -= 1;
-        }
+        self.settle(seq, Fate::Refused);
+    }
+
+    /// The connection was not open when message `seq` was due, or wanted to leave: it is never sent.
+    pub fn on_not_open(&mut self, seq: u64) {
+        self.settle(seq, Fate::NotOpen);
+    }
+
+    /// This host had no network for message `seq`, or was not allowed to send it.
+    pub fn on_no_network(&mut self, seq: u64) {
+        self.settle(seq, Fate::NoNetwork);
     }
 
     /// The transport took message `seq`, and gave it back: it would not take it after all.
@@ -209,12 +255,25 @@ impl LegTap {
         self.on_refused(seq);
     }
 
+    /// The transport took message `seq`, and gave it back: its host had no network for it.
+    pub fn on_taken_back(&mut self, seq: u64) {
+        if let Some(row) = self.row(seq) {
+            row.sent = None;
+        }
+        self.on_no_network(seq);
+    }
+
     /// This host's kernel would not take the packet of message `seq`, of which nothing else will come.
     pub fn on_unsent(&mut self, seq: u64) {
+        self.settle(seq, Fate::Missing);
+    }
+
+    /// It is decided what becomes of message `seq`, unless it was before.
+    fn settle(&mut self, seq: u64, fate: Fate) {
         if let Some(row) = self.row(seq)
             && is_pending(row)
         {
-            row.fate = Fate::Missing;
+            row.fate = fate;
             self.pending -= 1;
         }
     }
@@ -333,15 +392,10 @@ impl LegTap {
 
     /// Message `seq` expired, taken or not, and the sender gave it up.
     pub fn on_expired(&mut self, seq: u64) {
-        if let Some(row) = self.row(seq)
-            && is_pending(row)
-        {
-            row.fate = Fate::Expired;
-            self.pending -= 1;
-        }
+        self.settle(seq, Fate::Expired);
     }
 
-    /// Messages that are due and neither delivered, nor refused, nor known to be dropped.
+    /// Messages that are due and of which it is still open what becomes of them.
     pub fn pending(&self) -> u64 {
         self.pending
     }

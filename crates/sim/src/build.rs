@@ -5,7 +5,7 @@ use talkpath_arena::links::{self, QueueSeries};
 use talkpath_flow::{AnyWorkload, Endpoint, EndpointTransport, FlowTaps, flow_info};
 use talkpath_measure::FlowTally;
 use talkpath_path::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembly};
-use talkpath_scenario::{Flow, Scenario};
+use talkpath_scenario::{Due, Flow, Scenario};
 use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TransportConfig};
 use talkpath_units::Instant;
 
@@ -60,14 +60,20 @@ fn build_flow(
     let sleep = |side: &str| plan.seed.stream(&format!("flow/{}/wake-up/{side}", flow.name));
     let (figures, is_echo) = (window.0..window.1, flow.echo.is_some());
     let tally = || Box::new(FlowTally::new(&info, figures, features.keeps_messages, is_echo));
+    let near = Endpoint::near(near, workload, window)
+        .waking_up_within(flow.wake_up, sleep("near"))
+        .late_by(flow.clock_jitter, plan.seed.stream(&format!("flow/{}/clock", flow.name)));
+    let near = match flow.due {
+        Due::Start => near.with_clock_from(start),
+        Due::Opening => near,
+    };
     SimFlow {
         tally: (!plan.rows).then(tally),
         info,
         features,
         wants_ecn: transport.wants_ecn(),
-        near: Endpoint::near(near, workload, window)
-            .waking_up_within(flow.wake_up, sleep("near"))
-            .late_by(flow.clock_jitter, plan.seed.stream(&format!("flow/{}/clock", flow.name))),
+        near,
+        starts_clock: flow.due == Due::Start && flow.workload.is_clocked(),
         far: Endpoint::far(far, flow.echo, flow.receiver, window)
             .waking_up_within(flow.wake_up, sleep("far")),
         shared,

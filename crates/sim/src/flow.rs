@@ -1,6 +1,7 @@
 //! One flow in the simulator: both ends, their taps, and the state of the sender over time.
 
 use talkpath_flow::{Endpoint, FlowTaps};
+use talkpath_measure::breaks;
 use talkpath_measure::series::{SeriesDetail, SeriesTap, TimeWeighted};
 use talkpath_measure::{
     EcnRecord, Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series, SeriesKind,
@@ -33,8 +34,10 @@ pub(crate) struct SimFlow {
     /// Fragments on their way together, by identification; one for each end.
     pub(crate) near_reassembly: Reassembly<u32>,
     pub(crate) far_reassembly: Reassembly<u32>,
-    /// The moment at which the connection opens, drawn within the scenario's range.
+    /// The moment at which the connection is asked for, drawn within the scenario's range.
     pub(crate) start: Instant,
+    /// Whether messages are due from then on, whether the connection is open or not.
+    pub(crate) starts_clock: bool,
 }
 
 /// The sender's state over time.
@@ -218,8 +221,11 @@ impl SimFlow {
         })
     }
 
-    /// The flow's record as of `now`, and its series.
-    pub(crate) fn finish(mut self, now: Instant, series: &mut Vec<Series>) -> FlowRecord {
+    /// The flow's record as of `now`, and its series. Messages were due until `stop`.
+    pub(crate) fn finish(mut self, now: Instant, stop: Instant, series: &mut Vec<Series>) -> FlowRecord {
+        self.near.finish(&mut self.taps, now.min(stop));
+        let opened = self.near.opened();
+        let break_before = breaks::opening(self.start, opened, now.min(stop)).filter(|_| self.starts_clock);
         let mut counted = self.near.counters();
         if self.taps.echo.is_some() {
             // The echoing end sends messages too.
@@ -239,10 +245,12 @@ impl SimFlow {
             send_buffer_mean: send_buffer.mean,
             send_buffer_max: send_buffer.max.map(|max| max as u64),
             blocked: Some(self.near.blocked(now)),
-            breaks: Vec::new(),
+            breaks: break_before.into_iter().collect(),
             legs: None,
             ip: None,
             multipath: None,
+            opening: opened.map(|opened| opened.since(self.start)),
+            early_echoes: 0,
         };
         if let Some(lines) = self.meter.series {
             series.extend(lines.finish());

@@ -221,7 +221,8 @@ impl Simulation {
         // changes of the queue are therefore taken after the report.
         let links = link_records(&mut self.network, scenario, end);
         self.take_queue_changes();
-        let flows = self.flows.into_iter().map(|flow| flow.finish(end, &mut series)).collect();
+        let stop = self.duration;
+        let flows = self.flows.into_iter().map(|flow| flow.finish(end, stop, &mut series)).collect();
         series.extend(self.queue_series.into_iter().flat_map(QueueSeries::finish));
         RunRecord {
             cell: plan.cell,

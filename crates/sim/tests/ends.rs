@@ -22,6 +22,7 @@ fn large_messages_that_a_stream_takes_in_parts_are_all_counted() {
         [flow.frames]
         transport = "tcp"
         workload = { kind = "cbr", size = "100 kB", rate = "24 Mbps" }
+        due = "opening"
         "#,
     );
     let messages = &record.flows[0].forward.messages;

@@ -69,7 +69,8 @@ fn an_echo_call_beside_an_upload_says_that_its_way_up_is_the_worse_one() {
 fn a_frame_that_comes_after_its_playout_time_is_late_whatever_carries_it() {
     for transport in ["udp", "tcp", "tcp-nodelay", "dccp-ccid2"] {
         let lossy = LINE.replace("delay = \"20 ms\", queue", "delay = \"20 ms\", loss = 0.03, queue");
-        let flow = format!("[flow.call]\ntransport = \"{transport}\"\nworkload = \"voice\"\n");
+        let flow =
+            format!("[flow.call]\ntransport = \"{transport}\"\nworkload = \"voice\"\ndue = \"opening\"\n");
         let record = common::run(&format!("{lossy}{flow}"));
         let run = summarise(&record, &BTreeMap::new());
         let heard = call(&run, "call");

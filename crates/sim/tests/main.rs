@@ -7,6 +7,7 @@ mod common;
 mod dccp_voice;
 mod ends;
 mod judged;
+mod openings;
 mod qlog;
 mod queues;
 mod quic;

@@ -19,6 +19,7 @@ fn call(transport: &str, loss: f64) -> RunRecord {
         [flow.call]
         transport = {transport}
         workload = {{ kind = "voice", codec = "g711", echo = true }}
+        due = "opening"
         "#
     ))
 }

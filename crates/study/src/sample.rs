@@ -343,7 +343,7 @@ fn loss_runs(record: &RunRecord, (from, to): (f64, f64)) -> Vec<LossRun> {
         let mut run: Option<LossRun> = None;
         for message in &flow.forward.messages {
             match message.fate {
-                Fate::Missing | Fate::Expired => {
+                Fate::Missing | Fate::Expired | Fate::NoNetwork | Fate::NotOpen => {
                     let at_s = seconds(message.due.as_nanos());
                     let name = || LossRun { flow: flow.info.name.clone(), at_s, length: 0 };
                     run.get_or_insert_with(name).length += 1;

@@ -11,6 +11,8 @@ use crate::harness::{Bench, CALL, Served, entries, read_json};
 const SCHEMA: &str = include_str!("../../../../docs/reference/summary.schema.json");
 /// A run in the form of 0.2.0: its keys are those of that version's structs.
 const SUMMARY_V1: &str = include_str!("../../../measure/tests/data/summary-v1.json");
+/// A run as 0.3.0 wrote it before format 3.
+const SUMMARY_V2: &str = include_str!("../../../measure/tests/data/summary-v2.json");
 
 /// Every workload, copies, a queue that marks, and a flow without an echo.
 const ALL_SORTS: &str = r#"
@@ -111,7 +113,7 @@ fn summaries_over_real_sockets_are_as_the_schema_says() {
 }
 
 #[test]
-fn a_run_of_the_format_before_is_read_and_what_it_lacks_is_said() {
+fn a_run_of_a_format_before_is_read_and_what_it_lacks_is_said() {
     let bench = Bench::new();
     bench.file(
         "call.toml",
@@ -132,9 +134,16 @@ fn a_run_of_the_format_before_is_read_and_what_it_lacks_is_said() {
     let header = seen.out.lines().next().unwrap();
     assert!(header.contains("round_trip_delay_ms_p90") && !header.contains("call_mos"), "{header}");
     assert_eq!(seen.out.lines().count(), 9, "two flows of two cells, twice, and the header");
-    let newer = SUMMARY_V1.replacen("\"talkpath\"", "\"format\": 3, \"talkpath\"", 1);
+    let newer = SUMMARY_V1.replacen("\"talkpath\"", "\"format\": 4, \"talkpath\"", 1);
     bench.file("old/summary.json", newer);
-    bench.run(&["report", "old"]).fails(2, &["summary.json: format 3", "reads formats 1 and 2"]);
+    bench.run(&["report", "old"]).fails(2, &["summary.json: format 4", "reads formats 1 to 3"]);
+    bench.file("old/summary.json", SUMMARY_V2);
+    let says = "old: talkpath 0.3.0 made it, in format 2: it may lack times to open and ledgers";
+    let seen = bench.run(&["report", "old"]);
+    assert!(seen.succeeds().err.contains(says), "{}", seen.err);
+    let seen = bench.run(&["export", "old", "--table", "repetitions", "--format", "csv"]);
+    let header = seen.succeeds().out.lines().next().unwrap();
+    assert!(header.contains("call_mos") && !header.contains("ledger"), "{header}");
 }
 
 #[test]

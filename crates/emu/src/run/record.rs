@@ -3,7 +3,8 @@
 
 use talkpath_arena::RunPlan;
 use talkpath_kernel::join::{
-    RunEnd, file_warnings, flow_record, multipath_warnings, series, unsent_warnings,
+    RunEnd, early_echo_warnings, file_warnings, flow_record, multipath_warnings, no_network_warnings, series,
+    unsent_warnings,
 };
 use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::udp_drops::UdpDrops;
@@ -65,8 +66,10 @@ pub(super) fn record(
         // What a socket or the path still held is known only now.
         legs::recount(&mut record, &(window.0..window.1));
         warnings.extend(multipath_warnings(&record));
+        warnings.extend(early_echo_warnings(&record));
         warnings.extend(file_warnings(&record, None));
         let logs = [("the sender", sender), ("the receiver", receiver)];
+        warnings.extend(no_network_warnings(&flow.name, &logs));
         warnings.extend(unsent_warnings(&flow.name, &logs));
         flows.push(record);
     }

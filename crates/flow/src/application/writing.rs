@@ -13,7 +13,7 @@ impl Application {
     pub(super) fn write<C: Channel>(&mut self, channel: &mut C, taps: &mut FlowTaps, now: Instant) {
         if !channel.is_open() {
             if self.workload_open {
-                self.refuse_due(channel, taps, now);
+                self.write_off_due(channel, taps, now);
             }
             return;
         }
@@ -23,10 +23,11 @@ impl Application {
         if self.stream_echo.unwritten > Bytes::ZERO {
             self.write_stream_echo(channel, taps, now);
         }
-        let Some(workload) = &mut self.workload else { return };
+        if self.workload.is_none() {
+            return;
+        }
         if !self.workload_open {
-            workload.open(channel.opened_at(now));
-            self.workload_open = true;
+            self.begin(channel.opened_at(now), taps);
         }
         let mut left = C::MAX_TURN;
         while !self.oversleeps(now)
@@ -48,16 +49,74 @@ impl Application {
         }
     }
 
+    /// The workload begins: messages can leave from `opened` on.
+    #[cold]
+    fn begin(&mut self, opened: Instant, taps: &mut FlowTaps) {
+        self.opened = Some(opened);
+        self.begin_clock(self.clock_begins.unwrap_or(opened));
+        if self.clock_begins.is_some() {
+            self.write_off_before(opened, taps);
+        }
+    }
+
+    fn begin_clock(&mut self, from: Instant) {
+        if let Some(workload) = &mut self.workload {
+            workload.open(from);
+            self.workload_open = true;
+        }
+    }
+
+    /// What the clock has made due before `before` is never sent.
+    fn write_off_before(&mut self, before: Instant, taps: &mut FlowTaps) {
+        let Some(last) = before.as_nanos().checked_sub(1).map(Instant::from_nanos) else { return };
+        while let Some(message) =
+            self.workload.as_mut().and_then(|workload| workload.poll_message(Bytes::ZERO, last))
+        {
+            taps.forward.on_due(message.seq, message.size, message.due);
+            taps.forward.on_not_open(message.seq);
+        }
+    }
+
+    /// The run is over at `now`. If the channel never opened, what the clock has made due was never sent.
+    pub fn finish(&mut self, taps: &mut FlowTaps, now: Instant) {
+        if !self.workload_open
+            && let Some(start) = self.clock_begins
+        {
+            self.begin_clock(start);
+            self.write_off_before(now, taps);
+        }
+    }
+
     /// The connection has ended: nothing takes what the clock makes due from now on.
     #[cold]
-    fn refuse_due(&mut self, channel: &mut impl Channel, taps: &mut FlowTaps, now: Instant) {
+    fn write_off_due(&mut self, channel: &mut impl Channel, taps: &mut FlowTaps, now: Instant) {
         let is_clocked = self.workload.as_ref().is_some_and(AnyWorkload::is_clocked);
         while is_clocked
             && !self.oversleeps(now)
             && let Some(message) = self.poll_workload(channel, now)
         {
             taps.forward.on_due(message.seq, message.size, message.due);
-            taps.forward.on_refused(message.seq);
+            taps.forward.on_not_open(message.seq);
+        }
+    }
+
+    /// The channel took a part of `message`, or was not open for it after all: a flow of datagrams whose far
+    /// end is not known yet is open for none.
+    #[inline(always)]
+    fn note_opening(&mut self, message: &Message, outcome: WriteOutcome) {
+        if self.has_sent {
+            return;
+        }
+        match outcome {
+            WriteOutcome::Taken(_) => {
+                self.has_sent = true;
+                self.opened.get_or_insert(message.due);
+            }
+            WriteOutcome::NotOpen => self.opened = None,
+            WriteOutcome::NoRoom
+            | WriteOutcome::Refused
+            | WriteOutcome::NoNetwork
+            | WriteOutcome::Expired => {}
         }
     }
 
@@ -135,6 +194,7 @@ impl Application {
                 self.is_begun = is_begun;
                 return false;
             }
+            self.note_opening(message, outcome);
             if let Some(tap) = taps.written_by(self.side) {
                 match outcome {
                     WriteOutcome::Taken(_) if is_begun => {}
@@ -142,7 +202,9 @@ impl Application {
                     WriteOutcome::Taken(_) => tap.on_sent_stream(message.seq, now),
                     WriteOutcome::Expired => tap.on_expired(message.seq),
                     // A part of it was sent.
-                    WriteOutcome::Refused if is_begun => {}
+                    WriteOutcome::Refused | WriteOutcome::NoNetwork | WriteOutcome::NotOpen if is_begun => {}
+                    WriteOutcome::NoNetwork => tap.on_no_network(message.seq),
+                    WriteOutcome::NotOpen => tap.on_not_open(message.seq),
                     WriteOutcome::Refused | WriteOutcome::NoRoom => tap.on_refused(message.seq),
                 }
             }

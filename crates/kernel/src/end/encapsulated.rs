@@ -34,7 +34,7 @@ use super::headers::HeaderCount;
 use super::lifecycle::Lifecycle;
 use super::messages::{Incoming, Outgoing};
 use super::place::EndPlace;
-use super::route::UdpRoute;
+use super::route::{SendFailure, UdpRoute};
 use super::sampling::Sampling;
 use crate::clock::RunClock;
 use crate::log::EndTotals;
@@ -86,11 +86,14 @@ impl Channel for EncapsulatedChannel {
     }
 
     fn is_open(&self) -> bool {
-        let refuses = self.life.is_broken() && self.spec.is_clocked();
-        !self.life.is_closing && (self.machine.is_open() || refuses)
+        let is_over = self.life.is_broken() && self.spec.is_clocked();
+        !self.life.is_closing && (self.machine.is_open() || is_over)
     }
 
     fn write(&mut self, write: &Write, now: Instant) -> WriteOutcome {
+        if self.life.is_broken() {
+            return WriteOutcome::NotOpen;
+        }
         match self.machine.handle_message(write.message, now) {
             Ok(()) => WriteOutcome::Taken(write.message.size),
             Err(Refused::NoRoom) => WriteOutcome::NoRoom,
@@ -340,6 +343,9 @@ impl EncapsulatedChannel {
         self.sent += u64::from(result.is_ok());
         match (result, tap) {
             (Ok(()), Some(tap)) => tap.on_wire(seq, now),
+            (Err(why), Some(tap)) if SendFailure::of(&why) == SendFailure::NoNetwork => {
+                tap.on_no_network(seq)
+            }
             (Err(_), Some(tap)) => tap.on_unsent(seq),
             (_, None) => {}
         }

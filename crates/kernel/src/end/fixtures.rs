@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use talkpath_scenario::WorkloadConfig;
+use talkpath_scenario::{Due, WorkloadConfig};
 use talkpath_units::Seed;
 
 use crate::clock::HostClock;
@@ -13,7 +13,7 @@ use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 /// UDP without options.
 pub(crate) const UDP: TransportSpec = TransportSpec::Udp { receive_buffer: None, ecn: false };
 
-/// A flow up from the run's beginning, without an echo.
+/// A flow up from the run's beginning, without an echo, whose clock starts when its connection is open.
 pub(crate) const fn flow(transport: TransportSpec, workload: WorkloadConfig) -> FlowSpec {
     FlowSpec {
         transport,
@@ -21,6 +21,7 @@ pub(crate) const fn flow(transport: TransportSpec, workload: WorkloadConfig) -> 
         echo_per_read: None,
         is_up: true,
         start_ns: 0,
+        due: Due::Opening,
         file: None,
         dscp_byte: None,
     }

@@ -78,7 +78,7 @@ impl Lifecycle {
         self.was_open
     }
 
-    /// Whether messages are handed over and refused, since the connection was open and has failed.
+    /// Whether the connection was open and has failed: what is handed over is never sent.
     pub(super) const fn is_broken(&self) -> bool {
         self.was_open && self.has_failed
     }

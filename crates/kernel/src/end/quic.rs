@@ -38,7 +38,7 @@ use super::lifecycle::Lifecycle;
 use super::messages::{Incoming, Outgoing};
 use super::packets::PacketNotes;
 use super::place::EndPlace;
-use super::route::UdpRoute;
+use super::route::{SendFailure, UdpRoute};
 use super::sampling::Sampling;
 use super::tcp::outgoing;
 use crate::clock::RunClock;
@@ -93,13 +93,13 @@ impl Channel for QuicChannel {
     }
 
     fn is_open(&self) -> bool {
-        let refuses = self.life.is_broken() && self.spec.is_clocked();
+        let is_over = self.life.is_broken() && self.spec.is_clocked();
         let is_wanted = !self.life.is_closing && self.begins.is_none();
         let is_usable = || {
             let engine = &lock(&self.connection).engine;
             engine.is_open() && engine.stream_failure(self.index).is_none()
         };
-        is_wanted && (refuses || is_usable())
+        is_wanted && (is_over || is_usable())
     }
 
     fn opened_at(&self, now: Instant) -> Instant {
@@ -109,6 +109,9 @@ impl Channel for QuicChannel {
     fn write(&mut self, write: &Write, now: Instant) -> WriteOutcome {
         if write.expires.is_some_and(|expires| expires <= now) {
             return WriteOutcome::Expired;
+        }
+        if self.life.is_broken() {
+            return WriteOutcome::NotOpen;
         }
         let data = match self.carry {
             Carry::Stream => self.stream_bytes(write.message.size),
@@ -187,7 +190,8 @@ impl Channel for QuicChannel {
                 SendOutcome::Expired(seq) => tap.on_expired(seq),
                 SendOutcome::GivenBack(seq) => tap.on_given_back(seq),
                 SendOutcome::Stopped(seq) => tap.on_dropped(seq, DropCause::Stopped),
-                SendOutcome::Unsent(seq) => tap.on_unsent(seq),
+                SendOutcome::Unsent(seq, SendFailure::NoNetwork) => tap.on_no_network(seq),
+                SendOutcome::Unsent(seq, _) => tap.on_unsent(seq),
             }
         }
         // Nobody waits for what did not leave.
@@ -242,11 +246,13 @@ impl HostChannel for QuicChannel {
         if self.life.asks(now) {
             let now = connection.now;
             connection.engine.open(now);
+            // A ticket opens it at the start, however late this host is.
+            self.began = Some(self.start()).filter(|_| connection.engine.is_open());
         }
         if self.begins.is_some_and(|begins| begins <= now) {
             let begun = self.begins.take();
             // It is due from its start on, however late this host is. An opening connection keeps it waiting.
-            self.began = begun.filter(|_| connection.was_open);
+            self.began = begun.filter(|_| connection.was_open || connection.engine.is_open());
         }
         self.life.give_up(now, MIN_PATIENCE, NO_ANSWER);
         let late = if leads { connection.handle_timeout() } else { None };
@@ -381,6 +387,10 @@ impl QuicChannel {
             lateness: Histogram::new(),
             sampling: Sampling::new(interval),
         }
+    }
+
+    fn start(&self) -> Instant {
+        Instant::from_nanos(self.spec.start_ns)
     }
 
     /// Whether this is the connection's first flow.

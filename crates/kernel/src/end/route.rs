@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
+use talkpath_flow::WriteOutcome;
 use talkpath_units::Duration;
 
 pub use crate::sys::Unconnected;
@@ -19,6 +20,50 @@ pub struct UdpRoute {
     pub socket: Arc<UdpSocket>,
     /// Where they go, if the socket is not connected.
     pub unconnected: Option<Unconnected>,
+}
+
+/// Why the kernel did not take a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SendFailure {
+    /// It had no room for it, or cannot carry it.
+    Refused,
+    /// It has no network for it: no route, device or address, or a rule of this host forbids it.
+    NoNetwork,
+    /// The flow has no route yet.
+    NotOpen,
+}
+
+impl SendFailure {
+    /// What the error of a send says (send(2), udp(7), netfilter's `nf_hook_slow`).
+    pub(super) fn of(error: &io::Error) -> Self {
+        match error.raw_os_error() {
+            None if error.kind() == io::ErrorKind::NotConnected => Self::NotOpen,
+            Some(
+                libc::ENETUNREACH
+                | libc::ENETDOWN
+                | libc::ENONET
+                | libc::EHOSTUNREACH
+                | libc::EHOSTDOWN
+                | libc::EADDRNOTAVAIL
+                | libc::ENODEV
+                | libc::ENXIO
+                | libc::EPERM
+                | libc::EACCES
+                // The source address is no longer this host's (`ip_route_output_key_hash_rcu`).
+                | libc::EINVAL,
+            ) => Self::NoNetwork,
+            _ => Self::Refused,
+        }
+    }
+
+    /// What that is to the application.
+    pub(super) const fn outcome(self) -> WriteOutcome {
+        match self {
+            Self::Refused => WriteOutcome::Refused,
+            Self::NoNetwork => WriteOutcome::NoNetwork,
+            Self::NotOpen => WriteOutcome::NotOpen,
+        }
+    }
 }
 
 impl UdpRoute {

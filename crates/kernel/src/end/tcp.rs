@@ -99,12 +99,12 @@ impl Channel for TcpChannel {
     }
 
     fn is_open(&self) -> bool {
-        self.state == State::Open || self.refuses()
+        self.state == State::Open || self.is_over()
     }
 
     fn write(&mut self, write: &Write, _now: Instant) -> WriteOutcome {
-        if self.refuses() {
-            return WriteOutcome::Refused;
+        if self.is_over() {
+            return WriteOutcome::NotOpen;
         }
         let Some(socket) = &mut self.socket else { return WriteOutcome::NoRoom };
         // A file's next byte is the one after all that the socket has taken.
@@ -127,7 +127,7 @@ impl Channel for TcpChannel {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.fail(&error);
-                    return if self.refuses() { WriteOutcome::Refused } else { WriteOutcome::NoRoom };
+                    return if self.is_over() { WriteOutcome::NotOpen } else { WriteOutcome::NoRoom };
                 }
             }
         }
@@ -311,9 +311,9 @@ impl TcpChannel {
         }
     }
 
-    /// After a connection ended before its time each message that its workload's clock has due is refused, so
-    /// that it counts as not sent and not as never due.
-    fn refuses(&self) -> bool {
+    /// Whether the connection ended before its time and the workload has a clock: the application still hands
+    /// over what is due, so that it counts as never sent and not as never due.
+    fn is_over(&self) -> bool {
         self.state == State::Closed && self.was_open && self.spec.is_clocked()
     }
 

@@ -184,13 +184,13 @@ fn a_datagram_makes_no_row_before_the_budget_has_paid_for_it() {
 }
 
 #[test]
-fn a_message_without_a_way_is_refused_and_says_why() {
+fn a_message_without_a_way_is_never_sent_and_the_flow_has_not_opened() {
     let end = late_end(0);
     let mut end = end.lock();
     // Opened in time, and handled when all is due.
     end.handle_timeout(Instant::ZERO);
-    let is_refused = |row: &MessageRecord| row.fate == Fate::Refused && row.sent.is_none();
-    assert!(end.log.taps.forward.rows().all(is_refused));
+    let is_unsent = |row: &MessageRecord| row.fate == Fate::NotOpen && row.sent.is_none();
+    assert!(end.log.taps.forward.rows().all(is_unsent));
     end.finish();
-    assert_eq!(end.log.totals.refusals.get("not connected"), Some(&5));
+    assert_eq!((end.log.totals.opening_ns, end.log.taps.forward.rows().count()), (None, 5));
 }

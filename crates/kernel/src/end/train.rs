@@ -6,7 +6,7 @@
 
 use std::io;
 
-use super::route::UdpRoute;
+use super::route::{SendFailure, UdpRoute};
 
 /// Messages that leave when the turn ends, or when there are [`MAX_MESSAGES`].
 pub(super) struct Train {
@@ -17,14 +17,27 @@ pub(super) struct Train {
     /// Bytes of each message but the last, which may have less.
     size: usize,
     seqs: Vec<u64>,
-    /// What the kernel would not take, with the system's words.
-    refused: Vec<(u64, String)>,
+    unsent: Vec<Unsent>,
+}
+
+/// A message that the kernel would not take.
+pub(super) struct Unsent {
+    pub(super) seq: u64,
+    pub(super) failure: SendFailure,
+    /// The system's words.
+    pub(super) why: String,
+}
+
+impl Unsent {
+    fn new(seq: u64, error: &io::Error) -> Self {
+        Self { seq, failure: SendFailure::of(error), why: error.to_string() }
+    }
 }
 
 impl Train {
     /// Trains, unless `is_on` is false.
     pub(super) const fn new(is_on: bool) -> Self {
-        Self { is_on, bytes: Vec::new(), size: 0, seqs: Vec::new(), refused: Vec::new() }
+        Self { is_on, bytes: Vec::new(), size: 0, seqs: Vec::new(), unsent: Vec::new() }
     }
 
     /// Whether a message of `size` bytes leaves with others.
@@ -58,10 +71,7 @@ impl Train {
                     self.is_on = false;
                     self.leave_one_by_one(route);
                 }
-                Err(error) => {
-                    let words = error.to_string();
-                    self.refused.extend(self.seqs.iter().map(|&seq| (seq, words.clone())));
-                }
+                Err(error) => self.unsent.extend(self.seqs.iter().map(|&seq| Unsent::new(seq, &error))),
                 Ok(()) => {}
             }
         } else {
@@ -72,14 +82,14 @@ impl Train {
     }
 
     /// What the kernel would not take since the last time.
-    pub(super) fn take_refused(&mut self) -> Vec<(u64, String)> {
-        std::mem::take(&mut self.refused)
+    pub(super) fn take_unsent(&mut self) -> Vec<Unsent> {
+        std::mem::take(&mut self.unsent)
     }
 
     fn leave_one_by_one(&mut self, route: &UdpRoute) {
         for (&seq, message) in self.seqs.iter().zip(self.bytes.chunks(self.size.max(1))) {
             if let Err(error) = route.send(message) {
-                self.refused.push((seq, error.to_string()));
+                self.unsent.push(Unsent::new(seq, &error));
             }
         }
     }
@@ -135,7 +145,7 @@ mod tests {
                 train.push(seq, &vec![seq as u8; size], &route);
             }
             train.leave(&route);
-            assert!(train.is_on && train.take_refused().is_empty());
+            assert!(train.is_on && train.take_unsent().is_empty());
             let mut buffer = [0; 2000];
             for (seq, &size) in (0..).zip(&sizes) {
                 assert_eq!(peer.recv(&mut buffer).unwrap(), size, "message {seq}");
@@ -154,7 +164,7 @@ mod tests {
         let mut train = Train::new(true);
         (0..3).for_each(|seq| train.push(seq, &[seq as u8; 50], &route));
         train.leave(&route);
-        assert!(!train.is_on && !train.takes(50) && train.take_refused().is_empty());
+        assert!(!train.is_on && !train.takes(50) && train.take_unsent().is_empty());
         let mut buffer = [0; 100];
         for seq in 0..3 {
             assert_eq!((peer.recv(&mut buffer).unwrap(), buffer[0]), (50, seq));
@@ -162,17 +172,17 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_take_is_refused_message_by_message() {
+    fn what_the_kernel_has_no_network_for_is_given_back_message_by_message() {
         let nowhere = UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = "192.0.2.1:9".parse().unwrap();
         let from = "127.0.0.1".parse().unwrap();
-        // From loopback nothing leaves the host (EINVAL), so each is tried by itself and refused by itself.
+        // From loopback nothing leaves the host (EINVAL), so each is tried by itself.
         let unconnected = Some(Unconnected { from, to, is_v6: false, tos: None });
         let route = UdpRoute { socket: Arc::new(nowhere), unconnected };
         let mut train = Train::new(true);
         (5..8).for_each(|seq| train.push(seq, &[0; 50], &route));
         train.leave(&route);
-        let refused: Vec<u64> = train.take_refused().into_iter().map(|(seq, _)| seq).collect();
-        assert_eq!(refused, [5, 6, 7]);
+        let unsent: Vec<_> = train.take_unsent().into_iter().map(|it| (it.seq, it.failure)).collect();
+        assert_eq!(unsent, [5, 6, 7].map(|seq| (seq, SendFailure::NoNetwork)));
     }
 }

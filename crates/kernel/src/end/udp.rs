@@ -11,13 +11,14 @@
 //! | field | sender | receiver | receiver that echoes |
 //! | --- | --- | --- | --- |
 //! | `role` | when it opens, when it tries again | - | - |
-//! | `outgoing`, `sent`, `refusals` | the workload's messages | unused | the echoes |
+//! | `outgoing`, `sent`, `refusals`, `no_network` | the workload's messages | unused | the echoes |
 //! | `received` | the echoes | the workload's messages | the same, and their bytes for the echo |
 //!
-//! **Refusals.** The kernel refuses a datagram by an error of the send call: EAGAIN or ENOBUFS if it has no
-//! room, EMSGSIZE if the datagram is too large. The message is then refused for good, and the error's text is
-//! counted. Of a train ([`super::train`]) the kernel takes all datagrams or none. If it takes none, each of
-//! them is refused. ECONNREFUSED is an exception, which [`UdpRoute::send`] treats: it reports an earlier
+//! **What does not leave.** The kernel says by an error of the send call why it takes no datagram: EAGAIN or
+//! ENOBUFS if it has no room, EMSGSIZE if the datagram is too large. The message is then refused for good.
+//! ENETUNREACH, EPERM and the like ([`SendFailure`]) say that there is no network for it. The error's text is
+//! counted in both cases. Of a train ([`super::train`]) the kernel takes all datagrams or none. If it takes none, this
+//! holds for each of them. ECONNREFUSED is an exception, which [`UdpRoute::send`] treats: it reports an earlier
 //! datagram's ICMP error.
 //!
 //! A *route* is a socket and the address that it sends to. A *train* is several datagrams that one system
@@ -41,8 +42,8 @@ use super::channel::{HostChannel, Occasion};
 use super::headers::HeaderCount;
 use super::messages::{Incoming, Outgoing};
 use super::place::EndPlace;
-use super::route::UdpRoute;
-use super::train::Train;
+use super::route::{SendFailure, UdpRoute};
+use super::train::{Train, Unsent};
 use crate::ancillary::ecn;
 use crate::clock::RunClock;
 use crate::log::EndTotals;
@@ -67,6 +68,8 @@ pub(super) struct UdpChannel {
     next_seq: u64,
     /// The number of messages that the kernel refused, by the error's text.
     refusals: BTreeMap<String, u64>,
+    /// The number of messages for which there was no network, by the error's text.
+    no_network: BTreeMap<String, u64>,
     /// Datagrams that wait to leave together by one system call. Empty unless the flow is a bulk flow.
     train: Train,
     received: ReceivedDatagrams,
@@ -169,8 +172,9 @@ impl Channel for UdpChannel {
                 WriteOutcome::Taken(message.size)
             }
             Err(why) => {
-                *self.refusals.entry(why.to_string()).or_default() += 1;
-                WriteOutcome::Refused
+                let failure = SendFailure::of(&why);
+                self.note_failure(failure, why.to_string());
+                failure.outcome()
             }
         }
     }
@@ -275,15 +279,18 @@ impl HostChannel for UdpChannel {
     }
 
     /// Sends the train, at the end of the application's turn. All its messages were counted as sent when they
-    /// were written. The messages that the kernel refuses are counted as refused instead.
+    /// were written. Those that the kernel does not take are taken back.
     fn depart(&mut self, tap: Option<&mut LegTap>) {
         // An end without a tap writes no messages, so it has no train.
         let (Some(route), Some(tap)) = (&self.route, tap) else { return };
         self.train.leave(route);
-        for (seq, why) in self.train.take_refused() {
+        for Unsent { seq, failure, why } in self.train.take_unsent() {
             self.sent -= 1;
-            *self.refusals.entry(why).or_default() += 1;
-            tap.on_given_back(seq);
+            self.note_failure(failure, why);
+            match failure {
+                SendFailure::NoNetwork => tap.on_taken_back(seq),
+                SendFailure::Refused | SendFailure::NotOpen => tap.on_given_back(seq),
+            }
         }
     }
 
@@ -323,6 +330,7 @@ impl HostChannel for UdpChannel {
     fn count(&self, totals: &mut EndTotals) {
         totals.data_packets = Some(self.sent);
         totals.refusals.clone_from(&self.refusals);
+        totals.no_network.clone_from(&self.no_network);
         let takes_marks = self.spec.transport.sets_ect();
         totals.takes_marks = Some(takes_marks);
         totals.marked = takes_marks.then_some(self.received.marked);
@@ -363,6 +371,7 @@ impl UdpChannel {
             sent: 0,
             next_seq: 0,
             refusals: BTreeMap::new(),
+            no_network: BTreeMap::new(),
             // A clocked workload sends each message at its own time, and the emulator takes packets one by
             // one. Only other senders have trains.
             train: Train::new(place.is_sender && place.has_trains && !spec.is_clocked()),
@@ -376,6 +385,19 @@ impl UdpChannel {
                 headers: HeaderCount::new(),
             },
         }
+    }
+}
+
+impl UdpChannel {
+    /// The kernel did not take a message.
+    fn note_failure(&mut self, failure: SendFailure, why: String) {
+        let counts = match failure {
+            SendFailure::Refused => &mut self.refusals,
+            SendFailure::NoNetwork => &mut self.no_network,
+            // The flow's opening tells of it.
+            SendFailure::NotOpen => return,
+        };
+        *counts.entry(why).or_default() += 1;
     }
 }
 

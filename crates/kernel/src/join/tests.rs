@@ -1,5 +1,5 @@
 use talkpath_flow::Side;
-use talkpath_scenario::{Direction, EchoWrite, Receiver, WorkloadConfig};
+use talkpath_scenario::{Direction, Due, EchoWrite, Receiver, WorkloadConfig};
 use talkpath_transport::{TransportConfig, UdpConfig};
 
 use super::*;
@@ -18,6 +18,7 @@ fn flow() -> Flow {
         echo: Some(EchoWrite::PerMessage),
         direction: Direction::Up,
         start: (Duration::ZERO, Duration::ZERO),
+        due: Due::Start,
         route: Vec::new(),
         return_route: Vec::new(),
         second_path: None,
@@ -68,7 +69,7 @@ fn both_logs_give_both_legs_on_the_senders_clock() {
     for seq in [0, 1, 3, 3] {
         let at = ms(20 * seq + 20).as_nanos();
         receiver.arrivals.push((seq, at));
-        receiver.sent.push(SentRow(seq, 160, at, Some(at + 1_000_000), false));
+        receiver.sent.push(SentRow(seq, 160, at, Some(at + 1_000_000), None));
     }
     let record = join(&sender(), Some(&receiver), RunEnd::Drained);
     let fates: Vec<_> = record.forward.messages.iter().map(|row| row.fate).collect();
@@ -119,7 +120,7 @@ fn a_far_log_that_makes_no_sense_does_no_harm() {
     let mut receiver = Chunk::default();
     for seq in [u64::MAX, 1 << 40, 7, 5, 2] {
         receiver.arrivals.push((seq, u64::MAX - 2_000_000));
-        receiver.sent.push(SentRow(seq, u32::MAX, 0, Some(0), false));
+        receiver.sent.push(SentRow(seq, u32::MAX, 0, Some(0), None));
         receiver.wires.push((seq, 0));
         receiver.drops.push(HostDrop(seq, DropPlace::Inbox));
     }

@@ -1,17 +1,21 @@
-//! Loss by sequence number, and runs of it.
+//! Loss by sequence number, runs of it, and the ledger: what became of each message that was due.
+//!
+//! What was never sent for want of a network or of an open connection is lost like what the path ate: who
+//! waits for it hears the same. What the transport refused is none of these: it had no room, or could not
+//! carry the message on any path.
 //!
 //! Counting loss as sent minus received lets every duplicate hide a loss; here each message has one outcome,
 //! so a duplicate can only ever raise `duplicates`. A run is a stretch of consecutive lost messages, the loss
 //! period of RFC 3357 §5. Refused and unfinished messages are stepped over: they neither lengthen nor end
 //! one.
 
-use super::trip::{Trip, TripOutcome};
-use crate::summary::LossRuns;
+use super::trip::{LossKind, Trip, TripOutcome};
+use crate::summary::{Ledger, LossRuns};
 
 /// How a window's messages ended. `sent = received + lost_forward + lost_return + unfinished`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossCounts {
-    /// Messages that were wanted and not refused.
+    /// Messages that were due and not refused.
     pub sent: u64,
     /// Trips that came to their end.
     pub received: u64,
@@ -25,8 +29,12 @@ pub struct LossCounts {
     pub refused: u64,
     /// Copies beyond the first.
     pub duplicates: u64,
-    /// Of those missing either way, given up by their sender as too old.
+    /// Of those lost either way, given up by their sender as too old.
     pub expired: u64,
+    /// Of those lost either way, never sent because their host had no network.
+    pub no_network: u64,
+    /// Of those lost either way, never sent because the connection was not open.
+    pub not_open: u64,
 }
 
 impl LossCounts {
@@ -51,8 +59,30 @@ impl LossCounts {
             TripOutcome::Refused => &mut self.refused,
         };
         *count += 1;
-        self.expired += u64::from(trip.is_expired);
+        if trip.is_missing() {
+            match trip.loss {
+                LossKind::Missing => {}
+                LossKind::Expired => self.expired += 1,
+                LossKind::NoNetwork => self.no_network += 1,
+                LossKind::NotOpen => self.not_open += 1,
+            }
+        }
         self.sent += u64::from(trip.outcome != TripOutcome::Refused);
+    }
+
+    /// What became of each message that was due.
+    pub fn ledger(&self) -> Ledger {
+        let Self { sent, received, unfinished, refused, expired, no_network, not_open, .. } = *self;
+        Ledger {
+            due: sent + refused,
+            delivered: received,
+            expired,
+            refused,
+            no_network,
+            not_open,
+            missing: self.lost() - expired - no_network - not_open,
+            unfinished,
+        }
     }
 
     /// Missing on either leg.
@@ -136,7 +166,8 @@ mod tests {
         LossCounts::of(&flow.trips(&ALWAYS))
     }
 
-    /// A flow whose messages arrive (`.`), are missing (`x`), refused (`r`) or unfinished (`u`).
+    /// A flow whose messages arrive (`.`), are missing (`x`), refused (`r`), unfinished (`u`), expired (`e`),
+    /// without a network (`n`) or without an open connection (`o`).
     fn pattern(story: &str) -> FlowRecord {
         let delays: Vec<_> = story.chars().map(|letter| (letter == '.').then_some(30)).collect();
         let mut flow = flow(&delays);
@@ -144,6 +175,9 @@ mod tests {
             match letter {
                 'r' => row.fate = Fate::Refused,
                 'u' => row.fate = Fate::Unfinished,
+                'e' => row.fate = Fate::Expired,
+                'n' => row.fate = Fate::NoNetwork,
+                'o' => row.fate = Fate::NotOpen,
                 _ => {}
             }
         }
@@ -156,6 +190,25 @@ mod tests {
         assert_eq!((counts.sent, counts.received, counts.lost()), (6, 4, 1));
         assert_eq!((counts.unfinished, counts.refused), (1, 1));
         assert_eq!(counts.loss_rate(), Some(0.2));
+    }
+
+    #[test]
+    fn what_never_left_for_want_of_a_network_or_a_connection_is_lost_and_each_message_is_in_one_class() {
+        let flow = pattern("ooo..xnnre.u");
+        let counts = counts(&flow);
+        assert_eq!((counts.lost(), counts.loss_rate()), (7, Some(0.7)));
+        let ledger = Ledger {
+            due: 12,
+            delivered: 3,
+            expired: 1,
+            refused: 1,
+            no_network: 2,
+            not_open: 3,
+            missing: 1,
+            unfinished: 1,
+        };
+        assert_eq!(counts.ledger(), ledger);
+        assert_eq!(runs(&flow.trips(&ALWAYS)).histogram, [0, 0, 1, 1], "ooo, and xnn(r)e");
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod tests {
     use talkpath_units::{Bytes, Duration, Instant};
 
     use super::*;
-    use crate::metrics::trip::TripOutcome;
+    use crate::metrics::trip::{LossKind, TripOutcome};
 
     /// Messages 1 to `count` arriving in this order; only arrival order matters here.
     fn count(messages: u64, arrivals: &[u64]) -> u64 {
@@ -38,7 +38,7 @@ mod tests {
                 outcome: TripOutcome::Received(Instant::ZERO),
                 turn_round: Duration::ZERO,
                 copies: 1,
-                is_expired: false,
+                loss: LossKind::Missing,
             })
             .collect();
         reordered(&trips, arrivals)

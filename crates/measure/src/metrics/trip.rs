@@ -33,8 +33,22 @@ pub struct Trip {
     pub turn_round: Duration,
     /// How many copies came to the end of the trip.
     pub copies: u32,
-    /// Whether it is missing because its sender, or its echo's, gave it up.
-    pub is_expired: bool,
+    /// How it was lost, if it was.
+    pub loss: LossKind,
+}
+
+/// How a message was lost, as far as its sender, or its echo's, knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LossKind {
+    /// It was sent and never arrived.
+    #[default]
+    Missing,
+    /// Its sender gave it up as too old.
+    Expired,
+    /// Its host had no network for it.
+    NoNetwork,
+    /// The connection was not open.
+    NotOpen,
 }
 
 /// How a trip ended.
@@ -42,7 +56,7 @@ pub struct Trip {
 pub enum TripOutcome {
     /// Came to its end at this instant, on the sender's clock.
     Received(Instant),
-    /// Never reached the far application.
+    /// Never reached the far application, sent or not.
     MissingForward,
     /// Reached the far application; its echo did not come back.
     MissingReturn,
@@ -94,8 +108,7 @@ pub(crate) fn each_one_way<'a>(
 /// The way out of one message.
 #[inline]
 pub(crate) fn one_way_trip(row: &MessageRecord) -> Trip {
-    let is_expired = row.fate == Fate::Expired;
-    Trip { outcome: one_way_outcome(row), copies: row.copies, is_expired, ..untold(row) }
+    Trip { outcome: one_way_outcome(row), copies: row.copies, loss: loss_kind(row.fate), ..untold(row) }
 }
 
 /// The way of one message there and, if its echo was written, back.
@@ -103,9 +116,19 @@ pub(crate) fn round_trip(row: &MessageRecord, back: Option<&MessageRecord>) -> T
     let copies = back.map_or(0, |back| back.copies);
     let turn_round = back.map_or(Duration::ZERO, |back| turn_round(row, back));
     let outcome = round_trip_outcome(row, back);
-    let gave_up = back.map_or(row.fate, |back| back.fate);
-    let is_expired = gave_up == Fate::Expired && !matches!(outcome, TripOutcome::Received(_));
-    Trip { outcome, turn_round, copies, is_expired, ..untold(row) }
+    let lost = back.filter(|_| outcome == TripOutcome::MissingReturn).unwrap_or(row);
+    Trip { outcome, turn_round, copies, loss: loss_kind(lost.fate), ..untold(row) }
+}
+
+/// How a message of this fate was lost, if it was.
+#[inline]
+const fn loss_kind(fate: Fate) -> LossKind {
+    match fate {
+        Fate::Expired => LossKind::Expired,
+        Fate::NoNetwork => LossKind::NoNetwork,
+        Fate::NotOpen => LossKind::NotOpen,
+        Fate::Delivered | Fate::Missing | Fate::Unfinished | Fate::Refused => LossKind::Missing,
+    }
 }
 
 /// How long the far host held the message `row` before it offered its echo `back`; both stamps are of its own
@@ -150,7 +173,7 @@ pub(crate) fn each_round_trip<'a>(
 fn untold(row: &MessageRecord) -> Trip {
     let MessageRecord { seq, size, due, sent, .. } = *row;
     let (outcome, turn_round) = (TripOutcome::Unfinished, Duration::ZERO);
-    Trip { seq, size, due, sent, outcome, turn_round, copies: 0, is_expired: false }
+    Trip { seq, size, due, sent, outcome, turn_round, copies: 0, loss: LossKind::Missing }
 }
 
 #[inline]
@@ -159,7 +182,7 @@ fn one_way_outcome(row: &MessageRecord) -> TripOutcome {
         (Fate::Delivered, Some(at)) => TripOutcome::Received(at),
         // Delivered without a stamp says that the far end kept no time: nothing can be computed from it.
         (Fate::Delivered, None) | (Fate::Unfinished, _) => TripOutcome::Unfinished,
-        (Fate::Missing | Fate::Expired, _) => TripOutcome::MissingForward,
+        (Fate::Missing | Fate::Expired | Fate::NoNetwork | Fate::NotOpen, _) => TripOutcome::MissingForward,
         (Fate::Refused, _) => TripOutcome::Refused,
     }
 }
@@ -168,12 +191,13 @@ fn round_trip_outcome(row: &MessageRecord, back: Option<&MessageRecord>) -> Trip
     match (row.fate, back.map(|back| (back.fate, back.received))) {
         (Fate::Refused, _) => TripOutcome::Refused,
         (_, Some((Fate::Delivered, Some(at)))) => TripOutcome::Received(at),
-        (Fate::Missing | Fate::Expired, _) => TripOutcome::MissingForward,
+        (Fate::Missing | Fate::Expired | Fate::NoNetwork | Fate::NotOpen, _) => TripOutcome::MissingForward,
         (Fate::Unfinished, _) => TripOutcome::Unfinished,
         // The far application had the message; a transport that refused its echo lost it on the way back.
-        (Fate::Delivered, Some((Fate::Missing | Fate::Refused | Fate::Expired, _))) => {
-            TripOutcome::MissingReturn
-        }
+        (
+            Fate::Delivered,
+            Some((Fate::Missing | Fate::Refused | Fate::Expired | Fate::NoNetwork | Fate::NotOpen, _)),
+        ) => TripOutcome::MissingReturn,
         // Read by the far application, and the run ended before it wrote the echo or before the echo arrived.
         (Fate::Delivered, Some((Fate::Unfinished | Fate::Delivered, _)) | None) => TripOutcome::Unfinished,
     }

@@ -73,7 +73,15 @@ fn rows_of_any_shape_are_read_again() {
     let mut stream = Seed::new(9).stream("shapes");
     let mut draw = |below: u64| stream.bits() % below;
     let causes = [None, Some(DropCause::Queue), Some(DropCause::Loss), Some(DropCause::Aqm)];
-    let fates = [Fate::Delivered, Fate::Missing, Fate::Unfinished, Fate::Refused, Fate::Expired];
+    let fates = [
+        Fate::Delivered,
+        Fate::Missing,
+        Fate::Unfinished,
+        Fate::Refused,
+        Fate::Expired,
+        Fate::NoNetwork,
+        Fate::NotOpen,
+    ];
     for round in 0..60 {
         // Differences of any number of bits, runs of any length, and stretches that end within a block.
         let (bits, steadiness) = (1 + round, 1 + draw(40));
@@ -90,7 +98,7 @@ fn rows_of_any_shape_are_read_again() {
                         sent,
                         wire,
                         received,
-                        fate: fates[draw(5) as usize],
+                        fate: fates[draw(7) as usize],
                         drop_cause: causes[draw(4) as usize],
                         copies: draw(3) as u32,
                         transmissions: draw(1 << 20) as u32,

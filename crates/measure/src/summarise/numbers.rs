@@ -6,7 +6,7 @@
 use crate::metrics::share;
 use crate::summary::{
     CallSummary, DelayMs, EcnSummary, FileSummary, FlowSummary, GroupSummary, IpSeen, IpSummary, IpdvMs,
-    JudgedBy, LegSummary, LegsSummary, LossBursts, LossRuns, MeanMax, MinMeanMax, MouthToEarMs,
+    JudgedBy, Ledger, LegSummary, LegsSummary, LossBursts, LossRuns, MeanMax, MinMeanMax, MouthToEarMs,
     MultipathSummary, RtpStream, Settling, StateAgeMs, TurnRoundMs,
 };
 
@@ -56,6 +56,8 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
     counts!(sent, received, lost);
     known!(lost_forward, lost_return, loss_rate);
     counts!(duplicates, reordered, unfinished, refused, expired);
+    parts!(ledger: Ledger { due, delivered, expired, refused, no_network, not_open, missing, unfinished });
+    known!(opening_ms);
     let LossRuns { max, mean, histogram: _ } = &flow.loss_runs;
     tell("loss_runs.max", *max as f64);
     mean.iter().for_each(|&mean| tell("loss_runs.mean", mean));
@@ -389,6 +391,17 @@ mod tests {
             unfinished: 117,
             refused: 118,
             expired: 123,
+            ledger: Some(Ledger {
+                due: 140,
+                delivered: 141,
+                expired: 142,
+                refused: 143,
+                no_network: 144,
+                not_open: 145,
+                missing: 146,
+                unfinished: 147,
+            }),
+            opening_ms: Some(next()),
             rtp_jitter_ms: Some(next()),
             goodput_bps: Some(next()),
             net_rate_pps: Some(next()),

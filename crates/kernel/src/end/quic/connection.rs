@@ -14,7 +14,7 @@
 //! A flow's end is locked before its connection, and a thread locks one of each at most
 //! during a run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,8 +27,8 @@ use crate::clock::RunClock;
 use crate::end::headers::HeaderCount;
 use crate::end::packets::PacketNotes;
 use crate::end::place::EndPlace;
-use crate::end::route::UdpRoute;
-use crate::end::train::Train;
+use crate::end::route::{SendFailure, UdpRoute};
+use crate::end::train::{Train, Unsent};
 use crate::join::few_words;
 use crate::spec::{FlowSpec, QuicSpec, SessionSpec};
 use crate::sys::{Received, set_tos};
@@ -113,7 +113,7 @@ pub(super) enum SendOutcome {
     /// The far end stopped its stream.
     Stopped(u64),
     /// The kernel would not take its packet, and it is not sent again.
-    Unsent(u64),
+    Unsent(u64, SendFailure),
 }
 
 impl QuicConnection {
@@ -286,7 +286,7 @@ impl QuicConnection {
         };
         if let Err(why) = result {
             *self.unsent.entry(why.to_string()).or_default() += 1;
-            self.lose(&BTreeSet::from([number]));
+            self.lose(&BTreeMap::from([(number, SendFailure::of(&why))]));
         }
     }
 
@@ -316,33 +316,33 @@ impl QuicConnection {
     fn leave(&mut self) {
         let Some(route) = &self.route else { return };
         self.train.leave(route);
-        let mut refused = BTreeSet::new();
-        for (number, why) in self.train.take_refused() {
+        let mut lost = BTreeMap::new();
+        for Unsent { seq: number, failure, why } in self.train.take_unsent() {
             *self.unsent.entry(why).or_default() += 1;
-            refused.insert(number);
+            lost.insert(number, failure);
         }
-        self.lose(&refused);
+        self.lose(&lost);
         for (_, flow, range, left) in self.leaving.drain(..) {
             self.flows[flow].outcomes.push(SendOutcome::Left(range, left));
         }
     }
 
     /// The packets of these numbers did not leave: their datagrams are lost. Streams are sent again.
-    fn lose(&mut self, numbers: &BTreeSet<u64>) {
+    fn lose(&mut self, numbers: &BTreeMap<u64, SendFailure>) {
         if numbers.is_empty() {
             return;
         }
         let flows = &mut self.flows;
         self.leaving.retain(|(number, flow, range, _)| {
-            let is_lost = numbers.contains(number);
+            let failure = numbers.get(number);
             let flow = &mut flows[*flow];
-            if is_lost
+            if let Some(failure) = failure
                 && flow.carry == Carry::Datagram
                 && let PayloadRange::Message { seq } = range
             {
-                flow.outcomes.push(SendOutcome::Unsent(*seq));
+                flow.outcomes.push(SendOutcome::Unsent(*seq, *failure));
             }
-            !is_lost
+            failure.is_none()
         });
     }
 

@@ -96,10 +96,10 @@ fn a_close_of_the_far_end_is_a_failure_of_who_still_sends() {
     pair.drive(|pair| pair.failure(0).is_some());
     let why = pair.failure(0).unwrap();
     assert!(why.contains("closed by peer"), "{why}");
-    // Each message that is due is refused from now on, so that it counts as not sent.
+    // Each message that is due is never sent from now on, and counts as lost.
     pair.drive(|pair| {
         let end = pair.ends[0].lock();
-        end.log.taps.forward.rows().any(|row| row.fate == Fate::Refused)
+        end.log.taps.forward.rows().any(|row| row.fate == Fate::NotOpen)
     });
 }
 
@@ -118,10 +118,10 @@ fn a_flow_whose_only_stream_the_far_end_stops_has_failed() {
     let pair = at_odds(carries, &WorkloadConfig::G711, 60_000);
     pair.drive(|pair| pair.failure(0).is_some());
     assert_eq!(pair.failure(0), why);
-    // Each message that is due is refused from now on, as after a lost connection.
+    // Each message that is due is never sent from now on, as after a lost connection.
     pair.drive(|pair| {
         let end = pair.ends[0].lock();
-        end.log.taps.forward.rows().any(|row| row.fate == Fate::Refused)
+        end.log.taps.forward.rows().any(|row| row.fate == Fate::NotOpen)
     });
     let totals = totals(&pair, 0);
     assert_eq!((totals.failure, totals.failed_ns.is_some()), (why.clone(), true));
@@ -386,7 +386,8 @@ fn the_emulator_learns_whose_message_is_in_a_packet_of_a_shared_connection() {
             }
         });
     }
-    assert_eq!(found[..5], [0, 1, 2, 3, 4].map(|seq| (1, seq)));
+    // Message 0 was due before the connection was open, and was never sent.
+    assert_eq!(found[..5], [1, 2, 3, 4, 5].map(|seq| (1, seq)));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use talkpath_arena::offset::{Offset, withdraw_trust_in_impossible_delays};
 use talkpath_flow::{Side, lateness_ns};
 use talkpath_kernel::join::{
-    MAX_WORDS, RunEnd, dscp_warnings, few_words, file_warnings, flow_record, multipath_warnings, series,
-    unsent_warnings,
+    MAX_WORDS, RunEnd, dscp_warnings, early_echo_warnings, few_words, file_warnings, flow_record,
+    multipath_warnings, no_network_warnings, series, unsent_warnings,
 };
 use talkpath_kernel::log::{Chunk, EndLog};
 use talkpath_kernel::{stolen, turn_round};
@@ -54,6 +54,7 @@ impl Session<'_> {
             let record = flow_record(flow, spec, sender, receiver, window, end, clock.trusted);
             warnings.extend(record.counters.ip.iter().flat_map(|ip| dscp_warnings(&flow.name, ip)));
             warnings.extend(multipath_warnings(&record));
+            warnings.extend(early_echo_warnings(&record));
             let file = receiver.and_then(|receiver| receiver.totals.file.as_ref());
             warnings.extend(file_warnings(&record, file.and_then(|file| file.not_kept.as_deref())));
             flows.push(record);
@@ -92,10 +93,7 @@ impl Session<'_> {
             let far = logs.and_then(|logs| logs.get(index)).and_then(|log| log.totals.failure.as_deref());
             let why = near.or_else(|| far.map(|why| format!("the far host says: {}", few_words(why))));
             lines.extend(why.map(|why| {
-                format!(
-                    "flow {}: {why}; what was due later was refused, the other flows continued",
-                    flow.name
-                )
+                format!("flow {}: {why}; what was due later is lost, the other flows continued", flow.name)
             }));
         }
         lines
@@ -114,6 +112,7 @@ impl Session<'_> {
                     lines.push(format!("flow {}: {place} refused {count} messages: {why}", flow.name));
                 }
             }
+            lines.extend(no_network_warnings(&flow.name, &ends));
             lines.extend(unsent_warnings(&flow.name, &ends));
         }
         lines
