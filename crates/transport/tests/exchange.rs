@@ -619,4 +619,5 @@ exchanges! {
     rack_on_an_rfc_host_widens_its_window_for_any_dsack
     a_dsack_of_another_segment_answers_no_probe
     cubic_counts_more_than_a_window_before_renos_estimate_grows
+    a_timeout_sends_the_first_segment_though_rack_holds_another_for_in_flight
 }

@@ -68,7 +68,10 @@ impl Recovery {
             self.enter_loss(context.scoreboard.snd_max());
             context.scoreboard.go_back();
         }
-        self.episode.request_first_retransmission(false);
+        // RFC 6298 §5.4: the first segment leaves now. RACK may hold others for in flight, which fill the
+        // window of one segment that a timeout leaves. `linux` makes the window larger by them.
+        let is_full = !self.is_linux() && context.scoreboard.in_flight_segments() > 0;
+        self.episode.request_first_retransmission(is_full);
         self.episode.count_timeout();
         context.rtt.back_off();
     }
