@@ -100,10 +100,10 @@ fn a_simulated_run_has_no_arrivals_to_replay() {
 fn an_emulator_without_descriptors_names_their_limit_and_not_the_kernels_configuration() {
     let Some(bench) = emulated_call() else { return };
     let mut failed = 0;
-    for limit in 5..=16 {
-        let seen = Seen::of(
-            bench.limited(&format!("-n {limit}"), &["run", "call.toml", "--arena", "emu"]).output().unwrap(),
-        );
+    for free in 2..=13 {
+        let (mut command, limit) =
+            bench.with_descriptors(free, "-n", &["run", "call.toml", "--arena", "emu"]);
+        let seen = Seen::of(command.output().unwrap());
         // What is enough is enough.
         if seen.code == Some(0) {
             continue;

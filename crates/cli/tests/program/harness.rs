@@ -1,5 +1,6 @@
 //! Runs the program in a folder of its own, without the environment's TALKPATH_* variables.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,17 @@ impl Bench {
         self.prepared(Command::new(env!("CARGO_BIN_EXE_talkpath")), arguments)
     }
 
-    /// The program under the limits of a shell's `ulimit`, such as `-n 24`, not started yet.
+    /// The program under a limit of file descriptors that leaves it `free` of them beside its standard
+    /// streams, and that limit (`ulimit -n`). The program inherits those that this test's parent left open,
+    /// such as a lock's: they take numbers below the limit, but are not the program's.
+    pub(crate) fn with_descriptors(&self, free: usize, kind: &str, arguments: &[&str]) -> (Command, u64) {
+        let mut taken = inherited_descriptors();
+        taken.extend([0, 1, 2]);
+        let limit = (0..).filter(|number| !taken.contains(number)).nth(free).expect("numbers do not end");
+        (self.limited(&format!("{kind} {limit}"), arguments), limit)
+    }
+
+    /// The program under the limits of a shell's `ulimit`, such as `-v 3000000`, not started yet.
     pub(crate) fn limited(&self, limit: &str, arguments: &[&str]) -> Command {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_talkpath")]);
@@ -131,6 +142,20 @@ impl Seen {
     pub(crate) fn summary(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|why| panic!("{why}: {}", self.out))
     }
+}
+
+/// The open file descriptors that a program inherits from this one: those that are not closed on exec.
+fn inherited_descriptors() -> BTreeSet<u64> {
+    let is_inherited = |number: &u64| {
+        let info = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        // O_CLOEXEC of fcntl.h, where flags are octal (proc_pid_fdinfo(5)).
+        flags
+            .and_then(|flags| u64::from_str_radix(flags.trim(), 8).ok())
+            .is_some_and(|it| it & 0o2_000_000 == 0)
+    };
+    let open = entries(Path::new("/proc/self/fd"));
+    open.iter().filter_map(|path| path.file_name()?.to_str()?.parse().ok()).filter(is_inherited).collect()
 }
 
 /// What a folder holds, in order of name; nothing where it is not there.

@@ -438,7 +438,8 @@ fn a_server_without_descriptors_rests_serves_those_inside_and_says_so_once() {
         let bench = Bench::new();
         bench.file("call.toml", CALL);
         let arguments = ["serve", "--open", "--bind", "127.0.0.1:0"];
-        let mut served = Served::of(bench.limited("-n 24", &arguments));
+        let (serve, limit) = bench.with_descriptors(21, "-n", &arguments);
+        let mut served = Served::of(serve);
         let (mut control, lines) = session_of_streams(&served.address, 40);
         // The kernel's queue takes each of them, the server as many as it has descriptors for.
         let mut streams = Vec::new();
@@ -462,7 +463,7 @@ fn a_server_without_descriptors_rests_serves_those_inside_and_says_so_once() {
         let mut said = String::new();
         served.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         assert_eq!(said.matches("no new connections for now").count(), 1, "{said}");
-        assert!(said.contains("24 file descriptors") && said.contains("ulimit -n"), "{said}");
+        assert!(said.contains(&format!("{limit} file descriptors")) && said.contains("ulimit -n"), "{said}");
     });
 }
 
@@ -470,7 +471,8 @@ fn a_server_without_descriptors_rests_serves_those_inside_and_says_so_once() {
 fn silent_strangers_leave_descriptors_for_those_who_come_to_measure() {
     let bench = Bench::new();
     bench.file("call.toml", CALL);
-    let served = Served::of(bench.limited("-n 24", &["serve", "--open", "--bind", "127.0.0.1:0"]));
+    let serve = ["serve", "--open", "--bind", "127.0.0.1:0"];
+    let served = Served::of(bench.with_descriptors(21, "-n", &serve).0);
     let silent: Vec<_> = (0..60).map(|_| TcpStream::connect(&served.address).unwrap()).collect();
     bench.run(&["run", "call.toml", "--to", &served.address]).succeeds();
     drop(silent);
@@ -479,12 +481,13 @@ fn silent_strangers_leave_descriptors_for_those_who_come_to_measure() {
 #[test]
 fn a_server_takes_all_the_descriptors_that_the_administrator_allows() {
     let bench = Bench::new();
-    let served = Served::of(bench.limited("-S -n 24", &["serve", "--open", "--bind", "127.0.0.1:0"]));
+    let (serve, limit) = bench.with_descriptors(21, "-S -n", &["serve", "--open", "--bind", "127.0.0.1:0"]);
+    let served = Served::of(serve);
     let limits = fs::read_to_string(format!("/proc/{}/limits", served.child.id())).unwrap();
     let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let columns: Vec<&str> = files.split_ascii_whitespace().collect();
     assert_eq!(columns[3], columns[4], "soft and hard: {files}");
-    assert_ne!(columns[3], "24");
+    assert_ne!(columns[3], limit.to_string());
 }
 
 /// Whether a thread of a process is in SCHED_FIFO (proc_pid_stat(5): the policy is field 41, and FIFO is 1).
