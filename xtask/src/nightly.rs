@@ -15,7 +15,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::campaigns;
 use crate::ci::{UNAVAILABLE, cargo, exit_code_until, only_run, read};
@@ -48,7 +48,7 @@ impl From<Judged> for Outcome {
 }
 
 /// At most 105 minutes together.
-const NIGHTLY: [Job; 26] = [
+const NIGHTLY: [Job; 27] = [
     Job {
         name: "dependencies",
         minutes: 1,
@@ -139,6 +139,12 @@ const NIGHTLY: [Job; 26] = [
         minutes: 9,
         what: "the 1997 dumbbell in ns-2 and ns-3, CoDel in ns-3, ten seeds",
         run: other_simulators,
+    },
+    Job {
+        name: "properties",
+        minutes: 4,
+        what: "all properties with a fresh seed, four times as many cases",
+        run: properties,
     },
     Job {
         name: "no-fast-path",
@@ -488,6 +494,33 @@ fn other_seeds(root: &Path, deadline: Instant) -> Outcome {
         Err(why) => Outcome::Failed(why),
     }
 }
+
+/// The properties of all crates with cases that no run before had.
+fn properties(root: &Path, deadline: Instant) -> Outcome {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let seed = since.as_secs().to_string();
+    // PROPTEST_CASES counts for each property alike, and the slowest would take the time.
+    for (cases, test) in PROPERTIES {
+        let mut command = cargo(root, &["test"]);
+        command.args(test).env("PROPTEST_RNG_SEED", &seed).env("PROPTEST_CASES", cases.to_string());
+        if let Some(outcome) = unless_success(exit_code_until(&mut command, deadline)) {
+            return match outcome {
+                Outcome::Failed(what) => Outcome::Failed(format!("{what}; PROPTEST_RNG_SEED={seed}")),
+                other => other,
+            };
+        }
+    }
+    Outcome::Passed(format!("seed {seed}"))
+}
+
+/// Crates with properties, the number of cases, and the tests that are properties. Chosen: about four times
+/// those of `cargo test`.
+const PROPERTIES: [(u32, &[&str]); 4] = [
+    (1024, &["-p", "talkpath-units", "-p", "talkpath-scenario", "-p", "talkpath-transport"]),
+    (1024, &["-p", "talkpath-measure", "-p", "talkpath-path"]),
+    (192, &["-p", "talkpath-sim", "properties"]),
+    (96, &["-p", "talkpath-quic", "expire"]),
+];
 
 fn no_fast_path(root: &Path, deadline: Instant) -> Outcome {
     let test = ["test", "-p", "talkpath-sim", "--features", "no-fast-path", "--test", "digests"];

@@ -298,7 +298,8 @@ const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
 /// A crate, and the crates that it may depend on.
-const BORDERS: [(&str, &[&str]); 19] = [
+const BORDERS: [(&str, &[&str]); 20] = [
+    ("testing", &[]),
     ("units", &[]),
     ("config", &["units"]),
     ("path", &["units"]),

@@ -2,7 +2,6 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::record_file::{
@@ -15,17 +14,6 @@ use crate::{
     CallTerms, DropCause, Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, PlayoutRule, RunRecord,
     Series, SeriesKind, SeriesTap, Terms, figures,
 };
-
-/// The same cases every time.
-fn config() -> Config {
-    Config {
-        cases: 256,
-        rng_algorithm: RngAlgorithm::ChaCha,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..Config::default()
-    }
-}
 
 fn fate() -> impl Strategy<Value = Fate> {
     prop_oneof![
@@ -131,7 +119,7 @@ fn end_leg(flow: &mut FlowRecord) -> &mut LegRecord {
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(talkpath_testing::properties(256))]
 
     #[test]
     fn every_sent_message_is_received_lost_or_unfinished(flow in any_flow()) {

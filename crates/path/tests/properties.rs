@@ -275,7 +275,7 @@ fn counted(report: &LinkReport) -> [u64; 3] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(talkpath_testing::properties(400))]
 
     #[test]
     fn what_goes_in_comes_out_is_dropped_is_lost_or_is_held(

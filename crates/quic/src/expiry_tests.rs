@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 use talkpath_config::QuicConfig;
 use talkpath_units::{Seed, Stream};
 
@@ -171,18 +170,8 @@ fn any_load() -> impl Strategy<Value = Load> {
     })
 }
 
-fn config() -> Config {
-    Config {
-        cases: 64,
-        rng_algorithm: RngAlgorithm::ChaCha,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..Config::default()
-    }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(talkpath_testing::properties(64))]
 
     #[test]
     fn no_byte_of_a_message_leaves_for_the_first_time_when_it_has_expired(

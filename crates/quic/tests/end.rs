@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 use talkpath_config::{Carry, QuicConfig};
 use talkpath_quic::{End, Ends, FlowSetup, SendEvent, Setup};
 use talkpath_transport::{Delivery, Ecn, Message, Packet, QuicPacket, Refused};
@@ -115,18 +114,8 @@ fn run(carries: [Carry; 2], size: u64, expire: Option<Duration>, path: Path, see
     }
 }
 
-fn config() -> Config {
-    Config {
-        cases: 24,
-        rng_algorithm: RngAlgorithm::ChaCha,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..Config::default()
-    }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(talkpath_testing::properties(24))]
 
     #[test]
     fn no_message_older_than_its_expiry_begins_to_leave_and_none_that_expired_arrives(

@@ -33,7 +33,7 @@ pub struct Node {
 }
 
 impl Topology {
-    /// That of `scenario`. The time for it is linear in the links and routes, but for the sorting of the nodes.
+    /// That of `scenario`. The time for it is linear in the links and routes, but for the sorting of nodes.
     pub fn of(scenario: &Scenario) -> Self {
         let ways = ways(scenario);
         let ends = Ends::joined(scenario.links.len(), &ways);

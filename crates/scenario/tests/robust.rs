@@ -88,7 +88,7 @@ fn a_link_table_without_links_is_told_of() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(talkpath_testing::properties(256))]
 
     #[test]
     fn random_text_is_read(text in "\\PC{0,200}") {

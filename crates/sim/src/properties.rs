@@ -124,7 +124,7 @@ fn waits_for_something(simulation: &Simulation, now: Instant) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(talkpath_testing::properties(48))]
     #[test]
     fn in_any_topology_packets_are_conserved_time_goes_on_and_nothing_stalls(
         links in proptest::collection::vec(any_link(), 1..6),

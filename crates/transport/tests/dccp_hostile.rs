@@ -288,6 +288,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
+    #![proptest_config(talkpath_testing::properties(256))]
+
     /// A peer with the right numbers may say what it likes, and when: no end panics, and none wakes more
     /// often than a few times for each packet and second.
     #[test]

@@ -4,6 +4,7 @@
 use crate::pair_net::{A, B, Event, Fate, Pair, Wire};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use talkpath_config::Growth;
 use talkpath_transport::tcp::Tcp;
 use talkpath_transport::{
     AnyTransport, CongestionControlKind, DelayedAck, NagleKind, Role, Stack, TcpConfig, Transport,
@@ -42,31 +43,58 @@ fn config() -> impl Strategy<Value = TcpConfig> {
         Just(CongestionControlKind::Cubic),
         Just(CongestionControlKind::Bbr)
     ];
+    let ms = |range: core::ops::Range<u64>| range.prop_map(Duration::from_millis);
     let delayed_ack = prop_oneof![
         Just(DelayedAck::Off),
-        Just(DelayedAck::After { timeout: Duration::from_millis(200) }),
-        Just(DelayedAck::Tick { period: Duration::from_millis(200) }),
+        ms(1..500).prop_map(|timeout| DelayedAck::After { timeout }),
+        ms(1..500).prop_map(|period| DelayedAck::Tick { period }),
         Just(DelayedAck::Linux),
     ];
-    let sizes = (LEAST_MSS..1460, 1_u64..200_000, 1_u64..20, prop::option::of(2_u64..50));
-    let send_buffer = prop::option::of(5_000_u64..100_000);
-    (stack, nagle, cc, delayed_ack, sizes, send_buffer, any::<bool>(), any::<[bool; 3]>()).prop_map(
-        |(stack, nagle, cc, delayed_ack, sizes, send_buffer, timestamps, [limited_transmit, pacing, ecn])| {
-            let (mss, rwnd, initial_window, initial_ssthresh) = sizes;
-            TcpConfig {
-                nagle,
-                cc: Some(cc),
-                delayed_ack,
-                mss: Some(Bytes::new(mss)),
-                rwnd: Bytes::new(rwnd),
-                initial_window: Packets::new(initial_window),
-                initial_ssthresh: initial_ssthresh.map(Packets::new),
-                send_buffer: send_buffer.map(Bytes::new),
+    let growth = prop_oneof![Just(Growth::Counted), Just(Growth::EachAck), Just(Growth::Bsd)];
+    let rwnd = prop_oneof![1 => LEAST..1_500, 3 => LEAST..200_000];
+    let sizes = (LEAST..1460, rwnd, LEAST..200_000, 1_u64..20, prop::option::of(1_u64..50));
+    let send_buffer = prop::option::of(LEAST_SEND_BUFFER..100_000);
+    let timers = (prop::option::of(ms(1..3_000)), prop::option::of(ms(0..600)));
+    let words = (stack, nagle, cc, delayed_ack, growth);
+    (words, sizes, send_buffer, timers, any::<[Option<bool>; 9]>()).prop_map(
+        |(words, sizes, send_buffer, (min_rto, timer_granularity), flags)| {
+            let (stack, nagle, cc, delayed_ack, growth) = words;
+            let (mss, rwnd, initial_rwnd, initial_window, initial_ssthresh) = sizes;
+            let preset = TcpConfig::preset(stack, false);
+            let [
                 timestamps,
                 limited_transmit,
                 pacing,
                 ecn,
-                ..TcpConfig::preset(stack, false)
+                sack,
+                tlp,
+                window_scaling,
+                cwnd_validation,
+                overfill,
+            ] = flags;
+            TcpConfig {
+                nagle,
+                cc: Some(cc),
+                delayed_ack,
+                growth: if stack == Stack::Linux { preset.growth } else { growth },
+                mss: Some(Bytes::new(mss)),
+                rwnd: Bytes::new(rwnd),
+                initial_rwnd: Bytes::new(initial_rwnd),
+                initial_window: Packets::new(initial_window),
+                initial_ssthresh: initial_ssthresh.map(Packets::new),
+                send_buffer: send_buffer.map(Bytes::new),
+                min_rto: min_rto.unwrap_or(preset.min_rto),
+                timer_granularity: timer_granularity.unwrap_or(preset.timer_granularity),
+                timestamps: timestamps.unwrap_or(preset.timestamps),
+                limited_transmit: limited_transmit.unwrap_or(preset.limited_transmit),
+                pacing: pacing.unwrap_or(preset.pacing),
+                ecn: ecn.unwrap_or(preset.ecn),
+                sack: sack.unwrap_or(preset.sack),
+                tlp: tlp.unwrap_or(preset.tlp),
+                window_scaling: window_scaling.unwrap_or(preset.window_scaling),
+                cwnd_validation: cwnd_validation.unwrap_or(preset.cwnd_validation),
+                overfill: overfill.unwrap_or(preset.overfill),
+                ..preset
             }
         },
     )
@@ -110,9 +138,12 @@ fn wire(impairment: Impairment) -> Wire {
     })
 }
 
-/// TCP_MIN_MSS of Linux (include/net/tcp.h), the least that TCP_MAXSEG takes: of much less the options leave
-/// a byte a segment, and a case of 200 kB becomes one of 200,000 segments.
-const LEAST_MSS: u64 = 88;
+/// The least that scenarios take for `mss` and `rwnd`, in bytes (`scenario/src/transports/tcp.rs`).
+const LEAST: u64 = 48;
+/// The least that scenarios take for `send_buffer` (`scenario::MIN_BULK_ROOM`).
+const LEAST_SEND_BUFFER: u64 = 1024;
+/// Far more than any case takes: the longest of 18,000 took 250,000. Chosen.
+const MOST_STEPS: u32 = 4_000_000;
 const READ_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Runs both applications until each has written all, read all and closed; returns what each has read.
@@ -124,24 +155,29 @@ fn run(case: &Case) -> [u64; 2] {
     let ends = [end(Role::Active, case.iss), end(Role::Passive, case.iss.wrapping_mul(3))];
     let mut pair = Pair::of(ends, case.one_way_delay, wire(case.impairment));
     pair.smss = case.config.mss.map_or(1460, Bytes::get);
+    // Of each end's messages those that are written, and what of the next one is.
     let mut written = [0; 2];
+    let mut begun = [0; 2];
     let mut read = [0; 2];
     let mut opened = [false; 2];
     let mut closed = [false; 2];
     pair.schedule(pair.now, Event::App { at: A });
-    // Through a window of one byte each takes a round trip of up to some twenty steps.
-    let bytes: u64 = case.writes.iter().flatten().sum();
-    for _ in 0..2_000_000 + 64 * bytes {
+    for _ in 0..MOST_STEPS {
         let Some(event) = pair.step() else { break };
         let Event::App { .. } = event else { continue };
         let mut done = true;
         for at in [A, B] {
             read[at] += pair.read(at, case.reads[at]);
             opened[at] |= pair.ends[at].is_open();
-            while let Some(&size) = case.writes[at].get(written[at])
-                && pair.write(at, size)
+            while opened[at]
+                && let Some(&size) = case.writes[at].get(written[at])
             {
+                begun[at] += pair.write_parts(at, size - begun[at], begun[at] > 0);
+                if begun[at] < size {
+                    break;
+                }
                 written[at] += 1;
+                begun[at] = 0;
             }
             if opened[at] && written[at] == case.writes[at].len() && !closed[at] {
                 closed[at] = true;
@@ -161,7 +197,7 @@ fn run(case: &Case) -> [u64; 2] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(talkpath_testing::properties(256))]
 
     #[test]
     fn every_byte_arrives_once_and_both_ends_close(case in case()) {

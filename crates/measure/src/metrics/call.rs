@@ -368,6 +368,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(talkpath_testing::properties(256))]
+
         #[test]
         fn played_late_and_missing_are_all_that_was_due(
             delays in proptest::collection::vec(proptest::option::weighted(0.8, 0_u64..2_000), 1..300),

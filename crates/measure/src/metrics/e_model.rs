@@ -392,6 +392,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(talkpath_testing::properties(256))]
+
         /// The echo's terms hold from 1 ms on; below, the model leaves the talker's echo out.
         #[test]
         fn more_delay_loss_or_burstiness_never_scores_higher(

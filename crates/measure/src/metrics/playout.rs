@@ -246,6 +246,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(talkpath_testing::properties(256))]
+
         #[test]
         fn every_frame_is_played_late_or_missing_and_none_is_played_before_it_came(
             delays in proptest::collection::vec(proptest::option::weighted(0.9, -1_000_i64..100_000), 0..400),

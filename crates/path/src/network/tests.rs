@@ -122,7 +122,7 @@ fn packet_of(output: &NetworkOutput<usize>) -> PathPacket<usize> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(talkpath_testing::properties(200))]
 
     #[test]
     fn every_byte_of_every_packet_arrives_or_is_dropped_or_lost_once(

@@ -154,6 +154,8 @@ fn any_packet() -> impl Strategy<Value = Packet> {
 }
 
 proptest! {
+    #![proptest_config(talkpath_testing::properties(256))]
+
     /// As long as the simulator reckons, with the right checksums; and DCCP is read again as it was
     /// (RFC 4340 §5).
     #[test]

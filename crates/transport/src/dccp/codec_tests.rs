@@ -203,6 +203,8 @@ prop_compose! {
 }
 
 proptest! {
+    #![proptest_config(talkpath_testing::properties(256))]
+
     #[test]
     fn what_was_encoded_is_decoded_again((packet, data) in any_packet(), native in any::<bool>()) {
         let carrier = if native { IPV4 } else { Carrier::Udp };

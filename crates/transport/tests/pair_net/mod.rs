@@ -196,6 +196,27 @@ impl Pair {
         taken
     }
 
+    /// Writes what there is room for of the `left` bytes of a message, and sends what that releases; returns
+    /// how much was taken. A message that `is_begun`, or that not even an empty buffer holds, goes in parts,
+    /// as the application's do (`flow::simulated::Simulated::write`).
+    pub(crate) fn write_parts(&mut self, at: usize, left: u64, is_begun: bool) -> u64 {
+        if !is_begun && self.write(at, left) {
+            return left;
+        }
+        let end = &self.ends[at];
+        let may_take = if is_begun { end.writable() > Bytes::ZERO } else { end.takes(Bytes::new(left)) };
+        let mut written = 0;
+        while may_take && written < left {
+            let part = self.ends[at].handle_part(Bytes::new(left - written), Bytes::new(written));
+            self.flush(at);
+            if part == Bytes::ZERO {
+                break;
+            }
+            written += part.get();
+        }
+        written
+    }
+
     pub(crate) fn shutdown(&mut self, at: usize) {
         self.ends[at].shutdown(self.now);
         self.flush(at);

@@ -111,6 +111,8 @@ impl Reference {
 }
 
 proptest! {
+    #![proptest_config(talkpath_testing::properties(256))]
+
     /// In the same order and at the same times, up to the same bounds.
     #[test]
     fn it_wakes_as_a_binary_heap_would(steps in proptest::collection::vec((0_u32..20, 0_u64..50, 0_u32..40, any::<bool>()), 1..300), apart in 0_u32..40) {

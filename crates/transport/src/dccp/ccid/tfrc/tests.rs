@@ -157,6 +157,8 @@ fn the_loss_event_rate_is_sent_where_it_is_negotiated() {
 }
 
 proptest! {
+    #![proptest_config(talkpath_testing::properties(256))]
+
     /// Nothing that a peer can say panics, and the rate stays positive.
     #[test]
     fn no_options_upset_the_sender(
