@@ -19,6 +19,7 @@
 mod chunk;
 mod columns;
 mod error;
+mod headers;
 mod pages;
 mod reader;
 mod restore;

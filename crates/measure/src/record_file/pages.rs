@@ -41,11 +41,18 @@ impl CheckedPages {
     fn check(&mut self, page: &Page) -> Result<()> {
         let kind = self.column.physical_type();
         match page {
+            Page::DictionaryPage { .. } if self.has_dictionary => {
+                Err(ParquetError::General("a second dictionary".to_owned()))
+            }
             Page::DictionaryPage { buf, num_values, .. } => {
                 self.has_dictionary = true;
                 let count = u64::from(*num_values);
                 let is_sound = kind != Type::BYTE_ARRAY || Walk(buf).texts() == Some(count);
                 if count <= self.rows && is_sound { Ok(()) } else { Err(damaged("a dictionary")) }
+            }
+            // So a chunk has no more pages than rows.
+            Page::DataPage { num_values: 0, .. } => {
+                Err(ParquetError::General("a page without values".to_owned()))
             }
             Page::DataPage { buf, num_values, encoding, def_level_encoding, .. } => {
                 let rows = u64::from(*num_values);

@@ -1,7 +1,8 @@
 //! Reading a record file, one row group at a time.
 //!
 //! The file may be anything: every value is checked on its way in, memory is bounded by [`GROUP_ROWS`]
-//! whatever the file's numbers say, and what the parquet library asserts is checked in `pages` before.
+//! whatever the file's numbers say, and what the parquet library asserts or believes is checked in `headers` and `pages`
+//! before.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,11 +10,12 @@ use std::sync::Arc;
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{ChunkReader, FileReader, RowGroupReader, SerializedFileReader};
 use talkpath_units::{Bytes, Instant};
 
 use super::RecordError;
+use super::headers::{check_footer, check_pages};
 use super::pages::{CheckedPages, chunks_lie_within};
 use super::rows::{PacketRow, SeriesRow};
 use super::schema::{GROUP_ROWS, PACKETS, RECORD_VERSION, SERIES, TABLE_KEY, Table, VERSION_KEY};
@@ -68,9 +70,9 @@ struct Rows<R: ChunkReader + 'static, Row> {
 
 impl<R: ChunkReader + 'static, Row> Rows<R, Row> {
     fn open(table: &Table, file: R, read_group: ReadGroup<Row>) -> Result<Self, RecordError> {
-        let length = file.len();
+        let metadata = metadata(table, &file)?;
         let file = SerializedFileReader::new(file)?;
-        check(table, file.metadata(), length)?;
+        debug_assert_eq!(file.num_row_groups(), metadata.num_row_groups());
         Ok(Self { file, read_group, next_group: 0, current: Vec::new().into_iter() })
     }
 
@@ -101,8 +103,18 @@ impl<R: ChunkReader + 'static, Row> Rows<R, Row> {
     }
 }
 
+/// What `file` says of itself: that it is a file of `table` in a known version, whose headers the library can
+/// read.
+pub(super) fn metadata(table: &Table, file: &impl ChunkReader) -> Result<ParquetMetaData, RecordError> {
+    check_footer(file)?;
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(file)?;
+    check(table, &metadata, file.len())?;
+    check_pages(file, &metadata)?;
+    Ok(metadata)
+}
+
 /// Whether `metadata` is that of a file of `table` in a known version, `length` bytes long.
-pub(super) fn check(table: &Table, metadata: &ParquetMetaData, length: u64) -> Result<(), RecordError> {
+fn check(table: &Table, metadata: &ParquetMetaData, length: u64) -> Result<(), RecordError> {
     let file = metadata.file_metadata();
     let value = |key: &str| {
         let entries = file.key_value_metadata()?;

@@ -7,7 +7,7 @@ use crate::testing::{flow, flow_of, leg, message, ms, run};
 use crate::{DropCause, Fate, MessageRecord, RunRecord, Series, SeriesKind};
 
 /// One repetition with everything in it that a row can hold.
-fn sample(repetition: u64) -> RunRecord {
+pub(super) fn sample(repetition: u64) -> RunRecord {
     let mut call = flow(&[Some(30), None, Some(31), Some(90)]);
     call.forward.messages[2].copies = 2;
     call.forward.arrivals.insert(2, 2);
@@ -42,20 +42,20 @@ fn sample(repetition: u64) -> RunRecord {
     record
 }
 
-fn packets_of(record: &RunRecord) -> Vec<u8> {
+pub(super) fn packets_of(record: &RunRecord) -> Vec<u8> {
     let mut file = Vec::new();
     write_packets(record, &mut file).unwrap();
     file
 }
 
-fn series_of(record: &RunRecord) -> Vec<u8> {
+pub(super) fn series_of(record: &RunRecord) -> Vec<u8> {
     let mut file = Vec::new();
     write_series(record, &mut file).unwrap();
     file
 }
 
 /// A file in memory, as parquet reads it.
-fn chunk(file: Vec<u8>) -> impl ChunkReader + 'static {
+pub(super) fn chunk(file: Vec<u8>) -> impl ChunkReader + 'static {
     bytes::Bytes::from(file)
 }
 
@@ -211,7 +211,7 @@ fn a_text_is_held_once_in_a_row_group_also_where_neighbours_differ() {
     assert!(Arc::ptr_eq(&rows[0].entity, &rows[2].entity), "{rows:?}");
 }
 
-fn refusal(file: Vec<u8>) -> RecordError {
+pub(super) fn refusal(file: Vec<u8>) -> RecordError {
     match read_packets(chunk(file)) {
         Err(error) => error,
         Ok(rows) => rows.filter_map(Result::err).next().expect("the file must be refused"),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use parquet::column::writer::ColumnCloseResult;
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::SchemaDescriptor;
@@ -13,7 +13,7 @@ use talkpath_units::Instant;
 use super::RecordError;
 use super::chunk::Group;
 use super::columns::{Dictionary, Differences, Doubles, Levels};
-use super::reader::check;
+use super::reader::metadata;
 use super::rows::{Stretch, message_stretches, point_stretches};
 use super::schema::{GROUP_ROWS, PACKETS, SERIES, Table};
 use crate::{MessageRecord, RunRecord};
@@ -66,8 +66,7 @@ fn merge<R: ChunkReader + 'static>(
     let mut file = SerializedFileWriter::new(out, schema, table.properties())?;
     for part in parts {
         let part = part?;
-        let metadata = ParquetMetaDataReader::new().parse_and_finish(&part)?;
-        check(table, &metadata, part.len())?;
+        let metadata = metadata(table, &part)?;
         copy_groups(&part, &metadata, &mut file)?;
     }
     file.close()?;
