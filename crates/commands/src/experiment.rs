@@ -40,7 +40,7 @@ use crate::resumable::{Resumable, plan_file};
 use crate::run_dir::{PartId, RunDir, SCENARIO, write_bytes};
 use crate::shard::{Division, Shard};
 use crate::stopwatch::{Stopwatch, stamps};
-use crate::terminal::{Terminal, program, shell_path};
+use crate::terminal::{Terminal, program, shell_path, shell_word};
 
 /// Everything that is to be run, and how.
 pub(crate) struct Experiment<'a> {
@@ -227,7 +227,7 @@ impl Experiment<'_> {
                 dir.discard_if_new();
                 return Err(failure);
             }
-            failure => failure.map(|failure| with_way_on(&plan, failure, &dir, &kept)),
+            failure => failure.map(|failure| with_way_on(&plan, failure, &dir, &kept, &self.place)),
         };
         let closed = self.nothing_opened(&dir, &kept);
         let summary = self.put_together(&plan, (&mut dir, kept), &begun, &watch, failure.as_ref());
@@ -483,12 +483,13 @@ fn is_in_vain(failure: &Failure, dir: &RunDir, kept: &Fresh) -> bool {
     matches!(failure, Failure::Usage(_) | Failure::Unavailable { .. }) && nothing_measured()
 }
 
-fn with_way_on(plan: &Plan, failure: Failure, dir: &RunDir, kept: &Fresh) -> Failure {
+fn with_way_on(plan: &Plan, failure: Failure, dir: &RunDir, kept: &Fresh, place: &Place) -> Failure {
     let parts = all_parts(dir, kept).unwrap_or_default();
     let kept = parts.iter().filter(|(_, unfinished)| !unfinished).count();
     let all = plan.cells.len() as u64 * plan.repeat;
     let (program, path) = (program(), shell_path(dir.path()));
-    let way_on = format!("{kept} of {all} repetitions are kept\nhelp: {program} run --resume {path}");
+    let to = place.to.as_ref().map_or_else(String::new, |to| format!(" --to {}", shell_word(to)));
+    let way_on = format!("{kept} of {all} repetitions are kept\nhelp: {program} run --resume {path}{to}");
     match failure {
         Failure::Interrupted(what) => Failure::Interrupted(format!("{what}; {way_on}")),
         Failure::FarEnd(what) => Failure::FarEnd(format!("{what}; {way_on}")),

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use crate::failure::Failure;
 use crate::part::{Fresh, Part};
-use crate::run_dir::{PARTS, RunDir};
+use crate::run_dir::{PARTS, RunDir, open_file, unexpected_json};
 
 /// One worker's file, begun with its first line.
 #[derive(Default)]
@@ -59,13 +59,11 @@ pub(crate) fn read(dir: &RunDir) -> Result<Fresh, Failure> {
         }
         let path = folder.join(&*name);
         let read = |why: io::Error| Failure::read(&path, &why);
-        let mut file = BufReader::new(File::open(&path).map_err(read)?);
+        let mut file = BufReader::new(open_file(&path).map_err(read)?);
         let mut line = Vec::new();
         // A line at a time: the text of 100,000 repetitions takes as much memory as their figures.
         while file.read_until(b'\n', &mut line).map_err(read)? > 0 && line.ends_with(b"\n") {
-            let part: Part = serde_json::from_slice(&line).map_err(|why| {
-                Failure::Usage(format!("{}: not what talkpath writes there: {why}", path.display()))
-            })?;
+            let part: Part = serde_json::from_slice(&line).map_err(|why| unexpected_json(&path, &why))?;
             kept.insert((part.id(), false), part);
             line.clear();
         }

@@ -17,8 +17,8 @@
 //! is synced.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -283,8 +283,11 @@ impl PartId {
 /// # Errors
 /// [`Failure::Usage`] if another process works there; else what the system says.
 pub(crate) fn lock_parts(path: &Path) -> Result<File, Failure> {
+    own_folder(&path.join(PARTS))?;
     let lock = path.join(PARTS).join(LOCK);
-    let file = match File::options().read(true).write(true).create(true).truncate(false).open(&lock) {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false).custom_flags(NOT_THROUGH_A_LINK);
+    let file = match options.open(&lock) {
         Ok(file) => file,
         Err(why) if why.kind() == ErrorKind::NotFound => return Err(is_busy(path)),
         Err(why) => return Err(Failure::write(&lock, why)),
@@ -296,6 +299,17 @@ pub(crate) fn lock_parts(path: &Path) -> Result<File, Failure> {
         (Ok(ours), Ok(named)) if ours == named => Ok(file),
         _ => Err(is_busy(path)),
     }
+}
+
+/// Refuses a folder of a run directory that is a symbolic link: what is written into it would go elsewhere.
+pub(crate) fn own_folder(folder: &Path) -> Result<(), Failure> {
+    if fs::symlink_metadata(folder).is_ok_and(|found| found.is_symlink()) {
+        return Err(Failure::Usage(format!(
+            "{}: is a symbolic link, and a run writes into its own directory alone; put the folder itself there",
+            folder.display()
+        )));
+    }
+    Ok(())
 }
 
 /// What trying the lock `lock` of the run directory `path` came to.
@@ -310,12 +324,16 @@ fn is_busy(path: &Path) -> Failure {
     Failure::Usage(format!("{}: another process works on it", path.display()))
 }
 
-/// Writes `path` under another name and renames it. The end of a symbolic link is written, and a device or a
-/// pipe (`/dev/stdout`) is written into: it cannot be replaced.
-pub fn write_whole(
+/// Writes the file `path`, which the user named on the command line: as [`write_whole`], but the end of a
+/// symbolic link is written, and a device or a pipe (`/dev/stdout`) is written into, since it cannot be
+/// replaced. A link in a run directory is not followed: somebody else may have made the directory.
+pub fn write_named(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    if path.with_file_name(SCENARIO).exists() {
+        return write_whole(path, fill);
+    }
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         let file = File::options().write(true).open(path).map_err(|why| Failure::write(path, why))?;
         let mut writer = BufWriter::with_capacity(WRITE_AT_ONCE, file);
@@ -326,25 +344,42 @@ pub fn write_whole(
         Ok(found) if found.is_symlink() => fs::canonicalize(path).ok(),
         _ => None,
     };
-    let path = end.as_deref().unwrap_or(path);
+    write_whole(end.as_deref().unwrap_or(path), fill)
+}
+
+/// Writes `path` under another name and renames it.
+///
+/// No symbolic link is written through, neither at `path`, where it is replaced, nor at the other name, which
+/// nobody can foresee and which must not be there (O_EXCL).
+pub fn write_whole(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let failed = |why| Failure::write(path, why);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let draft = path.with_file_name(format!(".{name}.draft"));
-    let written = File::create(&draft).map_err(|why| Failure::write(path, why)).and_then(|file| {
-        let mut writer = BufWriter::with_capacity(WRITE_AT_ONCE, file);
-        fill(&mut writer)?;
-        writer.flush().map_err(|why| Failure::write(path, why))?;
-        fs::rename(&draft, path).map_err(|why| Failure::write(path, why))
-    });
-    if written.is_err() {
-        // The error that is reported came first; a draft that cannot be removed changes nothing.
-        let _ = fs::remove_file(&draft);
-    }
-    written
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // What is not renamed in the end is removed.
+    let draft = tempfile::Builder::new()
+        .prefix(&format!(".{name}."))
+        .suffix(DRAFT)
+        .permissions(fs::Permissions::from_mode(AS_THE_UMASK_SAYS))
+        .tempfile_in(folder)
+        .map_err(failed)?;
+    let (file, draft) = draft.into_parts();
+    let mut writer = BufWriter::with_capacity(WRITE_AT_ONCE, file);
+    fill(&mut writer)?;
+    writer.flush().map_err(failed)?;
+    draft.persist(path).map_err(|why| failed(why.error))
 }
 
 /// Writes `bytes` to `path`, whole or not at all.
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_whole(path, |writer| writer.write_all(bytes).map_err(|why| Failure::write(path, why)))
+}
+
+/// As [`write_bytes`], to a file that the user named on the command line.
+pub(crate) fn write_named_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_named(path, |writer| writer.write_all(bytes).map_err(|why| Failure::write(path, why)))
 }
 
 /// Writes `bytes` to `path`, whole or not at all; they are on the disk when this returns.
@@ -375,9 +410,24 @@ pub(crate) fn write_trace(beside: &Path, trace: &Trace) -> Result<(), Failure> {
 
 /// A JSON file that an earlier command wrote.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
-    let bytes = fs::read(path).map_err(|why| Failure::read(path, &why))?;
-    serde_json::from_slice(&bytes)
-        .map_err(|why| Failure::Usage(format!("{}: not what talkpath writes there: {why}", path.display())))
+    let mut bytes = Vec::new();
+    let read = open_file(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.map_err(|why| Failure::read(path, &why))?;
+    serde_json::from_slice(&bytes).map_err(|why| unexpected_json(path, &why))
+}
+
+/// What is said of a file that does not hold what it should.
+pub(crate) fn unexpected_json(path: &Path, why: &serde_json::Error) -> Failure {
+    Failure::Usage(format!("{}: not what talkpath writes there: {why}", path.display()))
+}
+
+/// Opens a file of a run directory to read it. A device or a pipe may have no end.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+    let found = fs::metadata(path)?;
+    if !found.is_file() && !found.is_dir() {
+        return Err(io::Error::other("is no file"));
+    }
+    File::open(path)
 }
 
 fn holds_something(folder: &Path) -> Result<bool, Failure> {
@@ -416,8 +466,16 @@ const LOCK: &str = "lock";
 /// Where finished repetitions wait.
 pub(crate) const PARTS: &str = "parts";
 const UNFINISHED: &str = "-unfinished";
+/// open(2): an error where the name is a symbolic link.
+pub(crate) const NOT_THROUGH_A_LINK: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 /// What parts are called while they are removed.
 const DEAD: &str = ".parts.dead";
+
+/// What the names of files end with that are being written.
+const DRAFT: &str = ".draft";
+
+/// The mode of a new file before the umask (open(2)).
+const AS_THE_UMASK_SAYS: u32 = 0o666;
 
 /// Chosen: record files come in pieces of 8 KiB, and a call to the system for each takes longer than one more
 /// copy.
@@ -453,12 +511,69 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_followed_and_a_pipe_is_written_into() {
+    fn no_link_in_a_run_directory_is_written_through_and_no_draft_can_be_foreseen() {
+        let out = tempfile::tempdir().unwrap();
+        let victim = out.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        let run = out.path().join("run");
+        fs::create_dir(&run).unwrap();
+        let link = |name: &str| std::os::unix::fs::symlink(&victim, run.join(name)).unwrap();
+        link("report.html");
+        link(".report.html.draft");
+        write_bytes(&run.join("report.html"), b"page").unwrap();
+        // Nor where the user names a file of a run directory, which somebody else may have made.
+        write_bytes(&run.join(SCENARIO), b"").unwrap();
+        link("play.html");
+        write_named_bytes(&run.join("play.html"), b"page").unwrap();
+        for page in ["report.html", "play.html"] {
+            assert_eq!(fs::read(run.join(page)).unwrap(), b"page");
+            assert!(fs::symlink_metadata(run.join(page)).unwrap().is_file());
+        }
+        assert_eq!(fs::read(&victim).unwrap(), b"mine");
+        // While it is written, its name is new each time.
+        let mut names = Vec::new();
+        for _ in 0..2 {
+            write_whole(&run.join("a"), |_| {
+                let drafts = fs::read_dir(&run).unwrap().map(|it| it.unwrap().file_name());
+                names.extend(drafts.filter(|it| it.to_string_lossy().starts_with(".a.")));
+                Ok(())
+            })
+            .unwrap();
+        }
+        assert!(names.len() == 2 && names[0] != names[1], "{names:?}");
+    }
+
+    #[test]
+    fn a_directory_whose_parts_or_lock_are_links_is_not_worked_in() {
+        let out = tempfile::tempdir().unwrap();
+        let (elsewhere, run) = (out.path().join("elsewhere"), out.path().join("run"));
+        fs::create_dir(&elsewhere).unwrap();
+        fs::create_dir(&run).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, run.join(PARTS)).unwrap();
+        let refused = lock_parts(&run).unwrap_err();
+        assert!(refused.exit_code() == 2 && refused.to_string().contains("symbolic link"), "{refused}");
+        fs::remove_file(run.join(PARTS)).unwrap();
+        fs::create_dir(run.join(PARTS)).unwrap();
+        std::os::unix::fs::symlink(elsewhere.join("new"), run.join(PARTS).join(LOCK)).unwrap();
+        assert!(lock_parts(&run).is_err());
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_not_read() {
+        let out = tempfile::tempdir().unwrap();
+        let path = out.path().join("summary.json");
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert!(read_json::<u64>(&path).unwrap_err().to_string().contains("is no file"));
+    }
+
+    #[test]
+    fn a_link_that_the_user_names_is_followed_and_a_pipe_is_written_into() {
         let out = tempfile::tempdir().unwrap();
         let (end, link, pipe) = (out.path().join("end"), out.path().join("link"), out.path().join("pipe"));
         std::os::unix::fs::symlink("end", &link).unwrap();
         fs::write(&end, "old").unwrap();
-        write_bytes(&link, b"new").unwrap();
+        write_named_bytes(&link, b"new").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&end).unwrap(), b"new");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -466,7 +581,7 @@ mod tests {
             let pipe = pipe.clone();
             move || fs::read(pipe).unwrap()
         });
-        write_bytes(&pipe, b"through").unwrap();
+        write_named_bytes(&pipe, b"through").unwrap();
         assert_eq!(reader.join().unwrap(), b"through");
     }
 

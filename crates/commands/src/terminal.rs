@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use talkpath_report::Style;
+use talkpath_units::printable;
 
 use crate::args::Common;
 use crate::failure::Failure;
@@ -88,8 +89,14 @@ impl Terminal {
             false => label.to_owned(),
         };
         // If standard error is closed, nobody can read the message.
-        let _ = writeln!(io::stderr().lock(), "{label}{text}");
+        let _ = writeln!(io::stderr().lock(), "{label}{}", printable_lines(text));
     }
+}
+
+/// `text` without anything but its line feeds that steers a terminal: it may quote a file, a name or another
+/// host's words.
+fn printable_lines(text: &str) -> String {
+    text.split('\n').map(|line| printable(line, usize::MAX)).collect::<Vec<_>>().join("\n")
 }
 
 /// The program as it was called, for command lines in hints: what the user can type again.
@@ -152,4 +159,15 @@ fn colors_wanted() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     !no_color && !dumb
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_message_quotes_moves_no_cursor_and_its_lines_stay() {
+        let quoted = "unknown variant `\u{1b}[2J\u{9b}1A`\nhelp: a\r\u{202e}b";
+        assert_eq!(printable_lines(quoted), "unknown variant `\\u{1b}[2J\\u{9b}1A`\nhelp: a\\r\\u{202e}b");
+    }
 }

@@ -28,7 +28,7 @@ use talkpath_scenario::{Bound, Operator, Plan, Scenario, Threshold, ThresholdOf}
 
 use self::figure::{Looked, Observed, known_before, look_up, no_such_figure};
 use crate::failure::Failure;
-use crate::run_dir::write_bytes;
+use crate::run_dir::write_named_bytes;
 
 /// A threshold, held against a run.
 #[derive(Debug, PartialEq)]
@@ -200,7 +200,7 @@ pub(crate) fn unknown(judged: &[ThresholdSummary]) -> Option<Failure> {
 /// Writes JUnit's XML.
 pub(crate) fn write_junit(path: &Path, name: &str, judged: &[ThresholdSummary]) -> Result<(), Failure> {
     let text = junit::xml(name, judged).map_err(|why| Failure::write(path, why))?;
-    write_bytes(path, &text)
+    write_named_bytes(path, &text)
 }
 
 /// The repetitions of each cell.

@@ -3,6 +3,7 @@
 //!
 //! A table is written row by row. CSV and JSON lines keep one row in memory, Parquet one row group.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
-use talkpath_units::Instant;
+use talkpath_units::{Instant, is_printable, printable};
 
 use crate::record_file::{PacketRow, RecordError};
 use crate::{DropCause, Fate, Leg};
@@ -182,14 +183,29 @@ fn fitting(kind: ColumnKind, field: &Field) -> Option<&Field> {
 
 fn write_csv(kind: ColumnKind, field: &Field, out: &mut impl Write) -> io::Result<()> {
     match fitting(kind, field) {
-        // RFC 4180 §2: what has a comma, a quote or a line break stands in quotes, its quotes doubled.
-        Some(Field::Text(text)) if text.contains([',', '"', '\r', '\n']) => {
-            write!(out, "\"{}\"", text.replace('"', "\"\""))
+        Some(Field::Text(text)) => {
+            let text = harmless(text);
+            // RFC 4180 §2: what has a comma, a quote or a line break stands in quotes, its quotes doubled.
+            match text.contains([',', '"', '\n']) {
+                true => write!(out, "\"{}\"", text.replace('"', "\"\"")),
+                false => out.write_all(text.as_bytes()),
+            }
         }
-        Some(Field::Text(text)) => out.write_all(text.as_bytes()),
         Some(field) => write_json(kind, field, out),
         None => Ok(()),
     }
+}
+
+/// `text` as no spreadsheet takes it for a formula and no terminal for a command: another host may have
+/// written it. With a quote before it a spreadsheet takes it as it stands (OWASP, "CSV Injection"). What steers a terminal is
+/// escaped, but for line feeds.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
+    if !is_formula && text.chars().all(is_printable) {
+        return Cow::Borrowed(text);
+    }
+    let lines: Vec<_> = text.split('\n').map(|line| printable(line, usize::MAX)).collect();
+    Cow::Owned(format!("{}{}", if is_formula { "'" } else { "" }, lines.join("\n")))
 }
 
 fn write_json(kind: ColumnKind, field: &Field, out: &mut impl Write) -> io::Result<()> {

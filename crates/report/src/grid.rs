@@ -2,6 +2,7 @@
 //! the same strings, so a number cannot differ between them.
 
 use maud::{Markup, html};
+use talkpath_units::is_printable;
 
 use crate::display::Display;
 use crate::number::{NO_BREAK, glued};
@@ -263,9 +264,10 @@ pub(crate) fn paint(text: &str, code: &str, color: bool) -> String {
     if color && !code.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
-/// `text` without what would steer a terminal: scenario names are anybody's text.
+/// `text` without what would steer a terminal or turn the direction of writing: scenario names are anybody's
+/// text.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if is_printable(c) { c } else { '\u{fffd}' }).collect()
 }
 
 /// `text` broken at spaces, but not before a unit, into lines of at most `width` columns; a longer word gets
@@ -355,6 +357,6 @@ mod tests {
 
     #[test]
     fn a_name_cannot_steer_the_terminal() {
-        assert_eq!(printable("a\x1b[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
+        assert_eq!(printable("a\x1b[2Jb\n\u{202e}"), "a\u{fffd}[2Jb\u{fffd}\u{fffd}");
     }
 }

@@ -19,7 +19,7 @@ pub use ecn::Ecn;
 pub use hash::fnv1a;
 pub use hex::{from_hex, to_hex};
 pub use histogram::Histogram;
-pub use printable::printable;
+pub use printable::{is_printable, printable};
 pub use quantity::{Bytes, Packets, Rate};
 pub use seed::{Seed, Stream};
 pub use seq::SeqNum;

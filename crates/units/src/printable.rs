@@ -6,17 +6,17 @@ pub fn printable(text: &str, max: usize) -> String {
     let (mut shown, mut left) = (String::new(), max);
     for c in text.chars() {
         let escape = c.escape_debug();
-        let width = if is_plain(c) { 1 } else { escape.len() };
+        let width = if is_printable(c) { 1 } else { escape.len() };
         let Some(rest) = left.checked_sub(width) else { break };
         left = rest;
-        if is_plain(c) { shown.push(c) } else { shown.extend(escape) }
+        if is_printable(c) { shown.push(c) } else { shown.extend(escape) }
     }
     shown
 }
 
 /// Whether `c` is neither a control character, a separator of lines, nor one of Unicode's Bidi_Control, which
 /// make a text read otherwise than it is stored.
-fn is_plain(c: char) -> bool {
+pub fn is_printable(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

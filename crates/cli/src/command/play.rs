@@ -9,7 +9,7 @@ use talkpath_commands::failure::Failure;
 use talkpath_commands::interrupt;
 use talkpath_commands::network::network;
 use talkpath_commands::output_file::{PLAY, refuse_records};
-use talkpath_commands::run_dir::{PartId, RunDir, write_whole};
+use talkpath_commands::run_dir::{PartId, RunDir, write_named};
 use talkpath_commands::summary_file::head_of;
 use talkpath_commands::terminal::Terminal;
 use talkpath_measure::series::SeriesDetail;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &PlayArgs, terminal: Terminal) -> Result<(), Failure> {
         ));
     }
     let path = args.output.clone().unwrap_or_else(|| dir.file(PLAY));
-    write_whole(&path, |writer| {
+    write_named(&path, |writer| {
         let page = play_page(&animation, env!("CARGO_PKG_VERSION"));
         writer.write_all(page.as_bytes()).map_err(|why| Failure::write(&path, why))
     })?;

@@ -10,6 +10,7 @@ mod dccp;
 mod documentation;
 mod emu;
 mod exports;
+mod foreign;
 mod formats;
 mod harness;
 mod live;

@@ -17,6 +17,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -30,7 +31,7 @@ use crate::args::CampaignFileArgs;
 use crate::failure::Failure;
 use crate::json::json;
 use crate::part::SUMMARY;
-use crate::run_dir::{read_json, slug, sync_folder, write_lasting};
+use crate::run_dir::{NOT_THROUGH_A_LINK, read_json, slug, sync_folder, write_lasting};
 use crate::terminal::program;
 
 /// A campaign's directory.
@@ -178,7 +179,12 @@ impl Store {
 
     fn lock(&self) -> Result<File, Failure> {
         let path = self.file(LOCK);
-        let options = OpenOptions::new().create(true).write(true).truncate(false).open(&path);
+        let options = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .custom_flags(NOT_THROUGH_A_LINK)
+            .open(&path);
         let file = options.map_err(|why| Failure::write(&path, why))?;
         // `status` holds the lock for a moment.
         for _ in 0..LOCK_TRIES {
@@ -212,7 +218,8 @@ impl Store {
         let path = self.file(JOURNAL);
         let Journal { entries, whole } = self.journal()?;
         let failed = |why| Failure::write(&path, why);
-        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(failed)?;
+        let file = OpenOptions::new().create(true).append(true).custom_flags(NOT_THROUGH_A_LINK).open(&path);
+        let file = file.map_err(failed)?;
         file.set_len(whole).map_err(failed)?;
         sync_folder(&self.path)?;
         Ok((OpenJournal { file, path, whole, _lock: lock }, entries))

@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::json::json;
 use crate::output_file::refuse_records;
 use crate::part::REPORT;
-use crate::run_dir::write_bytes;
+use crate::run_dir::write_named_bytes;
 use crate::terminal::{Terminal, counted, print};
 
 /// Does what the subcommand says.
@@ -163,7 +163,7 @@ fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Res
 /// Writes the page, and returns what it shows.
 fn write_report(store: &Store, plan: &Plan, entries: &[Entry], target: &Path) -> Result<Findings, Failure> {
     let findings = found(store, plan, entries)?;
-    write_bytes(target, campaign_page(&findings).as_bytes())?;
+    write_named_bytes(target, campaign_page(&findings).as_bytes())?;
     Ok(findings)
 }
 

@@ -3,8 +3,7 @@
 mod swept;
 mod tables;
 
-use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 
 use talkpath_measure::export::TableFormat;
 use talkpath_measure::record_file::RecordError;
@@ -14,7 +13,7 @@ use crate::args::{ExportArgs, ExportFormat, ExportTable};
 use crate::failure::Failure;
 use crate::output_file::refuse_records;
 use crate::part::{LOG, unwritten};
-use crate::run_dir::{RunDir, write_whole};
+use crate::run_dir::{RunDir, open_file, write_named};
 use crate::summary_file::has_summary;
 use crate::terminal::{Terminal, output_failure};
 
@@ -26,7 +25,7 @@ pub fn run(args: &ExportArgs, arenas: &dyn Arenas, terminal: Terminal) -> Result
         refuse_records("-o", path, &[dir.path()], None)?;
     }
     match &args.output {
-        Some(path) => write_whole(path, |writer| {
+        Some(path) => write_named(path, |writer| {
             export(&dir, args, arenas, terminal, writer, |why| unwritten(path, RecordError::Io(why)))
         }),
         None => {
@@ -51,7 +50,9 @@ fn export(
     }
     if format == ExportFormat::Log {
         let path = dir.file(LOG);
-        let log = fs::read(&path).map_err(|why| Failure::read(&path, &why))?;
+        let mut log = Vec::new();
+        let read = open_file(&path).and_then(|mut file| file.read_to_end(&mut log));
+        read.map_err(|why| Failure::read(&path, &why))?;
         return writer.write_all(&log).map_err(unwritten);
     }
     let format = match format {

@@ -34,7 +34,7 @@ use crate::monitor::records::{Keeping, Recorder, folder};
 use crate::monitor::totals::Totals;
 use crate::monitor::{Epoch, http};
 use crate::provenance::provenance;
-use crate::run_dir::write_whole;
+use crate::run_dir::write_named;
 use crate::scenario_file::{load_file, load_source};
 use crate::terminal::{self, Terminal};
 
@@ -248,7 +248,7 @@ fn keep_textfile(path: &Path, state: &State<'_>, terminal: Terminal) {
 
 /// The collector is another user, whatever this process' umask is.
 fn write_for_everybody(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    write_whole(path, |writer| {
+    write_named(path, |writer| {
         let readable = Permissions::from_mode(0o644);
         let set = writer.get_ref().set_permissions(readable);
         set.and_then(|()| writer.write_all(bytes)).map_err(|why| Failure::write(path, why))

@@ -22,7 +22,7 @@ use crate::network::page_network;
 use crate::output_file::refuse_records;
 use crate::part::{PACKETS, REPORT, SERIES, is_drawn};
 use crate::resumable::{command_again, resumable};
-use crate::run_dir::{RunDir, SCENARIO, write_bytes};
+use crate::run_dir::{RunDir, SCENARIO, open_file, write_bytes, write_named_bytes};
 use crate::scenario_file::load_file;
 use crate::summary_file::read_summary;
 use crate::terminal::Terminal;
@@ -125,7 +125,7 @@ impl StoredRun {
             network: self.network.as_ref(),
         };
         if let Some(target) = target {
-            write_bytes(target, html(&page).as_bytes())?;
+            write_named_bytes(target, html(&page).as_bytes())?;
             terminal.result(&format!("Report: {}\n", target.display()))?;
         }
         let Some(folder) = figures else { return Ok(()) };
@@ -222,7 +222,7 @@ fn runs(dir: &RunDir, drawn: &BTreeSet<u64>) -> Result<Vec<RunRecord>, Failure> 
 
 /// The rows of a record file; none if the run kept none.
 fn rows<T>(path: &PathBuf, read: impl Fn(File) -> Result<T, RecordError>) -> Result<Option<T>, Failure> {
-    match File::open(path) {
+    match open_file(path) {
         Ok(file) => read(file)
             .map(Some)
             .map_err(|why| Failure::Usage(format!("cannot read {}: {why}", path.display()))),

@@ -1,9 +1,10 @@
 //! `talkpath run`: a scenario file, or a part of one, from the beginning or from where it was stopped.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use talkpath_report::run_table;
-use talkpath_scenario::{Options, Plan};
+use talkpath_scenario::{Options, Plan, WorkloadConfig};
 
 use super::{again, conclude, files_of_sweep, jobs};
 use crate::arenas::{Arenas, Place};
@@ -16,7 +17,7 @@ use crate::resumable::{Resumable, resumable};
 use crate::run_dir::{RunDir, SCENARIO};
 use crate::scenario_file::load_file;
 use crate::shard::Shard;
-use crate::terminal::{self, Terminal, program};
+use crate::terminal::{self, Terminal, program, shell_path, shell_word};
 use crate::thresholds;
 
 /// Runs or resumes.
@@ -226,6 +227,16 @@ impl EarlierRun {
             let there = place.to.as_deref().unwrap_or("no far host");
             return Err(refuse(&format!("it ran to {there}, not to {to}")));
         }
+        if let (None, Some(to)) = (&asked.to, &place.to)
+            && let Some(what) = what_is_given_to(to, &plan, place.key_file.as_deref())
+        {
+            let (program, path) = (program(), shell_path(path));
+            return Err(refuse(&format!(
+                "it {what}. The directory says so, and whoever made it chose them; --to says that it is meant\n\
+                 help: {program} run --resume {path} --to {}",
+                shell_word(to)
+            )));
+        }
         let shard = begun.shard()?;
         Ok((dir, Self { plan, begun, shard, place }))
     }
@@ -269,6 +280,22 @@ impl EarlierRun {
         let outcome = self.experiment(common, arenas, terminal)?.resume_part(dir, self.begun.clone())?;
         part_told(outcome, shard, common, terminal)
     }
+}
+
+/// What of this machine the far host `to` would be given by running `plan`: the contents of files, and the
+/// proof that a key is known, from which a passphrase can be guessed.
+fn what_is_given_to(to: &str, plan: &Plan, key_file: Option<&Path>) -> Option<String> {
+    let flows = plan.cells.iter().flat_map(|cell| &cell.scenario.flows);
+    let files: BTreeSet<&str> = flows
+        .filter_map(|flow| match &flow.workload {
+            WorkloadConfig::File { source, .. } => Some(source.as_str()),
+            _ => None,
+        })
+        .collect();
+    let files = files.into_iter().map(|file| format!("sends {file}"));
+    let key = key_file.map(|file| format!("shows that it knows the key in {}", file.display()));
+    let given: Vec<String> = files.chain(key).collect();
+    (!given.is_empty()).then(|| format!("runs to {to}: {}", given.join(", ")))
 }
 
 fn options(args: &RunArgs) -> Options {

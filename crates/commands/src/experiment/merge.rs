@@ -25,7 +25,7 @@ use crate::part::{
     ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, REPORT, SERIES, SUMMARY, named, unwritten,
 };
 use crate::resumable::Resumable;
-use crate::run_dir::{PartId, RunDir, SCENARIO, read_json, write_bytes, write_whole};
+use crate::run_dir::{PartId, RunDir, SCENARIO, open_file, own_folder, read_json, write_bytes, write_whole};
 use crate::stopwatch::Stopwatch;
 use crate::summary_file::write_summary;
 use crate::thresholds;
@@ -178,9 +178,10 @@ fn keep_apart(dir: &RunDir, folders: &BTreeMap<(PartId, bool), PathBuf>, name: &
         let log = part.join(name);
         if log.is_file() {
             let folder = dir.file(name);
+            own_folder(&folder)?;
             fs::create_dir_all(&folder).map_err(|why| Failure::write(&folder, why))?;
             let target = folder.join(id.file_name());
-            let mut source = File::open(&log).map_err(|why| Failure::read(&log, &why))?;
+            let mut source = open_file(&log).map_err(|why| Failure::read(&log, &why))?;
             write_whole(&target, |out| {
                 io::copy(&mut source, out).map(drop).map_err(|why| Failure::write(&target, why))
             })?;
@@ -190,7 +191,7 @@ fn keep_apart(dir: &RunDir, folders: &BTreeMap<(PartId, bool), PathBuf>, name: &
 }
 
 fn open_part(folder: &Path, name: &str) -> io::Result<File> {
-    File::open(folder.join(name))
+    open_file(&folder.join(name))
 }
 
 /// The repetitions in hand as a summary, to see what they say so far.

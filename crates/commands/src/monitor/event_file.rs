@@ -3,13 +3,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
 use crate::failure::Failure;
+use crate::run_dir::NOT_THROUGH_A_LINK;
 
 /// Events of a run directory under way.
 pub(crate) struct EventFile {
@@ -23,7 +24,12 @@ impl EventFile {
     /// Opens the file `path`; one that is not there is made.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let failed = |why| Failure::write(path, why);
-        let options = OpenOptions::new().create(true).read(true).append(true).open(path);
+        let options = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .custom_flags(NOT_THROUGH_A_LINK)
+            .open(path);
         let file = options.map_err(failed)?;
         let (whole, _) = last_line(&file).map_err(failed)?;
         let events = Self { file, path: path.to_path_buf(), whole };

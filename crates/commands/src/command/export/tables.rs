@@ -3,7 +3,6 @@
 //! A row holds figures of one sort alone: one repetition's, or the repetitions' median, mean and interval.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufReader, Write};
 
 use serde::{Deserialize, Serialize};
@@ -18,7 +17,7 @@ use super::swept::{Swept, common, kind_of, of_number};
 use crate::args::ExportTable;
 use crate::failure::Failure;
 use crate::part::{PACKETS, SUMMARY};
-use crate::run_dir::RunDir;
+use crate::run_dir::{RunDir, open_file, unexpected_json};
 use crate::summary_file::{read_summary, refuse_later_format};
 use crate::terminal::Terminal;
 
@@ -61,7 +60,7 @@ fn messages(
 ) -> Result<(), Failure> {
     let path = dir.file(PACKETS);
     let unreadable = |why: &RecordError| Failure::Usage(format!("cannot read {}: {why}", path.display()));
-    let file = File::open(&path).map_err(|why| match why.kind() {
+    let file = open_file(&path).map_err(|why| match why.kind() {
         io::ErrorKind::NotFound => Failure::Usage(format!(
             "{}: not there: the run was made with --records none or summary, or did not end",
             path.display()
@@ -94,10 +93,9 @@ fn swept_of(dir: &RunDir) -> Result<Swept, Failure> {
     }
     refuse_later_format(dir)?;
     let path = dir.file(SUMMARY);
-    let file = File::open(&path).map_err(|why| Failure::read(&path, &why))?;
-    let Cells { cells } = serde_json::from_reader(BufReader::new(file)).map_err(|why| {
-        Failure::Usage(format!("{}: not what talkpath writes there: {why}", path.display()))
-    })?;
+    let file = open_file(&path).map_err(|why| Failure::read(&path, &why))?;
+    let Cells { cells } =
+        serde_json::from_reader(BufReader::new(file)).map_err(|why| unexpected_json(&path, &why))?;
     Ok(Swept::new(cells.iter().map(|cell| (cell.cell, &cell.sweep))))
 }
 

@@ -10,7 +10,7 @@ use crate::campaign::store::Store;
 use crate::command::campaign::recorded;
 use crate::failure::Failure;
 use crate::output_file::refuse_records;
-use crate::run_dir::write_bytes;
+use crate::run_dir::write_named_bytes;
 use crate::terminal::{Terminal, shell_word};
 
 /// Judges; nothing runs.
@@ -35,7 +35,7 @@ pub(super) fn run(args: &StudyJudgeArgs, common: &Common, terminal: Terminal) ->
     let claims: String = args.claims.iter().map(|id| format!(" --claim {}", shell_word(id))).collect();
     let command = format!("talkpath study judge {}{claims}", words.join(" "));
     let page = study_page(&outcome, &[], env!("CARGO_PKG_VERSION"), &command);
-    write_bytes(&target, page.as_bytes())?;
+    write_named_bytes(&target, page.as_bytes())?;
     let shown = conclude_page(&outcome, &target, common, terminal);
     let judged = verdicts(&outcome, args.strict, terminal);
     terminal.end_with([judged.err(), shown.err()])

@@ -12,7 +12,7 @@ use crate::args::{Common, StudyDiffArgs, StudyFillArgs, StudyKeepArgs};
 use crate::failure::Failure;
 use crate::json::json;
 use crate::output_file::refuse_records;
-use crate::run_dir::{PARTS, read_json, write_bytes};
+use crate::run_dir::{PARTS, read_json, write_named_bytes};
 use crate::scenario_file;
 use crate::terminal::{Terminal, print, program};
 
@@ -73,7 +73,7 @@ pub(super) fn keep(args: &StudyKeepArgs, terminal: Terminal) -> Result<(), Failu
     }
     outcome.add_seeds(&others).map_err(Failure::Usage)?;
     let outcome = outcome.for_pages();
-    write_bytes(&args.file, &by_lines(&outcome)?)?;
+    write_named_bytes(&args.file, &by_lines(&outcome)?)?;
     let (seeds, file) = (others.len(), args.file.display());
     terminal.result(&format!("{file}: {} claims, {seeds} other seeds\n", outcome.claims.len()))
 }
@@ -113,7 +113,7 @@ pub(super) fn fill(args: &StudyFillArgs, terminal: Terminal) -> Result<(), Failu
             Ok(filled) if filled == text => {}
             Ok(filled) if args.check => different.push(first_difference(page, &text, &filled)),
             Ok(filled) => {
-                write_bytes(page, filled.as_bytes())?;
+                write_named_bytes(page, filled.as_bytes())?;
                 written += 1;
             }
         }
