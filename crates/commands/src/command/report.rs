@@ -221,7 +221,7 @@ fn runs(dir: &RunDir, drawn: &BTreeSet<u64>) -> Result<Vec<RunRecord>, Failure> 
 }
 
 /// The rows of a record file; none if the run kept none.
-fn rows<T>(path: &PathBuf, read: impl Fn(File) -> Result<T, RecordError>) -> Result<Option<T>, Failure> {
+fn rows<T>(path: &Path, read: impl Fn(File) -> Result<T, RecordError>) -> Result<Option<T>, Failure> {
     match open_file(path) {
         Ok(file) => read(file)
             .map(Some)
