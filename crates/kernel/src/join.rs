@@ -21,7 +21,7 @@ use talkpath_scenario::{Flow, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant, printable};
 
 use crate::log::{EndLog, EndTotals, RecoverySample, Sample, StateSample};
-use crate::spec::FlowSpec;
+use crate::spec::{FlowSpec, is_congestion_control};
 
 pub use ip::dscp_warnings;
 
@@ -303,7 +303,8 @@ fn echo_without_receiver(
 }
 
 fn info(flow: &Flow, spec: &FlowSpec, sender: Option<&EndLog>, clock_trusted: bool) -> FlowInfo {
-    let used = sender.and_then(|sender| sender.totals.cc.clone());
+    // The far host says it, and may say anything.
+    let used = sender.and_then(|sender| sender.totals.cc.clone()).filter(|name| is_congestion_control(name));
     let cc = used.or_else(|| spec.transport.cc().map(str::to_owned));
     flow_info(flow, cc, Instant::from_nanos(spec.start_ns), clock_trusted)
 }

@@ -17,6 +17,7 @@ use talkpath_units::{Bytes, Duration, Instant, Seed};
 pub use encapsulated::EncapsulatedSpec;
 pub use quic::QuicSpec;
 pub(crate) use quic::receive_window;
+pub(crate) use transport::is_congestion_control;
 pub use transport::{ChannelKind, SEGMENT_SIZES, TransportSpec};
 
 use crate::ancillary::ECT_0;

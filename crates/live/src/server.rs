@@ -12,6 +12,7 @@ mod handshake;
 pub(crate) mod origin;
 mod places;
 mod session;
+mod trifles;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,6 +33,7 @@ use crate::protocol::{REQUEST_LIMIT, Registration, words};
 
 use bind::DatagramSocket;
 use origin::Shares;
+use trifles::Trifles;
 
 /// How to serve.
 #[derive(Clone, Debug, Default)]
@@ -178,6 +180,7 @@ struct Shared {
     /// Bytes of files that were kept.
     kept_bytes: AtomicU64,
     flows: Mutex<Flows>,
+    trifles: Mutex<Trifles>,
     stop: AtomicBool,
 }
 
@@ -250,6 +253,7 @@ impl Server {
             memory: Shares::new(options.limits.held_bytes),
             kept_bytes: AtomicU64::new(0),
             flows: Mutex::default(),
+            trifles: Mutex::default(),
             stop: AtomicBool::new(false),
         };
         Ok(Self { listeners, sockets, shared: Arc::new(shared) })
@@ -297,6 +301,15 @@ impl Server {
 impl Shared {
     fn flows(&self) -> MutexGuard<'_, Flows> {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn trifles(&self) -> MutexGuard<'_, Trifles> {
+        self.trifles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Logs `line`, of which anybody can cause any number: few have a line of their own, the others are counted.
+    fn say_briefly(&self, line: &str, log: &(dyn Fn(&str) + Sync)) {
+        self.trifles().say(line, log);
     }
 
     /// Gives `stream`, which opened with `secret` and continued with `unread`, to its flow; drops it if there

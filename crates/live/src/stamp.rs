@@ -3,6 +3,7 @@
 
 mod codec;
 mod reflector;
+mod rules;
 mod sender;
 
 pub use reflector::{ReflectOptions, Reflected, Reflector};

@@ -137,3 +137,19 @@ fn a_mean_over_time_weighs_each_value_by_how_long_it_held() {
     assert!((mean - 15.0).abs() < 1e-9, "{mean}");
     assert_eq!(time_weighted_mean(&[], (ms(0), ms(1))), None);
 }
+
+#[test]
+fn a_far_end_names_no_congestion_control_that_could_not_be_one() {
+    for (said, shown) in [
+        ("bbr", Some("bbr")),
+        ("=HYPERLINK(\"http://x\",1)", None),
+        ("\u{1b}[2J", None),
+        ("\u{202e}", None),
+        ("", None),
+        ("a name of more than fifteen", None),
+    ] {
+        let mut far = EndLog::new(Side::Far, true, None);
+        far.totals.cc = Some(said.to_owned());
+        assert_eq!(info(&flow(), &spec(), Some(&far), true).cc.as_deref(), shown, "{said:?}");
+    }
+}

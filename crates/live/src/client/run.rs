@@ -2,6 +2,7 @@
 
 mod drain;
 mod record;
+mod report_bound;
 mod sender;
 mod sockets;
 mod ways;
@@ -32,6 +33,7 @@ use super::control::{Report, ServerControl, ServerTotals};
 use super::{LiveOptions, Notice};
 use crate::protocol::{OUTAGE_S, Registrations, SILENCE_S};
 use drain::{DrainDeadline, arrived_bytes};
+use report_bound::report_bound;
 pub(crate) use sockets::enlarge_receive_buffer;
 use sockets::unavailable;
 use ways::Way;
@@ -465,7 +467,9 @@ impl Session<'_> {
         (patience_s, interrupt): (u64, Option<&AtomicBool>),
     ) -> Result<(Vec<Chunk>, Vec<Probe>, ServerTotals), String> {
         let totals = far.stop(patience_s)?;
-        let report = Report::begin(CLIENT_ROWS, interrupt);
+        let moved = self.ends.iter().map(|end| end.lock().progress());
+        let rows = report_bound(&self.spec, moved).min(CLIENT_ROWS);
+        let report = Report::begin(rows, interrupt);
         let logs = (0..self.ends.len()).map(|index| far.report(index, &report)).collect::<Result<_, _>>()?;
         let after = far.probe(host)?;
         Ok((logs, after, totals))

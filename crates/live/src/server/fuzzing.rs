@@ -138,6 +138,7 @@ fn server(is_keyed: bool) -> &'static Arc<Shared> {
             memory: Shares::new(limits.held_bytes),
             kept_bytes: AtomicU64::new(0),
             flows: Mutex::default(),
+            trifles: Mutex::default(),
             stop: AtomicBool::new(false),
         })
     };

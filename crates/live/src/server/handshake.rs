@@ -28,6 +28,7 @@ use talkpath_units::from_hex;
 use super::bind::DatagramSocket;
 use super::origin::Origin;
 use super::places::Places;
+use super::trifles::MINUTE_NS;
 use super::{Shared, session};
 use crate::protocol::{Answer, Control, ControlError, HELLO_SIZE, OPENING_LIMIT, Request, VERSION};
 use crate::seal;
@@ -82,7 +83,6 @@ pub(super) fn serve_strangers<'scope, 'env>(
     let mut door = Door::new(shared)?;
     door.watch_listeners(listeners)?;
     let mut rest = Rest::default();
-    let mut refusals = Refusals::default();
     let mut next_sweep = 0;
     while !stop.load(Ordering::Relaxed) {
         rest.end(|| door.watch_listeners(listeners), log)?;
@@ -102,17 +102,17 @@ pub(super) fn serve_strangers<'scope, 'env>(
                     begin(scope, (stranger, spec), move |control, from, spec| {
                         session::serve(control, from, spec, sockets, shared, log);
                     })
-                    .unwrap_or_else(|why| log(&why));
+                    .unwrap_or_else(|why| shared.say_briefly(&why, log));
                 }
                 Next::Join(stranger, secret) => {
                     shared.join_stream(stranger.control.into_stream(), &secret);
                 }
-                Next::Refused(line) => refusals.say(&line, log),
+                Next::Refused(line) => shared.say_briefly(&line, log),
                 Next::Stay(_) | Next::Gone => {}
             }
         }
         let now = monotonic();
-        refusals.end_if_over(now, log);
+        shared.trifles().end_if_over(now, log);
         if now >= next_sweep {
             next_sweep = now + SWEEP_NS;
             let is_over = |stranger: &Stranger| stranger.deadline_ns <= now;
@@ -120,7 +120,7 @@ pub(super) fn serve_strangers<'scope, 'env>(
             door.welcomed.sweep(is_over);
         }
     }
-    refusals.end(log);
+    shared.trifles().end(log);
     Ok(())
 }
 
@@ -304,43 +304,6 @@ impl Rest {
     }
 }
 
-/// What the log says of those who are refused before a session: a flood of them must not fill it.
-#[derive(Default)]
-struct Refusals {
-    /// CLOCK_MONOTONIC of the first of this minute.
-    begun_ns: Option<i64>,
-    said: u32,
-    /// How many had no line of their own.
-    more: u64,
-}
-
-impl Refusals {
-    fn say(&mut self, line: &str, log: &(dyn Fn(&str) + Sync)) {
-        let now = monotonic();
-        self.end_if_over(now, log);
-        self.begun_ns.get_or_insert(now);
-        if self.said < REFUSALS_A_MINUTE {
-            self.said += 1;
-            log(line);
-        } else {
-            self.more += 1;
-        }
-    }
-
-    fn end_if_over(&mut self, now: i64, log: &(dyn Fn(&str) + Sync)) {
-        if self.begun_ns.is_some_and(|begun| now - begun >= MINUTE_NS) {
-            self.end(log);
-        }
-    }
-
-    fn end(&mut self, log: &(dyn Fn(&str) + Sync)) {
-        if self.more > 0 {
-            log(&format!("and {} more were refused within a minute", self.more));
-        }
-        *self = Self::default();
-    }
-}
-
 /// Reads what `stranger` said, message by message.
 pub(super) fn hear(mut stranger: Stranger, shared: &Arc<Shared>) -> Next {
     loop {
@@ -433,31 +396,10 @@ const MAX_LISTENERS: usize = 1 << 16;
 const REST_NS: i64 = 100_000_000;
 /// A shortage is said again when there was none for so long.
 const QUIET_NS: i64 = MINUTE_NS;
-const MINUTE_NS: i64 = 60_000_000_000;
-/// How many of those who are refused in a minute have a line of their own in the log (chosen: a client that
-/// is set up wrongly is seen, and a flood makes 1 kB a minute).
-const REFUSALS_A_MINUTE: u32 = 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_flood_of_those_who_are_refused_has_a_few_lines_of_the_log_and_their_number() {
-        let said = Mutex::new(Vec::new());
-        let log = |line: &str| said.lock().unwrap().push(line.to_owned());
-        let mut refusals = Refusals::default();
-        for _ in 0..1000 {
-            refusals.say("refused", &log);
-        }
-        refusals.end_if_over(monotonic() + MINUTE_NS, &log);
-        let lines = std::mem::take(&mut *said.lock().unwrap());
-        assert_eq!(lines.len(), 11, "{lines:?}");
-        assert_eq!(lines[10], "and 990 more were refused within a minute");
-        refusals.say("refused", &log);
-        refusals.end(&log);
-        assert_eq!(*said.lock().unwrap(), ["refused"]);
-    }
 
     #[test]
     fn a_rest_whose_end_meets_a_shortage_begins_anew_and_ends_no_server() {

@@ -44,19 +44,22 @@ pub(super) fn serve(
 ) {
     match admit(&spec, Origin::of(from.ip()), shared) {
         Err(refusal) => {
-            log(&format!("{from}: refused: {}", refusal.why));
+            shared.say_briefly(&format!("{from}: refused: {}", refusal.why), log);
             let _ = control.send(&refusal.answer());
         }
         Ok((warnings, _shares)) => {
             let session = match Session::begin(&mut control, spec, (shared, sockets), &warnings) {
                 Ok(session) => session,
-                Err(error) => return log(&format!("{from}: no session: the client {error}")),
+                Err(error) => {
+                    return shared.say_briefly(&format!("{from}: no session: the client {error}"), log);
+                }
             };
             let outcome = session.serve(&mut control, shared, log);
             if let Err(ControlError::Overtime(why) | ControlError::Own(why)) = &outcome {
                 let _ = control.send(&Answer::Refused { why: why.clone(), flow: None });
             }
-            log(&format!("{from}: {}", session.summary(outcome.err().as_ref())));
+            let line = format!("{from}: {}", session.summary(outcome.err().as_ref()));
+            if session.is_trifle() { shared.say_briefly(&line, log) } else { log(&line) }
         }
     }
 }
@@ -502,7 +505,7 @@ impl<'a> Session<'a> {
                     outcome.kept_as = Some(name);
                 }
                 Err(why) => {
-                    log(&format!("a file of {size} B could not be kept: {why}"));
+                    shared.say_briefly(&format!("a file of {size} B could not be kept: {why}"), log);
                     outcome.not_kept = Some(why);
                 }
             }
@@ -617,6 +620,15 @@ impl<'a> Session<'a> {
         )
     }
 
+    /// Whether it carried nothing, or was over before a run could have been.
+    fn is_trifle(&self) -> bool {
+        let carried = |end: &Arc<SharedEnd>| {
+            let progress = end.lock().progress();
+            progress.received > 0 || progress.sent > 0
+        };
+        monotonic() - self.begun_ns < SHORTEST_RUN_NS || !self.ends.iter().any(carried)
+    }
+
     fn has_datagrams(&self) -> bool {
         self.spec.flows.iter().any(|flow| flow.transport.channel_kind().is_udp())
     }
@@ -696,6 +708,10 @@ fn quic_keys(transport: &TransportSpec) -> std::io::Result<QuicKeys> {
         }
     }
 }
+
+/// A client compares the clocks before its run, which takes a second; only one that does not measure ends
+/// before.
+const SHORTEST_RUN_NS: i64 = 500_000_000;
 
 /// A run begins at most so long after the client says go.
 const LATEST_START_NS: i64 = 5_000_000_000;

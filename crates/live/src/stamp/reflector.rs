@@ -1,15 +1,14 @@
 //! The session-reflector of STAMP (RFC 8762 §4.3): `talkpath stamp --reflect`.
 //!
 //! It promises what `serve` promises strangers: no answer is longer than what it answers, nobody is answered
-//! who did not ask, and there is a bound for what all together may have answered within a second, and one
-//! address half of that. The packet of a reflector is never answered, so that two of them cannot be made to
-//! answer each other for ever: a sender's has zeros where a reflector's has stamps. A stateful reflector has
-//! a bound for sessions, too, and one address half of that.
+//! who did not ask, and there is a bound for what all together may have answered within a second, and for the
+//! sessions of a stateful reflector; `rules.rs` shares both out. The packet of a reflector is never answered,
+//! so that two of them cannot be made to answer each other for ever: a sender's has zeros where a reflector's
+//! has stamps.
 //!
 //! Left out: authenticated mode; TWAMP Light senders that fill those zeros with padding (RFC 8762 §4.6). Who
 //! may reach the port is a firewall's affair.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -25,8 +24,8 @@ use super::PORT;
 use super::codec::{
     BASE, ClassOfService, ErrorEstimate, ReflectorPacket, SenderPacket, Timestamp, reflect_tlvs,
 };
+use super::rules::Rules;
 use crate::server::bind::{DatagramSocket, datagrams};
-use crate::server::origin::Origin;
 
 /// How to reflect.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +38,7 @@ pub struct ReflectOptions {
     /// Packets that are answered within a second; one address has half of them.
     pub packets_per_s: u32,
     /// Sessions of a stateful reflector at a time: an address, a port and an SSID. One address has half of
-    /// them. One that was silent for 15 min makes room.
+    /// them. Who comes when all are taken takes the place of another.
     pub sessions: usize,
 }
 
@@ -156,95 +155,6 @@ fn reflect(
     Ok((answer, class, from))
 }
 
-/// Who is answered, and with which number.
-struct Rules {
-    options: ReflectOptions,
-    /// CLOCK_MONOTONIC at the beginning of the present second, ns, and what was answered in it, or refused
-    /// for want of a session: in all, and by address. So it has no more entries than the bound.
-    second_ns: i64,
-    answered: u32,
-    by_address: BTreeMap<Origin, u32>,
-    sessions: BTreeMap<(SocketAddr, u16), Session>,
-    /// How many of `sessions` an address has.
-    held: BTreeMap<Origin, usize>,
-    /// When sessions that are over were last taken away, ns of CLOCK_MONOTONIC.
-    swept_ns: i64,
-}
-
-/// A session of a stateful reflector.
-struct Session {
-    /// Of its next packet.
-    next: u32,
-    heard_ns: i64,
-}
-
-impl Rules {
-    fn new(options: ReflectOptions) -> Self {
-        let (by_address, sessions, held) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let never_ns = i64::MIN / 2;
-        Self { options, second_ns: never_ns, answered: 0, by_address, sessions, held, swept_ns: never_ns }
-    }
-
-    /// The number of the answer to `packet`; `None` if that is beyond a bound.
-    fn admit(&mut self, from: SocketAddr, packet: SenderPacket, now_ns: i64) -> Option<u32> {
-        if now_ns - self.second_ns >= SECOND_NS {
-            (self.second_ns, self.answered) = (now_ns, 0);
-            self.by_address.clear();
-        }
-        let of_address = self.by_address.get(&Origin::of(from.ip())).copied().unwrap_or(0);
-        if self.answered >= self.options.packets_per_s || of_address >= self.options.packets_per_s.div_ceil(2)
-        {
-            return None;
-        }
-        // What is refused below costs its work, too.
-        self.answered += 1;
-        self.by_address.insert(Origin::of(from.ip()), of_address + 1);
-        match self.options.is_stateful {
-            true => self.number(from, packet.ssid, now_ns),
-            false => Some(packet.sequence),
-        }
-    }
-
-    fn number(&mut self, from: SocketAddr, ssid: u16, now_ns: i64) -> Option<u32> {
-        let key = (from, ssid);
-        if !self.sessions.contains_key(&key) {
-            if !self.has_room(from) {
-                self.sweep(now_ns);
-            }
-            if !self.has_room(from) {
-                return None;
-            }
-            *self.held.entry(Origin::of(from.ip())).or_insert(0) += 1;
-        }
-        let session = self.sessions.entry(key).or_insert(Session { next: 0, heard_ns: now_ns });
-        if now_ns - session.heard_ns >= REFWAIT_NS {
-            session.next = 0;
-        }
-        let sequence = session.next;
-        *session = Session { next: sequence.wrapping_add(1), heard_ns: now_ns };
-        Some(sequence)
-    }
-
-    /// Whether one more session of `from` is within the bounds.
-    fn has_room(&self, from: SocketAddr) -> bool {
-        let of_address = self.held.get(&Origin::of(from.ip())).copied().unwrap_or(0);
-        self.sessions.len() < self.options.sessions && of_address < self.options.sessions.div_ceil(2)
-    }
-
-    /// Takes sessions away that are over: it looks at all, so not more often than once a second.
-    fn sweep(&mut self, now_ns: i64) {
-        if now_ns - self.swept_ns < SECOND_NS {
-            return;
-        }
-        self.swept_ns = now_ns;
-        self.sessions.retain(|_, session| now_ns - session.heard_ns < REFWAIT_NS);
-        self.held.clear();
-        for (from, _) in self.sessions.keys() {
-            *self.held.entry(Origin::of(from.ip())).or_insert(0) += 1;
-        }
-    }
-}
-
 const fn unspecified(is_v6: bool) -> IpAddr {
     if is_v6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED) }
 }
@@ -254,9 +164,6 @@ const fn unspecified(is_v6: bool) -> IpAddr {
 const UNANSWERED: [u16; 4] = [0, 7, 19, PORT];
 /// RFC 3168 §5.
 const ECN_MASK: u8 = 0b11;
-const SECOND_NS: i64 = 1_000_000_000;
-/// After this long without a packet a session is over (RFC 5357 §4.2: REFWAIT, 900 s).
-const REFWAIT_NS: i64 = 900 * SECOND_NS;
 
 #[cfg(test)]
 mod tests {
@@ -328,52 +235,5 @@ mod tests {
         });
         assert_eq!(done[1], Reflected { answered: 1, ..Reflected::default() });
         assert_eq!(done[0], Reflected { ignored: 1, ..Reflected::default() });
-    }
-
-    #[test]
-    fn a_second_has_a_bound_and_one_address_half_of_it() {
-        let mut rules = Rules::new(options(false));
-        let mut admitted = |from: &str, now_ns: i64| {
-            let packet = SenderPacket { sequence: 4, ..SenderPacket::default() };
-            (0..20).filter(|_| rules.admit(from.parse().unwrap(), packet, now_ns) == Some(4)).count()
-        };
-        assert_eq!(admitted("192.0.2.1:1", 0), 5);
-        assert_eq!(admitted("192.0.2.1:2", 1), 0, "another port is the same address");
-        assert_eq!(admitted("[2001:db8::1]:1", 2), 5);
-        assert_eq!(admitted("[2001:db8::2]:1", 3), 0, "the /64 has had its half, and all theirs");
-        assert_eq!(admitted("192.0.2.1:1", SECOND_NS), 5, "the next second");
-        assert_eq!(admitted("192.0.2.9:1", SECOND_NS), 5);
-        assert!(rules.by_address.len() <= 10);
-    }
-
-    #[test]
-    fn a_stateful_reflector_numbers_each_sessions_packets_and_holds_few_sessions() {
-        let mut rules = Rules::new(ReflectOptions { sessions: 3, ..options(true) });
-        let mut numbered = |port: u16, sequence: u32, ssid: u16, now_ns: i64| {
-            let from = SocketAddr::from(([192, 0, 2, 1], port));
-            rules.admit(from, SenderPacket { sequence, ssid, ..SenderPacket::default() }, now_ns)
-        };
-        // Packet 1 was lost on its way here.
-        assert_eq!([numbered(1, 0, 0, 0), numbered(1, 2, 0, 1)], [Some(0), Some(1)]);
-        assert_eq!(numbered(1, 0, 7, 2), Some(0), "another SSID is another session");
-        assert_eq!(numbered(2, 0, 0, 3), None, "there is no room for a third");
-        assert_eq!(numbered(2, 0, 0, REFWAIT_NS + 2), Some(0), "until one was silent for long");
-        assert_eq!(numbered(1, 9, 0, REFWAIT_NS + 3), Some(0), "which begins anew");
-    }
-
-    #[test]
-    fn one_address_has_half_of_the_sessions_and_refusals_count() {
-        let bounds = ReflectOptions { sessions: 4, packets_per_s: 20, ..options(true) };
-        let mut rules = Rules::new(bounds);
-        let mut begun = |host: u8, now_ns: i64| {
-            let ports = 1_000..1_020;
-            let from = |port| SocketAddr::from(([192, 0, 2, host], port));
-            ports.filter(|&port| rules.admit(from(port), SenderPacket::default(), now_ns).is_some()).count()
-        };
-        assert_eq!(begun(1, 0), 2, "half of the table");
-        assert_eq!(begun(2, 1), 2, "the other half");
-        assert_eq!(begun(3, 2), 0, "the second is spent by what was refused");
-        assert_eq!((rules.answered, rules.sessions.len()), (20, 4));
-        assert_eq!(rules.swept_ns, 0, "all sessions are looked at once a second at most");
     }
 }

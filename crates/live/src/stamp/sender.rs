@@ -415,9 +415,19 @@ fn losses(rows: &[Row], is_said_stateful: bool) -> (Option<bool>, Option<(u64, u
     }
     let highest = answered().map(|(_, answer)| u64::from(answer.sequence)).max();
     let there = highest.map(|highest| (highest + 1).clamp(received, sent));
-    let is_counted = is_stateful == Some(true) && rows.iter().all(|row| row.copies < 2);
+    let is_counted =
+        is_stateful == Some(true) && rows.iter().all(|row| row.copies < 2) && !is_begun_anew(rows);
     let each_way = there.filter(|_| is_counted).map(|there| (sent - there, there - received));
     (is_stateful, each_way)
+}
+
+/// Whether the reflector gave up the session meanwhile, for another or for want of packets, and began it again at 0. Its
+/// numbers then say nothing of how many packets came there.
+fn is_begun_anew(rows: &[Row]) -> bool {
+    let mut numbers: Vec<u32> = rows.iter().filter_map(|row| Some(row.answer?.sequence)).collect();
+    let has_zero_later = numbers.iter().skip(1).any(|number| *number == 0);
+    numbers.sort_unstable();
+    has_zero_later || numbers.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 /// The name of the flow.
@@ -458,6 +468,14 @@ mod tests {
         assert_eq!(losses(&rows(&[Some(0), None, None]), true), (Some(true), Some((2, 0))));
         // Numbers that lie do not give more losses than there are.
         assert_eq!(losses(&rows(&[Some(9_000), None]), false), (Some(true), Some((0, 1))));
+    }
+
+    #[test]
+    fn a_session_that_the_reflector_began_anew_says_nothing_of_the_ways() {
+        let anew = rows(&[Some(0), Some(1), None, Some(0), Some(1)]);
+        assert_eq!(losses(&anew, true), (Some(true), None));
+        let anew = rows(&[None, Some(1), None, Some(0)]);
+        assert_eq!(losses(&anew, true), (Some(true), None));
     }
 
     #[test]

@@ -154,11 +154,16 @@ impl Serving {
     }
 
     pub fn with(options: ServeOptions) -> Self {
+        Self::logged(options, |_| {})
+    }
+
+    /// With its log.
+    pub fn logged(options: ServeOptions, log: impl Fn(&str) + Send + Sync + 'static) -> Self {
         let server = Server::bind(options).unwrap();
         let (address, stop) = (server.local_addr(), Arc::new(AtomicBool::new(false)));
         let thread = std::thread::spawn({
             let stop = Arc::clone(&stop);
-            move || server.run(&stop).unwrap()
+            move || server.run_logged(&stop, &log).unwrap()
         });
         Self { address, stop, thread: Some(thread) }
     }

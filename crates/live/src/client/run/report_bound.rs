@@ -1,0 +1,71 @@
+//! How many rows a far end may report of a session: what was planned and what this end sent and received, with
+//! room for copies and retransmissions. A false far end would fill the memory otherwise.
+
+use talkpath_kernel::log::sample_interval;
+use talkpath_kernel::progress::EndProgress;
+use talkpath_kernel::spec::{FlowSpec, SessionSpec};
+use talkpath_units::Duration;
+
+/// The most rows of all flows of `spec` together, of which this end has `moved` so much.
+pub(super) fn report_bound(spec: &SessionSpec, moved: impl Iterator<Item = EndProgress>) -> u64 {
+    let flows = spec.flows.iter().zip(moved);
+    let of_flow = |(flow, moved): (&FlowSpec, EndProgress)| {
+        let planned = flow.message_bound(spec.duration_ns).saturating_mul(2);
+        let moved = moved.sent.max(moved.received);
+        let of_messages = match flow.features().keeps_messages {
+            true => planned.max(moved).saturating_mul(ROWS_OF_A_MESSAGE),
+            false => planned.saturating_mul(ROWS_OF_A_MESSAGE).saturating_add(moved / BYTES_OF_A_READ),
+        };
+        of_messages.saturating_add(SLACK)
+    };
+    let whole = Duration::from_nanos(spec.duration_ns.saturating_add(spec.drain_ns));
+    let interval = sample_interval(Duration::from_nanos(spec.duration_ns));
+    let samples = whole.as_nanos().div_ceil(interval.as_nanos().max(1)).saturating_mul(SAMPLES_AT_ONCE);
+    flows.map(of_flow).fold(0, |sum: u64, rows| sum.saturating_add(rows).saturating_add(samples))
+}
+
+/// A message has a row where it was sent, where it left the host, where it arrived and where it was read, one for
+/// each copy and a few for retransmissions. Chosen: four times that.
+const ROWS_OF_A_MESSAGE: u64 = 16;
+
+/// A read of a stream takes a segment at least, whose payload is 48 B or more unless the message itself is smaller
+/// (TCP_MIN_SND_MSS of Linux). Chosen: a third of that.
+const BYTES_OF_A_READ: u64 = 16;
+
+/// Chosen: the state of several connections of a flow, each with what it says of its recovery.
+const SAMPLES_AT_ONCE: u64 = 32;
+
+/// Of each flow: what stood in a far host's queues, whose receiver saw none of it. Chosen.
+const SLACK: u64 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half a second of a flow downwards.
+    fn session(transport: serde_json::Value, workload: serde_json::Value) -> SessionSpec {
+        let flow = serde_json::from_value(serde_json::json!({
+            "transport": transport, "workload": workload,
+            "echo_per_read": null, "is_up": false, "start_ns": 0, "file": null,
+        }));
+        SessionSpec {
+            flows: vec![flow.unwrap()],
+            warm_up_ns: 0,
+            duration_ns: 500_000_000,
+            drain_ns: 100_000_000,
+        }
+    }
+
+    #[test]
+    fn a_short_run_has_thousands_of_rows_at_most_and_more_only_if_more_came() {
+        let call = session(
+            serde_json::json!({ "udp": { "receive_buffer": null } }),
+            serde_json::json!({ "voice": { "ptime_ns": 20_000_000, "size": 160 } }),
+        );
+        let bound =
+            |received| report_bound(&call, [EndProgress { received, ..EndProgress::default() }].into_iter());
+        // Of up to 50 B each: the 929 MB of a false far end become half a megabyte.
+        assert!((10_000..12_000).contains(&bound(25)), "{}", bound(25));
+        assert!(bound(100_000) > 1_000_000, "copies of what came are believed");
+    }
+}

@@ -1,0 +1,76 @@
+//! Lines of the log that a stranger or a guest has for nothing.
+
+use talkpath_kernel::clock::monotonic;
+
+/// What the log says of those who are refused, and of sessions that carried nothing: a flood of them must not
+/// fill it.
+#[derive(Default)]
+pub(super) struct Trifles {
+    /// CLOCK_MONOTONIC of the first of this minute.
+    begun_ns: Option<i64>,
+    said: u32,
+    /// How many had no line of their own.
+    more: u64,
+}
+
+impl Trifles {
+    pub(super) fn say(&mut self, line: &str, log: &(dyn Fn(&str) + Sync)) {
+        let now = monotonic();
+        self.end_if_over(now, log);
+        self.begun_ns.get_or_insert(now);
+        if self.said < TRIFLES_A_MINUTE {
+            self.said += 1;
+            log(line);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    pub(super) fn end_if_over(&mut self, now: i64, log: &(dyn Fn(&str) + Sync)) {
+        if self.begun_ns.is_some_and(|begun| now - begun >= MINUTE_NS) {
+            self.end(log);
+        }
+    }
+
+    pub(super) fn end(&mut self, log: &(dyn Fn(&str) + Sync)) {
+        if self.more > 0 {
+            log(&format!(
+                "and {} more were refused, or left at once or without a message, within a minute",
+                self.more
+            ));
+        }
+        *self = Self::default();
+    }
+}
+
+pub(super) const MINUTE_NS: i64 = 60_000_000_000;
+/// How many of those in a minute have a line of their own in the log (chosen: a client that is set up wrongly
+/// is seen, and a flood makes 1 kB a minute).
+const TRIFLES_A_MINUTE: u32 = 10;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn a_flood_of_those_who_are_refused_has_a_few_lines_of_the_log_and_their_number() {
+        let said = Mutex::new(Vec::new());
+        let log = |line: &str| said.lock().unwrap().push(line.to_owned());
+        let mut trifles = Trifles::default();
+        for _ in 0..1000 {
+            trifles.say("refused", &log);
+        }
+        trifles.end_if_over(monotonic() + MINUTE_NS, &log);
+        let lines = std::mem::take(&mut *said.lock().unwrap());
+        assert_eq!(lines.len(), 11, "{lines:?}");
+        assert_eq!(
+            lines[10],
+            "and 990 more were refused, or left at once or without a message, within a minute"
+        );
+        trifles.say("refused", &log);
+        trifles.end(&log);
+        assert_eq!(*said.lock().unwrap(), ["refused"]);
+    }
+}

@@ -1,0 +1,339 @@
+//! Whom a reflector answers, and with which number: what a second has, and the sessions, shared out among
+//! addresses that may be false.
+//!
+//! ```text
+//! a second:   half for the addresses of the second before, each with its part of it
+//!             half for everybody, no address with more than 1 / (those addresses + 1) of it
+//! sessions:   who comes when all are taken takes the place of one of the address that has the most;
+//!             there, of one that is over, or else of the one that was heard least often
+//! ```
+//!
+//! So a flood from few false addresses has its own part, and leaves newcomers theirs. A flood from more addresses
+//! than there are sessions, or packets in a second, leaves newcomers a lottery; who was answered in the second
+//! before is answered, and a session that was heard more often than the flood's keeps its place.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use talkpath_kernel::random::random;
+
+use super::codec::SenderPacket;
+use super::reflector::ReflectOptions;
+use crate::server::origin::Origin;
+
+/// Who is answered, and with which number.
+pub(super) struct Rules {
+    options: ReflectOptions,
+    second: Second,
+    sessions: BTreeMap<SessionKey, Session>,
+    /// The sessions of each address.
+    of: BTreeMap<Origin, Vec<SessionKey>>,
+}
+
+/// The present second. Its maps have no more entries than packets may be answered.
+struct Second {
+    /// CLOCK_MONOTONIC at its beginning, ns.
+    begun_ns: i64,
+    /// Packets that were answered, or refused for want of a session, of each address.
+    by_address: BTreeMap<Origin, u32>,
+    /// The same of the second before.
+    before: BTreeMap<Origin, u32>,
+    /// Of the packets in `by_address` those from the half that is for the addresses of the second before, and
+    /// from the half for everybody.
+    of_known: u32,
+    of_everybody: u32,
+}
+
+/// An address and port, and the SSID.
+type SessionKey = (SocketAddr, u16);
+
+/// A session of a stateful reflector.
+struct Session {
+    /// Of its next packet.
+    next: u32,
+    packets: u32,
+    begun_ns: i64,
+    heard_ns: i64,
+}
+
+impl Rules {
+    pub(super) fn new(options: ReflectOptions) -> Self {
+        let second = Second {
+            begun_ns: i64::MIN / 2,
+            by_address: BTreeMap::new(),
+            before: BTreeMap::new(),
+            of_known: 0,
+            of_everybody: 0,
+        };
+        Self { options, second, sessions: BTreeMap::new(), of: BTreeMap::new() }
+    }
+
+    /// The number of the answer to `packet`; `None` if that is beyond a bound.
+    pub(super) fn admit(&mut self, from: SocketAddr, packet: SenderPacket, now_ns: i64) -> Option<u32> {
+        let origin = Origin::of(from.ip());
+        if !self.second.admits(origin, self.options.packets_per_s, now_ns) {
+            return None;
+        }
+        match self.options.is_stateful {
+            true => Some(self.number((from, packet.ssid), origin, now_ns)),
+            false => Some(packet.sequence),
+        }
+    }
+
+    fn number(&mut self, key: SessionKey, origin: Origin, now_ns: i64) -> u32 {
+        if !self.sessions.contains_key(&key) {
+            self.make_room(origin, now_ns);
+            self.of.entry(origin).or_default().push(key);
+        }
+        let new = Session { next: 0, packets: 0, begun_ns: now_ns, heard_ns: now_ns };
+        let session = self.sessions.entry(key).or_insert(new);
+        if now_ns - session.heard_ns >= REFWAIT_NS {
+            session.next = 0;
+        }
+        let sequence = session.next;
+        session.next = sequence.wrapping_add(1);
+        session.packets = session.packets.saturating_add(1);
+        session.heard_ns = now_ns;
+        sequence
+    }
+
+    /// Takes sessions away where one more of `origin` would be beyond a bound.
+    fn make_room(&mut self, origin: Origin, now_ns: i64) {
+        let all = self.options.sessions.max(1);
+        let own = self.of.get(&origin).map_or(0, Vec::len);
+        let candidates: Vec<SessionKey> = if own >= all.div_ceil(2) {
+            self.of.get(&origin).cloned().unwrap_or_default()
+        } else if self.sessions.len() >= all {
+            let most = self.of.values().map(Vec::len).max().unwrap_or(0);
+            self.of.values().filter(|keys| keys.len() == most).flatten().copied().collect()
+        } else {
+            return;
+        };
+        // Of many sessions several at once, so that a flood does not look at all of them for each packet.
+        let count = (all / AT_ONCE).min(candidates.len() / 2).max(1);
+        let mut ranked: Vec<_> = candidates
+            .into_iter()
+            .filter_map(|key| {
+                let session = self.sessions.get(&key)?;
+                Some((Reverse(session.is_over(now_ns)), session.packets, drawn(), key))
+            })
+            .collect();
+        ranked.sort_unstable();
+        for (_, _, _, key) in ranked.into_iter().take(count) {
+            self.remove(&key);
+        }
+    }
+
+    fn remove(&mut self, key: &SessionKey) {
+        self.sessions.remove(key);
+        let origin = Origin::of(key.0.ip());
+        if let Some(keys) = self.of.get_mut(&origin) {
+            keys.retain(|it| it != key);
+            if keys.is_empty() {
+                self.of.remove(&origin);
+            }
+        }
+    }
+}
+
+impl Second {
+    /// Whether one more packet of `origin` is within the bound of `all` packets a second. If so it counts.
+    fn admits(&mut self, origin: Origin, all: u32, now_ns: i64) -> bool {
+        if now_ns - self.begun_ns >= SECOND_NS {
+            let is_next = now_ns - self.begun_ns < 2 * SECOND_NS;
+            let over = std::mem::take(&mut self.by_address);
+            self.before = if is_next { over } else { BTreeMap::new() };
+            (self.begun_ns, self.of_known, self.of_everybody) = (now_ns, 0, 0);
+        }
+        let addresses = self.before.len() as u32;
+        // Without an address in the second before there is nobody for whom something is kept.
+        let part = (all / 2).checked_div(addresses);
+        let for_known = part.map_or(0, |part| if part > 0 { part * addresses } else { all / 2 });
+        let for_everybody = all - for_known;
+        let count = self.by_address.get(&origin).copied().unwrap_or(0);
+        // Where there is less than a packet for each, those who come again have twice as many as before: so one
+        // that was not answered then is made up for.
+        let own = self
+            .before
+            .get(&origin)
+            .map_or(0, |before| part.filter(|part| *part > 0).unwrap_or(before.saturating_mul(2)));
+        if count < own && self.of_known < for_known {
+            self.of_known += 1;
+        } else {
+            let most = own + (for_everybody / (addresses + 1)).max(1);
+            if count >= all.div_ceil(2).min(most) || self.of_everybody >= for_everybody {
+                return false;
+            }
+            self.of_everybody += 1;
+        }
+        self.by_address.insert(origin, count + 1);
+        true
+    }
+}
+
+impl Session {
+    /// Whether no more is to be expected of it, by the rate at which it was heard.
+    const fn is_over(&self, now_ns: i64) -> bool {
+        let interval_ns = match self.packets {
+            0 | 1 => SECOND_NS,
+            packets => (self.heard_ns - self.begun_ns) / (packets as i64 - 1),
+        };
+        let patience_ns = interval_ns.saturating_mul(PATIENCE);
+        let patience_ns = if patience_ns < SECOND_NS { SECOND_NS } else { patience_ns };
+        let silent_ns = now_ns - self.heard_ns;
+        silent_ns >= patience_ns || silent_ns >= REFWAIT_NS
+    }
+}
+
+/// A number by lot. If the system gives none, the choice is a fixed one.
+fn drawn() -> u64 {
+    random::<8>().map_or(0, u64::from_le_bytes)
+}
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// After this long without a packet a session is over (RFC 5357 §4.2: REFWAIT, 900 s).
+const REFWAIT_NS: i64 = 900 * SECOND_NS;
+/// Intervals without a packet after which a session is over. Chosen: eight losses in a row of a path that loses a third
+/// are one in 6,500.
+const PATIENCE: i64 = 8;
+/// So that a newcomer costs a look at about this many sessions, however many there are. Chosen.
+const AT_ONCE: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(is_stateful: bool, packets_per_s: u32, sessions: usize) -> Rules {
+        let bind = SocketAddr::from(([127, 0, 0, 1], 0));
+        Rules::new(ReflectOptions { bind, is_stateful, packets_per_s, sessions })
+    }
+
+    fn address(host: u32, port: u16) -> SocketAddr {
+        (std::net::Ipv4Addr::from_bits(0x0a00_0000 + host), port).into()
+    }
+
+    #[test]
+    fn a_second_has_a_bound_and_one_address_half_of_it() {
+        let mut rules = rules(false, 12, 1);
+        let mut admitted = |from: &str, now_ns: i64| {
+            let packet = SenderPacket { sequence: 4, ..SenderPacket::default() };
+            (0..20).filter(|_| rules.admit(from.parse().unwrap(), packet, now_ns) == Some(4)).count()
+        };
+        assert_eq!(admitted("192.0.2.1:1", 0), 6);
+        assert_eq!(admitted("192.0.2.1:2", 1), 0, "another port is the same address");
+        assert_eq!(admitted("[2001:db8::1]:1", 2), 6);
+        assert_eq!(admitted("[2001:db8::2]:1", 3), 0, "the /64 has had its half, and all theirs");
+        assert_eq!(admitted("192.0.2.9:1", 4), 0);
+        // The next second: two addresses have 3 of one half each, and all that come 2 of the other.
+        assert_eq!(admitted("192.0.2.9:1", SECOND_NS), 2);
+        assert_eq!(admitted("192.0.2.1:1", SECOND_NS), 5);
+        assert_eq!(admitted("[2001:db8::1]:1", SECOND_NS), 5);
+        assert!(rules.second.by_address.len() <= 12);
+    }
+
+    /// 12,000 packets a second of three false addresses spent the 10,000 of each second, and who asked once a
+    /// second was not answered.
+    #[test]
+    fn who_asks_beside_a_flood_from_few_addresses_is_answered() {
+        let mut rules = rules(false, 10_000, 1);
+        let (mut asked, mut answered) = (0, 0);
+        for at in 0..60_000_i64 {
+            let now_ns = at * SECOND_NS / 12_000;
+            rules.admit(address(at as u32 % 3, 5000), SenderPacket::default(), now_ns);
+            // Ten a second, and first in the midst of a second.
+            if at >= 18_000 && at % 1200 == 0 {
+                asked += 1;
+                answered +=
+                    u32::from(rules.admit(address(9, 5000), SenderPacket::default(), now_ns).is_some());
+            }
+        }
+        assert_eq!((asked, answered), (35, 35));
+    }
+
+    /// A flood with a new address a packet leaves a newcomer a lottery, and who was there its part.
+    #[test]
+    fn who_was_answered_before_is_answered_beside_a_flood_from_any_addresses() {
+        let mut rules = rules(false, 10_000, 1);
+        let mut answered = 0;
+        for at in 0..60_000_i64 {
+            let now_ns = SECOND_NS / 2 + at * SECOND_NS / 12_000;
+            if at % 1200 == 0 {
+                answered +=
+                    u32::from(rules.admit(address(0, 5000), SenderPacket::default(), now_ns).is_some());
+            }
+            rules.admit(address(1 + at as u32, 5000), SenderPacket::default(), now_ns);
+        }
+        // Nobody was known in the first second, whose end the flood had.
+        assert_eq!(answered, 49);
+    }
+
+    #[test]
+    fn a_stateful_reflector_numbers_each_sessions_packets() {
+        let mut rules = rules(true, 100, 4);
+        let mut numbered = |port: u16, sequence: u32, ssid: u16, now_ns: i64| {
+            let packet = SenderPacket { sequence, ssid, ..SenderPacket::default() };
+            rules.admit(address(1, port), packet, now_ns).unwrap()
+        };
+        // Packet 1 was lost on its way here.
+        assert_eq!([numbered(1, 0, 0, 0), numbered(1, 2, 0, 1)], [0, 1]);
+        assert_eq!(numbered(1, 0, 7, 2), 0, "another SSID is another session");
+        // The address has its half: its third session takes the place of the one that was heard least often.
+        assert_eq!(numbered(2, 0, 0, 3), 0);
+        assert_eq!(numbered(1, 3, 0, 4), 2);
+        assert_eq!(numbered(1, 9, 0, REFWAIT_NS + 4), 0, "one that was silent for long begins anew");
+        assert_eq!(rules.sessions.len(), 2);
+    }
+
+    /// 1,560 packets of three false addresses filled the table, and nobody new was answered for 15 minutes.
+    #[test]
+    fn a_flood_from_few_addresses_takes_the_place_of_its_own_sessions() {
+        let mut rules = rules(true, 1_000_000, 1024);
+        let own = |rules: &mut Rules, host: u32, now_ns: i64| {
+            rules.admit(address(host, 5000), SenderPacket::default(), now_ns)
+        };
+        assert_eq!(own(&mut rules, 8, 0), Some(0));
+        for number in 0..6000_u32 {
+            let from = address(number % 3, 1000 + (number / 3) as u16);
+            assert!(rules.admit(from, SenderPacket::default(), number.into()).is_some());
+        }
+        assert_eq!(rules.sessions.len(), 1024);
+        assert_eq!(own(&mut rules, 8, 6000), Some(1), "who was there");
+        let newcomer: Vec<_> = (0..20).map(|at| own(&mut rules, 9, 6001 + at)).collect();
+        assert_eq!(newcomer, (0..20).map(Some).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_session_that_was_heard_more_often_than_a_floods_keeps_its_place_whatever_the_addresses_are() {
+        let mut rules = rules(true, 1_000_000, 64);
+        for at in 0..20_000 {
+            let now_ns = at * SECOND_NS / 10_000;
+            // Ten a second; the flood begins after the second one.
+            if at % 1000 == 0 {
+                let number = rules.admit(address(1, 5000), SenderPacket::default(), now_ns);
+                assert_eq!(number, Some((at / 1000) as u32));
+            }
+            if at > 1000 {
+                rules.admit(address(10 + at as u32, 5000), SenderPacket::default(), now_ns);
+            }
+        }
+    }
+
+    #[test]
+    fn of_the_sessions_of_the_address_with_the_most_one_that_is_over_goes_first() {
+        let mut rules = rules(true, 1000, 4);
+        let mut ask =
+            |port: u16, now_ns: i64| rules.admit(address(port.into(), port), SenderPacket::default(), now_ns);
+        for at in 0..5 {
+            ask(1, at * SECOND_NS / 10);
+        }
+        let later_ns = 3 * SECOND_NS;
+        for port in 2..=4 {
+            ask(port, later_ns);
+        }
+        // 1 was heard each 100 ms and then not for 2.6 s: it is over, though it was heard most often.
+        ask(5, later_ns);
+        assert!(!rules.sessions.contains_key(&(address(1, 1), 0)));
+        assert_eq!(rules.sessions.len(), 4);
+    }
+}
