@@ -257,8 +257,8 @@ const fn kernel_cc(config: &TcpConfig) -> &'static str {
     }
 }
 
-/// Whether the kernel may have a congestion control of this name. The other host's is quoted on the terminal and
-/// in files.
+/// Whether the kernel may have a congestion control of this name. The other host's is quoted on the terminal
+/// and in files.
 pub(crate) fn is_congestion_control(name: &str) -> bool {
     let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
     (1..=MAX_CC_NAME).contains(&name.len()) && name.bytes().all(is_plain)

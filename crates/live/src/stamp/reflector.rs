@@ -24,7 +24,7 @@ use super::PORT;
 use super::codec::{
     BASE, ClassOfService, ErrorEstimate, ReflectorPacket, SenderPacket, Timestamp, reflect_tlvs,
 };
-use super::rules::Rules;
+use super::rules::{Bounds, Rules};
 use crate::server::bind::{DatagramSocket, datagrams};
 
 /// How to reflect.
@@ -40,6 +40,13 @@ pub struct ReflectOptions {
     /// Sessions of a stateful reflector at a time: an address, a port and an SSID. One address has half of
     /// them. Who comes when all are taken takes the place of another.
     pub sessions: usize,
+}
+
+impl ReflectOptions {
+    fn rules(&self) -> Rules {
+        let Self { is_stateful, packets_per_s, sessions, .. } = *self;
+        Rules::new(Bounds { is_stateful, packets_per_s, sessions })
+    }
 }
 
 /// What a reflector did.
@@ -69,7 +76,7 @@ impl Reflector {
     pub fn bind(options: ReflectOptions) -> io::Result<Self> {
         let DatagramSocket { socket, is_v6 } = datagrams(options.bind)?;
         let port = socket.local_addr()?.port();
-        Ok(Self { socket, is_v6, port, rules: Rules::new(options) })
+        Ok(Self { socket, is_v6, port, rules: options.rules() })
     }
 
     /// Where it listens.
@@ -193,7 +200,7 @@ mod tests {
         let asked = ClassOfService { dscp1: 10, ..ClassOfService::default() };
         put_tlv(&mut question, super::super::codec::CLASS_OF_SERVICE, &asked.write());
         put_tlv(&mut question, super::super::codec::EXTRA_PADDING, &[1; 100]);
-        let mut rules = Rules::new(options(false));
+        let mut rules = options(false).rules();
         let datagram = datagram("192.0.2.1:5000", &question);
         let (answer, class, to) = reflect(&datagram, 999, &mut rules).unwrap();
         assert_eq!((answer.len(), class, to.port()), (question.len(), 10 << 2, 5000));
@@ -208,7 +215,7 @@ mod tests {
     #[test]
     fn what_is_no_question_has_no_answer() {
         let packet = SenderPacket::default().write();
-        let mut rules = Rules::new(options(false));
+        let mut rules = options(false).rules();
         let mut refused =
             |from: &str, payload: &[u8]| reflect(&datagram(from, payload), 999, &mut rules).unwrap_err();
         assert_eq!(refused("192.0.2.1:5000", &packet[..43]), Refusal::Ignored, "too short");

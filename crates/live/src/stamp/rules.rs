@@ -8,9 +8,9 @@
 //!             there, of one that is over, or else of the one that was heard least often
 //! ```
 //!
-//! So a flood from few false addresses has its own part, and leaves newcomers theirs. A flood from more addresses
-//! than there are sessions, or packets in a second, leaves newcomers a lottery; who was answered in the second
-//! before is answered, and a session that was heard more often than the flood's keeps its place.
+//! So a flood from few false addresses has its own part, and leaves newcomers theirs. A flood from more
+//! addresses than there are sessions, or packets in a second, leaves newcomers a lottery; who was answered in
+//! the second before is answered, and a session that was heard more often than the flood's keeps its place.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,12 +19,22 @@ use std::net::SocketAddr;
 use talkpath_kernel::random::random;
 
 use super::codec::SenderPacket;
-use super::reflector::ReflectOptions;
 use crate::server::origin::Origin;
+
+/// The bounds of a reflector.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Whether it numbers each session's packets.
+    pub(super) is_stateful: bool,
+    /// Packets that are answered within a second.
+    pub(super) packets_per_s: u32,
+    /// Sessions at a time.
+    pub(super) sessions: usize,
+}
 
 /// Who is answered, and with which number.
 pub(super) struct Rules {
-    options: ReflectOptions,
+    bounds: Bounds,
     second: Second,
     sessions: BTreeMap<SessionKey, Session>,
     /// The sessions of each address.
@@ -58,7 +68,7 @@ struct Session {
 }
 
 impl Rules {
-    pub(super) fn new(options: ReflectOptions) -> Self {
+    pub(super) fn new(bounds: Bounds) -> Self {
         let second = Second {
             begun_ns: i64::MIN / 2,
             by_address: BTreeMap::new(),
@@ -66,16 +76,16 @@ impl Rules {
             of_known: 0,
             of_everybody: 0,
         };
-        Self { options, second, sessions: BTreeMap::new(), of: BTreeMap::new() }
+        Self { bounds, second, sessions: BTreeMap::new(), of: BTreeMap::new() }
     }
 
     /// The number of the answer to `packet`; `None` if that is beyond a bound.
     pub(super) fn admit(&mut self, from: SocketAddr, packet: SenderPacket, now_ns: i64) -> Option<u32> {
         let origin = Origin::of(from.ip());
-        if !self.second.admits(origin, self.options.packets_per_s, now_ns) {
+        if !self.second.admits(origin, self.bounds.packets_per_s, now_ns) {
             return None;
         }
-        match self.options.is_stateful {
+        match self.bounds.is_stateful {
             true => Some(self.number((from, packet.ssid), origin, now_ns)),
             false => Some(packet.sequence),
         }
@@ -100,7 +110,7 @@ impl Rules {
 
     /// Takes sessions away where one more of `origin` would be beyond a bound.
     fn make_room(&mut self, origin: Origin, now_ns: i64) {
-        let all = self.options.sessions.max(1);
+        let all = self.bounds.sessions.max(1);
         let own = self.of.get(&origin).map_or(0, Vec::len);
         let candidates: Vec<SessionKey> = if own >= all.div_ceil(2) {
             self.of.get(&origin).cloned().unwrap_or_default()
@@ -152,8 +162,8 @@ impl Second {
         let for_known = part.map_or(0, |part| if part > 0 { part * addresses } else { all / 2 });
         let for_everybody = all - for_known;
         let count = self.by_address.get(&origin).copied().unwrap_or(0);
-        // Where there is less than a packet for each, those who come again have twice as many as before: so one
-        // that was not answered then is made up for.
+        // Where there is less than a packet for each, those who come again have twice as many as before: so
+        // one that was not answered then is made up for.
         let own = self
             .before
             .get(&origin)
@@ -194,8 +204,8 @@ fn drawn() -> u64 {
 const SECOND_NS: i64 = 1_000_000_000;
 /// After this long without a packet a session is over (RFC 5357 §4.2: REFWAIT, 900 s).
 const REFWAIT_NS: i64 = 900 * SECOND_NS;
-/// Intervals without a packet after which a session is over. Chosen: eight losses in a row of a path that loses a third
-/// are one in 6,500.
+/// Intervals without a packet after which a session is over. Chosen: eight losses in a row of a path that
+/// loses a third are one in 6,500.
 const PATIENCE: i64 = 8;
 /// So that a newcomer costs a look at about this many sessions, however many there are. Chosen.
 const AT_ONCE: usize = 1024;
@@ -205,8 +215,7 @@ mod tests {
     use super::*;
 
     fn rules(is_stateful: bool, packets_per_s: u32, sessions: usize) -> Rules {
-        let bind = SocketAddr::from(([127, 0, 0, 1], 0));
-        Rules::new(ReflectOptions { bind, is_stateful, packets_per_s, sessions })
+        Rules::new(Bounds { is_stateful, packets_per_s, sessions })
     }
 
     fn address(host: u32, port: u16) -> SocketAddr {

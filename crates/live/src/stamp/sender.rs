@@ -421,8 +421,8 @@ fn losses(rows: &[Row], is_said_stateful: bool) -> (Option<bool>, Option<(u64, u
     (is_stateful, each_way)
 }
 
-/// Whether the reflector gave up the session meanwhile, for another or for want of packets, and began it again at 0. Its
-/// numbers then say nothing of how many packets came there.
+/// Whether the reflector gave up the session meanwhile, for another or for want of packets, and began it
+/// again at 0. Its numbers then say nothing of how many packets came there.
 fn is_begun_anew(rows: &[Row]) -> bool {
     let mut numbers: Vec<u32> = rows.iter().filter_map(|row| Some(row.answer?.sequence)).collect();
     let has_zero_later = numbers.iter().skip(1).any(|number| *number == 0);

@@ -9,10 +9,11 @@
 //! ```
 //!
 //! The library (parquet 60.1) skips a field that it does not know value by value, and takes no byte from the
-//! file for a boolean in a list. So ten bytes claim 2^31 values, a list of such lists that many times as many,
-//! and the library counts them all. A field that it knows it reads by its number, whatever type the file gives
-//! it. So each struct is walked here before the library sees it: a known field has the type of parquet.thrift,
-//! and every value of a list takes a byte at least, which bounds the walk and the library by the file's length.
+//! file for a boolean in a list. So ten bytes claim 2^31 values, a list of such lists that many times as
+//! many, and the library counts them all. A field that it knows it reads by its number, whatever type the
+//! file gives it. So each struct is walked here before the library sees it: a known field has the type of
+//! parquet.thrift, and every value of a list takes a byte at least, which bounds the walk and the library by
+//! the file's length.
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
@@ -34,8 +35,8 @@ pub(super) fn check_footer(file: &impl ChunkReader) -> Result<()> {
     Ok(())
 }
 
-/// Whether the library can decode the header of each page in `file`, which has `metadata` and whose chunks lie
-/// within it.
+/// Whether the library can decode the header of each page in `file`, which has `metadata` and whose chunks
+/// lie within it.
 pub(super) fn check_pages(file: &impl ChunkReader, metadata: &ParquetMetaData) -> Result<()> {
     let chunks = || metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     let sum = chunks().map(|chunk| chunk.byte_range().1).fold(0, u64::saturating_add);
@@ -202,7 +203,8 @@ impl Walk<'_> {
     /// A value within a list or map.
     fn element(&mut self, kind: u8, depth: usize) -> Found<()> {
         match kind {
-            // The library takes no byte for it, and others take one: the two would read on at different places.
+            // The library takes no byte for it, and others take one: the two would read on at different
+            // places.
             TRUE | FALSE => Err("a list of booleans".to_owned()),
             kind => self.anything(kind, depth),
         }
@@ -290,8 +292,8 @@ const WINDOW: u64 = 4 * LONGEST_HEADER;
 /// Chosen: parquet.thrift needs 8. The library's own bound is 64.
 const DEEPEST: usize = 16;
 
-/// Chosen: the tables have 15 and 7. The library builds the tree of columns with a call of a function for each
-/// level, and has no bound.
+/// Chosen: the tables have 15 and 7. The library builds the tree of columns with a call of a function for
+/// each level, and has no bound.
 const MOST_COLUMNS: usize = 64;
 
 /// No bound but the file's length.

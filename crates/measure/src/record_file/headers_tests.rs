@@ -1,3 +1,5 @@
+//! Headers and footers that the Parquet library would read for ever, or otherwise than they say.
+
 use super::super::tests::{chunk, packets_of, refusal, sample, series_of};
 use super::super::{merge_packets, merge_series, read_series};
 use super::*;

@@ -1,8 +1,8 @@
 //! Reading a record file, one row group at a time.
 //!
 //! The file may be anything: every value is checked on its way in, memory is bounded by [`GROUP_ROWS`]
-//! whatever the file's numbers say, and what the parquet library asserts or believes is checked in `headers` and `pages`
-//! before.
+//! whatever the file's numbers say, and what the parquet library asserts or believes is checked in `headers`
+//! and `pages` before.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! How many rows a far end may report of a session: what was planned and what this end sent and received, with
-//! room for copies and retransmissions. A false far end would fill the memory otherwise.
+//! How many rows a far end may report of a session: what was planned and what this end sent and received,
+//! with room for copies and retransmissions. A false far end would fill the memory otherwise.
 
 use talkpath_kernel::log::sample_interval;
 use talkpath_kernel::progress::EndProgress;
@@ -24,12 +24,12 @@ pub(super) fn report_bound(spec: &SessionSpec, moved: impl Iterator<Item = EndPr
     flows.map(of_flow).fold(0, |sum: u64, rows| sum.saturating_add(rows).saturating_add(samples))
 }
 
-/// A message has a row where it was sent, where it left the host, where it arrived and where it was read, one for
-/// each copy and a few for retransmissions. Chosen: four times that.
+/// A message has a row where it was sent, where it left the host, where it arrived and where it was read, one
+/// for each copy and a few for retransmissions. Chosen: four times that.
 const ROWS_OF_A_MESSAGE: u64 = 16;
 
-/// A read of a stream takes a segment at least, whose payload is 48 B or more unless the message itself is smaller
-/// (TCP_MIN_SND_MSS of Linux). Chosen: a third of that.
+/// A read of a stream takes a segment at least, whose payload is 48 B or more unless the message itself is
+/// smaller (TCP_MIN_SND_MSS of Linux). Chosen: a third of that.
 const BYTES_OF_A_READ: u64 = 16;
 
 /// Chosen: the state of several connections of a flow, each with what it says of its recovery.
