@@ -81,6 +81,19 @@ pub struct Understood {
     /// Of links that lose more than a fifth of the packets: `The path loses 50 % of the packets each way.`
     #[serde(default)]
     pub losses: Vec<String>,
+    /// Flows whose datagrams IP cuts, and what a loss of packets is in messages.
+    #[serde(default)]
+    pub fragments: Vec<String>,
+    /// Links whose queue is as large as it is because the scenario does not say how large: 1000 packets.
+    #[serde(default)]
+    pub assumed_queues: Vec<String>,
+}
+
+impl Understood {
+    /// The lines that are always said.
+    pub fn lines(&self) -> impl Iterator<Item = &String> {
+        self.traces.iter().chain(&self.losses).chain(&self.fragments)
+    }
 }
 
 /// The format of the summaries that this version writes. Raised if a key goes, or changes its type, unit or

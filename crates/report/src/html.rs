@@ -7,7 +7,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use talkpath_measure::figures::CellFigures;
-use talkpath_measure::summary::{RunSummary, Summary, Understood};
+use talkpath_measure::summary::{RunSummary, Summary};
 use talkpath_measure::warning;
 
 use crate::animation::{Animation, topology_svg};
@@ -92,7 +92,9 @@ pub fn html(page: &Page<'_>) -> String {
         @for (id, _, body) in sections.iter().take(1).filter(|it| it.0 == "answer") {
             section id=(id) {
                 (body)
-                @for line in &page.summary.understood.losses { p.about { (line) } }
+                @for line in page.summary.understood.losses.iter().chain(&page.summary.understood.fragments) {
+                    p.about { (line) }
+                }
             }
         }
         @for line in understood(page.summary) { p.about { (line) } }
@@ -240,10 +242,9 @@ fn validity(summary: &Summary) -> Markup {
     }
 }
 
-/// As what the scenario was read: its traces, and large losses.
+/// As what the scenario was read: its traces, large losses and datagrams that are cut.
 fn understood(summary: &Summary) -> impl Iterator<Item = &String> {
-    let Understood { traces, losses } = &summary.understood;
-    traces.iter().chain(losses)
+    summary.understood.lines()
 }
 
 pub(crate) fn warnings(warnings: &[String]) -> Markup {

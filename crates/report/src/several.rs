@@ -126,7 +126,12 @@ fn together(parts: &[RunPart]) -> Option<Summary> {
         comparisons: Vec::new(),
         thresholds: Vec::new(),
         provenance: None,
-        understood: Understood { traces: said(&|it| &it.traces), losses: said(&|it| &it.losses) },
+        understood: Understood {
+            traces: said(&|it| &it.traces),
+            losses: said(&|it| &it.losses),
+            fragments: said(&|it| &it.fragments),
+            assumed_queues: said(&|it| &it.assumed_queues),
+        },
     })
 }
 

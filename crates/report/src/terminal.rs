@@ -2,7 +2,7 @@
 //! answer and why, the table, and what the words mean. Over a sweep the answers are counted, and one table of
 //! a screen has the best of each combination.
 
-use talkpath_measure::summary::{Summary, Understood};
+use talkpath_measure::summary::Summary;
 use talkpath_measure::warning;
 
 use crate::Style;
@@ -14,7 +14,7 @@ use crate::sweep::Sweep;
 use crate::sweep::table::SweepTable;
 use crate::tables;
 use crate::terms::{self, Terms};
-use crate::verdict::{ConditionVerdict, FlowCells, Verdict, answers};
+use crate::verdict::{ConditionVerdict, FlowCells, Verdict, answers, no_answer};
 use crate::view::{CellView, conditions};
 
 /// Cells whose tables of every flow `run_table` prints; chosen: a comparison of three transports, and more
@@ -38,8 +38,8 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
     let flows = [FlowCells { flow: flow.to_owned(), conditions: conditions(summary, flow) }];
     let Compared { answers, mut tables, mut terms, is_swept } = compared(summary, &flows, style);
     if answers.is_empty() {
-        let text = "No answer: there are not two transports with figures to judge.";
-        out.push_str(&wrap(text, style.width, "", ""));
+        let text = no_answer(&flows[0].conditions, flow);
+        out.push_str(&wrap(&printable(&text), style.width, "", ""));
         out.push('\n');
         if !is_swept {
             let judged = flows[0].judged();
@@ -56,9 +56,10 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
     out
 }
 
-/// Large losses in words, as a part of the answer: whoever meant per cent sees it here.
+/// Large losses in words, as a part of the answer: whoever meant per cent sees it here. So does whoever takes
+/// the loss of fragments for a transport's.
 fn losses(summary: &Summary, style: &Style) -> String {
-    let lines = summary.understood.losses.iter();
+    let lines = summary.understood.losses.iter().chain(&summary.understood.fragments);
     let lines: String = lines.map(|line| wrap(&printable(line), style.width, "", "")).collect();
     if lines.is_empty() { lines } else { lines + "\n" }
 }
@@ -225,8 +226,7 @@ fn heading(summary: &Summary, style: &Style) -> String {
     if let Some(receivers) = receivers(summary) {
         out.push_str(&wrap(&receivers, style.width, "", "  "));
     }
-    let Understood { traces, losses } = &summary.understood;
-    for line in traces.iter().chain(losses) {
+    for line in summary.understood.lines() {
         out.push_str(&wrap(&printable(line), style.width, "", "  "));
     }
     if !summary.valid {

@@ -30,8 +30,8 @@ use self::words::Words;
 use crate::display::discipline;
 use crate::number::fixed;
 use crate::view::{
-    CellView, Condition, DelayKind, Quantile, RUN_KEY, TransportView, conditions, is_copy, judged_flows,
-    transport_key,
+    CellView, Condition, DelayKind, Metric, Quantile, RUN_KEY, TransportView, conditions, is_copy,
+    judged_flows, transport_key,
 };
 
 /// Cells that differ in one flow's transport only, and the answer there. Boxed, because most conditions of a
@@ -240,6 +240,32 @@ impl Verdict {
     }
 }
 
+/// What is to be said where there are not two transports to compare: which one serves, and which got nothing
+/// through.
+pub(crate) fn no_answer(conditions: &[Condition<'_>], flow: &str) -> String {
+    let cells = || conditions.iter().flat_map(|condition| &condition.cells);
+    let serves = cells().filter(|cell| !cell.is_silent(flow) && !cell.judged(flow).is_empty());
+    let serves: Vec<&CellView<'_>> = serves.collect();
+    let silent = words::silent(cells(), flow).map_or_else(String::new, |silent| format!(" {silent}"));
+    let [only] = &serves[..] else {
+        return match serves.is_empty() && !silent.is_empty() {
+            true => format!("No answer:{silent}"),
+            false => format!("No answer: there are not two transports with figures to judge.{silent}"),
+        };
+    };
+    let judged = only.judged(flow);
+    let Some(first) = judged.values().next() else { return String::new() };
+    let figure = mean(judged.values().map(|judged| judged.worst).collect::<Vec<_>>().into_iter());
+    let written = written(first.by);
+    let figure = written.phrase(&written.bare(figure));
+    let usable = match judged.values().all(Judged::is_usable) {
+        true => "is usable",
+        false => "is not usable in every repetition",
+    };
+    let name = only.transport(flow).label;
+    format!("Nothing to compare: {name} alone has figures, and {usable}: {figure}.{silent}")
+}
+
 /// The answers that are to be read: cells that are the cure of others speak within theirs.
 pub(crate) fn answers<'a>(judged: &'a [ConditionVerdict<'a>]) -> Vec<(&'a Condition<'a>, &'a Verdict)> {
     let answers = judged.iter().filter_map(|(condition, verdict)| Some((*condition, verdict.as_deref()?)));
@@ -351,15 +377,26 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
         .iter()
         .map(|candidate| candidate.judged.iter().map(|(number, judged)| (*number, judged.worst)).collect())
         .collect();
-    let ranking = rank(&figures, &measure(by, floor, &figures))?;
+    let mut ranking = rank(&figures, &measure(by, floor, &figures))?;
+    let too_late = too_late(by, &candidates);
+    if too_late.is_some() {
+        ranking = rank_by_delay(condition.delay_kind(flow), &candidates, ranking)?;
+    }
     let named = ranking.best();
     // Where nothing is usable, scores of 1.00 and 1.01 are one: the first of them says why, not the leader.
     let cause = named.first().filter(|_| ranking.outcome == AnswerKind::Unusable).map(|&at| {
         let Candidate { cell, flow, .. } = candidates[at];
         (at, Cause::of(cell, flow))
     });
-    let words =
-        Words { condition, flow, candidates: &candidates, ranking: &ranking, by, cause: cause.as_ref() };
+    let words = Words {
+        condition,
+        flow,
+        candidates: &candidates,
+        ranking: &ranking,
+        by,
+        cause: cause.as_ref(),
+        too_late,
+    };
     let answer = Answer {
         best: named.iter().map(|&at| candidates[at].view.kind.clone()).collect(),
         outcome: ranking.outcome,
@@ -386,6 +423,45 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
         is_valid: condition.is_valid,
         ranking,
     })
+}
+
+/// The deadline in ms within which not one message of any candidate came: their shares in time, all zero,
+/// rank nothing.
+fn too_late(by: JudgedBy, candidates: &[Candidate<'_>]) -> Option<f64> {
+    let is_none = |it: &Candidate<'_>| it.judged.values().all(|judged| judged.worst <= 0.0);
+    if by != JudgedBy::InTime || !candidates.iter().all(is_none) {
+        return None;
+    }
+    candidates.iter().find_map(|it| it.cell.flow(it.flow)?.deadline_ms)
+}
+
+/// The candidates by their median delay, the least first. Their share in time stays what it is; nothing is
+/// usable, and no interval of it says anything.
+fn rank_by_delay(kind: DelayKind, candidates: &[Candidate<'_>], ranking: Ranking) -> Option<Ranking> {
+    let metric = Metric::Delay(kind, Quantile::P50);
+    let delays = |it: &Candidate<'_>| -> BTreeMap<u64, f64> {
+        let of = |repetition: &u64| {
+            let run = it.cell.runs.iter().find(|run| run.repetition == *repetition);
+            // What brought nothing is behind all others.
+            (*repetition, -run.and_then(|run| metric.of_run(run, it.flow)).unwrap_or(NEVER_MS))
+        };
+        it.judged.keys().map(of).collect()
+    };
+    let delays: Vec<BTreeMap<u64, f64>> = candidates.iter().map(delays).collect();
+    let measure = Measure {
+        tolerance: ALIKE_MS,
+        floor: f64::NEG_INFINITY,
+        possible: (-NEVER_MS, 0.0),
+        cluster_gap: f64::INFINITY,
+    };
+    let by_delay = rank(&delays, &measure)?;
+    let standings = by_delay.standings.into_iter().zip(ranking.standings);
+    let standings = standings.map(|(by_delay, share)| Standing {
+        relation: by_delay.relation,
+        difference: None,
+        ..share
+    });
+    Some(Ranking { leader: by_delay.leader, standings: standings.collect(), ..ranking })
 }
 
 /// The candidates whose repetitions fall into two clusters.
@@ -454,6 +530,11 @@ impl Condition<'_> {
     }
 }
 
+/// Chosen: no player feels a millisecond.
+const ALIKE_MS: f64 = 1.0;
+/// Chosen: an hour, beyond any delay.
+const NEVER_MS: f64 = 3_600_000.0;
+
 /// The least difference between two clusters of opinion scores, and of shares in time. Chosen: five and ten
 /// times what counts as alike, so that a listener tells one from the other at once.
 pub(crate) const MOS_CLUSTER_GAP: f64 = 0.5;
@@ -484,5 +565,7 @@ pub(crate) fn limit_ms(round_trip: bool) -> f64 {
     in_time::limit(round_trip).as_millis_f64()
 }
 
+#[cfg(test)]
+mod sentence_tests;
 #[cfg(test)]
 mod tests;

@@ -71,6 +71,8 @@ pub(crate) struct Condition<'a> {
     pub cells: Vec<CellView<'a>>,
     /// [`Summary::valid`]: else no transport can be named.
     pub is_valid: bool,
+    /// [`talkpath_measure::summary::Understood::assumed_queues`].
+    pub assumed_queues: &'a [String],
 }
 
 /// How a cell's transport is named and drawn.
@@ -164,7 +166,7 @@ impl Metric {
     }
 
     /// The metric of `run`: of the flow, or of the copies that are summed up under its name.
-    fn of_run(self, run: &RunSummary, flow: &str) -> Option<f64> {
+    pub(crate) fn of_run(self, run: &RunSummary, flow: &str) -> Option<f64> {
         match run.flows.get(flow) {
             Some(flow) => self.of(flow),
             None => self.of_group(run.groups.get(flow).filter(|group| group.summed_up)?)?.1,
@@ -306,6 +308,16 @@ impl<'a> CellView<'a> {
         clusters(&self.values(flow, metric), gap)
     }
 
+    /// Whether not one message of `flow` was delivered in any repetition.
+    pub(crate) fn is_silent(&self, flow: &str) -> bool {
+        let Some(flow) = self.resolve(flow) else { return false };
+        let received = |run: &RunSummary| match run.flows.get(flow) {
+            Some(flow) => flow.received,
+            None => run.groups.get(flow).map_or(0, |group| group.received),
+        };
+        self.runs.iter().all(|run| received(run) == 0)
+    }
+
     /// What `flow` is judged by in each repetition.
     pub(crate) fn judged(&self, flow: &str) -> BTreeMap<u64, Judged> {
         let of = |run: &&RunSummary| Some((run.repetition, judge(run, flow)?));
@@ -397,7 +409,13 @@ pub(crate) fn conditions<'a>(summary: &'a Summary, flow: &str) -> Vec<Condition<
             Some(&at) => conditions[at].cells.push(cell),
             None => {
                 places.insert(label.clone(), conditions.len());
-                conditions.push(Condition { label, cells: vec![cell], is_valid: summary.valid });
+                let assumed_queues = summary.understood.assumed_queues.as_slice();
+                conditions.push(Condition {
+                    label,
+                    cells: vec![cell],
+                    is_valid: summary.valid,
+                    assumed_queues,
+                });
             }
         }
     }

@@ -19,6 +19,7 @@ mod edit;
 mod emit;
 mod files;
 mod fill;
+mod fragments;
 mod host_port;
 mod kernel;
 mod keys;

@@ -196,7 +196,7 @@ fn read(
         // wrong.
         return None;
     }
-    let Some((cells, common)) = cells(&root, &sweep, &contents, log) else {
+    let Some((cells, common, assumed_queues)) = cells(&root, &sweep, &contents, log) else {
         tell_wrong_thresholds(&root, log);
         return None;
     };
@@ -230,14 +230,20 @@ fn read(
         return None;
     }
     let scenarios: Vec<&Scenario> = cells.iter().map(|cell| &cell.scenario).collect();
-    let understood = understood::understood(&contents, &scenarios);
+    let understood = Understood { assumed_queues, ..understood::understood(&contents, &scenarios) };
     let (traces, warnings) = (contents.traces, Vec::new());
     Some(Plan { name, repeat, seed, cells, resolved, thresholds, traces, warnings, understood })
 }
 
-/// Every cell, and the values that all of them share, defaults included.
-fn cells(root: &Table, sweep: &Sweep, contents: &Contents, log: &mut Log) -> Option<(Vec<Cell>, Table)> {
+/// Every cell, the values that all of them share, defaults included, and the links whose queues are assumed.
+fn cells(
+    root: &Table,
+    sweep: &Sweep,
+    contents: &Contents,
+    log: &mut Log,
+) -> Option<(Vec<Cell>, Table, Vec<String>)> {
     let mut cells = Vec::new();
+    let mut assumed: Vec<String> = Vec::new();
     let mut common: Option<Table> = None;
     let mut flows = 0_usize;
     let mut base = root.clone();
@@ -261,6 +267,11 @@ fn cells(root: &Table, sweep: &Sweep, contents: &Contents, log: &mut Log) -> Opt
             log.mistake(&Place::START, "", message, None);
         }
         let Some(scenario) = scenario.filter(|_| log.is_clean()) else { continue };
+        for link in understood::assumed_queues(&cell) {
+            if !assumed.contains(&link) {
+                assumed.push(link);
+            }
+        }
         understood::warn_of_traces(&cell, scenario.duration, contents, log);
         flows += scenario.flows.len();
         if flows > MOST_FLOWS {
@@ -270,7 +281,7 @@ fn cells(root: &Table, sweep: &Sweep, contents: &Contents, log: &mut Log) -> Opt
         }
         cells.push(Cell { index, sweep: values.into(), label, scenario });
     }
-    log.is_clean().then_some((cells, common?))
+    log.is_clean().then_some((cells, common?, assumed))
 }
 
 /// Mistakes in the thresholds of a file that has others, as far as they can be known.

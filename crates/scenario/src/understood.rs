@@ -6,12 +6,14 @@
 
 use core::fmt::Write as _;
 
-use talkpath_path::{DelayTrace, LossTrace, RateTrace};
+use talkpath_path::{DelayTrace, LossTrace, QueueName, RateTrace};
 use talkpath_units::{Duration, Rate};
 
 use crate::Scenario;
 use crate::diagnostic::Log;
 use crate::files::Contents;
+use crate::fragments;
+use crate::keys;
 use crate::read::At;
 use crate::tree::{Node, Table};
 
@@ -22,11 +24,70 @@ pub struct Understood {
     pub traces: Vec<String>,
     /// Links that lose more than a fifth of the packets: `The path loses 50 % of the packets each way.`
     pub losses: Vec<String>,
+    /// Flows whose datagrams IP cuts, and what a loss of packets is in messages.
+    pub fragments: Vec<String>,
+    /// Links whose queue is as large as it is because nobody said how large.
+    pub assumed_queues: Vec<String>,
+    /// What the simulator passes over, by its key: `flow.call.dscp`.
+    pub not_in_sim: Vec<(String, String)>,
 }
 
 /// What `contents` and the scenarios of the `cells` were understood as.
 pub(crate) fn understood(contents: &Contents, cells: &[&Scenario]) -> Understood {
-    Understood { traces: traces(contents), losses: losses(cells) }
+    Understood {
+        traces: traces(contents),
+        losses: losses(cells),
+        fragments: fragments::lines(cells),
+        assumed_queues: Vec::new(),
+        not_in_sim: not_in_sim(cells),
+    }
+}
+
+impl Understood {
+    /// The lines that are always said.
+    pub fn lines(&self) -> impl Iterator<Item = &String> {
+        self.traces.iter().chain(&self.losses).chain(&self.fragments)
+    }
+}
+
+/// No queue of the simulator knows marks of priority yet.
+fn not_in_sim(cells: &[&Scenario]) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for flow in cells.iter().flat_map(|cell| &cell.flows) {
+        let Some(dscp) = flow.dscp else { continue };
+        let message = format!(
+            "{dscp} does nothing in `sim`, whose queues know no priority yet; it marks packets in `emu` and `live`"
+        );
+        let said = (format!("flow.{}.dscp", flow.group), message);
+        // Once a flow of the file, whatever its copies and the sweep are.
+        if found.iter().all(|(key, _)| *key != said.0) {
+            found.push(said);
+        }
+    }
+    found
+}
+
+/// The links of `root`, a cell without its defaults, whose drop-tail queue has no `limit`.
+pub(crate) fn assumed_queues(root: &Table) -> Vec<String> {
+    let mut assumed = Vec::new();
+    for above in ["path", "link"] {
+        let links = root.get(above).and_then(Node::as_table).map_or(&[][..], |table| &table.entries);
+        for (entry, link) in links.iter().filter_map(|entry| Some((entry, entry.node.as_table()?))) {
+            let has_limit = match link.get("queue").map(|node| (node.as_text(), node.as_table())) {
+                None => false,
+                Some((Some(kind), _)) => !keys::is_same_word(kind, QueueName::DropTail.word()),
+                Some((_, Some(queue))) => {
+                    let kind = queue.get("kind").and_then(Node::as_text).unwrap_or_default();
+                    queue.get("limit").is_some() || !keys::is_same_word(kind, QueueName::DropTail.word())
+                }
+                Some((None, None)) => true,
+            };
+            if !has_limit {
+                assumed.push(entry.name.clone());
+            }
+        }
+    }
+    assumed
 }
 
 fn traces(contents: &Contents) -> Vec<String> {

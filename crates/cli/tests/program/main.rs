@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
+mod answers;
 mod bad_input;
 mod campaign;
 mod campaign_kills;

@@ -1,7 +1,7 @@
 //! `talkpath check`: every mistake of a scenario at once, the schema for an editor, or the table of keys.
 
 use serde::Serialize;
-use talkpath_scenario::{Diagnostic, Options, Plan, Source, Understood, key_tables, schema};
+use talkpath_scenario::{Diagnostic, Options, Plan, Source, key_tables, schema};
 
 use crate::args::{CheckArgs, Common};
 use crate::failure::Failure;
@@ -36,6 +36,9 @@ pub fn run(args: &CheckArgs, common: &Common, terminal: Terminal) -> Result<(), 
     for warning in &plan.warnings {
         terminal.warning(&format!("{}:{warning}", path.display()));
     }
+    for (key, message) in &plan.understood.not_in_sim {
+        terminal.warning(&format!("{}: {key}: {message}", path.display()));
+    }
     let cells = plan.cells.len();
     let repetitions = plan.repeat.saturating_mul(cells as u64);
     let cells = if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") };
@@ -44,8 +47,7 @@ pub fn run(args: &CheckArgs, common: &Common, terminal: Terminal) -> Result<(), 
     let is_live = plan.cells.iter().any(|cell| !cell.scenario.has_path);
     let live = if is_live { "; without a `path` it runs between live hosts alone" } else { "" };
     let valid = format!("{}: valid: \"{}\", {cells}, {runs} in all{live}\n", path.display(), plan.name);
-    let Understood { traces, losses } = &plan.understood;
-    let understood: String = traces.iter().chain(losses).map(|line| format!("{line}\n")).collect();
+    let understood: String = plan.understood.lines().map(|line| format!("{line}\n")).collect();
     terminal.result(&(valid + &understood))
 }
 
@@ -92,14 +94,11 @@ impl<'a> Checked<'a> {
             cells: Some(cells),
             repetitions: Some(plan.repeat.saturating_mul(cells as u64)),
             mistakes: Vec::new(),
-            warnings: Finding::of(source, &plan.warnings),
-            understood: plan
-                .understood
-                .traces
-                .iter()
-                .chain(&plan.understood.losses)
-                .map(String::as_str)
+            warnings: Finding::of(source, &plan.warnings)
+                .into_iter()
+                .chain(plan.understood.not_in_sim.iter().map(|(key, message)| Finding::of_key(key, message)))
                 .collect(),
+            understood: plan.understood.lines().map(String::as_str).collect(),
         }
     }
 
@@ -118,6 +117,11 @@ impl<'a> Checked<'a> {
 }
 
 impl<'a> Finding<'a> {
+    /// About a key, wherever it stands.
+    const fn of_key(key: &'a str, message: &'a str) -> Self {
+        Self { option: None, line: None, column: None, text: None, key, message, help: None }
+    }
+
     fn of(source: &'a Source, diagnostics: &'a [Diagnostic]) -> Vec<Self> {
         let told = |it: &'a Diagnostic| {
             let is_in_file = it.option.is_none();

@@ -125,6 +125,10 @@ impl Merging<'_> {
         let valid = parts.iter().all(|part| part.valid) && missing.is_empty() && failure.is_none();
         let clock = worst_clock(&parts);
         let mut warnings = warnings(plan, &parts);
+        if begun.arena()? == ArenaKind::Sim {
+            let passed_over = plan.understood.not_in_sim.iter();
+            warnings.extend(passed_over.map(|(key, message)| format!("{SCENARIO}: {key}: {message}")));
+        }
         if !missing.is_empty() {
             warnings.push(warning::invalid(missing_warning(plan, missing, failure)));
         }
@@ -154,6 +158,9 @@ impl Merging<'_> {
             understood: Understood {
                 traces: plan.understood.traces.clone(),
                 losses: plan.understood.losses.clone(),
+                fragments: plan.understood.fragments.clone(),
+                // A plan that has grown has every default written out.
+                assumed_queues: self.demanded.understood.assumed_queues.clone(),
             },
         };
         summary.comparisons = comparisons(&summary);

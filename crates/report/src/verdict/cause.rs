@@ -220,7 +220,7 @@ pub(super) fn link_words(link: &str) -> String {
 }
 
 /// Chosen: beyond it a queue takes a conversation's whole reserve (G.114's 150 ms, less 50 ms for the path).
-const LONG_WAIT_MS: f64 = 100.0;
+pub(super) const LONG_WAIT_MS: f64 = 100.0;
 /// Chosen: a thousandth of the frames takes two points of R from G.711 without concealment (ITU-T G.107 §7.5
 /// with G.113's Bpl of 4.3).
 const HARDLY_ANY: f64 = 0.001;

@@ -3,8 +3,8 @@
 use talkpath_measure::ranking::{Ranking, Relation, Standing};
 use talkpath_measure::summary::{AnswerKind, JudgedBy};
 
-use super::cause::{link_words, wait};
-use super::{Candidate, Cause, written};
+use super::cause::{LONG_WAIT_MS, link_words, wait};
+use super::{ALIKE_MS, Candidate, Cause, written};
 use crate::number::{count, counted, fixed, list, ms, percent};
 use crate::view::{CellView, Condition, Metric, Quantile};
 
@@ -18,6 +18,8 @@ pub(super) struct Words<'a> {
     pub by: JudgedBy,
     /// If nothing is usable: with which candidate, and why.
     pub cause: Option<&'a (usize, Cause)>,
+    /// The deadline in ms within which no candidate brought a single message: they are ranked by their delay.
+    pub too_late: Option<f64>,
 }
 
 impl Words<'_> {
@@ -63,6 +65,7 @@ impl Words<'_> {
                 let names = self.names_with_figures(&best);
                 format!("Undecided: {n} {do_not} tell which of {names} is best for {who}{more}.")
             }
+            AnswerKind::Unusable if let Some(deadline) = self.too_late => self.quickest(deadline),
             AnswerKind::Unusable => {
                 let beside = self.beside();
                 let name = match best.as_slice() {
@@ -100,8 +103,51 @@ impl Words<'_> {
             }
             None => self.contrast(),
         };
-        let parts = [Some(reason), self.copies()].into_iter().flatten().chain(self.clusters());
+        let parts =
+            [Some(reason), silent(self.condition.cells.iter(), self.flow), self.assumption(), self.copies()]
+                .into_iter()
+                .flatten()
+                .chain(self.clusters());
         parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Nothing is in time: which transport is nearest to it.
+    fn quickest(&self, deadline: f64) -> String {
+        let kind = self.condition.delay_kind(self.flow);
+        let (who, beside) = (self.who(), self.beside());
+        let none = format!(
+            "No transport makes {who} usable{beside}: not one of its messages meets its deadline of {}.",
+            ms(deadline)
+        );
+        let delays = self.each_of(|it| it.cell.value(it.flow, Metric::Delay(kind, Quantile::P50)));
+        let least = delays.iter().map(|(delay, _)| *delay).fold(f64::INFINITY, f64::min);
+        let quick = delays.iter().filter(|(delay, _)| *delay <= least + ALIKE_MS);
+        let names: Vec<String> = quick.map(|(_, name)| (*name).to_owned()).collect();
+        let Some(delays) = self.say(&delays, ms) else { return none };
+        let quickest = match names.len() {
+            all if all == self.candidates.len() => "All are as quick".to_owned(),
+            1 => format!("The quickest is {}", list(&names)),
+            _ => format!("The quickest are {}", list(&names)),
+        };
+        format!("{none} {quickest}, by the p50 {}: {delays}.", kind.name())
+    }
+
+    /// That nobody said how much a queue holds in which packets wait long.
+    fn assumption(&self) -> Option<String> {
+        let (_, cause) = self.cause?;
+        let is_said = |link: &str| matches!(cause, Cause::Queue(said, ..) if said == link);
+        let is_long = |link: &str| {
+            let of = |it: &Candidate<'_>| {
+                let waits = it.cell.links(|link| Some(link.queue_delay_ms.as_ref()?.p99));
+                waits.get(link).is_some_and(|wait| *wait >= LONG_WAIT_MS)
+            };
+            self.candidates.iter().any(of)
+        };
+        let link = self.condition.assumed_queues.iter().find(|link| !is_said(link) && is_long(link))?;
+        Some(format!(
+            "This assumes that the queue of {} holds 1000 packets: the scenario does not say, and yours decides.",
+            link_words(link)
+        ))
     }
 
     /// How long packets wait in the queue that is the cause: with each transport, as another fills another
@@ -109,7 +155,10 @@ impl Words<'_> {
     fn waits(&self, link: &str, queue: &str) -> String {
         let waits = self.each_of(|it| wait(it.cell, link));
         let wait = self.say(&waits, ms).unwrap_or_default();
-        format!("Packets wait {wait} in the queue of {} ({queue}).", link_words(link))
+        let (link_words, is_assumed) =
+            (link_words(link), self.condition.assumed_queues.iter().any(|it| it == link));
+        let assumed = if is_assumed { ASSUMING } else { "" };
+        format!("Packets wait {wait} in the queue of {link_words} ({queue}){assumed}.")
     }
 
     /// What the flows beside it got; `None` if there are none.
@@ -342,6 +391,18 @@ impl Words<'_> {
     }
 }
 
+/// The transports over which not one message got through; `None` if there are none.
+pub(super) fn silent<'a>(cells: impl Iterator<Item = &'a CellView<'a>>, flow: &str) -> Option<String> {
+    let mut names: Vec<String> = Vec::new();
+    for cell in cells.filter(|cell| cell.is_silent(flow)) {
+        let name = cell.transport(flow).label;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    (!names.is_empty()).then(|| format!("Nothing got through over {}.", list(&names)))
+}
+
 /// What became of the cells with a cure on the link that `key` names; `figure` is the best one's, and `named`
 /// has the names of all that are best, each with its own.
 pub(super) fn cure(key: &str, named: &str, figure: &str, is_usable: bool) -> String {
@@ -383,6 +444,8 @@ fn alternatives(names: &[String]) -> String {
     }
 }
 
+/// The default of `queue`, which decides where nothing else does.
+const ASSUMING: &str = ", assuming that it holds 1000 packets: the scenario does not say, and yours decides";
 /// Chosen: of more figures a reader wants the ends; the table has each.
 const MAX_FIGURES: usize = 3;
 /// Chosen: as many flows beside it as the table has columns for.
