@@ -318,6 +318,18 @@ impl<'a> CellView<'a> {
         self.runs.iter().all(|run| received(run) == 0)
     }
 
+    /// Whether the connection of `flow` opened in no repetition.
+    pub(crate) fn is_unopened(&self, flow: &str) -> bool {
+        let Some(flow) = self.resolve(flow) else { return false };
+        let never = |run: &RunSummary| {
+            let flow = run.flows.get(flow);
+            flow.is_some_and(|flow| {
+                flow.opening_ms.is_none() && flow.ledger.is_some_and(|ledger| ledger.not_open > 0)
+            })
+        };
+        !self.runs.is_empty() && self.runs.iter().all(|run| never(run))
+    }
+
     /// What `flow` is judged by in each repetition.
     pub(crate) fn judged(&self, flow: &str) -> BTreeMap<u64, Judged> {
         let of = |run: &&RunSummary| Some((run.repetition, judge(run, flow)?));

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use talkpath_measure::ranking::clusters::clusters;
 use talkpath_measure::summary::{
-    CallSummary, DelayMs, DropsByCause, FlowSummary, JudgedBy, LinkSummary, MouthToEarMs, QueueDelayMs,
-    QueuePackets, RunSummary, Summary,
+    CallSummary, DelayMs, DropsByCause, FlowSummary, JudgedBy, Ledger, LinkSummary, MouthToEarMs,
+    QueueDelayMs, QueuePackets, RunSummary, Summary,
 };
 use talkpath_units::{Seed, Stream};
 
@@ -46,7 +46,8 @@ fn each_sentence_of_a_random_answer_holds_for_each_transport_that_it_names() {
 }
 
 /// Every form of sentence.
-const FORMS: [&str; 21] = [
+const FORMS: [&str; 22] = [
+    "did not open",
     "silent",
     "too late",
     "quickest",
@@ -188,11 +189,21 @@ impl Truth<'_> {
         if let Some(rest) = text.strip_prefix("The flow ") {
             return self.neighbour(rest);
         }
+        if text == "What arrives is not enough" {
+            return Ok("not enough");
+        }
+        let is_open = |label: &str| !self.values(label, &|flow| flow.opening_ms).is_empty();
+        if let Some(names) = text.strip_suffix(" did not open") {
+            let names = items(names);
+            let is_told = |label: &str| names.contains(&label) != is_open(label);
+            let told = self.labels().all(is_told);
+            return if told { Ok("did not open") } else { Err("somebody opened".to_owned()) };
+        }
         if let Some(names) = text.strip_prefix("Nothing got through over ") {
             let names = items(names);
             for label in self.labels() {
                 let received: f64 = self.values(label, &|flow| Some(flow.received as f64)).iter().sum();
-                if names.contains(&label) != (received <= 0.0) {
+                if names.contains(&label) != (received <= 0.0 && is_open(label)) {
                     return Err(format!("{label} got {received} through"));
                 }
             }
@@ -531,6 +542,7 @@ fn random_summary(random: &mut Stream, mut summary: Summary) -> (Summary, Judged
     let (quality, links) = (below(random, 5), below(random, 3));
     let neighbours = below(random, 3);
     let is_silent = below(random, 8) == 0;
+    let is_unopened = below(random, 8) == 0;
     let is_too_late = below(random, 8) == 0;
     summary.runs.clear();
     let cures = if quality > 2 && below(random, 2) == 0 { 2 } else { 1 };
@@ -546,9 +558,11 @@ fn random_summary(random: &mut Stream, mut summary: Summary) -> (Summary, Judged
                 let mut flows = BTreeMap::new();
                 let mut flow = fortune.flow(random, by, kind);
                 flow.in_time = flow.in_time.map(|share| if is_too_late { 0.0 } else { share });
-                if is_silent && at == 0 {
+                if (is_silent && at == 0) || is_unopened && at == 1 {
                     flow.received = 0;
                 }
+                flow.opening_ms = (!is_unopened || at != 1).then_some(1.0);
+                flow.ledger = Some(Ledger { not_open: flow.sent, ..Ledger::default() });
                 flows.insert(FLOW.to_owned(), Box::new(flow));
                 for neighbour in 0..neighbours {
                     let by =

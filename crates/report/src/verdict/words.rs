@@ -391,16 +391,21 @@ impl Words<'_> {
     }
 }
 
-/// The transports over which not one message got through; `None` if there are none.
+/// The transports that did not open, and those over which not one message got through; `None` if there are
+/// none.
 pub(super) fn silent<'a>(cells: impl Iterator<Item = &'a CellView<'a>>, flow: &str) -> Option<String> {
-    let mut names: Vec<String> = Vec::new();
+    let (mut unopened, mut silent): (Vec<String>, Vec<String>) = Default::default();
     for cell in cells.filter(|cell| cell.is_silent(flow)) {
+        let names = if cell.is_unopened(flow) { &mut unopened } else { &mut silent };
         let name = cell.transport(flow).label;
         if !names.contains(&name) {
             names.push(name);
         }
     }
-    (!names.is_empty()).then(|| format!("Nothing got through over {}.", list(&names)))
+    let unopened = (!unopened.is_empty()).then(|| format!("{} did not open.", list(&unopened)));
+    let silent = (!silent.is_empty()).then(|| format!("Nothing got through over {}.", list(&silent)));
+    let said: Vec<String> = unopened.into_iter().chain(silent).collect();
+    (!said.is_empty()).then(|| said.join(" "))
 }
 
 /// What became of the cells with a cure on the link that `key` names; `figure` is the best one's, and `named`
