@@ -32,6 +32,8 @@ pub struct Capabilities {
     pub is_virtual: bool,
     /// Whether the kernel stamps arriving datagrams.
     pub kernel_stamps: Result<(), String>,
+    /// Whether the kernel reports DSCP, ECN field and TTL of arriving datagrams.
+    pub ip_headers: Result<(), String>,
     /// The congestion controls that a socket may select here; more may be modules.
     pub congestion_controls: Vec<String>,
     /// The one that sockets have by default.
@@ -57,7 +59,8 @@ pub fn probe() -> Capabilities {
         preemption: preemption(),
         stolen_share: StolenTime::since_boot().share(),
         is_virtual: is_virtual(&read("/proc/cpuinfo").unwrap_or_default()),
-        kernel_stamps: kernel_stamps().map_err(|error| error.to_string()),
+        kernel_stamps: takes(&[SocketSwitch::KernelStamps]),
+        ip_headers: takes(&[SocketSwitch::MarksV4, SocketSwitch::TtlV4]),
         congestion_controls: congestion_controls
             .map(|names| names.split_ascii_whitespace().map(str::to_owned).collect())
             .unwrap_or_default(),
@@ -101,9 +104,12 @@ fn real_time() -> Result<(), String> {
     })
 }
 
-fn kernel_stamps() -> io::Result<()> {
-    let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
-    switch_on(socket.as_fd(), SocketSwitch::KernelStamps)
+/// Whether a UDP socket takes these options; else the first that it does not, and why.
+fn takes(options: &[SocketSwitch]) -> Result<(), String> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).map_err(|error| error.to_string())?;
+    options.iter().try_for_each(|option| {
+        switch_on(socket.as_fd(), *option).map_err(|error| format!("{}: {error}", option.name()))
+    })
 }
 
 fn is_virtual(cpu_info: &str) -> bool {

@@ -2,6 +2,7 @@
 
 mod record;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,13 +23,13 @@ use talkpath_kernel::keep_awake::ShallowSleep;
 use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::stolen::StolenTime;
-use talkpath_kernel::sys::{become_real_time, socket_drops};
+use talkpath_kernel::sys::{become_real_time, report_arrivals, socket_drops};
 use talkpath_kernel::threads::{
     StoresOnDrop, close_connections, pace, read_slowly, receive_datagrams, serve_connections,
 };
 use talkpath_kernel::udp_drops::UdpErrors;
 use talkpath_measure::RunRecord;
-use talkpath_scenario::Scenario;
+use talkpath_scenario::{IpVersion, Scenario};
 use talkpath_transport::TransportKind;
 use talkpath_units::{Duration, Instant, Seed};
 
@@ -47,7 +48,7 @@ use crate::realtime::{OwnProcessor, STEERING};
 use crate::report::EmuReport;
 use crate::stranger::{OurEnd, Stranger};
 use crate::watch::{LegWatch, SocketRest};
-use crate::world::{Setting, World, endpoint};
+use crate::world::{Setting, SocketPlan, World, endpoint};
 
 /// What a repetition leaves behind.
 pub(super) struct Done {
@@ -141,6 +142,7 @@ pub(super) fn run(
         );
     }
     let mut sockets: Vec<_> = core::mem::take(&mut world.sockets).into_iter().map(Some).collect();
+    warnings.extend(unreported(&sockets, &plans, scenario.ip));
     let unusable = |error: io::Error| ArenaError::Unavailable {
         what: format!("a socket cannot be used: {error}"),
         how: "see the limit of open files (ulimit -n)".to_owned(),
@@ -180,6 +182,17 @@ pub(super) fn run(
     disturbance.udp_errors = world.udp_errors();
     disturbance.is_interrupted = is_interrupted;
     Ok(record::record(scenario, &spec, &plan, &ends, emulated, disturbance, warnings))
+}
+
+/// Has the kernel report what arrives at the hosts' sockets of datagrams; what it does not report.
+fn unreported(sockets: &[Option<OwnedFd>], plans: &[SocketPlan<'_>], ip: IpVersion) -> Vec<String> {
+    let of_datagrams = |plan: &SocketPlan<'_>| plan.transport.channel_kind().is_udp();
+    let pairs = sockets.iter().zip(plans).filter(|(_, plan)| of_datagrams(plan));
+    let all: BTreeSet<_> = pairs
+        .filter_map(|(socket, _)| socket.as_ref())
+        .flat_map(|socket| report_arrivals(socket.as_fd(), ip == IpVersion::V6))
+        .collect();
+    all.into_iter().map(|what| format!("emu: this host's kernel {what}")).collect()
 }
 
 impl Ends {

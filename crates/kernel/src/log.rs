@@ -143,6 +143,9 @@ pub struct Multipath {
 pub struct Headers {
     /// Datagrams by the byte with DSCP and ECN field.
     pub tos: std::collections::BTreeMap<u8, u64>,
+    /// Datagrams of which the kernel did not report the byte.
+    #[serde(default)]
+    pub unreported: u64,
     /// The fewest and the most hops that a datagram had left (TTL, hop limit).
     pub ttl: Option<(u8, u8)>,
     /// The MTU of the path as this end's kernel knows it, B; `None` for a socket that is not connected.

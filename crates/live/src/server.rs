@@ -288,6 +288,7 @@ impl Server {
         std::thread::scope(|scope| {
             let _stops = StoresOnDrop(&self.shared.stop);
             for socket in &self.sockets {
+                socket.unreported.iter().for_each(|what| log(&format!("this host's kernel {what}")));
                 let serve = || datagrams::serve(socket, &self.shared);
                 let thread = std::thread::Builder::new().spawn_scoped(scope, serve);
                 thread.map_err(|source| ServeError::Thread { source })?;
@@ -313,6 +314,12 @@ impl Shared {
         self.trifles().say(line, log);
     }
 
+    /// Whether a session of the client at `address` is under way.
+    fn has_session_of(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.flows().by_secret.values().any(|flow| flow.client == address)
+    }
+
     /// Gives `stream`, which opened with `secret` and continued with `unread`, to its flow; drops it if there
     /// is no such flow for this client.
     fn join_stream(&self, (stream, unread): (TcpStream, Vec<u8>), secret: &Secret) {
@@ -329,6 +336,9 @@ fn hint(error: &io::Error) -> &'static str {
         io::ErrorKind::AddrInUse => "; another program has this port, perhaps another `talkpath serve`",
         io::ErrorKind::AddrNotAvailable => "; this host does not have this address",
         io::ErrorKind::PermissionDenied => "; ports below 1024 need more rights",
+        _ if matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT)) => {
+            "; this kernel does not have this version of IP"
+        }
         _ => "",
     }
 }

@@ -104,3 +104,14 @@ fn flows_that_a_translator_gives_another_port_register_anew_after_a_second_of_si
         "flow quic: its address or port changed once during the run, as a translator's: talkpath's QUIC"
     ));
 }
+
+/// The server lets other strangers go after 2 s without a word.
+#[test]
+fn a_flow_whose_opening_line_is_lost_for_long_goes_on_as_soon_as_it_comes() {
+    let server = Serving::loopback();
+    let relay = Relay { opening_takes: Duration::from_secs(4), ..Relay::default() };
+    let address = relay.start(server.address);
+    let record = run(address, &scenario(6000, vec![voice("tcp", "tcp-nodelay")])).unwrap();
+    // All but those that were due before the client's end had opened.
+    assert!(received(&record.flows[0]) >= 280, "{}: {:?}", received(&record.flows[0]), record.warnings);
+}

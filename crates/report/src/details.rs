@@ -162,11 +162,11 @@ fn seen(way: Option<&IpSeen>, write: fn(&IpSeen) -> String) -> String {
 }
 
 fn by_dscp(way: &IpSeen) -> String {
-    counts(&way.dscp)
+    way.dscp.as_ref().map_or_else(unknown, counts)
 }
 
 fn by_ecn(way: &IpSeen) -> String {
-    counts(&way.ecn)
+    way.ecn.as_ref().map_or_else(unknown, counts)
 }
 
 /// Names and their counts, the first few of them.

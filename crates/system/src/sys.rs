@@ -31,7 +31,7 @@ pub struct Received<'a> {
     /// CLOCK_REALTIME at which the kernel took it from the device, ns since 1970.
     pub stamp_ns: Option<i64>,
     /// The byte of its header with DSCP and ECN field, and how many hops it had left, if the socket reports
-    /// them ([`report_headers`]).
+    /// them ([`report_arrivals`]).
     pub tos: Option<u8>,
     /// See `tos`.
     pub ttl: Option<u8>,
@@ -314,19 +314,41 @@ pub fn set_tos(socket: BorrowedFd<'_>, is_v6: bool, tos: u8) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_IP, libc::IP_TOS, [libc::c_int::from(tos)])
 }
 
-/// Has the kernel report DSCP, ECN field and TTL of each datagram that `socket` receives.
-///
-/// # Errors
-/// The system's.
-pub fn report_headers(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<()> {
-    // An IPv6 socket takes IPv4, too.
-    switch_on(socket, SocketSwitch::MarksV4)?;
-    switch_on(socket, SocketSwitch::TtlV4)?;
-    if is_v6 {
-        switch_on(socket, SocketSwitch::MarksV6)?;
-        switch_on(socket, SocketSwitch::TtlV6)?;
+/// What a kernel does not report of the datagrams that a socket receives, and what follows from that. Old and
+/// trimmed kernels and sandboxes lack such options; all of them can be done without.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unreported {
+    /// The socket option, and what the system said of it.
+    pub option: String,
+    /// What is not known, or known less well.
+    pub means: &'static str,
+}
+
+impl core::fmt::Display for Unreported {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { option, means } = self;
+        write!(f, "does not take the socket option {option}: {means}")
     }
-    Ok(())
+}
+
+/// Has the kernel report of each datagram that `socket` receives when it came, its DSCP, ECN field and TTL.
+/// Returns what it does not report.
+pub fn report_arrivals(socket: BorrowedFd<'_>, is_v6: bool) -> Vec<Unreported> {
+    let switches: &[SocketSwitch] = match is_v6 {
+        true => &[
+            SocketSwitch::KernelStamps,
+            SocketSwitch::MarksV4,
+            SocketSwitch::TtlV4,
+            SocketSwitch::MarksV6,
+            SocketSwitch::TtlV6,
+        ],
+        false => &[SocketSwitch::KernelStamps, SocketSwitch::MarksV4, SocketSwitch::TtlV4],
+    };
+    let refused = |&switch: &SocketSwitch| {
+        let error = switch_on(socket, switch).err()?;
+        Some(Unreported { option: format!("{} ({error})", switch.name()), means: switch.means() })
+    };
+    switches.iter().filter_map(refused).collect()
 }
 
 /// Whether the kernel's clock is synchronised to an outer source, and how far it may be off, ns (adjtimex(2):
@@ -432,6 +454,33 @@ pub enum SocketSwitch {
     TtlV4,
     /// IPV6_RECVHOPLIMIT: the same for IPv6.
     TtlV6,
+}
+
+impl SocketSwitch {
+    /// As socket(7), ip(7) and ipv6(7) call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::KernelStamps => "SO_TIMESTAMPNS",
+            Self::PacketInfoV4 => "IP_PKTINFO",
+            Self::PacketInfoV6 => "IPV6_RECVPKTINFO",
+            Self::MarksV4 => "IP_RECVTOS",
+            Self::MarksV6 => "IPV6_RECVTCLASS",
+            Self::TtlV4 => "IP_RECVTTL",
+            Self::TtlV6 => "IPV6_RECVHOPLIMIT",
+        }
+    }
+
+    /// What follows for the figures if it cannot be switched on.
+    const fn means(self) -> &'static str {
+        match self {
+            Self::KernelStamps => "arrivals are timed when they are read, which is late on a busy machine",
+            Self::PacketInfoV4 | Self::PacketInfoV6 => "the address that a datagram came to is not known",
+            Self::MarksV4 => "DSCP and ECN field of datagrams over IPv4 are not known",
+            Self::MarksV6 => "DSCP and ECN field of datagrams over IPv6 are not known",
+            Self::TtlV4 => "how many hops datagrams over IPv4 had left is not known",
+            Self::TtlV6 => "how many hops datagrams over IPv6 had left is not known",
+        }
+    }
 }
 
 /// What the kernel's TCP lets one see of a connection (`struct tcp_info` of linux/tcp.h).
@@ -613,7 +662,7 @@ mod tests {
         let ttl = Some(64);
         for (near, far, is_v6) in [("127.0.0.1:0", "127.0.0.1:0", false), ("[::1]:0", "[::1]:0", true)] {
             let (near, far) = (UdpSocket::bind(near).unwrap(), UdpSocket::bind(far).unwrap());
-            report_headers(far.as_fd(), is_v6).unwrap();
+            assert_eq!(report_arrivals(far.as_fd(), is_v6), []);
             assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), (Ecn::NotEct, 0, ttl));
             set_tos(near.as_fd(), is_v6, EF | 0b10).unwrap();
             assert_eq!(came_with(&far, |to| near.send_to(b"data", to)), (Ecn::Ect0, EF, ttl));
@@ -627,10 +676,10 @@ mod tests {
             assert_eq!((one.count, one.tos, one.ttl), (4, Some(EF | 0b11), ttl));
         }
         let server = UdpSocket::bind("[::]:0").unwrap();
-        report_headers(server.as_fd(), true).unwrap();
+        assert_eq!(report_arrivals(server.as_fd(), true), []);
         for (client, is_v6, from) in [("127.0.0.1:0", false, "127.0.0.1"), ("[::1]:0", true, "::1")] {
             let client = UdpSocket::bind(client).unwrap();
-            report_headers(client.as_fd(), is_v6).unwrap();
+            assert_eq!(report_arrivals(client.as_fd(), is_v6), []);
             for (tos, expected) in [
                 (None, (Ecn::NotEct, 0, ttl)),
                 (Some(2), (Ecn::Ect0, 0, ttl)),

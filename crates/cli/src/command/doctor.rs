@@ -58,6 +58,7 @@ fn findings() -> Vec<Finding> {
         preemption(&machine),
         hypervisor(&machine),
         kernel_stamps(&machine),
+        ip_headers(&machine),
         clock_source(&machine),
         ip("IPv4", UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).is_ok()),
         ip("IPv6", UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()),
@@ -189,6 +190,21 @@ fn kernel_stamps(machine: &Capabilities) -> Finding {
             subject,
             state: format!("not here: {why}"),
             advice: Some("arrivals are stamped when they are read, which is late on a busy machine"),
+        },
+    }
+}
+
+fn ip_headers(machine: &Capabilities) -> Finding {
+    let subject = "IP headers";
+    match &machine.ip_headers {
+        Ok(()) => {
+            let state = "ready: DSCP, ECN field and TTL of datagrams are read".to_owned();
+            Finding { subject, state, advice: None }
+        }
+        Err(why) => Finding {
+            subject,
+            state: format!("not here: {why}"),
+            advice: Some("what of DSCP, ECN field and TTL cannot be read is null in emu and live"),
         },
     }
 }

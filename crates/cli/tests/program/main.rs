@@ -23,6 +23,7 @@ mod play;
 mod quiet;
 mod runs;
 mod shards;
+mod sockets;
 mod study;
 mod thresholds;
 mod traces;

@@ -33,6 +33,15 @@ pub(super) fn unavailable(step: Step, error: &io::Error) -> ArenaError {
     if let Some((what, how)) = descriptors::shortage(error) {
         return ArenaError::Unavailable { what: format!("{what} for two hosts: {error}"), how };
     }
+    if error.raw_os_error() == Some(libc::ENOENT)
+        && matches!(step, Step::Namespace | Step::UserNamespace | Step::Counters)
+    {
+        // What these steps open is there alone.
+        return ArenaError::Unavailable {
+            what: format!("the two hosts cannot be set up without /proc: {error}"),
+            how: "mount it: `mount -t proc proc /proc`".to_owned(),
+        };
+    }
     let root = "run as root (or with CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW)";
     let (what, how) = match step {
         Step::Namespace | Step::UserNamespace => (

@@ -7,7 +7,7 @@ use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery};
 use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_kernel::end::apply_options;
 use talkpath_kernel::spec::{ChannelKind, SEGMENT_SIZES, TransportSpec};
-use talkpath_kernel::sys::{SocketSwitch, report_headers, set_option, set_tos, switch_on};
+use talkpath_kernel::sys::{set_option, set_tos};
 use talkpath_scenario::IpVersion;
 
 use super::endpoint;
@@ -56,8 +56,6 @@ fn datagram_socket(plan: &SocketPlan<'_>, ip: IpVersion, receive_buffer: Option<
     }
     socket.bind(&endpoint(plan.host, ip, plan.flow).into())?;
     socket.connect(&endpoint(plan.host.other(), ip, plan.flow).into())?;
-    switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
-    report_headers(socket.as_fd(), ip == IpVersion::V6)?;
     if let Some(tos) = plan.tos {
         set_tos(socket.as_fd(), ip == IpVersion::V6, tos)?;
     }

@@ -9,11 +9,13 @@ pub(super) struct HeaderCount {
     by_tos: Box<[u64; 256]>,
     /// The fewest and the most hops that one had left.
     ttl: Option<(u8, u8)>,
+    /// Datagrams of which the kernel did not report the byte.
+    unreported: u64,
 }
 
 impl HeaderCount {
     pub(super) fn new() -> Self {
-        Self { by_tos: Box::new([0; 256]), ttl: None }
+        Self { by_tos: Box::new([0; 256]), ttl: None, unreported: 0 }
     }
 
     pub(super) fn note_datagram(&mut self, datagram: &Received<'_>) {
@@ -22,8 +24,9 @@ impl HeaderCount {
 
     /// A datagram came with these, if the kernel reported them.
     pub(super) fn note(&mut self, tos: Option<u8>, ttl: Option<u8>) {
-        if let Some(tos) = tos {
-            self.by_tos[usize::from(tos)] += 1;
+        match tos {
+            Some(tos) => self.by_tos[usize::from(tos)] += 1,
+            None => self.unreported += 1,
         }
         if let Some(ttl) = ttl {
             let (least, most) = self.ttl.unwrap_or((ttl, ttl));
@@ -31,9 +34,14 @@ impl HeaderCount {
         }
     }
 
+    /// Whether the kernel reported DSCP and ECN field of every datagram that came.
+    pub(super) const fn are_whole(&self) -> bool {
+        self.unreported == 0
+    }
+
     /// What came, beside the MTU of the path that this end sends over.
     pub(super) fn figures(&self, path_mtu: Option<u32>) -> Headers {
         let tos = (0..=u8::MAX).zip(self.by_tos.iter().copied()).filter(|&(_, count)| count > 0);
-        Headers { tos: tos.collect(), ttl: self.ttl, path_mtu }
+        Headers { tos: tos.collect(), unreported: self.unreported, ttl: self.ttl, path_mtu }
     }
 }

@@ -325,7 +325,7 @@ impl HostChannel for QuicChannel {
         totals.retransmissions = Some(counters.retransmissions);
         totals.timeouts = counters.timeouts;
         totals.takes_marks = Some(connection.ecn != Some(Ecn::NotEct));
-        totals.marked = Some(counters.ecn.marked);
+        totals.marked = Some(counters.ecn.marked).filter(|_| connection.headers.are_whole());
         let path_mtu = connection.route.as_ref().and_then(UdpRoute::path_mtu);
         totals.headers = connection.headers.figures(path_mtu);
         totals.refusals.clone_from(&self.refusals);

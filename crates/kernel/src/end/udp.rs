@@ -333,7 +333,8 @@ impl HostChannel for UdpChannel {
         totals.no_network.clone_from(&self.no_network);
         let takes_marks = self.spec.transport.sets_ect();
         totals.takes_marks = Some(takes_marks);
-        totals.marked = takes_marks.then_some(self.received.marked);
+        totals.marked =
+            Some(self.received.marked).filter(|_| takes_marks && self.received.headers.are_whole());
         let path_mtu = self.route.as_ref().and_then(UdpRoute::path_mtu);
         totals.headers = self.received.headers.figures(path_mtu);
     }

@@ -35,7 +35,7 @@ fn seen(headers: &Headers, path_mtu: Option<u32>) -> IpSeen {
             let sum: &mut u64 = counts.entry(name(tos)).or_default();
             *sum = sum.saturating_add(count);
         }
-        counts
+        (headers.unreported == 0).then_some(counts)
     };
     IpSeen {
         dscp: by(|tos| Dscp::of_byte(tos).to_string()),
@@ -61,7 +61,7 @@ pub fn dscp_warnings(flow: &str, ip: &IpSummary) -> Vec<String> {
     let ways = [("out", Some(&ip.forward)), ("back", ip.back.as_ref())];
     let mut lines = Vec::new();
     for (way, seen) in ways.into_iter().filter_map(|(way, seen)| Some((way, seen?))) {
-        let others = || seen.dscp.iter().filter(|(dscp, _)| *dscp != wanted);
+        let others = || seen.dscp.iter().flatten().filter(|(dscp, _)| *dscp != wanted);
         let changed = others().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count));
         if changed > 0 {
             let names: Vec<_> = others().take(3).map(|(dscp, _)| dscp.as_str()).collect();
@@ -82,10 +82,12 @@ mod tests {
     fn dscp_and_ecn_are_counted_apart_and_a_changed_dscp_is_named() {
         let ef = Dscp::named("EF").unwrap().byte();
         let tos = [(ef, 3), (ef | 0b10, 4), (0, 5), (0b11, 6), (0xff, 7)].into();
-        let forward = seen(&Headers { tos, ttl: Some((57, 58)), path_mtu: None }, Some(1400));
-        let counts: Vec<_> = forward.dscp.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+        let forward = seen(&Headers { tos, ttl: Some((57, 58)), ..Headers::default() }, Some(1400));
+        let counts: Vec<_> =
+            forward.dscp.iter().flatten().map(|(name, count)| (name.as_str(), *count)).collect();
         assert_eq!(counts, [("63", 7), ("CS0", 11), ("EF", 7)]);
-        let counts: Vec<_> = forward.ecn.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+        let counts: Vec<_> =
+            forward.ecn.iter().flatten().map(|(name, count)| (name.as_str(), *count)).collect();
         assert_eq!(counts, [("ce", 13), ("ect0", 4), ("not-ect", 8)]);
         assert_eq!(
             (forward.ttl_min, forward.ttl_max, forward.path_mtu_bytes),
@@ -99,6 +101,8 @@ mod tests {
             "{}",
             lines[0]
         );
+        let silent = seen(&Headers { unreported: 3, ..Headers::default() }, None);
+        assert_eq!((silent.dscp, silent.ecn), (None, None), "the kernel did not say");
         ip.dscp = None;
         assert!(dscp_warnings("call", &ip).is_empty(), "nothing was asked for");
     }

@@ -34,11 +34,22 @@ pub(crate) fn resolve_at(host: &str, default_port: u16) -> Result<(String, Vec<S
             format!("no such host: {name} ({error}); give a name or an address, as HOST or HOST:PORT")
         })?
         .collect();
+    if let Some(SocketAddr::V6(link)) = addresses.iter().find(|address| is_unscoped(address)) {
+        let ip = link.ip();
+        return Err(format!(
+            "{name}: {ip} belongs to one link: give the interface, as {ip}%eth0 (`ip link` lists them)"
+        ));
+    }
     if addresses.is_empty() {
         return Err(format!("no such host: {name} has no address"));
     }
     let shown = if name.contains(':') { format!("[{name}]:{port}") } else { format!("{name}:{port}") };
     Ok((shown, addresses))
+}
+
+/// Whether it is an address of one link (RFC 4291 §2.5.6) and does not say of which.
+fn is_unscoped(address: &SocketAddr) -> bool {
+    matches!(address, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0)
 }
 
 /// The MTU of the path to `address`, as if over IPv4: Ethernet's, or what the kernel knows to be less. IPv6's
@@ -79,6 +90,14 @@ mod tests {
         assert!(resolve("").unwrap_err().contains("empty"));
         let says = "a:x: found the port \"x\", expected a number from 1 to 65535";
         assert_eq!(resolve(" a:x ").unwrap_err(), says);
+    }
+
+    #[test]
+    fn an_address_of_one_link_is_asked_for_its_interface() {
+        for host in ["fe80::1", "[fe80::1]:7160"] {
+            let why = resolve(host).unwrap_err();
+            assert!(why.contains("give the interface, as fe80::1%eth0"), "{why}");
+        }
     }
 
     #[test]

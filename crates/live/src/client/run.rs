@@ -7,6 +7,7 @@ mod sender;
 mod sockets;
 mod ways;
 
+use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use talkpath_kernel::log::{Chunk, RowBudget, sample_interval};
 use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_kernel::stolen::StolenTime;
+use talkpath_kernel::sys::Unreported;
 use talkpath_kernel::threads::{StoresOnDrop, close_connections, pace, receive_datagrams, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
 use talkpath_measure::RunRecord;
@@ -52,6 +54,8 @@ struct Session<'a> {
     /// What the server has seen of them before the run.
     seen: Registrations,
     notice: Notice,
+    /// What this kernel does not report of datagrams that arrive.
+    unreported: BTreeSet<Unreported>,
     epoll: Arc<OwnedFd>,
     budget: Arc<RowBudget>,
     alarm: Arc<Alarm>,
@@ -119,6 +123,7 @@ pub(super) fn prepare<'a>(
         ways: Vec::new(),
         seen: Registrations::default(),
         notice: options.notice.clone(),
+        unreported: BTreeSet::new(),
         epoll: Arc::new(epoll),
         budget,
         alarm: Arc::default(),
@@ -134,6 +139,8 @@ pub(super) fn prepare<'a>(
         session.open(flow, admission, &far, &common)?;
     }
     SharedEnd::introduce(&session.spec, &session.ends);
+    let unreported = session.unreported.iter().map(|what| format!("this host's kernel {what}"));
+    session.warnings.extend(unreported);
     session.register(&mut far, udp_is_silent)?;
     before.extend(session.fetch_tickets(&mut far, host)?);
     session.stamp_transmissions();

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_kernel::ports::DEFAULT_PORT;
-use talkpath_kernel::sys::{SocketSwitch, report_headers, switch_on};
+use talkpath_kernel::sys::{SocketSwitch, Unreported, report_arrivals, switch_on};
 
 use super::ServeError;
 use crate::client::enlarge_receive_buffer;
@@ -18,6 +18,8 @@ use crate::client::enlarge_receive_buffer;
 pub(crate) struct DatagramSocket {
     pub(crate) socket: std::sync::Arc<UdpSocket>,
     pub(crate) is_v6: bool,
+    /// What this kernel does not report of what arrives there.
+    pub(crate) unreported: Vec<Unreported>,
 }
 
 /// Listens on every address of `bind`, or on the default port of all addresses if it is empty.
@@ -81,8 +83,8 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// A socket at `address` that takes datagrams without blocking and has the kernel report their headers and
-/// when they came.
+/// A socket at `address` that takes datagrams without blocking, and whose kernel reports their headers and
+/// when they came, if it can.
 ///
 /// # Errors
 /// The system's.
@@ -93,10 +95,11 @@ pub(crate) fn datagrams(address: SocketAddr) -> io::Result<DatagramSocket> {
     }
     socket.bind(&address.into())?;
     let socket = UdpSocket::from(socket);
-    switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
-    let info = if address.is_ipv6() { SocketSwitch::PacketInfoV6 } else { SocketSwitch::PacketInfoV4 };
-    switch_on(socket.as_fd(), info)?;
-    report_headers(socket.as_fd(), address.is_ipv6())?;
+    let is_v6 = address.is_ipv6();
+    let info = if is_v6 { SocketSwitch::PacketInfoV6 } else { SocketSwitch::PacketInfoV4 };
+    // Without it, answers leave from the address of the control connection.
+    let _ = switch_on(socket.as_fd(), info);
+    let unreported = report_arrivals(socket.as_fd(), is_v6);
     enlarge_receive_buffer(&socket);
-    Ok(DatagramSocket { socket: std::sync::Arc::new(socket), is_v6: address.is_ipv6() })
+    Ok(DatagramSocket { socket: std::sync::Arc::new(socket), is_v6, unreported })
 }

@@ -30,7 +30,7 @@ use super::origin::Origin;
 use super::places::Places;
 use super::trifles::MINUTE_NS;
 use super::{Shared, session};
-use crate::protocol::{Answer, Control, ControlError, HELLO_SIZE, OPENING_LIMIT, Request, VERSION};
+use crate::protocol::{Answer, Control, ControlError, HELLO_SIZE, OPENING_LIMIT, OUTAGE_S, Request, VERSION};
 use crate::seal;
 
 /// A connection that has not described a session.
@@ -115,9 +115,13 @@ pub(super) fn serve_strangers<'scope, 'env>(
         shared.trifles().end_if_over(now, log);
         if now >= next_sweep {
             next_sweep = now + SWEEP_NS;
-            let is_over = |stranger: &Stranger| stranger.deadline_ns <= now;
-            door.strangers.sweep(is_over);
-            door.welcomed.sweep(is_over);
+            let is_late = |stranger: &Stranger| stranger.deadline_ns <= now;
+            // It may be a flow's connection, whose opening line the path has lost again and again.
+            let may_join = |stranger: &Stranger| {
+                stranger.deadline_ns + JOIN_NS > now && shared.has_session_of(stranger.from.ip())
+            };
+            door.strangers.sweep(|stranger| is_late(stranger) && !may_join(stranger));
+            door.welcomed.sweep(is_late);
         }
     }
     shared.trifles().end(log);
@@ -382,6 +386,8 @@ fn refuse(mut stranger: Stranger, why: &str) -> Next {
 
 /// How long a stranger may take for each step.
 const STEP_NS: i64 = 2_000_000_000;
+/// How much longer one may take whose address has a session (chosen: as long as an outage may last).
+const JOIN_NS: i64 = OUTAGE_S as i64 * 1_000_000_000;
 /// How often those are dropped whose time is up.
 const SWEEP_NS: i64 = 20_000_000;
 /// The most that are accepted before those are heard who were (chosen).

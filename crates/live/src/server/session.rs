@@ -1,5 +1,6 @@
 //! One client's session: a thread for its control connection, others for what its flows need.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -358,7 +359,12 @@ impl<'a> Session<'a> {
             shared.flows().by_secret.insert(secret, joinable);
         }
         SharedEnd::introduce(&session.spec, &session.ends);
-        control.send(&Answer::Ready { flows: admissions, warnings: warnings.to_vec() })?;
+        let mut warnings = warnings.to_vec();
+        if session.has_datagrams() {
+            let all: BTreeSet<_> = sockets.iter().flat_map(|socket| &socket.unreported).collect();
+            warnings.extend(all.into_iter().map(|what| format!("the far host's kernel {what}")));
+        }
+        control.send(&Answer::Ready { flows: admissions, warnings })?;
         Ok(session)
     }
 

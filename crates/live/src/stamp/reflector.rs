@@ -74,7 +74,7 @@ impl Reflector {
     /// # Errors
     /// The system's.
     pub fn bind(options: ReflectOptions) -> io::Result<Self> {
-        let DatagramSocket { socket, is_v6 } = datagrams(options.bind)?;
+        let DatagramSocket { socket, is_v6, .. } = datagrams(options.bind)?;
         let port = socket.local_addr()?.port();
         Ok(Self { socket, is_v6, port, rules: options.rules() })
     }

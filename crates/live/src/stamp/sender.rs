@@ -26,9 +26,7 @@ use talkpath_arena::offset::{Offset, Probe, withdraw_trust_in_impossible_delays}
 use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::end::UdpRoute;
 use talkpath_kernel::random::random;
-use talkpath_kernel::sys::{
-    ReceiveBatch, Received, SocketSwitch, clock_error, report_headers, set_tos, switch_on,
-};
+use talkpath_kernel::sys::{ReceiveBatch, Received, clock_error, report_arrivals, set_tos};
 use talkpath_measure::{Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord};
 use talkpath_units::{Bytes, Duration, Histogram, Instant};
 
@@ -195,8 +193,8 @@ impl Sender {
         let socket = UdpSocket::bind(any)?;
         socket.connect(to)?;
         socket.set_nonblocking(true)?;
-        switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
-        report_headers(socket.as_fd(), to.is_ipv6())?;
+        // What the kernel does not report is unknown in the figures; without stamps the time of reading counts.
+        let _ = report_arrivals(socket.as_fd(), to.is_ipv6());
         if let Some((dscp, _)) = options.dscp {
             set_tos(socket.as_fd(), to.is_ipv6(), dscp << 2)?;
         }

@@ -16,6 +16,8 @@ pub struct Relay {
     pub edit: Arc<dyn Fn(String) -> String + Send + Sync>,
     /// Resets a flow's TCP connection this long after it opened.
     pub reset_data_after: Option<Duration>,
+    /// How long a flow's opening line takes, as if the path had lost it again and again.
+    pub opening_takes: Duration,
     /// Whether datagrams are dropped, both ways.
     pub drops_datagrams: Arc<AtomicBool>,
     /// Once this is true, every client has another port towards the server, as behind a translator that
@@ -28,6 +30,7 @@ impl Default for Relay {
         Self {
             edit: Arc::new(|line| line),
             reset_data_after: None,
+            opening_takes: Duration::ZERO,
             drops_datagrams: Arc::default(),
             forgets: Arc::default(),
         }
@@ -93,8 +96,11 @@ impl Relay {
         if from_client.read_line(&mut first).is_err() {
             return;
         }
-        (&server).write_all(first.as_bytes()).unwrap();
         let is_control = first.contains("\"hello\"");
+        if !is_control {
+            thread::sleep(self.opening_takes);
+        }
+        (&server).write_all(first.as_bytes()).unwrap();
         let to_server = server.try_clone().unwrap();
         thread::spawn(move || copy(from_client, &to_server));
         if is_control {

@@ -16,13 +16,14 @@ pub struct IpSummary {
     pub back: Option<IpSeen>,
 }
 
-/// What came in one direction. Of a stream the kernel shows no headers: the counts are empty.
+/// What came in one direction. Of a stream the kernel shows no headers: the counts are empty. Where it should
+/// show them and does not, they are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IpSeen {
     /// Datagrams that came, by DSCP: its name, or its number if it has none.
-    pub dscp: BTreeMap<String, u64>,
+    pub dscp: Option<BTreeMap<String, u64>>,
     /// The same by ECN field: `not-ect`, `ect0`, `ect1`, `ce`.
-    pub ecn: BTreeMap<String, u64>,
+    pub ecn: Option<BTreeMap<String, u64>>,
     /// The fewest hops that one had left (TTL, hop limit).
     pub ttl_min: Option<u8>,
     /// The most.

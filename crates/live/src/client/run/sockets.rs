@@ -1,6 +1,7 @@
 //! Before a run: a socket for each flow over datagrams, which the server has to see once, and a dial for each
 //! stream.
 
+use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -9,9 +10,10 @@ use std::sync::atomic::Ordering;
 use talkpath_arena::ArenaError;
 use talkpath_arena::offset::Probe;
 use talkpath_kernel::clock::HostClock;
+use talkpath_kernel::descriptors;
 use talkpath_kernel::end::{Dial, EndContext, EndPlace, SharedEnd, UdpRoute, unforeseen_seed};
 use talkpath_kernel::spec::{ChannelKind, FlowSpec};
-use talkpath_kernel::sys::{SocketSwitch, report_headers, set_tos, stamp_transmissions, switch_on};
+use talkpath_kernel::sys::{Unreported, report_arrivals, set_tos, stamp_transmissions};
 use talkpath_kernel::wire::{Secret, registration};
 use talkpath_scenario::Receiver;
 use talkpath_units::from_hex;
@@ -66,7 +68,9 @@ impl Session<'_> {
             // The first flow of a connection has its socket.
             ChannelKind::Datagrams | ChannelKind::OverUdp if !self.spec.is_leader(index) => {}
             ChannelKind::Datagrams | ChannelKind::OverUdp => {
-                let socket = Arc::new(udp_socket(far, flow).map_err(|error| unavailable(&error))?);
+                let (socket, unreported) = udp_socket(far, flow).map_err(SocketError::unavailable)?;
+                let socket = Arc::new(socket);
+                self.unreported.extend(unreported);
                 let pair = (Arc::clone(&socket), Arc::clone(&end));
                 let members = self.spec.members(index);
                 self.ways.push(Way::new(index, members, pair, registration(&secret)));
@@ -119,34 +123,71 @@ impl Session<'_> {
     }
 }
 
-/// The flow's own socket, connected to the server.
-fn udp_socket(far: &ServerControl, flow: &FlowSpec) -> std::io::Result<UdpSocket> {
+/// Why a flow has no socket: the step, as the system calls it, and its error.
+struct SocketError(&'static str, io::Error);
+
+impl SocketError {
+    fn at(step: &'static str) -> impl Fn(io::Error) -> Self {
+        move |error| Self(step, error)
+    }
+
+    fn unavailable(self) -> ArenaError {
+        let Self(step, error) = self;
+        ArenaError::Unavailable {
+            what: format!("a UDP socket cannot be used: {step}: {error}"),
+            how: help(&error),
+        }
+    }
+}
+
+/// What would give the socket that failed with `error`.
+fn help(error: &io::Error) -> String {
+    if let Some((_, how)) = descriptors::shortage(error) {
+        return how;
+    }
+    match error.raw_os_error() {
+        Some(libc::ENOPROTOOPT | libc::EOPNOTSUPP | libc::EINVAL) => {
+            "this kernel does not take that socket option; leave out the key of the scenario that needs it, such as dscp or ecn"
+                .to_owned()
+        }
+        Some(libc::EPERM | libc::EACCES) => {
+            "this user may not; see the rights of this user, and the sandbox or container that it runs in".to_owned()
+        }
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EADDRNOTAVAIL | libc::ENETDOWN) => {
+            "see this host's addresses and routes: `ip address`, `ip route get HOST`".to_owned()
+        }
+        _ => "see this host's memory, and the rights of this user".to_owned(),
+    }
+}
+
+/// The flow's own socket, connected to the server, and what this kernel does not report of what comes there.
+fn udp_socket(far: &ServerControl, flow: &FlowSpec) -> Result<(UdpSocket, Vec<Unreported>), SocketError> {
     // With the interface that an IPv6 address of one link belongs to.
     let mut local = far.local();
     local.set_port(0);
-    let socket = UdpSocket::bind(local)?;
-    socket.connect(far.address())?;
-    socket.set_nonblocking(true)?;
-    switch_on(socket.as_fd(), SocketSwitch::KernelStamps)?;
-    report_headers(socket.as_fd(), far.address().is_ipv6())?;
+    let is_v6 = far.address().is_ipv6();
+    let socket = UdpSocket::bind(local).map_err(SocketError::at("bind"))?;
+    socket.connect(far.address()).map_err(SocketError::at("connect"))?;
+    socket.set_nonblocking(true).map_err(SocketError::at("O_NONBLOCK"))?;
+    let unreported = report_arrivals(socket.as_fd(), is_v6);
     if let Some(tos) = flow.tos() {
-        set_tos(socket.as_fd(), far.address().is_ipv6(), tos)?;
+        let option = if is_v6 { "IPV6_TCLASS" } else { "IP_TOS" };
+        set_tos(socket.as_fd(), is_v6, tos).map_err(SocketError::at(option))?;
     }
     if flow.transport.channel_kind().runs_here() {
-        return Ok(socket);
+        return Ok((socket, unreported));
     }
     let reads = !flow.is_up || flow.echo_per_read.is_some();
     match flow.transport.datagram_buffer().filter(|_| !flow.is_up) {
         Some(bytes) => {
-            rustix::net::sockopt::set_socket_recv_buffer_size(
-                &socket,
-                usize::try_from(bytes).unwrap_or(usize::MAX),
-            )?;
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            rustix::net::sockopt::set_socket_recv_buffer_size(&socket, bytes)
+                .map_err(|error| SocketError("SO_RCVBUF", error.into()))?;
         }
         None if reads => enlarge_receive_buffer(&socket),
         None => {}
     }
-    Ok(socket)
+    Ok((socket, unreported))
 }
 
 /// Room for a burst that comes while this thread waits for the processor; as much as the system allows.
@@ -158,11 +199,8 @@ pub(crate) fn enlarge_receive_buffer(socket: &UdpSocket) {
     }
 }
 
-pub(super) fn unavailable(error: &std::io::Error) -> ArenaError {
-    ArenaError::Unavailable {
-        what: format!("a socket cannot be opened: {error}"),
-        how: "see the limit of open files (ulimit -n) and of this user's rights".to_owned(),
-    }
+pub(super) fn unavailable(error: &io::Error) -> ArenaError {
+    ArenaError::Unavailable { what: format!("this host cannot prepare a run: {error}"), how: help(error) }
 }
 
 /// The largest payload that a packet of 1280 B (RFC 8200 §5) carries over IPv6: what is larger may leave in

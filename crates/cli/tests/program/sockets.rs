@@ -1,0 +1,171 @@
+//! Kernels that refuse socket options which a run can do without, as old and trimmed ones and sandboxes do: a
+//! library that is loaded before the C library refuses them.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::{Bench, Seen, Served};
+use crate::quiet::skip;
+
+/// Refuses the options that stand in REFUSED, each as ` LEVEL/NAME `.
+const LIBRARY: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+typedef int (*next_setsockopt)(int, int, int, const void *, socklen_t);
+
+int setsockopt(int socket, int level, int name, const void *value, socklen_t length) {
+    char option[32];
+    const char *refused = getenv("REFUSED");
+    snprintf(option, sizeof option, " %d/%d ", level, name);
+    if (refused && strstr(refused, option)) {
+        errno = ENOPROTOOPT;
+        return -1;
+    }
+    return ((next_setsockopt)dlsym(RTLD_NEXT, "setsockopt"))(socket, level, name, value, length);
+}
+"#;
+
+/// Options of socket(7), ip(7) and ipv6(7), by their numbers in Linux.
+const OPTIONS: [(&str, &str); 7] = [
+    ("SO_TIMESTAMPNS", "1/35"),
+    ("IP_RECVTOS", "0/13"),
+    ("IP_RECVTTL", "0/12"),
+    ("IP_PKTINFO", "0/8"),
+    ("IPV6_RECVTCLASS", "41/66"),
+    ("IPV6_RECVHOPLIMIT", "41/51"),
+    ("IPV6_RECVPKTINFO", "41/49"),
+];
+
+const CALLS: &str = r#"
+name = "calls"
+duration = "1 s"
+drain = "500 ms"
+path = "lan"
+
+[flow.udp]
+transport = { kind = "udp", ecn = true }
+dscp = "EF"
+workload = { kind = "voice", echo = true }
+
+[flow.quic]
+transport = "quic"
+workload = { kind = "voice", echo = true }
+
+[flow.dccp]
+transport = "dccp-ccid2"
+workload = { kind = "voice", echo = true }
+
+[flow.tcp]
+transport = "tcp-nodelay"
+workload = { kind = "voice", echo = true }
+"#;
+
+/// A bench with the library; `None` where there is no C compiler.
+fn bench() -> Option<Bench> {
+    let bench = Bench::new();
+    let source = bench.file("refuse.c", LIBRARY);
+    let library = bench.path("refuse.so");
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl");
+    if !compile.output().is_ok_and(|output| output.status.success()) {
+        skip("no C compiler for the library that refuses socket options");
+        return None;
+    }
+    bench.file("calls.toml", CALLS);
+    Some(bench)
+}
+
+/// The program with these options refused.
+fn refusing(bench: &Bench, refused: &str, arguments: &[&str]) -> Command {
+    let mut command = bench.command(arguments);
+    command.env("LD_PRELOAD", bench.path("refuse.so")).env("REFUSED", refused);
+    command
+}
+
+fn numbers<'a>(options: impl Iterator<Item = &'a (&'a str, &'a str)>) -> String {
+    options.map(|(_, numbers)| format!(" {numbers} ")).collect()
+}
+
+/// The flows of a run between two programs of such a kernel, with what it said.
+fn run(bench: &Bench, refused: &str, bind: &str) -> (Value, Seen) {
+    let served = Served::of(refusing(bench, refused, &["serve", "--open", "--bind", bind]));
+    let arguments = ["run", "calls.toml", "--to", &served.address, "--json", "--out", "runs"];
+    let seen = Seen::of(refusing(bench, refused, &arguments).output().unwrap());
+    let _ = fs::remove_dir_all(bench.path("runs"));
+    (seen.succeeds().summary()["runs"][0]["flows"].take(), seen)
+}
+
+#[test]
+fn a_kernel_without_an_option_serves_and_measures_and_each_host_names_the_option() {
+    let Some(bench) = bench() else { return };
+    for (name, number) in OPTIONS {
+        let bind = if number.starts_with("41/") { "[::1]:0" } else { "127.0.0.1:0" };
+        let (flows, seen) = run(&bench, &format!(" {number} "), bind);
+        for flow in ["udp", "quic", "dccp", "tcp"] {
+            assert!(flows[flow]["received"].as_u64().unwrap() >= 40, "{name}, {flow}: {}", flows[flow]);
+        }
+        // Without the address that a datagram came to, nothing is lost here.
+        for host in ["this host's", "the far host's"] {
+            let line =
+                format!("{host} kernel does not take the socket option {name} (Protocol not available");
+            assert_eq!(seen.err.contains(&line), !name.contains("PKTINFO"), "{line} in {}", seen.err);
+        }
+    }
+}
+
+#[test]
+fn what_a_kernel_does_not_report_is_null_and_never_zero() {
+    let Some(bench) = bench() else { return };
+    let (flows, _) = run(&bench, &numbers(OPTIONS.iter()), "127.0.0.1:0");
+    let udp = &flows["udp"];
+    for pointer in [
+        "/ip/forward/dscp",
+        "/ip/forward/ecn",
+        "/ip/forward/ttl_min",
+        "/ip/return/dscp",
+        "/ip/return/ttl_max",
+        "/ecn/marked_forward",
+        "/ecn/marked_return",
+    ] {
+        assert!(udp.pointer(pointer).unwrap().is_null(), "{pointer}: {udp}");
+    }
+    assert_eq!((&udp["received"], &udp["ip"]["dscp"]), (&50.into(), &"EF".into()));
+    // A kernel that has them all says what it saw.
+    let (flows, seen) = run(&bench, "", "127.0.0.1:0");
+    assert_eq!(flows["udp"]["ip"]["forward"]["dscp"]["EF"], 50, "{}", flows["udp"]);
+    assert!(!seen.err.contains("socket option"), "{}", seen.err);
+}
+
+#[test]
+fn an_emulated_run_and_doctor_say_what_the_kernel_does_not_report() {
+    let Some(bench) = bench() else { return };
+    let refused = numbers(OPTIONS.iter());
+    let doctor = Seen::of(refusing(&bench, &refused, &["doctor"]).output().unwrap());
+    for line in [
+        "kernel stamps    not here: SO_TIMESTAMPNS: Protocol not available",
+        "IP headers       not here: IP_RECVTOS",
+    ] {
+        assert!(doctor.succeeds().out.contains(line), "{}", doctor.out);
+    }
+    let arguments = ["run", "calls.toml", "--arena", "emu", "--json"];
+    let mut emulated = refusing(&bench, &refused, &arguments);
+    let seen = Seen::of(emulated.stderr(Stdio::piped()).output().unwrap());
+    if seen.code == Some(3) {
+        return skip(format_args!("the emulated arena is not available here: {}", seen.err));
+    }
+    let flows = seen.succeeds().summary()["runs"][0]["flows"].take();
+    assert!(flows["udp"]["received"].as_u64().unwrap() >= 40, "{}", flows["udp"]);
+    assert!(
+        seen.err.contains("emu: this host's kernel does not take the socket option IP_RECVTOS"),
+        "{}",
+        seen.err
+    );
+}
