@@ -33,6 +33,7 @@ use crate::decision::{Arrival, DecidingNetwork, Decision};
 use crate::device::{Device, MAX_TRAIN, Taken};
 use crate::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, addresses, tcp_sequence};
 use crate::realtime::{OwnProcessor, raise_priority};
+use crate::stops::{LATE, Stops};
 use crate::watch::LegWatch;
 use crate::world::second_address;
 
@@ -47,6 +48,8 @@ pub(super) struct Emulator<'a> {
     flows: Vec<EmuFlow>,
     /// When something was last written.
     written: Instant,
+    /// Until when this thread meant to be away.
+    away_until: Instant,
     /// Datagrams of one flow that leave now, in one write: their slots, and when each was to leave.
     train: Vec<(u32, Instant)>,
     /// For each host, what the datagram belongs to that last had this identification.
@@ -77,6 +80,8 @@ pub(super) struct EmuFlow {
     pub(super) watches: [LegWatch; 2],
     /// Packets that were handed over marked, from the sender and back.
     pub(super) marked: [u64; 2],
+    /// How often a packet of it was late by more than [`LATE`], in its arrival or its departure.
+    pub(super) late: u64,
     /// Datagram messages dropped or lost each way, for whoever waits for the run's end: one pair for each
     /// flow of the connection, or of this flow alone.
     pub(super) drops: Vec<std::sync::Arc<[AtomicU64; 2]>>,
@@ -109,6 +114,8 @@ pub(super) struct Totals {
     pub(super) refused: u64,
     /// Packets of TCP or UDP that are of no flow, and so did not cross the path.
     pub(super) strays: u64,
+    /// When this thread did not run.
+    pub(super) stops: Stops,
     /// CPU time of the thread, ns.
     pub(super) cpu_ns: u64,
     /// Why the thread is not real-time; `None` if it is.
@@ -165,6 +172,7 @@ impl<'a> Emulator<'a> {
             rest: Rest::new(),
             flows,
             written: Instant::ZERO,
+            away_until: Instant::ZERO,
             train: Vec::with_capacity(MAX_TRAIN),
             fragmented: [identifications(), identifications()],
             slots: Vec::new(),
@@ -181,6 +189,7 @@ impl<'a> Emulator<'a> {
                 overruns: 0,
                 refused: 0,
                 strays: 0,
+                stops: Stops::default(),
                 cpu_ns: 0,
                 realtime_denied: None,
             },
@@ -197,6 +206,8 @@ impl<'a> Emulator<'a> {
         self.rest = Rest::new();
         while !stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
+            self.totals.stops.note(self.away_until, now);
+            self.away_until = now;
             let taken = self.take_burst();
             if taken < BURST {
                 // Both were found empty after `now`.
@@ -256,7 +267,7 @@ impl<'a> Emulator<'a> {
             Taken::Packet { parsed, is_unsummed } => {
                 (entry.parsed, entry.is_unsummed) = (parsed, is_unsummed);
                 self.totals.backlog.record_unsigned(displaced);
-                self.handle_packet(host, slot, arrival);
+                self.handle_packet(host, slot, arrival, displaced);
                 return;
             }
             // ICMP or multicast, which does not cross the path.
@@ -266,8 +277,8 @@ impl<'a> Emulator<'a> {
         self.free.push(slot);
     }
 
-    /// A packet lies in `slot`.
-    fn handle_packet(&mut self, host: Host, slot: u32, stamp: Instant) {
+    /// A packet lies in `slot`, whose arrival at `stamp` is `displaced` after the kernel's.
+    fn handle_packet(&mut self, host: Host, slot: u32, stamp: Instant, displaced: Duration) {
         let entry = &mut self.slots[slot as usize];
         let parsed = entry.parsed;
         let owner = owner_of(&parsed, host, self.flows.len(), &self.fragmented)
@@ -278,6 +289,7 @@ impl<'a> Emulator<'a> {
             return;
         };
         let emu_flow = &mut self.flows[flow as usize];
+        emu_flow.late += u64::from(displaced > LATE);
         let direction = host.direction(emu_flow.sender);
         let watch = &mut emu_flow.watches[direction as usize];
         let seq = match (parsed.ports, parsed.protocol) {
@@ -360,6 +372,7 @@ impl<'a> Emulator<'a> {
             return Ok(());
         }
         let nanoseconds = (gap - SPIN_NS).min(MAX_WAIT_NS);
+        self.away_until = self.clock.now().saturating_add(Duration::from_nanos(nanoseconds));
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(nanoseconds).unwrap_or(0) };
         let mut fds = [0, 1].map(|host: usize| PollFd::new(self.devices[host].fd(), PollFlags::IN));
         // ppoll takes nanoseconds; epoll_wait, and rustix's over it, would round up to milliseconds.

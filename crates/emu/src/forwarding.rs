@@ -84,6 +84,7 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
             is_multipath: false,
             second_path: None,
             marked: [0; 2],
+            late: 0,
             watches: [
                 LegWatch::datagrams(0, TransportKind::Udp, false),
                 LegWatch::datagrams(0, TransportKind::Udp, false),

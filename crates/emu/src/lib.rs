@@ -50,6 +50,7 @@ mod realtime;
 mod replay;
 mod report;
 mod run;
+mod stops;
 mod stranger;
 mod watch;
 mod world;

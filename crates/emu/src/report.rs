@@ -9,6 +9,8 @@ use talkpath_measure::warning;
 use talkpath_measure::{LatenessRecord, MachineRecord, TurnRoundRecord};
 use talkpath_units::{Duration, Histogram};
 
+use crate::stops::{FlowLateness, Stops};
+
 /// What the machine did to a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EmuReport {
@@ -36,6 +38,10 @@ pub struct EmuReport {
     /// Share of all processors' time that a hypervisor gave to others, 0 to 1; `None` if the kernel does not
     /// report it.
     pub stolen_share: Option<f64>,
+    /// When the emulator's thread did not run.
+    pub(crate) stops: Stops,
+    /// What that did to each flow.
+    pub(crate) flows: Vec<FlowLateness>,
     /// How long the ends that echo held messages, but for those that the scenario makes slow.
     pub turn_rounds: Vec<TurnRoundRecord>,
 }
@@ -78,6 +84,8 @@ impl EmuReport {
             emulator_cpu_share: Some(self.cpu_share),
             real_time: Some(self.not_real_time.is_none()),
             stolen_share: self.stolen_share,
+            stops: Some(self.stops.count),
+            longest_stop: Some(self.stops.longest),
             turn_rounds: self.turn_rounds.clone(),
         }
     }
@@ -102,6 +110,11 @@ impl EmuReport {
             is_valid &= !is_past;
             let limit = if is_past { format!(", past the limit of {invalid} at p99") } else { String::new() };
             warnings.push(warning::invalid_unless(!is_past, format!("emu: {who} late: {figures}{limit}")));
+        }
+        warnings.extend(self.stops.line().map(|line| format!("emu: {line}")));
+        for line in self.flows.iter().filter_map(|flow| flow.judge(&self.stops)) {
+            warnings.push(warning::invalid(format!("emu: {line}")));
+            is_valid = false;
         }
         for (line, is_within) in
             self.turn_rounds.iter().filter_map(|turns| turn_round::judge(turns, "the far application"))
@@ -143,10 +156,11 @@ impl fmt::Display for EmuReport {
         };
         write!(
             f,
-            "emulator late {}, backlog {}; senders late {}; {} packets, {} dropped by devices, {} overruns, {} by sockets; \
+            "emulator late {}, backlog {}, {} stops; senders late {}; {} packets, {} dropped by devices, {} overruns, {} by sockets; \
              {:.0} % of a processor{}",
             figures(self.emulator),
             figures(self.backlog),
+            self.stops.count,
             figures(self.endpoints),
             self.packets,
             self.device_drops,
@@ -166,10 +180,12 @@ const EMULATOR_WARN: Duration = Duration::from_micros(100);
 const EMULATOR_INVALID: Duration = Duration::from_millis(1);
 /// The same limits as the live arena's (docs/models/live.md).
 const ENDPOINT_WARN: Duration = Duration::from_millis(1);
-const ENDPOINT_INVALID: Duration = Duration::from_millis(5);
+pub(crate) const ENDPOINT_INVALID: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
 mod tests {
+    use talkpath_units::Instant;
+
     use super::*;
 
     fn late(p99_us: u64) -> Option<LatenessFigures> {
@@ -225,6 +241,24 @@ mod tests {
         let udp = UdpDrops { by_sockets: Some(2), checksum_errors: Some(2), room_errors: Some(0) };
         assert_eq!(judged(&EmuReport { udp, ..EmuReport::default() }), (true, 1), "the path damaged them");
         assert_eq!(judged(&EmuReport { strays: 1, ..EmuReport::default() }), (true, 1), "of no flow");
+    }
+
+    /// Five of a thousand frames come 100 ms late: the p99 of all packets' lateness does not see it.
+    #[test]
+    fn a_stop_of_100_ms_makes_a_call_invalid_however_small_the_pooled_p99_is() {
+        let mut stops = Stops::default();
+        stops.note(Instant::from_secs(1), Instant::from_millis(1100));
+        let call = FlowLateness { flow: "call".to_owned(), messages: 1000, late: 5, bears: None };
+        let report = EmuReport { emulator: late(17), stops, flows: vec![call], ..EmuReport::default() };
+        let mut warnings = Vec::new();
+        assert!(!report.judge(&mut warnings));
+        assert!(warnings[0].contains("the path stood still once, 100.0 ms in all"), "{warnings:?}");
+        assert!(
+            warnings[1].contains("flow call: the machine made 5 of its 1000 messages late"),
+            "{warnings:?}"
+        );
+        let record = report.record();
+        assert_eq!((record.stops, record.longest_stop), (Some(1), Some(Duration::from_millis(100))));
     }
 
     /// The emulator runs one step above the endpoints (`fork::become_emulator`).

@@ -562,6 +562,7 @@ fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<E
                 second_path: seconds[index],
                 watches: [watch(0), watch(1)],
                 marked: [0; 2],
+                late: 0,
                 drops: members.iter().map(|&member| Arc::clone(&ends.flows[member].drops)).collect(),
             }
         })

@@ -41,7 +41,9 @@ pub struct LiveOptions {
 
 /// Takes a line for a person; by default nobody.
 #[derive(Clone, Default)]
-pub struct Notice(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct Notice(Option<Arc<Tell>>);
+
+type Tell = dyn Fn(&str) + Send + Sync;
 
 impl Notice {
     /// `tell` takes the lines.

@@ -22,10 +22,12 @@
 //! such object, ends the connection. What waits for a peer that does not read is limited too: beyond
 //! [`UNSENT_LIMIT`] nothing is read from this peer, and TCP's window closes.
 
+mod registrations;
+
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
-use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::net::TcpStream;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use serde::de::DeserializeOwned;
@@ -40,6 +42,7 @@ use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_units::{from_hex, printable};
 
 use crate::seal::Seal;
+pub(crate) use registrations::{Registration, Registrations};
 
 /// What the client says; `hello` and `data` open a connection.
 #[derive(Debug, Serialize, Deserialize)]
@@ -158,33 +161,6 @@ pub(crate) enum Answer {
     Rows(Box<Chunk>),
     /// The flow's log is complete.
     End,
-}
-
-/// What the server saw of the registrations of a session's flows.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Registrations {
-    /// The client's address on the control connection, from which alone flows are served.
-    pub(crate) client: IpAddr,
-    /// One a flow, in the session's order; `None` if none with the flow's secret came.
-    pub(crate) flows: Vec<Option<Registration>>,
-}
-
-impl Default for Registrations {
-    /// Of no flow.
-    fn default() -> Self {
-        Self { client: IpAddr::V4(Ipv4Addr::UNSPECIFIED), flows: Vec::new() }
-    }
-}
-
-/// The registrations of one flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Registration {
-    /// Where the last one came from.
-    pub(crate) from: IpAddr,
-    /// Whether it was answered: `from` is the address of the control connection.
-    pub(crate) is_served: bool,
-    /// How often the flow has moved to another address or port.
-    pub(crate) moves: u32,
 }
 
 /// How a flow is joined.

@@ -204,6 +204,10 @@ pub struct MachineRecord {
     /// Share of all processors' time that a hypervisor gave to others during the run, 0 to 1 (proc_stat(5),
     /// "steal").
     pub stolen_share: Option<f64>,
+    /// How often the emulator's thread did not run for more than a millisecond: the whole path stood still.
+    pub stops: Option<u64>,
+    /// For how long at most.
+    pub longest_stop: Option<Duration>,
     /// How long echoing hosts held messages, one entry a flow that was echoed.
     pub turn_rounds: Vec<TurnRoundRecord>,
 }

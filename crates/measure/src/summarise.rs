@@ -407,6 +407,8 @@ fn summarise_machine(machine: &MachineRecord, is_valid: bool) -> MachineSummary 
         emulator_cpu_share: machine.emulator_cpu_share.filter(|share| share.is_finite()),
         real_time: machine.real_time,
         stolen_share: machine.stolen_share.filter(|share| share.is_finite()),
+        stops: machine.stops,
+        longest_stop_ms: machine.longest_stop.map(Duration::as_millis_f64),
     }
 }
 

@@ -247,6 +247,13 @@ pub struct MachineSummary {
     /// Share of all processors' time that a hypervisor gave to others during the run, 0 to 1.
     #[serde(default)]
     pub stolen_share: Option<f64>,
+    /// How often the emulator's thread did not run for more than a millisecond, so that the whole path stood
+    /// still; `None` if no emulator ran.
+    #[serde(default)]
+    pub stops: Option<u64>,
+    /// For how long at most.
+    #[serde(default)]
+    pub longest_stop_ms: Option<f64>,
 }
 
 /// How late something was, milliseconds.

@@ -442,6 +442,9 @@ pub(crate) fn machine_line(run: &RunSummary) -> Option<String> {
             percent(machine.stolen_share)
         ));
     }
+    if let (Some(stops @ 1..), Some(longest)) = (machine.stops, machine.longest_stop_ms) {
+        parts.push(format!("the path stood still {} times, {longest:.1} ms at most", count(stops)));
+    }
     if let Some(packets) = machine.packets {
         let share = percent(machine.emulator_cpu_share);
         parts.push(format!("{} packets through the emulator on {share} % of a processor", count(packets)));

@@ -9,13 +9,14 @@ use talkpath_arena::links::cause_of_drop;
 use talkpath_measure::DropCause;
 use talkpath_path::{Direction, FragmentRange};
 use talkpath_scenario::IpVersion;
-use talkpath_units::{Ecn, Instant};
+use talkpath_units::{Duration, Ecn, Instant};
 
 use super::{Emulator, Slot};
 use crate::capture::Interface;
 use crate::decision::{Decision, PacketOutcome};
 use crate::device::{MAX_TRAIN, complete_checksum};
 use crate::packet::{UDP_HEADER, set_ce, write_fragment};
+use crate::stops::LATE;
 
 impl Emulator<'_> {
     /// Does what the path has decided.
@@ -87,8 +88,8 @@ impl Emulator<'_> {
             packet
         };
         let now = self.clock.now();
-        self.totals.lateness.record_unsigned(now.since(decision.at));
         let written = self.devices[slot.to.index()].write(bytes, &slot.parsed, slot.is_unsummed);
+        self.note_lateness(decision.tag, now.since(decision.at));
         self.note_written(decision.tag, decision.part, written, now);
         false
     }
@@ -134,11 +135,17 @@ impl Emulator<'_> {
         }
         let mut train = core::mem::take(&mut self.train);
         for (tag, at) in train.drain(..) {
-            self.totals.lateness.record_unsigned(now.since(at));
+            self.note_lateness(tag, now.since(at));
             self.note_written(tag, self.slots[tag as usize].parsed.part, written, now);
             self.free.push(tag);
         }
         self.train = train;
+    }
+
+    /// A packet is written so much after its promised departure.
+    fn note_lateness(&mut self, tag: u32, late: Duration) {
+        self.totals.lateness.record_unsigned(late);
+        self.flows[self.slots[tag as usize].flow as usize].late += u64::from(late > LATE);
     }
 
     /// A packet, or the piece of one that lies in `fragment`, was written, unless the device would not take

@@ -12,12 +12,13 @@ use talkpath_measure::RunRecord;
 use talkpath_measure::metrics::legs;
 use talkpath_measure::warning;
 use talkpath_scenario::Scenario;
-use talkpath_units::{Histogram, Instant};
+use talkpath_units::{Duration, Histogram, Instant, SignedDuration};
 
 use super::{Disturbance, Done, Ends, FlowEnds, LEAD};
 use crate::capture::MAX_BYTES;
 use crate::emulator::Emulated;
-use crate::report::{EmuReport, LatenessFigures};
+use crate::report::{ENDPOINT_INVALID, EmuReport, LatenessFigures};
+use crate::stops::FlowLateness;
 use crate::watch::SocketRest;
 
 /// The record of a run that is over.
@@ -34,6 +35,7 @@ pub(super) fn record(
     let window = (Instant::from_nanos(spec.warm_up_ns), spec.stop());
     let mut lateness = Histogram::new();
     let (mut flows, mut all_series, mut turn_rounds) = (Vec::new(), Vec::new(), Vec::new());
+    let mut late_flows = Vec::new();
     for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
         let near = ends.flows[index].near.lock();
         // Packets and sockets of a shared connection are its first flow's.
@@ -41,7 +43,9 @@ pub(super) fn record(
         let watches = &emulated.flows[leader].watches;
         let [there, back] = disturbance.sockets[leader].each_ref().map(Option::as_ref);
         let member = spec.place_in_connection(index);
-        near.add_lateness(&mut lateness);
+        let mut own_lateness = Histogram::new();
+        near.add_lateness(&mut own_lateness);
+        lateness.merge(&own_lateness);
         if plan.series.is_some() {
             all_series.extend(series(&flow.name, &near.log));
         }
@@ -71,11 +75,25 @@ pub(super) fn record(
         let logs = [("the sender", sender), ("the receiver", receiver)];
         warnings.extend(no_network_warnings(&flow.name, &logs));
         warnings.extend(unsent_warnings(&flow.name, &logs));
+        late_flows.push(FlowLateness {
+            flow: flow.name.clone(),
+            messages: record.forward.messages.len() as u64,
+            late: emulated.flows[leader].late.saturating_add(sent_late(&own_lateness)),
+            bears: None,
+        });
         flows.push(record);
     }
     let end = emulated.end.max(window.1);
     let (links, queues) = emulated.network.finish(scenario, if is_interrupted { emulated.end } else { end });
     all_series.extend(queues);
+    let least = Duration::from_nanos(window.1.since(window.0).as_nanos() / SHORT_STOP);
+    for (late, flow) in late_flows.iter_mut().zip(&scenario.flows) {
+        if !flow.workload.is_clocked() {
+            let ways = flow.route.iter().chain(&flow.return_route);
+            let queues = ways.filter_map(|link| links.get(link.0 as usize)).map(|link| link.queue_delay.p99);
+            late.bears = Some(queues.max().unwrap_or(Duration::ZERO).max(least));
+        }
+    }
     let is_bounded = spec.flows.iter().map(|flow| flow.transport.datagram_buffer().is_some());
     let by_sockets = drops_of_unbounded(disturbance.sockets.iter().zip(is_bounded));
     let report = EmuReport {
@@ -90,6 +108,8 @@ pub(super) fn record(
         cpu_share: emulated.totals.cpu_ns as f64 / (emulated.end.as_nanos() + LEAD.as_nanos()) as f64,
         not_real_time: emulated.totals.realtime_denied.clone(),
         stolen_share: disturbance.stolen_share,
+        stops: emulated.totals.stops,
+        flows: late_flows,
         turn_rounds,
     };
     let valid = report.judge(&mut warnings) && !is_interrupted && disturbance.trouble.is_empty();
@@ -121,6 +141,15 @@ pub(super) fn record(
     let beside = ends.flows.iter().find_map(FlowEnds::beside);
     Done { record, log: emulated.log, capture, report, is_interrupted, beside }
 }
+
+/// How many messages a flow's sender handed over later than the limit for senders.
+fn sent_late(lateness: &Histogram) -> u64 {
+    let limit = SignedDuration::from_nanos(i64::try_from(ENDPOINT_INVALID.as_nanos()).unwrap_or(i64::MAX));
+    lateness.buckets().filter(|(span, _)| *span > limit).map(|(_, count)| count).sum()
+}
+
+/// A stop of less than this part of the run changes no mean of it by more (chosen: a thousandth).
+const SHORT_STOP: u64 = 1000;
 
 /// Datagrams that were dropped by sockets whose buffers the scenario leaves to the tool; `None` if the kernel
 /// does not report it. Of each flow: its sockets, there and back, and whether the scenario bounds the first

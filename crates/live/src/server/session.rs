@@ -1,5 +1,7 @@
 //! One client's session: a thread for its control connection, others for what its flows need.
 
+mod registrations;
+
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -30,9 +32,7 @@ use talkpath_units::{Duration, Histogram, to_hex};
 use super::bind::DatagramSocket;
 use super::origin::{Lack, Origin, Share, Shares};
 use super::{Joinable, Limits, Shared};
-use crate::protocol::{
-    Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Registrations, Request, SILENCE_S,
-};
+use crate::protocol::{Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Request, SILENCE_S};
 
 /// Serves a client that has described `spec`, until it leaves, falls silent, or the server stops.
 pub(super) fn serve(
@@ -550,27 +550,6 @@ impl<'a> Session<'a> {
                 Some(Request::Ask) => {}
                 Some(other) => return Err(out_of_turn(&other)),
             }
-        }
-    }
-
-    /// What came of its flows' registrations; of a flow that shares a connection, what came of the first's.
-    fn registrations(&self) -> Registrations {
-        let of_flow = |index| {
-            let leader = self.spec.leader(index) as u64;
-            let joinable = self.joinable.iter().find(|(_, joinable)| joinable.index == leader);
-            joinable.and_then(|(_, joinable)| joinable.registration())
-        };
-        Registrations { client: self.client, flows: (0..self.ends.len()).map(of_flow).collect() }
-    }
-
-    /// Says in the log if UDP comes from another address than the control connection, which is not served.
-    fn say_elsewhere(&self, registrations: &Registrations, log: &(dyn Fn(&str) + Sync)) {
-        let mut others = registrations.flows.iter().flatten().filter(|flow| !flow.is_served);
-        if let Some(other) = others.next() {
-            log(&format!(
-                "{}: its UDP comes from {}, which is not served: a router with two lines, or a carrier's translator",
-                self.client, other.from
-            ));
         }
     }
 

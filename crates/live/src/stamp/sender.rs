@@ -193,7 +193,7 @@ impl Sender {
         let socket = UdpSocket::bind(any)?;
         socket.connect(to)?;
         socket.set_nonblocking(true)?;
-        // What the kernel does not report is unknown in the figures; without stamps the time of reading counts.
+        // What is not reported is unknown in the figures. Without stamps the time of reading counts.
         let _ = report_arrivals(socket.as_fd(), to.is_ipv6());
         if let Some((dscp, _)) = options.dscp {
             set_tos(socket.as_fd(), to.is_ipv6(), dscp << 2)?;

@@ -1,0 +1,140 @@
+//! Times in which the emulator's thread did not run although it had something to do: the whole path stood
+//! still.
+//!
+//! The percentiles of all packets' lateness do not show such a stop: one of 100 ms meets few packets of a
+//! call, and a thousandth of those of a fast transfer. So each figure is judged by what it can bear:
+//!
+//! | figures of a flow | they stand as long as |
+//! | --- | --- |
+//! | the quantile q of its delays | at most (1 - q) / 4 of its messages were late by more than 1 ms |
+//! | goodput, cwnd and queue, without a clock | no stop outlasts its queue, or a thousandth of the run |
+//!
+//! Both bounds are chosen. By the first, three quarters of what lies beyond a quantile is the path's. During
+//! a stop a queue goes on being served in the model; if it outlasts the stop, the link was never idle for it.
+
+use talkpath_units::{Duration, Instant};
+
+/// The stops of one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stops {
+    pub(crate) count: u64,
+    /// All together.
+    pub(crate) total: Duration,
+    pub(crate) longest: Duration,
+}
+
+impl Stops {
+    /// The thread runs at `now`, and should have at `expected`.
+    pub(crate) fn note(&mut self, expected: Instant, now: Instant) {
+        let away = now.since(expected);
+        if away > STOP && expected > Instant::ZERO {
+            self.count += 1;
+            self.total = self.total.saturating_add(away);
+            self.longest = self.longest.max(away);
+        }
+    }
+
+    /// What is said of them; `None` if there were none.
+    pub(crate) fn line(&self) -> Option<String> {
+        let ms = Duration::as_millis_f64;
+        let times = match self.count {
+            0 => return None,
+            1 => "once".to_owned(),
+            count => format!("{count} times"),
+        };
+        let (total, longest) = (ms(self.total), ms(self.longest));
+        Some(format!("the path stood still {times}, {total:.1} ms in all, at most {longest:.1} ms"))
+    }
+}
+
+/// What the machine did to one flow.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct FlowLateness {
+    pub(crate) flow: String,
+    /// Its messages that were due.
+    pub(crate) messages: u64,
+    /// How often one was late by more than [`LATE`], on its way out or back.
+    pub(crate) late: u64,
+    /// Of a flow without a clock: the longest stop that its queue bears.
+    pub(crate) bears: Option<Duration>,
+}
+
+impl FlowLateness {
+    /// Which of its figures do not stand, and why; `None` if all do.
+    pub(crate) fn judge(&self, stops: &Stops) -> Option<String> {
+        let Self { flow, messages, late, bears } = self;
+        if let Some(bears) = bears {
+            return (stops.longest > *bears).then(|| {
+                format!(
+                    "flow {flow}: a stop of {:.1} ms is longer than the {:.1} ms that its queue bears, so its goodput, cwnd \
+                     and queue are not the path's alone",
+                    stops.longest.as_millis_f64(),
+                    bears.as_millis_f64()
+                )
+            });
+        }
+        let is_void = |beyond: u64| late * 400 > messages * beyond;
+        let void: Vec<&str> =
+            QUANTILES.into_iter().filter(|(_, beyond)| is_void(*beyond)).map(|(name, _)| name).collect();
+        (!void.is_empty()).then(|| {
+            format!(
+                "flow {flow}: the machine made {late} of its {messages} messages late by more than 1 ms, so its {} \
+                 {} not the path's alone",
+                void.join(", "),
+                if void.len() == 1 { "is" } else { "are" }
+            )
+        })
+    }
+}
+
+/// Quantiles, and what lies beyond them in per cent.
+const QUANTILES: [(&str, u64); 3] = [("p50", 50), ("p90", 10), ("p99", 1)];
+/// A thread that runs so much too late has stood still (the limit of the emulator's lateness).
+const STOP: Duration = Duration::from_millis(1);
+/// A message that is so late counts against its flow's quantiles.
+pub(crate) const LATE: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(messages: u64, late: u64) -> Option<String> {
+        FlowLateness { flow: "call".to_owned(), messages, late, bears: None }.judge(&Stops::default())
+    }
+
+    #[test]
+    fn a_quantile_falls_when_more_than_a_quarter_of_what_lies_beyond_it_was_late() {
+        assert_eq!((call(1000, 0), call(1000, 2)), (None, None));
+        let says = |late| call(1000, late).unwrap();
+        assert!(says(3).contains("so its p99 is not") && says(25).contains("so its p99 is not"));
+        assert!(says(26).contains("so its p90, p99 are not"), "{}", says(26));
+        assert!(says(126).contains("so its p50, p90, p99 are not"));
+        assert!(call(50, 1).is_some(), "its p99 is its largest");
+    }
+
+    #[test]
+    fn a_transfer_bears_a_stop_that_its_queue_outlasts() {
+        let judged = |stop_ms: u64| {
+            let bears = Some(Duration::from_millis(20));
+            let flow = FlowLateness { flow: "bulk".to_owned(), bears, ..FlowLateness::default() };
+            let mut stops = Stops::default();
+            stops.note(Instant::from_secs(1), Instant::from_millis(1000 + stop_ms));
+            flow.judge(&stops)
+        };
+        assert_eq!(judged(20), None);
+        assert!(judged(100).unwrap().contains("a stop of 100.0 ms is longer than the 20.0 ms"));
+    }
+
+    #[test]
+    fn stops_are_counted_from_a_millisecond_on_and_only_during_the_run() {
+        let mut stops = Stops::default();
+        stops.note(Instant::ZERO, Instant::from_secs(3));
+        for (at, away_us) in [(1000, 1_000), (2000, 1_001), (3000, 99_000)] {
+            let expected = Instant::from_millis(at);
+            stops.note(expected, expected.saturating_add(Duration::from_micros(away_us)));
+        }
+        assert_eq!((stops.count, stops.longest), (2, Duration::from_millis(99)));
+        assert_eq!(stops.line().unwrap(), "the path stood still 2 times, 100.0 ms in all, at most 99.0 ms");
+        assert_eq!(Stops::default().line(), None);
+    }
+}
