@@ -400,6 +400,46 @@ fn file(spec: &FlowSpec, receiver: Option<&EndLog>) -> Option<FileRecord> {
     })
 }
 
+/// What to say of messages whose numbers are short, after times in which half of the numbers passed unseen;
+/// and of those without a clock, whose numbers nobody can tell after so many losses.
+pub fn short_number_warnings(
+    flow: &FlowRecord,
+    spec: &FlowSpec,
+    ends: &[(&str, Option<&EndLog>)],
+) -> Vec<String> {
+    let name = &flow.info.name;
+    let range = match spec.constant_size() {
+        Some(1) => 1 << 8,
+        Some(2 | 3) => 1 << 16,
+        _ => return Vec::new(),
+    };
+    if !spec.features().keeps_messages {
+        return Vec::new();
+    }
+    if spec.is_clocked() {
+        let gaps = ends.iter().filter_map(|&(place, log)| Some((place, log?.totals.gap_ns?)));
+        let line = |(place, gap_ns)| {
+            format!(
+                "flow {name}: nothing came to {place} for {:.1} s, and its messages have only {range} numbers: those after it \
+                 were numbered by their time of arrival; messages of 4 B or more have numbers enough",
+                gap_ns as f64 / 1e9
+            )
+        };
+        return gaps.map(line).collect();
+    }
+    let mut run = 0_u64;
+    let mut longest = 0;
+    for row in &flow.forward.messages {
+        run = if row.fate == Fate::Missing { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let line = format!(
+        "flow {name}: {longest} messages in a row are missing, and they have only {range} numbers: those after it may be others \
+         than they are taken for, so that losses and delays are not certain; messages of 4 B or more have numbers enough"
+    );
+    (longest >= range / 2).then_some(line).into_iter().collect()
+}
+
 /// What the kernels said of messages for which there was no network, from the logs of a flow's ends.
 pub fn no_network_warnings(flow: &str, ends: &[(&str, Option<&EndLog>)]) -> Vec<String> {
     let mut lines = Vec::new();

@@ -110,6 +110,10 @@ pub struct EndTotals {
     /// never came, and of an end that does not send.
     #[serde(default)]
     pub opening_ns: Option<u64>,
+    /// The longest time in which nothing came to this end, ns, if half of all numbers that its short messages
+    /// have were due in it.
+    #[serde(default)]
+    pub gap_ns: Option<u64>,
     /// Why packets of our own transports did not leave: the system's words, and how many each.
     pub unsent: std::collections::BTreeMap<String, u64>,
     /// How long this end held what it echoed; `None` if it echoed nothing.

@@ -11,10 +11,11 @@
 //! | 1 B | sequence number modulo 2^8 |
 //!
 //! Big-endian. A short number is extended to the one nearest to what is expected next, so it is right while
-//! messages are displaced by less than half its range. The filling is a fixed pseudo-random sequence, which
+//! messages are displaced by less than half its range. On a clock, numbers of one and two bytes are told by the
+//! time of arrival ([`ShortNumbers`]): 256 of them pass in 5 s of a call. The filling is a fixed pseudo-random sequence, which
 //! no link compresses.
 
-use talkpath_units::SeqNum;
+use talkpath_units::{Duration, Instant, SeqNum};
 
 use crate::tag::TAGGED_SIZE;
 
@@ -46,6 +47,93 @@ pub fn read_header(payload: &[u8], token: u32, expected: u64) -> Option<u64> {
             .then(|| SeqNum::new(u32::from_be_bytes([a, b, c, d])).extend(expected)),
     }
 }
+
+/// The numbers of messages on a clock that carry only the low one or two bytes of theirs.
+///
+/// A message of number k is due k intervals after the clock's beginning, and comes a delay later. So the
+/// newest number that can have come by `at` is known from the smallest delay until now; the message is the
+/// latest one below that with these low bytes. That is right while delays are less than three quarters of the
+/// range above the smallest one, however long nothing came.
+pub struct ShortNumbers {
+    modulus: u64,
+    /// So many messages every `nanos` ns.
+    messages: u128,
+    nanos: u128,
+    /// When number 0 is due, if that is known.
+    start: Option<i64>,
+    /// When number 0 would have come with the smallest delay of late, ns of the run.
+    base: Option<i64>,
+    /// When the last message came, ns of the run.
+    last: i64,
+    /// The longest time in which nothing came, ns.
+    silence: i64,
+}
+
+impl ShortNumbers {
+    /// The numbers of messages of `size` bytes, of which `messages` are due every `nanos` ns from `start` on;
+    /// `None` if theirs are not short.
+    pub fn new(size: u64, (messages, nanos): (u64, u128), start: Option<Instant>) -> Option<Self> {
+        let modulus = match size {
+            1 => 1 << 8,
+            2 | 3 => 1 << 16,
+            _ => return None,
+        };
+        let (messages, start) = (u128::from(messages.max(1)), start.map(nanos_of));
+        Some(Self { modulus, messages, nanos: nanos.max(1), start, base: None, last: 0, silence: 0 })
+    }
+
+    /// The number of the message `payload`, which came at `at`.
+    pub fn number_in(&mut self, payload: &[u8], at: Instant) -> Option<u64> {
+        let low = match *payload {
+            [low] => u64::from(low),
+            [a, b] | [a, b, _] => u64::from(u16::from_be_bytes([a, b])),
+            _ => return None,
+        };
+        let at = nanos_of(at);
+        let passed = (at - self.last).max(0);
+        let seq = match (self.base, self.start) {
+            (Some(base), _) => self.latest(low, at - base - passed / LEAK),
+            (None, Some(start)) if self.count(at - start) >= self.modulus => self.latest(low, at - start),
+            (None, _) => low,
+        };
+        let base = at - i64::try_from(u128::from(seq) * self.nanos / self.messages).unwrap_or(i64::MAX);
+        if let Some(before) = self.base {
+            self.silence = self.silence.max(passed);
+            self.base = Some(base.min(before + passed / LEAK));
+        } else {
+            self.base = Some(base);
+        }
+        self.last = self.last.max(at);
+        Some(seq)
+    }
+
+    /// The longest time in which nothing came, if half of all numbers were due in it: those after it rest on
+    /// the clock alone.
+    pub fn gap(&self) -> Option<Duration> {
+        let is_long = self.count(self.silence) >= self.modulus / 2;
+        is_long.then(|| Duration::from_nanos(self.silence.unsigned_abs()))
+    }
+
+    /// The latest number with these low bytes of those that were due within `elapsed` ns, or a quarter of the
+    /// range later.
+    fn latest(&self, low: u64, elapsed: i64) -> u64 {
+        let most = self.count(elapsed) + self.modulus / 4;
+        most.checked_sub(low).map_or(low, |above| most - above % self.modulus)
+    }
+
+    /// How many messages are due within `elapsed` ns.
+    fn count(&self, elapsed: i64) -> u64 {
+        let elapsed = u128::try_from(elapsed).unwrap_or(0);
+        u64::try_from(elapsed * self.messages / self.nanos).unwrap_or(u64::MAX / 2)
+    }
+}
+
+fn nanos_of(at: Instant) -> i64 {
+    i64::try_from(at.as_nanos()).unwrap_or(i64::MAX / 2)
+}
+
+/// The smallest delay is forgotten by a thousandth of the time (chosen: hosts' clocks drift by less).
+const LEAK: i64 = 1000;
 
 /// The number nearest to `expected` that is `low` modulo `modulus`, and not negative.
 fn nearest(low: u64, modulus: u64, expected: u64) -> u64 {
@@ -137,6 +225,51 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A call of `size` bytes each 20 ms of which those of `gone` never come; the others take 30 to 630 ms.
+    fn found(size: usize, gone: core::ops::Range<u64>, opens_late: u64) -> Vec<(u64, Option<u64>)> {
+        let start = (opens_late == 0).then_some(Instant::ZERO);
+        let mut numbers = ShortNumbers::new(size as u64, (1, 20_000_000), start);
+        let mut next = 0;
+        let number = |seq: u64| {
+            let mut payload = filling(size);
+            write_header(&mut payload, 7, seq);
+            let at = Instant::from_millis(opens_late + 20 * seq + 30 + (seq * 7 % 31) * 20);
+            let found = match &mut numbers {
+                Some(numbers) => numbers.number_in(&payload, at),
+                None => read_header(&payload, 7, next),
+            };
+            next = next.max(found.unwrap_or(0) + 1);
+            (seq, found)
+        };
+        (0..3000).filter(|seq| !gone.contains(seq)).map(number).collect()
+    }
+
+    #[test]
+    fn after_a_gap_of_any_length_one_byte_says_the_number_that_sixteen_say() {
+        for gone in [0..0, 100..228, 100..356, 100..400, 700..1990, 0..200, 0..700, 0..2900] {
+            let beside = found(16, gone.clone(), 0);
+            assert!(beside.iter().all(|&(seq, found)| found == Some(seq)), "{gone:?}");
+            for size in [1, 2, 3] {
+                assert_eq!(found(size, gone.clone(), 0), beside, "{size} B, {gone:?} gone");
+            }
+        }
+        // A clock that begins when nobody here knows: the first message that comes is one of the first 256.
+        assert_eq!(found(1, 500..1400, 777), found(16, 500..1400, 777));
+    }
+
+    #[test]
+    fn a_gap_in_which_half_of_the_numbers_were_due_is_told() {
+        let gap_of = |gone: core::ops::Range<u64>| {
+            let mut numbers = ShortNumbers::new(1, (1, 20_000_000), Some(Instant::ZERO)).unwrap();
+            for seq in (0..600).filter(|seq| !gone.contains(seq)) {
+                numbers.number_in(&[seq as u8], Instant::from_millis(20 * seq + 30));
+            }
+            numbers.gap().map(Duration::as_millis)
+        };
+        assert_eq!((gap_of(100..220), gap_of(100..300)), (None, Some(4020)));
+        assert!(ShortNumbers::new(4, (1, 1), None).is_none());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use talkpath_measure::summary::{
-    Basis, CallSummary, DelayMs, Direction, EcnSummary, FlowSummary, IpSeen, IpdvMs, MinMeanMax,
+    Basis, CallSummary, DelayMs, Direction, EcnSummary, FlowSummary, IpSeen, IpdvMs, Ledger, MinMeanMax,
     MultipathSummary, RtpStream, RunSummary, TurnRoundMs,
 };
 
@@ -27,10 +27,11 @@ pub(crate) fn details(run: &RunSummary) -> Grid {
 type FigureText = (&'static str, fn(&FlowSummary) -> String);
 
 /// In the order of summary.json.
-const FIGURES: [FigureText; 81] = [
+const FIGURES: [FigureText; 86] = [
     ("transport", |f| printable(&f.transport)),
     ("congestion control", |f| f.cc.as_deref().map_or_else(unknown, printable)),
-    ("messages sent", |f| count(f.sent)),
+    ("messages due", |f| ledger(f, |it| it.due)),
+    ("messages due, not refused", |f| count(f.sent)),
     ("messages received", |f| count(f.received)),
     ("messages lost", |f| count(f.lost)),
     ("lost on the way out", |f| f.lost_forward.map_or_else(unknown, count)),
@@ -40,6 +41,10 @@ const FIGURES: [FigureText; 81] = [
     ("reordered", |f| count(f.reordered)),
     ("unfinished", |f| count(f.unfinished)),
     ("refused", |f| count(f.refused)),
+    ("lost: expired", |f| ledger(f, |it| it.expired)),
+    ("lost: never sent, no network", |f| ledger(f, |it| it.no_network)),
+    ("lost: never sent, connection not open", |f| ledger(f, |it| it.not_open)),
+    ("opened after, ms", |f| ms(f.opening_ms)),
     ("longest run of missing messages", |f| count(f.loss_runs.max)),
     ("mean run of missing messages", |f| fixed(f.loss_runs.mean, 2)),
     ("in time, %", |f| percent(f.in_time)),
@@ -134,6 +139,10 @@ const FIGURES: [FigureText; 81] = [
         f.file.as_ref().map_or_else(unknown, |file| count(file.missing_ranges))
     }),
 ];
+
+fn ledger(flow: &FlowSummary, of: fn(&Ledger) -> u64) -> String {
+    flow.ledger.as_ref().map_or_else(unknown, |ledger| count(of(ledger)))
+}
 
 /// Lengths that a cell shows.
 const HISTOGRAM: usize = 8;

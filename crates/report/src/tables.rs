@@ -30,6 +30,9 @@ pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<
     let mut add = |metric, scale, group: &str, head: &str, keep| {
         columns.push((None, metric, scale, Column::numbers(group, head, keep)));
     };
+    if condition.cells.iter().any(|cell| opens_late(cell, &flow_of(cell, None))) {
+        add(Metric::Opening, Scale::Ms, OPENS, "ms", 0);
+    }
     if is_call {
         add(Metric::MouthToEar50, Scale::Ms, "mouth to", "ear, ms", 0);
         add(Metric::NotPlayed, Scale::Percent, "late or", "missing %", 0);
@@ -188,6 +191,8 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
     let in_time = |name: &str| cell.value(name, Metric::InTime).filter(|_| !is_call(name));
     let (has_calls, has_timed) =
         (names.iter().any(|name| is_call(name)), names.iter().any(|name| in_time(name).is_some()));
+    let has_late = names.iter().any(|name| opens_late(cell, name));
+    columns.extend(has_late.then(|| Column::numbers(OPENS, "ms", 0)));
     columns.extend(has_calls.then(|| Column::numbers("", MOS, 0)));
     columns.extend(has_timed.then(|| Column::numbers(IN_TIME, "%", 0)));
     columns.extend([
@@ -232,6 +237,7 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
         let mut cells = vec![short(name) + &copies.unwrap_or_default(), short(&transport.label)];
         cells.extend([Metric::Sent, Metric::Lost].map(|metric| messages(name, metric)));
         cells.push(percent(cell.value(name, Metric::LossRate)));
+        cells.extend(has_late.then(|| fixed(cell.value(name, Metric::Opening), 1)));
         let judged = |value: Option<f64>, metric, gap, text: &dyn Fn(f64) -> String| {
             let two = value.and_then(|_| cell.two_outcomes(name, metric, gap));
             two.map_or_else(|| value.map_or_else(String::new, text), |found| shares(&found, text))
@@ -253,6 +259,18 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
     }
     grid.rows.extend(more_rows(left_out, grid.columns.len()));
     grid
+}
+
+/// Whether the flow opened after more than two round trips, or never, so that a reader has to know.
+fn opens_late(cell: &CellView<'_>, name: &str) -> bool {
+    let kind = cell.delay_kind(name);
+    let delay = cell.value(name, Metric::Delay(kind, Quantile::Min));
+    let round_trip = delay.map(|delay| delay * 2.0 / kind.trips());
+    match (cell.value(name, Metric::Opening), round_trip) {
+        (Some(opening), Some(round_trip)) => opening > 2.0 * round_trip,
+        (Some(opening), None) => opening > 0.0,
+        (None, _) => cell.flow(name).and_then(|flow| flow.ledger).is_some_and(|ledger| ledger.not_open > 0),
+    }
 }
 
 /// `1.70 (40 %), 3.90 (60 %)`
@@ -483,6 +501,8 @@ const MAX_NAME: usize = 32;
 
 /// What the echoing host took of a round trip.
 pub(crate) const TURN_ROUND: &str = "turn-round, ms";
+/// Titles the column of the times to open, where one is long.
+pub(crate) const OPENS: &str = "opens after,";
 
 /// A column's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use talkpath_measure::summary::{Basis, CallSummary, FlowSummary, Judged, JudgedB
 use crate::number::{UNKNOWN, counted};
 use crate::plot::scale::tick_label;
 use crate::sweep::Sweep;
-use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, WAIT};
+use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, OPENS, WAIT};
 use crate::verdict::{ConditionVerdict, limit_ms, rule, written};
 use crate::view::{CellView, DelayKind, names};
 
@@ -77,6 +77,7 @@ pub(crate) fn of_comparison(
     let has = |kind| conditions().any(|condition| condition.delay_kind(flow) == kind);
     terms.extend(delay_terms(["round trip", "one way"], has));
     terms.extend(turn_round(shown));
+    terms.extend(opening(shown));
     // A transfer's goodput is what it is judged by.
     let is_judged = |name: &str| terms.iter().any(|(known, _)| *known == name);
     let others: Terms = common(has(DelayKind::RoundTrip), has(DelayKind::OneWay))
@@ -241,6 +242,7 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
     }
     terms.extend(delay_terms(["rtt", "owd"], has));
     terms.extend(turn_round(shown));
+    terms.extend(opening(shown));
     terms.extend(common(has(DelayKind::RoundTrip), has(DelayKind::OneWay)));
     terms.push(resent());
     let text = "how Foderaro (1995) would call a burst, by the mean delay";
@@ -280,17 +282,24 @@ fn turn_round(shown: &str) -> Option<(&'static str, String)> {
     shown.contains("turn-round").then(|| ("turn-round", text.to_owned()))
 }
 
+/// Where a table has it.
+fn opening(shown: &str) -> Option<(&'static str, String)> {
+    let text =
+        "from the flow's start to the moment from which a message could leave; what is due before is lost";
+    shown.contains(OPENS).then(|| ("opens after", text.to_owned()))
+}
+
 fn common(has_round_trip: bool, has_one_way: bool) -> Terms {
     let way = match (has_round_trip, has_one_way) {
-        (true, false) => "missing / sent, over the round trip,",
-        (true, true) => "missing / sent, over the round trip where there is an echo,",
-        (false, _) => "missing / sent, one way,",
+        (true, false) => "lost / due, over the round trip,",
+        (true, true) => "lost / due, over the round trip where there is an echo,",
+        (false, _) => "lost / due, one way,",
     };
     let jitter =
         "90th percentile of the unsigned IPDV |D(i) - D(i-1)| over consecutive delivered messages (RFC 3393)";
     vec![
         ("jitter", jitter.to_owned()),
-        ("loss", format!("{way} by sequence number; unfinished ones left out")),
+        ("loss", format!("{way} by sequence number, sent or not; unfinished ones left out")),
         ("goodput", "payload delivered a second".to_owned()),
     ]
 }

@@ -44,6 +44,8 @@ pub(crate) enum Metric {
     NotPlayed,
     GoodputBps,
     RetransmitRate,
+    /// From the flow's start to the moment from which a message could leave.
+    Opening,
 }
 
 /// Which point of a delay's distribution.
@@ -129,6 +131,7 @@ impl Metric {
             Self::NotPlayed => String::new(),
             Self::GoodputBps => "goodput_bps".to_owned(),
             Self::RetransmitRate => "retransmit_rate".to_owned(),
+            Self::Opening => "opening_ms".to_owned(),
         }
     }
 
@@ -162,6 +165,7 @@ impl Metric {
             }
             Self::GoodputBps => flow.goodput_bps,
             Self::RetransmitRate => flow.retransmit_rate,
+            Self::Opening => flow.opening_ms,
         }
     }
 
@@ -195,9 +199,12 @@ impl Metric {
             Self::Delay(DelayKind::OneWay, Quantile::P50) => {
                 ("one_way_delay_ms_p50_mean", group.one_way_delay_ms_p50_mean)
             }
-            Self::Delay(..) | Self::TurnRound99 | Self::Ipdv90 | Self::MouthToEar50 | Self::NotPlayed => {
-                return None;
-            }
+            Self::Delay(..)
+            | Self::TurnRound99
+            | Self::Ipdv90
+            | Self::MouthToEar50
+            | Self::NotPlayed
+            | Self::Opening => return None,
         })
     }
 }

@@ -44,11 +44,11 @@ pub(crate) struct FlowInterval {
 /// What became of messages. Each is a sum over intervals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Counts {
-    /// Messages sent.
+    /// Messages due that the transport did not refuse.
     pub(crate) sent: u64,
     /// Of these, delivered; with an echo, back again.
     pub(crate) received: u64,
-    /// Of these, missing ...
+    /// Of these, lost ...
     pub(crate) lost: u64,
     /// ... on the way out, as far as it is known, ...
     pub(crate) lost_forward: u64,
@@ -58,6 +58,10 @@ pub(crate) struct Counts {
     pub(crate) unfinished: u64,
     /// Not taken by the transport.
     pub(crate) refused: u64,
+    /// Of those lost, never sent for want of a network.
+    pub(crate) no_network: u64,
+    /// Of those lost, never sent because the connection was not open.
+    pub(crate) not_open: u64,
     /// Extra copies.
     pub(crate) duplicates: u64,
     /// Arrivals behind later ones.
@@ -76,6 +80,8 @@ impl Counts {
         self.lost_return += lost_return;
         self.unfinished += unfinished;
         self.refused += refused;
+        self.no_network += more.no_network;
+        self.not_open += more.not_open;
         self.duplicates += more.duplicates;
         self.reordered += more.reordered;
         self.bytes += more.bytes;
@@ -88,6 +94,7 @@ impl Counts {
     }
 
     fn of(figures: &FlowSummary, bytes: u64) -> Self {
+        let ledger = figures.ledger.unwrap_or_default();
         Self {
             sent: figures.sent,
             received: figures.received,
@@ -96,6 +103,8 @@ impl Counts {
             lost_return: figures.lost_return.unwrap_or(0),
             unfinished: figures.unfinished,
             refused: figures.refused,
+            no_network: ledger.no_network,
+            not_open: ledger.not_open,
             duplicates: figures.duplicates,
             reordered: figures.reordered,
             bytes,
@@ -144,6 +153,8 @@ impl FlowInterval {
         window: &Range<Instant>,
     ) -> Self {
         figures.reordered = overtaken.iter().filter(|due| window.contains(due)).count() as u64;
+        // A session opens once, at its beginning.
+        figures.opening_ms = figures.opening_ms.filter(|_| window.start == Instant::ZERO);
         // What transports, sockets and the file's receiver counted is of the whole session.
         (figures.retransmissions, figures.retransmit_rate, figures.timeouts) = (None, None, None);
         (figures.cwnd_packets, figures.window_packets, figures.send_buffer_bytes) = (None, None, None);
@@ -288,6 +299,23 @@ pub(crate) mod tests {
             let whole = &summarise_flows(record, &(Instant::ZERO..record.window_end))["call"];
             assert_eq!((sum.sent, sum.lost, sum.received), (whole.sent, whole.lost, whole.received));
         }
+    }
+
+    #[test]
+    fn what_never_left_for_want_of_a_network_or_a_connection_is_lost_in_its_interval() {
+        let mut session = session(0, 0, 2_000, 1_000);
+        let rows = &mut session.record.as_mut().unwrap().flows[0].forward.messages;
+        for (row, fate) in rows[45..60].iter_mut().zip([Fate::NotOpen, Fate::NoNetwork].into_iter().cycle()) {
+            (row.fate, row.sent, row.received, row.copies) = (fate, None, None, 0);
+        }
+        let counts: Vec<Counts> = split(&session, Duration::from_secs(1)).iter().map(Interval::sum).collect();
+        assert_eq!(counts.iter().map(|it| it.lost).collect::<Vec<_>>(), [5, 10]);
+        assert_eq!(
+            counts.iter().map(|it| (it.not_open, it.no_network)).collect::<Vec<_>>(),
+            [(3, 2), (5, 5)]
+        );
+        assert_eq!(counts.iter().map(|it| it.sent).collect::<Vec<_>>(), [50, 50]);
+        assert!((counts[0].lost_percent() - 10.0).abs() < 1e-9);
     }
 
     #[test]

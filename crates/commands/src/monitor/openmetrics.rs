@@ -103,7 +103,7 @@ macro_rules! counted {
 }
 
 /// Every family, in order.
-const FAMILIES: [Family; 25] = [
+const FAMILIES: [Family; 27] = [
     one("talkpath_up", Kind::Gauge, "1 while messages are due, 0 in an outage", |shown| {
         Some(f64::from(u8::from(shown.is_up)))
     }),
@@ -160,6 +160,16 @@ const FAMILIES: [Family; 25] = [
         counted!(unfinished),
     ),
     count("talkpath_messages_refused", "Messages that the transport would not take", counted!(refused)),
+    count(
+        "talkpath_messages_no_network",
+        "Messages lost because their host had no network for them",
+        counted!(no_network),
+    ),
+    count(
+        "talkpath_messages_not_open",
+        "Messages lost because the connection was not open when they were due",
+        counted!(not_open),
+    ),
     count("talkpath_messages_duplicate", "Extra copies that arrived", counted!(duplicates)),
     count("talkpath_messages_reordered", "Arrivals behind later messages (RFC 4737)", counted!(reordered)),
     count("talkpath_payload_bytes", "Payload delivered", counted!(bytes)),

@@ -4,7 +4,7 @@
 use talkpath_arena::RunPlan;
 use talkpath_kernel::join::{
     RunEnd, early_echo_warnings, file_warnings, flow_record, multipath_warnings, no_network_warnings, series,
-    unsent_warnings,
+    short_number_warnings, unsent_warnings,
 };
 use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::udp_drops::UdpDrops;
@@ -73,6 +73,7 @@ pub(super) fn record(
         warnings.extend(early_echo_warnings(&record));
         warnings.extend(file_warnings(&record, None));
         let logs = [("the sender", sender), ("the receiver", receiver)];
+        warnings.extend(short_number_warnings(&record, flow_spec, &logs));
         warnings.extend(no_network_warnings(&flow.name, &logs));
         warnings.extend(unsent_warnings(&flow.name, &logs));
         late_flows.push(FlowLateness {

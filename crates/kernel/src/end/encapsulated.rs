@@ -265,6 +265,7 @@ impl HostChannel for EncapsulatedChannel {
         totals.takes_marks = Some(false);
         totals.headers = self.headers.figures(self.route.as_ref().and_then(UdpRoute::path_mtu));
         totals.refusals.clone_from(&self.refusals);
+        totals.gap_ns = self.incoming.gap().map(Duration::as_nanos);
         totals.unsent.clone_from(&self.unsent);
     }
 

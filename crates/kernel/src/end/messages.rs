@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
+use talkpath_scenario::{Demand, Due};
 use talkpath_transport::TransportKind;
 use talkpath_transport::encapsulated::data_in;
-use talkpath_units::Instant;
+use talkpath_units::{Duration, Instant};
 
 use super::EndContext;
 use super::place::EndPlace;
 use crate::log::RowBudget;
 use crate::spec::FlowSpec;
 use crate::tag::Tagger;
-use crate::wire::{FILE_HEADER, filling, read_header, write_header};
+use crate::wire::{FILE_HEADER, ShortNumbers, filling, read_header, write_header};
 
 /// The message that a datagram of a flow over `transport` carries, header and all; `None` if it carries none,
 /// or if the transport does not keep messages whole.
@@ -78,6 +79,8 @@ pub(super) struct Incoming {
     /// One more than the largest sequence number that the workload can reach: what claims more is no message.
     bound: u64,
     expected: u64,
+    /// If its numbers are short and on a clock.
+    short: Option<ShortNumbers>,
     /// Which sequence numbers arrived, 64 a word.
     seen: Vec<u64>,
     unique: u64,
@@ -96,9 +99,16 @@ struct EchoRows {
 impl Incoming {
     pub(super) fn new(spec: &FlowSpec, place: &EndPlace, bound: u64, common: &EndContext) -> Self {
         let tagger = place.tag_key.map(|key| Tagger::new(key, !place.is_client));
+        let short = match spec.workload.demand() {
+            Demand::Clocked { size, messages, nanos } => {
+                let start = (spec.due == Due::Start).then(|| Instant::from_nanos(spec.start_ns));
+                ShortNumbers::new(size.get(), (messages, nanos), start)
+            }
+            Demand::Bursts { .. } | Demand::Greedy { .. } => None,
+        };
         let echoes = (spec.echo_per_read.is_some() && !place.is_sender)
             .then(|| EchoRows { budget: Arc::clone(&common.budget), paid: 0 });
-        Self { token: place.token, tagger, bound, expected: 0, seen: Vec::new(), unique: 0, echoes }
+        Self { token: place.token, tagger, bound, expected: 0, short, seen: Vec::new(), unique: 0, echoes }
     }
 
     /// The number of the message that `payload` is, which came at `now`; `None` if it is none of this flow's,
@@ -107,7 +117,10 @@ impl Incoming {
         if self.tagger.as_ref().is_some_and(|tagger| !tagger.accepts(payload)) {
             return None;
         }
-        let seq = read_header(payload, self.token, self.expected)?;
+        let seq = match &mut self.short {
+            Some(short) => short.number_in(payload, now)?,
+            None => read_header(payload, self.token, self.expected)?,
+        };
         let is_whole = spec.datagram_size(seq).is_some_and(|size| size == payload.len() as u64);
         let is_payable = |echoes: &mut EchoRows| echoes.pay_for(seq, spec, now);
         (is_whole && seq < self.bound && self.echoes.as_mut().is_none_or(is_payable)).then_some(seq)
@@ -135,6 +148,11 @@ impl Incoming {
             self.seen[word] |= bit;
             self.unique += 1;
         }
+    }
+
+    /// The longest time in which nothing came, if it makes numbers rest on the clock alone.
+    pub(super) fn gap(&self) -> Option<Duration> {
+        self.short.as_ref().and_then(ShortNumbers::gap)
     }
 
     /// Messages that arrived, duplicates left out.

@@ -329,6 +329,7 @@ impl HostChannel for QuicChannel {
         let path_mtu = connection.route.as_ref().and_then(UdpRoute::path_mtu);
         totals.headers = connection.headers.figures(path_mtu);
         totals.refusals.clone_from(&self.refusals);
+        totals.gap_ns = self.incoming.gap().map(Duration::as_nanos);
         // Packets are the connection's, and are counted once.
         if self.leads() {
             totals.unsent.clone_from(&connection.unsent);

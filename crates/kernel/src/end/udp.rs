@@ -330,6 +330,7 @@ impl HostChannel for UdpChannel {
     fn count(&self, totals: &mut EndTotals) {
         totals.data_packets = Some(self.sent);
         totals.refusals.clone_from(&self.refusals);
+        totals.gap_ns = self.received.messages.gap().map(Duration::as_nanos);
         totals.no_network.clone_from(&self.no_network);
         let takes_marks = self.spec.transport.sets_ect();
         totals.takes_marks = Some(takes_marks);

@@ -4,7 +4,7 @@ use talkpath_arena::offset::{Offset, withdraw_trust_in_impossible_delays};
 use talkpath_flow::{Side, lateness_ns};
 use talkpath_kernel::join::{
     MAX_WORDS, RunEnd, dscp_warnings, early_echo_warnings, few_words, file_warnings, flow_record,
-    multipath_warnings, no_network_warnings, series, unsent_warnings,
+    multipath_warnings, no_network_warnings, series, short_number_warnings, unsent_warnings,
 };
 use talkpath_kernel::log::{Chunk, EndLog};
 use talkpath_kernel::{stolen, turn_round};
@@ -55,6 +55,8 @@ impl Session<'_> {
             warnings.extend(record.counters.ip.iter().flat_map(|ip| dscp_warnings(&flow.name, ip)));
             warnings.extend(multipath_warnings(&record));
             warnings.extend(early_echo_warnings(&record));
+            let places = [("this host", Some(&near.log)), ("the far host", far)];
+            warnings.extend(short_number_warnings(&record, spec, &places));
             let file = receiver.and_then(|receiver| receiver.totals.file.as_ref());
             warnings.extend(file_warnings(&record, file.and_then(|file| file.not_kept.as_deref())));
             flows.push(record);
