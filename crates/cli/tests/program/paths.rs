@@ -7,5 +7,6 @@
 
 mod lab;
 mod new_port;
+mod no_network;
 mod no_udp;
 mod routers;
