@@ -26,6 +26,7 @@ fn calls_over_every_ccid_come_back_whole_in_both_directions() {
                 transport = "dccp-ccid{ccid}"
                 direction = "{direction}"
                 workload = {{ kind = "voice", codec = "g711", echo = true }}
+                due = "opening"
                 "#
                 )
             })
@@ -92,6 +93,7 @@ fn an_overloaded_queue_drops_its_oldest_and_a_small_one_refuses_the_newest() {
             [flow.{policy}]
             transport = {{ kind = "dccp-ccid2", send_queue = "4 packets", send_queue_policy = "{policy}" }}
             workload = {{ kind = "cbr", rate = "800 kbps", size = "500 B" }}
+            due = "opening"
             "#
             )
         };
@@ -138,6 +140,7 @@ fn a_slow_receiver_drops_what_its_buffer_does_not_hold() {
         [flow.slow]
         transport = "dccp-ccid3"
         workload = {{ kind = "cbr", rate = "64 kbps", size = "160 B" }}
+        due = "opening"
         receiver = {{ service = "60 ms", socket_buffer = "640 B" }}
         "#
         )) else {

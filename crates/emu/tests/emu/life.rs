@@ -185,6 +185,7 @@ const VICTIM: &str = r#"
     [flow.call]
     transport = "udp"
     workload = { kind = "voice", codec = "g711", echo = true }
+    due = "opening"
     [flow.upload]
     transport = "tcp"
     workload = { kind = "bulk" }
@@ -198,7 +199,9 @@ const VICTIM_SHORT: &str = r#"
     [flow.call]
     transport = "udp"
     workload = { kind = "voice", codec = "g711", echo = true }
+    due = "opening"
     [flow.line]
     transport = { kind = "tcp-nodelay", cc = "cubic" }
     workload = { kind = "voice", codec = "g711", echo = true }
+    due = "opening"
     "#;

@@ -44,6 +44,7 @@ fn an_echo_over_udp_takes_the_paths_round_trip() {
             [flow.call]
             transport = "udp"
             workload = { kind = "voice", codec = "g711", echo = true }
+            due = "opening"
             "#,
         ) else {
             return;
@@ -122,6 +123,7 @@ fn a_far_clock_that_jumps_is_found_and_costs_the_one_way_figures_alone() {
         [flow.call]
         transport = "udp"
         workload = { kind = "voice", codec = "g711", echo = true }
+        due = "opening"
     "#)
         else {
             return;
@@ -149,15 +151,19 @@ fn nagle_costs_what_the_kernel_holds_and_nodelay_nothing() {
         [flow.udp]
         transport = "udp"
         workload = { kind = "voice", codec = "g711", echo = true }
+        due = "opening"
         [flow.nodelay]
         transport = "tcp-nodelay"
         workload = { kind = "voice", codec = "g711", echo = true }
+        due = "opening"
         [flow.read]
         transport = "tcp"
         workload = { kind = "voice", codec = "g711", echo = true, echo_write = "per-read" }
+        due = "opening"
         [flow.message]
         transport = "tcp"
         workload = { kind = "voice", codec = "g711", echo = true, echo_write = "per-message" }
+        due = "opening"
         "#) else {
             return;
         };
@@ -190,6 +196,7 @@ fn losses_and_drops_are_those_of_the_links_message_by_message() {
         [flow.call]
         transport = "udp"
         workload = { kind = "cbr", rate = "128 kbps", size = "160 B", echo = true }
+        due = "opening"
         "#) else {
             return;
         };
@@ -241,6 +248,7 @@ fn flows_take_their_own_routes_and_large_datagrams_are_fragmented_on_the_way() {
         count = 3
         transport = "udp"
         workload = { kind = "cbr", rate = "400 kbps", size = "4000 B", echo = true }
+        due = "opening"
         route = ["access{n}", "wan"]
         return_route = ["back"]
         [flow.get]
@@ -284,10 +292,12 @@ fn a_slow_receiver_pushes_back_over_tcp_and_drops_over_udp() {
         [flow.tcp]
         transport = "tcp"
         workload = { kind = "cbr", rate = "800 kbps", size = "1000 B" }
+        due = "opening"
         receiver = { service = "20 ms", socket_buffer = "8 kB" }
         [flow.udp]
         transport = "udp"
         workload = { kind = "cbr", rate = "800 kbps", size = "1000 B" }
+        due = "opening"
         receiver = { service = "20 ms", socket_buffer = "8 kB" }
         "#) else {
             return;
@@ -505,7 +515,7 @@ fn fq_codel_on_the_uplink_cures_the_call_beside_a_kernels_upload() {
         let round_trip = |path: &str| {
             let ran = run(&format!(
                 "name = \"adsl\"\nduration = \"10 s\"\nwarm_up = \"4 s\"\npath = \"{path}\"\n\
-                 [flow.call]\ntransport = \"udp\"\nworkload = {{ kind = \"voice\", echo = true }}\n\
+                 [flow.call]\ntransport = \"udp\"\nworkload = {{ kind = \"voice\", echo = true }}\ndue = \"opening\"\n\
                  [flow.upload]\ntransport = {{ kind = \"tcp\", cc = \"cubic\" }}\nworkload = \"bulk\"\n"
             ))?;
             let summary = summarise(&ran.record, &BTreeMap::new());
@@ -546,11 +556,13 @@ fn datagrams_and_segments_over_ipv6_have_their_true_sizes_and_are_cut_by_their_s
             [flow.small]
             transport = "udp"
             workload = { kind = "voice", codec = "g711", echo = true }
+            due = "opening"
             route = ["wide"]
             return_route = ["back"]
             [flow.large]
             transport = "udp"
             workload = { kind = "cbr", rate = "400 kbps", size = "4000 B" }
+            due = "opening"
             route = ["wide", "narrow"]
             return_route = ["back"]
             [flow.get]
@@ -562,6 +574,7 @@ fn datagrams_and_segments_over_ipv6_have_their_true_sizes_and_are_cut_by_their_s
             [flow.dccp]
             transport = "dccp-ccid2"
             workload = { kind = "voice", codec = "g711" }
+            due = "opening"
             route = ["wide"]
             return_route = ["back"]
             "#
@@ -600,6 +613,7 @@ fn a_log_of_another_path_is_told() {
         [flow.call]
         transport = "udp"
         workload = { kind = "voice", codec = "g711", echo = true }
+        due = "opening"
         "#)
     else {
         return;

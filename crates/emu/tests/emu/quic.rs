@@ -18,7 +18,7 @@ fn calls_come_back_whole_in_both_directions_whatever_carries_them() {
             for direction in ["up", "down"] {
                 flows += &format!(
                     "\n[flow.{carry}-{direction}]\ntransport = \"{carry}\"\ndirection = \"{direction}\"\n\
-                     workload = {{ kind = \"voice\", codec = \"g711\", echo = true }}\n"
+                     workload = {{ kind = \"voice\", codec = \"g711\", echo = true }}\ndue = \"opening\"\n"
                 );
             }
         }
@@ -67,6 +67,7 @@ fn what_is_missing_at_3_percent_loss_is_what_the_arrival_log_lost() {
         [flow.datagram]
         transport = "quic-datagram"
         workload = { kind = "cbr", rate = "160 kbps", size = "160 B" }
+        due = "opening"
         "#) else {
             return;
         };
@@ -98,7 +99,7 @@ fn streams_lose_nothing_at_3_percent_loss_and_say_what_was_sent_again() {
         let mut flows = String::new();
         for carry in &CARRIES[1..] {
             flows += &format!(
-                "\n[flow.{carry}]\ntransport = \"{carry}\"\nworkload = {{ kind = \"cbr\", rate = \"160 kbps\", size = \"160 B\" }}\n"
+                "\n[flow.{carry}]\ntransport = \"{carry}\"\nworkload = {{ kind = \"cbr\", rate = \"160 kbps\", size = \"160 B\" }}\ndue = \"opening\"\n"
             );
         }
         let Some(ran) = run(&format!(
@@ -140,6 +141,7 @@ fn what_waits_longer_than_it_may_expires_and_never_meets_the_path() {
         [flow.call]
         transport = { kind = "quic-datagram", expire = "100 ms" }
         workload = { kind = "cbr", rate = "800 kbps", size = "1000 B" }
+        due = "opening"
         "#) else {
             return;
         };
@@ -162,7 +164,7 @@ fn beside_a_transfer(call: &str, transfer: &str) -> String {
          down = {{ rate = \"2 Mbps\", delay = \"10 ms\" }}\n\
          [flow.transfer]\ntransport = {{ {transfer} }}\nworkload = {{ kind = \"bulk\", bytes = \"600 kB\" }}\n\
          start = \"1 s\"\n\
-         [flow.call]\ntransport = {{ {call} }}\nworkload = {{ kind = \"voice\", codec = \"g711\", echo = true }}\n"
+         [flow.call]\ntransport = {{ {call} }}\nworkload = {{ kind = \"voice\", codec = \"g711\", echo = true }}\ndue = \"opening\"\n"
     )
 }
 
@@ -241,7 +243,7 @@ fn what_two_flows_of_a_connection_miss_at_5_percent_loss_is_what_the_arrival_log
         let flow = |name: &str| {
             format!(
                 "[flow.{name}]\ntransport = {{ kind = \"quic-datagram\", connection = \"one\" }}\n\
-                 workload = {{ kind = \"cbr\", rate = \"80 kbps\", size = \"200 B\" }}\n"
+                 workload = {{ kind = \"cbr\", rate = \"80 kbps\", size = \"200 B\" }}\ndue = \"opening\"\n"
             )
         };
         let Some(ran) = run(&format!(
@@ -279,7 +281,7 @@ fn a_ticket_of_an_earlier_connection_saves_a_round_trip() {
                 "name = \"early\"\nduration = \"1 s\"\n[path]\n\
                  up = {{ rate = \"10 Mbps\", delay = \"40 ms\" }}\ndown = {{ rate = \"10 Mbps\", delay = \"40 ms\" }}\n\
                  [flow.call]\ntransport = {{ kind = \"quic-datagram\", zero_rtt = {zero_rtt} }}\n\
-                 workload = {{ kind = \"voice\", codec = \"g711\", echo = true }}\n"
+                 workload = {{ kind = \"voice\", codec = \"g711\", echo = true }}\ndue = \"opening\"\n"
             )) else {
                 return;
             };
