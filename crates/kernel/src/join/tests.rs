@@ -113,6 +113,28 @@ fn what_arrived_is_unknown_without_the_log_of_an_end_that_knew_it() {
 }
 
 #[test]
+fn an_echo_that_came_before_its_message_was_sent_is_none_and_is_counted() {
+    let receiver = || {
+        let mut receiver = Chunk::default();
+        for seq in 0..5 {
+            let at = ms(20 * seq + 5).as_nanos();
+            receiver.arrivals.push((seq, at));
+            receiver.sent.push(SentRow(seq, 160, at, Some(at), None));
+        }
+        receiver
+    };
+    let honest = join(&sender(), Some(&receiver()), RunEnd::Drained);
+    assert_eq!((honest.counters.early_echoes, early_echo_warnings(&honest).len()), (0, 0));
+    let mut sender = sender();
+    // The last message was sent at 80 ms.
+    sender.taps.echo.as_mut().unwrap().on_received(4, ms(21));
+    let record = join(&sender, Some(&receiver()), RunEnd::Drained);
+    assert_eq!(record.counters.early_echoes, 1);
+    assert!(early_echo_warnings(&record)[0].contains("1 echoes came before their message was sent"));
+    assert_eq!(record.echo, honest.echo);
+}
+
+#[test]
 fn a_far_log_that_makes_no_sense_does_no_harm() {
     let mut sender = sender();
     sender.taps.forward.on_due(5, Bytes::new(160), ms(100));
