@@ -48,7 +48,7 @@ impl From<Judged> for Outcome {
 }
 
 /// At most 105 minutes together.
-const NIGHTLY: [Job; 27] = [
+const NIGHTLY: [Job; 29] = [
     Job {
         name: "dependencies",
         minutes: 1,
@@ -177,6 +177,12 @@ const NIGHTLY: [Job; 27] = [
         run: |root, end| fuzz(root, "far_rows", end),
     },
     Job {
+        name: "fuzz-files",
+        minutes: 2,
+        what: "a minute of fuzzing: what a foreign directory or file holds, four targets in turn",
+        run: |root, end| fuzz_in_turn(root, &["summary_file", "state_files", "campaign_file", "trace"], end),
+    },
+    Job {
         name: "fuzz-live-control",
         minutes: 2,
         what: "a minute of fuzzing",
@@ -187,6 +193,12 @@ const NIGHTLY: [Job; 27] = [
         minutes: 2,
         what: "a minute of fuzzing",
         run: |root, end| fuzz(root, "live_datagram", end),
+    },
+    Job {
+        name: "fuzz-other-hosts",
+        minutes: 2,
+        what: "a minute of fuzzing: a reflector's answers and a scraper's requests, in turn",
+        run: |root, end| fuzz_in_turn(root, &["stamp_answers", "metrics_request"], end),
     },
     Job {
         name: "fuzz-record-files",
@@ -554,17 +566,28 @@ fn is_installed(subcommand: &str) -> bool {
 
 /// A minute of fuzzing, from the committed corpus.
 fn fuzz(root: &Path, target: &str, deadline: Instant) -> Outcome {
+    fuzz_in_turn(root, &[target], deadline)
+}
+
+/// A minute of fuzzing for `targets` together, each from its committed corpus.
+fn fuzz_in_turn(root: &Path, targets: &[&str], deadline: Instant) -> Outcome {
     if !is_installed("fuzz") {
         return Outcome::Skipped("cargo-fuzz is missing: cargo install cargo-fuzz".to_owned());
     }
-    let mut command = Command::new("cargo");
-    let arguments = ["fuzz", "run", target, "--", "-max_total_time=60", "-rss_limit_mb=2048"];
-    // The sanitizer's flags are unstable; with this a stable compiler takes them.
-    command.current_dir(root.join("fuzz")).env("RUSTC_BOOTSTRAP", "1").args(arguments);
-    match unless_success(exit_code_until(&mut command, deadline)) {
-        Some(outcome) => outcome,
-        None => Outcome::Passed("no input made it fail in a minute".to_owned()),
+    let seconds = format!("-max_total_time={}", 60 / targets.len());
+    for target in targets {
+        let mut command = Command::new("cargo");
+        let arguments = ["fuzz", "run", target, "--", &seconds, "-rss_limit_mb=2048"];
+        // The sanitizer's flags are unstable; with this a stable compiler takes them.
+        command.current_dir(root.join("fuzz")).env("RUSTC_BOOTSTRAP", "1").args(arguments);
+        if let Some(outcome) = unless_success(exit_code_until(&mut command, deadline)) {
+            return match outcome {
+                Outcome::Failed(what) => Outcome::Failed(format!("{target}: {what}")),
+                other => other,
+            };
+        }
     }
+    Outcome::Passed("no input made it fail in a minute".to_owned())
 }
 
 /// The outcome of a command that did not end with exit code 0.

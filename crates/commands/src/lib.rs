@@ -19,6 +19,8 @@ mod campaign;
 pub mod command;
 mod experiment;
 pub mod failure;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod interrupt;
 mod journal;
 pub mod json;

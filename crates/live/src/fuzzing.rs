@@ -23,6 +23,12 @@ pub fn session_plan(bytes: &[u8]) {
     }
 }
 
+/// Bytes as the answers to a sender of STAMP: records of a length (1 B) and so many bytes. Of an odd length
+/// the answer knows the time of the packet that it names, so that the fuzzer need not guess it.
+pub fn stamp_answers(bytes: &[u8]) {
+    crate::stamp::take_answers(bytes);
+}
+
 #[cfg(test)]
 mod tests {
     use super::wire::line;
@@ -42,6 +48,13 @@ mod tests {
         control.iter().for_each(|bytes| super::control(bytes));
         plans.iter().for_each(|bytes| session_plan(bytes));
         assert!(plans.iter().any(|bytes| serde_json::from_slice::<SessionSpec>(bytes).is_ok()));
+    }
+
+    #[test]
+    fn answers_of_the_corpus_break_no_sender_of_stamp() {
+        let answers = corpus("stamp_answers");
+        assert!(answers.len() >= 3, "{}", answers.len());
+        answers.iter().for_each(|bytes| stamp_answers(bytes));
     }
 
     #[test]

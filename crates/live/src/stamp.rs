@@ -7,6 +7,8 @@ mod rules;
 mod sender;
 
 pub use reflector::{ReflectOptions, Reflected, Reflector};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use sender::take_answers;
 pub use sender::{ClassSeen, StampOptions, StampRun, send};
 
 pub use talkpath_kernel::ports::STAMP_PORT as PORT;

@@ -86,7 +86,7 @@ fn write_by(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::
 }
 
 /// The answer to the request that `head` begins with; `None` if it is not whole yet.
-fn reply(head: &[u8], render: &dyn Fn(Format) -> String) -> Option<Vec<u8>> {
+pub(crate) fn reply(head: &[u8], render: &dyn Fn(Format) -> String) -> Option<Vec<u8>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(head) {
@@ -130,7 +130,7 @@ const PATH: &str = "/metrics";
 const TEXT: &str = "text/plain; charset=utf-8";
 /// Chosen: Prometheus sends six headers of 300 B together.
 const MAX_HEADERS: usize = 32;
-const MAX_HEAD: usize = 8 << 10;
+pub(crate) const MAX_HEAD: usize = 8 << 10;
 /// How long a request may take to come, and an answer to go (chosen: a scraper on this host takes a
 /// millisecond).
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -395,6 +395,47 @@ impl Sender {
     }
 }
 
+/// What a sender of four packets makes of `answers`: see `fuzzing::stamp_answers`.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn take_answers(mut answers: &[u8]) {
+    let options = StampOptions {
+        host: String::new(),
+        interval: Duration::from_millis(1),
+        count: 4,
+        size: Bytes::new(60),
+        dscp: Some((46, 0)),
+        is_stateful: false,
+        clocks_synchronised: false,
+        wait: Duration::ZERO,
+    };
+    // Nothing is sent: the socket only has to be there.
+    let Ok(mut sender) = Sender::open(SocketAddr::from(([127, 0, 0, 1], PORT)), &options) else { return };
+    for number in 0..4 {
+        let sent = Some(Instant::from_millis(number));
+        sender.rows.push(Row { sent, ..Row::default() });
+    }
+    while let Some((&length, more)) = answers.split_first() {
+        let (said, rest) = more.split_at(more.len().min(usize::from(length)));
+        answers = rest;
+        let mut payload = said.to_vec();
+        if length % 2 == 1 && payload.len() >= BASE {
+            let number = payload[27] % 4;
+            payload[24..28].copy_from_slice(&u32::from(number).to_be_bytes());
+            let sent = sender.on_host(Instant::from_millis(number.into()));
+            payload[28..36].copy_from_slice(&Timestamp::from_unix_ns(sent).0.to_be_bytes());
+            payload[14..16].fill(0);
+        }
+        let (tos, ttl) = (Some(length), Some(length));
+        let datagram = Received { from: None, to: None, stamp_ns: None, tos, ttl, payload: &payload };
+        let _ = sender.take(&datagram);
+    }
+    assert!(sender.answered <= sender.rows.len());
+    if let Some(run) = sender.finish(&options) {
+        let (there, back) = run.lost_each_way.unwrap_or((0, 0));
+        assert!(there + back <= 4, "{there} and {back} of 4");
+    }
+}
+
 /// A stateful reflector's number is below the sender's by as many as were lost on the way there, so one that
 /// is shows itself. Its highest number says how many came there, unless one came twice: it numbers copies
 /// that the way there made, and who sees a second answer does not know which way made it. Packets behind the
