@@ -52,6 +52,7 @@ pub struct FlowSpec {
     /// When the connection is asked for, ns into the run.
     pub start_ns: u64,
     /// When the clock of its workload starts, if that has one.
+    #[serde(default)]
     pub due: Due,
     /// What a `file` workload sends.
     pub file: Option<FileSpec>,

@@ -46,7 +46,7 @@ mod tests {
     fn session(transport: serde_json::Value, workload: serde_json::Value) -> SessionSpec {
         let flow = serde_json::from_value(serde_json::json!({
             "transport": transport, "workload": workload,
-            "echo_per_read": null, "is_up": false, "start_ns": 0, "file": null,
+            "echo_per_read": null, "is_up": false, "start_ns": 0, "due": "start", "file": null,
         }));
         SessionSpec {
             flows: vec![flow.unwrap()],
