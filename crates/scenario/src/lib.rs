@@ -24,6 +24,7 @@ mod host_port;
 mod kernel;
 mod keys;
 pub mod model;
+mod not_yet;
 mod plan;
 mod preset;
 mod quantity;
@@ -52,6 +53,7 @@ pub use model::{
     Judging, KernelProfile, LARGEST_BULK_MESSAGE, LinkIndex, MIN_BULK_ROOM, NamedLink, Playout, Receiver,
     Scenario, SecondPath, USUAL_MTU, WorkloadConfig,
 };
+pub use not_yet::not_yet_help;
 pub use plan::{Cell, LARGEST_FILE, Options, Plan, Setting, fitting_name, load, load_with_files};
 pub use preset::{Preset, preset, presets};
 pub use quantity::{SiAmount, as_percent, parse_duration, parse_rate, percentage, si_amount};

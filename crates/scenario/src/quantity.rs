@@ -157,7 +157,7 @@ impl Dimension {
     /// Chosen.
     const fn bare_units(self) -> &'static [(&'static str, f64)] {
         match self {
-            Self::Duration => &[("ms", 0.0), ("s", 0.5), ("us", 1.5), ("ns", 2.0), ("min", 0.5), ("h", 0.5)],
+            Self::Duration => &[("ms", 0.0), ("s", 0.5), ("us", 1.5), ("ns", 2.0), ("min", 3.0), ("h", 3.0)],
             Self::Rate => &[("bps", 0.0), ("kbps", 0.0), ("Mbps", 0.0), ("Gbps", 0.0)],
             Self::Size => &[("B", 0.0), ("kB", 0.5), ("MB", 1.0), ("GB", 1.5)],
             Self::Packets => &[("packets", 0.0)],

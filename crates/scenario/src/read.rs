@@ -11,6 +11,7 @@ use talkpath_units::Duration;
 
 use crate::diagnostic::{Log, Place};
 use crate::keys::{LONGEST_PATH, Listed, Words, is_same_word, usual};
+use crate::not_yet::not_yet_help;
 use crate::quantity::{self, Amount, Dimension, Measure, Problem};
 use crate::tree::{Node, Table, Value};
 
@@ -279,13 +280,17 @@ pub(crate) fn one_of(
     if let Some(word) = known.clone().find(|word| is_same_word(word, text)) {
         return Ok(word);
     }
+    let help = not_yet_help(text);
     if later.iter().any(|word| is_same_word(word, text)) {
-        return Err(Problem::new(format!("{} is not available yet; available: {list}", node.found())));
+        let message = format!("{} is not available yet; available: {list}", node.found());
+        return Err(Problem { message, help });
     }
     let problem = wrong(node, &format!("{noun}: {list}"));
-    Err(match nearest(text, known) {
-        Some(word) => problem.with_help(format!("did you mean \"{word}\"?")),
-        None => problem,
+    Err(match (nearest(text, known), help) {
+        // Of a slip of the pen the word itself helps most.
+        (Some(word), _) => problem.with_help(format!("did you mean \"{word}\"?")),
+        (None, Some(help)) => problem.with_help(help),
+        (None, None) => problem,
     })
 }
 
@@ -418,6 +423,10 @@ pub(crate) fn unknown_key<'a>(
     let problem = Problem::new(format!("unknown key of {noun}"));
     match nearest(name, known.clone()) {
         Some(meant) => problem.with_help(format!("did you mean `{meant}`?")),
+        None if not_yet_help(name).is_some() => {
+            let known = known.collect::<Vec<_>>().join(", ");
+            problem.with_help(format!("{}; known keys: {known}", not_yet_help(name).unwrap_or_default()))
+        }
         None => problem.with_help(format!("known keys: {}", known.collect::<Vec<_>>().join(", "))),
     }
 }

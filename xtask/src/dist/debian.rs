@@ -27,7 +27,7 @@ Priority: optional
 Depends: libc6 (>= {glibc}), libgcc-s1
 Recommends: iproute2
 Suggests: ca-certificates
-Description: which transport for calls, games and live media, on which path
+Description: which transport for a call, a game or a transfer, on which path
  One scenario file runs in a simulator, over an emulated path with real sockets,
  and between live hosts. It says which transport holds up, how much later
  messages come, how many are missing, and what that costs the traffic beside

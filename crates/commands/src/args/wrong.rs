@@ -6,7 +6,7 @@ use std::num::{IntErrorKind, ParseIntError};
 
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use talkpath_scenario::transport_names;
+use talkpath_scenario::{not_yet_help, transport_names};
 
 use super::{CampaignCommand, Command, StudyCommand};
 use crate::failure::Failure;
@@ -25,6 +25,10 @@ pub(super) fn wrong_usage(error: &Error) -> Failure {
             let help = "transports stand in one list, as in `talkpath compare --transports udp,tcp`";
             Failure::Usage(format!("unexpected argument '{name}' found\nhelp: {help}"))
         }
+        (ErrorKind::InvalidValue, _, Some(argument)) if refused_word(error).is_some() => {
+            let (word, help) = refused_word(error).unwrap_or_default();
+            Failure::Usage(format!("invalid value '{word}' for '{argument}'\nhelp: {help}"))
+        }
         (ErrorKind::UnknownArgument, _, Some("--shard")) => Failure::Usage(
             "--shard belongs to `run`: `compare` adds repetitions and cells by what the ones before show, and a \
              study judges all of its runs, so no machine knows its part beforehand\n\
@@ -40,6 +44,14 @@ pub(super) fn wrong_usage(error: &Error) -> Failure {
             Some(failure) => failure,
             None => error.exit(),
         },
+    }
+}
+
+/// A value that names what is not there yet, and where to read of it.
+fn refused_word(error: &Error) -> Option<(&str, String)> {
+    match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(word)) => Some((word, not_yet_help(word)?)),
+        _ => None,
     }
 }
 

@@ -1,0 +1,117 @@
+//! What users look for and do not find: a word that is refused for that reason points to the page that says
+//! what there is instead.
+
+/// The page, as messages name it.
+const PAGE: &str = "docs/reference/not-yet.md";
+
+/// The help for `word`, if it names something that docs/reference/not-yet.md lists.
+pub fn not_yet_help(word: &str) -> Option<String> {
+    let word = word.trim().to_ascii_lowercase().replace(['-', ' '], "_");
+    WORDS
+        .contains(&word.as_str())
+        .then(|| format!("{PAGE} says what is not there yet, and what to do instead"))
+}
+
+/// Words of transports, codecs, workloads, congestion controls, queues and keys, with `_` for a hyphen.
+const WORDS: &[&str] = &[
+    // Transports and media.
+    "sctp",
+    "webrtc",
+    "srt",
+    "rist",
+    "rtp",
+    "srtp",
+    "moq",
+    "websocket",
+    "tls",
+    "mptcp",
+    "hls",
+    "dash",
+    "video",
+    "stream",
+    "call_with_video",
+    "household",
+    // Codecs.
+    "opus",
+    "g729",
+    "g729a",
+    "g726",
+    "g722",
+    "amr",
+    "amr_wb",
+    "evs",
+    "silk",
+    "lyra",
+    "speex",
+    "ilbc",
+    // Congestion controls.
+    "gcc",
+    "scream",
+    "prague",
+    "dctcp",
+    "bbr2",
+    "bbr3",
+    "l4s",
+    "vegas",
+    "westwood",
+    "htcp",
+    "copa",
+    "ledbat",
+    // Queues.
+    "red",
+    "pie",
+    "fq_pie",
+    "cake",
+    "dualpi2",
+    "priority",
+    "prio",
+    "drr",
+    "sfq",
+    "htb",
+    "tbf",
+    "token_bucket",
+    "hfsc",
+    "pfifo_fast",
+    // Keys of links, flows and the whole.
+    "duplicate",
+    "duplication",
+    "corrupt",
+    "corruption",
+    "damage",
+    "reordering",
+    "policer",
+    "shaper",
+    "change",
+    "outage",
+    "correlation",
+    "gap_model",
+    "burst_loss",
+    "program",
+    "background",
+    "media_cc",
+    "bitrate",
+    "fps",
+    "keyframe_interval",
+    "fec",
+    "red_level",
+    "dtx",
+    "nack",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_looked_for_leads_to_the_page_and_any_other_does_not() {
+        for word in ["opus", "WebRTC", "srt", "fq-pie", "dualpi2", "video", "duplicate"] {
+            assert!(
+                not_yet_help(word).is_some_and(|help| help.contains("docs/reference/not-yet.md")),
+                "{word}"
+            );
+        }
+        for word in ["udp", "tcp", "voice", "smoke-signals", ""] {
+            assert_eq!(not_yet_help(word), None, "{word}");
+        }
+    }
+}
