@@ -1,4 +1,4 @@
-"""Which transport for calls, games and live media, on which path.
+"""Which transport for a call, a game or a transfer, on which path.
 
     import talkpath
     run = talkpath.compare()
@@ -10,7 +10,7 @@ The package is a thin layer over the program `talkpath`, which comes with it, an
 exports. Frames need Polars, plots matplotlib: `pip install 'talkpath[notebook]'` has both.
 """
 
-from ._calls import compare, load, resume, run
+from ._calls import compare, load, mos, resume, run
 from ._errors import (
     FarEndError,
     Interrupted,
@@ -46,6 +46,7 @@ __all__ = [
     "binary",
     "compare",
     "load",
+    "mos",
     "resume",
     "run",
     "study",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from ._errors import Interrupted, error_of
-from ._program import Ended, carry_out
+from ._program import Ended, ask, carry_out
 from ._progress import Progress, teller
 from ._run import Run
 from ._scenario import Scenario, checked, listed
@@ -28,12 +29,18 @@ def run(
     arena: Arena | None = None,
     to: str | None = None,
     key_file: File | None = None,
+    clocks_synchronised: bool = False,
+    capture: int | bool = False,
+    keep_awake: bool = False,
+    rounds: bool = False,
     require: Sequence[str] = (),
     fail_if: Sequence[str] = (),
+    junit: File | None = None,
     strict: bool = False,
     jobs: int | None = None,
-    records: Records = "all",
+    records: Records | None = None,
     series: Literal["sampled", "full"] = "sampled",
+    per_flow: bool = False,
     out: File | None = None,
     progress: Progress = None,
 ) -> Run:
@@ -50,12 +57,19 @@ def run(
         arena: `sim` unless `to` is given, then `live`.
         to: the host that runs `talkpath serve`.
         key_file: the key that `serve --key-file` was given.
+        clocks_synchronised: in `live`: GPS or PTP keeps both hosts' clocks.
+        capture: in `emu`: keep each packet, or so many of its first bytes.
+        keep_awake: in `emu` and `live`: let no processor sleep meanwhile.
+        rounds: in `emu` and `live`: in each repetition every cell has its turn.
         require: what figures must hold: `["call.mos >= 3.6"]`.
         fail_if: what they must not hold.
+        junit: the file that says whether each threshold holds, as JUnit's XML.
         strict: an error if the machine disturbed the run past its limits.
         jobs: repetitions at the same time in `sim`; one for each core unless given.
-        records: `summary` leaves out messages, `none` series too.
+        records: `summary` leaves out messages, `none` series too. Of a simulated run `messages` and `series` are
+            made again where they were left out.
         series: how many points of each line are kept.
+        per_flow: figures of each copy of a flow, also of more than 500.
         out: the folder in which the run gets its directory; `talkpath-runs` unless given.
         progress: see `talkpath.Progress`.
 
@@ -69,8 +83,11 @@ def run(
         flags = [
             *_common(out, jobs, records, series, strict),
             *_place(arena, to, key_file, repeat, seed),
+            *_measuring(clocks_synchronised, capture, keep_awake, per_flow),
+            *_switches({"--rounds": rounds}),
             *_each("--require", require),
             *_each("--fail-if", fail_if),
+            *_option("--junit", junit),
         ]
         return _run(["run", str(it.file), *it.settings, *flags], progress, it.repetitions)
 
@@ -79,6 +96,7 @@ def compare(
     *,
     transports: Sequence[str] | Literal["all"] = (),
     workload: Literal["voice", "bulk", "game-60hz"] = "voice",
+    plc: bool = False,
     path: File | None = None,
     up: str | None = None,
     down: str | None = None,
@@ -87,18 +105,25 @@ def compare(
     cc: Sequence[str] = (),
     duration: str | None = None,
     load: bool = False,
+    alone: bool = False,
     repeat: int | None = None,
     seed: int | None = None,
     set: Mapping[str, str | float | bool] | None = None,
+    sweep: Mapping[str, Sequence[str | float | bool]] | None = None,
     arena: Arena | None = None,
     to: str | None = None,
     key_file: File | None = None,
+    clocks_synchronised: bool = False,
+    capture: int | bool = False,
+    keep_awake: bool = False,
     require: Sequence[str] = (),
     fail_if: Sequence[str] = (),
+    junit: File | None = None,
     strict: bool = False,
     jobs: int | None = None,
-    records: Records = "all",
+    records: Records | None = None,
     series: Literal["sampled", "full"] = "sampled",
+    per_flow: bool = False,
     out: File | None = None,
     progress: Progress = None,
 ) -> Run:
@@ -108,17 +133,21 @@ def compare(
         transports: `udp`, `tcp`, `tcp-nodelay` and QUIC's three unless given; `all` adds DCCP.
             Of a `bulk` workload `tcp`.
         workload: what is carried.
+        plc: the receiver of a call conceals missing frames.
         path: a preset, such as `home-adsl`, or a file with `up` and `down`.
         up: your line away from you: `10Mbps/15ms/256kB`.
         down: the same towards you.
         queue: the queue discipline of both directions, such as `fq_codel`.
-        loss: the share of packets that each direction loses at random: `0.01` or `1%`.
+        loss: the share of packets that each direction loses at random: `0.01` or `1%`; 1 alone is refused.
         cc: congestion controls of TCP; each TCP transport is compared with each.
         duration: how long each transport runs: `30 s`.
         load: a bulk upload beside the call in `live` too.
+        alone: no upload beside it in `sim` and `emu`.
+        sweep: keys, each with its values: the comparison at each combination.
         repeat: how many repetitions; until they decide unless given.
 
-    The other arguments and the errors are those of `run`.
+    In `sim` no rows are kept unless `records` says so: `messages` and `series` are made again from scenario and
+    seed. The other arguments and the errors are those of `run`.
     """
     flags = [
         *_option("--transports", ",".join(listed(transports)) or None),
@@ -130,14 +159,50 @@ def compare(
         *_option("--loss", loss),
         *_option("--cc", ",".join(listed(cc)) or None),
         *_option("--duration", duration),
-        *(["--load"] if load else []),
+        *_switches({"--load": load, "--alone": alone, "--plc": plc}),
         *(word for name, it in (set or {}).items() for word in ("--set", f"{name}={_word(it)}")),
+        *(word for name, it in (sweep or {}).items() for word in ("--sweep", f"{name}={_words(it)}")),
         *_common(out, jobs, records, series, strict),
         *_place(arena, to, key_file, repeat, seed),
+        *_measuring(clocks_synchronised, capture, keep_awake, per_flow),
         *_each("--require", require),
         *_each("--fail-if", fail_if),
+        *_option("--junit", junit),
     ]
     return _run(["compare", *flags], progress, None)
+
+
+def mos(
+    *,
+    codec: Literal["g711", "g729a"] = "g711",
+    plc: bool = False,
+    one_way: str | None = None,
+    loss: float | str | None = None,
+    burst_ratio: float | None = None,
+) -> dict[str, Any]:
+    """Rates a call by hand: `talkpath mos`.
+
+    Args:
+        codec: whose impairment is taken.
+        plc: the receiver conceals missing frames; `g729a` always does.
+        one_way: from mouth to ear: `150 ms`.
+        loss: frames that are not played: `0.01` or `1%`; 1 alone is refused.
+        burst_ratio: mean length of the runs of lost frames, over that at random.
+
+    Returns:
+        What `mos --json` prints: `r`, `mos`, and what took from it, `id` and `ie_eff`.
+    """
+    flags = [
+        *_option("--codec", codec),
+        *_switches({"--plc": plc}),
+        *_option("--one-way", one_way),
+        *_option("--loss", loss),
+        *_option("--burst-ratio", burst_ratio),
+    ]
+    ended = ask(["mos", *flags, "--json"])
+    if ended.exit_code:
+        raise error_of(ended.exit_code, ended.err, None)
+    return json.loads(ended.out)
 
 
 def load(directory: File) -> Run:
@@ -168,13 +233,15 @@ def _whole(ended: Ended) -> Run:
     return measured
 
 
-def _common(out: File | None, jobs: int | None, records: Records, series: str, strict: bool) -> list[str]:
+def _common(
+    out: File | None, jobs: int | None, records: Records | None, series: str, strict: bool
+) -> list[str]:
     return [
         *_option("--out", out),
         *_option("--jobs", jobs),
         *_option("--records", records),
         *_option("--series", series),
-        *(["--strict"] if strict else []),
+        *_switches({"--strict": strict}),
     ]
 
 
@@ -190,6 +257,19 @@ def _place(
     ]
 
 
+def _measuring(clocks_synchronised: bool, capture: int | bool, keep_awake: bool, per_flow: bool) -> list[str]:
+    # `True` is an integer, too.
+    bytes_kept = "" if capture is True else f"={capture}"
+    return [
+        *_switches({"--clocks-synchronised": clocks_synchronised, "--keep-awake": keep_awake, "--per-flow": per_flow}),
+        *([] if capture is False else [f"--capture{bytes_kept}"]),
+    ]
+
+
+def _switches(given: Mapping[str, bool]) -> list[str]:
+    return [name for name, is_given in given.items() if is_given]
+
+
 def _option(name: str, value: File | float | None) -> list[str]:
     return [] if value is None else [name, str(value)]
 
@@ -200,3 +280,7 @@ def _each(name: str, values: Sequence[str]) -> list[str]:
 
 def _word(it: str | float | bool) -> str:
     return str(it).lower() if isinstance(it, bool) else str(it)
+
+
+def _words(values: Sequence[str | float | bool]) -> str:
+    return ",".join(_word(it) for it in listed(values))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .plot import Plots
 
-Table = Literal["messages", "repetitions", "cells", "links"]
+Table = Literal["messages", "series", "repetitions", "cells", "links"]
 
 UNITS = {
     "cwnd": "packets",
@@ -135,7 +135,10 @@ class Run:
 
     @cached_property
     def messages(self) -> pl.DataFrame:
-        """A row for each message on each leg. Needs `records="all"`."""
+        """A row for each message on each leg.
+
+        Of a simulated run without them they are made again; any other needs `records="all"`.
+        """
         return self._table("messages")
 
     @cached_property
@@ -155,12 +158,14 @@ class Run:
 
     @cached_property
     def series(self) -> pl.DataFrame:
-        """A row for each change of a value, with its unit and the swept keys."""
+        """A row for each change of a value, with its unit and the swept keys.
+
+        Of a simulated run without them they are made again; any other needs `records="summary"` or `"all"`.
+        """
         pl = polars()
         path = self.path / "series.parquet"
-        if not path.is_file():
-            raise UsageError(f"{path}: not there: the run was made with records='none', or it is not complete")
-        lines = pl.read_parquet(path).with_columns(unit=pl.col("kind").replace_strict(UNITS, default=None))
+        lines = pl.read_parquet(path) if path.is_file() else self._table("series").select(*_POINT)
+        lines = lines.with_columns(unit=pl.col("kind").replace_strict(UNITS, default=None))
         swept = self.cells.select("cell", *self.swept).unique("cell")
         return lines.join(swept, on="cell", how="left", maintain_order="left")
 
@@ -224,6 +229,9 @@ def needed(name: str, load: Callable[[], Any]) -> Any:
     except ImportError as why:
         raise ImportError(f"this needs {name}: pip install 'talkpath[notebook]'") from why
 
+
+# The columns of series.parquet.
+_POINT = ("cell", "repetition", "entity", "kind", "time_ns", "value")
 
 # Answers that are printed; chosen: more are a table, which `.answers` makes better.
 _MAX_TOLD = 4

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from . import _toml
 from ._errors import Interrupted, error_of
@@ -74,7 +74,11 @@ def study(
     arena: str | None = None,
     seed: int | None = None,
     set: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    strict: bool = False,
     jobs: int | None = None,
+    records: Literal["none", "summary", "all"] | None = None,
+    series: Literal["sampled", "full"] | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress = None,
 ) -> Study:
@@ -87,22 +91,28 @@ def study(
         arena: `sim`, `emu`, or both with a comma.
         seed: that of the first repetition.
         set: keys and their values.
+        resume: go on with the run of it that was interrupted.
+        strict: an error where the command says one, as for a verdict other than the study expects.
         jobs: repetitions at the same time.
+        records: as of `run`.
+        series: as of `run`.
         out: the folder in which the study gets its directory.
         progress: see `talkpath.Progress`.
 
-    A verdict other than the study expects is no error: see `Study.as_expected`.
+    Without `strict` a verdict other than the study expects is no error: see `Study.as_expected`.
     """
     flags = [word for claim in listed(claims) for word in ("--claim", claim)]
-    flags += ["--quick"] if quick else []
+    switches = {"--quick": quick, "--resume": resume, "--strict": strict}
+    flags += [option for option, is_given in switches.items() if is_given]
     flags += [word for key, it in (set or {}).items() for word in ("--set", f"{key}={_toml.value(it, key)}")]
-    for option, value in (("--arena", arena), ("--seed", seed), ("--jobs", jobs), ("--out", out)):
+    common = {"--jobs": jobs, "--records": records, "--series": series, "--out": out}
+    for option, value in {"--arena": arena, "--seed": seed, **common}.items():
         flags += [] if value is None else [option, str(value)]
     ended = carry_out(["study", "run", str(name), *flags, "--json"], teller(progress, None))
     if ended.interrupted:
         raise Interrupted()
     # Exit code 1 is a verdict other than the study expects, and the results are there then.
-    if ended.exit_code not in (0, 1) or not ended.out.strip():
+    if ended.exit_code not in ((0,) if strict else (0, 1)) or not ended.out.strip():
         raise error_of(ended.exit_code, ended.err, None)
     return Study(ended.directory, json.loads(ended.out))
 

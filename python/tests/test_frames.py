@@ -259,13 +259,12 @@ def test_frames_become_pandas(run: talkpath.Run) -> None:
     assert len(frame) == run.cells.height
 
 
-def test_a_run_without_messages_says_how_to_get_them(tmp_path: Path) -> None:
-    bare = talkpath.run(SCENARIO | {"sweep": {}}, out=tmp_path, records="none", progress=False)
-    assert bare.cells.height > 0
-    with pytest.raises(talkpath.TalkpathError, match="records"):
-        _ = bare.messages
-    with pytest.raises(talkpath.UsageError, match="records"):
-        _ = bare.series
+def test_a_simulated_run_without_rows_makes_them_again(tmp_path: Path) -> None:
+    bare = talkpath.run(SCENARIO, out=tmp_path / "bare", records="none", progress=False)
+    whole = talkpath.run(SCENARIO, out=tmp_path / "whole", progress=False)
+    assert not (bare.path / "series.parquet").exists()
+    assert bare.messages.equals(whole.messages)
+    assert bare.series.equals(whole.series)
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import os
 import re
@@ -13,9 +14,11 @@ import tomllib
 import unittest
 from collections.abc import Generator
 from pathlib import Path
+from typing import ClassVar
 
 import talkpath
 from talkpath import _scale, _toml
+from talkpath._program import ask
 from talkpath.looks import LOOKS, OTHER, look
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +39,38 @@ class Folder(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.addCleanup(os.chdir, Path.cwd())
         os.chdir(folder.name)
+
+
+class Options(unittest.TestCase):
+    """What a call takes is what its command takes."""
+
+    # The program's own: a call has its results in another form.
+    OF_PROGRAM = frozenset({"help", "json", "quiet", "verbose"})
+    # `talkpath.resume` and `talkpath.sweep`; and what a rating by hand has of a run.
+    BUT: ClassVar[dict[str, frozenset[str]]] = {
+        "run": frozenset({"resume", "shard", "output"}),
+        "mos": frozenset({"out", "jobs", "records", "series"}),
+    }
+    OF_PYTHON = frozenset({"progress", "scenario", "name"})
+    # Several of one option.
+    PLURALS: ClassVar[dict[str, str]] = {"claims": "claim", "sets": "set"}
+
+    def test_every_option_of_a_command_is_an_argument_and_every_argument_an_option(self) -> None:
+        calls = {"run": talkpath.run, "compare": talkpath.compare, "mos": talkpath.mos, "study run": talkpath.study}
+        for command, call in calls.items():
+            text = ask([*command.split(), "--help"]).out
+            options = set(re.findall(r"^ +(?:-\w, )?--([a-z][a-z-]*)", text, re.MULTILINE)) - self.OF_PROGRAM
+            options -= self.BUT.get(command, frozenset())
+            names = {name.replace("_", "-") for name in inspect.signature(call).parameters} - self.OF_PYTHON
+            arguments = {self.PLURALS.get(name, name) for name in names}
+            self.assertGreater(len(options), 4, command)
+            self.assertEqual(options, arguments, command)
+
+    def test_a_call_is_rated_by_hand(self) -> None:
+        clean, lossy = talkpath.mos(one_way="100 ms"), talkpath.mos(one_way="100 ms", loss="5%")
+        self.assertGreater(clean["mos"], lossy["mos"])
+        with self.assertRaisesRegex(talkpath.UsageError, "1% or 100%"):
+            talkpath.mos(loss=1)
 
 
 class Toml(unittest.TestCase):

@@ -409,8 +409,8 @@ fn release(root: &Path, deadline: Instant) -> Outcome {
     let _ = fs::remove_dir_all(&runs);
     let (release, debug) = (runs.join("release"), runs.join("debug"));
     let builds: [(&PathBuf, &[&str]); 2] = [
-        (&release, &["run", "--release", "--", "compare", "--jobs", "2"]),
-        (&debug, &["run", "--", "compare", "--jobs", "1"]),
+        (&release, &["run", "--release", "--", "compare", "--records", "all", "--jobs", "2"]),
+        (&debug, &["run", "--", "compare", "--records", "all", "--jobs", "1"]),
     ];
     for (out, arguments) in builds {
         let mut command = cargo(root, arguments);

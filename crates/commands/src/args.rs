@@ -68,10 +68,20 @@ pub struct Common {
     /// Folder in which each run gets a directory of its own
     #[arg(long, global = true, value_name = "DIR", env = "TALKPATH_OUT", default_value = "talkpath-runs")]
     pub out: PathBuf,
-    /// Print the result as JSON on standard output, and nothing else there: of a run its summary.json.
-    /// Commands without such a result refuse it
-    #[arg(long, global = true, env = "TALKPATH_JSON", value_parser = FalseyValueParser::new())]
-    pub json: bool,
+    /// Print the result as JSON on standard output, and nothing else there: of a run its summary.json without
+    /// the repetitions, with `--json=runs` all of it. Commands without such a result refuse it
+    #[arg(
+        id = "json",
+        long = "json",
+        global = true,
+        env = "TALKPATH_JSON",
+        value_name = "runs",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = json_detail
+    )]
+    pub json_detail: Option<JsonDetail>,
     /// Print errors only
     #[arg(long, short, global = true, env = "TALKPATH_QUIET", value_parser = FalseyValueParser::new())]
     pub quiet: bool,
@@ -82,12 +92,46 @@ pub struct Common {
     /// Say more about each repetition
     #[arg(long, short, global = true, env = "TALKPATH_VERBOSE", action = ArgAction::Count)]
     pub verbose: u8,
-    /// Which record files to write; summary.json is complete in each case
-    #[arg(long, global = true, value_enum, env = "TALKPATH_RECORDS", default_value_t = Records::All)]
-    pub records: Records,
+    /// Which record files to write; summary.json is complete in each case (default: all; of `compare` in sim
+    /// none, and `export`, `play` and `report` make the rows again)
+    #[arg(long, global = true, value_enum, env = "TALKPATH_RECORDS")]
+    pub records: Option<Records>,
     /// How many points of each line series.parquet keeps
     #[arg(long, global = true, value_enum, env = "TALKPATH_SERIES", default_value_t = SeriesPoints::Sampled)]
     pub series: SeriesPoints,
+}
+
+impl Common {
+    /// Whether the result is printed as JSON.
+    pub fn json(&self) -> bool {
+        self.json_detail.is_some_and(|detail| detail != JsonDetail::Nothing)
+    }
+
+    /// `--records`, or all.
+    pub fn records(&self) -> Records {
+        self.records.unwrap_or(Records::All)
+    }
+}
+
+/// What of a run is printed as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonDetail {
+    /// None of it: the variable says so.
+    Nothing,
+    /// All but the repetitions.
+    Cells,
+    /// All of summary.json.
+    Runs,
+}
+
+/// `runs`, or what a variable says for yes and no.
+fn json_detail(text: &str) -> Result<JsonDetail, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "" | "0" | "n" | "no" | "f" | "false" | "off" => Ok(JsonDetail::Nothing),
+        "1" | "y" | "yes" | "t" | "true" | "on" => Ok(JsonDetail::Cells),
+        "runs" => Ok(JsonDetail::Runs),
+        _ => Err("expected --json alone, or --json=runs for the repetitions too".to_owned()),
+    }
 }
 
 /// Chosen: more processors than one machine has, and few enough threads for any.
@@ -464,6 +508,8 @@ pub enum CaptureAt {
 pub enum ExportTable {
     /// One row a message and leg: packets.parquet with the swept keys
     Messages,
+    /// One row a point of a line: series.parquet with the swept keys
+    Series,
     /// One row for each flow in each repetition, a column a figure
     Repetitions,
     /// One row for each figure of a flow in each cell: its median, mean and 95 % interval

@@ -23,7 +23,7 @@ use serde_json::Value;
 use talkpath_measure::summary::Summary;
 use talkpath_measure::warning;
 
-use crate::args::Common;
+use crate::args::{Common, JsonDetail};
 use crate::experiment::Outcome;
 use crate::failure::Failure;
 use crate::json::json;
@@ -61,6 +61,15 @@ fn again(dir: &RunDir, flags: &str) -> String {
     format!("Again: {} run {}{flags}\n", program(), shell_path(&dir.file(SCENARIO)))
 }
 
+/// The summary without its repetitions, of which there may be many.
+fn without_runs(summary: &Summary) -> Vec<u8> {
+    let mut value = serde_json::to_value(summary).unwrap_or_default();
+    if let Value::Object(keys) = &mut value {
+        keys.shift_remove("runs");
+    }
+    json(&value)
+}
+
 /// Prints what a run has shown, `table` being its words for a person, writes `--junit`'s file, and decides
 /// how the command ends.
 fn conclude(
@@ -75,21 +84,26 @@ fn conclude(
     let Outcome { dir, summary, failure } = outcome;
     let judged = summary.thresholds.as_slice();
     let lines = thresholds::lines(judged);
-    let printed = if common.json {
+    let printed = if common.json() {
         // The tables say them in their heading. A note helps to read figures, and stands beside them.
         for warning in summary.warnings.iter().filter(|warning| !warning::is_note(warning)) {
             terminal.warning(warning);
         }
-        terminal::print(&json(&summary))
+        terminal::print(&match common.json_detail {
+            Some(JsonDetail::Runs) => json(&summary),
+            _ => without_runs(&summary),
+        })
     } else {
         let report = dir.file(REPORT);
         let lines = if lines.is_empty() { lines } else { format!("\n{lines}") };
-        terminal.result(&format!("{}\n{lines}\nReport: {}\n{way_on}", table.trim_end(), report.display()))
+        // On a full disk there is none.
+        let page = if report.exists() { format!("Report: {}\n", report.display()) } else { String::new() };
+        terminal.result(&format!("{}\n{lines}\n{page}{way_on}", table.trim_end()))
     };
     let junit = junit.map(|path| thresholds::write_junit(path, &summary.name, judged));
     let unwritten = junit.and_then(Result::err);
     let unknown = thresholds::unknown(judged);
-    let threshold = thresholds::failure(judged, common.json || common.quiet);
+    let threshold = thresholds::failure(judged, common.json() || common.quiet);
     let invalid = (strict && !summary.valid)
         .then(|| Failure::NotHeld("--strict: the run is not valid; the warnings say why".to_owned()));
     terminal.end_with([failure, unknown, threshold, printed.err(), unwritten, invalid])

@@ -21,12 +21,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use talkpath_arena::RunPlan;
+use talkpath_measure::RunRecord;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::{Cell, Plan};
 use talkpath_system::keep_awake::KeepAwake;
 use talkpath_units::Duration;
 
-use self::merge::Merging;
+use self::merge::{Merged, Merging};
 use crate::arenas::{self, Arenas, Place};
 use crate::args::{ArenaKind, Records, SeriesPoints, flag_word};
 use crate::failure::Failure;
@@ -55,7 +56,10 @@ pub(crate) struct Experiment<'a> {
     pub(crate) shard: Option<Shard>,
     pub(crate) place: Place,
     pub(crate) arenas: &'a dyn Arenas,
+    /// What is written of the rows.
     pub(crate) records: Records,
+    /// Whether figures come from all rows, also of a simulation that writes none.
+    pub(crate) exact: bool,
     pub(crate) series: SeriesPoints,
     pub(crate) jobs: usize,
     pub(crate) terminal: Terminal,
@@ -110,6 +114,23 @@ struct Collected<'p> {
     /// Repetitions that are whole, and those that were to be.
     done: (u64, u64),
     failure: Option<Failure>,
+    /// What could not be written of a run whose figures are in memory.
+    unwritten: Option<Failure>,
+}
+
+/// What is put together.
+struct Measured<'m> {
+    plan: &'m Plan,
+    kept: Fresh,
+    failure: Option<&'m Failure>,
+    unwritten: Option<Failure>,
+}
+
+/// The journal of a worker, and whether anything can still be written.
+struct Keeping<'w> {
+    journal: Journal,
+    /// What could not be written first: after it nothing is tried.
+    unwritten: &'w Mutex<Option<Failure>>,
 }
 
 impl Experiment<'_> {
@@ -168,7 +189,7 @@ impl Experiment<'_> {
             }
             Err(failure) => {
                 dir.discard_if_new();
-                Err(failure)
+                Err(self.with_way_out(failure))
             }
         }
     }
@@ -181,25 +202,31 @@ impl Experiment<'_> {
         watch: &Stopwatch,
     ) -> Result<(), Failure> {
         write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())?;
-        self.put_together(self.plan, (dir, Fresh::new()), begun, watch, None).map(drop)
+        let measured = Measured { plan: self.plan, kept: Fresh::new(), failure: None, unwritten: None };
+        let (_, unwritten) = self.put_together(measured, dir, begun, watch)?;
+        unwritten.map_or(Ok(()), Err)
     }
 
-    /// One run of what was measured, in `dir` and in memory.
+    /// One run of what was measured, in `dir` and in memory; and what could not be written of it.
     fn put_together(
         &self,
-        plan: &Plan,
-        (dir, kept): (&mut RunDir, Fresh),
+        measured: Measured<'_>,
+        dir: &mut RunDir,
         begun: &Resumable,
         watch: &Stopwatch,
-        failure: Option<&Failure>,
-    ) -> Result<Summary, Failure> {
+    ) -> Result<(Summary, Option<Failure>), Failure> {
+        let Measured { plan, kept, failure, unwritten } = measured;
         let (jobs, provenance) = (self.jobs, provenance(self.arenas.revision()));
-        let merging = Merging { plan, demanded: self.plan, begun, jobs, watch, failure, provenance };
-        let (summary, is_whole) = merging.finish(dir, &[&*dir], kept)?;
-        if is_whole {
-            dir.remove_parts()?;
+        // Where the rows of some repetitions could not be written, those of the others are no run's records.
+        let has_rows = unwritten.is_none();
+        let merging =
+            Merging { plan, demanded: self.plan, begun, jobs, watch, failure, has_rows, provenance };
+        let Merged { summary, is_whole, unwritten: unmerged } = merging.finish(dir, &[&*dir], kept)?;
+        let mut unwritten = unwritten.or(unmerged);
+        if is_whole && unwritten.is_none() {
+            unwritten = dir.remove_parts().err();
         }
-        Ok(summary)
+        Ok((summary, unwritten))
     }
 
     fn go_on(&self, mut dir: RunDir, begun: Resumable) -> Result<Work, Failure> {
@@ -220,8 +247,9 @@ impl Experiment<'_> {
     }
 
     fn run_in(&self, mut work: Work) -> Result<Outcome, Failure> {
-        let Collected { plan, kept, failure, .. } = self.measure(&mut work)?;
+        let collected = self.measure(&mut work)?;
         let Work { mut dir, begun, watch, .. } = work;
+        let Collected { plan, kept, failure, unwritten, .. } = collected;
         let failure = match failure {
             Some(failure) if is_in_vain(&failure, &dir, &kept) => {
                 dir.discard_if_new();
@@ -230,11 +258,18 @@ impl Experiment<'_> {
             failure => failure.map(|failure| with_way_on(&plan, failure, &dir, &kept, &self.place)),
         };
         let closed = self.nothing_opened(&dir, &kept);
-        let summary = self.put_together(&plan, (&mut dir, kept), &begun, &watch, failure.as_ref());
+        let measured = Measured { plan: &plan, kept, failure: failure.as_ref(), unwritten };
+        let put_together = self.put_together(measured, &mut dir, &begun, &watch);
         let failure = failure.or(closed);
-        match summary {
-            Ok(summary) => Ok(Outcome { dir, summary, failure }),
-            Err(why) => Err(self.graver(failure, why)),
+        match put_together {
+            Ok((summary, unwritten)) => {
+                let failure = match unwritten.map(|why| self.with_way_out(why)) {
+                    Some(why) => Some(self.graver(failure, why)),
+                    None => failure,
+                };
+                Ok(Outcome { dir, summary, failure })
+            }
+            Err(why) => Err(self.graver(failure, self.with_way_out(why))),
         }
     }
 
@@ -247,10 +282,22 @@ impl Experiment<'_> {
         is_all.then(|| Failure::FarEnd(format!("nothing got through to {to}: {why}")))
     }
 
+    /// What could not be written for want of room, with what helps.
+    fn with_way_out(&self, failure: Failure) -> Failure {
+        if !failure.is_want_of_room() {
+            return failure;
+        }
+        let fewer = match self.records {
+            Records::None => "",
+            Records::Summary | Records::All => "`--records none` writes the figures alone; ",
+        };
+        failure.with_help(format!("{fewer}`--out DIR` names another folder for runs"))
+    }
+
     fn run_part_in(&self, mut work: Work) -> Result<PartOutcome, Failure> {
         let Collected { kept, done, failure, .. } = self.measure(&mut work)?;
         let Work { mut dir, watch, .. } = work;
-        let failure = match failure {
+        let failure = match failure.map(|failure| self.with_way_out(failure)) {
             Some(failure) if done.0 == 0 && is_in_vain(&failure, &dir, &kept) => {
                 dir.discard_if_new();
                 return Err(failure);
@@ -272,22 +319,27 @@ impl Experiment<'_> {
         let Work { dir, workers, stop, .. } = work;
         let mut kept = journal::read(dir)?;
         let mut plan = Cow::Borrowed(self.plan);
+        let unwritten = Mutex::new(None);
         loop {
             let (tasks, all) = self.tasks(&plan, dir, &kept)?;
             if self.shard.is_some() {
                 kept = Fresh::new();
             }
-            let (mut fresh, finished, failure) = self.run_tasks(dir, &tasks, workers, stop);
+            let (mut fresh, finished, failure) = self.run_tasks((dir, &unwritten), &tasks, workers, stop);
             kept.append(&mut fresh);
             let done = (all - (tasks.len() as u64).saturating_sub(finished), all);
-            let (None, Some(growth)) = (&failure, self.growth) else {
-                return Ok(Collected { plan, kept, done, failure });
+            let larger = match (&failure, self.growth) {
+                (None, Some(growth)) => growth(&plan, &merge::so_far(&plan, &kept))?,
+                _ => None,
             };
-            match growth(&plan, &merge::so_far(&plan, &kept))? {
-                Some(larger) => plan = Cow::Owned(larger),
-                None => return Ok(Collected { plan, kept, done, failure }),
+            let Some(larger) = larger else {
+                let unwritten = unwritten.into_inner().unwrap_or_else(PoisonError::into_inner);
+                return Ok(Collected { plan, kept, done, failure, unwritten });
+            };
+            plan = Cow::Owned(larger);
+            if let Err(why) = write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes()) {
+                unwritten.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
             }
-            write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes())?;
         }
     }
 
@@ -327,7 +379,7 @@ impl Experiment<'_> {
     /// Returns what was kept, and how many repetitions it is.
     fn run_tasks(
         &self,
-        dir: &RunDir,
+        (dir, unwritten): (&RunDir, &Mutex<Option<Failure>>),
         tasks: &[(PartId, &Cell)],
         workers: &mut [arenas::Worker],
         stop: &AtomicBool,
@@ -346,12 +398,12 @@ impl Experiment<'_> {
         let fresh = Mutex::new(Fresh::new());
         let finished = AtomicUsize::new(0);
         let work = |worker: &mut arenas::Worker| {
-            let mut journal = Journal::default();
+            let mut keeping = Keeping { journal: Journal::default(), unwritten };
             while first_failure().is_none() {
                 let Some(&(id, cell)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                 let (part, why) = match stop.load(Ordering::Relaxed) {
                     true => (None, Some(arenas::interrupted())),
-                    false => self.run_task((dir, &mut journal), id, cell, worker, &progress, stop),
+                    false => self.run_task((dir, &mut keeping), id, cell, worker, &progress, stop),
                 };
                 finished.fetch_add(usize::from(part.is_some() && why.is_none()), Ordering::Relaxed);
                 // The figures of a part are on disk; many small cells of them need not fit in memory here.
@@ -387,7 +439,7 @@ impl Experiment<'_> {
     /// Runs one repetition; returns what is kept of it, and why it ended early if it did.
     fn run_task(
         &self,
-        (dir, journal): (&RunDir, &mut Journal),
+        (dir, keeping): (&RunDir, &mut Keeping<'_>),
         id: PartId,
         cell: &Cell,
         worker: &mut arenas::Worker,
@@ -400,8 +452,8 @@ impl Experiment<'_> {
             cell: id.cell,
             repetition: id.repetition,
             seed,
-            series: (self.records != Records::None).then_some(self.series.detail()),
-            rows: self.records >= Records::All,
+            series: (self.exact || self.records != Records::None).then_some(self.series.detail()),
+            rows: self.exact || self.records >= Records::All,
             interrupt: stop,
             progress: &|now| repetition.reach(now),
         };
@@ -421,18 +473,20 @@ impl Experiment<'_> {
             if failure.is_none() {
                 part.warn_of_silence();
             }
-            match self.records == Records::None && kept.capture.is_none() && failure.is_none() {
-                true => journal.append(dir, &part)?,
-                false => part.save(dir, &record, &kept, self.records, failure.is_some())?,
-            }
-            if failure.is_none() {
-                dir.discard_unfinished(id)?;
-            }
-            Ok(part)
+            let saved = self.save((dir, keeping), &part, &record, &kept, failure.is_some());
+            (part, saved)
         });
-        let part = match part.transpose() {
-            Ok(part) => part,
-            Err(why) => return (None, Some(self.graver(failure, why))),
+        let part = match part {
+            // A part's figures are nowhere but in its folder.
+            Some((_, Err(why))) if self.shard.is_some() => return (None, Some(self.graver(failure, why))),
+            // The figures are in memory: the run goes on, and says at its end what it could not write.
+            Some((part, saved)) => {
+                if let Err(why) = saved {
+                    keeping.unwritten.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+                }
+                Some(part)
+            }
+            None => None,
         };
         if failure.is_none() {
             repetition.finish();
@@ -440,6 +494,25 @@ impl Experiment<'_> {
             self.terminal.detail(&format!("cell {} repetition {} seed {seed}: done", id.cell, id.repetition));
         }
         (part, failure)
+    }
+
+    /// Keeps `part` in `dir`, unless something could not be written there before.
+    fn save(
+        &self,
+        (dir, keeping): (&RunDir, &mut Keeping<'_>),
+        part: &Part,
+        record: &RunRecord,
+        kept: &Kept,
+        is_cut_short: bool,
+    ) -> Result<(), Failure> {
+        if keeping.unwritten.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return Ok(());
+        }
+        match self.records == Records::None && kept.capture.is_none() && !is_cut_short {
+            true => keeping.journal.append(dir, part)?,
+            false => part.save(dir, record, kept, self.records, is_cut_short)?,
+        }
+        if is_cut_short { Ok(()) } else { dir.discard_unfinished(part.id()) }
     }
 
     /// What ended the run, or what could not be written after it; the other is told.
@@ -464,6 +537,7 @@ impl Experiment<'_> {
             arena: flag_word(&self.place.arena),
             to: self.place.to.clone(),
             records: flag_word(&self.records),
+            exact: self.exact,
             series: flag_word(&self.series),
             per_flow: self.place.per_flow,
             rounds: self.takes_turns,

@@ -113,6 +113,13 @@ impl Failure {
         Self::Write { what, why, help: String::new() }
     }
 
+    /// Whether a disk, or this user's part of it, is full.
+    pub fn is_want_of_room(&self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        matches!(self, Self::Write { why, .. }
+            if matches!(why.kind(), StorageFull | QuotaExceeded | FileTooLarge))
+    }
+
     /// A failure to write, with what helps.
     pub fn with_help(self, text: impl Into<String>) -> Self {
         match self {

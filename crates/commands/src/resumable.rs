@@ -25,6 +25,9 @@ pub(crate) struct Resumable {
     pub(crate) to: Option<String>,
     /// `--records`.
     pub(crate) records: String,
+    /// Whether figures come from all rows although none is written, as `compare` does in `sim`.
+    #[serde(default)]
+    pub(crate) exact: bool,
     /// `--series`.
     pub(crate) series: String,
     /// `--per-flow`.

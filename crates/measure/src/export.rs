@@ -16,8 +16,8 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 use talkpath_units::{Instant, is_printable, printable};
 
-use crate::record_file::{PacketRow, RecordError};
-use crate::{DropCause, Fate, Leg};
+use crate::record_file::{PacketRow, RecordError, SeriesRow};
+use crate::{DropCause, Fate, Leg, SeriesKind};
 
 /// A column: its name and what all of its fields hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -409,6 +409,31 @@ pub fn message_row(packet: &PacketRow, swept: &[Field], row: &mut Vec<Field>) {
         message.drop_cause.map(DropCause::name).map_or(Field::Unknown, Field::text),
         Field::integer(message.copies.into()),
         Field::integer(message.transmissions.into()),
+    ]);
+}
+
+/// The columns of the table of series, those of series.parquet. What the sweep sets stands behind the second.
+pub fn series_columns(swept: &[Column]) -> Vec<Column> {
+    let ids = [Column::new("cell", ColumnKind::Integer), Column::new("repetition", ColumnKind::Integer)];
+    let point = [
+        Column::new("entity", ColumnKind::Text),
+        Column::new("kind", ColumnKind::Text),
+        Column::new("time_ns", ColumnKind::Integer),
+        Column::new("value", ColumnKind::Number),
+    ];
+    [&ids, swept, &point].concat()
+}
+
+/// Puts one point of a line into `row`, in the order of [`series_columns`].
+pub fn series_row(point: &SeriesRow, swept: &[Field], row: &mut Vec<Field>) {
+    row.clear();
+    row.extend([Field::integer(point.cell), Field::integer(point.repetition)]);
+    row.extend_from_slice(swept);
+    row.extend([
+        Field::Text(point.entity.clone()),
+        Field::text(SeriesKind::name(point.kind)),
+        Field::integer(point.at.as_nanos()),
+        Field::Number(point.value),
     ]);
 }
 

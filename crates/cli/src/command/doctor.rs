@@ -16,7 +16,7 @@ use talkpath_system::this_kernel::this_kernel;
 
 /// Prints one line a finding, or with `--json` all of them as an object.
 pub(crate) fn run(common: &Common, terminal: Terminal) -> Result<(), Failure> {
-    if common.json {
+    if common.json() {
         return terminal::print(&json(&Findings {
             talkpath: env!("CARGO_PKG_VERSION"),
             findings: findings(),

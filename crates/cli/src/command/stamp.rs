@@ -60,7 +60,7 @@ fn show(to: &str, run: &StampRun, common: &Common, terminal: Terminal) -> Result
     for warning in &run.record.warnings {
         terminal.warning(warning);
     }
-    if common.json { terminal::print(&json(&figures)) } else { terminal.result(&figures.for_person()) }
+    if common.json() { terminal::print(&json(&figures)) } else { terminal.result(&figures.for_person()) }
 }
 
 /// What `--json` prints.

@@ -96,7 +96,7 @@ fn all_mistakes_come_at_once() {
 fn a_check_in_json_has_each_mistake_with_its_place_its_key_and_its_line() {
     let bench = Bench::new();
     bench.file("wrong.toml", SHORT.replace("\"2 s\"", "2"));
-    let seen = bench.run(&["check", "wrong.toml", "--json", "--set", "seed=x"]);
+    let seen = bench.run(&["check", "wrong.toml", "--json=runs", "--set", "seed=x"]);
     assert_eq!(seen.code, Some(2), "{}", seen.err);
     let checked: serde_json::Value = serde_json::from_str(&seen.out).unwrap();
     assert_eq!((&checked["file"], &checked["valid"]), (&"wrong.toml".into(), &false.into()));
@@ -110,7 +110,7 @@ fn a_check_in_json_has_each_mistake_with_its_place_its_key_and_its_line() {
     assert!(seed["line"].is_null() && seed["text"].is_null(), "{seed}");
 
     bench.file("right.toml", SHORT);
-    let right = bench.run(&["check", "right.toml", "--json", "--set", "repeat=3"]);
+    let right = bench.run(&["check", "right.toml", "--json=runs", "--set", "repeat=3"]);
     let checked: serde_json::Value = serde_json::from_str(&right.succeeds().out).unwrap();
     assert_eq!((&checked["cells"], &checked["repetitions"]), (&1.into(), &3.into()));
     assert_eq!((&checked["mistakes"], &checked["valid"]), (&serde_json::json!([]), &true.into()));
@@ -219,10 +219,10 @@ fn a_damaged_run_directory_is_exit_code_2() {
         bench.run(&["export", name, "--format", "csv"]).fails(2, &["packets.parquet"]);
         bench.run(&["report", name]).fails(2, &["packets.parquet"]);
     }
+    // Of a file that is gone the simulation gives the rows again.
     fs::remove_file(&packets).unwrap();
-    bench.run(&["export", name, "--format", "jsonl"]).fails(2, &["packets.parquet"]);
-    bench.run(&["report", name]).fails(2, &["report.html", "packets.parquet", "-o FILE"]);
-    bench.run(&["report", name, "-o", "page.html"]).succeeds();
+    bench.run(&["export", name, "--format", "jsonl"]).succeeds();
+    bench.run(&["report", name]).succeeds();
     fs::write(run.join("summary.json"), "{}").unwrap();
     bench.run(&["report", name]).fails(2, &["summary.json"]);
 }

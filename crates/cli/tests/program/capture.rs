@@ -50,7 +50,7 @@ workload = { kind = "voice", codec = "g711" }
 fn a_simulated_runs_capture_has_every_transport_and_the_summarys_figures() {
     let bench = Bench::new();
     bench.file("every.toml", SIMULATED);
-    let summary = bench.run(&["run", "every.toml", "--json"]).succeeds().summary();
+    let summary = bench.run(&["run", "every.toml", "--json=runs"]).succeeds().summary();
     let run = bench.only_run().to_string_lossy().into_owned();
     for (at, file) in [("near", "near.pcapng"), ("far", "far.pcapng")] {
         bench.run(&["export", &run, "--format", "pcapng", "--at", at, "-o", file]).succeeds();
@@ -155,7 +155,7 @@ fn an_emulated_runs_capture_has_both_ends_packets_with_right_checksums() {
     undisturbed(|| {
         let bench = Bench::new();
         bench.file("captured.toml", EMULATED);
-        let arguments = ["run", "captured.toml", "--arena", "emu", "--capture", "--json"];
+        let arguments = ["run", "captured.toml", "--arena", "emu", "--capture", "--json=runs"];
         let Some(seen) = bench.emulate(&arguments) else { return };
         let summary = seen.succeeds().summary();
         let run = bench.only_run();
@@ -212,7 +212,7 @@ fn a_run_without_a_capture_says_so_when_it_is_exported() {
     let bench = Bench::new();
     bench.file("short.toml", EMULATED);
     bench.run(&["run", "short.toml", "--capture"]).fails(2, &["--capture belongs to --arena emu"]);
-    if bench.emulate(&["run", "short.toml", "--arena", "emu", "--json"]).is_none() {
+    if bench.emulate(&["run", "short.toml", "--arena", "emu", "--json=runs"]).is_none() {
         return;
     }
     let run = bench.only_run();

@@ -39,9 +39,9 @@ fn goodput_in_emu_is_that_of_sim_for_every_ccid() {
     let bench = Bench::new();
     bench.file("bulk.toml", SCENARIO);
     let simulated =
-        bulk(&bench.run(&["run", "bulk.toml", "--json", "--out", "simulated"]).succeeds().summary());
+        bulk(&bench.run(&["run", "bulk.toml", "--json=runs", "--out", "simulated"]).succeeds().summary());
     for attempt in 1..=ATTEMPTS {
-        let arguments = ["run", "bulk.toml", "--arena", "emu", "--json", "--out", "emulated"];
+        let arguments = ["run", "bulk.toml", "--arena", "emu", "--json=runs", "--out", "emulated"];
         let Some(seen) = bench.emulate(&arguments) else { return };
         let summary = seen.succeeds().summary();
         let emulated = bulk(&summary);

@@ -33,8 +33,17 @@ fn a_call_over_loopback_is_measured_as_in_the_simulator() {
         bench.file("call.toml", CALL);
         for transport in ["udp", "tcp", "tcp-nodelay"] {
             let set = format!("flow.call.transport={transport}");
-            let arguments =
-                ["run", "call.toml", "--to", &served.address, "--set", &set, "--out", transport, "--json"];
+            let arguments = [
+                "run",
+                "call.toml",
+                "--to",
+                &served.address,
+                "--set",
+                &set,
+                "--out",
+                transport,
+                "--json=runs",
+            ];
             let summary = bench.run(&arguments).succeeds().summary();
             assert_eq!(summary["arena"], "live");
             let call = &summary["runs"][0]["flows"]["call"];
@@ -72,7 +81,7 @@ fn a_file_is_kept_where_serve_was_told_and_its_check_is_in_the_summary_and_the_l
         );
         bench.file("file.toml", scenario);
         let summary =
-            bench.run(&["run", "file.toml", "--to", &served.address, "--json"]).succeeds().summary();
+            bench.run(&["run", "file.toml", "--to", &served.address, "--json=runs"]).succeeds().summary();
         let run = &summary["runs"][0];
         let file = &run["flows"]["call"]["file"];
         assert_eq!((&file["intact"], &file["received_bytes"]), (&true.into(), &50_000.into()), "{file}");
@@ -89,7 +98,7 @@ fn a_file_is_kept_where_serve_was_told_and_its_check_is_in_the_summary_and_the_l
             assert!(log.lines().any(|it| it == line), "no `{line}` in\n{log}");
         }
         // The simulator has no bytes to check: it models the transfer.
-        let summary = bench.run(&["run", "file.toml", "--json"]).succeeds().summary();
+        let summary = bench.run(&["run", "file.toml", "--json=runs"]).succeeds().summary();
         let flow = &summary["runs"][0]["flows"]["call"];
         assert!(flow["file"].is_null() && summary["runs"][0]["machine"].is_null());
         assert_eq!(flow["sent"], 35, "34.1 datagrams of 1464 B of it");
@@ -198,7 +207,7 @@ fn a_far_end_that_dies_leaves_whole_records_and_exit_code_4() {
         let bench = Bench::new();
         let mut served = Served::start(&bench, &["--open"]);
         bench.file("call.toml", CALL.replace("\"1 s\"\ndrain", "\"30 s\"\ndrain"));
-        let child = bench.start(&["run", "call.toml", "--to", &served.address, "--json"]);
+        let child = bench.start(&["run", "call.toml", "--to", &served.address, "--json=runs"]);
         wait_until("a run directory", || !bench.runs().is_empty());
         thread::sleep(Duration::from_millis(1500));
         served.child.kill().unwrap();
@@ -217,7 +226,7 @@ fn an_interrupted_live_run_keeps_what_was_measured() {
         let bench = Bench::new();
         let served = Served::start(&bench, &["--open"]);
         bench.file("call.toml", CALL.replace("\"1 s\"\ndrain", "\"30 s\"\ndrain"));
-        let child = bench.start(&["run", "call.toml", "--to", &served.address, "--json"]);
+        let child = bench.start(&["run", "call.toml", "--to", &served.address, "--json=runs"]);
         wait_until("a run directory", || !bench.runs().is_empty());
         thread::sleep(Duration::from_millis(1500));
         // As `timeout` does, which signals its child and then the child's process group.
@@ -239,7 +248,7 @@ fn a_far_host_that_stands_still_makes_the_run_not_valid_and_is_named() {
         let chat = CALL.split_once("[flow.call]").unwrap().1.replace("\"udp\"", "\"tcp-nodelay\"");
         let both = format!("{}\n[flow.chat]{chat}", CALL.replace("\"1 s\"\ndrain", "\"4 s\"\ndrain"));
         bench.file("both.toml", both);
-        let child = bench.start(&["run", "both.toml", "--to", &served.address, "--json"]);
+        let child = bench.start(&["run", "both.toml", "--to", &served.address, "--json=runs"]);
         wait_until("a run directory", || !bench.runs().is_empty());
         thread::sleep(Duration::from_millis(1500));
         let pid = Pid::from_raw(i32::try_from(served.child.id()).unwrap()).unwrap();

@@ -49,7 +49,7 @@ fn a_connection_between_hosts_with_two_cables_has_a_subflow_over_each() {
         bench.prepared(Command::new("ip"), &words)
     };
     let served = Served::of(inside(&hosts.far[0], &["serve", "--bind", "10.77.0.2:0", "--open"]));
-    let run = ["run", "upload.toml", "--to", &served.address, "--json"];
+    let run = ["run", "upload.toml", "--to", &served.address, "--json=runs"];
     let seen = Seen::of(inside(&hosts.near, &run).output().unwrap());
     seen.succeeds();
     let summary = seen.summary();

@@ -38,7 +38,7 @@ fn played(page: &str) -> serde_json::Value {
 fn a_page_has_the_drops_of_the_summary_and_every_sender_s_window_and_nam_the_same_events() {
     let bench = Bench::new();
     bench.file("calls.toml", CALLS);
-    let summary = bench.run(&["run", "calls.toml", "--json"]).succeeds().summary();
+    let summary = bench.run(&["run", "calls.toml", "--json=runs"]).succeeds().summary();
     let run = bench.only_run();
     let name = run.to_string_lossy().into_owned();
     bench.run(&["play", &name]).succeeds();

@@ -32,7 +32,7 @@ fn a_finished_run_holds_the_promised_files_and_nothing_else() {
 fn a_summary_names_the_revision_that_the_program_was_built_from() {
     let bench = Bench::new();
     bench.file("call.toml", SHORT);
-    let summary = bench.run(&["run", "call.toml", "--json"]).succeeds().summary();
+    let summary = bench.run(&["run", "call.toml", "--json=runs"]).succeeds().summary();
     let here = env!("CARGO_MANIFEST_DIR");
     let git = Command::new("git").args(["-C", here, "ls-files", "--error-unmatch", "build.rs"]).output();
     let is_checkout = git.is_ok_and(|output| output.status.success());
@@ -94,7 +94,7 @@ fn a_flow_whose_connection_never_opens_is_warned_of() {
     bench.file("call.toml", SHORT);
     let run = |transport: &str| {
         let transport = format!("flow.call.transport={transport}");
-        let set = ["--set", "path.up.loss=1", "--set", &transport, "--repeat", "2"];
+        let set = ["--set", "path.up.loss=100%", "--set", &transport, "--repeat", "2"];
         bench.run(&[&["run", "call.toml"], &set[..]].concat()).succeeds().out.clone()
     };
     let seen = run("tcp");
@@ -139,21 +139,116 @@ fn the_report_can_be_written_again_from_the_run_directory() {
 }
 
 #[test]
-fn figures_of_a_run_without_rows_are_written_and_its_page_stays() {
+fn a_simulated_run_without_rows_is_run_again_for_its_page_its_figures_and_its_tables() {
     let bench = Bench::new();
     bench.file("call.toml", SHORT);
-    let sweep = ["run", "call.toml", "--sweep", "path.up.loss=0,0.05", "--records", "none"];
-    bench.run(&sweep).succeeds();
-    let run = bench.only_run();
-    let page = fs::read(run.join("report.html")).unwrap();
-    let name = format!("talkpath-runs/{}", run.file_name().unwrap().to_str().unwrap());
-    let seen = bench.run(&["report", &name, "--figures", "figures"]);
-    assert!(!seen.succeeds().out.contains("Report:"), "{}", seen.out);
+    let run = |records: &str| {
+        let sweep = ["run", "call.toml", "--sweep", "path.up.loss=0,0.05", "--repeat", "2"];
+        bench.run(&[&sweep[..], &["--records", records, "--out", records]].concat()).succeeds();
+        format!("{records}/{}", names(&bench.path(records))[0])
+    };
+    let (all, none) = (run("all"), run("none"));
+    for table in ["messages", "series"] {
+        let rows = |name: &str| {
+            let export = ["export", name, "--format", "csv", "--table", table];
+            bench.run(&export).succeeds().out.clone()
+        };
+        assert!(rows(&none).lines().count() > 5, "{table}");
+        assert!(rows(&all) == rows(&none), "{table}");
+    }
+    let seen = bench.run(&["report", &none, "--figures", "figures"]);
+    assert!(seen.succeeds().out.contains("Report:"), "{}", seen.out);
     assert!(names(&bench.path("figures")).contains(&"sweep-call.svg".to_owned()));
-    assert!(fs::read(run.join("report.html")).unwrap() == page, "another page than the run's");
-    let refused = bench.run(&["report", &name]);
-    assert_eq!(refused.code, Some(2), "{}", refused.err);
-    assert!(refused.err.contains("there is no packets.parquet beside it"), "{}", refused.err);
+    let figures = |name: &str| figures_of(&bench.path(name).join("report.html"));
+    assert!(figures(&all) == figures(&none), "the page of a run without rows draws the same");
+    let older = bench.path(&none).join("summary.json");
+    let text = fs::read_to_string(&older).unwrap();
+    let version = concat!("\"talkpath\": \"", env!("CARGO_PKG_VERSION"), "\"");
+    assert!(text.contains(version));
+    fs::write(&older, text.replace(version, "\"talkpath\": \"0.0.1\"")).unwrap();
+    bench.run(&["report", &none]).fails(2, &["there is no packets.parquet beside it"]);
+    let export = bench.run(&["export", &none, "--format", "csv"]);
+    export.fails(2, &["packets.parquet", "version 0.0.1 ran it, and another may draw other numbers"]);
+}
+
+/// What is drawn on a page.
+fn figures_of(page: &Path) -> Vec<String> {
+    let text = fs::read_to_string(page).unwrap();
+    text.split("<figure").skip(1).map(|it| it.split("</figure>").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn compare_writes_no_rows_in_sim_and_loses_nothing_by_it() {
+    let bench = Bench::new();
+    let compare = |out: &str, flags: &[&str]| {
+        let arguments =
+            ["compare", "--transports", "udp,tcp", "--repeat", "3", "--duration", "5s", "--out", out];
+        bench.run(&[&arguments[..], flags].concat()).succeeds();
+        entries(&bench.path(out)).remove(0)
+    };
+    let (kept, all) = (compare("kept", &[]), compare("all", &["--records", "all"]));
+    assert_eq!(names(&kept), ["log.txt", "report.html", "scenario.toml", "summary.json"]);
+    let figures = |run: &Path| {
+        let summary = read_json(&run.join("summary.json"));
+        (summary["runs"].clone(), summary["cells"].clone(), summary["percentiles"].clone())
+    };
+    assert!(figures(&kept) == figures(&all), "figures are exact without rows on disk");
+    let drawn = figures_of(&kept.join("report.html"));
+    assert!(drawn.len() > 3 && drawn == figures_of(&all.join("report.html")), "{}", drawn.len());
+    fs::remove_file(kept.join("report.html")).unwrap();
+    bench.run(&["report", kept.to_str().unwrap()]).succeeds();
+    assert!(drawn == figures_of(&kept.join("report.html")), "drawn again");
+    let rows = |run: &Path| {
+        let name = run.to_str().unwrap();
+        bench.run(&["export", name, "--format", "csv"]).succeeds().out.clone()
+    };
+    assert!(rows(&kept) == rows(&all));
+}
+
+#[test]
+fn json_has_the_repetitions_only_if_they_are_asked_for() {
+    let bench = Bench::new();
+    bench.file("call.toml", SHORT);
+    let run = |flag: &str| bench.run(&["run", "call.toml", "--repeat", "5", flag]);
+    let (short, long) = (run("--json"), run("--json=runs"));
+    let (cells, all) = (short.succeeds().summary(), long.succeeds().summary());
+    assert!(cells.get("runs").is_none() && cells["cells"] == all["cells"]);
+    assert_eq!(all["runs"].as_array().unwrap().len(), 5);
+    assert!(2 * short.out.len() < long.out.len());
+    run("--json=cells").fails(2, &["--json=runs"]);
+}
+
+#[test]
+fn on_a_full_disk_the_answer_is_printed_and_then_the_error() {
+    let bench = Bench::new();
+    bench.file("minute.toml", SHORT);
+    let program = env!("CARGO_BIN_EXE_talkpath");
+    // No file may be larger: as a full disk, but for the errno.
+    let limited = |blocks: u32, flags: &str| {
+        let keys = "--set 'duration=60 s' --set 'flow.call.workload.ptime=10 ms'";
+        let run = format!("run minute.toml {keys} --repeat 8 {flags}");
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec '{program}' {run}");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]);
+        let seen = Seen::of(bench.prepared(shell, &[]).output().unwrap());
+        assert!(seen.out.contains("call") && seen.out.contains("MOS"), "{}", seen.out);
+        seen
+    };
+    // The rows of a repetition fit, and not those of all.
+    limited(160, "").fails(1, &["cannot write", "`--records none` writes the figures alone"]);
+    let kept = bench.only_run();
+    assert!(!kept.join("packets.parquet").exists() && kept.join("parts").is_dir());
+    assert_eq!(read_json(&kept.join("summary.json"))["runs"].as_array().unwrap().len(), 8);
+    bench.run(&["run", "--resume", kept.to_str().unwrap()]).succeeds();
+    assert!(
+        kept.join("packets.parquet").is_file() && !kept.join("parts").exists(),
+        "whole once there is room"
+    );
+    // Not even those of one: all eight are in the answer all the same.
+    let seen = limited(20, "--out small");
+    seen.fails(1, &["cannot write", "`--out DIR` names another folder"]);
+    assert!(seen.out.contains("8 repetitions"), "{}", seen.out);
+    limited(400, "--records none --out none").succeeds();
 }
 
 #[test]
@@ -274,7 +369,7 @@ fn an_interrupted_run_keeps_what_is_finished_and_says_what_is_missing() {
     bench.file("long.toml", LONG);
     for signal in [Signal::INT, Signal::TERM] {
         let out = format!("{signal:?}");
-        let child = bench.start(&["run", "long.toml", "--json", "--out", &out]);
+        let child = bench.start(&["run", "long.toml", "--json=runs", "--out", &out]);
         wait_until("a finished repetition", || finished_parts(&bench.path(&out)) >= 2);
         send(&child, signal);
         let seen = Seen::of_child(child);
@@ -437,7 +532,7 @@ fn repetitions_are_added_until_the_answer_is_settled_and_a_fixed_number_stays() 
     let bench = Bench::new();
     let of = |arguments: &[&str]| {
         let few = ["compare", "--transports", "udp,tcp,tcp-nodelay", "--path", "starlink"];
-        let quick = [&few[..], &["--records", "none", "--json", "--quiet"]].concat();
+        let quick = [&few[..], &["--records", "none", "--json=runs", "--quiet"]].concat();
         let seen = bench.run(&[&quick[..], arguments].concat());
         serde_json::from_str::<Value>(&seen.succeeds().out).unwrap()
     };
@@ -458,7 +553,7 @@ fn other_seeds_give_the_same_answer() {
     for path in ["home-adsl-fq", "starlink"] {
         let answers = ["2", "3", "4"].map(|seed| {
             let few = ["compare", "--transports", "udp,tcp,tcp-nodelay", "--path", path, "--seed", seed];
-            let seen = bench.run(&[&few[..], &["--records", "none", "--json"]].concat());
+            let seen = bench.run(&[&few[..], &["--records", "none", "--json=runs"]].concat());
             let summary: Value = serde_json::from_str(&seen.succeeds().out).unwrap();
             let answer = &summary["comparisons"][0]["answer"];
             (answer["best"].clone(), answer["outcome"].clone())

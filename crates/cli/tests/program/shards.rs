@@ -74,7 +74,7 @@ fn merged_parts_are_the_run_of_one_machine_byte_for_byte() {
             .map(|at| {
                 let (shard, to) = (format!("{at}/4"), &folders[at - 1]);
                 let shard = if at == 3 { "3-4/4".to_owned() } else { shard };
-                let told = part(&bench, "parts.toml", &shard, to, &[&more[..], &["--json"]].concat());
+                let told = part(&bench, "parts.toml", &shard, to, &[&more[..], &["--json=runs"]].concat());
                 assert_eq!(told.summary()["shard"], shard);
                 told.summary()["repetitions"].as_u64().unwrap()
             })
@@ -160,7 +160,7 @@ fn parts_that_do_not_make_one_run_are_refused_by_name() {
     }
     bench.run(&["merge", "a", "b", "-o", "merged"]).fails(2, &["not among the directories: part 3/3"]);
     bench.run(&["merge", "a", "b", "c", "-o", "a"]).fails(2, &["a: is there already"]);
-    bench.run(&["merge", "a", "b", "--partial", "-o", "some", "--json"]).succeeds();
+    bench.run(&["merge", "a", "b", "--partial", "-o", "some", "--json=runs"]).succeeds();
     let some = read_json(&bench.path("some/summary.json"));
     assert_eq!((&some["valid"], &some["comparisons"]), (&Value::Bool(false), &Value::Array(Vec::new())));
     assert!(some["warnings"][0].as_str().unwrap().contains("of 18 repetitions are missing"), "{some}");
@@ -183,7 +183,7 @@ fn parts_that_do_not_make_one_run_are_refused_by_name() {
 fn a_plan_has_every_cell_with_its_keys_the_seeds_and_a_cost() {
     let bench = Bench::new();
     bench.file("parts.toml", SWEEP);
-    let plan = bench.run(&["plan", "parts.toml", "--json", "--seed", "7"]).summary();
+    let plan = bench.run(&["plan", "parts.toml", "--json=runs", "--seed", "7"]).summary();
     bench.run(&["run", "parts.toml", "--seed", "7", "--records", "none"]).succeeds();
     let summary = read_json(&bench.only_run().join("summary.json"));
     let runs = summary["runs"].as_array().unwrap();

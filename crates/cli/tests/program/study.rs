@@ -91,7 +91,7 @@ fn the_studies_are_listed_and_shown() {
 #[test]
 fn a_study_of_ones_own_is_judged_and_leaves_its_outcome() {
     let bench = bench(STUDY);
-    let seen = bench.run(&["study", "run", "study.toml", "--json"]);
+    let seen = bench.run(&["study", "run", "study.toml", "--json=runs"]);
     let outcome = seen.succeeds().summary();
     let first = claim(&outcome, "C1");
     assert_eq!(
@@ -145,7 +145,7 @@ fn the_base_comes_first_in_a_verdict_and_in_the_count() {
 fn the_three_senders_of_nor_2010_drop_nothing() {
     let bench = Bench::new();
     let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/nor-2010/senders.toml");
-    let seen = bench.run(&["run", scenario, "--json"]);
+    let seen = bench.run(&["run", scenario, "--json=runs"]);
     let run = &seen.succeeds().summary()["runs"][0];
     assert_eq!(run["links"]["bottleneck"]["dropped"], 0);
     for call in ["first", "second", "third"] {
@@ -252,7 +252,7 @@ fn resuming_keeps_what_ran_and_runs_what_was_edited() {
 fn another_seed_runs_anew_and_is_kept_apart() {
     let bench = bench(STUDY);
     let outcome = |arguments: &[&str]| -> serde_json::Value {
-        let command = [&["study", "run", "study.toml", "--quick", "--json"], arguments].concat();
+        let command = [&["study", "run", "study.toml", "--quick", "--json=runs"], arguments].concat();
         serde_json::from_str(&bench.run(&command).succeeds().out).unwrap()
     };
     let loss = |outcome: &serde_json::Value| {
@@ -272,13 +272,13 @@ fn another_seed_runs_anew_and_is_kept_apart() {
 #[test]
 fn a_run_s_directory_alone_repeats_it() {
     let bench = bench(STUDY);
-    let first = bench.run(&["study", "run", "study.toml", "--quick", "--json"]).succeeds().summary();
+    let first = bench.run(&["study", "run", "study.toml", "--quick", "--json=runs"]).succeeds().summary();
     let run = bench.only_run();
     std::fs::remove_file(bench.path("study.toml")).unwrap();
     std::fs::remove_file(bench.path("call.toml")).unwrap();
     let copy = run.join("study").join(first["study"].as_str().unwrap());
     let again =
-        bench.run(&["study", "run", copy.to_str().unwrap(), "--quick", "--json"]).succeeds().summary();
+        bench.run(&["study", "run", copy.to_str().unwrap(), "--quick", "--json=runs"]).succeeds().summary();
     assert_eq!(again, first);
     let page = std::fs::read_to_string(run.join("report.html")).unwrap();
     let command = format!("talkpath study run study/{}", first["study"].as_str().unwrap());
@@ -316,7 +316,8 @@ fn check_tells_every_mistake_and_runs_nothing() {
 #[test]
 fn two_arenas_are_judged_side_by_side() {
     let bench = bench(STUDY);
-    let Some(seen) = bench.emulate(&["study", "run", "study.toml", "--arena", "sim,emu", "--json"]) else {
+    let Some(seen) = bench.emulate(&["study", "run", "study.toml", "--arena", "sim,emu", "--json=runs"])
+    else {
         return;
     };
     // On a busy machine a repetition may be disturbed; then there is no verdict, and it is said.
@@ -381,7 +382,7 @@ fn two_runs_are_held_against_each_other_and_a_page_quotes_what_is_kept() {
     let same = bench.run(&["study", "diff", &own, &two]);
     assert!(same.succeeds().out.contains("seed 2, in full against the scenarios' own seeds"), "{}", same.out);
     assert!(same.out.ends_with("no verdict changes\n"), "{}", same.out);
-    let printed = bench.run(&["study", "diff", &own, &two, "--json"]).succeeds().summary();
+    let printed = bench.run(&["study", "diff", &own, &two, "--json=runs"]).succeeds().summary();
     assert_eq!(printed, serde_json::json!([{ "run": two, "changes": [] }]));
     bench.run(&["study", "keep", &own, "kept.json", "--seed-of", &two]).succeeds();
     let kept = read_json(&bench.path("kept.json"));

@@ -78,7 +78,7 @@ fn what_holds_is_exit_code_0_and_the_summary_stands_alone() {
         "call.toml",
         format!("{CALL}[thresholds]\n\"call.mos@path.up.loss=0\" = [\">= 3\", \"<= 4.5\"]\n"),
     );
-    bench.run(&["run", "call.toml", "--json"]).succeeds().summary();
+    bench.run(&["run", "call.toml", "--json=runs"]).succeeds().summary();
     let link = ["--require", "link.down.queue_delay_ms.p95 <= 20", "--require", "link.up.lost >= 0"];
     let seen = bench.run(&[&["run", "call.toml"][..], &link].concat());
     assert_eq!(seen.succeeds().out.matches("\nholds  ").count(), 4, "{}", seen.out);

@@ -105,7 +105,7 @@ fn what_a_trace_was_read_as_is_said_by_check_run_and_page_and_a_wrong_unit_is_wa
     let line = "x.up: 1000 deliveries, 1.2 Mb/s in the mean, repeats after 10 s";
     assert!(good.succeeds().out.contains(line), "{}", good.out);
     assert_eq!(good.err, "");
-    let json = bench.run(&["check", "x.up.toml", "--json"]).summary();
+    let json = bench.run(&["check", "x.up.toml", "--json=runs"]).summary();
     assert_eq!(json["understood"], serde_json::json!([line]));
     let seen = bench.run(&["run", "x.up.toml"]);
     assert!(seen.succeeds().out.contains(line), "{}", seen.out);

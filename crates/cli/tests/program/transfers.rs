@@ -27,8 +27,17 @@ fn a_file_arrives_intact_over_tcp_and_over_udp() {
     assert_eq!(summary["name"], format!("photo.raw to {}", served.address));
     let kept = flow["file"]["kept_as"].as_str().unwrap();
     assert_eq!(fs::read(bench.path("kept").join(kept)).unwrap(), content);
-    let over_udp =
-        ["send", "photo.raw", "--to", &served.address, "--transport", "udp", "--duration", "2s", "--json"];
+    let over_udp = [
+        "send",
+        "photo.raw",
+        "--to",
+        &served.address,
+        "--transport",
+        "udp",
+        "--duration",
+        "2s",
+        "--json=runs",
+    ];
     let seen = bench.run(&over_udp);
     let summary = seen.summary();
     let flow = &summary["runs"][0]["flows"]["transfer"];
@@ -55,7 +64,7 @@ fn a_burst_is_counted_over_udp_and_over_tcp() {
     for transport in ["udp", "tcp"] {
         let burst =
             ["burst", "--size", "128", "--count", "500", "--to", &served.address, "--transport", transport];
-        let seen = bench.run(&[&burst[..], &["--duration", "2s", "--json"]].concat());
+        let seen = bench.run(&[&burst[..], &["--duration", "2s", "--json=runs"]].concat());
         let summary = seen.succeeds().summary();
         let flow = &summary["runs"][0]["flows"]["transfer"];
         assert_eq!((&flow["transport"], &flow["sent"]), (&transport.into(), &500.into()), "{flow}");

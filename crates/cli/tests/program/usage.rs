@@ -9,7 +9,7 @@ use crate::harness::{Bench, SHORT, Seen};
 #[test]
 fn wrong_usage_is_exit_code_2() {
     let bench = Bench::new();
-    let cases: [(&[&str], &str); 41] = [
+    let cases: [(&[&str], &str); 46] = [
         (&[], "Usage:"),
         (&["juggle"], "unrecognized subcommand"),
         (&["fit"], "`fit` is not available yet"),
@@ -39,6 +39,11 @@ fn wrong_usage_is_exit_code_2() {
         (&["compare", "--arena", "sim", "--to", "localhost"], "--to belongs to --arena live"),
         (&["run", "x.toml", "--set", "novalue"], "KEY=VALUE"),
         (&["run", "x.toml", "-o", "here"], "`--out DIR` is the folder in which each run gets a directory"),
+        (&["mos", "--codec", "opus"], "docs/reference/not-yet.md"),
+        (&["compare", "--workload", "video"], "docs/reference/not-yet.md"),
+        (&["compare", "--transports", "udp,srt"], "docs/reference/not-yet.md"),
+        (&["compare", "--queue", "cake"], "docs/reference/not-yet.md"),
+        (&["compare", "--set", "path.up.duplicate=1%"], "docs/reference/not-yet.md"),
         (&["mos", "--loss", "101%"], "0% to 100%"),
         (&["compare", "--loss", "2"], "0% to 100%, or a number from 0 to below 1; did you mean 2%?"),
         (&["compare", "--loss", "1"], "did you mean 1% or 100%?"),
@@ -259,7 +264,7 @@ fn a_far_end_that_cannot_be_one_is_wrong_usage_whoever_is_asked() {
 fn the_json_summary_is_all_of_standard_output_and_the_file_holds_the_same() {
     let bench = Bench::new();
     bench.file("call.toml", SHORT);
-    let seen = bench.run(&["run", "call.toml", "--json"]);
+    let seen = bench.run(&["run", "call.toml", "--json=runs"]);
     let summary = seen.succeeds().summary();
     assert_eq!(summary["name"], "short call");
     assert_eq!(summary["arena"], "sim");
@@ -282,7 +287,7 @@ fn a_variable_mirrors_its_flag_and_the_flag_wins() {
     bench.file("call.toml", SHORT);
     let run = |arguments: &[&str]| {
         let mut command = bench.command(arguments);
-        command.env("TALKPATH_OUT", "elsewhere").env("TALKPATH_JSON", "1").env("TALKPATH_SEED", "7");
+        command.env("TALKPATH_OUT", "elsewhere").env("TALKPATH_JSON", "runs").env("TALKPATH_SEED", "7");
         Seen::of(command.output().unwrap())
     };
     let seen = run(&["run", "call.toml"]);
@@ -296,7 +301,7 @@ fn a_variable_mirrors_its_flag_and_the_flag_wins() {
 fn a_flag_for_the_simulator_wins_over_a_variable_for_a_far_end() {
     let bench = Bench::new();
     bench.file("call.toml", SHORT);
-    let mut command = bench.command(&["run", "call.toml", "--arena", "sim", "--json"]);
+    let mut command = bench.command(&["run", "call.toml", "--arena", "sim", "--json=runs"]);
     let seen = Seen::of(command.env("TALKPATH_TO", "nowhere.invalid").output().unwrap());
     assert_eq!(seen.succeeds().summary()["arena"], "sim");
 }
@@ -384,10 +389,10 @@ fn a_scenario_can_come_through_a_pipe() {
 #[test]
 fn a_share_above_a_fifth_is_said_in_words_in_the_header_the_answer_and_the_page() {
     let bench = Bench::new();
-    let half = [
+    let lossy = [
         "compare",
         "--loss",
-        "50%",
+        "25%",
         "--alone",
         "--repeat",
         "2",
@@ -396,10 +401,10 @@ fn a_share_above_a_fifth_is_said_in_words_in_the_header_the_answer_and_the_page(
         "--transports",
         "udp,tcp",
     ];
-    let seen = bench.run(&half);
-    let said = "The path loses 50 % of the packets each way.";
+    let seen = bench.run(&lossy);
+    let said = "The path loses 25 % of the packets each way.";
     assert_eq!(seen.succeeds().out.matches(said).count(), 2, "{}", seen.out);
-    assert!(seen.out.contains("--loss 50%"), "what to type next is taken: {}", seen.out);
+    assert!(seen.out.contains("--loss 25%"), "what to type next is taken: {}", seen.out);
     let run = bench.only_run();
     let page = fs::read_to_string(run.join("report.html")).unwrap();
     assert_eq!(page.matches(said).count(), 2);

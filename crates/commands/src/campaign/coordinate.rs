@@ -59,7 +59,7 @@ pub(crate) fn coordinate(
         store,
         plan: &plan,
         journal,
-        records: flag_word(&common.records),
+        records: flag_word(&common.records()),
         terminal,
         stop,
         abort: Arc::new(AtomicBool::new(false)),

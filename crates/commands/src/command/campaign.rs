@@ -67,7 +67,7 @@ fn check(args: &CampaignCheckArgs, common: &Common, terminal: Terminal) -> Resul
         return terminal.result(&valid);
     }
     let met = Met::all(&loaded)?;
-    let printed = match common.json {
+    let printed = match common.json() {
         true => print(&json(&met)),
         false => terminal.result(&format!("{valid}{}", met.text())),
     };
@@ -84,7 +84,7 @@ fn begin(args: &CampaignRunArgs, common: &Common, terminal: Terminal) -> Result<
     let (plan, entries) = coordinate(&loaded, &store, common, terminal)?;
     let status = with_store(status(&plan, &entries, loaded.campaign.schedule.retry, now()), &loaded, &store);
     let page = write_report(&store, &plan, &entries, &store.file(REPORT))?;
-    let printed = match common.json {
+    let printed = match common.json() {
         true => print(&json(&page)),
         false => terminal.result(&format!(
             "{}{}\nReport: {}\n",
@@ -108,7 +108,7 @@ fn tell(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<
     let store = Store::new(args, &loaded, &common.out);
     let (plan, entries) = (store.plan(&loaded)?, store.entries()?);
     let status = with_store(status(&plan, &entries, loaded.campaign.schedule.retry, now()), &loaded, &store);
-    if common.json {
+    if common.json() {
         return print(&json(&status));
     }
     let found = found(&store, &plan, &entries)?;
@@ -129,7 +129,7 @@ fn push(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<
     let Copied { copied, bytes, there } = push.all(&plan.measurements).map_err(|why| {
         Failure::FarEnd(format!("{}: {why}; what is copied stays, and the same command goes on", push.url()))
     })?;
-    if common.json {
+    if common.json() {
         let url = push.url();
         return print(&json(&json!({ "store": url, "copied": copied, "bytes": bytes, "there": there })));
     }
@@ -154,7 +154,7 @@ fn report(args: &CampaignReportArgs, common: &Common, terminal: Terminal) -> Res
     }
     let target = args.output.clone().unwrap_or_else(|| store.file(REPORT));
     let findings = write_report(&store, &store.plan(&loaded)?, &store.entries()?, &target)?;
-    if common.json {
+    if common.json() {
         return print(&json(&findings));
     }
     terminal.result(&format!("Report: {}\n", target.display()))

@@ -23,14 +23,14 @@ pub fn run(args: &CheckArgs, common: &Common, terminal: Terminal) -> Result<(), 
     let plan = match understood {
         Ok(plan) => plan,
         Err(diagnostics) => {
-            let printed = match common.json {
+            let printed = match common.json() {
                 true => print(&json(&Checked::wrong(&source, &diagnostics.list))),
                 false => Ok(()),
             };
             return terminal.end_with([Some(failure(&source, &diagnostics)), printed.err()]);
         }
     };
-    if common.json {
+    if common.json() {
         return print(&json(&Checked::valid(&source, &plan)));
     }
     for warning in &plan.warnings {

@@ -13,7 +13,7 @@ use talkpath_units::Rate;
 use super::run::experiment;
 use super::{conclude, files_of_sweep};
 use crate::arenas::{Arenas, Place};
-use crate::args::{ArenaKind, Common, CompareArgs, HOME, quoted};
+use crate::args::{ArenaKind, Common, CompareArgs, HOME, Records, quoted};
 use crate::experiment::{Destination, Experiment};
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
@@ -47,9 +47,14 @@ pub fn run(
     let tries_cure = place.arena != ArenaKind::Live && args.change.sweep.is_empty();
     let growth = |plan: &Plan, summary: &Summary| grow(plan, summary, sizes, tries_cure);
     let takes_turns = place.arena != ArenaKind::Sim;
+    // Rows of a simulated run can be made again at any time: they fill the folder only if they are asked for.
+    let exact = common.records.is_none() && place.arena == ArenaKind::Sim;
+    let records = if exact { Records::None } else { common.records() };
     let experiment = Experiment {
         growth: Some(&growth),
         takes_turns,
+        records,
+        exact,
         ..experiment(&plan, None, place, common, arenas, terminal)
     };
     let outcome = experiment.run(Destination::Under(&common.out))?;

@@ -61,5 +61,5 @@ fn export(
         _ => TableFormat::Parquet,
     };
     let table = args.table.unwrap_or(ExportTable::Messages);
-    tables::write((dir, terminal), table, format, writer, unwritten)
+    tables::write((dir, arenas, terminal), table, format, writer, unwritten)
 }

@@ -56,6 +56,7 @@ pub fn run(
         jobs: jobs(common),
         watch: &watch,
         failure: None,
+        has_rows: true,
         provenance: made_by(&folders, arenas),
     };
     let mut fresh = Fresh::new();
@@ -64,7 +65,9 @@ pub fn run(
         let from: Vec<&RunDir> = folders.iter().map(|folder| &folder.dir).collect();
         merging.finish(&dir, &from, fresh)
     });
-    let (summary, _) = merged.inspect_err(|_| dir.discard_if_new())?;
+    // A directory that is not whole could not be merged into again.
+    let merged = merged.and_then(|merged| merged.unwritten.map_or(Ok(merged.summary), Err));
+    let summary = merged.inspect_err(|_| dir.discard_if_new())?;
     let table = run_table(&summary, &terminal::style());
     let way_on = again(&dir, "");
     conclude(Outcome { dir, summary, failure: None }, &table, &way_on, None, common, false, terminal)

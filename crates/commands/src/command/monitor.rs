@@ -65,7 +65,8 @@ pub fn run(
         measured_until_ns: AtomicI64::new(0),
         is_over: AtomicBool::new(false),
     };
-    let recorder = (common.records != Records::None).then(|| recorder(args, common, arenas, &plan, terminal));
+    let recorder =
+        (common.records() != Records::None).then(|| recorder(args, common, arenas, &plan, terminal));
     let mut output = MonitorOutput {
         args,
         arenas,
@@ -82,7 +83,7 @@ pub fn run(
         key: key.as_deref(),
         clocks_synchronised: args.clocks_synchronised,
         scenario: &plan.cells[0].scenario,
-        series: (common.records != Records::None).then_some(common.series.detail()),
+        series: (common.records() != Records::None).then_some(common.series.detail()),
         interrupt: &interrupt,
         measured_until_ns: &state.measured_until_ns,
     };
@@ -189,7 +190,7 @@ fn recorder<'a>(
     };
     let keeping = Keeping {
         folder: folder(&common.out, &args.to),
-        records: common.records,
+        records: common.records(),
         series: common.series,
         place,
         arenas,

@@ -18,7 +18,7 @@ pub fn run(args: &MosArgs, common: &Common, terminal: Terminal) -> Result<(), Fa
         codec: codec(args)?,
     };
     let Rating { r, mos, id, ie_eff } = call.rate();
-    if common.json {
+    if common.json() {
         return terminal::print(&json(&Figures { r, mos, id, ie_eff }));
     }
     let much = if args.loss.value > MUCH {

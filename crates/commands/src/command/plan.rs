@@ -34,7 +34,7 @@ pub fn run(args: &PlanArgs, common: &Common, terminal: Terminal) -> Result<(), F
         }
         write_bytes(&folder.join(SCENARIO), plan.resolved.as_bytes())?;
     }
-    if common.json { print(&json::json(&as_json(&plan))) } else { terminal.result(&as_text(&plan)) }
+    if common.json() { print(&json::json(&as_json(&plan))) } else { terminal.result(&as_text(&plan)) }
 }
 
 /// docs/reference/interface.md has the keys.

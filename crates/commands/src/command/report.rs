@@ -16,19 +16,21 @@ use talkpath_report::{Network, Page, RunPart, figure_files, html, side_by_side};
 use talkpath_scenario::{Cell, Options, Plan};
 use talkpath_units::Instant;
 
+use crate::again::{Repetitions, is_repeatable};
+use crate::arenas::Arenas;
 use crate::args::ReportArgs;
 use crate::failure::Failure;
 use crate::network::page_network;
 use crate::output_file::refuse_records;
 use crate::part::{PACKETS, REPORT, SERIES, is_drawn};
 use crate::resumable::{command_again, resumable};
-use crate::run_dir::{RunDir, SCENARIO, open_file, write_bytes, write_named_bytes};
+use crate::run_dir::{PartId, RunDir, SCENARIO, open_file, write_bytes, write_named_bytes};
 use crate::scenario_file::load_file;
-use crate::summary_file::read_summary;
+use crate::summary_file::{head_of, read_summary};
 use crate::terminal::Terminal;
 
 /// Writes one page a run directory, or with `-o` one page that lays them all side by side.
-pub fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> {
+pub fn run(args: &ReportArgs, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {
     let dirs: Vec<RunDir> = args.runs.iter().map(|path| RunDir::open(path)).collect::<Result<_, _>>()?;
     if let Some(target) = &args.output
         && let Some(ending) = target.extension().and_then(OsStr::to_str)
@@ -46,7 +48,7 @@ pub fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> {
         over.try_for_each(|dir| loses_nothing(dir, &dir.file(REPORT)))?;
     }
     if let (Some(target), 2..) = (&args.output, dirs.len()) {
-        return several(&dirs, terminal)?.write(Some(target), args.figures.as_deref(), terminal);
+        return several(&dirs, arenas, terminal)?.write(Some(target), args.figures.as_deref(), terminal);
     }
     if let (Some(folder), 2..) = (&args.figures, dirs.len()) {
         return Err(Failure::Usage(format!(
@@ -56,7 +58,7 @@ pub fn run(args: &ReportArgs, terminal: Terminal) -> Result<(), Failure> {
         )));
     }
     for dir in &dirs {
-        let run = StoredRun::read(dir, terminal)?;
+        let run = StoredRun::read(dir, arenas, terminal)?;
         let page = dir.file(REPORT);
         let target = match (&args.output, loses_nothing(dir, &page)) {
             (Some(target), _) => Some(target.clone()),
@@ -75,10 +77,33 @@ fn same_file(one: &Path, other: &Path) -> bool {
     fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
 }
 
+/// Whether the rows of `dir` are not there and can be had by running it again.
+fn is_made_again(dir: &RunDir) -> bool {
+    !dir.file(PACKETS).exists() && head_of(dir).is_ok_and(|head| is_repeatable(&head).is_ok())
+}
+
+/// The repetitions that are drawn, run again.
+fn drawn_again(
+    dir: &RunDir,
+    drawn: &BTreeSet<u64>,
+    arenas: &dyn Arenas,
+) -> Result<Vec<CellFigures>, Failure> {
+    let mut again = Repetitions::of(dir, &dir.file(PACKETS), arenas)?;
+    let labels: BTreeMap<u64, String> =
+        again.plan().cells.iter().map(|cell| (cell.index, cell.label.clone())).collect();
+    let mut made = Vec::new();
+    let is_drawn = |id: PartId| id.repetition == 0 && drawn.contains(&id.cell);
+    again.each(is_drawn, |record| {
+        made.push(figures(&record, labels.get(&record.cell).map_or("", String::as_str)));
+        Ok(())
+    })?;
+    Ok(made)
+}
+
 /// Whether the page can be written over the one of the run: that has figures of each message also where the
 /// run kept no rows, from which they could be drawn again.
 fn loses_nothing(dir: &RunDir, page: &Path) -> Result<(), Failure> {
-    if dir.file(PACKETS).exists() || !page.exists() {
+    if dir.file(PACKETS).exists() || !page.exists() || is_made_again(dir) {
         return Ok(());
     }
     Err(Failure::Usage(format!(
@@ -98,12 +123,15 @@ struct StoredRun {
 }
 
 impl StoredRun {
-    fn read(dir: &RunDir, terminal: Terminal) -> Result<Self, Failure> {
+    fn read(dir: &RunDir, arenas: &dyn Arenas, terminal: Terminal) -> Result<Self, Failure> {
         let summary = read_summary(dir, terminal)?;
         let scenario = dir.file(SCENARIO);
         let plan = load_file(&scenario, &Options::default())?;
         let drawn = plan.cells.iter().filter(|cell| is_drawn(&plan, cell)).map(|cell| cell.index).collect();
-        let figures = runs(dir, &drawn)?.iter_mut().map(|run| draw(run, &plan, &summary)).collect();
+        let figures = match is_made_again(dir) {
+            true => drawn_again(dir, &drawn, arenas)?,
+            false => runs(dir, &drawn)?.iter_mut().map(|run| draw(run, &plan, &summary)).collect(),
+        };
         let to = resumable(dir).ok().and_then(|begun| begun.to);
         let command = command_again(&scenario, &summary.arena, to.as_deref());
         let network = page_network(&plan, &summary.arena, dir);
@@ -140,9 +168,9 @@ impl StoredRun {
 
 /// The runs as one, each named by what tells it from the others: the arena, the scenario's name, or both;
 /// else the part of the directory's name that the others do not share.
-fn several(dirs: &[RunDir], terminal: Terminal) -> Result<StoredRun, Failure> {
+fn several(dirs: &[RunDir], arenas: &dyn Arenas, terminal: Terminal) -> Result<StoredRun, Failure> {
     let runs: Vec<StoredRun> =
-        dirs.iter().map(|dir| StoredRun::read(dir, terminal)).collect::<Result<_, _>>()?;
+        dirs.iter().map(|dir| StoredRun::read(dir, arenas, terminal)).collect::<Result<_, _>>()?;
     let labels = labels(&runs, dirs);
     let parts = runs.iter().zip(labels).map(|(run, label)| RunPart {
         label,

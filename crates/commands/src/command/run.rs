@@ -98,7 +98,8 @@ pub(super) fn experiment<'p>(
         shard,
         place,
         arenas,
-        records: common.records,
+        records: common.records(),
+        exact: false,
         series: common.series,
         jobs: jobs(common),
         terminal,
@@ -153,7 +154,7 @@ fn part(
 fn part_told(outcome: PartOutcome, shard: Shard, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let PartOutcome { dir, done: (done, all), wall_s, cpu_s, failure } = outcome;
     let path = dir.path().display();
-    let printed = match common.json {
+    let printed = match common.json() {
         true => terminal::print(&json(&serde_json::json!({
             "dir": dir.path().to_string_lossy(),
             "shard": shard.to_string(),
@@ -248,8 +249,9 @@ impl EarlierRun {
         terminal: Terminal,
     ) -> Result<Experiment<'p>, Failure> {
         let (records, series) = (self.begun.records()?, self.begun.series()?);
+        let exact = self.begun.exact;
         let experiment = experiment(&self.plan, self.shard, self.place.clone(), common, arenas, terminal);
-        Ok(Experiment { records, series, ..experiment })
+        Ok(Experiment { records, exact, series, ..experiment })
     }
 
     fn run(

@@ -41,18 +41,24 @@ pub(crate) struct Merging<'a> {
     pub(crate) watch: &'a Stopwatch,
     /// Why repetitions are missing, if one knows.
     pub(crate) failure: Option<&'a Failure>,
+    /// Whether the folders hold the rows of every repetition that the run is to have rows of.
+    pub(crate) has_rows: bool,
     pub(crate) provenance: Provenance,
+}
+
+/// What came of it.
+pub(crate) struct Merged {
+    pub(crate) summary: Summary,
+    /// Whether every repetition is there.
+    pub(crate) is_whole: bool,
+    /// What could not be written; the summary is right all the same.
+    pub(crate) unwritten: Option<Failure>,
 }
 
 impl Merging<'_> {
     /// Puts the parts that the folders `from` hold, and the `fresh` ones, together into the files of `dir`,
-    /// in the plan's order. Says whether every repetition is there.
-    pub(crate) fn finish(
-        &self,
-        dir: &RunDir,
-        from: &[&RunDir],
-        mut fresh: Fresh,
-    ) -> Result<(Summary, bool), Failure> {
+    /// in the plan's order. Each file is tried also where one before it could not be written.
+    pub(crate) fn finish(&self, dir: &RunDir, from: &[&RunDir], mut fresh: Fresh) -> Result<Merged, Failure> {
         let mut folders: BTreeMap<(PartId, bool), PathBuf> = BTreeMap::new();
         for source in from {
             let parts = source.parts()?.into_iter();
@@ -74,19 +80,29 @@ impl Merging<'_> {
             parts.push(self.placed(part));
         }
         let missing = missing(self.plan, &ids);
-        self.merge_records(dir, &folders)?;
-        keep_apart(dir, &folders, ARRIVALS)?;
-        keep_apart(dir, &folders, CAPTURES)?;
-        write_log(dir, &mut parts)?;
+        // Nothing else needs the text: a run of many repetitions holds it no longer.
+        let log: Vec<String> = parts.iter_mut().map(|part| mem::take(&mut part.log)).collect();
         let drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
         let summary = self.summary(parts, &missing)?;
+        let rows = if self.has_rows { self.merge_records(dir, &folders) } else { Ok(()) };
+        let page = page_text(dir, self.plan, &summary, &drawn, self.begun);
+        let written = [
+            rows,
+            keep_apart(dir, &folders, ARRIVALS),
+            keep_apart(dir, &folders, CAPTURES),
+            write_log(dir, &log),
+            self.write_summary(dir, &summary),
+            write_bytes(&dir.file(REPORT), page.as_bytes()),
+        ];
+        let unwritten = written.into_iter().find_map(Result::err);
+        Ok(Merged { summary, is_whole: missing.is_empty(), unwritten })
+    }
+
+    fn write_summary(&self, dir: &RunDir, summary: &Summary) -> Result<(), Failure> {
         let path = dir.file(SUMMARY);
         write_whole(&path, |out| {
-            write_summary(&summary, self.jobs, out).map_err(|why| Failure::write(&path, why))
-        })?;
-        let page = page_text(dir, self.plan, &summary, &drawn, self.begun);
-        write_bytes(&dir.file(REPORT), page.as_bytes())?;
-        Ok((summary, missing.is_empty()))
+            write_summary(summary, self.jobs, out).map_err(|why| Failure::write(&path, why))
+        })
     }
 
     /// A part as a repetition of the plan: one that has grown may sweep more keys than the one it ran in.
@@ -169,12 +185,11 @@ impl Merging<'_> {
     }
 }
 
-/// Writes log.txt of what the parts have of it, and takes it from them: nothing else needs it.
-fn write_log(dir: &RunDir, parts: &mut [Part]) -> Result<(), Failure> {
+/// Writes log.txt of what each part has of it.
+fn write_log(dir: &RunDir, parts: &[String]) -> Result<(), Failure> {
     let path = dir.file(LOG);
     write_whole(&path, |out| {
-        let written =
-            parts.iter_mut().try_for_each(|part| out.write_all(mem::take(&mut part.log).as_bytes()));
+        let written = parts.iter().try_for_each(|part| out.write_all(part.as_bytes()));
         written.map_err(|why| Failure::write(&path, why))
     })
 }
@@ -232,7 +247,7 @@ pub(super) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
 
 /// If no rows are kept, the simulator keeps none in memory either; a real-time arena has them anyway.
 fn percentiles(begun: &Resumable) -> Result<&'static str, Failure> {
-    let keeps_rows = begun.records()? >= Records::All || begun.arena()? != ArenaKind::Sim;
+    let keeps_rows = begun.records()? >= Records::All || begun.exact || begun.arena()? != ArenaKind::Sim;
     Ok(if keeps_rows { "exact" } else { histogram::PERCENTILES })
 }
 
@@ -253,27 +268,72 @@ fn warnings(plan: &Plan, parts: &[Part]) -> Vec<String> {
             (name, part.warnings.as_slice())
         })
         .collect();
-    of_file.chain(gathered(&of_parts)).collect()
+    of_file.chain(gathered(&of_parts, &copies(plan))).collect()
 }
 
-/// Each warning once, in the order in which they first came. Warnings that differ in their numbers alone are
-/// one, with the range of each number. What only some repetitions warn of says which, or how many.
-fn gathered(parts: &[(String, &[String])]) -> Vec<String> {
-    let mut found: Vec<(Pieces<'_>, Vec<&str>)> = Vec::new();
+/// The copies of the plan's flows, each with its flow's name in the file.
+fn copies(plan: &Plan) -> BTreeMap<&str, &str> {
+    let flows = plan.cells.iter().flat_map(|cell| &cell.scenario.flows);
+    let names = flows.map(|flow| (flow.name.as_str(), flow.group.as_str()));
+    names.filter(|(name, group)| name != group).collect()
+}
+
+/// A warning that repetitions and copies have in common.
+struct Gathered<'a> {
+    pieces: Pieces,
+    /// The repetitions that warn, in order.
+    names: Vec<&'a str>,
+    /// The copies that it is about, if it is about copies, and their flow.
+    copies: BTreeSet<&'a str>,
+    of: &'a str,
+    /// The largest last number, and whose it is.
+    worst: (f64, &'a str),
+}
+
+/// Each warning once, in the order in which they first came. Warnings that differ in their numbers alone, or
+/// in the copy of a flow that they are about, are one, with the range of each number. What only some
+/// repetitions warn of says which, or how many.
+fn gathered(parts: &[(String, &[String])], copies: &BTreeMap<&str, &str>) -> Vec<String> {
+    let mut found: Vec<Gathered<'_>> = Vec::new();
     for (name, warning) in parts.iter().flat_map(|(name, of)| of.iter().map(move |it| (name, it))) {
-        let pieces = Pieces::of(warning);
-        match found.iter_mut().find(|(others, _)| others.words == pieces.words) {
-            Some((others, names)) => {
-                others.widen(&pieces);
-                if names.last() != Some(&name.as_str()) {
-                    names.push(name);
-                }
+        let copy = named_flow(warning).and_then(|copy| Some((copy, *copies.get(copy)?)));
+        let pieces = match copy {
+            Some((copy, group)) => Pieces::of(&renamed(warning, copy, group)),
+            None => Pieces::of(warning),
+        };
+        let last = pieces.last();
+        let (copy, of) = copy.unwrap_or_default();
+        let at = found.iter().position(|it| it.of == of && it.pieces.words == pieces.words);
+        let entry = match at {
+            Some(at) => {
+                found[at].pieces.widen(&pieces);
+                &mut found[at]
             }
-            None => found.push((pieces, vec![name])),
+            None => {
+                let (names, copies) = (Vec::new(), BTreeSet::new());
+                found.push(Gathered { pieces, names, copies, of, worst: (f64::NEG_INFINITY, copy) });
+                let newest = found.len() - 1;
+                &mut found[newest]
+            }
+        };
+        if entry.names.last() != Some(&name.as_str()) {
+            entry.names.push(name);
+        }
+        entry.copies.insert(copy);
+        if last > entry.worst.0 {
+            entry.worst = (last, copy);
         }
     }
-    let told = |(pieces, names): (Pieces<'_>, Vec<&str>)| {
-        let text = pieces.text();
+    let all = |group: &str| copies.values().filter(|it| **it == group).count();
+    let told = |Gathered { pieces, names, copies, of, worst }: Gathered<'_>| {
+        let text = match (of, copies.len()) {
+            ("", _) => pieces.text(),
+            (_, 1) => renamed(&pieces.text(), of, worst.1),
+            (_, count) if worst.0.is_finite() => {
+                format!("{} (in {count} of {} copies, worst {})", pieces.text(), all(of), worst.1)
+            }
+            (_, count) => format!("{} (in {count} of {} copies)", pieces.text(), all(of)),
+        };
         match names[..] {
             [name] if parts.len() > 1 => format!("{text} ({name})"),
             _ if names.len() < parts.len() => {
@@ -285,15 +345,29 @@ fn gathered(parts: &[(String, &[String])]) -> Vec<String> {
     found.into_iter().map(told).collect()
 }
 
-/// A text in words, and the numbers between them: each as its smallest and its largest.
-struct Pieces<'a> {
-    words: Vec<&'a str>,
-    numbers: Vec<(&'a str, &'a str)>,
+/// The flow that a warning is about: `flow call-3: ...`.
+fn named_flow(warning: &str) -> Option<&str> {
+    let (_, after) = warning.split_once(FLOW)?;
+    after.split_once(": ").map(|(name, _)| name)
 }
 
-impl<'a> Pieces<'a> {
+/// The warning with another name in place of that of its flow.
+fn renamed(warning: &str, name: &str, other: &str) -> String {
+    warning.replacen(&format!("{FLOW}{name}: "), &format!("{FLOW}{other}: "), 1)
+}
+
+/// What stands before a flow's name in a warning.
+const FLOW: &str = "flow ";
+
+/// A text in words, and the numbers between them: each as its smallest and its largest.
+struct Pieces {
+    words: Vec<String>,
+    numbers: Vec<(String, String)>,
+}
+
+impl Pieces {
     /// A number stands by itself: digits with at most one point within, no part of a word.
-    fn of(text: &'a str) -> Self {
+    fn of(text: &str) -> Self {
         let is_inner = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | ':' | '-' | '/');
         let (mut words, mut numbers, mut from, mut at) = (Vec::new(), Vec::new(), 0, 0);
         while let Some(length) = text[at..].find(|c: char| !is_inner(c)).or(Some(text.len() - at)) {
@@ -301,28 +375,34 @@ impl<'a> Pieces<'a> {
             let number = text[at..at + length].trim_end_matches(['.', ':']);
             let is_number = number.parse::<f64>().is_ok() && number.starts_with(|c: char| c.is_ascii_digit());
             if is_number && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-                words.push(&text[from..at]);
-                numbers.push((number, number));
+                words.push(text[from..at].to_owned());
+                numbers.push((number.to_owned(), number.to_owned()));
                 from = at + number.len();
             }
             at += length;
             let Some(next) = text[at..].chars().next() else { break };
             at += next.len_utf8();
         }
-        words.push(&text[from..]);
+        words.push(text[from..].to_owned());
         Self { words, numbers }
     }
 
     fn widen(&mut self, other: &Self) {
-        let value = |text: &str| text.parse().unwrap_or(0.0);
+        let value = |text: &str| text.parse::<f64>().unwrap_or(0.0);
         for ((least, most), (low, high)) in self.numbers.iter_mut().zip(&other.numbers) {
             if value(low) < value(least) {
-                *least = low;
+                least.clone_from(low);
             }
             if value(high) > value(most) {
-                *most = high;
+                most.clone_from(high);
             }
         }
+    }
+
+    /// The last number: of a percentile or a count it is how bad it is.
+    fn last(&self) -> f64 {
+        let value = |(_, most): &(String, String)| most.parse().ok();
+        self.numbers.last().and_then(value).unwrap_or(f64::NEG_INFINITY)
     }
 
     fn text(&self) -> String {
@@ -479,8 +559,11 @@ mod tests {
         let (late, ignored) = ("sent late: p99 2 ms".to_owned(), "mss is ignored".to_owned());
         let (both, one) = ([ignored.clone(), late.clone()], [ignored.clone()]);
         let parts = [("transport = udp".to_owned(), &one[..]), ("transport = tcp".to_owned(), &both[..])];
-        assert_eq!(gathered(&parts), [ignored.as_str(), "sent late: p99 2 ms (transport = tcp)"]);
-        assert_eq!(gathered(&parts[1..]), [ignored, late], "alone it needs no name");
+        assert_eq!(
+            gathered(&parts, &BTreeMap::new()),
+            [ignored.as_str(), "sent late: p99 2 ms (transport = tcp)"]
+        );
+        assert_eq!(gathered(&parts[1..], &BTreeMap::new()), [ignored, late], "alone it needs no name");
     }
 
     #[test]
@@ -493,9 +576,29 @@ mod tests {
             (0..).zip(&all).map(|(at, of): (u64, _)| (format!("repetition {at}"), &of[..])).collect();
         let told =
             "flow a-1: the far host held its 99 to 100 echoes for p99 1.25 to 10.5 ms. (3 of 4 repetitions)";
-        assert_eq!(gathered(&parts), [told]);
+        assert_eq!(gathered(&parts, &BTreeMap::new()), [told]);
         let other = ["stream 1 of 10.0.0.1:80 é".to_owned(), "stream 2 of 10.0.0.2:80 é".to_owned()];
-        assert_eq!(gathered(&[(String::new(), &other)]), other, "an address is no number");
+        assert_eq!(gathered(&[(String::new(), &other)], &BTreeMap::new()), other, "an address is no number");
+    }
+
+    #[test]
+    fn what_many_copies_of_a_flow_warn_of_is_one_line_with_the_worst() {
+        let names: Vec<String> = (1..=700).map(|copy| format!("call-{copy}")).collect();
+        let copies: BTreeMap<&str, &str> = names.iter().map(|name| (name.as_str(), "call")).collect();
+        let of = |(name, late): (&String, u64)| {
+            format!("invalid: emu: flow {name}: held its echoes for p99 {late} ms")
+        };
+        let late: Vec<u64> = (0..700).map(|copy| if copy == 16 { 900 } else { 1 + copy % 7 }).collect();
+        let mut warnings: Vec<String> = names.iter().zip(late).map(of).collect();
+        warnings.push("flow call-3: its file is not intact".to_owned());
+        let told = gathered(&[("repetition 0".to_owned(), &warnings)], &copies);
+        assert_eq!(
+            told,
+            [
+                "invalid: emu: flow call: held its echoes for p99 1 to 900 ms (in 700 of 700 copies, worst call-17)",
+                "flow call-3: its file is not intact"
+            ]
+        );
     }
 
     #[test]

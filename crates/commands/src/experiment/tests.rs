@@ -23,6 +23,7 @@ fn experiment(plan: &Plan) -> Experiment<'_> {
         place,
         arenas: &NoArenas,
         records: Records::All,
+        exact: false,
         series: SeriesPoints::Sampled,
         jobs: 1,
         terminal: Terminal::plain(),

@@ -191,6 +191,7 @@ impl<'a> Recorder<'a> {
             place: self.keeping.place.clone(),
             arenas: self.keeping.arenas,
             records,
+            exact: false,
             series,
             jobs: 1,
             terminal: self.keeping.terminal,

@@ -31,9 +31,7 @@ pub use error::RecordError;
 pub use parquet::file::reader::ChunkReader;
 pub use reader::{PacketRows, SeriesRows, read_packets, read_series};
 pub use restore::restore_runs;
-pub use rows::{PacketRow, SeriesRow};
-#[cfg(test)]
-pub(crate) use rows::{packet_rows, series_rows};
+pub use rows::{PacketRow, SeriesRow, packet_rows, series_rows};
 pub use schema::RECORD_VERSION;
 pub use writer::{merge_packets, merge_series, write_packets, write_series};
 

@@ -72,11 +72,11 @@ pub(super) fn point_stretches(record: &RunRecord) -> impl Iterator<Item = Stretc
     })
 }
 
-/// The rows of a repetition's messages, as a reader gives them.
-#[cfg(test)]
-pub(crate) fn packet_rows(record: &RunRecord) -> impl Iterator<Item = PacketRow> + '_ {
+/// The rows of a repetition's messages, as a reader of its file gives them.
+pub fn packet_rows(record: &RunRecord) -> impl Iterator<Item = PacketRow> + '_ {
     message_stretches(record).flat_map(|stretch| {
-        let (flow, leg) = (Arc::<str>::from(stretch.name), Leg::from_name(stretch.word).expect("a leg"));
+        let flow = Arc::<str>::from(stretch.name);
+        let leg = Leg::from_name(stretch.word).unwrap_or(Leg::Forward);
         stretch.rows.iter().map(move |&message| PacketRow {
             cell: stretch.cell,
             repetition: stretch.repetition,
@@ -87,17 +87,15 @@ pub(crate) fn packet_rows(record: &RunRecord) -> impl Iterator<Item = PacketRow>
     })
 }
 
-/// The rows of a repetition's series, as a reader gives them.
-#[cfg(test)]
-pub(crate) fn series_rows(record: &RunRecord) -> impl Iterator<Item = SeriesRow> + '_ {
-    point_stretches(record).flat_map(|stretch| {
-        let (entity, kind) =
-            (Arc::<str>::from(stretch.name), SeriesKind::from_name(stretch.word).expect("a kind"));
-        stretch.rows.iter().map(move |&(at, value)| SeriesRow {
-            cell: stretch.cell,
-            repetition: stretch.repetition,
+/// The rows of a repetition's series, as a reader of its file gives them.
+pub fn series_rows(record: &RunRecord) -> impl Iterator<Item = SeriesRow> + '_ {
+    record.series.iter().flat_map(move |series| {
+        let entity = Arc::<str>::from(series.entity.as_str());
+        series.points.iter().map(move |&(at, value)| SeriesRow {
+            cell: record.cell,
+            repetition: record.repetition,
             entity: Arc::clone(&entity),
-            kind,
+            kind: series.kind,
             at,
             value,
         })

@@ -25,7 +25,7 @@ fn a_path_that_does_nothing_to_packets_loses_and_marks_none() {
     let Some(lab) = Lab::new() else { return };
     lab.bench.file("call.toml", CALL);
     for to in [SERVER, SERVER_V6] {
-        let summary = lab.client_to(to, &["run", "call.toml", "--json"]).succeeds().summary();
+        let summary = lab.client_to(to, &["run", "call.toml", "--json=runs"]).succeeds().summary();
         let call = &summary["runs"][0]["flows"]["call"];
         assert_eq!((&call["sent"], &call["lost"]), (&50.into(), &0.into()), "{call}");
         assert_eq!(call["ecn"]["marked_forward"], 0, "{call}");
@@ -41,7 +41,7 @@ fn all_packets_or_half_of_them_come_marked_over_ipv4_and_ipv6() {
         lab.clear();
         lab.mark(marked);
         for to in [SERVER, SERVER_V6] {
-            let summary = lab.client_to(to, &["run", "call.toml", "--json"]).succeeds().summary();
+            let summary = lab.client_to(to, &["run", "call.toml", "--json=runs"]).succeeds().summary();
             let call = &summary["runs"][0]["flows"]["call"];
             let count = call["ecn"]["marked_forward"].as_u64().unwrap();
             assert!(range.contains(&count), "{marked:?} to {to}: {count} of 50");
@@ -64,7 +64,7 @@ fn a_tunnel_takes_packets_of_its_mtu_and_no_larger_ones() {
                     format!("{{ kind = \"cbr\", rate = \"{} bps\", size = \"{size} B\" }}", size * 400);
                 let text = call.replace("{ kind = \"voice\", echo = true }", &workload);
                 lab.bench.file("large.toml", text);
-                let summary = lab.client(&["run", "large.toml", "--json"]).succeeds().summary();
+                let summary = lab.client(&["run", "large.toml", "--json=runs"]).succeeds().summary();
                 let call = &summary["runs"][0]["flows"]["call"];
                 // Where a router says so, the first is lost, and the host cuts the others.
                 let lost = if matches!(too_big, TooBig::Reported) { lost.min(1) } else { lost };
@@ -96,7 +96,7 @@ fn a_connection_whose_first_packet_is_lost_opens_a_second_later() {
         lab.lose_first_large_datagrams(1);
         let text = CALL.replace("{ kind = \"udp\", ecn = true }", &format!("\"{transport}\""));
         lab.bench.file("call.toml", text.replace("\"1 s\"", "\"2 s\""));
-        let summary = lab.client(&["run", "call.toml", "--json"]).succeeds().summary();
+        let summary = lab.client(&["run", "call.toml", "--json=runs"]).succeeds().summary();
         let sent = summary["runs"][0]["flows"]["call"]["sent"].as_u64().unwrap();
         assert!((30..=51).contains(&sent), "{transport}: {sent} of 100 frames left");
     }
@@ -109,7 +109,7 @@ fn a_translator_lets_calls_through_and_the_log_names_its_address() {
     lab.translate();
     lab.bench.file("call.toml", CALL);
     let before = lab.client_counts();
-    let summary = lab.client(&["run", "call.toml", "--json"]).succeeds().summary();
+    let summary = lab.client(&["run", "call.toml", "--json=runs"]).succeeds().summary();
     let sent = lab.client_counts()[0] - before[0];
     assert_eq!(summary["runs"][0]["flows"]["call"]["lost"], 0, "{summary}");
     assert!((50..500).contains(&sent), "{sent} packets left the client");
@@ -124,7 +124,7 @@ fn a_connection_outlives_a_translator_that_forgets_its_mappings_of_udp() {
     lab.translate();
     let text = CALL.replace("{ kind = \"udp\", ecn = true }", "\"tcp-nodelay\"");
     lab.bench.file("call.toml", text.replace("\"1 s\"", "\"2 s\""));
-    let run = lab.client_command(SERVER, &["run", "call.toml", "--json"]).stdout(Stdio::piped()).spawn();
+    let run = lab.client_command(SERVER, &["run", "call.toml", "--json=runs"]).stdout(Stdio::piped()).spawn();
     thread::sleep(Duration::from_millis(1500));
     lab.forget_mappings();
     let summary = Seen::of_child(run.unwrap()).succeeds().summary();

@@ -1,29 +1,35 @@
-//! The flat tables of a run: messages, repetitions, cells and links.
+//! The flat tables of a run: messages, series, repetitions, cells and links.
 //!
 //! A row holds figures of one sort alone: one repetition's, or the repetitions' median, mean and interval.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, BufReader, Write};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use talkpath_measure::export::{
-    Column, ColumnKind, Field, TableFormat, TableWriter, message_columns, message_row,
+    Column, ColumnKind, Field, TableFormat, TableWriter, message_columns, message_row, series_columns,
+    series_row,
 };
-use talkpath_measure::record_file::{RecordError, read_packets};
+use talkpath_measure::record_file::{
+    PacketRow, RecordError, SeriesRow, packet_rows, read_packets, read_series, series_rows,
+};
 use talkpath_measure::summary::{RunSummary, Spread, Summary};
 
 use super::swept::{Swept, common, kind_of, of_number};
+use crate::again::Repetitions;
+use crate::arenas::Arenas;
 use crate::args::ExportTable;
 use crate::failure::Failure;
-use crate::part::{PACKETS, SUMMARY};
+use crate::part::{PACKETS, SERIES, SUMMARY};
 use crate::run_dir::{RunDir, open_file, unexpected_json};
 use crate::summary_file::{read_summary, refuse_later_format};
 use crate::terminal::Terminal;
 
 /// Writes `table` of the run in `dir`; `unwritten` says what a failure of `out` means.
 pub(super) fn write(
-    (dir, terminal): (&RunDir, Terminal),
+    (dir, arenas, terminal): (&RunDir, &dyn Arenas, Terminal),
     table: ExportTable,
     format: TableFormat,
     out: impl Write + Send,
@@ -31,7 +37,8 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     let summary = || read_summary(dir, terminal);
     let result = match table {
-        ExportTable::Messages => return messages(dir, format, out, unwritten),
+        ExportTable::Messages => return messages((dir, arenas), format, out, unwritten),
+        ExportTable::Series => return series((dir, arenas), format, out, unwritten),
         ExportTable::Repetitions => repetitions(&summary()?, format, out, "flow", |run| {
             let summed_up = run.summed_up().map(|(name, group)| (name, flat(group)));
             run.flows.iter().map(|(name, flow)| (name, flat(flow))).chain(summed_up).collect()
@@ -51,33 +58,76 @@ fn failed(why: RecordError, unwritten: impl Fn(io::Error) -> Failure) -> Failure
     }
 }
 
-/// One row a message and leg, group by group of packets.parquet.
+/// One row a message and leg, group by group of packets.parquet, or of a run that is made again.
 fn messages(
-    dir: &RunDir,
+    (dir, arenas): (&RunDir, &dyn Arenas),
     format: TableFormat,
     out: impl Write + Send,
     unwritten: impl Fn(io::Error) -> Failure,
 ) -> Result<(), Failure> {
-    let path = dir.file(PACKETS);
-    let unreadable = |why: &RecordError| Failure::Usage(format!("cannot read {}: {why}", path.display()));
-    let file = open_file(&path).map_err(|why| match why.kind() {
-        io::ErrorKind::NotFound => Failure::Usage(format!(
-            "{}: not there: the run was made with --records none or summary, or did not end",
-            path.display()
-        )),
-        _ => Failure::read(&path, &why),
-    })?;
-    let rows = read_packets(file).map_err(|why| unreadable(&why))?;
     let swept = swept_of(dir)?;
     let columns = message_columns(&swept.columns);
     let mut table = TableWriter::new(columns, format, out).map_err(|why| failed(why, &unwritten))?;
     let mut fields = Vec::new();
-    for row in rows {
-        let row = row.map_err(|why| unreadable(&why))?;
-        message_row(&row, swept.of(row.cell), &mut fields);
-        table.row(&fields).map_err(|why| failed(why, &unwritten))?;
+    let mut add = |row: &PacketRow| {
+        message_row(row, swept.of(row.cell), &mut fields);
+        table.row(&fields).map_err(|why| failed(why, &unwritten))
+    };
+    match stored(dir, PACKETS, read_packets)? {
+        Some(rows) => {
+            for row in rows {
+                add(&row.map_err(|why| unreadable(dir, PACKETS, &why))?)?;
+            }
+        }
+        None => Repetitions::of(dir, &dir.file(PACKETS), arenas)?
+            .each(|_| true, |record| packet_rows(&record).try_for_each(|row| add(&row)))?,
     }
     table.finish().map_err(|why| failed(why, &unwritten))
+}
+
+/// One row a point of a line, as of [`messages`].
+fn series(
+    (dir, arenas): (&RunDir, &dyn Arenas),
+    format: TableFormat,
+    out: impl Write + Send,
+    unwritten: impl Fn(io::Error) -> Failure,
+) -> Result<(), Failure> {
+    let swept = swept_of(dir)?;
+    let columns = series_columns(&swept.columns);
+    let mut table = TableWriter::new(columns, format, out).map_err(|why| failed(why, &unwritten))?;
+    let mut fields = Vec::new();
+    let mut add = |row: &SeriesRow| {
+        series_row(row, swept.of(row.cell), &mut fields);
+        table.row(&fields).map_err(|why| failed(why, &unwritten))
+    };
+    match stored(dir, SERIES, read_series)? {
+        Some(rows) => {
+            for row in rows {
+                add(&row.map_err(|why| unreadable(dir, SERIES, &why))?)?;
+            }
+        }
+        None => Repetitions::of(dir, &dir.file(SERIES), arenas)?
+            .each(|_| true, |record| series_rows(&record).try_for_each(|row| add(&row)))?,
+    }
+    table.finish().map_err(|why| failed(why, &unwritten))
+}
+
+/// The rows of the record file `name` of `dir`; `None` if it is not there.
+fn stored<T>(
+    dir: &RunDir,
+    name: &str,
+    read: impl Fn(File) -> Result<T, RecordError>,
+) -> Result<Option<T>, Failure> {
+    let path = dir.file(name);
+    match open_file(&path) {
+        Ok(file) => read(file).map(Some).map_err(|why| unreadable(dir, name, &why)),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(Failure::read(&path, &why)),
+    }
+}
+
+fn unreadable(dir: &RunDir, name: &str, why: &RecordError) -> Failure {
+    Failure::Usage(format!("cannot read {}: {why}", dir.file(name).display()))
 }
 
 /// The sweep alone: a summary of many repetitions is not kept in memory beside the messages.

@@ -35,7 +35,7 @@ pub(super) fn diff(args: &StudyDiffArgs, common: &Common, terminal: Terminal) ->
         let changes: Vec<_> = changes.iter().map(change_entry).collect();
         all.push(serde_json::json!({ "run": path.to_string_lossy(), "changes": changes }));
     }
-    let printed = match common.json {
+    let printed = match common.json() {
         true => print(&json(&all)),
         false => terminal.result(&text),
     };

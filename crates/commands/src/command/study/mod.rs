@@ -63,7 +63,7 @@ fn list(common: &Common, terminal: Terminal) -> Result<(), Failure> {
         );
         text.push_str(&format!("{}  {} ({} claims)\n", study.name, study.title, study.claims.len()));
     }
-    if common.json { terminal::print(&json(&all)) } else { terminal.result(&text) }
+    if common.json() { terminal::print(&json(&all)) } else { terminal.result(&text) }
 }
 
 /// Finds every mistake, and says what there is if there is none.
@@ -273,7 +273,7 @@ fn conclude_page(outcome: &Outcome, page: &Path, common: &Common, terminal: Term
     for warning in &outcome.warnings {
         terminal.warning(warning);
     }
-    if common.json {
+    if common.json() {
         return terminal::print(&json(outcome));
     }
     let table = study_table(outcome, &terminal::style());
