@@ -411,7 +411,7 @@ fn session_of_streams(address: &str, flows: usize) -> (BufReader<TcpStream>, Vec
     let tcp = r#"{"tcp":{"nodelay":false,"cc":"cubic","mss":null,"send_buffer":null,"receive_buffer":null}}"#;
     let voice = r#"{"voice":{"ptime_ns":20000000,"size":160}}"#;
     let flow = format!(
-        r#"{{"transport":{tcp},"workload":{voice},"echo_per_read":null,"is_up":true,"start_ns":0,"file":null}}"#
+        r#"{{"transport":{tcp},"workload":{voice},"echo_per_read":null,"is_up":true,"start_ns":0,"due":"start","file":null}}"#
     );
     let session = format!(
         r#"{{"session":{{"flows":[{}],"warm_up_ns":0,"duration_ns":60000000000,"drain_ns":0}}}}"#,
