@@ -230,7 +230,7 @@ fn a_flow_answers_only_the_address_of_its_client_and_only_its_own_messages() {
         let mut control = TcpStream::connect(server.address).unwrap();
         control.write_all(valid_hello(&server, 512).as_bytes()).unwrap();
         assert!(!read_for(&mut control, 200).0.is_empty());
-        let session = r#"{"session":{"flows":[{"transport":{"udp":{"receive_buffer":null}},"workload":{"voice":{"ptime_ns":20000000,"size":160}},"echo_per_read":false,"is_up":true,"start_ns":0}],"warm_up_ns":0,"duration_ns":1000000000,"drain_ns":0}}"#;
+        let session = r#"{"session":{"flows":[{"transport":{"udp":{"receive_buffer":null}},"workload":{"voice":{"ptime_ns":20000000,"size":160}},"echo_per_read":false,"is_up":true,"start_ns":0,"due":"start"}],"warm_up_ns":0,"duration_ns":1000000000,"drain_ns":0}}"#;
         writeln!(control, "{session}").unwrap();
         let ready = String::from_utf8(read_for(&mut control, 200).0).unwrap();
         let after = |mark: &str| ready.split(mark).nth(1).unwrap().to_owned();

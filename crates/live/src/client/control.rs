@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn an_answer_about_as_many_flows_as_were_asked_for_is_read_whole() {
-        let call = r#"{"transport":{"udp":{"receive_buffer":null,"ecn":false}},"start_ns":0,"file":null,
+        let call = r#"{"transport":{"udp":{"receive_buffer":null,"ecn":false}},"start_ns":0,"due":"start","file":null,
             "workload":{"voice":{"ptime_ns":20000000,"size":160}},"echo_per_read":false,"is_up":true}"#;
         let flows = vec![serde_json::from_str(call).unwrap(); 5_000];
         let session = SessionSpec { flows, warm_up_ns: 0, duration_ns: 1, drain_ns: 0 };

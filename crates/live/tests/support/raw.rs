@@ -135,7 +135,7 @@ pub fn flow(transport: &str, workload: &Value, is_up: bool) -> Value {
     };
     json!({
         "transport": transport, "workload": workload, "echo_per_read": null, "is_up": is_up, "start_ns": 0,
-        "file": null
+        "due": "start", "file": null
     })
 }
 

@@ -115,7 +115,7 @@ mod tests {
         let spec: FlowSpec = serde_json::from_value(serde_json::json!({
             "transport": { "udp": { "receive_buffer": null } },
             "workload": { "voice": { "ptime_ns": 20_000_000, "size": 160 } },
-            "echo_per_read": false, "is_up": true, "start_ns": 0, "file": null,
+            "echo_per_read": false, "is_up": true, "start_ns": 0, "due": "start", "file": null,
         }))
         .unwrap();
         let near = EndProgress { is_done: true, sent: 50, received: 20 };
