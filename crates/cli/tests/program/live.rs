@@ -408,7 +408,7 @@ fn session_of_streams(address: &str, flows: usize) -> (BufReader<TcpStream>, Vec
     let version = why.split(' ').find(|word| word.parse::<u32>().is_ok()).unwrap();
     let (mut control, welcome) = hello(version);
     assert!(welcome["welcome"].is_object(), "{welcome}");
-    let tcp = r#"{"tcp":{"nodelay":false,"cc":"cubic","mss":null,"send_buffer":null,"receive_buffer":null}}"#;
+    let tcp = r#"{"tcp":{"nodelay":false,"cc":"reno","mss":null,"send_buffer":null,"receive_buffer":null}}"#;
     let voice = r#"{"voice":{"ptime_ns":20000000,"size":160}}"#;
     let flow = format!(
         r#"{{"transport":{tcp},"workload":{voice},"echo_per_read":null,"is_up":true,"start_ns":0,"due":"start","file":null}}"#

@@ -130,7 +130,7 @@ pub fn flow(transport: &str, workload: &Value, is_up: bool) -> Value {
     let transport = match transport {
         "udp" => json!({ "udp": { "receive_buffer": null } }),
         _ => json!({ "tcp": {
-            "nodelay": false, "cc": "cubic", "mss": null, "send_buffer": null, "receive_buffer": null
+            "nodelay": false, "cc": "reno", "mss": null, "send_buffer": null, "receive_buffer": null
         } }),
     };
     json!({
