@@ -15,7 +15,10 @@ pub use congestion::CongestionControlKind;
 pub use encapsulated::*;
 pub use features::Features;
 pub use kind::TransportKind;
-pub use quic::{Carry, QuicCongestionControl, SMALLEST_QUIC_MTU, largest_quic_datagram, quic_packet_size};
+pub use quic::{
+    Carry, QUIC_DATAGRAM_AT_OPENING, QuicCongestionControl, SMALLEST_QUIC_MTU, largest_quic_datagram,
+    quic_packet_size,
+};
 pub use size::{CACHE_LINE, SHARED_INFO, UDP_OVER_IPV4, small_head};
 
 use talkpath_units::{Bytes, Duration, Packets};

@@ -38,15 +38,20 @@ words! {
     }
 }
 
-/// The UDP payload of a full packet on a path of this MTU.
+/// The UDP payload of the largest packet on a path of this MTU, once the search for it is over. A connection
+/// opens with 1200 B.
 pub fn quic_packet_size(mtu: Bytes) -> Bytes {
     mtu.saturating_sub(UDP_OVER_IPV4).min(LARGEST_PACKET)
 }
 
-/// The largest message that a DATAGRAM frame carries on a path of this MTU.
+/// The largest message that a DATAGRAM frame carries on a path of this MTU, once the search for it is over.
 pub fn largest_quic_datagram(mtu: Bytes) -> Bytes {
     quic_packet_size(mtu).saturating_sub(DATAGRAM_OVERHEAD)
 }
+
+/// The largest message that a DATAGRAM frame carries in a packet of 1200 B: on every path, from the end of
+/// the handshake on. A transfer cuts its messages so.
+pub const QUIC_DATAGRAM_AT_OPENING: Bytes = Bytes::new(1200 - DATAGRAM_OVERHEAD.get());
 
 /// The smallest MTU of a path that carries QUIC: UDP payloads of 1200 B (RFC 9000 §14).
 pub const SMALLEST_QUIC_MTU: Bytes = Bytes::new(1200 + UDP_OVER_IPV4.get());

@@ -38,8 +38,9 @@ impl Member {
         self.connection.borrow_mut()
     }
 
+    /// The largest message of a transfer: what a packet holds from the first one on.
     pub(crate) fn largest_message(&self) -> Option<Bytes> {
-        self.end().largest_message(self.index())
+        self.end().largest_in_transfer(self.index())
     }
 
     /// The flow as the end counts it.

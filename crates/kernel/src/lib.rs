@@ -37,4 +37,4 @@ pub mod wire;
 
 // Again here, so that `emu` and `live` depend on one crate.
 use talkpath_system::ancillary;
-pub use talkpath_system::{clock, descriptors, keep_awake, ports, random, sys, this_kernel};
+pub use talkpath_system::{clock, descriptors, fragments, keep_awake, ports, random, sys, this_kernel};

@@ -8,9 +8,7 @@ mod transport;
 
 use serde::{Deserialize, Serialize};
 use talkpath_flow::file::FileSink;
-use talkpath_scenario::{
-    Demand, Direction, Dscp, Due, EchoWrite, Flow, LARGEST_BULK_MESSAGE, Scenario, WorkloadConfig,
-};
+use talkpath_scenario::{Demand, Direction, Dscp, Due, EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_transport::Features;
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
@@ -222,7 +220,7 @@ impl FlowSpec {
     /// or a packet, holds.
     fn largest_greedy(&self) -> u64 {
         let own = self.workload.demand().largest_message();
-        own.map_or_else(|| self.transport.largest_message().min(LARGEST_BULK_MESSAGE.get()), Bytes::get)
+        own.map_or_else(|| self.transport.largest_greedy(), Bytes::get)
     }
 
     /// File bytes in each message but the last, for a file over a transport that keeps messages whole.

@@ -20,7 +20,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_arena::{Arena, ArenaError, RunPlan};
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_measure::RunRecord;
-use talkpath_scenario::Scenario;
+use talkpath_scenario::{Scenario, USUAL_MTU};
 
 use crate::key::Key;
 use control::ServerControl;
@@ -119,7 +119,18 @@ impl LiveArena {
         plan: RunPlan<'a>,
     ) -> Result<PreparedRun<'a>, ArenaError> {
         let mtu = address::path_mtu(self.address);
-        let session = SessionSpec::new(scenario, plan.seed, Some(mtu)).map_err(ArenaError::Unsupported)?;
+        let session = SessionSpec::new(scenario, plan.seed, Some(mtu)).map_err(|why| {
+            // If it fits the usual MTU, the path is the cause, or what the kernel was told of it.
+            match SessionSpec::new(scenario, plan.seed, Some(USUAL_MTU)) {
+                Ok(_) => ArenaError::far_end(format!(
+                    "{why}; this host's kernel knows a path MTU of {} to {} (`ip route get {}`)",
+                    address::with_ipv6(mtu, self.address),
+                    self.name,
+                    self.address.ip()
+                )),
+                Err(why) => ArenaError::Unsupported(why),
+            }
+        })?;
         checks::ip(scenario, self.address, &self.name).map_err(ArenaError::Unsupported)?;
         checks::files(scenario, &session).map_err(ArenaError::Unsupported)?;
         checks::congestion_controls(&session).map_err(ArenaError::Unsupported)?;

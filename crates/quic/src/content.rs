@@ -46,7 +46,7 @@ impl Content {
 }
 
 /// Zeros, at most 64 KiB of them.
-pub(crate) fn zeros(count: usize) -> Bytes {
+fn zeros(count: usize) -> Bytes {
     Bytes::from_static(&ZEROS[..count.min(ZEROS.len())])
 }
 

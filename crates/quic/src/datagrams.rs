@@ -2,8 +2,7 @@
 //!
 //! The engine sends the datagrams of its own queue in order and forgets none of them. Here messages expire
 //! and have priorities, so they wait outside, and the engine's queue holds what fits one packet. What may not
-//! leave any more is taken back from there: the queue takes a new datagram in the place of old ones if it has
-//! no room (`Datagrams::send` with `drop`), and has room for one full datagram.
+//! leave any more is taken back from there (`Datagrams::discard_unsent`, which our copy of the engine has).
 //!
 //! ```text
 //!  waiting (by priority, then in order) ─► inside (the engine's queue, one packet's) ─► a packet
@@ -11,15 +10,18 @@
 //!      └────── taken back: one expired ◄──────┘
 //! ```
 //!
-//! Before the handshake's end (0-RTT) a packet has a long header and less room than the engine says. What has
-//! no room there waits for the handshake's end, and smaller messages pass it.
+//! A connection begins with packets of 1200 B, and the engine searches for what the path carries (RFC 9000
+//! §14.3). A message that has no room yet waits until the first search is over, and smaller ones pass it.
+//! What has no room then is given back. Before the handshake's end (0-RTT) a packet also has a long header and
+//! less room than the engine says; what has no room there waits for the handshake's end.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use quinn_proto::Connection;
+use talkpath_config::{largest_quic_datagram, quic_packet_size};
 use talkpath_units::{Bytes, Instant};
 
-use crate::content::{Content, zeros};
+use crate::content::Content;
 
 /// A message that waits.
 #[derive(Clone, Debug)]
@@ -41,27 +43,35 @@ pub(crate) struct Waiting {
 /// All messages of a connection that wait to leave as datagrams.
 #[derive(Debug)]
 pub(crate) struct DatagramQueue {
-    /// The largest message that the path has room for.
+    /// The UDP payload of the largest packet that is searched for.
+    packet_size: u16,
+    /// The largest message that such a packet has room for.
     largest: usize,
     /// The largest message that is taken: once connected, what the far end takes as well.
     limit: usize,
+    /// Whether the first search for the path's MTU is over.
+    is_search_over: bool,
+    /// The UDP payload of the engine's largest packet, as `limit` follows from it; `None` before the
+    /// handshake's end.
+    mtu: Option<u16>,
     waiting: VecDeque<Waiting>,
     inside: VecDeque<Waiting>,
-    /// True if an empty datagram stands in the engine's queue, where nothing could take an old one's place.
-    is_filled: bool,
     /// When those that expire do, with flow and number.
     expiries: BTreeSet<(Instant, usize, u64)>,
 }
 
 impl DatagramQueue {
-    pub(crate) fn new(largest: Bytes) -> Self {
-        let largest = usize::try_from(largest.get()).unwrap_or(usize::MAX);
+    /// On a path of this MTU.
+    pub(crate) fn new(path_mtu: Bytes) -> Self {
+        let largest = usize::try_from(largest_quic_datagram(path_mtu).get()).unwrap_or(usize::MAX);
         Self {
+            packet_size: u16::try_from(quic_packet_size(path_mtu).get()).unwrap_or(u16::MAX),
             largest,
             limit: largest,
+            is_search_over: false,
+            mtu: None,
             waiting: VecDeque::new(),
             inside: VecDeque::new(),
-            is_filled: false,
             expiries: BTreeSet::new(),
         }
     }
@@ -76,10 +86,25 @@ impl DatagramQueue {
         Bytes::new(self.limit as u64)
     }
 
-    /// The handshake is over, so it is known what the far end takes (RFC 9221 §3). Gives what is larger to
-    /// `given_back`.
-    pub(crate) fn on_connected(&mut self, connection: &mut Connection, mut given_back: impl FnMut(&Waiting)) {
-        self.limit = connection.datagrams().max_size().unwrap_or(0).min(self.largest);
+    /// Learns from the handshake's end on what the far end takes (RFC 9221 §3) and how large packets are, and
+    /// gives what will have no room to `given_back`.
+    pub(crate) fn follow_path(&mut self, connection: &mut Connection, mut given_back: impl FnMut(&Waiting)) {
+        if connection.is_handshaking() {
+            return;
+        }
+        let before = (self.mtu, self.is_search_over);
+        let mtu = connection.current_mtu();
+        self.mtu = Some(mtu);
+        self.is_search_over |= connection.is_mtu_search_over();
+        if (self.mtu, self.is_search_over) == before {
+            return;
+        }
+        if before.0.is_some_and(|before| mtu < before) {
+            // The engine has thrown away what has no room in smaller packets.
+            self.take_back(connection);
+        }
+        let reached = if self.is_search_over { mtu } else { self.packet_size };
+        self.limit = connection.datagrams().max_size_at(reached).unwrap_or(0).min(self.largest);
         let (limit, expiries) = (self.limit as u64, &mut self.expiries);
         self.waiting.retain(|message| {
             let is_taken = message.size.get() <= limit;
@@ -115,9 +140,8 @@ impl DatagramQueue {
         mut expired: impl FnMut(&Waiting),
     ) {
         let is_expired = |message: &Waiting| message.expires.is_some_and(|expires| expires <= now);
-        let can_take_back = self.can_take_back(connection);
         if self.next_expiry().is_some_and(|expires| expires <= now) {
-            if can_take_back && self.inside.iter().any(is_expired) {
+            if self.inside.iter().any(is_expired) {
                 self.take_back(connection);
             }
             for message in self.waiting.iter().filter(|message| is_expired(message)) {
@@ -128,18 +152,10 @@ impl DatagramQueue {
         }
         let Some(room) = packet_room(connection) else { return };
         let overtakes = |inside: &Waiting| self.next(room).is_some_and(|it| it.1 > inside.priority);
-        if can_take_back && self.inside.back().is_some_and(overtakes) {
+        if self.inside.back().is_some_and(overtakes) {
             self.take_back(connection);
         }
-        if self.is_filled && self.next(room).is_some() {
-            self.displace(connection, self.largest);
-            self.is_filled = !self.give_next(connection, room, true);
-            if self.is_filled {
-                self.displace(connection, 0);
-            }
-        }
-        // What cannot be taken back goes in alone.
-        while (can_take_back || self.inside.is_empty()) && self.give_next(connection, room, false) {}
+        while self.give_next(connection, room) {}
     }
 
     /// The place and the priority of the next message that waits and is at most `room` bytes.
@@ -147,13 +163,6 @@ impl DatagramQueue {
         let fits = |message: &Waiting| message.size.get() <= room as u64;
         let place = self.waiting.iter().position(fits)?;
         Some((place, self.waiting[place].priority))
-    }
-
-    /// Whether one datagram of filling takes the place of all that the engine's queue has. It does not if the
-    /// far end takes much smaller datagrams than the path. Then what is inside leaves, however late.
-    fn can_take_back(&self, connection: &mut Connection) -> bool {
-        let filling = connection.datagrams().max_size().map(|size| size.min(self.largest));
-        filling.is_some_and(|size| size + OVERHEAD > self.largest)
     }
 
     /// Nothing leaves any more: takes out the messages that would expire.
@@ -165,35 +174,24 @@ impl DatagramQueue {
         expiring
     }
 
-    /// Empties the engine's queue but for an empty datagram.
+    /// Empties the engine's queue: what was there waits again.
     fn take_back(&mut self, connection: &mut Connection) {
         for message in core::mem::take(&mut self.inside).into_iter().rev() {
             let place = self.waiting.partition_point(|other| other.priority > message.priority);
             self.waiting.insert(place, message);
         }
-        self.displace(connection, self.largest);
-        self.displace(connection, 0);
-        self.is_filled = true;
+        connection.datagrams().discard_unsent();
     }
 
-    /// Puts `size` bytes of filling in the place of all that is there.
-    fn displace(&self, connection: &mut Connection, size: usize) {
-        // With 0-RTT the far end's connection ID is longer at first.
-        let size = size.min(connection.datagrams().max_size().unwrap_or(0));
-        let sent = connection.datagrams().send(zeros(size), true);
-        debug_assert!(sent.is_ok(), "a datagram of {size} B fits: {sent:?}");
-    }
-
-    /// Gives the engine the next message of at most `room` bytes, in the place of what it has or beside it;
-    /// false if none fits.
-    fn give_next(&mut self, connection: &mut Connection, room: usize, displaces: bool) -> bool {
+    /// Gives the engine the next message of at most `room` bytes; false if none fits.
+    fn give_next(&mut self, connection: &mut Connection, room: usize) -> bool {
         let Some((place, _)) = self.next(room) else { return false };
         let message = &self.waiting[place];
         let mut datagrams = connection.datagrams();
-        if !displaces && (datagrams.send_buffer_space() as u64) < message.size.get() {
+        if (datagrams.send_buffer_space() as u64) < message.size.get() {
             return false;
         }
-        if datagrams.send(message.content.piece(), displaces).is_err() {
+        if datagrams.send(message.content.piece(), false).is_err() {
             return false;
         }
         self.inside.extend(self.waiting.remove(place));
@@ -202,10 +200,6 @@ impl DatagramQueue {
 
     /// A DATAGRAM frame of `size` bytes left: which message it was; `None` if none.
     pub(crate) fn on_sent(&mut self, size: u64) -> Option<Waiting> {
-        if size == 0 && self.is_filled {
-            self.is_filled = false;
-            return None;
-        }
         let message = self.inside.pop_front()?;
         debug_assert_eq!(message.size.get(), size, "datagrams leave in order");
         if let Some(expires) = message.expires {

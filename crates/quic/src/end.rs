@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
-    Event, StreamEvent, VarInt,
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event,
+    StreamEvent, VarInt,
 };
-use talkpath_config::{Carry, largest_quic_datagram, quic_packet_size};
+use talkpath_config::{Carry, QUIC_DATAGRAM_AT_OPENING, quic_packet_size};
 use talkpath_transport::{
     Counters, Delivery, Ecn, EcnCounters, Levels, LossRecovery, Message, Observation, Packet, PayloadRange,
     QuicPacket, QuicPiece, Refused, Transmit,
@@ -28,6 +28,7 @@ use talkpath_transport::{
 use talkpath_units::{Bytes, Duration, Instant, printable};
 
 use crate::clock::{engine_time, virtual_time};
+use crate::codepoints::{codepoint, field};
 use crate::configs::{ConfigError, Protection, SERVER_NAME, watched};
 use crate::content::Content;
 use crate::datagrams::{DatagramQueue, Waiting};
@@ -121,14 +122,14 @@ impl End {
             let recovery = SharedRecovery::new(&watch.client);
             let mut config = configs.client.clone();
             config.transport_config(Arc::new(engine_config(setup, &recovery)));
-            let endpoint = Endpoint::new(Arc::clone(&of_client), None, false, None);
+            let endpoint = Endpoint::new(Arc::clone(&of_client), None, true, None);
             Self { client_config: Some(config), ..numbered(endpoint, watch.client.clone(), recovery) }
         };
         let server = || {
             let recovery = SharedRecovery::new(&watch.server);
             let mut config = configs.server.clone();
             config.transport_config(Arc::new(engine_config(setup, &recovery)));
-            let endpoint = Endpoint::new(Arc::clone(&of_server), Some(Arc::new(config)), false, None);
+            let endpoint = Endpoint::new(Arc::clone(&of_server), Some(Arc::new(config)), true, None);
             numbered(endpoint, watch.server.clone(), recovery)
         };
         if setup.config.zero_rtt {
@@ -153,7 +154,7 @@ impl End {
             watch,
             frames: Vec::new(),
             buffer: Vec::new(),
-            datagrams: DatagramQueue::new(largest_quic_datagram(setup.path_mtu)),
+            datagrams: DatagramQueue::new(setup.path_mtu),
             sending: Sending::new(&setup.flows),
             inbound,
             send_events: vec![VecDeque::new(); setup.flows.len()],
@@ -172,10 +173,17 @@ impl End {
         }
     }
 
-    /// The largest message of a flow, if the path bounds it: once connected, also what the far end takes as a
-    /// datagram (RFC 9221 §3), 0 if it takes none.
+    /// The largest message of a flow, if the path bounds it: what the path is expected to carry, and from the
+    /// end of the search for its MTU on what it was found to carry. Once connected, also what the far end
+    /// takes as a datagram (RFC 9221 §3), 0 if it takes none.
     pub fn largest_message(&self, flow: usize) -> Option<Bytes> {
         (self.sending.carry(flow) == Carry::Datagram).then(|| self.datagrams.largest())
+    }
+
+    /// The largest message of a transfer of a flow, if a packet bounds it: what one holds from the end of the
+    /// handshake on.
+    pub fn largest_in_transfer(&self, flow: usize) -> Option<Bytes> {
+        Some(self.largest_message(flow)?.min(QUIC_DATAGRAM_AT_OPENING))
     }
 
     /// Begins to connect, if it is the client and has not begun.
@@ -409,7 +417,11 @@ impl End {
         // A pacer that waits for less than a nanosecond waits for one.
         let later = now + Duration::from_nanos(1);
         self.deadline = connection.poll_timeout().map(|at| virtual_time(at).max(later));
-        let sent = sent?;
+        let Some(sent) = sent else {
+            // Nothing else to send is when a search begins, goes on or ends.
+            self.follow_path();
+            return None;
+        };
         self.frames.clear();
         let in_flight = self.watch.take_sent(&mut self.frames);
         self.recovery.lock().on_sent(in_flight);
@@ -556,12 +568,7 @@ impl End {
             let Some(event) = connection.poll() else { break };
             match event {
                 Event::Connected => {
-                    let (events, sending) = (&mut self.send_events, &mut self.sending);
-                    sending.on_connected(connection.accepted_0rtt());
-                    self.datagrams.on_connected(connection, |message| {
-                        sending.on_unqueued(message.flow, message.size);
-                        events[message.flow].push_back(SendEvent::GivenBack { seq: message.seq });
-                    });
+                    self.sending.on_connected(connection.accepted_0rtt());
                     self.is_open = true;
                     self.ready.mark_all();
                 }
@@ -608,6 +615,18 @@ impl End {
             }
         }
         self.deadline = connection.poll_timeout().map(virtual_time);
+        self.follow_path();
+    }
+
+    /// The datagrams follow what the path is known to carry.
+    fn follow_path(&mut self) {
+        let Some((_, connection)) = &mut self.connection else { return };
+        let (events, sending, ready) = (&mut self.send_events, &mut self.sending, &mut self.ready);
+        self.datagrams.follow_path(connection, |message| {
+            sending.on_unqueued(message.flow, message.size);
+            events[message.flow].push_back(SendEvent::GivenBack { seq: message.seq });
+            ready.mark(message.flow);
+        });
     }
 }
 
@@ -643,24 +662,6 @@ fn transmit(packet: QuicPacket, ecn: Ecn, retransmission: bool) -> Transmit {
     Transmit { packet, ecn, payload: None, retransmission, wire_size }
 }
 
-fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
-    match ecn {
-        Ecn::NotEct => None,
-        Ecn::Ect0 => Some(EcnCodepoint::Ect0),
-        Ecn::Ect1 => Some(EcnCodepoint::Ect1),
-        Ecn::Ce => Some(EcnCodepoint::Ce),
-    }
-}
-
-fn field(codepoint: Option<EcnCodepoint>) -> Ecn {
-    match codepoint {
-        None => Ecn::NotEct,
-        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
-        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
-        Some(EcnCodepoint::Ce) => Ecn::Ce,
-    }
-}
-
 /// The other end, as this one calls it: nobody routes by it.
 const FAR: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4433);
 
@@ -676,6 +677,9 @@ const ROUNDS: usize = 20;
 #[cfg(test)]
 #[path = "expiry_tests.rs"]
 mod expiry_tests;
+#[cfg(test)]
+#[path = "mtu_tests.rs"]
+mod mtu_tests;
 #[cfg(test)]
 #[path = "end_tests.rs"]
 mod tests;

@@ -238,12 +238,12 @@ fn left(end: &mut End) -> Vec<u64> {
     core::iter::from_fn(|| end.poll_send_event(0)).map(seq).collect()
 }
 
-/// A full packet has 1452 B. A 0-RTT packet's header has up to 41 of them (RFC 9000 §17.2.3): flags, version,
-/// 1 + 20 B and 1 + 8 B of connection IDs, 2 B of length and 4 B of number. A frame of 3 + 1392 B and a tag
-/// of 16 B are the rest.
+/// A packet has 1200 B at first. A 0-RTT packet's header has up to 41 of them (RFC 9000 §17.2.3): flags,
+/// version, 1 + 20 B and 1 + 8 B of connection IDs, 2 B of length and 4 B of number. A frame of 3 + 1140 B
+/// and a tag of 16 B are the rest.
 #[test]
 fn a_datagram_leaves_in_0_rtt_if_a_packet_has_room_for_it_beside_the_long_header() {
-    for (size, count) in [(1392, 5), (1393, 0), (1402, 0), (1403, 0), (1414, 0)] {
+    for (size, count) in [(1140, 5), (1141, 0), (1150, 0), (1151, 0), (1162, 0)] {
         let (mut client, mut server) = early();
         write_sizes(&mut client, &[size; 5]);
         let now = Instant::ZERO;
@@ -268,7 +268,7 @@ fn a_datagram_leaves_in_0_rtt_if_a_packet_has_room_for_it_beside_the_long_header
 #[test]
 fn smaller_datagrams_pass_what_has_no_room_in_0_rtt() {
     let (mut client, mut server) = early();
-    write_sizes(&mut client, &[1414, 100, 1393, 200, 1392]);
+    write_sizes(&mut client, &[1162, 100, 1141, 200, 1140]);
     let now = Instant::ZERO;
     pass(&mut client, &mut server, now);
     assert_eq!(left(&mut client), [1, 3, 4]);
@@ -305,6 +305,11 @@ fn a_datagram_that_the_far_end_does_not_take_is_refused_and_blocks_none() {
         client.open(Instant::ZERO);
         carry_all(&mut client, &mut server, Instant::ZERO);
         let limit = Bytes::new(limit);
+        eprintln!(
+            "DBG {frame:?} {:?} {:?}",
+            client.datagrams,
+            client.connection.as_ref().map(|c| (c.1.current_mtu(), c.1.is_mtu_search_over(), c.1.stats()))
+        );
         assert_eq!(client.largest_message(0), Some(limit), "{frame:?}");
         let larger = Message { size: limit + Bytes::new(1), ..message(0) };
         assert!(!client.takes(0, larger.size));
@@ -323,7 +328,7 @@ fn a_datagram_that_waits_for_a_far_end_that_does_not_take_it_is_given_back() {
         let (mut client, server) = early();
         let mut server = taking(frame, server);
         let expires = Some(Instant::from_secs(1));
-        client.write(0, Message { size: Bytes::new(1400), ..message(0) }, expires).expect("there is room");
+        client.write(0, Message { size: Bytes::new(1160), ..message(0) }, expires).expect("there is room");
         carry_all(&mut client, &mut server, Instant::ZERO);
         assert!(client.is_established(), "it rejects what came before the handshake's end");
         let events: Vec<_> = core::iter::from_fn(|| client.poll_send_event(0)).collect();
@@ -333,9 +338,8 @@ fn a_datagram_that_waits_for_a_far_end_that_does_not_take_it_is_given_back() {
     }
 }
 
-/// Nothing can be taken back of what the engine has for such a far end: that is one message.
 #[test]
-fn all_that_wait_expire_but_one_if_the_far_end_takes_small_datagrams_alone() {
+fn all_that_wait_expire_also_if_the_far_end_takes_small_datagrams_alone() {
     let Ends { mut client, server, .. } =
         End::pair(&setup(&[Carry::Datagram])).expect("the configurations are our own");
     let mut server = taking(Some(500), server);
@@ -355,9 +359,9 @@ fn all_that_wait_expire_but_one_if_the_far_end_takes_small_datagrams_alone() {
     let now = Instant::from_millis(3);
     assert!(client.poll_transmit(now).is_none(), "the window is full");
     let expired = core::iter::from_fn(|| client.poll_send_event(0)).count();
-    assert_eq!(expired, 99 - before);
+    assert_eq!(expired, 100 - before);
     packets.iter().for_each(|(packet, ecn)| server.handle_packet(packet, *ecn, now));
     carry_all(&mut client, &mut server, now);
-    assert_eq!((left(&mut client).len(), client.send_buffer(0)), (1, Bytes::ZERO));
+    assert_eq!((left(&mut client).len(), client.send_buffer(0)), (0, Bytes::ZERO));
     assert!(client.poll_timeout().is_none_or(|at| at > now));
 }

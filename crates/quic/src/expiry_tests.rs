@@ -136,8 +136,6 @@ fn fresh(
     let mut all = Vec::new();
     for frame in frames {
         let (piece, end) = match frame {
-            // An empty one is the sender's filling.
-            DataFrame::Datagram { size: 0 } => continue,
             DataFrame::Datagram { size } => (datagrams.next(), *size),
             DataFrame::Stream { id, end, .. } => {
                 (pieces.iter().find(|piece| piece.stream == Some(*id)), *end)

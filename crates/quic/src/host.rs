@@ -163,7 +163,7 @@ impl End {
     ) -> Self {
         let recovery = SharedRecovery::new(&watch.client);
         config.transport_config(host_config(setup, &recovery, window));
-        let endpoint = Endpoint::new(Arc::new(endpoint), None, false, None);
+        let endpoint = Endpoint::new(Arc::new(endpoint), None, true, None);
         let mut end = Self::carrying((endpoint, watch.client.clone(), recovery), setup, window);
         end.client_config = Some(config);
         end
@@ -178,7 +178,7 @@ impl End {
     ) -> Self {
         let recovery = SharedRecovery::new(&watch.server);
         config.transport_config(host_config(setup, &recovery, window));
-        let endpoint = Endpoint::new(Arc::new(endpoint), Some(Arc::new(config)), false, None);
+        let endpoint = Endpoint::new(Arc::new(endpoint), Some(Arc::new(config)), true, None);
         Self::carrying((endpoint, watch.server.clone(), recovery), setup, window)
     }
 

@@ -8,6 +8,7 @@
 mod arriving;
 mod certificate;
 mod clock;
+mod codepoints;
 mod configs;
 mod content;
 mod datagrams;

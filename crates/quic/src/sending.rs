@@ -98,8 +98,9 @@ pub enum SendEvent {
         /// [`Message::seq`].
         seq: u64,
     },
-    /// It was taken before the handshake's end (RFC 9001 §4.6), and the far end takes no datagram of its size
-    /// (RFC 9221 §3). It will not arrive.
+    /// It was taken before it was known that no packet has room for it: before the handshake's end (RFC 9001
+    /// §4.6), and the far end takes no datagram of its size (RFC 9221 §3), or before the end of the search
+    /// for the path's MTU (RFC 8899). It will not arrive.
     GivenBack {
         /// [`Message::seq`].
         seq: u64,

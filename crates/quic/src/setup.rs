@@ -1,8 +1,8 @@
 //! What a connection is made of, and the engine's options that follow from it.
 
 use quinn_proto::congestion::{CubicConfig, NewRenoConfig};
-use quinn_proto::{TransportConfig, VarInt};
-use talkpath_config::{Carry, QuicConfig, QuicCongestionControl, largest_quic_datagram, quic_packet_size};
+use quinn_proto::{MtuDiscoveryConfig, TransportConfig, VarInt};
+use talkpath_config::{Carry, QuicConfig, QuicCongestionControl, quic_packet_size};
 use talkpath_units::{Bytes, Seed};
 
 use crate::datagrams::DatagramQueue;
@@ -15,7 +15,7 @@ pub struct Setup {
     pub config: QuicConfig,
     /// Its flows.
     pub flows: Vec<FlowSetup>,
-    /// The smallest MTU of the path.
+    /// The smallest MTU of the path, or what of it is known: packets grow no larger.
     pub path_mtu: Bytes,
     /// What everything random of it follows from.
     pub seed: Seed,
@@ -35,18 +35,23 @@ pub struct FlowSetup {
 /// The engine's options: quinn-proto's defaults but for what the comments say. `recovery` sees what the
 /// congestion control is called with.
 pub(crate) fn engine_config(setup: &Setup, recovery: &SharedRecovery) -> TransportConfig {
-    let size = u16::try_from(quic_packet_size(setup.path_mtu).get()).unwrap_or(u16::MAX);
+    let size = u16::try_from(quic_packet_size(setup.path_mtu).get()).unwrap_or(u16::MAX).max(SMALLEST_PACKET);
     let cc = match setup.config.cc {
         QuicCongestionControl::NewReno => recovery.watching(NewRenoConfig::default()),
         QuicCongestionControl::Cubic => recovery.watching(CubicConfig::default()),
     };
-    let room = DatagramQueue::new(largest_quic_datagram(setup.path_mtu)).engine_room();
+    let room = DatagramQueue::new(setup.path_mtu).engine_room();
+    let mut search = MtuDiscoveryConfig::default();
+    // The engine's step of at least 20 B would end up to 19 B below a path that has less than that to find.
+    let step = (size - SMALLEST_PACKET).clamp(1, STEP);
+    search.upper_bound(size).minimum_change(step);
     let mut config = TransportConfig::default();
     config
-        // The path's MTU is known, as TCP's segment size is here: no probes, and packets of one size.
-        .initial_mtu(size)
-        .min_mtu(size)
-        .mtu_discovery_config(None)
+        // Packets of 1200 B at first, which the path must carry (RFC 9000 §14.1), and a search for what it
+        // carries besides (RFC 8899).
+        .initial_mtu(SMALLEST_PACKET)
+        .min_mtu(SMALLEST_PACKET)
+        .mtu_discovery_config(Some(search))
         // A scenario may pause for longer than quinn's 30 s.
         .max_idle_timeout(None)
         // Each packet leaves by itself.
@@ -60,3 +65,8 @@ pub(crate) fn engine_config(setup: &Setup, recovery: &SharedRecovery) -> Transpo
 /// Streams of one end that may be open at once. Chosen, ten times quinn's: a stream for each frame of some
 /// calls over seconds of delay never waits for another stream to end.
 const STREAMS: u32 = 1000;
+
+/// RFC 9000 §14.1.
+const SMALLEST_PACKET: u16 = 1200;
+/// quinn's own (`MtuDiscoveryConfig::minimum_change`).
+const STEP: u16 = 20;

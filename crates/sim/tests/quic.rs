@@ -24,6 +24,9 @@ fn call(transport: &str, loss: f64) -> RunRecord {
     ))
 }
 
+/// Frames of the first second, in which the connection opens and searches for the path's MTU.
+const SEARCH: usize = 50;
+
 fn named(transport: &str) -> String {
     format!("\"{transport}\"")
 }
@@ -44,8 +47,9 @@ fn a_call_without_loss_arrives_whole_over_each_carry() {
         for leg in legs(&record, 0) {
             assert!((985..=1000).contains(&leg.messages.len()), "{transport}: {}", leg.messages.len());
             assert_eq!(count(leg, Fate::Delivered), leg.messages.len(), "{transport}");
-            // The first frames leave behind packets of the handshake, a full one of which takes 6 ms.
-            for row in &leg.messages[5..] {
+            // The first frames leave behind packets of the handshake and of the search for the path's MTU, a
+            // full one of which takes 6 ms.
+            for row in &leg.messages[SEARCH..] {
                 // Later nothing waits: a frame, its headers and the delay of the path.
                 let owd = row.received.unwrap().since(row.sent.unwrap());
                 assert!(owd >= Duration::from_millis(20), "{transport}: {owd}");
@@ -94,7 +98,8 @@ fn a_lost_message_delays_others_of_its_stream_alone() {
     let late = |transport: &str| {
         let record = call(&named(transport), 0.03);
         let rows = &legs(&record, 0)[0].messages;
-        rows.iter()
+        rows[SEARCH..]
+            .iter()
             .filter(|row| row.transmissions == 1)
             .filter(|row| row.received.unwrap().since(row.wire.unwrap()) > Duration::from_millis(30))
             .count()
@@ -342,7 +347,7 @@ fn beside_downloads(transport: &str, queue: &str) -> RunRecord {
     common::run(&format!(
         r#"
         name = "beside"
-        duration = "5 s"
+        duration = "10 s"
         [path]
         up = {{ rate = "20 Mbps", delay = "10 ms", queue = {queue} }}
         down = {{ rate = "20 Mbps", delay = "10 ms", queue = {queue} }}
@@ -361,7 +366,7 @@ fn beside_downloads(transport: &str, queue: &str) -> RunRecord {
 fn goodput(record: &RunRecord, flow: usize) -> f64 {
     let rows = &record.flows[flow].forward.messages;
     let delivered = rows.iter().filter(|row| row.fate == Fate::Delivered);
-    delivered.map(|row| row.size.get()).sum::<u64>() as f64 * 8.0 / 5e6
+    delivered.map(|row| row.size.get()).sum::<u64>() as f64 * 8.0 / 10e6
 }
 
 #[test]
@@ -375,20 +380,18 @@ fn a_call_beside_downloads_at_a_queue_that_marks_leaves_them_what_a_call_over_ud
         let udp = beside_downloads("udp", queue);
         for transport in CARRIES {
             let quic = beside_downloads(transport, queue);
-            for load in [1, 2] {
-                let (beside_quic, beside_udp) = (goodput(&quic, load), goodput(&udp, load));
-                let name = &quic.flows[load].info.name;
-                // TCP's own losses fall elsewhere: some per cent either way.
-                assert!(
-                    beside_quic > 0.9 * beside_udp,
-                    "{queue}, {transport}: {name} {beside_quic:.1} for {beside_udp:.1} Mb/s"
-                );
-            }
+            let both = |record| goodput(record, 1) + goodput(record, 2);
+            let (beside_quic, beside_udp) = (both(&quic), both(&udp));
+            // TCP's own losses fall elsewhere: some per cent either way.
+            assert!(
+                beside_quic > 0.95 * beside_udp,
+                "{queue}, {transport}: {beside_quic:.1} for {beside_udp:.1} Mb/s"
+            );
             for (link, plain) in quic.links.iter().zip(&udp.links) {
                 let (name, packets, expected) = (&link.name, link.forwarded, plain.forwarded);
                 // A frame each 20 ms, and an acknowledgement for each at most.
                 assert!(
-                    packets < expected + 500,
+                    packets < expected + 1000,
                     "{queue}, {transport}: {name} {packets} for {expected} packets"
                 );
             }

@@ -7,6 +7,7 @@
 pub mod ancillary;
 pub mod clock;
 pub mod descriptors;
+pub mod fragments;
 pub mod keep_awake;
 pub mod ports;
 pub mod random;

@@ -19,6 +19,7 @@ use socket2::{MsgHdr, SockAddr, SockAddrStorage, SockRef};
 use talkpath_units::Ecn;
 
 use crate::ancillary::{self, ControlMessage, ecn, messages};
+use crate::fragments;
 
 pub use arrivals::{Unreported, report_arrivals};
 
@@ -196,6 +197,9 @@ pub struct Unconnected {
     /// The byte with DSCP and ECN field that it leaves with, if the flow has its own. A connected socket has
     /// that set on it ([`set_tos`]).
     pub tos: Option<u8>,
+    /// Whether it must not be fragmented. A connected socket has that set on it
+    /// ([`never_fragment`](crate::fragments::never_fragment)).
+    pub is_whole: bool,
 }
 
 /// Sends `payload` as one datagram, or cut into datagrams of `size` bytes (UDP_SEGMENT of udp(7)). `to` says
@@ -212,7 +216,7 @@ pub fn send_with(
     let mut control = ancillary::Buffer::new();
     let mut end = 0;
     let mut address = None;
-    if let Some(Unconnected { from, to, is_v6, tos }) = to {
+    if let Some(Unconnected { from, to, is_v6, tos, is_whole: _ }) = to {
         let mapped = match (is_v6, to) {
             (true, SocketAddr::V4(v4)) => {
                 SocketAddr::V6(SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0))
@@ -238,7 +242,12 @@ pub fn send_with(
     if let Some(address) = &address {
         header = header.with_addr(address);
     }
-    SockRef::from(&socket).sendmsg(&header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+    let send = || SockRef::from(&socket).sendmsg(&header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+    match to {
+        Some(Unconnected { to, is_whole: true, .. }) => fragments::whole(socket, to, send),
+        Some(_) => fragments::any(send),
+        None => send(),
+    }
 }
 
 /// Reads from a stream, or a datagram of a connected socket, into `buffer` without blocking, with what the
@@ -627,7 +636,12 @@ mod tests {
             ] {
                 let from = from.parse().unwrap();
                 let send = |to| {
-                    send_with(server.as_fd(), b"data", Some(Unconnected { from, to, is_v6: true, tos }), None)
+                    send_with(
+                        server.as_fd(),
+                        b"data",
+                        Some(Unconnected { from, to, is_v6: true, tos, is_whole: false }),
+                        None,
+                    )
                 };
                 assert_eq!(came_with(&client, send), expected);
             }

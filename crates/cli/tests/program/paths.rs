@@ -9,4 +9,5 @@ mod lab;
 mod new_port;
 mod no_network;
 mod no_udp;
+mod quic;
 mod routers;

@@ -180,7 +180,7 @@ impl HostChannel for EncapsulatedChannel {
             self.machine.open(self.now);
         }
         let Silence { patience, why } = self.machine.silence();
-        self.life.give_up(now, patience, why);
+        self.life.give_up(now, patience, || why.to_owned());
         if let Some(deadline) = self.machine.poll_timeout().filter(|deadline| *deadline <= self.now) {
             self.lateness.record_unsigned(now.since(deadline));
             self.machine.handle_timeout(self.now);

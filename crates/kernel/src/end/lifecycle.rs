@@ -59,13 +59,13 @@ impl Lifecycle {
 
     /// Sending would stop at `now`, and the client has no connection: a failure with this reason, if
     /// `patience` was enough for an answer after a loss.
-    pub(super) fn give_up(&mut self, now: Instant, patience: Duration, why: &str) {
+    pub(super) fn give_up(&mut self, now: Instant, patience: Duration, why: impl FnOnce() -> String) {
         if !self.is_client || self.was_open || now < self.stop {
             return;
         }
         let is_first = !core::mem::replace(&mut self.is_given_up, true);
         if is_first && self.stop.since(self.start) >= patience {
-            self.fail(why.to_owned());
+            self.fail(why());
         }
     }
 

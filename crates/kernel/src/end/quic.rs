@@ -161,8 +161,11 @@ impl Channel for QuicChannel {
         }
         let connection = lock(&self.connection);
         let room = connection.engine.writable(self.index);
-        let whole = connection.engine.largest_message(self.index).unwrap_or(Bytes::ZERO);
-        if room < whole { Bytes::ZERO } else { room }
+        match connection.engine.largest_in_transfer(self.index) {
+            Some(whole) if room < whole => Bytes::ZERO,
+            Some(whole) => whole,
+            None => room,
+        }
     }
 
     fn takes(&mut self, _flow: FlowId, size: Bytes) -> bool {
@@ -178,9 +181,10 @@ impl Channel for QuicChannel {
             // What its own packets changed, it knows by now.
             connection.engine.clear_ready(self.index);
         }
-        let mut gone = 0;
+        let (mut gone, mut given_back) = (0, 0);
         for outcome in connection.take_outcomes(self.index) {
             gone += u64::from(!matches!(outcome, SendOutcome::Left(..)));
+            given_back += u64::from(matches!(outcome, SendOutcome::GivenBack(_)));
             let Some(tap) = &mut tap else { continue };
             match outcome {
                 SendOutcome::Left(PayloadRange::Message { seq }, at) => tap.on_wire(seq, at),
@@ -193,6 +197,10 @@ impl Channel for QuicChannel {
                 SendOutcome::Unsent(seq, SendFailure::NoNetwork) => tap.on_no_network(seq),
                 SendOutcome::Unsent(seq, _) => tap.on_unsent(seq),
             }
+        }
+        if given_back > 0 {
+            let limit = connection.engine.largest_message(self.index).unwrap_or(Bytes::ZERO);
+            *self.refusals.entry(Refused::TooLarge { limit }.to_string()).or_default() += given_back;
         }
         // Nobody waits for what did not leave.
         self.sent = self.sent.saturating_sub(gone);
@@ -254,7 +262,7 @@ impl HostChannel for QuicChannel {
             // It is due from its start on, however late this host is. An opening connection keeps it waiting.
             self.began = begun.filter(|_| connection.was_open || connection.engine.is_open());
         }
-        self.life.give_up(now, MIN_PATIENCE, NO_ANSWER);
+        self.life.give_up(now, MIN_PATIENCE, || connection.no_answer());
         let late = if leads { connection.handle_timeout() } else { None };
         late.into_iter().for_each(|late| self.lateness.record_unsigned(late));
     }
@@ -443,7 +451,6 @@ const FILE_HEADER: usize = crate::wire::FILE_HEADER as usize;
 /// A client's first packets leave after 0, 1 and 3 s (RFC 9002 §6.2.2: a round trip of 333 ms is assumed): if
 /// three find no answer, there is none.
 const MIN_PATIENCE: Duration = Duration::from_secs(3);
-const NO_ANSWER: &str = "the QUIC connection did not open: no answer to its first packets";
 
 #[cfg(test)]
 mod tests;

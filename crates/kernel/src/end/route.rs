@@ -10,6 +10,7 @@ use rustix::time::Timespec;
 use talkpath_flow::WriteOutcome;
 use talkpath_units::Duration;
 
+use crate::fragments::never_fragment;
 pub use crate::sys::Unconnected;
 use crate::sys::{path_mtu, send_with};
 
@@ -67,6 +68,18 @@ impl SendFailure {
 }
 
 impl UdpRoute {
+    /// From now on no datagram is fragmented on this way, here or later.
+    pub(super) fn keep_whole(&mut self) {
+        match &mut self.unconnected {
+            Some(unconnected) => unconnected.is_whole = true,
+            None => {
+                let is_v6 = self.socket.local_addr().is_ok_and(|address| address.is_ipv6());
+                // If the system does not let it, a search for the path's MTU may find too much.
+                let _ = never_fragment(self.socket.as_fd(), is_v6);
+            }
+        }
+    }
+
     /// Sends one datagram without blocking. A connected socket reports the ICMP error of an earlier datagram
     /// by refusing the next one with ECONNREFUSED, once. So a datagram that meets ECONNREFUSED is sent a
     /// second time.
@@ -92,13 +105,30 @@ impl UdpRoute {
         let size = u16::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?;
         let send = || self.send_as(payload, Some(size));
         match send() {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => send().map(drop),
+            Err(error) if is_of_an_earlier(&error) => send().map(drop),
             result => result.map(drop),
+        }
+    }
+
+    /// As [`UdpRoute::send`], of a datagram that must not be fragmented.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn send_whole(&self, payload: &[u8]) -> io::Result<()> {
+        match self.send(payload) {
+            Err(error) if is_of_an_earlier(&error) => self.send(payload),
+            result => result,
         }
     }
 
     fn send_as(&self, payload: &[u8], size: Option<u16>) -> io::Result<usize> {
         send_with(self.socket.as_fd(), payload, self.unconnected, size)
+    }
+
+    /// Whether its datagrams have IPv6's header.
+    pub(super) fn is_over_v6(&self) -> bool {
+        let to = self.unconnected.map(|unconnected| unconnected.to).or_else(|| self.socket.peer_addr().ok());
+        to.is_some_and(|to| to.ip().to_canonical().is_ipv6())
     }
 
     /// The MTU of the path, as far as the kernel knows it: of a connected socket.
@@ -123,4 +153,11 @@ impl UdpRoute {
         let timeout = Timespec { tv_sec: nanos / 1_000_000_000, tv_nsec: nanos % 1_000_000_000 };
         poll(&mut fds, Some(&timeout)).is_ok_and(|count| count > 0)
     }
+}
+
+/// Whether a connected socket may say this of an earlier datagram, by its ICMP message: that nobody listens
+/// at the port, or that it was larger than the path's MTU (`__udp4_lib_err` of net/ipv4/udp.c). It says so
+/// once.
+fn is_of_an_earlier(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ConnectionRefused || error.raw_os_error() == Some(libc::EMSGSIZE)
 }

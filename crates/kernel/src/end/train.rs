@@ -127,7 +127,13 @@ mod tests {
             socket.connect(to).unwrap();
         }
         let from = "127.0.0.1".parse().unwrap();
-        let unconnected = (!is_connected).then_some(Unconnected { from, to, is_v6: false, tos: Some(0b10) });
+        let unconnected = (!is_connected).then_some(Unconnected {
+            from,
+            to,
+            is_v6: false,
+            tos: Some(0b10),
+            is_whole: false,
+        });
         UdpRoute { socket: Arc::new(socket), unconnected }
     }
 
@@ -177,7 +183,7 @@ mod tests {
         let to = "192.0.2.1:9".parse().unwrap();
         let from = "127.0.0.1".parse().unwrap();
         // From loopback nothing leaves the host (EINVAL), so each is tried by itself.
-        let unconnected = Some(Unconnected { from, to, is_v6: false, tos: None });
+        let unconnected = Some(Unconnected { from, to, is_v6: false, tos: None, is_whole: false });
         let route = UdpRoute { socket: Arc::new(nowhere), unconnected };
         let mut train = Train::new(true);
         (5..8).for_each(|seq| train.push(seq, &[0; 50], &route));

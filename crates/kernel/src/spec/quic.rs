@@ -17,7 +17,7 @@ pub struct QuicSpec {
     priority: u8,
     /// Bytes of datagrams that the receiver's application has not read, if the scenario says so.
     receive_buffer: Option<u64>,
-    /// Bytes of the largest IP packet.
+    /// Bytes of the largest IP packet that is searched for.
     mtu: u64,
     /// Whether messages leave in the client's first flight.
     #[serde(default)]
@@ -53,7 +53,9 @@ impl QuicSpec {
             expire_ns: expire.map(Duration::as_nanos),
             priority: *priority,
             receive_buffer: receive_buffer.map(Bytes::get),
-            mtu: mtu.get(),
+            // What this host's kernel knows of the path may be less (RFC 1191). It may be wrong: whether
+            // packets of 1200 B pass, the connection finds out.
+            mtu: mtu.max(SMALLEST_QUIC_MTU).get(),
             zero_rtt: *zero_rtt,
             leader: None,
         }

@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 use socket2::Protocol;
-use talkpath_scenario::Flow;
+use talkpath_config::{Carry, QUIC_DATAGRAM_AT_OPENING};
+use talkpath_scenario::{Flow, LARGEST_BULK_MESSAGE};
 use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig, TransportKind};
 use talkpath_units::{Bytes, Duration};
 
@@ -142,6 +143,17 @@ impl TransportSpec {
             Self::Tcp { .. } => MAX_STREAM_MESSAGE,
             Self::Encapsulated(spec) => spec.largest_message(),
             Self::Quic(spec) => spec.largest_message(),
+        }
+    }
+
+    /// The largest message of a transfer, which fills what there is.
+    pub(super) fn largest_greedy(&self) -> u64 {
+        let largest = self.largest_message().min(LARGEST_BULK_MESSAGE.get());
+        match self {
+            Self::Quic(spec) if spec.carry() == Carry::Datagram => {
+                largest.min(QUIC_DATAGRAM_AT_OPENING.get())
+            }
+            Self::Udp { .. } | Self::Tcp { .. } | Self::Encapsulated(_) | Self::Quic(_) => largest,
         }
     }
 

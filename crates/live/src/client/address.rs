@@ -55,14 +55,24 @@ fn is_unscoped(address: &SocketAddr) -> bool {
 /// The MTU of the path to `address`, as if over IPv4: Ethernet's, or what the kernel knows to be less. IPv6's
 /// header takes 20 B more of it.
 pub(super) fn path_mtu(address: SocketAddr) -> Bytes {
-    let is_v6 = address.is_ipv6() && matches!(address.ip().to_canonical(), IpAddr::V6(_));
     let any = if address.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" };
     let known = UdpSocket::bind(any).and_then(|socket| {
         socket.connect(address)?;
         sys::path_mtu(socket.as_fd(), address.is_ipv6())
     });
     let known = known.map_or(USUAL_MTU, |mtu| Bytes::new(u64::from(mtu)));
-    known.min(USUAL_MTU).saturating_sub(if is_v6 { Bytes::new(20) } else { Bytes::ZERO })
+    known.min(USUAL_MTU).saturating_sub(more_header(address))
+}
+
+/// What `mtu` of [`path_mtu`] is of a packet to `address`.
+pub(super) fn with_ipv6(mtu: Bytes, address: SocketAddr) -> Bytes {
+    mtu + more_header(address)
+}
+
+/// What IPv6's header has beside IPv4's.
+fn more_header(address: SocketAddr) -> Bytes {
+    let is_v6 = matches!(address.ip().to_canonical(), IpAddr::V6(_));
+    if is_v6 { Bytes::new(20) } else { Bytes::ZERO }
 }
 
 /// Why a connection to `host` failed, and what would be right.

@@ -62,6 +62,7 @@ fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, f
             to: from,
             is_v6: socket.is_v6,
             tos: flow.spec.tos(),
+            is_whole: false,
         }),
     };
     let answer = registered(flow.token);

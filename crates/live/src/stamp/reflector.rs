@@ -100,7 +100,7 @@ impl Reflector {
                 match reflect(&datagram, port, rules) {
                     Ok((answer, class, to)) => {
                         let from = datagram.to.unwrap_or(unspecified(is_v6));
-                        let to = Unconnected { from, to, is_v6, tos: Some(class) };
+                        let to = Unconnected { from, to, is_v6, tos: Some(class), is_whole: false };
                         // An answer that the socket does not take is lost, as on the path.
                         let _ = send_with(socket.as_fd(), &answer, Some(to), None);
                         done.answered += 1;

@@ -1,6 +1,9 @@
 //! QUIC in a scenario: its keys, what they mean, and the messages that fit.
 
-use talkpath_config::{Carry, QuicConfig, QuicCongestionControl, SMALLEST_QUIC_MTU, largest_quic_datagram};
+use talkpath_config::{
+    Carry, QUIC_DATAGRAM_AT_OPENING, QuicConfig, QuicCongestionControl, SMALLEST_QUIC_MTU,
+    largest_quic_datagram,
+};
 use talkpath_units::Bytes;
 
 use super::Fit;
@@ -147,10 +150,10 @@ pub(super) fn resolve(
     })
 }
 
-/// The largest message on a path of this MTU; `None` if it may have any size.
+/// The largest message of a file on a path of this MTU; `None` if it may have any size.
 pub(super) fn largest_message(config: &QuicConfig, mtu: Bytes) -> Option<Bytes> {
     match config.carry {
-        Carry::Datagram => Some(largest_quic_datagram(mtu)),
+        Carry::Datagram => Some(largest_quic_datagram(mtu).min(QUIC_DATAGRAM_AT_OPENING)),
         Carry::Stream | Carry::StreamPerMessage => None,
     }
 }

@@ -24,7 +24,7 @@ pub(super) const FILE: Workload = Workload {
                 "size",
                 Kind::Quantity { measures: FILE_MESSAGE, words: &["auto"] },
                 Default::Is("\"auto\""),
-                "the largest message; `\"auto\"` is 64 KiB, over a transport that keeps messages whole what crosses the routes' smallest \
+                "the largest message; `\"auto\"` is 64 KiB, over QUIC datagrams 1162 B, over UDP and DCCP what crosses the routes' smallest \
                  `mtu` unfragmented",
             ),
         ],

@@ -80,12 +80,16 @@ impl Datagrams<'_> {
     ///
     /// Not necessarily the maximum size of received datagrams.
     pub fn max_size(&self) -> Option<usize> {
+        self.max_size_at(self.conn.path.current_mtu())
+    }
+
+    /// What [`max_size`](Self::max_size) is when the path MTU estimate is `mtu`
+    pub fn max_size_at(&self, mtu: u16) -> Option<usize> {
         // We use the conservative overhead bound for any packet number, reducing the budget by at
         // most 3 bytes, so that PN size fluctuations don't cause users sending maximum-size
         // datagrams to suffer avoidable packet loss.
-        let max_size = self.conn.path.current_mtu() as usize
-            - self.conn.predict_1rtt_overhead(None)
-            - Datagram::SIZE_BOUND;
+        let max_size = (mtu as usize)
+            .saturating_sub(self.conn.predict_1rtt_overhead(None) + Datagram::SIZE_BOUND);
         let limit = self
             .conn
             .peer_params
@@ -93,6 +97,11 @@ impl Datagrams<'_> {
             .into_inner()
             .saturating_sub(Datagram::SIZE_BOUND as u64);
         Some(limit.min(max_size as u64) as usize)
+    }
+
+    /// Discard all queued datagrams which are still unsent
+    pub fn discard_unsent(&mut self) {
+        self.conn.datagrams.outgoing = DatagramBuffer::default();
     }
 
     /// Receive an unreliable, unordered datagram

@@ -1399,6 +1399,13 @@ impl Connection {
         self.local_ip
     }
 
+    /// Whether the search for a larger path MTU has ended, or there is none
+    ///
+    /// A new search may begin later: see [`MtuDiscoveryConfig`](crate::MtuDiscoveryConfig).
+    pub fn is_mtu_search_over(&self) -> bool {
+        self.path.mtud.is_search_over()
+    }
+
     /// Current best estimate of this connection's latency (round-trip-time)
     pub fn rtt(&self) -> Duration {
         self.path.rtt.get()

@@ -70,6 +70,13 @@ impl MtuDiscovery {
         self.current_mtu
     }
 
+    /// Returns whether no search is under way or about to begin
+    pub(crate) fn is_search_over(&self) -> bool {
+        self.state
+            .as_ref()
+            .is_none_or(|state| matches!(state.phase, Phase::Complete(_)))
+    }
+
     /// Returns the amount of bytes that should be sent as an MTU probe, if any
     pub(crate) fn poll_transmit(&mut self, now: Instant, next_pn: u64) -> Option<u16> {
         self.state

@@ -115,6 +115,13 @@ impl Lab {
         self.nft("flush chain inet path forward");
     }
 
+    /// Packets that the rules with a `counter` have met.
+    pub(super) fn counted(&self) -> u64 {
+        let rules = self.at(Host::NearRouter, "nft list chain inet path forward");
+        let counts = rules.split("counter packets ").skip(1);
+        counts.map(|rest| rest.split(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+    }
+
     /// No UDP passes, either way.
     pub(super) fn block_udp(&self) {
         self.rule("meta l4proto udp drop");

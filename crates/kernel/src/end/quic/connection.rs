@@ -19,9 +19,10 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use talkpath_config::SMALLEST_QUIC_MTU;
 use talkpath_quic::{EarlierEnd, End, HostKeys, SendEvent};
 use talkpath_transport::{Carry, Ecn, Packet, PayloadRange, QuicPacket};
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::clock::RunClock;
 use crate::end::headers::HeaderCount;
@@ -153,7 +154,9 @@ impl QuicConnection {
     }
 
     /// From now on datagrams go this way.
-    pub(super) fn set_route(&mut self, route: UdpRoute) {
+    pub(super) fn set_route(&mut self, mut route: UdpRoute) {
+        // RFC 9000 §14: no packet of QUIC is fragmented.
+        route.keep_whole();
         (self.route, self.ecn) = (Some(route), None);
     }
 
@@ -224,6 +227,21 @@ impl QuicConnection {
         Ok(())
     }
 
+    /// Why the connection did not open, in words.
+    pub(super) fn no_answer(&self) -> String {
+        let is_v6 = self.route.as_ref().is_some_and(UdpRoute::is_over_v6);
+        let needs = (SMALLEST_QUIC_MTU + Bytes::new(if is_v6 { 20 } else { 0 })).get();
+        let known = self.route.as_ref().and_then(UdpRoute::path_mtu).filter(|mtu| u64::from(*mtu) < needs);
+        let begin = "the QUIC connection did not open: no answer to its first packets";
+        match known {
+            Some(mtu) => format!(
+                "{begin} of {needs} B; this host's kernel knows a path MTU of {mtu} B to there (`ip route get`), and \
+                 QUIC needs {needs} B (RFC 9000 §14)"
+            ),
+            None => format!("{begin} of {needs} B; a path with a smaller MTU carries no QUIC (RFC 9000 §14)"),
+        }
+    }
+
     /// Takes a flow for which there is something new. Whoever takes it gives it a turn.
     pub(super) fn take_ready(&mut self) -> Option<usize> {
         let flow = self.engine.next_ready(0)?;
@@ -276,12 +294,24 @@ impl QuicConnection {
         if let Some(notes) = &self.notes {
             notes.note(&packet.bytes, packet.messages().collect());
         }
+        // A PING and padding, larger than any packet before it. That this host has no room for it either is
+        // what it was to find out.
+        let is_probe = packet.pieces.is_empty() && packet.bytes.len() > SMALLEST_PACKET;
+        if is_probe {
+            self.leave();
+        }
         let result = match &self.route {
+            Some(route) if is_probe => {
+                route.send_whole(&packet.bytes).or_else(|error| match error.raw_os_error() {
+                    Some(libc::EMSGSIZE) => Ok(()),
+                    _ => Err(error),
+                })
+            }
             Some(route) if self.train.takes(packet.bytes.len() as u64) => {
                 self.train.push(number, &packet.bytes, route);
                 Ok(())
             }
-            Some(route) => route.send(&packet.bytes),
+            Some(route) => route.send_whole(&packet.bytes),
             None => Err(io::ErrorKind::NotConnected.into()),
         };
         if let Err(why) = result {
@@ -369,6 +399,8 @@ fn send_all(earlier: &mut EarlierEnd, route: Option<&UdpRoute>, now: Instant) {
     }
 }
 
+/// A packet that is larger than this carries messages or is a probe (RFC 9000 §14.1, §14.4).
+const SMALLEST_PACKET: usize = 1200;
 /// How long a ticket may take (chosen, as for the registration of a flow: some retransmissions).
 const TICKET_PATIENCE: Duration = Duration::from_secs(5);
 /// Datagrams that are read before it is seen what is due (chosen).

@@ -173,6 +173,16 @@ fn a_transfer_leaves_in_trains_and_arrives_whole() {
     }
 }
 
+/// RFC 9000 §14: UDP datagrams with QUIC packets must not be fragmented.
+#[test]
+fn the_sockets_of_a_connection_never_fragment() {
+    let pair = pair(&call(Carry::Datagram, 1_000));
+    for socket in &pair.sockets {
+        let mode = rustix::net::sockopt::ip_mtu_discover(&**socket).unwrap();
+        assert_eq!(mode, rustix::net::sockopt::Ipv4PathMtuDiscovery::PROBE);
+    }
+}
+
 /// The series of a connection that the simulator has (`sim/src/flow.rs`): QUIC's own, and no RTO.
 #[test]
 fn the_series_of_a_connection_are_the_simulators() {
