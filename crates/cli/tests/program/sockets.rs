@@ -97,7 +97,7 @@ fn numbers<'a>(options: impl Iterator<Item = &'a (&'a str, &'a str)>) -> String 
 /// The flows of a run between two programs of such a kernel, with what it said.
 fn run(bench: &Bench, refused: &str, bind: &str) -> (Value, Seen) {
     let served = Served::of(refusing(bench, refused, &["serve", "--open", "--bind", bind]));
-    let arguments = ["run", "calls.toml", "--to", &served.address, "--json", "--out", "runs"];
+    let arguments = ["run", "calls.toml", "--to", &served.address, "--json=runs", "--out", "runs"];
     let seen = Seen::of(refusing(bench, refused, &arguments).output().unwrap());
     let _ = fs::remove_dir_all(bench.path("runs"));
     (seen.succeeds().summary()["runs"][0]["flows"].take(), seen)
@@ -155,7 +155,7 @@ fn an_emulated_run_and_doctor_say_what_the_kernel_does_not_report() {
     ] {
         assert!(doctor.succeeds().out.contains(line), "{}", doctor.out);
     }
-    let arguments = ["run", "calls.toml", "--arena", "emu", "--json"];
+    let arguments = ["run", "calls.toml", "--arena", "emu", "--json=runs"];
     let mut emulated = refusing(&bench, &refused, &arguments);
     let seen = Seen::of(emulated.stderr(Stdio::piped()).output().unwrap());
     if seen.code == Some(3) {

@@ -46,7 +46,7 @@ fn flows_over_udp_and_dccp_go_on_within_two_seconds_of_a_new_port_and_quic_says_
     let Some(lab) = Lab::new() else { return };
     lab.translate();
     lab.bench.file("calls.toml", CALLS);
-    let mut run = lab.client_command(SERVER, &["run", "calls.toml", "--json"]);
+    let mut run = lab.client_command(SERVER, &["run", "calls.toml", "--json=runs"]);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_secs(4));
     lab.forget_mappings();

@@ -35,7 +35,7 @@ fn through_an_outage(gone: &[&str], back: &[&str]) {
     let Some(lab) = Lab::new() else { return };
     lab.bench.file("calls.toml", CALLS);
     let mut run =
-        lab.client_command(SERVER, &["run", "calls.toml", "--json", "--require", "udp.loss_rate <= 1%"]);
+        lab.client_command(SERVER, &["run", "calls.toml", "--json=runs", "--require", "udp.loss_rate <= 1%"]);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_secs(3));
     gone.iter().for_each(|words| lab.ip(Host::Client, words));

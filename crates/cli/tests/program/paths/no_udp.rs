@@ -45,7 +45,7 @@ fn where_udp_is_blocked_a_comparison_says_so_once_and_ranks_what_gets_through() 
     lab.block_udp();
     let transports = "udp,tcp,tcp-nodelay,quic";
     let begun = Instant::now();
-    let seen = lab.client(&[&COMPARE[..], &["--transports", transports, "--json"]].concat());
+    let seen = lab.client(&[&COMPARE[..], &["--transports", transports, "--json=runs"]].concat());
     let summary = seen.succeeds().summary();
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     for (name, counts) in received(&summary) {
@@ -88,7 +88,7 @@ fn where_udp_is_blocked_on_the_way_back_it_says_that_it_arrives_at_the_server() 
 fn where_large_datagrams_alone_are_dropped_calls_over_udp_are_measured_and_quic_says_why_it_does_not_open() {
     let Some(lab) = Lab::new() else { return };
     lab.tunnel(1100, TooBig::Silent);
-    let seen = lab.client(&[&COMPARE[..], &["--transports", "udp,quic", "--json"]].concat());
+    let seen = lab.client(&[&COMPARE[..], &["--transports", "udp,quic", "--json=runs"]].concat());
     let summary = seen.succeeds().summary();
     for (name, counts) in received(&summary) {
         assert!(
@@ -107,7 +107,7 @@ fn udp_that_is_let_through_later_opens_a_second_later() {
     let Some(lab) = Lab::new() else { return };
     lab.block_udp();
     lab.bench.file("call.toml", CALL.replace("\"3 s\"", "\"6 s\""));
-    let run = lab.client_command(super::lab::SERVER, &["run", "call.toml", "--json"]);
+    let run = lab.client_command(super::lab::SERVER, &["run", "call.toml", "--json=runs"]);
     let run = { run }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_secs(6));
     lab.clear();
@@ -121,7 +121,7 @@ fn udp_that_is_let_through_later_opens_a_second_later() {
 fn udp_that_is_blocked_midway_is_told_of_and_the_rest_is_kept() {
     let Some(lab) = Lab::new() else { return };
     lab.bench.file("call.toml", CALL.replace("\"3 s\"", "\"6 s\""));
-    let run = lab.client_command(super::lab::SERVER, &["run", "call.toml", "--json"]);
+    let run = lab.client_command(super::lab::SERVER, &["run", "call.toml", "--json=runs"]);
     let run = { run }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_secs(2));
     lab.block_udp();
