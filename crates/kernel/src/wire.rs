@@ -11,9 +11,9 @@
 //! | 1 B | sequence number modulo 2^8 |
 //!
 //! Big-endian. A short number is extended to the one nearest to what is expected next, so it is right while
-//! messages are displaced by less than half its range. On a clock, numbers of one and two bytes are told by the
-//! time of arrival ([`ShortNumbers`]): 256 of them pass in 5 s of a call. The filling is a fixed pseudo-random sequence, which
-//! no link compresses.
+//! messages are displaced by less than half its range. On a clock, numbers of one and two bytes are told by
+//! the time of arrival ([`ShortNumbers`]): 256 of them pass in 5 s of a call. The filling is a fixed
+//! pseudo-random sequence, which no link compresses.
 
 use talkpath_units::{Duration, Instant, SeqNum};
 

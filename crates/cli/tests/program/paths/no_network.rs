@@ -30,7 +30,7 @@ transport = "tcp-nodelay"
 workload = { kind = "voice", echo = true }
 "#;
 
-/// Runs the calls, of which `gone` takes the client's network away after 3 s, and `back` gives it back 3 s later.
+/// Runs the calls. After 3 s `gone` takes the client's network away, and 3 s later `back` gives it back.
 fn through_an_outage(gone: &[&str], back: &[&str]) {
     let Some(lab) = Lab::new() else { return };
     lab.bench.file("calls.toml", CALLS);
