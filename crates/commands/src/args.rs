@@ -290,8 +290,11 @@ pub struct CompareArgs {
     /// What is carried
     #[arg(long, value_parser = workload(), env = "TALKPATH_WORKLOAD", default_value = Compared::Voice.name())]
     pub workload: Compared,
-    /// voice: the receiver conceals what is missing, by G.711 Appendix I; else it plays silence
+    /// voice: the receiver plays silence where a frame is missing; else it conceals that by G.711 Appendix I
     #[arg(long)]
+    pub no_plc: bool,
+    /// voice: has no effect, because concealment is the default
+    #[arg(long, hide = true, conflicts_with = "no_plc")]
     pub plc: bool,
     /// Congestion controls of TCP; each TCP transport is compared with each, the upload has the first
     /// (default: the kernel's CUBIC; for `bulk` cubic,reno, in sim bbr too)

@@ -10,6 +10,8 @@
 //! Two directions of one flow (`direction = "both"`) are one conversation, which is as good as its worse
 //! direction. Of several copies (`count`) all are judged: the median and the worst. A flow whose figure is
 //! not known, or that has nothing to judge, is not judged: `None`.
+//!
+//! Beside a call's score stands the gap rule (`metrics/gaps.rs`): what it bars is not usable.
 
 use std::collections::BTreeMap;
 
@@ -42,9 +44,13 @@ pub fn judge_flow(name: &str, flow: &FlowSummary) -> Option<Judged> {
         floor: flow.floor.unwrap_or(floor),
         basis,
         direction,
+        barred: false,
+        longest_gap_ms: None,
     };
-    if let Some(CallSummary { mos, basis, direction, .. }) = &flow.call {
-        return Some(by(JudgedBy::Mos, *mos, CALL_FLOOR, *basis, *direction));
+    if let Some(call) = flow.call.as_deref() {
+        let CallSummary { mos, basis, direction, longest_gap_ms, .. } = *call;
+        let judged = by(JudgedBy::Mos, mos, CALL_FLOOR, basis, direction);
+        return Some(Judged { barred: call.is_barred(), longest_gap_ms, ..judged });
     }
     // A transfer is neither on a clock nor a burst, which has a verdict in words.
     if let (None, None, None, Some(goodput)) =
@@ -68,11 +74,14 @@ pub fn judge_copies<'a>(
     copies: impl IntoIterator<Item = (&'a str, &'a FlowSummary)>,
 ) -> Option<Judged> {
     let mut talks: BTreeMap<&str, Judged> = BTreeMap::new();
+    let (mut barred, mut longest_gap_ms) = (false, None);
     for (name, flow) in copies {
         if flow.sent + flow.refused == 0 {
             continue;
         }
         let judged = judge_flow(name, flow)?;
+        barred |= judged.barred;
+        longest_gap_ms = judged.longest_gap_ms.into_iter().chain(longest_gap_ms).reduce(f64::max);
         let talk = conversation(group, name);
         if talks.get(talk).is_none_or(|other| judged.worst < other.worst) {
             talks.insert(talk, judged);
@@ -81,7 +90,7 @@ pub fn judge_copies<'a>(
     let figures: Vec<f64> = talks.values().map(|judged| judged.worst).collect();
     let median = Confidence::default().spread(&figures)?.median;
     let worst = talks.into_values().min_by(|a, b| a.worst.total_cmp(&b.worst))?;
-    Some(Judged { median, ..worst })
+    Some(Judged { median, barred, longest_gap_ms, ..worst })
 }
 
 /// What both directions of one copy share of the copy's name.
@@ -103,9 +112,9 @@ impl JudgedBy {
 }
 
 impl Judged {
-    /// Whether even the worst copy reaches the floor.
+    /// Whether even the worst copy reaches the floor, and no copy's gaps bar it.
     pub fn is_usable(&self) -> bool {
-        self.worst >= self.floor
+        self.worst >= self.floor && !self.barred
     }
 }
 
@@ -115,7 +124,7 @@ mod tests {
 
     fn call(mos: f64) -> FlowSummary {
         let call = CallSummary { mos, basis: Basis::OneWay, ..CallSummary::default() };
-        FlowSummary { sent: 500, in_time: Some(1.0), call: Some(call), ..FlowSummary::default() }
+        FlowSummary { sent: 500, in_time: Some(1.0), call: Some(Box::new(call)), ..FlowSummary::default() }
     }
 
     fn state(in_time: f64) -> FlowSummary {
@@ -169,6 +178,23 @@ mod tests {
         ];
         let judged = copies("call", &both).unwrap();
         assert_eq!((judged.median, judged.worst, judged.worst_flow.as_str()), (2.0, 1.0, "call-1-up"));
+    }
+
+    #[test]
+    fn gaps_of_any_copy_bar_a_flow_that_its_worst_score_calls_usable() {
+        let with_gap = |mos, longest_gap_ms| {
+            let mut flow = call(mos);
+            flow.call.as_mut().unwrap().longest_gap_ms = Some(longest_gap_ms);
+            flow
+        };
+        let judged = judge_flow("call", &with_gap(4.3, 980.0)).unwrap();
+        assert!(!judged.barred && judged.is_usable());
+        let judged = judge_flow("call", &with_gap(4.3, 1000.0)).unwrap();
+        assert!(judged.barred && !judged.is_usable());
+        let both = [("call-up", with_gap(4.3, 1400.0)), ("call-down", with_gap(4.0, 20.0))];
+        let judged = copies("call", &both).unwrap();
+        assert_eq!((judged.worst_flow.as_str(), judged.longest_gap_ms), ("call-down", Some(1400.0)));
+        assert!(!judged.is_usable());
     }
 
     #[test]

@@ -122,7 +122,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         loss_runs: figures.loss_runs,
         in_time: in_time::share(figures.in_time, &counts).filter(|_| is_timed),
         deadline_ms: terms.deadline.map(Duration::as_millis_f64),
-        call: figures.call.and_then(|call| call.finish()),
+        call: figures.call.and_then(|call| call.finish(call_floor(flow))).map(Box::new),
         floor: terms.floor,
         state_age_ms: figures.state_age_ms.filter(|_| trip_clock_trusted),
         one_way_delay_ms,
@@ -156,6 +156,11 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         verdict,
         file: flow.file.as_ref().map(summarise_file).map(Box::new),
     }
+}
+
+/// The least score of a usable call.
+fn call_floor(flow: &FlowRecord) -> f64 {
+    flow.info.terms.floor.unwrap_or(judge::CALL_FLOOR)
 }
 
 /// Its directions. Nothing is late between clocks that are not trusted: they may be found out after the
@@ -252,7 +257,8 @@ fn rate_by_halves(
         let [(up, above), (down, below)] = ways.as_slice() else { continue };
         for (name, this, other) in [(up, above, below), (down, below, above)] {
             if let Some(flow) = flows.get_mut(*name) {
-                flow.call = this.halve(other);
+                let floor = flow.floor.unwrap_or(judge::CALL_FLOOR);
+                flow.call = this.halve(other, floor).map(Box::new);
             }
         }
     }

@@ -4,6 +4,7 @@
 //! no NaN and no infinity: they would become `null` (RFC 8259 §6), and no metric makes them.
 
 mod answer;
+mod call;
 mod ip;
 mod ledger;
 mod legs;
@@ -19,6 +20,7 @@ use std::io::{self, Read, Write};
 use serde::{Deserialize, Serialize};
 
 pub use answer::{Answer, AnswerKind, Comparison, Cure, TwoOutcomes};
+pub use call::{CallSummary, ModelInput, MouthToEarMs, OutsideModel};
 pub use ip::{IpSeen, IpSummary};
 pub use ledger::Ledger;
 pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
@@ -336,7 +338,7 @@ pub struct FlowSummary {
     /// How a call sounds: playout and the E-model (docs/reference/metrics.md); `None` if the workload is no
     /// voice, and one way between clocks that are not trusted.
     #[serde(default)]
-    pub call: Option<CallSummary>,
+    pub call: Option<Box<CallSummary>>,
     /// The least MOS of a usable call, or the least share in time of any other usable flow; `None` if neither
     /// is known of the workload.
     #[serde(default)]
@@ -429,38 +431,6 @@ pub struct EcnSummary {
     pub echoed_return: Option<u64>,
 }
 
-/// A call as its listener hears it; of a call in both directions the worse one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CallSummary {
-    /// Mean opinion score of a conversation, 1 to 4.5 (ITU-T G.107).
-    pub mos: f64,
-    /// Rating factor, 93.2 at best.
-    pub r: f64,
-    /// Frames that were there at their playout time.
-    pub played: u64,
-    /// Frames that came after it.
-    pub late: u64,
-    /// Frames that never came: lost, sent or not, refused or unfinished.
-    pub missing: u64,
-    /// Of the frames that were played; `None` if none was.
-    pub mouth_to_ear_ms: Option<MouthToEarMs>,
-    /// Mean length of the gaps over that of gaps at random (ITU-T G.107 §7.5); at least 1.
-    pub burst_ratio: f64,
-    /// What the speech is coded by: `g711`.
-    #[serde(default)]
-    pub codec: String,
-    /// How the receiver chooses its playout delay: `adaptive`, or `fixed` and its wait.
-    pub playout: String,
-    /// What it plays where a frame is missing: `none`, or `g711-appendix-i`.
-    #[serde(default)]
-    pub concealment: String,
-    /// What the delay is: one way, or half of there and back where the clocks are not trusted.
-    pub basis: Basis,
-    /// Which way of an echo flow is the worse one; `None` if both count as one, by half the round trip.
-    #[serde(default)]
-    pub direction: Option<Direction>,
-}
-
 /// What a judged figure was measured along.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -502,6 +472,12 @@ pub struct Judged {
     pub basis: Basis,
     /// Which way of an echo flow decided; `None` if both together did.
     pub direction: Option<Direction>,
+    /// Whether the gaps of a call, of any of its copies, bar it from being usable, whatever its figure is.
+    #[serde(default)]
+    pub barred: bool,
+    /// The longest gap of any copy; `None` if it is no call.
+    #[serde(default)]
+    pub longest_gap_ms: Option<f64>,
 }
 
 /// A kind of judged figure; of each more is better.
@@ -514,15 +490,6 @@ pub enum JudgedBy {
     InTime,
     /// Payload bits delivered a second.
     Goodput,
-}
-
-/// From a speaker's mouth to the listener's ear, milliseconds: a frame time, the path, the receiver's wait.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct MouthToEarMs {
-    pub mean: f64,
-    pub p50: f64,
-    pub p95: f64,
 }
 
 /// What came of a file, as its receiver found it.

@@ -27,7 +27,7 @@ pub(crate) fn details(run: &RunSummary) -> Grid {
 type FigureText = (&'static str, fn(&FlowSummary) -> String);
 
 /// In the order of summary.json.
-const FIGURES: [FigureText; 86] = [
+const FIGURES: [FigureText; 90] = [
     ("transport", |f| printable(&f.transport)),
     ("congestion control", |f| f.cc.as_deref().map_or_else(unknown, printable)),
     ("messages due", |f| ledger(f, |it| it.due)),
@@ -54,7 +54,13 @@ const FIGURES: [FigureText; 86] = [
         ms(f.call.as_ref().and_then(|call| Some(call.mouth_to_ear_ms.as_ref()?.p50)))
     }),
     ("frames late for playout", |f| f.call.as_ref().map_or_else(unknown, |call| count(call.late))),
-    ("the call's figures rest on", |f| f.call.as_ref().map_or_else(unknown, basis)),
+    ("longest gap, ms", |f| ms(f.call.as_ref().and_then(|call| call.longest_gap_ms))),
+    ("gaps of 200 ms or more within a minute", |f| {
+        f.call.as_ref().and_then(|call| call.gaps_in_a_minute).map_or_else(unknown, count)
+    }),
+    ("usable as a call", |f| yes_or_no(f.call.as_ref().and_then(|call| call.usable))),
+    ("outside the E-model's table", |f| f.call.as_ref().map_or_else(unknown, |call| outside(call))),
+    ("the call's figures rest on", |f| f.call.as_deref().map_or_else(unknown, basis)),
     ("age of the newest state p50, ms", |f| ms(f.state_age_ms.as_ref().map(|age| age.p50))),
     ("age of the newest state p99, ms", |f| ms(f.state_age_ms.as_ref().map(|age| age.p99))),
     ("round trip min, ms", |f| rtt(f, |d| d.min)),
@@ -98,11 +104,7 @@ const FIGURES: [FigureText; 86] = [
     ("mean of the smaller of cwnd and receiver's window, packets", |f| fixed(f.window_packets, 1)),
     ("mean send buffer, kB", |f| fixed(f.send_buffer_bytes.as_ref().map(|buffer| buffer.mean / 1e3), 1)),
     ("largest send buffer, kB", |f| fixed(f.send_buffer_bytes.as_ref().map(|buffer| buffer.max / 1e3), 1)),
-    ("takes marks (ECN)", |f| match f.ecn.and_then(|ecn| ecn.capable) {
-        Some(true) => "yes".to_owned(),
-        Some(false) => "no".to_owned(),
-        None => unknown(),
-    }),
+    ("takes marks (ECN)", |f| yes_or_no(f.ecn.and_then(|ecn| ecn.capable))),
     ("marked on the way out, packets", |f| marks(f, |ecn| ecn.marked_forward)),
     ("marked on the way back, packets", |f| marks(f, |ecn| ecn.marked_return)),
     ("delivered under an echoed mark, out, packets", |f| marks(f, |ecn| ecn.echoed_forward)),
@@ -130,11 +132,7 @@ const FIGURES: [FigureText; 86] = [
     ("file bytes received", |f| {
         f.file.as_ref().and_then(|file| file.received_bytes).map_or_else(unknown, count)
     }),
-    ("file intact", |f| match f.file.as_ref().and_then(|file| file.intact) {
-        Some(true) => "yes".to_owned(),
-        Some(false) => "no".to_owned(),
-        None => unknown(),
-    }),
+    ("file intact", |f| yes_or_no(f.file.as_ref().and_then(|file| file.intact))),
     ("missing byte ranges of the file", |f| {
         f.file.as_ref().map_or_else(unknown, |file| count(file.missing_ranges))
     }),
@@ -142,6 +140,21 @@ const FIGURES: [FigureText; 86] = [
 
 fn ledger(flow: &FlowSummary, of: fn(&Ledger) -> u64) -> String {
     flow.ledger.as_ref().map_or_else(unknown, |ledger| count(of(ledger)))
+}
+
+fn yes_or_no(what: Option<bool>) -> String {
+    match what {
+        Some(true) => "yes".to_owned(),
+        Some(false) => "no".to_owned(),
+        None => unknown(),
+    }
+}
+
+/// The inputs of the E-model that its table does not have.
+fn outside(call: &CallSummary) -> String {
+    let each = call.outside_model.iter().map(|it| format!("{} {}", it.input.name(), it.input.text(it.value)));
+    let each = each.collect::<Vec<_>>().join(", ");
+    if each.is_empty() { "nothing".to_owned() } else { each }
 }
 
 /// Lengths that a cell shows.

@@ -29,6 +29,7 @@ mod sweep;
 mod tables;
 mod terminal;
 mod terms;
+mod usable;
 mod verdict;
 mod view;
 

@@ -19,6 +19,7 @@ pub(crate) use self::axis::Axis;
 use crate::display::Look;
 use crate::number::{UNKNOWN, count, counted, list};
 use crate::select::vary;
+use crate::usable::{Usable, barred};
 use crate::verdict::{ConditionVerdict, Verdict, cluster_gap, written};
 use crate::view::{CellView, TransportView};
 
@@ -64,6 +65,8 @@ pub(crate) struct Served {
     pub spread: Spread,
     /// The two clusters into which they fall, if they do.
     clusters: Option<Clusters>,
+    /// Share of the repetitions that gaps bar.
+    barred: f64,
     /// What the figure has to reach: a sweep may have several floors.
     floor: f64,
 }
@@ -107,7 +110,8 @@ impl<'a> Sweep<'a> {
                         Some(verdict) => verdict.clusters(index),
                         None => clusters(&values, cluster_gap(by, &values)),
                     };
-                    figures[place] = Some(Served { spread, clusters, floor: first.floor });
+                    let barred = barred(&judged);
+                    figures[place] = Some(Served { spread, clusters, barred, floor: first.floor });
                 }
             }
             // The verdict sums its means in another order than `spread`: they are the same but for the last
@@ -232,7 +236,7 @@ impl<'a> Sweep<'a> {
         let range = range(self.by, each().map(Served::outcomes)).unwrap_or_else(|| UNKNOWN.to_owned());
         let written = written(self.by);
         let head = format!("{} {}", written.head.0, written.head.1).trim().to_owned();
-        let below = each().filter(|it| it.outcomes().0 < it.floor).count() as u64;
+        let below = each().filter(|it| it.usable() < 1.0).count() as u64;
         match self.by {
             JudgedBy::Goodput => format!("{head} {range}"),
             JudgedBy::Mos | JudgedBy::InTime => {
@@ -284,6 +288,12 @@ impl Outcome {
 }
 
 impl Served {
+    /// The share of the repetitions that are usable.
+    pub(crate) fn usable(&self) -> f64 {
+        let Self { clusters, barred, floor, .. } = *self;
+        Usable { mean: self.spread.mean, clusters, barred, floor }.share()
+    }
+
     /// The lowest and highest outcome.
     fn outcomes(&self) -> (f64, f64) {
         outcomes(self.spread.mean, self.clusters)
@@ -306,9 +316,9 @@ impl Combination<'_> {
         Some(outcomes(self.best()?, self.led().and_then(|it| it.clusters)))
     }
 
-    /// What the best transport, or the only one, has to reach.
-    pub(crate) fn floor_of_best(&self) -> Option<f64> {
-        Some(self.led()?.floor)
+    /// The share of the repetitions in which the best transport, or the only one, is usable.
+    pub(crate) fn usable_of_best(&self) -> Option<f64> {
+        Some(self.led()?.usable())
     }
 
     /// The series that leads.

@@ -7,6 +7,7 @@ use talkpath_measure::summary::{EcnSummary, JudgedBy, LinkSummary, QueueDelayMs,
 use crate::display::discipline;
 use crate::grid::{Column, Grid, Role, Row, printable};
 use crate::number::{UNKNOWN, count, decimals, fixed, percent};
+use crate::usable::{Usable, usable_call};
 use crate::verdict::{self, Cause, IN_TIME_CLUSTER_GAP, MOS_CLUSTER_GAP, Verdict};
 use crate::view::{CellView, Condition, Metric, Quantile};
 
@@ -125,7 +126,11 @@ fn answer_columns(condition: &Condition<'_>, flow: &str, verdict: &Verdict) -> V
     let mut columns = vec![(name, texts(&judged))];
     // Any goodput is usable.
     if verdict.by != JudgedBy::Goodput {
-        columns.push((Column::numbers("", USABLE, 0), texts(&|standing| usable(standing, verdict.floor))));
+        let usable = |standing: &Standing| {
+            let Standing { mean, clusters, barred, .. } = *standing;
+            Usable { mean, clusters, barred, floor: verdict.floor }.text()
+        };
+        columns.push((Column::numbers("", USABLE, 0), texts(&usable)));
     }
     if standings().flatten().any(|standing| standing.difference.is_some()) {
         let to = |standing: &Standing| {
@@ -164,17 +169,6 @@ pub(crate) const USABLE: &str = "usable";
 /// Titles the columns of what was delivered under an echo of a mark.
 pub(crate) const ECHOED: &str = "echoed, packets";
 
-/// Whether the floor is reached; of two outcomes that the floor divides, how often.
-fn usable(standing: &Standing, floor: f64) -> String {
-    match standing.clusters {
-        Some(found) if found.low < floor && floor <= found.high => {
-            format!("{} %", 100.0 - (found.low_share * 100.0).round())
-        }
-        _ if standing.mean >= floor => "yes".to_owned(),
-        _ => "no".to_owned(),
-    }
-}
-
 /// Every flow of one cell: with repetitions, their means and medians (`measure::statistic`).
 pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
     let mut columns = vec![
@@ -193,7 +187,9 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
         (names.iter().any(|name| is_call(name)), names.iter().any(|name| in_time(name).is_some()));
     let has_late = names.iter().any(|name| opens_late(cell, name));
     columns.extend(has_late.then(|| Column::numbers(OPENS, "ms", 0)));
-    columns.extend(has_calls.then(|| Column::numbers("", MOS, 0)));
+    if has_calls {
+        columns.extend([Column::numbers("", MOS, 0), Column::numbers("", USABLE, 7)]);
+    }
     columns.extend(has_timed.then(|| Column::numbers(IN_TIME, "%", 0)));
     columns.extend([
         Column { group: "delay, ms".to_owned(), ..Column::words("of") },
@@ -244,7 +240,9 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
         };
         let mos = cell.value(name, Metric::Mos);
         let mos = || judged(mos, Metric::Mos, MOS_CLUSTER_GAP, &|mos| format!("{mos:.2}"));
-        cells.extend(has_calls.then(mos));
+        if has_calls {
+            cells.extend([mos(), usable_call(cell, name).unwrap_or_default()]);
+        }
         let share =
             || judged(in_time(name), Metric::InTime, IN_TIME_CLUSTER_GAP, &|share| percent(Some(share)));
         cells.extend(has_timed.then(share));

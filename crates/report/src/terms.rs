@@ -11,6 +11,7 @@ use crate::number::{UNKNOWN, counted};
 use crate::plot::scale::tick_label;
 use crate::sweep::Sweep;
 use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, OPENS, WAIT};
+use crate::usable::{outside, outside_term};
 use crate::verdict::{ConditionVerdict, limit_ms, rule, written};
 use crate::view::{CellView, DelayKind, names};
 
@@ -67,13 +68,19 @@ pub(crate) fn of_comparison(
     let text = "median time in that link's queue";
     terms.extend(shown.contains(WAIT).then(|| ("wait", text.to_owned())));
     let calls: Vec<&CallSummary> =
-        cells().filter_map(|cell| cell.flow(cell.resolve(flow)?)?.call.as_ref()).collect();
+        cells().filter_map(|cell| cell.flow(cell.resolve(flow)?)?.call.as_deref()).collect();
     if !calls.is_empty() {
         let text =
             "median from the speaker's mouth to the listener's ear: a frame, the path, the receiver's wait";
         terms.push(("mouth to ear", text.to_owned()));
         terms.push(("late", late(&calls)));
     }
+    let named = cells().flat_map(|cell| {
+        let name = cell.resolve(flow).unwrap_or(flow);
+        let calls = cell.runs.iter().filter_map(|run| run.flows.get(name)?.call.as_deref());
+        calls.map(|call| (cell.transport(flow).label, call))
+    });
+    terms.extend(outside(named).map(|named| outside_term(&named)));
     let has = |kind| conditions().any(|condition| condition.delay_kind(flow) == kind);
     terms.extend(delay_terms(["round trip", "one way"], has));
     terms.extend(turn_round(shown));
@@ -201,9 +208,16 @@ fn usable_from(by: JudgedBy, floors: impl Iterator<Item = f64>) -> String {
         return String::new();
     }
     let floors: Vec<String> = floors.into_iter().map(|floor| tick_label(floor * written(by).scale)).collect();
-    let unit = if by == JudgedBy::InTime { " %" } else { "" };
-    format!("; usable from {}{unit}", floors.join(" or "))
+    let (unit, gaps) = match by {
+        JudgedBy::Mos => ("", GAP_RULE),
+        JudgedBy::InTime => (" %", ""),
+        JudgedBy::Goodput => ("", ""),
+    };
+    format!("; usable from {}{unit}{gaps}", floors.join(" or "))
 }
+
+/// What bars a call (`measure::metrics::gaps`).
+const GAP_RULE: &str = " with no gap of 1 s, or two of 200 ms a minute";
 
 /// Chosen: more are no longer a meaning, but a list.
 const MAX_FLOORS: usize = 3;
@@ -234,6 +248,9 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
     );
     let of = if several { "; the mean over the repetitions" } else { "" };
     terms.extend(of_kind(JudgedBy::Mos).next().map(|_| (MOS, format!("{text}{of}"))));
+    let named = cells.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.flows);
+    let named = named.filter_map(|(name, flow)| Some((name.clone(), flow.call.as_deref()?)));
+    terms.extend(outside(named).map(|named| outside_term(&named)));
     let mut timed = flows().filter(|flow| flow.in_time.is_some() && flow.call.is_none()).peekable();
     if timed.peek().is_some() {
         let (name, text) = in_time_term(timed);
@@ -395,16 +412,17 @@ mod tests {
     #[test]
     fn the_table_of_every_flow_says_the_floors_that_the_flows_have() {
         let mut summary = fixture::summary(1);
-        assert!(words(&summary).contains("usable from 3.1\n"));
+        let usable = |floors: &str| format!("usable from {floors}{GAP_RULE}\n");
+        assert!(words(&summary).contains(&usable("3.1")));
         let with = |summary: &mut Summary, floors: &[f64]| {
             for (run, floor) in summary.runs.iter_mut().zip(floors) {
                 run.flows.get_mut("call").unwrap().floor = Some(*floor);
             }
         };
         with(&mut summary, &[3.6; 3]);
-        assert!(words(&summary).contains("usable from 3.6\n"), "{}", words(&summary));
+        assert!(words(&summary).contains(&usable("3.6")), "{}", words(&summary));
         with(&mut summary, &[3.6, 3.6, 3.1]);
-        assert!(words(&summary).contains("usable from 3.1 or 3.6\n"), "{}", words(&summary));
+        assert!(words(&summary).contains(&usable("3.1 or 3.6")), "{}", words(&summary));
         for run in &mut summary.runs {
             let flow = run.flows.get_mut("call").unwrap();
             (flow.call, flow.in_time, flow.deadline_ms, flow.floor) = (None, Some(0.5), None, Some(0.57));

@@ -29,6 +29,7 @@ pub use self::words::HOPELESS;
 use self::words::Words;
 use crate::display::discipline;
 use crate::number::fixed;
+use crate::usable::barred;
 use crate::view::{
     CellView, Condition, DelayKind, Metric, Quantile, RUN_KEY, TransportView, conditions, is_copy,
     judged_flows, transport_key,
@@ -377,7 +378,8 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
         .iter()
         .map(|candidate| candidate.judged.iter().map(|(number, judged)| (*number, judged.worst)).collect())
         .collect();
-    let mut ranking = rank(&figures, &measure(by, floor, &figures))?;
+    let barred: Vec<f64> = candidates.iter().map(|candidate| barred(&candidate.judged)).collect();
+    let mut ranking = rank(&figures, &barred, &measure(by, floor, &figures))?;
     let too_late = too_late(by, &candidates);
     if too_late.is_some() {
         ranking = rank_by_delay(condition.delay_kind(flow), &candidates, ranking)?;
@@ -386,7 +388,7 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
     // Where nothing is usable, scores of 1.00 and 1.01 are one: the first of them says why, not the leader.
     let cause = named.first().filter(|_| ranking.outcome == AnswerKind::Unusable).map(|&at| {
         let Candidate { cell, flow, .. } = candidates[at];
-        (at, Cause::of(cell, flow))
+        (at, Cause::of(cell, flow, ranking.standings[at].is_barred()))
     });
     let words = Words {
         condition,
@@ -394,6 +396,7 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
         candidates: &candidates,
         ranking: &ranking,
         by,
+        floor,
         cause: cause.as_ref(),
         too_late,
     };

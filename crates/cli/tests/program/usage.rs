@@ -4,12 +4,14 @@ use std::fs;
 use std::net::TcpListener;
 use std::process::Stdio;
 
+use serde_json::json;
+
 use crate::harness::{Bench, SHORT, Seen};
 
 #[test]
 fn wrong_usage_is_exit_code_2() {
     let bench = Bench::new();
-    let cases: [(&[&str], &str); 46] = [
+    let cases: [(&[&str], &str); 48] = [
         (&[], "Usage:"),
         (&["juggle"], "unrecognized subcommand"),
         (&["fit"], "`fit` is not available yet"),
@@ -61,7 +63,9 @@ fn wrong_usage_is_exit_code_2() {
         ),
         (&["mos", "--one-way", "150"], "without a unit"),
         (&["mos", "--burst-ratio", "nan"], "1 (loss at random)"),
-        (&["mos", "--codec", "g729a", "--plc"], "conceals by itself"),
+        (&["mos", "--codec", "g729a", "--no-plc"], "conceals by itself"),
+        (&["mos", "--plc", "--no-plc"], "cannot be used with"),
+        (&["compare", "--no-plc", "--workload", "bulk"], "--no-plc belongs to --workload voice"),
     ];
     for (arguments, says) in cases {
         bench.run(arguments).fails(2, &[says]);
@@ -193,11 +197,46 @@ fn a_call_is_rated_by_hand() {
         seen.out
     );
     for loss in ["1%", "0.01"] {
-        let seen = bench.run(&["mos", "--codec", "g711", "--loss", loss, "--json"]);
+        let seen = bench.run(&["mos", "--codec", "g711", "--no-plc", "--loss", loss, "--json"]);
         let figures: serde_json::Value = serde_json::from_str(&seen.succeeds().out).unwrap();
         let of = |key: &str| (figures[key].as_f64().unwrap() * 10.0).round() / 10.0;
         assert_eq!((of("r"), of("mos"), of("id"), of("ie_eff")), (75.3, 3.8, 0.1, 17.9), "{figures}");
     }
+}
+
+/// ITU-T G.711 Appendix I at 1 % loss: R 93.2 - 95 / (1 + 25.1).
+#[test]
+fn mos_conceals_unless_it_is_told_not_to_and_plc_changes_nothing() {
+    let bench = Bench::new();
+    let of = |more: &[&str]| bench.run(&[&["mos", "--loss", "1%"], more].concat()).succeeds().out.clone();
+    assert!(of(&[]).starts_with("MOS 4.33, R 89.6 of 93.2"), "{}", of(&[]));
+    assert_eq!(of(&["--plc"]), of(&[]));
+    assert!(of(&["--no-plc"]).starts_with("MOS 3.83, R 75.3 of 93.2"), "{}", of(&["--no-plc"]));
+}
+
+#[test]
+fn mos_says_which_input_is_outside_of_the_model_and_rates_nothing_below_a_dead_call() {
+    let bench = Bench::new();
+    let out = |arguments: &[&str]| bench.run(&[&["mos"], arguments].concat()).succeeds().out.clone();
+    let gap = ["--loss", "8.2%", "--burst-ratio", "37.6", "--one-way", "100ms"];
+    let said = "Outside the model: burst ratio 37.6 (the table has 1 to 8, rated as the nearest of these)\n";
+    assert!(out(&gap).ends_with(said), "{}", out(&gap));
+    let held = out(&["--loss", "8.2%", "--burst-ratio", "8", "--one-way", "100ms"]);
+    assert_eq!(out(&gap), format!("{held}{said}"));
+    assert!(!held.contains("Outside"), "{held}");
+    let far = out(&["--one-way", "2000ms", "--loss", "50%", "--burst-ratio", "10"]);
+    assert!(far.starts_with("MOS 1.00, R 0.0 of 93.2: not recommended\n"), "{far}");
+    for said in ["mouth to ear 2000 ms (the table has 0 to 500 ms", "loss 50.00 % (the table has 0 to 20 %"] {
+        assert!(far.contains(said), "{far}");
+    }
+    for more in [&[][..], &["--no-plc"], &["--codec", "g729a"]] {
+        let dead = out(&[&["--loss", "100%", "--one-way", "100ms"], more].concat());
+        assert!(dead.starts_with("MOS 1.00, R 0.0 of 93.2"), "{dead}");
+    }
+    let json = bench.run(&[&["mos", "--json"], &gap[..]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json.succeeds().out).unwrap();
+    let outside = json!([{ "input": "burst_ratio", "value": 37.6, "range": [1.0, 8.0] }]);
+    assert_eq!(json["outside_model"], outside, "{json}");
 }
 
 #[test]
@@ -325,13 +364,15 @@ fn a_typed_flag_wins_over_the_variable_of_an_option_that_excludes_it() {
     let neither = [&["serve"], &nowhere[..]].concat();
     let line = ["compare", "--up", "9Mbps/5ms", "--down", "9Mbps/5ms", "--duration", "3s", "--repeat", "1"];
     let plc = ["compare", "--plc", "--duration", "3s", "--repeat", "1"];
-    let cases: [UnderVariables<'_>; 15] = [
+    let no_plc = ["compare", "--no-plc", "--duration", "3s", "--repeat", "1"];
+    let cases: [UnderVariables<'_>; 16] = [
         (&[("TALKPATH_ARENA", "sim")], &["compare", "--to", &closed], 4, &closed),
         (&[("TALKPATH_ARENA", "emu")], &["run", "call.toml", "--to", &closed], 4, &closed),
         (&[("TALKPATH_KEEP_AWAKE", "1")], &["run", "call.toml", "--keep-awake"], 2, "--arena emu and live"),
         (&sim, &["run", "call.toml", "--arena", "sim"], 0, ""),
         (&[("TALKPATH_TO", &closed)], &line, 0, ""),
         (&[("TALKPATH_WORKLOAD", "bulk")], &plc, 0, ""),
+        (&[("TALKPATH_WORKLOAD", "bulk")], &no_plc, 0, ""),
         (
             &[("TALKPATH_ARENA", "emu"), ("TALKPATH_STRICT", "1"), ("TALKPATH_JUNIT", "junit.xml")],
             &["run", "call.toml", "--shard", "1/1"],

@@ -9,8 +9,11 @@ pub struct MosArgs {
     /// The codec
     #[arg(long, value_enum, default_value_t = CodecName::G711)]
     pub codec: CodecName,
-    /// The receiver conceals what is missing (G.711 Appendix I); g729a always does
+    /// g711: the receiver plays silence where a frame is missing; else it conceals that by G.711 Appendix I
     #[arg(long)]
+    pub no_plc: bool,
+    /// Has no effect: concealment is the default
+    #[arg(long, hide = true, conflicts_with = "no_plc")]
     pub plc: bool,
     /// From mouth to ear: network, playout buffer, codec
     #[arg(long, value_name = "TIME", default_value = "0 ms", value_parser = delay)]

@@ -68,7 +68,7 @@ fn compare(args: &mut CompareArgs, given: &Given<'_>) {
             args.place.arena = None;
         }
     }
-    if given.is_typed("plc") && given.is_variable("workload") {
+    if given.any_is_typed(&["plc", "no_plc"]) && given.is_variable("workload") {
         args.workload = Compared::Voice;
     }
     place(&mut args.place, given);

@@ -30,10 +30,10 @@ pub fn run(
 ) -> Result<(), Failure> {
     let place = Place::new(&args.place)?;
     let path = ComparedPath::new(args, &place)?;
-    if args.plc && args.workload != Compared::Voice {
-        return Err(Failure::Usage(
-            "--plc belongs to --workload voice: only a call has frames to conceal".into(),
-        ));
+    if let (Some(flag), true) = (plc(args), args.workload != Compared::Voice) {
+        return Err(Failure::Usage(format!(
+            "{flag} belongs to --workload voice: only a call has frames to conceal"
+        )));
     }
     let plan = plan(args, &place, &path)?;
     has_a_choice(args, &place)?;
@@ -169,8 +169,8 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
         };
         let mut set = of_path.clone();
         set.extend(comparison.settings());
-        if args.plc {
-            set.push(Setting::by("--plc", "flow.call.workload.concealment", quoted("g711-appendix-i")));
+        if args.no_plc {
+            set.push(Setting::by("--no-plc", "flow.call.workload.concealment", quoted("none")));
         }
         set.extend(args.change.settings());
         set.extend(args.demand.settings());
@@ -187,6 +187,15 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
         },
         ArenaKind::Emu | ArenaKind::Live if load => plan_for(SHORT_DURATION),
         ArenaKind::Emu | ArenaKind::Live => plan_for(ROUND_DURATION),
+    }
+}
+
+/// What was typed of the receiver's concealment.
+const fn plc(args: &CompareArgs) -> Option<&'static str> {
+    match (args.plc, args.no_plc) {
+        (true, _) => Some("--plc"),
+        (_, true) => Some("--no-plc"),
+        (false, false) => None,
     }
 }
 
@@ -306,8 +315,8 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
     choices += &option("duration", args.duration.clone());
     choices += &option("seed", args.place.seed.map(|seed| seed.to_string()));
     choices += &option("repeat", repeat.map(|repeat| repeat.to_string()));
-    if args.plc {
-        choices += " --plc";
+    if args.no_plc {
+        choices += " --no-plc";
     }
     let keys = |of_path: bool| {
         let set = args.change.set.iter().map(|pair| ("set", pair));

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use talkpath_measure::metrics::e_model::{Call, Codec, Rating};
+use talkpath_measure::summary::OutsideModel;
 use talkpath_scenario::as_percent;
 
 use crate::args::{CodecName, Common, MosArgs};
@@ -9,7 +10,8 @@ use crate::failure::Failure;
 use crate::json::json;
 use crate::terminal::{self, Terminal};
 
-/// Prints the score, R and what took from it, or with `--json` these four as an object.
+/// Prints the score, R and what took from it, and which input lies outside the model, or with `--json` all of
+/// these as an object.
 pub fn run(args: &MosArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let call = Call {
         mouth_to_ear_ms: args.one_way.as_millis_f64(),
@@ -18,17 +20,22 @@ pub fn run(args: &MosArgs, common: &Common, terminal: Terminal) -> Result<(), Fa
         codec: codec(args)?,
     };
     let Rating { r, mos, id, ie_eff } = call.rate();
+    let outside_model = call.outside();
+    let concealment = concealment(args);
     if common.json() {
-        return terminal::print(&json(&Figures { r, mos, id, ie_eff }));
+        return terminal::print(&json(&Figures { r, mos, id, ie_eff, concealment, outside_model }));
     }
     let much = if args.loss.value > MUCH {
         format!("{} of the frames are not played\n", as_percent(args.loss.value).replace('%', " %"))
     } else {
         String::new()
     };
+    let at_the_end = if r <= 0.0 { "; R is 0 at the least" } else { "" };
+    let outside: String = outside_model.iter().map(|it| format!("Outside the model: {it}\n")).collect();
     terminal.result(&format!(
         "MOS {mos:.2}, R {r:.1} of 93.2: {}\n\
-         Echo and delay take {id:.1}, codec and loss {ie_eff:.1} (ITU-T G.107, 06/2015, narrowband)\n{much}",
+         Echo and delay take {id:.1}, codec and loss {ie_eff:.1}{at_the_end} (ITU-T G.107, 06/2015, narrowband)\n\
+         {much}{outside}",
         satisfaction(r)
     ))
 }
@@ -43,16 +50,28 @@ struct Figures {
     mos: f64,
     id: f64,
     ie_eff: f64,
+    /// As in summary.json.
+    concealment: &'static str,
+    /// As in summary.json.
+    outside_model: Vec<OutsideModel>,
 }
 
 fn codec(args: &MosArgs) -> Result<Codec, Failure> {
-    match (args.codec, args.plc) {
-        (CodecName::G711, false) => Ok(Codec::G711),
-        (CodecName::G711, true) => Ok(Codec::G711_CONCEALED),
+    match (args.codec, args.no_plc) {
+        (CodecName::G711, false) => Ok(Codec::G711_CONCEALED),
+        (CodecName::G711, true) => Ok(Codec::G711),
         (CodecName::G729a, false) => Ok(Codec::G729A_VAD),
         (CodecName::G729a, true) => Err(Failure::Usage(
-            "--plc belongs to g711: g729a conceals by itself, and its figures hold for that".into(),
+            "--no-plc belongs to g711: g729a conceals by itself, and its figures hold for that".into(),
         )),
+    }
+}
+
+const fn concealment(args: &MosArgs) -> &'static str {
+    match (args.codec, args.no_plc) {
+        (CodecName::G711, false) => "g711-appendix-i",
+        (CodecName::G711, true) => "none",
+        (CodecName::G729a, _) => "g729a",
     }
 }
 

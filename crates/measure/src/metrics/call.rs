@@ -12,6 +12,7 @@
 use talkpath_units::SignedDuration;
 
 use super::e_model::{self, Codec};
+use super::gaps::{self, Gaps};
 use super::playout::{Heard, Playout};
 use super::trip::round_trip;
 use crate::summary::{Basis, CallSummary, Direction, MouthToEarMs};
@@ -33,14 +34,18 @@ pub(crate) enum CallCounter {
 pub(crate) struct Listener {
     terms: CallTerms,
     playout: Playout,
+    frames: Frames,
+    /// How many frames were played with which playout delay: one entry a talkspurt.
+    delays: Vec<(SignedDuration, u64)>,
+}
+
+/// What became of the frames with one receiver.
+#[derive(Clone, Debug, PartialEq)]
+struct Frames {
     played: u64,
     late: u64,
     missing: u64,
-    /// Runs of frames that were not played, and whether the last frame is in one.
-    gaps: u64,
-    is_in_gap: bool,
-    /// How many frames were played with which playout delay: one entry a talkspurt.
-    delays: Vec<(SignedDuration, u64)>,
+    gaps: Gaps,
 }
 
 impl CallCounter {
@@ -71,36 +76,41 @@ impl CallCounter {
         }
     }
 
-    /// The figures; `None` without a frame, or one way between clocks that are not trusted.
-    pub(crate) fn finish(&self) -> Option<CallSummary> {
+    /// The figures of a call that is usable from the score `floor` on; `None` without a frame, or one way
+    /// between clocks that are not trusted.
+    pub(crate) fn finish(&self, floor: f64) -> Option<CallSummary> {
         let forward = (Basis::OneWay, Some(Direction::Forward));
         match self {
             Self::OneWay(out, clock_trusted) => {
-                out.summary(forward, out.mouth_to_ear_ms()).filter(|_| *clock_trusted)
+                out.summary(forward, out.mouth_to_ear_ms(), floor).filter(|_| *clock_trusted)
             }
             Self::BothWays(out, back) => {
-                let there = out.summary(forward, out.mouth_to_ear_ms());
+                let there = out.summary(forward, out.mouth_to_ear_ms(), floor);
                 let return_ = (Basis::OneWay, Some(Direction::Return));
-                let back = back.summary(return_, back.mouth_to_ear_ms());
+                let back = back.summary(return_, back.mouth_to_ear_ms(), floor);
+                // A direction that gaps bar is worse than one that is usable, whatever their scores are.
                 let worse = |a: &CallSummary, b: &CallSummary| {
-                    (a.played > 0).cmp(&(b.played > 0)).then(a.r.total_cmp(&b.r))
+                    let rank = |it: &CallSummary| (it.played > 0, it.usable);
+                    rank(a).cmp(&rank(b)).then(a.r.total_cmp(&b.r))
                 };
                 [there, back].into_iter().flatten().min_by(worse)
             }
-            Self::Halves(halves) => halves.summary((Basis::HalfRoundTrip, None), halves.mouth_to_ear_ms()),
+            Self::Halves(halves) => {
+                halves.summary((Basis::HalfRoundTrip, None), halves.mouth_to_ear_ms(), floor)
+            }
         }
     }
 
     /// The figures of one direction of a call whose `other` direction is a flow of its own, between clocks
     /// that are not trusted: the mean delay of both is half their sum. `None` without a frame, and of an echo
     /// flow. If one of them played nothing, its delay is not known, and loss alone decides.
-    pub(crate) fn halve(&self, other: &Self) -> Option<CallSummary> {
+    pub(crate) fn halve(&self, other: &Self, floor: f64) -> Option<CallSummary> {
         let (Self::OneWay(this, _), Self::OneWay(other, _)) = (self, other) else { return None };
         let halved = this.mouth_to_ear_ms().zip(other.mouth_to_ear_ms()).map(|(this, other)| {
             let offset = (other.mean - this.mean) / 2.0;
             MouthToEarMs { mean: this.mean + offset, p50: this.p50 + offset, p95: this.p95 + offset }
         });
-        this.summary((Basis::HalfRoundTrip, Some(Direction::Forward)), halved)
+        this.summary((Basis::HalfRoundTrip, Some(Direction::Forward)), halved, floor)
     }
 }
 
@@ -111,29 +121,18 @@ fn arrival(due: &MessageRecord, read: &MessageRecord) -> Option<SignedDuration> 
 }
 
 impl Listener {
-    const fn new(terms: CallTerms) -> Self {
+    fn new(terms: CallTerms) -> Self {
         Self {
             terms,
             playout: Playout::new(terms.frame, terms.playout),
-            played: 0,
-            late: 0,
-            missing: 0,
-            gaps: 0,
-            is_in_gap: false,
+            frames: Frames { played: 0, late: 0, missing: 0, gaps: Gaps::new(terms.frame) },
             delays: Vec::new(),
         }
     }
 
     fn add(&mut self, seq: u64, delay: Option<SignedDuration>) {
         let heard = self.playout.take(seq, delay);
-        match heard {
-            Heard::Played => self.played += 1,
-            Heard::Late => self.late += 1,
-            Heard::Missing => self.missing += 1,
-        }
-        let is_gap = heard != Heard::Played;
-        self.gaps += u64::from(is_gap && !self.is_in_gap);
-        self.is_in_gap = is_gap;
+        self.frames.add(heard);
         if let (Heard::Played, Some(delay)) = (heard, self.playout.delay()) {
             match self.delays.last_mut() {
                 Some((last, count)) if *last == delay => *count += 1,
@@ -146,31 +145,32 @@ impl Listener {
         &self,
         (basis, direction): (Basis, Option<Direction>),
         mouth_to_ear_ms: Option<MouthToEarMs>,
+        floor: f64,
     ) -> Option<CallSummary> {
-        let due = self.played + self.late + self.missing;
-        if due == 0 {
-            return None;
-        }
-        let lost = self.late + self.missing;
-        let loss = lost as f64 / due as f64;
-        let burst_ratio = burst_ratio(loss, lost, self.gaps);
+        let frames = &self.frames;
+        let loss = frames.loss()?;
+        let burst_ratio = burst_ratio(loss, frames.lost(), frames.gaps.count);
         let call = e_model::Call {
             // Without a frame that was played the loss alone decides.
             mouth_to_ear_ms: mouth_to_ear_ms.as_ref().map_or(0.0, |delay| delay.mean.max(0.0)),
             loss,
-            // Nothing was played: a gap without an end. The model's limit is below all that is heard in part.
-            burst_ratio: if self.played == 0 { f64::INFINITY } else { burst_ratio },
+            burst_ratio,
             codec: if self.terms.is_concealed { Codec::G711_CONCEALED } else { Codec::G711 },
         };
         let e_model::Rating { r, mos, .. } = call.rate();
+        let (longest_gap_ms, gaps_in_a_minute) = (frames.gaps.longest_ms(), frames.gaps.most_in_a_minute());
         Some(CallSummary {
             mos,
             r,
-            played: self.played,
-            late: self.late,
-            missing: self.missing,
+            played: frames.played,
+            late: frames.late,
+            missing: frames.missing,
             mouth_to_ear_ms,
             burst_ratio,
+            longest_gap_ms: Some(longest_gap_ms),
+            gaps_in_a_minute: Some(gaps_in_a_minute),
+            usable: Some(mos >= floor && !gaps::bar(longest_gap_ms, gaps_in_a_minute)),
+            outside_model: call.outside(),
             codec: "g711".to_owned(),
             playout: match self.terms.playout {
                 PlayoutRule::Adaptive => "adaptive".to_owned(),
@@ -193,7 +193,7 @@ impl Listener {
         let frame_ms = self.terms.frame.as_millis_f64();
         // Nearest rank.
         let quantile = |percent: u64| {
-            let rank = (self.played * percent).div_ceil(100).max(1);
+            let rank = (self.frames.played * percent).div_ceil(100).max(1);
             let mut below = 0;
             let found = delays.iter().find(|(_, count)| {
                 below += count;
@@ -201,8 +201,30 @@ impl Listener {
             });
             found.map(|(delay, _)| frame_ms + delay.as_nanos() as f64 / 1e6)
         };
-        let mean = frame_ms + total as f64 / self.played.max(1) as f64 / 1e6;
+        let mean = frame_ms + total as f64 / self.frames.played.max(1) as f64 / 1e6;
         Some(MouthToEarMs { mean, p50: quantile(50)?, p95: quantile(95)? })
+    }
+}
+
+impl Frames {
+    fn add(&mut self, heard: Heard) {
+        match heard {
+            Heard::Played => self.played += 1,
+            Heard::Late => self.late += 1,
+            Heard::Missing => self.missing += 1,
+        }
+        self.gaps.add(heard == Heard::Played);
+    }
+
+    /// Those that were not played.
+    const fn lost(&self) -> u64 {
+        self.late + self.missing
+    }
+
+    /// Their share; `None` if no frame was due.
+    fn loss(&self) -> Option<f64> {
+        let due = self.played + self.lost();
+        (due > 0).then(|| self.lost() as f64 / due as f64)
     }
 }
 
@@ -221,8 +243,10 @@ mod tests {
     use talkpath_units::Duration;
 
     use super::*;
+    use crate::summary::ModelInput;
     use crate::testing::message;
 
+    const FLOOR: f64 = crate::judge::CALL_FLOOR;
     const TERMS: CallTerms =
         CallTerms { frame: Duration::from_millis(20), playout: PlayoutRule::Adaptive, is_concealed: false };
 
@@ -239,7 +263,7 @@ mod tests {
     }
 
     fn one_way(delays: impl IntoIterator<Item = Option<u64>>) -> Option<CallSummary> {
-        counted(TERMS, true, delays).finish()
+        counted(TERMS, true, delays).finish(FLOOR)
     }
 
     #[test]
@@ -280,7 +304,7 @@ mod tests {
                 let back = MessageRecord { due, received, ..there };
                 call.add(&there, Some(&back));
             }
-            call.finish().unwrap()
+            call.finish(FLOOR).unwrap()
         };
         let trusted = rated(true);
         assert!((trusted.mouth_to_ear_ms.unwrap().p50 - 270.0).abs() < 1e-3);
@@ -297,8 +321,8 @@ mod tests {
         let up = counted(TERMS, false, (0..500).map(|_| Some(330)));
         let lossy = |seq: u64| (seq % 10 != 3).then_some(90);
         let down = counted(TERMS, false, (0..500).map(lossy));
-        assert_eq!((up.finish(), down.finish()), (None, None));
-        let (above, below) = (up.halve(&down).unwrap(), down.halve(&up).unwrap());
+        assert_eq!((up.finish(FLOOR), down.finish(FLOOR)), (None, None));
+        let (above, below) = (up.halve(&down, FLOOR).unwrap(), down.halve(&up, FLOOR).unwrap());
         // Half of 420 ms, a frame time until a frame is due, and one in the receiver.
         for call in [&above, &below] {
             assert!((call.mouth_to_ear_ms.as_ref().unwrap().mean - 250.0).abs() < 1e-3, "{call:?}");
@@ -311,24 +335,26 @@ mod tests {
     #[test]
     fn concealment_changes_how_loss_sounds_and_nothing_else() {
         let lossy = |seq: u64| (seq % 33 != 3).then_some(30);
-        let plain = counted(TERMS, true, (0..3_300).map(lossy)).finish().unwrap();
+        let plain = counted(TERMS, true, (0..3_300).map(lossy)).finish(FLOOR).unwrap();
         let terms = CallTerms { is_concealed: true, ..TERMS };
-        let concealed = counted(terms, true, (0..3_300).map(lossy)).finish().unwrap();
+        let concealed = counted(terms, true, (0..3_300).map(lossy)).finish(FLOOR).unwrap();
         assert_eq!((plain.concealment.as_str(), concealed.concealment.as_str()), ("none", "g711-appendix-i"));
         let rated = |bpl| {
             let (loss, codec) = (100.0 / 3_300.0, Codec { ie: 0.0, bpl });
             e_model::Call { mouth_to_ear_ms: 70.0, loss, burst_ratio: 1.0, codec }.rate().r
         };
         assert!((plain.r - rated(4.3)).abs() < 1e-3 && (concealed.r - rated(25.1)).abs() < 1e-3);
-        let (mos, r, concealment) = (plain.mos, plain.r, plain.concealment.clone());
-        assert_eq!(CallSummary { mos, r, concealment, ..concealed }, plain);
+        let CallSummary { mos, r, usable, .. } = plain;
+        assert_eq!((usable, concealed.usable), (Some(false), Some(true)));
+        let concealment = plain.concealment.clone();
+        assert_eq!(CallSummary { mos, r, usable, concealment, ..concealed }, plain);
     }
 
     #[test]
     fn a_fixed_wait_sets_the_delay_and_what_is_late() {
         let terms = CallTerms { playout: PlayoutRule::Fixed(Duration::from_millis(60)), ..TERMS };
         let delays = (0..500).map(|seq| Some(if seq % 50 == 49 { 91 } else { 30 }));
-        let call = counted(terms, true, delays).finish().unwrap();
+        let call = counted(terms, true, delays).finish(FLOOR).unwrap();
         assert_eq!((call.played, call.late, call.missing), (490, 10, 0));
         assert_eq!(call.playout, "fixed 60 ms");
         // A frame until it is due, the first frame's 30 ms, and the wait.
@@ -341,18 +367,56 @@ mod tests {
         assert_eq!((silent.mouth_to_ear_ms.clone(), silent.missing), (None, 100));
         assert_eq!((silent.mos, silent.burst_ratio), (1.0, 1.0), "{silent:?}");
         assert_eq!(one_way([]), None);
-        assert_eq!(counted(TERMS, false, [Some(30)]).finish(), None);
+        assert_eq!(counted(TERMS, false, [Some(30)]).finish(FLOOR), None);
     }
 
     #[test]
-    fn a_call_of_which_nothing_is_heard_is_below_one_that_is_heard_in_part() {
-        // With concealment, and half of each second lost in one run: R is below 0 here, and MOS 1.
+    fn nothing_is_rated_below_a_call_of_which_nothing_is_heard() {
+        // With concealment, and half of each second lost in one run.
         let terms = CallTerms { is_concealed: true, ..TERMS };
-        let half = counted(terms, true, (0..3_000).map(|seq| (seq % 500 < 250).then_some(30))).finish();
-        let dead = counted(terms, true, [None; 3_000]).finish();
+        let half = counted(terms, true, (0..3_000).map(|seq| (seq % 500 < 250).then_some(30))).finish(FLOOR);
+        let dead = counted(terms, true, [None; 3_000]).finish(FLOOR);
         let (half, dead) = (half.unwrap(), dead.unwrap());
-        assert_eq!((half.mos, dead.mos), (1.0, 1.0));
-        assert!(dead.r < half.r && dead.r.is_finite(), "{} and {}", dead.r, half.r);
+        assert_eq!((half.mos, dead.mos, dead.r), (1.0, 1.0, 0.0));
+        assert!(half.r >= dead.r);
+        // 41 of 500 frames in one gap: the ratio is kept, and rated as the table's last.
+        let gap = |seq: u64| (!(200..241).contains(&seq)).then_some(30);
+        let gap = counted(terms, true, (0..500).map(gap)).finish(FLOOR).unwrap();
+        assert!((gap.burst_ratio - 41.0 * 459.0 / 500.0).abs() < 1e-9);
+        let said: Vec<_> = gap.outside_model.iter().map(|it| it.input).collect();
+        assert_eq!(said, [ModelInput::BurstRatio]);
+        assert!(gap.mos > 3.0, "{gap:?}");
+    }
+
+    #[test]
+    fn a_gap_of_a_second_bars_a_call_that_its_score_calls_usable() {
+        let terms = CallTerms { is_concealed: true, ..TERMS };
+        let with = |frames: u64| {
+            let heard = |seq: u64| (!(200..200 + frames).contains(&seq)).then_some(30);
+            counted(terms, true, (0..3_000).map(heard)).finish(FLOOR).unwrap()
+        };
+        let (short, long) = (with(49), with(50));
+        assert_eq!((short.longest_gap_ms, short.usable), (Some(980.0), Some(true)));
+        assert_eq!((long.longest_gap_ms, long.usable), (Some(1000.0), Some(false)));
+        assert!(long.mos > 3.8, "{long:?}");
+        // Late frames make gaps as missing ones do.
+        let fixed = CallTerms { playout: PlayoutRule::Fixed(Duration::from_millis(60)), ..terms };
+        let late = |seq: u64| Some(if (200..250).contains(&seq) { 900 } else { 30 });
+        let late = counted(fixed, true, (0..3_000).map(late)).finish(FLOOR).unwrap();
+        assert!(late.missing == 0 && late.usable == Some(false), "{late:?}");
+    }
+
+    #[test]
+    fn the_direction_that_gaps_bar_is_the_worse_one() {
+        let mut call = CallCounter::new(CallTerms { is_concealed: true, ..TERMS }, true, true);
+        for seq in 0..3_000 {
+            // One gap of a second there, and 3 % of single losses back, which score lower.
+            let there = message(seq, (!(200..250).contains(&seq)).then_some(30));
+            let back = message(seq, (seq % 33 != 3).then_some(30));
+            call.add(&there, there.received.map(|_| &back));
+        }
+        let call = call.finish(FLOOR).unwrap();
+        assert_eq!((call.direction, call.usable), (Some(Direction::Forward), Some(false)));
     }
 
     #[test]
@@ -363,7 +427,7 @@ mod tests {
             let there = message(seq, (seq % 500 < 250).then_some(30));
             call.add(&there, Some(&message(seq, None)));
         }
-        let call = call.finish().unwrap();
+        let call = call.finish(FLOOR).unwrap();
         assert_eq!((call.direction, call.played, call.missing), (Some(Direction::Return), 0, 3_000));
     }
 
@@ -377,7 +441,24 @@ mod tests {
             let call = one_way(delays.iter().copied()).unwrap();
             prop_assert_eq!(call.played + call.late + call.missing, delays.len() as u64);
             prop_assert_eq!(call.missing, delays.iter().filter(|delay| delay.is_none()).count() as u64);
-            prop_assert!((1.0..=4.5).contains(&call.mos) && call.burst_ratio >= 1.0 && call.r.is_finite());
+            prop_assert!((1.0..=4.5).contains(&call.mos) && call.burst_ratio >= 1.0);
+            prop_assert!((0.0..=93.3).contains(&call.r), "{}", call.r);
+            // All is lost, or it is rated no lower than that.
+            let dead = one_way(delays.iter().map(|_| None)).unwrap();
+            prop_assert!(call.mos >= dead.mos && call.r >= dead.r);
+        }
+
+        #[test]
+        fn no_call_is_usable_that_its_gaps_bar_or_whose_score_is_below_the_floor(
+            runs in proptest::collection::vec((1_usize..800, 1_usize..60), 0..6), is_concealed in any::<bool>(),
+        ) {
+            let played = |frames| core::iter::repeat_n(Some(30), frames);
+            let frames = runs.iter().flat_map(|&(on, off)| played(on).chain(core::iter::repeat_n(None, off)));
+            let terms = CallTerms { is_concealed, ..TERMS };
+            let call = counted(terms, true, frames.chain(played(100))).finish(FLOOR).unwrap();
+            let longest = runs.iter().map(|(_, off)| off).max().copied().unwrap_or(0);
+            let is_barred = longest >= 50 || call.gaps_in_a_minute >= Some(2);
+            prop_assert_eq!(call.usable, Some(call.mos >= FLOOR && !is_barred));
         }
     }
 }

@@ -13,6 +13,17 @@
 //! A packet network changes three inputs: the delay from mouth to ear, the share of frames that are not
 //! played, and how these come in bursts ([`Call`]). The other inputs are those of two digital telephones and
 //! stay at the defaults of Table 2 ([`Inputs`]).
+//!
+//! Table 2 also says for which values of an input the model was made. A call outside of them is rated all the
+//! same, and says so ([`Call::outside`]):
+//!
+//! - The burst ratio is held to the table. Ie,eff grows with it without end, so that one gap in a long call
+//!   would be rated below a call of which nothing is heard.
+//! - Loss and delay are taken as they are: more of them is never better.
+//! - R is at least 0, and 0 where all frames are lost, so that nothing is rated below that (chosen; MOS is 1
+//!   at R = 0 and below, Annex B).
+
+use crate::summary::{ModelInput, OutsideModel};
 
 /// What the network and the playout do to a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,7 +60,7 @@ impl Codec {
 /// What the model says of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rating {
-    /// Transmission rating factor. Above 100 and below 0 are possible.
+    /// Transmission rating factor. Above 100 is possible; of a [`Call`] it is at least 0.
     pub r: f64,
     /// Estimated mean opinion score of a conversation, 1 to 4.5.
     pub mos: f64,
@@ -128,12 +139,29 @@ impl Default for Inputs {
 
 impl Call {
     /// The rating of this call between two telephones with the default [`Inputs`]. All delay is between the
-    /// two telephones, so that T = Ta and Tr = 2 T (§7.4).
+    /// two telephones, so that T = Ta and Tr = 2 T (§7.4). What the model is given beyond its table, the
+    /// module's documentation says.
     pub fn rate(&self) -> Rating {
         let delay_ms = self.mouth_to_ear_ms;
         let inputs =
             Inputs { echo_delay_ms: delay_ms, loop_delay_ms: 2.0 * delay_ms, delay_ms, ..Inputs::default() };
-        inputs.rate(self.codec, self.loss, self.burst_ratio)
+        let (least, most) = BURST_RATIO;
+        let rating = inputs.rate(self.codec, self.loss, self.burst_ratio.clamp(least, most));
+        let r = if self.loss >= 1.0 { 0.0 } else { rating.r.max(0.0) };
+        Rating { r, mos: mos(r), ..rating }
+    }
+
+    /// The inputs that lie outside of what Table 2 permits. The delays T and Ta end at 500 ms and Tr at 1000
+    /// ms; as Tr = 2 T, that is one bound.
+    pub fn outside(&self) -> Vec<OutsideModel> {
+        let inputs = [
+            (ModelInput::MouthToEarMs, self.mouth_to_ear_ms, MOUTH_TO_EAR_MS),
+            (ModelInput::Loss, self.loss, LOSS),
+            (ModelInput::BurstRatio, self.burst_ratio, BURST_RATIO),
+        ];
+        let outside = |&(_, value, (least, most)): &(_, f64, (f64, f64))| value < least || most < value;
+        let named = |(input, value, range)| OutsideModel { input, value, range };
+        inputs.into_iter().filter(outside).map(named).collect()
     }
 }
 
@@ -256,6 +284,13 @@ pub fn mos(r: f64) -> f64 {
     }
     (1.0 + 0.035 * r + r * (r - 60.0) * (100.0 - r) * 7e-6).max(1.0)
 }
+
+/// ITU-T G.107 (06/2015), Table 2, permitted ranges: T and Ta, ms; Tr ends at twice as much.
+const MOUTH_TO_EAR_MS: (f64, f64) = (0.0, 500.0);
+/// The same: Ppl, here as a share.
+const LOSS: (f64, f64) = (0.0, 0.2);
+/// The same: BurstR.
+const BURST_RATIO: (f64, f64) = (1.0, 8.0);
 
 /// Ten to the tenth part of so many decibels.
 fn power(decibels: f64) -> f64 {
@@ -384,11 +419,52 @@ mod tests {
 
     /// rtpengine, pull request 1221: a negative R went into the cubic.
     #[test]
-    fn a_rating_below_zero_scores_one() {
+    fn a_rating_below_zero_is_zero_and_scores_one() {
         let worst = Call { mouth_to_ear_ms: 2_000.0, loss: 0.5, ..GOOD }.rate();
-        assert!(worst.r < 0.0);
-        assert_eq!(worst.mos.to_bits(), 1_f64.to_bits());
+        assert_eq!((worst.r.to_bits(), worst.mos.to_bits()), (0_f64.to_bits(), 1_f64.to_bits()));
         assert_eq!(mos(f64::MIN).to_bits(), 1_f64.to_bits());
+    }
+
+    #[test]
+    fn a_burst_ratio_beyond_the_table_is_rated_as_the_tables_last_and_said() {
+        let call = Call { loss: 0.082, burst_ratio: 37.6, codec: Codec::G711_CONCEALED, ..GOOD };
+        assert_eq!(call.rate(), Call { burst_ratio: 8.0, ..call }.rate());
+        let said = OutsideModel { input: ModelInput::BurstRatio, value: 37.6, range: (1.0, 8.0) };
+        assert_eq!(call.outside(), [said]);
+        let text = "burst ratio 37.6 (the table has 1 to 8, rated as the nearest of these)";
+        assert_eq!(said.to_string(), text);
+    }
+
+    #[test]
+    fn what_the_table_has_is_not_outside_and_each_input_beyond_it_is() {
+        let last = Call { mouth_to_ear_ms: 500.0, loss: 0.2, burst_ratio: 8.0, codec: Codec::G711 };
+        assert_eq!((last.outside(), GOOD.outside()), (vec![], vec![]));
+        let beyond = Call { mouth_to_ear_ms: 2_000.0, loss: 0.5, burst_ratio: 10.0, codec: Codec::G711 };
+        let said: Vec<_> = beyond.outside().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "mouth to ear 2000 ms (the table has 0 to 500 ms, rated as it is)",
+                "loss 50.00 % (the table has 0 to 20 %, rated as it is)",
+                "burst ratio 10.0 (the table has 1 to 8, rated as the nearest of these)",
+            ]
+        );
+        // The loss is not lowered to the table's.
+        assert!(Call { loss: 0.3, codec: Codec::G711_CONCEALED, ..GOOD }.rate().r < last_of_loss().r);
+    }
+
+    fn last_of_loss() -> Rating {
+        Call { loss: 0.2, codec: Codec::G711_CONCEALED, ..GOOD }.rate()
+    }
+
+    #[test]
+    fn nothing_is_rated_below_a_call_of_which_all_is_lost() {
+        for codec in [Codec::G711, Codec::G711_CONCEALED, Codec::G729A_VAD] {
+            let dead = Call { loss: 1.0, codec, ..GOOD }.rate();
+            assert_eq!((dead.r.to_bits(), dead.mos.to_bits()), (0_f64.to_bits(), 1_f64.to_bits()));
+            let gap = Call { loss: 0.082, burst_ratio: 37.6, mouth_to_ear_ms: 100.0, codec };
+            assert!(gap.rate().r >= dead.r);
+        }
     }
 
     proptest! {

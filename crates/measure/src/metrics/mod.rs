@@ -10,6 +10,7 @@ pub mod delay_variation;
 pub mod e_model;
 pub mod fairness;
 pub mod foderaro;
+pub mod gaps;
 pub mod goodput;
 pub mod histogram;
 pub mod in_time;

@@ -14,6 +14,10 @@
 //! The answer is undecided if one of them is, else alike if one of them is, else distinct. If the leader's
 //! mean is below the floor, all this is idle: nothing is usable.
 //!
+//! **Barred.** Something beside the figure can bar a repetition: the gaps of a call. A candidate of which half
+//! of the repetitions or more are barred is not usable, whatever its mean is. One that is usable leads before
+//! it, and it is then worse than the leader. Half is chosen: it is what the median of the repetitions does.
+//!
 //! **When to stop.** Whoever repeats until the answer suits is wrong more often than in 1 of 20 cases. So an
 //! answer ends the repetitions early only if the 99 % intervals give it too, for every candidate: with the
 //! five sizes 20, 40, 80, 160 and 200, at which it is tried, all the early ones together err in at most 4 %
@@ -69,6 +73,8 @@ pub struct Standing {
     pub difference: Option<(f64, f64)>,
     /// How the ends of that interval were found.
     pub method: Option<Method>,
+    /// The share of its repetitions that something beside the figure bars from being usable.
+    pub barred: f64,
     /// Whether it and the leader are both at the scale's lower end, where the scale cannot distinguish them.
     /// The difference then says nothing.
     pub is_off_scale: bool,
@@ -97,30 +103,63 @@ impl Ranking {
     }
 }
 
-/// Ranks `candidates`, each with its figures by repetition, which must be finite. `None` if there are not two
-/// candidates with figures for each.
-pub fn rank(candidates: &[BTreeMap<u64, f64>], measure: &Measure) -> Option<Ranking> {
+impl Standing {
+    /// Whether it reaches `floor`, and is not barred.
+    pub fn is_usable(&self, floor: f64) -> bool {
+        is_usable(self.mean, self.barred, floor)
+    }
+
+    /// Whether half of its repetitions or more are barred.
+    pub fn is_barred(&self) -> bool {
+        is_barred(self.barred)
+    }
+}
+
+fn is_usable(mean: f64, barred: f64, floor: f64) -> bool {
+    mean >= floor && !is_barred(barred)
+}
+
+fn is_barred(share: f64) -> bool {
+    share >= 0.5
+}
+
+/// Whether more repetitions will hardly move a share to the other side of one half, by the normal
+/// approximation at the level of [`EARLY`].
+fn is_share_sure(share: f64, repetitions: usize) -> bool {
+    let is_all_or_none = share <= 0.0 || share >= 1.0;
+    is_all_or_none || (share - 0.5).abs() > NORMAL_EARLY * 0.5 / (repetitions as f64).sqrt()
+}
+
+/// Ranks `candidates`, each with its figures by repetition, which must be finite, and the share `barred` of
+/// each one's repetitions. `None` if there are not two candidates with figures for each.
+pub fn rank(candidates: &[BTreeMap<u64, f64>], barred: &[f64], measure: &Measure) -> Option<Ranking> {
     if candidates.len() < 2 || candidates.iter().any(BTreeMap::is_empty) {
         return None;
     }
+    let barred = |at: usize| barred.get(at).copied().unwrap_or(0.0);
     let figures: Vec<Vec<f64>> =
         candidates.iter().map(|candidate| candidate.values().copied().collect()).collect();
     let means: Vec<f64> = figures.iter().map(|figures| mean(figures)).collect();
-    let leader = (0..means.len()).rev().max_by(|&a, &b| means[a].total_cmp(&means[b]))?;
+    let serves = |at: usize| is_usable(means[at], barred(at), measure.floor);
+    let better = |a: &usize, b: &usize| serves(*a).cmp(&serves(*b)).then(means[*a].total_cmp(&means[*b]));
+    let leader = (0..means.len()).rev().max_by(better)?;
+    let is_usable = serves(leader);
     let pairs: Vec<Option<Pairs>> = candidates
         .iter()
         .enumerate()
         .map(|(at, candidate)| (at != leader).then(|| Pairs::new(candidate, &candidates[leader], measure)))
         .collect();
-    let relation = |pairs: &Option<Pairs>, level| {
-        pairs.as_ref().map_or(Relation::Leader, |pairs| pairs.relation(level, measure.tolerance))
+    let relation = |at: usize, level| match &pairs[at] {
+        None => Relation::Leader,
+        Some(_) if is_usable && is_barred(barred(at)) => Relation::Distinct,
+        Some(pairs) => pairs.relation(level, measure.tolerance),
     };
-    let relations = |level| pairs.iter().map(move |pairs| relation(pairs, level)).collect::<Vec<_>>();
+    let relations = |level| (0..pairs.len()).map(|at| relation(at, level)).collect::<Vec<_>>();
     let shown = relations(SHOWN);
-    let is_usable = means[leader] >= measure.floor;
     let outcome = if is_usable { outcome(&shown) } else { AnswerKind::Unusable };
     let floor = Resampled::new(&figures[leader], measure.possible).map(|it| it.interval(EARLY));
     let is_floor_sure = floor.is_some_and(|(low, high)| high < measure.floor || measure.floor <= low);
+    let are_bars_sure = (0..figures.len()).all(|at| is_share_sure(barred(at), figures[at].len()));
     let is_rank_sure = !is_usable || outcome != AnswerKind::Undecided && relations(EARLY) == shown;
     let more = pairs.iter().flatten().zip(shown.iter().filter(|it| **it != Relation::Leader));
     let more = more.filter(|(_, relation)| **relation == Relation::Undecided);
@@ -131,6 +170,7 @@ pub fn rank(candidates: &[BTreeMap<u64, f64>], measure: &Measure) -> Option<Rank
         mean: means[at],
         relation: shown[at],
         difference: pairs[at].as_ref().and_then(|pairs| pairs.interval(SHOWN)),
+        barred: barred(at),
         method: pairs[at].as_ref().and_then(|pairs| Some(pairs.resampled.as_ref()?.method())),
         is_off_scale: at != leader && is_lowest(at) && is_lowest(leader),
         clusters: clusters(&figures[at], measure.cluster_gap),
@@ -139,7 +179,7 @@ pub fn rank(candidates: &[BTreeMap<u64, f64>], measure: &Measure) -> Option<Rank
         outcome,
         leader,
         standings: (0..candidates.len()).map(standing).collect(),
-        is_settled: is_floor_sure && is_rank_sure,
+        is_settled: is_floor_sure && are_bars_sure && is_rank_sure,
         more: more.filter(|_| outcome == AnswerKind::Undecided),
     })
 }
@@ -211,6 +251,8 @@ fn mean(values: &[f64]) -> f64 {
 const SHOWN: f64 = 0.95;
 /// The level at which repetitions end early.
 const EARLY: f64 = 0.99;
+/// The standard normal distribution's quantile for it, on both sides.
+const NORMAL_EARLY: f64 = 2.576;
 /// Chosen: nearer than this share of the tolerance a mean is at the scale's end. Of MOS that is 0.005, and
 /// the mean is printed as the end.
 const AT_THE_END: f64 = 0.05;
@@ -236,7 +278,7 @@ mod tests {
     }
 
     fn ranked(candidates: &[BTreeMap<u64, f64>]) -> Ranking {
-        rank(candidates, &MOS).unwrap()
+        rank(candidates, &[], &MOS).unwrap()
     }
 
     #[test]
@@ -293,6 +335,20 @@ mod tests {
     }
 
     #[test]
+    fn one_that_is_barred_is_behind_one_that_is_usable_and_two_of_them_serve_nobody() {
+        let candidates = [twenty(4.3, 0.02, "a"), twenty(3.6, 0.02, "b")];
+        let ranked = |barred: &[f64]| rank(&candidates, barred, &MOS).unwrap();
+        assert_eq!((ranked(&[0.45, 0.0]).leader, ranked(&[0.5, 0.0]).leader), (0, 1));
+        let ranking = ranked(&[1.0, 0.0]);
+        assert_eq!((ranking.outcome, ranking.best()), (AnswerKind::Distinct, vec![1]));
+        assert!(ranking.is_settled && !ranking.standings[0].is_usable(3.1));
+        let ranking = ranked(&[1.0, 0.6]);
+        assert_eq!((ranking.outcome, ranking.leader), (AnswerKind::Unusable, 0));
+        // 12 of 20 may be fewer than half of 200.
+        assert!(!ranking.is_settled && ranked(&[1.0, 1.0]).is_settled);
+    }
+
+    #[test]
     fn below_the_floor_nothing_is_usable_however_sure_the_ranks_are() {
         let ranking = ranked(&[twenty(2.0, 0.01, "a"), twenty(1.5, 0.01, "b")]);
         assert_eq!((ranking.outcome, ranking.best()), (AnswerKind::Unusable, vec![0]));
@@ -322,7 +378,7 @@ mod tests {
         let ranking = ranked(&[one_bad, lacks_it]);
         assert_eq!((ranking.leader, ranking.outcome), (1, AnswerKind::Undecided));
         assert!(!ranking.is_settled && ranking.best() == [0, 1], "{ranking:?}");
-        assert!(rank(&[of([1.0])], &MOS).is_none() && rank(&[of([1.0]), of([])], &MOS).is_none());
+        assert!(rank(&[of([1.0])], &[], &MOS).is_none() && rank(&[of([1.0]), of([])], &[], &MOS).is_none());
     }
 
     #[test]

@@ -62,8 +62,8 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
     tell("loss_runs.max", *max as f64);
     mean.iter().for_each(|&mean| tell("loss_runs.mean", mean));
     known!(in_time, deadline_ms);
-    if let Some(CallSummary { mos, r, played, late, missing, mouth_to_ear_ms, burst_ratio, .. }) = &flow.call
-    {
+    if let Some(call) = &flow.call {
+        let CallSummary { mos, r, played, late, missing, mouth_to_ear_ms, burst_ratio, .. } = call.as_ref();
         tell("call.mos", *mos);
         tell("call.r", *r);
         tell("call.played", *played as f64);
@@ -75,6 +75,8 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
             tell("call.mouth_to_ear_ms.p95", *p95);
         }
         tell("call.burst_ratio", *burst_ratio);
+        call.longest_gap_ms.iter().for_each(|&ms| tell("call.longest_gap_ms", ms));
+        call.gaps_in_a_minute.iter().for_each(|&gaps| tell("call.gaps_in_a_minute", gaps as f64));
     }
     known!(floor);
     parts!(state_age_ms: StateAgeMs { p50, p99 });
@@ -262,7 +264,7 @@ impl Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{Basis, Direction};
+    use crate::summary::{Basis, Direction, ModelInput, OutsideModel};
 
     fn collect(path: &str, value: &serde_json::Value, into: &mut Vec<(String, f64)>) {
         match value {
@@ -331,7 +333,7 @@ mod tests {
             transport: "tcp".to_owned(),
             cc: Some("cubic".to_owned()),
             rtp_stream,
-            call: Some(CallSummary {
+            call: Some(Box::new(CallSummary {
                 mos: 4.2,
                 r: 85.0,
                 played: 96,
@@ -339,12 +341,20 @@ mod tests {
                 missing: 1,
                 mouth_to_ear_ms: Some(MouthToEarMs { mean: 81.0, p50: 80.0, p95: 95.0 }),
                 burst_ratio: 1.5,
+                longest_gap_ms: Some(60.0),
+                gaps_in_a_minute: Some(128),
+                usable: Some(true),
+                outside_model: vec![OutsideModel {
+                    input: ModelInput::BurstRatio,
+                    value: 9.0,
+                    range: (1.0, 8.0),
+                }],
                 codec: "g711".to_owned(),
                 playout: "adaptive".to_owned(),
                 concealment: "none".to_owned(),
                 basis: Basis::OneWay,
                 direction: Some(Direction::Return),
-            }),
+            })),
             one_way_delay_ms: Some(delay()),
             round_trip_delay_ms: Some(delay()),
             turn_round_ms: Some(TurnRoundMs { p50: next(), p90: next(), p99: next(), max: next() }),

@@ -89,7 +89,7 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat, conditions: &str) -> Optio
         ),
         Heat::Figure => {
             "Means over the repetitions, or both outcomes where there are two; the better, the stronger the colour. In \
-             brackets: below what is usable."
+             brackets: not usable, or not in each repetition."
                 .to_owned()
         }
     };
@@ -256,14 +256,12 @@ fn colour_range(sweep: &Sweep<'_>) -> (f64, f64) {
 
 /// How good the best is, in a colour between those of `low` and `high`.
 fn figure(sweep: &Sweep<'_>, it: &Combination<'_>, (low, high): (f64, f64)) -> (String, String) {
-    let (Some(best), Some((worst, _)), Some(text)) =
-        (it.best(), it.outcomes_of_best(), it.figure_of_best(sweep.by))
-    else {
+    let (Some(best), Some(text)) = (it.best(), it.figure_of_best(sweep.by)) else {
         return ("–".to_owned(), "fill:none".to_owned());
     };
     let share = if high > low { ((best - low) / (high - low)).clamp(0.0, 1.0) } else { 0.0 };
-    let is_below = it.floor_of_best().is_some_and(|floor| worst < floor);
-    let text = if is_below { format!("({text})") } else { text };
+    let is_unusable = it.usable_of_best().is_some_and(|share| share < 1.0);
+    let text = if is_unusable { format!("({text})") } else { text };
     (text, format!("fill:var(--accent);fill-opacity:{:.2}", 0.05 + 0.55 * share))
 }
 

@@ -169,14 +169,13 @@ impl Sweep<'_> {
         }))
     }
 
-    /// Of a flow over one transport: whether it reaches its floor.
+    /// Of a flow over one transport: whether it reaches its floor, and no gaps bar it.
     fn usable(&self, combination: &Combination<'_>) -> &'static str {
-        let known = combination.outcomes_of_best().zip(combination.floor_of_best());
-        match known.filter(|_| self.by != JudgedBy::Goodput) {
+        match combination.usable_of_best().filter(|_| self.by != JudgedBy::Goodput) {
             None => Outcome::Unknown.word(),
-            Some(((low, _), floor)) if low >= floor => "usable",
-            // Of two outcomes the floor divides.
-            Some(((_, high), floor)) if high >= floor => "partly usable",
+            Some(share) if share >= 1.0 => "usable",
+            // Two outcomes that the floor divides, or gaps in some repetitions.
+            Some(share) if share > 0.0 => "partly usable",
             Some(_) => Outcome::Unusable.word(),
         }
     }

@@ -60,7 +60,8 @@ pub(crate) struct Variation {
 
 impl Cause {
     /// Of the leader's cell: what no transport can cure is then the path's.
-    pub(super) fn of(cell: &CellView<'_>, flow: &str) -> Self {
+    /// Whether gaps bar it: then more than hardly a frame is late or missing, where it matters.
+    pub(super) fn of(cell: &CellView<'_>, flow: &str, has_gaps: bool) -> Self {
         let kind = cell.delay_kind(flow);
         let delay = |quantile| cell.value(flow, Metric::Delay(kind, quantile));
         let growth =
@@ -81,12 +82,14 @@ impl Cause {
             _ if lost >= MUCH_LOSS => Self::Loss(lost, only_lossy(cell)),
             (.., Some(min_ms)) if min_ms >= limit.ms() => Self::Distance(Distance { kind, min_ms, limit }),
             _ => {
-                let playout = cell.flow(flow).and_then(|flow| flow.call.as_ref()).map(playout);
+                let playout = cell.flow(flow).and_then(|flow| flow.call.as_deref()).map(playout);
                 let delays = delay(Quantile::P50).zip(delay(Quantile::P99));
                 let spread = delays.map(|(median_ms, p99_ms)| DelaySpread { kind, median_ms, p99_ms });
                 let not_played = cell.value(flow, Metric::NotPlayed).unwrap_or(1.0);
                 match (spread, playout) {
-                    (Some(spread), Some(playout)) if not_played < HARDLY_ANY => Self::Whole(spread, playout),
+                    (Some(spread), Some(playout)) if not_played < HARDLY_ANY && !has_gaps => {
+                        Self::Whole(spread, playout)
+                    }
                     (_, Some(_)) if lost > 0.5 * not_played => Self::Loss(lost, only_lossy(cell)),
                     (spread, playout) => Self::Variation(spread.map(|spread| Variation { spread, playout })),
                 }

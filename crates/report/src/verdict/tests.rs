@@ -354,7 +354,7 @@ fn a_call_of_which_nothing_came_ranks_last_and_a_flow_without_a_clock_not_at_all
     scores(&mut summary, [1.0, 4.0, 4.2]);
     set(&mut summary, 0, |flow, _| {
         (flow.received, flow.lost, flow.round_trip_delay_ms) = (0, flow.sent, None);
-        flow.call = Some(CallSummary { mos: 1.0, missing: flow.sent, ..CallSummary::default() });
+        flow.call = Some(Box::new(CallSummary { mos: 1.0, missing: flow.sent, ..CallSummary::default() }));
     });
     assert_eq!(answer(&summary).best, ["tcp-nodelay"]);
     for cell in 0..3 {

@@ -6,6 +6,7 @@ use talkpath_measure::summary::{AnswerKind, JudgedBy};
 use super::cause::{LONG_WAIT_MS, link_words, wait};
 use super::{ALIKE_MS, Candidate, Cause, written};
 use crate::number::{count, counted, fixed, list, ms, percent};
+use crate::usable::outside;
 use crate::view::{CellView, Condition, Metric, Quantile};
 
 /// What the rule found.
@@ -16,6 +17,7 @@ pub(super) struct Words<'a> {
     /// Of the candidates.
     pub ranking: &'a Ranking,
     pub by: JudgedBy,
+    pub floor: f64,
     /// If nothing is usable: with which candidate, and why.
     pub cause: Option<&'a (usize, Cause)>,
     /// The deadline in ms within which no candidate brought a single message: they are ranked by their delay.
@@ -103,11 +105,9 @@ impl Words<'_> {
             }
             None => self.contrast(),
         };
-        let parts =
-            [Some(reason), silent(self.condition.cells.iter(), self.flow), self.assumption(), self.copies()]
-                .into_iter()
-                .flatten()
-                .chain(self.clusters());
+        let silent = silent(self.condition.cells.iter(), self.flow);
+        let parts = [self.gaps(), Some(reason), silent, self.assumption(), self.copies()];
+        let parts = parts.into_iter().flatten().chain(self.clusters()).chain(self.outside());
         parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
@@ -251,6 +251,33 @@ impl Words<'_> {
         let each: Vec<String> =
             groups.into_iter().map(|(text, names)| format!("{text} ({})", list(&names))).collect();
         (!each.is_empty()).then(|| list(&each))
+    }
+
+    /// If the score alone would call it usable: that gaps bar it.
+    fn gaps(&self) -> Option<String> {
+        let (at, _) = self.cause?;
+        let standing = &self.ranking.standings[*at];
+        if !standing.is_barred() || standing.mean < self.floor {
+            return None;
+        }
+        let gaps = self.candidates[*at].judged.values().filter(|it| it.barred);
+        let longest = gaps.filter_map(|it| it.longest_gap_ms).fold(0.0, f64::max);
+        let share = (standing.barred * 100.0).round();
+        Some(format!(
+            "Speech stops in {share} % of the repetitions over {}, for {} at the longest: a gap of 1 s, or two of 200 ms \
+             within a minute, bars a call whatever its score is.",
+            self.candidates[*at].view.label,
+            ms(longest)
+        ))
+    }
+
+    /// Transports that are rated where the E-model has no table.
+    fn outside(&self) -> Option<String> {
+        let calls = self.candidates.iter().flat_map(|it| {
+            let calls = it.cell.runs.iter().filter_map(|run| run.flows.get(it.flow)?.call.as_deref());
+            calls.map(|call| (it.view.label.clone(), call))
+        });
+        Some(format!("Outside of what the E-model was made for: {}.", outside(calls)?))
     }
 
     /// Transports whose repetitions fall into two clusters.
@@ -429,12 +456,17 @@ pub(super) fn figure(by: JudgedBy, standing: &Standing) -> String {
 /// The mean, or both outcomes where there are two: no repetition has their mean. And what to say of it.
 fn bare(by: JudgedBy, standing: &Standing) -> (String, &'static str) {
     let written = written(by);
-    match standing.clusters {
-        Some(found) => {
-            (format!("{} or {}", written.bare(found.low), written.bare(found.high)), "two outcomes")
-        }
-        None => (written.bare(standing.mean), ""),
-    }
+    let text = match standing.clusters {
+        Some(found) => format!("{} or {}", written.bare(found.low), written.bare(found.high)),
+        None => written.bare(standing.mean),
+    };
+    let note = match (standing.clusters.is_some(), standing.is_barred()) {
+        (true, true) => "two outcomes, barred by gaps",
+        (true, false) => "two outcomes",
+        (false, true) => "barred by gaps",
+        (false, false) => "",
+    };
+    (text, note)
 }
 
 fn percent_text(share: f64) -> String {

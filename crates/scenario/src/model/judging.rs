@@ -43,8 +43,8 @@ pub enum Playout {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Concealment {
     /// Silence.
-    #[default]
     Silence,
     /// ITU-T G.711 Appendix I: what was last heard, faded.
+    #[default]
     G711AppendixI,
 }

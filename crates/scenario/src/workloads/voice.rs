@@ -32,9 +32,9 @@ pub(super) const VOICE: Workload = Workload {
             key(
                 "concealment",
                 Kind::Choice(&CONCEALMENT),
-                Default::Is("\"none\""),
-                "what is played where a frame is missing: `none` is silence, `g711-appendix-i` repeats and fades what was last heard \
-                 (ITU-T G.711 Appendix I). In the opinion score, Bpl is 4.3 or 25.1 (ITU-T G.113)",
+                Default::Is("\"g711-appendix-i\""),
+                "what is played where a frame is missing: `g711-appendix-i` repeats and fades what was last heard (ITU-T G.711 \
+                 Appendix I), as phones do, `none` is silence. In the opinion score, Bpl is 25.1 or 4.3 (ITU-T G.113)",
             ),
             key("floor", MOS, Default::Is("3.1"), "the least opinion score (MOS) of a usable call"),
             ECHO,

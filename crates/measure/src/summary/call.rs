@@ -1,0 +1,147 @@
+//! How a call sounds, as summary.json has it.
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Basis, Direction};
+use crate::metrics::gaps;
+
+/// A call as its listener hears it; of a call in both directions the worse one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallSummary {
+    /// Mean opinion score of a conversation, 1 to 4.5 (ITU-T G.107).
+    pub mos: f64,
+    /// Rating factor, 93.2 at best; 0 at worst, and where all frames are lost.
+    pub r: f64,
+    /// Frames that were there at their playout time.
+    pub played: u64,
+    /// Frames that came after it.
+    pub late: u64,
+    /// Frames that never came: lost, sent or not, refused or unfinished.
+    pub missing: u64,
+    /// Of the frames that were played; `None` if none was.
+    pub mouth_to_ear_ms: Option<MouthToEarMs>,
+    /// Mean length of the gaps over that of gaps at random (ITU-T G.107 §7.5); at least 1. The model is given
+    /// 8 at most.
+    pub burst_ratio: f64,
+    /// The longest gap: consecutive frames that were late or missing. `None` in summaries of earlier
+    /// versions.
+    #[serde(default)]
+    pub longest_gap_ms: Option<f64>,
+    /// The most gaps of 200 ms or more that began within one minute. `None` in summaries of earlier versions.
+    #[serde(default)]
+    pub gaps_in_a_minute: Option<u64>,
+    /// Whether `mos` reaches the flow's floor, and no gap bars it: none of 1 s or more, and no two of 200 ms or
+    /// more within a minute. `None` in summaries of earlier versions.
+    #[serde(default)]
+    pub usable: Option<bool>,
+    /// The inputs of the E-model that lie outside its table.
+    #[serde(default)]
+    pub outside_model: Vec<OutsideModel>,
+    /// What the speech is coded by: `g711`.
+    #[serde(default)]
+    pub codec: String,
+    /// How the receiver chooses its playout delay: `adaptive`, or `fixed` and its wait.
+    pub playout: String,
+    /// What it plays where a frame is missing: `none`, or `g711-appendix-i`.
+    #[serde(default)]
+    pub concealment: String,
+    /// What the delay is: one way, or half of there and back where the clocks are not trusted.
+    pub basis: Basis,
+    /// Which way of an echo flow is the worse one; `None` if both count as one, by half the round trip.
+    #[serde(default)]
+    pub direction: Option<Direction>,
+}
+
+impl CallSummary {
+    /// Whether its gaps bar it from being usable (`metrics/gaps.rs`). Summaries of earlier versions knew of no
+    /// gaps.
+    pub fn is_barred(&self) -> bool {
+        gaps::bar(self.longest_gap_ms.unwrap_or(0.0), self.gaps_in_a_minute.unwrap_or(0))
+    }
+}
+
+/// From a speaker's mouth to the listener's ear, milliseconds: a frame time, the path, the receiver's wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct MouthToEarMs {
+    pub mean: f64,
+    pub p50: f64,
+    pub p95: f64,
+}
+
+/// An input of the E-model outside of the range that ITU-T G.107 (06/2015), Table 2, permits.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutsideModel {
+    /// Which input.
+    pub input: ModelInput,
+    /// What the call has, in the unit of `input`.
+    pub value: f64,
+    /// The least and the most of the table, in the same unit.
+    pub range: (f64, f64),
+}
+
+/// An input of the E-model that a packet network changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelInput {
+    /// Mean from mouth to ear, ms: T and Ta, and half of Tr.
+    MouthToEarMs,
+    /// Ppl, as a share.
+    Loss,
+    /// BurstR.
+    BurstRatio,
+}
+
+impl ModelInput {
+    /// As a person calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MouthToEarMs => "mouth to ear",
+            Self::Loss => "loss",
+            Self::BurstRatio => "burst ratio",
+        }
+    }
+
+    /// `2000 ms`, `50.00 %`, `37.6`
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Self::MouthToEarMs => format!("{value:.0} ms"),
+            Self::Loss => format!("{:.2} %", 100.0 * value),
+            Self::BurstRatio => format!("{value:.1}"),
+        }
+    }
+
+    /// `0 to 500 ms`, `0 to 20 %`, `1 to 8`
+    fn range(self, (least, most): (f64, f64)) -> String {
+        match self {
+            Self::MouthToEarMs => format!("{least} to {most} ms"),
+            Self::Loss => format!("{} to {} %", 100.0 * least, 100.0 * most),
+            Self::BurstRatio => format!("{least} to {most}"),
+        }
+    }
+
+    /// What the model is given instead, as the end of a phrase.
+    const fn used(self) -> &'static str {
+        match self {
+            Self::BurstRatio => ", rated as the nearest of these",
+            Self::MouthToEarMs | Self::Loss => ", rated as it is",
+        }
+    }
+}
+
+impl fmt::Display for OutsideModel {
+    /// `burst ratio 37.6 (the table has 1 to 8, rated as the nearest of these)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { input, value, range } = *self;
+        write!(
+            f,
+            "{} {} (the table has {}{})",
+            input.name(),
+            input.text(value),
+            input.range(range),
+            input.used()
+        )
+    }
+}
