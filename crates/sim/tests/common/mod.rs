@@ -77,6 +77,10 @@ pub(crate) fn digests(text: &str) -> [u64; 2] {
             record.series.retain(|series| series.kind != SeriesKind::QueueDelay);
             for flow in &mut record.flows {
                 (flow.ecn, flow.counters.opening) = (None, None);
+                // How a call is rated is no part of what happened.
+                if let Some(call) = &mut flow.info.terms.call {
+                    call.is_concealed = false;
+                }
             }
             let taken = core::mem::take(&mut record.links);
             links.push(format!("{:?}", taken.into_iter().map(LinkRecord::from).collect::<Vec<_>>()));
