@@ -54,7 +54,7 @@ class Answer:
     cells: list[int]
     best: list[str]
     """More than one if they are alike or undecided."""
-    outcome: Literal["distinct", "alike", "undecided", "unusable"]
+    outcome: Literal["distinct", "alike", "undecided", "unusable", "depends-on-receiver"]
     line: str
     why: str | None
     neighbours: str | None

@@ -88,8 +88,10 @@ def e_model(mouth_to_ear_ms, loss, burst_ratio, bpl, ie=0.0):
     ro, no = signal_to_noise()
     impaired, _ = simultaneous(ro, no, mouth_to_ear_ms)
     ppl = 100 * loss
-    effective = ie + (95 - ie) * ppl / (ppl / burst_ratio + bpl)
+    # The burst ratio is held to Table 2; R is at least 0, and 0 where all is lost.
+    effective = ie + (95 - ie) * ppl / (ppl / min(8.0, burst_ratio) + bpl)
     r = ro - impaired - delayed(ro, no, mouth_to_ear_ms) - effective + A
+    r = 0.0 if loss >= 1 else max(0.0, r)
     if r <= 0:
         mos = 1.0
     elif r >= 100:
@@ -151,10 +153,27 @@ class Fixed:
         return self.playout
 
 
-def listen(frames, frame, playout, bpl):
+class BeyondLeast:
+    """The second receiver: 60 ms beyond the smallest delay of the whole call."""
+
+    def __init__(self, frames):
+        self.playout = min((delay for _, delay in frames if delay is not None), default=0) + 60_000_000
+
+    def until(self, _seq, _delay):
+        return self.playout
+
+
+def gaps_in_a_minute(begins, frame):
+    """The most long gaps whose first frames, by number, lie within a minute."""
+    within = lambda first: sum(first <= it and (it - first) * frame < 60_000_000_000 for it in begins)
+    return max(map(within, begins), default=0)
+
+
+def listen(frames, frame, playout, bpl, floor):
     """What a listener hears of `frames`: (seq, delay in ns or None), in order of seq."""
     played, late, missing, gaps, in_gap, delays = 0, 0, 0, 0, False, []
-    for seq, delay in frames:
+    longest, current, long_begins = 0, 0, []
+    for number, (seq, delay) in enumerate(frames):
         if delay is None:
             missing += 1
         else:
@@ -166,6 +185,10 @@ def listen(frames, frame, playout, bpl):
                 continue
             late += 1
         gaps += not in_gap
+        current = current + 1 if in_gap else 1
+        longest = max(longest, current)
+        if (current - 1) * frame < 200_000_000 <= current * frame:
+            long_begins.append(number + 1 - current)
         in_gap = True
     due = played + late + missing
     if due == 0:
@@ -177,13 +200,20 @@ def listen(frames, frame, playout, bpl):
     if delays:
         rank = lambda p: (frame + delays[max(1, -(-len(delays) * p // 100)) - 1]) / 1e6
         ear = {"mean": (frame + sum(delays) / len(delays)) / 1e6, "p50": rank(50), "p95": rank(95)}
-    # Nothing was played: a gap without an end.
-    in_model = burst_ratio if played else math.inf
-    r, mos = e_model(max(0.0, ear["mean"]) if ear else 0.0, loss, in_model, bpl)
+    r, mos = e_model(max(0.0, ear["mean"]) if ear else 0.0, loss, burst_ratio, bpl)
+    longest_gap_ms, in_a_minute = longest * frame / 1e6, gaps_in_a_minute(long_begins, frame)
+    barred = longest_gap_ms >= 1000 or in_a_minute >= 2
     return {
         "mos": mos, "r": r, "played": played, "late": late, "missing": missing,
-        "burst_ratio": burst_ratio, "mouth_to_ear_ms": ear,
+        "burst_ratio": burst_ratio, "mouth_to_ear_ms": ear, "longest_gap_ms": longest_gap_ms,
+        "gaps_in_a_minute": in_a_minute, "barred": barred, "usable": mos >= floor and not barred,
     }  # fmt: skip
+
+
+def worse(heard):
+    """The direction that counts; `None` without a frame in either."""
+    heard = [it for it in heard if it]
+    return min(heard, key=lambda it: (it["played"] > 0, it["usable"], it["r"])) if heard else None
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -249,7 +279,7 @@ def figures(flow, forward, back, window):
     work = flow["workload"]
     echoes = back is not None
     inside = (forward.due >= window[0]) & (forward.due < window[1])
-    result = {"in_time": None, "call": None}
+    result = {"in_time": None, "call": None, "other": None}
     returned = {}
     if echoes:
         returned = {s: (d, r if a else None) for s, d, r, a in zip(back.seq, back.due, back.received, back.arrived)}
@@ -271,7 +301,8 @@ def figures(flow, forward, back, window):
         result["in_time"] = in_time / count if count else None
     if kind == "voice":
         frame = nanoseconds(work.get("ptime", "20 ms"))
-        bpl = 25.1 if work.get("concealment", "none") == "g711-appendix-i" else 4.3
+        bpl = 4.3 if work.get("concealment") == "none" else 25.1
+        floor = work.get("floor", 3.1)
         rule = work.get("playout", "adaptive")
         fixed = isinstance(rule, dict) and rule["kind"] == "fixed"
         playout = lambda: Fixed(nanoseconds(rule["delay"])) if fixed else Adaptive(frame)
@@ -283,11 +314,10 @@ def figures(flow, forward, back, window):
             if seq in returned:
                 due, received = returned[seq]
                 back_again.append((int(seq), None if received is None else int(received - due)))
-        heard = [listen(there, frame, playout(), bpl)]
-        if echoes:
-            heard.append(listen(back_again, frame, playout(), bpl))
-        heard = [it for it in heard if it]
-        result["call"] = min(heard, key=lambda it: (it["played"] > 0, it["r"])) if heard else None
+        ways = [there, back_again] if echoes else [there]
+        result["call"] = worse([listen(way, frame, playout(), bpl, floor) for way in ways])
+        if "playout" not in work:
+            result["other"] = worse([listen(way, frame, BeyondLeast(way), bpl, floor) for way in ways])
     return result
 
 
@@ -344,23 +374,38 @@ def relation(bounds, tolerance):
 
 
 def rank(candidates, tolerance, floor, most, seed):
-    """Outcome, and the indices of the best; `candidates` has a dict of figures by repetition for each."""
+    """Outcome, and the indices of the best; `candidates` has a dict of (figure, barred) by repetition for each."""
+    barred = [statistics.fmean(b for _, b in it.values()) >= 0.5 for it in candidates]
+    candidates = [{k: figure for k, (figure, _) in it.items()} for it in candidates]
     means = [statistics.fmean(it.values()) for it in candidates]
-    leader = means.index(max(means))
+    serves = [mean >= floor and not b for mean, b in zip(means, barred)]
+    leader = max(range(len(means)), key=lambda at: (serves[at], means[at], -at))
     relations = []
     for at, candidate in enumerate(candidates):
         if at == leader:
             relations.append("leader")
             continue
+        if serves[leader] and barred[at]:
+            relations.append("distinct")
+            continue
         differences = [candidate[k] - candidates[leader][k] for k in sorted(candidate) if k in candidates[leader]]
         relations.append(relation(interval(differences, 0.95, (-most, most), seed), tolerance))
     best = [at for at, it in enumerate(relations) if it != "distinct"]
-    if means[leader] < floor:
+    if not serves[leader]:
         return "unusable", best
     for outcome in ("undecided", "alike"):
         if outcome in relations:
             return outcome, best
     return "distinct", best
+
+
+def with_both(own, other):
+    """The answer with both receivers."""
+    unusable = [it[0] == "unusable" for it in (own, other)]
+    if all(unusable) or not any(unusable) and own[1] == other[1]:
+        return own
+    named = [at for it in (own, other) if it[0] != "unusable" for at in it[1]]
+    return "depends-on-receiver", list(dict.fromkeys(named))
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -387,14 +432,14 @@ class Report:
 
 
 def judged_group(name, copies):
-    """The worst and the median copy of the group `name`; its directions are one conversation."""
+    """The worst and the median copy of the group `name`, and whether one is barred; its directions are one conversation."""
     talks = {}
-    for copy, figure in copies.items():
+    for copy, (figure, _) in copies.items():
         talk = copy.removeprefix(name)
         for direction in ("-up", "-down"):
             talk = talk.removesuffix(direction)
         talks[talk] = min(figure, talks.get(talk, figure))
-    return min(talks.values()), statistics.median(talks.values())
+    return min(talks.values()), statistics.median(talks.values()), any(barred for _, barred in copies.values())
 
 
 def recount(folder, report):
@@ -403,10 +448,10 @@ def recount(folder, report):
     summary = json.loads((folder / "summary.json").read_text())
     rows = read_rows(folder / "packets.parquet")
     window = nanoseconds(scenario.get("warm_up", "0 s")), nanoseconds(scenario["duration"])
-    judged = {}
+    judged, judged_beside = {}, {}
     for run in summary["runs"]:
         cell, repetition, sweep = run["cell"], run["repetition"], run["sweep"]
-        copies = {}
+        copies, beside = {}, {}
         for name, theirs in run["flows"].items():
             where = f"{folder.name}: cell {cell}, repetition {repetition}, {name}"
             forward = rows.get((cell, repetition, name, "forward"))
@@ -422,20 +467,32 @@ def recount(folder, report):
             if (call is None) != (their_call is None):
                 report.differences.append(f"{where}: call: recounted {call}, summary.json has {their_call}")
             if call and their_call:
-                for key in ("mos", "r", "played", "late", "missing", "burst_ratio"):
+                keys = ("mos", "r", "played", "late", "burst_ratio", "longest_gap_ms", "gaps_in_a_minute", "usable")
+                for key in (*keys, "missing"):
                     report.equal(key, where, call[key], their_call[key])
+                other, their_other = ours["other"], their_call["other_receiver"]
+                if (other is None) != (their_other is None):
+                    report.differences.append(f"{where}: other_receiver: recounted {other}, summary.json has {their_other}")
+                elif other:
+                    for key in keys:
+                        report.equal(f"other {key}", where, other[key], their_other[key])
                 for key in ("mean", "p50", "p95"):
                     ear, their_ear = call["mouth_to_ear_ms"], their_call["mouth_to_ear_ms"]
                     report.equal("mouth_to_ear_ms", where, ear and ear[key], their_ear and their_ear[key])
             figure = call["mos"] if call else ours["in_time"]
             if figure is not None:
-                copies.setdefault(group, {})[name] = figure
+                copies.setdefault(group, {})[name] = figure, bool(call and call["barred"])
+            if ours["other"]:
+                beside.setdefault(group, {})[name] = ours["other"]["mos"], ours["other"]["barred"]
+        for group, of in beside.items():
+            worst, _, barred = judged_group(group, of)
+            judged_beside[cell, group, repetition] = worst, barred
         for group, of in copies.items():
             if group in run["flows"]:
                 judged[cell, group, repetition] = of[group]
                 continue
-            worst, median = judged_group(group, of)
-            judged[cell, group, repetition] = worst
+            worst, median, barred = judged_group(group, of)
+            judged[cell, group, repetition] = worst, barred
             theirs = run["groups"][group]["judged"]
             where = f"{folder.name}: cell {cell}, repetition {repetition}, {group}"
             report.equal("worst copy", where, worst, theirs and theirs["worst"])
@@ -446,12 +503,15 @@ def recount(folder, report):
         is_call = scenario["flow"][flow]["workload"]["kind"] == "voice"
         floor = scenario["flow"][flow]["workload"].get("floor", 3.1 if is_call else 0.95)
         tolerance, most = (0.1, 3.5) if is_call else (0.01, 1.0)
-        candidates = [
-            {r: figure for (c, f, r), figure in judged.items() if (c, f) == (cell, flow)} for cell in cells
-        ]
+        candidates, others = (
+            [{r: figure for (c, f, r), figure in of.items() if (c, f) == (cell, flow)} for cell in cells]
+            for of in (judged, judged_beside)
+        )
         answers = {}
         for seed in range(9):
             outcome, best = rank(candidates, tolerance, floor, most, seed)
+            if all(others):
+                outcome, best = with_both((outcome, best), rank(others, tolerance, floor, most, seed))
             names = [sweeps[cells[at]][f"flow.{flow}.transport"] for at in best]
             names = tuple(it["kind"] if isinstance(it, dict) else it for it in names)
             answers[outcome, names] = answers.get((outcome, names), 0) + 1

@@ -1,6 +1,7 @@
 //! What a record says of its flow, as the scenario has it.
 
 use talkpath_measure::metrics::in_time;
+use talkpath_measure::metrics::playout::OTHER_WAIT;
 use talkpath_measure::{CallTerms, FlowInfo, PlayoutRule, Terms};
 use talkpath_scenario::{Concealment, Flow, Judging, Playout};
 use talkpath_units::Instant;
@@ -29,16 +30,17 @@ fn terms(flow: &Flow) -> Terms {
     match flow.judging {
         Judging::Unjudged => Terms { deadline: usual, ..Terms::default() },
         Judging::Call { playout, concealment, floor } => {
+            let other_wait = playout.is_none().then_some(OTHER_WAIT);
             let playout = match playout {
-                Playout::Adaptive => PlayoutRule::Adaptive,
-                Playout::Fixed(wait) => PlayoutRule::Fixed(wait),
+                None | Some(Playout::Adaptive) => PlayoutRule::Adaptive,
+                Some(Playout::Fixed(wait)) => PlayoutRule::Fixed(wait),
             };
             let is_concealed = match concealment {
                 Concealment::Silence => false,
                 Concealment::G711AppendixI => true,
             };
             let frame = flow.workload.voice_frame_time();
-            let call = frame.map(|frame| CallTerms { frame, playout, is_concealed });
+            let call = frame.map(|frame| CallTerms { frame, playout, is_concealed, other_wait });
             Terms { deadline: usual, call, is_state: false, floor: Some(floor) }
         }
         Judging::InTime { deadline, is_state, floor } => {

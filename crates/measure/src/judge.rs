@@ -26,16 +26,41 @@ pub const CALL_FLOOR: f64 = 3.1;
 /// a game that misses one update in twenty.
 pub const IN_TIME_FLOOR: f64 = 0.95;
 
+/// With which receiver a call is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receiver {
+    /// The one that the scenario names, or the adaptive one.
+    Own,
+    /// The second one, if the scenario names none.
+    Other,
+}
+
 /// What `flow`, a flow of `run` or the name that its copies share, is judged by.
 pub fn judge(run: &RunSummary, flow: &str) -> Option<Judged> {
+    judge_with(run, flow, Receiver::Own)
+}
+
+/// The same with this receiver; `None` of the second one if there is none.
+pub fn judge_with(run: &RunSummary, flow: &str, receiver: Receiver) -> Option<Judged> {
     match run.flows.get_key_value(flow) {
-        Some((name, figures)) => judge_flow(name, figures),
-        None => run.groups.get(flow)?.judged.clone(),
+        Some((name, figures)) => judge_flow_with(name, figures, receiver),
+        None => {
+            let group = run.groups.get(flow)?;
+            match receiver {
+                Receiver::Own => group.judged.clone(),
+                Receiver::Other => group.judged_with_other_receiver.clone(),
+            }
+        }
     }
 }
 
 /// What one flow or one copy, named `name`, is judged by.
 pub fn judge_flow(name: &str, flow: &FlowSummary) -> Option<Judged> {
+    judge_flow_with(name, flow, Receiver::Own)
+}
+
+/// The same with this receiver; `None` of the second one if there is none.
+fn judge_flow_with(name: &str, flow: &FlowSummary, receiver: Receiver) -> Option<Judged> {
     let by = |by, figure, floor: f64, basis, direction| Judged {
         by,
         median: figure,
@@ -49,8 +74,21 @@ pub fn judge_flow(name: &str, flow: &FlowSummary) -> Option<Judged> {
     };
     if let Some(call) = flow.call.as_deref() {
         let CallSummary { mos, basis, direction, longest_gap_ms, .. } = *call;
-        let judged = by(JudgedBy::Mos, mos, CALL_FLOOR, basis, direction);
-        return Some(Judged { barred: call.is_barred(), longest_gap_ms, ..judged });
+        return match receiver {
+            Receiver::Own => {
+                let judged = by(JudgedBy::Mos, mos, CALL_FLOOR, basis, direction);
+                Some(Judged { barred: call.is_barred(), longest_gap_ms, ..judged })
+            }
+            Receiver::Other => {
+                let other = call.other_receiver.as_ref()?;
+                let judged = by(JudgedBy::Mos, other.mos, CALL_FLOOR, basis, direction);
+                let longest_gap_ms = Some(other.longest_gap_ms);
+                Some(Judged { barred: other.is_barred(), longest_gap_ms, ..judged })
+            }
+        };
+    }
+    if receiver == Receiver::Other {
+        return None;
     }
     // A transfer is neither on a clock nor a burst, which has a verdict in words.
     if let (None, None, None, Some(goodput)) =
@@ -72,6 +110,7 @@ pub fn judge_flow(name: &str, flow: &FlowSummary) -> Option<Judged> {
 pub fn judge_copies<'a>(
     group: &str,
     copies: impl IntoIterator<Item = (&'a str, &'a FlowSummary)>,
+    receiver: Receiver,
 ) -> Option<Judged> {
     let mut talks: BTreeMap<&str, Judged> = BTreeMap::new();
     let (mut barred, mut longest_gap_ms) = (false, None);
@@ -79,7 +118,7 @@ pub fn judge_copies<'a>(
         if flow.sent + flow.refused == 0 {
             continue;
         }
-        let judged = judge_flow(name, flow)?;
+        let judged = judge_flow_with(name, flow, receiver)?;
         barred |= judged.barred;
         longest_gap_ms = judged.longest_gap_ms.into_iter().chain(longest_gap_ms).reduce(f64::max);
         let talk = conversation(group, name);
@@ -132,7 +171,7 @@ mod tests {
     }
 
     fn copies(group: &str, copies: &[(&str, FlowSummary)]) -> Option<Judged> {
-        judge_copies(group, copies.iter().map(|(name, flow)| (*name, flow)))
+        judge_copies(group, copies.iter().map(|(name, flow)| (*name, flow)), Receiver::Own)
     }
 
     #[test]

@@ -84,9 +84,11 @@ fn any_flow() -> impl Strategy<Value = FlowRecord> {
 
 fn any_call() -> impl Strategy<Value = CallTerms> {
     let fixed = (0..500_u64).prop_map(|ms| PlayoutRule::Fixed(Duration::from_millis(ms)));
-    (prop_oneof![Just(PlayoutRule::Adaptive), fixed], 1..200_u64, any::<bool>()).prop_map(
-        |(playout, ms, is_concealed)| CallTerms { frame: Duration::from_millis(ms), playout, is_concealed },
-    )
+    let playout = prop_oneof![Just(PlayoutRule::Adaptive), fixed];
+    (playout, 1..200_u64, any::<bool>(), any::<bool>()).prop_map(|(playout, ms, is_concealed, has_other)| {
+        let other_wait = has_other.then_some(Duration::from_millis(60));
+        CallTerms { frame: Duration::from_millis(ms), playout, is_concealed, other_wait }
+    })
 }
 
 fn any_run() -> impl Strategy<Value = RunRecord> {

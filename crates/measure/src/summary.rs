@@ -19,8 +19,8 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
-pub use answer::{Answer, AnswerKind, Comparison, Cure, TwoOutcomes};
-pub use call::{CallSummary, ModelInput, MouthToEarMs, OutsideModel};
+pub use answer::{Answer, AnswerKind, Comparison, Cure, ReceiverAnswer, TwoOutcomes};
+pub use call::{CallSummary, ModelInput, MouthToEarMs, OtherReceiver, OutsideModel, ReceiverMatters};
 pub use ip::{IpSeen, IpSummary};
 pub use ledger::Ledger;
 pub use legs::{BreakSummary, LegSummary, LegsSummary, LossBursts};
@@ -639,6 +639,9 @@ pub struct GroupSummary {
     /// What the flow is judged by; `None` if a copy's figure is not known.
     #[serde(default)]
     pub judged: Option<Judged>,
+    /// The same with the second receiver of a call; `None` if there is none.
+    #[serde(default)]
+    pub judged_with_other_receiver: Option<Judged>,
 }
 
 /// One cell over its repetitions.

@@ -27,7 +27,7 @@ pub(crate) fn details(run: &RunSummary) -> Grid {
 type FigureText = (&'static str, fn(&FlowSummary) -> String);
 
 /// In the order of summary.json.
-const FIGURES: [FigureText; 90] = [
+const FIGURES: [FigureText; 91] = [
     ("transport", |f| printable(&f.transport)),
     ("congestion control", |f| f.cc.as_deref().map_or_else(unknown, printable)),
     ("messages due", |f| ledger(f, |it| it.due)),
@@ -54,6 +54,9 @@ const FIGURES: [FigureText; 90] = [
         ms(f.call.as_ref().and_then(|call| Some(call.mouth_to_ear_ms.as_ref()?.p50)))
     }),
     ("frames late for playout", |f| f.call.as_ref().map_or_else(unknown, |call| count(call.late))),
+    ("opinion score (MOS) with the second receiver", |f| {
+        fixed(f.call.as_ref().and_then(|call| Some(call.other_receiver.as_ref()?.mos)), 2)
+    }),
     ("longest gap, ms", |f| ms(f.call.as_ref().and_then(|call| call.longest_gap_ms))),
     ("gaps of 200 ms or more within a minute", |f| {
         f.call.as_ref().and_then(|call| call.gaps_in_a_minute).map_or_else(unknown, count)

@@ -23,8 +23,9 @@ use crate::sweep::table::SweepTable;
 use crate::sweep::{MAX_ON_PAGE, Sweep};
 use crate::tables;
 use crate::terms::{self, Terms};
+use crate::usable::receivers_decide;
 use crate::verdict::{ConditionVerdict, FlowCells, Verdict, answers};
-use crate::view::{CellView, main_flow};
+use crate::view::{CellView, is_copy, main_flow};
 
 /// Cells whose tables stand open on the page; more are folded.
 const OPEN_CELLS: usize = 4;
@@ -78,7 +79,7 @@ pub fn html(page: &Page<'_>) -> String {
         flows.iter().map(|flow| (flow.flow.as_str(), flow.judged())).collect();
     let sweeps: Vec<Sweep<'_>> = judged.iter().filter_map(|(flow, judged)| swept(flow, judged)).collect();
     let sections = [
-        ("answer", "Answer", answer(&judged, &sweeps)),
+        ("answer", "Answer", answer(page.summary, &judged, &sweeps)),
         ("sweep", "Over the sweep", over_the_sweep(page, &sweeps)),
         ("compared", "Transports compared", comparisons(page, &judged)),
         ("figures", "Figures", drawn(page, &judged)),
@@ -268,7 +269,11 @@ pub(crate) fn warnings(warnings: &[String]) -> Markup {
 }
 
 /// The answers on top: counted over a sweep, and in full if they are few.
-fn answer(judged: &[(&str, Vec<ConditionVerdict<'_>>)], sweeps: &[Sweep<'_>]) -> Markup {
+fn answer(summary: &Summary, judged: &[(&str, Vec<ConditionVerdict<'_>>)], sweeps: &[Sweep<'_>]) -> Markup {
+    let answered: Vec<&str> =
+        judged.iter().filter(|(_, judged)| !answers(judged).is_empty()).map(|(flow, _)| *flow).collect();
+    let is_answered = |name: &str| answered.iter().any(|flow| *flow == name || is_copy(name, flow));
+    let cells = if summary.cells.len() <= DETAILED_CELLS { CellView::all(summary) } else { Vec::new() };
     html! {
         @for (flow, judged) in judged {
             @let answers = answers(judged);
@@ -282,6 +287,11 @@ fn answer(judged: &[(&str, Vec<ConditionVerdict<'_>>)], sweeps: &[Sweep<'_>]) ->
                         @for (condition, verdict) in &answers { (in_full(verdict, &condition.label)) }
                     }
                 }
+            }
+        }
+        @for cell in &cells {
+            @for sentence in receivers_decide(cell, is_answered) {
+                p { @if !cell.sweep_label(&[]).is_empty() { (cell.sweep_label(&[])) ": " } strong { (sentence) } }
             }
         }
     }

@@ -50,7 +50,7 @@ fn receiver(call: &CallSummary) -> String {
         "g711-appendix-i" => "with concealment (Appendix I)".to_owned(),
         other => format!("with concealment ({})", printable(other)),
     };
-    format!("{codec} {concealment}, {}", playout(call))
+    format!("{codec} {concealment}, {}{}", playout(call), beside(call))
 }
 
 /// `adaptive playout`, `playout fixed 60 ms`
@@ -58,6 +58,20 @@ pub(crate) fn playout(call: &CallSummary) -> String {
     match call.playout.strip_prefix("fixed") {
         Some(wait) => format!("playout fixed{}", printable(wait)),
         None => format!("{} playout", printable(&call.playout)),
+    }
+}
+
+/// `, and with a fixed buffer of 60 ms beyond the smallest delay`, if there is a second receiver.
+fn beside(call: &CallSummary) -> String {
+    let other = call.other_receiver.as_ref();
+    other.map_or_else(String::new, |other| format!(", and with {}", named_receiver(&other.playout)))
+}
+
+/// A receiver in a sentence: `the adaptive receiver`, `a fixed buffer of 60 ms beyond the smallest delay`
+pub(crate) fn named_receiver(playout: &str) -> String {
+    match playout.strip_prefix("fixed ") {
+        Some(wait) => format!("a fixed buffer of {}", printable(wait)),
+        None => format!("the {} receiver", printable(playout)),
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod table;
 
 use std::collections::BTreeMap;
 
+use talkpath_measure::judge::Receiver;
 use talkpath_measure::metrics::confidence::Confidence;
 use talkpath_measure::ranking::clusters::{Clusters, clusters};
 use talkpath_measure::summary::{AnswerKind, JudgedBy, Spread};
@@ -69,6 +70,8 @@ pub(crate) struct Served {
     barred: f64,
     /// What the figure has to reach: a sweep may have several floors.
     floor: f64,
+    /// The same with the second receiver of a call, if there is one.
+    other: Option<Usable>,
 }
 
 impl<'a> Sweep<'a> {
@@ -111,7 +114,8 @@ impl<'a> Sweep<'a> {
                         None => clusters(&values, cluster_gap(by, &values)),
                     };
                     let barred = barred(&judged);
-                    figures[place] = Some(Served { spread, clusters, barred, floor: first.floor });
+                    let other = Usable::of(&cell.judged_with(flow, Receiver::Other));
+                    figures[place] = Some(Served { spread, clusters, barred, floor: first.floor, other });
                 }
             }
             // The verdict sums its means in another order than `spread`: they are the same but for the last
@@ -198,6 +202,7 @@ impl<'a> Sweep<'a> {
                     Outcome::Distinct(name) => format!("{name} is best in {n}"),
                     Outcome::Alike(names) => format!("{names}, alike, in {n}"),
                     Outcome::Undecided => format!("undecided in {n}"),
+                    Outcome::DependsOnReceiver => format!("it depends on the receiver in {n}"),
                     Outcome::Unusable => format!("nothing usable in {n}"),
                     Outcome::Unknown => format!("no answer in {n}"),
                 }
@@ -236,12 +241,16 @@ impl<'a> Sweep<'a> {
         let range = range(self.by, each().map(Served::outcomes)).unwrap_or_else(|| UNKNOWN.to_owned());
         let written = written(self.by);
         let head = format!("{} {}", written.head.0, written.head.1).trim().to_owned();
-        let below = each().filter(|it| it.usable() < 1.0).count() as u64;
+        let below = each().filter(|it| it.usable() < 1.0 || it.depends()).count() as u64;
+        let depends = match each().filter(|it| it.depends()).count() as u64 {
+            0 => String::new(),
+            n => format!("; in {} it depends on the receiver", count(n)),
+        };
         match self.by {
             JudgedBy::Goodput => format!("{head} {range}"),
             JudgedBy::Mos | JudgedBy::InTime => {
                 format!(
-                    "{head} {range}, {} usable",
+                    "{head} {range}, {} usable{depends}",
                     if below == 0 { "all".to_owned() } else { self.share_usable(below) }
                 )
             }
@@ -260,6 +269,7 @@ pub(crate) enum Outcome {
     Distinct(String),
     Alike(String),
     Undecided,
+    DependsOnReceiver,
     Unusable,
     Unknown,
 }
@@ -271,6 +281,7 @@ impl Outcome {
             Self::Distinct(_) => "distinct",
             Self::Alike(_) => "alike",
             Self::Undecided => "undecided",
+            Self::DependsOnReceiver => "depends-on-receiver",
             Self::Unusable => "unusable",
             Self::Unknown => "–",
         }
@@ -281,8 +292,9 @@ impl Outcome {
             Self::Distinct(_) => 0,
             Self::Alike(_) => 1,
             Self::Undecided => 2,
-            Self::Unusable => 3,
-            Self::Unknown => 4,
+            Self::DependsOnReceiver => 3,
+            Self::Unusable => 4,
+            Self::Unknown => 5,
         }
     }
 }
@@ -292,6 +304,13 @@ impl Served {
     pub(crate) fn usable(&self) -> f64 {
         let Self { clusters, barred, floor, .. } = *self;
         Usable { mean: self.spread.mean, clusters, barred, floor }.share()
+    }
+
+    /// Whether one of two receivers alone makes it usable.
+    pub(crate) fn depends(&self) -> bool {
+        let Self { clusters, barred, floor, .. } = *self;
+        let own = Usable { mean: self.spread.mean, clusters, barred, floor };
+        self.other.is_some_and(|other| other.is_usable() != own.is_usable())
     }
 
     /// The lowest and highest outcome.
@@ -308,12 +327,18 @@ impl Combination<'_> {
             AnswerKind::Alike => Outcome::Alike(verdict.short.clone()),
             AnswerKind::Undecided => Outcome::Undecided,
             AnswerKind::Unusable => Outcome::Unusable,
+            AnswerKind::DependsOnReceiver => Outcome::DependsOnReceiver,
         }
     }
 
     /// The lowest and highest outcome of the best transport, or of the only one.
     pub(crate) fn outcomes_of_best(&self) -> Option<(f64, f64)> {
         Some(outcomes(self.best()?, self.led().and_then(|it| it.clusters)))
+    }
+
+    /// Whether one of two receivers alone makes the best transport, or the only one, usable.
+    pub(crate) fn best_depends(&self) -> bool {
+        self.led().is_some_and(Served::depends)
     }
 
     /// The share of the repetitions in which the best transport, or the only one, is usable.

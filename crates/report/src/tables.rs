@@ -7,7 +7,7 @@ use talkpath_measure::summary::{EcnSummary, JudgedBy, LinkSummary, QueueDelayMs,
 use crate::display::discipline;
 use crate::grid::{Column, Grid, Role, Row, printable};
 use crate::number::{UNKNOWN, count, decimals, fixed, percent};
-use crate::usable::{Usable, usable_call};
+use crate::usable::{Usable, UsableCall, with_both};
 use crate::verdict::{self, Cause, IN_TIME_CLUSTER_GAP, MOS_CLUSTER_GAP, Verdict};
 use crate::view::{CellView, Condition, Metric, Quantile};
 
@@ -117,20 +117,33 @@ fn answer_columns(condition: &Condition<'_>, flow: &str, verdict: &Verdict) -> V
     let texts = |text: &dyn Fn(&Standing) -> String| -> Vec<String> {
         standings().map(|standing| standing.map_or_else(|| UNKNOWN.to_owned(), text)).collect()
     };
-    let name = Column::numbers(written.head.0, written.head.1, 0);
+    let other = verdict.other.as_deref();
+    let group = other.map_or(written.head.0, |_| OWN_RECEIVER);
+    let name = Column::numbers(group, written.head.1, 0);
     // Of two outcomes both: no repetition has their mean.
     let judged = |standing: &Standing| match standing.clusters {
         Some(found) => format!("{} or {}", figure(found.low), figure(found.high)),
         None => figure(standing.mean),
     };
     let mut columns = vec![(name, texts(&judged))];
+    // The cells of both answers are the same.
+    let beside = |standing: &Standing| {
+        let at = verdict.ranking.standings.iter().position(|it| core::ptr::eq(it, standing))?;
+        other?.ranking.standings.get(at)
+    };
+    if other.is_some() {
+        let name = Column::numbers(OTHER_RECEIVER, written.head.1, 0);
+        columns.push((name, texts(&|standing| beside(standing).map_or_else(String::new, judged))));
+    }
     // Any goodput is usable.
     if verdict.by != JudgedBy::Goodput {
         let usable = |standing: &Standing| {
             let Standing { mean, clusters, barred, .. } = *standing;
             Usable { mean, clusters, barred, floor: verdict.floor }.text()
         };
-        columns.push((Column::numbers("", USABLE, 0), texts(&usable)));
+        let with =
+            |standing: &Standing| with_both(&usable(standing), beside(standing).map(usable).as_deref());
+        columns.push((Column::numbers("", USABLE, 0), texts(&with)));
     }
     if standings().flatten().any(|standing| standing.difference.is_some()) {
         let to = |standing: &Standing| {
@@ -166,6 +179,9 @@ pub(crate) const IN_TIME: &str = "in time";
 pub(crate) const CLUSTERS: &str = "two outcomes";
 pub(crate) const WAIT: &str = "wait in ";
 pub(crate) const USABLE: &str = "usable";
+/// Title the columns of a call's score with each of two receivers.
+pub(crate) const OWN_RECEIVER: &str = "adaptive";
+pub(crate) const OTHER_RECEIVER: &str = "60 ms";
 /// Titles the columns of what was delivered under an echo of a mark.
 pub(crate) const ECHOED: &str = "echoed, packets";
 
@@ -187,8 +203,11 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
         (names.iter().any(|name| is_call(name)), names.iter().any(|name| in_time(name).is_some()));
     let has_late = names.iter().any(|name| opens_late(cell, name));
     columns.extend(has_late.then(|| Column::numbers(OPENS, "ms", 0)));
+    let has_others = names.iter().any(|name| cell.value(name, Metric::OtherMos).is_some());
     if has_calls {
-        columns.extend([Column::numbers("", MOS, 0), Column::numbers("", USABLE, 7)]);
+        columns.push(Column::numbers(if has_others { OWN_RECEIVER } else { "" }, MOS, 0));
+        columns.extend(has_others.then(|| Column::numbers(OTHER_RECEIVER, MOS, 8)));
+        columns.push(Column::numbers("", USABLE, 7));
     }
     columns.extend(has_timed.then(|| Column::numbers(IN_TIME, "%", 0)));
     columns.extend([
@@ -238,10 +257,12 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
             let two = value.and_then(|_| cell.two_outcomes(name, metric, gap));
             two.map_or_else(|| value.map_or_else(String::new, text), |found| shares(&found, text))
         };
-        let mos = cell.value(name, Metric::Mos);
-        let mos = || judged(mos, Metric::Mos, MOS_CLUSTER_GAP, &|mos| format!("{mos:.2}"));
+        let mos =
+            |metric| judged(cell.value(name, metric), metric, MOS_CLUSTER_GAP, &|mos| format!("{mos:.2}"));
         if has_calls {
-            cells.extend([mos(), usable_call(cell, name).unwrap_or_default()]);
+            cells.push(mos(Metric::Mos));
+            cells.extend(has_others.then(|| mos(Metric::OtherMos)));
+            cells.push(UsableCall::of(cell, name).map_or_else(String::new, |call| call.text()));
         }
         let share =
             || judged(in_time(name), Metric::InTime, IN_TIME_CLUSTER_GAP, &|share| percent(Some(share)));

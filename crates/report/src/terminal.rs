@@ -14,8 +14,9 @@ use crate::sweep::Sweep;
 use crate::sweep::table::SweepTable;
 use crate::tables;
 use crate::terms::{self, Terms};
+use crate::usable::receivers_decide;
 use crate::verdict::{ConditionVerdict, FlowCells, Verdict, answers, no_answer};
-use crate::view::{CellView, conditions};
+use crate::view::{CellView, conditions, is_copy};
 
 /// Cells whose tables of every flow `run_table` prints; chosen: a comparison of three transports, and more
 /// fill more than a screen.
@@ -175,6 +176,7 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
         out.push_str(&wrap(&text, style.width, "", ""));
         out.push('\n');
     } else {
+        out.push_str(&undecided_by_receivers(&cells, &flows, style));
         let mut every = String::new();
         print_cells(&mut every, &cells, style);
         // These say of a figure what it is in either table.
@@ -184,6 +186,28 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
     }
     out.push_str(&notes(summary, style));
     out.push_str(&glossary(&terms, style));
+    out
+}
+
+/// Sentences on the calls of these cells of which the receiver decides whether they are usable, but for those
+/// that have an answer.
+fn undecided_by_receivers(cells: &[CellView<'_>], flows: &[FlowCells<'_>], style: &Style) -> String {
+    let answered: Vec<&str> =
+        flows.iter().filter(|it| !answers(&it.judged()).is_empty()).map(|it| it.flow.as_str()).collect();
+    let is_answered = |name: &str| answered.iter().any(|flow| *flow == name || is_copy(name, flow));
+    let mut out = String::new();
+    for cell in cells {
+        let label = cell.sweep_label(&[]);
+        let label = if label.is_empty() { label } else { format!("{label}: ") };
+        for sentence in receivers_decide(cell, is_answered) {
+            let text = wrap(&printable(&format!("{label}{sentence}")), style.width, "", "");
+            out.push_str(&paint(text.trim_end(), "1", style.color));
+            out.push('\n');
+        }
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
     out
 }
 

@@ -9,8 +9,9 @@ use talkpath_measure::summary::{Basis, CallSummary, FlowSummary, Judged, JudgedB
 
 use crate::number::{UNKNOWN, counted};
 use crate::plot::scale::tick_label;
+use crate::receiver::named_receiver;
 use crate::sweep::Sweep;
-use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, OPENS, WAIT};
+use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, OPENS, OTHER_RECEIVER, WAIT};
 use crate::usable::{outside, outside_term};
 use crate::verdict::{ConditionVerdict, limit_ms, rule, written};
 use crate::view::{CellView, DelayKind, names};
@@ -81,6 +82,7 @@ pub(crate) fn of_comparison(
         calls.map(|call| (cell.transport(flow).label, call))
     });
     terms.extend(outside(named).map(|named| outside_term(&named)));
+    terms.extend(calls.iter().find_map(|call| other_receiver(call)));
     let has = |kind| conditions().any(|condition| condition.delay_kind(flow) == kind);
     terms.extend(delay_terms(["round trip", "one way"], has));
     terms.extend(turn_round(shown));
@@ -122,10 +124,11 @@ pub(crate) fn of_sweep(sweep: &Sweep<'_>, judged: &[ConditionVerdict<'_>]) -> Te
 }
 
 /// What the words of a sweep's outcomes mean.
-const OUTCOMES: [(&str, &str); 4] = [
+const OUTCOMES: [(&str, &str); 5] = [
     ("distinct", "one is best, by the 95 % intervals of the differences"),
     ("alike", "take any of the named"),
     ("undecided", "more repetitions may decide"),
+    ("depends-on-receiver", "with one of two receivers of a call it is another answer than with the other"),
     ("unusable", "even the best is not usable"),
 ];
 
@@ -166,6 +169,17 @@ fn late(calls: &[&CallSummary]) -> String {
     let is_adaptive = calls.iter().any(|call| call.playout == "adaptive");
     let rule = if is_adaptive { " (adaptive: Ramjee et al. 1994)" } else { "" };
     format!("frames that came after their playout time{rule} or are {way}")
+}
+
+/// The second receiver of a call, if it has one.
+fn other_receiver(call: &CallSummary) -> Option<(&'static str, String)> {
+    let other = call.other_receiver.as_ref()?;
+    let text = format!(
+        "the same call with {}: the scenario names no `playout`, so both receivers are judged; `usable` has both where \
+         they differ, all else is with the adaptive one",
+        named_receiver(&other.playout)
+    );
+    Some((OTHER_RECEIVER, text))
 }
 
 /// What the flow is judged by, with the `floors` of its conditions.
@@ -251,6 +265,7 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
     let named = cells.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.flows);
     let named = named.filter_map(|(name, flow)| Some((name.clone(), flow.call.as_deref()?)));
     terms.extend(outside(named).map(|named| outside_term(&named)));
+    terms.extend(flows().filter_map(|flow| flow.call.as_deref()).find_map(other_receiver));
     let mut timed = flows().filter(|flow| flow.in_time.is_some() && flow.call.is_none()).peekable();
     if timed.peek().is_some() {
         let (name, text) = in_time_term(timed);

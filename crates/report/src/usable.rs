@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use talkpath_measure::judge::judge_flow;
+use talkpath_measure::judge::Receiver;
 use talkpath_measure::ranking::clusters::{Clusters, clusters};
 use talkpath_measure::summary::{CallSummary, Judged, JudgedBy, ModelInput, OutsideModel};
 
-use crate::number::list;
-use crate::verdict::cluster_gap;
+use crate::number::{counted, list};
+use crate::receiver::named_receiver;
+use crate::verdict::{cluster_gap, written};
 use crate::view::CellView;
 
 /// What repetitions of one flow came to.
@@ -46,6 +47,11 @@ impl Usable {
         }
     }
 
+    /// Whether the flow counts as usable, as `ranking` has it.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.mean >= self.floor && self.barred < 0.5
+    }
+
     /// The share of the repetitions that are usable: where there are no two outcomes, all or none of them by
     /// their mean.
     pub(crate) fn share(&self) -> f64 {
@@ -64,16 +70,67 @@ pub(crate) fn barred(judged: &BTreeMap<u64, Judged>) -> f64 {
     judged.values().filter(|it| it.barred).count() as f64 / judged.len().max(1) as f64
 }
 
-/// What the flow `name` of `cell`, one copy or copies that are summed up, is as a call; `None` if it is none.
-pub(crate) fn usable_call(cell: &CellView<'_>, name: &str) -> Option<String> {
-    let of = |run: &&talkpath_measure::summary::RunSummary| {
-        let judged = match run.flows.get_key_value(name) {
-            Some((name, flow)) => judge_flow(name, flow),
-            None => run.groups.get(name)?.judged.clone(),
+/// With either receiver, and the second one if there is one: `yes`, or `no / yes` if they differ.
+pub(crate) fn with_both(own: &str, other: Option<&str>) -> String {
+    match other.filter(|other| *other != own) {
+        Some(other) => format!("{own} / {other}"),
+        None => own.to_owned(),
+    }
+}
+
+/// A call over its repetitions, with its own receiver and the second one.
+pub(crate) struct UsableCall {
+    pub own: Usable,
+    pub other: Option<Usable>,
+}
+
+impl UsableCall {
+    /// Of the flow `name` of `cell`, one copy or copies that are summed up; `None` if it is no call.
+    pub(crate) fn of(cell: &CellView<'_>, name: &str) -> Option<Self> {
+        let judged = cell.judged(name);
+        if judged.values().any(|it| it.by != JudgedBy::Mos) {
+            return None;
+        }
+        let other = Usable::of(&cell.judged_with(name, Receiver::Other));
+        Some(Self { own: Usable::of(&judged)?, other })
+    }
+
+    pub(crate) fn text(&self) -> String {
+        with_both(&self.own.text(), self.other.map(|other| other.text()).as_deref())
+    }
+
+    /// Whether it is usable depends on the receiver.
+    fn depends(&self) -> bool {
+        self.other.is_some_and(|other| other.is_usable() != self.own.is_usable())
+    }
+}
+
+/// A sentence for each call of `cell` of which the receiver decides whether it is usable, but for the flows
+/// that `is_answered` says: an answer speaks of these.
+pub(crate) fn receivers_decide(cell: &CellView<'_>, is_answered: impl Fn(&str) -> bool) -> Vec<String> {
+    let of = |name: &String| {
+        let call = UsableCall::of(cell, name).filter(UsableCall::depends)?;
+        let summary = cell.flow(name).and_then(|flow| flow.call.as_deref());
+        let own = summary.map_or("adaptive", |call| call.playout.as_str());
+        let other =
+            summary.and_then(|call| call.other_receiver.as_ref()).map_or("fixed", |it| it.playout.as_str());
+        let written = written(JudgedBy::Mos);
+        let figure = |it: Usable| {
+            format!("MOS {}{}", written.number(it.mean), if it.is_usable() { "" } else { ", not usable" })
         };
-        Some((run.repetition, judged.filter(|it| it.by == JudgedBy::Mos)?))
+        Some(format!(
+            "{name}: whether it is usable depends on the receiver: {} with {}; {} with {}.",
+            figure(call.own),
+            named_receiver(own),
+            figure(call.other?),
+            named_receiver(other)
+        ))
     };
-    Some(Usable::of(&cell.runs.iter().filter_map(of).collect())?.text())
+    let mut sentences: Vec<String> = cell.names().filter(|name| !is_answered(name)).filter_map(of).collect();
+    let more = sentences.len().saturating_sub(MAX_NAMED);
+    sentences.truncate(MAX_NAMED);
+    sentences.extend((more > 0).then(|| format!("It does so for {}.", counted(more as u64, "more call"))));
+    sentences
 }
 
 /// Which calls the E-model was not made for, and by how much: of each named call its inputs that lie outside

@@ -9,6 +9,9 @@
 //! usable: the answer names the cause, and the cure if the same run tried one: the same cells with `fq_codel`
 //! on a link.
 //!
+//! A call whose scenario names no playout is judged with two receivers. If the answers differ, in whether
+//! something is usable or in what is best, that is the answer.
+//!
 //! The tolerances are those of docs/reference/metrics.md, "Which transport is best".
 
 mod cause;
@@ -17,11 +20,12 @@ mod words;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use talkpath_measure::judge::Receiver;
 use talkpath_measure::metrics::in_time;
 use talkpath_measure::ranking::clusters::Clusters;
 use talkpath_measure::ranking::{Measure, Ranking, Standing, rank};
 use talkpath_measure::summary::{
-    Answer, AnswerKind, Comparison, Cure, Judged, JudgedBy, Summary, TwoOutcomes,
+    Answer, AnswerKind, Comparison, Cure, Judged, JudgedBy, ReceiverAnswer, Summary, TwoOutcomes,
 };
 
 pub(crate) use self::cause::{Cause, wait};
@@ -29,6 +33,7 @@ pub use self::words::HOPELESS;
 use self::words::Words;
 use crate::display::discipline;
 use crate::number::fixed;
+use crate::receiver::named_receiver;
 use crate::usable::barred;
 use crate::view::{
     CellView, Condition, DelayKind, Metric, Quantile, RUN_KEY, TransportView, conditions, is_copy,
@@ -168,15 +173,14 @@ pub fn lacking(summary: &Summary) -> Lacking {
     let verdicts = || each().filter_map(|(_, (_, verdict))| verdict.as_ref());
     let is_tried = verdicts().any(|verdict| verdict.is_cure);
     let unusable = each().find_map(|(flow, (condition, verdict))| {
-        let verdict =
-            verdict.as_ref().filter(|it| it.answer.outcome == AnswerKind::Unusable && !it.is_cure)?;
+        let verdict = verdict.as_ref().filter(|it| it.may_be_unusable() && !it.is_cure)?;
         let cell = &condition.cells[verdict.first];
         // A queue that only the slowest messages meet can be the cause of delays that vary.
         let (link, _) = cause::longest_wait(cell, cell.resolve(flow)?, Quantile::P99)?;
         Some(link.to_owned())
     });
     Lacking {
-        repetitions: verdicts().any(|verdict| !verdict.ranking.is_settled),
+        repetitions: verdicts().any(|verdict| !verdict.is_settled()),
         cure_on: unusable.filter(|_| !is_tried),
     }
 }
@@ -204,6 +208,10 @@ pub(crate) struct Verdict {
     pub judged: Vec<usize>,
     /// If nothing is usable.
     pub cause: Option<Cause>,
+    /// The same with the second receiver, if all cells have one.
+    pub other: Option<Box<Self>>,
+    /// How the receiver of these figures plays.
+    playout: String,
     /// Whether these cells are the cure of other ones.
     pub is_cure: bool,
     /// Whether the run is; else there is no answer.
@@ -219,6 +227,69 @@ impl Verdict {
         let Answer { line, why, neighbours, .. } = &self.answer;
         let lines = [Some(line), Some(why), neighbours.as_ref()];
         lines.into_iter().flatten().map(String::as_str).filter(|line| !line.is_empty()).collect()
+    }
+
+    /// Whether no more repetitions are needed, with either receiver.
+    fn is_settled(&self) -> bool {
+        self.ranking.is_settled && self.other.as_ref().is_none_or(|other| other.ranking.is_settled)
+    }
+
+    /// Whether nothing is usable with this receiver.
+    fn is_unusable(&self) -> bool {
+        self.ranking.outcome == AnswerKind::Unusable
+    }
+
+    /// Whether nothing is usable with one of the receivers.
+    fn may_be_unusable(&self) -> bool {
+        self.is_unusable() || self.other.as_ref().is_some_and(|other| other.is_unusable())
+    }
+
+    /// This answer beside that with the second receiver. Where they differ, in whether something is usable or in
+    /// what is best, that is the answer.
+    fn beside(mut self, other: Self) -> Self {
+        let is_same = match (self.is_unusable(), other.is_unusable()) {
+            (true, true) => true,
+            (false, false) => self.answer.best == other.answer.best,
+            _ => false,
+        };
+        if !is_same {
+            self.depend_on(&other);
+        }
+        self.other = Some(Box::new(other));
+        self
+    }
+
+    /// Makes the answer that it depends on the receiver.
+    fn depend_on(&mut self, other: &Self) {
+        let part = |it: &Self| format!("With {}: {}", named_receiver(&it.playout), it.answer.line);
+        let answer = |it: &Self| ReceiverAnswer {
+            playout: it.playout.clone(),
+            best: it.answer.best.clone(),
+            outcome: it.answer.outcome,
+            line: it.answer.line.clone(),
+        };
+        let receivers = vec![answer(self), answer(other)];
+        let line = format!("The answer depends on the receiver. {} {}", part(self), part(other));
+        if !self.answer.why.is_empty() {
+            let own = named_receiver(&self.playout);
+            self.answer.why = format!("{} These are the figures with {own}.", self.answer.why);
+        }
+        let (own_best, own_named) =
+            (core::mem::take(&mut self.answer.best), core::mem::take(&mut self.named));
+        let (own_serves, other_serves) = (!self.is_unusable(), !other.is_unusable());
+        let own = own_best.into_iter().zip(own_named).filter(|_| own_serves);
+        let others = other.answer.best.iter().cloned().zip(other.named.iter().cloned());
+        for (kind, name) in own.chain(others.filter(|_| other_serves)) {
+            if !self.named.contains(&name) {
+                self.answer.best.push(kind);
+                self.named.push(name);
+            }
+        }
+        self.short = words::alternatives(&self.named);
+        self.best.clear();
+        self.answer.line = line;
+        self.answer.outcome = AnswerKind::DependsOnReceiver;
+        self.answer.receivers = receivers;
     }
 
     /// The two clusters of the cell `index` of the condition, if its repetitions fall into two.
@@ -237,6 +308,7 @@ impl Verdict {
             AnswerKind::Alike => format!("{}, alike", self.short),
             AnswerKind::Undecided => format!("undecided: {}", self.short),
             AnswerKind::Unusable => format!("nothing usable, the least bad is {}", self.short),
+            AnswerKind::DependsOnReceiver => format!("depends on the receiver: {}", self.short),
         }
     }
 }
@@ -283,11 +355,28 @@ struct Candidate<'a> {
     judged: BTreeMap<u64, Judged>,
 }
 
+impl Candidate<'_> {
+    /// How the receiver plays the call.
+    fn playout(&self, receiver: Receiver) -> Option<String> {
+        let copies = |(name, _): &(&String, _)| *name == self.flow || is_copy(name, self.flow);
+        let mut flows = self.cell.run()?.flows.iter().filter(copies);
+        let call = flows.find_map(|(_, flow)| flow.call.as_deref());
+        Some(match receiver {
+            // Of copies that are summed up nobody knows more than what is the rule.
+            Receiver::Own => call.map_or("adaptive", |call| &call.playout).to_owned(),
+            Receiver::Other => {
+                let other = call.and_then(|call| call.other_receiver.as_ref());
+                other.map_or("fixed 60 ms beyond the smallest delay", |other| &other.playout).to_owned()
+            }
+        })
+    }
+}
+
 /// Applies the rule to each condition; `None` where there are not two transports to compare.
 pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<Verdict>>> {
     let mut verdicts: Vec<Option<Box<Verdict>>> =
-        conditions.iter().map(|condition| judge_alone(condition, flow).map(Box::new)).collect();
-    let is_unusable = |it: &Verdict| it.answer.outcome == AnswerKind::Unusable && it.answer.cure.is_none();
+        conditions.iter().map(|condition| judge_with_both(condition, flow).map(Box::new)).collect();
+    let is_unusable = |it: &Verdict| it.may_be_unusable() && it.answer.cure.is_none();
     let unusable = (0..conditions.len()).filter(|&at| verdicts[at].as_deref().is_some_and(is_unusable));
     let unusable: Vec<usize> = unusable.collect();
     if unusable.is_empty() {
@@ -303,7 +392,8 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<
         let (best, mean, figure) =
             (with.answer.best.clone(), standing.mean, words::figure(with.by, standing));
         let named = with.short_with_figures.clone();
-        let is_usable = with.answer.outcome != AnswerKind::Unusable;
+        let is_usable = !with.is_unusable();
+        let depends = is_usable != !with.other.as_ref().map_or(with.is_unusable(), |it| it.is_unusable());
         let value = conditions[other].common(flow).remove(&key).unwrap_or_default();
         let (mos, in_time) = match with.by {
             JudgedBy::Mos => (Some(mean), None),
@@ -312,6 +402,11 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<
             JudgedBy::Goodput => (None, None),
         };
         let Some(verdict) = verdicts[at].as_mut() else { continue };
+        if depends {
+            let sentence = words::cure_depends(&key);
+            verdict.answer.why = format!("{} {sentence}", verdict.answer.why);
+            continue;
+        }
         let sentence = words::cure(&key, &named, &figure, is_usable);
         if is_usable {
             verdict.answer.line = format!("{} {sentence}", verdict.answer.line);
@@ -366,12 +461,22 @@ fn without(common: &BTreeMap<String, Value>, key: &str) -> String {
     serde_json::to_string(&rest).unwrap_or_default()
 }
 
-fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
+/// With the receiver of the scenario, and if it names none with the second one, too.
+fn judge_with_both(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
+    let own = judge_alone(condition, flow, Receiver::Own)?;
+    let other = judge_alone(condition, flow, Receiver::Other);
+    Some(match other.filter(|other| other.judged == own.judged) {
+        Some(other) => own.beside(other),
+        None => own,
+    })
+}
+
+fn judge_alone(condition: &Condition<'_>, flow: &str, receiver: Receiver) -> Option<Verdict> {
     if condition.cells.iter().any(CellView::is_of_several) {
         return None;
     }
     let cells = condition.cells.iter().enumerate();
-    let candidates: Vec<_> = cells.filter_map(|(at, cell)| candidate(at, cell, flow)).collect();
+    let candidates: Vec<_> = cells.filter_map(|(at, cell)| candidate(at, cell, flow, receiver)).collect();
     let first = candidates.first()?.judged.values().next()?;
     let (by, floor) = (first.by, first.floor);
     let figures: Vec<BTreeMap<u64, f64>> = candidates
@@ -409,6 +514,7 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
         neighbours: words.neighbours(),
         more: ranking.more,
         cure: None,
+        receivers: Vec::new(),
     };
     let stands_out = condition.is_valid && ranking.outcome != AnswerKind::Unusable;
     Some(Verdict {
@@ -422,6 +528,8 @@ fn judge_alone(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
         floor,
         judged: candidates.iter().map(|candidate| candidate.index).collect(),
         cause: cause.map(|(_, cause)| cause),
+        other: None,
+        playout: candidates.first().and_then(|it| it.playout(receiver)).unwrap_or_default(),
         is_cure: false,
         is_valid: condition.is_valid,
         ranking,
@@ -457,7 +565,7 @@ fn rank_by_delay(kind: DelayKind, candidates: &[Candidate<'_>], ranking: Ranking
         possible: (-NEVER_MS, 0.0),
         cluster_gap: f64::INFINITY,
     };
-    let by_delay = rank(&delays, &measure)?;
+    let by_delay = rank(&delays, &[], &measure)?;
     let standings = by_delay.standings.into_iter().zip(ranking.standings);
     let standings = standings.map(|(by_delay, share)| Standing {
         relation: by_delay.relation,
@@ -478,8 +586,13 @@ fn two_outcomes(candidates: &[Candidate<'_>], ranking: &Ranking) -> Vec<TwoOutco
 }
 
 /// `None` if the flow is absent, or not judged in any repetition.
-fn candidate<'a>(index: usize, cell: &'a CellView<'a>, flow: &str) -> Option<Candidate<'a>> {
-    let judged = cell.judged(flow);
+fn candidate<'a>(
+    index: usize,
+    cell: &'a CellView<'a>,
+    flow: &str,
+    receiver: Receiver,
+) -> Option<Candidate<'a>> {
+    let judged = cell.judged_with(flow, receiver);
     if judged.is_empty() {
         return None;
     }
@@ -568,6 +681,8 @@ pub(crate) fn limit_ms(round_trip: bool) -> f64 {
     in_time::limit(round_trip).as_millis_f64()
 }
 
+#[cfg(test)]
+mod receiver_tests;
 #[cfg(test)]
 mod sentence_tests;
 #[cfg(test)]

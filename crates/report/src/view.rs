@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use talkpath_measure::judge::judge;
+use talkpath_measure::judge::{Receiver, judge, judge_with};
 use talkpath_measure::metrics::confidence::Confidence;
 use talkpath_measure::ranking::clusters::{Clusters, clusters};
 use talkpath_measure::statistic::Statistic;
@@ -38,6 +38,8 @@ pub(crate) enum Metric {
     InTime,
     /// Opinion score of a call.
     Mos,
+    /// The same with the second receiver.
+    OtherMos,
     /// Median from a speaker's mouth to the listener's ear.
     MouthToEar50,
     /// Share of a call's frames that were late or missing at their playout.
@@ -126,6 +128,7 @@ impl Metric {
             Self::LossRate => "loss_rate".to_owned(),
             Self::InTime => "in_time".to_owned(),
             Self::Mos => "call.mos".to_owned(),
+            Self::OtherMos => "call.other_receiver.mos".to_owned(),
             Self::MouthToEar50 => "call.mouth_to_ear_ms.p50".to_owned(),
             // Of three counts; the cell's figures have no entry for it.
             Self::NotPlayed => String::new(),
@@ -157,6 +160,7 @@ impl Metric {
             Self::LossRate => flow.loss_rate,
             Self::InTime => flow.in_time,
             Self::Mos => Some(flow.call.as_ref()?.mos),
+            Self::OtherMos => Some(flow.call.as_ref()?.other_receiver.as_ref()?.mos),
             Self::MouthToEar50 => Some(flow.call.as_ref()?.mouth_to_ear_ms.as_ref()?.p50),
             Self::NotPlayed => {
                 let call = flow.call.as_ref()?;
@@ -191,6 +195,8 @@ impl Metric {
             Self::LossRate => ("loss_rate", group.loss_rate),
             Self::InTime => judged(JudgedBy::InTime)?,
             Self::Mos => judged(JudgedBy::Mos)?,
+            // The cell's figures have no entry for it.
+            Self::OtherMos => ("", Some(group.judged_with_other_receiver.as_ref()?.median)),
             Self::GoodputBps => ("goodput_bps", group.goodput_bps),
             Self::RetransmitRate => ("retransmit_rate", group.retransmit_rate),
             Self::Delay(DelayKind::RoundTrip, Quantile::P50) => {
@@ -339,7 +345,12 @@ impl<'a> CellView<'a> {
 
     /// What `flow` is judged by in each repetition.
     pub(crate) fn judged(&self, flow: &str) -> BTreeMap<u64, Judged> {
-        let of = |run: &&RunSummary| Some((run.repetition, judge(run, flow)?));
+        self.judged_with(flow, Receiver::Own)
+    }
+
+    /// The same with this receiver: nothing of the second one if there is none.
+    pub(crate) fn judged_with(&self, flow: &str, receiver: Receiver) -> BTreeMap<u64, Judged> {
+        let of = |run: &&RunSummary| Some((run.repetition, judge_with(run, flow, receiver)?));
         self.runs.iter().filter_map(of).collect()
     }
 

@@ -88,12 +88,19 @@ pub(crate) fn resolve(
 /// By the keys that the workload has.
 fn judging(section: &Section<'_>, log: &mut Log) -> Option<Judging> {
     if section.has_key("playout") {
-        let playout = playout(section, log);
+        let playout = match section.node("playout") {
+            Some(_) => Some(playout(section, log)),
+            None => None,
+        };
         let concealment = match section.choice("concealment", log)? {
             "none" => Concealment::Silence,
             _ => Concealment::G711AppendixI,
         };
-        return Some(Judging::Call { playout: playout?, concealment, floor: section.number("floor", log)? });
+        let playout = match playout {
+            Some(named) => Some(named?),
+            None => None,
+        };
+        return Some(Judging::Call { playout, concealment, floor: section.number("floor", log)? });
     }
     if !section.has_key("deadline") {
         return Some(Judging::Unjudged);

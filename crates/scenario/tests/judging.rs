@@ -22,12 +22,15 @@ fn flow(workload: &str) -> Flow {
 }
 
 #[test]
-fn a_call_adapts_its_playout_conceals_what_is_missing_and_needs_a_score_of_3_1() {
+fn a_call_names_no_playout_conceals_what_is_missing_and_needs_a_score_of_3_1() {
     let concealment = Concealment::G711AppendixI;
-    let usual = Judging::Call { playout: Playout::Adaptive, concealment, floor: 3.1 };
+    let unnamed = Judging::Call { playout: None, concealment, floor: 3.1 };
+    for workload in ["\"voice\"", "{ kind = \"voice\", concealment = \"g711-appendix-i\", floor = 3.1 }"] {
+        assert_eq!(flow(workload).judging, unnamed, "{workload}");
+    }
+    let usual = Judging::Call { playout: Some(Playout::Adaptive), concealment, floor: 3.1 };
     for workload in [
-        "\"voice\"",
-        "{ kind = \"voice\", playout = \"adaptive\", concealment = \"g711-appendix-i\", floor = 3.1 }",
+        "{ kind = \"voice\", playout = \"adaptive\" }",
         "{ kind = \"voice\", playout = { kind = \"adaptive\" } }",
     ] {
         assert_eq!(flow(workload).judging, usual, "{workload}");
@@ -39,7 +42,7 @@ fn a_call_is_played_as_its_keys_say() {
     let call = flow(
         "{ kind = \"voice\", playout = { kind = \"fixed\", delay = \"60 ms\" }, concealment = \"none\", floor = 3.6 }",
     );
-    let playout = Playout::Fixed(Duration::from_millis(60));
+    let playout = Some(Playout::Fixed(Duration::from_millis(60)));
     assert_eq!(call.judging, Judging::Call { playout, concealment: Concealment::Silence, floor: 3.6 });
     assert_eq!(call.workload, WorkloadConfig::G711, "what is sent is the same");
 }

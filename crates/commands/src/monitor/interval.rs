@@ -365,7 +365,8 @@ pub(crate) mod tests {
             let mut flow = record.flows[0].clone();
             (flow.info.name, flow.info.clock_trusted) = (name.to_owned(), false);
             let frame = Duration::from_millis(20);
-            let call = CallTerms { frame, playout: PlayoutRule::Adaptive, is_concealed: false };
+            let call =
+                CallTerms { frame, playout: PlayoutRule::Adaptive, is_concealed: false, other_wait: None };
             flow.info.terms.call = Some(call);
             flow
         };

@@ -13,9 +13,9 @@ use talkpath_units::SignedDuration;
 
 use super::e_model::{self, Codec};
 use super::gaps::{self, Gaps};
-use super::playout::{Heard, Playout};
+use super::playout::{Heard, Playout, beyond_least};
 use super::trip::round_trip;
-use crate::summary::{Basis, CallSummary, Direction, MouthToEarMs};
+use crate::summary::{Basis, CallSummary, Direction, MouthToEarMs, OtherReceiver};
 use crate::{CallTerms, Fate, MessageRecord, PlayoutRule};
 
 /// Counts one call, frame by frame.
@@ -37,6 +37,9 @@ pub(crate) struct Listener {
     frames: Frames,
     /// How many frames were played with which playout delay: one entry a talkspurt.
     delays: Vec<(SignedDuration, u64)>,
+    /// If a second receiver rates them, too: the delay of each frame, ns, or [`NEVER`]. It waits from the smallest
+    /// delay on, which is not known before the end: 8 B a frame are kept, 24 kB a minute.
+    all: Vec<i64>,
 }
 
 /// What became of the frames with one receiver.
@@ -80,7 +83,7 @@ impl CallCounter {
     /// between clocks that are not trusted.
     pub(crate) fn finish(&self, floor: f64) -> Option<CallSummary> {
         let forward = (Basis::OneWay, Some(Direction::Forward));
-        match self {
+        let call = match self {
             Self::OneWay(out, clock_trusted) => {
                 out.summary(forward, out.mouth_to_ear_ms(), floor).filter(|_| *clock_trusted)
             }
@@ -98,6 +101,25 @@ impl CallCounter {
             Self::Halves(halves) => {
                 halves.summary((Basis::HalfRoundTrip, None), halves.mouth_to_ear_ms(), floor)
             }
+        };
+        Some(call?.beside(self.other(floor)))
+    }
+
+    /// What the second receiver makes of it, if there is one.
+    fn other(&self, floor: f64) -> Option<OtherReceiver> {
+        let of = |it: &Listener| {
+            let (frames, playout) = it.beyond_least()?;
+            it.other(&frames, it.wait_ms(playout), floor)
+        };
+        match self {
+            Self::OneWay(listener, _) | Self::Halves(listener) => of(listener),
+            Self::BothWays(out, back) => {
+                let worse = |a: &OtherReceiver, b: &OtherReceiver| {
+                    let rank = |it: &OtherReceiver| (it.played > 0, it.usable);
+                    rank(a).cmp(&rank(b)).then(a.r.total_cmp(&b.r))
+                };
+                [of(out), of(back)].into_iter().flatten().min_by(worse)
+            }
         }
     }
 
@@ -110,7 +132,14 @@ impl CallCounter {
             let offset = (other.mean - this.mean) / 2.0;
             MouthToEarMs { mean: this.mean + offset, p50: this.p50 + offset, p95: this.p95 + offset }
         });
-        this.summary((Basis::HalfRoundTrip, Some(Direction::Forward)), halved, floor)
+        let call = this.summary((Basis::HalfRoundTrip, Some(Direction::Forward)), halved, floor)?;
+        let with_other = this.beyond_least().zip(other.beyond_least());
+        let with_other = with_other.and_then(|((frames, own), (_, theirs))| {
+            let halved =
+                this.wait_ms(own).zip(other.wait_ms(theirs)).map(|(own, theirs)| (own + theirs) / 2.0);
+            this.other(&frames, halved, floor)
+        });
+        Some(call.beside(with_other))
     }
 }
 
@@ -125,12 +154,16 @@ impl Listener {
         Self {
             terms,
             playout: Playout::new(terms.frame, terms.playout),
-            frames: Frames { played: 0, late: 0, missing: 0, gaps: Gaps::new(terms.frame) },
+            frames: Frames::new(&terms),
             delays: Vec::new(),
+            all: Vec::new(),
         }
     }
 
     fn add(&mut self, seq: u64, delay: Option<SignedDuration>) {
+        if self.terms.other_wait.is_some() {
+            self.all.push(delay.map_or(NEVER, SignedDuration::as_nanos));
+        }
         let heard = self.playout.take(seq, delay);
         self.frames.add(heard);
         if let (Heard::Played, Some(delay)) = (heard, self.playout.delay()) {
@@ -148,15 +181,7 @@ impl Listener {
         floor: f64,
     ) -> Option<CallSummary> {
         let frames = &self.frames;
-        let loss = frames.loss()?;
-        let burst_ratio = burst_ratio(loss, frames.lost(), frames.gaps.count);
-        let call = e_model::Call {
-            // Without a frame that was played the loss alone decides.
-            mouth_to_ear_ms: mouth_to_ear_ms.as_ref().map_or(0.0, |delay| delay.mean.max(0.0)),
-            loss,
-            burst_ratio,
-            codec: if self.terms.is_concealed { Codec::G711_CONCEALED } else { Codec::G711 },
-        };
+        let call = self.call(frames, mouth_to_ear_ms.as_ref().map(|delay| delay.mean))?;
         let e_model::Rating { r, mos, .. } = call.rate();
         let (longest_gap_ms, gaps_in_a_minute) = (frames.gaps.longest_ms(), frames.gaps.most_in_a_minute());
         Some(CallSummary {
@@ -166,7 +191,7 @@ impl Listener {
             late: frames.late,
             missing: frames.missing,
             mouth_to_ear_ms,
-            burst_ratio,
+            burst_ratio: call.burst_ratio,
             longest_gap_ms: Some(longest_gap_ms),
             gaps_in_a_minute: Some(gaps_in_a_minute),
             usable: Some(mos >= floor && !gaps::bar(longest_gap_ms, gaps_in_a_minute)),
@@ -179,6 +204,61 @@ impl Listener {
             concealment: if self.terms.is_concealed { "g711-appendix-i" } else { "none" }.to_owned(),
             basis,
             direction,
+            other_receiver: None,
+            receiver_matters: None,
+        })
+    }
+
+    /// The model's inputs with a receiver that makes these of the frames, `mean_ms` from mouth to ear.
+    fn call(&self, frames: &Frames, mean_ms: Option<f64>) -> Option<e_model::Call> {
+        let loss = frames.loss()?;
+        Some(e_model::Call {
+            // Without a frame that was played the loss alone decides.
+            mouth_to_ear_ms: mean_ms.unwrap_or(0.0).max(0.0),
+            loss,
+            burst_ratio: burst_ratio(loss, frames.lost(), frames.gaps.count),
+            codec: if self.terms.is_concealed { Codec::G711_CONCEALED } else { Codec::G711 },
+        })
+    }
+
+    /// What the second receiver makes of the frames, and its playout delay, ns, if one came. `None` if there is
+    /// no such receiver.
+    fn beyond_least(&self) -> Option<(Frames, Option<i64>)> {
+        let wait = self.terms.other_wait?;
+        let playout = beyond_least(self.all.iter().copied().filter(|delay| *delay != NEVER), wait);
+        let mut frames = Frames::new(&self.terms);
+        for &delay in &self.all {
+            frames.add(match playout {
+                Some(playout) if delay <= playout => Heard::Played,
+                _ if delay == NEVER => Heard::Missing,
+                _ => Heard::Late,
+            });
+        }
+        Some((frames, playout))
+    }
+
+    /// From mouth to ear with this playout delay, ms.
+    fn wait_ms(&self, playout: Option<i64>) -> Option<f64> {
+        Some(self.terms.frame.as_millis_f64() + playout? as f64 / 1e6)
+    }
+
+    /// The figures with the second receiver, which makes these of the frames.
+    fn other(&self, frames: &Frames, mouth_to_ear_ms: Option<f64>, floor: f64) -> Option<OtherReceiver> {
+        let call = self.call(frames, mouth_to_ear_ms)?;
+        let e_model::Rating { r, mos, .. } = call.rate();
+        let (longest_gap_ms, gaps_in_a_minute) = (frames.gaps.longest_ms(), frames.gaps.most_in_a_minute());
+        Some(OtherReceiver {
+            playout: format!("fixed {} beyond the smallest delay", self.terms.other_wait?),
+            mos,
+            r,
+            played: frames.played,
+            late: frames.late,
+            mouth_to_ear_ms,
+            burst_ratio: call.burst_ratio,
+            longest_gap_ms,
+            gaps_in_a_minute,
+            usable: mos >= floor && !gaps::bar(longest_gap_ms, gaps_in_a_minute),
+            outside_model: call.outside(),
         })
     }
 
@@ -207,6 +287,10 @@ impl Listener {
 }
 
 impl Frames {
+    fn new(terms: &CallTerms) -> Self {
+        Self { played: 0, late: 0, missing: 0, gaps: Gaps::new(terms.frame) }
+    }
+
     fn add(&mut self, heard: Heard) {
         match heard {
             Heard::Played => self.played += 1,
@@ -228,6 +312,9 @@ impl Frames {
     }
 }
 
+/// The delay of a frame that never came.
+const NEVER: i64 = i64::MAX;
+
 /// ITU-T G.107 §7.5: the mean length of the gaps over the mean length if each frame were lost at random,
 /// 1 / (1 - loss). Not below 1: gaps that are spread more evenly than at random are taken for random ones.
 fn burst_ratio(loss: f64, lost: u64, gaps: u64) -> f64 {
@@ -243,12 +330,19 @@ mod tests {
     use talkpath_units::Duration;
 
     use super::*;
+    use crate::metrics::playout::OTHER_WAIT;
     use crate::summary::ModelInput;
     use crate::testing::message;
 
     const FLOOR: f64 = crate::judge::CALL_FLOOR;
-    const TERMS: CallTerms =
-        CallTerms { frame: Duration::from_millis(20), playout: PlayoutRule::Adaptive, is_concealed: false };
+    const TERMS: CallTerms = CallTerms {
+        frame: Duration::from_millis(20),
+        playout: PlayoutRule::Adaptive,
+        is_concealed: false,
+        other_wait: None,
+    };
+    /// With the second receiver.
+    const BOTH: CallTerms = CallTerms { is_concealed: true, other_wait: Some(OTHER_WAIT), ..TERMS };
 
     fn counted(
         terms: CallTerms,
@@ -431,6 +525,50 @@ mod tests {
         assert_eq!((call.direction, call.played, call.missing), (Some(Direction::Return), 0, 3_000));
     }
 
+    /// A queue that fills within a talkspurt: 20 ms, then 2 ms more a frame up to 72 ms, from frame 10 on.
+    fn filling(seq: u64) -> Option<u64> {
+        Some(if seq < 10 { 20 } else { (20 + 2 * (seq - 10)).min(72) })
+    }
+
+    #[test]
+    fn a_queue_that_fills_splits_the_two_receivers_and_the_call_says_so() {
+        let call = counted(BOTH, true, (0..200).map(filling)).finish(FLOOR).unwrap();
+        // The adaptive one set its delay by the first frames, and one talkspurt is late from the 20th on.
+        assert!(call.late > 20 && call.usable == Some(false), "{call:?}");
+        let other = call.other_receiver.as_ref().unwrap();
+        assert_eq!((other.played, other.late, other.usable), (200, 0, true));
+        assert_eq!(other.mouth_to_ear_ms, Some(100.0), "a frame, 20 ms and 60 ms");
+        let matters = call.receiver_matters.as_ref().unwrap();
+        assert_eq!(matters.playout, "fixed 60 ms beyond the smallest delay");
+        assert!(matters.mos > 4.3 && matters.mos.to_bits() == other.mos.to_bits());
+        // A scenario that names its receiver is judged with that one.
+        let named = counted(CallTerms { other_wait: None, ..BOTH }, true, (0..200).map(filling));
+        let named = named.finish(FLOOR).unwrap();
+        assert_eq!((named.other_receiver.is_none(), named.receiver_matters.is_none()), (true, true));
+        assert_eq!(named.mos.to_bits(), call.mos.to_bits());
+    }
+
+    #[test]
+    fn the_smallest_delay_of_the_whole_call_counts_and_not_the_first_frames() {
+        // The first frame waited for its connection.
+        let delays = (0..500).map(|seq| Some(if seq == 0 { 300 } else { 30 + seq % 2 * 61 }));
+        let call = counted(BOTH, true, delays).finish(FLOOR).unwrap();
+        let other = call.other_receiver.unwrap();
+        // Every second frame comes 61 ms after the fastest.
+        assert_eq!((other.played, other.late), (249, 251));
+    }
+
+    #[test]
+    fn the_second_receiver_of_two_flows_has_half_the_round_trip_too() {
+        let up = counted(BOTH, false, (0..500).map(|_| Some(330)));
+        let down = counted(BOTH, false, (0..500).map(|_| Some(90)));
+        let (above, below) = (up.halve(&down, FLOOR).unwrap(), down.halve(&up, FLOOR).unwrap());
+        for call in [above, below] {
+            let other = call.other_receiver.unwrap();
+            assert_eq!(other.mouth_to_ear_ms, Some(20.0 + 60.0 + 210.0));
+        }
+    }
+
     proptest! {
         #![proptest_config(talkpath_testing::properties(256))]
 
@@ -446,6 +584,21 @@ mod tests {
             // All is lost, or it is rated no lower than that.
             let dead = one_way(delays.iter().map(|_| None)).unwrap();
             prop_assert!(call.mos >= dead.mos && call.r >= dead.r);
+        }
+
+        /// Against the definition, frame by frame.
+        #[test]
+        fn the_second_receiver_plays_what_came_within_60_ms_of_the_smallest_delay(
+            delays in proptest::collection::vec(proptest::option::weighted(0.9, 0_u64..200), 1..300),
+        ) {
+            let call = counted(BOTH, true, delays.iter().copied()).finish(FLOOR).unwrap();
+            let other = call.other_receiver.unwrap();
+            let least = delays.iter().flatten().min().copied().unwrap_or(0);
+            let played = delays.iter().flatten().filter(|delay| **delay <= least + 60).count() as u64;
+            prop_assert_eq!(other.played, played);
+            prop_assert_eq!(other.played + other.late + call.missing, delays.len() as u64);
+            prop_assert_eq!(call.receiver_matters.is_some(), call.usable != Some(other.usable));
+            prop_assert!((1.0..=4.5).contains(&other.mos) && other.r >= 0.0);
         }
 
         #[test]

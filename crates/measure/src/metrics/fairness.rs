@@ -2,7 +2,7 @@
 //! together.
 
 use super::loss::rate;
-use crate::judge;
+use crate::judge::{self, Receiver};
 use crate::summary::{FlowSummary, GroupSummary};
 
 /// (Σx)² / (n Σx²): 1 if all shares are equal, 1/n if one share is everything; `None` if all shares are 0 or
@@ -43,7 +43,8 @@ pub fn group(name: &str, copies: &[(&str, &FlowSummary)]) -> GroupSummary {
             .as_deref()
             .and_then(mean),
         jain_index: goodputs.as_deref().and_then(jain_index),
-        judged: judge::judge_copies(name, copies.iter().copied()),
+        judged: judge::judge_copies(name, copies.iter().copied(), Receiver::Own),
+        judged_with_other_receiver: judge::judge_copies(name, copies.iter().copied(), Receiver::Other),
     }
 }
 

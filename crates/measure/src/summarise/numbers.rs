@@ -77,6 +77,17 @@ fn each_number(flow: &FlowSummary, mut each: impl FnMut(&'static str, f64)) {
         tell("call.burst_ratio", *burst_ratio);
         call.longest_gap_ms.iter().for_each(|&ms| tell("call.longest_gap_ms", ms));
         call.gaps_in_a_minute.iter().for_each(|&gaps| tell("call.gaps_in_a_minute", gaps as f64));
+        if let Some(other) = &call.other_receiver {
+            tell("call.other_receiver.mos", other.mos);
+            tell("call.other_receiver.r", other.r);
+            tell("call.other_receiver.played", other.played as f64);
+            tell("call.other_receiver.late", other.late as f64);
+            other.mouth_to_ear_ms.iter().for_each(|&ms| tell("call.other_receiver.mouth_to_ear_ms", ms));
+            tell("call.other_receiver.burst_ratio", other.burst_ratio);
+            tell("call.other_receiver.longest_gap_ms", other.longest_gap_ms);
+            tell("call.other_receiver.gaps_in_a_minute", other.gaps_in_a_minute as f64);
+        }
+        call.receiver_matters.iter().for_each(|other| tell("call.receiver_matters.mos", other.mos));
     }
     known!(floor);
     parts!(state_age_ms: StateAgeMs { p50, p99 });
@@ -231,8 +242,8 @@ impl Columns {
         match path {
             "loss_rate" | "in_time" | "retransmit_rate" | "jain_index" => (0.0, 1.0),
             _ if path.starts_with("legs.") && path.ends_with("density") => (0.0, 1.0),
-            "call.mos" => JudgedBy::Mos.possible(),
-            "call.burst_ratio" => (1.0, f64::INFINITY),
+            "call.mos" | "call.other_receiver.mos" | "call.receiver_matters.mos" => JudgedBy::Mos.possible(),
+            "call.burst_ratio" | "call.other_receiver.burst_ratio" => (1.0, f64::INFINITY),
             _ if path.starts_with("judged.") => self.by.map_or(UNBOUNDED, JudgedBy::possible),
             _ => UNBOUNDED,
         }
@@ -264,7 +275,7 @@ impl Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{Basis, Direction, ModelInput, OutsideModel};
+    use crate::summary::{Basis, Direction, ModelInput, OtherReceiver, OutsideModel, ReceiverMatters};
 
     fn collect(path: &str, value: &serde_json::Value, into: &mut Vec<(String, f64)>) {
         match value {
@@ -354,6 +365,18 @@ mod tests {
                 concealment: "none".to_owned(),
                 basis: Basis::OneWay,
                 direction: Some(Direction::Return),
+                other_receiver: Some(OtherReceiver {
+                    mos: 4.1,
+                    r: 84.0,
+                    played: 97,
+                    late: 2,
+                    mouth_to_ear_ms: Some(101.0),
+                    burst_ratio: 1.25,
+                    longest_gap_ms: 40.0,
+                    gaps_in_a_minute: 129,
+                    ..OtherReceiver::default()
+                }),
+                receiver_matters: Some(ReceiverMatters { playout: String::new(), mos: 4.0 }),
             })),
             one_way_delay_ms: Some(delay()),
             round_trip_delay_ms: Some(delay()),

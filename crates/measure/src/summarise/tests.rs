@@ -5,8 +5,12 @@ use crate::summary::{Basis, JudgedBy, SUMMARY_FORMAT, Summary, Understood};
 use crate::testing::{flow, leg, message, ms, run};
 use crate::{CallTerms, Fate, PlayoutRule, Terms};
 
-const PLAIN_CALL: CallTerms =
-    CallTerms { frame: Duration::from_millis(20), playout: PlayoutRule::Adaptive, is_concealed: false };
+const PLAIN_CALL: CallTerms = CallTerms {
+    frame: Duration::from_millis(20),
+    playout: PlayoutRule::Adaptive,
+    is_concealed: false,
+    other_wait: None,
+};
 
 fn summarised(flow: &FlowRecord) -> FlowSummary {
     summarise_flow(flow, &(Instant::ZERO..Instant::from_secs(60)))

@@ -21,7 +21,8 @@ pub struct Comparison {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// Transports as the scenario has them; more than one if they serve alike, or if the repetitions do not
-    /// decide; of an unusable flow the least bad.
+    /// decide; of an unusable flow the least bad. If the answer depends on the receiver, those of
+    /// either in whose answer one is usable.
     pub best: Vec<String>,
     /// How sure that is.
     pub outcome: AnswerKind,
@@ -42,6 +43,22 @@ pub struct Answer {
     /// What makes it usable, if it is not and the same run tried it.
     #[serde(default)]
     pub cure: Option<Cure>,
+    /// If the answer depends on the receiver: the answer with each of the two. Else empty.
+    #[serde(default)]
+    pub receivers: Vec<ReceiverAnswer>,
+}
+
+/// The answer with one of the two receivers of a call whose scenario names none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReceiverAnswer {
+    /// How it chooses its playout delay, as `call.playout` has it.
+    pub playout: String,
+    /// As of the answer.
+    pub best: Vec<String>,
+    /// As of the answer.
+    pub outcome: AnswerKind,
+    /// As of the answer.
+    pub line: String,
 }
 
 /// The two clusters of a transport's repetitions (Hartigan's dip test, `ranking/clusters.rs`), in the unit of
@@ -70,8 +87,10 @@ pub enum AnswerKind {
     Alike,
     /// The repetitions do not decide which of several is best, or there was but one repetition.
     Undecided,
-    /// Even the best is below the floor.
+    /// Even the best is not usable.
     Unusable,
+    /// With one of two receivers of a call the answer is another one than with the other.
+    DependsOnReceiver,
 }
 
 /// A change of the scenario that makes a flow usable.

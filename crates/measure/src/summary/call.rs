@@ -52,13 +52,71 @@ pub struct CallSummary {
     /// Which way of an echo flow is the worse one; `None` if both count as one, by half the round trip.
     #[serde(default)]
     pub direction: Option<Direction>,
+    /// The same frames with the second receiver; `None` if the scenario names the playout.
+    #[serde(default)]
+    pub other_receiver: Option<OtherReceiver>,
+    /// Whether the call is usable depends on the receiver: with which one it is otherwise. `None` if it does
+    /// not, or if the scenario names the playout.
+    #[serde(default)]
+    pub receiver_matters: Option<ReceiverMatters>,
+}
+
+/// What a second receiver makes of a call; of a call in both directions the worse one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OtherReceiver {
+    /// How it chooses its playout delay: `fixed 60 ms beyond the smallest delay`.
+    pub playout: String,
+    /// As of the call.
+    pub mos: f64,
+    /// As of the call.
+    pub r: f64,
+    /// As of the call.
+    pub played: u64,
+    /// As of the call. It misses the same frames.
+    pub late: u64,
+    /// The same for all frames; `None` if none was played.
+    pub mouth_to_ear_ms: Option<f64>,
+    /// As of the call.
+    pub burst_ratio: f64,
+    /// As of the call.
+    pub longest_gap_ms: f64,
+    /// As of the call.
+    pub gaps_in_a_minute: u64,
+    /// As of the call.
+    pub usable: bool,
+    /// As of the call.
+    pub outside_model: Vec<OutsideModel>,
+}
+
+/// The receiver with which a call is usable though it is not with the other one, or the other way round.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReceiverMatters {
+    /// How it chooses its playout delay.
+    pub playout: String,
+    /// The score with it.
+    pub mos: f64,
 }
 
 impl CallSummary {
+    /// This call with what the second receiver makes of it.
+    pub(crate) fn beside(self, other: Option<OtherReceiver>) -> Self {
+        let matters = other.as_ref().filter(|other| self.usable != Some(other.usable));
+        let receiver_matters =
+            matters.map(|other| ReceiverMatters { playout: other.playout.clone(), mos: other.mos });
+        Self { other_receiver: other, receiver_matters, ..self }
+    }
+
     /// Whether its gaps bar it from being usable (`metrics/gaps.rs`). Summaries of earlier versions knew of no
     /// gaps.
     pub fn is_barred(&self) -> bool {
         gaps::bar(self.longest_gap_ms.unwrap_or(0.0), self.gaps_in_a_minute.unwrap_or(0))
+    }
+}
+
+impl OtherReceiver {
+    /// As [`CallSummary::is_barred`].
+    pub fn is_barred(&self) -> bool {
+        gaps::bar(self.longest_gap_ms, self.gaps_in_a_minute)
     }
 }
 

@@ -84,12 +84,12 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat, conditions: &str) -> Optio
     let caption = match heat {
         Heat::Winner => format!(
             "A full colour: one is best. A faint one: the named serve alike, +N is N more of them{}. \"?\": the repetitions \
-             do not decide. \"no\": nothing is usable. The number is the {word} of the best: a mean over the repetitions, or both outcomes where there are two.",
+             do not decide. \"~\": it depends on the receiver. \"no\": nothing is usable. The number is the {word} of the best: a mean over the repetitions, or both outcomes where there are two.",
             hidden_names(sweep)
         ),
         Heat::Figure => {
             "Means over the repetitions, or both outcomes where there are two; the better, the stronger the colour. In \
-             brackets: not usable, or not in each repetition."
+             brackets: not usable, or not in each repetition or with each receiver."
                 .to_owned()
         }
     };
@@ -210,6 +210,7 @@ fn names_and_colour(sweep: &Sweep<'_>, it: &Combination<'_>) -> (String, String)
         Outcome::Distinct(_) => (all(), format!("fill:{leader};fill-opacity:.55")),
         Outcome::Alike(_) => (all(), format!("fill:{leader};fill-opacity:.2")),
         Outcome::Undecided => ("?".to_owned(), "fill:var(--soft);fill-opacity:.12".to_owned()),
+        Outcome::DependsOnReceiver => ("~".to_owned(), "fill:var(--bad);fill-opacity:.08".to_owned()),
         Outcome::Unusable => ("no".to_owned(), "fill:var(--bad);fill-opacity:.16".to_owned()),
         Outcome::Unknown => ("–".to_owned(), "fill:none".to_owned()),
     }
@@ -260,7 +261,7 @@ fn figure(sweep: &Sweep<'_>, it: &Combination<'_>, (low, high): (f64, f64)) -> (
         return ("–".to_owned(), "fill:none".to_owned());
     };
     let share = if high > low { ((best - low) / (high - low)).clamp(0.0, 1.0) } else { 0.0 };
-    let is_unusable = it.usable_of_best().is_some_and(|share| share < 1.0);
+    let is_unusable = it.best_depends() || it.usable_of_best().is_some_and(|share| share < 1.0);
     let text = if is_unusable { format!("({text})") } else { text };
     (text, format!("fill:var(--accent);fill-opacity:{:.2}", 0.05 + 0.55 * share))
 }

@@ -173,6 +173,7 @@ impl Sweep<'_> {
     fn usable(&self, combination: &Combination<'_>) -> &'static str {
         match combination.usable_of_best().filter(|_| self.by != JudgedBy::Goodput) {
             None => Outcome::Unknown.word(),
+            Some(_) if combination.best_depends() => Outcome::DependsOnReceiver.word(),
             Some(share) if share >= 1.0 => "usable",
             // Two outcomes that the floor divides, or gaps in some repetitions.
             Some(share) if share > 0.0 => "partly usable",

@@ -408,7 +408,8 @@ fn why_of_copies(copies: &[&str], worst: impl Fn(u64) -> usize) -> String {
         let copies = run.flows.iter().filter(|(name, _)| is_copy(name, "call"));
         let group = serde_json::json!({ "flows": 2, "sent": 1, "received": 1, "lost": 0 });
         let mut group: GroupSummary = serde_json::from_value(group).unwrap();
-        group.judged = judge_copies("call", copies.map(|(name, flow)| (name.as_str(), flow.as_ref())));
+        group.judged =
+            judge_copies("call", copies.map(|(name, flow)| (name.as_str(), flow.as_ref())), Receiver::Own);
         run.groups.insert("call".to_owned(), Box::new(group));
     }
     fixture::refresh(&mut summary);

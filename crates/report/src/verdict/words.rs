@@ -68,7 +68,8 @@ impl Words<'_> {
                 format!("Undecided: {n} {do_not} tell which of {names} is best for {who}{more}.")
             }
             AnswerKind::Unusable if let Some(deadline) = self.too_late => self.quickest(deadline),
-            AnswerKind::Unusable => {
+            // A ranking rests on one receiver, and never depends on two.
+            AnswerKind::Unusable | AnswerKind::DependsOnReceiver => {
                 let beside = self.beside();
                 let name = match best.as_slice() {
                     [only] => format!(" ({})", self.candidates[*only].view.label),
@@ -446,6 +447,12 @@ pub(super) fn cure(key: &str, named: &str, figure: &str, is_usable: bool) -> Str
     }
 }
 
+/// The same if one of two receivers alone makes the call usable there.
+pub(super) fn cure_depends(key: &str) -> String {
+    let link = key.trim_end_matches(".queue").rsplit('.').next().unwrap_or(key);
+    format!("With fq_codel on {} it depends on the receiver, too.", link_words(link))
+}
+
 /// `MOS 4.38`, `99.80 % in time`, `goodput 0.941 Mb/s`, `MOS 2.10 or 4.33 (two outcomes)`
 pub(super) fn figure(by: JudgedBy, standing: &Standing) -> String {
     let (text, note) = bare(by, standing);
@@ -474,7 +481,7 @@ fn percent_text(share: f64) -> String {
 }
 
 /// `a`, `a or b`, `a, b or c`
-fn alternatives(names: &[String]) -> String {
+pub(super) fn alternatives(names: &[String]) -> String {
     match names {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         _ => names.concat(),

@@ -25,7 +25,9 @@ pub(super) const VOICE: Workload = Workload {
             key(
                 "playout",
                 Kind::Tagged(&PLAYOUT),
-                Default::Is("\"adaptive\""),
+                Default::Absent(
+                    "`adaptive`; the call is also judged with a buffer of 60 ms beyond its smallest delay, and where the two disagree, that is the answer",
+                ),
                 "when the receiver plays a frame: `adaptive`, or `{ kind = \"fixed\", delay = \"60 ms\" }`, where the first frame that \
                  comes waits for `delay`, and every other is played as long after it was due",
             ),

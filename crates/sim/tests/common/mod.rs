@@ -79,7 +79,7 @@ pub(crate) fn digests(text: &str) -> [u64; 2] {
                 (flow.ecn, flow.counters.opening) = (None, None);
                 // How a call is rated is no part of what happened.
                 if let Some(call) = &mut flow.info.terms.call {
-                    call.is_concealed = false;
+                    (call.is_concealed, call.other_wait) = (false, None);
                 }
             }
             let taken = core::mem::take(&mut record.links);
@@ -100,7 +100,8 @@ pub(crate) fn digests(text: &str) -> [u64; 2] {
 /// Fields that records have had only since: of a flow and its directions, of its counts and trips, and of a
 /// clock.
 #[allow(dead_code, reason = "each test file is a program of its own")]
-const LATER: [&str; 9] = [
+const LATER: [&str; 10] = [
+    ", other_wait: None",
     ", arrivals_unknown: false",
     ", ecn: None",
     ", breaks: [], legs: None, ip: None, multipath: None",
