@@ -661,7 +661,7 @@ impl Fortune {
             } else {
                 2000.0
             }),
-            call: (by == JudgedBy::Mos).then_some(call),
+            call: (by == JudgedBy::Mos).then(|| Box::new(call)),
             ..FlowSummary::default()
         }
     }
