@@ -202,7 +202,6 @@ const VICTIM_SHORT: &str = r#"
     due = "opening"
     [flow.line]
     transport = { kind = "tcp-nodelay", cc = "cubic" }
-    due = "opening"
     workload = { kind = "voice", codec = "g711", echo = true }
     due = "opening"
     "#;
