@@ -21,7 +21,7 @@ fn a_call_over_quic_opens_at_once_through_tunnels_that_say_what_is_too_big_and_t
             {
                 lab.tunnel(mtu, too_big);
                 lab.bench.file("call.toml", call(transport, 1));
-                let summary = lab.client_to(to, &["run", "call.toml", "--json"]).succeeds().summary();
+                let summary = lab.client_to(to, &["run", "call.toml", "--json=runs"]).succeeds().summary();
                 let flow = &summary["runs"][0]["flows"]["call"];
                 // Of 50 frames those of the handshake are missing, at most. A second would be most of them.
                 let received = flow["received"].as_u64().unwrap();
@@ -49,7 +49,8 @@ fn transfers_over_quic_pass_a_tunnel_in_packets_that_nobody_fragments() {
                          workload = {{ kind = \"bulk\", bytes = \"2 MB\" }}\n"
                     ),
                 );
-                let summary = lab.client_to(to, &["run", "transfer.toml", "--json"]).succeeds().summary();
+                let summary =
+                    lab.client_to(to, &["run", "transfer.toml", "--json=runs"]).succeeds().summary();
                 let flow = &summary["runs"][0]["flows"]["load"];
                 let case = format!("{too_big:?}, {direction} to {to}: {flow}");
                 assert!(flow["received"].as_u64().unwrap() > 0, "{case}");
@@ -81,7 +82,7 @@ fn what_the_kernel_was_told_of_the_path_keeps_no_call_from_opening_and_is_named_
     // As after a forged "fragmentation needed".
     lab.ip(Host::Client, "route change default via 10.66.1.1 mtu 600");
     lab.bench.file("call.toml", call("quic-datagram", 1));
-    let summary = lab.client(&["run", "call.toml", "--json"]).succeeds().summary();
+    let summary = lab.client(&["run", "call.toml", "--json=runs"]).succeeds().summary();
     let flow = &summary["runs"][0]["flows"]["call"];
     assert!(flow["received"].as_u64().unwrap() >= 40, "{flow}");
     let large = call("quic-datagram", 1).replace(
@@ -108,7 +109,7 @@ fn a_path_that_marks_packets_gets_one_acknowledgement_for_a_frame_and_not_thousa
             lab.mark(marked);
         }
         let before = lab.client_counts();
-        let summary = lab.client_to(to, &["run", "call.toml", "--json"]).succeeds().summary();
+        let summary = lab.client_to(to, &["run", "call.toml", "--json=runs"]).succeeds().summary();
         let after = lab.client_counts();
         let (sent, received) = (after[0] - before[0], after[2] - before[2]);
         let flow = &summary["runs"][0]["flows"]["call"];

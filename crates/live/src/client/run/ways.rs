@@ -245,10 +245,13 @@ fn why_not_open(end: &FlowEnd, way: Option<&Way>, seen: &Registrations, port: u1
         // UDP is open once its way is.
         Some(_) if !end.spec.transport.channel_kind().runs_here() => None,
         _ if end.was_open() => None,
-        Some(_) => Some(format!(
-            "its first packets have no answer, though small datagrams over UDP port {port} do; does the path drop \
-             large ones, as one with a small MTU?"
-        )),
+        Some(_) => Some(match &end.failure {
+            Some(failure) => format!("{failure}; small datagrams over UDP port {port} get through"),
+            None => format!(
+                "its first packets have no answer, though small datagrams over UDP port {port} do; does the path \
+                 drop large ones, as one with a small MTU?"
+            ),
+        }),
         None => Some(match &end.failure {
             Some(failure) => failure.clone(),
             None => format!("no answer over TCP port {port} until the run ended"),
