@@ -106,7 +106,7 @@ mod tests {
     fn an_address_of_one_link_is_asked_for_its_interface() {
         for host in ["fe80::1", "[fe80::1]:7160"] {
             let why = resolve(host).unwrap_err();
-            assert!(why.contains("give the interface, as fe80::1%eth0"), "{why}");
+            assert!(why.contains("expected fe80::1%INTERFACE, as in fe80::1%eth0"), "{why}");
         }
     }
 
