@@ -245,30 +245,43 @@ impl Verdict {
     }
 
     /// This answer beside that with the second receiver. Where they differ, in whether something is usable or in
-    /// what is best, that is the answer.
+    /// what is best, that is the answer. Where they share one that is best, it stays, and the reason says the rest.
     fn beside(mut self, other: Self) -> Self {
-        let is_same = match (self.is_unusable(), other.is_unusable()) {
-            (true, true) => true,
-            (false, false) => self.answer.best == other.answer.best,
-            _ => false,
-        };
-        if !is_same {
-            self.depend_on(&other);
+        let is_common = |kind: &String| other.answer.best.contains(kind);
+        match (self.is_unusable(), other.is_unusable()) {
+            (true, true) => {}
+            (false, false) if self.answer.best == other.answer.best => {}
+            (false, false) if self.answer.best.iter().any(is_common) => self.share_the_best(&other),
+            _ => self.depend_on(&other),
         }
         self.other = Some(Box::new(other));
         self
     }
 
-    /// Makes the answer that it depends on the receiver.
-    fn depend_on(&mut self, other: &Self) {
-        let part = |it: &Self| format!("With {}: {}", named_receiver(&it.playout), it.answer.line);
+    /// Says that one transport is best with both receivers, but that others are as good with one of them alone.
+    fn share_the_best(&mut self, other: &Self) {
+        let with = named_receiver(&other.playout);
+        let sentence =
+            format!("Which others are as good depends on the receiver. With {with}: {}", other.answer.line);
+        self.answer.why = format!("{} {sentence}", self.answer.why).trim_start().to_owned();
+        self.answer.receivers = self.answers(other);
+    }
+
+    /// The answer with each receiver.
+    fn answers(&self, other: &Self) -> Vec<ReceiverAnswer> {
         let answer = |it: &Self| ReceiverAnswer {
             playout: it.playout.clone(),
             best: it.answer.best.clone(),
             outcome: it.answer.outcome,
             line: it.answer.line.clone(),
         };
-        let receivers = vec![answer(self), answer(other)];
+        vec![answer(self), answer(other)]
+    }
+
+    /// Makes the answer that it depends on the receiver.
+    fn depend_on(&mut self, other: &Self) {
+        let part = |it: &Self| format!("With {}: {}", named_receiver(&it.playout), it.answer.line);
+        let receivers = self.answers(other);
         let line = format!("The answer depends on the receiver. {} {}", part(self), part(other));
         if !self.answer.why.is_empty() {
             let own = named_receiver(&self.playout);

@@ -314,6 +314,8 @@ mod tests {
     /// One direction's headers; counts by name are no figures.
     fn way(first: u8) -> IpSeen {
         IpSeen {
+            dscp: Some(std::collections::BTreeMap::new()),
+            ecn: Some(std::collections::BTreeMap::new()),
             ttl_min: Some(first + 200),
             ttl_max: Some(first + 201),
             path_mtu_bytes: Some(u32::from(first) + 1000),

@@ -43,7 +43,7 @@ pub struct Answer {
     /// What makes it usable, if it is not and the same run tried it.
     #[serde(default)]
     pub cure: Option<Cure>,
-    /// If the answer depends on the receiver: the answer with each of the two. Else empty.
+    /// If the two receivers of a call do not name the same transports: the answer with each. Else empty.
     #[serde(default)]
     pub receivers: Vec<ReceiverAnswer>,
 }
