@@ -71,8 +71,8 @@ pub struct CallTerms {
     pub playout: PlayoutRule,
     /// Whether it conceals missing frames by ITU-T G.711 Appendix I, instead of playing silence.
     pub is_concealed: bool,
-    /// If the scenario names no playout: how long beyond the smallest delay of the call a second receiver waits,
-    /// with which the call is rated, too.
+    /// If the scenario names no playout: how long beyond the smallest delay of the call a second receiver
+    /// waits, with which the call is rated, too.
     pub other_wait: Option<Duration>,
 }
 

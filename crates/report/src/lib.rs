@@ -21,6 +21,7 @@ mod html;
 mod number;
 mod play;
 mod plot;
+mod rated;
 mod receiver;
 mod select;
 mod several;

@@ -19,8 +19,9 @@ use talkpath_measure::summary::{AnswerKind, JudgedBy, Spread};
 pub(crate) use self::axis::Axis;
 use crate::display::Look;
 use crate::number::{UNKNOWN, count, counted, list};
+use crate::rated::barred;
 use crate::select::vary;
-use crate::usable::{Usable, barred};
+use crate::usable::Usable;
 use crate::verdict::{ConditionVerdict, Verdict, cluster_gap, written};
 use crate::view::{CellView, TransportView};
 

@@ -9,10 +9,10 @@ use talkpath_measure::summary::{Basis, CallSummary, FlowSummary, Judged, JudgedB
 
 use crate::number::{UNKNOWN, counted};
 use crate::plot::scale::tick_label;
+use crate::rated::{outside, outside_term};
 use crate::receiver::named_receiver;
 use crate::sweep::Sweep;
 use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, OPENS, OTHER_RECEIVER, WAIT};
-use crate::usable::{outside, outside_term};
 use crate::verdict::{ConditionVerdict, limit_ms, rule, written};
 use crate::view::{CellView, DelayKind, names};
 

@@ -1,13 +1,13 @@
-//! Whether a flow is usable over its repetitions, and which calls the E-model was not made for: what stands
-//! beside a figure.
+//! Whether a flow is usable over its repetitions, with each receiver of a call.
 
 use std::collections::BTreeMap;
 
 use talkpath_measure::judge::Receiver;
 use talkpath_measure::ranking::clusters::{Clusters, clusters};
-use talkpath_measure::summary::{CallSummary, Judged, JudgedBy, ModelInput, OutsideModel};
+use talkpath_measure::summary::{Judged, JudgedBy};
 
-use crate::number::{counted, list};
+use crate::number::counted;
+use crate::rated::barred;
 use crate::receiver::named_receiver;
 use crate::verdict::{cluster_gap, written};
 use crate::view::CellView;
@@ -63,11 +63,6 @@ impl Usable {
         };
         by_figure.min(1.0 - barred)
     }
-}
-
-/// The share of the repetitions that gaps bar.
-pub(crate) fn barred(judged: &BTreeMap<u64, Judged>) -> f64 {
-    judged.values().filter(|it| it.barred).count() as f64 / judged.len().max(1) as f64
 }
 
 /// With either receiver, and the second one if there is one: `yes`, or `no / yes` if they differ.
@@ -133,40 +128,6 @@ pub(crate) fn receivers_decide(cell: &CellView<'_>, is_answered: impl Fn(&str) -
     sentences
 }
 
-/// Which calls the E-model was not made for, and by how much: of each named call its inputs that lie outside
-/// of the model's table, where they lie furthest out. `None` if all lie within.
-pub(crate) fn outside<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>) -> Option<String> {
-    let mut named: Vec<(String, BTreeMap<ModelInput, OutsideModel>)> = Vec::new();
-    for (name, call) in calls {
-        for it in &call.outside_model {
-            let at = named.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-                named.push((name.clone(), BTreeMap::new()));
-                named.len() - 1
-            });
-            let furthest = named[at].1.entry(it.input).or_insert(*it);
-            if it.value > furthest.value {
-                *furthest = *it;
-            }
-        }
-    }
-    let more = named.len().saturating_sub(MAX_NAMED);
-    let each = named.iter().take(MAX_NAMED).map(|(name, inputs)| {
-        let inputs = inputs.values().map(|it| format!("{} {}", it.input.name(), it.input.text(it.value)));
-        format!("{name} ({})", inputs.collect::<Vec<_>>().join(", "))
-    });
-    let each: Vec<String> = each.chain((more > 0).then(|| format!("{more} more"))).collect();
-    (!each.is_empty()).then(|| list(&each))
-}
-
-/// The meaning of what is named as outside of the model.
-pub(crate) fn outside_term(named: &str) -> (&'static str, String) {
-    let text = format!(
-        "beyond what the table of the E-model has (ITU-T G.107: loss to 20 %, burst ratio 1 to 8, 500 ms from mouth to \
-         ear), at most: {named}; a burst ratio is then rated as 8, loss and delay as they are"
-    );
-    ("outside", text)
-}
-
 /// Calls that are named one by one; chosen: as many as a comparison has transports.
 const MAX_NAMED: usize = 6;
 
@@ -186,28 +147,5 @@ mod tests {
         assert_eq!(usable(3.0, None, 0.25), "no");
         let two = Some(Clusters { low: 2.0, high: 4.0, low_share: 0.4 });
         assert_eq!((usable(3.2, two, 0.0), usable(3.2, two, 0.7)), ("60 %".to_owned(), "30 %".to_owned()));
-    }
-
-    #[test]
-    fn the_inputs_that_lie_furthest_outside_of_the_model_are_named_once_a_call() {
-        let call = |inputs: &[(ModelInput, f64)]| CallSummary {
-            outside_model: inputs
-                .iter()
-                .map(|&(input, value)| OutsideModel { input, value, range: (0.0, 0.2) })
-                .collect(),
-            ..CallSummary::default()
-        };
-        let (loss, burst) = (ModelInput::Loss, ModelInput::BurstRatio);
-        let calls = [
-            ("TCP", call(&[(loss, 0.3), (burst, 37.6)])),
-            ("UDP", call(&[])),
-            ("TCP", call(&[(loss, 0.42)])),
-            ("QUIC stream", call(&[(burst, 9.0)])),
-        ];
-        let named =
-            |calls: &[(&str, CallSummary)]| outside(calls.iter().map(|(name, it)| ((*name).to_owned(), it)));
-        let text = "TCP (loss 42.00 %, burst ratio 37.6) and QUIC stream (burst ratio 9.0)";
-        assert_eq!(named(&calls).as_deref(), Some(text));
-        assert_eq!(named(&calls[1..2]), None);
     }
 }

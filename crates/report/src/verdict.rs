@@ -15,6 +15,7 @@
 //! The tolerances are those of docs/reference/metrics.md, "Which transport is best".
 
 mod cause;
+mod receivers;
 mod words;
 
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ use talkpath_measure::metrics::in_time;
 use talkpath_measure::ranking::clusters::Clusters;
 use talkpath_measure::ranking::{Measure, Ranking, Standing, rank};
 use talkpath_measure::summary::{
-    Answer, AnswerKind, Comparison, Cure, Judged, JudgedBy, ReceiverAnswer, Summary, TwoOutcomes,
+    Answer, AnswerKind, Comparison, Cure, Judged, JudgedBy, Summary, TwoOutcomes,
 };
 
 pub(crate) use self::cause::{Cause, wait};
@@ -33,8 +34,7 @@ pub use self::words::HOPELESS;
 use self::words::Words;
 use crate::display::discipline;
 use crate::number::fixed;
-use crate::receiver::named_receiver;
-use crate::usable::barred;
+use crate::rated::barred;
 use crate::view::{
     CellView, Condition, DelayKind, Metric, Quantile, RUN_KEY, TransportView, conditions, is_copy,
     judged_flows, transport_key,
@@ -229,82 +229,6 @@ impl Verdict {
         lines.into_iter().flatten().map(String::as_str).filter(|line| !line.is_empty()).collect()
     }
 
-    /// Whether no more repetitions are needed, with either receiver.
-    fn is_settled(&self) -> bool {
-        self.ranking.is_settled && self.other.as_ref().is_none_or(|other| other.ranking.is_settled)
-    }
-
-    /// Whether nothing is usable with this receiver.
-    fn is_unusable(&self) -> bool {
-        self.ranking.outcome == AnswerKind::Unusable
-    }
-
-    /// Whether nothing is usable with one of the receivers.
-    fn may_be_unusable(&self) -> bool {
-        self.is_unusable() || self.other.as_ref().is_some_and(|other| other.is_unusable())
-    }
-
-    /// This answer beside that with the second receiver. Where they differ, in whether something is usable or in
-    /// what is best, that is the answer. Where they share one that is best, it stays, and the reason says the rest.
-    fn beside(mut self, other: Self) -> Self {
-        let is_common = |kind: &String| other.answer.best.contains(kind);
-        match (self.is_unusable(), other.is_unusable()) {
-            (true, true) => {}
-            (false, false) if self.answer.best == other.answer.best => {}
-            (false, false) if self.answer.best.iter().any(is_common) => self.share_the_best(&other),
-            _ => self.depend_on(&other),
-        }
-        self.other = Some(Box::new(other));
-        self
-    }
-
-    /// Says that one transport is best with both receivers, but that others are as good with one of them alone.
-    fn share_the_best(&mut self, other: &Self) {
-        let with = named_receiver(&other.playout);
-        let sentence =
-            format!("Which others are as good depends on the receiver. With {with}: {}", other.answer.line);
-        self.answer.why = format!("{} {sentence}", self.answer.why).trim_start().to_owned();
-        self.answer.receivers = self.answers(other);
-    }
-
-    /// The answer with each receiver.
-    fn answers(&self, other: &Self) -> Vec<ReceiverAnswer> {
-        let answer = |it: &Self| ReceiverAnswer {
-            playout: it.playout.clone(),
-            best: it.answer.best.clone(),
-            outcome: it.answer.outcome,
-            line: it.answer.line.clone(),
-        };
-        vec![answer(self), answer(other)]
-    }
-
-    /// Makes the answer that it depends on the receiver.
-    fn depend_on(&mut self, other: &Self) {
-        let part = |it: &Self| format!("With {}: {}", named_receiver(&it.playout), it.answer.line);
-        let receivers = self.answers(other);
-        let line = format!("The answer depends on the receiver. {} {}", part(self), part(other));
-        if !self.answer.why.is_empty() {
-            let own = named_receiver(&self.playout);
-            self.answer.why = format!("{} These are the figures with {own}.", self.answer.why);
-        }
-        let (own_best, own_named) =
-            (core::mem::take(&mut self.answer.best), core::mem::take(&mut self.named));
-        let (own_serves, other_serves) = (!self.is_unusable(), !other.is_unusable());
-        let own = own_best.into_iter().zip(own_named).filter(|_| own_serves);
-        let others = other.answer.best.iter().cloned().zip(other.named.iter().cloned());
-        for (kind, name) in own.chain(others.filter(|_| other_serves)) {
-            if !self.named.contains(&name) {
-                self.answer.best.push(kind);
-                self.named.push(name);
-            }
-        }
-        self.short = words::alternatives(&self.named);
-        self.best.clear();
-        self.answer.line = line;
-        self.answer.outcome = AnswerKind::DependsOnReceiver;
-        self.answer.receivers = receivers;
-    }
-
     /// The two clusters of the cell `index` of the condition, if its repetitions fall into two.
     pub(crate) fn clusters(&self, index: usize) -> Option<Clusters> {
         let at = self.judged.iter().position(|judged| *judged == index)?;
@@ -406,7 +330,7 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<
             (with.answer.best.clone(), standing.mean, words::figure(with.by, standing));
         let named = with.short_with_figures.clone();
         let is_usable = !with.is_unusable();
-        let depends = is_usable != !with.other.as_ref().map_or(with.is_unusable(), |it| it.is_unusable());
+        let depends = with.other.as_ref().is_some_and(|other| other.is_unusable() == is_usable);
         let value = conditions[other].common(flow).remove(&key).unwrap_or_default();
         let (mos, in_time) = match with.by {
             JudgedBy::Mos => (Some(mean), None),

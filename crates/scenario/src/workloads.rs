@@ -88,15 +88,13 @@ pub(crate) fn resolve(
 /// By the keys that the workload has.
 fn judging(section: &Section<'_>, log: &mut Log) -> Option<Judging> {
     if section.has_key("playout") {
-        let playout = match section.node("playout") {
-            Some(_) => Some(playout(section, log)),
-            None => None,
-        };
+        // An unnamed playout is no mistake; one that is wrong is.
+        let named = section.node("playout").map(|_| playout(section, log));
         let concealment = match section.choice("concealment", log)? {
             "none" => Concealment::Silence,
             _ => Concealment::G711AppendixI,
         };
-        let playout = match playout {
+        let playout = match named {
             Some(named) => Some(named?),
             None => None,
         };

@@ -24,7 +24,7 @@ pub(crate) enum CallCounter {
     /// One way; whether between clocks that are trusted.
     OneWay(Listener, bool),
     /// There and back.
-    BothWays(Listener, Listener),
+    BothWays(Box<[Listener; 2]>),
     /// Half of there and back.
     Halves(Listener),
 }
@@ -37,8 +37,8 @@ pub(crate) struct Listener {
     frames: Frames,
     /// How many frames were played with which playout delay: one entry a talkspurt.
     delays: Vec<(SignedDuration, u64)>,
-    /// If a second receiver rates them, too: the delay of each frame, ns, or [`NEVER`]. It waits from the smallest
-    /// delay on, which is not known before the end: 8 B a frame are kept, 24 kB a minute.
+    /// If a second receiver rates them, too: the delay of each frame, ns, or [`NEVER`]. It waits from the
+    /// smallest delay on, which is not known before the end: 8 B a frame are kept, 24 kB a minute.
     all: Vec<i64>,
 }
 
@@ -57,7 +57,7 @@ impl CallCounter {
         let listener = || Listener::new(terms);
         match (is_echo, clock_trusted) {
             (false, _) => Self::OneWay(listener(), clock_trusted),
-            (true, true) => Self::BothWays(listener(), listener()),
+            (true, true) => Self::BothWays(Box::new([listener(), listener()])),
             (true, false) => Self::Halves(listener()),
         }
     }
@@ -66,7 +66,8 @@ impl CallCounter {
     pub(crate) fn add(&mut self, row: &MessageRecord, back: Option<&MessageRecord>) {
         match self {
             Self::OneWay(out, _) => out.add(row.seq, arrival(row, row)),
-            Self::BothWays(out, way_back) => {
+            Self::BothWays(ways) => {
+                let [out, way_back] = &mut **ways;
                 out.add(row.seq, arrival(row, row));
                 if let Some(back) = back {
                     way_back.add(row.seq, arrival(back, back));
@@ -87,7 +88,8 @@ impl CallCounter {
             Self::OneWay(out, clock_trusted) => {
                 out.summary(forward, out.mouth_to_ear_ms(), floor).filter(|_| *clock_trusted)
             }
-            Self::BothWays(out, back) => {
+            Self::BothWays(ways) => {
+                let [out, back] = &**ways;
                 let there = out.summary(forward, out.mouth_to_ear_ms(), floor);
                 let return_ = (Basis::OneWay, Some(Direction::Return));
                 let back = back.summary(return_, back.mouth_to_ear_ms(), floor);
@@ -113,12 +115,12 @@ impl CallCounter {
         };
         match self {
             Self::OneWay(listener, _) | Self::Halves(listener) => of(listener),
-            Self::BothWays(out, back) => {
+            Self::BothWays(ways) => {
                 let worse = |a: &OtherReceiver, b: &OtherReceiver| {
                     let rank = |it: &OtherReceiver| (it.played > 0, it.usable);
                     rank(a).cmp(&rank(b)).then(a.r.total_cmp(&b.r))
                 };
-                [of(out), of(back)].into_iter().flatten().min_by(worse)
+                ways.iter().filter_map(of).min_by(worse)
             }
         }
     }
@@ -221,8 +223,8 @@ impl Listener {
         })
     }
 
-    /// What the second receiver makes of the frames, and its playout delay, ns, if one came. `None` if there is
-    /// no such receiver.
+    /// What the second receiver makes of the frames, and its playout delay, ns, if one came. `None` if there
+    /// is no such receiver.
     fn beyond_least(&self) -> Option<(Frames, Option<i64>)> {
         let wait = self.terms.other_wait?;
         let playout = beyond_least(self.all.iter().copied().filter(|delay| *delay != NEVER), wait);

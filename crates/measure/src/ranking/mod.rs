@@ -14,9 +14,9 @@
 //! The answer is undecided if one of them is, else alike if one of them is, else distinct. If the leader's
 //! mean is below the floor, all this is idle: nothing is usable.
 //!
-//! **Barred.** Something beside the figure can bar a repetition: the gaps of a call. A candidate of which half
-//! of the repetitions or more are barred is not usable, whatever its mean is. One that is usable leads before
-//! it, and it is then worse than the leader. Half is chosen: it is what the median of the repetitions does.
+//! **Barred.** Something beside the figure can bar a repetition: the gaps of a call. A candidate of which
+//! half of the repetitions or more are barred is not usable, whatever its mean is. One that is usable leads
+//! before it, and it is then worse than the leader. Half is chosen: it is what the median of them does.
 //!
 //! **When to stop.** Whoever repeats until the answer suits is wrong more often than in 1 of 20 cases. So an
 //! answer ends the repetitions early only if the 99 % intervals give it too, for every candidate: with the

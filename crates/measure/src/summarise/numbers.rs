@@ -319,7 +319,6 @@ mod tests {
             ttl_min: Some(first + 200),
             ttl_max: Some(first + 201),
             path_mtu_bytes: Some(u32::from(first) + 1000),
-            ..IpSeen::default()
         }
     }
 

@@ -32,8 +32,8 @@ pub struct CallSummary {
     /// The most gaps of 200 ms or more that began within one minute. `None` in summaries of earlier versions.
     #[serde(default)]
     pub gaps_in_a_minute: Option<u64>,
-    /// Whether `mos` reaches the flow's floor, and no gap bars it: none of 1 s or more, and no two of 200 ms or
-    /// more within a minute. `None` in summaries of earlier versions.
+    /// Whether `mos` reaches the flow's floor, and no gap bars it: none of 1 s or more, and no two of 200 ms
+    /// or more within a minute. `None` in summaries of earlier versions.
     #[serde(default)]
     pub usable: Option<bool>,
     /// The inputs of the E-model that lie outside its table.
@@ -106,8 +106,8 @@ impl CallSummary {
         Self { other_receiver: other, receiver_matters, ..self }
     }
 
-    /// Whether its gaps bar it from being usable (`metrics/gaps.rs`). Summaries of earlier versions knew of no
-    /// gaps.
+    /// Whether its gaps bar it from being usable (`metrics/gaps.rs`). Summaries of earlier versions knew of
+    /// no gaps.
     pub fn is_barred(&self) -> bool {
         gaps::bar(self.longest_gap_ms.unwrap_or(0.0), self.gaps_in_a_minute.unwrap_or(0))
     }

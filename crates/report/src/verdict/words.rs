@@ -6,7 +6,7 @@ use talkpath_measure::summary::{AnswerKind, JudgedBy};
 use super::cause::{LONG_WAIT_MS, link_words, wait};
 use super::{ALIKE_MS, Candidate, Cause, written};
 use crate::number::{count, counted, fixed, list, ms, percent};
-use crate::usable::outside;
+use crate::rated::outside;
 use crate::view::{CellView, Condition, Metric, Quantile};
 
 /// What the rule found.

@@ -10,8 +10,8 @@ pub enum Judging {
     Unjudged,
     /// A call, by its opinion score.
     Call {
-        /// When its receiver plays a frame; `None` if the scenario names no playout. The call is then judged with
-        /// two receivers.
+        /// When its receiver plays a frame; `None` if the scenario names no playout. The call is then judged
+        /// with two receivers.
         playout: Option<Playout>,
         /// What its receiver plays where a frame is missing.
         concealment: Concealment,
