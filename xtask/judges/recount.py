@@ -402,7 +402,7 @@ def rank(candidates, tolerance, floor, most, seed):
 def with_both(own, other):
     """The answer with both receivers."""
     unusable = [it[0] == "unusable" for it in (own, other)]
-    if all(unusable) or not any(unusable) and own[1] == other[1]:
+    if all(unusable) or not any(unusable) and set(own[1]) & set(other[1]):
         return own
     named = [at for it in (own, other) if it[0] != "unusable" for at in it[1]]
     return "depends-on-receiver", list(dict.fromkeys(named))
