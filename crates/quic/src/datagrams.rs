@@ -12,8 +12,8 @@
 //!
 //! A connection begins with packets of 1200 B, and the engine searches for what the path carries (RFC 9000
 //! §14.3). A message that has no room yet waits until the first search is over, and smaller ones pass it.
-//! What has no room then is given back. Before the handshake's end (0-RTT) a packet also has a long header and
-//! less room than the engine says; what has no room there waits for the handshake's end.
+//! What has no room then is given back. Before the handshake's end (0-RTT) a packet also has a long header
+//! and less room than the engine says; what has no room there waits for the handshake's end.
 
 use std::collections::{BTreeSet, VecDeque};
 
