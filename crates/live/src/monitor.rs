@@ -303,6 +303,8 @@ fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) ->
     };
     let reached = match &cut {
         None => length,
+        // It was cut before its start: nothing was due yet.
+        Some(_) if monotonic() < start_ns => Duration::ZERO,
         Some(_) => length.min(reached(reach, record.as_ref())),
     };
     reach.come_to(reached.as_nanos(), length);
