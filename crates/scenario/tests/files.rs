@@ -174,7 +174,10 @@ fn what_a_trace_was_read_as_is_said_also_in_the_resolved_form() {
     assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
     let mut again = shelf(&[]);
     again.0.extend(plan.traces.iter().map(|trace| (trace.name.clone(), trace.text.clone())));
-    assert_eq!(read(&plan.resolved, &[], &again).unwrap().understood, plan.understood);
+    // The resolved form writes out the queues that were assumed.
+    let mut written_out = plan.understood.clone();
+    written_out.assumed_queues.clear();
+    assert_eq!(read(&plan.resolved, &[], &again).unwrap().understood, written_out);
 }
 
 #[test]

@@ -107,11 +107,13 @@ down = { rate = "4 Mbps", delay = "5 ms" }
 [flow.ccid2]
 transport = "dccp-ccid2"
 workload = { kind = "voice", codec = "g711", echo = true }
+due = "opening"
 
 [flow.ccid3]
 transport = "dccp-ccid3"
 direction = "down"
 workload = { kind = "voice", codec = "g711" }
+due = "opening"
 
 [flow.call]
 transport = "udp"

@@ -14,10 +14,12 @@ drain = "2 s"
 [flow.upload]
 transport = { kind = "tcp", multipath = true }
 workload = { kind = "cbr", rate = "2 Mbps", size = "1000 B" }
+due = "opening"
 
 [flow.plain]
 transport = "tcp"
 workload = { kind = "cbr", rate = "200 kbps", size = "1000 B" }
+due = "opening"
 "#;
 
 /// A second cable with the addresses 10.78.0.1 and 10.78.0.2; what comes from the former leaves over it.

@@ -576,7 +576,8 @@ fn repetitions_share_their_random_numbers_across_transports() {
         head.iter().position(|column| *column == name).unwrap_or_else(|| panic!("no {name} in {head:?}"))
     };
     let [cell, repetition, flow, due] = ["cell", "repetition", "flow", "due_ns"].map(at);
-    // The upload's first message is due when it starts, at an instant drawn from the first second.
+    // The upload's first message is due when its connection opens: a round trip after an instant drawn from the
+    // first second, and the call's packets before its SYN on the uplink, 1.8 ms each.
     let mut starts: std::collections::BTreeMap<(String, String), u64> = std::collections::BTreeMap::new();
     for row in rows.map(|row| row.split(',').collect::<Vec<_>>()).filter(|row| row[flow] == "upload") {
         let start = starts.entry((row[repetition].to_owned(), row[cell].to_owned())).or_insert(u64::MAX);
@@ -586,9 +587,10 @@ fn repetitions_share_their_random_numbers_across_transports() {
         |number: &str| (0..3).map(|cell| starts[&(number.to_owned(), cell.to_string())]).collect::<Vec<_>>();
     for number in ["0", "1", "2"] {
         let starts = of(number);
-        assert!(starts.iter().all(|start| *start == starts[0]), "repetition {number}: {starts:?}");
+        let near = |start: &u64| start.abs_diff(starts[0]) < 10_000_000;
+        assert!(starts.iter().all(near), "repetition {number}: {starts:?}");
     }
-    assert_ne!(of("0"), of("1"));
+    assert!(of("0")[0].abs_diff(of("1")[0]) > 10_000_000);
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn a_call_over_two_paths_arrives_whole() {
     let text = transfer("ipv4", SECOND)
         .replace("{ kind = \"tcp\", ", "{ kind = \"tcp-nodelay\", ")
         .replace("{ kind = \"bulk\" }", "{ kind = \"voice\", echo = true }")
-        .replace("[flow.upload]", "[flow.call]\ndirection = \"down\"");
+        .replace("[flow.upload]", "[flow.call]\ndirection = \"down\"\ndue = \"opening\"");
     if !is_there(&scenario(&text)) {
         return;
     }
