@@ -1,5 +1,6 @@
 //! One client's session: a thread for its control connection, others for what its flows need.
 
+mod quic_keys;
 mod registrations;
 
 use std::collections::BTreeSet;
@@ -15,12 +16,12 @@ use talkpath_kernel::alarm::Alarm;
 use talkpath_kernel::clock::{HostClock, RunClock, monotonic};
 use talkpath_kernel::descriptors;
 use talkpath_kernel::end::{
-    EndContext, EndPlace, Fingerprint, HostKeys, QuicConnections, SharedEnd, apply_options, unforeseen_seed,
+    EndContext, EndPlace, Fingerprint, QuicConnections, SharedEnd, apply_options, unforeseen_seed,
 };
 use talkpath_kernel::file::keep;
 use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::random::random;
-use talkpath_kernel::spec::{FlowSpec, SessionSpec, TransportSpec};
+use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_kernel::tag::TagKey;
 use talkpath_kernel::threads::{StoresOnDrop, pace_as, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
@@ -29,6 +30,7 @@ use talkpath_kernel::wire::{Secret, is_usable_token};
 use talkpath_scenario::Receiver;
 use talkpath_units::{Duration, Histogram, to_hex};
 
+use self::quic_keys::{QuicKeys, quic_keys};
 use super::bind::DatagramSocket;
 use super::origin::{Lack, Origin, Share, Shares};
 use super::{Joinable, Limits, Shared};
@@ -674,24 +676,6 @@ fn random_token() -> std::io::Result<u32> {
 fn out_of_turn(request: &Request) -> ControlError {
     let name = format!("{request:?}");
     ControlError::Garbage(name.chars().take(20).collect())
-}
-
-/// The keys of a QUIC flow's end, and the fingerprint by which its client knows the certificate. `None` of
-/// another transport.
-type QuicKeys = (Option<HostKeys>, Option<Fingerprint>);
-
-/// Those of a flow: fresh ones for each connection of each session.
-fn quic_keys(transport: &TransportSpec) -> std::io::Result<QuicKeys> {
-    match transport {
-        TransportSpec::Quic(_) => {
-            let secret = random::<32>()?;
-            let fingerprint = Fingerprint::of_secret(&secret).map_err(std::io::Error::other)?;
-            Ok((Some(HostKeys::Server(secret)), Some(fingerprint)))
-        }
-        TransportSpec::Udp { .. } | TransportSpec::Tcp { .. } | TransportSpec::Encapsulated(_) => {
-            Ok((None, None))
-        }
-    }
 }
 
 /// A client compares the clocks before its run, which takes a second; only one that does not measure ends
