@@ -38,7 +38,7 @@ pub fn state_files(bytes: &[u8]) {
     match Journal::parse(bytes) {
         Ok(journal) => {
             assert!(journal.whole <= bytes.len() as u64);
-            let lines: Vec<u8> = journal.entries.iter().flat_map(|entry| entry.line()).collect();
+            let lines: Vec<u8> = journal.entries.iter().flat_map(talkpath_campaign::Entry::line).collect();
             let again = Journal::parse(&lines).map(|journal| journal.entries.len());
             assert!(again.is_ok_and(|count| count == journal.entries.len()));
         }

@@ -57,7 +57,7 @@ fn calls(due: &str) -> Vec<FlowSummary> {
             interrupt: &interrupt,
             progress: &|_| {},
         };
-        figures(&SimArena::new().run(&cell.scenario, run).unwrap(), "call")
+        figures(&SimArena::new().run(&cell.scenario, run).expect("it runs"), "call")
     };
     plan.cells.iter().map(run).collect()
 }

@@ -576,8 +576,8 @@ fn repetitions_share_their_random_numbers_across_transports() {
         head.iter().position(|column| *column == name).unwrap_or_else(|| panic!("no {name} in {head:?}"))
     };
     let [cell, repetition, flow, due] = ["cell", "repetition", "flow", "due_ns"].map(at);
-    // The upload's first message is due when its connection opens: a round trip after an instant drawn from the
-    // first second, and the call's packets before its SYN on the uplink, 1.8 ms each.
+    // The upload's first message is due when its connection opens: a round trip after an instant drawn from
+    // the first second, and the call's packets before its SYN on the uplink, 1.8 ms each.
     let mut starts: std::collections::BTreeMap<(String, String), u64> = std::collections::BTreeMap::new();
     for row in rows.map(|row| row.split(',').collect::<Vec<_>>()).filter(|row| row[flow] == "upload") {
         let start = starts.entry((row[repetition].to_owned(), row[cell].to_owned())).or_insert(u64::MAX);

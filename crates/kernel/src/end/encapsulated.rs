@@ -345,7 +345,7 @@ impl EncapsulatedChannel {
         match (result, tap) {
             (Ok(()), Some(tap)) => tap.on_wire(seq, now),
             (Err(why), Some(tap)) if SendFailure::of(&why) == SendFailure::NoNetwork => {
-                tap.on_no_network(seq)
+                tap.on_no_network(seq);
             }
             (Err(_), Some(tap)) => tap.on_unsent(seq),
             (_, None) => {}

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     /// Half a second of a flow downwards.
-    fn session(transport: serde_json::Value, workload: serde_json::Value) -> SessionSpec {
+    fn session(transport: &serde_json::Value, workload: &serde_json::Value) -> SessionSpec {
         let flow = serde_json::from_value(serde_json::json!({
             "transport": transport, "workload": workload,
             "echo_per_read": null, "is_up": false, "start_ns": 0, "due": "start", "file": null,
@@ -59,8 +59,8 @@ mod tests {
     #[test]
     fn a_short_run_has_thousands_of_rows_at_most_and_more_only_if_more_came() {
         let call = session(
-            serde_json::json!({ "udp": { "receive_buffer": null } }),
-            serde_json::json!({ "voice": { "ptime_ns": 20_000_000, "size": 160 } }),
+            &serde_json::json!({ "udp": { "receive_buffer": null } }),
+            &serde_json::json!({ "voice": { "ptime_ns": 20_000_000, "size": 160 } }),
         );
         let bound =
             |received| report_bound(&call, [EndProgress { received, ..EndProgress::default() }].into_iter());
