@@ -96,7 +96,7 @@ def compare(
     *,
     transports: Sequence[str] | Literal["all"] = (),
     workload: Literal["voice", "bulk", "game-60hz"] = "voice",
-    plc: bool = False,
+    no_plc: bool = False,
     path: File | None = None,
     up: str | None = None,
     down: str | None = None,
@@ -133,7 +133,7 @@ def compare(
         transports: `udp`, `tcp`, `tcp-nodelay` and QUIC's three unless given; `all` adds DCCP.
             Of a `bulk` workload `tcp`.
         workload: what is carried.
-        plc: the receiver of a call conceals missing frames.
+        no_plc: the receiver of a call plays silence for a missing frame, and does not conceal it.
         path: a preset, such as `home-adsl`, or a file with `up` and `down`.
         up: your line away from you: `10Mbps/15ms/256kB`.
         down: the same towards you.
@@ -159,7 +159,7 @@ def compare(
         *_option("--loss", loss),
         *_option("--cc", ",".join(listed(cc)) or None),
         *_option("--duration", duration),
-        *_switches({"--load": load, "--alone": alone, "--plc": plc}),
+        *_switches({"--load": load, "--alone": alone, "--no-plc": no_plc}),
         *(word for name, it in (set or {}).items() for word in ("--set", f"{name}={_word(it)}")),
         *(word for name, it in (sweep or {}).items() for word in ("--sweep", f"{name}={_words(it)}")),
         *_common(out, jobs, records, series, strict),
@@ -175,7 +175,7 @@ def compare(
 def mos(
     *,
     codec: Literal["g711", "g729a"] = "g711",
-    plc: bool = False,
+    no_plc: bool = False,
     one_way: str | None = None,
     loss: float | str | None = None,
     burst_ratio: float | None = None,
@@ -184,7 +184,7 @@ def mos(
 
     Args:
         codec: whose impairment is taken.
-        plc: the receiver conceals missing frames; `g729a` always does.
+        no_plc: the receiver plays silence for a missing frame; `g729a` always conceals it.
         one_way: from mouth to ear: `150 ms`.
         loss: frames that are not played: `0.01` or `1%`; 1 alone is refused.
         burst_ratio: mean length of the runs of lost frames, over that at random.
@@ -194,7 +194,7 @@ def mos(
     """
     flags = [
         *_option("--codec", codec),
-        *_switches({"--plc": plc}),
+        *_switches({"--no-plc": no_plc}),
         *_option("--one-way", one_way),
         *_option("--loss", loss),
         *_option("--burst-ratio", burst_ratio),
