@@ -293,7 +293,9 @@ fn whatever_comes(
 fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) -> MonitorSession {
     let start_ns = begun.start_ns();
     let progress = |now: Instant| reach.come_to(now.as_nanos(), length);
-    let (record, cut) = match begun.watched_by(&progress).run() {
+    let ended = begun.watched_by(&progress).run();
+    let is_interrupted = matches!(ended, Err(ArenaError::Interrupted { .. }));
+    let (record, cut) = match ended {
         Ok(record) => (Some(record), None),
         Err(ArenaError::FarEnd { what, partial }) => (partial.map(|record| *record), Some(what)),
         Err(ArenaError::Interrupted { partial }) => {
@@ -303,13 +305,19 @@ fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) ->
     };
     let reached = match &cut {
         None => length,
-        // It was cut before its start: nothing was due yet.
-        Some(_) if monotonic() < start_ns => Duration::ZERO,
+        // The user stopped it before it sent anything. What was due at its start is no loss.
+        Some(_) if is_interrupted && !has_sent(record.as_ref()) => Duration::ZERO,
         Some(_) => length.min(reached(reach, record.as_ref())),
     };
     reach.come_to(reached.as_nanos(), length);
     reach.is_over.store(true, Ordering::Release);
     MonitorSession { number, start_ns, length: reached, record, cut }
+}
+
+/// Whether a session's sender sent any message.
+fn has_sent(record: Option<&RunRecord>) -> bool {
+    let flows = record.iter().flat_map(|record| &record.flows);
+    flows.flat_map(|flow| &flow.forward.messages).any(|message| message.sent.is_some())
 }
 
 /// How far a session came that was cut short: no message of it is due later.
