@@ -4,7 +4,7 @@
 //! Linux has a socket option for it, and none for a single datagram. A socket of one flow has the option set
 //! for good ([`never_fragment`]). The server's socket carries all flows, and a large datagram of UDP leaves
 //! in fragments. There the option is set for each of QUIC's datagrams and set back, and no other leaves in
-//! between ([`whole`], [`any`]).
+//! between (`whole`, `any`).
 
 use std::io;
 use std::net::SocketAddr;

@@ -15,7 +15,7 @@
 //!
 //! The adaptive receiver of 1994 makes more of a verdict than many a path does: it sees a queue that fills
 //! within a talkspurt as late frames. So a call whose scenario names no receiver is rated with a second one,
-//! too: a buffer of [`OTHER_WAIT`] beyond the smallest delay of the whole call ([`beyond_least`]). Where the
+//! too: a buffer of [`OTHER_WAIT`] beyond the smallest delay of the whole call (`beyond_least`). Where the
 //! two disagree on what is usable, the answer says so.
 //!
 //! What is assumed of the adaptive one:
