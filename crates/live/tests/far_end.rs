@@ -96,7 +96,8 @@ fn a_flow_whose_connection_is_reset_ends_alone() {
             (500..1200).contains(&(broken.from.as_nanos() / 1_000_000)) && broken.to.is_none(),
             "{broken:?}"
         );
-        assert!(broken.why.contains("reset"), "{broken:?}");
+        // Each end has its word for it: one saw a reset, the other may see a close.
+        assert!(broken.why.contains("data connection"), "{broken:?}");
     });
 }
 
