@@ -1,7 +1,7 @@
 //! What stands beside a call's score: the share of its repetitions that gaps bar, and the inputs that the
 //! E-model was not made for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use talkpath_measure::summary::{CallSummary, Judged, ModelInput, OutsideModel};
 
@@ -12,10 +12,12 @@ pub(crate) fn barred(judged: &BTreeMap<u64, Judged>) -> f64 {
     judged.values().filter(|it| it.barred).count() as f64 / judged.len().max(1) as f64
 }
 
-/// Which calls the E-model was not made for, and by how much: of each named call its inputs that lie outside
-/// of the model's table, where they lie furthest out. `None` if all lie within.
-pub(crate) fn outside<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>) -> Option<String> {
-    let mut named: Vec<(String, BTreeMap<ModelInput, OutsideModel>)> = Vec::new();
+/// The inputs of one name's calls that lie outside of the E-model's table, each where it lies furthest out.
+type Furthest = (String, BTreeMap<ModelInput, OutsideModel>);
+
+/// The names among `calls` that have inputs outside of the model's table.
+fn furthest<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>) -> Vec<Furthest> {
+    let mut named: Vec<Furthest> = Vec::new();
     for (name, call) in calls {
         for it in &call.outside_model {
             let at = named.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
@@ -28,6 +30,12 @@ pub(crate) fn outside<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>
             }
         }
     }
+    named
+}
+
+/// Which calls the E-model was not made for, and by how much. `None` if all lie within its table.
+pub(crate) fn outside<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>) -> Option<String> {
+    let named = furthest(calls);
     let more = named.len().saturating_sub(MAX_NAMED);
     let each = named.iter().take(MAX_NAMED).map(|(name, inputs)| {
         let inputs = inputs.values().map(|it| format!("{} {}", it.input.name(), it.input.text(it.value)));
@@ -35,6 +43,25 @@ pub(crate) fn outside<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>
     });
     let each: Vec<String> = each.chain((more > 0).then(|| format!("{more} more"))).collect();
     (!each.is_empty()).then(|| list(&each))
+}
+
+/// Whose scores the E-model was not made for, as a sentence of an answer about `all` transports; the term
+/// `outside` says how far. `None` if all lie within its table.
+pub(crate) fn outside_sentence<'a>(
+    calls: impl Iterator<Item = (String, &'a CallSummary)>,
+    all: usize,
+) -> Option<String> {
+    let named = furthest(calls);
+    let inputs: BTreeSet<ModelInput> = named.iter().flat_map(|(_, inputs)| inputs.keys().copied()).collect();
+    let inputs: Vec<&str> = inputs.into_iter().map(ModelInput::name).collect();
+    let names: Vec<String> = named.into_iter().map(|(name, _)| name).collect();
+    let scores = match names.len() {
+        0 => return None,
+        1 => format!("The score of {} lies", names[0]),
+        some if some == all => "All scores lie".to_owned(),
+        _ => format!("The scores of {} lie", list(&names)),
+    };
+    Some(format!("{scores} beyond the E-model's table ({}): `outside` says how far.", inputs.join(", ")))
 }
 
 /// The meaning of what is named as outside of the model.
@@ -74,5 +101,16 @@ mod tests {
         let text = "TCP (loss 42.00 %, burst ratio 37.6) and QUIC stream (burst ratio 9.0)";
         assert_eq!(named(&calls).as_deref(), Some(text));
         assert_eq!(named(&calls[1..2]), None);
+
+        let sentence = |calls: &[(&str, CallSummary)]| {
+            outside_sentence(calls.iter().map(|(name, it)| ((*name).to_owned(), it)), 3)
+        };
+        let says = "The scores of TCP and QUIC stream lie beyond the E-model's table (loss, burst ratio): `outside` says \
+                    how far.";
+        assert_eq!(sentence(&calls).as_deref(), Some(says));
+        let says =
+            "The score of QUIC stream lies beyond the E-model's table (burst ratio): `outside` says how far.";
+        assert_eq!(sentence(&calls[3..]).as_deref(), Some(says));
+        assert_eq!(sentence(&calls[1..2]), None);
     }
 }

@@ -2,12 +2,12 @@
 //! is taken apart, and every figure in it is held against the repetitions, counted here anew. A sentence of a
 //! form that is not known here fails: whoever adds one says how it is checked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use talkpath_measure::ranking::clusters::clusters;
 use talkpath_measure::summary::{
-    CallSummary, DelayMs, DropsByCause, FlowSummary, JudgedBy, Ledger, LinkSummary, MouthToEarMs,
-    QueueDelayMs, QueuePackets, RunSummary, Summary,
+    CallSummary, DelayMs, DropsByCause, FlowSummary, JudgedBy, Ledger, LinkSummary, ModelInput, MouthToEarMs,
+    OutsideModel, QueueDelayMs, QueuePackets, RunSummary, Summary,
 };
 use talkpath_units::{Seed, Stream};
 
@@ -46,7 +46,7 @@ fn each_sentence_of_a_random_answer_holds_for_each_transport_that_it_names() {
 }
 
 /// Every form of sentence.
-const FORMS: [&str; 22] = [
+const FORMS: [&str; 23] = [
     "did not open",
     "silent",
     "too late",
@@ -68,6 +68,7 @@ const FORMS: [&str; 22] = [
     "whole",
     "vary",
     "neighbour",
+    "outside",
     "two outcomes",
 ];
 
@@ -146,8 +147,10 @@ impl Truth<'_> {
         }
         if let Some(rest) = between(text, "No transport makes ", " at best") {
             let (_, figure) = rest.split_once(": ").ok_or("no figure")?;
-            match figure.rsplit_once(" (").filter(|(_, name)| *name != "two outcomes)") {
-                Some((figure, name)) => self.judged(name.trim_end_matches(')'), figure)?,
+            let (figure, notes) = figure.trim_end_matches(')').split_once(" (").unwrap_or((figure, ""));
+            let name = notes.split(", ").find(|it| !["two outcomes", "barred by gaps", ""].contains(it));
+            match name {
+                Some(name) => self.judged(name, figure)?,
                 // The best of several: at least the mean of each.
                 None => {
                     let best = self.labels().map(|label| self.mean_judged(label)).fold(f64::MIN, f64::max);
@@ -186,8 +189,11 @@ impl Truth<'_> {
             close(&self.bare(figures[0]), self.scaled(found.low), self.decimals())?;
             return Ok("two outcomes");
         }
-        if let Some(rest) = text.strip_prefix("The flow ") {
+        if let Some((_, rest)) = text.strip_prefix("Beside ").and_then(|it| it.split_once(", the flow ")) {
             return self.neighbour(rest);
+        }
+        if let Some((scores, rest)) = text.split_once(" beyond the E-model's table (") {
+            return self.outside(scores, rest);
         }
         if text == "What arrives is not enough" {
             return Ok("not enough");
@@ -311,9 +317,31 @@ impl Truth<'_> {
         Err("a sentence of a form that nobody checks".to_owned())
     }
 
-    /// `upload beside it gets 0.892 Mb/s (UDP) and 0.880 Mb/s (TCP)`
+    /// `The scores of UDP and TCP lie` of those that have inputs outside of the model's table, and `loss, burst
+    /// ratio): ...` of these inputs.
+    fn outside(&self, scores: &str, inputs: &str) -> Checked<&'static str> {
+        let (inputs, _) = inputs.split_once(')').ok_or("no inputs")?;
+        let names = scores.trim_start_matches("The scores of ").trim_start_matches("The score of ");
+        let names = items(names.trim_end_matches(" lie").trim_end_matches(" lies"));
+        let mut found = BTreeSet::new();
+        for label in self.labels() {
+            let cell = self.cell(label).ok_or("no cell")?;
+            let calls = cell.runs.iter().filter_map(|run| run.flows.get(FLOW)?.call.as_deref());
+            let outside: BTreeSet<&str> =
+                calls.flat_map(|call| &call.outside_model).map(|it| it.input.name()).collect();
+            let is_named = scores == "All scores lie" || names.contains(&label);
+            if is_named == outside.is_empty() {
+                return Err(format!("{label} lies outside in {outside:?}"));
+            }
+            found.extend(outside);
+        }
+        let told: BTreeSet<&str> = inputs.split(", ").collect();
+        if told == found { Ok("outside") } else { Err(format!("{found:?} lie outside")) }
+    }
+
+    /// `upload gets 0.892 Mb/s (UDP) and 0.880 Mb/s (TCP)`
     fn neighbour(&self, text: &str) -> Checked<&'static str> {
-        let (flow, rest) = text.split_once(" beside it ").ok_or("no neighbour")?;
+        let (flow, rest) = text.split_once(' ').ok_or("no neighbour")?;
         let of = |label: &str, figure: &dyn Fn(&FlowSummary) -> Option<f64>| {
             let cell = self.cell(label)?;
             let values: Vec<f64> = cell.runs.iter().filter_map(|run| figure(run.flows.get(flow)?)).collect();
@@ -632,6 +660,7 @@ impl Fortune {
         // Now and then nothing came, and no delay is known.
         let delay = (below(random, 40) > 0).then_some(delay);
         let late = if self.spread > 1.0 { (sent - lost) / 10 } else { 0 };
+        let share = (lost + late) as f64 / sent as f64;
         let call = CallSummary {
             mos: 1.0 + 3.4 * good,
             played: sent - lost - late,
@@ -644,6 +673,14 @@ impl Fortune {
             }),
             codec: "g711".to_owned(),
             playout: "adaptive".to_owned(),
+            outside_model: [
+                (ModelInput::MouthToEarMs, p50, (0.0, 500.0)),
+                (ModelInput::Loss, share, (0.0, 0.2)),
+            ]
+            .into_iter()
+            .filter(|(_, value, range)| *value > range.1)
+            .map(|(input, value, range)| OutsideModel { input, value, range })
+            .collect(),
             ..CallSummary::default()
         };
         FlowSummary {

@@ -50,7 +50,7 @@ fn one_line_answers_and_one_says_why_and_one_what_it_did_to_the_neighbours() {
     assert_eq!(answer.line, "UDP is best for this call: MOS 4.38 against 4.12 (TCP_NODELAY) and 2.00 (TCP).");
     assert!(answer.why.contains("late or missing") && answer.why.contains("(TCP_NODELAY)"), "{}", answer.why);
     let neighbours = answer.neighbours.unwrap();
-    assert!(neighbours.starts_with("The flow upload beside it gets 0.8"), "{neighbours}");
+    assert!(neighbours.starts_with("Beside this call, the flow upload gets 0.8"), "{neighbours}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use talkpath_measure::summary::{AnswerKind, JudgedBy};
 use super::cause::{LONG_WAIT_MS, link_words, wait};
 use super::{ALIKE_MS, Candidate, Cause, written};
 use crate::number::{count, counted, fixed, list, ms, percent};
-use crate::rated::outside;
+use crate::rated::outside_sentence;
 use crate::view::{CellView, Condition, Metric, Quantile};
 
 /// What the rule found.
@@ -72,10 +72,11 @@ impl Words<'_> {
             AnswerKind::Unusable | AnswerKind::DependsOnReceiver => {
                 let beside = self.beside();
                 let name = match best.as_slice() {
-                    [only] => format!(" ({})", self.candidates[*only].view.label),
-                    _ => String::new(),
+                    [only] => self.candidates[*only].view.label.as_str(),
+                    _ => "",
                 };
-                format!("No transport makes {who} usable{beside}: {}{name} at best.", self.figure(leader))
+                let figure = figure_of(self.by, &self.ranking.standings[leader], name);
+                format!("No transport makes {who} usable{beside}: {figure} at best.")
             }
         }
     }
@@ -167,7 +168,7 @@ impl Words<'_> {
         let others = self.condition.other_flows(self.flow);
         let of = |other: &String| {
             let each = |metric| self.each_of(|it| it.cell.value(other, metric));
-            let flow = format!("The flow {other} beside it");
+            let flow = format!("Beside {}, the flow {other}", self.who());
             Some(match self.condition.judged_by(other) {
                 Some(JudgedBy::Mos) => {
                     let scores = self.say(&each(Metric::Mos), |mos| fixed(Some(mos), 2))?;
@@ -278,7 +279,7 @@ impl Words<'_> {
             let calls = it.cell.runs.iter().filter_map(|run| run.flows.get(it.flow)?.call.as_deref());
             calls.map(|call| (it.view.label.clone(), call))
         });
-        Some(format!("Outside of what the E-model was made for: {}.", outside(calls)?))
+        outside_sentence(calls, self.candidates.len())
     }
 
     /// Transports whose repetitions fall into two clusters.
@@ -455,9 +456,15 @@ pub(super) fn cure_depends(key: &str) -> String {
 
 /// `MOS 4.38`, `99.80 % in time`, `goodput 0.941 Mb/s`, `MOS 2.10 or 4.33 (two outcomes)`
 pub(super) fn figure(by: JudgedBy, standing: &Standing) -> String {
+    figure_of(by, standing, "")
+}
+
+/// `MOS 1.20 (TCP, barred by gaps)`; the same without a name if that is empty.
+fn figure_of(by: JudgedBy, standing: &Standing, name: &str) -> String {
     let (text, note) = bare(by, standing);
     let text = written(by).phrase(&text);
-    if note.is_empty() { text } else { format!("{text} ({note})") }
+    let notes: Vec<&str> = [name, note].into_iter().filter(|it| !it.is_empty()).collect();
+    if notes.is_empty() { text } else { format!("{text} ({})", notes.join(", ")) }
 }
 
 /// The mean, or both outcomes where there are two: no repetition has their mean. And what to say of it.
