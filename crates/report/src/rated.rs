@@ -15,10 +15,11 @@ pub(crate) fn barred(judged: &BTreeMap<u64, Judged>) -> f64 {
 /// The inputs of one name's calls that lie outside of the E-model's table, each where it lies furthest out.
 type Furthest = (String, BTreeMap<ModelInput, OutsideModel>);
 
-/// The names among `calls` that have inputs outside of the model's table.
+/// The names among `calls` that have inputs outside of the model's table. A call of which nothing was played
+/// is not rated by the model: its score is the worst whatever the inputs are.
 fn furthest<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>) -> Vec<Furthest> {
     let mut named: Vec<Furthest> = Vec::new();
-    for (name, call) in calls {
+    for (name, call) in calls.filter(|(_, call)| call.played > 0) {
         for it in &call.outside_model {
             let at = named.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
                 named.push((name.clone(), BTreeMap::new()));
@@ -83,6 +84,7 @@ mod tests {
     #[test]
     fn the_inputs_that_lie_furthest_outside_of_the_model_are_named_once_a_call() {
         let call = |inputs: &[(ModelInput, f64)]| CallSummary {
+            played: 1,
             outside_model: inputs
                 .iter()
                 .map(|&(input, value)| OutsideModel { input, value, range: (0.0, 0.2) })
@@ -95,6 +97,7 @@ mod tests {
             ("UDP", call(&[])),
             ("TCP", call(&[(loss, 0.42)])),
             ("QUIC stream", call(&[(burst, 9.0)])),
+            ("silent", CallSummary { played: 0, ..call(&[(loss, 1.0)]) }),
         ];
         let named =
             |calls: &[(&str, CallSummary)]| outside(calls.iter().map(|(name, it)| ((*name).to_owned(), it)));
@@ -110,7 +113,7 @@ mod tests {
         assert_eq!(sentence(&calls).as_deref(), Some(says));
         let says =
             "The score of QUIC stream lies beyond the E-model's table (burst ratio): `outside` says how far.";
-        assert_eq!(sentence(&calls[3..]).as_deref(), Some(says));
+        assert_eq!(sentence(&calls[3..4]).as_deref(), Some(says));
         assert_eq!(sentence(&calls[1..2]), None);
     }
 }

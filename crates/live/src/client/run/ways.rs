@@ -193,10 +193,9 @@ pub(super) fn closed(ways: &[Way], far: &ServerControl, seen: &Registrations) ->
 /// Why the way of flow `index` did not open, as far as the server knows.
 fn why_closed(seen: &Registrations, index: usize) -> String {
     match seen.flows.get(index).copied().flatten() {
-        None => "nothing of it arrived at the server; does a firewall let UDP through?".to_owned(),
+        None => "nothing of it arrived at the server, so a firewall may drop UDP on the way there".to_owned(),
         Some(Registration { is_served: true, .. }) => {
-            "it arrives at the server, and the answers do not come back; does a firewall let UDP through both \
-             ways?"
+            "it arrives at the server, and the answers do not come back, so a firewall may drop UDP on the way back"
                 .to_owned()
         }
         Some(Registration { from, is_served: false, .. }) => format!(
