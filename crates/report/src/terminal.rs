@@ -282,7 +282,7 @@ fn print_grid(out: &mut String, grid: &Grid, style: &Style) {
     let (text, left_out) = grid.text(style);
     out.push_str(&text);
     if !left_out.is_empty() {
-        let note = format!("(left out at this width: {})", left_out.join(", "));
+        let note = format!("(left out at this width: {})", left_out.join("; "));
         out.push_str(&wrap(&note, style.width, "", " "));
     }
     out.push('\n');

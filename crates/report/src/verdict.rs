@@ -327,7 +327,7 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<
         with.is_cure = true;
         let standing = &with.ranking.standings[with.ranking.leader];
         let (best, mean, figure) =
-            (with.answer.best.clone(), standing.mean, words::figure(with.by, standing));
+            (with.answer.best.clone(), standing.mean, words::figure(with.by, with.floor, standing));
         let named = with.short_with_figures.clone();
         let is_usable = !with.is_unusable();
         let depends = with.other.as_ref().is_some_and(|other| other.is_unusable() == is_usable);
@@ -347,6 +347,7 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<
         let sentence = words::cure(&key, &named, &figure, is_usable);
         if is_usable {
             verdict.answer.line = format!("{} {sentence}", verdict.answer.line);
+            verdict.answer.why = format!("As it is: {}", verdict.answer.why);
             verdict.answer.cure = Some(Cure { change: [(key, value)].into(), best, mos, in_time });
         } else {
             verdict.answer.why = format!("{} {sentence}", verdict.answer.why);

@@ -165,6 +165,7 @@ impl Truth<'_> {
     }
 
     fn check_why(&self, whole: &str) -> Checked<&'static str> {
+        let whole = whole.strip_prefix("As it is: ").unwrap_or(whole);
         let text = whole;
         if let Some(rest) = text.strip_prefix("With fq_codel on the uplink") {
             // Of the cells with the cure.
@@ -179,7 +180,7 @@ impl Truth<'_> {
                 }
                 return Ok("no cure");
             }
-            cured.with_figures(rest.strip_prefix(": ").ok_or("no names")?, " or ")?;
+            cured.with_figures(rest.strip_prefix(" it is usable, best over ").ok_or("no names")?, " or ")?;
             return Ok("cure");
         }
         if let Some((label, rest)) = text.split_once(": two outcomes, ") {

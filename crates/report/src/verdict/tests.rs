@@ -121,11 +121,11 @@ fn nothing_usable_is_the_answer_with_cause_and_cure() {
     assert_eq!(answer.outcome, AnswerKind::Unusable);
     assert_eq!(
         answer.line,
-        "No transport makes this call usable while the upload runs: MOS 1.90 (UDP) at best. With fq_codel on the uplink: \
-         UDP (MOS 4.37) or TCP_NODELAY (4.36)."
+        "No transport makes this call usable while the upload runs: MOS 1.90 (UDP) at best. With fq_codel on the \
+         uplink it is usable, best over UDP (MOS 4.37) or TCP_NODELAY (4.36)."
     );
     assert!(
-        answer.why.starts_with("Packets wait 110 ms in the queue of the uplink (CoDel)."),
+        answer.why.starts_with("As it is: Packets wait 110 ms in the queue of the uplink (CoDel)."),
         "{}",
         answer.why
     );

@@ -71,11 +71,13 @@ impl Words<'_> {
             // A ranking rests on one receiver, and never depends on two.
             AnswerKind::Unusable | AnswerKind::DependsOnReceiver => {
                 let beside = self.beside();
-                let name = match best.as_slice() {
-                    [only] => self.candidates[*only].view.label.as_str(),
-                    _ => "",
+                // Where the best are one to the last digit, no name stands out.
+                let is_one = |&at: &usize| self.figure(at) == self.figure(leader);
+                let name = match best.len() > 1 && best.iter().all(is_one) {
+                    true => "",
+                    false => self.candidates[leader].view.label.as_str(),
                 };
-                let figure = figure_of(self.by, &self.ranking.standings[leader], name);
+                let figure = figure_of(self.by, self.floor, &self.ranking.standings[leader], name);
                 format!("No transport makes {who} usable{beside}: {figure} at best.")
             }
         }
@@ -357,7 +359,7 @@ impl Words<'_> {
 
     /// `MOS 4.38`, `99.80 % in time`, `MOS 2.10 or 4.33 (two outcomes)`
     fn figure(&self, at: usize) -> String {
-        figure(self.by, &self.ranking.standings[at])
+        figure(self.by, self.floor, &self.ranking.standings[at])
     }
 
     fn text(&self, mean: f64) -> String {
@@ -368,7 +370,7 @@ impl Words<'_> {
     /// `MOS 4.38 and 4.31`, `99.80 % and 99.70 % in time`
     fn figures(&self, of: &[usize]) -> String {
         let bare = |&at: &usize| {
-            let (text, note) = bare(self.by, &self.ranking.standings[at]);
+            let (text, note) = bare(self.by, self.floor, &self.ranking.standings[at]);
             if note.is_empty() { text } else { format!("{text} ({note})") }
         };
         written(self.by).phrase(&list(&of.iter().map(bare).collect::<Vec<_>>()))
@@ -377,7 +379,7 @@ impl Words<'_> {
     /// `4.12 (TCP_NODELAY) and 2.10 or 4.33 (UDP, two outcomes)`
     fn each(&self, of: &[usize]) -> String {
         let each = |&at: &usize| {
-            let (text, note) = bare(self.by, &self.ranking.standings[at]);
+            let (text, note) = bare(self.by, self.floor, &self.ranking.standings[at]);
             let comma = if note.is_empty() { "" } else { ", " };
             format!("{text} ({}{comma}{note})", self.candidates[at].view.label)
         };
@@ -398,7 +400,7 @@ impl Words<'_> {
 
     fn each_with_figure(&self, of: &[usize]) -> Vec<String> {
         let each = |(number, &at): (usize, &usize)| {
-            let (text, note) = bare(self.by, &self.ranking.standings[at]);
+            let (text, note) = bare(self.by, self.floor, &self.ranking.standings[at]);
             let text = if number == 0 { written(self.by).phrase(&text) } else { text };
             let colon = if note.is_empty() { "" } else { ": " };
             format!("{} ({note}{colon}{text})", self.candidates[at].view.label)
@@ -443,7 +445,7 @@ pub(super) fn cure(key: &str, named: &str, figure: &str, is_usable: bool) -> Str
     let link = key.trim_end_matches(".queue").rsplit('.').next().unwrap_or(key);
     let link = link_words(link);
     match is_usable {
-        true => format!("With fq_codel on {link}: {named}."),
+        true => format!("With fq_codel on {link} it is usable, best over {named}."),
         false => format!("With fq_codel on {link} it is not usable either: {figure} at best."),
     }
 }
@@ -455,26 +457,28 @@ pub(super) fn cure_depends(key: &str) -> String {
 }
 
 /// `MOS 4.38`, `99.80 % in time`, `goodput 0.941 Mb/s`, `MOS 2.10 or 4.33 (two outcomes)`
-pub(super) fn figure(by: JudgedBy, standing: &Standing) -> String {
-    figure_of(by, standing, "")
+pub(super) fn figure(by: JudgedBy, floor: f64, standing: &Standing) -> String {
+    figure_of(by, floor, standing, "")
 }
 
-/// `MOS 1.20 (TCP, barred by gaps)`; the same without a name if that is empty.
-fn figure_of(by: JudgedBy, standing: &Standing, name: &str) -> String {
-    let (text, note) = bare(by, standing);
+/// `MOS 3.20 (TCP, barred by gaps)`; the same without a name if that is empty.
+fn figure_of(by: JudgedBy, floor: f64, standing: &Standing, name: &str) -> String {
+    let (text, note) = bare(by, floor, standing);
     let text = written(by).phrase(&text);
     let notes: Vec<&str> = [name, note].into_iter().filter(|it| !it.is_empty()).collect();
     if notes.is_empty() { text } else { format!("{text} ({})", notes.join(", ")) }
 }
 
-/// The mean, or both outcomes where there are two: no repetition has their mean. And what to say of it.
-fn bare(by: JudgedBy, standing: &Standing) -> (String, &'static str) {
+/// The mean, or both outcomes where there are two: no repetition has their mean. And what to say of it: gaps
+/// bar what the score alone would call usable.
+fn bare(by: JudgedBy, floor: f64, standing: &Standing) -> (String, &'static str) {
     let written = written(by);
     let text = match standing.clusters {
         Some(found) => format!("{} or {}", written.bare(found.low), written.bare(found.high)),
         None => written.bare(standing.mean),
     };
-    let note = match (standing.clusters.is_some(), standing.is_barred()) {
+    let is_barred = standing.is_barred() && standing.mean >= floor;
+    let note = match (standing.clusters.is_some(), is_barred) {
         (true, true) => "two outcomes, barred by gaps",
         (true, false) => "two outcomes",
         (false, true) => "barred by gaps",
