@@ -91,14 +91,9 @@ pub fn html(page: &Page<'_>) -> String {
     let main = html! {
         (validity(page.summary))
         @for (id, _, body) in sections.iter().take(1).filter(|it| it.0 == "answer") {
-            section id=(id) {
-                (body)
-                @for line in page.summary.understood.losses.iter().chain(&page.summary.understood.fragments) {
-                    p.about { (line) }
-                }
-            }
+            section id=(id) { (body) }
         }
-        @for line in understood(page.summary) { p.about { (line) } }
+        @for line in page.summary.understood.lines() { p.about { (line) } }
         @for note in page.summary.warnings.iter().filter(|warning| warning::is_note(warning)) {
             p.about { (note) }
         }
@@ -241,11 +236,6 @@ fn validity(summary: &Summary) -> Markup {
         }
         (warnings(&summary.warnings))
     }
-}
-
-/// As what the scenario was read: its traces, large losses and datagrams that are cut.
-fn understood(summary: &Summary) -> impl Iterator<Item = &String> {
-    summary.understood.lines()
 }
 
 pub(crate) fn warnings(warnings: &[String]) -> Markup {

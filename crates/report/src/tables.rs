@@ -480,7 +480,8 @@ pub(crate) fn machine_line(run: &RunSummary) -> Option<String> {
         ));
     }
     if let (Some(stops @ 1..), Some(longest)) = (machine.stops, machine.longest_stop_ms) {
-        parts.push(format!("the path stood still {} times, {longest:.1} ms at most", count(stops)));
+        let times = if stops == 1 { "once".to_owned() } else { format!("{} times", count(stops)) };
+        parts.push(format!("the path stood still {times}, {longest:.1} ms at most"));
     }
     if let Some(packets) = machine.packets {
         let share = percent(machine.emulator_cpu_share);

@@ -14,14 +14,23 @@ pub(crate) enum Cause {
     Queue(String, String, f64),
     /// The same somewhere on a network that talkpath does not own: the median delay in ms.
     QueueOnPath(f64),
-    /// This share of the messages is missing; the link that alone took packets, and how.
-    Loss(f64, Option<(String, &'static str)>),
+    /// This share of the messages is lost; what took them, if it is known.
+    Loss(f64, Option<Loser>),
     /// The path itself is long.
     Distance(Distance),
     /// None of these, and hardly a frame of the call is late or missing. With how the receiver waits.
     Whole(DelaySpread, String),
     /// None of these: delays vary.
     Variation(Option<Variation>),
+}
+
+/// What took messages.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Loser {
+    /// The link that alone took packets, and how.
+    Link(String, &'static str),
+    /// Nothing on the path: more than half of them were never sent, for this reason.
+    Sender(&'static str),
 }
 
 /// A delay that is too long from the start.
@@ -59,8 +68,8 @@ pub(crate) struct Variation {
 }
 
 impl Cause {
-    /// Of the leader's cell: what no transport can cure is then the path's.
-    /// Whether gaps bar it: then more than hardly a frame is late or missing, where it matters.
+    /// Of the leader's cell: what no transport can cure is then the path's. `has_gaps`: gaps bar the call, so
+    /// it is not heard whole although hardly a frame is late or missing.
     pub(super) fn of(cell: &CellView<'_>, flow: &str, has_gaps: bool) -> Self {
         let kind = cell.delay_kind(flow);
         let delay = |quantile| cell.value(flow, Metric::Delay(kind, quantile));
@@ -79,7 +88,7 @@ impl Cause {
             (_, Some((median, growth)), _) if growth >= LONG_WAIT_MS && waits(cell).is_empty() => {
                 Self::QueueOnPath(median)
             }
-            _ if lost >= MUCH_LOSS => Self::Loss(lost, only_lossy(cell)),
+            _ if lost >= MUCH_LOSS => Self::Loss(lost, loser(cell, flow)),
             (.., Some(min_ms)) if min_ms >= limit.ms() => Self::Distance(Distance { kind, min_ms, limit }),
             _ => {
                 let playout = cell.flow(flow).and_then(|flow| flow.call.as_deref()).map(playout);
@@ -90,7 +99,7 @@ impl Cause {
                     (Some(spread), Some(playout)) if not_played < HARDLY_ANY && !has_gaps => {
                         Self::Whole(spread, playout)
                     }
-                    (_, Some(_)) if lost > 0.5 * not_played => Self::Loss(lost, only_lossy(cell)),
+                    (_, Some(_)) if lost > 0.5 * not_played => Self::Loss(lost, loser(cell, flow)),
                     (spread, playout) => Self::Variation(spread.map(|spread| Variation { spread, playout })),
                 }
             }
@@ -107,11 +116,15 @@ impl Cause {
                 "Packets wait in a queue on the path: over {name} the median delay, {}, is far above the shortest.",
                 ms(*median)
             ),
-            Self::Loss(share, place) => {
-                let place = place.as_ref().map_or(String::new(), |(link, how)| {
-                    format!(": packets were {how} {} alone", link_words(link))
-                });
-                format!("Over {name} {} % of the messages are missing{place}.", percent(Some(*share)))
+            Self::Loss(share, loser) => {
+                let what = match loser {
+                    None => String::new(),
+                    Some(Loser::Link(link, how)) => {
+                        format!(": packets were {how} {} alone", link_words(link))
+                    }
+                    Some(Loser::Sender(why)) => format!(", most of them never sent: {why}"),
+                };
+                format!("Over {name} {} % of the messages were lost{what}.", percent(Some(*share)))
             }
             Self::Distance(Distance { kind, min_ms, limit }) => {
                 let limit = match limit {
@@ -192,6 +205,24 @@ pub(crate) fn wait(cell: &CellView<'_>, link: &str) -> Option<f64> {
 /// The median wait in the queue of each link, in ms.
 fn waits<'a>(cell: &CellView<'a>) -> BTreeMap<&'a str, f64> {
     cell.links(|link| link.queue_delay_ms.as_ref().map(|delay| delay.p50))
+}
+
+/// What took the lost messages of `flow`.
+fn loser(cell: &CellView<'_>, flow: &str) -> Option<Loser> {
+    let ledgers = cell.runs.iter().filter_map(|run| run.flows.get(flow)?.ledger);
+    let (mut lost, mut not_open, mut no_network) = (0, 0, 0);
+    for ledger in ledgers {
+        lost += ledger.missing + ledger.expired + ledger.not_open + ledger.no_network;
+        not_open += ledger.not_open;
+        no_network += ledger.no_network;
+    }
+    match 2 * (not_open + no_network) > lost {
+        true if not_open >= no_network => {
+            Some(Loser::Sender("the connection was not open when they were due"))
+        }
+        true => Some(Loser::Sender("the host had no network for them")),
+        false => only_lossy(cell).map(|(link, how)| Loser::Link(link, how)),
+    }
 }
 
 /// The link that took packets, and how, if no other did: what it took is not known flow by flow.

@@ -41,8 +41,12 @@ impl Verdict {
     /// alone.
     fn share_the_best(&mut self, other: &Self) {
         let with = named_receiver(&other.playout);
-        let sentence =
-            format!("Which others are as good depends on the receiver. With {with}: {}", other.answer.line);
+        let is_decided = |it: &Self| it.answer.outcome != AnswerKind::Undecided;
+        let what = match is_decided(self) && is_decided(other) {
+            true => "Which others are as good",
+            false => "Which others may be as good",
+        };
+        let sentence = format!("{what} depends on the receiver. With {with}: {}", other.answer.line);
         self.answer.why = format!("{} {sentence}", self.answer.why).trim_start().to_owned();
         self.answer.receivers = self.answers(other);
     }

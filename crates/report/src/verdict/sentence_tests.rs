@@ -63,7 +63,7 @@ const FORMS: [&str; 23] = [
     "lost",
     "sent again",
     "waits",
-    "missing",
+    "much lost",
     "too long",
     "whole",
     "vary",
@@ -271,10 +271,10 @@ impl Truth<'_> {
             return Ok("vary");
         }
         if let Some(rest) = text.strip_prefix("Over ") {
-            if let Some((named, _)) = rest.split_once(" of the messages are missing") {
+            if let Some((named, _)) = rest.split_once(" of the messages were lost") {
                 let (label, share) = split_name(named)?;
                 close(share, 100.0 * self.mean(label, &|flow| flow.loss_rate).ok_or("unknown")?, 2)?;
-                return Ok("missing");
+                return Ok("much lost");
             }
             let (named, _) = rest.split_once(" of the frames were late or missing").ok_or("unknown form")?;
             let (label, share) = split_name(named)?;

@@ -1,5 +1,5 @@
 use talkpath_measure::judge::judge_copies;
-use talkpath_measure::summary::{CallSummary, FlowSummary, GroupSummary, LinkSummary};
+use talkpath_measure::summary::{CallSummary, FlowSummary, GroupSummary, Ledger, LinkSummary};
 
 use super::*;
 use crate::fixture;
@@ -174,7 +174,7 @@ fn what_does_not_come_back_or_comes_from_far_is_the_cause_where_no_queue_is() {
         (delay.min, delay.p50, flow.loss_rate) = (min, min + 5.0, Some(loss));
     };
     set(&mut summary, 0, |flow, _| steady(flow, 42.0, 0.05));
-    assert!(answer(&summary).why.starts_with("Over UDP 5.00 % of the messages are missing."));
+    assert!(answer(&summary).why.starts_with("Over UDP 5.00 % of the messages were lost."));
     set(&mut summary, 0, |flow, _| steady(flow, 600.0, 0.0));
     let says = "The path is too long: even the shortest round trip over UDP is 600 ms, and a conversation bears 400 ms.";
     let why = answer(&summary).why;
@@ -210,7 +210,7 @@ fn of_a_call_that_is_heard_whole_delay_codec_and_receiver_are_the_cause_and_else
     let late = why(700, 0);
     assert!(late.starts_with("The round trips of UDP vary more than this receiver waits for"), "{late}");
     let lost = why(1, 6);
-    assert!(lost.starts_with("Over UDP 0.60 % of the messages are missing."), "{lost}");
+    assert!(lost.starts_with("Over UDP 0.60 % of the messages were lost."), "{lost}");
 }
 
 /// All three transports unusable, and on each link of each repetition this change.
@@ -248,7 +248,7 @@ fn a_queue_in_which_the_flow_cannot_have_waited_is_no_cause_and_not_cured() {
         let delay = flow.round_trip_delay_ms.as_mut().unwrap();
         (delay.min, delay.p50, delay.p99, flow.loss_rate) = (20.0, 20.2, 20.2, Some(0.05));
     });
-    let says = "Over UDP 5.00 % of the messages are missing: packets were lost on the downlink alone.";
+    let says = "Over UDP 5.00 % of the messages were lost: packets were lost on the downlink alone.";
     let Answer { line, why, .. } = answer(&summary);
     assert!(why.starts_with(says), "{why}");
     assert!(line.starts_with("No transport makes this call usable: "), "{line}");
@@ -265,11 +265,30 @@ fn a_queue_in_which_the_flow_cannot_have_waited_is_no_cause_and_not_cured() {
 }
 
 #[test]
+fn messages_that_were_never_sent_are_not_laid_to_a_link() {
+    let mut summary = with_wait(10.0, 0, 7);
+    let mut why = |not_open: u64, no_network: u64| {
+        set(&mut summary, 0, |flow, _| {
+            flow.loss_rate = Some(0.31);
+            let missing = 31 - not_open - no_network;
+            flow.ledger =
+                Some(Ledger { due: 100, delivered: 69, not_open, no_network, missing, ..Ledger::default() });
+        });
+        answer(&summary).why
+    };
+    let says = "Over UDP 31.00 % of the messages were lost, most of them never sent: the connection was not open when they \
+                were due.";
+    assert!(why(20, 0).starts_with(says), "{}", why(20, 0));
+    assert!(why(5, 20).contains("most of them never sent: the host had no network for them."));
+    assert!(why(10, 5).contains("of the messages were lost: packets were lost on the downlink alone."));
+}
+
+#[test]
 fn of_two_links_that_take_packets_none_is_named() {
     let mut summary = with_wait(10.0, 2500, 7);
     set(&mut summary, 0, |flow, _| flow.loss_rate = Some(0.048));
     let why = answer(&summary).why;
-    assert!(why.starts_with("Over UDP 4.80 % of the messages are missing. "), "{why}");
+    assert!(why.starts_with("Over UDP 4.80 % of the messages were lost. "), "{why}");
 }
 
 #[test]
