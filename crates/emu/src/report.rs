@@ -254,7 +254,9 @@ mod tests {
         assert!(!report.judge(&mut warnings));
         assert!(warnings[0].contains("the path stood still once, 100.0 ms in all"), "{warnings:?}");
         assert!(
-            warnings[1].contains("flow call: the machine made 5 of its 1000 messages late"),
+            warnings[1].contains(
+                "flow call: the machine made packets late by more than 1 ms 5 times, for 1000 messages"
+            ),
             "{warnings:?}"
         );
         let record = report.record();

@@ -53,7 +53,8 @@ pub(crate) struct FlowLateness {
     pub(crate) flow: String,
     /// Its messages that were due.
     pub(crate) messages: u64,
-    /// How often one was late by more than [`LATE`], on its way out or back.
+    /// How often a packet of it was late by more than [`LATE`], on its way out or back; of a message that leaves
+    /// in several packets, and of acknowledgements, each counts.
     pub(crate) late: u64,
     /// Of a flow without a clock: the longest stop that its queue bears.
     pub(crate) bears: Option<Duration>,
@@ -78,8 +79,8 @@ impl FlowLateness {
             QUANTILES.into_iter().filter(|(_, beyond)| is_void(*beyond)).map(|(name, _)| name).collect();
         (!void.is_empty()).then(|| {
             format!(
-                "flow {flow}: the machine made {late} of its {messages} messages late by more than 1 ms, so its {} \
-                 {} not the path's alone",
+                "flow {flow}: the machine made packets late by more than 1 ms {late} times, for {messages} messages, so \
+                 its {} {} not the path's alone",
                 void.join(", "),
                 if void.len() == 1 { "is" } else { "are" }
             )
@@ -89,7 +90,7 @@ impl FlowLateness {
 
 /// Quantiles, and what lies beyond them in per cent.
 const QUANTILES: [(&str, u64); 3] = [("p50", 50), ("p90", 10), ("p99", 1)];
-/// A thread that runs so much too late has stood still (the limit of the emulator's lateness).
+/// A thread that runs later than this has stood still (the limit of the emulator's lateness).
 const STOP: Duration = Duration::from_millis(1);
 /// A message that is so late counts against its flow's quantiles.
 pub(crate) const LATE: Duration = Duration::from_millis(1);

@@ -142,7 +142,7 @@ impl Emulator<'_> {
         self.train = train;
     }
 
-    /// A packet is written so much after its promised departure.
+    /// A packet is written `late` after its promised departure.
     fn note_lateness(&mut self, tag: u32, late: Duration) {
         self.totals.lateness.record_unsigned(late);
         self.flows[self.slots[tag as usize].flow as usize].late += u64::from(late > LATE);
