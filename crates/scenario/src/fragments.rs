@@ -8,30 +8,11 @@ use talkpath_units::Bytes;
 
 use crate::model::{Demand, Flow, IpVersion, Scenario, USUAL_MTU};
 
-/// A line for each flow whose datagrams are cut, with how many of the `cells` it holds for if not for all.
-pub(crate) fn lines(cells: &[&Scenario]) -> Vec<String> {
-    let mut found: Vec<(String, usize)> = Vec::new();
-    for cell in cells {
-        let mut of_cell: Vec<String> = Vec::new();
-        for flow in &cell.flows {
-            // Copies are alike.
-            of_cell.extend(line(cell, flow).filter(|line| !of_cell.contains(line)));
-        }
-        for line in of_cell {
-            match found.iter_mut().find(|(known, _)| *known == line) {
-                Some((_, count)) => *count += 1,
-                None => found.push((line, 1)),
-            }
-        }
-    }
-    let more = found.len().saturating_sub(MOST_LINES);
-    let said = found.into_iter().take(MOST_LINES).map(|(line, count)| match count == cells.len() {
-        true => format!("{line}."),
-        false => format!("{line} (in {count} of {} cells).", cells.len()),
-    });
-    let mut lines: Vec<String> = said.collect();
-    if more > 0 {
-        lines.push(format!("{more} more flows and cells send datagrams that are cut into fragments."));
+/// A line for each flow of `cell` whose datagrams are cut. Copies are alike.
+pub(crate) fn of_cell(cell: &Scenario) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for flow in &cell.flows {
+        lines.extend(line(cell, flow).filter(|line| !lines.contains(line)));
     }
     lines
 }
@@ -116,8 +97,6 @@ const UDP_HEADER: Bytes = Bytes::new(8);
 const IPV6_HEADER: Bytes = Bytes::new(40);
 /// RFC 8200 §4.5.
 const FRAGMENT_HEADER: Bytes = Bytes::new(8);
-/// Chosen: a sweep over sizes and losses has a line for each pair, and nobody reads more.
-const MOST_LINES: usize = 5;
 
 #[cfg(test)]
 mod tests {

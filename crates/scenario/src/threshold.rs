@@ -143,7 +143,7 @@ fn bare_share(figure: &str, bound: &str) -> Option<String> {
 }
 
 /// Figures that are shares, besides those whose names say it (docs/reference/metrics.md).
-const SHARES: [&str; 5] = ["in_time", "concealed", "stretched", "late_played", "discarded"];
+const SHARES: [&str; 4] = ["in_time", "density", "gap_density", "utilisation"];
 
 /// Checks the form of one value of `[thresholds]`: a bound, or a list of bounds.
 pub(crate) fn check(node: &Node, at: &str, log: &mut Log) {

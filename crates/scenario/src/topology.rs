@@ -87,7 +87,7 @@ impl Topology {
 struct Ends(Vec<usize>);
 
 impl Ends {
-    /// The ends of so many links, joined as the ways pass them.
+    /// The ends of this number of `links`, joined as the ways pass them.
     fn joined(links: usize, ways: &[&Flow]) -> Self {
         let mut ends = Self((0..2 * links).collect());
         let apart = Apart::of(ways);

@@ -36,8 +36,12 @@ pub struct Understood {
 pub(crate) fn understood(contents: &Contents, cells: &[&Scenario]) -> Understood {
     Understood {
         traces: traces(contents),
-        losses: losses(cells),
-        fragments: fragments::lines(cells),
+        losses: over_cells(cells, losses, || {
+            format!("links and cells lose more than {} of the packets", percent(MUCH))
+        }),
+        fragments: over_cells(cells, fragments::of_cell, || {
+            "flows and cells send datagrams that are cut into fragments".to_owned()
+        }),
         assumed_queues: Vec::new(),
         not_in_sim: not_in_sim(cells),
     }
@@ -119,30 +123,35 @@ fn of_delay(trace: &DelayTrace) -> String {
     format!("{packets}, {mean} added in the mean and {most} at most, repeats after these")
 }
 
-/// The losses above [`MUCH`], each with the links and the cells that have it.
-fn losses(cells: &[&Scenario]) -> Vec<String> {
+/// A sentence for each line that `of_cell` gives, with how many of the `cells` it holds for if not for all.
+/// Of more than [`MOST_LINES`] the number stands before what is `rest` of a sentence.
+fn over_cells(
+    cells: &[&Scenario],
+    of_cell: impl Fn(&Scenario) -> Vec<String>,
+    rest: impl Fn() -> String,
+) -> Vec<String> {
     let mut found: Vec<(String, usize)> = Vec::new();
-    for cell in cells {
-        for line in of_cell(cell) {
-            match found.iter_mut().find(|(known, _)| *known == line) {
-                Some((_, count)) => *count += 1,
-                None => found.push((line, 1)),
-            }
+    for line in cells.iter().flat_map(|cell| of_cell(cell)) {
+        match found.iter_mut().find(|(known, _)| *known == line) {
+            Some((_, count)) => *count += 1,
+            None => found.push((line, 1)),
         }
     }
     let more = found.len().saturating_sub(MOST_LINES);
-    let said = found.into_iter().take(MOST_LINES).map(|(line, count)| match count == cells.len() {
-        true => format!("{line}."),
-        false => format!("{line} in {count} of {} cells.", cells.len()),
-    });
-    let mut lines: Vec<_> = said.collect();
-    if more > 0 {
-        lines.push(format!("{more} more links and cells lose more than {} of the packets.", percent(MUCH)));
-    }
+    let mut lines: Vec<String> = found
+        .into_iter()
+        .take(MOST_LINES)
+        .map(|(line, count)| match count == cells.len() {
+            true => format!("{line}."),
+            false => format!("{line} (in {count} of {} cells).", cells.len()),
+        })
+        .collect();
+    lines.extend((more > 0).then(|| format!("{more} more {}.", rest())));
     lines
 }
 
-fn of_cell(scenario: &Scenario) -> Vec<String> {
+/// The losses of a cell above [`MUCH`].
+fn losses(scenario: &Scenario) -> Vec<String> {
     let losing = scenario.links.iter().map(|link| (link.name.as_str(), link.config.loss.mean()));
     let losing: Vec<_> = losing.filter(|(_, share)| *share > MUCH).collect();
     match losing.as_slice() {
@@ -307,7 +316,7 @@ fn short(value: f64) -> String {
 /// A loss that is repeated in words: above it a call is past all repair, and a share was perhaps meant in
 /// per cent. Chosen.
 const MUCH: f64 = 0.2;
-/// Sentences on losses; chosen: more are no help.
+/// Sentences on losses, and on fragments; chosen: more are no help.
 const MOST_LINES: usize = 5;
 /// A run that uses less of a trace was probably meant to use more: a wrong unit is off by 1000. Chosen.
 const LITTLE: f64 = 0.01;

@@ -374,7 +374,12 @@ fn per_cent_is_read_wherever_a_share_stands_in_files_and_options() {
 #[test]
 fn a_bound_on_a_share_needs_its_percent_sign_from_1_on() {
     use talkpath_scenario::split_threshold;
-    for text in ["call.loss_rate <= 1", "call.in_time >= 95", "call.in_time.p10@path.up.loss=0.01 >= 1.0"] {
+    for text in [
+        "call.loss_rate <= 1",
+        "call.in_time >= 95",
+        "call.in_time.p10@path.up.loss=0.01 >= 1.0",
+        "link.up.utilisation <= 90",
+    ] {
         let why = split_threshold(text, false).unwrap_err();
         assert!(why.contains("is a share") && why.contains("did you mean"), "{text}: {why}");
     }
@@ -395,6 +400,6 @@ fn a_loss_above_a_fifth_is_said_in_words() {
     let swept = (BASE.to_owned() + "[sweep]\n\"path.*.loss\" = [0, 0.3]\n", &[][..]);
     assert_eq!(
         plan(&swept.0, swept.1).understood.losses,
-        ["The path loses 30 % of the packets each way in 1 of 2 cells."]
+        ["The path loses 30 % of the packets each way (in 1 of 2 cells)."]
     );
 }
