@@ -98,7 +98,7 @@ impl Repetitions {
     pub(crate) fn of(dir: &RunDir, lacks: &Path, arenas: &dyn Arenas) -> Result<Self, Failure> {
         let unusable = |why: String| {
             Failure::Usage(format!(
-                "{}: not there: the run was made with --records none or summary, and {why}",
+                "{}: not there: the run was made with --records none or summary, or did not end, and {why}",
                 lacks.display()
             ))
         };

@@ -29,6 +29,7 @@ use talkpath_scenario::{Bound, Operator, Plan, Scenario, Threshold, ThresholdOf}
 use self::figure::{Looked, Observed, known_before, look_up, no_such_figure};
 use crate::failure::Failure;
 use crate::run_dir::write_named_bytes;
+use crate::terminal::counted;
 
 /// A threshold, held against a run.
 #[derive(Debug, PartialEq)]
@@ -132,7 +133,7 @@ impl Judgement {
         let place = [
             member.clone(),
             Some(cell.clone()).filter(|cell| !cell.is_empty()),
-            (*repetitions > 0).then(|| format!("{over} of {}", counted(*repetitions as u64, "repetition"))),
+            (*repetitions > 0).then(|| format!("{over} of {}", counted(*repetitions, "repetition"))),
             cells,
         ];
         let place = place.into_iter().flatten().collect::<Vec<_>>().join("; ");
@@ -149,7 +150,7 @@ impl Judgement {
         let one = number(100.0 / messages.max(1) as f64);
         format!(
             ": {} cannot show it, as one of them is {one} %; at least {needed} are needed",
-            counted(messages, "message")
+            counted(usize::try_from(messages).unwrap_or(usize::MAX), "message")
         )
     }
 }
@@ -441,11 +442,6 @@ fn number(value: f64) -> String {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text,
     }
-}
-
-/// `1 repetition`, `3 repetitions`.
-fn counted(n: u64, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Of the copies of a flow the one that is worst, repetition by repetition.

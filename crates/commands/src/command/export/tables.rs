@@ -8,12 +8,14 @@ use std::io::{self, BufReader, Write};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use talkpath_measure::RunRecord;
 use talkpath_measure::export::{
     Column, ColumnKind, Field, TableFormat, TableWriter, message_columns, message_row, series_columns,
     series_row,
 };
 use talkpath_measure::record_file::{
-    PacketRow, RecordError, SeriesRow, packet_rows, read_packets, read_series, series_rows,
+    PacketRow, PacketRows, RecordError, SeriesRow, SeriesRows, packet_rows, read_packets, read_series,
+    series_rows,
 };
 use talkpath_measure::summary::{RunSummary, Spread, Summary};
 
@@ -37,8 +39,8 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     let summary = || read_summary(dir, terminal);
     let result = match table {
-        ExportTable::Messages => return messages((dir, arenas), format, out, unwritten),
-        ExportTable::Series => return series((dir, arenas), format, out, unwritten),
+        ExportTable::Messages => return MESSAGES.write((dir, arenas), format, out, unwritten),
+        ExportTable::Series => return POINTS.write((dir, arenas), format, out, unwritten),
         ExportTable::Repetitions => repetitions(&summary()?, format, out, "flow", |run| {
             let summed_up = run.summed_up().map(|(name, group)| (name, flat(group)));
             run.flows.iter().map(|(name, flow)| (name, flat(flow))).chain(summed_up).collect()
@@ -58,58 +60,68 @@ fn failed(why: RecordError, unwritten: impl Fn(io::Error) -> Failure) -> Failure
     }
 }
 
-/// One row a message and leg, group by group of packets.parquet, or of a run that is made again.
-fn messages(
-    (dir, arenas): (&RunDir, &dyn Arenas),
-    format: TableFormat,
-    out: impl Write + Send,
-    unwritten: impl Fn(io::Error) -> Failure,
-) -> Result<(), Failure> {
-    let swept = swept_of(dir)?;
-    let columns = message_columns(&swept.columns);
-    let mut table = TableWriter::new(columns, format, out).map_err(|why| failed(why, &unwritten))?;
-    let mut fields = Vec::new();
-    let mut add = |row: &PacketRow| {
-        message_row(row, swept.of(row.cell), &mut fields);
-        table.row(&fields).map_err(|why| failed(why, &unwritten))
-    };
-    match stored(dir, PACKETS, read_packets)? {
-        Some(rows) => {
-            for row in rows {
-                add(&row.map_err(|why| unreadable(dir, PACKETS, &why))?)?;
-            }
-        }
-        None => Repetitions::of(dir, &dir.file(PACKETS), arenas)?
-            .each(|_| true, |record| packet_rows(&record).try_for_each(|row| add(&row)))?,
-    }
-    table.finish().map_err(|why| failed(why, &unwritten))
+/// One row a message and leg.
+const MESSAGES: RowTable<PacketRow, PacketRows<File>> = RowTable {
+    file: PACKETS,
+    columns: message_columns,
+    cell: |row| row.cell,
+    fill: message_row,
+    read: read_packets,
+    again: |record| Box::new(packet_rows(record)),
+};
+
+/// One row a point of a line.
+const POINTS: RowTable<SeriesRow, SeriesRows<File>> = RowTable {
+    file: SERIES,
+    columns: series_columns,
+    cell: |row| row.cell,
+    fill: series_row,
+    read: read_series,
+    again: |record| Box::new(series_rows(record)),
+};
+
+/// A table whose rows are those of a record file, or of a run that is made again.
+struct RowTable<Row, Stored> {
+    /// The record file.
+    file: &'static str,
+    /// The columns, with those of the sweep among them.
+    columns: fn(&[Column]) -> Vec<Column>,
+    cell: fn(&Row) -> u64,
+    /// Puts a row, and what the sweep sets in its cell, into fields.
+    fill: fn(&Row, &[Field], &mut Vec<Field>),
+    read: fn(File) -> Result<Stored, RecordError>,
+    again: for<'r> fn(&'r RunRecord) -> Box<dyn Iterator<Item = Row> + 'r>,
 }
 
-/// One row a point of a line, as of [`messages`].
-fn series(
-    (dir, arenas): (&RunDir, &dyn Arenas),
-    format: TableFormat,
-    out: impl Write + Send,
-    unwritten: impl Fn(io::Error) -> Failure,
-) -> Result<(), Failure> {
-    let swept = swept_of(dir)?;
-    let columns = series_columns(&swept.columns);
-    let mut table = TableWriter::new(columns, format, out).map_err(|why| failed(why, &unwritten))?;
-    let mut fields = Vec::new();
-    let mut add = |row: &SeriesRow| {
-        series_row(row, swept.of(row.cell), &mut fields);
-        table.row(&fields).map_err(|why| failed(why, &unwritten))
-    };
-    match stored(dir, SERIES, read_series)? {
-        Some(rows) => {
-            for row in rows {
-                add(&row.map_err(|why| unreadable(dir, SERIES, &why))?)?;
+impl<Row, Stored: Iterator<Item = Result<Row, RecordError>>> RowTable<Row, Stored> {
+    /// Writes the table of `dir`, row group by row group, or repetition by repetition.
+    fn write(
+        &self,
+        (dir, arenas): (&RunDir, &dyn Arenas),
+        format: TableFormat,
+        out: impl Write + Send,
+        unwritten: impl Fn(io::Error) -> Failure,
+    ) -> Result<(), Failure> {
+        let swept = swept_of(dir)?;
+        let columns = (self.columns)(&swept.columns);
+        let mut table = TableWriter::new(columns, format, out).map_err(|why| failed(why, &unwritten))?;
+        let mut fields = Vec::new();
+        let mut add = |cell: u64, row: &Row| {
+            (self.fill)(row, swept.of(cell), &mut fields);
+            table.row(&fields).map_err(|why| failed(why, &unwritten))
+        };
+        match stored(dir, self.file, self.read)? {
+            Some(rows) => {
+                for row in rows {
+                    let row = row.map_err(|why| unreadable(dir, self.file, &why))?;
+                    add((self.cell)(&row), &row)?;
+                }
             }
+            None => Repetitions::of(dir, &dir.file(self.file), arenas)?
+                .each(|_| true, |record| (self.again)(&record).try_for_each(|row| add(record.cell, &row)))?,
         }
-        None => Repetitions::of(dir, &dir.file(SERIES), arenas)?
-            .each(|_| true, |record| series_rows(&record).try_for_each(|row| add(&row)))?,
+        table.finish().map_err(|why| failed(why, &unwritten))
     }
-    table.finish().map_err(|why| failed(why, &unwritten))
 }
 
 /// The rows of the record file `name` of `dir`; `None` if it is not there.
