@@ -305,11 +305,6 @@ fn a_datagram_that_the_far_end_does_not_take_is_refused_and_blocks_none() {
         client.open(Instant::ZERO);
         carry_all(&mut client, &mut server, Instant::ZERO);
         let limit = Bytes::new(limit);
-        eprintln!(
-            "DBG {frame:?} {:?} {:?}",
-            client.datagrams,
-            client.connection.as_ref().map(|c| (c.1.current_mtu(), c.1.is_mtu_search_over(), c.1.stats()))
-        );
         assert_eq!(client.largest_message(0), Some(limit), "{frame:?}");
         let larger = Message { size: limit + Bytes::new(1), ..message(0) };
         assert!(!client.takes(0, larger.size));
