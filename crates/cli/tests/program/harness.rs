@@ -146,6 +146,18 @@ impl Seen {
     }
 }
 
+/// A scenario of this `duration` with a call for each name and its transport, whose frames the far host sends
+/// back. A transport is what stands behind `transport =`, and may have more of the flow's lines behind it.
+pub(crate) fn calls(duration: &str, flows: &[(&str, &str)]) -> String {
+    let mut text = format!("name = \"calls\"\nduration = \"{duration}\"\ndrain = \"1 s\"\npath = \"lan\"\n");
+    for (name, transport) in flows {
+        text += &format!(
+            "\n[flow.{name}]\ntransport = {transport}\nworkload = {{ kind = \"voice\", echo = true }}\n"
+        );
+    }
+    text
+}
+
 /// The open file descriptors that a program inherits from this one: those that are not closed on exec.
 fn inherited_descriptors() -> BTreeSet<u64> {
     let is_inherited = |number: &u64| {

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{Bench, Seen, Served};
+use crate::harness::{Bench, Seen, Served, calls};
 use crate::quiet::skip;
 
 /// Refuses the options that stand in REFUSED, each as ` LEVEL/NAME `.
@@ -44,30 +44,6 @@ const OPTIONS: [(&str, &str); 7] = [
     ("IPV6_RECVPKTINFO", "41/49"),
 ];
 
-const CALLS: &str = r#"
-name = "calls"
-duration = "1 s"
-drain = "500 ms"
-path = "lan"
-
-[flow.udp]
-transport = { kind = "udp", ecn = true }
-dscp = "EF"
-workload = { kind = "voice", echo = true }
-
-[flow.quic]
-transport = "quic"
-workload = { kind = "voice", echo = true }
-
-[flow.dccp]
-transport = "dccp-ccid2"
-workload = { kind = "voice", echo = true }
-
-[flow.tcp]
-transport = "tcp-nodelay"
-workload = { kind = "voice", echo = true }
-"#;
-
 /// A bench with the library; `None` where there is no C compiler.
 fn bench() -> Option<Bench> {
     let bench = Bench::new();
@@ -79,7 +55,13 @@ fn bench() -> Option<Bench> {
         skip("no C compiler for the library that refuses socket options");
         return None;
     }
-    bench.file("calls.toml", CALLS);
+    let flows = [
+        ("udp", "{ kind = \"udp\", ecn = true }\ndscp = \"EF\""),
+        ("quic", "\"quic\""),
+        ("dccp", "\"dccp-ccid2\""),
+        ("tcp", "\"tcp-nodelay\""),
+    ];
+    bench.file("calls.toml", calls("1 s", &flows));
     Some(bench)
 }
 

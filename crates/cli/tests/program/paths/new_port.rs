@@ -5,19 +5,10 @@ use std::thread;
 use std::time::Duration;
 
 use super::lab::{Lab, SERVER};
-use crate::harness::Seen;
+use crate::harness::{Seen, calls};
 
-/// Four calls over the ways that there are.
-const CALLS: &str = r#"
-name = "a new mapping"
-duration = "10 s"
-drain = "1 s"
-path = "lan"
-
-[flow.udp]
-transport = "udp"
-workload = { kind = "voice", echo = true }
-
+/// Calls that go one way alone.
+const ONE_WAY: &str = r#"
 [flow.up]
 transport = "udp"
 workload = { kind = "voice" }
@@ -26,18 +17,6 @@ workload = { kind = "voice" }
 transport = "udp"
 direction = "down"
 workload = { kind = "voice" }
-
-[flow.dccp]
-transport = "dccp-ccid2"
-workload = { kind = "voice", echo = true }
-
-[flow.quic]
-transport = "quic"
-workload = { kind = "voice", echo = true }
-
-[flow.tcp]
-transport = "tcp-nodelay"
-workload = { kind = "voice", echo = true }
 "#;
 
 #[test]
@@ -45,7 +24,9 @@ workload = { kind = "voice", echo = true }
 fn flows_over_udp_and_dccp_go_on_within_two_seconds_of_a_new_port_and_quic_says_that_it_does_not_follow() {
     let Some(lab) = Lab::new() else { return };
     lab.translate();
-    lab.bench.file("calls.toml", CALLS);
+    let flows =
+        [("udp", "\"udp\""), ("dccp", "\"dccp-ccid2\""), ("quic", "\"quic\""), ("tcp", "\"tcp-nodelay\"")];
+    lab.bench.file("calls.toml", calls("10 s", &flows) + ONE_WAY);
     let mut run = lab.client_command(SERVER, &["run", "calls.toml", "--json=runs"]);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_secs(4));

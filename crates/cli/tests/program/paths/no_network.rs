@@ -5,35 +5,14 @@ use std::thread;
 use std::time::Duration;
 
 use super::lab::{Host, Lab, SERVER};
-use crate::harness::Seen;
-
-/// Four ways through one outage.
-const CALLS: &str = r#"
-name = "four ways through one outage"
-duration = "12 s"
-path = "lan"
-
-[flow.udp]
-transport = "udp"
-workload = { kind = "voice", echo = true }
-
-[flow.dccp]
-transport = "dccp-ccid2"
-workload = { kind = "voice", echo = true }
-
-[flow.quic]
-transport = "quic"
-workload = { kind = "voice", echo = true }
-
-[flow.tcp]
-transport = "tcp-nodelay"
-workload = { kind = "voice", echo = true }
-"#;
+use crate::harness::{Seen, calls};
 
 /// Runs the calls. After 3 s `gone` takes the client's network away, and 3 s later `back` gives it back.
 fn through_an_outage(gone: &[&str], back: &[&str]) {
     let Some(lab) = Lab::new() else { return };
-    lab.bench.file("calls.toml", CALLS);
+    let flows =
+        [("udp", "\"udp\""), ("dccp", "\"dccp-ccid2\""), ("quic", "\"quic\""), ("tcp", "\"tcp-nodelay\"")];
+    lab.bench.file("calls.toml", calls("12 s", &flows));
     let mut run =
         lab.client_command(SERVER, &["run", "calls.toml", "--json=runs", "--require", "udp.loss_rate <= 1%"]);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -7,19 +7,12 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::lab::{Lab, TooBig};
-use crate::harness::Seen;
+use crate::harness::{Seen, calls};
 
 /// Three seconds of a call over UDP.
-const CALL: &str = r#"
-name = "call"
-duration = "3 s"
-drain = "500 ms"
-path = "lan"
-
-[flow.call]
-transport = "udp"
-workload = { kind = "voice", echo = true }
-"#;
+fn call() -> String {
+    calls("3 s", &[("call", "\"udp\"")])
+}
 
 const COMPARE: [&str; 5] = ["compare", "--duration", "1s", "--repeat", "2"];
 
@@ -64,7 +57,7 @@ fn where_udp_is_blocked_a_comparison_says_so_once_and_ranks_what_gets_through() 
 fn where_nothing_gets_through_a_run_ends_with_exit_code_4_and_the_port() {
     let Some(lab) = Lab::new() else { return };
     lab.block_udp();
-    lab.bench.file("call.toml", CALL);
+    lab.bench.file("call.toml", call());
     let seen = lab.client(&["run", "call.toml"]);
     seen.fails(
         4,
@@ -77,7 +70,7 @@ fn where_nothing_gets_through_a_run_ends_with_exit_code_4_and_the_port() {
 #[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
 fn where_udp_is_blocked_on_the_way_back_it_says_that_it_arrives_at_the_server() {
     let Some(lab) = Lab::new() else { return };
-    lab.bench.file("call.toml", CALL);
+    lab.bench.file("call.toml", call());
     lab.rule("iifname \"toserver\" meta l4proto udp drop");
     lab.client(&["run", "call.toml"])
         .fails(4, &["it arrives at the server, and the answers do not come back"]);
@@ -106,7 +99,7 @@ fn where_large_datagrams_alone_are_dropped_calls_over_udp_are_measured_and_quic_
 fn udp_that_is_let_through_later_opens_a_second_later() {
     let Some(lab) = Lab::new() else { return };
     lab.block_udp();
-    lab.bench.file("call.toml", CALL.replace("\"3 s\"", "\"6 s\""));
+    lab.bench.file("call.toml", call().replace("\"3 s\"", "\"6 s\""));
     let run = lab.client_command(super::lab::SERVER, &["run", "call.toml", "--json=runs"]);
     let run = { run }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_secs(6));
@@ -120,7 +113,7 @@ fn udp_that_is_let_through_later_opens_a_second_later() {
 #[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
 fn udp_that_is_blocked_midway_is_told_of_and_the_rest_is_kept() {
     let Some(lab) = Lab::new() else { return };
-    lab.bench.file("call.toml", CALL.replace("\"3 s\"", "\"6 s\""));
+    lab.bench.file("call.toml", call().replace("\"3 s\"", "\"6 s\""));
     let run = lab.client_command(super::lab::SERVER, &["run", "call.toml", "--json=runs"]);
     let run = { run }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_secs(2));
@@ -136,7 +129,7 @@ fn udp_that_is_blocked_midway_is_told_of_and_the_rest_is_kept() {
 fn with_two_lines_it_says_which_addresses_udp_and_tcp_come_from_at_both_ends() {
     let Some(mut lab) = Lab::new() else { return };
     lab.two_lines();
-    lab.bench.file("call.toml", CALL);
+    lab.bench.file("call.toml", call());
     let says = "your UDP comes from 10.66.2.9, your TCP from 10.66.2.1: a router with two lines, or a carrier's \
                 translator";
     lab.client(&["run", "call.toml"]).fails(4, &[says, "UDP port 7160"]);
@@ -149,6 +142,6 @@ fn with_two_lines_it_says_which_addresses_udp_and_tcp_come_from_at_both_ends() {
 fn where_tcp_is_blocked_nothing_can_run_and_it_says_what_tcp_is_for() {
     let Some(lab) = Lab::new() else { return };
     lab.rule("meta l4proto tcp drop");
-    lab.bench.file("call.toml", CALL);
+    lab.bench.file("call.toml", call());
     lab.client(&["run", "call.toml"]).fails(4, &["did not answer within 5 s over TCP"]);
 }

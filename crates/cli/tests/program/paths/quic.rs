@@ -1,13 +1,11 @@
 //! QUIC through tunnels, and over paths that mark packets.
 
 use super::lab::{Host, Lab, Marked, SERVER, SERVER_V6, TooBig};
+use crate::harness::calls;
 
 /// A call both ways, 50 frames a second.
 fn call(transport: &str, seconds: u64) -> String {
-    format!(
-        "name = \"call\"\nduration = \"{seconds} s\"\ndrain = \"500 ms\"\npath = \"lan\"\n\n[flow.call]\n\
-         transport = \"{transport}\"\nworkload = {{ kind = \"voice\", echo = true }}\n"
-    )
+    calls(&format!("{seconds} s"), &[("call", &format!("\"{transport}\""))])
 }
 
 #[test]

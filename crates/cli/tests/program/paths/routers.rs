@@ -5,25 +5,18 @@ use std::thread;
 use std::time::Duration;
 
 use super::lab::{Lab, Marked, SERVER, SERVER_V6, TooBig};
-use crate::harness::Seen;
+use crate::harness::{Seen, calls};
 
-/// A second of a call both ways, and how long it is waited for.
-const CALL: &str = r#"
-name = "call"
-duration = "1 s"
-drain = "500 ms"
-path = "lan"
-
-[flow.call]
-transport = { kind = "udp", ecn = true }
-workload = { kind = "voice", echo = true }
-"#;
+/// A second of a call both ways.
+fn call() -> String {
+    calls("1 s", &[("call", "{ kind = \"udp\", ecn = true }")])
+}
 
 #[test]
 #[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
 fn a_path_that_does_nothing_to_packets_loses_and_marks_none() {
     let Some(lab) = Lab::new() else { return };
-    lab.bench.file("call.toml", CALL);
+    lab.bench.file("call.toml", call());
     for to in [SERVER, SERVER_V6] {
         let summary = lab.client_to(to, &["run", "call.toml", "--json=runs"]).succeeds().summary();
         let call = &summary["runs"][0]["flows"]["call"];
@@ -36,7 +29,7 @@ fn a_path_that_does_nothing_to_packets_loses_and_marks_none() {
 #[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
 fn all_packets_or_half_of_them_come_marked_over_ipv4_and_ipv6() {
     let Some(lab) = Lab::new() else { return };
-    lab.bench.file("call.toml", CALL);
+    lab.bench.file("call.toml", call());
     for (marked, range) in [(Marked::All, 50..=50), (Marked::Half, 8..=42)] {
         lab.clear();
         lab.mark(marked);
@@ -53,7 +46,7 @@ fn all_packets_or_half_of_them_come_marked_over_ipv4_and_ipv6() {
 #[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
 fn a_tunnel_takes_packets_of_its_mtu_and_no_larger_ones() {
     let Some(lab) = Lab::new() else { return };
-    let call = CALL.replace("\"1 s\"", "\"300 ms\"");
+    let call = call().replace("\"1 s\"", "\"300 ms\"");
     // The UDP payload that fits exactly, and one byte more.
     for mtu in [1280_u64, 1420, 1100] {
         for too_big in [TooBig::Silent, TooBig::Reported] {
@@ -94,7 +87,7 @@ fn a_connection_whose_first_packet_is_lost_opens_a_second_later() {
         lab.clear();
         lab.lose_first_syns(1);
         lab.lose_first_large_datagrams(1);
-        let text = CALL.replace("{ kind = \"udp\", ecn = true }", &format!("\"{transport}\""));
+        let text = call().replace("{ kind = \"udp\", ecn = true }", &format!("\"{transport}\""));
         lab.bench.file("call.toml", text.replace("\"1 s\"", "\"2 s\""));
         let summary = lab.client(&["run", "call.toml", "--json=runs"]).succeeds().summary();
         let call = &summary["runs"][0]["flows"]["call"];
@@ -109,7 +102,7 @@ fn a_connection_whose_first_packet_is_lost_opens_a_second_later() {
 fn a_translator_lets_calls_through_and_the_log_names_its_address() {
     let Some(mut lab) = Lab::new() else { return };
     lab.translate();
-    lab.bench.file("call.toml", CALL);
+    lab.bench.file("call.toml", call());
     let before = lab.client_counts();
     let summary = lab.client(&["run", "call.toml", "--json=runs"]).succeeds().summary();
     let sent = lab.client_counts()[0] - before[0];
@@ -124,7 +117,7 @@ fn a_translator_lets_calls_through_and_the_log_names_its_address() {
 fn a_connection_outlives_a_translator_that_forgets_its_mappings_of_udp() {
     let Some(lab) = Lab::new() else { return };
     lab.translate();
-    let text = CALL.replace("{ kind = \"udp\", ecn = true }", "\"tcp-nodelay\"");
+    let text = call().replace("{ kind = \"udp\", ecn = true }", "\"tcp-nodelay\"");
     lab.bench.file("call.toml", text.replace("\"1 s\"", "\"2 s\""));
     let run = lab.client_command(SERVER, &["run", "call.toml", "--json=runs"]).stdout(Stdio::piped()).spawn();
     thread::sleep(Duration::from_millis(1500));
@@ -142,7 +135,7 @@ fn a_connection_outlives_a_translator_that_forgets_its_mappings_of_udp() {
 fn with_two_lines_connections_keep_the_address_of_the_first() {
     let Some(mut lab) = Lab::new() else { return };
     lab.two_lines();
-    lab.bench.file("call.toml", CALL.replace("{ kind = \"udp\", ecn = true }", "\"tcp\""));
+    lab.bench.file("call.toml", call().replace("{ kind = \"udp\", ecn = true }", "\"tcp\""));
     lab.client(&["run", "call.toml"]).succeeds();
     let log = lab.server_log();
     assert!(log.contains("10.66.2.1]:") && !log.contains("10.66.2.9]:"), "{log}");
