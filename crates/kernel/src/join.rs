@@ -343,9 +343,10 @@ fn multipath(flow: &Flow, sender: Option<&EndLog>, receiver: Option<&EndLog>) ->
 pub fn early_echo_warnings(flow: &FlowRecord) -> Vec<String> {
     let line = |count: u64| {
         format!(
-            "flow {}: {count} echoes came before their message was sent, and are not counted: the far host, or something on \
-             the path, makes them up",
-            flow.info.name
+            "flow {}: {} before its message was sent, and is not counted: the far host, or something on the path, makes \
+             echoes up",
+            flow.info.name,
+            if count == 1 { "an echo came".to_owned() } else { format!("each of {count} echoes came") }
         )
     };
     Some(flow.counters.early_echoes).filter(|&count| count > 0).map(line).into_iter().collect()

@@ -11,7 +11,7 @@
 //! | 1 B | sequence number modulo 2^8 |
 //!
 //! Big-endian. A short number is extended to the one nearest to what is expected next, so it is right while
-//! messages are displaced by less than half its range. On a clock, numbers of one and two bytes are told by
+//! messages are displaced by less than half its range. On a clock, numbers of one and two bytes are found by
 //! the time of arrival ([`ShortNumbers`]): 256 of them pass in 5 s of a call. The filling is a fixed
 //! pseudo-random sequence, which no link compresses.
 
@@ -56,7 +56,7 @@ pub fn read_header(payload: &[u8], token: u32, expected: u64) -> Option<u64> {
 /// range above the smallest one, however long nothing came.
 pub struct ShortNumbers {
     modulus: u64,
-    /// So many messages every `nanos` ns.
+    /// `messages` of them are due every `nanos` ns.
     messages: u128,
     nanos: u128,
     /// When number 0 is due, if that is known.

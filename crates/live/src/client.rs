@@ -35,7 +35,7 @@ pub struct LiveOptions {
     pub key: Option<Key>,
     /// The user vouches that both hosts' clocks show one time (GPS, PTP): stamps are compared as they are.
     pub clocks_synchronised: bool,
-    /// Who is told at once of what a run meets and goes on with, as that nothing comes back over UDP.
+    /// Takes at once a line about what a run meets and goes on with, such as that nothing comes back over UDP.
     pub notice: Notice,
 }
 
@@ -120,7 +120,7 @@ impl LiveArena {
     ) -> Result<PreparedRun<'a>, ArenaError> {
         let mtu = address::path_mtu(self.address);
         let session = SessionSpec::new(scenario, plan.seed, Some(mtu)).map_err(|why| {
-            // If it fits the usual MTU, the path is the cause, or what the kernel was told of it.
+            // If it fits the usual MTU, the path is the cause, or what the kernel has learned of the path.
             match SessionSpec::new(scenario, plan.seed, Some(USUAL_MTU)) {
                 Ok(_) => ArenaError::far_end(format!(
                     "{why}; this host's kernel knows a path MTU of {} to {} (`ip route get {}`)",

@@ -1,4 +1,4 @@
-//! Which statistic over the repetitions stands for a figure: one for each figure, in tables, answers, charts
+//! Which statistic over the repetitions represents a figure: one for each figure, in tables, answers, charts
 //! and thresholds alike.
 //!
 //! | figure | statistic |
@@ -28,7 +28,7 @@ impl Statistic {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Mean, Self::Median, Self::P10, Self::Min];
 
-    /// What stands for the figure at `path` below its flow, group or link in summary.json.
+    /// The statistic that represents the figure at `path` below its flow, group or link in summary.json.
     pub fn of(path: &str) -> Self {
         let is_size = |key: &str| SIZES.iter().any(|unit| key.contains(unit)) || key.ends_with("_s");
         if path.split('.').any(is_size) { Self::Median } else { Self::Mean }

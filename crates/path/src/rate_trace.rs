@@ -136,7 +136,7 @@ impl FromStr for RateTrace {
     }
 }
 
-/// So many packets in `length`.
+/// The rate of `packets` full packets in `length`.
 fn rate_over(packets: u64, length: Duration) -> Rate {
     let bits = u128::from(packets) * u128::from(IP_PACKET.get()) * 8;
     let bps = bits * 1_000_000_000 / u128::from(length.as_nanos().max(1));

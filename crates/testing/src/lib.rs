@@ -5,7 +5,7 @@
 
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed, contextualize_config};
 
-/// The configuration of a property that is tested with so many `cases`.
+/// The configuration of a property that is tested with this number of `cases`.
 ///
 /// A failing property says how to repeat it, and its input: the output of a test that fails shows the line
 /// that this prints, and proptest prints the input when it has made it as small as the time allows.

@@ -396,7 +396,7 @@ impl UdpChannel {
         let counts = match failure {
             SendFailure::Refused => &mut self.refusals,
             SendFailure::NoNetwork => &mut self.no_network,
-            // The flow's opening tells of it.
+            // The time to the flow's opening shows it.
             SendFailure::NotOpen => return,
         };
         *counts.entry(why).or_default() += 1;

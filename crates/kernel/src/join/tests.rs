@@ -130,7 +130,7 @@ fn an_echo_that_came_before_its_message_was_sent_is_none_and_is_counted() {
     sender.taps.echo.as_mut().unwrap().on_received(4, ms(21));
     let record = join(&sender, Some(&receiver()), RunEnd::Drained);
     assert_eq!(record.counters.early_echoes, 1);
-    assert!(early_echo_warnings(&record)[0].contains("1 echoes came before their message was sent"));
+    assert!(early_echo_warnings(&record)[0].contains("an echo came before its message was sent"));
     assert_eq!(record.echo, honest.echo);
 }
 

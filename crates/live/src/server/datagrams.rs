@@ -39,7 +39,7 @@ fn handle(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>) {
 
 /// A source shows that it knows a flow's secret: from now on it is that flow's. Unknown secrets get no
 /// answer, nor does a source that is not the session's client: nobody can point a flow at somebody else. The
-/// client is told of the latter over its control connection.
+/// client learns of the latter over its control connection.
 fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, from: SocketAddr) {
     let Some(secret) = read_registration(datagram.payload) else { return };
     let mut flows = shared.flows();

@@ -1,7 +1,7 @@
 //! Gaps of a call: consecutive frames that were not played in time, because they were late or missing.
 //!
 //! A mean score hides a hole: of a minute, one second without speech takes less from it than 2 % of losses at
-//! random, and nobody talks on through it. So a rule stands beside the score. A call is not usable with
+//! random, and nobody talks on through it. So a second rule applies. A call is not usable with
 //!
 //! - a gap of [`LONGEST`] or more, or
 //! - two gaps of [`LONG`] or more that began within [`MINUTE`].

@@ -6,7 +6,7 @@ use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_units::Duration;
 
-/// The most rows of all flows of `spec` together, of which this end has `moved` so much.
+/// The most rows of all flows of `spec` together. `moved` is what this end has sent and received of each.
 pub(super) fn report_bound(spec: &SessionSpec, moved: impl Iterator<Item = EndProgress>) -> u64 {
     let flows = spec.flows.iter().zip(moved);
     let of_flow = |(flow, moved): (&FlowSpec, EndProgress)| {

@@ -291,5 +291,5 @@ const AGAIN_NS: i64 = 1_000_000_000;
 /// Address translators may forget a way after two minutes (RFC 4787 §4.3, REQ-5), many do after thirty
 /// seconds.
 const KEEP_OPEN_NS: i64 = 15_000_000_000;
-/// A silence at the run's end is told if it was longer (chosen: as for the control connection).
+/// A silence at the run's end is reported if it was longer (chosen: as for the control connection).
 const DEAD_NS: i64 = 3_000_000_000;
