@@ -58,7 +58,7 @@ def run(
         to: the host that runs `talkpath serve`.
         key_file: the key that `serve --key-file` was given.
         clocks_synchronised: in `live`: GPS or PTP keeps both hosts' clocks.
-        capture: in `emu`: keep each packet, or so many of its first bytes.
+        capture: in `emu`: keep each packet, or this number of its first bytes.
         keep_awake: in `emu` and `live`: let no processor sleep meanwhile.
         rounds: in `emu` and `live`: in each repetition every cell has its turn.
         require: what figures must hold: `["call.mos >= 3.6"]`.
@@ -190,7 +190,7 @@ def mos(
         burst_ratio: mean length of the runs of lost frames, over that at random.
 
     Returns:
-        What `mos --json` prints: `r`, `mos`, and what took from it, `id` and `ie_eff`.
+        What `mos --json` prints: `r`, `mos`, `id`, `ie_eff` (what took from R), `concealment` and `outside_model`.
     """
     flags = [
         *_option("--codec", codec),
