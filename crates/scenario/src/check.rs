@@ -241,7 +241,7 @@ fn thresholds(node: &Node, at: At<'_>, log: &mut Log) {
         return;
     };
     for entry in &figures.entries {
-        threshold::check(&entry.node, &at.key(&entry.name).to_string(), log);
+        threshold::check(&entry.node, &entry.name, &at.key(&entry.name).to_string(), log);
     }
 }
 

@@ -163,8 +163,11 @@ fn figure(text: &str, cells: &[Judged<'_>]) -> Result<Figure, Problem> {
     if rest.is_empty() {
         return Err(missing());
     }
-    let of_mos = rest.strip_prefix(MOS.0).filter(|rest| rest.is_empty() || rest.starts_with('.'));
-    let path = of_mos.map_or_else(|| rest.to_owned(), |rest| format!("{}{rest}", MOS.1));
+    let short = SHORT.iter().find_map(|(short, path)| {
+        let behind = rest.strip_prefix(short).filter(|rest| rest.is_empty() || rest.starts_with('.'))?;
+        Some(format!("{path}{behind}"))
+    });
+    let path = short.unwrap_or_else(|| rest.to_owned());
     Ok((ThresholdOf::Flow { name: first.to_owned(), members }, path, index))
 }
 
@@ -241,8 +244,9 @@ fn plain(value: &Json) -> String {
 
 /// The word before a link's name.
 const LINK: &str = "link";
-/// A flow's opinion score by its short name, which a statistic may follow: `mos.mean`.
-const MOS: (&str, &str) = ("mos", "call.mos");
+/// A call's figures by their short names, which a statistic may follow: `mos.mean`.
+const SHORT: [(&str, &str); 2] = [("mos", "call.mos"), ("usable", "call.usable")];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,6 +282,7 @@ mod tests {
         assert_eq!(one("call-up.call.mos").path, "call.mos");
         assert_eq!(one("call.mos.mean").path, "call.mos.mean");
         assert_eq!(one("call.mosaic").path, "mosaic");
+        assert_eq!(one("call.usable").path, "call.usable");
         assert_eq!(one("game.in_time").path, "in_time");
         let link = one("link.up.queue_delay_ms.p95");
         assert_eq!(link.of, ThresholdOf::Link { name: "up".to_owned() });
@@ -305,6 +310,13 @@ mod tests {
             refused("call.mos@path.up.loss=0,path.up.loss=0.01").contains("\"path.up.loss\" twice after @")
         );
         assert!(refused("call.mos@here").contains("expected KEY=VALUE"));
+        for (figure, bound) in [("game.in_time", ">= 95"), ("game.loss_rate", "<= 2"), ("call.mos", ">= 3.1%")] {
+            let why = read(&format!("{figure:?} = [\">= 0\", {bound:?}]")).unwrap_err().to_string();
+            assert!(why.contains("share, and found"), "{why}");
+        }
+        let whole = read("\"game.loss_rate\" = [\"<= 1\", \"<= 100%\"]").unwrap();
+        let told: Vec<_> = whole.warnings.iter().map(ToString::to_string).collect();
+        assert!(told.len() == 1 && told[0].contains("did you mean 1% or 100%? It is read as 100%"), "{told:?}");
         let at = read("\"game.in_time\" = 0.95").unwrap_err().to_string();
         assert!(at.contains("s.toml:14:18") && at.contains("found 0.95, expected >="), "{at}");
         for bound in ["3.6", ">= much", "= 3", ">= inf", ">="] {

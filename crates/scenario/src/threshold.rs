@@ -116,40 +116,87 @@ pub fn split_threshold(text: &str, is_opposite: bool) -> Result<(String, String)
     if bound.is_empty() || figure.trim().is_empty() {
         return Err(format!("expected FLOW.FIGURE, {OPERATORS} and a number, as in \"call.mos >= 3.6\""));
     }
-    if let Some(why) = bare_share(figure, bound) {
+    if let Some(why) = misread_unit(figure, bound) {
         return Err(why);
     }
+    let value = value_of(bound);
     let bound = Bound::read(bound).map_err(|problem| problem.message)?;
     let operator = if is_opposite { bound.operator.opposite() } else { bound.operator };
-    Ok((figure.trim().to_owned(), Bound { operator, ..bound }.to_string()))
+    // A percentage stays one: without its sign a whole share could be meant in per cent again.
+    let bound = match quantity::percentage(value) {
+        Some(_) => format!("{} {value}", operator.sign()),
+        None => Bound { operator, ..bound }.to_string(),
+    };
+    Ok((figure.trim().to_owned(), bound))
 }
 
-/// The mistake in a bound on a share, such as `loss_rate <= 1`, that has no percent sign and may be meant in
-/// per cent.
-fn bare_share(figure: &str, bound: &str) -> Option<String> {
-    let path = figure.split('@').next()?.trim();
+/// The mistake in the unit of a bound: a share such as `loss_rate <= 1` without a percent sign, which may be
+/// meant in per cent, or a percentage of what is no share.
+fn misread_unit(figure: &str, bound: &str) -> Option<String> {
+    let name = measured(figure)?;
+    let found = value_of(bound);
+    if quantity::percentage(found).is_some() {
+        return has_other_unit(figure)
+            .then(|| format!("{name} is no share, and found {found}: expected a number in its own unit"));
+    }
+    let value: f64 = found.parse().ok().filter(|value| (1.0..=100.0).contains(value))?;
+    let or_all = if value == 1.0 { " or 100%" } else { "" };
+    is_share(name).then(|| format!("{name} is a share, and found {found}: did you mean {found}%{or_all}?"))
+}
+
+/// What stands behind a bound's operator.
+fn value_of(bound: &str) -> &str {
+    bound.trim().trim_start_matches(['<', '>', '=', '!']).trim()
+}
+
+/// The last name of a figure's path that is no statistic: `loss_rate` of `call.loss_rate.mean@KEY=VALUE`.
+fn measured(figure: &str) -> Option<&str> {
     let is_statistic = |name: &&str| {
         let percentile = name.strip_prefix('p').is_some_and(|rank| rank.parse::<f64>().is_ok());
         percentile || matches!(*name, "mean" | "median" | "min" | "max")
     };
-    let name = path.rsplit('.').find(|name| !is_statistic(name))?;
-    if !(name.ends_with("_rate") || name.ends_with("_share") || SHARES.contains(&name)) {
-        return None;
-    }
-    let bare = bound.trim_start_matches(['<', '>', '=', '!']).trim();
-    let value: f64 = bare.parse().ok().filter(|value| (1.0..=100.0).contains(value))?;
-    let or_all = if value == 1.0 { " or 100%" } else { "" };
-    Some(format!("{name} is a share, and found {bare}: did you mean {bare}%{or_all}?"))
+    path_of(figure).rsplit('.').find(|name| !is_statistic(name))
+}
+
+fn path_of(figure: &str) -> &str {
+    figure.split('@').next().unwrap_or_default().trim()
+}
+
+fn is_share(name: &str) -> bool {
+    name.ends_with("_rate") || name.ends_with("_share") || SHARES.contains(&name)
+}
+
+/// Whether a figure has a unit of its own in its name, or is a score or a count.
+fn has_other_unit(figure: &str) -> bool {
+    let has_unit = |name: &str| OTHER_UNITS.iter().any(|unit| name.ends_with(unit));
+    let is_known = |name| OTHER_FIGURES.contains(&name);
+    path_of(figure).split('.').any(has_unit) || measured(figure).is_some_and(is_known)
 }
 
 /// Figures that are shares, besides those whose names say it (docs/reference/metrics.md).
 const SHARES: [&str; 4] = ["in_time", "density", "gap_density", "utilisation"];
 
-/// Checks the form of one value of `[thresholds]`: a bound, or a list of bounds.
-pub(crate) fn check(node: &Node, at: &str, log: &mut Log) {
-    for (place, bound) in bounds(node) {
-        if let Err(problem) = bound {
-            log.mistake(place, at, problem.message, problem.help);
+/// How the names of times, rates, windows and queues end.
+const OTHER_UNITS: [&str; 6] = ["_ms", "_s", "_bps", "_pps", "_packets", "_bytes"];
+
+/// Scores and counts, whose names have no unit (docs/reference/metrics.md).
+const OTHER_FIGURES: [&str; 16] = [
+    "mos", "r", "burst_ratio", "sent", "received", "lost", "refused", "expired", "unfinished", "missing",
+    "not_open", "no_network", "duplicates", "reordered", "retransmissions", "timeouts",
+];
+
+/// Checks one value of `[thresholds]`, a bound or a list of bounds of `figure`.
+pub(crate) fn check(node: &Node, figure: &str, at: &str, log: &mut Log) {
+    for (place, text, bound) in written(node) {
+        let misread = || text.and_then(|text| Some((text, misread_unit(figure, text)?)));
+        match bound.map(|_| misread()) {
+            Err(problem) => log.mistake(place, at, problem.message, problem.help),
+            // Files of earlier versions have the whole as 1.
+            Ok(Some((text, why))) if value_of(text).parse() == Ok(1.0) => {
+                log.warning(place, at, format!("{why} It is read as 100%"));
+            }
+            Ok(Some((_, why))) => log.mistake(place, at, why, None),
+            Ok(None) => {}
         }
     }
 }
@@ -169,6 +216,11 @@ pub(crate) fn add(table: &mut Table, name: &str, bound: Node) {
 
 /// One or more bounds, each with its place.
 pub(crate) fn bounds(node: &Node) -> impl Iterator<Item = (&Place, Result<Bound, Problem>)> {
+    written(node).map(|(place, _, bound)| (place, bound))
+}
+
+/// The same, with the text of each.
+fn written(node: &Node) -> impl Iterator<Item = (&Place, Option<&str>, Result<Bound, Problem>)> {
     let nodes = match &node.value {
         Value::List(list) if !list.is_empty() => list.as_slice(),
         _ => core::slice::from_ref(node),
@@ -178,7 +230,7 @@ pub(crate) fn bounds(node: &Node) -> impl Iterator<Item = (&Place, Result<Bound,
             Some(text) => Bound::read(text),
             None => Err(wrong(node, FORM)),
         };
-        (&node.place, bound)
+        (&node.place, node.as_text(), bound)
     })
 }
 
@@ -217,9 +269,33 @@ mod tests {
             Ok(("call.mos@path.up.loss=0.01".to_owned(), ">= 3.6".to_owned()))
         );
         assert_eq!(split("doc.file.intact == true", false).unwrap().1, "== 1");
-        assert_eq!(split("game.in_time >= 95%", false).unwrap().1, ">= 0.95");
+        assert_eq!(split("game.in_time >= 95%", false).unwrap().1, ">= 95%");
+        assert_eq!(split("game.loss_rate < 100 %", true).unwrap().1, ">= 100 %");
         for text in ["call.mos", "call.mos = 3", ">= 3", "call.mos >= x", ""] {
             assert!(split(text, false).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_percentage_is_of_shares_alone() {
+        for text in [
+            "call.mos >= 3.1%",
+            "call.call.mos.mean >= 70%",
+            "call.call.r > 70%",
+            "game.round_trip_delay_ms.p99 <= 1%",
+            "game.goodput_bps >= 80%",
+            "game.lost <= 1%",
+            "game.ledger.missing <= 1%",
+            "link.up.queue_packets.max@path.up.loss=1% < 50%",
+        ] {
+            let why = split_threshold(text, false).unwrap_err();
+            assert!(why.contains("is no share, and found"), "{text}: {why}");
+        }
+        for text in
+            ["game.loss_rate <= 1%", "link.up.utilisation <= 80%", "g.jain_index >= 95%", "g.judged.worst > 9%"]
+        {
+            assert!(split_threshold(text, false).is_ok(), "{text}");
+        }
+        assert!(split_threshold("link.up.utilisation <= 80", false).unwrap_err().contains("did you mean 80%"));
     }
 }

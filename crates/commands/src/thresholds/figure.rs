@@ -93,8 +93,8 @@ pub(super) fn known_before(threshold: &Threshold) -> Result<(), String> {
     let objects = empty.iter().filter_map(Value::as_object);
     let mut keys: BTreeSet<&str> = objects.flatten().map(|(key, _)| key.as_str()).collect();
     if matches!(threshold.of, ThresholdOf::Flow { .. }) {
-        // The short name of `call.mos`.
-        keys.insert("mos");
+        // The short names of `call.mos` and `call.usable`.
+        keys.extend(["mos", "usable"]);
     }
     let first = threshold.path.split('.').next().unwrap_or_default();
     if keys.contains(first) || keys.is_empty() {
