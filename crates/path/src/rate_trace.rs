@@ -43,6 +43,12 @@ pub enum TraceMistake {
         /// The line's beginning.
         found: String,
     },
+    /// A whole number that no run reaches.
+    #[error("{found} ms is later than any run lasts: expected milliseconds from the trace's beginning")]
+    TooLate {
+        /// The line.
+        found: String,
+    },
     /// Lower than the line before.
     #[error("{found} ms comes after {previous} ms: moments must not go back")]
     GoesBack {
@@ -104,6 +110,19 @@ impl RateTrace {
         (!length.is_zero()).then(|| rate_over(self.opportunities.len() as u64 - 1, length))
     }
 
+    /// Whether each millisecond of a period has as many opportunities as any other, or one more: so are traces
+    /// of a constant rate.
+    pub fn is_steady(&self) -> bool {
+        let ms = |moment: &Duration| moment.as_nanos().div_ceil(1_000_000).max(1);
+        let mut counts = std::collections::BTreeMap::<u64, u64>::new();
+        for moment in self.opportunities.iter() {
+            *counts.entry(ms(moment)).or_default() += 1;
+        }
+        let has_all = counts.len() as u64 == ms(&self.period());
+        let least = if has_all { counts.values().min().copied().unwrap_or(0) } else { 0 };
+        counts.values().all(|count| *count <= least + 1)
+    }
+
     /// Delivery opportunities in one period.
     pub fn opportunities(&self) -> &[Duration] {
         &self.opportunities
@@ -118,8 +137,13 @@ impl FromStr for RateTrace {
         let mut previous = 0;
         for (line, found) in (1..).zip(text.lines()) {
             let not_milliseconds = || TraceMistake::NotMilliseconds { found: quoted(found) };
+            let is_whole = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
             let ms = match found.trim().parse() {
                 Ok(ms) if ms <= LONGEST_MS => ms,
+                _ if is_whole(found.trim()) => {
+                    let found = quoted(found.trim());
+                    return Err(TraceError { line, mistake: TraceMistake::TooLate { found } });
+                }
                 _ => return Err(TraceError { line, mistake: not_milliseconds() }),
             };
             if ms < previous {
@@ -278,7 +302,10 @@ mod tests {
         assert_eq!(mistake("1\nx\n"), not_milliseconds(2, "x"));
         assert_eq!(mistake("1\n\n2\n"), not_milliseconds(2, ""));
         assert_eq!(mistake("-1\n"), not_milliseconds(1, "-1"));
-        assert_eq!(mistake("18446744073709551615\n"), not_milliseconds(1, "18446744073709551615"));
+        for number in ["18446744073709551615", "1402530000000000", "99999999999999999999999"] {
+            let mistake = mistake(&format!("{number}\n"));
+            assert_eq!(mistake.mistake, TraceMistake::TooLate { found: number.to_owned() });
+        }
         assert_eq!(
             mistake("3\n2\n"),
             TraceError { line: 2, mistake: TraceMistake::GoesBack { found: 2, previous: 3 } }
@@ -299,6 +326,17 @@ mod tests {
         assert_eq!(epoch.mean_rate(), Rate::from_bps(0));
         assert_eq!(epoch.mean_rate_from_first(), Some(Rate::from_bps(1_200_000)));
         assert_eq!("5\n".parse::<RateTrace>().unwrap().mean_rate_from_first(), None);
+    }
+
+    #[test]
+    fn a_trace_of_a_constant_rate_is_steady() {
+        let is_steady = |text: &str| text.parse::<RateTrace>().unwrap().is_steady();
+        for text in ["1\n", "1\n1\n1\n", "2\n4\n6\n", "1\n1\n2\n2\n2\n", "0\n1\n2\n3\n"] {
+            assert!(is_steady(text), "{text:?}");
+        }
+        for text in ["2\n2\n3\n3\n4\n5\n5\n", "10\n10\n10\n", "1\n1\n4\n10\n"] {
+            assert!(!is_steady(text), "{text:?}");
+        }
     }
 
     #[test]

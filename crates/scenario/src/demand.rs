@@ -265,11 +265,11 @@ mod tests {
     }
 
     fn one(figure: &str) -> Threshold {
-        read(&format!("{figure:?} = \">= 3.6\"")).unwrap().thresholds.remove(0)
+        read(&format!("{figure:?} = \">= 0.6\"")).unwrap().thresholds.remove(0)
     }
 
     fn refused(figure: &str) -> String {
-        read(&format!("{figure:?} = \">= 3.6\"")).unwrap_err().to_string()
+        read(&format!("{figure:?} = \">= 0.6\"")).unwrap_err().to_string()
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
         let members = ["call-up", "call-down"].map(str::to_owned).to_vec();
         assert_eq!(found.of, ThresholdOf::Flow { name: "call".to_owned(), members });
         assert_eq!((found.path.as_str(), found.cells.as_slice()), ("call.mos", &[0, 1, 2, 3][..]));
-        assert_eq!(found.bound, Bound { operator: Operator::AtLeast, value: 3.6 });
+        assert_eq!(found.bound, Bound { operator: Operator::AtLeast, value: 0.6 });
         assert_eq!(one("call-up.call.mos").path, "call.mos");
         assert_eq!(one("call.mos.mean").path, "call.mos.mean");
         assert_eq!(one("call.mosaic").path, "mosaic");
@@ -310,13 +310,18 @@ mod tests {
             refused("call.mos@path.up.loss=0,path.up.loss=0.01").contains("\"path.up.loss\" twice after @")
         );
         assert!(refused("call.mos@here").contains("expected KEY=VALUE"));
-        for (figure, bound) in [("game.in_time", ">= 95"), ("game.loss_rate", "<= 2"), ("call.mos", ">= 3.1%")] {
+        for (figure, bound) in
+            [("game.in_time", ">= 95"), ("game.loss_rate", "<= 2"), ("call.mos", ">= 3.1%")]
+        {
             let why = read(&format!("{figure:?} = [\">= 0\", {bound:?}]")).unwrap_err().to_string();
             assert!(why.contains("share, and found"), "{why}");
         }
         let whole = read("\"game.loss_rate\" = [\"<= 1\", \"<= 100%\"]").unwrap();
         let told: Vec<_> = whole.warnings.iter().map(ToString::to_string).collect();
-        assert!(told.len() == 1 && told[0].contains("did you mean 1% or 100%? It is read as 100%"), "{told:?}");
+        assert!(
+            told.len() == 1 && told[0].contains("did you mean 1% or 100%? It is read as 100%"),
+            "{told:?}"
+        );
         let at = read("\"game.in_time\" = 0.95").unwrap_err().to_string();
         assert!(at.contains("s.toml:14:18") && at.contains("found 0.95, expected >="), "{at}");
         for bound in ["3.6", ">= much", "= 3", ">= inf", ">="] {

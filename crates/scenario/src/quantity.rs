@@ -281,8 +281,10 @@ pub(crate) fn proposal(
             }
             let distance = (count as f64 / middle).log10().abs() + farther;
             if best.as_ref().is_none_or(|(least, _)| distance < *least) {
+                let is_mixed = !whole.is_empty() && !fraction.is_empty();
                 let text = match *unit {
                     "min" | "h" => format!("{number} {unit}"),
+                    _ if is_mixed => format!("{number} {unit}"),
                     _ => plainly(Amount { dimension, count }),
                 };
                 best = Some((distance, text));
@@ -458,6 +460,10 @@ fn wrong_unit(unit: &str, number: &str, measures: &[Measure]) -> Problem {
         names.filter(|name| name.eq_ignore_ascii_case(unit)).collect::<Vec<_>>().into_iter().next()
     };
     match meant.or_else(same_letters) {
+        // Minutes to some, and a slip for milliseconds to others: which one is not guessed.
+        None if unit == "m" && find_unit("ms", measures).is_some() => {
+            problem.with_help(format!("did you mean \"{number} ms\" or \"{number} min\"?"))
+        }
         Some(meant) => problem.with_help(format!("did you mean \"{number} {meant}\"?")),
         None if unit.starts_with([',', '_']) => {
             problem.with_help("digits are not grouped, and the decimal sign is a point")
@@ -482,7 +488,6 @@ const OTHER_SPELLINGS: &[(&str, &str)] = &[
     ("secs", "s"),
     ("second", "s"),
     ("seconds", "s"),
-    ("m", "min"),
     ("mins", "min"),
     ("minute", "min"),
     ("minutes", "min"),
@@ -593,6 +598,10 @@ mod tests {
             let problem = parse(&format!("2 {spelling}"), &measure).unwrap_err();
             assert_eq!(problem.help.unwrap(), format!("did you mean \"2 {unit}\"?"), "{spelling}");
         }
+        assert_eq!(
+            parse("20 m", DURATION).unwrap_err().help.unwrap(),
+            "did you mean \"20 ms\" or \"20 min\"?"
+        );
         assert_eq!(parse("2 MS", DURATION).unwrap_err().help.unwrap(), "did you mean \"2 ms\"?");
         assert!(parse("2 Mbps", DURATION).unwrap_err().message.contains("a rate; expected a duration"));
         let rate = [Measure { dimension: Dimension::Rate, least: 1, most: u64::MAX }];

@@ -181,8 +181,22 @@ const OTHER_UNITS: [&str; 6] = ["_ms", "_s", "_bps", "_pps", "_packets", "_bytes
 
 /// Scores and counts, whose names have no unit (docs/reference/metrics.md).
 const OTHER_FIGURES: [&str; 16] = [
-    "mos", "r", "burst_ratio", "sent", "received", "lost", "refused", "expired", "unfinished", "missing",
-    "not_open", "no_network", "duplicates", "reordered", "retransmissions", "timeouts",
+    "mos",
+    "r",
+    "burst_ratio",
+    "sent",
+    "received",
+    "lost",
+    "refused",
+    "expired",
+    "unfinished",
+    "missing",
+    "not_open",
+    "no_network",
+    "duplicates",
+    "reordered",
+    "retransmissions",
+    "timeouts",
 ];
 
 /// Checks one value of `[thresholds]`, a bound or a list of bounds of `figure`.
@@ -291,11 +305,16 @@ mod tests {
             let why = split_threshold(text, false).unwrap_err();
             assert!(why.contains("is no share, and found"), "{text}: {why}");
         }
-        for text in
-            ["game.loss_rate <= 1%", "link.up.utilisation <= 80%", "g.jain_index >= 95%", "g.judged.worst > 9%"]
-        {
+        for text in [
+            "game.loss_rate <= 1%",
+            "link.up.utilisation <= 80%",
+            "g.jain_index >= 95%",
+            "g.judged.worst > 9%",
+        ] {
             assert!(split_threshold(text, false).is_ok(), "{text}");
         }
-        assert!(split_threshold("link.up.utilisation <= 80", false).unwrap_err().contains("did you mean 80%"));
+        assert!(
+            split_threshold("link.up.utilisation <= 80", false).unwrap_err().contains("did you mean 80%")
+        );
     }
 }

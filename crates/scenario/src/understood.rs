@@ -108,7 +108,11 @@ fn traces(contents: &Contents) -> Vec<String> {
 fn of_rate(trace: &RateTrace) -> String {
     let count = trace.opportunities().len();
     let deliveries = if count == 1 { "1 delivery".to_owned() } else { format!("{count} deliveries") };
-    format!("{deliveries}, {} in the mean, repeats after {}", rate(trace.mean_rate()), time(trace.period()))
+    let mean = match trace.mean_rate().as_bps() {
+        0 => "less than 1 b/s".to_owned(),
+        _ => rate(trace.mean_rate()),
+    };
+    format!("{deliveries}, {mean} in the mean, repeats after {}", time(trace.period()))
 }
 
 fn of_loss(trace: &LossTrace) -> String {
@@ -183,7 +187,9 @@ pub(crate) fn warn_of_traces(root: &Table, duration: Duration, contents: &Conten
                     "rate" => {
                         contents.rate(name).and_then(|trace| doubt_of_rate(trace, duration, base(name)))
                     }
-                    "jitter" => contents.delay(name).and_then(|trace| doubt_of_delay(trace, duration)),
+                    "jitter" => {
+                        contents.delay(name).and_then(|trace| doubt_of_delay(trace, duration, base(name)))
+                    }
                     _ => None,
                 };
                 if let Some(doubt) = doubt {
@@ -223,6 +229,17 @@ fn doubt_of_rate(trace: &RateTrace, duration: Duration, name: &str) -> Option<St
             rate(FAST)
         ));
     }
+    let times = duration.as_nanos() / period.as_nanos().max(1);
+    if period < SHORT && times >= OFTEN && !trace.is_steady() {
+        doubts.push(format!("it lasts {} and is repeated {times} times in the run", time(period)));
+    }
+    let lines = trace.opportunities().len();
+    if first == period && lines >= SAME && period > Duration::from_millis(1) {
+        doubts.push(format!(
+            "all of its {lines} lines are {}; a line is a moment of the trace, not the time since the line before",
+            time(period)
+        ));
+    }
     if doubts.is_empty() {
         return None;
     }
@@ -241,25 +258,53 @@ fn doubt_of_rate(trace: &RateTrace, duration: Duration, name: &str) -> Option<St
             gives(trace.mean_rate_from_first())
         );
     } else if first >= duration || used < LITTLE {
-        let thousandfold = Rate::from_bps(mean.as_bps().saturating_mul(1000));
+        let (unit, divisor) = finer_unit(trace);
+        let then = Rate::from_bps((exact_rate(trace) * divisor as f64) as u64);
         let _ = write!(
             text,
-            ". Microseconds become milliseconds{}: `awk '{{ print int($1 / 1000) }}' {name} > milliseconds.up`",
-            gives(Some(thousandfold))
+            ". {unit} become milliseconds{}: `awk '{{ print int($1 / {divisor}) }}' {name} > milliseconds.up`",
+            gives(Some(then))
         );
     }
     Some(text)
 }
 
-fn doubt_of_delay(trace: &DelayTrace, duration: Duration) -> Option<String> {
-    let largest = trace.largest();
-    (largest > duration).then(|| {
-        format!(
-            "it adds up to {} to a packet's delay, and the run sends for {}. Its lines are read as milliseconds",
+/// The unit below the millisecond in which the lines of `trace` would most likely be, and how many of it a
+/// millisecond has.
+fn finer_unit(trace: &RateTrace) -> (&'static str, u32) {
+    let units = [("Microseconds", 1_000), ("Nanoseconds", 1_000_000)];
+    let decades_off =
+        |divisor: u32| (exact_rate(trace) * f64::from(divisor) / USUAL.as_bps() as f64).log10().abs();
+    if decades_off(units[0].1) <= decades_off(units[1].1) { units[0] } else { units[1] }
+}
+
+/// The mean rate in b/s with its fraction.
+fn exact_rate(trace: &RateTrace) -> f64 {
+    trace.opportunities().len() as f64 * 12_000.0 / trace.period().as_secs_f64()
+}
+
+/// What is implausible in `trace`, the file `name`, for a run of this `duration`.
+fn doubt_of_delay(trace: &DelayTrace, duration: Duration, name: &str) -> Option<String> {
+    let (mean, largest) = (trace.mean(), trace.largest());
+    let finer =
+        format!("Microseconds become milliseconds: `awk '{{ print $1 / 1000 }}' {name} > milliseconds.txt`");
+    let (doubt, instead) = if largest > duration {
+        let doubt = format!(
+            "it adds up to {} to a packet's delay, and the run sends for {}",
             time(largest),
             time(duration)
-        )
-    })
+        );
+        (doubt, finer)
+    } else if mean >= LONG_MEAN {
+        (format!("it adds {} to a packet's delay in the mean", time(mean)), finer)
+    } else if !largest.is_zero() && largest < SMALL_MOST {
+        let coarser =
+            format!("Seconds become milliseconds: `awk '{{ print $1 * 1000 }}' {name} > milliseconds.txt`");
+        (format!("it adds {} to a packet's delay at most", time(largest)), coarser)
+    } else {
+        return None;
+    };
+    Some(format!("{doubt}. Its lines are read as milliseconds. {instead}"))
 }
 
 /// The file's name without the folder that the resolved form gives it.
@@ -323,6 +368,19 @@ const LITTLE: f64 = 0.01;
 /// From slower than any modem to faster than any access line: what lies outside is a wrong unit. Chosen.
 const SLOW: Rate = Rate::from_bps(1_000);
 const FAST: Rate = Rate::from_bps(100_000_000_000);
+
+/// What most links carry; chosen.
+const USUAL: Rate = Rate::from_bps(10_000_000);
+/// Traces of links last longer than this, and are not repeated so often in a run: what does is a column of
+/// something else, or in a coarser unit. Chosen; traces of a constant rate are short.
+const SHORT: Duration = Duration::from_millis(100);
+const OFTEN: u64 = 100;
+/// So many lines that are all the same are hardly moments. Chosen.
+const SAME: usize = 10;
+/// Delays that vary by more than this in the mean, or by less than that at most, are probably in another unit.
+/// Chosen: queues of seconds are rare, and a path whose delay varies by less needs no trace.
+const LONG_MEAN: Duration = Duration::from_secs(1);
+const SMALL_MOST: Duration = Duration::from_micros(100);
 
 #[cfg(test)]
 mod tests {

@@ -193,6 +193,13 @@ fn a_trace_in_another_unit_or_from_another_beginning_is_warned_of() {
         ("rare.up", &rare),
         ("dense.up", &dense),
         ("us.delay", "20000\n21000\n"),
+        ("ns.up", &every(0, 10_000_000)),
+        ("speeds.up", "2\n2\n3\n3\n4\n5\n5\n"),
+        ("seconds.up", &(0..1000).map(|line| format!("{}\n", line / 100)).collect::<String>()),
+        ("gaps.up", &"120\n".repeat(1000)),
+        ("steady.up", "1\n1\n2\n2\n2\n"),
+        ("us_short.delay", "1500\n1000\n"),
+        ("s.delay", "0.005\n0.010\n"),
     ]);
     let warned = |up: &str| {
         let plan = read(&scenario(up), &[], &files).unwrap_or_else(|why| panic!("{why}"));
@@ -220,8 +227,28 @@ fn a_trace_in_another_unit_or_from_another_beginning_is_warned_of() {
     says(
         "rate = \"1 Mbps\", jitter = { kind = \"trace\", file = \"us.delay\" }",
         "path.up.jitter.file",
-        &["adds up to 21 s", "read as milliseconds"],
+        &["adds up to 21 s", "read as milliseconds", "Microseconds"],
     );
+    says(
+        "rate = { trace = \"ns.up\" }",
+        rate,
+        &["Nanoseconds become milliseconds, which gives 1.2 Mb/s", "1000000"],
+    );
+    says("rate = { trace = \"speeds.up\" }", rate, &["lasts 5 ms and is repeated 200 times in the run"]);
+    says("rate = { trace = \"seconds.up\" }", rate, &["lasts 9 ms and is repeated 111 times in the run"]);
+    says("rate = { trace = \"gaps.up\" }", rate, &["all of its 1000 lines are 120 ms"]);
+    let seconds = "rate = \"1 Mbps\", jitter = { kind = \"trace\", file = \"s.delay\" }";
+    says(
+        seconds,
+        "path.up.jitter.file",
+        &["adds 10 us to a packet's delay at most", "Seconds become milliseconds"],
+    );
+    let long = scenario("rate = \"1 Mbps\", jitter = { kind = \"trace\", file = \"us_short.delay\" }");
+    let plan = read(&long.replace("\"1 s\"", "\"10 s\""), &[], &files).unwrap();
+    let told = plan.warnings.iter().map(ToString::to_string).collect::<String>();
+    assert!(told.contains("adds 1.25 s to a packet's delay in the mean"), "{told}");
+    let steady = read(&scenario("rate = { trace = \"steady.up\" }"), &[], &files).unwrap();
+    assert!(steady.warnings.is_empty(), "{:?}", steady.warnings);
 }
 
 #[test]

@@ -536,7 +536,10 @@ fn options_are_told_by_name() {
     for (start, part) in [
         ("--set flow.call.count=0: flow.call.count: found 0", "from 1 to 50000"),
         ("--set path.up.dealy=1 ms: path.up.dealy: unknown key", "did you mean `delay`?"),
-        ("--set path.up.delay=1 m: path.up.delay: found the unit \"m\"", "did you mean \"1 min\"?"),
+        (
+            "--set path.up.delay=1 m: path.up.delay: found the unit \"m\"",
+            "did you mean \"1 ms\" or \"1 min\"?",
+        ),
         ("--set nothing=: nothing: unknown key", "known keys: name, duration"),
         ("--repeat 0: repeat: found 0", "from 1 to 1000000"),
     ] {

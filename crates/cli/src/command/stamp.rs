@@ -223,6 +223,9 @@ fn reflect(args: &StampArgs, terminal: Terminal) -> Result<(), Failure> {
     };
     let mut reflector = Reflector::bind(options).map_err(unavailable)?;
     let address = reflector.local_addr().map_err(unavailable)?;
+    for what in reflector.unreported() {
+        terminal.warning(&format!("this host's kernel {what}"));
+    }
     terminal.result(&format!("reflecting on {address}\n"))?;
     let done = reflector.run(&stop);
     terminal.note(&format!(

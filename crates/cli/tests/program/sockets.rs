@@ -4,9 +4,10 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::harness::{Bench, Seen, Served, calls};
+use crate::harness::{Bench, Seen, Served, calls, first_line};
 use crate::quiet::skip;
 
 /// Refuses the options that stand in REFUSED, each as ` LEVEL/NAME `.
@@ -124,6 +125,25 @@ fn what_a_kernel_does_not_report_is_null_and_never_zero() {
     let (flows, seen) = run(&bench, "", "127.0.0.1:0");
     assert_eq!(flows["udp"]["ip"]["forward"]["dscp"]["EF"], 50, "{}", flows["udp"]);
     assert!(!seen.err.contains("socket option"), "{}", seen.err);
+}
+
+#[test]
+fn stamp_and_its_reflector_name_the_options_that_their_kernel_refuses() {
+    let Some(bench) = bench() else { return };
+    let mut reflector =
+        refusing(&bench, &numbers(OPTIONS.iter()), &["stamp", "--reflect", "--bind", "127.0.0.1:0"]);
+    let mut reflector = reflector.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let line = first_line(reflector.stdout.as_mut().unwrap());
+    let to = line.strip_prefix("reflecting on ").unwrap();
+    let send = ["stamp", "--to", to, "--count", "5", "--interval", "5ms"];
+    let seen = Seen::of(refusing(&bench, &numbers(OPTIONS.iter()), &send).output().unwrap());
+    kill_process(Pid::from_child(&reflector), Signal::INT).unwrap();
+    let far = Seen::of_child(reflector);
+    for seen in [&seen, &far] {
+        let line = "warning: this host's kernel does not take the socket option SO_TIMESTAMPNS";
+        assert!(seen.err.contains(line), "{}", seen.err);
+    }
+    assert!(seen.succeeds().out.contains("5 sent, 5 received"), "{}", seen.out);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use talkpath_kernel::clock::{monotonic, wall};
-use talkpath_kernel::sys::{ReceiveBatch, Received, Unconnected, clock_error, send_with};
+use talkpath_kernel::sys::{ReceiveBatch, Received, Unconnected, Unreported, clock_error, send_with};
 
 use super::PORT;
 use super::codec::{
@@ -66,6 +66,7 @@ pub struct Reflector {
     is_v6: bool,
     port: u16,
     rules: Rules,
+    unreported: Vec<Unreported>,
 }
 
 impl Reflector {
@@ -74,9 +75,14 @@ impl Reflector {
     /// # Errors
     /// The system's.
     pub fn bind(options: ReflectOptions) -> io::Result<Self> {
-        let DatagramSocket { socket, is_v6, .. } = datagrams(options.bind)?;
+        let DatagramSocket { socket, is_v6, unreported } = datagrams(options.bind)?;
         let port = socket.local_addr()?.port();
-        Ok(Self { socket, is_v6, port, rules: options.rules() })
+        Ok(Self { socket, is_v6, port, rules: options.rules(), unreported })
+    }
+
+    /// What this kernel does not report of the packets: the answers have zeros there, or times of reading.
+    pub fn unreported(&self) -> &[Unreported] {
+        &self.unreported
     }
 
     /// Where it listens.

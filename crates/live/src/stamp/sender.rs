@@ -26,7 +26,7 @@ use talkpath_arena::offset::{Offset, Probe, withdraw_trust_in_impossible_delays}
 use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::end::UdpRoute;
 use talkpath_kernel::random::random;
-use talkpath_kernel::sys::{ReceiveBatch, Received, clock_error, report_arrivals, set_tos};
+use talkpath_kernel::sys::{ReceiveBatch, Received, Unreported, clock_error, report_arrivals, set_tos};
 use talkpath_measure::{Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord};
 use talkpath_units::{Bytes, Duration, Histogram, Instant};
 
@@ -156,6 +156,8 @@ struct Sender {
     class: Option<ClassSeen>,
     odd: u64,
     lateness: Histogram,
+    /// What this host's kernel does not report of the answers.
+    unreported: Vec<Unreported>,
 }
 
 /// Sends the packets, until the user stops it, and waits for the answers to those that were sent.
@@ -194,7 +196,7 @@ impl Sender {
         socket.connect(to)?;
         socket.set_nonblocking(true)?;
         // What is not reported is unknown in the figures. Without stamps the time of reading counts.
-        let _ = report_arrivals(socket.as_fd(), to.is_ipv6());
+        let unreported = report_arrivals(socket.as_fd(), to.is_ipv6());
         if let Some((dscp, _)) = options.dscp {
             set_tos(socket.as_fd(), to.is_ipv6(), dscp << 2)?;
         }
@@ -215,6 +217,7 @@ impl Sender {
             class: None,
             odd: 0,
             lateness: Histogram::new(),
+            unreported,
         })
     }
 
@@ -390,6 +393,7 @@ impl Sender {
         {
             record.warnings.push(format!("this host sent packets late: p99 {p99:.3} ms"));
         }
+        record.warnings.extend(self.unreported.iter().map(|what| format!("this host's kernel {what}")));
         withdraw_trust_in_impossible_delays(&mut record);
         record
     }
