@@ -53,8 +53,8 @@ pub(crate) struct FlowLateness {
     pub(crate) flow: String,
     /// Its messages that were due.
     pub(crate) messages: u64,
-    /// How often a packet of it was late by more than [`LATE`], on its way out or back; of a message that leaves
-    /// in several packets, and of acknowledgements, each counts.
+    /// How often a packet of it was late by more than [`LATE`], on its way out or back. Each packet of a
+    /// message counts, and each acknowledgement.
     pub(crate) late: u64,
     /// Of a flow without a clock: the longest stop that its queue bears.
     pub(crate) bears: Option<Duration>,

@@ -35,7 +35,7 @@ pub struct LiveOptions {
     pub key: Option<Key>,
     /// The user vouches that both hosts' clocks show one time (GPS, PTP): stamps are compared as they are.
     pub clocks_synchronised: bool,
-    /// Takes at once a line about what a run meets and goes on with, such as that nothing comes back over UDP.
+    /// Takes at once a line about what a run meets and goes on with: that nothing comes back over UDP.
     pub notice: Notice,
 }
 

@@ -23,8 +23,8 @@ pub fn session_plan(bytes: &[u8]) {
     }
 }
 
-/// Bytes as the answers to a sender of STAMP: records of a length (1 B) and that number of bytes. Of an odd length
-/// the answer knows the time of the packet that it names, so that the fuzzer need not guess it.
+/// Bytes as the answers to a sender of STAMP: records of a length (1 B) and that number of bytes. Of an odd
+/// length the answer knows the time of the packet that it names, so that the fuzzer need not guess it.
 pub fn stamp_answers(bytes: &[u8]) {
     crate::stamp::take_answers(bytes);
 }

@@ -11,8 +11,8 @@
 //! direction. Of several copies (`count`) all are judged: the median and the worst. A flow whose figure is
 //! not known, or that has nothing to judge, is not judged: `None`.
 //!
-//! A call also has to pass the gap rule (`metrics/gaps.rs`): one that the rule bars is not usable, whatever its
-//! score is.
+//! A call also has to pass the gap rule (`metrics/gaps.rs`): one that the rule bars is not usable, whatever
+//! its score is.
 
 use std::collections::BTreeMap;
 
