@@ -356,7 +356,7 @@ impl Session<'_> {
             }
             if now >= next_look {
                 next_look = now.saturating_add(LOOK_AT_WAYS);
-                ways::keep(ways, &theirs, self);
+                ways::keep(ways, &theirs, self, now);
                 if now >= stop {
                     ways::note_silence(ways, now);
                 }

@@ -47,3 +47,45 @@ fn flows_over_udp_and_dccp_go_on_within_two_seconds_of_a_new_port_and_quic_says_
     assert!(flows["tcp"]["received"].as_u64().unwrap() >= 499, "{}", flows["tcp"]);
     assert!(seen.err.contains("talkpath's QUIC does not follow a new address yet"), "{}", seen.err);
 }
+
+/// The same over DCCP and QUIC, from the third second on.
+const LATER: &str = r#"
+name = "a new mapping before the first packet"
+duration = "9 s"
+drain = "1 s"
+path = "lan"
+
+[flow.dccp]
+transport = "dccp-ccid2"
+start = "3 s"
+workload = { kind = "voice", echo = true }
+
+[flow.quic]
+transport = "quic"
+start = "3 s"
+workload = { kind = "voice", echo = true }
+"#;
+
+#[test]
+#[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
+fn connections_open_though_a_translator_has_forgotten_their_ports_before_their_first_packets() {
+    let Some(lab) = Lab::new() else { return };
+    lab.translate();
+    lab.bench.file("calls.toml", LATER);
+    let mut run = lab.client_command(SERVER, &["run", "calls.toml", "--json=runs"]);
+    let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_millis(1500));
+    lab.forget_mappings();
+    let seen = Seen::of_child(run);
+    let summary = seen.succeeds().summary();
+    for name in ["dccp", "quic"] {
+        let call = &summary["runs"][0]["flows"][name];
+        // A second of silence, and the connection's next try after it (RFC 9002 §6.2.1: 1 s, 2 s; RFC 4340
+        // §8.1.1: 1 s).
+        let received = call["received"].as_u64().unwrap();
+        assert!(received >= 100, "{name}: {call}");
+        assert!(call["opening_ms"].as_f64().unwrap() < 4000.0, "{name}: {call}");
+        assert!(seen.err.contains(&format!("flow {name}: its address or port changed once")), "{}", seen.err);
+    }
+    assert!(!seen.err.contains("small datagrams"), "{}", seen.err);
+}

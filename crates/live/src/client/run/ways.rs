@@ -6,8 +6,8 @@
 //! ```text
 //!  before the run   every flow registers, again and again, for a while
 //!  in the run       one that has no answer goes on, once a second: it may open late
-//!                   one that sent and heard nothing for a second registers anew: an address translator may
-//!                   have given it another port
+//!                   one that sent and heard nothing for a second registers anew, as does one whose connection
+//!                   does not open: an address translator may have given it another port
 //!                   all others do so every 15 s, so that translators do not forget them
 //! ```
 //!
@@ -97,15 +97,15 @@ impl Way {
         }
     }
 
-    /// Registers if it is time to: `sent` and `heard` are what both ends have sent on the way and heard of
-    /// it.
-    fn keep(&mut self, (sent, heard): (u64, u64), now_ns: i64) {
+    /// Registers if it is time to.
+    fn keep(&mut self, traffic: Traffic, now_ns: i64) {
+        let Traffic { sent, heard, is_opening } = traffic;
         if self.end.lock().registered() > 0 {
             self.open();
         }
         if heard != self.heard {
             (self.heard, self.sent, self.silent_since_ns) = (heard, sent, None);
-        } else if sent > self.sent {
+        } else if sent > self.sent || is_opening {
             self.silent_since_ns.get_or_insert(now_ns);
         }
         let is_silent = self.silent_since_ns.is_some_and(|since| now_ns - since >= SILENCE_NS);
@@ -114,6 +114,17 @@ impl Way {
             self.register(now_ns);
         }
     }
+}
+
+/// What passes on a way.
+struct Traffic {
+    /// What both ends have sent.
+    sent: u64,
+    /// What both have heard.
+    heard: u64,
+    /// A connection of DCCP or QUIC should be open and is not: its first packets are no message, and `sent`
+    /// does not count them.
+    is_opening: bool,
 }
 
 /// Shows the server the source address of each way, until it has answered for every one, or for
@@ -149,17 +160,20 @@ pub(super) fn register(ways: &mut [Way], patience_ns: i64, session: &Session<'_>
 }
 
 /// Keeps the ways open during the run; `theirs` is how far the server says that it is.
-pub(super) fn keep(ways: &mut [Way], theirs: &[EndProgress], session: &Session<'_>) {
-    let now = monotonic();
+pub(super) fn keep(ways: &mut [Way], theirs: &[EndProgress], session: &Session<'_>, now: Instant) {
+    let now_ns = monotonic();
     for way in ways {
-        let (mut sent, mut heard) = (0_u64, way.end.heard());
+        let mut traffic = Traffic { sent: 0, heard: way.end.heard(), is_opening: false };
         for &member in &way.members {
-            let near = session.ends[member].lock().progress();
-            let far = theirs.get(member).copied().unwrap_or_default();
-            sent = sent.saturating_add(near.sent).saturating_add(far.sent);
-            heard = heard.saturating_add(far.received);
+            let near = session.ends[member].lock();
+            let has_started = now.as_nanos() >= near.spec.start_ns;
+            traffic.is_opening |=
+                near.spec.transport.channel_kind().runs_here() && has_started && !near.was_open();
+            let (near, far) = (near.progress(), theirs.get(member).copied().unwrap_or_default());
+            traffic.sent = traffic.sent.saturating_add(near.sent).saturating_add(far.sent);
+            traffic.heard = traffic.heard.saturating_add(far.received);
         }
-        way.keep((sent, heard), now);
+        way.keep(traffic, now_ns);
     }
 }
 
@@ -184,7 +198,7 @@ pub(super) fn closed(ways: &[Way], far: &ServerControl, seen: &Registrations) ->
     let is_all = ways.iter().all(|way| !way.is_open);
     let what = if is_all { "nothing comes" } else { "of some flows nothing comes" };
     let text = format!(
-        "{}: {what} back over UDP port {port}: {why}. The run goes on; flows over UDP open if that changes",
+        "{}: {what} back over UDP port {port} ({why}). The run goes on; flows over UDP open if that changes",
         far.name()
     );
     Some((text, is_all))
@@ -214,16 +228,16 @@ impl Session<'_> {
             let leader = self.spec.leader(index);
             let way = self.ways.iter().find(|way| way.index == leader);
             let (name, end) = (&flow.name, end.lock());
-            if let Some(why) = why_not_open(&end, way, seen, port) {
-                lines.push(warning::not_open(name, why));
+            let why_not = why_not_open(&end, way, seen, port);
+            let has_opened = why_not.is_none();
+            lines.extend(why_not.map(|why| warning::not_open(name, why)));
+            let (Some(way), registration) = (way, seen.flows.get(leader).copied().flatten()) else {
                 continue;
-            }
-            let Some(way) = way else { continue };
-            let moves = seen.flows.get(leader).copied().flatten().map_or(0, |seen| seen.moves);
-            if moves > 0 {
+            };
+            if let Some(Registration { moves: moves @ 1.., .. }) = registration {
                 lines.push(moved(name, moves, end.spec.transport.as_quic().is_some()));
             }
-            if let Some(from) = way.silent_from {
+            if let Some(from) = way.silent_from.filter(|_| has_opened) {
                 lines.push(format!(
                     "flow {name}: from {:.1} s of the run on nothing came over UDP port {port}, while the control \
                      connection over TCP went on",
