@@ -410,10 +410,21 @@ pub(crate) fn write_trace(beside: &Path, trace: &Trace) -> Result<(), Failure> {
 
 /// A JSON file that an earlier command wrote.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
-    let mut bytes = Vec::new();
-    let read = open_file(path).and_then(|mut file| file.read_to_end(&mut bytes));
-    read.map_err(|why| Failure::read(path, &why))?;
+    let bytes = open_file(path).and_then(read_text).map_err(|why| Failure::read(path, &why))?;
     serde_json::from_slice(&bytes).map_err(|why| unexpected_json(path, &why))
+}
+
+/// The bytes of `file`, to the first part of it that has a NUL. No text has one (RFC 8259 §7), and a file with
+/// a hole, which reads as NULs, may claim any length.
+fn read_text(mut file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    loop {
+        let known = bytes.len();
+        (&mut file).take(TEXT_PART).read_to_end(&mut bytes)?;
+        if bytes.len() == known || bytes[known..].contains(&0) {
+            return Ok(bytes);
+        }
+    }
 }
 
 /// What is said of a file that does not hold what it should.
@@ -480,6 +491,8 @@ const AS_THE_UMASK_SAYS: u32 = 0o666;
 /// Chosen: record files come in pieces of 8 KiB, and a call to the system for each takes longer than one more
 /// copy.
 const WRITE_AT_ONCE: usize = 64 * 1024;
+/// So many bytes of a text are read before they are looked at. Chosen: a file's first hole costs no more.
+const TEXT_PART: u64 = 1 << 20;
 
 /// Chosen: keeps a directory's name well under the 255 bytes that file systems allow.
 const MAX_SLUG: usize = 60;

@@ -229,3 +229,15 @@ fn a_file_that_could_not_be_filled_leaves_the_old_one() {
     assert_eq!(fs::read(&path).unwrap(), b"old");
     assert_eq!(fs::read_dir(out.path()).unwrap().count(), 1);
 }
+
+#[test]
+fn a_summary_with_a_hole_of_64_gib_is_refused_at_once() {
+    let out = tempfile::tempdir().unwrap();
+    let path = out.path().join("summary.json");
+    fs::write(&path, b"{}\n").unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(64 << 30).unwrap();
+    let begun = std::time::Instant::now();
+    let why = read_json::<serde_json::Value>(&path).unwrap_err().to_string();
+    assert!(why.contains("summary.json: not what talkpath writes there"), "{why}");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
+}
