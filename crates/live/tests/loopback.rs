@@ -3,7 +3,7 @@
 
 use crate::support::quiet::undisturbed;
 use crate::support::relay::Relay;
-use crate::support::{Serving, TRANSPORTS, cbr, down, echo, run, scenario, voice};
+use crate::support::{Serving, TRANSPORTS, cbr, down, echo, run, scenario, usual_cc, voice};
 use talkpath_arena::ArenaError;
 use talkpath_measure::summarise::summarise_flow;
 use talkpath_measure::summary::{IpSeen, MultipathSummary};
@@ -222,7 +222,7 @@ fn bulk_arrives_byte_for_byte_in_both_directions_beside_a_call() {
             assert_eq!(leg.messages.iter().map(|row| row.size.get()).sum::<u64>(), 3_000_001);
             assert_eq!(leg.reads.iter().map(|read| read.1.get()).sum::<u64>(), 3_000_001);
             assert!(flow.counters.data_packets.unwrap() > 10 && flow.info.bounded);
-            assert_eq!(flow.info.cc.as_deref(), Some("cubic"));
+            assert_eq!(flow.info.cc.as_deref(), Some(usual_cc().name()));
         }
         assert_eq!(record.flows[2].echo.as_ref().unwrap().arrivals.len(), 20);
     });

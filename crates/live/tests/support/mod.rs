@@ -112,11 +112,23 @@ pub fn transport_config(name: &str) -> TransportConfig {
         "quic-stream" => TransportConfig::Quic(QuicConfig::new(Carry::Stream)),
         "quic-stream-per-message" => TransportConfig::Quic(QuicConfig::new(Carry::StreamPerMessage)),
         _ => TransportConfig::Tcp(TcpConfig {
-            cc: Some(CongestionControlKind::Cubic),
+            cc: Some(usual_cc()),
             rwnd: Bytes::new(6 << 20),
             timer_granularity: Duration::ZERO,
             ..TcpConfig::preset(Stack::Linux, name != "tcp")
         }),
+    }
+}
+
+/// The congestion control of the tests' TCP: CUBIC, or Reno where the kernel gives that to root alone and
+/// this user is not root.
+pub fn usual_cc() -> CongestionControlKind {
+    let allowed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
+    let is_allowed = allowed.is_ok_and(|names| names.split_whitespace().any(|name| name == "cubic"));
+    if is_allowed || rustix::process::geteuid().is_root() {
+        CongestionControlKind::Cubic
+    } else {
+        CongestionControlKind::Reno
     }
 }
 

@@ -19,8 +19,8 @@ const FOR_ROOT: &str = "to root alone";
 /// Judges `test` by an attempt in which the machine let it run.
 ///
 /// A test in real time shares its machine. Where it fails although a thread beside it always woke in time, it
-/// has failed. Where it fails and that thread woke late, the attempt says nothing, and the next one judges.
-/// After [`ATTEMPTS`] of those it is skipped, with the reason.
+/// has failed. Where it fails and that thread woke late, the attempt says nothing, and the next one judges,
+/// once the machine has been calm for a moment. After [`ATTEMPTS`] of those it is skipped, with the reason.
 pub fn undisturbed(test: impl Fn()) {
     let mut last = String::new();
     for attempt in 1..=ATTEMPTS {
@@ -35,6 +35,9 @@ pub fn undisturbed(test: impl Fn()) {
             resume_unwind(failure);
         }
         eprintln!("attempt {attempt} says nothing, the machine did not let it run: {beats:?}");
+        if attempt < ATTEMPTS {
+            wait_for_calm();
+        }
     }
     skip(format_args!(
         "this machine did not let it run in {ATTEMPTS} attempts, of which the last said: {last}"
@@ -80,6 +83,22 @@ impl Beats {
         self.latest <= Duration::from_micros(2500) && self.late <= self.all / 100
     }
 }
+
+/// Waits until a thread that sleeps has woken in time for as long as a test may take, or for [`PATIENCE`].
+fn wait_for_calm() {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        let (_, beats) = with_heartbeat(&|| std::thread::sleep(CALM));
+        if beats.are_in_time() {
+            return;
+        }
+    }
+}
+
+/// Chosen: most tests in real time take a second or two.
+const CALM: Duration = Duration::from_secs(1);
+/// Chosen: a compiler's burst is over by then, and a machine that is always loaded is not waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What became of `test`, and the wake-ups beside it.
 fn with_heartbeat(test: &impl Fn()) -> (std::thread::Result<()>, Beats) {
