@@ -48,7 +48,7 @@ impl From<Judged> for Outcome {
 }
 
 /// At most 105 minutes together.
-const NIGHTLY: [Job; 29] = [
+const NIGHTLY: [Job; 30] = [
     Job {
         name: "dependencies",
         minutes: 1,
@@ -199,6 +199,12 @@ const NIGHTLY: [Job; 29] = [
         minutes: 2,
         what: "a minute of fuzzing: a reflector's answers and a scraper's requests, in turn",
         run: |root, end| fuzz_in_turn(root, &["stamp_answers", "metrics_request"], end),
+    },
+    Job {
+        name: "fuzz-quic-datagram",
+        minutes: 2,
+        what: "a minute of fuzzing",
+        run: |root, end| fuzz(root, "quic_datagram", end),
     },
     Job {
         name: "fuzz-record-files",

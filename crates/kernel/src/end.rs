@@ -12,13 +12,15 @@ mod any;
 mod channel;
 mod dial;
 mod encapsulated;
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fixtures;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod headers;
 mod lifecycle;
 mod messages;
 mod packets;
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 mod pair;
 mod place;
 mod quic;
