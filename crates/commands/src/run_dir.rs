@@ -414,8 +414,8 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> 
     serde_json::from_slice(&bytes).map_err(|why| unexpected_json(path, &why))
 }
 
-/// The bytes of `file`, to the first part of it that has a NUL. No text has one (RFC 8259 §7), and a file with
-/// a hole, which reads as NULs, may claim any length.
+/// The bytes of `file`, to the first part of it that has a NUL. No text has one (RFC 8259 §7), and a file
+/// with a hole, which reads as NULs, may claim any length.
 fn read_text(mut file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     loop {

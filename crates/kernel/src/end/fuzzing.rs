@@ -13,8 +13,8 @@ use crate::spec::{QuicSpec, TransportSpec};
 /// A stranger's datagrams at an end of a connection that carries a message a millisecond up.
 ///
 /// The first byte chooses: bit 0 the client's end, else the server's; bit 1 after the handshake, else before
-/// it; bits 2 and 3 what carries the messages. Then each record is a length (1 B) and so many bytes. Of an even
-/// length they are a datagram. Of an odd length they change the beginning of the last datagram that the
+/// it; bits 2 and 3 what carries the messages. Then each record is a length (1 B) and so many bytes. Of an
+/// even length they are a datagram. Of an odd length they change the beginning of the last datagram that the
 /// end has got from its peer, bit by bit, so that the fuzzer need not guess connection IDs.
 ///
 /// # Panics
