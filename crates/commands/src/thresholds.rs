@@ -16,6 +16,7 @@
 
 mod figure;
 mod junit;
+mod unheard;
 
 use core::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -47,6 +48,8 @@ struct Judgement {
     undecided: usize,
     /// Why there is nothing to judge: no cell has such a figure.
     unknown: Option<String>,
+    /// What it does not see although it holds.
+    unheard: Option<String>,
 }
 
 /// A figure in one cell.
@@ -78,7 +81,14 @@ pub(crate) fn judge(plan: &Plan, summary: &Summary) -> Vec<ThresholdSummary> {
     for run in &summary.runs {
         runs.entry(run.cell).or_default().push(run);
     }
-    plan.thresholds.iter().map(|threshold| judge_one(threshold, plan, &runs).summary()).collect()
+    let judged = |threshold| {
+        let mut judgement = judge_one(threshold, plan, &runs);
+        if judgement.outcome() == ThresholdOutcome::Holds {
+            judgement.unheard = unheard::of(threshold, &runs);
+        }
+        judgement.summary()
+    };
+    plan.thresholds.iter().map(judged).collect()
 }
 
 impl Judgement {
@@ -138,7 +148,8 @@ impl Judgement {
         ];
         let place = place.into_iter().flatten().collect::<Vec<_>>().join("; ");
         let place = if place.is_empty() { place } else { format!(" ({place})") };
-        format!("{} {found}, must be {}{place}{}", self.figure, self.bound, self.why_undecided())
+        let unheard = self.unheard.as_deref().unwrap_or_default();
+        format!("{} {found}, must be {}{place}{}{unheard}", self.figure, self.bound, self.why_undecided())
     }
 
     /// What is lacking, if something is.
@@ -269,7 +280,16 @@ fn judge_at(
         a.rank().cmp(&b.rank()).then(margin(a.value, bound).total_cmp(&margin(b.value, bound)))
     });
     let found = worst.unwrap_or_else(|| Found::of(None, "", &[], bound, Asked::Shown(Statistic::of(path))));
-    Judgement { figure: threshold.figure.clone(), bound, found, cells: count, failing, undecided, unknown }
+    Judgement {
+        figure: threshold.figure.clone(),
+        bound,
+        found,
+        cells: count,
+        failing,
+        undecided,
+        unknown,
+        unheard: None,
+    }
 }
 
 /// Whether the flow or the link is in this cell: a sweep may give a flow directions, or the path links, that

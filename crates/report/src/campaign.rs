@@ -81,6 +81,7 @@ fn matrix(findings: &Findings) -> Markup {
             (matrix_rows(&rows).html(
                 "Medians over all repetitions of the campaign, with 95 % confidence intervals. Delay is that of the round trip unless a row says one way. \
                  A message that was still on its way at the end is unfinished. It counts as not in time, and neither in delay nor in loss; a column counts such messages if there are any. \
+                 MOS is with the playout that the scenario names, else with the adaptive one alone. \
                  Valid: measurements of which no machine disturbed more than half of the repetitions. Clocks: those in which one-way figures could be trusted."
             ))
             (untrusted(&rows))

@@ -16,7 +16,7 @@ use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use chrono::SecondsFormat;
 use talkpath_arena::{Happening, MonitorSession};
-use talkpath_measure::summary::DelayMs;
+use talkpath_measure::summary::{CallSummary, DelayMs};
 use talkpath_scenario::{Options, Plan, Setting, Source};
 use talkpath_system::clock::monotonic;
 use talkpath_system::descriptors::raise_descriptor_limit;
@@ -396,7 +396,7 @@ fn for_person(at: &str, interval: &Interval) -> String {
             delays.as_ref().map(show).unwrap_or_default()
         };
         let figures = &flow.figures;
-        let mos = figures.call.as_ref().map_or(String::new(), |call| format!(", MOS {:.2}", call.mos));
+        let mos = figures.call.as_deref().map_or(String::new(), score);
         lines.push_str(&format!(
             "{at}  {}: {} sent, {} lost ({:.2} %){}{}{mos}\n",
             flow.name,
@@ -414,6 +414,16 @@ fn for_person(at: &str, interval: &Interval) -> String {
         lines.push_str(&format!("{at}  cut short: {why}\n"));
     }
     lines
+}
+
+/// The score of a call, and of which receiver it is if there are two.
+fn score(call: &CallSummary) -> String {
+    match &call.other_receiver {
+        None => format!(", MOS {:.2}", call.mos),
+        Some(other) => {
+            format!(", MOS {:.2} (adaptive playout; {}: {:.2})", call.mos, other.playout, other.mos)
+        }
+    }
 }
 
 /// A session takes some exchanges to prepare and to report: not for less than this (chosen).

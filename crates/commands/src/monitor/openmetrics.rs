@@ -185,9 +185,12 @@ const FAMILIES: [Family; 27] = [
         help: "From due to read at the far host, while the clocks are trusted",
         value: Value::Delays(|flow| &flow.one_way),
     },
-    of_flow("talkpath_mos", Kind::Gauge, "Opinion score of the last interval (ITU-T G.107)", |flow| {
-        flow.last.call.as_ref().map(|call| call.mos)
-    }),
+    of_flow(
+        "talkpath_mos",
+        Kind::Gauge,
+        "Opinion score of the last interval (ITU-T G.107), by the playout of the scenario, else adaptive",
+        |flow| flow.last.call.as_ref().map(|call| call.mos),
+    ),
     of_flow(
         "talkpath_in_time_ratio",
         Kind::Gauge,

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use talkpath_measure::summarise::cell_summaries;
-use talkpath_measure::summary::{CallSummary, FlowSummary, Swept};
+use talkpath_measure::summary::{CallSummary, FlowSummary, OtherReceiver, Swept};
 use talkpath_report::{Style, run_table};
 use talkpath_scenario::{Options, Source, load};
 use talkpath_units::Seed;
@@ -400,4 +400,31 @@ fn junit_has_an_undecided_threshold_as_an_error_with_what_is_needed() {
 fn a_figure_is_shown_finely_enough_to_be_told_from_its_bound() {
     let shown = [3.599_96, 12.0, 0.01, 1_234_567.891, 0.000_001_5, -2.5].map(number);
     assert_eq!(shown, ["3.59996", "12", "0.01", "1234568", "0.0000015", "-2.5"]);
+}
+
+#[test]
+fn a_score_that_holds_says_so_where_gaps_bar_the_call_or_the_other_receiver_fails() {
+    let of = |gap: f64, other: f64, bound: &str| {
+        let mut run = run(0, 0, None, [Some(4.2), Some(4.1)]);
+        for flow in run.flows.values_mut() {
+            flow.floor = Some(3.1);
+            if let Some(call) = &mut flow.call {
+                call.longest_gap_ms = Some(gap);
+                let playout = "fixed 60 ms beyond the smallest delay".to_owned();
+                call.other_receiver = Some(OtherReceiver { playout, mos: other, ..OtherReceiver::default() });
+            }
+        }
+        told(&format!("\"call.mos@path.up.loss=0\" = \">= {bound}\""), vec![run]).remove(0)
+    };
+    let barred = of(1200.0, 4.0, "3.1");
+    assert!(barred.starts_with("holds  call.mos"), "{barred}");
+    assert!(barred.contains("gaps bar 2 of 2 calls") && barred.contains("call.usable == true"), "{barred}");
+    let other = of(100.0, 1.0, "3.1");
+    assert!(
+        other.contains("with the receiver `fixed 60 ms beyond the smallest delay` it is 1.00"),
+        "{other}"
+    );
+    for silent in [of(100.0, 4.0, "3.1"), of(1200.0, 1.0, "2"), of(1200.0, 1.0, "4.4")] {
+        assert!(!silent.contains("; but "), "{silent}");
+    }
 }

@@ -1,0 +1,71 @@
+//! What a bound on a call's score does not see where it holds: gaps that bar the call from being usable
+//! whatever its score is, and a second receiver with which the bound would not hold.
+//!
+//! The score is what was demanded, so the threshold holds. But a call that the answer calls unusable is not
+//! passed without a word.
+
+use talkpath_measure::summary::{CallSummary, FlowSummary, RunSummary};
+use talkpath_scenario::{Operator, Threshold, ThresholdOf};
+
+use super::{CellRuns, counted};
+
+/// The end of the threshold's line; `None` if it is on no call's score, or asks for less than a usable one.
+pub(super) fn of(threshold: &Threshold, by_cell: &CellRuns<'_>) -> Option<String> {
+    let ThresholdOf::Flow { name, members } = &threshold.of else { return None };
+    let is_of_score = threshold.path == SCORE || threshold.path.starts_with("call.mos.");
+    if !is_of_score || !matches!(threshold.bound.operator, Operator::AtLeast | Operator::Above) {
+        return None;
+    }
+    let cells = threshold.cells.iter().filter_map(|cell| by_cell.get(cell));
+    let flows: Vec<Vec<&FlowSummary>> = cells
+        .flat_map(|runs| members.iter().map(|member| of_member(runs, member)))
+        .filter(|flows| !flows.is_empty())
+        .collect();
+    let least = flows.iter().flatten().filter_map(|flow| flow.floor).fold(0.0, f64::max);
+    if threshold.bound.value < least {
+        return None;
+    }
+    let barred = flows.iter().filter(|flows| is_barred(flows)).count();
+    let others: Vec<(&str, f64)> = flows.iter().filter_map(|flows| other(flows)).collect();
+    let worst =
+        others.iter().filter(|(_, mos)| !threshold.bound.holds(*mos)).min_by(|a, b| a.1.total_cmp(&b.1));
+    let mut text = String::new();
+    if barred > 0 {
+        text.push_str(&format!(
+            "; but gaps bar {} of {} from being usable, whatever the score is",
+            barred,
+            counted(flows.len(), "call")
+        ));
+    }
+    if let Some((playout, mos)) = worst {
+        text.push_str(&format!("; but with the receiver `{playout}` it is {mos:.2}"));
+    }
+    if text.is_empty() {
+        return None;
+    }
+    text.push_str(&format!(": {name}.usable == true demands that the call is usable"));
+    Some(text)
+}
+
+fn of_member<'a>(runs: &[&'a RunSummary], member: &str) -> Vec<&'a FlowSummary> {
+    let flows = runs.iter().filter_map(|run| run.flows.get(member));
+    flows.map(|flow| &**flow).filter(|flow| flow.call.is_some()).collect()
+}
+
+fn calls<'a>(flows: &[&'a FlowSummary]) -> impl Iterator<Item = &'a CallSummary> {
+    flows.iter().filter_map(|flow| flow.call.as_deref())
+}
+
+/// As the answer has it: in half of the repetitions or more.
+fn is_barred(flows: &[&FlowSummary]) -> bool {
+    2 * calls(flows).filter(|call| call.is_barred()).count() >= flows.len()
+}
+
+/// The second receiver of these repetitions, and the mean score with it.
+fn other<'a>(flows: &[&'a FlowSummary]) -> Option<(&'a str, f64)> {
+    let others: Vec<_> = calls(flows).filter_map(|call| call.other_receiver.as_ref()).collect();
+    let first = others.first()?;
+    Some((first.playout.as_str(), others.iter().map(|it| it.mos).sum::<f64>() / others.len() as f64))
+}
+
+const SCORE: &str = "call.mos";
