@@ -110,8 +110,8 @@ impl RateTrace {
         (!length.is_zero()).then(|| rate_over(self.opportunities.len() as u64 - 1, length))
     }
 
-    /// Whether each millisecond of a period has as many opportunities as any other, or one more: so are traces
-    /// of a constant rate.
+    /// Whether each millisecond of a period has as many opportunities as any other, or one more: so are
+    /// traces of a constant rate.
     pub fn is_steady(&self) -> bool {
         let ms = |moment: &Duration| moment.as_nanos().div_ceil(1_000_000).max(1);
         let mut counts = std::collections::BTreeMap::<u64, u64>::new();

@@ -259,7 +259,7 @@ fn doubt_of_rate(trace: &RateTrace, duration: Duration, name: &str) -> Option<St
         );
     } else if first >= duration || used < LITTLE {
         let (unit, divisor) = finer_unit(trace);
-        let then = Rate::from_bps((exact_rate(trace) * divisor as f64) as u64);
+        let then = Rate::from_bps((exact_rate(trace) * f64::from(divisor)) as u64);
         let _ = write!(
             text,
             ". {unit} become milliseconds{}: `awk '{{ print int($1 / {divisor}) }}' {name} > milliseconds.up`",
@@ -377,8 +377,8 @@ const SHORT: Duration = Duration::from_millis(100);
 const OFTEN: u64 = 100;
 /// So many lines that are all the same are hardly moments. Chosen.
 const SAME: usize = 10;
-/// Delays that vary by more than this in the mean, or by less than that at most, are probably in another unit.
-/// Chosen: queues of seconds are rare, and a path whose delay varies by less needs no trace.
+/// Delays that vary by more than this in the mean, or by less than that at most, are probably in another
+/// unit. Chosen: queues of seconds are rare, and a path whose delay varies by less needs no trace.
 const LONG_MEAN: Duration = Duration::from_secs(1);
 const SMALL_MOST: Duration = Duration::from_micros(100);
 
