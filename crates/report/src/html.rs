@@ -91,7 +91,12 @@ pub fn html(page: &Page<'_>) -> String {
     let main = html! {
         (validity(page.summary))
         @for (id, _, body) in sections.iter().take(1).filter(|it| it.0 == "answer") {
-            section id=(id) { (body) }
+            section id=(id) {
+                (body)
+                @for line in page.summary.understood.losses.iter().chain(&page.summary.understood.fragments) {
+                    p.about { (line) }
+                }
+            }
         }
         @for line in page.summary.understood.lines() { p.about { (line) } }
         @for note in page.summary.warnings.iter().filter(|warning| warning::is_note(warning)) {
