@@ -57,8 +57,8 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
     out
 }
 
-/// Large losses in words, which the heading has, again as a part of the answer: whoever meant per cent sees it
-/// here. So does whoever takes the loss of fragments for a transport's.
+/// Large losses in words, which the heading has, again as a part of the answer: whoever meant per cent sees
+/// them here. So does whoever takes the loss of fragments for a transport's.
 fn losses(summary: &Summary, style: &Style) -> String {
     let lines = summary.understood.losses.iter().chain(&summary.understood.fragments);
     let lines: String = lines.map(|line| wrap(&printable(line), style.width, "", "")).collect();
