@@ -117,6 +117,7 @@ impl Way {
 }
 
 /// What passes on a way.
+#[derive(Clone, Copy)]
 struct Traffic {
     /// What both ends have sent.
     sent: u64,
