@@ -13,6 +13,7 @@ mod channel;
 mod dial;
 mod encapsulated;
 #[cfg(any(test, feature = "fuzzing"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "the tests use more of it"))]
 pub(crate) mod fixtures;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -21,6 +22,8 @@ mod lifecycle;
 mod messages;
 mod packets;
 #[cfg(any(test, feature = "fuzzing"))]
+#[expect(clippy::unwrap_used, reason = "the sockets are a test's")]
+#[cfg_attr(not(test), expect(dead_code, reason = "the tests use more of it"))]
 mod pair;
 mod place;
 mod quic;
