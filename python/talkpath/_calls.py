@@ -233,9 +233,7 @@ def _whole(ended: Ended) -> Run:
     return measured
 
 
-def _common(
-    out: File | None, jobs: int | None, records: Records | None, series: str, strict: bool
-) -> list[str]:
+def _common(out: File | None, jobs: int | None, records: Records | None, series: str, strict: bool) -> list[str]:
     return [
         *_option("--out", out),
         *_option("--jobs", jobs),

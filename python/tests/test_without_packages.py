@@ -182,7 +182,6 @@ class Errors(Folder):
         assert run is not None
         self.assertTrue(run.complete)
 
-
     def test_a_threshold_that_is_undecided_did_not_pass_and_is_told_apart(self) -> None:
         with self.assertRaises(talkpath.ThresholdError) as caught:
             talkpath.run(CALL, require=["call.loss_rate <= 0.0001%"])

@@ -62,7 +62,10 @@ pub(crate) fn outside_sentence<'a>(
         some if some == all => "All scores lie".to_owned(),
         _ => format!("The scores of {} lie", list(&names)),
     };
-    Some(format!("{scores} beyond the E-model's table ({}): `outside` says how far.", inputs.join(", ")))
+    Some(format!(
+        "{scores} beyond what the E-model was made for ({}); `outside` below says how far.",
+        inputs.join(", ")
+    ))
 }
 
 /// The meaning of what is named as outside of the model.
@@ -108,11 +111,11 @@ mod tests {
         let sentence = |calls: &[(&str, CallSummary)]| {
             outside_sentence(calls.iter().map(|(name, it)| ((*name).to_owned(), it)), 3)
         };
-        let says = "The scores of TCP and QUIC stream lie beyond the E-model's table (loss, burst ratio): `outside` says \
-                    how far.";
+        let says = "The scores of TCP and QUIC stream lie beyond what the E-model was made for (loss, burst ratio); \
+                    `outside` below says how far.";
         assert_eq!(sentence(&calls).as_deref(), Some(says));
-        let says =
-            "The score of QUIC stream lies beyond the E-model's table (burst ratio): `outside` says how far.";
+        let says = "The score of QUIC stream lies beyond what the E-model was made for (burst ratio); `outside` below \
+                    says how far.";
         assert_eq!(sentence(&calls[3..4]).as_deref(), Some(says));
         assert_eq!(sentence(&calls[1..2]), None);
     }

@@ -347,7 +347,7 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<
         let sentence = words::cure(&key, &named, &figure, is_usable);
         if is_usable {
             verdict.answer.line = format!("{} {sentence}", verdict.answer.line);
-            verdict.answer.why = format!("As it is: {}", verdict.answer.why);
+            verdict.answer.why = format!("Without it: {}", verdict.answer.why);
             verdict.answer.cure = Some(Cure { change: [(key, value)].into(), best, mos, in_time });
         } else {
             verdict.answer.why = format!("{} {sentence}", verdict.answer.why);

@@ -168,7 +168,7 @@ impl Truth<'_> {
     }
 
     fn check_why(&self, whole: &str) -> Checked<&'static str> {
-        let whole = whole.strip_prefix("As it is: ").unwrap_or(whole);
+        let whole = whole.strip_prefix("Without it: ").unwrap_or(whole);
         let text = whole;
         if let Some(rest) = text.strip_prefix("With fq_codel on the uplink") {
             // Of the cells with the cure.
@@ -196,7 +196,7 @@ impl Truth<'_> {
         if let Some((_, rest)) = text.strip_prefix("Beside ").and_then(|it| it.split_once(", the flow ")) {
             return self.neighbour(rest);
         }
-        if let Some((scores, rest)) = text.split_once(" beyond the E-model's table (") {
+        if let Some((scores, rest)) = text.split_once(" beyond what the E-model was made for (") {
             return self.outside(scores, rest);
         }
         if text == "What arrives is not enough" {
@@ -376,7 +376,7 @@ impl Truth<'_> {
     /// `2.86 % (UDP and TCP) and 0.00 % (QUIC stream)`, a range with two names, or one figure for all.
     fn figures(&self, text: &str, unit: &str, truth: &dyn Fn(&str) -> Option<f64>) -> Checked {
         if !text.contains('(') {
-            for label in self.labels() {
+            for label in self.labels().filter(|label| !self.is_silent(label)) {
                 let expected = truth(label).ok_or_else(|| format!("{label} has no such figure: {text}"))?;
                 same(text, expected, unit)?;
             }
@@ -396,7 +396,7 @@ impl Truth<'_> {
                 ends.push(expected);
             }
         }
-        for label in self.labels() {
+        for label in self.labels().filter(|label| !self.is_silent(label)) {
             let Some(value) = truth(label) else { continue };
             let is_within = is_range && ends[0] <= value && value <= ends[1];
             if !is_within && !named.iter().any(|name| name == label) {
@@ -435,7 +435,11 @@ impl Truth<'_> {
         for group in text.split(')').filter(|group| group.contains('(')) {
             let (figure, name) = group.split_once(" (").ok_or("no name")?;
             let figure = figure.trim_start_matches([',', ';', ' ']).trim_start_matches("and ");
-            self.judged(name.trim_end_matches(", two outcomes"), figure)?;
+            let name = name.trim_end_matches(", two outcomes");
+            if self.is_silent(name) {
+                return Err(format!("{name} has nothing to compare"));
+            }
+            self.judged(name, figure)?;
         }
         Ok(())
     }
@@ -465,6 +469,11 @@ impl Truth<'_> {
     fn labels(&self) -> impl Iterator<Item = &'static str> {
         let kinds = self.condition.cells.iter().map(|cell| cell.transport(FLOW).kind);
         kinds.map(|kind| TRANSPORTS.iter().find(|(known, _)| *known == kind).unwrap().1)
+    }
+
+    /// Nothing came over it.
+    fn is_silent(&self, label: &str) -> bool {
+        self.values(label, &|flow| Some(flow.received as f64)).iter().sum::<f64>() <= 0.0
     }
 
     fn cell(&self, label: &str) -> Option<&CellView<'_>> {

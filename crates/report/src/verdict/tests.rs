@@ -125,7 +125,7 @@ fn nothing_usable_is_the_answer_with_cause_and_cure() {
          uplink it is usable, best over UDP (MOS 4.37) or TCP_NODELAY (4.36)."
     );
     assert!(
-        answer.why.starts_with("As it is: Packets wait 110 ms in the queue of the uplink (CoDel)."),
+        answer.why.starts_with("Without it: Packets wait 110 ms in the queue of the uplink (CoDel)."),
         "{}",
         answer.why
     );

@@ -344,10 +344,12 @@ impl Words<'_> {
         }
     }
 
-    /// Candidates that are known to be worse, the best of them first.
+    /// Candidates that are known to be worse, the best of them first. Those over which nothing came have no
+    /// figures to compare: a sentence of their own names them.
     fn worse(&self) -> Vec<usize> {
         let standings = &self.ranking.standings;
-        let is_worse = |at: &usize| standings[*at].relation == Relation::Distinct;
+        let is_silent = |at: &usize| self.candidates[*at].cell.is_silent(self.flow);
+        let is_worse = |at: &usize| standings[*at].relation == Relation::Distinct && !is_silent(at);
         let mut worse: Vec<usize> = (0..standings.len()).filter(is_worse).collect();
         worse.sort_by(|&a, &b| standings[b].mean.total_cmp(&standings[a].mean));
         worse
