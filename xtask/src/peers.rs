@@ -8,7 +8,7 @@
 //!
 //! ns-2's figures are judged, of ten seeds or more. Its TCP is set to the rules of ours, so the ranges of a
 //! figure that both mean alike overlap, or their medians are within a hundredth ([`differs`]). ns-3's are
-//! printed alone: it counts what is in flight by other rules (docs/notes/2026-11-25-sawashima-1997.md).
+//! printed alone: without SACK it counts what is in flight by other rules.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -125,7 +125,7 @@ fn differs(figure: &Figure, ours: &Figures, other: &Figures) -> bool {
 const JUDGED_SEEDS: usize = 10;
 
 /// Where nothing is lost, a range is a packet or two wide, and what each simulator calls the run's end
-/// decides: goodputs then differ by 0.15 % (docs/notes/2026-11-25-sawashima-1997.md).
+/// decides: goodputs then differ by 0.15 % (3 connections with equal delays).
 const RESOLUTION: f64 = 0.01;
 
 /// The figures that `simulator` prints.
