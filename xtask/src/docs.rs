@@ -316,6 +316,23 @@ mod tests {
         assert!(found.is_empty(), "{}", found.join("\n"));
     }
 
+    /// Paths within a crate, such as `queue/mod.rs`, are named where the crate stands beside them.
+    #[test]
+    fn every_file_that_the_architecture_names_by_its_crate_is_there() {
+        let root = crate::tree::workspace_root();
+        let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+        let paths = text.split('`').skip(1).step_by(2);
+        let paths = paths.filter(|path| path.contains("/src/") || path.contains("/tests/"));
+        let mut named = 0;
+        for path in paths {
+            let path = path.strip_prefix("crates/").unwrap_or(path);
+            let is_there = root.join("crates").join(path).exists() || root.join(path).exists();
+            assert!(is_there, "ARCHITECTURE.md names {path}, which is not there");
+            named += 1;
+        }
+        assert!(named > 30, "{named}");
+    }
+
     #[test]
     fn a_link_that_leads_nowhere_is_found() {
         let root = crate::tree::workspace_root();

@@ -12,8 +12,6 @@ pub struct Embedded {
     pub text: &'static str,
     /// The scenarios beside it: name and text.
     pub files: &'static [(&'static str, &'static str)],
-    /// `README.md`: the set-up, what is open, and what was found.
-    pub readme: &'static str,
 }
 
 impl Embedded {
@@ -39,7 +37,6 @@ macro_rules! study {
             name: $name,
             text: include_str!(concat!("../../../studies/", $name, "/study.toml")),
             files: &[$(($file, include_str!(concat!("../../../studies/", $name, "/", $file)))),*],
-            readme: include_str!(concat!("../../../studies/", $name, "/README.md")),
         }
     };
 }

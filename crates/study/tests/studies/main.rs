@@ -133,7 +133,6 @@ const TWO: [f64; 6] = [0.020, 0.021, 0.019, 0.020, 0.020, 0.020];
 fn every_study_that_is_built_in_loads_and_reads_only_cells_that_it_has() {
     for entry in embedded() {
         let study = load(entry.name, &entry.source(), &entry.files()).unwrap_or_else(|it| panic!("{it}"));
-        assert!(entry.readme.len() > 500, "{}: a README says what was found", entry.name);
         for claim in &study.claims {
             let runs_somewhere =
                 |name: &str| claim.arenas.iter().any(|arena| study.cell(name, *arena, 0).is_some());
