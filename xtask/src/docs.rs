@@ -125,6 +125,18 @@ fn dead_links(root: &Path, tree: &[Source]) -> Vec<String> {
     found
 }
 
+/// The words of a page that somebody wrote: those outside of marked places.
+#[cfg(test)]
+fn words_by_hand(text: &str) -> usize {
+    let mut words = 0;
+    let mut rest = text;
+    while let Some(marked) = [BEGIN, "<!-- study "].iter().filter_map(|marker| rest.find(marker)).min() {
+        words += rest[..marked].split_whitespace().count();
+        rest = rest[marked..].split_once(END).map_or("", |(_, after)| after);
+    }
+    words + rest.split_whitespace().count()
+}
+
 /// A place of a page that shows a command's output.
 #[derive(Debug, PartialEq)]
 struct Block {
@@ -296,6 +308,9 @@ const STARTED: &str = "2026-11-21T19-05-07Z";
 mod tests {
     use super::*;
 
+    /// Chosen, so that somebody who looks for one thing finds one page.
+    const MAX_WORDS: usize = 110_000;
+
     fn page(text: &str) -> Source {
         Source { path: "docs/README.md".to_owned(), text: text.to_owned(), is_test_module: false }
     }
@@ -331,6 +346,26 @@ mod tests {
             named += 1;
         }
         assert!(named > 30, "{named}");
+    }
+
+    #[test]
+    fn the_pages_written_by_hand_keep_their_budget_of_words() {
+        let tree = sources(&crate::tree::workspace_root()).unwrap();
+        let pages: Vec<&Source> = tree.iter().filter(|source| source.has_extension("md")).collect();
+        let words: usize = pages.iter().map(|page| words_by_hand(&page.text)).sum();
+        assert!(pages.len() > 40, "{} pages", pages.len());
+        assert!(
+            words <= MAX_WORDS,
+            "{words} words in Markdown, of {MAX_WORDS}: which page does a new one replace?"
+        );
+    }
+
+    #[test]
+    fn words_in_marked_places_are_not_written_by_hand() {
+        let text = format!(
+            "one two\n{BEGIN}talkpath man -->\nx y z\n{END}\nthree <!-- study x tables -->4 5{END} four\n"
+        );
+        assert_eq!(words_by_hand(&text), 4);
     }
 
     #[test]
