@@ -4,8 +4,8 @@
 //!
 //! His definitions: net transmission rate is packets received / seconds between the first and the last one
 //! received; error adjusted rate is the net rate times the share of the packets sent that were received. Two
-//! of his ten printed error-adjusted rates do not follow from that. docs/studies/foderaro-1995.md shows which,
-//! and a test holds the other eight.
+//! of his ten printed error-adjusted rates do not follow from that. docs/studies/foderaro-1995.md shows
+//! which, and a test holds the other eight.
 
 use talkpath_units::{Duration, Instant};
 
