@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use talkpath_emu::{log_header, replay};
 use talkpath_fuzz::scenario;
-use talkpath_scenario::Scenario;
+use talkpath_model::Scenario;
 
 static SCENARIO: LazyLock<Scenario> = LazyLock::new(|| scenario(include_str!("arrival_log.toml")));
 

@@ -16,7 +16,7 @@ use talkpath_kernel::log::{Chunk, EndLog};
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_measure::MessageSizes;
 use talkpath_measure::summarise::summarise_flow;
-use talkpath_scenario::Scenario;
+use talkpath_model::Scenario;
 use talkpath_units::{Bytes, Instant};
 
 static SESSION: LazyLock<(Scenario, SessionSpec)> = LazyLock::new(|| session(FLOWS));

@@ -17,7 +17,7 @@ use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::sys::Received;
 use talkpath_kernel::tag::TagKey;
 use talkpath_kernel::wire::read_registration;
-use talkpath_scenario::Receiver;
+use talkpath_model::Receiver;
 use talkpath_units::Seed;
 
 /// Flows whose messages are large enough for a tag come first.

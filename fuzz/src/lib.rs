@@ -1,7 +1,8 @@
 //! What several fuzz targets need.
 
 use talkpath_kernel::spec::SessionSpec;
-use talkpath_scenario::{Options, Scenario, Source, load};
+use talkpath_model::Scenario;
+use talkpath_scenario::{Options, Source, load};
 use talkpath_units::Seed;
 
 /// The scenario that `text` describes.

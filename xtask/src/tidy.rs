@@ -298,31 +298,32 @@ const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
 /// A crate, and the crates that it may depend on.
-const BORDERS: [(&str, &[&str]); 20] = [
+const BORDERS: &[(&str, &[&str])] = &[
     ("testing", &[]),
     ("units", &[]),
     ("config", &["units"]),
     ("path", &["units"]),
     ("transport", &["units", "config"]),
     ("quic", &["units", "config", "transport"]),
-    ("scenario", &["units", "path", "config"]),
+    ("model", &["units", "path", "config"]),
+    ("scenario", &["units", "path", "config", "model"]),
     ("measure", &["units"]),
-    ("flow", &["units", "transport", "quic", "scenario", "measure"]),
-    ("arena", &["units", "path", "config", "scenario", "measure"]),
-    ("sim", &["units", "path", "transport", "quic", "scenario", "measure", "flow", "arena"]),
-    ("system", &["units", "scenario"]),
-    ("kernel", &["units", "config", "transport", "quic", "scenario", "measure", "flow", "system"]),
-    ("emu", &["units", "path", "transport", "scenario", "measure", "flow", "arena", "kernel"]),
-    ("live", &["units", "transport", "scenario", "measure", "flow", "arena", "kernel"]),
-    ("study", &["units", "path", "config", "scenario", "measure"]),
+    ("flow", &["units", "transport", "quic", "model", "measure"]),
+    ("arena", &["units", "path", "config", "model", "measure"]),
+    ("sim", &["units", "path", "transport", "quic", "model", "measure", "flow", "arena"]),
+    ("system", &["units", "model"]),
+    ("kernel", &["units", "config", "transport", "quic", "model", "measure", "flow", "system"]),
+    ("emu", &["units", "path", "transport", "model", "measure", "flow", "arena", "kernel"]),
+    ("live", &["units", "transport", "model", "measure", "flow", "arena", "kernel"]),
+    ("study", &["units", "path", "config", "model", "scenario", "measure"]),
     ("campaign", &["units", "path", "config", "scenario", "measure", "study"]),
     ("report", &["units", "measure", "study", "campaign"]),
     ("commands", &["units", "path", "scenario", "measure", "arena", "system", "study", "campaign", "report"]),
     (
         "cli",
         &[
-            "units", "scenario", "measure", "arena", "system", "report", "commands", "sim", "kernel", "emu",
-            "live",
+            "units", "model", "scenario", "measure", "arena", "system", "report", "commands", "sim",
+            "kernel", "emu", "live",
         ],
     ),
 ];

@@ -17,7 +17,7 @@
 use talkpath_config::TransportConfig;
 use talkpath_measure::metrics::legs;
 use talkpath_measure::{FlowRecord, LegRecord, RunRecord};
-use talkpath_scenario::{
+use talkpath_model::{
     Direction, Due, EchoWrite, FarClock, Flow, Judging, Receiver, Scenario, WorkloadConfig,
 };
 use talkpath_units::{Bytes, Duration, Instant, Rate};

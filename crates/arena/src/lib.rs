@@ -9,7 +9,7 @@ use core::sync::atomic::AtomicBool;
 
 use talkpath_measure::RunRecord;
 use talkpath_measure::series::SeriesDetail;
-use talkpath_scenario::Scenario;
+use talkpath_model::Scenario;
 use talkpath_units::{Instant, Seed};
 
 pub use monitor::{Happening, MonitorSession};

@@ -3,8 +3,8 @@
 
 use talkpath_measure::series::{SeriesDetail, SeriesTap};
 use talkpath_measure::{DropCause, LinkRecord, QueueDelayRecord, Series, SeriesKind};
+use talkpath_model::{Flow, LinkIndex, NamedLink, Scenario, SecondPath};
 use talkpath_path::{FlowRoutes, Network, NetworkConfig, Tag};
-use talkpath_scenario::{Flow, LinkIndex, NamedLink, Scenario, SecondPath};
 use talkpath_units::{Duration, Instant, Seed};
 
 /// The network of `scenario`, its random streams drawn from `seed`, its links measuring from warm-up to

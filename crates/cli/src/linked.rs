@@ -15,7 +15,7 @@ use talkpath_commands::terminal::Terminal;
 use talkpath_emu::EmuArena;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_live::{Key, LiveArena, LiveOptions, Monitor, Notice};
-use talkpath_scenario::Scenario;
+use talkpath_model::Scenario;
 use talkpath_sim::SimArena;
 use talkpath_units::Seed;
 

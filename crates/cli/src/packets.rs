@@ -14,7 +14,7 @@ use talkpath_commands::part::CAPTURES;
 use talkpath_commands::run_dir::{PartId, RunDir};
 use talkpath_commands::summary_file::head_of;
 use talkpath_emu::{CaptureError, export_capture};
-use talkpath_scenario::IpVersion;
+use talkpath_model::IpVersion;
 use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
 use talkpath_sim::journey::{journeys, write_nam};
 use talkpath_sim::qlog::qlog;

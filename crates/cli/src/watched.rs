@@ -5,7 +5,7 @@ use core::sync::atomic::AtomicBool;
 use serde_json::{Map, Value as Json, json};
 use talkpath_arena::RunPlan;
 use talkpath_measure::DropCause;
-use talkpath_scenario::{Scenario, Topology};
+use talkpath_model::{Scenario, Topology};
 use talkpath_sim::journey::{Hop, HopFate, journeys};
 use talkpath_units::{Instant, Seed};
 

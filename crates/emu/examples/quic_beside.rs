@@ -27,7 +27,8 @@ use talkpath_arena::{Arena as _, ArenaError, RunPlan};
 use talkpath_emu::{EmuArena, OurEnd, Stranger, Way, replay, ways};
 use talkpath_flow::Side;
 use talkpath_kernel::end::{Fingerprint, HostKeys, server_identity};
-use talkpath_scenario::{Options, Scenario, Source, load};
+use talkpath_model::Scenario;
+use talkpath_scenario::{Options, Source, load};
 use talkpath_transport::Carry;
 use talkpath_units::Seed;
 

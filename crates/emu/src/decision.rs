@@ -7,8 +7,8 @@
 use talkpath_arena::links::{self, QueueSeries, link_records};
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::{LinkRecord, Series};
+use talkpath_model::Scenario;
 use talkpath_path::{Carried, Direction, DropCause, FragmentRange, Network, NetworkEvent, PathPacket};
-use talkpath_scenario::Scenario;
 use talkpath_units::{Ecn, Instant, Seed};
 
 /// A packet that enters the path.

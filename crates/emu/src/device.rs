@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use talkpath_kernel::host::cable::ethertype;
 use talkpath_kernel::host::netlink::HOST_HARDWARE;
 use talkpath_kernel::host::ring::{Layout, Ring, VIRTIO_HEADER, WaitingFrame};
-use talkpath_scenario::IpVersion;
+use talkpath_model::IpVersion;
 
 use crate::packet::{Parsed, Protocol, UDP, UDP_HEADER, checksum, parse, sum};
 

@@ -22,8 +22,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use talkpath_kernel::clock::{RunClock, WallStamps};
 use talkpath_kernel::rest::Rest;
+use talkpath_model::IpVersion;
 use talkpath_path::{Direction, FragmentRange};
-use talkpath_scenario::IpVersion;
 use talkpath_transport::TransportKind;
 use talkpath_units::{Duration, Ecn, Histogram, Instant};
 

@@ -16,11 +16,11 @@ use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::host::fork;
 use talkpath_kernel::spec::TransportSpec;
 use talkpath_kernel::sys::{become_real_time, set_option};
+use talkpath_model::{
+    Codec, Direction, Due, Flow, IpVersion, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig,
+};
 use talkpath_path::{
     DelayVariation, DropTail, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel,
-};
-use talkpath_scenario::{
-    Codec, Direction, Due, Flow, IpVersion, LinkIndex, NamedLink, Receiver, Scenario, WorkloadConfig,
 };
 use talkpath_transport::{TransportConfig, TransportKind};
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
@@ -243,7 +243,7 @@ fn flood() -> Scenario {
             ptime: Duration::from_millis(20),
             size: Bytes::new(160),
         },
-        judging: talkpath_scenario::Judging::Unjudged,
+        judging: talkpath_model::Judging::Unjudged,
         echo: None,
         direction: Direction::Up,
         start: (Duration::ZERO, Duration::ZERO),

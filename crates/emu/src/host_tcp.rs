@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use talkpath_kernel::host::netlink::Route;
 use talkpath_kernel::this_kernel::{jiffy, profile_warning};
 use talkpath_kernel::unsupported::ignored;
-use talkpath_scenario::{Flow, KernelProfile, Scenario};
+use talkpath_model::{Flow, KernelProfile, Scenario};
 use talkpath_transport::{CongestionControlKind, DelayedAck, Stack, TcpConfig};
 use talkpath_units::{Bytes, Duration, Packets};
 

@@ -4,7 +4,7 @@ use talkpath_arena::ArenaError;
 use talkpath_kernel::host::path_manager::PathManager;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath, lacks_multipath_mss};
-use talkpath_scenario::{Direction, Flow, Scenario};
+use talkpath_model::{Direction, Flow, Scenario};
 use talkpath_units::Bytes;
 
 use crate::host_tcp::usual_rwnd;

@@ -57,7 +57,7 @@ mod world;
 
 use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
 use talkpath_measure::RunRecord;
-use talkpath_scenario::{IpVersion, Scenario};
+use talkpath_model::{IpVersion, Scenario};
 
 pub use arrival_log::{LogError, LogHeader};
 pub use capture::{CaptureError, export_capture};

@@ -19,8 +19,8 @@
 
 use std::net::IpAddr;
 
+use talkpath_model::IpVersion;
 use talkpath_path::{Direction, FragmentRange, IPV4_HEADER};
-use talkpath_scenario::IpVersion;
 use talkpath_units::Ecn;
 
 /// What the emulator needs to know of a packet.

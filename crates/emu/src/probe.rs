@@ -8,7 +8,7 @@ use talkpath_arena::ArenaError;
 use talkpath_kernel::host::fork;
 use talkpath_kernel::stolen::StolenTime;
 use talkpath_kernel::sys::{SocketSwitch, switch_on};
-use talkpath_scenario::IpVersion;
+use talkpath_model::IpVersion;
 
 use crate::preemption::{PreemptionModel, preemption};
 use crate::world::{Means, World};

@@ -1,8 +1,8 @@
 //! Making the emulator's decisions again from its log.
 
 use talkpath_arena::links::second_paths;
+use talkpath_model::Scenario;
 use talkpath_path::FragmentRange;
-use talkpath_scenario::Scenario;
 use talkpath_units::{Instant, Seed};
 
 use crate::arrival_log::{LogError, LogHeader, LogReader, Record};

@@ -29,7 +29,7 @@ use talkpath_kernel::threads::{
 };
 use talkpath_kernel::udp_drops::UdpErrors;
 use talkpath_measure::RunRecord;
-use talkpath_scenario::{IpVersion, Scenario};
+use talkpath_model::{IpVersion, Scenario};
 use talkpath_transport::TransportKind;
 use talkpath_units::{Duration, Instant, Seed};
 

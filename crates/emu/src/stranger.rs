@@ -13,8 +13,8 @@ use std::os::fd::OwnedFd;
 use talkpath_flow::Side;
 use talkpath_kernel::end::{HostKeys, SharedEnd};
 use talkpath_kernel::spec::{ChannelKind, QuicSpec, SessionSpec};
+use talkpath_model::Scenario;
 use talkpath_path::Direction;
-use talkpath_scenario::Scenario;
 
 use crate::arrival_log::{LogError, LogReader, Record};
 use crate::decision::PacketOutcome;

@@ -33,7 +33,7 @@ use talkpath_kernel::host::netlink::Route;
 use talkpath_kernel::host::path_manager::PathManager;
 use talkpath_kernel::host::ring;
 use talkpath_kernel::udp_drops::UdpErrors;
-use talkpath_scenario::IpVersion;
+use talkpath_model::IpVersion;
 
 use crate::packet::{FIRST_PORT, Host};
 use child::{Found, ROUTE_UNSET, Wanted, be_helper};

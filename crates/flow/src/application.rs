@@ -39,7 +39,7 @@ mod writing;
 
 use std::collections::VecDeque;
 
-use talkpath_scenario::{EchoWrite, Receiver};
+use talkpath_model::{EchoWrite, Receiver};
 use talkpath_transport::{Features, Message};
 use talkpath_units::{Bytes, Duration, Instant, Stream};
 

@@ -3,7 +3,7 @@
 use talkpath_measure::metrics::in_time;
 use talkpath_measure::metrics::playout::OTHER_WAIT;
 use talkpath_measure::{CallTerms, FlowInfo, PlayoutRule, Terms};
-use talkpath_scenario::{Concealment, Flow, Judging, Playout};
+use talkpath_model::{Concealment, Flow, Judging, Playout};
 use talkpath_units::Instant;
 
 /// What a record says of `flow`, whose connection was to open at `start`, with the congestion control `cc`,

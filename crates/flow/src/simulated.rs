@@ -7,7 +7,7 @@
 //! ```
 
 use talkpath_measure::DropCause;
-use talkpath_scenario::{EchoWrite, Receiver};
+use talkpath_model::{EchoWrite, Receiver};
 use talkpath_transport::{
     AnyTransport, Counters, EndVisitor, Features, Levels, Observation, Outlet, PayloadRange, Refused,
     Transmit, Transport,

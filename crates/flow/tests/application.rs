@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use talkpath_flow::workload::{Bulk, Voice};
 use talkpath_flow::{AnyWorkload, Application, Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_measure::{Ending, Fate, MessageSizes};
-use talkpath_scenario::{EchoWrite, Receiver};
+use talkpath_model::{EchoWrite, Receiver};
 use talkpath_transport::{Delivery, Features, Observation, TransportKind};
 use talkpath_units::{Bytes, Duration, Instant};
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use talkpath_flow::workload::{Bulk, Voice};
 use talkpath_flow::{AnyWorkload, Application, Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_measure::{Ending, Fate, LegRecord, MessageRecord};
-use talkpath_scenario::Receiver;
+use talkpath_model::Receiver;
 use talkpath_transport::{Delivery, Features, Message, Observation};
 use talkpath_units::{Bytes, Duration, Instant};
 

@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use talkpath_flow::file::FileSink;
 use talkpath_flow::{AnyWorkload, Application, Channel as _, Side};
 use talkpath_measure::MessageSizes;
-use talkpath_scenario::{Due, EchoWrite, Receiver};
+use talkpath_model::{Due, EchoWrite, Receiver};
 use talkpath_units::wheel::Key;
 use talkpath_units::{Bytes, Histogram, Instant};
 

@@ -17,7 +17,7 @@ use talkpath_measure::{
     BreakRecord, EcnRecord, Fate, FileRecord, FlowCounters, FlowInfo, FlowRecord, LegRecord, LegTap,
     MessageRecord, Series, SeriesKind,
 };
-use talkpath_scenario::{Flow, WorkloadConfig};
+use talkpath_model::{Flow, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Instant, printable};
 
 use crate::log::{EndLog, EndTotals, RecoverySample, Sample, StateSample};

@@ -484,7 +484,7 @@ const CHUNK_ROWS: usize = 1000;
 #[cfg(test)]
 mod tests {
     use talkpath_measure::MessageRecord;
-    use talkpath_scenario::WorkloadConfig;
+    use talkpath_model::WorkloadConfig;
 
     use super::*;
     use crate::end::fixtures::{UDP, echoing};

@@ -8,7 +8,7 @@ mod transport;
 
 use serde::{Deserialize, Serialize};
 use talkpath_flow::file::FileSink;
-use talkpath_scenario::{Demand, Direction, Dscp, Due, EchoWrite, Flow, Scenario, WorkloadConfig};
+use talkpath_model::{Demand, Direction, Dscp, Due, EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_transport::Features;
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
@@ -328,7 +328,8 @@ const SECOND_NS: u128 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
-    use talkpath_scenario::{Codec, Options, Source, load};
+    use talkpath_model::Codec;
+    use talkpath_scenario::{Options, Source, load};
     use talkpath_units::Rate;
 
     use super::*;

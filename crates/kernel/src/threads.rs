@@ -283,7 +283,7 @@ const PACED_APART: Duration = Duration::from_micros(20);
 #[cfg(test)]
 mod tests {
     use rustix::time::{ClockId, clock_gettime};
-    use talkpath_scenario::{Receiver, WorkloadConfig};
+    use talkpath_model::{Receiver, WorkloadConfig};
     use talkpath_units::{Bytes, Rate, Seed};
 
     use super::*;

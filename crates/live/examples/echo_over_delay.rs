@@ -16,7 +16,7 @@ use support::bridge::{Bridge, FAR, Impairment};
 use support::{echo, run, scenario, voice};
 use talkpath_live::{ServeOptions, Server};
 use talkpath_measure::FlowRecord;
-use talkpath_scenario::EchoWrite;
+use talkpath_model::EchoWrite;
 use talkpath_units::{Duration, Instant};
 
 fn main() {

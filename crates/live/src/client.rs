@@ -20,7 +20,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_arena::{Arena, ArenaError, RunPlan};
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_measure::RunRecord;
-use talkpath_scenario::{Scenario, USUAL_MTU};
+use talkpath_model::{Scenario, USUAL_MTU};
 
 use crate::key::Key;
 use control::ServerControl;

@@ -27,7 +27,7 @@ use talkpath_kernel::clock::monotonic;
 use talkpath_kernel::random::random;
 use talkpath_measure::RunRecord;
 use talkpath_measure::series::SeriesDetail;
-use talkpath_scenario::Scenario;
+use talkpath_model::Scenario;
 use talkpath_units::{Duration, Instant};
 
 use crate::client::{BegunRun, LiveArena, LiveOptions, PreparedRun};

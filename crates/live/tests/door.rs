@@ -18,7 +18,7 @@ use crate::support::raw::{RawClient, flow, voice};
 use crate::support::way::{Passing, way};
 use crate::support::{self, Serving, run, run_with, scenario};
 
-fn one_call() -> talkpath_scenario::Scenario {
+fn one_call() -> talkpath_model::Scenario {
     scenario(100, vec![support::voice("call", "udp")])
 }
 

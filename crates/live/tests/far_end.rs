@@ -14,7 +14,7 @@ use crate::support::{Serving, TRANSPORTS, echo, run, run_with, scenario, voice};
 use talkpath_arena::ArenaError;
 use talkpath_live::{Key, Limits, LiveArena, LiveOptions};
 use talkpath_measure::{Fate, RunRecord};
-use talkpath_scenario::EchoWrite;
+use talkpath_model::EchoWrite;
 
 /// What an attempt to reach `address` says.
 fn refusal(address: &str, key: Option<&[u8]>) -> String {

@@ -11,7 +11,7 @@ use crate::support::{Serving, down, run, run_with, scenario, voice};
 use serde_json::json;
 use talkpath_live::{Key, Limits, ServeOptions};
 use talkpath_measure::RunRecord;
-use talkpath_scenario::{Flow, WorkloadConfig};
+use talkpath_model::{Flow, WorkloadConfig};
 use talkpath_units::Bytes;
 
 /// A file of `bytes` bytes over `transport`, in messages of `size`.

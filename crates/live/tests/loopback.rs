@@ -8,7 +8,7 @@ use talkpath_arena::ArenaError;
 use talkpath_measure::summarise::summarise_flow;
 use talkpath_measure::summary::{IpSeen, MultipathSummary};
 use talkpath_measure::{Fate, FlowRecord, LegRecord, RunRecord, SeriesKind};
-use talkpath_scenario::{Dscp, EchoWrite, Flow, Scenario, WorkloadConfig};
+use talkpath_model::{Dscp, EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_transport::{Carry, QuicConfig, TransportConfig};
 use talkpath_units::{Bytes, Duration, Instant};
 

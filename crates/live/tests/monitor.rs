@@ -10,7 +10,7 @@ use crate::support::{Serving, echo, scenario, voice};
 use talkpath_arena::{ArenaError, Happening, MonitorSession};
 use talkpath_kernel::clock::monotonic;
 use talkpath_live::{Key, Limits, LiveOptions, Monitor};
-use talkpath_scenario::EchoWrite;
+use talkpath_model::EchoWrite;
 
 /// Monitors `host` in sessions of `ms`; `handle` says when it is enough.
 fn monitor(host: &str, ms: u64, handle: &mut dyn FnMut(&Happening) -> bool) -> Vec<Happening> {

@@ -16,7 +16,7 @@ use crate::support::{self, Serving, cbr, down, echo, run, scenario, voice};
 use talkpath_live::{Limits, ServeOptions, Server};
 use talkpath_measure::summary::LegSummary;
 use talkpath_measure::{Fate, LegRecord, RunRecord};
-use talkpath_scenario::{EchoWrite, Flow, Scenario, WorkloadConfig};
+use talkpath_model::{EchoWrite, Flow, Scenario, WorkloadConfig};
 use talkpath_transport::{Carry, QuicConfig, TransportConfig};
 use talkpath_units::{Duration, Instant};
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use talkpath_arena::ArenaError;
 use talkpath_live::{Key, Limits};
 use talkpath_measure::{Fate, RunRecord};
-use talkpath_scenario::{EchoWrite, Flow};
+use talkpath_model::{EchoWrite, Flow};
 
 use crate::support::quiet::undisturbed;
 use crate::support::way::{Passes, way};

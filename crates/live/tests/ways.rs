@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use talkpath_measure::{FlowRecord, RunRecord};
-use talkpath_scenario::EchoWrite;
+use talkpath_model::EchoWrite;
 
 use crate::support::relay::Relay;
 use crate::support::{Serving, down, echo, run, scenario, voice};

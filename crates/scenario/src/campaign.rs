@@ -12,6 +12,7 @@ use core::net::IpAddr;
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use talkpath_model::host_and_port;
 use talkpath_units::Duration;
 use toml_edit::{DocumentMut, Item};
 
@@ -23,7 +24,7 @@ use crate::quantity::{Problem, quote};
 use crate::read::{self, At, nearest};
 use crate::resolve::section::{Section, first_step};
 use crate::tree::{self, Table};
-use crate::{Compared, Diagnostics, Setting, Source, fill, fitting_name, host_and_port};
+use crate::{Compared, Diagnostics, Setting, Source, fill, fitting_name};
 
 /// A campaign file, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,9 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
+use talkpath_model::{Flow, Scenario};
+
 use crate::diagnostic::{Log, Place};
 use crate::edit::unknown_name;
-use crate::model::{Flow, Scenario};
 use crate::quantity::{self, Dimension, Measure, Problem, quote};
 use crate::read::nearest;
 use crate::resolve::link;

@@ -5,7 +5,8 @@
 
 use core::fmt;
 
-use crate::host_and_port;
+use talkpath_model::host_and_port;
+
 use crate::quantity::{Problem, quote};
 
 /// Where records are copied to.

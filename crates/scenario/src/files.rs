@@ -14,13 +14,13 @@
 use core::str::FromStr;
 use std::collections::BTreeMap;
 
+use talkpath_model::KernelProfile;
 use talkpath_path::{DelayTrace, LossTrace, RateTrace, TraceError};
 use talkpath_units::Bytes;
 
 use crate::diagnostic::{Log, Place};
 use crate::edit::split;
 use crate::kernel;
-use crate::model::KernelProfile;
 use crate::quantity::Problem;
 use crate::tree::{Node, Table, Value};
 

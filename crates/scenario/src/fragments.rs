@@ -3,10 +3,9 @@
 //! A datagram arrives if every fragment does. If packets are lost independently, with the share p, one of n
 //! fragments is lost with 1 - (1 - p)^n: of 8 fragments 2 % of packets are 15 % of messages.
 
+use talkpath_model::{Demand, Flow, IpVersion, Scenario, USUAL_MTU};
 use talkpath_path::{FragmentRange, IPV4_HEADER, LossModel};
 use talkpath_units::Bytes;
-
-use crate::model::{Demand, Flow, IpVersion, Scenario, USUAL_MTU};
 
 /// A line for each flow of `cell` whose datagrams are cut. Copies are alike.
 pub(crate) fn of_cell(cell: &Scenario) -> Vec<String> {

@@ -11,10 +11,11 @@
 //! Left out: what a kernel's version changes in its TCP itself. The stack `linux` follows Linux 6.18 under
 //! every profile.
 
+use talkpath_model::KernelProfile;
+
 use crate::edit::expand_tagged;
 use crate::fill;
 use crate::keys::{KERNEL, Kind, is_same_word};
-use crate::model::KernelProfile;
 use crate::transports::TRANSPORT;
 use crate::tree::{Node, Table, Value};
 

@@ -8,11 +8,11 @@ pub(crate) mod tcp;
 mod udp;
 
 use talkpath_config::{EncapsulatedConfig, EncapsulatedKind, LARGEST_INITIAL_WINDOW, TransportConfig};
+use talkpath_model::{Demand, KernelProfile};
 use talkpath_units::Bytes;
 
 use crate::diagnostic::Log;
 use crate::keys::{Tagged, measure};
-use crate::model::{Demand, KernelProfile};
 use crate::quantity::{Dimension, Measure, Problem};
 use crate::resolve::section::Section;
 use crate::tree::Table;
@@ -41,7 +41,7 @@ pub(crate) static TRANSPORT: Tagged = Tagged {
 pub(crate) struct Transport {
     pub(crate) config: TransportConfig,
     pub(crate) name: &'static str,
-    /// See [`crate::Flow::asked_for`].
+    /// See [`talkpath_model::Flow::asked_for`].
     pub(crate) asked_for: Vec<&'static str>,
 }
 

@@ -6,10 +6,10 @@
 
 use core::fmt::Write as _;
 
+use talkpath_model::Scenario;
 use talkpath_path::{DelayTrace, LossTrace, QueueName, RateTrace};
 use talkpath_units::{Duration, Rate};
 
-use crate::Scenario;
 use crate::diagnostic::Log;
 use crate::files::Contents;
 use crate::fragments;

@@ -9,11 +9,11 @@ mod cbr;
 mod file;
 mod voice;
 
+use talkpath_model::{Concealment, EchoWrite, Judging, Playout, WorkloadConfig};
 use talkpath_units::{Bytes, Duration};
 
 use crate::diagnostic::Log;
 use crate::keys::{Default, Key, Kind, Tagged, Variant, Words, key, measure};
-use crate::model::{Concealment, EchoWrite, Judging, Playout, WorkloadConfig};
 use crate::quantity::{Dimension, Measure, Problem};
 use crate::resolve::section::Section;
 

@@ -2,6 +2,7 @@
 //!
 //! One program for the whole folder: each further one would be linked by itself.
 
+mod cost;
 mod examples;
 mod files;
 mod judging;
@@ -10,4 +11,5 @@ mod limits;
 mod mistakes;
 mod options;
 mod robust;
+mod topology;
 mod units;

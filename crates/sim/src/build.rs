@@ -4,8 +4,8 @@ use talkpath_arena::RunPlan;
 use talkpath_arena::links::{self, QueueSeries};
 use talkpath_flow::{AnyWorkload, Endpoint, EndpointTransport, FlowTaps, flow_info};
 use talkpath_measure::FlowTally;
+use talkpath_model::{Due, Flow, Scenario};
 use talkpath_path::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembly};
-use talkpath_scenario::{Due, Flow, Scenario};
 use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TransportConfig};
 use talkpath_units::Instant;
 

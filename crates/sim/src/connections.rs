@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use talkpath_flow::{EndpointTransport, FlowId, Member, Side};
+use talkpath_model::{Flow, Scenario};
 use talkpath_quic::{End, Ends, FlowSetup, KeyLog, QlogEvent, Setup};
-use talkpath_scenario::{Flow, Scenario};
 use talkpath_units::Seed;
 
 use crate::shared::{ConnectionAgenda, SharedPlace};

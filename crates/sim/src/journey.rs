@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use talkpath_arena::links::cause_of_drop;
 use talkpath_arena::{RunPlan, far_clock};
 use talkpath_measure::{DropCause, Series};
+use talkpath_model::Scenario;
 use talkpath_path::{Direction, Network, NetworkEvent, NetworkOutput, PathPacket, Service};
-use talkpath_scenario::Scenario;
 use talkpath_units::{Bytes, Duration, Instant};
 
 use crate::build;

@@ -19,7 +19,7 @@ mod tap;
 
 use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
 use talkpath_measure::RunRecord;
-use talkpath_scenario::{Flow, IpVersion, Scenario};
+use talkpath_model::{Flow, IpVersion, Scenario};
 use talkpath_transport::UDP_OVER_IPV4;
 use talkpath_units::Instant;
 

@@ -6,8 +6,8 @@
 use std::io::{self, Write};
 
 use talkpath_arena::RunPlan;
+use talkpath_model::Scenario;
 use talkpath_quic::begin_qlog;
-use talkpath_scenario::Scenario;
 
 use crate::build;
 use crate::tap::CaptureEnd;

@@ -23,10 +23,10 @@ use talkpath_arena::RunPlan;
 use talkpath_arena::links::{QueueSeries, cause_of_drop, link_records};
 use talkpath_flow::{Exchange, Side};
 use talkpath_measure::{DropCause, RunRecord};
+use talkpath_model::Scenario;
 use talkpath_path::{
     Carried, Direction, FragmentRange, Network, NetworkEvent, NetworkOutput, PathPacket, Reassembled,
 };
-use talkpath_scenario::Scenario;
 use talkpath_transport::{Ecn, Outlet, Packet, Transmit};
 use talkpath_units::{Bytes, Duration, Instant};
 

@@ -13,7 +13,7 @@ use serde::de::{
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::Value as Json;
 use talkpath_measure::summary::{Clock, FlowSummary, GroupSummary, LinkSummary, MachineSummary};
-use talkpath_scenario::Scenario;
+use talkpath_model::Scenario;
 
 /// The summary of a run of `scenario` with every figure present.
 pub(crate) fn shape(scenario: &Scenario) -> Json {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use talkpath_scenario::Scenario;
+use talkpath_model::Scenario;
 
 use crate::arena::ArenaName;
 use crate::claim::Claim;

@@ -21,7 +21,7 @@ use std::time::Duration as Timeout;
 
 use rustix::time::{ClockId, clock_getres};
 use socket2::{Domain, SockRef, Socket, Type};
-use talkpath_scenario::{KernelProfile, MIN_BULK_ROOM, Scenario};
+use talkpath_model::{KernelProfile, MIN_BULK_ROOM, Scenario};
 use talkpath_units::{Bytes, Duration};
 
 use crate::sys::{ReadableOption, option};

@@ -14,8 +14,8 @@ use talkpath_commands::summary_file::head_of;
 use talkpath_commands::terminal::Terminal;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::{DropCause, SeriesKind};
+use talkpath_model::Scenario;
 use talkpath_report::{Animation, PlayFate, PlayHop, play_page};
-use talkpath_scenario::Scenario;
 use talkpath_sim::journey::{Hop, HopFate, Journeys, journeys};
 use talkpath_units::Instant;
 

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use rustix::io::Errno;
 use talkpath_arena::links::cause_of_drop;
 use talkpath_measure::DropCause;
+use talkpath_model::IpVersion;
 use talkpath_path::{Direction, FragmentRange};
-use talkpath_scenario::IpVersion;
 use talkpath_units::{Duration, Ecn, Instant};
 
 use super::{Emulator, Slot};

@@ -11,7 +11,7 @@ use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_measure::RunRecord;
 use talkpath_measure::metrics::legs;
 use talkpath_measure::warning;
-use talkpath_scenario::Scenario;
+use talkpath_model::Scenario;
 use talkpath_units::{Duration, Histogram, Instant, SignedDuration};
 
 use super::{Disturbance, Done, Ends, FlowEnds, LEAD};

@@ -13,7 +13,7 @@ use talkpath_kernel::host::cable::{Between, CableRequests, FAR_ENDS, TunRequests
 use talkpath_kernel::host::netlink::{NetlinkRequest, Route, route_socket};
 use talkpath_kernel::host::path_manager::generic_socket;
 use talkpath_kernel::host::{fork, ring};
-use talkpath_scenario::IpVersion;
+use talkpath_model::IpVersion;
 
 use super::failure::Step;
 use super::socket::{SocketPlan, make_socket};

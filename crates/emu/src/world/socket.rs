@@ -8,7 +8,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use talkpath_kernel::end::apply_options;
 use talkpath_kernel::spec::{ChannelKind, SEGMENT_SIZES, TransportSpec};
 use talkpath_kernel::sys::{set_option, set_tos};
-use talkpath_scenario::IpVersion;
+use talkpath_model::IpVersion;
 
 use super::endpoint;
 use crate::packet::Host;

@@ -11,7 +11,8 @@ use talkpath_arena::{Arena, ArenaError};
 use talkpath_emu::{EmuArena, replay};
 use talkpath_kernel::wire::FILE_HEADER;
 use talkpath_measure::RunRecord;
-use talkpath_scenario::{Files, Located, Options, Scenario, Source, load_with_files};
+use talkpath_model::Scenario;
+use talkpath_scenario::{Files, Located, Options, Source, load_with_files};
 use talkpath_units::Bytes;
 
 /// Names of files are their whole paths.

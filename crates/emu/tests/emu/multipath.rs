@@ -3,7 +3,7 @@
 use talkpath_emu::replay;
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::summary::{FlowSummary, MultipathSummary};
-use talkpath_scenario::Scenario;
+use talkpath_model::Scenario;
 
 use super::support::quiet::{skip, undisturbed};
 use super::support::{Ran, run, scenario};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use talkpath_arena::{Arena as _, ArenaError};
 use talkpath_emu::{EmuArena, Stranger, replay, ways};
 use talkpath_flow::Side;
-use talkpath_scenario::Scenario;
+use talkpath_model::Scenario;
 
 use super::support::quiet::skip;
 use super::support::shared::plan;

@@ -15,7 +15,8 @@ use talkpath_arena::{Arena, ArenaError};
 use talkpath_emu::{EmuArena, EmuReport, replay};
 use talkpath_kernel::keep_awake::KeepAwake;
 use talkpath_measure::{DropCause, Fate, FlowRecord, LegRecord, LinkRecord, RunRecord};
-use talkpath_scenario::{Options, Scenario, Source, load};
+use talkpath_model::Scenario;
+use talkpath_scenario::{Options, Source, load};
 
 use quiet::skip;
 use shared::plan;

@@ -1,6 +1,6 @@
 //! How an application reads: at once or slowly, and what it owes back for what it read.
 
-use talkpath_scenario::EchoWrite;
+use talkpath_model::EchoWrite;
 use talkpath_transport::{Delivery, Message};
 use talkpath_units::{Bytes, Duration, Instant};
 

@@ -6,7 +6,7 @@
 //!
 //! Left out: bulk without an end over a transport that never pushes back; the scenario's checks refuse it.
 
-use talkpath_scenario::{LARGEST_BULK_MESSAGE, MIN_BULK_ROOM};
+use talkpath_model::{LARGEST_BULK_MESSAGE, MIN_BULK_ROOM};
 use talkpath_transport::Message;
 use talkpath_units::{Bytes, Instant};
 

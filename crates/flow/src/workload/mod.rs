@@ -19,7 +19,7 @@ mod cbr;
 mod source;
 mod voice;
 
-use talkpath_scenario::WorkloadConfig;
+use talkpath_model::WorkloadConfig;
 use talkpath_transport::Message;
 use talkpath_units::{Bytes, Instant};
 
@@ -113,7 +113,7 @@ impl Workload for AnyWorkload {
 
 #[cfg(test)]
 mod tests {
-    use talkpath_scenario::Codec;
+    use talkpath_model::Codec;
     use talkpath_units::{Duration, Rate};
 
     use super::*;

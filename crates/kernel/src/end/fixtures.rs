@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use talkpath_scenario::{Due, WorkloadConfig};
+use talkpath_model::{Due, WorkloadConfig};
 use talkpath_units::Seed;
 
 use crate::clock::HostClock;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use talkpath_scenario::{Demand, Due};
+use talkpath_model::{Demand, Due};
 use talkpath_transport::TransportKind;
 use talkpath_transport::encapsulated::data_in;
 use talkpath_units::{Duration, Instant};

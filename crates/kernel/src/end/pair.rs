@@ -4,7 +4,7 @@
 use std::net::UdpSocket;
 use std::sync::Arc;
 
-use talkpath_scenario::Receiver;
+use talkpath_model::Receiver;
 use talkpath_units::{Instant, Seed};
 
 use crate::clock::RunClock;

@@ -1,5 +1,5 @@
 use talkpath_measure::{Fate, MessageRecord};
-use talkpath_scenario::WorkloadConfig;
+use talkpath_model::WorkloadConfig;
 use talkpath_units::Duration;
 
 use std::os::fd::AsFd as _;

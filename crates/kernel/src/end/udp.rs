@@ -445,7 +445,7 @@ mod tests {
     use std::net::UdpSocket;
     use std::sync::Arc;
 
-    use talkpath_scenario::WorkloadConfig;
+    use talkpath_model::WorkloadConfig;
     use talkpath_transport::Message;
 
     use super::*;

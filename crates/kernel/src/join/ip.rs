@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use talkpath_measure::summary::{IpSeen, IpSummary};
-use talkpath_scenario::{Dscp, Flow};
+use talkpath_model::{Dscp, Flow};
 use talkpath_units::Ecn;
 
 use crate::ancillary::ecn;

@@ -1,5 +1,5 @@
 use talkpath_flow::Side;
-use talkpath_scenario::{Direction, Due, EchoWrite, Receiver, WorkloadConfig};
+use talkpath_model::{Direction, Due, EchoWrite, Receiver, WorkloadConfig};
 use talkpath_transport::{TransportConfig, UdpConfig};
 
 use super::*;
@@ -14,7 +14,7 @@ fn flow() -> Flow {
         transport_name: "udp".to_owned(),
         asked_for: Vec::new(),
         workload: WorkloadConfig::G711,
-        judging: talkpath_scenario::Judging::Unjudged,
+        judging: talkpath_model::Judging::Unjudged,
         echo: Some(EchoWrite::PerMessage),
         direction: Direction::Up,
         start: (Duration::ZERO, Duration::ZERO),

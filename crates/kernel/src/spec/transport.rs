@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 use socket2::Protocol;
 use talkpath_config::{Carry, QUIC_DATAGRAM_AT_OPENING};
-use talkpath_scenario::{Flow, LARGEST_BULK_MESSAGE};
+use talkpath_model::{Flow, LARGEST_BULK_MESSAGE};
 use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig, TransportKind};
 use talkpath_units::{Bytes, Duration};
 

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use talkpath_kernel::ports::DEFAULT_PORT;
 use talkpath_kernel::sys;
-use talkpath_scenario::{USUAL_MTU, host_and_port};
+use talkpath_model::{USUAL_MTU, host_and_port};
 use talkpath_units::Bytes;
 
 /// The host with its port, as text and as addresses to try in order.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::this_kernel::profile_warning;
 use talkpath_kernel::unsupported::{ignored, lacks_congestion_control, lacks_multipath, lacks_multipath_mss};
-use talkpath_scenario::{IpVersion, Scenario};
+use talkpath_model::{IpVersion, Scenario};
 
 /// Whether this kernel has every congestion control that a flow names.
 ///

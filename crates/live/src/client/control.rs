@@ -13,7 +13,7 @@ use talkpath_kernel::ports::DEFAULT_PORT;
 use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::udp_drops::UdpDrops;
-use talkpath_scenario::Flow;
+use talkpath_model::Flow;
 
 use crate::key::Key;
 use crate::protocol::{

@@ -28,7 +28,7 @@ use talkpath_kernel::sys::Unreported;
 use talkpath_kernel::threads::{StoresOnDrop, close_connections, pace, receive_datagrams, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
 use talkpath_measure::RunRecord;
-use talkpath_scenario::Scenario;
+use talkpath_model::Scenario;
 use talkpath_units::{Duration, Instant};
 
 use super::control::{Report, ServerControl, ServerTotals};

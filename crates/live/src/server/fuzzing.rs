@@ -10,7 +10,7 @@ use talkpath_kernel::end::{EndContext, EndPlace, QuicConnections, SharedEnd};
 use talkpath_kernel::log::RowBudget;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_kernel::threads::Punctuality;
-use talkpath_scenario::Receiver;
+use talkpath_model::Receiver;
 use talkpath_units::Seed;
 
 use super::handshake::{Next, Step, Stranger};

@@ -27,7 +27,7 @@ use talkpath_kernel::threads::{StoresOnDrop, pace_as, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
 use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath_mss};
 use talkpath_kernel::wire::{Secret, is_usable_token};
-use talkpath_scenario::Receiver;
+use talkpath_model::Receiver;
 use talkpath_units::{Duration, Histogram, to_hex};
 
 use self::quic_keys::{QuicKeys, quic_keys};

@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use talkpath_arena::{Arena, ArenaError};
 use talkpath_live::{Key, Limits, LiveArena, LiveOptions, ServeOptions, Server};
 use talkpath_measure::RunRecord;
-use talkpath_scenario::{Codec, Direction, Due, EchoWrite, Flow, Receiver, Scenario, WorkloadConfig};
+use talkpath_model::{Codec, Direction, Due, EchoWrite, Flow, Receiver, Scenario, WorkloadConfig};
 use talkpath_transport::{
     Carry, CcidKind, CongestionControlKind, DccpConfig, EncapsulatedConfig, QuicConfig, Stack, TcpConfig,
     TransportConfig,
@@ -37,7 +37,7 @@ pub fn scenario(ms: u64, flows: Vec<Flow>) -> Scenario {
         seed: Seed::new(1),
         repeat: 1,
         far_clock: None,
-        ip: talkpath_scenario::IpVersion::V4,
+        ip: talkpath_model::IpVersion::V4,
         kernel: None,
         has_path: true,
         links: Vec::new(),
@@ -71,7 +71,7 @@ pub fn voice(name: &str, transport: &str) -> Flow {
             ptime: Duration::from_millis(20),
             size: Bytes::new(160),
         },
-        judging: talkpath_scenario::Judging::Unjudged,
+        judging: talkpath_model::Judging::Unjudged,
         echo: None,
         direction: Direction::Up,
         start: (Duration::ZERO, Duration::ZERO),

@@ -1,6 +1,7 @@
 //! Flows: copies, directions, routes, and what a workload needs of its transport.
 
 use talkpath_config::{QuicConfig, TransportConfig};
+use talkpath_model::{Direction, Dscp, Due, Flow, LARGEST_BULK_MESSAGE, LinkIndex, Receiver, SecondPath};
 use talkpath_units::{Bytes, Duration};
 
 use super::link::{self, Links};
@@ -8,7 +9,6 @@ use super::section::{Section, first_step, for_copy_table};
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;
 use crate::keys::{FLOW, Kind, LINKS, MOST_FLOWS, RECEIVER};
-use crate::model::{Direction, Dscp, Due, Flow, LARGEST_BULK_MESSAGE, LinkIndex, Receiver, SecondPath};
 use crate::quantity::Problem;
 use crate::read::{self, At};
 use crate::transports::{self, Fit};

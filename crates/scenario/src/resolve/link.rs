@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use talkpath_model::{Flow, IpVersion, LinkIndex, NamedLink};
 use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
 use talkpath_units::{Bytes, Rate};
 
@@ -11,7 +12,6 @@ use crate::edit::unknown_name;
 use crate::files::Contents;
 use crate::fill;
 use crate::keys::{LINK, LINKS, MOST_FLOWS};
-use crate::model::{Flow, IpVersion, LinkIndex, NamedLink};
 use crate::quantity::Problem;
 use crate::queues;
 use crate::read::{self, At, Reading};
@@ -49,7 +49,7 @@ impl Links {
         self.written.is_empty()
     }
 
-    /// The smallest MTU along `route`, as if over IPv4 ([`Scenario::path_mtu`](crate::Scenario::path_mtu));
+    /// The smallest MTU along `route`, as if over IPv4 ([`Scenario::path_mtu`](talkpath_model::Scenario::path_mtu));
     /// `None` if links have mistakes.
     pub(crate) fn least_mtu<'a>(&self, route: impl Iterator<Item = &'a LinkIndex>) -> Option<Bytes> {
         let made = self.made.as_ref()?;

@@ -7,12 +7,12 @@ mod flow;
 pub(crate) mod link;
 pub(crate) mod section;
 
+use talkpath_model::{FarClock, IpVersion, KernelProfile, NamedLink, Scenario};
 use talkpath_units::Seed;
 
 use crate::diagnostic::{Log, Place};
 use crate::files::Contents;
 use crate::keys::{FAR_CLOCK, ROOT};
-use crate::model::{FarClock, IpVersion, KernelProfile, NamedLink, Scenario};
 use crate::quantity::Problem;
 use crate::read::At;
 use crate::tree::Table;

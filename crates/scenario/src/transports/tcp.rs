@@ -239,7 +239,7 @@ pub(crate) const GRANULARITY: &[Measure] = &[measure(Dimension::Duration, 0, 60_
 const DELAYED_ACK: &[Measure] = &[measure(Dimension::Duration, 1, 500_000_000)];
 
 /// What the keys in `section` say; `asked_for` gets those that ask for something by name
-/// ([`crate::Flow::asked_for`]).
+/// ([`talkpath_model::Flow::asked_for`]).
 pub(super) fn resolve(
     name: &str,
     section: &Section<'_>,

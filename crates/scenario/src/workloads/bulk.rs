@@ -1,9 +1,10 @@
 //! `bulk`: as much as the transport takes.
 
+use talkpath_model::WorkloadConfig;
+
 use super::{FileTerms, Workload};
 use crate::diagnostic::Log;
 use crate::keys::{Default, Kind, LARGEST_SIZE, Variant, key, measure};
-use crate::model::WorkloadConfig;
 use crate::quantity::{Dimension, Measure};
 use crate::resolve::section::Section;
 

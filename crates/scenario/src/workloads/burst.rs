@@ -1,9 +1,10 @@
 //! `burst`: messages at once, again and again.
 
+use talkpath_model::WorkloadConfig;
+
 use super::{FLOOR, FileTerms, MESSAGE, Workload};
 use crate::diagnostic::Log;
 use crate::keys::{ANY_DURATION, Default, Kind, SOME_DURATION, Variant, key, quantity};
-use crate::model::WorkloadConfig;
 use crate::resolve::section::Section;
 
 /// Bursts.

@@ -1,11 +1,11 @@
 //! `cbr`: messages of one size on one clock.
 
+use talkpath_model::WorkloadConfig;
 use talkpath_units::{Bytes, Rate};
 
 use super::{ECHO, ECHO_WRITE_KEY, FLOOR, FileTerms, MESSAGE, Workload};
 use crate::diagnostic::Log;
 use crate::keys::{ANY_RATE, Default, Kind, SOME_DURATION, Variant, key, measure, quantity};
-use crate::model::WorkloadConfig;
 use crate::quantity::{Dimension, Measure, Problem};
 use crate::read::Reading;
 use crate::resolve::section::Section;

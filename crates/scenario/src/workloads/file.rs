@@ -1,9 +1,10 @@
 //! `file`: the bytes of a file, as bulk.
 
+use talkpath_model::{LARGEST_BULK_MESSAGE, WorkloadConfig};
+
 use super::{FileTerms, Workload};
 use crate::diagnostic::Log;
 use crate::keys::{Default, Kind, LONGEST_PATH, Variant, key, measure};
-use crate::model::{LARGEST_BULK_MESSAGE, WorkloadConfig};
 use crate::quantity::{Dimension, Measure};
 use crate::resolve::section::Section;
 

@@ -1,11 +1,11 @@
 //! `voice`: a call.
 
+use talkpath_model::{Codec, WorkloadConfig};
 use talkpath_units::Bytes;
 
 use super::{ECHO, ECHO_WRITE_KEY, FileTerms, Workload};
 use crate::diagnostic::Log;
 use crate::keys::{Default, Kind, SOME_DURATION, Tagged, Variant, Words, key, measure, quantity};
-use crate::model::{Codec, WorkloadConfig};
 use crate::quantity::{Dimension, Measure, Problem};
 use crate::resolve::section::Section;
 

@@ -14,8 +14,8 @@ use std::io::{self, Write};
 
 use talkpath_arena::RunPlan;
 use talkpath_measure::pcapng;
+use talkpath_model::{Flow, Scenario};
 use talkpath_path::Direction;
-use talkpath_scenario::{Flow, Scenario};
 use talkpath_transport::TransportConfig;
 
 use crate::build;

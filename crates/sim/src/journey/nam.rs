@@ -13,8 +13,8 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::io::{self, Write};
 
 use talkpath_measure::DropCause;
+use talkpath_model::{Scenario, Topology};
 use talkpath_path::{Direction, RateModel};
-use talkpath_scenario::{Scenario, Topology};
 use talkpath_units::Instant;
 
 use super::{Hop, HopFate, Journeys};

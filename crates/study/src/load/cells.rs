@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use talkpath_scenario::{Diagnostics, Options, Scenario, load as load_scenario};
+use talkpath_model::Scenario;
+use talkpath_scenario::{Diagnostics, Options, load as load_scenario};
 use toml::Spanned;
 
 use super::{Loader, Setting, settings};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use talkpath_scenario::Scenario;
+use talkpath_model::Scenario;
 use toml::Spanned;
 
 use super::Loader;

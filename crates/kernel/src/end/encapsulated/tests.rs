@@ -1,5 +1,5 @@
 use talkpath_measure::MessageRecord;
-use talkpath_scenario::WorkloadConfig;
+use talkpath_model::WorkloadConfig;
 use talkpath_transport::dccp::codec::encode;
 use talkpath_transport::dccp::{DccpPacket, PacketKind, Reset, ResetCode, Seq};
 use talkpath_transport::{CcidKind, DccpConfig, EncapsulatedConfig};

@@ -15,7 +15,7 @@ use talkpath_kernel::end::{Dial, EndContext, EndPlace, SharedEnd, UdpRoute, unfo
 use talkpath_kernel::spec::{ChannelKind, FlowSpec};
 use talkpath_kernel::sys::{Unreported, report_arrivals, set_tos, stamp_transmissions};
 use talkpath_kernel::wire::{Secret, registration};
-use talkpath_scenario::Receiver;
+use talkpath_model::Receiver;
 use talkpath_units::from_hex;
 
 use super::ways::Way;

@@ -7,7 +7,8 @@
 use talkpath_path::RateModel;
 use talkpath_units::{Bytes, Rate};
 
-use crate::{Demand, Flow, LinkIndex, Scenario};
+use crate::scenario::{Flow, LinkIndex, Scenario};
+use crate::workload::Demand;
 
 impl Scenario {
     /// About how many hops one repetition has; those that beginning and ending it cost as much as, included.
@@ -67,9 +68,9 @@ impl Scenario {
 /// series not counted.
 pub const NANOS_OF_A_HOP: u64 = 150;
 
-/// What a repetition costs by itself: making the network, figures, files. Measured on the machine of
+/// What a repetition costs by itself, in hops: making the network, figures, files. Measured on the machine of
 /// docs/reference/performance.md as about 0.5 ms.
-const HOPS_OF_A_REPETITION: u64 = 3_000;
+pub const HOPS_OF_A_REPETITION: u64 = 3_000;
 
 /// Of a packet: IPv4 (RFC 791), TCP with time stamps (RFC 9293, RFC 7323).
 const HEADERS: Bytes = Bytes::new(52);
@@ -79,37 +80,3 @@ const GUESSED_RATE: Rate = Rate::from_bps(10_000_000);
 
 /// A byte at 1 bit/s takes this many ns.
 const BIT_NANOS_OF_A_BYTE: u128 = 8 * 1_000_000_000;
-
-#[cfg(test)]
-mod tests {
-    use crate::{Options, Source, load};
-
-    use super::HOPS_OF_A_REPETITION;
-
-    fn hops(of: &str) -> u64 {
-        let path = "duration = \"10 s\"\n[path]\nup = { rate = \"12 Mbps\", delay = \"1 ms\" }\n\
-            down = { rate = \"12 Mbps\", delay = \"1 ms\" }\n";
-        let plan = load(&Source::new("x.toml", format!("{path}{of}")), &Options::default()).unwrap();
-        plan.cells[0].scenario.cost() - HOPS_OF_A_REPETITION
-    }
-
-    #[test]
-    fn a_call_costs_a_hop_a_frame_and_with_an_echo_two() {
-        let call = "[flow.call]\ntransport = \"udp\"\nworkload = { kind = \"voice\" }\n";
-        assert_eq!(hops(call), 500);
-        assert_eq!(hops(&call.replace("\"voice\"", "\"voice\", echo = true")), 1000);
-        assert_eq!(hops(&format!("{call}start = \"5 s\"\n")), 250);
-    }
-
-    #[test]
-    fn a_transfer_costs_what_the_bottleneck_lets_through() {
-        let bulk =
-            |name: &str| format!("[flow.{name}]\ntransport = \"tcp\"\nworkload = {{ kind = \"bulk\" }}\n");
-        // 12 Mb/s for 10 s in packets of 1448 B, and an acknowledgement for two of them.
-        let (packets, alone) = (15_000_000 / 1_448, hops(&bulk("a")));
-        assert_eq!(alone, packets + packets / 2);
-        assert!(hops(&(bulk("a") + &bulk("b"))).abs_diff(alone) <= 3, "two share the link");
-        let bounded = bulk("a").replace("\"bulk\"", "\"bulk\", bytes = \"144800 B\"");
-        assert_eq!(hops(&bounded), 150);
-    }
-}

@@ -1,20 +1,15 @@
 //! A scenario cell, resolved: what an arena runs. Every default is written out, copies are numbered, links
 //! have indices.
 
-mod dscp;
-mod judging;
-mod kernel;
-mod workload;
-
 use serde::{Deserialize, Serialize};
 use talkpath_config::TransportConfig;
 use talkpath_path::LinkConfig;
 use talkpath_units::{Bytes, Duration, Seed};
 
-pub use dscp::{DSCP_NAMES, Dscp};
-pub use judging::{Concealment, Judging, Playout};
-pub use kernel::KernelProfile;
-pub use workload::{Codec, Demand, WorkloadConfig};
+use crate::dscp::Dscp;
+use crate::judging::Judging;
+use crate::kernel::KernelProfile;
+use crate::workload::WorkloadConfig;
 
 /// One cell of a scenario file, ready to run with any seed.
 #[derive(Clone, Debug, PartialEq)]

@@ -26,7 +26,7 @@ pub struct KernelProfile {
 
 impl KernelProfile {
     /// The profile that the kind of the key `kernel` names. None for `this`, whose values the machine has.
-    pub(crate) fn named(kind: &str) -> Option<Self> {
+    pub fn named(kind: &str) -> Option<Self> {
         match kind {
             "linux-6.18" | "measured" => Some(Self::linux_6_18()),
             "debian-12" => Some(Self::debian_12()),
@@ -62,7 +62,7 @@ impl KernelProfile {
     }
 
     /// Its keys and their values, as TOML.
-    pub(crate) fn values(&self) -> [(&'static str, String); 8] {
+    pub fn values(&self) -> [(&'static str, String); 8] {
         let quoted = |text: &dyn core::fmt::Display| format!("\"{text}\"");
         let small_head = self.small_head.map_or_else(|| "\"none\"".to_owned(), |size| quoted(&size));
         [
