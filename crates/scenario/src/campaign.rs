@@ -16,15 +16,18 @@ use talkpath_model::host_and_port;
 use talkpath_units::Duration;
 use toml_edit::{DocumentMut, Item};
 
-use crate::check::{self, Checks};
+use crate::compare::Compared;
 pub use crate::destination::Destination;
-use crate::diagnostic::{Log, Place};
-use crate::keys::{self, CAMPAIGN, TableSpec};
+use crate::diagnostic::{Diagnostics, Log, Place, Source};
+use crate::keys::{self, CAMPAIGN};
+use crate::options::{Setting, fitting_name};
+use crate::pass::check::{self, Checks};
+use crate::pass::fill;
 use crate::quantity::{Problem, quote};
 use crate::read::{self, At, nearest};
-use crate::resolve::section::{Section, first_step};
+use crate::section::{Section, first_step};
+use crate::spec::{Kind, Listed, TableSpec};
 use crate::tree::{self, Table};
-use crate::{Compared, Diagnostics, Setting, Source, fill, fitting_name};
 
 /// A campaign file, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,8 +140,8 @@ impl Campaign {
             log.mistake(&Place::START, "", message, None);
         }
         let checks = if is_toml && log.is_clean() { Checks::ALL } else { Checks::PRESENT };
-        check::table(&root, &CAMPAIGN, &Place::START, At::ROOT, checks, &mut log);
-        let filled = fill::table(&root, &CAMPAIGN, &Place::START);
+        check::check_table(&root, &CAMPAIGN, &Place::START, At::ROOT, checks, &mut log);
+        let filled = fill::fill_table(&root, &CAMPAIGN, &Place::START);
         let campaign = campaign(&filled, &source.name, &mut log);
         let (list, _) = log.finish(source, &[]);
         match campaign {
@@ -283,7 +286,7 @@ fn each<'a>(root: &'a Table, map: &str) -> impl Iterator<Item = (&'a str, &'a Ta
 
 fn spec(map: &str) -> &'static TableSpec {
     match CAMPAIGN.key(map).map(|key| &key.kind) {
-        Some(keys::Kind::Map(spec) | keys::Kind::Table(spec)) => spec,
+        Some(Kind::Map(spec) | Kind::Table(spec)) => spec,
         _ => &CAMPAIGN,
     }
 }
@@ -350,7 +353,7 @@ fn is_loopback(address: Option<&str>) -> bool {
 
 /// The strings of a list whose mistakes are reported already.
 fn words(node: &tree::Node, key: &str, log: &mut Log) -> Option<Vec<String>> {
-    let listed = keys::Listed { one: "a word", many: "words", example: "[\"ip\"]", most: usize::MAX };
+    let listed = Listed { one: "a word", many: "words", example: "[\"ip\"]", most: usize::MAX };
     let is_clean = log.is_clean();
     let list = read::names(node, &listed, At::ROOT.key(key), &mut Log::default());
     debug_assert!(list.is_some() || !is_clean, "the key tables have checked it");

@@ -3,7 +3,7 @@
 
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
-use crate::{Setting, fitting_name};
+use crate::options::{Setting, fitting_name};
 
 talkpath_config::words! {
     /// What the compared flow carries, by its word in options and campaign files.

@@ -15,10 +15,12 @@ use serde_json::Value as Json;
 use talkpath_model::{Flow, Scenario};
 
 use crate::diagnostic::{Log, Place};
-use crate::edit::unknown_name;
+use crate::names::unknown_name;
+use crate::pass::sweep::Sweep;
 use crate::quantity::{self, Dimension, Measure, Problem, quote};
 use crate::read::nearest;
 use crate::resolve::link;
+use crate::spec::is_same_word;
 use crate::threshold::{Bound, bounds};
 use crate::tree::{Node, Table};
 
@@ -134,6 +136,21 @@ pub(crate) fn thresholds(root: &Table, cells: &[Judged<'_>], log: &mut Log) -> V
     read
 }
 
+/// Mistakes in the thresholds of a file that has others, as far as they can be known.
+pub(crate) fn tell_wrong(root: &Table, sweep: &Sweep, log: &mut Log) {
+    if root.get("thresholds").is_none() || sweep.is_wrong() {
+        return;
+    }
+    let mut of_cells = Log::default();
+    let cells: Vec<_> = (0..sweep.cells()).map(|index| sweep.cell(index, &mut of_cells).1).collect();
+    if of_cells.is_clean() {
+        let names = Names::Written(root);
+        let judged: Vec<_> =
+            cells.iter().zip(0..).map(|(sweep, index)| Judged { index, sweep, names }).collect();
+        thresholds(root, &judged, log);
+    }
+}
+
 type Figure = (ThresholdOf, String, Vec<u64>);
 
 /// What the left side of a threshold means.
@@ -228,8 +245,7 @@ fn is_same_value(swept: &Json, text: &str) -> bool {
     };
     match swept {
         Json::String(word) => {
-            crate::keys::is_same_word(word, text)
-                || amount(word).is_some_and(|swept| amount(text) == Some(swept))
+            is_same_word(word, text) || amount(word).is_some_and(|swept| amount(text) == Some(swept))
         }
         Json::Number(number) => number.as_f64() == quantity::percentage(text).or_else(|| text.parse().ok()),
         Json::Object(keys) => {

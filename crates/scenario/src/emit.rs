@@ -9,7 +9,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item};
 use crate::tree::{Node, Table, Value};
 
 /// The whole scenario.
-pub(crate) fn scenario(root: &Table) -> String {
+pub(crate) fn to_toml(root: &Table) -> String {
     let mut document = DocumentMut::new();
     for entry in &root.entries {
         let item = match entry.node.as_table() {
@@ -98,7 +98,7 @@ mod tests {
             "[sweep]\n\"flow.call.transport\" = [\"udp\", { kind = \"tcp\" }]\n",
         );
         let mut log = Log::default();
-        assert_eq!(scenario(&crate::tree::parse(text, &mut log)), text);
+        assert_eq!(to_toml(&crate::tree::parse(text, &mut log)), text);
         assert!(log.is_clean());
     }
 
@@ -108,7 +108,7 @@ mod tests {
         let text = format!("a = 1\n\n[flow.call]\nworkload = {{ text = \"{long}\" }}\nstart = 2\n");
         let expected =
             format!("a = 1\n\n[flow.call]\nstart = 2\n\n[flow.call.workload]\ntext = \"{long}\"\n");
-        assert_eq!(scenario(&crate::tree::parse(&text, &mut Log::default())), expected);
+        assert_eq!(to_toml(&crate::tree::parse(&text, &mut Log::default())), expected);
     }
 
     #[test]
@@ -118,8 +118,8 @@ mod tests {
             let mut table = Table::default();
             table.set("name", Node::text(text, crate::diagnostic::Place::START));
             let mut log = Log::default();
-            let read = crate::tree::parse(&scenario(&table), &mut log);
-            assert!(log.is_clean(), "{}", scenario(&table));
+            let read = crate::tree::parse(&to_toml(&table), &mut log);
+            assert!(log.is_clean(), "{}", to_toml(&table));
             assert_eq!(read.get("name").and_then(Node::as_text), Some(text));
         }
     }

@@ -1,27 +1,30 @@
 //! What to run.
 //!
 //! ```text
-//! text ─► document (spans) ─► sweep cells ─► file types (checked, defaults filled)
-//!      ─► Scenario (copies, links, routes expanded)
+//! text ─► tree (spans) ─► passes over the file ─► cells of the sweep ─► passes over a cell
+//!                                              ─► Scenario (copies, links, routes expanded)
 //! ```
+//!
+//! From the ground: a value and its mistakes (`quantity`, `diagnostic`, `tree`), how keys are described (`spec`),
+//! how values are read by that (`read`, `section`), what each transport, queue and workload has (a folder each),
+//! the key tables (`keys`), the passes (`pass`), the model of what came out (`resolve`), and the whole (`plan`).
 //!
 //! No file is read here: text comes in as a value, that of the files which it names by a [`Files`], and
 //! [`load`] reports every mistake in it at once.
 
 pub mod campaign;
-mod check;
 mod compare;
 mod demand;
 mod destination;
 mod diagnostic;
-mod edit;
 mod emit;
-mod files;
-mod fill;
+mod form;
 mod fragments;
-mod kernel;
 mod keys;
+mod names;
 mod not_yet;
+mod options;
+mod pass;
 mod plan;
 mod preset;
 mod quantity;
@@ -29,21 +32,23 @@ mod queues;
 mod read;
 mod resolve;
 mod schema;
-mod shares;
-mod sweep;
+mod section;
+mod spec;
 mod threshold;
 mod transports;
 mod tree;
 mod understood;
+mod usual;
 mod workloads;
 
 pub use compare::{Compared, Comparison, with_fq_codel, with_repetitions};
 pub use demand::{Threshold, ThresholdOf};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
-pub use files::{Files, Located, NoFiles, Trace};
 pub use keys::{campaign_key_tables, key_tables, transport_names};
 pub use not_yet::not_yet_help;
-pub use plan::{Cell, LARGEST_FILE, Options, Plan, Setting, fitting_name, load, load_with_files};
+pub use options::{Options, Setting, fitting_name};
+pub use pass::files::{Files, Located, NoFiles, Trace};
+pub use plan::{Cell, LARGEST_FILE, Plan, load, load_with_files};
 pub use preset::{Preset, preset, presets};
 pub use quantity::{SiAmount, as_percent, parse_duration, parse_rate, percentage, si_amount};
 pub use read::nearest;

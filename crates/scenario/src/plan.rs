@@ -3,84 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use talkpath_units::{Seed, printable};
+use talkpath_model::Scenario;
+use talkpath_units::Seed;
 
-use crate::check::{self, Checks};
 use crate::demand::{self, Judged, Names, Threshold};
-use crate::diagnostic::{Log, Place};
-use crate::files::{Contents, Files, NoFiles, Trace};
-use crate::keys::{LONGEST_NAME, ROOT};
-use crate::quantity::Problem;
-use crate::read::{self, At};
-use crate::sweep::{self, Sweep};
+use crate::diagnostic::{Diagnostic, Diagnostics, Log, Place, Source};
+use crate::emit;
+use crate::keys::ROOT;
+use crate::options::Options;
+use crate::pass::check::{self, Checks};
+use crate::pass::files::{self, Contents, Files, NoFiles, Trace};
+use crate::pass::sweep::Sweep;
+use crate::pass::{fill, kernel, set, shares};
+use crate::read::At;
+use crate::resolve;
 use crate::tree::{self, Node, Table, Value};
 use crate::understood::{self, Understood};
-use crate::{Diagnostic, Diagnostics, Scenario, Source, edit, emit, fill, kernel, quantity, resolve, shares};
-
-/// What the command line changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Keys that it sets, in this order.
-    pub set: Vec<Setting>,
-    /// `--seed`, over the file's `seed`.
-    pub seed: Option<u64>,
-    /// `--repeat`, over the file's `repeat`.
-    pub repeat: Option<u64>,
-}
-
-/// A key that the command line sets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// From the root, with points between: `path.up.rate`.
-    pub key: String,
-    /// Read as TOML if it is valid TOML, else as a string.
-    pub value: String,
-    /// The option that sets it. A mistake in the value names it instead of a place in the file.
-    pub option: String,
-}
-
-impl Setting {
-    /// `--set KEY=VALUE`.
-    pub fn new(key: impl Into<String>, value: impl Into<String>) -> Self {
-        let (key, value) = (key.into(), value.into());
-        Self { option: format!("--set {key}={value}"), key, value }
-    }
-
-    /// `--sweep KEY=A,B,...`. The values are a TOML list, TOML values between commas, or else words between
-    /// commas.
-    pub fn sweep(key: &str, values: &str) -> Self {
-        let is_list = |text: &str| {
-            tree::parse_value(text, &Place::START).is_some_and(|node| matches!(node.value, Value::List(_)))
-        };
-        let words = || {
-            let quoted = values.split(',').map(|word| match word.trim() {
-                word if tree::parse_value(word, &Place::START).is_some() => word.to_owned(),
-                word => toml_edit::Value::from(word).to_string(),
-            });
-            quoted.collect::<Vec<_>>().join(", ")
-        };
-        let value = match format!("[{values}]") {
-            // Also what is meant as a list or a table and is none: the mistake shows it whole.
-            _ if is_list(values) || values.starts_with('[') => values.to_owned(),
-            _ if quantity::mixed_shares(values).is_some() => values.to_owned(),
-            list if is_list(&list) || values.contains(['[', '{']) => list,
-            _ => format!("[{}]", words()),
-        };
-        Self { option: format!("--sweep {key}={values}"), key: format!("sweep.{key}"), value }
-    }
-
-    /// A key that `option` sets in words of its own.
-    pub fn by(option: &str, key: &str, value: impl Into<String>) -> Self {
-        Self { key: key.to_owned(), value: value.into(), option: option.to_owned() }
-    }
-}
-
-impl From<(String, String)> for Setting {
-    /// `--set KEY=VALUE`.
-    fn from((key, value): (String, String)) -> Self {
-        Self::new(key, value)
-    }
-}
 
 /// A scenario file, understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,48 +94,19 @@ fn read(
     labels: &mut Vec<String>,
     log: &mut Log,
 ) -> Option<Plan> {
-    if source.text.len() > LARGEST_FILE {
-        let message =
-            format!("found {} bytes, expected a scenario of at most {LARGEST_FILE}", source.text.len());
-        log.mistake(&Place::START, "", message, None);
-        return None;
-    }
-    let mut root = tree::parse(&source.text, log);
-    let is_toml = log.is_clean();
-    if let Some(key) = source.under {
-        root = Table::of(key, Node { value: Value::Table(root), place: Place::START });
-    }
-    if is_toml && root.entries.is_empty() {
-        let message =
-            "found nothing; a scenario needs a `duration`, a `path` or `link` tables, and a [flow.NAME]";
-        log.mistake(&Place::START, "", message, None);
-        return None;
-    }
-    apply(&mut root, options, labels, log);
-    if root.get("name").is_none() {
-        root.set("name", Node::text(stem(&source.name), Place::START));
-    }
-    if let Some(Node { value, .. }) = root.get_mut("seed")
-        && let Value::Number(text) = value
-        && read::as_seed(text).is_some_and(|seed| i64::try_from(seed).is_err())
-    {
-        // No integer of TOML: the resolved form has it as text.
-        *value = Value::Text(core::mem::take(text));
-    }
-    if let Some(path) = root.get_mut("path") {
-        edit::expand_path(path);
-    }
-    shares::take_in(&mut root, log);
-    let contents = Contents::take_in(&mut root, files, log);
-    check::table(&root, &ROOT, &Place::START, At::ROOT, Checks::PRESENT, log);
+    let (root, is_toml) = document(source, log)?;
+    let root = set::set_options(root, source, options, labels, log);
+    let root = shares::number_shares(root, log);
+    let (root, contents) = files::read_files(root, files, log);
+    check::check_table(&root, &ROOT, &Place::START, At::ROOT, Checks::PRESENT, log);
     let sweep = Sweep::read(&root, log);
     if !is_toml {
         // What was understood is half a scenario: what seems missing may stand in the line whose syntax is
         // wrong.
         return None;
     }
-    let Some((cells, common, assumed_queues)) = cells(&root, &sweep, &contents, log) else {
-        tell_wrong_thresholds(&root, log);
+    let Some((cells, common, assumed_queues)) = cells(&sweep, &contents, log) else {
+        demand::tell_wrong(&root, &sweep, log);
         return None;
     };
     let first = &cells.first()?.scenario;
@@ -220,7 +129,7 @@ fn read(
         })
         .collect();
     let thresholds = demand::thresholds(&root, &judged, log);
-    let resolved = resolved(&root, common, &sweep);
+    let resolved = emit::to_toml(&fill::resolved(&root, common, sweep.keys()));
     if resolved.len() > LARGEST_FILE {
         let message = format!(
             "found a scenario of {} bytes with its defaults written out, expected at most {LARGEST_FILE}",
@@ -235,25 +144,40 @@ fn read(
     Some(Plan { name, repeat, seed, cells, resolved, thresholds, traces, warnings, understood })
 }
 
+/// The tree of `source`, and whether its syntax is right; `None` if there is nothing to read.
+fn document(source: &Source, log: &mut Log) -> Option<(Table, bool)> {
+    if source.text.len() > LARGEST_FILE {
+        let message =
+            format!("found {} bytes, expected a scenario of at most {LARGEST_FILE}", source.text.len());
+        log.mistake(&Place::START, "", message, None);
+        return None;
+    }
+    let mut root = tree::parse(&source.text, log);
+    let is_toml = log.is_clean();
+    if let Some(key) = source.under {
+        root = Table::of(key, Node { value: Value::Table(root), place: Place::START });
+    }
+    if is_toml && root.entries.is_empty() {
+        let message =
+            "found nothing; a scenario needs a `duration`, a `path` or `link` tables, and a [flow.NAME]";
+        log.mistake(&Place::START, "", message, None);
+        return None;
+    }
+    Some((root, is_toml))
+}
+
 /// Every cell, the values that all of them share, defaults included, and the links whose queues are assumed.
-fn cells(
-    root: &Table,
-    sweep: &Sweep,
-    contents: &Contents,
-    log: &mut Log,
-) -> Option<(Vec<Cell>, Table, Vec<String>)> {
+fn cells(sweep: &Sweep, contents: &Contents, log: &mut Log) -> Option<(Vec<Cell>, Table, Vec<String>)> {
     let mut cells = Vec::new();
     let mut assumed: Vec<String> = Vec::new();
     let mut common: Option<Table> = None;
     let mut flows = 0_usize;
-    let mut base = root.clone();
-    base.remove("sweep");
     for index in 0..sweep.cells() {
-        let (mut cell, values, label) = sweep.cell(&base, index, log);
-        kernel::apply(&mut cell);
-        check::table(&cell, &ROOT, &Place::START, At::ROOT, Checks::ALL, log);
+        let (cell, values, label) = sweep.cell(index, log);
+        let cell = kernel::apply_kernel(cell);
+        check::check_table(&cell, &ROOT, &Place::START, At::ROOT, Checks::ALL, log);
         resolve::link::tell_missing_rates(&cell, log);
-        let filled = fill::table(&cell, &ROOT, &Place::START);
+        let filled = fill::fill_table(&cell, &ROOT, &Place::START);
         let scenario = resolve::scenario(&filled, contents, log);
         if log.is_full() {
             return None;
@@ -282,87 +206,6 @@ fn cells(
         cells.push(Cell { index, sweep: values.into(), label, scenario });
     }
     log.is_clean().then_some((cells, common?, assumed))
-}
-
-/// Mistakes in the thresholds of a file that has others, as far as they can be known.
-fn tell_wrong_thresholds(root: &Table, log: &mut Log) {
-    let mut of_sweep = Log::default();
-    let sweep = Sweep::read(root, &mut of_sweep);
-    let mut base = root.clone();
-    base.remove("sweep");
-    if base.get("thresholds").is_none() {
-        return;
-    }
-    let cells: Vec<_> = (0..sweep.cells()).map(|index| sweep.cell(&base, index, &mut of_sweep).1).collect();
-    if of_sweep.is_clean() {
-        let names = Names::Written(root);
-        let judged: Vec<_> =
-            cells.iter().zip(0..).map(|(sweep, index)| Judged { index, sweep, names }).collect();
-        demand::thresholds(root, &judged, log);
-    }
-}
-
-/// The file as resolved: what it says, and of the defaults those that all cells share.
-fn resolved(root: &Table, mut common: Table, sweep: &Sweep) -> String {
-    let mut written = root.clone();
-    let sweep_table = written.remove("sweep");
-    for names in sweep.keys() {
-        edit::remove(&mut common, names);
-    }
-    fill::overlay(&mut common, &written);
-    if let Some(node) = sweep_table {
-        common.set("sweep", node);
-    }
-    emit::scenario(&common)
-}
-
-/// Sets `key`, which `place` of the command line names. Lines of the sweep over a key that this sets are left
-/// out.
-fn set(root: &mut Table, key: &str, value: Node, place: &Place, log: &mut Log) -> Result<(), Problem> {
-    let names = edit::split(key);
-    if let ["sweep", swept @ ..] = names.as_slice() {
-        // A `*` that stands for nothing is a mistake of the sweep, which is read later.
-        let keys = edit::keys(root, swept).unwrap_or_default();
-        sweep::leave_out(root, &keys, |line| matches!(line, Place::File(_)));
-        return edit::set(root, &names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), value);
-    }
-    let keys = edit::keys(root, &names)?;
-    for line in sweep::leave_out(root, &keys, |_| true) {
-        log.warning(place, &line, "the sweep over this key is left out");
-    }
-    keys.iter().try_for_each(|key| edit::set(root, key, value.clone()))
-}
-
-/// Changes `root` as the command line says.
-fn apply(root: &mut Table, options: &Options, labels: &mut Vec<String>, log: &mut Log) {
-    for Setting { key, value: text, option } in &options.set {
-        let place = Place::Option(labels.len());
-        labels.push(option.clone());
-        let value =
-            tree::parse_value(text, &place).unwrap_or_else(|| Node::text(text.as_str(), place.clone()));
-        if let Err(problem) = set(root, key, value, &place, log) {
-            log.mistake(&place, key, problem.message, problem.help);
-        }
-    }
-    for (key, value) in [("seed", options.seed), ("repeat", options.repeat)] {
-        if let Some(value) = value {
-            let place = Place::Option(labels.len());
-            labels.push(format!("--{key} {value}"));
-            root.set(key, Node { value: Value::Number(value.to_string()), place });
-        }
-    }
-}
-
-/// The file's name without its folder and its ending.
-fn stem(name: &str) -> String {
-    let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
-    let name = name.strip_suffix(".toml").unwrap_or(name);
-    if name.trim().is_empty() { "scenario".to_owned() } else { fitting_name(name) }
-}
-
-/// `text`, from a file's name say, as a scenario's `name`: control characters escaped, and cut to its length.
-pub fn fitting_name(text: &str) -> String {
-    printable(text, LONGEST_NAME)
 }
 
 /// The largest scenario, in bytes, as written and with its defaults. Chosen: anything larger is a wrong file,

@@ -1,6 +1,6 @@
 //! Path presets: the files under `scenarios/paths/`, built in. Each is the content of a `[path]` table.
 
-use crate::keys::is_same_word;
+use crate::spec::is_same_word;
 
 /// A named path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,13 +11,13 @@ use talkpath_path::{CodelParameters, QueueKind, QueueLimit, QueueName};
 use talkpath_units::{Bytes, Packets};
 
 use crate::diagnostic::Log;
-use crate::keys::{
+use crate::quantity::{Amount, Dimension, Measure};
+use crate::read::Reading;
+use crate::section::Section;
+use crate::spec::{
     ANY_DURATION, Default, Key, Kind, LARGEST_SIZE, SOME_DURATION, SOME_PACKETS, SOME_SIZE, Tagged, Variant,
     key, measure, quantity,
 };
-use crate::quantity::{Amount, Dimension, Measure};
-use crate::read::Reading;
-use crate::resolve::section::Section;
 
 /// The keys of a discipline, and what they mean.
 const fn queue(name: QueueName) -> Queue {

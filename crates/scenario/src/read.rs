@@ -1,4 +1,4 @@
-//! Single values read by their [`Kind`](crate::keys::Kind): the mistakes go to the log, the meaning to the
+//! Single values read by their [`Kind`](crate::spec::Kind): the mistakes go to the log, the meaning to the
 //! caller.
 //!
 //! The same reader checks a value and later resolves it, so the two never disagree; the log keeps one of two
@@ -10,10 +10,11 @@ use talkpath_config::DelayedAck;
 use talkpath_units::Duration;
 
 use crate::diagnostic::{Log, Place};
-use crate::keys::{LONGEST_PATH, Listed, Words, is_same_word, usual};
 use crate::not_yet::not_yet_help;
 use crate::quantity::{self, Amount, Dimension, Measure, Problem};
+use crate::spec::{LONGEST_PATH, Listed, Words, is_same_word};
 use crate::tree::{Node, Table, Value};
+use crate::usual::usual;
 
 /// Where a value stands: the keys that lead to it.
 #[derive(Clone, Copy)]
@@ -203,7 +204,7 @@ pub(crate) fn link_rate(
 /// What a share is.
 pub(crate) const SHARE_FORM: &str = "a share from 0 to 1, or \"0%\" to \"100%\"";
 
-/// A share of packets. Percentages are numbers by now ([`crate::shares`]).
+/// A share of packets. Percentages are numbers by now ([`crate::pass::shares`]).
 pub(crate) fn probability(node: &Node, at: At<'_>, log: &mut Log) -> Option<f64> {
     let form = SHARE_FORM;
     let help = match &node.value {
@@ -468,8 +469,9 @@ pub(crate) fn expected_quantity(measures: &[Measure], words: &[&str]) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::{CAMPAIGN, Default, Key, Kind, ROOT};
+    use crate::keys::{CAMPAIGN, ROOT};
     use crate::quantity::parse;
+    use crate::spec::{Default, Key, Kind};
 
     fn walk(
         keys: &'static [Key],

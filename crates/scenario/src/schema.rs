@@ -5,8 +5,12 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::keys::{Default, Key, Kind, ROOT, TableSpec, Tagged, Variant};
+use crate::diagnostic::Place;
+use crate::keys::ROOT;
+use crate::preset::presets;
 use crate::quantity::Measure;
+use crate::spec::{Default, Key, Kind, TableSpec, Tagged, Variant};
+use crate::tree::parse_value;
 
 /// The schema.
 pub fn schema() -> Value {
@@ -45,7 +49,7 @@ fn property(key: &Key, steps: bool) -> Value {
     let description = match key.default {
         Default::Required => key.doc.to_owned(),
         Default::Is(text) => {
-            if let Some(node) = crate::tree::parse_value(text, &crate::diagnostic::Place::START) {
+            if let Some(node) = parse_value(text, &Place::START) {
                 object.insert("default".into(), node.to_json());
             }
             key.doc.to_owned()
@@ -99,7 +103,7 @@ fn value(kind: &Kind, steps: bool) -> Value {
             json!({ "type": "object", "additionalProperties": table(spec, true), "minProperties": 1 })
         }
         Kind::Path(spec) => {
-            let names: Vec<_> = crate::presets().iter().map(|preset| preset.name).collect();
+            let names: Vec<_> = presets().iter().map(|preset| preset.name).collect();
             json!({ "anyOf": [{ "enum": names }, table(spec, false)] })
         }
         Kind::Thresholds => {

@@ -12,9 +12,9 @@ use talkpath_model::{Demand, KernelProfile};
 use talkpath_units::Bytes;
 
 use crate::diagnostic::Log;
-use crate::keys::{Tagged, measure};
 use crate::quantity::{Dimension, Measure, Problem};
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::{Tagged, measure};
 use crate::tree::Table;
 
 /// A transport.

@@ -6,6 +6,7 @@
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Log, Place};
+use crate::quantity::quote;
 
 /// A value and where it came from.
 #[derive(Clone, Debug)]
@@ -99,7 +100,7 @@ impl Node {
     /// What it is, for a message: `5`, `"20 ms"`, `a table`.
     pub(crate) fn found(&self) -> String {
         match &self.value {
-            Value::Text(text) => crate::quantity::quote(text),
+            Value::Text(text) => quote(text),
             Value::Number(text) => text.chars().take(60).collect(),
             Value::Flag(flag) => flag.to_string(),
             Value::Date(text) => format!("the date {text}"),
@@ -166,6 +167,21 @@ impl Table {
         let at = self.entries.iter().position(|entry| entry.name == name)?;
         Some(self.entries.remove(at).node)
     }
+}
+
+/// The names of `key`, split at its points. A point between quotes does not split; quotes around a name are
+/// taken off.
+pub(crate) fn split(key: &str) -> Vec<&str> {
+    let mut is_quoted = false;
+    let at_points = |letter: char| {
+        is_quoted ^= letter == '"';
+        letter == '.' && !is_quoted
+    };
+    key.split(at_points).map(|name| unquote(name.trim())).collect()
+}
+
+fn unquote(name: &str) -> &str {
+    name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name)
 }
 
 /// Reads TOML text; mistakes in its syntax go to `log`, and what could be understood is returned.

@@ -11,10 +11,10 @@ use talkpath_path::{DelayTrace, LossTrace, QueueName, RateTrace};
 use talkpath_units::{Duration, Rate};
 
 use crate::diagnostic::Log;
-use crate::files::Contents;
 use crate::fragments;
-use crate::keys;
+use crate::pass::files::Contents;
 use crate::read::At;
+use crate::spec::is_same_word;
 use crate::tree::{Node, Table};
 
 /// What a plan was understood as, in sentences for a person.
@@ -79,10 +79,10 @@ pub(crate) fn assumed_queues(root: &Table) -> Vec<String> {
         for (entry, link) in links.iter().filter_map(|entry| Some((entry, entry.node.as_table()?))) {
             let has_limit = match link.get("queue").map(|node| (node.as_text(), node.as_table())) {
                 None => false,
-                Some((Some(kind), _)) => !keys::is_same_word(kind, QueueName::DropTail.word()),
+                Some((Some(kind), _)) => !is_same_word(kind, QueueName::DropTail.word()),
                 Some((_, Some(queue))) => {
                     let kind = queue.get("kind").and_then(Node::as_text).unwrap_or_default();
-                    queue.get("limit").is_some() || !keys::is_same_word(kind, QueueName::DropTail.word())
+                    queue.get("limit").is_some() || !is_same_word(kind, QueueName::DropTail.word())
                 }
                 Some((None, None)) => true,
             };

@@ -13,9 +13,9 @@ use talkpath_model::{Concealment, EchoWrite, Judging, Playout, WorkloadConfig};
 use talkpath_units::{Bytes, Duration};
 
 use crate::diagnostic::Log;
-use crate::keys::{Default, Key, Kind, Tagged, Variant, Words, key, measure};
 use crate::quantity::{Dimension, Measure, Problem};
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::{Default, Key, Kind, Tagged, Variant, Words, key, measure};
 
 /// Every workload.
 const WORKLOADS: &[Workload] = &[voice::VOICE, cbr::CBR, bulk::BULK, burst::BURST, file::FILE];

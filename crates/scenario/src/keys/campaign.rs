@@ -1,10 +1,10 @@
 //! The keys of a campaign file (`crate::campaign`).
 
-use super::{
-    ANY_DURATION, Default, Key, Kind, LONGEST_PATH, Listed, SOME_DURATION, TableSpec, Tagged, Variant, Words,
-    key, quantity,
-};
 use crate::compare::Compared;
+use crate::spec::{
+    ANY_DURATION, Default, Key, Kind, LONGEST_NAME, LONGEST_PATH, Listed, SOME_DURATION, TableSpec, Tagged,
+    Variant, Words, key, quantity,
+};
 
 /// The file itself.
 pub(crate) static CAMPAIGN: TableSpec = TableSpec { noun: "a campaign", keys: ROOT_KEYS };
@@ -12,7 +12,7 @@ pub(crate) static CAMPAIGN: TableSpec = TableSpec { noun: "a campaign", keys: RO
 const ROOT_KEYS: &[Key] = &[
     key(
         "name",
-        Kind::Text { longest: super::LONGEST_NAME },
+        Kind::Text { longest: LONGEST_NAME },
         Default::Follows("the file's name"),
         "what the directory and the report are called",
     ),

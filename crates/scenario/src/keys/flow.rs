@@ -1,6 +1,6 @@
 //! The keys of a flow: `[flow.NAME]`.
 
-use super::{
+use crate::spec::{
     ANY_DURATION, Default, Key, Kind, Listed, MOST_FLOWS, SOME_SIZE, TableSpec, Words, key, quantity,
 };
 use crate::transports::TRANSPORT;
@@ -99,7 +99,7 @@ const SERVICE_PER: Words =
 const DUE: Words =
     Words { noun: "a beginning of the clock", known: &["start", "opening"], later: &[], why: "" };
 const DIRECTION: Words = Words { noun: "a direction", known: &["up", "down", "both"], later: &[], why: "" };
-/// The names of [`crate::DSCP_NAMES`].
+/// The names of [`talkpath_model::DSCP_NAMES`].
 const DSCP: Words = Words {
     noun: "a DSCP",
     known: &[
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_dscp_is_any_that_has_a_name_or_the_systems() {
-        let names = crate::DSCP_NAMES.iter().map(|(name, _)| *name);
+        let names = talkpath_model::DSCP_NAMES.iter().map(|(name, _)| *name);
         assert!(core::iter::once("default").chain(names).eq(DSCP.known.iter().copied()));
     }
 }

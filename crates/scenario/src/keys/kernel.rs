@@ -1,6 +1,6 @@
 //! The keys of a kernel: the value of `kernel`.
 
-use super::{Default, Key, Kind, SOME_SIZE, Tagged, Variant, key, quantity};
+use crate::spec::{Default, Key, Kind, SOME_SIZE, Tagged, Variant, key, quantity};
 use crate::transports::SMALL_HEAD;
 use crate::transports::tcp::{GRANULARITY, HEADER_ROOM, INITIAL_RWND, RWND_BYTES, SEND_BUFFER};
 

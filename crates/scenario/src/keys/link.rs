@@ -1,10 +1,11 @@
 //! The keys of a one-way link: `[path.up]`, `[path.down]`, `[link.NAME]`.
 
-use super::{
-    ANY_DURATION, ANY_RATE, Default, Dimension, Key, Kind, Measure, SOME_DURATION, TableSpec, Tagged,
-    Variant, key, measure, quantity,
-};
+use crate::quantity::{Dimension, Measure};
 use crate::queues::QUEUE;
+use crate::spec::{
+    ANY_DURATION, ANY_RATE, Default, Key, Kind, LONGEST_PATH, SOME_DURATION, TableSpec, Tagged, Variant, key,
+    measure, quantity,
+};
 
 /// A link.
 pub(crate) static LINK: TableSpec = TableSpec { noun: "a link", keys: LINK_KEYS };
@@ -59,7 +60,7 @@ const LINK_KEYS: &[Key] = &[
     ),
 ];
 
-const FILE: Kind = Kind::Text { longest: super::LONGEST_PATH };
+const FILE: Kind = Kind::Text { longest: LONGEST_PATH };
 
 const TRACE_FILE: &str = "the trace, relative to the scenario's folder; the run directory keeps a copy";
 

@@ -1,6 +1,8 @@
 //! The keys at the top of a scenario file.
 
-use super::{ANY_DURATION, Default, Key, Kind, SOME_DURATION, TableSpec, Words, key, quantity};
+use crate::spec::{
+    ANY_DURATION, Default, Key, Kind, LONGEST_NAME, SOME_DURATION, TableSpec, Words, key, quantity,
+};
 
 /// The file itself.
 pub(crate) static ROOT: TableSpec = TableSpec { noun: "a scenario", keys: ROOT_KEYS };
@@ -8,7 +10,7 @@ pub(crate) static ROOT: TableSpec = TableSpec { noun: "a scenario", keys: ROOT_K
 const ROOT_KEYS: &[Key] = &[
     key(
         "name",
-        Kind::Text { longest: super::LONGEST_NAME },
+        Kind::Text { longest: LONGEST_NAME },
         Default::Follows("the file's name"),
         "what the run directory and the report are called",
     ),

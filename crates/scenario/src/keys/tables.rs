@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{CAMPAIGN, Default, FAR_CLOCK, FLOW, Key, Kind, LINK, RECEIVER, ROOT};
-use crate::check::form;
-use crate::keys::{Tagged, Variant};
+use super::{CAMPAIGN, FAR_CLOCK, FLOW, LINK, RECEIVER, ROOT};
+use crate::form::form;
+use crate::spec::{Default, Key, Kind, Tagged, Variant};
 
 /// What `transport` may be, in the order of the documentation.
 pub fn transport_names() -> Vec<&'static str> {

@@ -5,8 +5,8 @@ use talkpath_units::Bytes;
 
 use super::{CE_THRESHOLD, ECN_DOC, INTERVAL, LIMIT, Queue, TARGET, codel_parameters, queue_limit};
 use crate::diagnostic::Log;
-use crate::keys::{Default, Kind, Variant, key};
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::{Default, Kind, Variant, key};
 
 /// One queue, which drops while packets wait too long.
 pub(super) const CODEL: Queue = Queue {

@@ -5,8 +5,8 @@ use talkpath_units::Bytes;
 
 use super::{LIMIT, Queue, queue_limit};
 use crate::diagnostic::Log;
-use crate::keys::{Default, Kind, SOME_PACKETS, Variant, key};
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::{Default, Kind, SOME_PACKETS, Variant, key};
 
 /// First in, first out.
 pub(super) const DROP_TAIL: Queue = Queue {

@@ -5,8 +5,8 @@ use talkpath_units::Bytes;
 
 use super::{LIMIT, QUANTUM, Queue, queue_limit};
 use crate::diagnostic::Log;
-use crate::keys::Variant;
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::Variant;
 
 /// Flows in turn, byte by byte.
 pub(super) const FQ: Queue = Queue {

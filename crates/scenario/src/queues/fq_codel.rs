@@ -5,8 +5,8 @@ use talkpath_units::Bytes;
 
 use super::{CE_THRESHOLD, ECN_DOC, INTERVAL, QUANTUM, Queue, TARGET, codel_parameters, warn_of_small_limit};
 use crate::diagnostic::Log;
-use crate::keys::{Default, Kind, SOME_PACKETS, SOME_SIZE, Variant, key, quantity};
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::{Default, Kind, SOME_PACKETS, SOME_SIZE, Variant, key, quantity};
 
 /// Flows in turn, with CoDel for each.
 pub(super) const FQ_CODEL: Queue = Queue {

@@ -5,12 +5,13 @@ use talkpath_model::{Direction, Dscp, Due, Flow, LARGEST_BULK_MESSAGE, LinkIndex
 use talkpath_units::{Bytes, Duration};
 
 use super::link::{self, Links};
-use super::section::{Section, first_step, for_copy_table};
 use crate::diagnostic::{Log, Place};
-use crate::files::Contents;
-use crate::keys::{FLOW, Kind, LINKS, MOST_FLOWS, RECEIVER};
+use crate::keys::{FLOW, LINKS, RECEIVER};
+use crate::pass::files::Contents;
 use crate::quantity::Problem;
 use crate::read::{self, At};
+use crate::section::{Section, first_step, for_copy_table};
+use crate::spec::{Kind, MOST_FLOWS};
 use crate::transports::{self, Fit};
 use crate::tree::Table;
 use crate::workloads::{self, FileTerms, Load};

@@ -6,15 +6,16 @@ use talkpath_model::{Flow, IpVersion, LinkIndex, NamedLink};
 use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
 use talkpath_units::{Bytes, Rate};
 
-use super::section::{Section, first_step, for_copy_table};
 use crate::diagnostic::{Log, Place};
-use crate::edit::unknown_name;
-use crate::files::Contents;
-use crate::fill;
-use crate::keys::{LINK, LINKS, MOST_FLOWS};
-use crate::quantity::Problem;
+use crate::keys::{LINK, LINKS};
+use crate::names::unknown_name;
+use crate::pass::files::Contents;
+use crate::pass::fill::fill_table;
+use crate::quantity::{Problem, quote};
 use crate::queues;
 use crate::read::{self, At, Reading};
+use crate::section::{Section, first_step, for_copy_table};
+use crate::spec::MOST_FLOWS;
 use crate::tree::{Entry, Node, Table};
 
 /// The links of a cell.
@@ -123,7 +124,7 @@ pub(crate) fn links(
     if root.get("link").is_none() {
         (links.is_path, links.is_known) = (true, false);
         // A link of which nothing is said: packets cross it at once.
-        let perfect = fill::table(&Table::default(), &LINK, &Place::START);
+        let perfect = fill_table(&Table::default(), &LINK, &Place::START);
         for name in ["up", "down"] {
             links.add(name, config(&perfect, top.key(name), &Place::START, contents, log));
             links.written.push((name.to_owned(), Place::START));
@@ -350,7 +351,7 @@ pub(crate) fn route<'a>(
     for (name, place) in names {
         let index = links.find(name, number).map_err(|problem| (*place, problem))?;
         if route.contains(&index) {
-            let problem = Problem::new(format!("found {} twice in one route", crate::quantity::quote(name)));
+            let problem = Problem::new(format!("found {} twice in one route", quote(name)));
             return Err((*place, problem));
         }
         route.push(index);

@@ -1,22 +1,21 @@
 //! A filled tree becomes a [`Scenario`]: copies numbered, links made, routes turned into indices.
 //!
-//! Here are the checks that need more than one key. A value that [`crate::check`] found wrong is skipped in
+//! Here are the checks that need more than one key. A value that [`crate::pass::check`] found wrong is skipped in
 //! silence, because its mistake is reported already.
 
 mod flow;
 pub(crate) mod link;
-pub(crate) mod section;
 
 use talkpath_model::{FarClock, IpVersion, KernelProfile, NamedLink, Scenario};
 use talkpath_units::Seed;
 
 use crate::diagnostic::{Log, Place};
-use crate::files::Contents;
 use crate::keys::{FAR_CLOCK, ROOT};
+use crate::pass::files::Contents;
 use crate::quantity::Problem;
 use crate::read::At;
+use crate::section::Section;
 use crate::tree::Table;
-use section::Section;
 
 /// The cell that the filled tree `root` describes; `None` if there are mistakes.
 pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Option<Scenario> {

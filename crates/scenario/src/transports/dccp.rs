@@ -4,9 +4,9 @@ use talkpath_config::{CcidKind, DccpConfig, QueuePolicy, Revision};
 
 use super::INITIAL_WINDOW;
 use crate::diagnostic::Log;
-use crate::keys::{Default, Key, Kind, SOME_PACKETS, SOME_SIZE, Variant, Words, key, measure, quantity};
 use crate::quantity::{Dimension, Measure};
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::{Default, Key, Kind, SOME_PACKETS, SOME_SIZE, Variant, Words, key, measure, quantity};
 
 /// `dccp-ccid2`.
 pub(super) const CCID2: Variant = Variant {

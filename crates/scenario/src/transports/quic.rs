@@ -8,9 +8,9 @@ use talkpath_units::Bytes;
 
 use super::Fit;
 use crate::diagnostic::Log;
-use crate::keys::{Default, Key, Kind, LONGEST_NS, Variant, Words, key, measure};
 use crate::quantity::{Dimension, Measure, Problem};
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::{Default, Key, Kind, LONGEST_NS, Variant, Words, key, measure};
 
 /// `quic`.
 pub(super) const QUIC: Variant =

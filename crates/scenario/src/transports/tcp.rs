@@ -1,14 +1,15 @@
 //! TCP in a scenario: its keys, and what they mean.
 
 use talkpath_config::{CongestionControlKind, DelayedAck, Growth, NagleKind, Stack, TcpConfig, Ticks};
+use talkpath_model::MIN_BULK_ROOM;
 use talkpath_units::{Bytes, Duration};
 
 use super::{INITIAL_WINDOW, SMALL_HEAD};
 use crate::diagnostic::Log;
-use crate::keys::{ANY_DURATION, Default, Key, Kind, SOME_PACKETS, Variant, Words, key, measure, quantity};
 use crate::quantity::{Amount, Dimension, Measure, Problem};
 use crate::read::{self, Reading};
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::{ANY_DURATION, Default, Key, Kind, SOME_PACKETS, Variant, Words, key, measure, quantity};
 use crate::tree::Table;
 
 /// `tcp`.
@@ -230,7 +231,7 @@ pub(crate) const INITIAL_RWND: &[Measure] = RWND_BYTES;
 /// At least what a bulk transfer waits for, and at most as large as the largest window: this is also the
 /// limit of Linux for SO_SNDBUF (sock_setsockopt: INT_MAX / 2). A greedy application fills all of it.
 pub(crate) const SEND_BUFFER: &[Measure] =
-    &[measure(Dimension::Size, crate::MIN_BULK_ROOM.get(), LARGEST_WINDOW.get())];
+    &[measure(Dimension::Size, MIN_BULK_ROOM.get(), LARGEST_WINDOW.get())];
 
 /// Up to a minute; BSD's was 500 ms.
 pub(crate) const GRANULARITY: &[Measure] = &[measure(Dimension::Duration, 0, 60_000_000_000)];

@@ -5,9 +5,9 @@ use talkpath_units::Bytes;
 
 use super::{Fit, SMALL_HEAD, flood};
 use crate::diagnostic::Log;
-use crate::keys::{Default, Kind, SOME_SIZE, Variant, Words, key, quantity};
 use crate::quantity::Problem;
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::{Default, Kind, SOME_SIZE, Variant, Words, key, quantity};
 
 /// `udp`.
 pub(super) const UDP: Variant = Variant {

@@ -4,9 +4,9 @@ use talkpath_model::WorkloadConfig;
 
 use super::{FileTerms, Workload};
 use crate::diagnostic::Log;
-use crate::keys::{Default, Kind, LARGEST_SIZE, Variant, key, measure};
 use crate::quantity::{Dimension, Measure};
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::{Default, Kind, LARGEST_SIZE, Variant, key, measure};
 
 /// A transfer.
 pub(super) const BULK: Workload = Workload {

@@ -4,8 +4,8 @@ use talkpath_model::WorkloadConfig;
 
 use super::{FLOOR, FileTerms, MESSAGE, Workload};
 use crate::diagnostic::Log;
-use crate::keys::{ANY_DURATION, Default, Kind, SOME_DURATION, Variant, key, quantity};
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::{ANY_DURATION, Default, Kind, SOME_DURATION, Variant, key, quantity};
 
 /// Bursts.
 pub(super) const BURST: Workload = Workload {

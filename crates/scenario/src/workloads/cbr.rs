@@ -5,10 +5,10 @@ use talkpath_units::{Bytes, Rate};
 
 use super::{ECHO, ECHO_WRITE_KEY, FLOOR, FileTerms, MESSAGE, Workload};
 use crate::diagnostic::Log;
-use crate::keys::{ANY_RATE, Default, Kind, SOME_DURATION, Variant, key, measure, quantity};
 use crate::quantity::{Dimension, Measure, Problem};
 use crate::read::Reading;
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::{ANY_RATE, Default, Kind, SOME_DURATION, Variant, key, measure, quantity};
 
 /// Constant bit rate.
 pub(super) const CBR: Workload = Workload {

@@ -4,9 +4,9 @@ use talkpath_model::{LARGEST_BULK_MESSAGE, WorkloadConfig};
 
 use super::{FileTerms, Workload};
 use crate::diagnostic::Log;
-use crate::keys::{Default, Kind, LONGEST_PATH, Variant, key, measure};
 use crate::quantity::{Dimension, Measure};
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::{Default, Kind, LONGEST_PATH, Variant, key, measure};
 
 /// A file.
 pub(super) const FILE: Workload = Workload {

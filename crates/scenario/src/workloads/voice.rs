@@ -5,9 +5,9 @@ use talkpath_units::Bytes;
 
 use super::{ECHO, ECHO_WRITE_KEY, FileTerms, Workload};
 use crate::diagnostic::Log;
-use crate::keys::{Default, Kind, SOME_DURATION, Tagged, Variant, Words, key, measure, quantity};
 use crate::quantity::{Dimension, Measure, Problem};
-use crate::resolve::section::Section;
+use crate::section::Section;
+use crate::spec::{Default, Kind, SOME_DURATION, Tagged, Variant, Words, key, measure, quantity};
 
 /// A call.
 pub(super) const VOICE: Workload = Workload {

@@ -3,14 +3,14 @@
 //! Also what the resolved file may say: of the defaults, those that every cell of a sweep shares
 //! ([`keep_common`]). One that follows a swept key (a stack's `min_rto`, say) is left to follow it.
 
+use super::set::{expand_path, expand_tagged};
 use crate::diagnostic::Place;
-use crate::edit::{expand_path, expand_tagged};
-use crate::keys::{Default, Key, Kind, TableSpec, Tagged};
+use crate::spec::{Default, Key, Kind, TableSpec, Tagged};
 use crate::transports;
-use crate::tree::{Entry, Node, Table, Value};
+use crate::tree::{Entry, Node, Table, Value, parse_value};
 
 /// `table` with the defaults of `spec`; keys that `spec` does not know are left out.
-pub(crate) fn table(table: &Table, spec: &'static TableSpec, place: &Place) -> Table {
+pub(crate) fn fill_table(table: &Table, spec: &'static TableSpec, place: &Place) -> Table {
     fill_keys(table, spec.keys, place)
 }
 
@@ -18,19 +18,19 @@ fn fill_keys(table: &Table, keys: &'static [Key], place: &Place) -> Table {
     let mut filled = Table::default();
     for key in keys {
         if let Some(entry) = table.entry(key.name) {
-            let node = value(&entry.node, &key.kind);
+            let node = fill_value(&entry.node, &key.kind);
             filled.entries.push(Entry { name: entry.name.clone(), place: entry.place.clone(), node });
         } else if let Default::Is(text) = key.default
-            && let Some(node) = crate::tree::parse_value(text, place)
+            && let Some(node) = parse_value(text, place)
         {
-            filled.set(key.name, value(&node, &key.kind));
+            filled.set(key.name, fill_value(&node, &key.kind));
         }
     }
     filled
 }
 
 /// `node`, a value of this kind, with its defaults.
-pub(crate) fn value(node: &Node, kind: &Kind) -> Node {
+pub(crate) fn fill_value(node: &Node, kind: &Kind) -> Node {
     let written_out;
     let node = match kind {
         Kind::Path(_) | Kind::Tagged(_) if node.as_table().is_none() => {
@@ -47,7 +47,7 @@ pub(crate) fn value(node: &Node, kind: &Kind) -> Node {
     let Some(inner) = node.as_table() else { return node.clone() };
     // A table is not copied before it is filled: what lies deep in it would be copied once for each level.
     let filled = match kind {
-        Kind::Table(spec) | Kind::Path(spec) => table(inner, spec, &node.place),
+        Kind::Table(spec) | Kind::Path(spec) => fill_table(inner, spec, &node.place),
         Kind::Map(spec) => Table { entries: inner.entries.iter().map(|entry| named(entry, spec)).collect() },
         Kind::Tagged(tagged) => fill_tagged(inner, tagged, &node.place),
         _ => return node.clone(),
@@ -59,7 +59,7 @@ pub(crate) fn value(node: &Node, kind: &Kind) -> Node {
 fn named(entry: &Entry, spec: &'static TableSpec) -> Entry {
     let node = match entry.node.as_table() {
         Some(inner) => {
-            let filled = table(inner, spec, &entry.place);
+            let filled = fill_table(inner, spec, &entry.place);
             Node { value: Value::Table(filled), place: entry.node.place.clone() }
         }
         None => entry.node.clone(),
@@ -76,7 +76,7 @@ fn fill_tagged(table: &Table, tagged: &'static Tagged, place: &Place) -> Table {
     if variant.keys.iter().any(|key| matches!(key.default, Default::Follows(_))) {
         for (name, text) in transports::defaults(variant.name, &filled) {
             if filled.get(name).is_none()
-                && let Some(node) = crate::tree::parse_value(&text, place)
+                && let Some(node) = parse_value(&text, place)
             {
                 filled.set(name, node);
             }
@@ -85,6 +85,25 @@ fn fill_tagged(table: &Table, tagged: &'static Tagged, place: &Place) -> Table {
         filled.entries.sort_by_key(|entry| position(&entry.name));
     }
     filled
+}
+
+/// The file as resolved: what `root` says, and of the defaults those that all cells share (`common`), but for
+/// the `swept` keys.
+pub(crate) fn resolved<'a>(
+    root: &Table,
+    mut common: Table,
+    swept: impl Iterator<Item = &'a [String]>,
+) -> Table {
+    let mut written = root.clone();
+    let sweep = written.remove("sweep");
+    for names in swept {
+        take_out(&mut common, names);
+    }
+    overlay(&mut common, &written);
+    if let Some(sweep) = sweep {
+        common.set("sweep", sweep);
+    }
+    common
 }
 
 /// Takes out of `common` what `other` does not have alike.
@@ -99,8 +118,21 @@ pub(crate) fn keep_common(common: &mut Table, other: &Table) {
     });
 }
 
+/// Takes the key `names` out, if it is there.
+fn take_out(table: &mut Table, names: &[String]) {
+    match names {
+        [] => {}
+        [name] => drop(table.remove(name)),
+        [name, rest @ ..] => {
+            if let Some(Value::Table(inner)) = table.get_mut(name).map(|node| &mut node.value) {
+                take_out(inner, rest);
+            }
+        }
+    }
+}
+
 /// Puts what the file says over `common`: it stands even if a sweep replaces it.
-pub(crate) fn overlay(common: &mut Table, written: &Table) {
+fn overlay(common: &mut Table, written: &Table) {
     for entry in &written.entries {
         match (common.get_mut(&entry.name).map(|node| &mut node.value), &entry.node.value) {
             (Some(Value::Table(inner)), Value::Table(written)) => overlay(inner, written),

@@ -3,9 +3,9 @@
 use talkpath_units::{Bytes, Duration, Packets};
 
 use crate::diagnostic::{Log, Place};
-use crate::keys::{Key, Kind};
 use crate::quantity::{Amount, Dimension, Problem};
 use crate::read::{self, At, Reading};
+use crate::spec::{Key, Kind};
 use crate::tree::{Entry, Node, Table, Value};
 
 /// A table, the keys that it may have, and where it stands.

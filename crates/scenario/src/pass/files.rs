@@ -19,10 +19,10 @@ use talkpath_path::{DelayTrace, LossTrace, RateTrace, TraceError};
 use talkpath_units::Bytes;
 
 use crate::diagnostic::{Log, Place};
-use crate::edit::split;
-use crate::kernel;
+use crate::keys::KERNEL;
 use crate::quantity::Problem;
-use crate::tree::{Node, Table, Value};
+use crate::spec::is_same_word;
+use crate::tree::{Node, Table, Value, parse_value, split};
 
 /// Where a scenario's files are, and this machine's kernel. Names are as the scenario writes them, relative
 /// to its own folder.
@@ -94,14 +94,14 @@ impl Files for NoFiles {
     }
 }
 
-impl Contents {
-    /// Reads every file that `root` names, and gives each the name of the resolved form in its place.
-    pub(crate) fn take_in(root: &mut Table, files: &dyn Files, log: &mut Log) -> Self {
-        let mut contents = Self::default();
-        contents.table(root, &mut Vec::new(), files, log);
-        contents
-    }
+/// Reads every file that `root` names, and gives each the name of the resolved form in its place.
+pub(crate) fn read_files(mut root: Table, files: &dyn Files, log: &mut Log) -> (Table, Contents) {
+    let mut contents = Contents::default();
+    contents.table(&mut root, &mut Vec::new(), files, log);
+    (root, contents)
+}
 
+impl Contents {
     pub(crate) fn rate(&self, name: &str) -> Option<&RateTrace> {
         self.rates.get(name)
     }
@@ -130,7 +130,7 @@ impl Contents {
     }
 
     fn node(&mut self, node: &mut Node, at: &mut Vec<String>, files: &dyn Files, log: &mut Log) {
-        if is_kernel(at) && kernel::is_this(node) {
+        if is_kernel(at) && is_this(node) {
             return self.this_kernel(node, files, log);
         }
         match &mut node.value {
@@ -148,9 +148,9 @@ impl Contents {
     fn this_kernel(&mut self, node: &mut Node, files: &dyn Files, log: &mut Log) {
         // A sweep may name it more than once.
         match self.kernel.get_or_insert_with(|| files.this_kernel()) {
-            Ok(profile) => kernel::replace_this(node, profile),
+            Ok(profile) => replace_this(node, profile),
             Err(why) => {
-                let help = format!("there are: {}", kernel::names().collect::<Vec<_>>().join(", "));
+                let help = format!("there are: {}", kernel_names().collect::<Vec<_>>().join(", "));
                 log.mistake(&node.place, "kernel", why.clone(), Some(help));
             }
         }
@@ -243,6 +243,34 @@ impl Contents {
 fn is_kernel(at: &[String]) -> bool {
     matches!(at, [key] if key == "kernel")
         || matches!(at, [sweep, key] if sweep == "sweep" && key == "kernel")
+}
+
+/// True if `node`, the value of `kernel`, is the machine's own kernel.
+fn is_this(node: &Node) -> bool {
+    let kind = node.as_table().map_or(Some(node), |table| table.get("kind"));
+    kind.and_then(Node::as_text).is_some_and(|kind| is_same_word(kind, "this"))
+}
+
+/// Puts the values of `profile` in the place of `this`. Keys that stand beside it win.
+fn replace_this(node: &mut Node, profile: &KernelProfile) {
+    let mut table = Table::default();
+    table.set("kind", Node::text("measured", node.place.clone()));
+    for (key, text) in profile.values() {
+        if let Some(value) = parse_value(&text, &node.place) {
+            table.set(key, value);
+        }
+    }
+    for entry in node.as_table().into_iter().flat_map(|written| &written.entries) {
+        if entry.name != "kind" {
+            table.set(&entry.name, entry.node.clone());
+        }
+    }
+    node.value = Value::Table(table);
+}
+
+/// The names of the profiles that need no machine, for messages.
+fn kernel_names() -> impl Iterator<Item = &'static str> {
+    KERNEL.variants.iter().map(|variant| variant.name).filter(|name| !matches!(*name, "this" | "measured"))
 }
 
 /// What a key's file is.

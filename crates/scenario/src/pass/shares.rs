@@ -5,18 +5,19 @@
 //! types 1 means 1 % as often as all.
 
 use crate::diagnostic::{Log, Place};
-use crate::edit::split;
-use crate::keys::{Kind, ROOT, TableSpec, Tagged};
+use crate::keys::ROOT;
 use crate::quantity::{self, Problem, quote};
 use crate::read::At;
-use crate::tree::{Node, Table, Value};
+use crate::spec::{Kind, TableSpec, Tagged};
+use crate::tree::{Node, Table, Value, split};
 
-/// Makes numbers of all shares of `root`, those of its sweep too.
-pub(crate) fn take_in(root: &mut Table, log: &mut Log) {
-    table(root, &ROOT, At::ROOT, log);
+/// `root` with numbers for all shares, those of its sweep too.
+pub(crate) fn number_shares(mut root: Table, log: &mut Log) -> Table {
+    table(&mut root, &ROOT, At::ROOT, log);
     if let Some(Value::Table(sweep)) = root.get_mut("sweep").map(|node| &mut node.value) {
         swept(sweep, &mut Vec::new(), At::ROOT.key("sweep"), log);
     }
+    root
 }
 
 fn table(table: &mut Table, spec: &'static TableSpec, at: At<'_>, log: &mut Log) {

@@ -3,9 +3,13 @@
 //! What two keys say together (a route's links, a message and its transport) is [`crate::resolve`]'s part.
 
 use crate::diagnostic::{Log, Place};
-use crate::keys::{Default, Key, Kind, LINK, PATH, TableSpec, Tagged};
+use crate::form::{form, table_form};
+use crate::keys::LINK;
+use crate::names;
+use crate::preset::presets;
 use crate::quantity::{self, Problem};
 use crate::read::{self, At, or_list, wrong};
+use crate::spec::{Default, Key, Kind, TableSpec, Tagged};
 use crate::threshold;
 use crate::tree::{Node, Table, Value};
 
@@ -13,7 +17,7 @@ use crate::tree::{Node, Table, Value};
 #[derive(Clone, Copy)]
 pub(crate) struct Checks {
     /// Whether an absent required key is a mistake: not if the sweep may still bring it.
-    pub(crate) missing: bool,
+    missing: bool,
     /// Whether quantities may step from copy to copy.
     steps: bool,
 }
@@ -26,7 +30,7 @@ impl Checks {
 }
 
 /// Checks the keys and values of `table`, which stands at `place`.
-pub(crate) fn table(
+pub(crate) fn check_table(
     table: &Table,
     spec: &'static TableSpec,
     place: &Place,
@@ -44,7 +48,7 @@ pub(crate) fn table(
 }
 
 /// Checks one value.
-pub(crate) fn value(node: &Node, kind: &'static Kind, at: At<'_>, checks: Checks, log: &mut Log) {
+fn value(node: &Node, kind: &'static Kind, at: At<'_>, checks: Checks, log: &mut Log) {
     if let (true, Some((from, step))) = (checks.steps, node.as_table().and_then(read::as_step)) {
         return step_value(from, step, node, kind, at, checks, log);
     }
@@ -63,20 +67,20 @@ pub(crate) fn value(node: &Node, kind: &'static Kind, at: At<'_>, checks: Checks
         Kind::Start(measures) => drop(read::start(node, measures, at, log)),
         Kind::Names(listed) => drop(read::names(node, listed, at, log)),
         Kind::Table(spec) => match node.as_table() {
-            Some(inner) => table(inner, spec, &node.place, at, checks, log),
+            Some(inner) => check_table(inner, spec, &node.place, at, checks, log),
             None => log.problem(&node.place, at, wrong(node, &table_form(spec))),
         },
         Kind::Tagged(tagged) => self::tagged(node, tagged, at, checks, log),
         Kind::Map(spec) => map(node, spec, at, checks, log),
         Kind::Path(spec) => path(node, spec, at, checks, log),
-        Kind::Thresholds => thresholds(node, at, log),
+        Kind::Thresholds => threshold_bounds(node, at, log),
         // The sweep's own part reads it.
         Kind::Sweep => {}
     }
 }
 
 /// Reports an unknown key, and the known key that was probably meant.
-pub(crate) fn unknown_key(
+fn unknown_key(
     name: &str,
     place: &Place,
     at: At<'_>,
@@ -85,27 +89,8 @@ pub(crate) fn unknown_key(
     extra: Option<&'static str>,
     log: &mut Log,
 ) {
-    let problem = unknown(name, noun, keys.iter().map(|key| key.name).chain(extra));
+    let problem = names::unknown_key(name, noun, keys.iter().map(|key| key.name).chain(extra));
     log.problem(place, at.key(name), problem);
-}
-
-/// A name that is none of `known`.
-pub(crate) fn unknown<'a>(name: &str, noun: &str, known: impl Iterator<Item = &'a str> + Clone) -> Problem {
-    let problem = Problem::new(format!("unknown key of {noun}"));
-    if noun == LINK.noun && name == "latency" {
-        return problem.with_help("did you mean `delay`? It is one way");
-    }
-    if ROUND_TRIPS.contains(&name) && noun == PATH.noun {
-        return problem
-            .with_help("half of a round trip is the delay of each direction: `path.*.delay` sets both");
-    }
-    if ROUND_TRIPS.contains(&name) && noun == LINK.noun {
-        return problem.with_help("half of a round trip is the `delay` of each direction");
-    }
-    if noun == PATH.noun && LINK.key(name).is_some() {
-        return problem.with_help(format!("both directions are `path.*.{name}`, one is `path.up.{name}`"));
-    }
-    read::unknown_key(name, noun, known)
 }
 
 fn missing_keys(
@@ -228,14 +213,14 @@ fn map(node: &Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &
         let at = at.key(&entry.name);
         match entry.node.as_table() {
             Some(inner) => {
-                table(inner, spec, &entry.place, at, Checks { steps: true, ..checks }, log);
+                check_table(inner, spec, &entry.place, at, Checks { steps: true, ..checks }, log);
             }
             None => log.problem(&entry.node.place, at, wrong(&entry.node, &table_form(spec))),
         }
     }
 }
 
-fn thresholds(node: &Node, at: At<'_>, log: &mut Log) {
+fn threshold_bounds(node: &Node, at: At<'_>, log: &mut Log) {
     let Some(figures) = node.as_table() else {
         log.problem(&node.place, at, wrong(node, &form(&Kind::Thresholds)));
         return;
@@ -262,9 +247,9 @@ fn bad_name(name: &str, spec: &TableSpec) -> Option<Problem> {
 
 fn path(node: &Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &mut Log) {
     match &node.value {
-        Value::Table(inner) => table(inner, spec, &node.place, at, checks, log),
+        Value::Table(inner) => check_table(inner, spec, &node.place, at, checks, log),
         Value::Text(_) => {
-            let names = crate::presets().iter().map(|preset| preset.name);
+            let names = presets().iter().map(|preset| preset.name);
             if let Err(problem) = read::one_of(node, "the name of a path", names, &[]) {
                 log.problem(&node.place, at, problem);
             }
@@ -272,42 +257,3 @@ fn path(node: &Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: 
         _ => log.problem(&node.place, at, wrong(node, "the name of a path, or a table with `up` and `down`")),
     }
 }
-
-fn table_form(spec: &TableSpec) -> String {
-    let keys = spec.keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ");
-    format!("a table of {}'s keys: {keys}", spec.noun)
-}
-
-/// The form of a value of this kind, for messages.
-pub(crate) fn form(kind: &Kind) -> String {
-    match kind {
-        Kind::Text { .. } => "some text".to_owned(),
-        Kind::Flag => "true or false".to_owned(),
-        Kind::Count { least, most } => format!("a whole number from {least} to {most}"),
-        Kind::Seed => read::SEED_FORM.to_owned(),
-        Kind::Probability => read::SHARE_FORM.to_owned(),
-        Kind::Number { above, most } => {
-            let percent = if kind.is_share() { ", or the same in per cent" } else { "" };
-            format!("a number above {above} and at most {most}{percent}")
-        }
-        Kind::Quantity { measures, words } => read::expected_quantity(measures, words),
-        Kind::LinkRate { measures, words } => {
-            format!("{} or {{ trace = \"FILE\" }}", read::expected_quantity(measures, words))
-        }
-        Kind::Choice(words) => format!("{}: {}", words.noun, or_list(words.known.iter().copied())),
-        Kind::FlagOrDefault => "true, false or \"default\"".to_owned(),
-        Kind::DelayedAck(measures) | Kind::Start(measures) => quantity::expected(measures),
-        Kind::Names(listed) => format!("a list of {}", listed.many),
-        Kind::Table(spec) => table_form(spec),
-        Kind::Tagged(tagged) => {
-            format!("{}: {}", tagged.noun, or_list(tagged.variants.iter().map(|variant| variant.name)))
-        }
-        Kind::Map(spec) => format!("at least one table, {} by its name", spec.noun),
-        Kind::Path(_) => "the name of a path, or a table with `up` and `down`".to_owned(),
-        Kind::Sweep => "lists of values by key".to_owned(),
-        Kind::Thresholds => "bounds such as \">= 3.6\" by figure".to_owned(),
-    }
-}
-
-/// What people call a round trip where a path has delays.
-const ROUND_TRIPS: [&str; 5] = ["rtt", "round_trip", "round-trip", "latency", "ping"];

@@ -1,4 +1,4 @@
-//! Changes to the tree by key: `--set`, and the values of a sweep.
+//! What the command line sets; and changes to the tree by key, which a sweep makes too.
 //!
 //! A key is a path of names with points between, as in `path.up.loss`. Shorthands on the way are written out
 //! first: a preset's name becomes its tables, `transport = "tcp"` becomes `{ kind = "tcp" }`.
@@ -6,27 +6,108 @@
 //! [`keys`] writes out a key with `*`, such as `path.*.loss`: both directions of a path, or each link or
 //! flow.
 
-use crate::check::unknown;
-use crate::diagnostic::Log;
-use crate::keys::{Kind, ROOT, TableSpec, Tagged};
+use crate::diagnostic::{Log, Place, Source};
+use crate::keys::ROOT;
+use crate::names::{unknown_key, unknown_name};
+use crate::options::{Options, Setting, stem};
+use crate::preset::preset;
 use crate::quantity::{Problem, percentage};
-use crate::read::nearest;
+use crate::read;
+use crate::spec::{Kind, TableSpec, Tagged};
 use crate::threshold;
-use crate::tree::{Entry, Node, Table, Value};
+use crate::tree::{self, Entry, Node, Table, Value, split};
 
-/// The names of `key`, split at its points. A point between quotes does not split; quotes around a name are
-/// taken off.
-pub(crate) fn split(key: &str) -> Vec<&str> {
-    let mut is_quoted = false;
-    let at_points = |letter: char| {
-        is_quoted ^= letter == '"';
-        letter == '.' && !is_quoted
-    };
-    key.split(at_points).map(|name| unquote(name.trim())).collect()
+/// `root` as the command line changes it. A scenario without a name has its file's, and the name of a path is
+/// written out as its tables.
+pub(crate) fn set_options(
+    mut root: Table,
+    source: &Source,
+    options: &Options,
+    labels: &mut Vec<String>,
+    log: &mut Log,
+) -> Table {
+    for Setting { key, value: text, option } in &options.set {
+        let place = Place::Option(labels.len());
+        labels.push(option.clone());
+        let value =
+            tree::parse_value(text, &place).unwrap_or_else(|| Node::text(text.as_str(), place.clone()));
+        if let Err(problem) = set_option(&mut root, key, value, &place, log) {
+            log.mistake(&place, key, problem.message, problem.help);
+        }
+    }
+    for (key, value) in [("seed", options.seed), ("repeat", options.repeat)] {
+        if let Some(value) = value {
+            let place = Place::Option(labels.len());
+            labels.push(format!("--{key} {value}"));
+            root.set(key, Node { value: Value::Number(value.to_string()), place });
+        }
+    }
+    if root.get("name").is_none() {
+        root.set("name", Node::text(stem(&source.name), Place::START));
+    }
+    if let Some(Node { value, .. }) = root.get_mut("seed")
+        && let Value::Number(text) = value
+        && read::as_seed(text).is_some_and(|seed| i64::try_from(seed).is_err())
+    {
+        // No integer of TOML: the resolved form has it as text.
+        *value = Value::Text(core::mem::take(text));
+    }
+    if let Some(path) = root.get_mut("path") {
+        expand_path(path);
+    }
+    root
 }
 
-fn unquote(name: &str) -> &str {
-    name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name)
+/// Sets `key`, which `place` of the command line names. Lines of the sweep over a key that this sets are left
+/// out.
+fn set_option(root: &mut Table, key: &str, value: Node, place: &Place, log: &mut Log) -> Result<(), Problem> {
+    let names = split(key);
+    if let ["sweep", swept @ ..] = names.as_slice() {
+        // A `*` that stands for nothing is a mistake of the sweep, which is read later.
+        let keys = keys(root, swept).unwrap_or_default();
+        leave_out(root, &keys, |line| matches!(line, Place::File(_)));
+        return set(root, &names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), value);
+    }
+    let keys = keys(root, &names)?;
+    for line in leave_out(root, &keys, |_| true) {
+        log.warning(place, &line, "the sweep over this key is left out");
+    }
+    keys.iter().try_for_each(|key| set(root, key, value.clone()))
+}
+
+/// Takes the lines that sweep over one of `keys` out of `[sweep]`, if `fits` holds for their place. Returns
+/// their keys as they were written.
+fn leave_out(root: &mut Table, keys: &[Vec<String>], fits: fn(&Place) -> bool) -> Vec<String> {
+    let Some(table) = root.get("sweep").and_then(Node::as_table) else { return Vec::new() };
+    let mut lines = Vec::new();
+    flatten(table, "", &mut lines);
+    let is_left_out = |key: &str, entry: &Entry| {
+        let swept = self::keys(root, &split(key)).unwrap_or_default();
+        fits(&entry.place) && swept.iter().any(|key| keys.contains(key))
+    };
+    let (out, kept): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(key, entry)| is_left_out(key, entry));
+    let out: Vec<String> = out.into_iter().map(|(key, _)| key).collect();
+    let entries: Vec<Entry> = kept.into_iter().map(|(name, entry)| Entry { name, ..entry.clone() }).collect();
+    if out.is_empty() {
+        return out;
+    }
+    if entries.is_empty() {
+        root.remove("sweep");
+    } else if let Some(Value::Table(table)) = root.get_mut("sweep").map(|node| &mut node.value) {
+        table.entries = entries;
+    }
+    out
+}
+
+/// Keys without quotes come as tables in tables: their names are joined again.
+pub(crate) fn flatten<'a>(table: &'a Table, before: &str, into: &mut Vec<(String, &'a Entry)>) {
+    for entry in &table.entries {
+        let key = if before.is_empty() { entry.name.clone() } else { format!("{before}.{}", entry.name) };
+        match entry.node.as_table() {
+            Some(inner) => flatten(inner, &key, into),
+            None => into.push((key, entry)),
+        }
+    }
 }
 
 /// The keys that `names` stands for, each as its names. `*` in the second place stands for both directions of
@@ -73,7 +154,7 @@ fn set_in_table(
 ) -> Result<(), Problem> {
     let [first, rest @ ..] = names else { return Ok(()) };
     let Some(key) = spec.key(first) else {
-        return Err(unknown(first, spec.noun, spec.keys.iter().map(|key| key.name)));
+        return Err(unknown_key(first, spec.noun, spec.keys.iter().map(|key| key.name)));
     };
     if rest.is_empty() {
         takes(&key.kind, &value)?;
@@ -174,7 +255,7 @@ fn set_in_tagged(
         let mut known: Vec<_> = known.chain(["kind"]).collect();
         known.sort_unstable();
         known.dedup();
-        return Err(unknown(first, tagged.noun, known.iter().copied()));
+        return Err(unknown_key(first, tagged.noun, known.iter().copied()));
     }
     let table = become_table(node);
     match (rest, keys().next()) {
@@ -196,37 +277,14 @@ fn set_in_tagged(
     }
 }
 
-/// Takes the key `names` out, if it is there.
-pub(crate) fn remove(table: &mut Table, names: &[String]) {
-    match names {
-        [] => {}
-        [name] => drop(table.remove(name)),
-        [name, rest @ ..] => {
-            if let Some(Value::Table(inner)) = table.get_mut(name).map(|node| &mut node.value) {
-                remove(inner, rest);
-            }
-        }
-    }
-}
-
 /// The name that stands for every one that there is.
 const EVERY: &str = "*";
 
-/// A flow or a link that does not exist.
-pub(crate) fn unknown_name(name: &str, what: &str, known: &[String]) -> Problem {
-    let problem = Problem::new(format!("there is no {what} called {}", crate::quantity::quote(name)));
-    match nearest(name, known.iter().map(String::as_str)) {
-        Some(meant) => problem.with_help(format!("did you mean \"{meant}\"?")),
-        None if known.is_empty() => problem,
-        None => problem.with_help(format!("there are: {}", known.join(", "))),
-    }
-}
-
 /// Writes a preset's name out as its tables; leaves what is no preset's name as it is.
 pub(crate) fn expand_path(node: &mut Node) {
-    let Some(preset) = node.as_text().and_then(crate::preset) else { return };
+    let Some(preset) = node.as_text().and_then(preset) else { return };
     // A test reads every preset: its text has no mistakes.
-    let table = crate::tree::parse(preset.text, &mut Log::default());
+    let table = tree::parse(preset.text, &mut Log::default());
     let place = node.place.clone();
     node.value = Value::Table(table);
     node.set_place(&place);

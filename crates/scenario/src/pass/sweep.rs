@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::set::{self, flatten};
 use crate::diagnostic::{Log, Place};
-use crate::edit;
 use crate::quantity::{self, Problem};
 use crate::read::wrong;
-use crate::tree::{Entry, Node, Table, Value};
+use crate::tree::{Entry, Node, Table, Value, split};
 
 /// One key and its values.
 #[derive(Debug)]
@@ -19,46 +19,58 @@ pub(crate) struct Axis {
     values: Vec<Node>,
 }
 
-/// All axes, in the order of the file.
-#[derive(Debug, Default)]
+/// All axes, in the order of the file, and what they are swept over.
+#[derive(Debug)]
 pub(crate) struct Sweep {
     axes: Vec<Axis>,
+    /// The scenario without its `[sweep]`.
+    base: Table,
+    /// Whether there are mistakes in `[sweep]`.
+    is_wrong: bool,
 }
 
 impl Sweep {
-    /// Reads `[sweep]` of `root`, whose keys are looked up in `root` itself.
+    /// Takes `[sweep]` out of `root`, in which its keys are looked up.
     pub(crate) fn read(root: &Table, log: &mut Log) -> Self {
-        let Some(node) = root.get("sweep") else { return Self::default() };
+        let mut sweep = Self { axes: Vec::new(), base: root.clone(), is_wrong: false };
+        let Some(node) = sweep.base.remove("sweep") else { return sweep };
         let Some(table) = node.as_table() else {
-            log.mistake(&node.place, "sweep", wrong(node, "a table of \"KEY\" = [VALUES]").message, None);
-            return Self::default();
+            log.mistake(&node.place, "sweep", wrong(&node, "a table of \"KEY\" = [VALUES]").message, None);
+            return Self { is_wrong: true, ..sweep };
         };
         let mut entries = Vec::new();
         flatten(table, "", &mut entries);
-        let mut axes: Vec<Axis> = Vec::new();
         for (key, entry) in entries {
-            let Some(axis) = axis(root, key, entry, log) else { continue };
-            let twice = axes.iter().find(|other| other.keys.iter().any(|key| axis.keys.contains(key)));
-            match twice {
-                Some(other) => {
-                    let message = match other.key == axis.key {
-                        true => "is swept already, by another line or option; expected all its values in one"
-                            .to_owned(),
-                        false => format!("`{}` sweeps over the same key", other.key),
-                    };
-                    log.mistake(&axis.place, &format!("sweep.{}", axis.key), message, None);
-                }
-                None => axes.push(axis),
+            let axis = axis(&sweep.base, key, entry, log).filter(|axis| sweep.is_new(axis, log));
+            match axis {
+                Some(axis) => sweep.axes.push(axis),
+                None => sweep.is_wrong = true,
             }
         }
-        let sweep = Self { axes };
         if sweep.cells() > MOST_CELLS {
             let message =
                 format!("found {} combinations, expected at most {MOST_CELLS} cells", sweep.cells());
             log.mistake(&node.place, "sweep", message, None);
-            return Self::default();
+            return Self { axes: Vec::new(), is_wrong: true, ..sweep };
         }
         sweep
+    }
+
+    /// Whether no axis sweeps over a key of `axis` already.
+    fn is_new(&self, axis: &Axis, log: &mut Log) -> bool {
+        let twice = self.axes.iter().find(|other| other.keys.iter().any(|key| axis.keys.contains(key)));
+        let Some(other) = twice else { return true };
+        let message = match other.key == axis.key {
+            true => "is swept already, by another line or option; expected all its values in one".to_owned(),
+            false => format!("`{}` sweeps over the same key", other.key),
+        };
+        log.mistake(&axis.place, &format!("sweep.{}", axis.key), message, None);
+        false
+    }
+
+    /// Whether there are mistakes in `[sweep]`.
+    pub(crate) const fn is_wrong(&self) -> bool {
+        self.is_wrong
     }
 
     /// How many combinations there are.
@@ -71,11 +83,9 @@ impl Sweep {
         self.axes.iter().flat_map(|axis| &axis.keys).map(Vec::as_slice)
     }
 
-    /// `base`, which is the scenario without its `[sweep]`, with the values of cell `index`; those values,
-    /// and a label.
+    /// The scenario without its `[sweep]` and with the values of cell `index`; those values, and a label.
     pub(crate) fn cell(
         &self,
-        base: &Table,
         index: u64,
         log: &mut Log,
     ) -> (Table, BTreeMap<String, serde_json::Value>, String) {
@@ -92,17 +102,17 @@ impl Sweep {
         let values = chosen.iter().map(|(axis, value)| (axis.key.clone(), value.to_json())).collect();
         let label = chosen.iter().map(|(axis, value)| format!("{}={}", axis.key, plain(value)));
         let label = label.collect::<Vec<_>>().join(", ");
-        let mut root = base.clone();
+        let mut root = self.base.clone();
         // A whole path before one of its keys, whatever their order in the file.
         chosen.sort_by_key(|(axis, _)| axis.keys.first().map_or(0, Vec::len));
         for (axis, value) in chosen {
             for key in &axis.keys {
-                if let Err(problem) = edit::set(&mut root, key, value.clone()) {
+                if let Err(problem) = set::set(&mut root, key, value.clone()) {
                     log.mistake(&axis.place, &format!("sweep.{}", axis.key), problem.message, problem.help);
                 }
             }
             if let Some(path) = root.get_mut("path") {
-                edit::expand_path(path);
+                set::expand_path(path);
             }
         }
         (root, values, label)
@@ -116,7 +126,7 @@ fn axis(root: &Table, key: String, entry: &Entry, log: &mut Log) -> Option<Axis>
         log.mistake(place, &at, problem.message, problem.help);
         None
     };
-    let names = edit::split(&key);
+    let names = split(&key);
     if let [name @ ("name" | "repeat" | "seed" | "sweep" | "thresholds"), ..] = names.as_slice() {
         return mistake(
             &entry.place,
@@ -130,7 +140,7 @@ fn axis(root: &Table, key: String, entry: &Entry, log: &mut Log) -> Option<Axis>
                 .with_help("a comparison is of one flow: `flow.NAME.transport`"),
         );
     }
-    let keys = match edit::keys(root, &names) {
+    let keys = match set::keys(root, &names) {
         Ok(keys) => keys,
         Err(problem) => return mistake(&entry.place, problem),
     };
@@ -147,46 +157,11 @@ fn axis(root: &Table, key: String, entry: &Entry, log: &mut Log) -> Option<Axis>
         return mistake(&twice.place, Problem::new(message));
     }
     for key in &keys {
-        if let Err(problem) = edit::set(&mut root.clone(), key, first.clone()) {
+        if let Err(problem) = set::set(&mut root.clone(), key, first.clone()) {
             return mistake(&entry.place, problem);
         }
     }
     Some(Axis { key, keys, place: entry.place.clone(), values: values.clone() })
-}
-
-/// Takes the lines that sweep over one of `keys` out of `[sweep]`, if `fits` holds for their place. Returns
-/// their keys as they were written.
-pub(crate) fn leave_out(root: &mut Table, keys: &[Vec<String>], fits: fn(&Place) -> bool) -> Vec<String> {
-    let Some(table) = root.get("sweep").and_then(Node::as_table) else { return Vec::new() };
-    let mut lines = Vec::new();
-    flatten(table, "", &mut lines);
-    let is_left_out = |key: &str, entry: &Entry| {
-        let swept = edit::keys(root, &edit::split(key)).unwrap_or_default();
-        fits(&entry.place) && swept.iter().any(|key| keys.contains(key))
-    };
-    let (out, kept): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(key, entry)| is_left_out(key, entry));
-    let out: Vec<String> = out.into_iter().map(|(key, _)| key).collect();
-    let entries: Vec<Entry> = kept.into_iter().map(|(name, entry)| Entry { name, ..entry.clone() }).collect();
-    if out.is_empty() {
-        return out;
-    }
-    if entries.is_empty() {
-        root.remove("sweep");
-    } else if let Some(Value::Table(table)) = root.get_mut("sweep").map(|node| &mut node.value) {
-        table.entries = entries;
-    }
-    out
-}
-
-/// Keys without quotes come as tables in tables: their names are joined again.
-fn flatten<'a>(table: &'a Table, before: &str, into: &mut Vec<(String, &'a Entry)>) {
-    for entry in &table.entries {
-        let key = if before.is_empty() { entry.name.clone() } else { format!("{before}.{}", entry.name) };
-        match entry.node.as_table() {
-            Some(inner) => flatten(inner, &key, into),
-            None => into.push((key, entry)),
-        }
-    }
 }
 
 /// A value as a label shows it.

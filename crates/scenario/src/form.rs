@@ -1,0 +1,42 @@
+//! The form of a value, as messages and the documentation say it.
+
+use crate::quantity;
+use crate::read::{self, or_list};
+use crate::spec::{Kind, TableSpec};
+
+/// The form of a value of this kind, for messages.
+pub(crate) fn form(kind: &Kind) -> String {
+    match kind {
+        Kind::Text { .. } => "some text".to_owned(),
+        Kind::Flag => "true or false".to_owned(),
+        Kind::Count { least, most } => format!("a whole number from {least} to {most}"),
+        Kind::Seed => read::SEED_FORM.to_owned(),
+        Kind::Probability => read::SHARE_FORM.to_owned(),
+        Kind::Number { above, most } => {
+            let percent = if kind.is_share() { ", or the same in per cent" } else { "" };
+            format!("a number above {above} and at most {most}{percent}")
+        }
+        Kind::Quantity { measures, words } => read::expected_quantity(measures, words),
+        Kind::LinkRate { measures, words } => {
+            format!("{} or {{ trace = \"FILE\" }}", read::expected_quantity(measures, words))
+        }
+        Kind::Choice(words) => format!("{}: {}", words.noun, or_list(words.known.iter().copied())),
+        Kind::FlagOrDefault => "true, false or \"default\"".to_owned(),
+        Kind::DelayedAck(measures) | Kind::Start(measures) => quantity::expected(measures),
+        Kind::Names(listed) => format!("a list of {}", listed.many),
+        Kind::Table(spec) => table_form(spec),
+        Kind::Tagged(tagged) => {
+            format!("{}: {}", tagged.noun, or_list(tagged.variants.iter().map(|variant| variant.name)))
+        }
+        Kind::Map(spec) => format!("at least one table, {} by its name", spec.noun),
+        Kind::Path(_) => "the name of a path, or a table with `up` and `down`".to_owned(),
+        Kind::Sweep => "lists of values by key".to_owned(),
+        Kind::Thresholds => "bounds such as \">= 3.6\" by figure".to_owned(),
+    }
+}
+
+/// The form of a table of these keys.
+pub(crate) fn table_form(spec: &TableSpec) -> String {
+    let keys = spec.keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ");
+    format!("a table of {}'s keys: {keys}", spec.noun)
+}

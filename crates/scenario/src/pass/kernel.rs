@@ -1,0 +1,50 @@
+//! The key `kernel`: what a Linux host's build and its administrator decide, as defaults for its transports.
+//!
+//! ```text
+//!   kernel = "debian-12" ─► written out ─► each `udp`, `tcp` and `tcp-nodelay` with `stack = "linux"`
+//!                                          gets what its own keys leave open
+//! ```
+//!
+//! What `this` is, [`files`](super::files) has put in its place before.
+//!
+//! Left out: what a kernel's version changes in its TCP itself. The stack `linux` follows Linux 6.18 under
+//! every profile.
+
+use super::fill::fill_value;
+use super::set::expand_tagged;
+use crate::keys::KERNEL;
+use crate::spec::Kind;
+use crate::transports::TRANSPORT;
+use crate::tree::{Node, Table, Value};
+
+/// `cell` with the profile's values for the keys that its Linux transports leave open.
+pub(crate) fn apply_kernel(mut cell: Table) -> Table {
+    let Some(kernel) = cell.get("kernel") else { return cell };
+    let kernel = fill_value(kernel, &Kind::Tagged(&KERNEL));
+    let Some(profile) = kernel.as_table() else { return cell };
+    let Some(Node { value: Value::Table(flows), .. }) = cell.get_mut("flow") else { return cell };
+    for entry in &mut flows.entries {
+        if let Value::Table(flow) = &mut entry.node.value
+            && let Some(transport) = flow.get_mut("transport")
+        {
+            apply_to_transport(transport, profile);
+        }
+    }
+    cell
+}
+
+fn apply_to_transport(transport: &mut Node, profile: &Table) {
+    expand_tagged(transport, &TRANSPORT);
+    let Value::Table(table) = &mut transport.value else { return };
+    let kind = table.get("kind").and_then(Node::as_text).and_then(|kind| TRANSPORT.variant(kind));
+    let stack = table.get("stack").map_or(Some("linux"), Node::as_text);
+    let Some(variant) = kind.filter(|variant| variant.key("stack").is_some() && stack == Some("linux"))
+    else {
+        return;
+    };
+    for entry in &profile.entries {
+        if table.get(&entry.name).is_none() && variant.key(&entry.name).is_some() {
+            table.set(&entry.name, entry.node.clone());
+        }
+    }
+}

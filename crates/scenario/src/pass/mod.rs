@@ -1,0 +1,22 @@
+//! The passes: each takes the tree of a scenario, changes it in one way, and gives it on.
+//!
+//! | pass | what it does | to |
+//! | --- | --- | --- |
+//! | [`set`] | puts in what the command line sets | the file |
+//! | [`shares`] | makes numbers of per cent | the file |
+//! | [`files`] | reads what the scenario names outside itself, and gives it the names of the resolved form | the file |
+//! | [`sweep`] | takes `[sweep]` out, and puts a cell's values in | each cell |
+//! | [`kernel`] | gives Linux transports what the key `kernel` says | each cell |
+//! | [`check`] | reports what the key tables alone decide; changes nothing | both |
+//! | [`fill`] | writes every default out | each cell |
+//!
+//! [`crate::plan`] runs them in this order. Then [`crate::resolve`] makes the model of a cell's tree. The command
+//! line comes before the files because it may name some, and the kernel after the sweep because it may be swept.
+
+pub(crate) mod check;
+pub(crate) mod files;
+pub(crate) mod fill;
+pub(crate) mod kernel;
+pub(crate) mod set;
+pub(crate) mod shares;
+pub(crate) mod sweep;
