@@ -3,8 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use talkpath_transport::dccp::codec::{Carrier, decode, encode};
-use talkpath_transport::dccp::{Options, Seq, ack_vector, drop_code};
+use talkpath_transport::dccp::{ack_vector, drop_code};
+use talkpath_wire::dccp::codec::{Carrier, decode, encode};
+use talkpath_wire::dccp::{Options, Seq};
 
 fuzz_target!(|bytes: &[u8]| {
     for carrier in [Carrier::Ipv4 { source: [10, 0, 0, 1], destination: [10, 128, 0, 1] }, Carrier::Udp] {

@@ -7,11 +7,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use talkpath_transport::dccp::codec::{Carrier, decode};
-use talkpath_transport::dccp::{Dccp, Seq};
-use talkpath_transport::encapsulated::EncapsulatedPacket;
-use talkpath_transport::{CcidKind, DccpConfig, Ecn, Message, Packet, Role, Transport};
-use talkpath_units::{Bytes, Duration, Instant, Seed};
+use talkpath_config::{CcidKind, DccpConfig, Role};
+use talkpath_transport::dccp::Dccp;
+use talkpath_units::{Bytes, Duration, Ecn, Instant, Seed};
+use talkpath_wire::dccp::Seq;
+use talkpath_wire::dccp::codec::{Carrier, decode};
+use talkpath_wire::encapsulated::EncapsulatedPacket;
+use talkpath_wire::{Message, Packet, Transport};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&first, mut rest)) = bytes.split_first() else { return };

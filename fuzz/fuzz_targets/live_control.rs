@@ -4,5 +4,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use talkpath_fuzz::MACHINES;
 
-fuzz_target!(|bytes: &[u8]| talkpath_live::fuzzing::control(bytes));
+fuzz_target!(|bytes: &[u8]| talkpath_live::fuzzing::control(bytes, MACHINES));

@@ -9,7 +9,7 @@
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
-use talkpath_fuzz::session;
+use talkpath_fuzz::{MACHINES, session};
 use talkpath_kernel::clock::HostClock;
 use talkpath_kernel::end::{EndContext, EndPlace, QuicConnections, SharedEnd};
 use talkpath_kernel::log::RowBudget;
@@ -35,6 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
         budget: Arc::clone(&budget),
         alarm: Arc::default(),
         connections: QuicConnections::default(),
+        machines: MACHINES,
     };
     let tag_key = is_keyed.then_some(TagKey([7; 32]));
     let place = EndPlace {

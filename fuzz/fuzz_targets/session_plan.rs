@@ -2,5 +2,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use talkpath_fuzz::MACHINES;
 
-fuzz_target!(|bytes: &[u8]| talkpath_live::fuzzing::session_plan(bytes));
+fuzz_target!(|bytes: &[u8]| talkpath_live::fuzzing::session_plan(bytes, MACHINES));

@@ -4,6 +4,10 @@ use talkpath_kernel::spec::SessionSpec;
 use talkpath_model::Scenario;
 use talkpath_scenario::{Options, Source, load};
 use talkpath_units::Seed;
+use talkpath_wire::machine::Machines;
+
+/// The state machines of our own protocols.
+pub const MACHINES: Machines = Machines::made_by(talkpath_transport::new_machine);
 
 /// The scenario that `text` describes.
 pub fn scenario(text: &str) -> Scenario {

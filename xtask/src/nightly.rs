@@ -534,7 +534,19 @@ fn properties(root: &Path, deadline: Instant) -> Outcome {
 /// Crates with properties, the number of cases, and the tests that are properties. Chosen: about four times
 /// those of `cargo test`.
 const PROPERTIES: [(u32, &[&str]); 4] = [
-    (1024, &["-p", "talkpath-units", "-p", "talkpath-scenario", "-p", "talkpath-transport"]),
+    (
+        1024,
+        &[
+            "-p",
+            "talkpath-units",
+            "-p",
+            "talkpath-scenario",
+            "-p",
+            "talkpath-transport",
+            "-p",
+            "talkpath-wire",
+        ],
+    ),
     (1024, &["-p", "talkpath-measure", "-p", "talkpath-path"]),
     (192, &["-p", "talkpath-sim", "properties"]),
     (96, &["-p", "talkpath-quic", "expire"]),

@@ -17,10 +17,15 @@ use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_live::{Key, LiveArena, LiveOptions, Monitor, Notice};
 use talkpath_model::Scenario;
 use talkpath_sim::SimArena;
+use talkpath_transport::new_machine;
 use talkpath_units::Seed;
+use talkpath_wire::machine::Machines;
 
 use crate::packets::export_packets;
 use crate::watched::watched;
+
+/// The state machines of our own protocols over real sockets.
+pub(crate) const MACHINES: Machines = Machines::made_by(new_machine);
 
 /// The simulator, the emulator and live hosts.
 pub(crate) struct Linked {
@@ -34,6 +39,7 @@ impl Arenas for Linked {
             ArenaKind::Sim => Ok((0..jobs.max(1)).map(|_| Box::new(SimArena::new()) as Worker).collect()),
             ArenaKind::Emu => {
                 let arena = EmuArena::open().map_err(|why| failure(why).1)?;
+                let arena = arena.with_machines(MACHINES);
                 Ok(vec![Box::new(match place.capture {
                     Some(snaplen) => arena.capturing(snaplen),
                     None => arena,
@@ -44,7 +50,8 @@ impl Arenas for Linked {
                 let host = place.to.as_deref().unwrap_or_default();
                 let terminal = self.terminal;
                 let notice = Notice::to(move |line| terminal.warning(line));
-                let options = LiveOptions { key, clocks_synchronised: place.clocks_synchronised, notice };
+                let clocks_synchronised = place.clocks_synchronised;
+                let options = LiveOptions { key, clocks_synchronised, notice, machines: MACHINES };
                 let arena = LiveArena::connect(host, options).map_err(|why| failure(why).1)?;
                 Ok(vec![Box::new(arena)])
             }
@@ -54,7 +61,8 @@ impl Arenas for Linked {
     fn connect_beside(&self, place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure> {
         let mut workers = self.connect(place, jobs)?;
         if place.arena == ArenaKind::Emu {
-            workers.extend((1..jobs).map(|_| Box::new(EmuArena::default()) as Worker));
+            workers
+                .extend((1..jobs).map(|_| Box::new(EmuArena::default().with_machines(MACHINES)) as Worker));
         }
         Ok(workers)
     }
@@ -78,6 +86,7 @@ impl Arenas for Linked {
                 key,
                 clocks_synchronised: monitored.clocks_synchronised,
                 notice: Notice::to(move |line| terminal.warning(line)),
+                machines: MACHINES,
             },
             scenario: monitored.scenario,
             series: monitored.series,

@@ -9,6 +9,7 @@ use talkpath_emu::{EmuArena, replay};
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
 use talkpath_scenario::{Options, Setting, Source, load};
+use talkpath_wire::machine::Machines;
 
 fn main() -> ExitCode {
     match run() {
@@ -31,7 +32,7 @@ fn run() -> Result<(), String> {
     let options = Options { set, ..Options::default() };
     let plan = load(&Source::new(name, text), &options).map_err(|mistakes| format!("{mistakes:#?}"))?;
     let scenario = &plan.cells.first().ok_or("the scenario has no cell")?.scenario;
-    let mut arena = EmuArena::default();
+    let mut arena = EmuArena::default().with_machines(Machines::made_by(talkpath_transport::new_machine));
     let interrupt = AtomicBool::new(false);
     let run = RunPlan {
         cell: 0,

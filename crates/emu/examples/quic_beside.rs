@@ -24,12 +24,12 @@ use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
 
 use talkpath_arena::{Arena as _, ArenaError, RunPlan};
+use talkpath_config::Carry;
 use talkpath_emu::{EmuArena, OurEnd, Stranger, Way, replay, ways};
 use talkpath_flow::Side;
 use talkpath_kernel::end::{Fingerprint, HostKeys, server_identity};
 use talkpath_model::Scenario;
 use talkpath_scenario::{Options, Source, load};
-use talkpath_transport::Carry;
 use talkpath_units::Seed;
 
 fn main() -> ExitCode {

@@ -13,11 +13,11 @@
 
 use std::io::{self, Write};
 
+use talkpath_config::{EncapsulatedKind, TransportKind};
 use talkpath_measure::pcapng::{self, Sighted};
-use talkpath_transport::carrier::NativeForm;
-use talkpath_transport::encapsulated::native_form;
-use talkpath_transport::{EncapsulatedKind, TransportKind};
 use talkpath_units::Instant;
+use talkpath_wire::carrier::NativeForm;
+use talkpath_wire::encapsulated::native_form;
 
 use crate::device::complete_checksum;
 use crate::packet::{IPV6_HEADER, Parsed, UDP, checksum, sum};
@@ -232,8 +232,8 @@ const IS_FRAGMENT: u16 = 0x3fff;
 
 #[cfg(test)]
 mod tests {
-    use talkpath_transport::dccp::codec::{Carrier, Ports, decode, encode};
-    use talkpath_transport::dccp::{DccpPacket, PacketKind, Seq};
+    use talkpath_wire::dccp::codec::{Carrier, Ports, decode, encode};
+    use talkpath_wire::dccp::{DccpPacket, PacketKind, Seq};
 
     use super::super::packet::parse;
     use super::*;

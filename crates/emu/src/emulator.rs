@@ -20,11 +20,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
+use talkpath_config::TransportKind;
 use talkpath_kernel::clock::{RunClock, WallStamps};
 use talkpath_kernel::rest::Rest;
 use talkpath_model::IpVersion;
 use talkpath_path::{Direction, FragmentRange};
-use talkpath_transport::TransportKind;
 use talkpath_units::{Duration, Ecn, Histogram, Instant};
 
 use crate::arrival_log::LogWriter;

@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use talkpath_arena::ArenaError;
+use talkpath_config::{TransportConfig, TransportKind};
 use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::host::fork;
 use talkpath_kernel::spec::TransportSpec;
@@ -22,7 +23,6 @@ use talkpath_model::{
 use talkpath_path::{
     DelayVariation, DropTail, Framing, LinkConfig, LossModel, QueueKind, QueueLimit, RateModel,
 };
-use talkpath_transport::{TransportConfig, TransportKind};
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
 
 use crate::arrival_log::{LogHeader, LogWriter, MAX_BYTES};

@@ -14,11 +14,11 @@
 
 use std::borrow::Cow;
 
+use talkpath_config::{CongestionControlKind, DelayedAck, Stack, TcpConfig};
 use talkpath_kernel::host::netlink::Route;
 use talkpath_kernel::this_kernel::{jiffy, profile_warning};
 use talkpath_kernel::unsupported::ignored;
 use talkpath_model::{Flow, KernelProfile, Scenario};
-use talkpath_transport::{CongestionControlKind, DelayedAck, Stack, TcpConfig};
 use talkpath_units::{Bytes, Duration, Packets};
 
 use crate::world::Setting;
@@ -184,8 +184,8 @@ const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
 
 #[cfg(test)]
 mod tests {
+    use talkpath_config::TransportConfig;
     use talkpath_scenario::{Options, Source, load};
-    use talkpath_transport::TransportConfig;
 
     use super::*;
 

@@ -58,6 +58,7 @@ mod world;
 use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
 use talkpath_measure::RunRecord;
 use talkpath_model::{IpVersion, Scenario};
+use talkpath_wire::machine::Machines;
 
 pub use arrival_log::{LogError, LogHeader};
 pub use capture::{CaptureError, export_capture};
@@ -79,6 +80,7 @@ pub struct EmuArena {
     snaplen: Option<u32>,
     capture: Option<Vec<u8>>,
     report: Option<EmuReport>,
+    machines: Machines,
 }
 
 impl EmuArena {
@@ -95,6 +97,13 @@ impl EmuArena {
     #[must_use]
     pub const fn capturing(mut self, snaplen: u32) -> Self {
         self.snaplen = Some(snaplen);
+        self
+    }
+
+    /// The same, with the state machines of flows over protocols of ours.
+    #[must_use]
+    pub const fn with_machines(mut self, machines: Machines) -> Self {
+        self.machines = machines;
         self
     }
 
@@ -129,7 +138,7 @@ impl EmuArena {
         (self.log, self.report, self.capture) = (None, None, None);
         let probed = far_clock::with_probes(scenario);
         let scenario = probed.as_ref().unwrap_or(scenario);
-        let mut done = run::run(scenario, plan, self.snaplen, stranger)?;
+        let mut done = run::run(scenario, plan, self.snaplen, self.machines, stranger)?;
         far_clock::see_through(&mut done.record, scenario);
         (self.log, self.report, self.capture) = (Some(done.log), Some(done.report), done.capture);
         if done.is_interrupted {

@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, epoll, poll};
 use rustix::time::Timespec;
 use talkpath_arena::links::second_paths;
 use talkpath_arena::{ArenaError, RunPlan};
+use talkpath_config::TransportKind;
 use talkpath_flow::Side;
 use talkpath_kernel::alarm::Alarm;
 use talkpath_kernel::clock::{HostClock, RunClock};
@@ -30,8 +31,8 @@ use talkpath_kernel::threads::{
 use talkpath_kernel::udp_drops::UdpErrors;
 use talkpath_measure::RunRecord;
 use talkpath_model::{IpVersion, Scenario};
-use talkpath_transport::TransportKind;
 use talkpath_units::{Duration, Instant, Seed};
+use talkpath_wire::machine::Machines;
 
 use crate::arrival_log::{LogHeader, LogWriter, MAX_BYTES};
 use crate::capture::Capture;
@@ -111,6 +112,7 @@ pub(super) fn run(
     scenario: &Scenario,
     plan: RunPlan<'_>,
     snaplen: Option<u32>,
+    machines: Machines,
     mut stranger: Option<&mut Stranger<'_>>,
 ) -> Result<Done, ArenaError> {
     scenario.path_is_known().map_err(ArenaError::Unsupported)?;
@@ -156,8 +158,15 @@ pub(super) fn run(
     let devices = Device::pair(&world.devices, scenario.ip, world.mtu).map_err(devices_failed)?;
     let host_clock = HostClock::anchor();
     let clock = host_clock.run_from(host_clock.now_ns() + LEAD.as_nanos() as i64);
+    let common = EndContext {
+        clock,
+        budget: RowBudget::new(MAX_ROWS),
+        alarm: Arc::default(),
+        connections: QuicConnections::default(),
+        machines,
+    };
     let mut ends =
-        Ends::new(scenario, &spec, (plan.seed, clock), sockets, stranger.as_deref()).map_err(unusable)?;
+        Ends::new(scenario, &spec, plan.seed, &common, sockets, stranger.as_deref()).map_err(unusable)?;
     let header = LogHeader {
         cell: plan.cell,
         repetition: plan.repetition,
@@ -201,16 +210,11 @@ impl Ends {
     fn new(
         scenario: &Scenario,
         spec: &SessionSpec,
-        (seed, clock): (Seed, RunClock),
+        seed: Seed,
+        common: &EndContext,
         sockets: Vec<Option<OwnedFd>>,
         stranger: Option<&Stranger<'_>>,
     ) -> io::Result<Self> {
-        let common = EndContext {
-            clock,
-            budget: RowBudget::new(MAX_ROWS),
-            alarm: Arc::default(),
-            connections: QuicConnections::default(),
-        };
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let mut ends = Self {
             flows: Vec::new(),
@@ -241,7 +245,7 @@ impl Ends {
                     // Without a stranger both ends draw the same, certificate and all.
                     quic_keys: stranger.and_then(|it| it.quic_keys),
                 };
-                SharedEnd::new(spec, flow_spec, &place, flow.receiver, &common)
+                SharedEnd::new(spec, flow_spec, &place, flow.receiver, common)
             };
             let (near, far) = (Arc::new(end(true)), Arc::new(end(false).receiving_file(false)));
             let is_slow = !flow.receiver.service.is_zero();

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
+use talkpath_config::TransportKind;
 use talkpath_kernel::end::{PacketNotes, message_in};
 use talkpath_kernel::wire::read_header;
 use talkpath_measure::{DropCause, Fate, LegRecord, MessageRecord};
-use talkpath_transport::TransportKind;
 use talkpath_units::{Instant, SeqNum};
 
 /// One direction of one flow.

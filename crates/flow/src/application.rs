@@ -39,9 +39,10 @@ mod writing;
 
 use std::collections::VecDeque;
 
+use talkpath_config::Features;
 use talkpath_model::{EchoWrite, Receiver};
-use talkpath_transport::{Features, Message};
 use talkpath_units::{Bytes, Duration, Instant, Stream};
+use talkpath_wire::Message;
 
 use crate::channel::{Channel, FlowId};
 use crate::file::FileSink;
@@ -52,7 +53,7 @@ use crate::workload::{AnyWorkload, Workload};
 pub use host::HostMeter;
 
 /// The application of one end. The fields that each turn checks come first in memory, as in
-/// [`talkpath_transport::tcp::Tcp`], and fill one cache line (64 B on most machines).
+/// `Tcp` of `transport`, and fill one cache line (64 B on most machines).
 #[repr(C, align(64))]
 pub struct Application {
     side: Side,
@@ -233,24 +234,24 @@ impl Application {
 
     /// It wakes up a time uniform in [0, `max`) after something came, and answers another such time after
     /// that.
-    pub(crate) fn wake_up_within(&mut self, max: Duration, stream: Stream) {
+    pub fn wake_up_within(&mut self, max: Duration, stream: Stream) {
         self.wake_up = (!max.is_zero()).then(|| Box::new((max, stream)));
         self.is_prompt &= self.wake_up.is_none();
     }
 
     /// It writes what its clock says a time uniform in [0, `max`) after that was due.
-    pub(crate) fn late_by(&mut self, max: Duration, stream: Stream) {
+    pub fn late_by(&mut self, max: Duration, stream: Stream) {
         self.late = (!max.is_zero()).then(|| Box::new(Late::new(max, stream)));
     }
 
     /// Whether it takes a while to wake up when something comes.
     #[inline(always)]
-    pub(crate) fn has_to_wake_up(&self) -> bool {
+    pub fn has_to_wake_up(&self) -> bool {
         self.wake_up.is_some()
     }
 
     /// Something to read is coming to the channel.
-    pub(crate) fn on_arrival(&mut self, now: Instant) {
+    pub fn on_arrival(&mut self, now: Instant) {
         if let Some(wake_up) = &mut self.wake_up
             && self.reading_again_at == Instant::ZERO
         {
@@ -301,7 +302,7 @@ impl Application {
     }
 
     /// Whether its clock has made a message due before `now` that it has not handed over: a late application.
-    pub(crate) fn owes(&self, now: Instant) -> bool {
+    pub fn owes(&self, now: Instant) -> bool {
         let due = self.workload.as_ref().and_then(AnyWorkload::poll_timeout);
         self.workload_open && due.is_some_and(|due| due < now)
     }

@@ -17,8 +17,8 @@
 //! | how much a turn may do | [`Channel::MAX_TURN`]: other flows wait for the same thread |
 
 use talkpath_measure::DropCause;
-use talkpath_transport::{Delivery, Message, Observation};
 use talkpath_units::{Bytes, Instant};
+use talkpath_wire::{Delivery, Message, Observation};
 
 use crate::taps::{FlowTaps, Side};
 

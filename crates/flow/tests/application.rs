@@ -3,12 +3,13 @@
 
 use std::collections::VecDeque;
 
+use talkpath_config::{Features, TransportKind};
 use talkpath_flow::workload::{Bulk, Voice};
 use talkpath_flow::{AnyWorkload, Application, Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_measure::{Ending, Fate, MessageSizes};
 use talkpath_model::{EchoWrite, Receiver};
-use talkpath_transport::{Delivery, Features, Observation, TransportKind};
 use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_wire::{Delivery, Observation};
 
 /// A stream's socket: what it has to read, read by read, and how much each write takes.
 #[derive(Default)]

@@ -6,12 +6,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use talkpath_config::Features;
 use talkpath_flow::workload::{Bulk, Voice};
 use talkpath_flow::{AnyWorkload, Application, Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_measure::{Ending, Fate, LegRecord, MessageRecord};
 use talkpath_model::Receiver;
-use talkpath_transport::{Delivery, Features, Message, Observation};
 use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_wire::{Delivery, Message, Observation};
 
 /// A connection that carries messages one way: what was written waits in a queue, and leaves on a line of a
 /// fixed rate.

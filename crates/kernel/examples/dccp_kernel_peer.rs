@@ -12,11 +12,13 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::process::ExitCode;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
-use talkpath_transport::dccp::codec::{Carrier, Ports, decode, encode};
-use talkpath_transport::dccp::{Dccp, DccpPacket, PacketKind, ResetCode};
-use talkpath_transport::encapsulated::EncapsulatedPacket;
-use talkpath_transport::{CcidKind, DccpConfig, Delivery, Ecn, Message, Packet, Role, Transmit, Transport};
-use talkpath_units::{Bytes, Instant, Seed};
+use talkpath_config::{CcidKind, DccpConfig, Role};
+use talkpath_transport::dccp::Dccp;
+use talkpath_units::{Bytes, Ecn, Instant, Seed};
+use talkpath_wire::dccp::codec::{Carrier, Ports, decode, encode};
+use talkpath_wire::dccp::{DccpPacket, PacketKind, ResetCode};
+use talkpath_wire::encapsulated::EncapsulatedPacket;
+use talkpath_wire::{Delivery, Message, Packet, Transmit, Transport};
 
 /// The addresses that `guest.c` has for the two ends.
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 33, 0, 1);

@@ -44,6 +44,8 @@ use talkpath_measure::MessageSizes;
 use talkpath_model::{Due, EchoWrite, Receiver};
 use talkpath_units::wheel::Key;
 use talkpath_units::{Bytes, Histogram, Instant};
+use talkpath_wire::machine::Machines;
+use talkpath_wire::machine::Machines;
 
 use any::{AnyChannel, each};
 use channel::{HostChannel as _, Occasion};
@@ -84,6 +86,8 @@ pub struct EndContext {
     pub alarm: Arc<Alarm>,
     /// Those that several flows may share.
     pub connections: QuicConnections,
+    /// Of the protocols of ours.
+    pub machines: Machines,
 }
 
 /// One end of a flow.

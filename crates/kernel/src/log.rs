@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use talkpath_flow::file::FileOutcome;
 use talkpath_flow::{FlowTaps, Side, TurnRound};
 use talkpath_measure::{DropCause, Fate, LegTap, MessageSizes};
-use talkpath_transport::{LossRecovery, Observation};
 use talkpath_units::{Bytes, Duration, Instant, Rate};
+use talkpath_wire::{LossRecovery, Observation};
 
 use crate::spec::FlowSpec;
 

@@ -7,9 +7,9 @@ mod quic;
 mod transport;
 
 use serde::{Deserialize, Serialize};
+use talkpath_config::Features;
 use talkpath_flow::file::FileSink;
 use talkpath_model::{Demand, Direction, Dscp, Due, EchoWrite, Flow, Scenario, WorkloadConfig};
-use talkpath_transport::Features;
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
 pub use encapsulated::EncapsulatedSpec;

@@ -1,8 +1,8 @@
 //! What of a scenario the kernel's transports cannot be set to: the keys that they ignore, and the congestion
 //! controls that this kernel lacks.
 
+use talkpath_config::{CongestionControlKind, NagleKind, Stack, TcpConfig, TransportConfig, UdpConfig};
 use talkpath_model::{Flow, KernelProfile};
-use talkpath_transport::{CongestionControlKind, NagleKind, Stack, TcpConfig, TransportConfig, UdpConfig};
 use talkpath_units::Bytes;
 
 use crate::this_kernel::jiffy;

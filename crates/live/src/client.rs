@@ -21,6 +21,7 @@ use talkpath_arena::{Arena, ArenaError, RunPlan};
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_measure::RunRecord;
 use talkpath_model::{Scenario, USUAL_MTU};
+use talkpath_wire::machine::Machines;
 
 use crate::key::Key;
 use control::ServerControl;
@@ -37,6 +38,8 @@ pub struct LiveOptions {
     pub clocks_synchronised: bool,
     /// Takes at once a line about what a run meets and goes on with: that nothing comes back over UDP.
     pub notice: Notice,
+    /// The state machines of flows over protocols of ours.
+    pub machines: Machines,
 }
 
 /// Takes a line for a person; by default nobody.

@@ -4,22 +4,23 @@
 pub(crate) mod wire;
 
 use talkpath_kernel::spec::SessionSpec;
+use talkpath_wire::machine::Machines;
 
 /// Bytes on a control connection, before and after the handshake. The first byte says who hears them: bit 0 a
 /// client, else a server.
-pub fn control(bytes: &[u8]) {
+pub fn control(bytes: &[u8], machines: Machines) {
     let Some((&first, said)) = bytes.split_first() else { return };
     if first & 1 == 0 {
-        crate::server::fuzzing::hear(first >> 1, said);
+        crate::server::fuzzing::hear(first >> 1, said, machines);
     } else {
         crate::client::fuzzing::hear(first >> 1, said);
     }
 }
 
 /// Bytes as the description of a session, which a server with its limits takes or refuses.
-pub fn session_plan(bytes: &[u8]) {
+pub fn session_plan(bytes: &[u8], machines: Machines) {
     if let Ok(spec) = serde_json::from_slice::<SessionSpec>(bytes) {
-        crate::server::fuzzing::take(&spec);
+        crate::server::fuzzing::take(&spec, machines);
     }
 }
 
@@ -34,6 +35,8 @@ mod tests {
     use super::wire::line;
     use super::*;
 
+    const MACHINES: Machines = Machines::made_by(talkpath_transport::new_machine);
+
     /// What `fuzz/corpus` has for `target`.
     fn corpus(target: &str) -> Vec<Vec<u8>> {
         let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
@@ -45,8 +48,8 @@ mod tests {
     fn what_the_corpora_say_breaks_neither_end() {
         let (control, plans) = (corpus("live_control"), corpus("session_plan"));
         assert!(control.len() >= 8 && plans.len() >= 3, "{} and {}", control.len(), plans.len());
-        control.iter().for_each(|bytes| super::control(bytes));
-        plans.iter().for_each(|bytes| session_plan(bytes));
+        control.iter().for_each(|bytes| super::control(bytes, MACHINES));
+        plans.iter().for_each(|bytes| session_plan(bytes, MACHINES));
         assert!(plans.iter().any(|bytes| serde_json::from_slice::<SessionSpec>(bytes).is_ok()));
     }
 
@@ -66,8 +69,9 @@ mod tests {
             drain_ns: 0,
         }));
         use crate::server::fuzzing::{GUEST, INTRODUCED, KEYED, hear};
-        assert!(hear(INTRODUCED | GUEST, &session) && hear(INTRODUCED | GUEST | KEYED, &session));
-        assert!(!hear(INTRODUCED | KEYED, &session), "it is not sealed");
-        assert!(!hear(GUEST, &session) && !hear(GUEST | KEYED, &session), "there was no hello");
+        let begins = |how| hear(how, &session, MACHINES);
+        assert!(begins(INTRODUCED | GUEST) && begins(INTRODUCED | GUEST | KEYED));
+        assert!(!begins(INTRODUCED | KEYED), "it is not sealed");
+        assert!(!begins(GUEST) && !begins(GUEST | KEYED), "there was no hello");
     }
 }

@@ -27,6 +27,7 @@ use talkpath_kernel::file::check_folder;
 use talkpath_kernel::spec::FlowSpec;
 use talkpath_kernel::threads::{Punctuality, StoresOnDrop, try_real_time};
 use talkpath_kernel::wire::Secret;
+use talkpath_wire::machine::Machines;
 
 use crate::key::Key;
 use crate::protocol::{REQUEST_LIMIT, Registration, words};
@@ -50,6 +51,8 @@ pub struct ServeOptions {
     /// Whether the threads that pace flows downwards run in SCHED_FIFO: more punctual on a busy host, and
     /// before everything else there, at the word of whoever is served.
     pub real_time: bool,
+    /// The state machines of flows over protocols of ours.
+    pub machines: Machines,
 }
 
 /// What the server gives away at most.
@@ -173,6 +176,7 @@ struct Shared {
     limits: Limits,
     keep: Option<PathBuf>,
     punctuality: Punctuality,
+    machines: Machines,
     /// Places of sessions.
     seats: Shares,
     /// Bytes of memory for files and QUIC streams on their way.
@@ -249,6 +253,7 @@ impl Server {
             limits: Limits { strangers, ..options.limits },
             keep: options.keep,
             punctuality,
+            machines: options.machines,
             seats: Shares::new(options.limits.sessions as u64),
             memory: Shares::new(options.limits.held_bytes),
             kept_bytes: AtomicU64::new(0),

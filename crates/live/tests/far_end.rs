@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::quiet::undisturbed;
 use crate::support::relay::Relay;
-use crate::support::{Serving, TRANSPORTS, echo, run, run_with, scenario, voice};
+use crate::support::{MACHINES, Serving, TRANSPORTS, echo, run, run_with, scenario, voice};
 use talkpath_arena::ArenaError;
 use talkpath_live::{Key, Limits, LiveArena, LiveOptions};
 use talkpath_measure::{Fate, RunRecord};
@@ -19,7 +19,7 @@ use talkpath_model::EchoWrite;
 /// What an attempt to reach `address` says.
 fn refusal(address: &str, key: Option<&[u8]>) -> String {
     let key = key.map(|key| Key::new(key).unwrap());
-    match LiveArena::connect(address, LiveOptions { key, ..LiveOptions::default() }) {
+    match LiveArena::connect(address, LiveOptions { key, machines: MACHINES, ..LiveOptions::default() }) {
         Err(ArenaError::FarEnd { what, partial: None } | ArenaError::Unwelcome(what)) => {
             assert!(!what.contains('\n'), "one line: {what}");
             what

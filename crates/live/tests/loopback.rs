@@ -5,11 +5,11 @@ use crate::support::quiet::undisturbed;
 use crate::support::relay::Relay;
 use crate::support::{Serving, TRANSPORTS, cbr, down, echo, run, scenario, usual_cc, voice};
 use talkpath_arena::ArenaError;
+use talkpath_config::{Carry, QuicConfig, TransportConfig};
 use talkpath_measure::summarise::summarise_flow;
 use talkpath_measure::summary::{IpSeen, MultipathSummary};
 use talkpath_measure::{Fate, FlowRecord, LegRecord, RunRecord, SeriesKind};
 use talkpath_model::{Dscp, EchoWrite, Flow, Scenario, WorkloadConfig};
-use talkpath_transport::{Carry, QuicConfig, TransportConfig};
 use talkpath_units::{Bytes, Duration, Instant};
 
 /// Every message of every flow arrived, and its echo, in order, no earlier than it was sent.

@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::bridge::{Bridge, FAR, Impairment, Namespace, Way, measured};
 use crate::support::quiet::{skip, undisturbed};
-use crate::support::{self, Serving, cbr, down, echo, run, scenario, voice};
+use crate::support::{self, MACHINES, Serving, cbr, down, echo, run, scenario, voice};
+use talkpath_config::{Carry, QuicConfig, TransportConfig};
 use talkpath_live::{Limits, ServeOptions, Server};
 use talkpath_measure::summary::LegSummary;
 use talkpath_measure::{Fate, LegRecord, RunRecord};
 use talkpath_model::{EchoWrite, Flow, Scenario, WorkloadConfig};
-use talkpath_transport::{Carry, QuicConfig, TransportConfig};
 use talkpath_units::{Duration, Instant};
 
 /// Counts of one leg.
@@ -143,7 +143,11 @@ fn measure(impairment: Impairment, scenario: Scenario, name: &str) -> Result<Out
     let served = bridge.far.start({
         let stop = Arc::clone(&stop);
         move || {
-            let server = Server::bind(ServeOptions { bind: vec![address], ..ServeOptions::default() });
+            let server = Server::bind(ServeOptions {
+                bind: vec![address],
+                machines: MACHINES,
+                ..ServeOptions::default()
+            });
             server.unwrap().run(&stop).unwrap();
         }
     });

@@ -10,9 +10,9 @@ use crate::support::quiet::undisturbed;
 use crate::support::raw::version_of;
 use crate::support::{Serving, run, scenario, voice};
 use talkpath_live::{Limits, LiveArena, LiveOptions};
-use talkpath_transport::dccp::codec::{Carrier, Ports, encode};
-use talkpath_transport::dccp::{DccpPacket, PacketKind, Seq, ServiceCode};
 use talkpath_units::Seed;
+use talkpath_wire::dccp::codec::{Carrier, Ports, encode};
+use talkpath_wire::dccp::{DccpPacket, PacketKind, Seq, ServiceCode};
 
 /// What the server answers to `bytes` until it closes, or for `ms`.
 fn answer(address: SocketAddr, bytes: &[u8], ms: u64) -> (Vec<u8>, bool) {

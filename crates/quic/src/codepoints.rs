@@ -1,7 +1,7 @@
 //! The ECN field (RFC 3168 §5) as the engine names it and as we do.
 
 use quinn_proto::EcnCodepoint;
-use talkpath_transport::Ecn;
+use talkpath_units::Ecn;
 
 pub(crate) fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
     match ecn {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use rustls::client::{ClientSessionMemoryCache, ClientSessionStore as _, Resumption};
 use rustls::pki_types::ServerName;
-use talkpath_transport::{Ecn, Packet, QuicPacket};
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Ecn, Instant};
+use talkpath_wire::{Packet, QuicPacket};
 
 use crate::End;
 use crate::certificate::SERVER_NAME;

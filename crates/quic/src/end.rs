@@ -21,11 +21,11 @@ use quinn_proto::{
     StreamEvent, VarInt,
 };
 use talkpath_config::{Carry, QUIC_DATAGRAM_AT_OPENING, quic_packet_size};
-use talkpath_transport::{
-    Counters, Delivery, Ecn, EcnCounters, Levels, LossRecovery, Message, Observation, Packet, PayloadRange,
+use talkpath_units::{Bytes, Duration, Ecn, Instant, printable};
+use talkpath_wire::{
+    Counters, Delivery, EcnCounters, Levels, LossRecovery, Message, Observation, Packet, PayloadRange,
     QuicPacket, QuicPiece, Refused, Transmit,
 };
-use talkpath_units::{Bytes, Duration, Instant, printable};
 
 use crate::clock::{engine_time, virtual_time};
 use crate::codepoints::{codepoint, field};

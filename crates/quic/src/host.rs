@@ -17,8 +17,8 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring as of_ring, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, PeerIncompatible, SignatureScheme};
-use talkpath_transport::{Ecn, Message, QuicPacket, Refused};
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Ecn, Instant};
+use talkpath_wire::{Message, QuicPacket, Refused};
 
 use crate::End;
 use crate::arriving::Arriving;

@@ -2,8 +2,8 @@
 
 use quinn_proto::{Dir, StreamId};
 use talkpath_config::{Carry, QuicConfig};
-use talkpath_transport::{Packet, QuicPacket};
 use talkpath_units::{Duration, Seed};
+use talkpath_wire::{Packet, QuicPacket};
 
 use super::*;
 use crate::SendEvent;

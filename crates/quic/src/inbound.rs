@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use quinn_proto::Connection;
-use talkpath_transport::{Delivery, QuicPiece};
 use talkpath_units::{Bytes as Size, Instant};
+use talkpath_wire::{Delivery, QuicPiece};
 
 use crate::arriving::Arriving;
 use crate::ready::ReadyFlows;

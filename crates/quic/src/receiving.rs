@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use quinn_proto::{Connection, Dir, ReadableError};
 use talkpath_config::Carry;
-use talkpath_transport::{Delivery, QuicPiece};
 use talkpath_units::Bytes;
+use talkpath_wire::{Delivery, QuicPiece};
 
 use crate::inbox::Inbox;
 use crate::ready::ReadyFlows;

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use quinn_proto::{Connection, Dir, StreamId, VarInt};
 use talkpath_config::Carry;
-use talkpath_transport::{Message, PayloadRange, Refused};
 use talkpath_units::{Bytes, Instant};
+use talkpath_wire::{Message, PayloadRange, Refused};
 
 use crate::content::Content;
 use crate::ready::ReadyFlows;

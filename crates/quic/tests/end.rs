@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::prelude::*;
 use talkpath_config::{Carry, QuicConfig};
 use talkpath_quic::{End, Ends, FlowSetup, SendEvent, Setup};
-use talkpath_transport::{Delivery, Ecn, Message, Packet, QuicPacket, Refused};
-use talkpath_units::{Bytes, Duration, Instant, Seed, Stream};
+use talkpath_units::{Bytes, Duration, Ecn, Instant, Seed, Stream};
+use talkpath_wire::{Delivery, Message, Packet, QuicPacket, Refused};
 
 /// One direction of the link: a rate, a queue without end, a delay, and losses.
 struct Line {

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use serde_json::Value;
 use talkpath_config::{Carry, QuicConfig};
 use talkpath_quic::{End, Ends, FlowSetup, QlogEvent, Setup};
-use talkpath_transport::{Delivery, Ecn, Message, Packet, QuicPacket};
-use talkpath_units::{Bytes, Duration, Instant, Seed};
+use talkpath_units::{Bytes, Duration, Ecn, Instant, Seed};
+use talkpath_wire::{Delivery, Message, Packet, QuicPacket};
 
 /// What an end sent and received.
 #[derive(Clone, Copy, Debug, Default)]

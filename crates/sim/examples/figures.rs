@@ -11,13 +11,13 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use talkpath_arena::{Arena, RunPlan};
+use talkpath_config::TransportConfig;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
 use talkpath_measure::{FlowRecord, RunRecord, SeriesKind};
 use talkpath_model::{Flow, Scenario};
 use talkpath_scenario::{Options, Setting, Source, load};
 use talkpath_sim::SimArena;
-use talkpath_transport::TransportConfig;
 use talkpath_units::Seed;
 
 fn main() -> ExitCode {

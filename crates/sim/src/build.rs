@@ -2,14 +2,16 @@
 
 use talkpath_arena::RunPlan;
 use talkpath_arena::links::{self, QueueSeries};
-use talkpath_flow::{AnyWorkload, Endpoint, EndpointTransport, FlowTaps, flow_info};
+use talkpath_config::{CongestionControlKind, Role, TransportConfig};
+use talkpath_flow::{AnyWorkload, FlowTaps, flow_info};
 use talkpath_measure::FlowTally;
 use talkpath_model::{Due, Flow, Scenario};
 use talkpath_path::{LINUX_MEMORY, LINUX_TIMEOUT, Reassembly};
-use talkpath_transport::{AnyTransport, CongestionControlKind, Role, TransportConfig};
+use talkpath_transport::AnyTransport;
 use talkpath_units::Instant;
 
 use crate::connections::Connections;
+use crate::endpoint::{Endpoint, EndpointTransport};
 use crate::flow::{FlowMeter, SimFlow};
 use crate::packets::SimPackets;
 use crate::shared::SharedPlace;

@@ -4,11 +4,13 @@ use core::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use talkpath_flow::{EndpointTransport, FlowId, Member, Side};
+use talkpath_flow::{FlowId, Side};
 use talkpath_model::{Flow, Scenario};
 use talkpath_quic::{End, Ends, FlowSetup, KeyLog, QlogEvent, Setup};
 use talkpath_units::Seed;
 
+use crate::endpoint::EndpointTransport;
+use crate::member::Member;
 use crate::shared::{ConnectionAgenda, SharedPlace};
 use crate::tap::CaptureEnd;
 

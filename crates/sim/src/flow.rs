@@ -1,15 +1,17 @@
 //! One flow in the simulator: both ends, their taps, and the state of the sender over time.
 
-use talkpath_flow::{Endpoint, FlowTaps};
+use talkpath_config::Features;
+use talkpath_flow::FlowTaps;
 use talkpath_measure::breaks;
 use talkpath_measure::series::{SeriesDetail, SeriesTap, TimeWeighted};
 use talkpath_measure::{
     EcnRecord, Ending, FlowCounters, FlowInfo, FlowRecord, FlowTally, LegRecord, Series, SeriesKind,
 };
 use talkpath_path::Reassembly;
-use talkpath_transport::{Features, Levels, LossRecovery, Observation};
 use talkpath_units::{Bytes, Duration, Instant, Rate};
+use talkpath_wire::{Levels, LossRecovery, Observation};
 
+use crate::endpoint::Endpoint;
 use crate::shared::SharedPlace;
 
 /// Both ends of a flow and everything recorded of it. In this order, so that what each step reads lies side

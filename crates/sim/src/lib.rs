@@ -7,8 +7,11 @@
 mod build;
 pub mod capture;
 mod connections;
+mod endpoint;
+mod exchange;
 mod flow;
 pub mod journey;
+mod member;
 mod packets;
 #[cfg(test)]
 mod properties;
@@ -18,9 +21,9 @@ mod simulation;
 mod tap;
 
 use talkpath_arena::{Arena, ArenaError, RunPlan, far_clock};
+use talkpath_config::UDP_OVER_IPV4;
 use talkpath_measure::RunRecord;
 use talkpath_model::{Flow, IpVersion, Scenario};
-use talkpath_transport::UDP_OVER_IPV4;
 use talkpath_units::Instant;
 
 use crate::simulation::{EndCause, Simulation};

@@ -1,7 +1,7 @@
 //! The packets under way. The network carries handles of them, since a packet is as large as a cache line.
 
 use talkpath_path::FragmentRange;
-use talkpath_transport::{Datagram, Packet};
+use talkpath_wire::{Datagram, Packet};
 
 /// A packet that has left its sender: one cache line.
 #[derive(Clone, Debug)]

@@ -21,16 +21,17 @@ use core::sync::atomic::Ordering;
 
 use talkpath_arena::RunPlan;
 use talkpath_arena::links::{QueueSeries, cause_of_drop, link_records};
-use talkpath_flow::{Exchange, Side};
+use talkpath_flow::Side;
 use talkpath_measure::{DropCause, RunRecord};
 use talkpath_model::Scenario;
 use talkpath_path::{
     Carried, Direction, FragmentRange, Network, NetworkEvent, NetworkOutput, PathPacket, Reassembled,
 };
-use talkpath_transport::{Ecn, Outlet, Packet, Transmit};
-use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_units::{Bytes, Duration, Ecn, Instant};
+use talkpath_wire::{Outlet, Packet, Transmit};
 
 use crate::connections::Connections;
+use crate::exchange::Exchange;
 use crate::flow::SimFlow;
 use crate::packets::{PacketHandle, SimPackets};
 use crate::shared::SharedPlace;

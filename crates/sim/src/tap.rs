@@ -2,8 +2,8 @@
 
 use talkpath_flow::Side;
 use talkpath_path::Direction;
-use talkpath_transport::{Ecn, Packet};
-use talkpath_units::Instant;
+use talkpath_units::{Ecn, Instant};
+use talkpath_wire::Packet;
 
 use crate::packets::SimPacket;
 

@@ -17,8 +17,8 @@ use talkpath_measure::summary::RunSummary;
 use talkpath_scenario::{Options, Plan, Source, load};
 use talkpath_sim::SimArena;
 use talkpath_sim::capture::{CaptureEnd, CaptureOptions, capture};
-use talkpath_transport::dccp::codec::{Carrier, Ports, decode};
-use talkpath_transport::dccp::{DccpOption, PacketKind};
+use talkpath_wire::dccp::codec::{Carrier, Ports, decode};
+use talkpath_wire::dccp::{DccpOption, PacketKind};
 
 /// A scenario's only cell: its figures and what a capture of it holds.
 struct Story {

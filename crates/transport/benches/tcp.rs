@@ -5,8 +5,10 @@
 
 use std::hint::black_box;
 
-use talkpath_transport::{AnyTransport, Ecn, Message, Role, Stack, Transport, TransportConfig};
-use talkpath_units::{Bytes, Duration, Instant, Seed};
+use talkpath_config::{Role, Stack, TransportConfig};
+use talkpath_transport::AnyTransport;
+use talkpath_units::{Bytes, Duration, Ecn, Instant, Seed};
+use talkpath_wire::{Message, Transport};
 
 struct Bulk {
     ends: [AnyTransport; 2],

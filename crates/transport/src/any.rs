@@ -1,15 +1,15 @@
 //! The closed enum over all transports: dispatch by match, without a virtual call for each packet.
 
-use talkpath_units::{Bytes, Instant, Seed};
+use talkpath_config::{EncapsulatedConfig, EncapsulatedKind, Role, TransportConfig, TransportKind};
+use talkpath_units::{Bytes, Ecn, Instant, Seed};
+use talkpath_wire::machine::Machine;
+use talkpath_wire::{
+    Counters, Delivery, Levels, Message, Observation, Outlet, Packet, Refused, Transmit, Transport,
+};
 
 use crate::dccp::Dccp;
-use crate::machine::Machine;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
-use crate::{
-    Counters, Delivery, Ecn, EncapsulatedConfig, EncapsulatedKind, Levels, Message, Observation, Outlet,
-    Packet, Refused, Role, Transmit, Transport, TransportConfig, TransportKind,
-};
 
 /// Any transport.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ impl AnyTransport {
 }
 
 /// One end of a flow over a protocol of ours that real hosts carry in UDP datagrams, with the arguments of
-/// [`AnyTransport::new`]: for the channel over real sockets, where a call through a pointer costs nothing
+/// [`AnyTransport::new`], as [`Machines`](talkpath_wire::machine::Machines) takes it: for the channel over real sockets, where a call through a pointer costs nothing
 /// beside a system call.
 pub fn new_machine(
     config: &EncapsulatedConfig,

@@ -27,14 +27,12 @@
 use std::collections::VecDeque;
 use std::str::SplitWhitespace;
 
-use talkpath_transport::dccp::{
-    Dccp, DccpPacket, Feature, Location, Options, PacketKind, Reset, ResetCode, Seq, ServiceCode,
-};
-use talkpath_transport::encapsulated::EncapsulatedPacket;
-use talkpath_transport::{
-    CcidKind, DccpConfig, Delivery, Ecn, Message, Packet, QueuePolicy, Refused, Role, Transmit, Transport,
-};
-use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
+use talkpath_config::{CcidKind, DccpConfig, QueuePolicy, Role};
+use talkpath_transport::dccp::{Dccp, Feature, Location};
+use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets, Seed};
+use talkpath_wire::dccp::{DccpPacket, Options, PacketKind, Reset, ResetCode, Seq, ServiceCode};
+use talkpath_wire::encapsulated::EncapsulatedPacket;
+use talkpath_wire::{Delivery, Message, Packet, Refused, Transmit, Transport};
 
 struct Script {
     config: DccpConfig,

@@ -2,12 +2,12 @@
 #![allow(clippy::tests_outside_test_module, reason = "an integration test")]
 
 use proptest::prelude::*;
-use talkpath_transport::dccp::{
-    Dccp, DccpOption, DccpPacket, Options, PacketKind, Reset, ResetCode, Seq, ServiceCode, State,
-};
-use talkpath_transport::encapsulated::EncapsulatedPacket;
-use talkpath_transport::{CcidKind, DccpConfig, Ecn, Message, Packet, Role, Transport};
-use talkpath_units::{Bytes, Duration, Instant, Seed};
+use talkpath_config::{CcidKind, DccpConfig, Role};
+use talkpath_transport::dccp::{Dccp, State};
+use talkpath_units::{Bytes, Duration, Ecn, Instant, Seed};
+use talkpath_wire::dccp::{DccpOption, DccpPacket, Options, PacketKind, Reset, ResetCode, Seq, ServiceCode};
+use talkpath_wire::encapsulated::EncapsulatedPacket;
+use talkpath_wire::{Message, Packet, Transport};
 
 fn end(ccid: CcidKind, role: Role, init_cookie: bool) -> Dccp {
     let config = DccpConfig { init_cookie, ..DccpConfig::new(ccid) };

@@ -1,14 +1,15 @@
 //! Two ends of our DCCP on a path, in virtual time: what is sent arrives, windows hold, and both ends close.
 #![allow(clippy::tests_outside_test_module, reason = "an integration test")]
 
-use crate::pair_net::{self, A, B, Event, Pair, Wire};
-use talkpath_transport::dccp::{PacketKind, ResetCode, State};
-use talkpath_transport::encapsulated::EncapsulatedPacket;
-use talkpath_transport::{
-    AnyTransport, CcidKind, DccpConfig, Delivery, EncapsulatedConfig, Message, Packet, Role, Transport,
-    TransportConfig,
-};
+use talkpath_config::{CcidKind, DccpConfig, EncapsulatedConfig, Role, TransportConfig};
+use talkpath_transport::AnyTransport;
+use talkpath_transport::dccp::State;
 use talkpath_units::{Bytes, Duration, Instant, Packets, Seed};
+use talkpath_wire::dccp::{PacketKind, ResetCode};
+use talkpath_wire::encapsulated::EncapsulatedPacket;
+use talkpath_wire::{Delivery, Message, Packet, Transport};
+
+use crate::pair_net::{self, A, B, Event, Pair, Wire};
 
 const DELAY: Duration = Duration::from_millis(50);
 
@@ -170,7 +171,7 @@ fn short_sequence_numbers_carry_a_transfer_across_their_wrap() {
     let transport = TransportConfig::Encapsulated(EncapsulatedConfig::Dccp(short.clone()));
     let end = |role| match AnyTransport::new(&transport, role, Bytes::new(1500), Seed::new(3), None) {
         AnyTransport::Dccp(end) => AnyTransport::Dccp(Box::new(
-            end.with_initial_sequence(talkpath_transport::dccp::Seq::new((1 << 24) - 100)),
+            end.with_initial_sequence(talkpath_wire::dccp::Seq::new((1 << 24) - 100)),
         )),
         other => other,
     };

@@ -27,12 +27,10 @@
 use std::collections::VecDeque;
 use std::str::SplitWhitespace;
 
+use talkpath_config::{CongestionControlKind, DelayedAck, NagleKind, Role, Stack, TcpConfig, Ticks};
 use talkpath_transport::tcp::Tcp;
-use talkpath_transport::{
-    CongestionControlKind, DelayedAck, Delivery, Ecn, Flags, Message, NagleKind, Packet, Refused, Role,
-    SackBlock, Segment, Stack, TcpConfig, Ticks, Transmit, Transport,
-};
-use talkpath_units::{Bytes, Duration, Instant, Packets, Seed, SeqNum};
+use talkpath_units::{Bytes, Duration, Ecn, Instant, Packets, Seed, SeqNum};
+use talkpath_wire::{Delivery, Flags, Message, Packet, Refused, SackBlock, Segment, Transmit, Transport};
 
 struct Script {
     config: TcpConfig,

@@ -7,9 +7,11 @@
 //! for its acknowledgement: at most three. Once a round trip's frames fill segments, those leave at once and
 //! the delay falls again.
 
-use crate::pair_net::{A, B, Event, Pair};
-use talkpath_transport::{Stack, Transport, TransportConfig};
+use talkpath_config::{Stack, TransportConfig};
 use talkpath_units::{Duration, Instant};
+use talkpath_wire::Transport;
+
+use crate::pair_net::{A, B, Event, Pair};
 
 const FRAME: u64 = 160;
 const PTIME: Duration = Duration::from_millis(20);

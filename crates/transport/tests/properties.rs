@@ -1,15 +1,15 @@
 //! What holds for TCP whatever the path does: every byte arrives, in order and once; windows are kept;
 //! nothing stalls; both ends close. The windows and timers are watched by `pair_net` at every step.
 
+use talkpath_config::{CongestionControlKind, DelayedAck, Growth, NagleKind, Role, Stack, TcpConfig};
+use talkpath_transport::AnyTransport;
+use talkpath_transport::tcp::Tcp;
+use talkpath_units::{Bytes, Duration, Packets, Seed, SeqNum, Stream};
+use talkpath_wire::Transport;
+
 use crate::pair_net::{A, B, Event, Fate, Pair, Wire};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use talkpath_config::Growth;
-use talkpath_transport::tcp::Tcp;
-use talkpath_transport::{
-    AnyTransport, CongestionControlKind, DelayedAck, NagleKind, Role, Stack, TcpConfig, Transport,
-};
-use talkpath_units::{Bytes, Duration, Packets, Seed, SeqNum, Stream};
 
 /// What the wire does to the first packets; later ones pass, so that every run ends.
 #[derive(Clone, Copy, Debug)]

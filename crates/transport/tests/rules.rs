@@ -1,11 +1,10 @@
 //! Rules of the RFCs that an exchange script cannot tell: what no segment carries, segments that arrive
 //! together, options that are missing, and hours of silence. Each is a row of docs/models/rules.
 
+use talkpath_config::{NagleKind, Role, Stack, TcpConfig};
 use talkpath_transport::tcp::Tcp;
-use talkpath_transport::{
-    Ecn, Flags, Message, NagleKind, Packet, Role, Segment, SegmentOptions, Stack, TcpConfig, Transport,
-};
-use talkpath_units::{Bytes, Duration, Instant, Seed, SeqNum};
+use talkpath_units::{Bytes, Duration, Ecn, Instant, Seed, SeqNum};
+use talkpath_wire::{Flags, Message, Packet, Segment, SegmentOptions, Transport};
 
 /// The far end's SYN options, as a host sends them that knows them all.
 fn offer() -> SegmentOptions {

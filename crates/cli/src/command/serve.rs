@@ -8,7 +8,7 @@ use talkpath_commands::terminal::Terminal;
 use talkpath_live::{Limits, ServeError, ServeOptions, Server};
 use talkpath_system::descriptors::raise_descriptor_limit;
 
-use crate::linked::read_key;
+use crate::linked::{MACHINES, read_key};
 
 /// Serves until Ctrl-C, which is how it is meant to end.
 pub(crate) fn run(args: &ServeArgs, terminal: Terminal) -> Result<(), Failure> {
@@ -25,6 +25,7 @@ pub(crate) fn run(args: &ServeArgs, terminal: Terminal) -> Result<(), Failure> {
         limits: limits(args),
         keep: args.keep.clone(),
         real_time: args.real_time,
+        machines: MACHINES,
     };
     let server = Server::bind(options).map_err(|why| unavailable(&why))?;
     let listens: String = server.local_addrs().map(|address| format!("listening on {address}\n")).collect();

@@ -17,6 +17,7 @@ use talkpath_kernel::keep_awake::KeepAwake;
 use talkpath_measure::{DropCause, Fate, FlowRecord, LegRecord, LinkRecord, RunRecord};
 use talkpath_model::Scenario;
 use talkpath_scenario::{Options, Source, load};
+use talkpath_wire::machine::Machines;
 
 use quiet::skip;
 use shared::plan;
@@ -92,7 +93,7 @@ pub fn run_alone(text: &str) -> Option<Ran> {
 fn run_now(text: &str) -> Option<Ran> {
     let _awake = awake();
     let mut arena = match EmuArena::open() {
-        Ok(arena) => arena,
+        Ok(arena) => arena.with_machines(Machines::made_by(talkpath_transport::new_machine)),
         Err(why @ ArenaError::Unavailable { .. }) => {
             skip(why);
             return None;

@@ -1,8 +1,8 @@
 //! How an application reads: at once or slowly, and what it owes back for what it read.
 
 use talkpath_model::EchoWrite;
-use talkpath_transport::{Delivery, Message};
 use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_wire::{Delivery, Message};
 
 use super::{Application, HostMeter};
 use crate::channel::Channel;

@@ -1,7 +1,7 @@
 //! How an application writes: what is due, what waited for room, and what of a message there is room for.
 
-use talkpath_transport::Message;
 use talkpath_units::{Bytes, Instant};
+use talkpath_wire::Message;
 
 use super::{Application, clipped};
 use crate::channel::{Channel, Write, WriteOutcome};

@@ -7,8 +7,8 @@
 //! Left out: bulk without an end over a transport that never pushes back; the scenario's checks refuse it.
 
 use talkpath_model::{LARGEST_BULK_MESSAGE, MIN_BULK_ROOM};
-use talkpath_transport::Message;
 use talkpath_units::{Bytes, Instant};
+use talkpath_wire::Message;
 
 use super::source::{Awaits, Workload};
 

@@ -5,8 +5,8 @@
 //! to the first of the next; where the transport has room when the gap ends, that message is due at the gap's
 //! end however late the poll comes (a late poll must not hide a delay).
 
-use talkpath_transport::Message;
 use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_wire::Message;
 
 use super::source::{Awaits, Workload};
 

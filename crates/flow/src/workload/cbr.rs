@@ -3,8 +3,8 @@
 //! `rate` counts payload. The interval's fraction of a nanosecond is carried from message to message, so the
 //! due time of any message is within a nanosecond of the exact one.
 
-use talkpath_transport::Message;
 use talkpath_units::{Bytes, Duration, Instant, Rate};
+use talkpath_wire::Message;
 
 use super::source::{Awaits, Workload};
 

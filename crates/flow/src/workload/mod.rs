@@ -20,8 +20,8 @@ mod source;
 mod voice;
 
 use talkpath_model::WorkloadConfig;
-use talkpath_transport::Message;
 use talkpath_units::{Bytes, Instant};
+use talkpath_wire::Message;
 
 pub use bulk::Bulk;
 pub use burst::Burst;

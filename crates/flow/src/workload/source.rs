@@ -1,7 +1,7 @@
 //! What every workload is: a source of messages.
 
-use talkpath_transport::Message;
 use talkpath_units::{Bytes, Instant};
+use talkpath_wire::Message;
 
 /// What the next message waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //!
 //! Frame k is due at open + k ptime. There is no silence suppression: every frame is sent.
 
-use talkpath_transport::Message;
 use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_wire::Message;
 
 use super::source::{Awaits, Workload};
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use talkpath_flow::Channel;
 use talkpath_measure::LegTap;
-use talkpath_transport::Observation;
 use talkpath_units::{Histogram, Instant};
+use talkpath_wire::Observation;
 
 use super::dial::Dial;
 use super::packets::PacketNotes;

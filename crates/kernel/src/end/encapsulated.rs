@@ -18,15 +18,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
+use talkpath_config::{EncapsulatedKind, Role};
 use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_measure::{DropCause, LegTap};
-use talkpath_transport::carrier::{Carrier, Ports};
-use talkpath_transport::encapsulated::{DecodedPacket, decode};
-use talkpath_transport::machine::{Machine, Silence};
-use talkpath_transport::{
-    Delivery, Ecn, EncapsulatedKind, Observation, Packet, PayloadRange, Refused, Role, Transmit, new_machine,
-};
-use talkpath_units::{Bytes, Duration, Histogram, Instant};
+use talkpath_units::{Bytes, Duration, Ecn, Histogram, Instant};
+use talkpath_wire::carrier::{Carrier, Ports};
+use talkpath_wire::encapsulated::{DecodedPacket, decode};
+use talkpath_wire::machine::{Machine, Silence};
+use talkpath_wire::{Delivery, Observation, Packet, PayloadRange, Refused, Transmit};
 
 use super::EndContext;
 use super::channel::{HostChannel, Occasion};
@@ -300,7 +299,7 @@ impl EncapsulatedChannel {
         Self {
             spec: flow.clone(),
             kind: spec.kind(),
-            machine: new_machine(spec.config(), role, spec.mtu(), place.seed, receive_buffer),
+            machine: common.machines.make(spec.config(), role, spec.mtu(), place.seed, receive_buffer),
             clock: common.clock,
             life: Lifecycle::new(place.is_client, (Instant::from_nanos(flow.start_ns), stop)),
             route: None,

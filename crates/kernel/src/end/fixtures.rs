@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use talkpath_model::{Due, WorkloadConfig};
 use talkpath_units::Seed;
+use talkpath_wire::machine::Machines;
 
 use crate::clock::HostClock;
 use crate::end::{EndContext, EndPlace, QuicConnections};
@@ -60,5 +61,12 @@ pub(crate) fn context(in_ns: i64, rows: u64) -> EndContext {
         budget: RowBudget::new(rows),
         alarm: Arc::default(),
         connections: QuicConnections::default(),
+        machines: MACHINES,
     }
 }
+
+/// Fuzz targets make ends over QUIC alone, whose engine is a library.
+#[cfg(not(test))]
+const MACHINES: Machines = Machines::NONE;
+#[cfg(test)]
+const MACHINES: Machines = Machines::made_by(talkpath_transport::new_machine);

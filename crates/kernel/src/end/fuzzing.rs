@@ -2,8 +2,8 @@
 //! connection, before its handshake or after it. The tests here run the committed corpus through it.
 
 use talkpath_config::{Carry, QuicConfig};
+use talkpath_model::WorkloadConfig;
 use talkpath_quic::{Fingerprint, HostKeys};
-use talkpath_scenario::WorkloadConfig;
 use talkpath_units::{Bytes, Rate};
 
 use super::fixtures;

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use talkpath_config::TransportKind;
 use talkpath_model::{Demand, Due};
-use talkpath_transport::TransportKind;
-use talkpath_transport::encapsulated::data_in;
 use talkpath_units::{Duration, Instant};
+use talkpath_wire::encapsulated::data_in;
 
 use super::EndContext;
 use super::place::EndPlace;

@@ -26,11 +26,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes as Data;
-use talkpath_config::QuicCongestionControl;
+use talkpath_config::{Carry, QuicCongestionControl};
 use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_measure::DropCause;
-use talkpath_transport::{Carry, Delivery, Ecn, Observation, PayloadRange, Refused};
-use talkpath_units::{Bytes, Duration, Histogram, Instant};
+use talkpath_units::{Bytes, Duration, Ecn, Histogram, Instant};
+use talkpath_wire::{Delivery, Observation, PayloadRange, Refused};
 
 use super::EndContext;
 use super::channel::{HostChannel, Occasion};

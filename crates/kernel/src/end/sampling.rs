@@ -1,7 +1,7 @@
 //! When the state of a connection of our own protocols is noted.
 
-use talkpath_transport::Observation;
 use talkpath_units::{Duration, Instant};
+use talkpath_wire::Observation;
 
 use crate::log::StateSample;
 

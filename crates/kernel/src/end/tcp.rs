@@ -22,9 +22,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::SendFlags;
 use rustix::time::Timespec;
 use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
-use talkpath_transport::tcp::WRITE;
-use talkpath_transport::{Delivery, Observation};
 use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_wire::{Delivery, Observation, WRITE};
 
 use super::channel::{HostChannel, Occasion};
 use super::dial::{Dial, watch};

@@ -34,8 +34,8 @@ use std::os::fd::AsFd;
 
 use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_measure::LegTap;
-use talkpath_transport::{Delivery, Observation};
 use talkpath_units::{Bytes, Duration, Ecn, Instant};
+use talkpath_wire::{Delivery, Observation};
 
 use super::EndContext;
 use super::channel::{HostChannel, Occasion};
@@ -446,7 +446,7 @@ mod tests {
     use std::sync::Arc;
 
     use talkpath_model::WorkloadConfig;
-    use talkpath_transport::Message;
+    use talkpath_wire::Message;
 
     use super::*;
     use crate::end::fixtures::{UDP, context, echoing, place};

@@ -1,6 +1,6 @@
+use talkpath_config::{TransportConfig, UdpConfig};
 use talkpath_flow::Side;
 use talkpath_model::{Direction, Due, EchoWrite, Receiver, WorkloadConfig};
-use talkpath_transport::{TransportConfig, UdpConfig};
 
 use super::*;
 use crate::end::fixtures::{UDP, echoing};

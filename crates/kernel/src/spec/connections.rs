@@ -1,7 +1,7 @@
 //! Which flows of a session share a QUIC connection, and on what they have to agree.
 
+use talkpath_config::Carry;
 use talkpath_model::{Demand, Flow};
-use talkpath_transport::Carry;
 
 use super::{FlowSpec, QuicSpec, SessionSpec, TransportSpec, receive_window};
 

@@ -115,7 +115,7 @@ const MTU: &str = "mtu";
 
 #[cfg(test)]
 mod tests {
-    use talkpath_transport::{CcidKind, DccpConfig, QueuePolicy};
+    use talkpath_config::{CcidKind, DccpConfig, QueuePolicy};
     use talkpath_units::Packets;
 
     use super::*;

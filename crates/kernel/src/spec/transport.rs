@@ -5,9 +5,11 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 use socket2::Protocol;
-use talkpath_config::{Carry, QUIC_DATAGRAM_AT_OPENING};
+use talkpath_config::{
+    Carry, CongestionControlKind, NagleKind, QUIC_DATAGRAM_AT_OPENING, TcpConfig, TransportConfig,
+    TransportKind,
+};
 use talkpath_model::{Flow, LARGEST_BULK_MESSAGE};
-use talkpath_transport::{CongestionControlKind, NagleKind, TcpConfig, TransportConfig, TransportKind};
 use talkpath_units::{Bytes, Duration};
 
 use super::bounds::{MAX_STREAM_MESSAGE, is_buffer};

@@ -134,6 +134,7 @@ pub(super) fn prepare<'a>(
         budget: Arc::clone(&session.budget),
         alarm: Arc::clone(&session.alarm),
         connections: QuicConnections::default(),
+        machines: options.machines,
     };
     for (flow, admission) in flows.iter().zip(&admissions) {
         session.open(flow, admission, &far, &common)?;

@@ -12,6 +12,7 @@ use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_kernel::threads::Punctuality;
 use talkpath_model::Receiver;
 use talkpath_units::Seed;
+use talkpath_wire::machine::Machines;
 
 use super::handshake::{Next, Step, Stranger};
 use super::origin::Shares;
@@ -31,7 +32,7 @@ const PIECES: [usize; 4] = [usize::MAX, 1, 7, 100];
 
 /// A server hears `said`; returns whether a session begins. Who has not shown the key begins none, and hears
 /// no more than it said.
-pub(crate) fn hear(how: u8, said: &[u8]) -> bool {
+pub(crate) fn hear(how: u8, said: &[u8], machines: Machines) -> bool {
     let is_keyed = how & KEYED != 0;
     let shared = server(is_keyed);
     let Ok((far, near)) = pair() else { return false };
@@ -64,7 +65,7 @@ pub(crate) fn hear(how: u8, said: &[u8]) -> bool {
             Next::Stay(it) => stranger = it,
             Next::Begin(_, spec) => {
                 assert!(may_begin, "a session without the key: {spec:?}");
-                take(&spec);
+                take(&spec, machines);
                 begins = true;
                 break;
             }
@@ -77,7 +78,7 @@ pub(crate) fn hear(how: u8, said: &[u8]) -> bool {
 
 /// A server with the default limits takes or refuses the session `spec`. What it takes keeps within them, and
 /// its flows have ends.
-pub(crate) fn take(spec: &SessionSpec) {
+pub(crate) fn take(spec: &SessionSpec, machines: Machines) {
     let limits = Limits::default();
     if session::check(spec, &limits).is_err() {
         return;
@@ -92,6 +93,7 @@ pub(crate) fn take(spec: &SessionSpec) {
         budget: RowBudget::new(MAX_ROWS),
         alarm: Arc::<Alarm>::default(),
         connections: QuicConnections::default(),
+        machines,
     };
     for (index, flow) in spec.flows.iter().map(FlowSpec::served).enumerate() {
         let seed = Seed::new(1);
@@ -135,6 +137,7 @@ fn server(is_keyed: bool) -> &'static Arc<Shared> {
             limits,
             keep: None,
             punctuality: Punctuality { real_time: false, spins: false },
+            machines: Machines::default(),
             seats: Shares::new(limits.sessions as u64),
             memory: Shares::new(limits.held_bytes),
             kept_bytes: AtomicU64::new(0),

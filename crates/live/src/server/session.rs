@@ -310,6 +310,7 @@ impl<'a> Session<'a> {
             budget: Arc::clone(&session.budget),
             alarm: Arc::clone(&session.alarm),
             connections: QuicConnections::default(),
+            machines: shared.machines,
         };
         let mut admissions = Vec::new();
         let mut all_keys: Vec<QuicKeys> = Vec::new();

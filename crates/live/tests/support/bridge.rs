@@ -24,8 +24,8 @@ use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use talkpath_transport::dccp::codec::{Carrier, decode};
 use talkpath_units::{Duration, Seed, Stream};
+use talkpath_wire::dccp::codec::{Carrier, decode};
 
 pub const NEAR: &str = "10.77.0.1";
 pub const FAR: &str = "10.77.0.2";

@@ -18,14 +18,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use talkpath_arena::{Arena, ArenaError};
-use talkpath_live::{Key, Limits, LiveArena, LiveOptions, ServeOptions, Server};
-use talkpath_measure::RunRecord;
-use talkpath_model::{Codec, Direction, Due, EchoWrite, Flow, Receiver, Scenario, WorkloadConfig};
-use talkpath_transport::{
+use talkpath_config::{
     Carry, CcidKind, CongestionControlKind, DccpConfig, EncapsulatedConfig, QuicConfig, Stack, TcpConfig,
     TransportConfig,
 };
+use talkpath_live::{Key, Limits, LiveArena, LiveOptions, ServeOptions, Server};
+use talkpath_measure::RunRecord;
+use talkpath_model::{Codec, Direction, Due, EchoWrite, Flow, Receiver, Scenario, WorkloadConfig};
 use talkpath_units::{Bytes, Duration, Rate, Seed};
+use talkpath_wire::machine::Machines;
+
+/// The state machines of our own protocols.
+pub const MACHINES: Machines = Machines::made_by(talkpath_transport::new_machine);
 
 /// A run of `flows` for `ms` milliseconds.
 pub fn scenario(ms: u64, flows: Vec<Flow>) -> Scenario {
@@ -162,6 +166,7 @@ impl Serving {
             bind: vec![address.parse().unwrap()],
             key,
             limits,
+            machines: MACHINES,
             ..ServeOptions::default()
         })
     }
@@ -211,6 +216,9 @@ pub fn run_with(
     key: Option<Key>,
     interrupt: &AtomicBool,
 ) -> Result<RunRecord, ArenaError> {
-    let mut arena = LiveArena::connect(&address.to_string(), LiveOptions { key, ..LiveOptions::default() })?;
+    let mut arena = LiveArena::connect(
+        &address.to_string(),
+        LiveOptions { key, machines: MACHINES, ..LiveOptions::default() },
+    )?;
     arena.run(scenario, shared::plan(interrupt, &|_| {}))
 }

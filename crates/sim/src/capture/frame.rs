@@ -5,9 +5,10 @@
 //! with payload type 0, PCMU (RFC 3551 §6): header and samples together have the frame's size, so that
 //! nothing on the wire changes length. A stream's bytes are zeros: the simulator carries none.
 
-use talkpath_transport::carrier::{Carrier, Ports};
-use talkpath_transport::encapsulated::{EncapsulatedPacket, native_form};
-use talkpath_transport::{Datagram, Ecn, Flags, Packet, Segment};
+use talkpath_units::Ecn;
+use talkpath_wire::carrier::{Carrier, Ports};
+use talkpath_wire::encapsulated::{EncapsulatedPacket, native_form};
+use talkpath_wire::{Datagram, Flags, Packet, Segment};
 
 /// What a frame is made of besides the packet.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,10 @@
 //! Frames: their sizes, their checksums, and every packet that a state machine could ever speak of.
 
 use proptest::prelude::*;
-use talkpath_transport::dccp::codec::decode;
-use talkpath_transport::dccp::{DccpOption, DccpPacket, PacketKind, Reset, ResetCode, Seq, ServiceCode};
-use talkpath_transport::{SackBlock, SegmentOptions};
 use talkpath_units::SeqNum;
+use talkpath_wire::dccp::codec::decode;
+use talkpath_wire::dccp::{DccpOption, DccpPacket, PacketKind, Reset, ResetCode, Seq, ServiceCode};
+use talkpath_wire::{SackBlock, SegmentOptions};
 
 use super::*;
 

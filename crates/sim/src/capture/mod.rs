@@ -13,10 +13,10 @@ mod frame;
 use std::io::{self, Write};
 
 use talkpath_arena::RunPlan;
+use talkpath_config::TransportConfig;
 use talkpath_measure::pcapng;
 use talkpath_model::{Flow, Scenario};
 use talkpath_path::Direction;
-use talkpath_transport::TransportConfig;
 
 use crate::build;
 pub use crate::tap::CaptureEnd;

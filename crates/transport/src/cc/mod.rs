@@ -32,7 +32,7 @@ pub use window::{Counting, Window};
 pub use window_based::WindowBased;
 pub use window_controller::WindowController;
 
-use crate::CongestionControlKind;
+use talkpath_config::CongestionControlKind;
 
 /// How much may be in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

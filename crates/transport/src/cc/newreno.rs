@@ -36,8 +36,8 @@ mod tests {
     use talkpath_units::{Instant, Packets};
 
     use super::*;
-    use crate::CongestionControlKind;
     use crate::cc::{Growth, WindowController};
+    use talkpath_config::CongestionControlKind;
 
     fn newreno(window: Window) -> WindowController {
         WindowController::new(CongestionControlKind::NewReno, window, false)

@@ -24,8 +24,8 @@ mod tests {
     use talkpath_units::{Instant, Packets};
 
     use super::*;
-    use crate::CongestionControlKind;
     use crate::cc::{Counting, Growth, WindowController};
+    use talkpath_config::CongestionControlKind;
 
     fn over(window: Window) -> WindowController {
         WindowController::new(CongestionControlKind::Reno, window, false)

@@ -3,6 +3,7 @@
 //! What all algorithms do is here: fast recovery inflates the window, a timeout leaves one segment, idle time
 //! restarts it.
 
+use talkpath_config::CongestionControlKind;
 use talkpath_units::{Duration, Instant};
 
 use super::cubic::Cubic;
@@ -11,7 +12,6 @@ use super::reno::Reno;
 use super::tahoe::Tahoe;
 use super::window_based::WindowBased;
 use super::{Ack, RecoveryAck, RttSample, Window};
-use crate::CongestionControlKind;
 
 /// A window and the algorithm that moves it.
 #[derive(Clone, Debug)]

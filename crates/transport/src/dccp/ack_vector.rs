@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 
-use super::{DccpOption, Options, Seq};
+use talkpath_wire::dccp::{DccpOption, Options, Seq};
 
 /// The state of a packet (RFC 4340 §11.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,13 @@
 
 use std::collections::VecDeque;
 
-use talkpath_config::largest_dccp_message;
-use talkpath_units::{Bytes, Duration, Instant, Seed, Stream};
+use talkpath_config::{DccpConfig, Role, largest_dccp_message};
+use talkpath_units::{Bytes, Duration, Ecn, Instant, Seed, Stream};
+use talkpath_wire::dccp::{Options, Reset, ResetCode, Seq, ServiceCode};
+use talkpath_wire::encapsulated::EncapsulatedPacket;
+use talkpath_wire::{
+    Counters, Delivery, EcnCounters, Message, Observation, Packet, Refused, Transmit, Transport,
+};
 
 use super::ccid::{CcidReceiver, CcidSender, HcReceiver, HcSender};
 use super::cookie::CookieKey;
@@ -12,12 +17,7 @@ use super::features::{Features, Preference};
 use super::limiter::AnswerLimiter;
 use super::numbers::{Numbers, Widths};
 use super::queues::{Inbox, SendQueue};
-use super::{AckHistory, Feature, Location, Options, Reset, ResetCode, Seq, ServiceCode};
-use crate::encapsulated::EncapsulatedPacket;
-use crate::{
-    Counters, DccpConfig, Delivery, Ecn, EcnCounters, Message, Observation, Packet, Refused, Role, Transmit,
-    Transport,
-};
+use super::{AckHistory, Feature, Location};
 
 /// One end of a DCCP connection.
 #[derive(Clone, Debug)]

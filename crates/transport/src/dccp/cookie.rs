@@ -13,8 +13,9 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use talkpath_units::{Duration, Instant};
+use talkpath_wire::dccp::Seq;
 
-use super::{Feature, Location, Seq};
+use super::{Feature, Location};
 
 /// A server's secret.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::{DccpOption, Options, Seq};
+use talkpath_wire::dccp::{DccpOption, Options, Seq};
 
 /// Why data did not reach the application (RFC 4340 §11.7, table 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,9 +12,10 @@
 //! stable. FGSR and FGSS are kept for the connection, not for each feature (§6.6.4).
 
 use talkpath_units::{Duration, Instant};
+use talkpath_wire::dccp::{DccpOption, FeatureKind, FeatureOption, Options, Reset, ResetCode, Seq};
 
+use super::Feature;
 use super::feature::{FEATURES, Rule};
-use super::{DccpOption, Feature, FeatureKind, FeatureOption, Options, Reset, ResetCode, Seq};
 
 /// Which end a feature is located at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,16 +1,14 @@
 //! Arriving packets, in the steps of RFC 4340 §8.5. Step 1, malformed packets, is the codec's; step 2, ports,
 //! the host's.
 
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Ecn, Instant};
+use talkpath_wire::dccp::{DccpOption, DccpPacket, Options, PacketKind, Reset, ResetCode, Seq};
 
 use super::ccid::{Acknowledgement, Arrived, CcidReceiver, CcidSender, knows_option};
 use super::connection::{Control, Dccp, State};
 use super::features::Features;
 use super::numbers::{Numbers, Validity};
-use super::{
-    DccpOption, DccpPacket, DropCode, Feature, Location, Options, PacketKind, Reset, ResetCode, Seq,
-};
-use crate::Ecn;
+use super::{DropCode, Feature, Location};
 
 impl Dccp {
     pub(super) fn on_packet(&mut self, packet: DccpPacket, ecn: Ecn, now: Instant) {

@@ -1,10 +1,10 @@
 //! What the channel over real sockets needs to know of a connection.
 
 use talkpath_units::Duration;
+use talkpath_wire::dccp::ResetCode;
+use talkpath_wire::machine::{Ending, Machine, Silence};
 
-use super::ResetCode;
 use super::connection::{Dccp, State};
-use crate::machine::{Ending, Machine, Silence};
 
 impl Machine for Dccp {
     fn is_over(&self) -> bool {

@@ -2,9 +2,6 @@
 //!
 //! | file | what it holds | RFC 4340 |
 //! | --- | --- | --- |
-//! | `seq` | sequence numbers | §7.1, §7.6 |
-//! | `packet` | the ten packet types | §5 |
-//! | `options` | options in a packet | §5.8 |
 //! | `ack_vector` | what arrived, written and read | §11.4 |
 //! | `data_dropped` | data that did not reach the application | §11.7 |
 //! | `feature` | the features that there are | §6.4 |
@@ -13,12 +10,13 @@
 //! | `connection` | state, timers, the contract of a transport | §8 |
 //! | `input` | arriving packets, step by step | §8.5 |
 //! | `output` | which packet leaves next, and its options | §11, §13 |
-//! | `codec` | bytes, native and inside UDP | §5, RFC 6773 |
 //! | `cookie` | Init Cookies | §8.1.4 |
 //! | `machine` | what a channel over real sockets needs to know | §8 |
 //! | `limiter` | how often strangers are answered | §7.5.4 |
 //! | `queues` | messages to be sent and to be read | §11.7 |
 //! | `ccid` | the contract with a congestion control, and the CCIDs | §10 |
+//!
+//! Packets, their options, sequence numbers and bytes are `talkpath_wire::dccp`.
 //!
 //! A message is the data of one packet: nothing is repeated, put in order or joined. Left out: data on
 //! Request and Response, ports (the host's), mobility, and path MTU discovery (the path's MTU is given).
@@ -28,7 +26,6 @@
 
 mod ack_vector;
 pub mod ccid;
-pub mod codec;
 mod connection;
 mod cookie;
 mod data_dropped;
@@ -38,17 +35,11 @@ mod input;
 mod limiter;
 mod machine;
 mod numbers;
-mod options;
 mod output;
-mod packet;
 mod queues;
-mod seq;
 
 pub use ack_vector::{AckHistory, AckRun, AckState, ack_vector};
 pub use connection::{Dccp, State};
 pub use data_dropped::{DropCode, drop_code};
 pub use feature::Feature;
 pub use features::Location;
-pub use options::{DccpOption, FeatureKind, FeatureOption, OptionIter, Options};
-pub use packet::{DccpPacket, PacketKind, Reset, ResetCode, ServiceCode};
-pub use seq::Seq;

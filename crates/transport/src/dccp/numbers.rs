@@ -2,7 +2,7 @@
 
 use talkpath_units::{Duration, Instant};
 
-use super::{DccpPacket, PacketKind, Seq};
+use talkpath_wire::dccp::{DccpPacket, PacketKind, Seq};
 
 /// The sequence number variables of a connection (RFC 4340 §7.1).
 #[derive(Clone, Debug)]
@@ -236,6 +236,8 @@ const fn low_bits(count: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use talkpath_wire::dccp::{Reset, ResetCode, ServiceCode};
+
     use super::*;
 
     const WIDTHS: Widths = Widths { remote: 100, local: 100 };
@@ -276,8 +278,7 @@ mod tests {
         assert_eq!(check(&numbers, PacketKind::Close, 5000, 995), Validity::NeedsSync(Seq::new(5000)));
         assert_eq!(check(&numbers, PacketKind::Close, 5001, 989), Validity::NeedsSync(Seq::new(5001)));
         assert_eq!(check(&numbers, PacketKind::Close, 5001, 990), Validity::Valid);
-        let reset =
-            PacketKind::Reset(super::super::Reset { code: super::super::ResetCode::CLOSED, data: [0; 3] });
+        let reset = PacketKind::Reset(Reset { code: ResetCode::CLOSED, data: [0; 3] });
         assert_eq!(check(&numbers, reset, 7, 7), Validity::NeedsSync(Seq::new(5000)));
     }
 
@@ -313,7 +314,6 @@ mod tests {
     /// does not.
     #[test]
     fn the_first_packet_is_valid_whatever_its_type() {
-        use crate::dccp::{Reset, ResetCode, ServiceCode};
         let reset = Reset::with_code(ResetCode::BAD_SERVICE_CODE);
         let service = ServiceCode::NONE;
         for kind in [PacketKind::Response { service }, PacketKind::Reset(reset)] {

@@ -1,13 +1,13 @@
 //! Which packet leaves next, and what it carries.
 
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Ecn, Instant};
+use talkpath_wire::dccp::{DccpOption, DccpPacket, Options, PacketKind, Seq};
+use talkpath_wire::{IPV4_HEADER, Message, Packet, PayloadRange, Transmit, UDP_HEADER};
 
 use super::ccid::{CcidReceiver, CcidSender, Clearance, Sent};
 use super::connection::{Control, Dccp, State};
 use super::features::Preference;
-use super::{DccpOption, DccpPacket, Feature, Location, Options, PacketKind, Seq};
-use crate::packet::{IPV4_HEADER, UDP_HEADER};
-use crate::{Ecn, Message, Packet, PayloadRange, Transmit};
+use super::{Feature, Location};
 
 impl Dccp {
     /// The next packet: control packets first, then features' news, data, and acknowledgements that nothing

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use talkpath_units::{Bytes, Packets};
 
-use crate::{Message, QueuePolicy, Refused};
+use talkpath_config::QueuePolicy;
+use talkpath_wire::{Message, Refused};
 
 /// The sender's own queue (RFC 4340 §1.1: the application keeps control of what is sent late).
 #[derive(Clone, Debug)]

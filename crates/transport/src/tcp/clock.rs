@@ -7,7 +7,7 @@
 
 use talkpath_units::{Duration, Instant, Seed};
 
-use crate::{Role, Ticks};
+use talkpath_config::{Role, Ticks};
 
 /// How a host's clock stands to the run's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

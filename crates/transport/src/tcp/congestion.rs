@@ -4,13 +4,13 @@
 //! The algorithms are in [`crate::cc`]. This room adds the connection's side: amounts are converted to the
 //! window's unit (bytes, or packets as in Linux), and the use of the window is watched.
 
+use talkpath_config::{CongestionControlKind, Stack, TcpConfig};
 use talkpath_units::{Duration, Instant, Packets, Rate, Seed};
 
 use super::recovery::{Scoreboard, SentSegment};
 use super::send::Pace;
 use crate::cc::usage::{Sent, WindowUsage};
 use crate::cc::{self, Controller, Counting, Feedback, Growth, InitialState, RateBased, Window};
-use crate::{CongestionControlKind, Stack, TcpConfig};
 
 /// Congestion control of one end.
 #[derive(Clone, Debug)]

@@ -2,11 +2,11 @@
 //! (RFC 9293 §3.10.7), and the SYN, SYN-ACK or RST that leaves. What the handshake knows is in `handshake`.
 
 use talkpath_units::Instant;
+use talkpath_wire::{Flags, Segment, SegmentOptions};
 
 use super::core::Core;
 use super::handshake::Control;
 use super::send::MAX_SHIFT;
-use crate::{Flags, Segment, SegmentOptions};
 
 impl Core {
     /// LISTEN: a SYN is answered, anything else is reset.

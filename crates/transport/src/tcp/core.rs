@@ -1,7 +1,9 @@
 //! One end of a connection: its parts, and the calls of the application. Arriving segments are processed in
 //! `input`, and segments leave in `output`.
 
+use talkpath_config::{Role, Stack, TcpConfig};
 use talkpath_units::{Bytes, Instant, Seed, SeqNum};
+use talkpath_wire::{Counters, Levels, Observation, Refused};
 
 use super::clock::HostClock;
 use super::congestion::Congestion;
@@ -16,7 +18,6 @@ use super::state::{ConnectionState, State};
 use super::timers::{TimerKind, Timers};
 use super::timestamps::Timestamps;
 use crate::cc::Counting;
-use crate::{Counters, Levels, Observation, Refused, Role, Stack, TcpConfig};
 
 /// One end of a connection, without shortcuts.
 #[derive(Clone, Debug)]

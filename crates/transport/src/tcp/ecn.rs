@@ -17,7 +17,8 @@
 //! Left out: the retransmission timer's role in a window of one segment (§6.1.2), which Linux leaves out too,
 //! the nonce, RFC 8311 and what builds on it (ECT(1), more accurate feedback, RFC 8511).
 
-use crate::{Ecn, EcnCounters, Flags, Segment};
+use talkpath_units::Ecn;
+use talkpath_wire::{EcnCounters, Flags, Segment};
 
 /// The state of ECN at one end.
 #[derive(Clone, Copy, Debug)]

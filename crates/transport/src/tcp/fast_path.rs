@@ -22,7 +22,12 @@
 //! With the feature `no-fast-path` no proof is ever found, and every record must be the same: `cargo test -p
 //! talkpath-sim --features no-fast-path --test digests`.
 
-use talkpath_units::{Bytes, Instant, Seed, SeqNum};
+use talkpath_config::{Role, TcpConfig};
+use talkpath_units::{Bytes, Ecn, Instant, Seed, SeqNum};
+use talkpath_wire::{
+    Counters, Delivery, Flags, Levels, Message, Observation, Outlet, Packet, Refused, Segment, Transmit,
+    Transport,
+};
 
 use super::core::Core;
 use super::outbox::Polled;
@@ -31,10 +36,6 @@ use super::recovery::{ArmedBy, RecoveryState};
 use super::send::{BlockedBy, BurstDecision, BurstKind, NewSegment};
 use super::timers::TimerSlot;
 use crate::cc::{Ack, RttSample};
-use crate::{
-    Counters, Delivery, Ecn, Flags, Levels, Message, Observation, Outlet, Packet, Refused, Role, Segment,
-    TcpConfig, Transmit, Transport,
-};
 
 /// One end of a TCP connection. The passive end listens from the beginning.
 #[derive(Clone, Debug)]
@@ -402,7 +403,7 @@ mod tests {
     use talkpath_units::Duration;
 
     use super::*;
-    use crate::Stack;
+    use talkpath_config::Stack;
 
     /// Two ends, and what is on its way between them: 20 ms each way, each 61st packet is lost, each 47th is
     /// marked if it is ECN-capable.

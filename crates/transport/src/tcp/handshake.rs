@@ -10,11 +10,11 @@
 //! This room keeps the two initial sequence numbers, and the SYN, SYN-ACK or RST that has to leave before
 //! anything else.
 
+use talkpath_config::{Role, Stack, TcpConfig};
 use talkpath_units::{Bytes, Instant, Packets, Seed, SeqNum};
+use talkpath_wire::{Flags, IPV4_HEADER, Segment, SegmentOptions, TCP_HEADER};
 
 use super::timestamps::clock;
-use crate::packet::{IPV4_HEADER, TCP_HEADER};
-use crate::{Flags, Role, Segment, SegmentOptions, Stack, TcpConfig};
 
 /// A segment without data that leaves before all others.
 #[derive(Clone, Debug)]

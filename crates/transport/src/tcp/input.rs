@@ -1,13 +1,13 @@
 //! Arriving segments (RFC 9293 §3.10.7): by state, and then checks, acknowledgement, window, data, FIN, in
 //! this order.
 
-use talkpath_units::Instant;
+use talkpath_units::{Ecn, Instant};
+use talkpath_wire::{Flags, SackBlock, Segment};
 
 use super::core::Core;
 use super::receive::DataOutcome;
 use super::recovery::IncomingAck;
 use super::state::State;
-use crate::{Ecn, Flags, SackBlock, Segment};
 
 impl Core {
     /// A segment has arrived, in a packet with this ECN codepoint.

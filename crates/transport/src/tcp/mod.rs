@@ -38,4 +38,3 @@ mod timers;
 mod timestamps;
 
 pub use fast_path::Tcp;
-pub use send::WRITE;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::Transmit;
+use talkpath_wire::Transmit;
 
 /// Segments that wait for the next poll, and counts of the segments that have left.
 #[derive(Clone, Debug, Default)]

@@ -15,7 +15,8 @@
 //! the losses, before it takes the data of the same segment (tcp_xmit_recovery in tcp_ack). Such a
 //! retransmission does not acknowledge that data. The data is acknowledged by point 7.
 
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Ecn, Instant};
+use talkpath_wire::{Flags, Packet, PayloadRange, Segment, Transmit};
 
 use super::core::Core;
 use super::outbox::Polled;
@@ -23,7 +24,6 @@ use super::recovery::{ArmedBy, RecoveryState, SentSegment};
 use super::send::{BlockedBy, BurstDecision, BurstInput, BurstKind, NewSegment, Pace, SendDecision};
 use super::timers::{TimerKind, TimerSlot};
 use crate::cc::usage::Sent;
-use crate::{Ecn, Flags, Packet, PayloadRange, Segment, Transmit};
 
 impl Core {
     /// Sends one segment, the first one that may leave now. [`Polled::Last`] means that the segment is the
@@ -478,7 +478,7 @@ mod tests {
     use talkpath_units::{Bytes, Duration, Packets, Seed};
 
     use super::*;
-    use crate::{Role, Stack, TcpConfig};
+    use talkpath_config::{Role, Stack, TcpConfig};
 
     const SMSS: u32 = 1448;
 

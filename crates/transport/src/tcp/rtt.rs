@@ -21,7 +21,7 @@
 //!
 //! Sources: tcp_rtt_estimator and tcp_set_rto of Linux; tcp_xmit_timer of 4.3BSD-Reno.
 
-use crate::Stack;
+use talkpath_config::Stack;
 use talkpath_units::{Duration, Instant};
 
 use super::clock::{HostClock, round_up, whole_ticks};
@@ -372,7 +372,7 @@ mod tests {
     use talkpath_units::Seed;
 
     use super::*;
-    use crate::{Role, Ticks};
+    use talkpath_config::{Role, Ticks};
 
     const MS: u64 = 1_000_000;
 

@@ -11,7 +11,7 @@
 //!
 //! Left out: the end of TIME-WAIT after two minutes.
 
-use crate::Role;
+use talkpath_config::Role;
 
 /// RFC 9293 §3.3.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use talkpath_units::{Duration, Instant, SeqNum};
 
-use crate::Segment;
+use talkpath_wire::Segment;
 
 /// The state of the option at one end.
 #[derive(Clone, Copy, Debug)]

@@ -17,13 +17,14 @@
 
 use std::collections::VecDeque;
 
-use talkpath_units::{Bytes, Instant};
+use talkpath_config::{Stack, UdpConfig};
+use talkpath_units::{Bytes, Ecn, Instant};
+use talkpath_wire::{
+    Counters, Datagram, Delivery, EcnCounters, Message, Observation, Packet, PayloadRange, Refused, Transmit,
+    Transport,
+};
 
 use crate::skb::{self, Heads};
-use crate::{
-    Counters, Datagram, Delivery, Ecn, EcnCounters, Message, Observation, Packet, PayloadRange, Refused,
-    Stack, Transmit, Transport, UdpConfig,
-};
 
 /// One end of a UDP flow. It needs no opening, and closing it changes nothing.
 #[derive(Clone, Debug)]

@@ -11,11 +11,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use talkpath_transport::{
-    AnyTransport, Delivery, Ecn, Flags, Message, Packet, PayloadRange, Role, Transmit, Transport,
-    TransportConfig,
-};
-use talkpath_units::{Bytes, Duration, Instant, Seed, SeqNum};
+use talkpath_config::{Role, TransportConfig};
+use talkpath_transport::AnyTransport;
+use talkpath_units::{Bytes, Duration, Ecn, Instant, Seed, SeqNum};
+use talkpath_wire::{Delivery, Flags, Message, Packet, PayloadRange, Transmit, Transport};
 
 /// Which end.
 pub(crate) const A: usize = 0;

@@ -1,8 +1,8 @@
+use talkpath_config::{CcidKind, DccpConfig, EncapsulatedConfig};
 use talkpath_measure::MessageRecord;
 use talkpath_model::WorkloadConfig;
-use talkpath_transport::dccp::codec::encode;
-use talkpath_transport::dccp::{DccpPacket, PacketKind, Reset, ResetCode, Seq};
-use talkpath_transport::{CcidKind, DccpConfig, EncapsulatedConfig};
+use talkpath_wire::dccp::codec::encode;
+use talkpath_wire::dccp::{DccpPacket, PacketKind, Reset, ResetCode, Seq};
 
 use super::*;
 use crate::end::pair::{Pair, datagram};
@@ -13,7 +13,7 @@ use crate::spec::{SessionSpec, TransportSpec};
 fn session(ms: u64, queue: Option<u64>) -> SessionSpec {
     let config = DccpConfig {
         send_queue: queue.map(talkpath_units::Packets::new),
-        send_queue_policy: talkpath_transport::QueuePolicy::DropOldest,
+        send_queue_policy: talkpath_config::QueuePolicy::DropOldest,
         ..DccpConfig::new(CcidKind::Ccid2)
     };
     let config = EncapsulatedConfig::Dccp(config);

@@ -19,10 +19,10 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use talkpath_config::SMALLEST_QUIC_MTU;
+use talkpath_config::{Carry, SMALLEST_QUIC_MTU};
 use talkpath_quic::{EarlierEnd, End, HostKeys, SendEvent};
-use talkpath_transport::{Carry, Ecn, Packet, PayloadRange, QuicPacket};
-use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_units::{Bytes, Duration, Ecn, Instant};
+use talkpath_wire::{Packet, PayloadRange, QuicPacket};
 
 use crate::clock::RunClock;
 use crate::end::headers::HeaderCount;

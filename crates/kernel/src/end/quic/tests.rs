@@ -1,8 +1,8 @@
+use talkpath_config::QuicConfig;
 use talkpath_measure::{Ending, Fate, MessageRecord, SeriesKind};
 use talkpath_model::WorkloadConfig;
 use talkpath_quic::{Fingerprint, HostKeys};
 use talkpath_scenario::{Options, Source, load};
-use talkpath_transport::QuicConfig;
 use talkpath_units::{Rate, Seed};
 
 use super::*;

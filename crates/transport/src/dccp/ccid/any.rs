@@ -1,14 +1,15 @@
 //! The closed enums over the CCIDs' halves: dispatch by match.
 
+use talkpath_config::{CcidKind, DccpConfig};
 use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_wire::Observation;
+use talkpath_wire::dccp::Options;
 
 use super::{
     Acknowledgement, Arrived, Ccid2Receiver, Ccid2Sender, CcidCounters, CcidReceiver, CcidSender, Clearance,
     Sent, TfrcReceiver, TfrcSender,
 };
-use crate::dccp::Options;
 use crate::tfrc::{TfrcConfig, Variant};
-use crate::{CcidKind, DccpConfig, Observation};
 
 /// Any sending half.
 #[derive(Clone, Debug)]

@@ -18,15 +18,14 @@ mod any;
 mod ccid2;
 mod tfrc;
 
-use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_units::{Bytes, Duration, Ecn, Instant};
+use talkpath_wire::Observation;
+use talkpath_wire::dccp::{Options, Seq};
 
 pub use any::{HcReceiver, HcSender};
 pub use ccid2::{Ccid2Receiver, Ccid2Sender};
 pub(super) use tfrc::knows_option;
 pub use tfrc::{TfrcReceiver, TfrcSender};
-
-use super::{Options, Seq};
-use crate::{Ecn, Observation};
 
 /// When the next data packet may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

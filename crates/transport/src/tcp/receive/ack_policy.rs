@@ -18,10 +18,10 @@
 
 mod linux;
 
+use talkpath_config::DelayedAck;
 use talkpath_units::{Duration, Instant};
 
 use self::linux::LinuxAcks;
-use crate::DelayedAck;
 use crate::tcp::clock::{HostClock, whole_ticks};
 use crate::tcp::timers::{TimerKind, TimerSlot, Timers};
 

@@ -14,7 +14,9 @@ mod sack_report;
 mod tuning;
 mod window;
 
-use talkpath_units::{Duration, Instant, SeqNum};
+use talkpath_config::{Stack, TcpConfig};
+use talkpath_units::{Bytes, Duration, Instant, SeqNum};
+use talkpath_wire::{Flags, SackBlock, Segment};
 
 use self::ack_policy::{AckContext, AckPolicy};
 use self::reassembly::{Arrival, Reassembly};
@@ -24,8 +26,6 @@ use super::clock::HostClock;
 use super::rtt::RttEstimator;
 use super::timers::Timers;
 use super::timestamps::{self, Timestamps};
-use crate::{Flags, SackBlock, Segment, Stack, TcpConfig};
-use talkpath_units::Bytes;
 
 /// The receive side of one end.
 #[derive(Clone, Debug)]

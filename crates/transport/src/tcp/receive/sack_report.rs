@@ -6,7 +6,7 @@
 
 use talkpath_units::SeqNum;
 
-use crate::SackBlock;
+use talkpath_wire::SackBlock;
 
 /// What is to be reported.
 #[derive(Clone, Debug, Default)]

@@ -33,6 +33,7 @@ mod sent_segment;
 mod timeout;
 mod undo;
 
+use talkpath_config::{Stack, TcpConfig};
 use talkpath_units::{Duration, Instant};
 
 use self::episode::Episode;
@@ -52,7 +53,6 @@ use super::rtt::RttEstimator;
 use super::send::Sender;
 use super::timers::Timers;
 use crate::cc::Phase;
-use crate::{Stack, TcpConfig};
 
 /// Loss recovery of one end.
 #[derive(Clone, Debug)]

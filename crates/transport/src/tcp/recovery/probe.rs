@@ -4,6 +4,7 @@
 //! trips after the last segment: new data, or the last segment again. The far end answers the probe, and its
 //! answer reports the loss long before the retransmission timer would expire.
 
+use talkpath_config::{Stack, TcpConfig};
 use talkpath_units::Duration;
 
 use super::outcome::AckOutcome;
@@ -11,7 +12,6 @@ use super::rack::TIMER_SLACK;
 use super::sack::Arrived;
 use super::{ArmedBy, Context, Recovery, SentSegment};
 use crate::tcp::timers::TimerKind;
-use crate::{Stack, TcpConfig};
 
 /// The state of the probe at one end.
 #[derive(Clone, Copy, Debug)]
@@ -209,9 +209,9 @@ mod tests {
     use talkpath_units::{Bytes, Instant, Seed};
 
     use super::*;
-    use crate::Role;
     use crate::tcp::core::Core;
     use crate::tcp::send::NewSegment;
+    use talkpath_config::Role;
 
     const JIFFY: Duration = Duration::from_millis(4);
 

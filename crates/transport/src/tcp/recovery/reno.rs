@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use crate::tcp::core::Core;
     use crate::tcp::send::NewSegment;
-    use crate::{CongestionControlKind, Role, Stack, TcpConfig};
+    use talkpath_config::{CongestionControlKind, Role, Stack, TcpConfig};
 
     /// A sender without SACK that has ten segments of 1000 B in flight.
     fn sender(cc: CongestionControlKind) -> Core {

@@ -7,10 +7,11 @@
 //!                                            └── a duplicate: it was not
 //! ```
 
+use talkpath_config::Stack;
+
 use super::outcome::AckOutcome;
 use super::sack::Arrived;
 use super::{Context, Recovery, RecoveryState};
-use crate::Stack;
 
 /// The state of F-RTO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -173,7 +174,7 @@ mod tests {
     use crate::cc::Controller;
     use crate::tcp::core::Core;
     use crate::tcp::send::NewSegment;
-    use crate::{CongestionControlKind, Role, Stack, TcpConfig};
+    use talkpath_config::{CongestionControlKind, Role, Stack, TcpConfig};
 
     /// tcp_enter_loss: BBR learns of the timeout when the segments are marked as lost (bbr_lt_bw_sampling).
     #[test]

@@ -30,11 +30,11 @@
 //! message (Microsoft, "Design issues: Sending small data segments over TCP with Winsock", KB 214397). Left
 //! out: the one further send that Winsock takes beyond the quota while a single earlier send is unfinished.
 
-use talkpath_config::SHARED_INFO;
+use talkpath_config::{SHARED_INFO, Stack, TcpConfig};
 use talkpath_units::Bytes;
+use talkpath_wire::WRITE;
 
 use crate::skb::{Heads, SK_BUFF};
-use crate::{Stack, TcpConfig};
 
 /// The size of the send buffer, and whether the application waits for room.
 #[derive(Clone, Copy, Debug)]
@@ -275,10 +275,6 @@ impl Memory {
         (bytes / smss).max(1) * smss
     }
 }
-
-/// The largest number of bytes that an application writes by one call, in every arena. Chosen; it matters
-/// because the amount that a full socket takes depends on where a call ends.
-pub const WRITE: u64 = 128 << 10;
 /// The capacity before the first expansion (Linux: net.ipv4.tcp_wmem[1]).
 const WMEM_DEFAULT: u64 = 16 << 10;
 /// The smallest `cwnd` that the buffer has room for (Linux: TCP_INIT_CWND).

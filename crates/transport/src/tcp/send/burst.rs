@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::tcp::core::Core;
     use crate::tcp::send::{BurstKind, NewSegment};
-    use crate::{Role, Stack, TcpConfig};
+    use talkpath_config::{Role, Stack, TcpConfig};
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
     const SMSS: u32 = 1448;

@@ -20,9 +20,9 @@ mod persist;
 mod segments;
 mod window;
 
+use talkpath_config::{Stack, TcpConfig};
 use talkpath_units::{Bytes, Instant};
 
-pub use self::buffer::WRITE;
 use self::buffer::{Queue, SendBuffer};
 pub(super) use self::burst::{BurstDecision, BurstInput};
 use self::nagle::Nagle;
@@ -35,7 +35,6 @@ use self::window::SendWindow;
 use super::recovery::{Scoreboard, SentSegment};
 use super::rtt::RttEstimator;
 use super::timers::Timers;
-use crate::{Stack, TcpConfig};
 
 /// The send side of one end.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 //! variant (draft-minshall-nagle-01; tcp_minshall_check in Linux) holds it only while another *small* segment
 //! is unacknowledged: a full segment in flight does not delay the tail that follows it.
 
-use crate::NagleKind;
+use talkpath_config::NagleKind;
 
 /// The state of Nagle's algorithm at one sender.
 #[derive(Clone, Debug)]

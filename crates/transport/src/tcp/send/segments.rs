@@ -178,12 +178,11 @@ impl Stream {
 
 #[cfg(test)]
 mod tests {
-    use talkpath_units::Instant;
+    use talkpath_units::{Bytes, Instant};
 
     use super::*;
     use crate::tcp::send::Sender;
-    use crate::{NagleKind, Stack, TcpConfig};
-    use talkpath_units::Bytes;
+    use talkpath_config::{NagleKind, Stack, TcpConfig};
 
     /// A sender with segments of 1000 B, and what it has in flight.
     struct Sending {

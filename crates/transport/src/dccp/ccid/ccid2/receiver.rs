@@ -1,10 +1,10 @@
 //! The receiving half: when to acknowledge (RFC 4340 §11.3, RFC 4341 §6). The core adds the Ack Vector.
 
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Duration, Ecn, Instant};
+use talkpath_wire::dccp::Seq;
 
-use crate::Ecn;
+use crate::dccp::Feature;
 use crate::dccp::ccid::{Arrived, CcidReceiver};
-use crate::dccp::{Feature, Seq};
 
 /// CCID 2's receiving half.
 #[derive(Clone, Debug)]

@@ -3,14 +3,16 @@
 
 use std::collections::VecDeque;
 
+use talkpath_config::DccpConfig;
 use talkpath_units::{Bytes, Duration, Instant, Packets};
+use talkpath_wire::Observation;
+use talkpath_wire::dccp::{DccpOption, Seq};
 
 use crate::cc::usage::WindowUsage;
 use crate::cc::{Counting, Window};
 use crate::dccp::ccid::{Acknowledgement, CcidCounters, CcidSender, Clearance, Sent};
-use crate::dccp::{AckState, DccpOption, DropCode, Feature, Seq, ack_vector, drop_code};
+use crate::dccp::{AckState, DropCode, Feature, ack_vector, drop_code};
 use crate::tcp::rtt::{RttEstimator, RttRule};
-use crate::{DccpConfig, Observation};
 
 /// CCID 2's sending half.
 #[derive(Clone, Debug)]

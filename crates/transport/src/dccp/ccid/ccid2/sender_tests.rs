@@ -1,8 +1,10 @@
 //! CCID 2's sender against stories of acknowledgements, worked by hand after RFC 4341.
 
+use talkpath_config::CcidKind;
+use talkpath_wire::dccp::Options;
+
 use super::*;
-use crate::CcidKind;
-use crate::dccp::{AckHistory, Options};
+use crate::dccp::AckHistory;
 
 const RTT: Duration = Duration::from_millis(100);
 

@@ -2,7 +2,7 @@
 
 use talkpath_units::Duration;
 
-use crate::dccp::{DccpOption, Options};
+use talkpath_wire::dccp::{DccpOption, Options};
 
 /// One entry of the Loss Intervals option, with its Drop Count (RFC 5622 §8.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! The receiving half: feedback when TFRC wants it.
 
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Duration, Ecn, Instant};
+use talkpath_wire::dccp::{DccpOption, Options, Seq};
 
 use super::options::{ReportedInterval, ReportedIntervals, put_loss_event_rate, put_receive_rate};
-use crate::Ecn;
 use crate::dccp::ccid::{Arrived, CcidReceiver};
-use crate::dccp::{DccpOption, Options, Seq};
 use crate::tfrc::{Arrival, Receiver, TfrcConfig, Variant};
 
 /// A receiving half of CCID 3 or 4.

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_wire::Observation;
+use talkpath_wire::dccp::Seq;
 
 use super::options::{FeedbackOptions, ReportedInterval, read_feedback, receive_buffer_drops};
-use crate::Observation;
-use crate::dccp::Seq;
 use crate::dccp::ccid::{Acknowledgement, CcidCounters, CcidSender, Clearance, Sent};
 use crate::tfrc::{
     DEFAULT_RTT, Feedback, INTERVALS, Interval, Sender, TfrcConfig, WindowCounter, general_discount,
@@ -279,8 +279,8 @@ const LOG: usize = 1 << 16;
 mod tests {
     use super::super::options::ReportedIntervals;
     use super::*;
-    use crate::dccp::Options;
     use crate::tfrc::{Revision, Variant};
+    use talkpath_wire::dccp::Options;
 
     fn sender() -> TfrcSender {
         TfrcSender::new(TfrcConfig::new(Revision::Rfc5348, Variant::Standard))

@@ -3,14 +3,13 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_units::{Bytes, Duration, Ecn, Instant};
+use talkpath_wire::dccp::{DccpOption, Options, Seq};
 
 use super::options::read_feedback;
 use super::receiver::SEND_LOSS_EVENT_RATE;
 use super::*;
-use crate::Ecn;
 use crate::dccp::ccid::{Acknowledgement, Arrived, CcidReceiver, CcidSender, Clearance, Sent};
-use crate::dccp::{DccpOption, Options, Seq};
 use crate::tfrc::{Revision, TfrcConfig, Variant, throughput};
 
 /// Two halves, and a path of `one_way` that loses every `nth` data packet.

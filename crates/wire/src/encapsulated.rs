@@ -1,5 +1,5 @@
 //! The packets of protocols of ours that real hosts carry in UDP datagrams, and their bytes. Their state
-//! machines are in [`AnyTransport`](crate::AnyTransport).
+//! machines are in `transport`.
 
 use talkpath_config::EncapsulatedKind;
 
@@ -26,6 +26,7 @@ pub struct DecodedPacket<'a> {
 
 impl EncapsulatedPacket {
     /// Which protocol it is of.
+    #[inline]
     pub const fn kind(&self) -> EncapsulatedKind {
         match self {
             Self::Dccp(_) => EncapsulatedKind::Dccp,
@@ -33,6 +34,7 @@ impl EncapsulatedPacket {
     }
 
     /// Bytes of application data.
+    #[inline]
     pub const fn payload(&self) -> u32 {
         match self {
             Self::Dccp(packet) => packet.payload,
@@ -40,6 +42,7 @@ impl EncapsulatedPacket {
     }
 
     /// Bytes before the application data.
+    #[inline]
     pub const fn header_size(&self) -> usize {
         match self {
             Self::Dccp(packet) => packet.header_size(),
@@ -47,6 +50,7 @@ impl EncapsulatedPacket {
     }
 
     /// The message that the application data is, if there is any.
+    #[inline]
     pub const fn message(&self) -> u64 {
         match self {
             Self::Dccp(packet) => packet.message,
@@ -54,6 +58,7 @@ impl EncapsulatedPacket {
     }
 
     /// Says which message the application data is.
+    #[inline]
     pub fn set_message(&mut self, message: u64) {
         match self {
             Self::Dccp(packet) => packet.message = message,
@@ -61,6 +66,7 @@ impl EncapsulatedPacket {
     }
 
     /// Appends its bytes to `out`, with `data` as the application data.
+    #[inline]
     pub fn encode(&self, ports: Ports, data: &[u8], carrier: Carrier, out: &mut Vec<u8>) {
         match self {
             Self::Dccp(packet) => codec::encode(packet, ports, data, carrier, out),

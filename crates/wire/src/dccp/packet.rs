@@ -89,6 +89,7 @@ pub struct ServiceCode(pub u32);
 
 impl Reset {
     /// A Reset with this code and no data.
+    #[inline]
     pub const fn with_code(code: ResetCode) -> Self {
         Self { code, data: [0; 3] }
     }
@@ -130,6 +131,7 @@ impl ServiceCode {
 
 impl PacketKind {
     /// The type's number (RFC 4340 §5.1, table 1).
+    #[inline]
     pub const fn number(self) -> u8 {
         match self {
             Self::Request { .. } => 0,
@@ -146,16 +148,19 @@ impl PacketKind {
     }
 
     /// Whether it has an acknowledgement number (RFC 4340 §5.2 and §5.4: all but Request and Data).
+    #[inline]
     pub const fn has_ack(self) -> bool {
         !matches!(self, Self::Request { .. } | Self::Data)
     }
 
     /// Whether it can carry data to the application (RFC 4340 §7.7.1 counts the others as non-data packets).
+    #[inline]
     pub const fn is_data(self) -> bool {
         matches!(self, Self::Request { .. } | Self::Response { .. } | Self::Data | Self::DataAck)
     }
 
     /// Whether it may have short sequence numbers (RFC 4340 §5.1).
+    #[inline]
     pub const fn may_be_short(self) -> bool {
         matches!(self, Self::Data | Self::Ack | Self::DataAck)
     }
@@ -163,6 +168,7 @@ impl PacketKind {
 
 impl DccpPacket {
     /// A packet of this kind without options or data.
+    #[inline]
     pub const fn new(kind: PacketKind, seq: Seq, ack: Seq) -> Self {
         Self {
             kind,
@@ -179,6 +185,7 @@ impl DccpPacket {
     }
 
     /// Bytes before the options.
+    #[inline]
     pub const fn fixed_header_size(&self) -> usize {
         let (generic, ack) = if self.short { (12, 4) } else { (16, 8) };
         let own = match self.kind {
@@ -189,6 +196,7 @@ impl DccpPacket {
     }
 
     /// Bytes of header and padded options: the value of Data Offset.
+    #[inline]
     pub const fn header_size(&self) -> usize {
         self.fixed_header_size() + self.options.padded_size()
     }

@@ -3,20 +3,17 @@
 use core::cell::{RefCell, RefMut};
 use std::rc::Rc;
 
+use talkpath_config::{Carry, Features, TransportKind};
+use talkpath_flow::{Application, Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_measure::DropCause;
 use talkpath_quic::{DiscardCause, End, SendEvent};
-use talkpath_transport::{
-    Carry, Counters, Features, Levels, Observation, Outlet, Packet, PayloadRange, Refused, TransportKind,
-};
 use talkpath_units::{Bytes, Duration, Instant};
+use talkpath_wire::{Counters, Levels, Observation, Outlet, Packet, PayloadRange, Refused};
 
-use crate::application::Application;
-use crate::channel::{Channel, FlowId, Read, Write, WriteOutcome};
 use crate::exchange::Exchange;
-use crate::taps::{FlowTaps, Side};
 
 /// One flow of one end of a connection.
-pub struct Member {
+pub(crate) struct Member {
     connection: Rc<RefCell<End>>,
     flow: FlowId,
     carry: Carry,
@@ -25,7 +22,12 @@ pub struct Member {
 
 impl Member {
     /// Flow `flow` of an end, whose messages are carried so and are of no use `expire` after they were due.
-    pub fn new(connection: Rc<RefCell<End>>, flow: FlowId, carry: Carry, expire: Option<Duration>) -> Self {
+    pub(crate) fn new(
+        connection: Rc<RefCell<End>>,
+        flow: FlowId,
+        carry: Carry,
+        expire: Option<Duration>,
+    ) -> Self {
         Self { connection, flow, carry, expire }
     }
 
@@ -74,7 +76,7 @@ impl Member {
     }
 }
 
-/// As [`crate::Endpoint::step`], for one flow of a connection.
+/// As [`Endpoint::step`](crate::endpoint::Endpoint::step), for one flow of a connection.
 pub(crate) fn step(
     application: &mut Application,
     member: &Member,

@@ -12,68 +12,80 @@ pub struct Seq(u64);
 
 impl Seq {
     /// The number whose low 48 bits are `value`'s.
+    #[inline]
     pub const fn new(value: u64) -> Self {
         Self(value & MASK)
     }
 
     /// The bare number, below 2^48.
+    #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
 
     /// `self + count` modulo 2^48.
     #[must_use]
+    #[inline]
     pub const fn wrapping_add(self, count: u64) -> Self {
         Self::new(self.0.wrapping_add(count))
     }
 
     /// `self - count` modulo 2^48.
     #[must_use]
+    #[inline]
     pub const fn wrapping_sub(self, count: u64) -> Self {
         Self::new(self.0.wrapping_sub(count))
     }
 
     /// The number that follows.
     #[must_use]
+    #[inline]
     pub const fn next(self) -> Self {
         self.wrapping_add(1)
     }
 
     /// How far `self` lies after `other`: negative if it lies before; half the circle counts as before.
+    #[inline]
     pub const fn distance_from(self, other: Self) -> i64 {
         // The shift carries the 48th bit to the sign, and back.
         ((self.0.wrapping_sub(other.0) << UNUSED_BITS) as i64) >> UNUSED_BITS
     }
 
     /// Whether `self` comes before `other` on the shorter way round.
+    #[inline]
     pub const fn is_before(self, other: Self) -> bool {
         self.distance_from(other) < 0
     }
 
     /// Whether `self` comes after `other` on the shorter way round.
+    #[inline]
     pub const fn is_after(self, other: Self) -> bool {
         self.distance_from(other) > 0
     }
 
     /// Whether `self` lies in the range from `low` to `high`, both included.
+    #[inline]
     pub const fn is_within(self, low: Self, high: Self) -> bool {
         !self.is_before(low) && !self.is_after(high)
     }
 
     /// The later of the two.
     #[must_use]
+    #[inline]
     pub const fn max(self, other: Self) -> Self {
         if self.is_before(other) { other } else { self }
     }
 
     /// The low 24 bits, as a packet with short sequence numbers carries them (RFC 4340 §5.1).
     #[must_use]
+    #[inline]
     pub const fn short(self) -> Self {
         Self(self.0 & SHORT_MASK)
     }
 
     /// The number nearest to `reference` whose low 24 bits are `self`'s (RFC 4340 §7.6).
     #[must_use]
+    #[inline]
     pub const fn extended(self, reference: Self) -> Self {
         let gap = self.0.wrapping_sub(reference.0) << (64 - SHORT_BITS);
         let signed = (gap as i64) >> (64 - SHORT_BITS);

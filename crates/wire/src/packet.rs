@@ -111,6 +111,7 @@ impl Flags {
 
     /// Both sets of bits.
     #[must_use]
+    #[inline]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -122,6 +123,7 @@ impl Flags {
     }
 
     /// True if all bits of `other` are set.
+    #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -135,12 +137,14 @@ impl SegmentOptions {
 
     /// The same with the maximum segment size.
     #[must_use]
+    #[inline]
     pub const fn with_mss(self, mss: u16) -> Self {
         Self { mss, has: self.has | Self::MSS, ..self }
     }
 
     /// The same with the window scale, if it is given.
     #[must_use]
+    #[inline]
     pub const fn with_window_scale(self, shift: Option<u8>) -> Self {
         match shift {
             Some(window_scale) => Self { window_scale, has: self.has | Self::WINDOW_SCALE, ..self },
@@ -150,6 +154,7 @@ impl SegmentOptions {
 
     /// The same with SACK-permitted, or without it.
     #[must_use]
+    #[inline]
     pub const fn with_sack_permitted(self, permitted: bool) -> Self {
         let others = self.has & !Self::SACK_PERMITTED;
         Self { has: if permitted { others | Self::SACK_PERMITTED } else { others }, ..self }
@@ -168,6 +173,7 @@ impl SegmentOptions {
 
 impl Packet {
     /// Bytes of application data.
+    #[inline]
     pub const fn payload(&self) -> Bytes {
         match self {
             Self::Udp(datagram) => Bytes::new(datagram.payload as u64),
@@ -191,6 +197,7 @@ impl Packet {
     }
 
     /// Whether the application may have something to read when this has come.
+    #[inline]
     pub const fn carries_data(&self) -> bool {
         match self {
             Self::Udp(_) => true,
@@ -201,6 +208,7 @@ impl Packet {
     }
 
     /// The message that is lost for good if this is lost; `None` if there is none, or if it is sent again.
+    #[inline]
     pub const fn message(&self) -> Option<u64> {
         match self {
             Self::Udp(datagram) => Some(datagram.seq),
@@ -213,6 +221,7 @@ impl Packet {
 
 impl QuicPacket {
     /// The messages that are lost for good if this is lost: the flow of the connection, and the number.
+    #[inline]
     pub fn messages(&self) -> impl Iterator<Item = (u32, u64)> {
         self.pieces.iter().filter(|piece| piece.stream.is_none()).map(|piece| (piece.flow, piece.seq))
     }
@@ -220,17 +229,20 @@ impl QuicPacket {
 
 impl Segment {
     /// Maximum segment size option, on SYN only (RFC 9293 §3.7.1).
+    #[inline]
     pub const fn mss(&self) -> Option<u16> {
         if self.options.has & SegmentOptions::MSS != 0 { Some(self.options.mss) } else { None }
     }
 
     /// Window scale option, on SYN only (RFC 7323 §2).
+    #[inline]
     pub const fn window_scale(&self) -> Option<u8> {
         let is_there = self.options.has & SegmentOptions::WINDOW_SCALE != 0;
         if is_there { Some(self.options.window_scale) } else { None }
     }
 
     /// SACK-permitted option, on SYN only (RFC 2018 §2).
+    #[inline]
     pub const fn sack_permitted(&self) -> bool {
         self.options.has & SegmentOptions::SACK_PERMITTED != 0
     }
@@ -279,11 +291,11 @@ impl Segment {
 }
 
 /// An IPv4 header without options (RFC 791 §3.1).
-pub(crate) const IPV4_HEADER: u64 = 20;
+pub const IPV4_HEADER: u64 = 20;
 /// A UDP header (RFC 768).
-pub(crate) const UDP_HEADER: u64 = 8;
+pub const UDP_HEADER: u64 = 8;
 /// A TCP header without options (RFC 9293 §3.1).
-pub(crate) const TCP_HEADER: u64 = 20;
+pub const TCP_HEADER: u64 = 20;
 
 #[cfg(test)]
 mod tests {

@@ -6,31 +6,29 @@
 //!     └─ echo ─► backlog
 //! ```
 
+use talkpath_config::Features;
+use talkpath_flow::{
+    AnyWorkload, Application, Channel, FlowId, FlowTaps, Read, Side, Workload as _, Write, WriteOutcome,
+};
 use talkpath_measure::DropCause;
 use talkpath_model::{EchoWrite, Receiver};
-use talkpath_transport::{
-    AnyTransport, Counters, EndVisitor, Features, Levels, Observation, Outlet, PayloadRange, Refused,
-    Transmit, Transport,
-};
+use talkpath_transport::{AnyTransport, EndVisitor};
 use talkpath_units::{Bytes, Duration, Instant, Stream};
+use talkpath_wire::{Counters, Levels, Observation, Outlet, PayloadRange, Refused, Transmit, Transport};
 
-use crate::application::Application;
-use crate::channel::{Channel, FlowId, Read, Write, WriteOutcome};
 use crate::exchange::Exchange;
-use crate::quic::{self, Member};
-use crate::taps::{FlowTaps, Side};
-use crate::workload::{AnyWorkload, Workload as _};
+use crate::member::{self, Member};
 
 /// An application on a transport.
 #[repr(C)]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     application: Application,
     transport: EndpointTransport,
 }
 
 /// The transport of an end.
 #[expect(clippy::large_enum_variant, reason = "as AnyTransport: a box would cost each call")]
-pub enum EndpointTransport {
+pub(crate) enum EndpointTransport {
     /// One of our state machines.
     Ours(AnyTransport),
     /// A QUIC connection, which several flows may share.
@@ -71,7 +69,11 @@ impl EndpointTransport {
 impl Endpoint {
     /// The end that sends: its workload begins when the transport is open, unless it has a clock that begins
     /// by itself.
-    pub fn near(transport: EndpointTransport, mut workload: AnyWorkload, window: (Instant, Instant)) -> Self {
+    pub(crate) fn near(
+        transport: EndpointTransport,
+        mut workload: AnyWorkload,
+        window: (Instant, Instant),
+    ) -> Self {
         if let Some(size) = transport.largest_message() {
             workload.limit_messages(size);
         }
@@ -80,7 +82,7 @@ impl Endpoint {
     }
 
     /// The end that reads, and writes everything back if the flow has an `echo`.
-    pub fn far(
+    pub(crate) fn far(
         transport: EndpointTransport,
         echo: Option<EchoWrite>,
         receiver: Receiver,
@@ -93,7 +95,7 @@ impl Endpoint {
     /// The same, with an application that wakes up a time uniform in [0, `max`) after something came, and
     /// answers another such time after that, drawn from `stream`.
     #[must_use]
-    pub fn waking_up_within(mut self, max: Duration, stream: Stream) -> Self {
+    pub(crate) fn waking_up_within(mut self, max: Duration, stream: Stream) -> Self {
         self.application.wake_up_within(max, stream);
         self
     }
@@ -101,31 +103,31 @@ impl Endpoint {
     /// The same, with an application that writes what its clock says a time uniform in [0, `max`) late, drawn
     /// from `stream`.
     #[must_use]
-    pub fn late_by(mut self, max: Duration, stream: Stream) -> Self {
+    pub(crate) fn late_by(mut self, max: Duration, stream: Stream) -> Self {
         self.application.late_by(max, stream);
         self
     }
 
     /// The same with a clock that begins at `start`, if the workload has one.
     #[must_use]
-    pub fn with_clock_from(mut self, start: Instant) -> Self {
+    pub(crate) fn with_clock_from(mut self, start: Instant) -> Self {
         self.application = self.application.with_clock_from(start);
         self
     }
 
     /// The run is over at `now`: notes in `taps` what was due and never sent because the transport did not
     /// open.
-    pub fn finish(&mut self, taps: &mut FlowTaps, now: Instant) {
+    pub(crate) fn finish(&mut self, taps: &mut FlowTaps, now: Instant) {
         self.application.finish(taps, now);
     }
 
     /// From when on a message could leave; `None` if none ever could.
-    pub fn opened(&self) -> Option<Instant> {
+    pub(crate) fn opened(&self) -> Option<Instant> {
         self.application.opened()
     }
 
     /// Begins to connect.
-    pub fn open(&mut self, now: Instant) {
+    pub(crate) fn open(&mut self, now: Instant) {
         match &mut self.transport {
             EndpointTransport::Ours(transport) => transport.open(now),
             EndpointTransport::Quic(member) => member.end().open(now),
@@ -134,23 +136,23 @@ impl Endpoint {
 
     /// When [`Endpoint::handle_timeout`] wants to be called; [`Instant::MAX`] is never.
     #[inline]
-    pub fn poll_timeout(&self) -> Instant {
+    pub(crate) fn poll_timeout(&self) -> Instant {
         self.application.next().min(self.transport.poll_timeout().unwrap_or(Instant::MAX))
     }
 
     /// Whether the application's clock has made a message due before `now` that is not handed over yet.
-    pub fn owes(&self, now: Instant) -> bool {
+    pub(crate) fn owes(&self, now: Instant) -> bool {
         self.application.owes(now)
     }
 
     /// When the application wants its next step, whatever the transport does; [`Instant::MAX`] is never. Of
     /// flows that share a connection each has its own, and the connection's deadline is nobody's.
-    pub fn next_turn(&self) -> Instant {
+    pub(crate) fn next_turn(&self) -> Instant {
         self.application.next()
     }
 
     /// The deadline has come; call [`Endpoint::step`] after it.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.transport.poll_timeout().is_some_and(|deadline| deadline <= now) {
             match &mut self.transport {
                 EndpointTransport::Ours(transport) => transport.handle_timeout(now),
@@ -164,7 +166,7 @@ impl Endpoint {
     /// The caller knows at compile time on which `side` of its flow the end is, so that no work of the other
     /// side is checked for.
     #[inline(always)]
-    pub fn step(
+    pub(crate) fn step(
         &mut self,
         side: Side,
         taps: &mut FlowTaps,
@@ -176,13 +178,13 @@ impl Endpoint {
             EndpointTransport::Ours(transport) => {
                 transport.visit(Step { application, side, taps, now, exchange })
             }
-            EndpointTransport::Quic(member) => quic::step(application, member, side, taps, now, exchange),
+            EndpointTransport::Quic(member) => member::step(application, member, side, taps, now, exchange),
         }
     }
 
     /// The part of the transport's state that is averaged.
     #[inline]
-    pub fn levels(&self) -> Levels {
+    pub(crate) fn levels(&self) -> Levels {
         match &self.transport {
             EndpointTransport::Ours(transport) => transport.levels(),
             EndpointTransport::Quic(member) => member.levels(),
@@ -191,7 +193,7 @@ impl Endpoint {
 
     /// What two of [`Endpoint::levels`] follow from ([`Transport::windows_key`]).
     #[inline]
-    pub fn windows_key(&self) -> (u64, u64) {
+    pub(crate) fn windows_key(&self) -> (u64, u64) {
         match &self.transport {
             EndpointTransport::Ours(transport) => transport.windows_key(),
             EndpointTransport::Quic(member) => member.end().windows_key(),
@@ -200,7 +202,7 @@ impl Endpoint {
 
     /// The third of [`Endpoint::levels`].
     #[inline]
-    pub fn send_buffer(&self) -> Bytes {
+    pub(crate) fn send_buffer(&self) -> Bytes {
         match &self.transport {
             EndpointTransport::Ours(transport) => transport.send_buffer(),
             EndpointTransport::Quic(member) => member.send_buffer(),
@@ -209,7 +211,7 @@ impl Endpoint {
 
     /// The transport's state, for the series.
     #[inline]
-    pub fn observe(&self) -> Observation {
+    pub(crate) fn observe(&self) -> Observation {
         match &self.transport {
             EndpointTransport::Ours(transport) => transport.observe(),
             EndpointTransport::Quic(member) => member.observe(),
@@ -217,7 +219,7 @@ impl Endpoint {
     }
 
     /// What the transport counted.
-    pub fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         match &self.transport {
             EndpointTransport::Ours(transport) => transport.counters(),
             EndpointTransport::Quic(member) => member.counters(),
@@ -226,7 +228,7 @@ impl Endpoint {
 
     /// Time inside the window during which the application had a message and the transport no room, up to
     /// `now`.
-    pub fn blocked(&mut self, now: Instant) -> Duration {
+    pub(crate) fn blocked(&mut self, now: Instant) -> Duration {
         self.application.blocked(now)
     }
 }
@@ -272,10 +274,10 @@ fn step<T: Transport>(
 }
 
 /// A simulated transport as a channel, for one step. Its connection has one flow.
-pub(crate) struct Simulated<'a, T, O> {
-    pub(crate) transport: &'a mut T,
+struct Simulated<'a, T, O> {
+    transport: &'a mut T,
     /// Where packets leave to.
-    pub(crate) out: &'a mut O,
+    out: &'a mut O,
 }
 
 impl<T: Transport, O: Outlet> Channel for Simulated<'_, T, O> {

@@ -88,6 +88,7 @@ pub enum FeatureKind {
 
 impl FeatureKind {
     /// The option's type.
+    #[inline]
     pub const fn option_type(self) -> u8 {
         CHANGE_L + self as u8
     }
@@ -110,21 +111,25 @@ impl Options {
     pub const EMPTY: Self = Self { bytes: [0; Self::ROOM], size: 0 };
 
     /// Whether there are none.
+    #[inline]
     pub const fn is_empty(&self) -> bool {
         self.size == 0
     }
 
     /// Bytes that may still be pushed.
+    #[inline]
     pub const fn room(&self) -> usize {
         Self::ROOM - self.size as usize
     }
 
     /// Bytes on the wire: padded to a multiple of four (RFC 4340 §5.8).
+    #[inline]
     pub const fn padded_size(&self) -> usize {
         (self.size as usize).next_multiple_of(4)
     }
 
     /// The bytes, without padding.
+    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.size)]
     }
@@ -132,6 +137,7 @@ impl Options {
     /// The options in an area of a packet from the network: as many whole ones, from the first, as there is
     /// room for, without Padding. An Ack Vector that is too long is cut behind its latest packets. An option
     /// whose length makes no sense ends the area (RFC 4340 §5.8).
+    #[inline]
     pub fn from_wire(area: &[u8]) -> Self {
         let mut options = Self::EMPTY;
         let mut rest = area;
@@ -153,6 +159,7 @@ impl Options {
 
     /// Adds an option behind the others; false, and nothing added, if there is no room.
     #[must_use]
+    #[inline]
     pub fn push(&mut self, option: DccpOption<'_>) -> bool {
         match option {
             DccpOption::Mandatory => self.append(&[MANDATORY]),
@@ -202,6 +209,7 @@ impl Options {
     }
 
     /// The options, in order.
+    #[inline]
     pub fn iter(&self) -> OptionIter<'_> {
         OptionIter { rest: self.as_bytes() }
     }

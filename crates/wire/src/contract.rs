@@ -1,0 +1,277 @@
+//! The contract between a transport and what drives it.
+//!
+//! A transport takes messages, packets and the time; it gives packets, deliveries and its next deadline. It
+//! never knows which arena it is in. The order of calls is fixed, and the application in `flow` keeps it:
+//!
+//! 1. one input: `open`, `handle_message`, `handle_part`, `handle_packet`, `handle_timeout`, `shutdown` or
+//!    `close`;
+//! 2. `poll_transmit` until `None` (what the input released leaves before the application looks);
+//! 3. `poll_delivery` until `None`, when the application is ready to read; then `poll_transmit` again;
+//! 4. `poll_timeout` once, for the next deadline; a deadline that has passed is answered by `handle_timeout`.
+//!
+//! `now` comes last and never goes back.
+
+use talkpath_units::{Bytes, Duration, Ecn, Instant, Rate};
+
+use crate::packet::Packet;
+
+/// One unit of application data: a voice frame, a chunk of a bulk transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Number within the flow, from 0.
+    pub seq: u64,
+    /// Payload bytes.
+    pub size: Bytes,
+    /// When the workload wanted it sent.
+    pub due: Instant,
+}
+
+/// Why a transport would not take a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The send buffer or send queue has no room for it now.
+    #[error("the send buffer has no room")]
+    NoRoom,
+    /// The send queue is full, and its policy is to drop the newest message.
+    #[error("the send queue is full")]
+    QueueFull,
+    /// The message is larger than this transport can ever carry.
+    #[error("the message is larger than the transport can carry, {limit}")]
+    TooLarge {
+        /// The largest message.
+        limit: Bytes,
+    },
+    /// The connection is not open yet or is closed.
+    #[error("the connection is not open")]
+    NotOpen,
+}
+
+/// A packet that the transport wants on the wire now, with what the taps want to know about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The packet.
+    pub packet: Packet,
+    /// Its ECN codepoint.
+    pub ecn: Ecn,
+    /// Which application data it carries; `None` for control packets.
+    pub payload: Option<PayloadRange>,
+    /// Whether any of `payload` was sent before.
+    pub retransmission: bool,
+    /// [`Packet::wire_size`] in bytes, which whoever made the packet knows.
+    pub wire_size: u32,
+}
+
+/// The application data in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PayloadRange {
+    /// One whole message (datagram transports).
+    Message {
+        /// [`Message::seq`].
+        seq: u64,
+    },
+    /// Stream bytes `start..end`, counted from 0 at the connection's first data byte.
+    Stream {
+        /// First byte.
+        start: u64,
+        /// One past the last byte.
+        end: u64,
+    },
+}
+
+/// What one read by the application returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// One message (datagram transports), possibly a duplicate or out of order.
+    Message {
+        /// [`Message::seq`].
+        seq: u64,
+        /// Payload bytes.
+        size: Bytes,
+    },
+    /// The next in-order bytes of the stream.
+    Stream {
+        /// Bytes read, at least 1.
+        bytes: Bytes,
+    },
+}
+
+/// What a transport shows of its state; `None` if it has no such value.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Observation {
+    /// Congestion window, in packets of the current segment size.
+    pub cwnd: Option<f64>,
+    /// What may be in flight: `cwnd`, or the far end's window if that is smaller, in packets of the same
+    /// size.
+    pub window: Option<f64>,
+    /// Slow start threshold, in packets; infinite before the first loss.
+    pub ssthresh: Option<f64>,
+    /// Smoothed round-trip time (RFC 6298 §2).
+    pub srtt: Option<Duration>,
+    /// Retransmission timeout (RFC 6298 §2).
+    pub rto: Option<Duration>,
+    /// How fast segments are paced; `None` if they are not, or if the rate follows from `cwnd`.
+    pub pacing_rate: Option<Rate>,
+    /// The bottleneck's rate as the congestion control sees it (payload alone).
+    pub bottleneck_rate: Option<Rate>,
+    /// Bytes that the application wrote and the far end has not acknowledged (or, without
+    /// acknowledgements, that have not left yet).
+    pub send_buffer: Bytes,
+    /// QUIC's loss recovery.
+    pub loss_recovery: Option<LossRecovery>,
+}
+
+/// QUIC's loss recovery (RFC 9002), of a whole connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossRecovery {
+    /// The probe timeout before any backoff (RFC 9002 §6.2.1), which is QUIC's in the place of an RTO; `None`
+    /// before the first sample of the round trip.
+    pub pto: Option<Duration>,
+    /// Bytes of packets that were sent and are neither acknowledged nor declared lost (RFC 9002 §B.2).
+    pub bytes_in_flight: Bytes,
+    /// Packets that were declared lost since the beginning.
+    pub lost_packets: u64,
+}
+
+/// What of a transport's state is averaged over time: the part of [`Observation`] that every run reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Levels {
+    /// [`Observation::cwnd`].
+    pub cwnd: Option<f64>,
+    /// [`Observation::window`].
+    pub window: Option<f64>,
+    /// [`Observation::send_buffer`].
+    pub send_buffer: Bytes,
+}
+
+/// What a transport counted since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets with application data handed to the wire, retransmissions included.
+    pub data_packets: u64,
+    /// Of these, how many carried data that was sent before.
+    pub retransmissions: u64,
+    /// Retransmission timeouts that fired; `None` if the protocol does not say.
+    pub timeouts: Option<u64>,
+    /// Entries into fast recovery.
+    pub fast_retransmits: u64,
+    /// Datagrams that the receiving socket's buffer had no room for.
+    pub socket_buffer_drops: u64,
+    /// Messages that the sender's own queue dropped.
+    pub send_queue_drops: u64,
+    /// What it knows of marks.
+    pub ecn: EcnCounters,
+}
+
+/// What an end of a transport knows of marks (RFC 3168).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EcnCounters {
+    /// Whether its own packets take marks.
+    pub capable: bool,
+    /// Packets that came marked, for which there was room.
+    pub marked: u64,
+    /// Packets with data that were delivered as acknowledgements with an echo of a mark said; `None` if the
+    /// protocol does not echo so.
+    pub echoed: Option<u64>,
+}
+
+/// Takes the packets that leave: the network, or what stands in for it. Any function of a [`Transmit`] is
+/// one.
+pub trait Outlet {
+    /// Takes a packet that leaves now.
+    fn take(&mut self, transmit: Transmit);
+}
+
+impl<F: FnMut(Transmit)> Outlet for F {
+    #[inline]
+    fn take(&mut self, transmit: Transmit) {
+        self(transmit);
+    }
+}
+
+/// The contract. See this file's documentation for the order of calls.
+pub trait Transport {
+    /// Begins to connect, if the transport connects; the passive side only listens.
+    fn open(&mut self, now: Instant);
+    /// Whether messages are taken.
+    fn is_open(&self) -> bool;
+    /// Takes one message, as one write of the application, whole or not at all.
+    ///
+    /// # Errors
+    /// [`Refused`] says why not; the transport's state is as before.
+    fn handle_message(&mut self, message: Message, now: Instant) -> Result<(), Refused>;
+    /// Takes what there is room for of a message that [`Transport::handle_message`] does not take whole,
+    /// `rest` of it being left, and returns how much; zero from transports whose messages are whole. What
+    /// leaves then may make room at once: an application calls again until nothing is taken, and passes how
+    /// much was `written` since it began to.
+    fn handle_part(&mut self, _rest: Bytes, _written: Bytes) -> Bytes {
+        Bytes::ZERO
+    }
+    /// Takes one packet from the network.
+    fn handle_packet(&mut self, packet: &Packet, ecn: Ecn, now: Instant);
+    /// The deadline that `poll_timeout` gave has come.
+    fn handle_timeout(&mut self, now: Instant);
+    /// No further messages will come: what was taken is still delivered, then this direction ends. The
+    /// application goes on reading (SHUT_WR of shutdown(2)).
+    fn shutdown(&mut self, now: Instant);
+    /// The same, and the application reads no further (close(2)). A transport whose far end has to learn that
+    /// data was not read says so.
+    fn close(&mut self, now: Instant) {
+        self.shutdown(now);
+    }
+    /// Whether a packet may leave now, as far as that can be seen at once.
+    fn may_transmit(&self) -> bool {
+        true
+    }
+    /// The next packet to put on the wire, in order.
+    fn poll_transmit(&mut self, now: Instant) -> Option<Transmit>;
+    /// Gives all packets that may leave now to `out`: as [`Transport::poll_transmit`] until `None`.
+    fn transmit_all(&mut self, now: Instant, out: &mut impl Outlet)
+    where
+        Self: Sized,
+    {
+        while let Some(transmit) = self.poll_transmit(now) {
+            out.take(transmit);
+        }
+    }
+    /// One read by the application of at most `limit` bytes (a datagram counts as a whole).
+    fn poll_delivery(&mut self, limit: Bytes, now: Instant) -> Option<Delivery>;
+    /// The number of a message that arrived and found no room in the receiving socket's buffer, one a call,
+    /// until `None`; a stream never drops what it has acknowledged.
+    fn poll_dropped(&mut self) -> Option<u64>;
+    /// The number of a message that was taken and that the sender's own queue then dropped, one a call, until
+    /// `None`.
+    fn poll_discarded(&mut self) -> Option<u64> {
+        None
+    }
+    /// When `handle_timeout` wants to be called, if ever.
+    fn poll_timeout(&self) -> Option<Instant>;
+    /// "May I send now?": room for the next message. Zero while not open.
+    fn writable(&self) -> Bytes;
+    /// Whether a message of `size` may be written now: there is room for it, or for a part if even an empty
+    /// buffer would not have room for all.
+    fn takes(&self, size: Bytes) -> bool {
+        self.writable() >= size
+    }
+    /// The state to plot.
+    fn observe(&self) -> Observation;
+    /// The part of the state that is averaged.
+    fn levels(&self) -> Levels {
+        let Observation { cwnd, window, send_buffer, .. } = self.observe();
+        Levels { cwnd, window, send_buffer }
+    }
+    /// What [`Levels::cwnd`] and [`Levels::window`] follow from: while this stands, they do. Cheaper to read.
+    fn windows_key(&self) -> (u64, u64) {
+        let Levels { cwnd, window, .. } = self.levels();
+        (cwnd.map_or(0, f64::to_bits), window.map_or(0, f64::to_bits))
+    }
+    /// [`Levels::send_buffer`].
+    fn send_buffer(&self) -> Bytes {
+        self.levels().send_buffer
+    }
+    /// The counts since the beginning.
+    fn counters(&self) -> Counters;
+}
+
+/// The largest number of bytes that an application writes by one call, in every arena. Chosen; it matters
+/// because the amount that a full socket takes depends on where a call ends.
+pub const WRITE: u64 = 128 << 10;
