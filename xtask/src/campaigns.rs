@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::ci::{UNAVAILABLE, exit_code_until};
+use crate::command::{UNAVAILABLE, exit_code_until};
 use crate::judges::Judged;
 use crate::namespaces;
 

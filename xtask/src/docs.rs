@@ -19,7 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::ci::debug_program;
+use crate::command::debug_program;
 use crate::tree::{Source, sources};
 
 /// Writes all pages anew, or with `--check` names the places that differ.

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::ci::{UNAVAILABLE, cargo, exit_code_until, only_run};
+use crate::command::{UNAVAILABLE, cargo, exit_code_until, only_run};
 use crate::venv::{self, done};
 
 /// How a judge ended.

@@ -9,6 +9,7 @@ mod campaigns;
 mod ci;
 mod circles;
 mod citations;
+mod command;
 mod cpio;
 mod dist;
 mod docs;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::ci::exit_code_until;
+use crate::command::exit_code_until;
 use crate::judges::Judged;
 
 /// Live runs over paths that are not kind, whose routers are namespaces with nftables.

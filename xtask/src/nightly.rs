@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::campaigns;
-use crate::ci::{UNAVAILABLE, cargo, exit_code_until, only_run, read};
+use crate::command::{UNAVAILABLE, cargo, exit_code_until, only_run, read};
 use crate::judges::{self, Judged};
 use crate::{kernel_peer, kernel_queues, namespaces, peers, python, quic_peers, seeds, vendored};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::ci::{debug_program, exit_code_until};
+use crate::command::{debug_program, exit_code_until};
 use crate::judges::Judged;
 use crate::venv;
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::ci::{UNAVAILABLE, cargo, exit_code_until};
+use crate::command::{UNAVAILABLE, cargo, exit_code_until};
 use crate::judges::Judged;
 use crate::venv::{self, done};
 

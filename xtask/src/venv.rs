@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::ci::exit_code_until;
+use crate::command::exit_code_until;
 
 /// The Python of the environment in `folder`, made unless the file `ready` says that it is whole: change that
 /// name when a package changes. `groups` are installed one after the other, with `flags`.

@@ -10,6 +10,7 @@
 
 mod any;
 mod channel;
+mod context;
 mod dial;
 mod encapsulated;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -44,11 +45,10 @@ use talkpath_measure::MessageSizes;
 use talkpath_model::{Due, EchoWrite, Receiver};
 use talkpath_units::wheel::Key;
 use talkpath_units::{Bytes, Histogram, Instant};
-use talkpath_wire::machine::Machines;
-use talkpath_wire::machine::Machines;
 
 use any::{AnyChannel, each};
 use channel::{HostChannel as _, Occasion};
+pub use context::EndContext;
 pub use dial::{Dial, apply_options};
 pub use messages::message_in;
 pub use packets::PacketNotes;
@@ -74,20 +74,6 @@ pub struct SharedEnd {
     members: OnceLock<Vec<Weak<SharedEnd>>>,
     /// Datagrams that came to its socket, of whatever kind.
     heard: AtomicU64,
-}
-
-/// What the ends of a run share.
-pub struct EndContext {
-    /// Of the run.
-    pub clock: RunClock,
-    /// The rows that all ends together may keep.
-    pub budget: Arc<RowBudget>,
-    /// Of the pacer that serves the ends.
-    pub alarm: Arc<Alarm>,
-    /// Those that several flows may share.
-    pub connections: QuicConnections,
-    /// Of the protocols of ours.
-    pub machines: Machines,
 }
 
 /// One end of a flow.

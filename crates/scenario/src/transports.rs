@@ -3,18 +3,19 @@
 //! A new one is a file here and its lines in [`TRANSPORT`] and [`resolve`].
 
 mod dccp;
+mod fit;
 mod quic;
 pub(crate) mod tcp;
 mod udp;
 
-use talkpath_config::{EncapsulatedConfig, EncapsulatedKind, LARGEST_INITIAL_WINDOW, TransportConfig};
-use talkpath_model::{Demand, KernelProfile};
+use talkpath_config::{EncapsulatedConfig, EncapsulatedKind, TransportConfig};
+use talkpath_model::KernelProfile;
 use talkpath_units::Bytes;
 
+pub(crate) use self::fit::{Fit, SMALL_HEAD, flood};
 use crate::diagnostic::Log;
-use crate::quantity::{Dimension, Measure, Problem};
 use crate::section::Section;
-use crate::spec::{Tagged, measure};
+use crate::spec::Tagged;
 use crate::tree::Table;
 
 /// A transport.
@@ -79,16 +80,6 @@ pub(crate) fn largest_message(transport: &TransportConfig, mtu: Bytes) -> Option
     Some(largest.min(udp::LARGEST_DATAGRAM))
 }
 
-/// What of a flow has to fit its transport.
-pub(crate) struct Fit<'a, 'b> {
-    pub(crate) flow: &'a Section<'b>,
-    pub(crate) demand: Demand,
-    /// The receiver's own buffer, if the scenario has one.
-    pub(crate) room: Option<Bytes>,
-    /// The routes' smallest MTU.
-    pub(crate) mtu: Option<Bytes>,
-}
-
 /// Reports what the transport cannot carry of what the workload sends.
 pub(crate) fn fit(transport: &TransportConfig, fit: &Fit<'_, '_>, log: &mut Log) {
     match transport {
@@ -110,54 +101,6 @@ pub(crate) fn fit(transport: &TransportConfig, fit: &Fit<'_, '_>, log: &mut Log)
     }
 }
 
-/// What is wrong with so much written at one moment over `what`, where nothing holds it back: all of it would
-/// be in memory at once, or its end would never come.
-pub(crate) fn flood(demand: Demand, what: &str) -> Option<Problem> {
-    let (messages, bytes) = match demand {
-        Demand::Bursts { count, size, repeat, gap } => {
-            let together = if gap.is_zero() { count.saturating_mul(repeat) } else { count };
-            (together, Bytes::new(size.get().saturating_mul(together)))
-        }
-        Demand::Greedy { bytes: Some(bytes), .. } => (1, bytes),
-        Demand::Greedy { bytes: None, .. } => {
-            return Some(Problem::new(format!("found `bulk` without an end over {what}, expected `bytes`")));
-        }
-        Demand::Clocked { .. } => return None,
-    };
-    let found = if bytes > MOST_AT_ONCE {
-        format!("found {bytes} at one moment over {what}, expected at most {MOST_AT_ONCE}")
-    } else if messages > MOST_MESSAGES_AT_ONCE {
-        format!(
-            "found {messages} messages at one moment over {what}, expected at most {MOST_MESSAGES_AT_ONCE}"
-        )
-    } else {
-        return None;
-    };
-    Some(Problem::new(found))
-}
-
-impl Fit<'_, '_> {
-    /// Whether no message is larger than `limit`, what `packet` can hold; reports one that is.
-    fn at_most(&self, limit: Option<Bytes>, packet: &str, log: &mut Log) -> bool {
-        let limit = limit.unwrap_or(Bytes::MAX);
-        let Some(size) = self.demand.largest_message().filter(|size| *size > limit) else {
-            return true;
-        };
-        let message = format!(
-            "found messages of {size}, expected at most {limit}, which {packet} can hold on this path"
-        );
-        self.flow.problem("workload", Problem::new(message), log);
-        false
-    }
-
-    /// Reports that messages of `size` are larger than the receiving socket.
-    fn no_room(&self, size: Bytes, room: Bytes, log: &mut Log) {
-        let message =
-            format!("found messages of {size}, which never find room in a receiving socket of {room}");
-        self.flow.problem("workload", Problem::new(message), log);
-    }
-}
-
 /// What the tagged table `filled` of this kind has for the keys that follow another, as TOML.
 pub(crate) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)> {
     match KernelProfile::named(kind) {
@@ -165,18 +108,6 @@ pub(crate) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)
         None => tcp::defaults(kind, filled),
     }
 }
-
-/// Payload that a flow sends at one moment: 80 s at 100 Mbps. Chosen, as the next, so that what waits
-/// stays below a few gigabytes of memory however small the path's packets are.
-const MOST_AT_ONCE: Bytes = Bytes::new(1_000_000_000);
-
-/// Messages that a flow sends at one moment.
-const MOST_MESSAGES_AT_ONCE: u64 = 1_000_000;
-
-/// Chosen: from a skb_shared_info of 320 B and a cache line up to two pages.
-pub(crate) const SMALL_HEAD: &[Measure] = &[measure(Dimension::Size, 384, 8192)];
-
-const INITIAL_WINDOW: &[Measure] = &[measure(Dimension::Packets, 1, LARGEST_INITIAL_WINDOW.get())];
 
 #[cfg(test)]
 mod tests {

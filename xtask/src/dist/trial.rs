@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::ci::exit_code_until;
+use crate::command::exit_code_until;
 use crate::venv::done;
 
 /// What nobody has tried here, and the last lines say.

@@ -1,6 +1,6 @@
 //! The bounds that probes set to the far clock, and the straight line between them.
 
-use super::{Probe, SKEW_LIMIT_PPM, clamped};
+use super::probe::{Probe, SKEW_LIMIT_PPM, clamped};
 
 /// The bounds of all probes of a run, and the line along them.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use talkpath_units::{Bytes, Packets};
 
-use super::EncapsulatedOptions;
+use super::options::EncapsulatedOptions;
 use crate::features::Features;
 use crate::words;
 use crate::{LARGEST_INITIAL_WINDOW, LARGEST_WINDOW};

@@ -2,7 +2,7 @@
 
 use talkpath_units::Duration;
 
-use super::EndContext;
+use super::context::EndContext;
 use super::encapsulated::EncapsulatedChannel;
 use super::place::EndPlace;
 use super::quic::QuicChannel;

@@ -27,8 +27,8 @@ use talkpath_wire::encapsulated::{DecodedPacket, decode};
 use talkpath_wire::machine::{Machine, Silence};
 use talkpath_wire::{Delivery, Observation, Packet, PayloadRange, Refused, Transmit};
 
-use super::EndContext;
 use super::channel::{HostChannel, Occasion};
+use super::context::EndContext;
 use super::headers::HeaderCount;
 use super::lifecycle::Lifecycle;
 use super::messages::{Incoming, Outgoing};

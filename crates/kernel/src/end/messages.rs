@@ -8,7 +8,7 @@ use talkpath_model::{Demand, Due};
 use talkpath_units::{Duration, Instant};
 use talkpath_wire::encapsulated::data_in;
 
-use super::EndContext;
+use super::context::EndContext;
 use super::place::EndPlace;
 use crate::log::RowBudget;
 use crate::spec::FlowSpec;

@@ -32,8 +32,8 @@ use talkpath_measure::DropCause;
 use talkpath_units::{Bytes, Duration, Ecn, Histogram, Instant};
 use talkpath_wire::{Delivery, Observation, PayloadRange, Refused};
 
-use super::EndContext;
 use super::channel::{HostChannel, Occasion};
+use super::context::EndContext;
 use super::lifecycle::Lifecycle;
 use super::messages::{Incoming, Outgoing};
 use super::packets::PacketNotes;

@@ -37,8 +37,8 @@ use talkpath_measure::LegTap;
 use talkpath_units::{Bytes, Duration, Ecn, Instant};
 use talkpath_wire::{Delivery, Observation};
 
-use super::EndContext;
 use super::channel::{HostChannel, Occasion};
+use super::context::EndContext;
 use super::headers::HeaderCount;
 use super::messages::{Incoming, Outgoing};
 use super::place::EndPlace;

@@ -3,7 +3,9 @@
 use talkpath_path::{Codel, QueueKind, QueueName};
 use talkpath_units::Bytes;
 
-use super::{CE_THRESHOLD, ECN_DOC, INTERVAL, LIMIT, Queue, TARGET, codel_parameters, queue_limit};
+use super::discipline::{
+    CE_THRESHOLD, ECN_DOC, INTERVAL, LIMIT, Queue, TARGET, codel_parameters, queue_limit,
+};
 use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::{Default, Kind, Variant, key};

@@ -3,7 +3,7 @@
 use talkpath_path::{DropTail, QueueKind, QueueName};
 use talkpath_units::Bytes;
 
-use super::{LIMIT, Queue, queue_limit};
+use super::discipline::{LIMIT, Queue, queue_limit};
 use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::{Default, Kind, SOME_PACKETS, Variant, key};

@@ -3,7 +3,7 @@
 use talkpath_path::{Fq, QueueKind, QueueName};
 use talkpath_units::Bytes;
 
-use super::{LIMIT, QUANTUM, Queue, queue_limit};
+use super::discipline::{LIMIT, QUANTUM, Queue, queue_limit};
 use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::Variant;

@@ -3,7 +3,9 @@
 use talkpath_path::{FqCodel, QueueKind, QueueName};
 use talkpath_units::Bytes;
 
-use super::{CE_THRESHOLD, ECN_DOC, INTERVAL, QUANTUM, Queue, TARGET, codel_parameters, warn_of_small_limit};
+use super::discipline::{
+    CE_THRESHOLD, ECN_DOC, INTERVAL, QUANTUM, Queue, TARGET, codel_parameters, warn_of_small_limit,
+};
 use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::{Default, Kind, SOME_PACKETS, SOME_SIZE, Variant, key, quantity};

@@ -2,7 +2,7 @@
 
 use talkpath_config::{CcidKind, DccpConfig, QueuePolicy, Revision};
 
-use super::INITIAL_WINDOW;
+use super::fit::INITIAL_WINDOW;
 use crate::diagnostic::Log;
 use crate::quantity::{Dimension, Measure};
 use crate::section::Section;

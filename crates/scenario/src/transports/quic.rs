@@ -6,7 +6,7 @@ use talkpath_config::{
 };
 use talkpath_units::Bytes;
 
-use super::Fit;
+use super::fit::Fit;
 use crate::diagnostic::Log;
 use crate::quantity::{Dimension, Measure, Problem};
 use crate::section::Section;

@@ -4,7 +4,7 @@ use talkpath_config::{CongestionControlKind, DelayedAck, Growth, NagleKind, Stac
 use talkpath_model::MIN_BULK_ROOM;
 use talkpath_units::{Bytes, Duration};
 
-use super::{INITIAL_WINDOW, SMALL_HEAD};
+use super::fit::{INITIAL_WINDOW, SMALL_HEAD};
 use crate::diagnostic::Log;
 use crate::quantity::{Amount, Dimension, Measure, Problem};
 use crate::read::{self, Reading};

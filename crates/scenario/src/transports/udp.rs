@@ -3,7 +3,7 @@
 use talkpath_config::{Stack, UdpConfig};
 use talkpath_units::Bytes;
 
-use super::{Fit, SMALL_HEAD, flood};
+use super::fit::{Fit, SMALL_HEAD, flood};
 use crate::diagnostic::Log;
 use crate::quantity::Problem;
 use crate::section::Section;

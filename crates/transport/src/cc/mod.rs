@@ -10,6 +10,7 @@
 //! A controller owns `cwnd` and `ssthresh`. The transport decides which segments leave and when fast recovery
 //! begins. Each algorithm is one file (BBR: one folder).
 
+mod ack;
 mod bbr;
 mod cubic;
 mod delivery;
@@ -23,58 +24,16 @@ mod window;
 mod window_based;
 mod window_controller;
 
-use talkpath_units::{Bytes, Duration, Instant, Packets, Rate, Seed};
+use talkpath_config::CongestionControlKind;
+use talkpath_units::{Duration, Instant, Rate, Seed};
 
+pub use ack::{Ack, Allowance, RecoveryAck, RttSample};
 pub use bbr::Bbr;
 pub use rate_based::{Feedback, InitialState, Phase, RateBased, SentSegment};
 pub use talkpath_config::Growth;
 pub use window::{Counting, Window};
 pub use window_based::WindowBased;
 pub use window_controller::WindowController;
-
-use talkpath_config::CongestionControlKind;
-
-/// How much may be in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Allowance {
-    /// A number of payload bytes.
-    Window(Bytes),
-    /// A number of packets of any size.
-    WindowPackets(Packets),
-}
-
-/// An acknowledgement of new data. Amounts are in the controller's unit: bytes, or packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ack {
-    /// Newly acknowledged.
-    pub acked: u64,
-    /// In flight after this acknowledgement.
-    pub flight_size: u64,
-    /// True if `cwnd` limited the sender, and not the application or the receiver.
-    pub cwnd_limited: bool,
-    /// When the acknowledgement arrived.
-    pub now: Instant,
-}
-
-/// The state of the connection when a round trip was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RttSample {
-    /// When the acknowledgement arrived.
-    pub now: Instant,
-    /// The first unacknowledged offset after it.
-    pub snd_una: u64,
-    /// One past the highest offset ever sent.
-    pub snd_max: u64,
-}
-
-/// What an acknowledgement of new data means during fast recovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecoveryAck {
-    /// Recovery is over.
-    Leave,
-    /// More was lost: the first unacknowledged segment has to be sent again (RFC 6582 §3.2 step 3).
-    Stay,
-}
 
 /// Any congestion control.
 #[derive(Clone, Debug)]
@@ -263,6 +222,8 @@ const MIN_TSO_SEGS: u32 = 2;
 
 #[cfg(test)]
 mod tests {
+    use talkpath_units::Packets;
+
     use super::*;
 
     /// RFC 9438 §4.9.2.
