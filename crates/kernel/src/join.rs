@@ -109,21 +109,20 @@ fn breaks(
 /// The state over time of the sender's connection.
 pub fn series(name: &str, sender: &EndLog) -> Vec<Series> {
     // Datagram flows have none of these.
-    let packets = |value: u32| (value != u32::MAX).then(|| f64::from(value));
-    let rate = |value: u64| (value != u64::MAX).then_some(value as f64);
+    let ms = |us: Option<u32>| us.map(|us| f64::from(us) / 1e3);
     let kinds: [(SeriesKind, Value<'_, StateSample>); 6] = [
-        (SeriesKind::Cwnd, &|sample| packets(sample.1)),
-        (SeriesKind::Ssthresh, &|sample| packets(sample.2)),
-        (SeriesKind::Srtt, &|sample| packets(sample.3).map(|us| us / 1e3)),
-        (SeriesKind::Rto, &|sample| packets(sample.4).map(|us| us / 1e3)),
-        (SeriesKind::SendBuffer, &|sample| Some(sample.5 as f64)),
-        (SeriesKind::PacingRate, &|sample| rate(sample.7)),
+        (SeriesKind::Cwnd, &|sample| sample.cwnd.map(f64::from)),
+        (SeriesKind::Ssthresh, &|sample| sample.ssthresh.map(f64::from)),
+        (SeriesKind::Srtt, &|sample| ms(sample.srtt_us)),
+        (SeriesKind::Rto, &|sample| ms(sample.rto_us)),
+        (SeriesKind::SendBuffer, &|sample| Some(sample.queued as f64)),
+        (SeriesKind::PacingRate, &|sample| sample.pacing_bps.map(|bps| bps as f64)),
     ];
     // QUIC's alone.
     let recovery: [(SeriesKind, Value<'_, RecoverySample>); 3] = [
-        (SeriesKind::Pto, &|sample| packets(sample.1).map(|us| us / 1e3)),
-        (SeriesKind::BytesInFlight, &|sample| Some(sample.2 as f64)),
-        (SeriesKind::LostPackets, &|sample| Some(sample.3 as f64)),
+        (SeriesKind::Pto, &|sample| ms(sample.pto_us)),
+        (SeriesKind::BytesInFlight, &|sample| Some(sample.bytes_in_flight as f64)),
+        (SeriesKind::LostPackets, &|sample| Some(sample.lost_packets as f64)),
     ];
     let of_state = kinds.map(|(kind, value)| (kind, changes(&sender.samples, value)));
     let of_recovery = recovery.map(|(kind, value)| (kind, changes(&sender.recovery, value)));
@@ -506,16 +505,18 @@ fn counters(
     let sum = |of: fn(&EndLog) -> Option<u64>| Some(of(sender)?.saturating_add(echoing.map_or(Some(0), of)?));
     let points = |of: fn(&StateSample) -> Option<f64>| -> Vec<(Instant, f64)> {
         let samples = sender.samples.iter();
-        samples.filter_map(|sample| Some((Instant::from_nanos(sample.0), of(sample)?))).collect()
+        samples.filter_map(|sample| Some((Instant::from_nanos(sample.at_ns), of(sample)?))).collect()
     };
-    let cwnd = points(|sample| (sample.1 != u32::MAX).then(|| f64::from(sample.1)));
+    let cwnd = points(|sample| sample.cwnd.map(f64::from));
     // Only a reliable transport has a far end's window: others drop what finds no room there.
     let offered = if spec.features().is_reliable {
-        points(|sample| (sample.1 != u32::MAX).then(|| f64::from(sample.1.min(sample.6))))
+        points(|sample| {
+            sample.cwnd.map(|cwnd| f64::from(sample.window.map_or(cwnd, |window| cwnd.min(window))))
+        })
     } else {
         Vec::new()
     };
-    let queue = points(|sample| Some(sample.5 as f64));
+    let queue = points(|sample| Some(sample.queued as f64));
     let in_window = queue.iter().filter(|&&(at, _)| window.0 <= at && at < window.1);
     FlowCounters {
         data_packets: sum(|log| log.totals.data_packets),

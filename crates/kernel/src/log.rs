@@ -67,16 +67,47 @@ pub(crate) enum DropPlace {
     Stopped,
 }
 
-/// A connection's state at one moment: time, cwnd, ssthresh (packets; `u32::MAX` while unlimited), srtt, rto
-/// (us), bytes in the send queue, the far end's window (whole packets), the rate that packets are paced at
-/// (bit/s); `u32::MAX`, for the rate `u64::MAX`, if unknown.
+/// A connection's state at one moment; what is not known is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StateSample(pub u64, pub u32, pub u32, pub u32, pub u32, pub u64, pub u32, pub u64);
+#[serde(from = "StateRow", into = "StateRow")]
+pub struct StateSample {
+    /// When, ns.
+    pub at_ns: u64,
+    /// Congestion window, whole packets.
+    pub cwnd: Option<u32>,
+    /// Slow start threshold, whole packets; `None` while it is unlimited.
+    pub ssthresh: Option<u32>,
+    /// Smoothed round-trip time, us.
+    pub srtt_us: Option<u32>,
+    /// Retransmission timeout, us.
+    pub rto_us: Option<u32>,
+    /// Bytes in the send queue.
+    pub queued: u64,
+    /// [`Observation::window`], whole packets.
+    pub window: Option<u32>,
+    /// The rate that packets are paced at, bit/s.
+    pub pacing_bps: Option<u64>,
+}
 
-/// QUIC's loss recovery at one moment: time, the probe timeout (us; `u32::MAX` before the first round trip),
-/// bytes in flight, packets declared lost since the beginning.
+/// As it goes over the control connection: the values of a [`StateSample`], in its order.
+type StateRow = (u64, Option<u32>, Option<u32>, Option<u32>, Option<u32>, u64, Option<u32>, Option<u64>);
+
+/// QUIC's loss recovery at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecoverySample(pub u64, pub u32, pub u64, pub u64);
+#[serde(from = "RecoveryRow", into = "RecoveryRow")]
+pub struct RecoverySample {
+    /// When, ns.
+    pub at_ns: u64,
+    /// Probe timeout, us; `None` before the first round trip.
+    pub pto_us: Option<u32>,
+    /// [`LossRecovery::bytes_in_flight`].
+    pub bytes_in_flight: u64,
+    /// [`LossRecovery::lost_packets`].
+    pub lost_packets: u64,
+}
+
+/// As it goes over the control connection: the values of a [`RecoverySample`], in its order.
+type RecoveryRow = (u64, Option<u32>, u64, u64);
 
 /// What one end of a flow counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -316,25 +347,54 @@ impl EndLog {
 impl StateSample {
     /// What was `seen` at `now`.
     pub fn of(seen: &Observation, now: Instant) -> Self {
-        let packets = |value: Option<f64>| {
-            value.filter(|value| *value < f64::from(u32::MAX)).map_or(u32::MAX, |value| value as u32)
-        };
-        Self(
-            now.as_nanos(),
-            packets(seen.cwnd),
-            packets(seen.ssthresh),
-            micros(seen.srtt),
-            micros(seen.rto),
-            seen.send_buffer.get(),
-            packets(seen.window),
-            seen.pacing_rate.map_or(u64::MAX, Rate::as_bps),
-        )
+        let packets =
+            |value: Option<f64>| value.filter(|value| *value < f64::from(u32::MAX)).map(|value| value as u32);
+        Self {
+            at_ns: now.as_nanos(),
+            cwnd: packets(seen.cwnd),
+            ssthresh: packets(seen.ssthresh),
+            srtt_us: micros(seen.srtt),
+            rto_us: micros(seen.rto),
+            queued: seen.send_buffer.get(),
+            window: packets(seen.window),
+            pacing_bps: seen.pacing_rate.map(Rate::as_bps),
+        }
+    }
+}
+
+impl From<StateRow> for StateSample {
+    fn from((at_ns, cwnd, ssthresh, srtt_us, rto_us, queued, window, pacing_bps): StateRow) -> Self {
+        Self { at_ns, cwnd, ssthresh, srtt_us, rto_us, queued, window, pacing_bps }
+    }
+}
+
+impl From<StateSample> for StateRow {
+    fn from(sample: StateSample) -> Self {
+        let StateSample { at_ns, cwnd, ssthresh, srtt_us, rto_us, queued, window, pacing_bps } = sample;
+        (at_ns, cwnd, ssthresh, srtt_us, rto_us, queued, window, pacing_bps)
     }
 }
 
 impl RecoverySample {
     fn of(seen: &LossRecovery, now: Instant) -> Self {
-        Self(now.as_nanos(), micros(seen.pto), seen.bytes_in_flight.get(), seen.lost_packets)
+        Self {
+            at_ns: now.as_nanos(),
+            pto_us: micros(seen.pto),
+            bytes_in_flight: seen.bytes_in_flight.get(),
+            lost_packets: seen.lost_packets,
+        }
+    }
+}
+
+impl From<RecoveryRow> for RecoverySample {
+    fn from((at_ns, pto_us, bytes_in_flight, lost_packets): RecoveryRow) -> Self {
+        Self { at_ns, pto_us, bytes_in_flight, lost_packets }
+    }
+}
+
+impl From<RecoverySample> for RecoveryRow {
+    fn from(sample: RecoverySample) -> Self {
+        (sample.at_ns, sample.pto_us, sample.bytes_in_flight, sample.lost_packets)
     }
 }
 
@@ -349,21 +409,21 @@ pub(crate) trait Sample: Copy + PartialEq {
 
 impl Sample for StateSample {
     fn at(&self) -> u64 {
-        self.0
+        self.at_ns
     }
 
-    fn moved_to(self, at: u64) -> Self {
-        Self { 0: at, ..self }
+    fn moved_to(self, at_ns: u64) -> Self {
+        Self { at_ns, ..self }
     }
 }
 
 impl Sample for RecoverySample {
     fn at(&self) -> u64 {
-        self.0
+        self.at_ns
     }
 
-    fn moved_to(self, at: u64) -> Self {
-        Self { 0: at, ..self }
+    fn moved_to(self, at_ns: u64) -> Self {
+        Self { at_ns, ..self }
     }
 }
 
@@ -379,9 +439,9 @@ fn on_our_clock<S: Sample>(samples: &[S], to_ours: &dyn Fn(u64) -> Instant) -> V
     samples.iter().map(|sample| sample.moved_to(to_ours(sample.at()).as_nanos())).collect()
 }
 
-/// Microseconds; `u32::MAX` if unknown.
-fn micros(span: Option<Duration>) -> u32 {
-    span.map_or(u32::MAX, |span| u32::try_from(span.as_micros()).unwrap_or(u32::MAX))
+/// Microseconds, if they are known and fit.
+fn micros(span: Option<Duration>) -> Option<u32> {
+    u32::try_from(span?.as_micros()).ok()
 }
 
 impl Chunk {
@@ -520,7 +580,15 @@ mod tests {
         echo.on_received(2, Instant::from_millis(9));
         echo.on_dropped(4, DropCause::SocketBuffer);
         log.totals.blocked_ns = 5;
-        log.recovery = (0..1500).map(|at| RecoverySample(at, 75_000, 1200 * at, at)).collect();
+        let recovery = |at_ns| RecoverySample {
+            at_ns,
+            pto_us: Some(75_000),
+            bytes_in_flight: 1200 * at_ns,
+            lost_packets: at_ns,
+        };
+        log.recovery = (0..1500).map(recovery).collect();
+        let state = Observation { cwnd: Some(10.0), ssthresh: Some(f64::INFINITY), ..Observation::default() };
+        log.samples = (0..1500).map(|ns| StateSample::of(&state, Instant::from_nanos(ns))).collect();
         let mut copy = Chunk::default();
         for chunk in log.chunks() {
             let text = serde_json::to_string(&chunk).unwrap();
@@ -560,9 +628,8 @@ mod tests {
         note(&Observation { loss_recovery: Some(recovery), ..seen }, 5);
         recovery.pto = Some(Duration::from_millis(75));
         note(&Observation { loss_recovery: Some(recovery), ..seen }, 6);
-        assert_eq!(log.samples.iter().map(|it| it.0 / 1_000_000).collect::<Vec<_>>(), [1, 3]);
-        let (first, second) =
-            (RecoverySample(4_000_000, u32::MAX, 1200, 0), RecoverySample(6_000_000, 75_000, 1200, 0));
-        assert_eq!(log.recovery, [first, second]);
+        assert_eq!(log.samples.iter().map(|it| it.at_ns / 1_000_000).collect::<Vec<_>>(), [1, 3]);
+        let recovery = log.recovery.iter().map(|it| (it.at_ns / 1_000_000, it.pto_us)).collect::<Vec<_>>();
+        assert_eq!(recovery, [(4, None), (6, Some(75_000))]);
     }
 }

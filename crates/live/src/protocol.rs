@@ -536,7 +536,7 @@ pub(crate) fn words(text: &str) -> String {
 /// The longest that is shown of another host's words (chosen: a few lines of a terminal).
 const MAX_SHOWN: usize = 500;
 /// Version of this protocol; both ends must speak the same.
-pub(crate) const VERSION: u32 = 12;
+pub(crate) const VERSION: u32 = 13;
 /// The hello's filling, and so more than the longest answer to a hello.
 pub(crate) const HELLO_SIZE: usize = 512;
 /// The longest line that a stranger may send.

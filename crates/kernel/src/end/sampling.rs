@@ -10,20 +10,20 @@ use crate::log::StateSample;
 pub(super) struct Sampling {
     interval: Duration,
     next: Instant,
-    windows: (u32, u32),
+    windows: (Option<u32>, Option<u32>),
     max_queued: u64,
     lost_packets: u64,
 }
 
 impl Sampling {
     pub(super) const fn new(interval: Duration) -> Self {
-        Self { interval, next: Instant::ZERO, windows: (u32::MAX, u32::MAX), max_queued: 0, lost_packets: 0 }
+        Self { interval, next: Instant::ZERO, windows: (None, None), max_queued: 0, lost_packets: 0 }
     }
 
     /// What was `seen` at `now`, if it is to be noted.
     pub(super) fn note(&mut self, seen: Observation, now: Instant) -> Option<(Observation, Instant)> {
         let sample = StateSample::of(&seen, now);
-        let (windows, queued) = ((sample.1, sample.2), sample.5);
+        let (windows, queued) = ((sample.cwnd, sample.ssthresh), sample.queued);
         let lost_packets = seen.loss_recovery.map_or(0, |it| it.lost_packets);
         let is_wanted = now >= self.next
             || windows != self.windows
