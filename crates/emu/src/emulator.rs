@@ -155,7 +155,8 @@ impl<'a> Emulator<'a> {
     /// Between `devices`, whose packets have at most `mtu` bytes.
     pub(super) fn new(
         network: DecidingNetwork,
-        (log, capture): (LogWriter, Option<Capture>),
+        log: LogWriter,
+        capture: Option<Capture>,
         devices: [Device<'a>; 2],
         mtu: u16,
         clock: RunClock,

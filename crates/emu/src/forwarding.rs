@@ -93,7 +93,7 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
         };
         let network = DecidingNetwork::new(&flood(), Seed::new(1), None);
         let log = LogWriter::new(&header, MAX_BYTES);
-        let emulator = Emulator::new(network, (log, None), devices, MTU, clock, vec![flow]);
+        let emulator = Emulator::new(network, log, None, devices, MTU, clock, vec![flow]);
         let emulated = emulator.run(&OwnProcessor::none(), stop)?;
         let totals = emulated.totals;
         Ok(Carried { packets: totals.packets, cpu_ns: totals.cpu_ns, end: emulated.end })
@@ -168,7 +168,7 @@ fn through(
         window_clamp: None,
         is_paced: false,
     });
-    let mut world = World::build_with((kind, IpVersion::V4), [MTU; 2], &plan, &[], (None, None))?;
+    let mut world = World::build_with(kind, IpVersion::V4, [MTU; 2], &plan, &[], None, None)?;
     let sender = UdpSocket::from(world.sockets.swap_remove(0));
     let size = size.get().clamp(8, 1400);
     let at_once = match handover {

@@ -89,7 +89,7 @@ impl EmuArena {
     /// # Errors
     /// [`ArenaError::Unavailable`] says what is missing and how to get it.
     pub fn open() -> Result<Self, ArenaError> {
-        world::World::build(IpVersion::V4, [1500; 2], &[], &[], (None, None))?;
+        world::World::build(IpVersion::V4, [1500; 2], &[], &[], None, None)?;
         Ok(Self::default())
     }
 

@@ -48,7 +48,7 @@ pub struct Capabilities {
 pub fn probe() -> Capabilities {
     let congestion_controls = read("/proc/sys/net/ipv4/tcp_available_congestion_control");
     Capabilities {
-        emulation: World::build(IpVersion::V4, [1500; 2], &[], &[], (None, None))
+        emulation: World::build(IpVersion::V4, [1500; 2], &[], &[], None, None)
             .map(|world| world.means)
             .map_err(|error| match error {
                 ArenaError::Unavailable { what, how } => format!("{what}; {how}"),

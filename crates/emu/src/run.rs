@@ -131,7 +131,7 @@ pub(super) fn run(
     let plans = socket_plans(scenario, &spec, mtu);
     let second = second_addresses(scenario, &spec)?;
     check_segment_sizes(&plans).map_err(ArenaError::Unsupported)?;
-    let mut world = World::build(scenario.ip, mtu, &plans, &settings, (host_tcp.route(), second))?;
+    let mut world = World::build(scenario.ip, mtu, &plans, &settings, host_tcp.route(), second)?;
     let mut warnings = host_tcp.warnings(scenario);
     // Without steering the emulator does the hosts' work too: the lateness report shows the effect.
     let unset = settings.iter().zip(&world.unset).filter(|((path, _), unset)| **unset && *path != STEERING);
@@ -176,14 +176,15 @@ pub(super) fn run(
     };
     let emulator = Emulator::new(
         DecidingNetwork::new(scenario, plan.seed, plan.series),
-        (LogWriter::new(&header, MAX_BYTES), snaplen.map(Capture::new)),
+        LogWriter::new(&header, MAX_BYTES),
+        snaplen.map(Capture::new),
         devices,
         world.mtu,
         clock,
         emulated_flows(scenario, &spec, &ends),
     );
     let (emulated, mut disturbance, is_interrupted) =
-        ends.measure((emulator, &place), scenario, &plan, clock)?;
+        ends.measure(emulator, &place, scenario, &plan, clock)?;
     match world.device_drops() {
         Ok(drops) => disturbance.device_drops = drops.from_host + drops.to_host,
         Err(why) => disturbance.trouble.push(format!("what the devices dropped cannot be read: {why}")),
@@ -316,7 +317,8 @@ impl Ends {
     /// The system gives no thread, or a device failed.
     fn measure(
         &mut self,
-        (emulator, place): (Emulator<'_>, &OwnProcessor),
+        emulator: Emulator<'_>,
+        place: &OwnProcessor,
         scenario: &Scenario,
         plan: &RunPlan<'_>,
         clock: RunClock,

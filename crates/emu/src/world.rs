@@ -114,9 +114,10 @@ impl World {
         mtu: [u16; 2],
         plan: &[SocketPlan<'_>],
         settings: &[Setting],
-        (route, second): (Option<Route>, Option<SecondAddresses>),
+        route: Option<Route>,
+        second: Option<SecondAddresses>,
     ) -> Result<Self, ArenaError> {
-        Self::build_with((Kind::Cable, ip), mtu, plan, settings, (route, second))
+        Self::build_with(Kind::Cable, ip, mtu, plan, settings, route, second)
     }
 
     /// The same with devices of this kind; a TUN device's host has no `route` and no second address.
@@ -124,11 +125,13 @@ impl World {
     /// # Errors
     /// As [`World::build`].
     pub(super) fn build_with(
-        (kind, ip): (Kind, IpVersion),
+        kind: Kind,
+        ip: IpVersion,
         mtu: [u16; 2],
         plan: &[SocketPlan<'_>],
         settings: &[Setting],
-        (route, second): (Option<Route>, Option<SecondAddresses>),
+        route: Option<Route>,
+        second: Option<SecondAddresses>,
     ) -> Result<Self, ArenaError> {
         let failed = |error: &io::Error| unavailable(Step::Send, error);
         let (ours, theirs) =
@@ -138,7 +141,7 @@ impl World {
         descriptors::raise_to((plan.len() as u64 + 64) * 2 + 256);
         // All that the child needs of memory is made before the fork.
         let mut wanted =
-            Wanted::new((kind, ip), mtu, plan, settings, route, second).map_err(|error| failed(&error))?;
+            Wanted::new(kind, ip, mtu, plan, settings, route, second).map_err(|error| failed(&error))?;
         let mut made = Vec::with_capacity(plan.len() + FIXED);
         let child = match fork::fork().map_err(|error| failed(&error))? {
             fork::Forked::Child => {
@@ -153,7 +156,7 @@ impl World {
         fork::reap(child);
         let (found, fds) = outcome?;
         let mut world =
-            Self::sort((kind, ip), plan, fds).ok_or_else(|| failed(&io::ErrorKind::UnexpectedEof.into()))?;
+            Self::sort(kind, ip, plan, fds).ok_or_else(|| failed(&io::ErrorKind::UnexpectedEof.into()))?;
         world.mtu = mtu[0].max(mtu[1]);
         world.means = found.means;
         world.unset = (0..settings.len()).map(|place| found.unset >> place & 1 != 0).collect();
@@ -162,7 +165,7 @@ impl World {
     }
 
     /// Sorts what the child made, host after host, into its places.
-    fn sort((kind, ip): (Kind, IpVersion), plan: &[SocketPlan<'_>], fds: Vec<OwnedFd>) -> Option<Self> {
+    fn sort(kind: Kind, ip: IpVersion, plan: &[SocketPlan<'_>], fds: Vec<OwnedFd>) -> Option<Self> {
         let mut fds = fds.into_iter();
         let mut sockets: Vec<Option<OwnedFd>> = plan.iter().map(|_| None).collect();
         let mut host = |host: Host| {
@@ -299,8 +302,10 @@ mod tests {
 
     #[test]
     fn both_kinds_of_device_are_made_for_both_hosts() {
-        for kind in [(Kind::Cable, IpVersion::V4), (Kind::Cable, IpVersion::V6), (Kind::Tun, IpVersion::V4)] {
-            match World::build_with(kind, [1400, 1500], &[], &[], (None, None)) {
+        for (kind, ip) in
+            [(Kind::Cable, IpVersion::V4), (Kind::Cable, IpVersion::V6), (Kind::Tun, IpVersion::V4)]
+        {
+            match World::build_with(kind, ip, [1400, 1500], &[], &[], None, None) {
                 Err(why) => eprintln!("SKIP: {kind:?}: {why}"),
                 Ok(mut world) => {
                     for file in &mut world.counters {
@@ -316,7 +321,7 @@ mod tests {
     /// gigabit a second.
     #[test]
     fn what_a_stopped_host_has_not_taken_has_room_at_the_emulators_end() {
-        let world = match World::build(IpVersion::V4, [1500; 2], &[], &[], (None, None)) {
+        let world = match World::build(IpVersion::V4, [1500; 2], &[], &[], None, None) {
             Err(why) => return eprintln!("SKIP: {why}"),
             Ok(world) => world,
         };

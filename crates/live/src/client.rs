@@ -140,7 +140,7 @@ impl LiveArena {
         checks::multipath(&session).map_err(ArenaError::Unsupported)?;
         let warnings = checks::warnings(scenario);
         let far = self.greet()?;
-        run::prepare(far, scenario, (session, &self.options), plan, warnings, &self.udp_is_silent)
+        run::prepare(far, scenario, session, &self.options, plan, warnings, &self.udp_is_silent)
     }
 
     fn greet(&self) -> Result<ServerControl, ArenaError> {

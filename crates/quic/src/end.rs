@@ -251,14 +251,15 @@ impl End {
         message: Message,
         expires: Option<Instant>,
     ) -> Result<Bytes, Refused> {
-        self.take(flow, (message, Content::Zeros(message.size.get())), expires)
+        self.take(flow, message, Content::Zeros(message.size.get()), expires)
     }
 
     /// The same with the message's bytes.
     pub(crate) fn take(
         &mut self,
         flow: usize,
-        (message, content): (Message, Content),
+        message: Message,
+        content: Content,
         expires: Option<Instant>,
     ) -> Result<Bytes, Refused> {
         let is_open = self.is_open && self.stream_failure(flow).is_none();
@@ -288,7 +289,7 @@ impl End {
             }
             Carry::Stream => self.sending.write_stream(connection, flow, content),
             Carry::StreamPerMessage => {
-                self.sending.write_message(connection, flow, (message, content), expires)
+                self.sending.write_message(connection, flow, message, content, expires)
             }
         }
     }

@@ -164,7 +164,7 @@ impl End {
         let recovery = SharedRecovery::new(&watch.client);
         config.transport_config(host_config(setup, &recovery, window));
         let endpoint = Endpoint::new(Arc::new(endpoint), None, true, None);
-        let mut end = Self::carrying((endpoint, watch.client.clone(), recovery), setup, window);
+        let mut end = Self::carrying(endpoint, watch.client.clone(), recovery, setup, window);
         end.client_config = Some(config);
         end
     }
@@ -179,11 +179,13 @@ impl End {
         let recovery = SharedRecovery::new(&watch.server);
         config.transport_config(host_config(setup, &recovery, window));
         let endpoint = Endpoint::new(Arc::new(endpoint), Some(Arc::new(config)), true, None);
-        Self::carrying((endpoint, watch.server.clone(), recovery), setup, window)
+        Self::carrying(endpoint, watch.server.clone(), recovery, setup, window)
     }
 
     fn carrying(
-        (endpoint, watch, recovery): (Endpoint, PacketWatch, SharedRecovery),
+        endpoint: Endpoint,
+        watch: PacketWatch,
+        recovery: SharedRecovery,
         setup: &Setup,
         window: u32,
     ) -> Self {
@@ -218,7 +220,7 @@ impl End {
         data: bytes::Bytes,
         expires: Option<Instant>,
     ) -> Result<Bytes, Refused> {
-        self.take(flow, (message, Content::Real(data)), expires)
+        self.take(flow, message, Content::Real(data), expires)
     }
 
     /// One read of `flow`: a whole message, or at most `limit` bytes of the stream.

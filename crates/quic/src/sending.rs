@@ -256,7 +256,8 @@ impl Sending {
         &mut self,
         connection: &mut Connection,
         flow: usize,
-        (message, content): (Message, Content),
+        message: Message,
+        content: Content,
         expires: Option<Instant>,
     ) -> Result<Bytes, Refused> {
         if self.flows[flow].rest.is_some() || !self.rejected.is_empty() {

@@ -210,7 +210,7 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
     let base = &study.assumptions[0].name;
     let answers: Vec<(&String, Answer)> = by_assumption
         .iter()
-        .filter_map(|it| Some((&it.assumption, answer(it, (&checks, arenas), ran)?)))
+        .filter_map(|it| Some((&it.assumption, answer(it, &checks, arenas, ran)?)))
         .collect();
     let names = |wanted: Answer| -> Vec<String> {
         let these = answers.iter().filter(|(_, answer)| *answer == wanted);
@@ -234,7 +234,7 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         Some(true) if checks.iter().all(|check| check.basis == Basis::Fitted) => (Verdict::Consistent, None),
         Some(true) => (Verdict::Reproduced, None),
         None => {
-            let why = not_tested(claim, &checks, (arenas, under_base), ran);
+            let why = not_tested(claim, &checks, arenas, under_base, ran);
             let is_disturbed = matches!(why, NotTested::Disturbed);
             (if is_disturbed { Verdict::Disturbed } else { Verdict::NotTested }, Some(why))
         }
@@ -303,11 +303,7 @@ enum Answer {
     AsBase,
 }
 
-fn answer(
-    under: &UnderAssumption,
-    (checks, arenas): (&[&Check], &[ArenaName]),
-    ran: &Ran<'_>,
-) -> Option<Answer> {
+fn answer(under: &UnderAssumption, checks: &[&Check], arenas: &[ArenaName], ran: &Ran<'_>) -> Option<Answer> {
     let holds = under.holds?;
     if ran.equals_base(checks, arenas, &under.assumption) {
         return Some(Answer::AsBase);
@@ -360,7 +356,8 @@ fn not_judged(claim: &Claim) -> Vec<CheckOutcome> {
 fn not_tested(
     claim: &Claim,
     checks: &[&Check],
-    (arenas, under_base): (&[ArenaName], Option<&UnderAssumption>),
+    arenas: &[ArenaName],
+    under_base: Option<&UnderAssumption>,
     ran: &Ran<'_>,
 ) -> NotTested {
     let lacks_arena = arenas.is_empty() || (claim.compares_arenas() && arenas.len() < 2);

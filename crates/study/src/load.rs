@@ -109,14 +109,12 @@ impl Loader<'_, '_> {
         let derived = self.derived();
         let mut cells = self.cells();
         let campaign = self.campaign(&mut cells);
-        let known = Known::new(&cells);
-        let claims = self.claims(&cells, (&known, &derived));
-        let figures: Vec<_> =
-            file.figure.iter().filter_map(|entry| self.figure(entry, (&known, &derived))).collect();
-        let tables: Vec<_> =
-            file.table.iter().filter_map(|entry| self.table(entry, (&known, &derived))).collect();
+        let known = Known::new(&cells, &derived);
+        let claims = self.claims(&cells, &known);
+        let figures: Vec<_> = file.figure.iter().filter_map(|entry| self.figure(entry, &known)).collect();
+        let tables: Vec<_> = file.table.iter().filter_map(|entry| self.table(entry, &known)).collect();
         for metric in &file.also {
-            self.known_somewhere(metric, &known, &derived);
+            self.known_somewhere(metric, &known);
         }
         let also: Vec<String> = file.also.iter().map(|it| it.get_ref().clone()).collect();
         let reads = reads(&claims, &figures, &tables, &also);

@@ -50,7 +50,8 @@ impl<'a> Wanted<'a> {
     /// # Errors
     /// The system's.
     pub(super) fn new(
-        (kind, ip): (Kind, IpVersion),
+        kind: Kind,
+        ip: IpVersion,
         mtu: [u16; 2],
         plan: &'a [SocketPlan<'a>],
         settings: &'a [Setting],

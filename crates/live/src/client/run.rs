@@ -91,15 +91,22 @@ pub struct PreparedRun<'a> {
 /// A run whose beginning both hosts have agreed on.
 pub struct BegunRun<'a> {
     prepared: PreparedRun<'a>,
-    /// ns since 1970 on this host's clock, and on the far one.
-    start: (i64, i64),
+    start: Starts,
+}
+
+/// When a run begins, ns since 1970 on each host's own clock.
+#[derive(Clone, Copy)]
+struct Starts {
+    ours: i64,
+    theirs: i64,
 }
 
 /// Agrees on a run of `scenario` with the server behind `far`.
 pub(super) fn prepare<'a>(
     mut far: ServerControl,
     scenario: &'a Scenario,
-    (spec, options): (SessionSpec, &LiveOptions),
+    spec: SessionSpec,
+    options: &LiveOptions,
     plan: RunPlan<'a>,
     mut warnings: Vec<String>,
     udp_is_silent: &AtomicBool,
@@ -174,7 +181,7 @@ impl<'a> PreparedRun<'a> {
         }
         // The server may have begun later than asked; our clock then begins with it.
         let start = if far_start > asked { start.max(offset.to_ours(far_start)) } else { start };
-        Ok(BegunRun { prepared: self, start: (start, far_start) })
+        Ok(BegunRun { prepared: self, start: Starts { ours: start, theirs: far_start } })
     }
 
     /// Waits until this host's clock shows `until_ns`. The server is shown that its client lives, and the
@@ -200,7 +207,7 @@ impl<'a> PreparedRun<'a> {
 impl<'a> BegunRun<'a> {
     /// CLOCK_MONOTONIC of this host when it begins, ns.
     pub const fn start_ns(&self) -> i64 {
-        self.prepared.host.to_monotonic(self.start.0)
+        self.prepared.host.to_monotonic(self.start.ours)
     }
 
     /// The same run, with `progress` called now and then with its own time.
@@ -220,11 +227,11 @@ impl<'a> BegunRun<'a> {
     pub fn run(self) -> Result<RunRecord, ArenaError> {
         let PreparedRun { mut far, mut session, host, before } = self.prepared;
         let mut ways = std::mem::take(&mut session.ways);
-        let clock = host.run_from(self.start.0);
+        let clock = host.run_from(self.start.ours);
         for end in &session.ends {
             end.lock().set_clock(clock);
         }
-        let (watched, disturbance) = session.measure(&mut ways, &mut far, (host, clock));
+        let (watched, disturbance) = session.measure(&mut ways, &mut far, host, clock);
         session.ways = ways;
         session.conclude(far, watched, &before, host, self.start, &disturbance)
     }
@@ -269,7 +276,8 @@ impl Session<'_> {
         &self,
         ways: &mut [Way],
         far: &mut ServerControl,
-        (host, clock): (HostClock, RunClock),
+        host: HostClock,
+        clock: RunClock,
     ) -> (Watched, Disturbance) {
         let stop = AtomicBool::new(false);
         let interval = sample_interval(self.scenario.duration);
@@ -297,7 +305,7 @@ impl Session<'_> {
                 Watched { outcome: RunOutcome::Drained, probes: Vec::new(), silences: Vec::new() };
             watched.outcome = match pacer.as_ref().err().into_iter().chain(refused).next() {
                 Some(error) => RunOutcome::NoThread(error.to_string()),
-                None => self.watch(ways, far, (host, clock), &mut watched),
+                None => self.watch(ways, far, host, clock, &mut watched),
             };
             if matches!(watched.outcome, RunOutcome::Drained) {
                 close_connections(&self.ends, clock);
@@ -332,7 +340,8 @@ impl Session<'_> {
         &self,
         ways: &mut [Way],
         far: &mut ServerControl,
-        (host, clock): (HostClock, RunClock),
+        host: HostClock,
+        clock: RunClock,
         watched: &mut Watched,
     ) -> RunOutcome {
         let stop = self.spec.stop();
@@ -421,7 +430,7 @@ impl Session<'_> {
         Watched { outcome, probes, silences }: Watched,
         before: &[Probe],
         host: HostClock,
-        (start, far_start): (i64, i64),
+        start: Starts,
         disturbance: &Disturbance,
     ) -> Result<RunRecord, ArenaError> {
         let mut gone = match &outcome {
@@ -433,7 +442,7 @@ impl Session<'_> {
         let patience_s = if matches!(outcome, RunOutcome::Drained) { OUTAGE_S } else { SILENCE_S };
         // Who interrupted the run wants its report still; who interrupts the report does not.
         let interrupt = (!matches!(outcome, RunOutcome::Interrupted)).then_some(self.plan.interrupt);
-        let collected = self.collect(&mut far, host, (patience_s, interrupt));
+        let collected = self.collect(&mut far, host, patience_s, interrupt);
         let (logs, after, totals) = match collected {
             Ok((logs, after, totals)) => (Some(logs), after, totals),
             Err(why) => {
@@ -454,7 +463,7 @@ impl Session<'_> {
         };
         let is_interrupted = matches!(outcome, RunOutcome::Interrupted)
             || logs.is_none() && self.plan.interrupt.load(Ordering::Relaxed);
-        let logs = logs.map(|logs| self.far_logs(&logs, offset, (start, far_start)));
+        let logs = logs.map(|logs| self.far_logs(&logs, offset, start));
         let mut record = self.record(logs.as_deref(), offset, end);
         record.warnings.extend(silences.into_iter().map(silence_warning));
         let seen = if logs.is_some() { &totals.registrations } else { &self.seen };
@@ -472,7 +481,8 @@ impl Session<'_> {
         &self,
         far: &mut ServerControl,
         host: HostClock,
-        (patience_s, interrupt): (u64, Option<&AtomicBool>),
+        patience_s: u64,
+        interrupt: Option<&AtomicBool>,
     ) -> Result<(Vec<Chunk>, Vec<Probe>, ServerTotals), String> {
         let totals = far.stop(patience_s)?;
         let moved = self.ends.iter().map(|end| end.lock().progress());

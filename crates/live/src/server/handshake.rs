@@ -99,7 +99,7 @@ pub(super) fn serve_strangers<'scope, 'env>(
             }
             match door.hear(number, shared) {
                 Next::Begin(stranger, spec) => {
-                    begin(scope, (stranger, spec), move |control, from, spec| {
+                    begin(scope, stranger, spec, move |control, from, spec| {
                         session::serve(control, from, spec, sockets, shared, log);
                     })
                     .unwrap_or_else(|why| shared.say_briefly(&why, log));
@@ -134,7 +134,8 @@ pub(super) fn serve_strangers<'scope, 'env>(
 /// In a line for the log, if the system gives no thread. The guest is told that the server is busy.
 fn begin<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
-    (stranger, spec): (Stranger, SessionSpec),
+    stranger: Stranger,
+    spec: SessionSpec,
     serve: impl FnOnce(Control<Request>, SocketAddr, SessionSpec) + Send + 'scope,
 ) -> Result<(), String> {
     let from = stranger.from;

@@ -51,7 +51,7 @@ pub(super) fn serve(
             let _ = control.send(&refusal.answer());
         }
         Ok((warnings, _shares)) => {
-            let session = match Session::begin(&mut control, spec, (shared, sockets), &warnings) {
+            let session = match Session::begin(&mut control, spec, shared, sockets, &warnings) {
                 Ok(session) => session,
                 Err(error) => {
                     return shared.say_briefly(&format!("{from}: no session: the client {error}"), log);
@@ -274,7 +274,8 @@ impl<'a> Session<'a> {
     fn begin(
         control: &mut Control<Request>,
         spec: SessionSpec,
-        (shared, sockets): (&'a Arc<Shared>, &'a [Arc<DatagramSocket>]),
+        shared: &'a Arc<Shared>,
+        sockets: &'a [Arc<DatagramSocket>],
         warnings: &[String],
     ) -> Result<Self, ControlError> {
         let epoll = match epoll::create(epoll::CreateFlags::CLOEXEC).map_err(std::io::Error::from) {

@@ -53,10 +53,10 @@ pub fn write_nam(
             return Ok(false);
         }
         // Hops come in order of their entry: nothing that is still to come is earlier.
-        write_before(Some(hop.entered), &mut coming, (scenario, &topology, seen), out)?;
+        write_before(Some(hop.entered), &mut coming, scenario, &topology, seen, out)?;
         add_events(hop, index, &mut coming);
     }
-    write_before(None, &mut coming, (scenario, &topology, seen), out)?;
+    write_before(None, &mut coming, scenario, &topology, seen, out)?;
     Ok(true)
 }
 
@@ -68,7 +68,9 @@ type Event = (Instant, u8, usize, u8, char);
 fn write_before(
     until: Option<Instant>,
     coming: &mut BinaryHeap<Reverse<Event>>,
-    (scenario, topology, seen): (&Scenario, &Topology, &Journeys),
+    scenario: &Scenario,
+    topology: &Topology,
+    seen: &Journeys,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     while let Some(next) = coming.peek_mut() {
@@ -76,7 +78,7 @@ fn write_before(
             break;
         }
         let Reverse((at, _, index, _, letter)) = PeekMut::pop(next);
-        write_event((letter, at), &seen.hops[index], topology, scenario, out)?;
+        write_event(letter, at, &seen.hops[index], topology, scenario, out)?;
     }
     Ok(())
 }
@@ -131,7 +133,8 @@ fn add_events(hop: &Hop, index: usize, coming: &mut BinaryHeap<Reverse<Event>>) 
 }
 
 fn write_event(
-    (letter, at): (char, Instant),
+    letter: char,
+    at: Instant,
     hop: &Hop,
     topology: &Topology,
     scenario: &Scenario,

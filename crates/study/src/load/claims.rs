@@ -10,7 +10,6 @@ use super::sense::Known;
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Basis, Bound, Check, Claim, ClaimKind, Figure, Operand, Tolerance, Verdict};
 use crate::file::{CheckEntry, ClaimEntry, ExpectedEntry, LineOfCells, OperandEntry, Within};
-use crate::metric::Metrics;
 use crate::study::Cell;
 
 /// What a check compares.
@@ -22,7 +21,7 @@ enum Compared<'a> {
 }
 
 impl Loader<'_, '_> {
-    pub(super) fn claims(&mut self, cells: &[Cell], known: (&Known, &Metrics)) -> Vec<Claim> {
+    pub(super) fn claims(&mut self, cells: &[Cell], known: &Known<'_>) -> Vec<Claim> {
         let mut claims: Vec<Claim> = Vec::new();
         for entry in &self.file.claim {
             if claims.iter().any(|claim| claim.id == *entry.id.get_ref()) {
@@ -33,7 +32,7 @@ impl Loader<'_, '_> {
         claims
     }
 
-    fn claim(&mut self, entry: &ClaimEntry, cells: &[Cell], known: (&Known, &Metrics)) -> Claim {
+    fn claim(&mut self, entry: &ClaimEntry, cells: &[Cell], known: &Known<'_>) -> Claim {
         let mut checks = Vec::new();
         let arenas = arenas_of(entry);
         for check in &entry.check {

@@ -3,12 +3,11 @@
 use super::Loader;
 use super::sense::Known;
 use crate::file::{FigureEntry, LineEntry, MediansEntry, ScatterEntry, TraceEntry};
-use crate::metric::Metrics;
 use crate::study::{Figure, FigureAxis, FigureKind, Kinds, MedianLine, Printed};
 use crate::table::PublishedRow;
 
 impl Loader<'_, '_> {
-    pub(super) fn figure(&mut self, entry: &FigureEntry, known: (&Known, &Metrics)) -> Option<Figure> {
+    pub(super) fn figure(&mut self, entry: &FigureEntry, known: &Known<'_>) -> Option<Figure> {
         let kind = match (&entry.trace, &entry.medians, &entry.quantiles, &entry.scatter, &entry.absent) {
             (Some(trace), None, None, None, None) => self.trace(trace, known),
             (None, Some(medians), None, None, None) => self.medians(medians, known)?,
@@ -31,7 +30,7 @@ impl Loader<'_, '_> {
         Some(Figure { number, title, note, kind })
     }
 
-    fn trace(&mut self, trace: &TraceEntry, (known, derived): (&Known, &Metrics)) -> FigureKind {
+    fn trace(&mut self, trace: &TraceEntry, known: &Known<'_>) -> FigureKind {
         self.known_cell(trace.cell.get_ref(), trace.cell.span(), "figure.trace.cell");
         let series = trace.series.get_ref();
         if !SERIES.contains(&series.as_str()) {
@@ -46,7 +45,7 @@ impl Loader<'_, '_> {
         }
         let kinds = trace.kinds.as_ref().map(|kinds| {
             let place = (kinds.metric.span(), "figure.trace.kinds.metric");
-            self.known_metric((trace.cell.get_ref(), kinds.metric.get_ref()), place, known, derived);
+            self.known_metric((trace.cell.get_ref(), kinds.metric.get_ref()), place, known);
             Kinds { metric: kinds.metric.get_ref().clone(), times: kinds.times, what: kinds.what.clone() }
         });
         FigureKind::Trace {
@@ -60,7 +59,7 @@ impl Loader<'_, '_> {
         }
     }
 
-    fn medians(&mut self, medians: &MediansEntry, known: (&Known, &Metrics)) -> Option<FigureKind> {
+    fn medians(&mut self, medians: &MediansEntry, known: &Known<'_>) -> Option<FigureKind> {
         let axis = match (&medians.x, &medians.names) {
             (Some(x), None) => FigureAxis::Numbers(x.clone()),
             (None, Some(names)) => FigureAxis::Names(names.clone()),
@@ -99,7 +98,7 @@ impl Loader<'_, '_> {
         medians: &MediansEntry,
         line: &LineEntry,
         (count, printed): (usize, &[PublishedRow]),
-        (known, derived): (&Known, &Metrics),
+        known: &Known<'_>,
     ) -> Option<MedianLine> {
         let cells = line.cells.get_ref();
         let Some(metric) = line.metric.as_ref().or(medians.metric.as_ref()) else {
@@ -110,7 +109,7 @@ impl Loader<'_, '_> {
         for name in cells {
             self.known_cell(name, line.cells.span(), "figure.medians.lines");
             let place = (metric.span(), "figure.medians.metric");
-            self.known_metric((name, metric.get_ref()), place, known, derived);
+            self.known_metric((name, metric.get_ref()), place, known);
         }
         if cells.len() != count {
             let message = format!("expected {count} cells, one for each value of `x` or `names`");
@@ -131,13 +130,13 @@ impl Loader<'_, '_> {
         })
     }
 
-    fn scatter(&mut self, scatter: &ScatterEntry, (known, derived): (&Known, &Metrics)) -> FigureKind {
+    fn scatter(&mut self, scatter: &ScatterEntry, known: &Known<'_>) -> FigureKind {
         for points in &scatter.points {
             for name in points.cells.get_ref() {
                 self.known_cell(name, points.cells.span(), "figure.scatter.points");
                 for metric in [&scatter.x, &scatter.y] {
                     let place = (metric.span(), "figure.scatter");
-                    self.known_metric((name, metric.get_ref()), place, known, derived);
+                    self.known_metric((name, metric.get_ref()), place, known);
                 }
             }
             if let Some(metric) = &points.metric {

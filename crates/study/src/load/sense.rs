@@ -16,20 +16,23 @@ use crate::metric::{Metrics, range, unknown};
 use crate::shape::shape;
 use crate::study::Cell;
 
-/// Every cell's scenario under the base set, or the first set that it has, with the paths of its summary.
-pub(super) struct Known {
+/// What a name can mean.
+pub(super) struct Known<'a> {
+    /// Every cell's scenario under the base set, or the first set that it has, with the paths of its summary.
     cells: BTreeMap<String, (Arc<Scenario>, Json)>,
+    /// The metrics that the study derives.
+    pub(super) derived: &'a Metrics,
 }
 
-impl Known {
-    pub(super) fn new(cells: &[Cell]) -> Self {
+impl<'a> Known<'a> {
+    pub(super) fn new(cells: &[Cell], derived: &'a Metrics) -> Self {
         let mut known = BTreeMap::new();
         for cell in cells {
             let of = || (Arc::clone(&cell.full.scenario), shape(&cell.full.scenario));
             // They come by arena and assumption: the first is the base's in the simulator.
             known.entry(cell.name.clone()).or_insert_with(of);
         }
-        Self { cells: known }
+        Self { cells: known, derived }
     }
 
     fn scenario(&self, cell: &str) -> Option<&Scenario> {
@@ -48,18 +51,18 @@ impl Loader<'_, '_> {
         &mut self,
         (cell, metric): (&str, &str),
         (span, key): (Range<usize>, &str),
-        known: &Known,
-        derived: &Metrics,
+        known: &Known<'_>,
     ) {
         let Some((_, shape)) = known.cells.get(cell) else { return };
-        if let Some((message, help)) = unknown(shape, metric, derived) {
+        if let Some((message, help)) = unknown(shape, metric, known.derived) {
             self.mistakes.add(span, key, message, Some(help));
         }
     }
 
     /// A metric that is read of every cell exists in one of them at least.
-    pub(super) fn known_somewhere(&mut self, metric: &Spanned<String>, known: &Known, derived: &Metrics) {
-        let mut found = known.cells.values().map(|(_, shape)| unknown(shape, metric.get_ref(), derived));
+    pub(super) fn known_somewhere(&mut self, metric: &Spanned<String>, known: &Known<'_>) {
+        let mut found =
+            known.cells.values().map(|(_, shape)| unknown(shape, metric.get_ref(), known.derived));
         let Some(Some((message, help))) = found.next() else { return };
         if found.all(|it| it.is_some()) {
             self.mistakes.add(metric.span(), "also", message, Some(help));
@@ -70,18 +73,19 @@ impl Loader<'_, '_> {
         &mut self,
         check: &Check,
         entry: &Spanned<CheckEntry>,
-        (known, derived): (&Known, &Metrics),
+        known: &Known<'_>,
         cells: &[Cell],
     ) {
         for operand in &check.operands {
             let place = (entry.span(), "claim.check.metric");
-            self.known_metric((&operand.cell, &operand.metric), place, known, derived);
+            self.known_metric((&operand.cell, &operand.metric), place, known);
             self.runs_under_base(&operand.cell, entry, &check.arenas, cells);
             self.is_measured(&operand.cell, entry, &check.arenas, cells);
         }
-        if let Some(message) = cannot_fail(check, known, derived) {
+        if let Some(message) = cannot_fail(check, known) {
             self.mistakes.add(entry.span(), "claim.check", message, None);
-        } else if let Some(message) = is_half_open(check, derived).filter(|_| check.one_sided.is_none()) {
+        } else if let Some(message) = is_half_open(check, known.derived).filter(|_| check.one_sided.is_none())
+        {
             let help = "use `between`, or say in `one_sided` why the claim has no other end".to_owned();
             self.mistakes.add(entry.span(), "claim.check", message, Some(help));
         }
@@ -120,7 +124,7 @@ impl Loader<'_, '_> {
 }
 
 /// Why `check` holds whatever happens, if it does.
-fn cannot_fail(check: &Check, known: &Known, derived: &Metrics) -> Option<String> {
+fn cannot_fail(check: &Check, known: &Known<'_>) -> Option<String> {
     let is_line = matches!(check.kind, ClaimKind::Figure { of: Figure::Slope | Figure::RSquared, .. });
     if is_line && check.operands.chunks(2).all(|point| point.iter().all(|it| it.metric == point[0].metric)) {
         let metric = check.operands.first().map_or("", |it| it.metric.as_str());
@@ -144,7 +148,7 @@ fn cannot_fail(check: &Check, known: &Known, derived: &Metrics) -> Option<String
             ));
         }
     }
-    let (least, most) = figure_range(check, derived)?;
+    let (least, most) = figure_range(check, known.derived)?;
     let (low, high) = check.kind.bound()?.ends();
     (low <= least && most <= high).then(|| "no value lies outside its bound: it cannot fail".to_owned())
 }

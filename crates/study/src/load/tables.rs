@@ -5,16 +5,11 @@ use toml::Spanned;
 use super::Loader;
 use super::sense::Known;
 use crate::file::TableEntry;
-use crate::metric::Metrics;
 use crate::place::known as names;
 use crate::table::{PublishedRow, PublishedTable};
 
 impl Loader<'_, '_> {
-    pub(super) fn table(
-        &mut self,
-        entry: &TableEntry,
-        (known, derived): (&Known, &Metrics),
-    ) -> Option<PublishedTable> {
+    pub(super) fn table(&mut self, entry: &TableEntry, known: &Known<'_>) -> Option<PublishedTable> {
         let mut rows = self.rows(&entry.rows, "table.rows")?;
         if let Some(number) = &entry.number {
             rows.retain(|row| *number.get_ref() == row.table);
@@ -27,7 +22,7 @@ impl Loader<'_, '_> {
         for row in &rows {
             let place = || (entry.rows.span(), "table.rows");
             self.known_cell(&row.cell, place().0, place().1);
-            self.known_metric((&row.cell, &row.metric), place(), known, derived);
+            self.known_metric((&row.cell, &row.metric), place(), known);
         }
         Some(PublishedTable { title: entry.title.clone(), rows })
     }

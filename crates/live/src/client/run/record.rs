@@ -12,19 +12,15 @@ use talkpath_measure::warning;
 use talkpath_measure::{ClockRecord, LatenessRecord, MachineRecord, RunRecord, TurnRoundRecord};
 use talkpath_units::{Duration, Histogram, Instant};
 
-use super::{Disturbance, Session, sender};
+use super::{Disturbance, Session, Starts, sender};
 use crate::client::control::ServerTotals;
 
 impl Session<'_> {
     /// What the far ends reported, on this host's clock.
-    pub(super) fn far_logs(
-        &self,
-        rows: &[Chunk],
-        offset: Option<Offset>,
-        (start, far_start): (i64, i64),
-    ) -> Vec<EndLog> {
-        let ours =
-            |at: u64| offset.map_or(Instant::from_nanos(at), |offset| offset.correct(at, far_start, start));
+    pub(super) fn far_logs(&self, rows: &[Chunk], offset: Option<Offset>, start: Starts) -> Vec<EndLog> {
+        let ours = |at: u64| {
+            offset.map_or(Instant::from_nanos(at), |offset| offset.correct(at, start.theirs, start.ours))
+        };
         let flows = self.spec.flows.iter().zip(&self.ends).zip(rows);
         flows
             .map(|((spec, near), rows)| {

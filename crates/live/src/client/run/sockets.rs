@@ -71,9 +71,14 @@ impl Session<'_> {
                 let (socket, unreported) = udp_socket(far, flow).map_err(SocketError::unavailable)?;
                 let socket = Arc::new(socket);
                 self.unreported.extend(unreported);
-                let pair = (Arc::clone(&socket), Arc::clone(&end));
                 let members = self.spec.members(index);
-                self.ways.push(Way::new(index, members, pair, registration(&secret)));
+                self.ways.push(Way::new(
+                    index,
+                    members,
+                    Arc::clone(&socket),
+                    Arc::clone(&end),
+                    registration(&secret),
+                ));
                 // A connection finds out by itself whether its packets are answered.
                 if flow.transport.channel_kind().runs_here() {
                     end.lock().set_route(UdpRoute { socket: Arc::clone(&socket), unconnected: None });

@@ -60,7 +60,8 @@ impl Way {
     pub(super) fn new(
         index: usize,
         members: Vec<usize>,
-        (socket, end): (Arc<UdpSocket>, Arc<SharedEnd>),
+        socket: Arc<UdpSocket>,
+        end: Arc<SharedEnd>,
         packet: [u8; 32],
     ) -> Self {
         Self {
