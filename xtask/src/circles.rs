@@ -279,8 +279,8 @@ impl Graph {
     }
 }
 
-/// Families of files that stay in a circle, by the parent, each with its reason. All files of such a circle are the
-/// parent and files below it.
+/// Families of files that stay in a circle, by the parent, each with its reason. All files of such a circle
+/// are the parent and files below it.
 const KNOWN: &[(&str, &str)] = &[
     ("crates/commands/src/args.rs", "a command's flags are a file each and take in the flags that all share"),
     (

@@ -5,9 +5,10 @@
 //!                                              ─► Scenario (copies, links, routes expanded)
 //! ```
 //!
-//! From the ground: a value and its mistakes (`quantity`, `diagnostic`, `tree`), how keys are described (`spec`),
-//! how values are read by that (`read`, `section`), what each transport, queue and workload has (a folder each),
-//! the key tables (`keys`), the passes (`pass`), the model of what came out (`resolve`), and the whole (`plan`).
+//! From the ground: a value and its mistakes (`quantity`, `diagnostic`, `tree`), how keys are described
+//! (`spec`), how values are read by that (`read`, `section`), what each transport, queue and workload has (a
+//! folder each), the key tables (`keys`), the passes (`pass`), the model of what came out (`resolve`), and
+//! the whole (`plan`).
 //!
 //! No file is read here: text comes in as a value, that of the files which it names by a [`Files`], and
 //! [`load`] reports every mistake in it at once.

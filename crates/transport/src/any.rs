@@ -82,8 +82,8 @@ impl AnyTransport {
 }
 
 /// One end of a flow over a protocol of ours that real hosts carry in UDP datagrams, with the arguments of
-/// [`AnyTransport::new`], as [`Machines`](talkpath_wire::machine::Machines) takes it: for the channel over real sockets, where a call through a pointer costs nothing
-/// beside a system call.
+/// [`AnyTransport::new`]. [`talkpath_wire::machine::Machines`] takes it to the channel over real sockets,
+/// where a call through a pointer costs nothing beside a system call.
 pub fn new_machine(
     config: &EncapsulatedConfig,
     role: Role,

@@ -1,7 +1,7 @@
 //! What goes on wires: packets, messages, and the contract that every transport keeps ([`Transport`]).
 //!
-//! The state machines are in `transport`, and a QUIC connection in `quic`. What carries packets, or reads their bytes,
-//! depends on this crate alone: a changed line in TCP compiles no channel over sockets again.
+//! The state machines are in `transport`, and a QUIC connection in `quic`. What carries packets, or reads
+//! their bytes, depends on this crate alone: a changed line in TCP compiles no channel over sockets again.
 
 pub mod carrier;
 mod contract;

@@ -34,8 +34,8 @@ pub struct Silence {
     pub why: &'static str,
 }
 
-/// Makes one end of a flow over a protocol of ours: by its options and its role, the smallest MTU of the flow's
-/// links, the seed of what it draws, and the receiving buffer, if it is not that of the options.
+/// Makes one end of a flow over a protocol of ours: by its options and its role, the smallest MTU of the
+/// flow's links, the seed of what it draws, and the receiving buffer, if it is not that of the options.
 pub type MakeMachine = fn(&EncapsulatedConfig, Role, Bytes, Seed, Option<Bytes>) -> Box<dyn Machine + Send>;
 
 /// The state machines that a program runs over real sockets. The program alone knows them: a changed line in

@@ -4,14 +4,15 @@
 //! | --- | --- | --- |
 //! | [`set`] | puts in what the command line sets | the file |
 //! | [`shares`] | makes numbers of per cent | the file |
-//! | [`files`] | reads what the scenario names outside itself, and gives it the names of the resolved form | the file |
+//! | [`files`] | reads what is named outside the scenario, and renames it as resolved | the file |
 //! | [`sweep`] | takes `[sweep]` out, and puts a cell's values in | each cell |
 //! | [`kernel`] | gives Linux transports what the key `kernel` says | each cell |
 //! | [`check`] | reports what the key tables alone decide; changes nothing | both |
 //! | [`fill`] | writes every default out | each cell |
 //!
-//! [`crate::plan`] runs them in this order. Then [`crate::resolve`] makes the model of a cell's tree. The command
-//! line comes before the files because it may name some, and the kernel after the sweep because it may be swept.
+//! [`crate::plan`] runs them in this order. Then [`crate::resolve`] makes the model of a cell's tree. The
+//! command line comes before the files because it may name some, and the kernel after the sweep because it
+//! may be swept.
 
 pub(crate) mod check;
 pub(crate) mod files;

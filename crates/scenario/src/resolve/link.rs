@@ -50,8 +50,7 @@ impl Links {
         self.written.is_empty()
     }
 
-    /// The smallest MTU along `route`, as if over IPv4 ([`Scenario::path_mtu`](talkpath_model::Scenario::path_mtu));
-    /// `None` if links have mistakes.
+    /// The smallest MTU along `route`, as if over IPv4 (`Scenario::path_mtu`); `None` if links have mistakes.
     pub(crate) fn least_mtu<'a>(&self, route: impl Iterator<Item = &'a LinkIndex>) -> Option<Bytes> {
         let made = self.made.as_ref()?;
         let mtus = route.filter_map(|index| made.get(index.0 as usize)).map(|link| link.config.mtu);

@@ -1,7 +1,7 @@
 //! A filled tree becomes a [`Scenario`]: copies numbered, links made, routes turned into indices.
 //!
-//! Here are the checks that need more than one key. A value that [`crate::pass::check`] found wrong is skipped in
-//! silence, because its mistake is reported already.
+//! Here are the checks that need more than one key. A value that [`crate::pass::check`] found wrong is
+//! skipped in silence, because its mistake is reported already.
 
 mod flow;
 pub(crate) mod link;
