@@ -6,7 +6,8 @@ use talkpath_scenario::{Options, Source, load};
 fn hops(of: &str) -> u64 {
     let path = "duration = \"10 s\"\n[path]\nup = { rate = \"12 Mbps\", delay = \"1 ms\" }\n\
         down = { rate = \"12 Mbps\", delay = \"1 ms\" }\n";
-    let plan = load(&Source::new("x.toml", format!("{path}{of}")), &Options::default()).unwrap();
+    let plan = load(&Source::new("x.toml", format!("{path}{of}")), &Options::default());
+    let plan = plan.unwrap_or_else(|mistakes| panic!("{mistakes}"));
     plan.cells[0].scenario.cost() - HOPS_OF_A_REPETITION
 }
 
