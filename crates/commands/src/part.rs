@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use talkpath_measure::figures::{CellFigures, figures};
+use talkpath_measure::chart_data::{CellFigures, figures};
 use talkpath_measure::log::log_txt;
 use talkpath_measure::record_file::{RecordError, write_packets, write_series};
 use talkpath_measure::summarise::{sum_up_copies, summarise};

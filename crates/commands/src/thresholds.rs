@@ -22,12 +22,14 @@ use core::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use talkpath_measure::figures::statistic_of;
+use talkpath_measure::figures::text::significant;
 use talkpath_measure::metrics::share;
 use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{RunSummary, Summary, ThresholdOutcome, ThresholdSummary};
 use talkpath_scenario::{Bound, Operator, Plan, Scenario, Threshold, ThresholdOf};
 
-use self::figure::{Looked, Observed, known_before, look_up, no_such_figure};
+use self::figure::{Looked, Observed, known_before, no_such_figure, of_flow, of_group, of_link};
 use crate::failure::Failure;
 use crate::run_dir::write_named_bytes;
 use crate::terminal::counted;
@@ -242,7 +244,7 @@ fn judge_at(
 ) -> Judgement {
     let bound = threshold.bound;
     let mut cells: Vec<Vec<Found>> = Vec::new();
-    let (mut all, mut seen): (Vec<&RunSummary>, Vec<Looked>) = Default::default();
+    let mut seen: Vec<Looked> = Vec::new();
     for &index in &threshold.cells {
         let cell = plan.cell(index);
         if cell.is_some_and(|cell| !is_in(&threshold.of, &cell.scenario)) {
@@ -251,13 +253,12 @@ fn judge_at(
         let runs = by_cell.get(&index).map_or(&[][..], Vec::as_slice);
         let label = cell.map_or("", |cell| cell.label.as_str());
         let figures = figures(&threshold.of, path, runs);
-        all.extend(runs);
         seen.extend(figures.iter().flat_map(|(_, values)| values).map(|it| it.looked));
         let is_unknown = |it: &Observed| it.looked == Looked::Unknown;
         if figures.iter().all(|(_, values)| values.iter().all(is_unknown)) {
             continue;
         }
-        let asked = asked.map_or_else(|| Asked::Shown(Statistic::of(path)), Asked::Named);
+        let asked = asked.map_or_else(|| Asked::Shown(statistic_of(path)), Asked::Named);
         let found = |(member, values): (Option<String>, Vec<Observed>)| {
             Found::of(member, label, &values, bound, asked)
         };
@@ -266,7 +267,7 @@ fn judge_at(
     // What would stand below `null` may be a figure or not: a cell that can tell, and knows none, decides.
     let is_none = seen.contains(&Looked::Unknown)
         && seen.iter().all(|value| matches!(value, Looked::Unknown | Looked::Below));
-    let unknown = is_none.then(|| no_such_figure(threshold, &all));
+    let unknown = is_none.then(|| no_such_figure(threshold));
     if is_none {
         cells.clear();
     }
@@ -279,7 +280,7 @@ fn judge_at(
     let worst = cells.into_iter().flatten().min_by(|a, b| {
         a.rank().cmp(&b.rank()).then(margin(a.value, bound).total_cmp(&margin(b.value, bound)))
     });
-    let found = worst.unwrap_or_else(|| Found::of(None, "", &[], bound, Asked::Shown(Statistic::of(path))));
+    let found = worst.unwrap_or_else(|| Found::of(None, "", &[], bound, Asked::Shown(statistic_of(path))));
     Judgement {
         figure: threshold.figure.clone(),
         bound,
@@ -313,19 +314,19 @@ fn figures(of: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
     }
     let mut figures: Figures = match of {
         ThresholdOf::Link { name } => {
-            let of_link = |run: &&RunSummary| look_up(run.links.get(name), path).into();
+            let of_link = |run: &&RunSummary| of_link(run.links.get(name).map(Box::as_ref), path).into();
             vec![(None, runs.iter().map(of_link).collect())]
         }
         ThresholdOf::Flow { name, members } => {
             // Of the copies together there are figures that none of them has.
             let is_of_group = runs.iter().all(|run| {
                 let mut of_members = members.iter().filter_map(|member| run.flows.get(member));
-                of_members.all(|flow| look_up(Some(flow), path) == Looked::Unknown)
+                of_members.all(|flow| of_flow(Some(flow), path) == Looked::Unknown)
                     && run.groups.contains_key(name)
             });
             if is_of_group {
                 let of_group = |run: &&RunSummary| Observed {
-                    looked: look_up(run.groups.get(name), path),
+                    looked: of_group(run.groups.get(name).map(Box::as_ref), path),
                     messages: run.groups.get(name).and_then(|group| group.messages_of(path)),
                 };
                 vec![(None, runs.iter().map(of_group).collect())]
@@ -333,7 +334,7 @@ fn figures(of: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
                 let is_there = |member: &&String| runs.iter().any(|run| run.flows.contains_key(*member));
                 let of_member = |member: &String| {
                     let of_run = |run: &&RunSummary| Observed {
-                        looked: look_up(run.flows.get(member), path),
+                        looked: of_flow(run.flows.get(member).map(Box::as_ref), path),
                         messages: run.flows.get(member).and_then(|flow| flow.messages_of(path)),
                     };
                     (Some(member.clone()).filter(|member| member != name), runs.iter().map(of_run).collect())
@@ -451,17 +452,9 @@ fn margin(value: Option<f64>, bound: Bound) -> f64 {
     }
 }
 
-/// With six significant digits: enough to be told from a bound.
+/// With six significant digits: enough to be distinguished from a bound.
 fn number(value: f64) -> String {
-    if value == value.trunc() && value.abs() < 1e15 {
-        return format!("{value}");
-    }
-    let digits = 5 - value.abs().log10().floor().clamp(-12.0, 5.0) as i32;
-    let text = format!("{value:.*}", usize::try_from(digits).unwrap_or(0));
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
+    significant(value, 6)
 }
 
 /// Of the copies of a flow the one that is worst, repetition by repetition.

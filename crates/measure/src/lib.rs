@@ -8,6 +8,7 @@
 //! Nothing here knows which arena made the taps; what only an oracle knows (a drop's cause) is optional.
 
 pub mod breaks;
+pub mod chart_data;
 pub mod export;
 pub mod figures;
 pub mod judge;

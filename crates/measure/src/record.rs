@@ -404,7 +404,7 @@ pub enum SeriesKind {
 }
 
 impl SeriesKind {
-    /// The word in the record files and in [`crate::figures::StepLine::kind`].
+    /// The word in the record files and in [`crate::chart_data::StepLine::kind`].
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cwnd => "cwnd",

@@ -1,5 +1,5 @@
 //! Which statistic over the repetitions represents a figure: one for each figure, in tables, answers, charts
-//! and thresholds alike.
+//! and thresholds alike (`figures::statistic_of`).
 //!
 //! | figure | statistic |
 //! | --- | --- |
@@ -27,12 +27,6 @@ pub enum Statistic {
 impl Statistic {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Mean, Self::Median, Self::P10, Self::Min];
-
-    /// The statistic that represents the figure at `path` below its flow, group or link in summary.json.
-    pub fn of(path: &str) -> Self {
-        let is_size = |key: &str| SIZES.iter().any(|unit| key.contains(unit)) || key.ends_with("_s");
-        if path.split('.').any(is_size) { Self::Median } else { Self::Mean }
-    }
 
     /// Splits `call.mos.mean` into the figure's path and the statistic; `None` without one at its end.
     pub fn split(path: &str) -> Option<(&str, Self)> {
@@ -71,31 +65,9 @@ impl fmt::Display for Statistic {
     }
 }
 
-/// Parts of the names of times, windows and queues.
-const SIZES: [&str; 3] = ["_ms", "_packets", "_bytes"];
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn scores_shares_counts_and_goodputs_are_means_and_times_windows_and_queues_medians() {
-        for path in ["call.mos", "in_time", "loss_rate", "goodput_bps", "lost", "judged.worst", "utilisation"]
-        {
-            assert_eq!(Statistic::of(path), Statistic::Mean, "{path}");
-        }
-        for path in [
-            "round_trip_delay_ms.p95",
-            "call.mouth_to_ear_ms.p50",
-            "cwnd_packets",
-            "queue_packets.max",
-            "one_way_delay_ms_p50_mean",
-            "send_buffer_bytes.mean",
-            "settling.settled_after_s",
-        ] {
-            assert_eq!(Statistic::of(path), Statistic::Median, "{path}");
-        }
-    }
 
     #[test]
     fn a_statistic_is_the_last_word_of_a_path() {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use talkpath_units::{Duration, Instant};
 
-use self::numbers::Columns;
 pub use self::numbers::flow_metrics;
+use self::numbers::{Column, Columns};
 use crate::metrics::call::CallCounter;
 use crate::metrics::confidence::Confidence;
 use crate::metrics::delay_variation::Interarrivals;
@@ -282,7 +282,7 @@ fn of_tally(tally: &FlowTally) -> Figures {
     }
 }
 
-/// One entry a cell, in order of `cell`: every number of every flow over the cell's repetitions.
+/// One entry a cell, in order of `cell`: every number of every flow and group over the cell's repetitions.
 pub fn cell_summaries(runs: &[RunSummary]) -> Vec<CellSummary> {
     let mut cells: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
     for run in runs {
@@ -303,29 +303,31 @@ fn summarise_cell(cell: u64, runs: &[&RunSummary], before: Option<&CellSummary>)
         for (name, flow) in &run.flows {
             flows.entry(name).or_default().add(flow);
         }
-        for (name, group) in run.summed_up() {
+        for (name, group) in &run.groups {
             groups.entry(name).or_default().add_group(group);
         }
     }
     let mut confidence = Confidence::default();
     let mut spreads = |columns: &Columns, before: Option<&Spreads>| {
-        let spread = |(path, values): (&'static str, &[f64])| {
+        let spread = |column: &Column| {
+            let Column { path, values, .. } = column;
             let mut spread = confidence.spread(values)?;
             spread.n = (values.len() < runs.len()).then_some(values.len() as u64);
-            // Student's t knows no bounds: what was never below zero is not there by a few wide repetitions,
-            // and no share or score is above the most that there is.
+            // Student's t knows no bounds: what was never below the least is not there by a few wide
+            // repetitions, and no share or score is above the most that there is. A delay between two clocks
+            // may be below zero.
             if let Some((low, high)) = &mut spread.ci95 {
-                if values.iter().all(|&value| value >= 0.0) {
-                    *low = low.max(0.0);
+                let (least, most) = columns.possible(column);
+                if values.iter().all(|&value| value >= least) {
+                    *low = low.max(least);
                 }
-                let (least, most) = columns.possible(path);
-                (*low, *high) = (low.max(least), high.min(most));
+                *high = high.min(most);
                 // Repetitions that are the same say nothing of what one message less would have done.
                 if let Some((from, to)) = columns.interval_of_messages(path, spread.mean) {
                     (*low, *high) = (low.min(from), high.max(to));
                 }
             }
-            Some((path, spread))
+            Some((*path, spread))
         };
         Spreads::new(columns.iter().filter_map(spread).collect(), before)
     };

@@ -655,8 +655,7 @@ pub struct CellSummary {
     pub n: u64,
     /// By flow name, then by metric: `round_trip_delay_ms.p90`, `loss_rate`, ...
     pub flows: BTreeMap<String, Spreads>,
-    /// By group name, then by metric, for flows whose copies are summed up: `goodput_bps`, `judged.median`,
-    /// ...
+    /// By group name, then by metric, for flows with copies: `goodput_bps`, `jain_index`, ...
     #[serde(default)]
     pub groups: BTreeMap<String, Spreads>,
 }

@@ -6,10 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
-use talkpath_campaign::{DayRow, Estimate, Findings, Line, LossPoint, MatrixRow, Missing};
+use talkpath_campaign::{
+    DayRow, Estimate, Findings, HalfTripRow, HourRow, Line, LossPoint, MatrixRow, Missing,
+};
 use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, Fit};
 
-use crate::display::display;
+use crate::columns::Columns;
+use crate::display::{Display, display};
 use crate::grid::{Column, Grid, Role, Row};
 use crate::html::document;
 use crate::number::{UNKNOWN, counted, decimals, fixed, percent};
@@ -92,50 +95,38 @@ fn matrix(findings: &Findings) -> Markup {
 fn matrix_rows(rows: &[&MatrixRow]) -> Grid {
     let is_call = rows.iter().any(|row| row.mos.is_some());
     let has_unfinished = rows.iter().any(|row| row.unfinished > 0);
-    let mut columns = vec![
-        Column::words("hosts"),
-        Column::words("transport"),
-        Column::numbers("", "n", 0),
-        Column::numbers("delay, ms", "median", 0),
-        Column::numbers("delay, ms", "p95", 0),
-        Column::numbers("loss", "%", 0),
-        if is_call { Column::numbers("", "MOS", 0) } else { Column::numbers("goodput", "Mb/s", 0) },
-        Column::numbers("in time", "%", 0),
-        Column::numbers("", "valid", 0),
-        Column::numbers("", "clocks", 0),
-    ];
-    if has_unfinished {
-        columns.insert(UNFINISHED, Column::numbers("", "unfinished", 0));
-    }
     let places = places(rows.iter().flat_map(|row| [&row.delay_ms_p50, &row.delay_ms_p95]));
-    let row = |row: &&MatrixRow| {
-        let quality = match is_call {
-            true => shown(row.mos.as_ref(), 2),
-            false => shown(row.goodput_bps.map(|it| scaled(it, 1e-6)).as_ref(), 2),
-        };
+    let of = |count: u64, all: u64| format!("{count} of {all}");
+    let mut columns: Columns<'_, &MatrixRow> = Columns::new();
+    columns.add(Column::words("hosts"), |row| {
         let way = if row.is_round_trip || row.delay_ms_p50.is_none() { "" } else { ", one way" };
-        let mut cells = vec![
-            format!("{} → {}{way}", row.near, row.far),
-            row.transport.clone(),
-            row.delay_ms_p50.map_or_else(|| UNKNOWN.to_owned(), |it| it.n.to_string()),
-            shown(row.delay_ms_p50.as_ref(), places),
-            shown(row.delay_ms_p95.as_ref(), places),
-            percent(row.loss_rate),
-            quality,
-            shown(row.in_time.map(|it| scaled(it, 100.0)).as_ref(), 1),
-            format!("{} of {}", row.valid, row.measurements),
-            format!("{} of {}", row.clock_trusted, row.measurements),
-        ];
-        if has_unfinished {
-            cells.insert(UNFINISHED, format!("{} of {}", row.unfinished, row.sent));
-        }
-        plain(&row.transport, cells)
-    };
-    Grid { columns, rows: rows.iter().map(row).collect() }
+        format!("{} → {}{way}", row.near, row.far)
+    });
+    columns.add(Column::words("transport"), |row| row.transport.clone());
+    columns.add(Column::numbers("", "n", 0), |row| {
+        row.delay_ms_p50.map_or_else(|| UNKNOWN.to_owned(), |it| it.n.to_string())
+    });
+    columns
+        .add(Column::numbers("delay, ms", "median", 0), move |row| shown(row.delay_ms_p50.as_ref(), places));
+    columns.add(Column::numbers("delay, ms", "p95", 0), move |row| shown(row.delay_ms_p95.as_ref(), places));
+    columns.add(Column::numbers("loss", "%", 0), |row| percent(row.loss_rate));
+    if has_unfinished {
+        columns.add(Column::numbers("", "unfinished", 0), move |row| of(row.unfinished, row.sent));
+    }
+    if is_call {
+        columns.add(Column::numbers("", "MOS", 0), |row| shown(row.mos.as_ref(), 2));
+    } else {
+        columns.add(Column::numbers("goodput", "Mb/s", 0), |row| {
+            shown(row.goodput_bps.map(|it| scaled(it, 1e-6)).as_ref(), 2)
+        });
+    }
+    columns.add(Column::numbers("in time", "%", 0), |row| {
+        shown(row.in_time.map(|it| scaled(it, 100.0)).as_ref(), 1)
+    });
+    columns.add(Column::numbers("", "valid", 0), move |row| of(row.valid, row.measurements));
+    columns.add(Column::numbers("", "clocks", 0), move |row| of(row.clock_trusted, row.measurements));
+    columns.grid_with(rows.iter().copied(), |row| look(&row.transport))
 }
-
-/// The place of the column of unfinished messages: after that of loss.
-const UNFINISHED: usize = 6;
 
 /// Hosts against hosts: for each pair the transports that serve it best.
 fn square(findings: &Findings, measure: &str, rows: &[&MatrixRow]) -> Markup {
@@ -272,33 +263,23 @@ fn half_trips(findings: &Findings) -> Markup {
     if findings.half_trips.is_empty() {
         return html! {};
     }
-    let columns = vec![
-        Column::words("hosts and day"),
-        Column::words("transport"),
-        Column::numbers("mean, ms", "rt / 2", 0),
-        Column::numbers("mean, ms", "one way", 0),
-        Column::numbers("p90, ms", "rt / 2", 0),
-        Column::numbers("p90, ms", "one way", 0),
-    ];
     let all = || findings.half_trips.iter();
     let largest =
         all().map(|row| row.one_way_ms_p90.median.max(row.half_trip_ms_p90.median)).fold(0.0, f64::max);
     let places = decimals(largest);
-    let rows = all().map(|row| {
-        let figure = |it: &Estimate| shown(Some(it), places);
-        plain(
-            &row.transport,
-            vec![
-                format!("{} → {}, day {}, {}", row.near, row.far, row.day, row.measure),
-                row.transport.clone(),
-                figure(&row.half_trip_ms_mean),
-                figure(&row.one_way_ms_mean),
-                figure(&row.half_trip_ms_p90),
-                figure(&row.one_way_ms_p90),
-            ],
-        )
+    let mut columns: Columns<'_, &HalfTripRow> = Columns::new();
+    columns.add(Column::words("hosts and day"), |row| {
+        format!("{} → {}, day {}, {}", row.near, row.far, row.day, row.measure)
     });
-    let grid = Grid { columns, rows: rows.collect() };
+    columns.add(Column::words("transport"), |row| row.transport.clone());
+    let mut add = |group, head, of: fn(&HalfTripRow) -> &Estimate| {
+        columns.add(Column::numbers(group, head, 0), move |row| shown(Some(of(row)), places));
+    };
+    add("mean, ms", "rt / 2", |row| &row.half_trip_ms_mean);
+    add("mean, ms", "one way", |row| &row.one_way_ms_mean);
+    add("p90, ms", "rt / 2", |row| &row.half_trip_ms_p90);
+    add("p90, ms", "one way", |row| &row.one_way_ms_p90);
+    let grid = columns.grid_with(all(), |row| look(&row.transport));
     grid.html(
         "Only where the clocks were trusted: medians over the repetitions of a day. One way is from the first host to the second, by the offset that two-way probes \
          give: an asymmetry of the path is hidden in it unless the clocks are synchronised otherwise.",
@@ -310,30 +291,15 @@ fn hours(findings: &Findings) -> Markup {
     if hours.len() < 2 {
         return html! {};
     }
-    let columns = vec![
-        Column::words("hour"),
-        Column::words("measure"),
-        Column::words("transport"),
-        Column::numbers("", "n", 0),
-        Column::numbers("more delay, ms", "median", 0),
-        Column::numbers("more delay, ms", "p95", 0),
-        Column::numbers("loss", "%", 0),
-    ];
-    let rows = findings.hours.iter().map(|row| {
-        plain(
-            &row.transport,
-            vec![
-                format!("{:02}", row.hour),
-                row.measure.clone(),
-                row.transport.clone(),
-                row.more_delay_ms_p50.n.to_string(),
-                shown(Some(&row.more_delay_ms_p50), 1),
-                shown(Some(&row.more_delay_ms_p95), 1),
-                percent(row.loss_rate),
-            ],
-        )
-    });
-    let grid = Grid { columns, rows: rows.collect() };
+    let mut columns: Columns<'_, &HourRow> = Columns::new();
+    columns.add(Column::words("hour"), |row| format!("{:02}", row.hour));
+    columns.add(Column::words("measure"), |row| row.measure.clone());
+    columns.add(Column::words("transport"), |row| row.transport.clone());
+    columns.add(Column::numbers("", "n", 0), |row| row.more_delay_ms_p50.n.to_string());
+    columns.add(Column::numbers("more delay, ms", "median", 0), |row| shown(Some(&row.more_delay_ms_p50), 1));
+    columns.add(Column::numbers("more delay, ms", "p95", 0), |row| shown(Some(&row.more_delay_ms_p95), 1));
+    columns.add(Column::numbers("loss", "%", 0), |row| percent(row.loss_rate));
+    let grid = columns.grid_with(&findings.hours, |row| look(&row.transport));
     grid.html("How much later than the median of its own hosts and transport a repetition of this hour was; below 0 earlier.")
 }
 
@@ -493,9 +459,10 @@ fn measures(findings: &Findings) -> Vec<&str> {
     measures
 }
 
-fn plain(transport: &str, cells: Vec<String>) -> Row {
+/// How a row of this transport looks.
+fn look(transport: &str) -> (Role, Option<&'static Display>) {
     let kind = transport.split(' ').next().unwrap_or(transport);
-    Row { cells, role: Role::Plain, display: Some(display(kind)) }
+    (Role::Plain, Some(display(kind)))
 }
 
 fn scaled(it: Estimate, factor: f64) -> Estimate {

@@ -6,7 +6,7 @@
 //! style sheets and the module.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use talkpath_measure::figures::CellFigures;
+use talkpath_measure::chart_data::CellFigures;
 use talkpath_measure::summary::{RunSummary, Summary};
 use talkpath_measure::warning;
 
@@ -495,7 +495,7 @@ fn everything(page: &Page<'_>) -> Markup {
             @let label = if cells.len() > 1 { cell.sweep_label(&[]) } else { "Every flow".to_owned() };
             @let caption = format!("{label} ({})", counted(cell.cell.n, "repetition"));
             (tables::flows(cell).html(&caption))
-            @if let Some(run) = cell.run() { (everything_of(run)) }
+            @if let Some(run) = cell.run() { (everything_of(cell, run)) }
         }
     };
     let terms = terms::of_run(page.summary, &cells, &tables.0);
@@ -512,8 +512,8 @@ fn everything(page: &Page<'_>) -> Markup {
 /// Flows of which the page has every figure. Chosen: a column a flow, of some kB each.
 const DETAILED_FLOWS: usize = 100;
 
-/// One repetition's tables.
-fn everything_of(run: &RunSummary) -> Markup {
+/// The tables of a cell's groups, and of what one repetition has.
+fn everything_of(cell: &CellView<'_>, run: &RunSummary) -> Markup {
     let caption = format!("Repetition {}, seed {}", run.repetition, run.seed);
     html! {
         @if run.flows.len() <= DETAILED_FLOWS {
@@ -524,7 +524,7 @@ fn everything_of(run: &RunSummary) -> Markup {
         } @else {
             p { "Every figure of the " (count(run.flows.len() as u64)) " flows is in summary.json." }
         }
-        @if let Some(groups) = tables::groups(run) { (groups.html("Copies together")) }
+        @if let Some(groups) = tables::groups(cell) { (groups.html("Copies together")) }
         @if let Some(links) = tables::links(run) { (links.html("Links")) }
         @if let Some(marks) = tables::marks(run) { (marks.html("Marks")) }
         @if let Some(breaks) = tables::breaks(run) { (breaks.html("Breaks")) }

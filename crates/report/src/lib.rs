@@ -13,6 +13,7 @@
 
 mod animation;
 mod campaign;
+mod columns;
 mod details;
 mod display;
 mod figure;

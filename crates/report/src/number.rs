@@ -1,34 +1,11 @@
-//! Numbers for people: as many digits as are needed to distinguish values, a figure that is not there as a
-//! dash, and a small loss never as no loss.
+//! Numbers in sentences, and lists of things. How a figure is written, `measure::figures` says.
 
-/// What stands in place of an unknown figure.
-pub(crate) const UNKNOWN: &str = "–";
-
-/// How many decimals milliseconds of this size need so that neighbours in a column can be distinguished.
-pub(crate) fn decimals(largest: f64) -> usize {
-    match largest.abs() {
-        size if size < 1.0 => 3,
-        size if size < 10.0 => 2,
-        size if size < 10_000.0 => 1,
-        _ => 0,
-    }
-}
-
-/// `value` with this number of decimals; a value that rounds to zero but is not zero says so.
-pub(crate) fn fixed(value: Option<f64>, decimals: usize) -> String {
-    let Some(value) = value.filter(|value| value.is_finite()) else { return UNKNOWN.to_owned() };
-    let text = format!("{value:.decimals$}");
-    let rounds_to_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.' | b'-'));
-    match rounds_to_zero {
-        true if value == 0.0 => text.trim_start_matches('-').to_owned(),
-        true => format!("<{:.decimals$}", 10f64.powi(-(decimals as i32))),
-        false => text,
-    }
-}
+use talkpath_measure::figures::Scale;
+pub(crate) use talkpath_measure::figures::text::{UNKNOWN, count, decimals, fixed};
 
 /// A share of 1 as a percentage with two decimals, without the sign.
 pub(crate) fn percent(share: Option<f64>) -> String {
-    fixed(share.map(|share| share * 100.0), 2)
+    Scale::PERCENT.text(share)
 }
 
 /// Milliseconds in a sentence, with the unit: three figures are enough for a reader.
@@ -40,19 +17,6 @@ pub(crate) fn ms(value: f64) -> String {
         _ => 0,
     };
     format!("{} ms", fixed(Some(value), decimals))
-}
-
-/// A count with thin groups of three: `12 345`.
-pub(crate) fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) && digits.len() > 4 {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `1 repetition`, `3 repetitions`.
@@ -104,24 +68,15 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_is_not_there_is_a_dash() {
-        assert_eq!(fixed(None, 1), "–");
-        assert_eq!(fixed(Some(f64::NAN), 1), "–");
-        assert_eq!(fixed(Some(-0.0), 1), "0.0");
-    }
-
-    #[test]
     fn sentences_keep_three_figures() {
         assert_eq!(ms(182.44), "182 ms");
         assert_eq!(ms(0.0421), "0.042 ms");
     }
 
     #[test]
-    fn counts_are_grouped_from_five_digits_on() {
-        assert_eq!((count(3000), count(30_000), count(1_234_567)).1, "30 000");
-        assert_eq!(count(3000), "3000");
-        assert_eq!(count(1_234_567), "1 234 567");
+    fn one_of_a_thing_has_no_plural() {
         assert_eq!(counted(1, "repetition"), "1 repetition");
+        assert_eq!(counted(12_000, "message"), "12 000 messages");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use talkpath_measure::figures::{CellFigures, FlowFigures};
+use talkpath_measure::chart_data::{CellFigures, FlowFigures};
 use talkpath_measure::summary::Summary;
 
 use crate::display::{self, Display, Look};

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use talkpath_measure::figures::CellFigures;
+use talkpath_measure::chart_data::CellFigures;
 use talkpath_measure::summary::{Clock, SUMMARY_FORMAT, Summary, Understood};
 use talkpath_measure::warning;
 

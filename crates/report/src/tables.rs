@@ -1,14 +1,16 @@
 //! Which figures stand in which column. The same grids become text and HTML.
 
+use talkpath_measure::figures::{FLOW, GROUP, LINK, Scale};
 use talkpath_measure::ranking::Standing;
 use talkpath_measure::ranking::clusters::Clusters;
-use talkpath_measure::summary::{EcnSummary, JudgedBy, LinkSummary, QueueDelayMs, RunSummary};
+use talkpath_measure::summary::{BreakSummary, EcnSummary, FlowSummary, JudgedBy, LinkSummary, RunSummary};
 
+use crate::columns::Columns;
 use crate::display::discipline;
 use crate::grid::{Column, Grid, Role, Row, printable};
 use crate::number::{UNKNOWN, count, decimals, fixed, percent};
 use crate::usable::{Usable, UsableCall, with_both};
-use crate::verdict::{self, Cause, IN_TIME_CLUSTER_GAP, MOS_CLUSTER_GAP, Verdict};
+use crate::verdict::{self, Beside, Cause, IN_TIME_CLUSTER_GAP, MOS_CLUSTER_GAP, Verdict};
 use crate::view::{CellView, Condition, Metric, Quantile};
 
 /// How many flows beside the compared one get columns of their own.
@@ -17,7 +19,7 @@ const OTHER_FLOWS: usize = 2;
 /// The comparison of transports: one row a cell. The columns of the answer stand first.
 pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<&Verdict>) -> Grid {
     let kind = condition.delay_kind(flow);
-    let others = condition.other_flows(flow);
+    let others = condition.beside(flow);
     let others = &others[..others.len().min(OTHER_FLOWS)];
     let flow_of = |cell: &CellView<'_>, other: Option<&str>| match other {
         Some(other) => other.to_owned(),
@@ -27,51 +29,65 @@ pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<
         |metric| condition.cells.iter().any(|cell| cell.value(&flow_of(cell, None), metric).is_some());
     let is_call = is_known(Metric::NotPlayed);
     let delay = format!("{}, ms", kind.name());
-    let mut columns: Vec<(Option<&str>, Metric, Scale, Column)> = Vec::new();
+    let mut columns: Vec<MetricColumn<'_>> = Vec::new();
     let mut add = |metric, scale, group: &str, head: &str, keep| {
         columns.push((None, metric, scale, Column::numbers(group, head, keep)));
     };
     if condition.cells.iter().any(|cell| opens_late(cell, &flow_of(cell, None))) {
-        add(Metric::Opening, Scale::Ms, OPENS, "ms", 0);
+        add(Metric::Opening, Scale::MS, OPENS, "ms", 0);
     }
     if is_call {
-        add(Metric::MouthToEar50, Scale::Ms, "mouth to", "ear, ms", 0);
-        add(Metric::NotPlayed, Scale::Percent, "late or", "missing %", 0);
+        add(Metric::MouthToEar50, Scale::MS, "mouth to", "ear, ms", 0);
+        add(Metric::NotPlayed, Scale::PERCENT, "late or", "missing %", 0);
     }
     let keep = if is_call { 5 } else { 0 };
-    add(Metric::Delay(kind, Quantile::P50), Scale::Ms, &delay, "p50", keep);
-    add(Metric::Delay(kind, Quantile::P90), Scale::Ms, &delay, "p90", keep);
-    add(Metric::Delay(kind, Quantile::P99), Scale::Ms, &delay, "p99", keep);
+    add(Metric::Delay(kind, Quantile::P50), Scale::MS, &delay, "p50", keep);
+    add(Metric::Delay(kind, Quantile::P90), Scale::MS, &delay, "p90", keep);
+    add(Metric::Delay(kind, Quantile::P99), Scale::MS, &delay, "p99", keep);
     if is_known(Metric::TurnRound99) {
-        add(Metric::TurnRound99, Scale::Ms, TURN_ROUND, "p99", 6);
+        add(Metric::TurnRound99, Scale::MS, TURN_ROUND, "p99", 6);
     }
-    add(Metric::Ipdv90, Scale::Ms, "jitter", "ms", 3);
-    add(Metric::LossRate, Scale::Percent, "loss", "%", if is_call { 4 } else { 0 });
+    add(Metric::Ipdv90, Scale::MS, "jitter", "ms", 3);
+    add(Metric::LossRate, Scale::PERCENT, "loss", "%", if is_call { 4 } else { 0 });
     if !is_call && verdict.is_none() && is_known(Metric::InTime) {
-        add(Metric::InTime, Scale::Percent, IN_TIME, "%", 0);
+        add(Metric::InTime, Scale::PERCENT, IN_TIME, "%", 0);
     }
     if verdict.is_none_or(|verdict| verdict.by != JudgedBy::Goodput) {
-        add(Metric::GoodputBps, Scale::Kbps, "goodput", "kb/s", 2);
+        add(Metric::GoodputBps, Scale::KBPS, "goodput", "kb/s", 2);
+    }
+    // Of transfers the copies together.
+    let is_transfer = verdict.is_none_or(|verdict| verdict.by == JudgedBy::Goodput);
+    if is_transfer && !is_call && condition.cells.iter().any(|cell| cell.groups().any(|group| group == flow))
+    {
+        add_copies(&mut columns, flow, "all flows", 0);
     }
     for (index, other) in others.iter().enumerate() {
-        let name = short(other);
         let keep = if index == 0 { 0 } else { 1 };
+        let other = match other {
+            Beside::Copies { group, flows } => {
+                let name = format!("{}, {} copies", short(group), count(*flows));
+                add_copies(&mut columns, group, &name, keep);
+                continue;
+            }
+            Beside::Flow(other) => other,
+        };
+        let name = short(other);
         let mut add = |metric, scale, head: &str, keep| {
             columns.push((Some(other), metric, scale, Column::numbers(&name, head, keep)));
         };
         // What the answer says of it.
         match condition.judged_by(other) {
-            Some(JudgedBy::Mos) => add(Metric::Mos, Scale::Score, MOS, keep),
+            Some(JudgedBy::Mos) => add(Metric::Mos, Scale::SCORE, MOS, keep),
             Some(JudgedBy::InTime) => {
                 let kind = condition.delay_kind(other);
-                add(Metric::InTime, Scale::Percent, "in time %", keep);
+                add(Metric::InTime, Scale::PERCENT, "in time %", keep);
                 let p99 = format!("p99 {}, ms", kind.abbreviation());
-                add(Metric::Delay(kind, Quantile::P99), Scale::Ms, &p99, keep);
+                add(Metric::Delay(kind, Quantile::P99), Scale::MS, &p99, keep);
             }
             Some(JudgedBy::Goodput) | None => {
-                add(Metric::GoodputBps, Scale::Mbps, "Mb/s", keep);
+                add(Metric::GoodputBps, Scale::MBPS, "Mb/s", keep);
                 let keep = if index == 0 { 4 } else { 1 };
-                add(Metric::RetransmitRate, Scale::Percent, "resent %", keep);
+                add(Metric::RetransmitRate, Scale::PERCENT, "resent %", keep);
             }
         }
     }
@@ -90,7 +106,8 @@ pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<
     for (index, (cell, values)) in condition.cells.iter().zip(&rows).enumerate() {
         let transport = cell.transport(flow);
         let texts = values.iter().zip(&scales).zip(&decimals);
-        let texts = texts.map(|((value, scale), decimals)| scale.text(*value, *decimals));
+        let texts = texts
+            .map(|((value, scale), &decimals)| Scale { decimals: Some(decimals), ..*scale }.text(*value));
         let answer = answer_cells.iter().map(|cells| cells[index].clone());
         let is_best = verdict.is_some_and(|verdict| verdict.best.contains(&index));
         grid.rows.push(Row {
@@ -100,6 +117,20 @@ pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<
         });
     }
     grid
+}
+
+/// A column of the comparison: another flow than the compared one, if it is about one, what it shows of it,
+/// how that is written, and its head.
+type MetricColumn<'a> = (Option<&'a str>, Metric, Scale, Column);
+
+/// The columns of the copies of `group` together.
+fn add_copies<'a>(columns: &mut Vec<MetricColumn<'a>>, group: &'a str, title: &str, keep: u8) {
+    let mut add = |path, scale, head: &str, keep| {
+        columns.push((Some(group), Metric::Group(path), scale, Column::numbers(title, head, keep)));
+    };
+    add("goodput_bps", Scale::MBPS, "Mb/s", keep);
+    add("jain_index", Scale::INDEX, JAIN, keep.max(1));
+    add("retransmit_rate", Scale::PERCENT, "resent %", keep.max(4));
 }
 
 /// What the answer rests on, a column with one text a cell: the figure that the flow is judged by, its
@@ -182,102 +213,115 @@ pub(crate) const USABLE: &str = "usable";
 /// Title the columns of a call's score with each of two receivers.
 pub(crate) const OWN_RECEIVER: &str = "adaptive";
 pub(crate) const OTHER_RECEIVER: &str = "60 ms";
+/// Titles the column of the fairness of copies.
+pub(crate) const JAIN: &str = "Jain's index";
 /// Titles the columns of what was delivered under an echo of a mark.
 pub(crate) const ECHOED: &str = "echoed, packets";
 
 /// Every flow of one cell: with repetitions, their means and medians (`measure::statistic`).
 pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
-    let mut columns = vec![
-        Column::words("flow"),
-        Column::words("transport"),
-        Column::numbers("messages", "sent", 3),
-        Column::numbers("messages", "lost", 2),
-        Column::numbers("messages", "loss %", 0),
-    ];
     let mut names: Vec<&String> = cell.names().collect();
     let left_out = names.len().saturating_sub(MAX_ROWS);
     names.truncate(MAX_ROWS);
-    let is_call = |name: &str| cell.value(name, Metric::Mos).is_some();
-    let in_time = |name: &str| cell.value(name, Metric::InTime).filter(|_| !is_call(name));
-    let (has_calls, has_timed) =
-        (names.iter().any(|name| is_call(name)), names.iter().any(|name| in_time(name).is_some()));
-    let has_late = names.iter().any(|name| opens_late(cell, name));
-    columns.extend(has_late.then(|| Column::numbers(OPENS, "ms", 0)));
-    let has_others = names.iter().any(|name| cell.value(name, Metric::OtherMos).is_some());
-    if has_calls {
-        columns.push(Column::numbers(if has_others { OWN_RECEIVER } else { "" }, MOS, 0));
-        columns.extend(has_others.then(|| Column::numbers(OTHER_RECEIVER, MOS, 8)));
-        columns.push(Column::numbers("", USABLE, 7));
-    }
-    columns.extend(has_timed.then(|| Column::numbers(IN_TIME, "%", 0)));
-    columns.extend([
-        Column { group: "delay, ms".to_owned(), ..Column::words("of") },
-        Column::numbers("delay, ms", "p50", 0),
-        Column::numbers("delay, ms", "p90", 6),
-        Column::numbers("delay, ms", "p99", 0),
-        Column::numbers("jitter", "ms", 4),
-        Column::numbers("goodput", "Mb/s", 0),
-        Column::numbers("resent", "%", 5),
-    ]);
-    let values = names.iter().map(|name| {
-        let kind = cell.delay_kind(name);
-        [Quantile::P50, Quantile::P90, Quantile::P99]
-            .map(|quantile| cell.value(name, Metric::Delay(kind, quantile)))
-            .into_iter()
-            .chain([Metric::Ipdv90, Metric::GoodputBps, Metric::RetransmitRate].map(|m| cell.value(name, m)))
-            .collect::<Vec<_>>()
-    });
-    let values: Vec<Vec<Option<f64>>> = values.collect();
-    let largest =
-        values.iter().flat_map(|row| row[..4].iter().flatten()).fold(0.0, |a: f64, b| a.max(b.abs()));
-    let digits = decimals(largest);
-    let in_words = |name: &str| cell.flow(name).and_then(|flow| flow.verdict.as_deref());
-    let has_words = names.iter().any(|name| in_words(name).is_some());
-    if has_words {
-        columns.push(Column { dispensable: 1, ..Column::words("in words") });
-    }
-    let messages = |name: &str, metric| {
-        let value = cell.value(name, metric);
-        // Of few lost messages the mean over the repetitions is no whole number.
-        value.map_or_else(String::new, |mean| match mean {
-            mean if mean < 10.0 && mean.fract() > 0.0 => fixed(Some(mean), 1),
-            mean => count(mean.round() as u64),
-        })
-    };
-    let mut grid = Grid { columns, rows: Vec::new() };
-    for (name, values) in names.iter().zip(&values) {
-        let transport = cell.transport(name);
-        let known = values[0].is_some();
+    let has = |metric| names.iter().any(|name| cell.value(name, metric).is_some());
+    let mut columns: Columns<'_, &String> = Columns::new();
+    columns.add(Column::words("flow"), |name| {
         let copies = cell.summed_up(name).map(|group| format!(", {} copies", count(group.flows)));
-        let mut cells = vec![short(name) + &copies.unwrap_or_default(), short(&transport.label)];
-        cells.extend([Metric::Sent, Metric::Lost].map(|metric| messages(name, metric)));
-        cells.push(percent(cell.value(name, Metric::LossRate)));
-        cells.extend(has_late.then(|| fixed(cell.value(name, Metric::Opening), 1)));
-        let judged = |value: Option<f64>, metric, gap, text: &dyn Fn(f64) -> String| {
-            let two = value.and_then(|_| cell.two_outcomes(name, metric, gap));
-            two.map_or_else(|| value.map_or_else(String::new, text), |found| shares(&found, text))
-        };
-        let mos =
-            |metric| judged(cell.value(name, metric), metric, MOS_CLUSTER_GAP, &|mos| format!("{mos:.2}"));
-        if has_calls {
-            cells.push(mos(Metric::Mos));
-            cells.extend(has_others.then(|| mos(Metric::OtherMos)));
-            cells.push(UsableCall::of(cell, name).map_or_else(String::new, |call| call.text()));
-        }
-        let share =
-            || judged(in_time(name), Metric::InTime, IN_TIME_CLUSTER_GAP, &|share| percent(Some(share)));
-        cells.extend(has_timed.then(share));
-        cells.push(if known { cell.delay_kind(name).abbreviation().to_owned() } else { String::new() });
-        cells.extend(values[..4].iter().map(|value| fixed(*value, digits)));
-        cells.push(Scale::Mbps.text(values[4], 3));
-        cells.push(percent(values[5]));
-        if has_words {
-            cells.push(in_words(name).map_or_else(String::new, short));
-        }
-        grid.rows.push(Row { cells, role: Role::Plain, display: Some(transport.display) });
+        short(name) + &copies.unwrap_or_default()
+    });
+    columns.add(Column::words("transport"), |name| short(&cell.transport(name).label));
+    columns.add(Column::numbers("messages", "sent", 3), |name| messages(cell.value(name, Metric::Sent)));
+    columns.add(Column::numbers("messages", "lost", 2), |name| messages(cell.value(name, Metric::Lost)));
+    columns.add(Column::numbers("messages", "loss %", 0), |name| percent(cell.value(name, Metric::LossRate)));
+    if names.iter().any(|name| opens_late(cell, name)) {
+        columns.add(Column::numbers(OPENS, "ms", 0), |name| fixed(cell.value(name, Metric::Opening), 1));
     }
+    if has(Metric::Mos) {
+        let has_others = has(Metric::OtherMos);
+        let own = if has_others { OWN_RECEIVER } else { "" };
+        columns.add(Column::numbers(own, MOS, 0), |name| score(cell, name, Metric::Mos));
+        if has_others {
+            let head = Column::numbers(OTHER_RECEIVER, MOS, 8);
+            columns.add(head, |name| score(cell, name, Metric::OtherMos));
+        }
+        columns.add(Column::numbers("", USABLE, 7), |name| {
+            UsableCall::of(cell, name).map_or_else(String::new, |call| call.text())
+        });
+    }
+    if names.iter().any(|name| share_in_time(cell, name).is_some()) {
+        columns.add(Column::numbers(IN_TIME, "%", 0), |name| {
+            let text = |share| percent(Some(share));
+            one_or_two(cell, name, Metric::InTime, IN_TIME_CLUSTER_GAP, share_in_time(cell, name), text)
+        });
+    }
+    let delay = |name: &str, quantile| cell.value(name, Metric::Delay(cell.delay_kind(name), quantile));
+    columns.add(Column { group: "delay, ms".to_owned(), ..Column::words("of") }, move |name| {
+        let kind = cell.delay_kind(name);
+        delay(name, Quantile::P50).map_or_else(String::new, |_| kind.abbreviation().to_owned())
+    });
+    // All times share their decimals, so that they can be compared.
+    let times = |name: &&String| {
+        let delays = [Quantile::P50, Quantile::P90, Quantile::P99].map(|quantile| delay(name, quantile));
+        delays.into_iter().chain([cell.value(name, Metric::Ipdv90)]).flatten()
+    };
+    let digits = decimals(names.iter().flat_map(times).fold(0.0, |a: f64, b| a.max(b.abs())));
+    for (quantile, head, rank) in
+        [(Quantile::P50, "p50", 0), (Quantile::P90, "p90", 6), (Quantile::P99, "p99", 0)]
+    {
+        let head = Column::numbers("delay, ms", head, rank);
+        columns.add(head, move |name| fixed(delay(name, quantile), digits));
+    }
+    columns
+        .add(Column::numbers("jitter", "ms", 4), move |name| fixed(cell.value(name, Metric::Ipdv90), digits));
+    columns.add(Column::numbers("goodput", "Mb/s", 0), |name| {
+        Scale::MBPS.text(cell.value(name, Metric::GoodputBps))
+    });
+    columns.add(Column::numbers("resent", "%", 5), |name| percent(cell.value(name, Metric::RetransmitRate)));
+    let in_words = |name: &str| cell.flow(name).and_then(|flow| flow.verdict.as_deref());
+    if names.iter().any(|name| in_words(name).is_some()) {
+        let head = Column { dispensable: 1, ..Column::words("in words") };
+        columns.add(head, move |name| in_words(name).map_or_else(String::new, short));
+    }
+    let mut grid =
+        columns.grid_with(names.iter().copied(), |name| (Role::Plain, Some(cell.transport(name).display)));
     grid.rows.extend(more_rows(left_out, grid.columns.len()));
     grid
+}
+
+/// A count of messages. Of few lost messages the mean over the repetitions is no whole number.
+fn messages(mean: Option<f64>) -> String {
+    mean.map_or_else(String::new, |mean| match mean {
+        mean if mean < 10.0 && mean.fract() > 0.0 => fixed(Some(mean), 1),
+        mean => count(mean.round() as u64),
+    })
+}
+
+/// A call's score, or both if there are two outcomes.
+fn score(cell: &CellView<'_>, name: &str, metric: Metric) -> String {
+    let text = |mos| Scale::SCORE.text(Some(mos));
+    one_or_two(cell, name, metric, MOS_CLUSTER_GAP, cell.value(name, metric), text)
+}
+
+/// The share in time of a flow that is no call.
+fn share_in_time(cell: &CellView<'_>, name: &str) -> Option<f64> {
+    let is_call = cell.value(name, Metric::Mos).is_some();
+    cell.value(name, Metric::InTime).filter(|_| !is_call)
+}
+
+/// `value` of `metric`, or both clusters of its repetitions if there are two; nothing if it is not known.
+fn one_or_two(
+    cell: &CellView<'_>,
+    name: &str,
+    metric: Metric,
+    gap: f64,
+    value: Option<f64>,
+    text: impl Fn(f64) -> String,
+) -> String {
+    let Some(value) = value else { return String::new() };
+    match cell.two_outcomes(name, metric, gap) {
+        Some(found) => shares(&found, text),
+        None => text(value),
+    }
 }
 
 /// Whether the flow opened after more than two round trips, or never, so that a reader has to know.
@@ -308,129 +352,89 @@ fn more_rows(left_out: usize, columns: usize) -> Option<Row> {
 /// Rows of a table of flows or links. Chosen: as many copies as summary.json has one by one.
 const MAX_ROWS: usize = 500;
 
-/// Every group of copies of one repetition; `None` if there are none.
-pub(crate) fn groups(run: &RunSummary) -> Option<Grid> {
-    let columns = vec![
-        Column::words("copies of"),
-        Column::numbers("", "flows", 0),
-        Column::numbers("messages", "sent", 2),
-        Column::numbers("messages", "loss %", 0),
-        Column::numbers("goodput, Mb/s", "all", 0),
-        Column::numbers("goodput, Mb/s", "each", 0),
-        Column::numbers("resent", "%", 1),
-        Column::numbers("Jain's", "index", 0),
-    ];
-    let rows = run.groups.iter().map(|(name, group)| Row {
-        cells: vec![
-            short(name),
-            count(group.flows),
-            count(group.sent),
-            percent(group.loss_rate),
-            Scale::Mbps.text(group.goodput_bps, 3),
-            Scale::Mbps.text(group.goodput_bps_mean, 3),
-            percent(group.retransmit_rate),
-            fixed(group.jain_index, 3),
-        ],
-        role: Role::Plain,
-        display: None,
-    });
-    (!run.groups.is_empty()).then(|| Grid { columns, rows: rows.collect() })
+/// Every group of copies of one cell: with repetitions, their means and medians. `None` if there are none.
+pub(crate) fn groups(cell: &CellView<'_>) -> Option<Grid> {
+    let mut columns: Columns<'_, &String> = Columns::new();
+    columns.add(Column::words("copies of"), |name| short(name));
+    let mut add = |group, head, rank, path, scale: Option<Scale>| {
+        let figure = GROUP.row(path);
+        columns.add(Column::numbers(group, head, rank), move |name| {
+            let value = cell.value(name, Metric::Group(path));
+            let text = |value| scale.map_or_else(|| figure.written(value), |scale| scale.text(Some(value)));
+            value.map_or_else(|| UNKNOWN.to_owned(), text)
+        });
+    };
+    add("", "flows", 0, "flows", None);
+    add("messages", "sent", 2, "sent", None);
+    add("messages", "loss %", 0, "loss_rate", None);
+    add("goodput, Mb/s", "all", 0, "goodput_bps", Some(Scale::MBPS));
+    add("goodput, Mb/s", "each", 0, "goodput_bps_mean", Some(Scale::MBPS));
+    add("resent", "%", 1, "retransmit_rate", None);
+    add("Jain's", "index", 0, "jain_index", None);
+    let grid = columns.grid(cell.groups());
+    (!grid.rows.is_empty()).then_some(grid)
 }
 
 /// Every link of one repetition; `None` if the arena does not own the path.
 pub(crate) fn links(run: &RunSummary) -> Option<Grid> {
-    let columns = vec![
-        Column::words("link"),
-        Column::words("queue"),
-        Column::numbers("", "busy %", 0),
-        Column::numbers("queue, packets", "mean", 0),
-        Column::numbers("queue, packets", "p99", 0),
-        Column::numbers("queue, packets", "max", 0),
-        Column::numbers("queue, ms", "p50", 1),
-        Column::numbers("queue, ms", "p95", 1),
-        Column::numbers("queue, ms", "p99", 1),
-        Column::numbers("packets", "forwarded", 1),
-        Column::numbers("dropped", "full", 0),
-        Column::numbers("dropped", "aqm", 0),
-        Column::numbers("packets", "marked", 0),
-        Column::numbers("packets", "lost", 0),
-    ];
-    let delay =
-        |link: &LinkSummary, of: fn(&QueueDelayMs) -> f64| fixed(link.queue_delay_ms.as_ref().map(of), 1);
-    let rows = run.links.iter().take(MAX_ROWS).map(|(name, link)| Row {
-        cells: vec![
-            short(name),
-            discipline(&link.discipline).to_owned(),
-            fixed(Some(link.utilisation * 100.0), 1),
-            fixed(Some(link.queue_packets.mean), 1),
-            count(link.queue_packets.p99),
-            count(link.queue_packets.max),
-            delay(link, |delay| delay.p50),
-            delay(link, |delay| delay.p95),
-            delay(link, |delay| delay.p99),
-            count(link.forwarded),
-            count(link.dropped - link.dropped_by.aqm.min(link.dropped)),
-            count(link.dropped_by.aqm),
-            count(link.marked),
-            count(link.lost),
-        ],
-        role: Role::Plain,
-        display: None,
+    let figure = |path| LINK.row(path);
+    let mut columns: Columns<'_, (&String, &LinkSummary)> = Columns::new();
+    columns.add(Column::words("link"), |(name, _)| short(name));
+    columns.add(Column::words("queue"), |(_, link)| discipline(&link.discipline).to_owned());
+    columns.add_figure(Column::numbers("", "busy %", 0), figure("utilisation"));
+    columns.add_figure(Column::numbers("queue, packets", "mean", 0), figure("queue_packets.mean"));
+    columns.add_figure(Column::numbers("queue, packets", "p99", 0), figure("queue_packets.p99"));
+    columns.add_figure(Column::numbers("queue, packets", "max", 0), figure("queue_packets.max"));
+    columns.add_figure(Column::numbers("queue, ms", "p50", 1), figure("queue_delay_ms.p50"));
+    columns.add_figure(Column::numbers("queue, ms", "p95", 1), figure("queue_delay_ms.p95"));
+    columns.add_figure(Column::numbers("queue, ms", "p99", 1), figure("queue_delay_ms.p99"));
+    columns.add_figure(Column::numbers("packets", "forwarded", 1), figure("forwarded"));
+    // Summaries of earlier versions have no drops by cause.
+    columns.add(Column::numbers("dropped", "full", 0), |(_, link)| {
+        count(link.dropped - link.dropped_by.aqm.min(link.dropped))
     });
-    let rows = rows.chain(more_rows(run.links.len().saturating_sub(MAX_ROWS), columns.len())).collect();
-    (!run.links.is_empty()).then_some(Grid { columns, rows })
+    columns.add_figure(Column::numbers("dropped", "aqm", 0), figure("dropped_by.aqm"));
+    columns.add_figure(Column::numbers("packets", "marked", 0), figure("marked"));
+    columns.add_figure(Column::numbers("packets", "lost", 0), figure("lost"));
+    let rows = run.links.iter().take(MAX_ROWS).map(|(name, link)| (name, link.as_ref()));
+    let mut grid = columns.grid(rows);
+    grid.rows.extend(more_rows(run.links.len().saturating_sub(MAX_ROWS), grid.columns.len()));
+    (!run.links.is_empty()).then_some(grid)
 }
 
 /// The marks of each flow that ECN was wanted for, in one repetition; `None` if nothing was marked.
 pub(crate) fn marks(run: &RunSummary) -> Option<Grid> {
-    let flows = || run.flows.iter().filter_map(|(name, flow)| Some((name, flow.ecn?)));
-    let counts =
-        |ecn: &EcnSummary| [ecn.marked_forward, ecn.marked_return, ecn.echoed_forward, ecn.echoed_return];
-    if !flows().any(|(_, ecn)| counts(&ecn).into_iter().flatten().any(|packets| packets > 0)) {
+    let flows =
+        || run.flows.iter().map(|(name, flow)| (name, flow.as_ref())).filter(|(_, flow)| flow.ecn.is_some());
+    let counts = |ecn: EcnSummary| {
+        [ecn.marked_forward, ecn.marked_return, ecn.echoed_forward, ecn.echoed_return].into_iter().flatten()
+    };
+    if !flows().filter_map(|(_, flow)| flow.ecn).flat_map(counts).any(|packets| packets > 0) {
         return None;
     }
-    let columns = vec![
-        Column::words("marks of"),
-        Column::words("takes them"),
-        Column::numbers("marked, packets", "out", 0),
-        Column::numbers("marked, packets", "back", 0),
-        Column::numbers(ECHOED, "out", 0),
-        Column::numbers(ECHOED, "back", 0),
-    ];
-    let rows = flows().map(|(name, ecn)| {
-        let takes = ecn.capable.map_or(UNKNOWN, |takes| if takes { "yes" } else { "no" });
-        let counts = counts(&ecn).map(|packets| packets.map_or_else(|| UNKNOWN.to_owned(), count));
-        Row {
-            cells: [short(name), takes.to_owned()].into_iter().chain(counts).collect(),
-            role: Role::Plain,
-            display: None,
-        }
-    });
-    Some(Grid { columns, rows: rows.collect() })
+    let figure = |path| FLOW.row(path);
+    let mut columns: Columns<'_, (&String, &FlowSummary)> = Columns::new();
+    columns.add(Column::words("marks of"), |(name, _)| short(name));
+    columns.add_figure(Column::words("takes them"), figure("ecn.capable"));
+    columns.add_figure(Column::numbers("marked, packets", "out", 0), figure("ecn.marked_forward"));
+    columns.add_figure(Column::numbers("marked, packets", "back", 0), figure("ecn.marked_return"));
+    columns.add_figure(Column::numbers(ECHOED, "out", 0), figure("ecn.echoed_forward"));
+    columns.add_figure(Column::numbers(ECHOED, "back", 0), figure("ecn.echoed_return"));
+    Some(columns.grid(flows()))
 }
 
 /// When flows delivered nothing although they should have, in one repetition; `None` if that never was.
 pub(crate) fn breaks(run: &RunSummary) -> Option<Grid> {
-    let columns = vec![
-        Column::words("broken"),
-        Column::numbers("s", "from", 1),
-        Column::numbers("s", "to", 1),
-        Column::words("what happened"),
-    ];
+    let mut columns: Columns<'_, (&String, &BreakSummary)> = Columns::new();
+    columns.add(Column::words("broken"), |(name, _)| short(name));
+    columns.add(Column::numbers("s", "from", 1), |(_, it)| fixed(Some(it.from_s), 1));
+    columns.add(Column::numbers("s", "to", 1), |(_, it)| {
+        it.to_s.map_or_else(|| "end".to_owned(), |to| fixed(Some(to), 1))
+    });
+    columns.add(Column::words("what happened"), |(_, it)| it.why.clone());
     let breaks = run.flows.iter().flat_map(|(name, flow)| flow.breaks.iter().map(move |it| (name, it)));
-    let rows: Vec<Row> = breaks
-        .map(|(name, it)| Row {
-            cells: vec![
-                short(name),
-                fixed(Some(it.from_s), 1),
-                it.to_s.map_or_else(|| "end".to_owned(), |to| fixed(Some(to), 1)),
-                it.why.clone(),
-            ],
-            role: Role::Plain,
-            display: None,
-        })
-        .collect();
-    (!rows.is_empty()).then_some(Grid { columns, rows })
+    let grid = columns.grid(breaks);
+    (!grid.rows.is_empty()).then_some(grid)
 }
 
 /// What the machine did to one repetition; `None` in `sim`.
@@ -442,27 +446,20 @@ pub(crate) fn machine(run: &RunSummary) -> Option<Grid> {
         ("senders here", &machine.senders_late_ms),
         ("senders at the far host", &machine.far_senders_late_ms),
     ];
-    let columns = vec![
-        Column::words("late on this machine"),
-        Column::numbers("ms", "p50", 0),
-        Column::numbers("ms", "p99", 0),
-        Column::numbers("ms", "max", 0),
-    ];
-    let row = |name: &str, cells: [String; 3]| Row {
-        cells: [name.to_owned()].into_iter().chain(cells).collect(),
-        role: Role::Plain,
-        display: None,
-    };
+    let mut columns: Columns<'_, (String, [f64; 3])> = Columns::new();
+    columns.add(Column::words("late on this machine"), |(name, _)| name.clone());
+    columns.add(Column::numbers("ms", "p50", 0), |(_, [p50, ..])| fixed(Some(*p50), 3));
+    columns.add(Column::numbers("ms", "p99", 0), |(_, [_, p99, _])| fixed(Some(*p99), 3));
+    columns.add(Column::numbers("ms", "max", 0), |(_, [.., max])| fixed(Some(*max), 3));
     let rows = late.iter().filter_map(|(name, late)| {
         let late = late.as_ref()?;
-        Some(row(name, [late.p50, late.p99, late.max].map(|ms| fixed(Some(ms), 3))))
+        Some(((*name).to_owned(), [late.p50, late.p99, late.max]))
     });
     let turns = run.flows.iter().filter_map(|(name, flow)| {
         let turns = flow.turn_round_ms.as_ref()?;
-        let name = format!("turn-round of {}", short(name));
-        Some(row(&name, [turns.p50, turns.p99, turns.max].map(|ms| fixed(Some(ms), 3))))
+        Some((format!("turn-round of {}", short(name)), [turns.p50, turns.p99, turns.max]))
     });
-    let grid = Grid { columns, rows: rows.chain(turns).collect() };
+    let grid = columns.grid(rows.chain(turns));
     (!grid.rows.is_empty()).then_some(grid)
 }
 
@@ -524,42 +521,14 @@ pub(crate) const TURN_ROUND: &str = "turn-round, ms";
 /// Titles the column of the times to open, where one is long.
 pub(crate) const OPENS: &str = "opens after,";
 
-/// A column's unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scale {
-    Ms,
-    Percent,
-    Kbps,
-    Mbps,
-    /// An opinion score.
-    Score,
-}
-
-impl Scale {
-    fn text(self, value: Option<f64>, decimals: usize) -> String {
-        match self {
-            Self::Ms | Self::Score => fixed(value, decimals),
-            Self::Percent => percent(value),
-            Self::Kbps => fixed(value.map(|bps| bps / 1e3), decimals),
-            Self::Mbps => fixed(value.map(|bps| bps / 1e6), decimals),
-        }
-    }
-}
-
 /// Decimals for each column: all milliseconds share theirs, so that delays can be compared across columns.
 fn column_decimals(rows: &[Vec<Option<f64>>], scales: &[Scale]) -> Vec<usize> {
     let largest = |wanted: &dyn Fn(usize) -> bool| {
         let figures = rows.iter().flat_map(|row| row.iter().enumerate().filter(|(at, _)| wanted(*at)));
         figures.filter_map(|(_, figure)| *figure).fold(0.0, |a: f64, figure| a.max(figure.abs()))
     };
-    let ms = decimals(largest(&|at| scales[at] == Scale::Ms));
-    let of = |(_, scale): (usize, &Scale)| match scale {
-        Scale::Ms => ms,
-        Scale::Percent | Scale::Score => 2,
-        Scale::Kbps => 1,
-        Scale::Mbps => 3,
-    };
-    scales.iter().enumerate().map(of).collect()
+    let ms = decimals(largest(&|at| scales[at] == Scale::MS));
+    scales.iter().map(|scale| scale.decimals.unwrap_or(ms)).collect()
 }
 
 #[cfg(test)]

@@ -221,7 +221,7 @@ fn print_cells(out: &mut String, cells: &[CellView<'_>], style: &Style) {
         print_grid(out, &tables::flows(cell), style);
         let Some(run) = cell.run() else { continue };
         let grids = [
-            tables::groups(run),
+            tables::groups(cell),
             tables::links(run),
             tables::marks(run),
             tables::breaks(run),

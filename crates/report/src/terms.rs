@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use talkpath_measure::figures::{FLOW, GROUP, Table};
 use talkpath_measure::judge::judge_flow;
 use talkpath_measure::ranking::Standing;
 use talkpath_measure::ranking::interval::{MIN_RESAMPLED, Method};
@@ -71,9 +72,7 @@ pub(crate) fn of_comparison(
     let calls: Vec<&CallSummary> =
         cells().filter_map(|cell| cell.flow(cell.resolve(flow)?)?.call.as_deref()).collect();
     if !calls.is_empty() {
-        let text =
-            "median from the speaker's mouth to the listener's ear: a frame, the path, the receiver's wait";
-        terms.push(("mouth to ear", text.to_owned()));
+        terms.push(of_figure("mouth to ear", &FLOW, "call.mouth_to_ear_ms.p50"));
         terms.push(("late", late(&calls)));
     }
     let named = cells().flat_map(|cell| {
@@ -96,6 +95,7 @@ pub(crate) fn of_comparison(
     terms.extend(others);
     let beside = conditions().any(|condition| !condition.other_flows(flow).is_empty());
     terms.extend(beside.then(resent));
+    terms.extend(fairness(shown));
     let several = cells().any(|cell| cell.cell.n > 1);
     terms.extend(several.then(|| ("repetitions", OVER_REPETITIONS.to_owned())));
     // A difference off the scale has a dash, too, and its own explanation.
@@ -221,7 +221,8 @@ fn usable_from(by: JudgedBy, floors: impl Iterator<Item = f64>) -> String {
     if floors.is_empty() || floors.len() > MAX_FLOORS {
         return String::new();
     }
-    let floors: Vec<String> = floors.into_iter().map(|floor| tick_label(floor * written(by).scale)).collect();
+    let floors: Vec<String> =
+        floors.into_iter().map(|floor| tick_label(floor * written(by).scale.factor)).collect();
     let (unit, gaps) = match by {
         JudgedBy::Mos => ("", GAP_RULE),
         JudgedBy::InTime => (" %", ""),
@@ -277,6 +278,7 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
     terms.extend(opening(shown));
     terms.extend(common(has(DelayKind::RoundTrip), has(DelayKind::OneWay)));
     terms.push(resent());
+    terms.extend(fairness(shown));
     let text = "how Foderaro (1995) would call a burst, by the mean delay";
     let of = if several { "; repetition 0's" } else { "" };
     terms.extend(flows().any(|flow| flow.verdict.is_some()).then(|| ("in words", format!("{text}{of}"))));
@@ -284,7 +286,7 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
                  were marked";
     terms.extend(shown.contains(ECHOED).then(|| ("echoed", text.to_owned())));
     if several {
-        let text = format!("{OVER_REPETITIONS}; the tables of groups and links are repetition 0's");
+        let text = format!("{OVER_REPETITIONS}; the table of links is repetition 0's");
         terms.push(("repetitions", text));
     }
     terms.extend(missing(summary, shown.contains(UNKNOWN)));
@@ -310,15 +312,22 @@ fn delay_terms(
 
 /// Where a table has it.
 fn turn_round(shown: &str) -> Option<(&'static str, String)> {
-    let text = "what the echoing host took, from its kernel's receive stamp to the echo's hand-over; not in the round trip";
-    shown.contains("turn-round").then(|| ("turn-round", text.to_owned()))
+    shown.contains("turn-round").then(|| of_figure("turn-round", &FLOW, "turn_round_ms.p99"))
 }
 
 /// Where a table has it.
 fn opening(shown: &str) -> Option<(&'static str, String)> {
-    let text =
-        "from the flow's start to the moment from which a message could leave; what is due before is lost";
-    shown.contains(OPENS).then(|| ("opens after", text.to_owned()))
+    shown.contains(OPENS).then(|| of_figure("opens after", &FLOW, "opening_ms"))
+}
+
+/// Where a table has it.
+fn fairness(shown: &str) -> Option<(&'static str, String)> {
+    shown.contains("Jain's").then(|| of_figure("Jain's index", &GROUP, "jain_index"))
+}
+
+/// A column's name with the definition of its figure.
+fn of_figure<T>(name: &'static str, table: &'static Table<T>, path: &str) -> (&'static str, String) {
+    (name, table.row(path).definition.to_owned())
 }
 
 fn common(has_round_trip: bool, has_one_way: bool) -> Terms {
@@ -327,12 +336,10 @@ fn common(has_round_trip: bool, has_one_way: bool) -> Terms {
         (true, true) => "lost / due, over the round trip where there is an echo,",
         (false, _) => "lost / due, one way,",
     };
-    let jitter =
-        "90th percentile of the unsigned IPDV |D(i) - D(i-1)| over consecutive delivered messages (RFC 3393)";
     vec![
-        ("jitter", jitter.to_owned()),
+        of_figure("jitter", &FLOW, "ipdv_ms.p90"),
         ("loss", format!("{way} by sequence number, sent or not; unfinished ones left out")),
-        ("goodput", "payload delivered a second".to_owned()),
+        of_figure("goodput", &FLOW, "goodput_bps"),
     ]
 }
 
@@ -361,10 +368,7 @@ fn in_time_term<'a>(flows: impl Iterator<Item = &'a FlowSummary>) -> (&'static s
 }
 
 fn resent() -> (&'static str, String) {
-    (
-        "resent",
-        "data packets sent again / data packets sent: what the queue dropped or the wire lost".to_owned(),
-    )
+    of_figure("resent", &FLOW, "retransmit_rate")
 }
 
 /// Why figures are missing, if any are, and how well two clocks are known.

@@ -21,6 +21,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use talkpath_measure::figures::Scale;
 use talkpath_measure::judge::Receiver;
 use talkpath_measure::metrics::in_time;
 use talkpath_measure::ranking::clusters::Clusters;
@@ -33,11 +34,10 @@ pub(crate) use self::cause::{Cause, wait};
 pub use self::words::HOPELESS;
 use self::words::Words;
 use crate::display::discipline;
-use crate::number::fixed;
 use crate::rated::barred;
 use crate::view::{
     CellView, Condition, DelayKind, Metric, Quantile, RUN_KEY, TransportView, conditions, is_copy,
-    judged_flows, transport_key,
+    is_numbered_copy, judged_flows, transport_key,
 };
 
 /// Cells that differ in one flow's transport only, and the answer there. Boxed, because most conditions of a
@@ -68,8 +68,7 @@ pub(crate) struct Written {
     /// The two lines of its column's head.
     pub head: (&'static str, &'static str),
     /// From the figure to the number that is shown.
-    pub scale: f64,
-    decimals: usize,
+    pub scale: Scale,
     /// Directly after each number.
     unit: &'static str,
     /// Around one number or several.
@@ -81,15 +80,15 @@ pub(crate) struct Written {
 pub(crate) const fn written(by: JudgedBy) -> Written {
     match by {
         JudgedBy::Mos => {
-            Written { head: ("", "MOS"), scale: 1.0, decimals: 2, unit: "", before: "MOS ", after: "" }
+            Written { head: ("", "MOS"), scale: Scale::SCORE, unit: "", before: "MOS ", after: "" }
         }
         JudgedBy::InTime => {
             let head = ("in time", "%");
-            Written { head, scale: 100.0, decimals: 2, unit: " %", before: "", after: " in time" }
+            Written { head, scale: Scale::PERCENT, unit: " %", before: "", after: " in time" }
         }
         JudgedBy::Goodput => {
             let head = ("goodput", "Mb/s");
-            Written { head, scale: 1e-6, decimals: 3, unit: "", before: "goodput ", after: " Mb/s" }
+            Written { head, scale: Scale::MBPS, unit: "", before: "goodput ", after: " Mb/s" }
         }
     }
 }
@@ -97,14 +96,14 @@ pub(crate) const fn written(by: JudgedBy) -> Written {
 impl Written {
     /// `4.38`
     pub(crate) fn number(&self, figure: f64) -> String {
-        fixed(Some(figure * self.scale), self.decimals)
+        self.scale.text(Some(figure))
     }
 
     /// A difference of two figures, with its sign; what rounds to zero has none.
     pub(crate) fn signed(&self, difference: f64) -> String {
-        let value = difference * self.scale;
-        let zero = fixed(Some(0.0), self.decimals);
-        match format!("{value:+.*}", self.decimals) {
+        let Scale { factor, decimals, .. } = self.scale;
+        let zero = self.number(0.0);
+        match format!("{:+.*}", decimals.unwrap_or(1), difference * factor) {
             text if text[1..] == zero => zero,
             text => text,
         }
@@ -571,6 +570,27 @@ impl Condition<'_> {
         names.filter(|name| *name != flow && !is_copy(name, flow)).cloned().collect()
     }
 
+    /// The same, with the copies of a transfer as one.
+    pub(crate) fn beside(&self, flow: &str) -> Vec<Beside> {
+        let mut beside: Vec<Beside> = Vec::new();
+        for name in self.other_flows(flow) {
+            let it = self.copies_with(&name).unwrap_or(Beside::Flow(name));
+            if !beside.contains(&it) {
+                beside.push(it);
+            }
+        }
+        beside
+    }
+
+    /// The copies of a transfer among which the flow `name` is; `None` if it is no copy.
+    fn copies_with(&self, name: &str) -> Option<Beside> {
+        let run = self.cells.first()?.run()?;
+        let mut groups = run.groups.iter().filter(|(_, group)| !group.summed_up);
+        let (group, copies) = groups.find(|(group, _)| is_numbered_copy(name, group))?;
+        let is_transfer = matches!(self.judged_by(name), Some(JudgedBy::Goodput) | None);
+        is_transfer.then(|| Beside::Copies { group: group.clone(), flows: copies.flows })
+    }
+
     /// The sweep's keys and values that the cells have in common.
     pub(crate) fn common(&self, flow: &str) -> BTreeMap<String, Value> {
         self.pairs(flow).map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -582,6 +602,20 @@ impl Condition<'_> {
         let first = self.cells.first().map(|cell| &cell.cell.sweep);
         first.into_iter().flatten().filter(move |(key, _)| !own_keys.contains(key))
     }
+}
+
+/// What runs beside a compared flow.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Beside {
+    /// A flow.
+    Flow(String),
+    /// All copies of a transfer.
+    Copies {
+        /// The name of the flow that was copied.
+        group: String,
+        /// How many there are.
+        flows: u64,
+    },
 }
 
 /// Chosen: no player feels a millisecond.

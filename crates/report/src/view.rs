@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use talkpath_measure::figures::{FLOW, GROUP, statistic_of};
 use talkpath_measure::judge::{Receiver, judge, judge_with};
 use talkpath_measure::metrics::confidence::Confidence;
 use talkpath_measure::ranking::clusters::{Clusters, clusters};
@@ -48,6 +49,8 @@ pub(crate) enum Metric {
     RetransmitRate,
     /// From the flow's start to the moment from which a message could leave.
     Opening,
+    /// A figure of a flow's copies together, by its path: its flow is the name of their group.
+    Group(&'static str),
 }
 
 /// Which point of a delay's distribution.
@@ -116,113 +119,80 @@ impl DelayKind {
 }
 
 impl Metric {
-    /// The metric's key in [`CellSummary::flows`].
-    fn key(self) -> String {
-        match self {
-            Self::Delay(DelayKind::RoundTrip, quantile) => format!("round_trip_delay_ms.{}", quantile.key()),
-            Self::Delay(DelayKind::OneWay, quantile) => format!("one_way_delay_ms.{}", quantile.key()),
-            Self::TurnRound99 => "turn_round_ms.p99".to_owned(),
-            Self::Ipdv90 => "ipdv_ms.p90".to_owned(),
-            Self::Sent => "sent".to_owned(),
-            Self::Lost => "lost".to_owned(),
-            Self::LossRate => "loss_rate".to_owned(),
-            Self::InTime => "in_time".to_owned(),
-            Self::Mos => "call.mos".to_owned(),
-            Self::OtherMos => "call.other_receiver.mos".to_owned(),
-            Self::MouthToEar50 => "call.mouth_to_ear_ms.p50".to_owned(),
-            // Of three counts; the cell's figures have no entry for it.
-            Self::NotPlayed => String::new(),
-            Self::GoodputBps => "goodput_bps".to_owned(),
-            Self::RetransmitRate => "retransmit_rate".to_owned(),
-            Self::Opening => "opening_ms".to_owned(),
-        }
+    /// The path of its figure below a flow of summary.json; `None` of what is made of several figures, for
+    /// which the cell's figures have no entry, and of a group's.
+    const fn path(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Delay(DelayKind::RoundTrip, Quantile::Min) => "round_trip_delay_ms.min",
+            Self::Delay(DelayKind::RoundTrip, Quantile::P50) => "round_trip_delay_ms.p50",
+            Self::Delay(DelayKind::RoundTrip, Quantile::P90) => "round_trip_delay_ms.p90",
+            Self::Delay(DelayKind::RoundTrip, Quantile::P99) => "round_trip_delay_ms.p99",
+            Self::Delay(DelayKind::OneWay, Quantile::Min) => "one_way_delay_ms.min",
+            Self::Delay(DelayKind::OneWay, Quantile::P50) => "one_way_delay_ms.p50",
+            Self::Delay(DelayKind::OneWay, Quantile::P90) => "one_way_delay_ms.p90",
+            Self::Delay(DelayKind::OneWay, Quantile::P99) => "one_way_delay_ms.p99",
+            Self::TurnRound99 => "turn_round_ms.p99",
+            Self::Ipdv90 => "ipdv_ms.p90",
+            Self::Sent => "sent",
+            Self::Lost => "lost",
+            Self::LossRate => "loss_rate",
+            Self::InTime => "in_time",
+            Self::Mos => "call.mos",
+            Self::OtherMos => "call.other_receiver.mos",
+            Self::MouthToEar50 => "call.mouth_to_ear_ms.p50",
+            Self::NotPlayed | Self::Group(_) => return None,
+            Self::GoodputBps => "goodput_bps",
+            Self::RetransmitRate => "retransmit_rate",
+            Self::Opening => "opening_ms",
+        })
     }
 
     /// The metric of one repetition.
     fn of(self, flow: &FlowSummary) -> Option<f64> {
-        match self {
-            Self::Delay(kind, quantile) => {
-                let delay = match kind {
-                    DelayKind::RoundTrip => flow.round_trip_delay_ms.as_ref()?,
-                    DelayKind::OneWay => flow.one_way_delay_ms.as_ref()?,
-                };
-                Some(match quantile {
-                    Quantile::Min => delay.min,
-                    Quantile::P50 => delay.p50,
-                    Quantile::P90 => delay.p90,
-                    Quantile::P99 => delay.p99,
-                })
-            }
-            Self::TurnRound99 => flow.turn_round_ms.as_ref().map(|turns| turns.p99),
-            Self::Ipdv90 => flow.ipdv_ms.as_ref().map(|ipdv| ipdv.p90),
-            Self::Sent => Some(flow.sent as f64),
-            Self::Lost => Some(flow.lost as f64),
-            Self::LossRate => flow.loss_rate,
-            Self::InTime => flow.in_time,
-            Self::Mos => Some(flow.call.as_ref()?.mos),
-            Self::OtherMos => Some(flow.call.as_ref()?.other_receiver.as_ref()?.mos),
-            Self::MouthToEar50 => Some(flow.call.as_ref()?.mouth_to_ear_ms.as_ref()?.p50),
-            Self::NotPlayed => {
-                let call = flow.call.as_ref()?;
-                let due = call.played + call.late + call.missing;
-                (due > 0).then(|| (call.late + call.missing) as f64 / due as f64)
-            }
-            Self::GoodputBps => flow.goodput_bps,
-            Self::RetransmitRate => flow.retransmit_rate,
-            Self::Opening => flow.opening_ms,
-        }
+        let Some(path) = self.path() else {
+            let call = flow.call.as_ref()?;
+            let due = call.played + call.late + call.missing;
+            return (due > 0).then(|| (call.late + call.missing) as f64 / due as f64);
+        };
+        FLOW.find(path)?.number(flow)
     }
 
     /// The metric of `run`: of the flow, or of the copies that are summed up under its name.
     pub(crate) fn of_run(self, run: &RunSummary, flow: &str) -> Option<f64> {
+        if let Self::Group(path) = self {
+            return GROUP.find(path)?.number(run.groups.get(flow)?);
+        }
         match run.flows.get(flow) {
             Some(flow) => self.of(flow),
             None => self.of_group(run.groups.get(flow).filter(|group| group.summed_up)?)?.1,
         }
     }
 
-    /// The metric of copies that are summed up: its key in [`CellSummary::groups`], and its value in one
+    /// The metric of copies that are summed up: its path in [`CellSummary::groups`], and its value in one
     /// repetition, whose copies are `group`. Counts and goodput are sums, delays the mean of the copies'
     /// medians, and what they are judged by is its median. `None` if they have no such metric.
     fn of_group(self, group: &GroupSummary) -> Option<(&'static str, Option<f64>)> {
-        let judged = |by| {
-            let judged = group.judged.as_ref().filter(|judged| judged.by == by)?;
-            Some(("judged.median", Some(judged.median)))
-        };
-        Some(match self {
-            Self::Sent => ("sent", Some(group.sent as f64)),
-            Self::Lost => ("lost", Some(group.lost as f64)),
-            Self::LossRate => ("loss_rate", group.loss_rate),
-            Self::InTime => judged(JudgedBy::InTime)?,
-            Self::Mos => judged(JudgedBy::Mos)?,
-            // The cell's figures have no entry for it.
-            Self::OtherMos => ("", Some(group.judged_with_other_receiver.as_ref()?.median)),
-            Self::GoodputBps => ("goodput_bps", group.goodput_bps),
-            Self::RetransmitRate => ("retransmit_rate", group.retransmit_rate),
-            Self::Delay(DelayKind::RoundTrip, Quantile::P50) => {
-                ("round_trip_delay_ms_p50_mean", group.round_trip_delay_ms_p50_mean)
-            }
-            Self::Delay(DelayKind::OneWay, Quantile::P50) => {
-                ("one_way_delay_ms_p50_mean", group.one_way_delay_ms_p50_mean)
+        let is_judged_by = |by| group.judged.as_ref().is_some_and(|judged| judged.by == by);
+        let path = match self {
+            Self::InTime if is_judged_by(JudgedBy::InTime) => "judged.median",
+            Self::Mos if is_judged_by(JudgedBy::Mos) => "judged.median",
+            Self::OtherMos => "judged_with_other_receiver.median",
+            Self::Delay(DelayKind::RoundTrip, Quantile::P50) => "round_trip_delay_ms_p50_mean",
+            Self::Delay(DelayKind::OneWay, Quantile::P50) => "one_way_delay_ms_p50_mean",
+            Self::Sent | Self::Lost | Self::LossRate | Self::GoodputBps | Self::RetransmitRate => {
+                self.path()?
             }
             Self::Delay(..)
             | Self::TurnRound99
             | Self::Ipdv90
+            | Self::InTime
+            | Self::Mos
             | Self::MouthToEar50
             | Self::NotPlayed
-            | Self::Opening => return None,
-        })
-    }
-}
-
-impl Quantile {
-    fn key(self) -> &'static str {
-        match self {
-            Self::Min => "min",
-            Self::P50 => "p50",
-            Self::P90 => "p90",
-            Self::P99 => "p99",
-        }
+            | Self::Opening
+            | Self::Group(_) => return None,
+        };
+        Some((path, GROUP.find(path)?.number(group)))
     }
 }
 
@@ -257,6 +227,11 @@ impl<'a> CellView<'a> {
     /// The names of the first run's flows; those whose copies are summed up last.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'a String> + use<'a> {
         self.run().into_iter().flat_map(names)
+    }
+
+    /// The names of the flows that have copies.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &'a String> + use<'a> {
+        self.run().into_iter().flat_map(|run| run.groups.keys())
     }
 
     /// The copies of the flow `name` together, if they are summed up.
@@ -297,17 +272,19 @@ impl<'a> CellView<'a> {
     /// The figure that stands for this cell: the only repetition's own, or the mean or the median as the
     /// summary has it; `None` if it is not known.
     pub(crate) fn value(&self, flow: &str, metric: Metric) -> Option<f64> {
-        let (kept, key) = match self.summed_up(flow) {
-            Some(group) => (&self.cell.groups, metric.of_group(group)?.0.to_owned()),
-            None => (&self.cell.flows, metric.key()),
+        let (kept, path) = match (metric, self.summed_up(flow)) {
+            (Metric::Group(path), _) => (&self.cell.groups, Some(path)),
+            (_, Some(group)) => (&self.cell.groups, Some(metric.of_group(group)?.0)),
+            (_, None) => (&self.cell.flows, metric.path()),
         };
         if self.cell.n <= 1 {
             return metric.of_run(self.run()?, flow);
         }
-        match kept.get(flow).and_then(|metrics| metrics.get(&key)) {
-            Some(spread) => Some(shown(&key, spread)),
+        let kept = path.and_then(|path| kept.get(flow)?.get(path));
+        match kept {
+            Some(spread) => Some(shown(path, spread)),
             // Summaries of earlier versions have no groups, and of the frames that were not played no entry.
-            None => Some(shown(&key, &Confidence::default().spread(&self.values(flow, metric))?)),
+            None => Some(shown(path, &Confidence::default().spread(&self.values(flow, metric))?)),
         }
     }
 
@@ -404,9 +381,9 @@ impl<'a> CellView<'a> {
     }
 }
 
-/// The statistic of the figure at `path` that stands for a cell.
-fn shown(path: &str, spread: &Spread) -> f64 {
-    match Statistic::of(path) {
+/// The statistic of the figure at `path` that stands for a cell; without a path it is a share.
+fn shown(path: Option<&str>, spread: &Spread) -> f64 {
+    match path.map_or(Statistic::Mean, statistic_of) {
         Statistic::Median => spread.median,
         // No other stands for a figure unless somebody asks for it.
         Statistic::Mean | Statistic::P10 | Statistic::Min => spread.mean,
@@ -425,6 +402,12 @@ pub(crate) fn is_copy(name: &str, flow: &str) -> bool {
     let number = rest.strip_suffix("-up").or(rest.strip_suffix("-down")).unwrap_or(rest);
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     is_number || matches!(rest, "up" | "down")
+}
+
+/// Whether `name` is that of a copy of `flow` by its number alone: `flow-1`.
+pub(crate) fn is_numbered_copy(name: &str, flow: &str) -> bool {
+    let number = name.strip_prefix(flow).and_then(|rest| rest.strip_prefix('-'));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Groups the cells so that within a group only the transport of `flow` differs.

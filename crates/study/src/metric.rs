@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
+use talkpath_measure::figures::{CLOCK, FLOW, GROUP, LINK, MACHINE, Table, Unit};
 
 use crate::over_time::{OverTime, TimeFigure};
 
@@ -226,13 +227,11 @@ pub(crate) fn range(name: &str, metrics: &Metrics) -> (f64, f64) {
 
 fn range_at(name: &str, metrics: &Metrics, depth: usize) -> (f64, f64) {
     let Some(derived) = metrics.get(name).filter(|_| depth <= metrics.len()) else {
-        let last = name.rsplit('.').next().unwrap_or(name);
-        return match last {
-            _ if name.contains('=') || SHARES.contains(&last) => (0.0, 1.0),
-            // ITU-T G.107 §B.4.
-            "mos" => (1.0, 4.5),
-            _ if SIGNED.contains(&last) => (f64::NEG_INFINITY, f64::INFINITY),
-            _ => (0.0, f64::INFINITY),
+        return match figure_at(name) {
+            _ if name.contains('=') => (0.0, 1.0),
+            Some((_, range)) => range,
+            // Of log.txt, of a list, or watched: counts, times and sizes.
+            None => (0.0, f64::INFINITY),
         };
     };
     let is_positive = derived.parts().into_iter().all(|part| range_at(part, metrics, depth + 1).0 >= 0.0);
@@ -246,20 +245,23 @@ fn range_at(name: &str, metrics: &Metrics, depth: usize) -> (f64, f64) {
     }
 }
 
-/// Names of figures between 0 and 1, and of those that can be negative; all others are counts, times, sizes
-/// and rates (docs/reference/records.md).
-const SHARES: [&str; 9] = [
-    "density",
-    "emulator_cpu_share",
-    "gap_density",
-    "in_time",
-    "jain_index",
-    "loss_rate",
-    "retransmit_rate",
-    "stolen_share",
-    "utilisation",
-];
-const SIGNED: [&str; 3] = ["offset_ms", "r", "skew_ppm"];
+/// The unit of the figure at a path of a run, and the least and the most that it can be; `None` if it is none
+/// of the summary's figures.
+pub(crate) fn figure_at(path: &str) -> Option<(Unit, (f64, f64))> {
+    fn of<T>(table: &'static Table<T>, path: &str) -> Option<(Unit, (f64, f64))> {
+        table.find(path).map(|figure| (figure.unit, figure.range))
+    }
+    let (place, rest) = path.split_once('.')?;
+    let below_its_name = rest.split_once('.').map(|(_, path)| path);
+    match place {
+        "flows" => of(&FLOW, below_its_name?),
+        "groups" => of(&GROUP, below_its_name?).or_else(|| of(&FLOW, below_its_name?)),
+        "links" => of(&LINK, below_its_name?),
+        "machine" => of(&MACHINE, rest),
+        "clock" => of(&CLOCK, rest),
+        _ => None,
+    }
+}
 
 #[cfg(test)]
 mod tests {

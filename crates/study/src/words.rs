@@ -1,8 +1,12 @@
 //! Values and reasons in words, the same in the table, on the page and in the JSON.
 
+use talkpath_measure::figures::Unit;
+use talkpath_measure::figures::text::trimmed;
+
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::Verdict;
 use crate::claim::{Bound, Check, Claim, ClaimKind, Figure, Tolerance};
+use crate::metric::figure_at;
 use crate::outcome::{CheckOutcome, HeldBy, UnderAssumption, Value};
 
 /// `value` of `metric` for a person: rates in Mb/s or messages a second, shares in %, everything else as it
@@ -30,16 +34,21 @@ pub fn shown_unit(metric: &str) -> &'static str {
     unit(metric).1
 }
 
-/// What a metric is multiplied by for a person, and the unit after it.
+/// What a metric is multiplied by for a person, and the unit after it. A number that the study itself makes
+/// says its unit at the end of its name (docs/reference/studies.md).
 fn unit(metric: &str) -> (f64, &'static str) {
-    match metric.rsplit('.').next().unwrap_or(metric) {
-        name if name.contains("_bps") => (1e-6, " Mb/s"),
-        name if name.contains("_pps") => (1.0, "/s"),
-        "loss_rate" | "retransmit_rate" | "utilisation" => (100.0, " %"),
-        _ if metric.contains("_ms") => (1.0, " ms"),
+    let own = || OWN_UNITS.iter().find(|(end, _)| metric.ends_with(end)).map(|(_, unit)| *unit);
+    match figure_at(metric).map(|(unit, _)| unit).or_else(own) {
+        Some(Unit::Bps) => (1e-6, " Mb/s"),
+        Some(Unit::Pps) => (1.0, "/s"),
+        Some(Unit::Share) => (100.0, " %"),
+        Some(Unit::Ms) => (1.0, " ms"),
         _ => (1.0, ""),
     }
 }
+
+/// How the names of a study's own metrics end, and what unit that is.
+const OWN_UNITS: [(&str, Unit); 3] = [("_ms", Unit::Ms), ("_bps", Unit::Bps), ("_pps", Unit::Pps)];
 
 /// `77.1 to 83 ms`, or one figure if both are shown alike; with a number of decimals instead of the usual
 /// significant digits if it is given.
@@ -178,8 +187,7 @@ fn digits(value: f64) -> String {
         size if size >= 10.0 => 2,
         _ => 3,
     };
-    let text = unsigned_zero(format!("{value:.decimals$}"));
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    trimmed(value, decimals)
 }
 
 /// A claim's figures under one assumption set: values if one was published, else how many orders hold; and

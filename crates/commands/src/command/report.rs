@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::path::{self, Path, PathBuf};
 
 use talkpath_measure::RunRecord;
-use talkpath_measure::figures::{CellFigures, figures};
+use talkpath_measure::chart_data::{CellFigures, figures};
 use talkpath_measure::record_file::{
     PacketRow, RecordError, SeriesRow, read_packets, read_series, restore_runs,
 };

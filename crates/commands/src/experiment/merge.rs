@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use talkpath_measure::ClockRecord;
-use talkpath_measure::figures::CellFigures;
+use talkpath_measure::chart_data::CellFigures;
 use talkpath_measure::metrics::histogram;
 use talkpath_measure::record_file::{merge_packets, merge_series};
 use talkpath_measure::summarise::cell_summaries;

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use talkpath_measure::figures::{FLOW, Figure, GROUP, Getter, LINK, Table, Value};
 use talkpath_measure::statistic::Statistic;
-use talkpath_measure::summary::{FlowSummary, GroupSummary, LinkSummary, RunSummary};
+use talkpath_measure::summary::{FlowSummary, GroupSummary, LinkSummary};
 use talkpath_scenario::{Threshold, ThresholdOf, nearest};
 
 /// What stands at a path.
@@ -48,110 +47,110 @@ impl From<Looked> for Observed {
     }
 }
 
-/// What stands at `path` below `of`; nothing is known of what is not there.
-pub(super) fn look_up(of: Option<&impl Serialize>, path: &str) -> Looked {
-    let Some(of) = of else { return Looked::Below };
-    let Ok(mut value) = serde_json::to_value(of) else { return Looked::Unknown };
-    for key in path.split('.') {
-        value = match value.get_mut(key).map(Value::take) {
-            Some(inner) => inner,
-            None if value.is_null() => return Looked::Below,
-            None => return Looked::Unknown,
-        };
-    }
-    match value {
-        Value::Null => Looked::Null,
-        Value::Bool(flag) => Looked::Flag(flag),
-        Value::Number(number) => number.as_f64().map_or(Looked::Unknown, Looked::Figure),
-        _ => Looked::Unknown,
+/// What stands at `path` of a flow.
+pub(super) fn of_flow(flow: Option<&FlowSummary>, path: &str) -> Looked {
+    let named = flow.map_or(Looked::Below, |flow| named_count(flow, path));
+    look_up(&FLOW, flow, path).unwrap_or(named)
+}
+
+/// What stands at `path` of a flow's copies together.
+pub(super) fn of_group(group: Option<&GroupSummary>, path: &str) -> Looked {
+    look_up(&GROUP, group, path).unwrap_or(Looked::Unknown)
+}
+
+/// What stands at `path` of a link.
+pub(super) fn of_link(link: Option<&LinkSummary>, path: &str) -> Looked {
+    look_up(&LINK, link, path).unwrap_or(Looked::Unknown)
+}
+
+/// What stands at `path` of `of`; `None` if the table has no such number or flag.
+fn look_up<T>(table: &'static Table<T>, of: Option<&T>, path: &str) -> Option<Looked> {
+    let figure = table.find(path).filter(|figure| is_bounded(figure))?;
+    let Some(of) = of else { return Some(Looked::Below) };
+    Some(match figure.value(of) {
+        Some(Value::Number(value)) => Looked::Figure(value),
+        Some(Value::Flag(flag)) => Looked::Flag(flag),
+        Some(Value::Word(_)) | None => Looked::Null,
+    })
+}
+
+/// Whether a threshold can be about it: words have no bounds.
+const fn is_bounded<T>(figure: &Figure<T>) -> bool {
+    !matches!(figure.get, Getter::Word(_))
+}
+
+/// The count at a path such as `ip.forward.dscp.EF`, which the scenario and the path name: no row of the
+/// table is called so.
+fn named_count(flow: &FlowSummary, path: &str) -> Looked {
+    let Some((field, name)) = NAMED.iter().find_map(|field| Some((*field, path.strip_prefix(field)?))) else {
+        return Looked::Unknown;
+    };
+    let Some(ip) = flow.ip.as_deref() else { return Looked::Below };
+    let seen = if field.starts_with("ip.forward") { Some(&ip.forward) } else { ip.back.as_ref() };
+    let is_dscp = field.ends_with("dscp.");
+    let counts = seen.and_then(|seen| if is_dscp { seen.dscp.as_ref() } else { seen.ecn.as_ref() });
+    match counts {
+        None => Looked::Below,
+        Some(counts) => counts.get(name).map_or(Looked::Unknown, |count| Looked::Figure(*count as f64)),
     }
 }
 
-/// Whether the first key of the threshold's path is one that a flow, its copies together, or a link has: so
-/// much is known before the run.
+/// Where [`named_count`] finds counts by name.
+const NAMED: [&str; 4] = ["ip.forward.dscp.", "ip.forward.ecn.", "ip.return.dscp.", "ip.return.ecn."];
+
+/// Whether a flow, its copies together, or a link has such a figure: that is known before the run.
 ///
 /// # Errors
 /// In words, what is there.
 pub(super) fn known_before(threshold: &Threshold) -> Result<(), String> {
-    // What these have in every run; the rest is filled in.
-    let group = json!({ "flows": 0, "sent": 0, "received": 0, "lost": 0 });
-    let queue = json!({ "mean": 0.0, "p99": 0, "max": 0 });
-    let link = json!({ "queue_packets": queue, "forwarded": 0, "dropped": 0, "lost": 0, "utilisation": 0.0 });
-    let empty: Vec<Value> = match threshold.of {
-        ThresholdOf::Flow { .. } => [
-            serde_json::to_value(FlowSummary::default()),
-            serde_json::from_value::<GroupSummary>(group).and_then(serde_json::to_value),
-        ]
-        .into_iter()
-        .filter_map(Result::ok)
-        .collect(),
-        ThresholdOf::Link { .. } => {
-            let link = serde_json::from_value::<LinkSummary>(link).and_then(serde_json::to_value);
-            link.into_iter().collect()
-        }
-    };
-    let objects = empty.iter().filter_map(Value::as_object);
-    let mut keys: BTreeSet<&str> = objects.flatten().map(|(key, _)| key.as_str()).collect();
-    if matches!(threshold.of, ThresholdOf::Flow { .. }) {
-        // The short names of `call.mos` and `call.usable`.
-        keys.extend(["mos", "usable"]);
-    }
-    let first = threshold.path.split('.').next().unwrap_or_default();
-    if keys.contains(first) || keys.is_empty() {
+    let path = threshold.path.as_str();
+    let mut known = paths_of(&threshold.of);
+    let is_named =
+        matches!(threshold.of, ThresholdOf::Flow { .. }) && NAMED.iter().any(|it| path.starts_with(it));
+    let is_there = |path: &str| known.contains(path);
+    if is_named || is_there(path) || Statistic::split(path).is_some_and(|(path, _)| is_there(path)) {
         return Ok(());
     }
-    let keys = keys.into_iter().map(str::to_owned).collect();
-    Err(unknown(threshold, first, keys))
+    if matches!(threshold.of, ThresholdOf::Flow { .. }) {
+        // The short names of `call.mos` and `call.usable`.
+        known.extend(["mos", "usable"]);
+    }
+    Err(unknown(threshold, path, &known))
+}
+
+/// The paths of all figures that a threshold about this can have.
+fn paths_of(of: &ThresholdOf) -> BTreeSet<&'static str> {
+    fn paths<T>(table: &'static Table<T>) -> impl Iterator<Item = &'static str> {
+        table.rows().filter(|figure| is_bounded(figure)).map(|figure| figure.path)
+    }
+    match of {
+        ThresholdOf::Flow { .. } => paths(&FLOW).chain(paths(&GROUP)).collect(),
+        ThresholdOf::Link { .. } => paths(&LINK).collect(),
+    }
 }
 
 /// That the figure is in no summary of these runs, and what is.
-pub(super) fn no_such_figure(threshold: &Threshold, runs: &[&RunSummary]) -> String {
-    let mut paths = BTreeSet::new();
-    for run in runs {
-        match &threshold.of {
-            ThresholdOf::Link { name } => figures(run.links.get(name), &mut paths),
-            ThresholdOf::Flow { name, members } => {
-                members.iter().for_each(|member| figures(run.flows.get(member), &mut paths));
-                figures(run.groups.get(name), &mut paths);
-            }
-        }
-    }
-    unknown(threshold, &threshold.path, paths)
+pub(super) fn no_such_figure(threshold: &Threshold) -> String {
+    unknown(threshold, &threshold.path, &paths_of(&threshold.of))
 }
 
-fn unknown(threshold: &Threshold, name: &str, known: BTreeSet<String>) -> String {
+fn unknown(threshold: &Threshold, name: &str, known: &BTreeSet<&str>) -> String {
     let of = match &threshold.of {
         ThresholdOf::Flow { name, .. } => format!("the flow {name}"),
         ThresholdOf::Link { name } => format!("the link {name}"),
     };
     // A figure, and behind it no statistic.
-    let figure = name.rsplit_once('.').map(|(figure, _)| figure).filter(|figure| known.contains(*figure));
-    let help = match (figure, nearest(name, known.iter().map(String::as_str))) {
+    let figure = name.rsplit_once('.').map(|(figure, _)| figure).filter(|figure| known.contains(figure));
+    let help = match (figure, nearest(name, known.iter().copied())) {
         (Some(figure), _) => {
             let words = Statistic::ALL.map(|it| format!(".{it}")).join(", ");
             format!("of `{figure}` over the repetitions there are {words}")
         }
         (None, Some(meant)) => format!("did you mean `{meant}`?"),
-        (None, None) => format!("there are: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+        (None, None) => {
+            let keys: BTreeSet<&str> = known.iter().filter_map(|path| path.split('.').next()).collect();
+            format!("there are: {}", keys.into_iter().collect::<Vec<_>>().join(", "))
+        }
     };
     format!("threshold {}: {of} has no figure `{name}` in summary.json\n  = help: {help}", threshold.figure)
-}
-
-/// The paths of all figures of `of`.
-fn figures(of: Option<&impl Serialize>, paths: &mut BTreeSet<String>) {
-    fn walk(value: &Value, path: &str, paths: &mut BTreeSet<String>) {
-        match value {
-            Value::Object(keys) => {
-                for (key, inner) in keys {
-                    let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                    walk(inner, &path, paths);
-                }
-            }
-            Value::Number(_) | Value::Bool(_) | Value::Null => drop(paths.insert(path.to_owned())),
-            Value::String(_) | Value::Array(_) => {}
-        }
-    }
-    if let Some(Ok(value)) = of.map(serde_json::to_value) {
-        walk(&value, "", paths);
-    }
 }

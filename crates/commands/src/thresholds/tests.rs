@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
+use talkpath_measure::figures::{FLOW, GROUP, LINK, Table, Unit};
 use talkpath_measure::summarise::cell_summaries;
 use talkpath_measure::summary::{CallSummary, FlowSummary, OtherReceiver, Swept};
 use talkpath_report::{Style, run_table};
-use talkpath_scenario::{Options, Source, load};
+use talkpath_scenario::{Options, Source, load, split_threshold};
 use talkpath_units::Seed;
 
 use super::*;
@@ -336,6 +337,21 @@ fn a_cell_without_the_flow_or_the_figure_is_not_counted_and_each_threshold_is_ju
     let unknown = unknown(&judged).unwrap();
     assert_eq!(unknown.exit_code(), 2);
     assert!(unknown.to_string().contains("has no figure `call.mso`"), "{unknown}");
+}
+
+#[test]
+fn what_the_table_of_figures_has_as_a_share_is_one_where_thresholds_are_read_and_nothing_else_is() {
+    fn check<T>(table: &'static Table<T>, of: &str) {
+        for figure in table.rows() {
+            let split = |value: &str| split_threshold(&format!("{of}.{} <= {value}", figure.path), false);
+            let is_share = figure.unit == Unit::Share;
+            assert_eq!(split("5").is_err(), is_share, "{}", figure.path);
+            assert!(split("5%").is_ok() || !is_share, "{}", figure.path);
+        }
+    }
+    check(&FLOW, "call");
+    check(&GROUP, "call");
+    check(&LINK, "link.up");
 }
 
 #[test]

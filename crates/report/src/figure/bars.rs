@@ -105,7 +105,7 @@ fn draw(lossy: &[&Series<'_>], styles: &[String], counts: &[Vec<u64>]) -> Svg {
 mod tests {
     use super::*;
     use crate::display::display;
-    use talkpath_measure::figures::FlowFigures;
+    use talkpath_measure::chart_data::FlowFigures;
 
     fn lossy(name: &str, loss_runs: &[u64]) -> FlowFigures {
         FlowFigures {

@@ -1,7 +1,7 @@
 //! Goodput, queueing delay, cwnd and send buffer over time: one panel a cell under one another, all with one
 //! vertical scale.
 
-use talkpath_measure::figures::StepLine;
+use talkpath_measure::chart_data::StepLine;
 
 use super::{Entry, Figure, Sample, extent, left_out, shared, stroke};
 use crate::display::Look;
@@ -232,7 +232,7 @@ fn steps(line: &StepLine, panel: &Panel, (end, scale): (f64, f64)) -> String {
 mod tests {
     use super::*;
     use crate::display::display;
-    use talkpath_measure::figures::CellFigures;
+    use talkpath_measure::chart_data::CellFigures;
 
     /// Cells of these transports, each with the queue `up` and goodputs of these flows until its end in s.
     fn cells(cells: &[(&str, f64)], flows: &[&str]) -> Vec<CellFigures> {

@@ -230,7 +230,7 @@ fn y_scale(sweep: &Sweep<'_>, range: (f64, f64)) -> Scale {
 
 /// From the judged figure to the axis.
 pub(super) fn factor(by: JudgedBy) -> f64 {
-    written(by).scale
+    written(by).scale.factor
 }
 
 pub(super) fn axis_title(by: JudgedBy) -> &'static str {

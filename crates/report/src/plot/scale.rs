@@ -1,5 +1,7 @@
 //! From values to places on the page, and where the ticks stand.
 
+use talkpath_measure::figures::text::trimmed;
+
 /// A straight or logarithmic map from values to SVG units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
@@ -96,8 +98,7 @@ pub(crate) fn tick_label(value: f64) -> String {
         let (figures, power) = text.split_once('e').unwrap_or((&text, "0"));
         return format!("{}e{power}", figures.trim_end_matches('0').trim_end_matches('.'));
     }
-    let text = format!("{value:.6}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    trimmed(value, 6)
 }
 
 /// Multiples of 1, 2 or 5 times a power of ten.

@@ -33,6 +33,35 @@ fn the_tables_numbers_are_the_summarys() {
 }
 
 #[test]
+fn the_copies_of_a_transfer_beside_a_call_are_one_in_its_table_and_its_answer() {
+    let mut summary = fixture::summary(8);
+    for run in &mut summary.runs {
+        let upload = run.flows.remove("upload").unwrap();
+        for copy in ["upload-1", "upload-2"] {
+            run.flows.insert(copy.to_owned(), upload.clone());
+        }
+        let group = serde_json::json!({
+            "flows": 2, "sent": 0, "received": 0, "lost": 0, "goodput_bps": 1.8e6, "jain_index": 0.9,
+        });
+        run.groups.insert("upload".to_owned(), serde_json::from_value(group).unwrap());
+    }
+    fixture::refresh(&mut summary);
+    let conditions = conditions(&summary, "call");
+    let grid = comparison(&conditions[0], "call", None);
+    assert_eq!(column(&grid, "upload, 2 copies Mb/s"), ["1.800"; 3]);
+    assert_eq!(column(&grid, "upload, 2 copies Jain's index"), ["0.900"; 3]);
+    assert!(grid.columns.iter().all(|it| !it.title().contains("upload-1")));
+    let verdict = judge(&conditions, "call").remove(0).unwrap();
+    let neighbours = verdict.answer.neighbours.clone().unwrap();
+    assert_eq!(neighbours, "Beside this call, the 2 flows upload get 1.800 Mb/s together.");
+    let grid = groups(&CellView::all(&summary)[0]).unwrap();
+    assert_eq!(
+        (column(&grid, "goodput, Mb/s all"), column(&grid, "flows")),
+        (vec!["1.800".to_owned()], vec!["2".to_owned()])
+    );
+}
+
+#[test]
 fn the_answers_figures_stand_in_the_table() {
     let summary = fixture::summary(8);
     let conditions = conditions(&summary, "call");

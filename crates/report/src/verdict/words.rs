@@ -4,7 +4,7 @@ use talkpath_measure::ranking::{Ranking, Relation, Standing};
 use talkpath_measure::summary::{AnswerKind, JudgedBy};
 
 use super::cause::{LONG_WAIT_MS, link_words, wait};
-use super::{ALIKE_MS, Candidate, Cause, written};
+use super::{ALIKE_MS, Beside, Candidate, Cause, written};
 use crate::number::{count, counted, fixed, list, ms, percent};
 use crate::rated::outside_sentence;
 use crate::view::{CellView, Condition, Metric, Quantile};
@@ -167,9 +167,14 @@ impl Words<'_> {
 
     /// What the flows beside it got; `None` if there are none.
     pub(super) fn neighbours(&self) -> Option<String> {
-        let others = self.condition.other_flows(self.flow);
-        let of = |other: &String| {
+        let mbps = |bps: f64| format!("{} Mb/s", fixed(Some(bps / 1e6), 3));
+        let of = |beside: &Beside| {
+            let (Beside::Flow(other) | Beside::Copies { group: other, .. }) = beside;
             let each = |metric| self.each_of(|it| it.cell.value(other, metric));
+            if let Beside::Copies { flows, .. } = beside {
+                let all = self.say(&each(Metric::Group("goodput_bps")), mbps)?;
+                return Some(format!("Beside {}, the {flows} flows {other} get {all} together.", self.who()));
+            }
             let flow = format!("Beside {}, the flow {other}", self.who());
             Some(match self.condition.judged_by(other) {
                 Some(JudgedBy::Mos) => {
@@ -185,12 +190,12 @@ impl Words<'_> {
                     format!("{flow} has {shares} of its messages in time{delays}.")
                 }
                 Some(JudgedBy::Goodput) | None => {
-                    let mbps = |bps: f64| format!("{} Mb/s", fixed(Some(bps / 1e6), 3));
                     format!("{flow} gets {}.", self.say(&each(Metric::GoodputBps), mbps)?)
                 }
             })
         };
-        let lines: Vec<_> = others.iter().take(MAX_NEIGHBOURS).filter_map(of).collect();
+        let beside = self.condition.beside(self.flow);
+        let lines: Vec<_> = beside.iter().take(MAX_NEIGHBOURS).filter_map(of).collect();
         (!lines.is_empty()).then(|| lines.join(" "))
     }
 

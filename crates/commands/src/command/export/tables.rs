@@ -42,8 +42,8 @@ pub(super) fn write(
         ExportTable::Messages => return MESSAGES.write((dir, arenas), format, out, unwritten),
         ExportTable::Series => return POINTS.write((dir, arenas), format, out, unwritten),
         ExportTable::Repetitions => repetitions(&summary()?, format, out, "flow", |run| {
-            let summed_up = run.summed_up().map(|(name, group)| (name, flat(group)));
-            run.flows.iter().map(|(name, flow)| (name, flat(flow))).chain(summed_up).collect()
+            let groups = run.groups.iter().map(|(name, group)| (name, flat(group)));
+            run.flows.iter().map(|(name, flow)| (name, flat(flow))).chain(groups).collect()
         }),
         ExportTable::Links => repetitions(&summary()?, format, out, "link", |run| {
             run.links.iter().map(|(name, link)| (name, flat(link))).collect()
@@ -161,11 +161,11 @@ fn swept_of(dir: &RunDir) -> Result<Swept, Failure> {
     Ok(Swept::new(cells.iter().map(|cell| (cell.cell, &cell.sweep))))
 }
 
-/// A flow or link, and its figures by their paths.
+/// A flow, group or link, and its figures by their paths.
 type NamedFigures<'a> = (&'a String, Vec<(String, Field)>);
 
-/// One row for each flow (or link) in each repetition, one column a figure. Copies that are summed up are one
-/// flow, which has the figures of their group.
+/// One row for each flow and group of copies (or link) in each repetition, one column a figure. A group's row
+/// has the name of the flow that was copied.
 fn repetitions(
     summary: &Summary,
     format: TableFormat,
@@ -199,7 +199,7 @@ fn repetitions(
     table.finish()
 }
 
-/// One row for each figure of each flow in each cell, over its repetitions.
+/// One row for each figure of each flow and group in each cell, over its repetitions.
 fn cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Result<(), RecordError> {
     let swept = Swept::new(summary.cells.iter().map(|cell| (cell.cell, &*cell.sweep)));
     let mut columns = vec![Column::new("cell", ColumnKind::Integer)];

@@ -1,0 +1,167 @@
+//! What is seen of a flow's two directions over real sockets: rows of [`super::FLOW`].
+
+use super::row::Figure;
+use super::unit::Unit;
+use crate::summary::{FlowSummary, LegSummary};
+
+type Row = Figure<FlowSummary>;
+
+/// What became of the messages of one direction; `$way` is the end of each name.
+macro_rules! legs {
+    ($path:literal, $way:literal, $leg:ident) => {
+        [
+            legs!($path, $way, $leg, sent, "sent", "messages that were sent in this direction"),
+            legs!($path, $way, $leg, received, "received", "of these, delivered").more(),
+            legs!($path, $way, $leg, lost, "lost", "of these, missing").less(),
+            legs!($path, $way, $leg, unfinished, "unfinished", "still queued or in flight at the end"),
+            legs!(
+                $path,
+                $way,
+                $leg,
+                duplicates,
+                "duplicates",
+                "extra copies that arrived; of echoes, beyond those sent"
+            ),
+            Row::count(
+                concat!("legs.", $path, ".late"),
+                concat!("late, ", $way),
+                "of those delivered, with a delay longer than the deadline; with an echo, than half of it",
+                |f| $leg(f)?.late,
+            )
+            .less(),
+            legs!(
+                $path,
+                $way,
+                $leg,
+                reordered,
+                "reordered",
+                "first copies behind a later message (RFC 4737 §3)"
+            )
+            .less(),
+            Row::count(
+                concat!("legs.", $path, ".bursts.count"),
+                concat!("bursts of losses, ", $way),
+                "bursts of two losses or more (RFC 3611 §4.7.2, Gmin 16)",
+                |f| Some($leg(f)?.bursts.count),
+            )
+            .less(),
+            legs!($path, $way, $leg, Share, density, "loss within bursts", "lost / all, within bursts"),
+            legs!(
+                $path,
+                $way,
+                $leg,
+                One,
+                messages_mean,
+                "mean burst, messages",
+                "mean length of a burst, in messages"
+            ),
+            legs!(
+                $path,
+                $way,
+                $leg,
+                Ms,
+                ms_mean,
+                "mean burst",
+                "mean length of a burst, from its first loss until the message after its last is due"
+            ),
+            legs!(
+                $path,
+                $way,
+                $leg,
+                Share,
+                gap_density,
+                "loss outside of bursts",
+                "lost / all, outside of bursts"
+            ),
+        ]
+    };
+    ($path:literal, $way:literal, $leg:ident, $key:ident, $name:literal, $definition:literal) => {
+        Row::count(
+            concat!("legs.", $path, ".", stringify!($key)),
+            concat!($name, ", ", $way),
+            $definition,
+            |f| Some($leg(f)?.$key),
+        )
+    };
+    ($path:literal, $way:literal, $leg:ident, $unit:ident, $key:ident, $name:literal, $definition:literal) => {
+        Row::number_of(
+            concat!("legs.", $path, ".bursts.", stringify!($key)),
+            Unit::$unit,
+            concat!($name, ", ", $way),
+            $definition,
+            |f| $leg(f)?.bursts.$key,
+        )
+        .less()
+    };
+}
+
+pub(super) const HEADERS: &[Row] = &[
+    Row::word(
+        "ip.dscp",
+        "DSCP asked for",
+        "the DSCP that the scenario wants; null leaves the system's",
+        |f| f.ip.as_ref()?.dscp.as_deref(),
+    ),
+    Row::count(
+        "ip.forward.ttl_min",
+        "fewest hops left (TTL), out",
+        "the fewest hops that a datagram had left at the receiver",
+        |f| Some(f.ip.as_ref()?.forward.ttl_min?.into()),
+    ),
+    Row::count(
+        "ip.forward.ttl_max",
+        "most hops left (TTL), out",
+        "the most hops that a datagram had left at the receiver",
+        |f| Some(f.ip.as_ref()?.forward.ttl_max?.into()),
+    ),
+    Row::whole(
+        "ip.forward.path_mtu_bytes",
+        Unit::Bytes,
+        "path MTU, out",
+        "MTU of the path as the sending host knows it",
+        |f| Some(f.ip.as_ref()?.forward.path_mtu_bytes?.into()),
+    ),
+    Row::count(
+        "ip.return.ttl_min",
+        "fewest hops left (TTL), back",
+        "the fewest hops that an echo had left at the sender",
+        |f| Some(f.ip.as_ref()?.back.as_ref()?.ttl_min?.into()),
+    ),
+    Row::count(
+        "ip.return.ttl_max",
+        "most hops left (TTL), back",
+        "the most hops that an echo had left at the sender",
+        |f| Some(f.ip.as_ref()?.back.as_ref()?.ttl_max?.into()),
+    ),
+    Row::whole(
+        "ip.return.path_mtu_bytes",
+        Unit::Bytes,
+        "path MTU, back",
+        "MTU of the path as the echoing host knows it",
+        |f| Some(f.ip.as_ref()?.back.as_ref()?.path_mtu_bytes?.into()),
+    ),
+    Row::flag(
+        "multipath.fell_back",
+        "Multipath TCP: fell back",
+        "whether the connection was plain TCP all the same (RFC 8684 §3.7); null if it never opened",
+        |f| f.multipath?.fell_back,
+    ),
+    Row::count(
+        "multipath.subflows_max",
+        "Multipath TCP: subflows at most",
+        "the most subflows that the connection had at a time; null if it never opened",
+        |f| Some(f.multipath?.subflows_max?.into()),
+    ),
+];
+
+pub(super) const FORWARD_LEG: &[Row] = &legs!("forward", "out", forward_leg);
+
+pub(super) const RETURN_LEG: &[Row] = &legs!("return", "back", return_leg);
+
+fn forward_leg(flow: &FlowSummary) -> Option<&LegSummary> {
+    Some(&flow.legs.as_ref()?.forward)
+}
+
+fn return_leg(flow: &FlowSummary) -> Option<&LegSummary> {
+    flow.legs.as_ref()?.back.as_ref()
+}

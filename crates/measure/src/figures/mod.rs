@@ -1,0 +1,47 @@
+//! What a figure is: one row of a table.
+//!
+//! ```text
+//! path                   unit  name            definition                         better  getter
+//! round_trip_delay_ms.p90  ms  round trip p90  from due until the echo was read…  less    |flow| …
+//! ```
+//!
+//! [`FLOW`], [`GROUP`], [`LINK`], [`MACHINE`] and [`CLOCK`] have a row for each number, flag and word of
+//! summary.json, in its order. Lists, and counts by name (`ip.forward.dscp`), are no figures. Whoever prints,
+//! checks, exports or documents figures goes through these rows; a test holds them against a summary as it is
+//! written, so that none is forgotten.
+
+mod call;
+mod clock;
+mod directions;
+mod flow;
+mod group;
+mod link;
+mod machine;
+mod row;
+#[cfg(test)]
+pub(crate) mod tests;
+pub mod text;
+mod unit;
+
+pub use clock::CLOCK;
+pub use flow::FLOW;
+pub use group::GROUP;
+pub use link::LINK;
+pub use machine::MACHINE;
+pub use row::{Figure, Getter, Table, Value};
+pub use unit::{Better, Scale, Unit};
+
+use crate::statistic::Statistic;
+
+/// The unit of the figure at `path` below a flow, group or link; `None` if there is no such figure. What
+/// several of them have under one path is of one unit.
+pub fn unit_of(path: &str) -> Option<Unit> {
+    let flow = FLOW.find(path).map(|figure| figure.unit);
+    let group = || GROUP.find(path).map(|figure| figure.unit);
+    flow.or_else(group).or_else(|| LINK.find(path).map(|figure| figure.unit))
+}
+
+/// The statistic over repetitions that represents the figure at `path` below its flow, group or link.
+pub fn statistic_of(path: &str) -> Statistic {
+    unit_of(path).map_or(Statistic::Mean, Unit::statistic)
+}
