@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ._errors import UsageError
@@ -263,21 +266,44 @@ def written(name: str, value: Any) -> str:
     return f"{value:.12g}"
 
 
+class Shown(NamedTuple):
+    """How a figure is written: a row of figures.json, which is the program's own list."""
+
+    title: str
+    factor: float
+    """From the figure to what is written."""
+    decimals: int | None
+    """None for as many as its size needs."""
+
+
+@cache
+def _listed() -> dict[str, Shown]:
+    text = files("talkpath").joinpath("figures.json").read_text(encoding="utf-8")
+    rows = cast("dict[str, dict[str, Any]]", json.loads(text))
+    return {path: Shown(row["title"], row["factor"], row["decimals"]) for path, row in rows.items()}
+
+
+def _shown(value: str) -> Shown:
+    """How a figure is written; as it is, if the list has none of this name."""
+    if value in JUDGED:
+        return Shown(JUDGED[value].title, JUDGED[value].factor, JUDGED[value].decimals)
+    return _listed().get(value, Shown(value, 1.0, None))
+
+
 def figure_title(value: str) -> str:
     """The title of a figure."""
-    return JUDGED[value].title if value in JUDGED else value
+    return _shown(value).title
 
 
 def factor(value: str) -> float:
     """From a figure to the unit of `figure_title`."""
-    return JUDGED[value].factor if value in JUDGED else 1.0
+    return _shown(value).factor
 
 
 def number(value: str, mean: float) -> str:
     """A figure as the report writes it, in the unit of `figure_title`."""
-    if value not in JUDGED:
-        return f"{mean:.3g}"
-    return f"{mean * factor(value):.{JUDGED[value].decimals}f}"
+    decimals = _shown(value).decimals
+    return f"{mean * factor(value):.3g}" if decimals is None else f"{mean * factor(value):.{decimals}f}"
 
 
 def _word(value: Any) -> str:

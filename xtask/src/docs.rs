@@ -41,10 +41,10 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
         let folder = prepare(root, page)?;
         let mut text = page.text.clone();
         for block in blocks(page)? {
-            let printed = if block.command == COUNTS {
-                crate::citations::run(root, &["--counts".to_owned()])?
-            } else {
-                output(&program, &folder, &block.command)?
+            let printed = match block.command.as_str() {
+                COUNTS => crate::citations::run(root, &["--counts".to_owned()])?,
+                FIGURES => figures(root)?,
+                command => output(&program, &folder, command)?,
             };
             let wanted = body(&block.command, &printed);
             shown.push(block.command.clone());
@@ -246,6 +246,18 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The table of figures.
+fn figures(root: &Path) -> Result<String, String> {
+    let mut words = FIGURES.split(' ');
+    let mut cargo = Command::new(words.next().unwrap_or_default());
+    let output =
+        cargo.args(words).current_dir(root).output().map_err(|error| format!("{FIGURES}: {error}"))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(format!("{FIGURES}: {}", String::from_utf8_lossy(&output.stderr))),
+    }
+}
+
 /// What `command` prints in `folder`, without what differs from run to run: the program's path and the time.
 fn output(program: &Path, folder: &Path, command: &str) -> Result<String, String> {
     let (fails, words) = match command.strip_prefix("! ") {
@@ -297,8 +309,10 @@ const BEGIN: &str = "<!-- cargo xtask docs: ";
 const END: &str = "<!-- end -->";
 /// Our own command that a page may show.
 const COUNTS: &str = "cargo xtask citations --counts";
+/// Prints the table of figures; a test of `measure` holds the page against it, too.
+const FIGURES: &str = "cargo run -p talkpath-measure --example figures markdown";
 /// Commands that print Markdown.
-const MARKDOWN: [&str; 3] = ["talkpath check --keys", "talkpath campaign check --keys", COUNTS];
+const MARKDOWN: [&str; 4] = ["talkpath check --keys", "talkpath campaign check --keys", COUNTS, FIGURES];
 /// How wide `--help` may be: as wide as a page's lines.
 const COLUMNS: &str = "110";
 /// The time that pages show in the names of run directories.

@@ -17,6 +17,7 @@ mod flow;
 mod group;
 mod link;
 mod machine;
+pub mod page;
 mod row;
 #[cfg(test)]
 pub(crate) mod tests;

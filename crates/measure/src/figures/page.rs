@@ -1,0 +1,224 @@
+//! The table of figures for readers: a Markdown table for each kind of entry, the descriptions of the schema
+//! of summary.json, and the list that the Python package has. Tests hold docs/reference and that list against
+//! the table.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value as Json, json};
+
+use super::clock::CLOCK;
+use super::flow::FLOW;
+use super::group::GROUP;
+use super::link::LINK;
+use super::machine::MACHINE;
+use super::row::{Figure, Getter, Table};
+
+/// A row, whatever it is a figure of.
+struct Entry {
+    path: &'static str,
+    /// `count`, `number`, `flag` or `word`.
+    kind: &'static str,
+    unit: &'static str,
+    title: String,
+    definition: &'static str,
+    better: &'static str,
+    /// From the number in summary.json to the one that is shown.
+    factor: f64,
+    decimals: Option<usize>,
+}
+
+impl<T: 'static> From<&'static Figure<T>> for Entry {
+    fn from(figure: &'static Figure<T>) -> Self {
+        let (kind, is_number) = match figure.get {
+            Getter::Count(_) => ("count", true),
+            Getter::Number(_) => ("number", true),
+            Getter::Flag(_) => ("flag", false),
+            Getter::Word(_) => ("word", false),
+        };
+        let scale = figure.scale();
+        Self {
+            path: figure.path,
+            kind,
+            unit: if is_number { figure.unit.name() } else { "" },
+            title: figure.title(),
+            definition: figure.definition,
+            better: figure.better.word(),
+            factor: scale.factor,
+            decimals: scale.decimals,
+        }
+    }
+}
+
+/// Every table with the name of its entries in a repetition, and of their type in the schema.
+fn tables() -> [(&'static str, &'static str, Vec<Entry>); 5] {
+    fn of<T: 'static>(table: &'static Table<T>) -> Vec<Entry> {
+        table.rows().map(Entry::from).collect()
+    }
+    [
+        ("flow", "FlowSummary", of(&FLOW)),
+        ("group", "GroupSummary", of(&GROUP)),
+        ("link", "LinkSummary", of(&LINK)),
+        ("machine", "MachineSummary", of(&MACHINE)),
+        ("clock", "Clock", of(&CLOCK)),
+    ]
+}
+
+/// A Markdown table of each kind of entry.
+pub fn markdown() -> String {
+    let mut out = String::new();
+    for (name, _, entries) in tables() {
+        out.push_str(&format!(
+            "### Of a {name}\n\n| figure | unit | meaning | better |\n| --- | --- | --- | --- |\n"
+        ));
+        for Entry { path, kind, unit, definition, better, .. } in entries {
+            let unit = if unit.is_empty() && kind != "number" { kind } else { unit };
+            let definition = definition.replace('|', "\\|");
+            out.push_str(&format!("| `{path}` | {unit} | {definition} | {better} |\n"));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// What the Python package writes and draws figures by: of each number of a flow or a group its title and how
+/// it is scaled, a line each.
+pub fn python() -> String {
+    let mut lines: BTreeMap<&str, String> = BTreeMap::new();
+    for (_, _, entries) in tables().into_iter().take(2) {
+        for entry in entries.iter().filter(|entry| entry.is_number()) {
+            let Entry { path, title, unit, factor, decimals, better, .. } = entry;
+            // The mean of counts is no whole number.
+            let decimals = decimals.filter(|_| *unit != "count");
+            let text = json!({ "title": title, "factor": factor, "decimals": decimals, "better": better });
+            lines.entry(path).or_insert_with(|| format!("  {}: {text}", json!(path)));
+        }
+    }
+    format!("{{\n{}\n}}\n", Vec::from_iter(lines.into_values()).join(",\n"))
+}
+
+/// `schema` with the descriptions of its figures, and a list of them under `figures`.
+///
+/// A type that has several meanings, as `DelayMs` of one way and of a round trip, keeps its own description;
+/// the list has each figure.
+pub fn described(schema: &Json) -> Json {
+    let mut schema = schema.clone();
+    let mut found: BTreeMap<(String, &str), BTreeSet<String>> = BTreeMap::new();
+    for (_, kind, entries) in tables() {
+        for entry in entries {
+            if let Some(place) = place(&schema, kind, entry.path) {
+                found.entry(place).or_default().insert(entry.description());
+            }
+        }
+    }
+    for ((kind, key), descriptions) in found {
+        let property = &mut schema["$defs"][kind]["properties"][key];
+        if let (Some(property), [description]) =
+            (property.as_object_mut(), Vec::from_iter(descriptions).as_slice())
+        {
+            property.insert("description".to_owned(), json!(description));
+        }
+    }
+    let list =
+        tables().map(|(name, _, entries)| (name.to_owned(), entries.iter().map(Entry::json).collect()));
+    schema["figures"] = Json::Object(list.into_iter().collect());
+    schema
+}
+
+impl Entry {
+    /// A sentence for the schema.
+    fn description(&self) -> String {
+        let Self { definition, unit, better, .. } = self;
+        let mut text: String = definition.chars().take(1).flat_map(char::to_uppercase).collect();
+        text.extend(definition.chars().skip(1));
+        text.push('.');
+        // Of a count the definition says what is counted.
+        if !unit.is_empty() && *unit != "count" {
+            text.push_str(&format!(" Unit: {unit}."));
+        }
+        match *better {
+            "more" => text.push_str(" More is better."),
+            "less" => text.push_str(" Less is better."),
+            _ => {}
+        }
+        text
+    }
+
+    fn is_number(&self) -> bool {
+        matches!(self.kind, "count" | "number")
+    }
+
+    fn json(&self) -> Json {
+        let Self { path, kind, unit, title, definition, better, factor, decimals } = self;
+        let mut entry = Map::new();
+        for (key, text) in
+            [("path", *path), ("type", kind), ("unit", unit), ("title", title), ("definition", definition)]
+        {
+            entry.insert(key.to_owned(), json!(text));
+        }
+        if !better.is_empty() {
+            entry.insert("better".to_owned(), json!(better));
+        }
+        if self.is_number() {
+            entry.insert("factor".to_owned(), json!(factor));
+            entry.insert("decimals".to_owned(), json!(decimals));
+        }
+        Json::Object(entry)
+    }
+}
+
+/// The type in the schema's `$defs` and its key in which the figure at `path` of the type `kind` stands.
+fn place(schema: &Json, kind: &str, path: &'static str) -> Option<(String, &'static str)> {
+    let Some((key, rest)) = path.split_once('.') else {
+        schema["$defs"][kind]["properties"].get(path)?;
+        return Some((kind.to_owned(), path));
+    };
+    let property = schema["$defs"][kind]["properties"].get(key)?;
+    let of_any = || property["anyOf"].as_array().into_iter().flatten().find_map(|it| it["$ref"].as_str());
+    let reference = property["$ref"].as_str().or_else(of_any)?;
+    place(schema, reference.rsplit('/').next()?, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../../docs/reference/metrics.md");
+    const PYTHON: &str = include_str!("../../../../python/talkpath/figures.json");
+    const SCHEMA: &str = include_str!("../../../../docs/reference/summary.schema.json");
+
+    #[test]
+    fn the_page_has_the_table_of_figures() {
+        assert!(
+            PAGE.contains(markdown().trim_end()),
+            "put what `cargo run -p talkpath-measure --example figures markdown` prints into docs/reference/metrics.md"
+        );
+    }
+
+    #[test]
+    fn the_python_package_has_each_number_of_a_flow_and_a_group() {
+        assert!(
+            PYTHON == python(),
+            "write what `cargo run -p talkpath-measure --example figures python` prints to python/talkpath/figures.json"
+        );
+        let list: BTreeMap<String, Json> = serde_json::from_str(PYTHON).unwrap();
+        assert_eq!(
+            (&list["loss_rate"]["factor"], &list["jain_index"]["better"]),
+            (&json!(100.0), &json!("more"))
+        );
+    }
+
+    #[test]
+    fn the_schema_has_each_figure_with_its_description() {
+        let schema: Json = serde_json::from_str(SCHEMA).unwrap();
+        assert!(
+            described(&schema) == schema,
+            "write what `cargo run -p talkpath-measure --example figures schema` prints to \
+             docs/reference/summary.schema.json"
+        );
+        for (_, kind, entries) in tables() {
+            for entry in entries {
+                assert!(place(&schema, kind, entry.path).is_some(), "{kind} has no {}", entry.path);
+            }
+        }
+    }
+}
