@@ -308,7 +308,7 @@ const BORDERS: &[(&str, &[&str])] = &[
     ("quic", &["units", "config", "wire"]),
     ("model", &["units", "path", "config"]),
     ("scenario", &["units", "path", "config", "model"]),
-    ("measure", &["units"]),
+    ("measure", &["units", "config"]),
     ("flow", &["units", "config", "wire", "model", "measure"]),
     ("arena", &["units", "path", "config", "model", "measure"]),
     ("sim", &["units", "path", "config", "wire", "transport", "quic", "model", "measure", "flow", "arena"]),

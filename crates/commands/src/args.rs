@@ -32,7 +32,7 @@ pub use self::campaign::{
 };
 pub use self::demand::DemandArgs;
 pub use self::monitor::{Amount, MonitorArgs};
-pub use self::mos::{CodecName, MosArgs, Share};
+pub use self::mos::{MosArgs, Share};
 pub use self::own_line::{OwnLink, quoted};
 use self::precedence::settle;
 pub use self::serve::ServeArgs;

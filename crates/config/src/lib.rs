@@ -1,8 +1,10 @@
-//! What a scenario may choose about a transport, resolved: every default is written out.
+//! What a scenario may choose about a transport, resolved: every default is written out. And the table of
+//! voice codecs, which scenarios choose from and figures are made by.
 //!
 //! Scenarios, studies and reports need these types and not the protocols, so a change in a protocol does not
 //! compile them again.
 
+mod codec;
 mod congestion;
 mod encapsulated;
 mod features;
@@ -11,6 +13,7 @@ mod quic;
 mod size;
 mod words;
 
+pub use codec::{Codec, CodecRow, Concealed, FrameShape, G711_FRAMES, Impairment, SILENCE};
 pub use congestion::CongestionControlKind;
 pub use encapsulated::*;
 pub use features::Features;

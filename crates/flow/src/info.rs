@@ -37,10 +37,10 @@ fn terms(flow: &Flow) -> Terms {
             };
             let is_concealed = match concealment {
                 Concealment::Silence => false,
-                Concealment::G711AppendixI => true,
+                Concealment::Concealed => true,
             };
-            let frame = flow.workload.voice_frame_time();
-            let call = frame.map(|frame| CallTerms { frame, playout, is_concealed, other_wait });
+            let terms = |(codec, frame)| CallTerms { codec, frame, playout, is_concealed, other_wait };
+            let call = flow.workload.voice().map(terms);
             Terms { deadline: usual, call, is_state: false, floor: Some(floor) }
         }
         Judging::InTime { deadline, is_state, floor } => {

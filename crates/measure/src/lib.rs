@@ -31,6 +31,8 @@ pub mod tap;
 mod testing;
 pub mod warning;
 
+pub use talkpath_config::Codec;
+
 pub use message::{CallTerms, DropCause, Fate, FlowInfo, Leg, LegRecord, MessageRecord, PlayoutRule, Terms};
 pub use record::{
     BreakRecord, ClockRecord, EcnRecord, FileRecord, FlowCounters, FlowRecord, LatenessRecord, LinkRecord,

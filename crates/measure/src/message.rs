@@ -1,5 +1,6 @@
 //! The messages of a flow, as every arena records them.
 
+use talkpath_config::Codec;
 use talkpath_units::{Bytes, Duration, Instant};
 
 /// Who a flow is; enough to read its records without the scenario.
@@ -65,11 +66,13 @@ pub struct Terms {
 /// How the receiver of a call plays it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallTerms {
+    /// What its speech is coded by.
+    pub codec: Codec,
     /// Time between frames.
     pub frame: Duration,
     /// How it chooses its playout delay.
     pub playout: PlayoutRule,
-    /// Whether it conceals missing frames by ITU-T G.711 Appendix I, instead of playing silence.
+    /// Whether it conceals missing frames as its codec does, instead of playing silence.
     pub is_concealed: bool,
     /// If the scenario names no playout: how long beyond the smallest delay of the call a second receiver
     /// waits, with which the call is rated, too.

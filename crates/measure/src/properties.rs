@@ -11,8 +11,8 @@ use crate::summarise::summarise_flow;
 use crate::summary::{Direction, FlowSummary, Ledger};
 use crate::testing::{flow_of, leg, run};
 use crate::{
-    CallTerms, DropCause, Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, PlayoutRule, RunRecord,
-    Series, SeriesKind, SeriesTap, Terms, chart_data,
+    CallTerms, Codec, DropCause, Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, PlayoutRule,
+    RunRecord, Series, SeriesKind, SeriesTap, Terms, chart_data,
 };
 
 fn fate() -> impl Strategy<Value = Fate> {
@@ -87,7 +87,7 @@ fn any_call() -> impl Strategy<Value = CallTerms> {
     let playout = prop_oneof![Just(PlayoutRule::Adaptive), fixed];
     (playout, 1..200_u64, any::<bool>(), any::<bool>()).prop_map(|(playout, ms, is_concealed, has_other)| {
         let other_wait = has_other.then_some(Duration::from_millis(60));
-        CallTerms { frame: Duration::from_millis(ms), playout, is_concealed, other_wait }
+        CallTerms { codec: Codec::G711, frame: Duration::from_millis(ms), playout, is_concealed, other_wait }
     })
 }
 

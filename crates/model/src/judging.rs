@@ -45,7 +45,7 @@ pub enum Playout {
 pub enum Concealment {
     /// Silence.
     Silence,
-    /// ITU-T G.711 Appendix I: what was last heard, faded.
+    /// What the codec's own concealment makes up.
     #[default]
-    G711AppendixI,
+    Concealed,
 }

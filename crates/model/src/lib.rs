@@ -21,5 +21,6 @@ pub use scenario::{
     Direction, Due, EchoWrite, FarClock, Flow, IpVersion, LARGEST_BULK_MESSAGE, LinkIndex, MIN_BULK_ROOM,
     NamedLink, Receiver, Scenario, SecondPath, USUAL_MTU,
 };
+pub use talkpath_config::Codec;
 pub use topology::{Node, Topology};
-pub use workload::{Codec, Demand, WorkloadConfig};
+pub use workload::{Demand, WorkloadConfig};

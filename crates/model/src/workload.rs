@@ -4,6 +4,7 @@
 //! when and how much it sends, and most other methods follow from that.
 
 use serde::{Deserialize, Serialize};
+use talkpath_config::{Codec, G711_FRAMES};
 use talkpath_units::{Bytes, Duration, Rate};
 
 /// What the application sends, and when. As text it is what two real hosts say to each other, in ns, B and
@@ -96,8 +97,11 @@ pub enum Demand {
 
 impl WorkloadConfig {
     /// A call as `voice` has it by default: 160 B every 20 ms (ITU-T G.711; RFC 3551 §4.2).
-    pub const G711: Self =
-        Self::Voice { codec: Codec::G711, ptime: Duration::from_millis(20), size: Bytes::new(160) };
+    pub const G711: Self = Self::Voice {
+        codec: Codec::G711,
+        ptime: G711_FRAMES.usual_time,
+        size: G711_FRAMES.size(G711_FRAMES.usual_time),
+    };
 
     /// What it gives to its transport over time.
     pub fn demand(&self) -> Demand {
@@ -137,18 +141,19 @@ impl WorkloadConfig {
         }
     }
 
-    /// Bytes of a G.711 frame, of which each is a sample; `None` if the workload is no voice.
-    pub const fn voice_frame(&self) -> Option<Bytes> {
+    /// Bytes of a G.711 frame, of which each is a sample; `None` if the workload is no voice, or has another
+    /// codec.
+    pub fn voice_frame(&self) -> Option<Bytes> {
         match self {
-            Self::Voice { codec: Codec::G711, size, .. } => Some(*size),
+            Self::Voice { codec, size, .. } => Some(*size).filter(|_| *codec == Codec::G711),
             Self::Cbr { .. } | Self::Bulk { .. } | Self::File { .. } | Self::Burst { .. } => None,
         }
     }
 
-    /// Time between the frames of a call; `None` if the workload is no voice.
-    pub const fn voice_frame_time(&self) -> Option<Duration> {
+    /// The codec of a call, and the time between its frames; `None` if the workload is no voice.
+    pub const fn voice(&self) -> Option<(Codec, Duration)> {
         match self {
-            Self::Voice { ptime, .. } => Some(*ptime),
+            Self::Voice { codec, ptime, .. } => Some((*codec, *ptime)),
             Self::Cbr { .. } | Self::Bulk { .. } | Self::File { .. } | Self::Burst { .. } => None,
         }
     }
@@ -213,14 +218,6 @@ impl Demand {
             Self::Greedy { .. } => None,
         }
     }
-}
-
-/// A voice codec.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Codec {
-    /// ITU-T G.711: 64 kb/s, 160 B every 20 ms.
-    #[default]
-    G711,
 }
 
 /// A byte at 1 bit/s takes this many ns.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use talkpath_measure::Codec;
 use talkpath_measure::summary::{CallSummary, Summary};
 
 use crate::grid::printable;
@@ -41,14 +42,15 @@ pub(crate) fn receivers(summary: &Summary) -> Option<String> {
 /// `G.711 without concealment, adaptive playout`
 fn receiver(call: &CallSummary) -> String {
     // Summaries of before have no codec, and G.711 was the only one.
-    let codec = match call.codec.as_str() {
-        "" | "g711" => "G.711".to_owned(),
-        other => printable(other),
-    };
+    let word = if call.codec.is_empty() { Codec::G711.name() } else { call.codec.as_str() };
+    let codec = Codec::named(word).map_or_else(|| printable(word), |codec| codec.row().title.to_owned());
     let concealment = match call.concealment.as_str() {
         "" | "none" => "without concealment".to_owned(),
-        "g711-appendix-i" => "with concealment (Appendix I)".to_owned(),
-        other => format!("with concealment ({})", printable(other)),
+        other => {
+            let own = Codec::ALL.iter().map(|codec| codec.row().concealed).find(|own| own.name == other);
+            let title = own.map_or_else(|| printable(other), |own| own.title.to_owned());
+            format!("with concealment ({title})")
+        }
     };
     format!("{codec} {concealment}, {}{}", playout(call), beside(call))
 }

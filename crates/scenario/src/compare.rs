@@ -1,6 +1,7 @@
 //! The scenario that `talkpath compare` runs: keys that are set beside a path, and what is changed in it
 //! while the answer is not known yet.
 
+use talkpath_config::Codec;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
 use crate::options::{Setting, fitting_name};
@@ -60,7 +61,9 @@ impl Compared {
 
     fn workload(self) -> Value {
         let keys: &[(&str, Value)] = match self {
-            Self::Voice => &[("kind", "voice".into()), ("codec", "g711".into()), ("echo", true.into())],
+            Self::Voice => {
+                &[("kind", "voice".into()), ("codec", Codec::default().name().into()), ("echo", true.into())]
+            }
             Self::Game => &[
                 ("kind", "cbr".into()),
                 ("size", "200 B".into()),

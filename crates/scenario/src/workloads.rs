@@ -9,6 +9,7 @@ mod cbr;
 mod file;
 mod voice;
 
+use talkpath_config::SILENCE;
 use talkpath_model::{Concealment, EchoWrite, Judging, Playout, WorkloadConfig};
 use talkpath_units::{Bytes, Duration};
 
@@ -91,8 +92,8 @@ fn judging(section: &Section<'_>, log: &mut Log) -> Option<Judging> {
         // An unnamed playout is no mistake; one that is wrong is.
         let named = section.node("playout").map(|_| playout(section, log));
         let concealment = match section.choice("concealment", log)? {
-            "none" => Concealment::Silence,
-            _ => Concealment::G711AppendixI,
+            SILENCE => Concealment::Silence,
+            _ => Concealment::Concealed,
         };
         let playout = match named {
             Some(named) => Some(named?),

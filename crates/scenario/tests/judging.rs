@@ -23,7 +23,7 @@ fn flow(workload: &str) -> Flow {
 
 #[test]
 fn a_call_names_no_playout_conceals_what_is_missing_and_needs_a_score_of_3_1() {
-    let concealment = Concealment::G711AppendixI;
+    let concealment = Concealment::Concealed;
     let unnamed = Judging::Call { playout: None, concealment, floor: 3.1 };
     for workload in ["\"voice\"", "{ kind = \"voice\", concealment = \"g711-appendix-i\", floor = 3.1 }"] {
         assert_eq!(flow(workload).judging, unnamed, "{workload}");

@@ -1,14 +1,15 @@
 //! The command line of `talkpath mos`.
 
-use clap::{Args, ValueEnum};
-use talkpath_scenario::{as_percent, parse_duration, percentage};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use talkpath_scenario::{Codec, as_percent, parse_duration, percentage};
 use talkpath_units::Duration;
 
 #[derive(Debug, Args)]
 pub struct MosArgs {
     /// The codec
-    #[arg(long, value_enum, default_value_t = CodecName::G711)]
-    pub codec: CodecName,
+    #[arg(long, default_value = Codec::G711.name(), value_parser = codec())]
+    pub codec: Codec,
     /// g711: the receiver plays silence where a frame is missing; else it conceals that by G.711 Appendix I
     #[arg(long)]
     pub no_plc: bool,
@@ -27,12 +28,9 @@ pub struct MosArgs {
 }
 
 /// The codecs whose impairment is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CodecName {
-    /// ITU-T G.711, 64 kb/s
-    G711,
-    /// ITU-T G.729 Annex A with voice activity detection, 8 kb/s
-    G729a,
+fn codec() -> impl TypedValueParser<Value = Codec> {
+    let words = Codec::ALL.iter().map(|codec| PossibleValue::new(codec.name()).help(codec.row().about));
+    PossibleValuesParser::new(words).try_map(|word| Codec::named(&word).ok_or("no codec"))
 }
 
 /// What no conversation outlasts; the model was made for half a second.

@@ -1,11 +1,11 @@
 //! `talkpath mos`: the E-model by hand.
 
 use serde::Serialize;
-use talkpath_measure::metrics::e_model::{Call, Codec, Rating};
+use talkpath_measure::metrics::e_model::{Call, Rating};
 use talkpath_measure::summary::OutsideModel;
 use talkpath_scenario::as_percent;
 
-use crate::args::{CodecName, Common, MosArgs};
+use crate::args::{Common, MosArgs};
 use crate::failure::Failure;
 use crate::json::json;
 use crate::terminal::{self, Terminal};
@@ -17,11 +17,11 @@ pub fn run(args: &MosArgs, common: &Common, terminal: Terminal) -> Result<(), Fa
         mouth_to_ear_ms: args.one_way.as_millis_f64(),
         loss: args.loss.value,
         burst_ratio: args.burst_ratio,
-        codec: codec(args)?,
+        codec: args.codec.impairment(is_concealed(args)?),
     };
     let Rating { r, mos, id, ie_eff } = call.rate();
     let outside_model = call.outside();
-    let concealment = concealment(args);
+    let concealment = args.codec.concealment(!args.no_plc);
     if common.json() {
         return terminal::print(&json(&Figures { r, mos, id, ie_eff, concealment, outside_model }));
     }
@@ -56,23 +56,15 @@ struct Figures {
     outside_model: Vec<OutsideModel>,
 }
 
-fn codec(args: &MosArgs) -> Result<Codec, Failure> {
-    match (args.codec, args.no_plc) {
-        (CodecName::G711, false) => Ok(Codec::G711_CONCEALED),
-        (CodecName::G711, true) => Ok(Codec::G711),
-        (CodecName::G729a, false) => Ok(Codec::G729A_VAD),
-        (CodecName::G729a, true) => Err(Failure::Usage(
-            "--no-plc belongs to g711: g729a conceals by itself, and its figures hold for that".into(),
-        )),
+/// Whether the receiver conceals missing frames.
+fn is_concealed(args: &MosArgs) -> Result<bool, Failure> {
+    if args.no_plc && args.codec.row().silence.is_none() {
+        return Err(Failure::Usage(format!(
+            "--no-plc belongs to g711: {} conceals by itself, and its figures hold for that",
+            args.codec.name()
+        )));
     }
-}
-
-const fn concealment(args: &MosArgs) -> &'static str {
-    match (args.codec, args.no_plc) {
-        (CodecName::G711, false) => "g711-appendix-i",
-        (CodecName::G711, true) => "none",
-        (CodecName::G729a, _) => "g729a",
-    }
+    Ok(!args.no_plc)
 }
 
 /// ITU-T G.107 (06/2015), Table B.1: what to expect of users at `r`.

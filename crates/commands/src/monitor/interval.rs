@@ -237,7 +237,7 @@ pub(crate) fn delays(histogram: &Histogram) -> Option<DelayMs> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use talkpath_measure::{CallTerms, Fate, FlowInfo, LegRecord, MessageRecord, PlayoutRule};
+    use talkpath_measure::{CallTerms, Codec, Fate, FlowInfo, LegRecord, MessageRecord, PlayoutRule};
     use talkpath_units::Bytes;
 
     use super::*;
@@ -365,8 +365,13 @@ pub(crate) mod tests {
             let mut flow = record.flows[0].clone();
             (flow.info.name, flow.info.clock_trusted) = (name.to_owned(), false);
             let frame = Duration::from_millis(20);
-            let call =
-                CallTerms { frame, playout: PlayoutRule::Adaptive, is_concealed: false, other_wait: None };
+            let call = CallTerms {
+                codec: Codec::G711,
+                frame,
+                playout: PlayoutRule::Adaptive,
+                is_concealed: false,
+                other_wait: None,
+            };
             flow.info.terms.call = Some(call);
             flow
         };

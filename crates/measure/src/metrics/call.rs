@@ -11,7 +11,7 @@
 
 use talkpath_units::SignedDuration;
 
-use super::e_model::{self, Codec};
+use super::e_model;
 use super::gaps::{self, Gaps};
 use super::playout::{Heard, Playout, beyond_least};
 use super::trip::round_trip;
@@ -198,12 +198,12 @@ impl Listener {
             gaps_in_a_minute: Some(gaps_in_a_minute),
             usable: Some(mos >= floor && !gaps::bar(longest_gap_ms, gaps_in_a_minute)),
             outside_model: call.outside(),
-            codec: "g711".to_owned(),
+            codec: self.terms.codec.name().to_owned(),
             playout: match self.terms.playout {
                 PlayoutRule::Adaptive => "adaptive".to_owned(),
                 PlayoutRule::Fixed(wait) => format!("fixed {wait}"),
             },
-            concealment: if self.terms.is_concealed { "g711-appendix-i" } else { "none" }.to_owned(),
+            concealment: self.terms.codec.concealment(self.terms.is_concealed).to_owned(),
             basis,
             direction,
             other_receiver: None,
@@ -219,7 +219,7 @@ impl Listener {
             mouth_to_ear_ms: mean_ms.unwrap_or(0.0).max(0.0),
             loss,
             burst_ratio: burst_ratio(loss, frames.lost(), frames.gaps.count),
-            codec: if self.terms.is_concealed { Codec::G711_CONCEALED } else { Codec::G711 },
+            codec: self.terms.codec.impairment(self.terms.is_concealed),
         })
     }
 
@@ -241,7 +241,7 @@ impl Listener {
 
     /// From mouth to ear with this playout delay, ms.
     fn wait_ms(&self, playout: Option<i64>) -> Option<f64> {
-        Some(self.terms.frame.as_millis_f64() + playout? as f64 / 1e6)
+        Some(self.spoken_before_ms() + playout? as f64 / 1e6)
     }
 
     /// The figures with the second receiver, which makes these of the frames.
@@ -264,7 +264,12 @@ impl Listener {
         })
     }
 
-    /// A frame is due when its last sample is spoken; its first one was spoken a frame time before.
+    /// A frame is due when the coder has heard all that it needs for it, ms after its first sample was spoken.
+    fn spoken_before_ms(&self) -> f64 {
+        (self.terms.frame + self.terms.codec.row().look_ahead).as_millis_f64()
+    }
+
+    /// The delay of what is played, from its first sample on.
     fn mouth_to_ear_ms(&self) -> Option<MouthToEarMs> {
         let mut delays = self.delays.clone();
         delays.sort_unstable();
@@ -272,7 +277,7 @@ impl Listener {
         for &(delay, count) in &delays {
             total += i128::from(delay.as_nanos()) * i128::from(count);
         }
-        let frame_ms = self.terms.frame.as_millis_f64();
+        let frame_ms = self.spoken_before_ms();
         // Nearest rank.
         let quantile = |percent: u64| {
             let rank = (self.frames.played * percent).div_ceil(100).max(1);
@@ -329,6 +334,7 @@ fn burst_ratio(loss: f64, lost: u64, gaps: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use talkpath_config::{Codec, Impairment};
     use talkpath_units::Duration;
 
     use super::*;
@@ -338,6 +344,7 @@ mod tests {
 
     const FLOOR: f64 = crate::judge::CALL_FLOOR;
     const TERMS: CallTerms = CallTerms {
+        codec: Codec::G711,
         frame: Duration::from_millis(20),
         playout: PlayoutRule::Adaptive,
         is_concealed: false,
@@ -371,8 +378,12 @@ mod tests {
         for figure in [delay.mean, delay.p50, delay.p95] {
             assert!((figure - 70.0).abs() < 1e-3, "{figure}");
         }
-        let by_hand =
-            e_model::Call { mouth_to_ear_ms: 70.0, loss: 0.0, burst_ratio: 1.0, codec: Codec::G711 };
+        let by_hand = e_model::Call {
+            mouth_to_ear_ms: 70.0,
+            loss: 0.0,
+            burst_ratio: 1.0,
+            codec: Codec::G711.impairment(false),
+        };
         assert!((call.r - by_hand.rate().r).abs() < 1e-6, "{}", call.r);
     }
 
@@ -436,7 +447,7 @@ mod tests {
         let concealed = counted(terms, true, (0..3_300).map(lossy)).finish(FLOOR).unwrap();
         assert_eq!((plain.concealment.as_str(), concealed.concealment.as_str()), ("none", "g711-appendix-i"));
         let rated = |bpl| {
-            let (loss, codec) = (100.0 / 3_300.0, Codec { ie: 0.0, bpl });
+            let (loss, codec) = (100.0 / 3_300.0, Impairment { ie: 0.0, bpl });
             e_model::Call { mouth_to_ear_ms: 70.0, loss, burst_ratio: 1.0, codec }.rate().r
         };
         assert!((plain.r - rated(4.3)).abs() < 1e-3 && (concealed.r - rated(25.1)).abs() < 1e-3);

@@ -23,6 +23,8 @@
 //! - R is at least 0, and 0 where all frames are lost, so that nothing is rated below that (chosen; MOS is 1
 //!   at R = 0 and below, Annex B).
 
+use talkpath_config::Impairment;
+
 use crate::summary::{ModelInput, OutsideModel};
 
 /// What the network and the playout do to a call.
@@ -36,25 +38,7 @@ pub struct Call {
     /// at random, more in bursts.
     pub burst_ratio: f64,
     /// What the codec does to the speech.
-    pub codec: Codec,
-}
-
-/// How a codec sounds without loss, and how it bears loss.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Codec {
-    /// Equipment impairment factor: what it takes from R without loss.
-    pub ie: f64,
-    /// Packet-loss robustness factor: the percentage of loss that takes half of what is left. More is better.
-    pub bpl: f64,
-}
-
-impl Codec {
-    /// ITU-T G.711 whose receiver plays nothing where a frame is missing (G.113 Appendix I, Table I.3).
-    pub const G711: Self = Self { ie: 0.0, bpl: 4.3 };
-    /// ITU-T G.711 with the loss concealment of its Appendix I (G.113 Appendix I, Table I.3).
-    pub const G711_CONCEALED: Self = Self { ie: 0.0, bpl: 25.1 };
-    /// ITU-T G.729 Annex A with voice activity detection (G.113 Appendix I, Table I.3).
-    pub const G729A_VAD: Self = Self { ie: 11.0, bpl: 19.0 };
+    pub codec: Impairment,
 }
 
 /// What the model says of a call.
@@ -167,7 +151,7 @@ impl Call {
 
 impl Inputs {
     /// The rating with a codec that loses a share `loss` of its frames, 0 to 1, with this burst ratio.
-    pub fn rate(&self, codec: Codec, loss: f64, burst_ratio: f64) -> Rating {
+    pub fn rate(&self, codec: Impairment, loss: f64, burst_ratio: f64) -> Rating {
         let noise = self.noise();
         let ro = 15.0 - 1.5 * (self.send_loudness + noise);
         let id =
@@ -263,7 +247,7 @@ impl Inputs {
 }
 
 /// Ie,eff (7-29). `loss` is a share, 0 to 1.
-fn effective_equipment_impairment(codec: Codec, loss: f64, burst_ratio: f64) -> f64 {
+fn effective_equipment_impairment(codec: Impairment, loss: f64, burst_ratio: f64) -> f64 {
     let percent = 100.0 * loss;
     if percent <= 0.0 {
         return codec.ie;
@@ -311,7 +295,11 @@ mod tests {
 
     use super::*;
 
-    const GOOD: Call = Call { mouth_to_ear_ms: 0.0, loss: 0.0, burst_ratio: 1.0, codec: Codec::G711 };
+    const G711: Impairment = Impairment { ie: 0.0, bpl: 4.3 };
+    const G711_CONCEALED: Impairment = Impairment { ie: 0.0, bpl: 25.1 };
+    const G729A_VAD: Impairment = Impairment { ie: 11.0, bpl: 19.0 };
+
+    const GOOD: Call = Call { mouth_to_ear_ms: 0.0, loss: 0.0, burst_ratio: 1.0, codec: G711 };
 
     fn assert_close(what: &str, is: f64, should_be: f64, within: f64) {
         assert!((is - should_be).abs() <= within, "{what}: {is} and not {should_be}");
@@ -319,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_defaults_of_the_recommendation_give_93_2() {
-        let rating = Inputs::default().rate(Codec::G711, 0.0, 1.0);
+        let rating = Inputs::default().rate(G711, 0.0, 1.0);
         assert_close("R", rating.r, 93.2, 0.05);
         assert_close("MOS", rating.mos, 4.41, 0.005);
     }
@@ -352,9 +340,9 @@ mod tests {
     #[test]
     fn loss_impairs_each_codec_as_in_the_recommendation() {
         let golden = [
-            (Codec::G711, [93.2, 75.3, 54.2, 42.1, 26.8]),
-            (Codec::G711_CONCEALED, [93.2, 89.6, 83.1, 77.4, 66.1]),
-            (Codec::G729A_VAD, [82.2, 78.0, 70.8, 64.7, 53.2]),
+            (G711, [93.2, 75.3, 54.2, 42.1, 26.8]),
+            (G711_CONCEALED, [93.2, 89.6, 83.1, 77.4, 66.1]),
+            (G729A_VAD, [82.2, 78.0, 70.8, 64.7, 53.2]),
         ];
         for (codec, factors) in golden {
             for (loss, r) in [0.0, 0.01, 0.03, 0.05, 0.10].into_iter().zip(factors) {
@@ -378,8 +366,7 @@ mod tests {
 
     #[test]
     fn bursts_of_loss_are_worse_than_as_much_loss_at_random() {
-        let of =
-            |burst_ratio| Call { loss: 0.03, burst_ratio, codec: Codec::G711_CONCEALED, ..GOOD }.rate().r;
+        let of = |burst_ratio| Call { loss: 0.03, burst_ratio, codec: G711_CONCEALED, ..GOOD }.rate().r;
         // 95 x 3 / (3 / 2 + 25.1) is 10.71, and 10.14 with a burst ratio of one.
         assert_close("R", of(1.0) - of(2.0), 0.571, 0.001);
     }
@@ -414,7 +401,7 @@ mod tests {
     #[test]
     fn a_tenth_of_loss_is_heard() {
         assert!(Call { loss: 0.1, ..GOOD }.rate().mos < 1.5);
-        assert!(Call { loss: 0.1, codec: Codec::G711_CONCEALED, ..GOOD }.rate().mos < 3.5);
+        assert!(Call { loss: 0.1, codec: G711_CONCEALED, ..GOOD }.rate().mos < 3.5);
     }
 
     /// rtpengine, pull request 1221: a negative R went into the cubic.
@@ -427,7 +414,7 @@ mod tests {
 
     #[test]
     fn a_burst_ratio_beyond_the_table_is_rated_as_the_tables_last_and_said() {
-        let call = Call { loss: 0.082, burst_ratio: 37.6, codec: Codec::G711_CONCEALED, ..GOOD };
+        let call = Call { loss: 0.082, burst_ratio: 37.6, codec: G711_CONCEALED, ..GOOD };
         assert_eq!(call.rate(), Call { burst_ratio: 8.0, ..call }.rate());
         let said = OutsideModel { input: ModelInput::BurstRatio, value: 37.6, range: (1.0, 8.0) };
         assert_eq!(call.outside(), [said]);
@@ -437,9 +424,9 @@ mod tests {
 
     #[test]
     fn what_the_table_has_is_not_outside_and_each_input_beyond_it_is() {
-        let last = Call { mouth_to_ear_ms: 500.0, loss: 0.2, burst_ratio: 8.0, codec: Codec::G711 };
+        let last = Call { mouth_to_ear_ms: 500.0, loss: 0.2, burst_ratio: 8.0, codec: G711 };
         assert_eq!((last.outside(), GOOD.outside()), (vec![], vec![]));
-        let beyond = Call { mouth_to_ear_ms: 2_000.0, loss: 0.5, burst_ratio: 10.0, codec: Codec::G711 };
+        let beyond = Call { mouth_to_ear_ms: 2_000.0, loss: 0.5, burst_ratio: 10.0, codec: G711 };
         let said: Vec<_> = beyond.outside().iter().map(ToString::to_string).collect();
         assert_eq!(
             said,
@@ -450,16 +437,16 @@ mod tests {
             ]
         );
         // The loss is not lowered to the table's.
-        assert!(Call { loss: 0.3, codec: Codec::G711_CONCEALED, ..GOOD }.rate().r < last_of_loss().r);
+        assert!(Call { loss: 0.3, codec: G711_CONCEALED, ..GOOD }.rate().r < last_of_loss().r);
     }
 
     fn last_of_loss() -> Rating {
-        Call { loss: 0.2, codec: Codec::G711_CONCEALED, ..GOOD }.rate()
+        Call { loss: 0.2, codec: G711_CONCEALED, ..GOOD }.rate()
     }
 
     #[test]
     fn nothing_is_rated_below_a_call_of_which_all_is_lost() {
-        for codec in [Codec::G711, Codec::G711_CONCEALED, Codec::G729A_VAD] {
+        for codec in [G711, G711_CONCEALED, G729A_VAD] {
             let dead = Call { loss: 1.0, codec, ..GOOD }.rate();
             assert_eq!((dead.r.to_bits(), dead.mos.to_bits()), (0_f64.to_bits(), 1_f64.to_bits()));
             let gap = Call { loss: 0.082, burst_ratio: 37.6, mouth_to_ear_ms: 100.0, codec };
@@ -477,7 +464,7 @@ mod tests {
             more_ms in 0.0..5_000_f64, more_loss in 0.0..=1_f64, more_bursts in 0.0..20_f64,
             ie in 0.0..40_f64, bpl in 4.3..40_f64,
         ) {
-            let call = Call { mouth_to_ear_ms, loss, burst_ratio, codec: Codec { ie, bpl } };
+            let call = Call { mouth_to_ear_ms, loss, burst_ratio, codec: Impairment { ie, bpl } };
             let before = call.rate().mos;
             let later = Call { mouth_to_ear_ms: mouth_to_ear_ms + more_ms, ..call };
             let lossier = Call { loss: (loss + more_loss).min(1.0), ..call };

@@ -1,3 +1,4 @@
+use talkpath_config::Codec;
 use talkpath_units::Bytes;
 
 use super::*;
@@ -6,6 +7,7 @@ use crate::testing::{flow, leg, message, ms, run};
 use crate::{CallTerms, Fate, PlayoutRule, Terms};
 
 const PLAIN_CALL: CallTerms = CallTerms {
+    codec: Codec::G711,
     frame: Duration::from_millis(20),
     playout: PlayoutRule::Adaptive,
     is_concealed: false,

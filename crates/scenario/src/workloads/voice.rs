@@ -1,7 +1,7 @@
 //! `voice`: a call.
 
-use talkpath_model::{Codec, WorkloadConfig};
-use talkpath_units::Bytes;
+use talkpath_config::Codec;
+use talkpath_model::WorkloadConfig;
 
 use super::{ECHO, ECHO_WRITE_KEY, FileTerms, Workload};
 use crate::diagnostic::Log;
@@ -15,7 +15,7 @@ pub(super) const VOICE: Workload = Workload {
         name: "voice",
         doc: "a frame on the codec's clock, whatever the network does",
         keys: &[
-            key("codec", Kind::Choice(&CODEC), Default::Is("\"g711\""), "`g711`: 64 kbps, 160 B every 20 ms"),
+            key("codec", Kind::Choice(&CODEC), Default::Is("\"g711\""), Codec::FRAMES_DOC),
             key(
                 "ptime",
                 quantity(PTIME),
@@ -47,8 +47,7 @@ pub(super) const VOICE: Workload = Workload {
 };
 
 /// What a receiver of speech plays where a frame is missing.
-const CONCEALMENT: Words =
-    Words { noun: "a concealment", known: &["none", "g711-appendix-i"], later: &[], why: "" };
+const CONCEALMENT: Words = Words { noun: "a concealment", known: Codec::CONCEALMENTS, later: &[], why: "" };
 
 /// When the receiver of a call plays its frames.
 static PLAYOUT: Tagged = Tagged {
@@ -81,8 +80,7 @@ const MOS: Kind = Kind::Number { above: 1.0, most: 4.5 };
 /// What G.711 and receivers in general can do: RFC 3551 §4.2 has receivers accept 0 to 200 ms.
 const PTIME: &[Measure] = &[measure(Dimension::Duration, 1_000_000, 200_000_000)];
 
-const CODEC: Words =
-    Words { noun: "a codec", known: &["g711"], later: &["g729", "g726", "amr-wb", "opus"], why: "" };
+const CODEC: Words = Words { noun: "a codec", known: Codec::OF_FLOWS, later: Codec::LATER, why: "" };
 
 fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
     let codec = section.choice("codec", log);
@@ -92,12 +90,9 @@ fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(Workl
         section.problem("ptime", Problem::new(message), log);
         return None;
     }
-    codec?;
-    let size = Bytes::new(ptime.as_millis() * G711_BYTES_PER_MS);
-    Some((WorkloadConfig::Voice { codec: Codec::G711, ptime, size }, "ptime"))
+    let codec = Codec::named(codec?)?;
+    let size = codec.row().frames?.size(ptime);
+    Some((WorkloadConfig::Voice { codec, ptime, size }, "ptime"))
 }
-
-/// ITU-T G.711: 8000 samples of one byte a second.
-const G711_BYTES_PER_MS: u64 = 8;
 
 const NANOS_PER_MS: u64 = 1_000_000;

@@ -1,0 +1,245 @@
+//! Voice codecs, a row each: how a scenario names one, what its frames are, and how speech sounds through it.
+//!
+//! A new codec is a row here and its line in [`Codec::ALL`]. The keys of `voice`, the E-model, `talkpath mos`
+//! and the report read the rows.
+//!
+//! | row | a frame | look-ahead | Ie | Bpl, silence | Bpl, concealed | source |
+//! | --- | --- | --- | --- | --- | --- | --- |
+//! | `g711` | 8 B a ms, 20 ms | 0 | 0 | 4.3 | 25.1 | ITU-T G.711; RFC 3551 §4.2; G.113 Appendix I, Table I.3 |
+//! | `g729a` | no flow has it | 5 ms | 11 | - | 19 | ITU-T G.729 Annexes A and B; G.113 Appendix I, Table I.3 |
+
+use core::fmt;
+
+use talkpath_units::{Bytes, Duration};
+
+/// A voice codec: one of the table's rows.
+#[derive(Clone, Copy)]
+pub struct Codec(&'static CodecRow);
+
+/// What is known of a codec.
+#[derive(Debug)]
+pub struct CodecRow {
+    /// Its word in scenarios, on the command line and in summary.json.
+    pub name: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// The standard and the bit rate, for help.
+    pub about: &'static str,
+    /// The frames that a flow sends; `None` if no flow has this codec, so that a call with it is rated by
+    /// hand alone.
+    pub frames: Option<FrameShape>,
+    /// How much of the speech after a frame the coder waits for.
+    pub look_ahead: Duration,
+    /// How speech sounds if the receiver plays silence where a frame is missing; `None` for a codec that
+    /// always conceals.
+    pub silence: Option<Impairment>,
+    /// The receiver's own concealment.
+    pub concealed: Concealed,
+}
+
+/// The frames of a codec of constant bit rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameShape {
+    /// Bytes of a millisecond of speech.
+    pub bytes_per_ms: u64,
+    /// The usual time between frames.
+    pub usual_time: Duration,
+}
+
+/// What a receiver plays where a frame is missing, besides silence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Concealed {
+    /// Its word in scenarios and in summary.json.
+    pub name: &'static str,
+    /// What stands in parentheses behind "with concealment", for people.
+    pub title: &'static str,
+    /// How speech sounds with it.
+    pub impairment: Impairment,
+}
+
+/// How speech sounds through a codec without loss, and how it bears loss (ITU-T G.107 §7.5).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Impairment {
+    /// Equipment impairment factor: what the codec takes from R without loss.
+    pub ie: f64,
+    /// Packet-loss robustness factor: the percentage of loss that takes half of what is left. More is better.
+    pub bpl: f64,
+}
+
+impl Codec {
+    /// ITU-T G.711: a byte for each of 8000 samples a second.
+    pub const G711: Self = Self(&CodecRow {
+        name: "g711",
+        title: "G.711",
+        about: "ITU-T G.711, 64 kb/s",
+        frames: Some(G711_FRAMES),
+        look_ahead: Duration::ZERO,
+        silence: Some(Impairment { ie: 0.0, bpl: 4.3 }),
+        concealed: Concealed {
+            name: "g711-appendix-i",
+            title: "Appendix I",
+            impairment: Impairment { ie: 0.0, bpl: 25.1 },
+        },
+    });
+
+    /// ITU-T G.729 Annex A with voice activity detection (Annex B), which conceals by itself.
+    pub const G729A: Self = Self(&CodecRow {
+        name: "g729a",
+        title: "G.729A",
+        about: "ITU-T G.729 Annex A with voice activity detection, 8 kb/s",
+        frames: None,
+        look_ahead: Duration::from_millis(5),
+        silence: None,
+        concealed: Concealed {
+            name: "g729a",
+            title: "its own",
+            impairment: Impairment { ie: 11.0, bpl: 19.0 },
+        },
+    });
+
+    /// Every codec.
+    pub const ALL: &[Self] = &[Self::G711, Self::G729A];
+
+    /// Words of codecs that people ask for and that no flow has yet.
+    pub const LATER: &[&str] = &["g729", "g726", "amr-wb", "opus"];
+
+    /// The words of those that a flow may have.
+    pub const OF_FLOWS: &[&str] = &OF_FLOWS;
+
+    /// The words of what a flow's receiver may play where a frame is missing: silence, then each codec's own.
+    pub const CONCEALMENTS: &[&str] = &CONCEALMENTS;
+
+    /// What its frames are, for the pages that list a scenario's keys.
+    pub const FRAMES_DOC: &str = "`g711`: 64 kbps, 160 B every 20 ms";
+
+    /// The row.
+    pub const fn row(self) -> &'static CodecRow {
+        self.0
+    }
+
+    /// Its word in scenarios and in summary.json.
+    pub const fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// The codec of this word.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|codec| codec.name() == word)
+    }
+
+    /// How speech sounds through it if the receiver conceals missing frames, or else plays silence. A codec
+    /// that always conceals does so here, too.
+    pub fn impairment(self, is_concealed: bool) -> Impairment {
+        self.0.silence.filter(|_| !is_concealed).unwrap_or(self.0.concealed.impairment)
+    }
+
+    /// The word of what the receiver plays where a frame is missing.
+    pub fn concealment(self, is_concealed: bool) -> &'static str {
+        let is_silent = !is_concealed && self.0.silence.is_some();
+        if is_silent { SILENCE } else { self.0.concealed.name }
+    }
+}
+
+impl Default for Codec {
+    fn default() -> Self {
+        Self::G711
+    }
+}
+
+impl PartialEq for Codec {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Codec {}
+
+impl fmt::Debug for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FrameShape {
+    /// Bytes of a frame of `time`, which is a whole number of milliseconds.
+    pub const fn size(self, time: Duration) -> Bytes {
+        Bytes::new(time.as_millis() * self.bytes_per_ms)
+    }
+}
+
+/// The word of a receiver that plays silence where a frame is missing.
+pub const SILENCE: &str = "none";
+
+/// ITU-T G.711: 8000 samples of one byte a second; RFC 3551 §4.2: 20 ms a packet.
+pub const G711_FRAMES: FrameShape = FrameShape { bytes_per_ms: 8, usual_time: Duration::from_millis(20) };
+
+/// How many codecs a flow may have.
+const FLOW_CODECS: usize = {
+    let (mut count, mut at) = (0, 0);
+    while at < Codec::ALL.len() {
+        if Codec::ALL[at].row().frames.is_some() {
+            count += 1;
+        }
+        at += 1;
+    }
+    count
+};
+
+const OF_FLOWS: [&str; FLOW_CODECS] = {
+    let mut words = [""; FLOW_CODECS];
+    let (mut count, mut at) = (0, 0);
+    while at < Codec::ALL.len() {
+        if Codec::ALL[at].row().frames.is_some() {
+            words[count] = Codec::ALL[at].name();
+            count += 1;
+        }
+        at += 1;
+    }
+    words
+};
+
+const CONCEALMENTS: [&str; FLOW_CODECS + 1] = {
+    let mut words = [SILENCE; FLOW_CODECS + 1];
+    let (mut count, mut at) = (1, 0);
+    while at < Codec::ALL.len() {
+        if Codec::ALL[at].row().frames.is_some() {
+            words[count] = Codec::ALL[at].row().concealed.name;
+            count += 1;
+        }
+        at += 1;
+    }
+    words
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_codec_has_a_word_of_its_own_and_is_found_by_it() {
+        for &codec in Codec::ALL {
+            assert_eq!(Codec::named(codec.name()), Some(codec));
+            assert!(!Codec::LATER.contains(&codec.name()), "{codec:?} is here");
+        }
+        assert_eq!(Codec::named("opus"), None);
+        assert_ne!(Codec::G711, Codec::G729A);
+    }
+
+    #[test]
+    fn a_flow_has_the_codecs_with_frames_and_their_concealments() {
+        assert_eq!(Codec::OF_FLOWS, ["g711"]);
+        assert_eq!(Codec::CONCEALMENTS, ["none", "g711-appendix-i"]);
+        assert_eq!(G711_FRAMES.size(Duration::from_millis(30)), Bytes::new(240));
+    }
+
+    /// Ie and Bpl of ITU-T G.113 Appendix I, Table I.3.
+    #[test]
+    fn a_codec_that_always_conceals_has_one_impairment() {
+        let bpl = |codec: Codec| [false, true].map(|is_concealed| codec.impairment(is_concealed).bpl);
+        assert_eq!(bpl(Codec::G711), [4.3, 25.1]);
+        assert_eq!(bpl(Codec::G729A), [19.0; 2]);
+        let words = |codec: Codec| [false, true].map(|is_concealed| codec.concealment(is_concealed));
+        assert_eq!(words(Codec::G711), ["none", "g711-appendix-i"]);
+        assert_eq!(words(Codec::G729A), ["g729a"; 2]);
+    }
+}
