@@ -14,7 +14,7 @@ use talkpath_fuzz::session;
 use talkpath_kernel::join::{RunEnd, flow_record, series};
 use talkpath_kernel::log::{Chunk, EndLog};
 use talkpath_kernel::spec::SessionSpec;
-use talkpath_measure::MessageSizes;
+use talkpath_measure::ReadMessages;
 use talkpath_measure::summarise::summarise_flow;
 use talkpath_model::Scenario;
 use talkpath_units::{Bytes, Instant};
@@ -49,8 +49,8 @@ fuzz_target!(|bytes: &[u8]| {
 /// What this host's end saw of 20 messages of 160 B.
 fn near(is_sender: bool, is_echo: bool, keeps_messages: bool) -> EndLog {
     let side = if is_sender { Side::Near } else { Side::Far };
-    let sizes = (!keeps_messages).then(|| MessageSizes::new(|_| Bytes::new(160)));
-    let mut log = EndLog::new(side, is_echo, sizes);
+    let messages = if keeps_messages { ReadMessages::Whole } else { ReadMessages::OfSize(Bytes::new(160)) };
+    let mut log = EndLog::new(side, is_echo, messages);
     let at = |seq: u64| Instant::from_millis(20 * seq);
     if let Some(tap) = log.taps.written_by(side) {
         for seq in 0..MESSAGES {

@@ -39,7 +39,7 @@ pub fn with_probes(scenario: &Scenario) -> Option<Scenario> {
         transport: TransportConfig::udp_default(),
         transport_name: "udp".to_owned(),
         asked_for: Vec::new(),
-        workload: WorkloadConfig::Cbr { rate: PROBE_RATE, size: PROBE },
+        workload: WorkloadConfig::Cbr { rate: PROBE_RATE, size: PROBE.into() },
         judging: Judging::Unjudged,
         echo: Some(EchoWrite::PerMessage),
         direction: Direction::Up,

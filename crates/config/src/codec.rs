@@ -5,8 +5,10 @@
 //!
 //! | row | a frame | look-ahead | Ie | Bpl, silence | Bpl, concealed | source |
 //! | --- | --- | --- | --- | --- | --- | --- |
-//! | `g711` | 8 B a ms, 20 ms | 0 | 0 | 4.3 | 25.1 | ITU-T G.711; RFC 3551 §4.2; G.113 Appendix I, Table I.3 |
-//! | `g729a` | no flow has it | 5 ms | 11 | - | 19 | ITU-T G.729 Annexes A and B; G.113 Appendix I, Table I.3 |
+//! | `g711` | 8 B a ms, 20 ms | 0 | 0 | 4.3 | 25.1 | ITU-T G.711; RFC 3551 §4.2 |
+//! | `g729a` | no flow has it | 5 ms | 11 | - | 19 | ITU-T G.729 Annexes A and B |
+//!
+//! Ie and Bpl are those of ITU-T G.113 Appendix I, Table I.3.
 
 use core::fmt;
 

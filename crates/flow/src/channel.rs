@@ -69,6 +69,8 @@ pub struct Read<'a> {
     /// Since when the host may have held a part of it, if that is earlier than `came_at`: a kernel stamps
     /// what it merged as the last piece.
     pub held_since: Option<Instant>,
+    /// Of a stream with messages of varying size: those whose frame ends in these bytes, by number and size.
+    pub begun: &'a [(u64, Bytes)],
     /// Its bytes, where they are more than a count.
     pub data: &'a [u8],
 }

@@ -1,6 +1,6 @@
 //! The taps that the application and the channel of one flow write to.
 
-use talkpath_measure::{LegTap, MessageSizes};
+use talkpath_measure::{LegTap, ReadMessages};
 
 /// Which end of its flow an endpoint is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +29,9 @@ impl FlowTaps {
         Self { forward: LegTap::new(), echo: is_echo.then(|| Box::new(LegTap::new())) }
     }
 
-    /// The taps of the end on `side` alone, with the `sizes` of a stream's messages; `None` for transports
-    /// that keep messages whole.
-    pub fn of_one_end(side: Side, is_echo: bool, sizes: Option<MessageSizes>) -> Self {
-        let (written, read) = (LegTap::new(), LegTap::reading(sizes));
+    /// The taps of the end on `side` alone, which finds `messages` in what it reads.
+    pub fn of_one_end(side: Side, is_echo: bool, messages: ReadMessages) -> Self {
+        let (written, read) = (LegTap::new(), LegTap::reading(messages));
         match side {
             Side::Near => Self { forward: written, echo: is_echo.then(|| Box::new(read)) },
             Side::Far => Self { forward: read, echo: is_echo.then(|| Box::new(written)) },

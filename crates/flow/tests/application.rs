@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use talkpath_config::{Features, TransportKind};
 use talkpath_flow::workload::{Bulk, Voice};
 use talkpath_flow::{AnyWorkload, Application, Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
-use talkpath_measure::{Ending, Fate, MessageSizes};
+use talkpath_measure::{Ending, Fate, ReadMessages};
 use talkpath_model::{EchoWrite, Receiver};
 use talkpath_units::{Bytes, Duration, Instant};
 use talkpath_wire::{Delivery, Observation};
@@ -51,7 +51,7 @@ impl Channel for Socket {
             self.unread.pop_front();
         }
         let delivery = Delivery::Stream { bytes: Bytes::new(bytes) };
-        Some(Read { delivery, came_at: None, held_since: None, data: &[] })
+        Some(Read { delivery, came_at: None, held_since: None, begun: &[], data: &[] })
     }
 
     fn writable(&mut self, _flow: FlowId) -> Bytes {
@@ -73,10 +73,7 @@ const TCP: Features = TransportKind::Tcp.features();
 
 fn far(echo: Option<EchoWrite>, receiver: Receiver) -> (Application, FlowTaps) {
     let application = Application::far(TCP, echo, receiver, (Instant::ZERO, STOP)).on_host();
-    (
-        application,
-        FlowTaps::of_one_end(Side::Far, echo.is_some(), Some(MessageSizes::new(|_| Bytes::new(160)))),
-    )
+    (application, FlowTaps::of_one_end(Side::Far, echo.is_some(), ReadMessages::OfSize(Bytes::new(160))))
 }
 
 #[test]
@@ -122,7 +119,7 @@ fn an_echo_per_read_writes_each_read_back_before_the_next_and_one_per_message_ea
 fn a_message_that_is_cut_short_continues_and_is_sent_when_its_first_byte_was_taken() {
     let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
     let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP)).on_host();
-    let mut taps = FlowTaps::of_one_end(Side::Near, false, None);
+    let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
     let mut socket = Socket { room: [100].into(), ..Socket::default() };
     sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(1));
     assert!(!sender.has_written_all());
@@ -144,7 +141,7 @@ fn a_message_that_is_cut_short_continues_and_is_sent_when_its_first_byte_was_tak
 fn a_message_that_is_taken_in_parts_leaves_nothing_behind_for_the_one_that_waits_next() {
     let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
     let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP)).on_host();
-    let mut taps = FlowTaps::of_one_end(Side::Near, false, None);
+    let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
     let mut socket = Socket { room: [100, 60].into(), ..Socket::default() };
     sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(1));
     assert!(sender.has_written_all());
@@ -160,7 +157,7 @@ fn a_message_that_is_taken_in_parts_leaves_nothing_behind_for_the_one_that_waits
 fn what_is_due_on_a_connection_that_has_ended_is_never_sent() {
     let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
     let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP));
-    let mut taps = FlowTaps::of_one_end(Side::Near, false, None);
+    let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
     let mut socket = Socket { room: [160].into(), ..Socket::default() };
     sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(1));
     socket.is_closed = true;
@@ -177,7 +174,7 @@ fn what_a_clock_has_due_before_the_connection_is_open_is_never_sent_and_the_rest
         let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
         let sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP));
         let mut sender = sender.with_clock_from(Instant::from_millis(10));
-        let mut taps = FlowTaps::of_one_end(Side::Near, false, None);
+        let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
         let mut socket = Socket { is_closed: true, room: [160; 9].into(), ..Socket::default() };
         sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(9));
         assert_eq!(
@@ -202,7 +199,7 @@ fn of_a_connection_that_never_opens_every_message_until_the_end_is_noted_as_neve
     let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
     let sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP));
     let mut sender = sender.with_clock_from(Instant::from_millis(500));
-    let mut taps = FlowTaps::of_one_end(Side::Near, false, None);
+    let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
     sender.finish(&mut taps, Instant::from_secs(9));
     assert_eq!(taps.forward.rows().filter(|row| row.fate == Fate::NotOpen).count(), 75);
     assert_eq!((taps.pending(), sender.opened()), (0, None));
@@ -212,7 +209,7 @@ fn of_a_connection_that_never_opens_every_message_until_the_end_is_noted_as_neve
 fn a_turn_ends_after_its_messages_and_the_rest_is_no_blocked_time() {
     let bulk = Bulk::new(Some(Bytes::new(6 * 65_536)), STOP);
     let mut sender = Application::near(TCP, AnyWorkload::Bulk(bulk), (Instant::ZERO, STOP)).on_host();
-    let mut taps = FlowTaps::of_one_end(Side::Near, false, None);
+    let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
     let mut socket = Socket { room: [65_536; 8].into(), ..Socket::default() };
     sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(1));
     assert_eq!((socket.written.len(), sender.is_unfinished()), (4, true));

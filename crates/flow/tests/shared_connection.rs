@@ -52,7 +52,7 @@ impl Channel for Connection {
     fn read(&mut self, flow: FlowId, _limit: Bytes, now: Instant) -> Option<Read<'_>> {
         let (_, _, message) = self.line.pop_front_if(|(at, of, _)| *at <= now && *of == flow)?;
         let delivery = Delivery::Message { seq: message.seq, size: message.size };
-        Some(Read { delivery, came_at: None, held_since: None, data: &[] })
+        Some(Read { delivery, came_at: None, held_since: None, begun: &[], data: &[] })
     }
 
     fn writable(&mut self, _flow: FlowId) -> Bytes {

@@ -16,6 +16,7 @@ mod encapsulated;
 #[cfg(any(test, feature = "fuzzing"))]
 #[cfg_attr(not(test), expect(dead_code, reason = "the tests use more of it"))]
 pub(crate) mod fixtures;
+mod frames;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod headers;
@@ -41,7 +42,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use talkpath_flow::file::FileSink;
 use talkpath_flow::{AnyWorkload, Application, Channel as _, Side};
-use talkpath_measure::MessageSizes;
+use talkpath_measure::ReadMessages;
 use talkpath_model::{Due, EchoWrite, Receiver};
 use talkpath_units::wheel::Key;
 use talkpath_units::{Bytes, Histogram, Instant};
@@ -63,7 +64,7 @@ use crate::log::{EndLog, RowBudget};
 use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, SessionSpec};
 use crate::sys::Received;
-use crate::wire::registered;
+use crate::wire::{FRAMED, registered};
 
 /// One end of a flow, shared by the threads that serve it.
 pub struct SharedEnd {
@@ -124,7 +125,7 @@ impl SharedEnd {
         });
         let (side, application) = match place.is_sender {
             true => {
-                let workload = AnyWorkload::new(&spec.workload, stop);
+                let workload = AnyWorkload::new(&spec.workload, spec.workload_seed(), stop);
                 (Side::Near, Application::near(spec.features(), workload, window))
             }
             false => (Side::Far, Application::far(spec.features(), echo, receiver, window)),
@@ -141,15 +142,16 @@ impl SharedEnd {
             0 => MAX_UNBOUNDED,
             bound => bound,
         };
-        let sizes = (!spec.features().keeps_messages).then(|| {
-            let workload = spec.workload.clone();
+        let messages = match spec.workload.sizes() {
+            _ if spec.features().keeps_messages => ReadMessages::Whole,
+            Some(sizes) => sizes.constant().map_or(FRAMED, ReadMessages::OfSize),
             // A greedy sender writes as much as fits: its receiver counts in messages of the largest size.
-            MessageSizes::new(move |seq| workload.message_size(seq).unwrap_or(GREEDY_MESSAGE))
-        });
+            None => ReadMessages::OfSize(GREEDY_MESSAGE),
+        };
         let end = FlowEnd {
             spec: spec.clone(),
             is_sender: place.is_sender,
-            log: EndLog::new(side, echo.is_some(), sizes),
+            log: EndLog::new(side, echo.is_some(), messages),
             failure: None,
             failed_at: None,
             registered: 0,

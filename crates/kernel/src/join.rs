@@ -4,6 +4,9 @@
 //! that every arena uses joins them ([`LegTap::join`]). If the far end's log is missing (it went away), an
 //! echoing flow still knows its round trips, and what no end knows stays unfinished: no figure is made of it
 //! ([`LegRecord::arrivals_unknown`]).
+//!
+//! Messages with numbers are joined by them: datagrams, and messages of varying size, whose frames have them.
+//! Of a stream with messages of one size the join counts bytes, from the first message that was sent.
 
 mod ip;
 
@@ -175,11 +178,11 @@ fn finish(tap: LegTap, spec: &FlowSpec, end: RunEnd) -> LegRecord {
     leg
 }
 
-/// What the far end wrote back. Of a stream it counts messages from the first one that came: those that were
-/// never sent before have numbers, too.
+/// What the far end wrote back. Of a stream without frames it counts messages from the first one that came:
+/// those that were never sent before have numbers, too.
 fn written_echoes(spec: &FlowSpec, sender: Option<&EndLog>, receiver: Option<&EndLog>) -> Option<LegTap> {
     let written = receiver?.taps.echo.as_deref()?.clone();
-    match sender.filter(|_| !spec.features().keeps_messages) {
+    match sender.filter(|_| !spec.names_messages()) {
         None => Some(written),
         Some(sender) => {
             let taken = sender.taps.forward.rows().filter(|row| row.sent.is_some());
@@ -189,7 +192,7 @@ fn written_echoes(spec: &FlowSpec, sender: Option<&EndLog>, receiver: Option<&En
 }
 
 /// The echoes that came to the sender, without those that came before their message was sent, and how many
-/// these are: such an echo is none. A stream's have no numbers ([`drop_early`]).
+/// these are: such an echo is none. On a stream without frames they have no numbers ([`drop_early`]).
 fn believed_echoes(sender: &EndLog) -> Option<(LegTap, u64)> {
     let mut sent = Vec::new();
     for row in sender.taps.forward.rows() {
@@ -258,7 +261,7 @@ fn echo_without_receiver(
     // Nobody knows when the far application read and wrote a message: its row appears with the echo's
     // arrival.
     let mut due_at = vec![None; forward.messages.len()];
-    if spec.features().keeps_messages {
+    if spec.names_messages() {
         for (seq, at) in read.arrival_times() {
             if let Some(due) = usize::try_from(seq).ok().and_then(|seq| due_at.get_mut(seq)) {
                 due.get_or_insert(at);

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use talkpath_flow::file::FileOutcome;
 use talkpath_flow::{FlowTaps, Side, TurnRound};
-use talkpath_measure::{DropCause, Fate, LegTap, MessageSizes};
+use talkpath_measure::{DropCause, Fate, LegTap, ReadMessages};
 use talkpath_units::{Bytes, Duration, Instant, Rate};
 use talkpath_wire::{LossRecovery, Observation};
 
 use crate::spec::FlowSpec;
+use crate::wire::FRAMED;
 
 /// What one end of a flow saw.
 #[derive(Clone, Debug)]
@@ -235,9 +236,9 @@ impl RowBudget {
 }
 
 impl EndLog {
-    /// An empty log of the end on `side` of a flow, with the `sizes` of a stream's messages.
-    pub fn new(side: Side, is_echo: bool, sizes: Option<MessageSizes>) -> Self {
-        let taps = FlowTaps::of_one_end(side, is_echo, sizes);
+    /// An empty log of the end on `side` of a flow, which finds `messages` in what it reads.
+    pub fn new(side: Side, is_echo: bool, messages: ReadMessages) -> Self {
+        let taps = FlowTaps::of_one_end(side, is_echo, messages);
         Self { side, taps, samples: Vec::new(), recovery: Vec::new(), totals: EndTotals::default() }
     }
 
@@ -249,7 +250,9 @@ impl EndLog {
         bound: u64,
         to_ours: &dyn Fn(u64) -> Instant,
     ) -> Self {
-        let mut log = Self::new(side, spec.echo_per_read.is_some(), None);
+        // Where the messages of one size lie in a stream, the join finds out.
+        let messages = if spec.is_framed() { FRAMED } else { ReadMessages::Whole };
+        let mut log = Self::new(side, spec.echo_per_read.is_some(), messages);
         log.totals = rows.totals.clone().unwrap_or_default();
         log.totals.failed_ns = log.totals.failed_ns.map(|at| to_ours(at).as_nanos());
         log.samples = on_our_clock(&rows.samples, to_ours);
@@ -259,7 +262,7 @@ impl EndLog {
             rows.write_to(tap, keeps_messages, bound, to_ours);
         }
         if let Some(tap) = log.taps.read_by(side) {
-            rows.read_to(tap, keeps_messages, to_ours);
+            rows.read_to(tap, spec, to_ours);
         }
         log
     }
@@ -512,11 +515,13 @@ impl Chunk {
     }
 
     /// What the end received.
-    fn read_to(&self, tap: &mut LegTap, keeps_messages: bool, to_ours: &dyn Fn(u64) -> Instant) {
-        if !keeps_messages {
+    fn read_to(&self, tap: &mut LegTap, spec: &FlowSpec, to_ours: &dyn Fn(u64) -> Instant) {
+        if !spec.features().keeps_messages {
             for &(at, bytes) in &self.reads {
                 tap.on_read(Bytes::new(bytes.min(u64::from(u32::MAX))), to_ours(at));
             }
+        }
+        if !spec.names_messages() {
             return;
         }
         self.arrivals.iter().for_each(|&(seq, at)| tap.on_received(seq, to_ours(at)));
@@ -555,7 +560,7 @@ mod tests {
 
     #[test]
     fn a_log_comes_back_whole_from_its_chunks() {
-        let mut log = EndLog::new(Side::Near, true, None);
+        let mut log = EndLog::new(Side::Near, true, ReadMessages::Whole);
         let tap = &mut log.taps.forward;
         for seq in 0..2500 {
             tap.on_due(seq, Bytes::new(160), Instant::from_millis(seq));
@@ -615,7 +620,7 @@ mod tests {
 
     #[test]
     fn an_unchanged_sample_is_not_kept() {
-        let mut log = EndLog::new(Side::Near, false, None);
+        let mut log = EndLog::new(Side::Near, false, ReadMessages::Whole);
         let mut seen = Observation { cwnd: Some(10.0), ..Observation::default() };
         let mut note = |seen: &Observation, ms| log.on_observed(seen, Instant::from_millis(ms));
         note(&seen, 1);

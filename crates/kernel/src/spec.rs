@@ -9,7 +9,9 @@ mod transport;
 use serde::{Deserialize, Serialize};
 use talkpath_config::Features;
 use talkpath_flow::file::FileSink;
-use talkpath_model::{Demand, Direction, Dscp, Due, EchoWrite, Flow, Scenario, WorkloadConfig};
+use talkpath_model::{
+    Demand, Direction, Dscp, Due, EchoWrite, Flow, LEAST_DRAWN, MessageSize, Scenario, WorkloadConfig,
+};
 use talkpath_units::{Bytes, Duration, Instant, Seed};
 
 pub use encapsulated::EncapsulatedSpec;
@@ -54,6 +56,10 @@ pub struct FlowSpec {
     pub due: Due,
     /// What a `file` workload sends.
     pub file: Option<FileSpec>,
+    /// What its sender draws sizes from, if it draws them: so a seed gives the same messages over every
+    /// transport.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) workload_seed: Option<u64>,
     /// The byte with the DSCP of its packets, both ways (the ECN field is zero); `None` leaves the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp_byte: Option<u8>,
@@ -122,6 +128,7 @@ impl FlowSpec {
             start_ns: start.as_nanos(),
             due: flow.due,
             file,
+            workload_seed: flow.workload.has_drawn_sizes().then(|| flow.workload_seed(seed).get()),
             dscp_byte: flow.dscp.map(Dscp::byte),
         };
         spec.check().map_err(|why| format!("flow {}: {why}", flow.name))?;
@@ -174,6 +181,14 @@ impl FlowSpec {
         if size == 0 || size > largest {
             return Err(format!("a message of {size} B does not fit: at least 1 B, at most {largest} B"));
         }
+        if let Some(MessageSize::Uniform { min, max }) = self.workload.sizes()
+            && (min < LEAST_DRAWN || min > max)
+        {
+            return Err(format!(
+                "messages of {min} to {max}: the least of sizes that vary is {LEAST_DRAWN} or more, and below the \
+                 most"
+            ));
+        }
         Ok(())
     }
 
@@ -205,11 +220,38 @@ impl FlowSpec {
         self.workload.constant_size().map(Bytes::get)
     }
 
-    /// Payload bytes of datagram `seq`; `None` if the workload has no such message.
+    /// Payload bytes of the largest message; `None` if room decides.
+    pub fn largest_size(&self) -> Option<u64> {
+        self.workload.sizes().map(|sizes| sizes.largest().get())
+    }
+
+    /// What its sender draws from.
+    pub(crate) fn workload_seed(&self) -> Seed {
+        Seed::new(self.workload_seed.unwrap_or(0))
+    }
+
+    /// Whether its messages lie in a stream, each with a frame that says its size and its number.
+    pub(crate) const fn is_framed(&self) -> bool {
+        !self.features().keeps_messages && self.workload.has_drawn_sizes()
+    }
+
+    /// Whether each of its messages carries its number.
+    pub(crate) const fn names_messages(&self) -> bool {
+        self.features().keeps_messages || self.is_framed()
+    }
+
+    /// Whether datagram `seq` may have `size` payload bytes.
+    pub(crate) fn allows_datagram(&self, seq: u64, size: u64) -> bool {
+        match self.workload.sizes() {
+            Some(sizes) => sizes.allows(Bytes::new(size)),
+            None => self.datagram_size(seq) == Some(size),
+        }
+    }
+
+    /// Payload bytes of datagram `seq` of a transfer; `None` if it has no such message, and for other
+    /// workloads.
     pub(crate) fn datagram_size(&self, seq: u64) -> Option<u64> {
-        let Demand::Greedy { bytes, .. } = self.workload.demand() else {
-            return self.workload.message_size(seq).map(Bytes::get);
-        };
+        let Demand::Greedy { bytes, .. } = self.workload.demand() else { return None };
         let largest = self.largest_greedy();
         let Some(bytes) = bytes else { return Some(largest) };
         let left = bytes.get().checked_sub(seq.checked_mul(largest)?)?;
@@ -336,7 +378,7 @@ mod tests {
     use crate::end::fixtures::flow;
 
     fn cbr(rate_bps: u64, size: u64) -> WorkloadConfig {
-        WorkloadConfig::Cbr { rate: Rate::from_bps(rate_bps), size: Bytes::new(size) }
+        WorkloadConfig::Cbr { rate: Rate::from_bps(rate_bps), size: Bytes::new(size).into() }
     }
 
     #[test]

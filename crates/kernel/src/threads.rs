@@ -299,7 +299,7 @@ mod tests {
     fn the_turns_of_a_burst_are_no_deadlines_that_a_pacer_waits_for() {
         let sink = UdpSocket::bind("127.0.0.1:0").unwrap();
         let (rate, size) = (Rate::from_bps(64_000), Bytes::new(160));
-        let call = WorkloadConfig::Cbr { rate, size };
+        let call = WorkloadConfig::Cbr { rate, size: size.into() };
         let burst = WorkloadConfig::Burst { count: 10_000, size, repeat: 1, gap: Duration::ZERO };
         for (name, workload, met_in_three_turns) in [("call", call, 1), ("burst", burst, 0)] {
             let common = context(0, ROWS);
@@ -408,7 +408,7 @@ mod tests {
                 socket.connect(sink.local_addr().unwrap()).unwrap();
                 socket.set_nonblocking(true).unwrap();
                 let (bps, size) = (Rate::from_bps(rate * size * 8), Bytes::new(size));
-                let flow = flow(UDP, WorkloadConfig::Cbr { rate: bps, size });
+                let flow = flow(UDP, WorkloadConfig::Cbr { rate: bps, size: size.into() });
                 // Spread over a message's time, as calls are.
                 let start_ns = 1_000_000_000 / rate * index / flows;
                 let flow = FlowSpec { is_up: false, start_ns, ..flow };

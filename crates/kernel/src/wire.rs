@@ -10,12 +10,21 @@
 //! | 2 and 3 B | sequence number modulo 2^16, filling |
 //! | 1 B | sequence number modulo 2^8 |
 //!
+//! The first two rows are also those of messages whose size varies: these have 8 B or more. On a stream they
+//! begin with their size and their number ([`FRAME`]); on a stream with messages of one size nothing is but
+//! filling, and a file's bytes.
+//!
 //! Big-endian. A short number is extended to the one nearest to what is expected next, so it is right while
 //! messages are displaced by less than half its range. On a clock, numbers of one and two bytes are found by
 //! the time of arrival ([`ShortNumbers`]): 256 of them pass in 5 s of a call. The filling is a fixed
 //! pseudo-random sequence, which no link compresses.
 
+use std::sync::OnceLock;
+
+use talkpath_measure::ReadMessages;
+use talkpath_model::LEAST_DRAWN;
 use talkpath_units::{Duration, Instant, SeqNum};
+use talkpath_wire::WRITE;
 
 use crate::tag::TAGGED_SIZE;
 
@@ -200,6 +209,18 @@ pub fn filling(size: usize) -> Vec<u8> {
     bytes.truncate(size);
     bytes
 }
+
+/// The filling of a stream, as much as one write takes.
+pub(crate) fn stream_filling() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| filling(WRITE as usize))
+}
+
+/// What begins each message of varying size on a stream, B: its size and its sequence number
+/// (`end/frames.rs`).
+pub const FRAME: usize = LEAST_DRAWN.get() as usize;
+/// How the messages of such a stream are found.
+pub(crate) const FRAMED: ReadMessages = ReadMessages::Framed(LEAST_DRAWN);
 
 /// What a datagram of a file carries besides: token, sequence number and tag.
 pub const FILE_HEADER: u64 = TAGGED_SIZE as u64;

@@ -10,6 +10,7 @@ mod loopback;
 mod monitor;
 mod namespaces;
 mod sealed;
+mod sizes;
 mod strangers;
 mod support;
 mod threads;

@@ -40,4 +40,4 @@ pub use record::{
 };
 pub use series::{SeriesTap, TimeWeighted, Weighted};
 pub use tally::FlowTally;
-pub use tap::{Ending, LegTap, MessageSizes};
+pub use tap::{Ending, LegTap, ReadMessages};

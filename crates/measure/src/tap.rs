@@ -13,9 +13,13 @@
 //! Datagram transports name messages by `seq`. Stream transports name bytes: the tap keeps where each
 //! accepted message ends in the stream and translates, so that a message counts as sent with its first byte
 //! and received with its last.
+//!
+//! A reading end with a tap of its own has to find the messages in a stream ([`ReadMessages`]). If all are of
+//! one size it counts bytes, and the join finds the messages from the reads. If they are not, a frame says
+//! the number and the size of each ([`LegTap::on_begun`]), and the two halves are joined by number, as those
+//! of datagrams are.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use talkpath_units::{Bytes, Instant};
 
@@ -60,34 +64,23 @@ pub struct LegTap {
     reading: Option<Box<ReadingHalf>>,
 }
 
-/// How large each message of a stream is, by its number: what a reading end knows of the workload at the
-/// other end.
-#[derive(Clone)]
-pub struct MessageSizes(Arc<dyn Fn(u64) -> Bytes + Send + Sync>);
-
-impl MessageSizes {
-    /// Message `seq` has `size(seq)` bytes; a message without any counts as one byte.
-    pub fn new(size: impl Fn(u64) -> Bytes + Send + Sync + 'static) -> Self {
-        Self(Arc::new(size))
-    }
-
-    fn of(&self, seq: u64) -> u64 {
-        (self.0)(seq).get().max(1)
-    }
-}
-
-impl core::fmt::Debug for MessageSizes {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_tuple("MessageSizes").field(&self.of(0)).finish()
-    }
+/// How a reading end with a tap of its own finds the messages in what it reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadMessages {
+    /// The transport keeps messages whole, and each carries its number.
+    #[default]
+    Whole,
+    /// Each message of the stream has this size; one without any counts as one byte.
+    OfSize(Bytes),
+    /// Each message of the stream begins with a frame of this size, of which [`LegTap::on_begun`] tells.
+    Framed(Bytes),
 }
 
 /// What a reading end keeps for [`LegTap::join`], besides arrivals and reads.
 #[derive(Clone, Debug, Default)]
 struct ReadingHalf {
-    /// The sizes of the stream's messages; `None` for transports that keep messages whole.
-    sizes: Option<MessageSizes>,
-    /// How many messages of the stream are in `accepted` already: all that were read at least in part.
+    messages: ReadMessages,
+    /// How many messages of one size are in `accepted` already: all that were read at least in part.
     expected: u64,
     /// When each of the arrivals was read.
     times: Vec<Instant>,
@@ -116,10 +109,9 @@ impl LegTap {
         Self::default()
     }
 
-    /// The reading end of a leg whose writing end has a tap of its own. It knows the `sizes` of a stream's
-    /// messages; `None` for transports that keep messages whole, which carry their number.
-    pub fn reading(sizes: Option<MessageSizes>) -> Self {
-        let half = ReadingHalf { sizes, ..ReadingHalf::default() };
+    /// The reading end of a leg whose writing end has a tap of its own, which finds its messages so.
+    pub fn reading(messages: ReadMessages) -> Self {
+        let half = ReadingHalf { messages, ..ReadingHalf::default() };
         let mut tap = Self { reading: Some(Box::new(half)), ..Self::default() };
         tap.expect_messages();
         tap.whole_at = tap.accepted_end;
@@ -131,7 +123,12 @@ impl LegTap {
     #[must_use]
     pub fn join(mut self, reader: &Self) -> Self {
         for &(at, bytes) in &reader.reads {
-            self.on_read(bytes, at);
+            if reader.is_framed() {
+                // Its arrivals say which messages were read.
+                self.note_read(bytes, at);
+            } else {
+                self.on_read(bytes, at);
+            }
         }
         for (seq, at) in reader.arrival_times() {
             if self.get(seq).is_some_and(|row| row.sent.is_some()) {
@@ -343,10 +340,22 @@ impl LegTap {
     /// range of positions for [`LegTap::accepted_message`].
     #[inline]
     pub fn on_read(&mut self, bytes: Bytes, now: Instant) -> core::ops::Range<usize> {
+        self.note_read(bytes, now);
+        if self.read < self.whole_at { self.read_whole..self.read_whole } else { self.on_read_whole(now) }
+    }
+
+    #[inline]
+    fn note_read(&mut self, bytes: Bytes, now: Instant) {
         self.reads.push((now, bytes));
         self.waiting += 1;
         self.read += bytes.get();
-        if self.read < self.whole_at { self.read_whole..self.read_whole } else { self.on_read_whole(now) }
+    }
+
+    /// The far application is about to read the frame of message `seq` of the stream, which has `size` bytes,
+    /// frame and all.
+    pub fn on_begun(&mut self, seq: u64, size: Bytes) {
+        self.accepted_end = self.accepted_end.saturating_add(size.get());
+        self.accepted.push_back((seq, self.accepted_end));
     }
 
     fn on_read_whole(&mut self, now: Instant) -> core::ops::Range<usize> {
@@ -355,8 +364,9 @@ impl LegTap {
         while let Some((seq, end)) = self.accepted_at(self.read_whole)
             && end <= self.read
         {
-            // A reading end with a tap of its own keeps the reads, from which the join finds the messages.
-            if self.reading.is_none() {
+            // A reading end with a tap of its own keeps the reads, from which the join finds messages of one
+            // size.
+            if self.reading.is_none() || self.is_framed() {
                 self.on_received(seq, now);
             }
             self.read_whole += 1;
@@ -405,9 +415,16 @@ impl LegTap {
         self.delivered
     }
 
-    /// Stream bytes still to be read until one more message is whole; at least 1.
+    /// Stream bytes still to be read until one more message is whole, or its frame if that was not read yet;
+    /// at least 1.
     pub fn until_next_message(&self) -> Bytes {
-        let end = self.accepted_at(self.read_whole).map_or(u64::MAX, |(_, end)| end);
+        let end = match (self.accepted_at(self.read_whole), self.reading.as_deref()) {
+            (Some((_, end)), _) => end,
+            (None, Some(ReadingHalf { messages: ReadMessages::Framed(frame), .. })) => {
+                self.accepted_end.saturating_add(frame.get())
+            }
+            (None, _) => u64::MAX,
+        };
         Bytes::new(end.saturating_sub(self.read).max(1))
     }
 
@@ -461,12 +478,15 @@ impl LegTap {
         self.rows.iter().flatten()
     }
 
-    /// If only the reading end's half of a stream is here, it finds the messages by their sizes: notes where
-    /// they end as far as was read, and where the next one does. Of what was read whole before it keeps one.
+    /// Whether only the reading end's half of a stream is here, with frames that say which message is which.
+    fn is_framed(&self) -> bool {
+        self.reading.as_deref().is_some_and(|half| matches!(half.messages, ReadMessages::Framed(_)))
+    }
+
+    /// If only the reading end's half of a stream is here, and its messages are of one size: notes where they
+    /// end as far as was read, and where the next one does. Of what was read whole before it keeps one.
     fn expect_messages(&mut self) {
-        let Some((half, sizes)) =
-            self.reading.as_mut().and_then(|half| half.sizes.clone().map(|sizes| (half, sizes)))
-        else {
+        let Some(half) = self.reading.as_mut().filter(|half| half.messages != ReadMessages::Whole) else {
             return;
         };
         while self.first_accepted + 1 < self.read_whole
@@ -475,8 +495,9 @@ impl LegTap {
             self.first_accepted += 1;
             self.forgotten_end = end;
         }
+        let ReadMessages::OfSize(size) = half.messages else { return };
         while self.accepted_end <= self.read && self.accepted_end < u64::MAX {
-            self.accepted_end = self.accepted_end.saturating_add(sizes.of(half.expected));
+            self.accepted_end = self.accepted_end.saturating_add(size.get().max(1));
             self.accepted.push_back((half.expected, self.accepted_end));
             half.expected += 1;
         }

@@ -23,4 +23,4 @@ pub use scenario::{
 };
 pub use talkpath_config::Codec;
 pub use topology::{Node, Topology};
-pub use workload::{Demand, WorkloadConfig};
+pub use workload::{Demand, LEAST_DRAWN, MessageSize, WorkloadConfig};

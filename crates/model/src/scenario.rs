@@ -179,6 +179,11 @@ impl Flow {
     pub fn transport_seed(&self, run: Seed) -> Seed {
         Seed::new(run.stream(&format!("flow/{}/transport", self.name)).bits())
     }
+
+    /// What its workload draws from in a run of this seed: the same in every arena and over every transport.
+    pub fn workload_seed(&self, run: Seed) -> Seed {
+        Seed::new(run.stream(&format!("flow/{}/workload", self.name)).bits())
+    }
 }
 
 /// The path of a flow's second address: that of the host which opens the connection, its sender.

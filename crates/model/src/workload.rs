@@ -23,13 +23,13 @@ pub enum WorkloadConfig {
         /// Bytes of a frame.
         size: Bytes,
     },
-    /// `size` bytes on the clock that `rate` sets, counting payload.
+    /// Messages of `size` on one clock, whose mean payload rate is `rate`.
     Cbr {
         /// Payload rate.
         #[serde(rename = "rate_bps")]
         rate: Rate,
         /// Payload bytes of a message.
-        size: Bytes,
+        size: MessageSize,
     },
     /// As much as the transport takes, in messages of up to 64 KiB.
     Bulk {
@@ -63,7 +63,65 @@ pub enum WorkloadConfig {
     },
 }
 
-/// What a workload gives to its transport over time.
+/// Payload of the messages of a workload that has sizes of its own. As text a constant size is its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum MessageSize {
+    /// Each message has this size.
+    Constant(Bytes),
+    /// The sender draws each size, uniform from `min` to `max`, both included. The receiver learns it from
+    /// the message.
+    Uniform {
+        /// The least.
+        min: Bytes,
+        /// The most.
+        max: Bytes,
+    },
+}
+
+impl MessageSize {
+    /// The least payload of a message.
+    pub const fn smallest(self) -> Bytes {
+        match self {
+            Self::Constant(size) => size,
+            Self::Uniform { min, .. } => min,
+        }
+    }
+
+    /// The most payload of a message.
+    pub const fn largest(self) -> Bytes {
+        match self {
+            Self::Constant(size) => size,
+            Self::Uniform { max, .. } => max,
+        }
+    }
+
+    /// Payload of every message; `None` if they differ.
+    pub const fn constant(self) -> Option<Bytes> {
+        match self {
+            Self::Constant(size) => Some(size),
+            Self::Uniform { .. } => None,
+        }
+    }
+
+    /// Whether a message may have this payload.
+    pub fn allows(self, size: Bytes) -> bool {
+        (self.smallest()..=self.largest()).contains(&size)
+    }
+
+    /// Twice the mean payload, which is a whole number of bytes.
+    pub const fn twice_mean(self) -> u64 {
+        self.smallest().get().saturating_add(self.largest().get())
+    }
+}
+
+impl From<Bytes> for MessageSize {
+    fn from(size: Bytes) -> Self {
+        Self::Constant(size)
+    }
+}
+
+/// What a workload gives to its transport over time, at most: memory and admission are reckoned with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
     /// Messages on a clock, whatever the network does: `messages` of them every `nanos` ns.
@@ -110,8 +168,8 @@ impl WorkloadConfig {
                 Demand::Clocked { size, messages: 1, nanos: u128::from(ptime.as_nanos()) }
             }
             Self::Cbr { rate, size } => {
-                let nanos = u128::from(size.get().max(1)) * BIT_NANOS_OF_A_BYTE;
-                Demand::Clocked { size, messages: rate.as_bps(), nanos }
+                let nanos = u128::from(size.twice_mean().max(2)) * (BIT_NANOS_OF_A_BYTE / 2);
+                Demand::Clocked { size: size.largest(), messages: rate.as_bps(), nanos }
             }
             Self::Bulk { bytes } => Demand::Greedy { bytes, largest: None },
             Self::File { bytes, size, header, .. } => {
@@ -124,21 +182,26 @@ impl WorkloadConfig {
         }
     }
 
-    /// Payload of message `seq`, counted from 0; `None` if it depends on how much room the transport has.
-    /// Both ends of a stream find the messages in it by this.
-    pub fn message_size(&self, _seq: u64) -> Option<Bytes> {
+    /// Payload of its messages; `None` if it depends on how much room the transport has.
+    pub const fn sizes(&self) -> Option<MessageSize> {
         match self {
-            Self::Voice { size, .. } | Self::Cbr { size, .. } | Self::Burst { size, .. } => Some(*size),
+            Self::Voice { size, .. } | Self::Burst { size, .. } => Some(MessageSize::Constant(*size)),
+            Self::Cbr { size, .. } => Some(*size),
             Self::Bulk { .. } | Self::File { .. } => None,
         }
     }
 
     /// Payload of every message; `None` if they differ, or if it depends on room.
     pub const fn constant_size(&self) -> Option<Bytes> {
-        match self {
-            Self::Voice { size, .. } | Self::Cbr { size, .. } | Self::Burst { size, .. } => Some(*size),
-            Self::Bulk { .. } | Self::File { .. } => None,
+        match self.sizes() {
+            Some(sizes) => sizes.constant(),
+            None => None,
         }
+    }
+
+    /// Whether the sender alone knows how large each message is until the message says it.
+    pub const fn has_drawn_sizes(&self) -> bool {
+        matches!(self.sizes(), Some(MessageSize::Uniform { .. }))
     }
 
     /// Bytes of a G.711 frame, of which each is a sample; `None` if the workload is no voice, or has another
@@ -220,6 +283,10 @@ impl Demand {
     }
 }
 
+/// The least payload that a message of drawn size may have: on a stream it begins with its size and its
+/// number, 4 B each.
+pub const LEAST_DRAWN: Bytes = Bytes::new(8);
+
 /// A byte at 1 bit/s takes this many ns.
 const BIT_NANOS_OF_A_BYTE: u128 = 8 * 1_000_000_000;
 
@@ -227,7 +294,8 @@ const BIT_NANOS_OF_A_BYTE: u128 = 8 * 1_000_000_000;
 mod tests {
     use super::*;
 
-    /// The texts are those of version 9 of the live arena's protocol.
+    /// The texts are those of version 13 of the live arena's protocol; those of constant sizes are as in
+    /// version 9.
     #[test]
     fn every_workload_comes_back_from_its_text_and_a_file_without_its_path() {
         let size = Bytes::new(100);
@@ -238,10 +306,13 @@ mod tests {
             header: Bytes::new(8),
         };
         let burst = WorkloadConfig::Burst { count: 5, size, repeat: 2, gap: Duration::from_nanos(7) };
-        let cbr = WorkloadConfig::Cbr { rate: Rate::from_bps(9), size };
+        let cbr = WorkloadConfig::Cbr { rate: Rate::from_bps(9), size: size.into() };
+        let sizes = MessageSize::Uniform { min: Bytes::new(8), max: size };
+        let drawn = WorkloadConfig::Cbr { rate: Rate::from_bps(9), size: sizes };
         for (config, text, comes_back) in [
             (WorkloadConfig::G711, r#"{"voice":{"ptime_ns":20000000,"size":160}}"#, None),
             (cbr, r#"{"cbr":{"rate_bps":9,"size":100}}"#, None),
+            (drawn, r#"{"cbr":{"rate_bps":9,"size":{"min":8,"max":100}}}"#, None),
             (WorkloadConfig::Bulk { bytes: None }, r#"{"bulk":{"bytes":null}}"#, None),
             (burst, r#"{"burst":{"count":5,"size":100,"repeat":2,"gap_ns":7}}"#, None),
             (file("/a"), r#"{"file":{"bytes":3000,"size":100,"header":8}}"#, Some(file(""))),
@@ -250,5 +321,18 @@ mod tests {
             let back: WorkloadConfig = serde_json::from_str(text).unwrap();
             assert_eq!(back, comes_back.unwrap_or(config));
         }
+    }
+
+    /// 100 to 301 B at 8 kb/s: a message of 200.5 B in the mean takes 200.5 ms.
+    #[test]
+    fn demand_has_the_largest_of_drawn_sizes_on_the_clock_of_their_mean() {
+        let size = MessageSize::Uniform { min: Bytes::new(100), max: Bytes::new(301) };
+        let demand = WorkloadConfig::Cbr { rate: Rate::from_bps(8000), size }.demand();
+        assert_eq!(demand.largest_message(), Some(Bytes::new(301)));
+        assert_eq!(demand.messages_within(Duration::from_millis(2004)), Some(9));
+        assert_eq!(demand.messages_within(Duration::from_millis(2005)), Some(10));
+        assert!(
+            size.allows(Bytes::new(301)) && !size.allows(Bytes::new(302)) && !size.allows(Bytes::new(99))
+        );
     }
 }

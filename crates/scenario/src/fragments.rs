@@ -33,8 +33,13 @@ fn line(scenario: &Scenario, flow: &Flow) -> Option<String> {
     let counts = counts(size, scenario.ip, &mtus);
     let most = counts.iter().copied().max().filter(|&most| most > 1)?;
     let (group, mtu) = (&flow.group, mtus.iter().min()?);
-    let what =
-        format!("The flow {group} sends datagrams of {size} over an MTU of {mtu}, {most} fragments each");
+    let (up_to, counted) = match flow.workload.has_drawn_sizes() {
+        true => ("up to ", "the largest messages"),
+        false => ("", "messages"),
+    };
+    let what = format!(
+        "The flow {group} sends datagrams of {up_to}{size} over an MTU of {mtu}, {up_to}{most} fragments each"
+    );
     let losses: Vec<f64> = links.iter().map(|link| link.config.loss.mean()).collect();
     if losses.iter().all(|loss| *loss <= 0.0) {
         return Some(format!("{what}: one lost fragment is a lost message"));
@@ -49,7 +54,7 @@ fn line(scenario: &Scenario, flow: &Flow) -> Option<String> {
         true => "",
         false => " if they are lost independently",
     };
-    Some(format!("{what}: {} of packets are {} of messages{apart}", percent(packets), percent(messages)))
+    Some(format!("{what}: {} of packets are {} of {counted}{apart}", percent(packets), percent(messages)))
 }
 
 /// The fragments of a UDP datagram with this payload on each link of its route.
@@ -125,6 +130,14 @@ mod tests {
             [
                 "The flow cam sends datagrams of 10417 B over an MTU of 1500 B, 8 fragments each: one lost fragment is a lost \
               message."
+            ]
+        );
+        let drawn = said("10417 B\", min_size = \"1 kB", ", loss = 0.02", "");
+        assert_eq!(
+            drawn,
+            [
+                "The flow cam sends datagrams of up to 10417 B over an MTU of 1500 B, up to 8 fragments each: 2 % of packets are \
+              15 % of the largest messages."
             ]
         );
         let runs = said("10417 B", ", loss = { kind = \"gilbert-elliott\", p = 0.01, r = 0.3 }", "");

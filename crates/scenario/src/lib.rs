@@ -60,6 +60,7 @@ pub use understood::Understood;
 /// What comes out, for whoever runs plans. What takes a scenario alone depends on the model itself.
 pub use talkpath_model::{
     Codec, Concealment, DSCP_NAMES, Demand, Direction, Dscp, Due, EchoWrite, FarClock, Flow, IpVersion,
-    Judging, KernelProfile, LARGEST_BULK_MESSAGE, LinkIndex, MIN_BULK_ROOM, NANOS_OF_A_HOP, NamedLink, Node,
-    Playout, Receiver, Scenario, SecondPath, Topology, USUAL_MTU, WorkloadConfig, host_and_port,
+    Judging, KernelProfile, LARGEST_BULK_MESSAGE, LinkIndex, MIN_BULK_ROOM, MessageSize, NANOS_OF_A_HOP,
+    NamedLink, Node, Playout, Receiver, Scenario, SecondPath, Topology, USUAL_MTU, WorkloadConfig,
+    host_and_port,
 };

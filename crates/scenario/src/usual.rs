@@ -80,6 +80,7 @@ const USUAL: &[(&str, Dimension, u64, u64)] = &[
     ("workload.rate", Rate, K, 100 * M),
     ("message_rate", Frequency, 100, 10 * M),
     ("size", Size, 1, 64 * K),
+    ("min_size", Size, 8, 64 * K),
     ("ptime", Duration, 5 * MS, 200 * MS),
     ("deadline", Duration, 5 * MS, MIN),
     ("gap", Duration, MS, 10 * MIN),

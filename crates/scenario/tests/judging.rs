@@ -1,6 +1,8 @@
 //! What a flow is judged by, as the keys of its workload say.
 
-use talkpath_scenario::{Concealment, Flow, Judging, Options, Plan, Playout, Source, WorkloadConfig, load};
+use talkpath_scenario::{
+    Concealment, Flow, Judging, MessageSize, Options, Plan, Playout, Source, WorkloadConfig, load,
+};
 use talkpath_units::{Bytes, Duration, Rate};
 
 fn plan(workload: &str) -> Plan {
@@ -60,6 +62,16 @@ fn messages_have_the_deadline_and_floor_of_their_keys() {
     assert_eq!(flow("\"bulk\"").judging, Judging::Unjudged);
 }
 
+/// 60 messages a second of 200.5 B in the mean are 96,240 bps.
+#[test]
+fn drawn_sizes_have_their_mean_at_the_rate() {
+    for clock in ["message_rate = \"60 Hz\"", "rate = \"96.24 kbps\""] {
+        let flow = flow(&format!("{{ kind = \"cbr\", {clock}, min_size = \"100 B\", size = \"301 B\" }}"));
+        let size = MessageSize::Uniform { min: Bytes::new(100), max: Bytes::new(301) };
+        assert_eq!(flow.workload, WorkloadConfig::Cbr { rate: Rate::from_bps(96_240), size }, "{clock}");
+    }
+}
+
 #[test]
 fn messages_a_second_are_a_rate() {
     for (message_rate, size, bps) in [
@@ -72,7 +84,7 @@ fn messages_a_second_are_a_rate() {
     ] {
         let flow =
             flow(&format!("{{ kind = \"cbr\", message_rate = \"{message_rate}\", size = \"{size} B\" }}"));
-        let expected = WorkloadConfig::Cbr { rate: Rate::from_bps(bps), size: Bytes::new(size) };
+        let expected = WorkloadConfig::Cbr { rate: Rate::from_bps(bps), size: Bytes::new(size).into() };
         assert_eq!(flow.workload, expected, "{message_rate}");
     }
 }

@@ -381,6 +381,10 @@ fn a_mistake_in_what_a_flow_is_judged_by_names_what_is_right() {
         &["5:61: flow.call.workload.message_rate: found both `rate` and `message_rate`, expected one"],
     );
     workload(
+        "{ kind = \"cbr\", rate = \"96 kbps\", size = \"200 B\", min_size = \"300 B\" }",
+        &["5:73: flow.call.workload.min_size: found 300 B, expected at most `size`, which is 200 B"],
+    );
+    workload(
         "{ kind = \"cbr\", size = \"200 B\" }",
         &["5:12: flow.call.workload.rate: missing; expected a rate | or `message_rate`, such as \"60 Hz\""],
     );

@@ -52,7 +52,7 @@ fn build_flow(
     window: (Instant, Instant),
     plan: &RunPlan<'_>,
 ) -> SimFlow {
-    let workload = AnyWorkload::new(&flow.workload, window.1);
+    let workload = AnyWorkload::new(&flow.workload, flow.workload_seed(plan.seed), window.1);
     let start = Instant::ZERO
         + plan.seed.stream(&format!("flow/{}/start", flow.name)).span(flow.start.0, flow.start.1);
     let of_tcp = transport.as_tcp().and_then(|config| config.cc).map(CongestionControlKind::name);

@@ -301,7 +301,7 @@ impl<T: Transport, O: Outlet> Channel for Simulated<'_, T, O> {
     #[inline(always)]
     fn read(&mut self, _flow: FlowId, limit: Bytes, now: Instant) -> Option<Read<'_>> {
         let delivery = self.transport.poll_delivery(limit, now)?;
-        Some(Read { delivery, came_at: None, held_since: None, data: &[] })
+        Some(Read { delivery, came_at: None, held_since: None, begun: &[], data: &[] })
     }
 
     #[inline(always)]

@@ -129,7 +129,7 @@ impl<O: Outlet> Channel for OnConnection<'_, O> {
 
     fn read(&mut self, flow: FlowId, limit: Bytes, _now: Instant) -> Option<Read<'_>> {
         let delivery = self.end.read(flow.0 as usize, limit)?;
-        Some(Read { delivery, came_at: None, held_since: None, data: &[] })
+        Some(Read { delivery, came_at: None, held_since: None, begun: &[], data: &[] })
     }
 
     fn writable(&mut self, flow: FlowId) -> Bytes {

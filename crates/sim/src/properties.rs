@@ -46,9 +46,10 @@ const TRANSPORTS: [&str; 11] = [
     "{ kind = \"quic-stream\", encryption = false }",
     "{ kind = \"quic-stream-per-message\", encryption = false }",
 ];
-const WORKLOADS: [&str; 4] = [
+const WORKLOADS: [&str; 5] = [
     "{ kind = \"voice\", codec = \"g711\" }",
     "{ kind = \"cbr\", rate = \"300 kbps\", size = \"1100 B\", echo = true }",
+    "{ kind = \"cbr\", message_rate = \"60 Hz\", min_size = \"8 B\", size = \"1100 B\", echo = true }",
     "{ kind = \"burst\", count = 20, size = \"900 B\", repeat = 5, gap = \"700 ms\" }",
     "{ kind = \"bulk\" }",
 ];
@@ -73,7 +74,7 @@ fn scenario(links: &[AnyLink], flows: &[AnyFlow]) -> String {
     }
     for (number, &(start, transport, workload)) in flows.iter().enumerate() {
         // Nothing holds bulk back over a transport that never pushes back: the scenario refuses it.
-        let workload = if transport == 0 { workload % 3 } else { workload };
+        let workload = if transport == 0 { workload % (WORKLOADS.len() - 1) } else { workload };
         let names = |side: &str| {
             let names: Vec<_> = route(links, start).iter().map(|link| format!("\"{side}{link}\"")).collect();
             format!("[{}]", names.join(", "))

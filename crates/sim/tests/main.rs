@@ -11,6 +11,7 @@ mod openings;
 mod qlog;
 mod queues;
 mod quic;
+mod sizes;
 mod voice_echo;
 mod whole_runs;
 mod without_rows;

@@ -73,10 +73,13 @@ impl Stream {
 
     /// A span uniform in [`from`, `to`), to the nanosecond; `from` if the range is empty.
     pub fn span(&mut self, from: Duration, to: Duration) -> Duration {
-        let width = to.saturating_sub(from).as_nanos();
+        from + Duration::from_nanos(self.below(to.saturating_sub(from).as_nanos()))
+    }
+
+    /// A whole number uniform in [0, `width`); 0 if that is empty.
+    pub fn below(&mut self, width: u64) -> u64 {
         // The high half of the product maps 64 uniform bits onto the width with a bias under width / 2^64.
-        let offset = (u128::from(self.bits()) * u128::from(width)) >> 64;
-        from + Duration::from_nanos(offset as u64)
+        ((u128::from(self.bits()) * u128::from(width)) >> 64) as u64
     }
 
     /// A standard normal number (Box and Muller, 1958).

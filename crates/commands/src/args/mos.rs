@@ -2,7 +2,8 @@
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use talkpath_scenario::{Codec, as_percent, parse_duration, percentage};
+use talkpath_measure::Codec;
+use talkpath_scenario::{as_percent, parse_duration, percentage};
 use talkpath_units::Duration;
 
 #[derive(Debug, Args)]

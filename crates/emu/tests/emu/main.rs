@@ -9,6 +9,7 @@ mod files;
 mod life;
 mod multipath;
 mod quic;
+mod sizes;
 mod stranger;
 #[path = "../support/mod.rs"]
 mod support;

@@ -59,6 +59,9 @@ impl Application {
             };
             any = true;
             let (delivery, came_at, held_since) = (read.delivery, read.came_at, read.held_since);
+            for &(seq, size) in read.begun {
+                tap.on_begun(seq, size);
+            }
             if let Some(sink) = &mut self.sink {
                 match delivery {
                     Delivery::Message { seq, .. } => sink.on_piece(seq, read.data),

@@ -3,7 +3,7 @@
 //! | workload | clock | a message |
 //! | --- | --- | --- |
 //! | [`Voice`] | the codec's | a frame every `ptime` |
-//! | [`Cbr`] | `rate` and `size`, without drift | `size` bytes |
+//! | [`Cbr`] | `rate` and the mean size, without drift | `size` bytes, or drawn for each message |
 //! | [`Bulk`] | none: waits for room | as large as fits |
 //! | file, as [`Bulk`] | none | as large as fits, up to `size` |
 //! | [`Burst`] | none within a burst, `gap` between bursts | `size` bytes |
@@ -20,7 +20,7 @@ mod source;
 mod voice;
 
 use talkpath_model::WorkloadConfig;
-use talkpath_units::{Bytes, Instant};
+use talkpath_units::{Bytes, Instant, Seed};
 use talkpath_wire::Message;
 
 pub use bulk::Bulk;
@@ -44,13 +44,14 @@ pub enum AnyWorkload {
 
 impl AnyWorkload {
     /// The workload that `config` describes, of which nothing is due at or after `stop` (the run's duration).
-    pub fn new(config: &WorkloadConfig, stop: Instant) -> Self {
+    /// What it draws, it draws from `seed`.
+    pub fn new(config: &WorkloadConfig, seed: Seed, stop: Instant) -> Self {
         match *config {
             WorkloadConfig::File { size, .. } => {
                 Self::Bulk(Bulk::new(config.transfer_size(), stop).with_largest_message(size))
             }
             WorkloadConfig::Voice { ptime, size, .. } => Self::Voice(Voice::new(ptime, size, stop)),
-            WorkloadConfig::Cbr { rate, size } => Self::Cbr(Cbr::new(rate, size, stop)),
+            WorkloadConfig::Cbr { rate, size } => Self::Cbr(Cbr::new(rate, size, seed, stop)),
             WorkloadConfig::Bulk { bytes } => Self::Bulk(Bulk::new(bytes, stop)),
             WorkloadConfig::Burst { count, size, repeat, gap } => {
                 Self::Burst(Burst::new(count, size, repeat, gap, stop))
@@ -113,7 +114,7 @@ impl Workload for AnyWorkload {
 
 #[cfg(test)]
 mod tests {
-    use talkpath_model::Codec;
+    use talkpath_model::{Codec, MessageSize};
     use talkpath_units::{Duration, Rate};
 
     use super::*;
@@ -121,20 +122,22 @@ mod tests {
     #[test]
     fn the_machine_waits_for_a_clock_if_its_configuration_says_so_and_makes_messages_of_its_sizes() {
         let size = Bytes::new(160);
+        let drawn = MessageSize::Uniform { min: Bytes::new(8), max: size };
         let configs = [
             WorkloadConfig::Voice { codec: Codec::G711, ptime: Duration::from_millis(20), size },
-            WorkloadConfig::Cbr { rate: Rate::from_bps(64_000), size },
+            WorkloadConfig::Cbr { rate: Rate::from_bps(64_000), size: size.into() },
+            WorkloadConfig::Cbr { rate: Rate::from_bps(64_000), size: drawn },
             WorkloadConfig::Bulk { bytes: None },
             WorkloadConfig::Burst { count: 2, size, repeat: 1, gap: Duration::ZERO },
             WorkloadConfig::File { source: String::new(), bytes: size, size, header: Bytes::new(8) },
         ];
         for config in configs {
-            let mut workload = AnyWorkload::new(&config, Instant::from_secs(1));
+            let mut workload = AnyWorkload::new(&config, Seed::new(1), Instant::from_secs(1));
             assert_eq!(workload.is_clocked(), config.is_clocked(), "{config:?}");
             workload.open(Instant::ZERO);
             let room = if workload.is_clocked() { Bytes::ZERO } else { Bytes::MAX };
             let message = workload.poll_message(room, Instant::ZERO).unwrap();
-            assert_eq!(message.size, config.message_size(0).unwrap_or(message.size), "{config:?}");
+            assert!(config.sizes().is_none_or(|sizes| sizes.allows(message.size)), "{config:?}");
             assert_eq!(workload.poll_message(Bytes::ZERO, Instant::ZERO), None, "{config:?}");
         }
     }

@@ -36,7 +36,7 @@ impl AnyChannel {
         let timing = (interval, session.stop());
         match &spec.transport {
             TransportSpec::Udp { .. } => Self::Udp(Box::new(UdpChannel::new(spec, place, bound, common))),
-            TransportSpec::Tcp { .. } => Self::Tcp(Box::new(TcpChannel::new(spec, place, common.clock))),
+            TransportSpec::Tcp { .. } => Self::Tcp(Box::new(TcpChannel::new(spec, place, bound, common))),
             TransportSpec::Encapsulated(own) => Self::Encapsulated(Box::new(EncapsulatedChannel::new(
                 (spec, own),
                 place,

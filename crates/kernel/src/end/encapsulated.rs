@@ -121,7 +121,7 @@ impl Channel for EncapsulatedChannel {
             self.incoming.note(seq);
             let data = self.piece.get(FILE_HEADER..).unwrap_or_default();
             let delivery = Delivery::Message { seq, size };
-            return Some(Read { delivery, came_at: self.arrived, held_since: None, data });
+            return Some(Read { delivery, came_at: self.arrived, held_since: None, begun: &[], data });
         }
     }
 

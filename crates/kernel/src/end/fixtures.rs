@@ -24,6 +24,7 @@ pub(crate) const fn flow(transport: TransportSpec, workload: WorkloadConfig) -> 
         start_ns: 0,
         due: Due::Opening,
         file: None,
+        workload_seed: None,
         dscp_byte: None,
     }
 }

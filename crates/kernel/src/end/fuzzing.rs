@@ -86,7 +86,7 @@ impl Wire {
 
 /// Both ends, over two sockets.
 fn connection(carry: Carry) -> Pair {
-    let workload = WorkloadConfig::Cbr { rate: Rate::from_bps(1_280_000), size: Bytes::new(160) };
+    let workload = WorkloadConfig::Cbr { rate: Rate::from_bps(1_280_000), size: Bytes::new(160).into() };
     let spec = QuicSpec::new(&QuicConfig::new(carry), None, Bytes::new(1500));
     let flow = fixtures::flow(TransportSpec::Quic(spec), workload);
     let client = Fingerprint::of_secret(&SECRET).map(HostKeys::Client).ok();

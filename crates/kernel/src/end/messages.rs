@@ -90,7 +90,7 @@ pub(super) struct Incoming {
 
 /// Rows of the echoes that an end owes. They are kept by number, so a message costs a row for each before it
 /// that has none yet: the budget pays for all of them before the first is made.
-struct EchoRows {
+pub(super) struct EchoRows {
     budget: Arc<RowBudget>,
     /// Numbers below this have their rows, or the budget has paid for them.
     paid: u64,
@@ -106,8 +106,7 @@ impl Incoming {
             }
             Demand::Bursts { .. } | Demand::Greedy { .. } => None,
         };
-        let echoes = (spec.echo_per_read.is_some() && !place.is_sender)
-            .then(|| EchoRows { budget: Arc::clone(&common.budget), paid: 0 });
+        let echoes = EchoRows::of(spec, place, common);
         Self { token: place.token, tagger, bound, expected: 0, short, seen: Vec::new(), unique: 0, echoes }
     }
 
@@ -121,14 +120,14 @@ impl Incoming {
             Some(short) => short.number_in(payload, now)?,
             None => read_header(payload, self.token, self.expected)?,
         };
-        let is_whole = spec.datagram_size(seq).is_some_and(|size| size == payload.len() as u64);
+        let is_whole = spec.allows_datagram(seq, payload.len() as u64);
         let is_payable = |echoes: &mut EchoRows| echoes.pay_for(seq, spec, now);
         (is_whole && seq < self.bound && self.echoes.as_mut().is_none_or(is_payable)).then_some(seq)
     }
 
     /// The number of echoes whose rows the memory budget has already paid for, when their messages came.
     pub(super) fn paid_rows(&self) -> u64 {
-        self.echoes.as_ref().map_or(0, |echoes| echoes.paid)
+        self.echoes.as_ref().map_or(0, EchoRows::paid)
     }
 
     /// Message `seq` came: short numbers are extended to one near the next.
@@ -162,9 +161,20 @@ impl Incoming {
 }
 
 impl EchoRows {
+    /// Those of an end of the flow `spec`; `None` if it echoes nothing.
+    pub(super) fn of(spec: &FlowSpec, place: &EndPlace, common: &EndContext) -> Option<Self> {
+        let echoes = spec.echo_per_read.is_some() && !place.is_sender;
+        echoes.then(|| Self { budget: Arc::clone(&common.budget), paid: 0 })
+    }
+
+    /// Numbers below this have their rows, or the budget has paid for them.
+    pub(super) const fn paid(&self) -> u64 {
+        self.paid
+    }
+
     /// Whether the echo of message `seq` has its row. It has none if the message cannot be due yet: a single
-    /// datagram costs no more than all that may have come before it.
-    fn pay_for(&mut self, seq: u64, spec: &FlowSpec, now: Instant) -> bool {
+    /// message costs no more than all that may have come before it.
+    pub(super) fn pay_for(&mut self, seq: u64, spec: &FlowSpec, now: Instant) -> bool {
         if seq < self.paid {
             return true;
         }

@@ -34,19 +34,20 @@ use talkpath_wire::{Delivery, Observation, PayloadRange, Refused};
 
 use super::channel::{HostChannel, Occasion};
 use super::context::EndContext;
+use super::frames::{Frames, NO_MESSAGE};
 use super::lifecycle::Lifecycle;
 use super::messages::{Incoming, Outgoing};
 use super::packets::PacketNotes;
 use super::place::EndPlace;
 use super::route::{SendFailure, UdpRoute};
 use super::sampling::Sampling;
-use super::tcp::outgoing;
 use crate::clock::RunClock;
 use crate::join::few_words;
 use crate::log::EndTotals;
 use crate::progress::EndProgress;
 use crate::spec::{FlowSpec, QuicSpec, SessionSpec};
 use crate::sys::Received;
+use crate::wire::stream_filling;
 use connection::{SendOutcome, SharedConnection, lock};
 
 pub use connection::QuicConnections;
@@ -69,6 +70,8 @@ pub(super) struct QuicChannel {
     began: Option<Instant>,
     outgoing: Outgoing,
     incoming: Incoming,
+    /// How the messages of one stream are told apart, if their sizes vary.
+    frames: Option<Frames>,
     /// What was read last.
     piece: Data,
     /// Messages that the engine took and that did not expire; bytes of one stream.
@@ -114,7 +117,7 @@ impl Channel for QuicChannel {
             return WriteOutcome::NotOpen;
         }
         let data = match self.carry {
-            Carry::Stream => self.stream_bytes(write.message.size),
+            Carry::Stream => self.stream_bytes(write),
             Carry::Datagram | Carry::StreamPerMessage => {
                 let message = write.message;
                 Data::copy_from_slice(self.outgoing.fill(&self.spec, message.size.get(), message.seq))
@@ -122,6 +125,9 @@ impl Channel for QuicChannel {
         };
         match lock(&self.connection).engine.write_bytes(self.index, write.message, data, write.expires) {
             Ok(taken) => {
+                if let Some(frames) = &mut self.frames {
+                    frames.on_taken(taken.get());
+                }
                 self.sent += if self.carry == Carry::Stream { taken.get() } else { 1 };
                 WriteOutcome::Taken(taken)
             }
@@ -136,12 +142,26 @@ impl Channel for QuicChannel {
     fn read(&mut self, _flow: FlowId, limit: Bytes, _now: Instant) -> Option<Read<'_>> {
         let mut connection = lock(&self.connection);
         let (delivery, came_at) = loop {
+            let held = self.frames.as_ref().map_or(0, Frames::held);
+            let limit = limit.saturating_sub(Bytes::new(held as u64)).max(Bytes::new(1));
             let (piece, came_at) = connection.engine.read_stamped(self.index, limit)?;
             self.piece = piece;
             let size = Bytes::new(self.piece.len() as u64);
             if self.carry == Carry::Stream {
                 self.received += size.get();
-                break (Delivery::Stream { bytes: size }, came_at);
+                let readable = match &mut self.frames {
+                    Some(frames) => frames.take(&self.spec, &self.piece, came_at),
+                    None => Some(size.get()),
+                };
+                match readable {
+                    // It was the beginning of a frame, and there may be more.
+                    Some(0) => continue,
+                    Some(readable) => break (Delivery::Stream { bytes: Bytes::new(readable) }, came_at),
+                    None => {
+                        self.life.fail(NO_MESSAGE.to_owned());
+                        return None;
+                    }
+                }
             }
             // Anything else is no message of this flow.
             if let Some(seq) = self.incoming.number_in(&self.spec, &self.piece, came_at) {
@@ -151,7 +171,8 @@ impl Channel for QuicChannel {
         };
         let header = if self.carry == Carry::Stream { 0 } else { FILE_HEADER };
         let data = self.piece.get(header..).unwrap_or_default();
-        Some(Read { delivery, came_at: Some(came_at), held_since: None, data })
+        let begun = self.frames.as_ref().map_or(&[][..], Frames::begun);
+        Some(Read { delivery, came_at: Some(came_at), held_since: None, begun, data })
     }
 
     /// Of datagrams room for a whole one, or none: a transfer cuts all its messages alike.
@@ -323,7 +344,7 @@ impl HostChannel for QuicChannel {
     }
 
     fn paid_rows(&self) -> u64 {
-        self.incoming.paid_rows()
+        self.incoming.paid_rows() + self.frames.as_ref().map_or(0, Frames::paid_rows)
     }
 
     fn count(&self, totals: &mut EndTotals) {
@@ -389,6 +410,7 @@ impl QuicChannel {
             connection,
             outgoing: Outgoing::new(place),
             incoming: Incoming::new(flow, place, bound, common),
+            frames: Frames::new(flow, place, bound, common),
             piece: Data::new(),
             sent: 0,
             received: 0,
@@ -412,9 +434,13 @@ impl QuicChannel {
         lock(&self.connection).engine.send_buffer(self.index) == Bytes::ZERO
     }
 
-    /// The next `size` bytes of one stream for all messages: of the file, if there is one.
-    fn stream_bytes(&self, size: Bytes) -> Data {
-        let size = usize::try_from(size.get()).unwrap_or(usize::MAX);
+    /// The next bytes of one stream for all messages, at most as many as are to be written: of the file, if
+    /// there is one.
+    fn stream_bytes(&mut self, write: &Write) -> Data {
+        if let Some(frames) = &mut self.frames {
+            return Data::copy_from_slice(frames.next(write));
+        }
+        let size = usize::try_from(write.message.size.get()).unwrap_or(usize::MAX);
         match self.spec.file.as_ref().filter(|_| self.is_sender) {
             Some(file) => {
                 let sent = usize::try_from(self.sent).unwrap_or(usize::MAX);
@@ -422,7 +448,7 @@ impl QuicChannel {
                 Data::copy_from_slice(&rest[..size.min(rest.len())])
             }
             None => {
-                let filling = outgoing();
+                let filling = stream_filling();
                 Data::from_static(&filling[..size.min(filling.len())])
             }
         }

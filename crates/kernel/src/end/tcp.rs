@@ -16,17 +16,18 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::OnceLock;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::SendFlags;
 use rustix::time::Timespec;
 use talkpath_flow::{Channel, FlowId, FlowTaps, Read, Side, Write, WriteOutcome};
 use talkpath_units::{Bytes, Duration, Instant};
-use talkpath_wire::{Delivery, Observation, WRITE};
+use talkpath_wire::{Delivery, Observation};
 
 use super::channel::{HostChannel, Occasion};
+use super::context::EndContext;
 use super::dial::{Dial, watch};
+use super::frames::{Frames, NO_MESSAGE};
 use super::place::EndPlace;
 use crate::clock::RunClock;
 use crate::log::{EndTotals, Multipath};
@@ -36,7 +37,7 @@ use crate::spec::{FlowSpec, TransportSpec};
 use crate::sys::{
     ReceivedOne, SocketSwitch, TcpInfo, path_mtu, receive_one, send_queue, switch_on, tcp_info,
 };
-use crate::wire::filling;
+use crate::wire::stream_filling;
 
 /// A TCP flow's channel.
 pub(super) struct TcpChannel {
@@ -46,6 +47,8 @@ pub(super) struct TcpChannel {
     socket: Option<TcpStream>,
     state: State,
     dial: Option<Dial>,
+    /// How its messages are told apart, if their sizes vary.
+    frames: Option<Frames>,
     /// Bytes that were read with the opening line.
     unread: Vec<u8>,
     buffer: Vec<u8>,
@@ -106,13 +109,14 @@ impl Channel for TcpChannel {
             return WriteOutcome::NotOpen;
         }
         let Some(socket) = &mut self.socket else { return WriteOutcome::NoRoom };
-        // A file's next byte is the one after all that the socket has taken.
-        let bytes = match self.spec.file.as_ref().filter(|_| self.is_sender) {
-            Some(file) => {
+        let bytes = match (&mut self.frames, self.spec.file.as_ref().filter(|_| self.is_sender)) {
+            (Some(frames), _) => frames.next(write),
+            // A file's next byte is the one after all that the socket has taken.
+            (None, Some(file)) => {
                 let sent = usize::try_from(self.sent).unwrap_or(usize::MAX);
                 file.content.get(sent..).unwrap_or_default()
             }
-            None => outgoing(),
+            (None, None) => stream_filling(),
         };
         let piece = usize::try_from(write.message.size.get()).unwrap_or(usize::MAX).min(bytes.len());
         loop {
@@ -120,6 +124,9 @@ impl Channel for TcpChannel {
                 Ok(0) => return WriteOutcome::NoRoom,
                 Ok(count) => {
                     self.sent += count as u64;
+                    if let Some(frames) = &mut self.frames {
+                        frames.on_taken(count as u64);
+                    }
                     return WriteOutcome::Taken(Bytes::new(count as u64));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return WriteOutcome::NoRoom,
@@ -134,19 +141,29 @@ impl Channel for TcpChannel {
 
     fn read(&mut self, _flow: FlowId, limit: Bytes, _now: Instant) -> Option<Read<'_>> {
         let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX).min(READ);
-        let (count, came_at) = match self.unread.len().min(limit) {
-            0 => self.receive(limit)?,
-            count => {
-                self.buffer[..count].copy_from_slice(&self.unread[..count]);
-                self.unread.drain(..count);
-                (count, self.clock.now())
+        let (count, readable, came_at) = loop {
+            let held = self.frames.as_ref().map_or(0, Frames::held);
+            let (count, came_at) = self.read_piece(limit.saturating_sub(held).max(1))?;
+            self.received += count as u64;
+            let readable = match &mut self.frames {
+                Some(frames) => frames.take(&self.spec, &self.buffer[..count], came_at),
+                None => Some(count as u64),
+            };
+            match readable {
+                // It was the beginning of a frame, and there may be more.
+                Some(0) => {}
+                Some(readable) => break (count, readable, came_at),
+                None => {
+                    self.fail(&io::Error::other(NO_MESSAGE));
+                    return None;
+                }
             }
         };
-        self.received += count as u64;
-        let delivery = Delivery::Stream { bytes: Bytes::new(count as u64) };
+        let delivery = Delivery::Stream { bytes: Bytes::new(readable) };
         let held_since = came_at.min(self.looked);
+        let begun = self.frames.as_ref().map_or(&[][..], Frames::begun);
         let data = &self.buffer[..count];
-        Some(Read { delivery, came_at: Some(came_at), held_since: Some(held_since), data })
+        Some(Read { delivery, came_at: Some(came_at), held_since: Some(held_since), begun, data })
     }
 
     /// What the kernel has no room for waits in the application, begun. If the socket says that it may not be
@@ -249,6 +266,10 @@ impl HostChannel for TcpChannel {
         EndProgress { is_done, sent: self.sent, received: self.received }
     }
 
+    fn paid_rows(&self) -> u64 {
+        self.frames.as_ref().map_or(0, Frames::paid_rows)
+    }
+
     fn count(&self, totals: &mut EndTotals) {
         let Some(socket) = &self.socket else { return };
         let cc = rustix::net::sockopt::tcp_congestion(socket).ok();
@@ -288,14 +309,16 @@ impl HostChannel for TcpChannel {
 }
 
 impl TcpChannel {
-    pub(super) fn new(spec: &FlowSpec, place: &EndPlace, clock: RunClock) -> Self {
+    /// An end of the flow `spec`, whose messages are numbered below `bound`.
+    pub(super) fn new(spec: &FlowSpec, place: &EndPlace, bound: u64, common: &EndContext) -> Self {
         Self {
             spec: spec.clone(),
             is_sender: place.is_sender,
-            clock,
+            clock: common.clock,
             socket: None,
             state: State::Idle,
             dial: None,
+            frames: Frames::new(spec, place, bound, common),
             unread: Vec::new(),
             buffer: Vec::new(),
             is_readable: false,
@@ -376,9 +399,10 @@ impl TcpChannel {
         Ok(())
     }
 
-    /// Whether the first message is one that the `opening` line's bytes should be sent with.
+    /// Whether the first message, whatever its size, is one that the `opening` line's bytes should be sent
+    /// with.
     fn is_small_with(&self, opening: usize) -> bool {
-        let message = self.spec.workload.message_size(0).map_or(u64::MAX, Bytes::get);
+        let message = self.spec.workload.sizes().map_or(u64::MAX, |sizes| sizes.largest().get());
         let is_delayed = matches!(self.spec.transport, TransportSpec::Tcp { nodelay: false, .. });
         let limit = if is_delayed { WHOLE_SEGMENT } else { SMALL_SEGMENT };
         message.saturating_add(opening as u64) <= limit
@@ -399,7 +423,21 @@ impl TcpChannel {
         self.state = State::Open;
     }
 
-    /// Reads at most `limit` bytes into the buffer; gives their number, and when the last of them came.
+    /// Reads at most `limit` bytes into the buffer, first those that came with the opening line; gives their
+    /// number, and when the last of them came.
+    fn read_piece(&mut self, limit: usize) -> Option<(usize, Instant)> {
+        match self.unread.len().min(limit) {
+            0 => self.receive(limit),
+            count => {
+                self.buffer[..count].copy_from_slice(&self.unread[..count]);
+                self.unread.drain(..count);
+                Some((count, self.clock.now()))
+            }
+        }
+    }
+
+    /// Reads at most `limit` bytes from the socket into the buffer; gives their number, and when the last of
+    /// them came.
     fn receive(&mut self, limit: usize) -> Option<(usize, Instant)> {
         if !self.is_readable || self.state != State::Open {
             return None;
@@ -467,12 +505,6 @@ impl TcpChannel {
             self.failure = Some(format!("{what} {at_s:.1} s into the run"));
         }
     }
-}
-
-/// What streams carry.
-pub(super) fn outgoing() -> &'static [u8] {
-    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
-    BYTES.get_or_init(|| filling(WRITE as usize))
 }
 
 /// The opening line shares a segment of up to this size, which every path carries (RFC 9293 §3.7.1: the

@@ -192,7 +192,7 @@ impl Channel for UdpChannel {
         // message is filling without meaning.
         let data = self.received.bytes.get(FILE_HEADER as usize..size).unwrap_or_default();
         let delivery = Delivery::Message { seq, size: Bytes::new(size as u64) };
-        Some(Read { delivery, came_at: received_at, held_since: None, data })
+        Some(Read { delivery, came_at: received_at, held_since: None, begun: &[], data })
     }
 
     /// [`MAX_UDP_PAYLOAD`] if the socket takes another datagram now, otherwise zero. A bulk workload writes
@@ -306,13 +306,18 @@ impl HostChannel for UdpChannel {
         unread
     }
 
-    /// The number of the message in a packet that left this host, and when the packet left. If all messages
-    /// of the flow have the same size, the payload is the last bytes of the packet, whatever headers precede
-    /// it. `None` if the sizes differ.
+    /// The number of the message in a packet that left this host, and when the packet left. `None` for a
+    /// transfer.
     fn sent_message(&self, packet: &[u8], stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
-        let payload_bytes = usize::try_from(self.spec.constant_size()?).ok()?;
-        let header_bytes = packet.len().checked_sub(payload_bytes)?;
-        let (_, payload) = packet.split_at_checked(header_bytes)?;
+        let payload = match self.spec.constant_size() {
+            // It is the last bytes of the packet, whatever headers precede it.
+            Some(size) => {
+                let header_bytes = packet.len().checked_sub(usize::try_from(size).ok()?)?;
+                packet.split_at_checked(header_bytes)?.1
+            }
+            None if self.spec.workload.has_drawn_sizes() => udp_payload(packet, self.outgoing.token())?,
+            None => return None,
+        };
         // The header has the low bits of the number, and the number is near that of the newest message.
         let seq = read_header(payload, self.outgoing.token(), self.next_seq)?;
         Some((seq, self.clock.stamped(Some(stamp_ns?))))
@@ -434,6 +439,20 @@ impl ReceivedDatagrams {
     }
 }
 
+/// The UDP payload in a packet with all headers, of messages that begin with `token`: behind a header that
+/// says that all that follows is its datagram (RFC 768).
+fn udp_payload(packet: &[u8], token: u32) -> Option<&[u8]> {
+    (0..packet.len().min(MAX_HEADERS)).find_map(|begin| {
+        let datagram = packet.get(begin..)?;
+        let (header, payload) = datagram.split_first_chunk::<8>()?;
+        let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+        (length == datagram.len() && payload.starts_with(&token.to_be_bytes())).then_some(payload)
+    })
+}
+
+/// A UDP header begins within so many bytes of a packet: behind Ethernet's header with two tags and IPv4's
+/// with all its options (14 + 8 + 60), or IPv6's.
+const MAX_HEADERS: usize = 82;
 /// How long a sender that found no room waits before it tries again (chosen: the time of two full packets at
 /// 100 Mbps).
 const RETRY: Duration = Duration::from_micros(250);
@@ -500,6 +519,21 @@ mod tests {
             let size = peer.recv(&mut echo).unwrap();
             assert_eq!(read_header(&echo[..size], 7, 3), Some(seq));
             assert!(last_byte.is_none_or(|byte| echo[159] == byte), "it is the message's own");
+        }
+    }
+
+    /// RFC 768: ports, length, checksum.
+    #[test]
+    fn a_sent_message_of_any_size_is_found_behind_the_headers_of_its_packet() {
+        for (headers, size) in [(0, 8), (20, 8), (34, 1200), (42, 65_507), (82 - 1, 16)] {
+            let mut message = crate::wire::filling(size);
+            crate::wire::write_header(&mut message, 7, 5);
+            let length = (size as u16 + 8).to_be_bytes();
+            let mut packet = vec![0x45; headers];
+            packet.extend_from_slice(&[0, 9, 0, 9, length[0], length[1], 0, 0]);
+            packet.extend_from_slice(&message);
+            assert!(udp_payload(&packet, 7) == Some(&message), "{size} B behind {headers} B");
+            assert_eq!(udp_payload(&packet, 8), None, "another flow's");
         }
     }
 }

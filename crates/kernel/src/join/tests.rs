@@ -1,10 +1,14 @@
 use talkpath_config::{TransportConfig, UdpConfig};
 use talkpath_flow::Side;
-use talkpath_model::{Direction, Due, EchoWrite, Receiver, WorkloadConfig};
+use talkpath_measure::ReadMessages;
+use talkpath_model::{Direction, Due, EchoWrite, MessageSize, Receiver, WorkloadConfig};
+use talkpath_units::Rate;
 
 use super::*;
 use crate::end::fixtures::{UDP, echoing};
 use crate::log::{Chunk, DropPlace, HostDrop, SentRow};
+use crate::spec::TransportSpec;
+use crate::wire::FRAMED;
 
 fn flow() -> Flow {
     Flow {
@@ -40,7 +44,7 @@ fn ms(ms: u64) -> Instant {
 
 /// Five messages, the echoes of 0, 1 and 3 back after 50 ms.
 fn sender() -> EndLog {
-    let mut log = EndLog::new(Side::Near, true, None);
+    let mut log = EndLog::new(Side::Near, true, ReadMessages::Whole);
     let tap = &mut log.taps.forward;
     for seq in 0..5 {
         tap.on_due(seq, Bytes::new(160), ms(20 * seq));
@@ -152,6 +156,60 @@ fn a_far_log_that_makes_no_sense_does_no_harm() {
     assert_eq!(record.forward.messages.len(), 6);
 }
 
+/// A flow over TCP whose messages have sizes of their own: the two that were due before its connection was
+/// open have numbers, and no byte of the stream.
+#[test]
+fn logs_of_a_stream_with_frames_are_joined_by_the_numbers_in_them() {
+    let tcp = TransportSpec::Tcp {
+        nodelay: true,
+        cc: "reno".to_owned(),
+        mss: None,
+        send_buffer: None,
+        receive_buffer: None,
+        multipath: false,
+    };
+    let size = MessageSize::Uniform { min: Bytes::new(8), max: Bytes::new(1000) };
+    let spec = echoing(tcp, WorkloadConfig::Cbr { rate: Rate::from_bps(100_000), size });
+    let sizes = [100, 200, 300, 8, 500, 600];
+    let mut sender = EndLog::new(Side::Near, true, FRAMED);
+    for (seq, size) in (0..).zip(sizes) {
+        let tap = &mut sender.taps.forward;
+        tap.on_due(seq, Bytes::new(size), ms(20 * seq));
+        match seq {
+            0 | 1 => tap.on_not_open(seq),
+            _ => tap.on_sent_stream(seq, ms(20 * seq)),
+        }
+    }
+    let echo = sender.taps.echo.as_mut().unwrap();
+    echo.on_begun(2, Bytes::new(300));
+    echo.on_begun(3, Bytes::new(8));
+    echo.on_read(Bytes::new(308), ms(110));
+    // Message 5 came in part.
+    let mut far = Chunk::default();
+    for (seq, size, at_ms) in [(2, 300, 60), (3, 8, 80), (4, 500, 100)] {
+        let at = ms(at_ms).as_nanos();
+        far.arrivals.push((seq, at));
+        far.reads.push((at, size));
+        far.sent.push(SentRow(seq, size as u32, at, Some(at), None));
+    }
+    far.reads.push((ms(101).as_nanos(), 50));
+    let receiver = EndLog::from_rows(&far, (Side::Far, &spec), 6, &Instant::from_nanos);
+    let window = (ms(0), ms(200));
+    let record = flow_record(&flow(), &spec, Some(&sender), Some(&receiver), window, RunEnd::Drained, true);
+    let fates: Vec<_> = record.forward.messages.iter().map(|row| row.fate).collect();
+    use Fate::{Delivered, NotOpen, Unfinished};
+    assert_eq!(fates, [NotOpen, NotOpen, Delivered, Delivered, Delivered, Unfinished]);
+    assert_eq!(record.forward.messages[4].received, Some(ms(100)));
+    assert_eq!((record.forward.arrivals.as_slice(), record.forward.reads.len()), (&[2, 3, 4][..], 4));
+    let echo = record.echo.unwrap();
+    let back: Vec<_> = echo.messages.iter().map(|row| (row.seq, row.size.get(), row.fate)).collect();
+    assert_eq!(back, [(2, 300, Delivered), (3, 8, Delivered), (4, 500, Unfinished)]);
+    // Without the far log the echoes' numbers say what arrived.
+    let record = flow_record(&flow(), &spec, Some(&sender), None, window, RunEnd::Cut, true);
+    let fates: Vec<_> = record.forward.messages.iter().map(|row| row.fate).collect();
+    assert_eq!(fates, [NotOpen, NotOpen, Delivered, Delivered, Unfinished, Unfinished]);
+}
+
 #[test]
 fn a_mean_over_time_weighs_each_value_by_how_long_it_held() {
     let points = [(ms(0), 10.0), (ms(50), 20.0), (ms(90), 1000.0)];
@@ -170,7 +228,7 @@ fn a_far_end_names_no_congestion_control_that_could_not_be_one() {
         ("", None),
         ("a name of more than fifteen", None),
     ] {
-        let mut far = EndLog::new(Side::Far, true, None);
+        let mut far = EndLog::new(Side::Far, true, ReadMessages::Whole);
         far.totals.cc = Some(said.to_owned());
         assert_eq!(info(&flow(), &spec(), Some(&far), true).cc.as_deref(), shown, "{said:?}");
     }

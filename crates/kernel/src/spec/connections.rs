@@ -133,6 +133,10 @@ impl FlowSpec {
         if self.transport.as_quic().is_none_or(|quic| quic.carry() == Carry::Stream) {
             return true;
         }
+        let is_named = |size: u64| size >= talkpath_quic::NAMED as u64;
+        if let Some(sizes) = self.workload.sizes() {
+            return is_named(sizes.smallest().get());
+        }
         let last = match self.workload.demand() {
             Demand::Greedy { bytes: Some(bytes), .. } => {
                 bytes.get().saturating_sub(1) / self.largest_greedy().max(1)
@@ -140,8 +144,6 @@ impl FlowSpec {
             Demand::Greedy { bytes: None, .. } | Demand::Clocked { .. } | Demand::Bursts { .. } => 0,
         };
         // All are as long as the first, but for the last one of a transfer.
-        [0, last]
-            .into_iter()
-            .all(|seq| self.datagram_size(seq).is_none_or(|size| size >= talkpath_quic::NAMED as u64))
+        [0, last].into_iter().all(|seq| self.datagram_size(seq).is_none_or(is_named))
     }
 }

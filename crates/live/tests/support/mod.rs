@@ -24,7 +24,9 @@ use talkpath_config::{
 };
 use talkpath_live::{Key, Limits, LiveArena, LiveOptions, ServeOptions, Server};
 use talkpath_measure::RunRecord;
-use talkpath_model::{Codec, Direction, Due, EchoWrite, Flow, Receiver, Scenario, WorkloadConfig};
+use talkpath_model::{
+    Codec, Direction, Due, EchoWrite, Flow, MessageSize, Receiver, Scenario, WorkloadConfig,
+};
 use talkpath_units::{Bytes, Duration, Rate, Seed};
 use talkpath_wire::machine::Machines;
 
@@ -94,8 +96,16 @@ pub fn voice(name: &str, transport: &str) -> Flow {
 
 /// A flow of `size` bytes at `kbps`.
 pub fn cbr(name: &str, transport: &str, kbps: u64, size: u64) -> Flow {
-    let workload = WorkloadConfig::Cbr { rate: Rate::from_bps(kbps * 1000), size: Bytes::new(size) };
+    let workload = WorkloadConfig::Cbr { rate: Rate::from_bps(kbps * 1000), size: Bytes::new(size).into() };
     Flow { workload, ..voice(name, transport) }
+}
+
+/// A flow of 100 messages a second or nearly, whose sender draws their sizes. Its clock does not wait for the
+/// connection: what is due before is never sent, and has a number all the same.
+pub fn drawn(name: &str, transport: &str) -> Flow {
+    let size = MessageSize::Uniform { min: Bytes::new(8), max: Bytes::new(1000) };
+    let workload = WorkloadConfig::Cbr { rate: Rate::from_bps(400_000), size };
+    Flow { workload, due: Due::Start, ..voice(name, transport) }
 }
 
 pub fn echo(flow: Flow, write: EchoWrite) -> Flow {

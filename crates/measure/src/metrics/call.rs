@@ -264,7 +264,8 @@ impl Listener {
         })
     }
 
-    /// A frame is due when the coder has heard all that it needs for it, ms after its first sample was spoken.
+    /// A frame is due when the coder has heard all that it needs for it, ms after its first sample was
+    /// spoken.
     fn spoken_before_ms(&self) -> f64 {
         (self.terms.frame + self.terms.codec.row().look_ahead).as_millis_f64()
     }

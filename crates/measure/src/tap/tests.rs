@@ -61,7 +61,7 @@ fn halves_that_are_joined_afterwards_give_the_record_of_a_tap_that_both_ends_sha
     };
     let mut shared = stream_of(5);
     read(&mut shared);
-    let mut reader = LegTap::reading(Some(MessageSizes::new(|_| FRAME)));
+    let mut reader = LegTap::reading(ReadMessages::OfSize(FRAME));
     assert_eq!(reader.until_next_message(), FRAME);
     read(&mut reader);
     assert_eq!((reader.begun(), shared.begun()), (4, 4));
@@ -73,32 +73,67 @@ fn halves_that_are_joined_afterwards_give_the_record_of_a_tap_that_both_ends_sha
     assert_eq!((joined.arrivals, joined.reads), (shared.arrivals, shared.reads));
 }
 
-#[test]
-fn a_reading_end_counts_messages_of_varying_size_as_the_writing_end_wrote_them() {
-    // A large message in every four, as in a video's groups of pictures.
+/// 50 messages as a writing end has them, of which each fourth is not sent, and one in four is large, as in a
+/// video's groups of pictures.
+fn of_varying_size() -> (LegTap, Vec<(u64, Bytes)>) {
     let size = |seq: u64| Bytes::new(if seq.is_multiple_of(4) { 1000 } else { 100 + seq });
     let mut writer = LegTap::new();
+    let mut sent = Vec::new();
     for seq in 0..50 {
         writer.on_due(seq, size(seq), Instant::from_millis(seq));
-        writer.on_sent_stream(seq, Instant::from_millis(seq));
+        if seq % 4 == 3 {
+            writer.on_not_open(seq);
+        } else {
+            writer.on_sent_stream(seq, Instant::from_millis(seq));
+            sent.push((seq, size(seq)));
+        }
     }
+    (writer, sent)
+}
+
+#[test]
+fn halves_of_a_stream_with_frames_are_joined_by_the_numbers_of_its_messages() {
+    let (writer, sent) = of_varying_size();
     let mut shared = writer.clone();
-    let mut reader = LegTap::reading(Some(MessageSizes::new(size)));
-    let mut at = Instant::from_millis(100);
-    for bytes in [1, 999, 1, 1300, 202, 5000, 700, 1, 1].into_iter().cycle().take(18) {
+    let mut reader = LegTap::reading(ReadMessages::Framed(Bytes::new(8)));
+    let mut frames = sent.iter().copied().peekable();
+    let (mut at, mut read, mut begins) = (Instant::from_millis(100), 0, 0);
+    for bytes in [8, 992, 8, 1, 1300, 202, 5000, 700, 10, 1].into_iter().cycle().take(19) {
         at += talkpath_units::Duration::from_millis(1);
-        assert_eq!(reader.until_next_message(), shared.until_next_message());
+        read += bytes;
+        // The channel tells of a frame with the read that has its last byte.
+        while let Some((seq, size)) = frames.next_if(|_| begins + 8 <= read) {
+            reader.on_begun(seq, size);
+            begins += size.get();
+        }
         let completed = reader.on_read(Bytes::new(bytes), at);
         assert_eq!(completed, shared.on_read(Bytes::new(bytes), at));
-        assert_eq!(reader.begun(), shared.begun());
-        for position in completed.start..reader.begun() {
+        for position in completed {
             assert_eq!(reader.accepted_message(position), shared.accepted_message(position), "{position}");
         }
     }
     assert!(reader.accepted.len() < 12, "it keeps what the last read touched: {}", reader.accepted.len());
+    let numbers: Vec<u64> = reader.arrival_times().map(|(seq, _)| seq).collect();
+    assert_eq!(numbers[..4], [0, 1, 2, 4]);
     let (joined, shared) = (writer.join(&reader).finish(Ending::Reliable), shared.finish(Ending::Reliable));
     assert_eq!(joined.messages, shared.messages);
-    assert!(joined.messages.iter().filter(|row| row.fate == Fate::Delivered).count() > 30);
+    assert_eq!((joined.arrivals, joined.reads), (shared.arrivals, shared.reads));
+    assert!(joined.messages.iter().filter(|row| row.fate == Fate::Delivered).count() > 20);
+}
+
+/// A slow receiver takes one message after the other out of the stream.
+#[test]
+fn a_reader_of_frames_asks_for_a_frame_and_then_for_the_rest_of_its_message() {
+    let mut reader = LegTap::reading(ReadMessages::Framed(Bytes::new(8)));
+    assert_eq!(reader.until_next_message(), Bytes::new(8));
+    reader.on_begun(5, Bytes::new(100));
+    assert_eq!(reader.on_read(Bytes::new(8), Instant::ZERO), 0..0);
+    assert_eq!((reader.begun(), reader.until_next_message()), (1, Bytes::new(92)));
+    assert_eq!(reader.on_read(Bytes::new(92), Instant::ZERO), 0..1);
+    assert_eq!(
+        (reader.accepted_message(0), reader.until_next_message()),
+        (Some((5, Bytes::new(100))), Bytes::new(8))
+    );
 }
 
 #[test]
@@ -131,7 +166,7 @@ fn a_reading_end_may_report_anything_and_only_what_was_sent_arrives() {
     writer.on_sent(0, Instant::ZERO);
     writer.on_sent(1, Instant::ZERO);
     writer.on_refused(2);
-    let mut reader = LegTap::reading(None);
+    let mut reader = LegTap::reading(ReadMessages::Whole);
     for seq in [u64::MAX, 2, 7, 0] {
         reader.on_received(seq, Instant::from_millis(9));
     }

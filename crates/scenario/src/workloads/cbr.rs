@@ -1,6 +1,6 @@
-//! `cbr`: messages of one size on one clock.
+//! `cbr`: messages on one clock, all of one size or of sizes that are drawn.
 
-use talkpath_model::WorkloadConfig;
+use talkpath_model::{LEAST_DRAWN, MessageSize, WorkloadConfig};
 use talkpath_units::{Bytes, Rate};
 
 use super::{ECHO, ECHO_WRITE_KEY, FLOOR, FileTerms, MESSAGE, Workload};
@@ -28,7 +28,18 @@ pub(super) const CBR: Workload = Workload {
                 Default::Absent("what `rate` sets"),
                 "messages a second, rounded to a whole `rate`",
             ),
-            key("size", quantity(MESSAGE), Default::Required, "payload of a message"),
+            key(
+                "size",
+                quantity(MESSAGE),
+                Default::Required,
+                "payload of a message; with `min_size` the most",
+            ),
+            key(
+                "min_size",
+                quantity(DRAWN_MESSAGE),
+                Default::Absent("`size`: all messages are of one size"),
+                "the least payload of a message: the sender draws each size, uniform from `min_size` to `size`, and `rate` is the mean",
+            ),
             key(
                 "deadline",
                 quantity(SOME_DURATION),
@@ -49,11 +60,14 @@ pub(super) const CBR: Workload = Workload {
     read,
 };
 
+/// A message whose size varies says its size and its number in its first bytes.
+const DRAWN_MESSAGE: &[Measure] = &[measure(Dimension::Size, LEAST_DRAWN.get(), 1_000_000_000)];
+
 /// From one message in a quarter of an hour to a message a nanosecond, in mHz. Chosen.
 const MESSAGE_RATE: &[Measure] = &[measure(Dimension::Frequency, 1, 1_000_000_000_000)];
 
 fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
-    let size = section.bytes("size", log);
+    let size = sizes(section, log);
     let clock = match (section.node("rate"), section.node("message_rate")) {
         (Some(_), None) | (None, Some(_)) => section.reading(clock_key(section), log),
         (Some(_), Some(_)) => {
@@ -77,11 +91,27 @@ fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(Workl
         _ => Some(clock.count),
     };
     let Some(bps) = bps else {
-        let message = format!("found {clock} of {size}, expected at least 1 bps and at most 100 Tbps");
+        let mean = Bytes::new(size.twice_mean() / 2);
+        let message = format!("found {clock} of {mean}, expected at least 1 bps and at most 100 Tbps");
         section.problem("message_rate", Problem::new(message), log);
         return None;
     };
     Some((WorkloadConfig::Cbr { rate: Rate::from_bps(bps), size }, clock_key(section)))
+}
+
+/// The sizes of its messages.
+fn sizes(section: &Section<'_>, log: &mut Log) -> Option<MessageSize> {
+    let max = section.bytes("size", log)?;
+    if section.node("min_size").is_none() {
+        return Some(MessageSize::Constant(max));
+    }
+    let min = section.bytes("min_size", log)?;
+    if min > max {
+        let message = format!("found {min}, expected at most `size`, which is {max}");
+        section.problem("min_size", Problem::new(message), log);
+        return None;
+    }
+    Some(MessageSize::Uniform { min, max })
 }
 
 /// The key that sets the clock of a `cbr`.
@@ -89,10 +119,10 @@ fn clock_key(cbr: &Section<'_>) -> &'static str {
     if cbr.node("message_rate").is_some() { "message_rate" } else { "rate" }
 }
 
-/// The rate of messages of `size`, `millihertz` of them in 1000 s, rounded to the nearest; `None` if no link
-/// could have it.
-fn bps_of(millihertz: u64, size: Bytes) -> Option<u64> {
-    let thousandths = u128::from(millihertz) * u128::from(size.get()) * 8;
+/// The mean rate of messages of `size`, `millihertz` of them in 1000 s, rounded to the nearest; `None` if no
+/// link could have it.
+fn bps_of(millihertz: u64, size: MessageSize) -> Option<u64> {
+    let thousandths = u128::from(millihertz) * u128::from(size.twice_mean()) * 4;
     let bps = u64::try_from((thousandths + 500) / 1_000).ok()?;
     (1..=MAX_BPS).contains(&bps).then_some(bps)
 }

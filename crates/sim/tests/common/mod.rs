@@ -97,10 +97,11 @@ pub(crate) fn digests(text: &str) -> [u64; 2] {
     })
 }
 
-/// Fields that records have had only since: of a flow and its directions, of its counts and trips, and of a
-/// clock.
+/// Fields that records have had only since: of a call's terms, of a flow and its directions, of its counts
+/// and trips, and of a clock.
 #[allow(dead_code, reason = "each test file is a program of its own")]
-const LATER: [&str; 10] = [
+const LATER: [&str; 11] = [
+    "codec: g711, ",
     ", other_wait: None",
     ", arrivals_unknown: false",
     ", ecn: None",

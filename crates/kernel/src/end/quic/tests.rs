@@ -1,6 +1,6 @@
 use talkpath_config::QuicConfig;
 use talkpath_measure::{Ending, Fate, MessageRecord, SeriesKind};
-use talkpath_model::WorkloadConfig;
+use talkpath_model::{Due, MessageSize, WorkloadConfig};
 use talkpath_quic::{Fingerprint, HostKeys};
 use talkpath_scenario::{Options, Source, load};
 use talkpath_units::{Rate, Seed};
@@ -77,6 +77,44 @@ fn a_call_is_echoed_whatever_carries_it_and_is_closed_in_order() {
     }
 }
 
+/// About 100 messages a second of 8 to 1000 B.
+fn drawn() -> WorkloadConfig {
+    let size = MessageSize::Uniform { min: Bytes::new(8), max: Bytes::new(1000) };
+    WorkloadConfig::Cbr { rate: Rate::from_bps(400_000), size }
+}
+
+#[test]
+fn messages_of_drawn_sizes_come_back_by_number_whatever_carries_them() {
+    for (carry, per_read) in Carry::ALL.into_iter().flat_map(|carry| [(carry, true), (carry, false)]) {
+        let mut session = session(&QuicConfig::new(carry), drawn(), 300, true);
+        (session.flows[0].echo_per_read, session.flows[0].due) = (Some(per_read), Due::Start);
+        let pair = pair(&session);
+        pair.drive(Pair::is_answered);
+        let ends = [0, 1].map(|end| pair.ends[end].lock());
+        let messages = |tap: &talkpath_measure::LegTap| {
+            let sent = tap.rows().filter(|row| row.sent.is_some());
+            sent.map(|row| (row.seq, row.size.get())).collect::<Vec<_>>()
+        };
+        let sent = messages(&ends[0].log.taps.forward);
+        assert!(sent.len() > 5 && sent.windows(2).any(|pair| pair[0].1 != pair[1].1), "{sent:?}");
+        assert_eq!(messages(ends[1].log.taps.echo.as_ref().unwrap()), sent, "{carry:?}");
+        let back = ends[0].log.taps.echo.as_ref().unwrap();
+        let numbers: Vec<_> = back.arrival_times().map(|(seq, _)| seq).collect();
+        assert_eq!(numbers, sent.iter().map(|&(seq, _)| seq).collect::<Vec<_>>(), "{carry:?}");
+    }
+}
+
+/// As a far host may do that is no talkpath: it sends messages without frames.
+#[test]
+fn a_stream_without_the_frames_of_drawn_sizes_ends_the_flow_with_the_reason() {
+    let stream = QuicConfig::new(Carry::Stream);
+    let [near, far] = [WorkloadConfig::G711, drawn()].map(|load| session(&stream, load, 60_000, false));
+    let client = HostKeys::Client(Fingerprint::of_secret(&SECRET).unwrap());
+    let pair = Pair::of([&near, &far], [Some(client), Some(HostKeys::Server(SECRET))], true);
+    pair.drive(|pair| pair.failure(1).is_some());
+    assert_eq!(pair.failure(1).as_deref(), Some(NO_MESSAGE));
+}
+
 #[test]
 fn another_certificate_is_refused_and_the_flow_says_so() {
     let pair = pair_with(&call(Carry::Datagram, 60_000), &[4; 32]);
@@ -137,7 +175,7 @@ fn a_flow_whose_only_stream_the_far_end_stops_has_failed() {
 #[test]
 fn a_message_whose_stream_the_far_end_stops_is_missing_with_its_cause_and_the_flow_goes_on() {
     // A message of several packets is stopped before all of it is acknowledged.
-    let load = WorkloadConfig::Cbr { rate: Rate::from_bps(2_000_000), size: Bytes::new(5000) };
+    let load = WorkloadConfig::Cbr { rate: Rate::from_bps(2_000_000), size: Bytes::new(5000).into() };
     let pair = at_odds([Carry::StreamPerMessage, Carry::Datagram], &load, 200);
     // Nobody waits for a message that was stopped.
     pair.drive(|pair| pair.progress()[0].is_done && pair.progress()[0].sent == 0);
@@ -253,7 +291,7 @@ fn what_expires_in_the_queue_is_counted_as_that_and_waited_for_by_nobody() {
     for carry in [Carry::Datagram, Carry::StreamPerMessage] {
         let config = QuicConfig { expire: Some(Duration::from_millis(30)), ..QuicConfig::new(carry) };
         // Ten times the initial window in a second, without an answer.
-        let load = WorkloadConfig::Cbr { rate: Rate::from_bps(1_000_000), size: Bytes::new(1000) };
+        let load = WorkloadConfig::Cbr { rate: Rate::from_bps(1_000_000), size: Bytes::new(1000).into() };
         let mut pair = pair(&session(&config, load, 1000, false));
         pair.drive(|pair| pair.ends[1].lock().progress().received > 2);
         pair.drops_datagrams = true;

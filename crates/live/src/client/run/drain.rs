@@ -55,8 +55,8 @@ impl DrainDeadline {
 /// Payload bytes of a flow that arrived at its receiver, and with an echo at its sender, as both ends say. A
 /// far end may say anything: of what this host sent, no more than that has arrived.
 pub(super) fn arrived_bytes(spec: &FlowSpec, near: EndProgress, far: EndProgress) -> u64 {
-    // Datagram flows count messages.
-    let size = if spec.features().keeps_messages { spec.constant_size().unwrap_or(1) } else { 1 };
+    // Datagram flows count messages, each of them as large as the largest.
+    let size = if spec.features().keeps_messages { spec.largest_size().unwrap_or(1) } else { 1 };
     near.received.saturating_add(far.received.min(near.sent)).saturating_mul(size)
 }
 

@@ -120,7 +120,7 @@ impl Session<'_> {
             let end = end.lock();
             // A protocol that runs here knows by itself when its messages leave.
             let is_stamped = end.spec.is_clocked() && !end.spec.transport.channel_kind().runs_here();
-            let size = end.spec.constant_size().filter(|_| is_stamped);
+            let size = end.spec.largest_size().filter(|_| is_stamped);
             if size.is_some_and(|size| size <= MAX_UNFRAGMENTED) {
                 let _ = stamp_transmissions(socket.as_fd());
             }
