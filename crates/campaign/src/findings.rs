@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use talkpath_measure::summary::{DelayMs, FlowSummary, RunSummary, Summary};
-use talkpath_measure::warning::reason;
+use talkpath_measure::warning::{reason, which_left_out};
 use talkpath_study::{fit, is_enough, median};
 use talkpath_units::{Duration, Instant};
 
@@ -234,8 +234,10 @@ impl<'a> Recorded<'a> {
 
     /// What a machine did to it, the first reason.
     fn reason(&self) -> &'a str {
-        let mut reasons = self.summary.warnings.iter().filter_map(|warning| reason(warning));
-        reasons.next().unwrap_or("summary.json does not say why")
+        let warnings: &'a [String] = &self.summary.warnings;
+        let mut reasons = warnings.iter().filter_map(|it| reason(it));
+        let left_out = || warnings.iter().find_map(|it| which_left_out(it));
+        reasons.next().or_else(left_out).unwrap_or("summary.json does not say why")
     }
 
     fn with_reason(&self, why: String) -> Missing {

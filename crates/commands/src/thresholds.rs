@@ -31,7 +31,7 @@ use talkpath_scenario::{Bound, Operator, Plan, Scenario, Threshold, ThresholdOf}
 
 use self::figure::{Looked, Observed, known_before, no_such_figure, of_flow, of_group, of_link};
 use crate::failure::Failure;
-use crate::run_dir::write_named_bytes;
+use crate::output_file::write_named_bytes;
 use crate::terminal::counted;
 
 /// A threshold, held against a run.
@@ -80,7 +80,7 @@ pub(crate) fn before_the_run(plan: &Plan) -> Result<(), Failure> {
 /// tried beside them is not.
 pub(crate) fn judge(plan: &Plan, summary: &Summary) -> Vec<ThresholdSummary> {
     let mut runs: CellRuns<'_> = BTreeMap::new();
-    for run in &summary.runs {
+    for run in summary.counted_runs() {
         runs.entry(run.cell).or_default().push(run);
     }
     let judged = |threshold| {

@@ -283,7 +283,7 @@ fn of_tally(tally: &FlowTally) -> Figures {
 }
 
 /// One entry a cell, in order of `cell`: every number of every flow and group over the cell's repetitions.
-pub fn cell_summaries(runs: &[RunSummary]) -> Vec<CellSummary> {
+pub fn cell_summaries<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<CellSummary> {
     let mut cells: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
     for run in runs {
         cells.entry(run.cell).or_default().push(run);
@@ -403,6 +403,7 @@ fn summarise_machine(machine: &MachineRecord, is_valid: bool) -> MachineSummary 
     };
     MachineSummary {
         valid: Some(is_valid),
+        ran_again: 0,
         emulator_late_ms: late(machine.emulator_late),
         emulator_backlog_ms: late(machine.emulator_backlog),
         senders_late_ms: late(machine.senders_late),

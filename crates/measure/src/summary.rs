@@ -48,7 +48,8 @@ pub struct Summary {
     pub wall_s: f64,
     /// CPU time of this process.
     pub cpu_s: f64,
-    /// False if the machine disturbed the run past its stated limits, or a repetition is missing.
+    /// False if a repetition is missing, or the machine disturbed more than half of the repetitions of a cell
+    /// past its stated limits.
     pub valid: bool,
     /// In words for a person.
     pub warnings: Vec<String>,
@@ -149,6 +150,11 @@ impl RunSummary {
 }
 
 impl Summary {
+    /// The repetitions that figures rest on: of a valid run those that the machine did not disturb, else all.
+    pub fn counted_runs(&self) -> impl Iterator<Item = &RunSummary> {
+        self.runs.iter().filter(|run| !(self.valid && run.is_disturbed()))
+    }
+
     /// Writes `summary.json`: indented, with a line feed at its end.
     ///
     /// # Errors
@@ -214,6 +220,13 @@ pub struct RunSummary {
     pub machine: Option<Box<MachineSummary>>,
 }
 
+impl RunSummary {
+    /// Whether the machine disturbed it past its stated limits; false if the file does not say.
+    pub fn is_disturbed(&self) -> bool {
+        self.machine.as_ref().is_some_and(|machine| machine.valid == Some(false))
+    }
+}
+
 /// What a machine did to a real-time repetition. Milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineSummary {
@@ -221,6 +234,10 @@ pub struct MachineSummary {
     /// that did not say it of each repetition.
     #[serde(default)]
     pub valid: Option<bool>,
+    /// How often the repetition ran again because the machine had disturbed it past the stated limits. What
+    /// is here is of the last time.
+    #[serde(default)]
+    pub ran_again: u64,
     /// From a packet's promised departure to the emulator's write.
     pub emulator_late_ms: Option<LateMs>,
     /// For how long, at most, packets waited behind others before the emulator read them.

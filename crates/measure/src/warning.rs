@@ -54,6 +54,20 @@ pub fn reason(warning: &str) -> Option<&str> {
     warning.strip_prefix(INVALID)
 }
 
+/// That `counted` of `all` repetitions count, since the others were disturbed past the stated limits; `which`
+/// names those, with the reasons.
+pub fn left_out(counted: usize, all: usize, which: impl fmt::Display) -> String {
+    format!("the figures rest on {counted} of {all} repetitions{LEFT_OUT}{which}")
+}
+
+/// Which repetitions a warning says are left out; `None` of any other.
+pub fn which_left_out(warning: &str) -> Option<&str> {
+    warning.split_once(LEFT_OUT).map(|(_, which)| which)
+}
+
+/// Stands before the repetitions that are left out.
+const LEFT_OUT: &str = "; the others were disturbed past the stated limits and are left out: ";
+
 /// Those that make the run invalid stand first, and notes last.
 pub fn sort(warnings: &mut [String]) {
     warnings.sort_by_key(|warning| (reason(warning).is_none(), is_note(warning)));

@@ -25,14 +25,14 @@ pub(crate) type Terms = Vec<(&'static str, String)>;
 
 /// `sim, 1 repetition, seed 1, percentiles exact`.
 pub(crate) fn about_run(summary: &Summary) -> String {
-    let n = summary.cells.iter().map(|cell| cell.n).max().unwrap_or(0);
+    let counts = || summary.cells.iter().map(|cell| cell.n);
+    let (least, n) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
     let first = summary.runs.iter().min_by_key(|run| (run.repetition, run.cell));
     let seed = match (first, n) {
         (None, _) => "no finished repetition".to_owned(),
         (Some(run), 0 | 1) => format!("1 repetition, seed {}", run.seed),
-        (Some(run), n) => {
-            format!("{}, first seed {}", counted(n, "repetition"), run.seed)
-        }
+        (Some(run), n) if least < n => format!("{least} to {n} repetitions, first seed {}", run.seed),
+        (Some(run), n) => format!("{}, first seed {}", counted(n, "repetition"), run.seed),
     };
     format!("{}, {seed}, percentiles {}", summary.arena, summary.percentiles)
 }
@@ -392,6 +392,14 @@ fn missing(summary: &Summary, is_unknown: bool) -> Terms {
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn repetitions_are_those_on_which_the_figures_of_a_cell_rest() {
+        let mut summary = fixture::summary(3);
+        assert!(about_run(&summary).contains("sim, 3 repetitions, first seed"), "{}", about_run(&summary));
+        summary.cells[1].n = 2;
+        assert!(about_run(&summary).contains("sim, 2 to 3 repetitions, first"), "{}", about_run(&summary));
+    }
 
     /// The meaning of `in time` for flows with these deadlines, each with an echo or without.
     fn in_time_of(flows: &[(Option<f64>, bool)]) -> String {

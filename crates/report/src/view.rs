@@ -200,7 +200,7 @@ impl<'a> CellView<'a> {
     /// Every cell of the summary, in the sweep's order.
     pub(crate) fn all(summary: &'a Summary) -> Vec<Self> {
         let mut runs: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
-        summary.runs.iter().for_each(|run| runs.entry(run.cell).or_default().push(run));
+        summary.counted_runs().for_each(|run| runs.entry(run.cell).or_default().push(run));
         runs.values_mut().for_each(|runs| runs.sort_by_key(|run| run.repetition));
         let view = |cell| Self { cell, runs: runs.remove(&cell.cell).unwrap_or_default() };
         summary.cells.iter().map(view).collect()
@@ -209,7 +209,7 @@ impl<'a> CellView<'a> {
     /// The cell `number` alone; `None` if the summary has none.
     pub(crate) fn of(summary: &'a Summary, number: u64) -> Option<Self> {
         let cell = summary.cells.iter().find(|cell| cell.cell == number)?;
-        let mut runs: Vec<_> = summary.runs.iter().filter(|run| run.cell == number).collect();
+        let mut runs: Vec<_> = summary.counted_runs().filter(|run| run.cell == number).collect();
         runs.sort_by_key(|run| run.repetition);
         Some(Self { cell, runs })
     }
@@ -503,8 +503,22 @@ fn transport_of(value: &Value, recorded: &str, is_multipath: bool) -> TransportV
 
 #[cfg(test)]
 mod tests {
+    use talkpath_measure::summary::MachineSummary;
+
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn what_was_disturbed_is_in_no_view_of_a_valid_run_and_in_those_of_one_that_is_not() {
+        let mut summary = fixture::summary(3);
+        let machine = MachineSummary { valid: Some(false), ..MachineSummary::default() };
+        summary.runs[1].machine = Some(Box::new(machine));
+        for (valid, count) in [(true, 2), (false, 3)] {
+            summary.valid = valid;
+            assert_eq!(CellView::all(&summary)[0].runs.len(), count);
+            assert_eq!(CellView::of(&summary, 0).unwrap().runs.len(), count);
+        }
+    }
 
     #[test]
     fn one_repetition_shows_its_own_figures_and_several_their_mean_or_median() {

@@ -25,6 +25,13 @@ macro_rules! late {
 
 const ROWS: &[Row] = &[
     Row::flag("valid", "valid", "whether the machine stayed within the stated limits", |m| m.valid).more(),
+    Row::count(
+        "ran_again",
+        "runs again",
+        "how often the repetition ran again because the machine had disturbed it",
+        |m| Some(m.ran_again),
+    )
+    .less(),
     late!(
         emulator_late_ms.p50,
         "emulator's writes",

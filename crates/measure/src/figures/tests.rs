@@ -112,6 +112,7 @@ fn each_number_and_flag_of_the_machine_and_the_clocks_has_its_row() {
     let late = |first: f64| Some(LateMs { p50: first, p99: first + 1.0, max: first + 2.0 });
     let machine = MachineSummary {
         valid: Some(true),
+        ran_again: 22,
         emulator_late_ms: late(1.0),
         emulator_backlog_ms: late(4.0),
         senders_late_ms: late(7.0),

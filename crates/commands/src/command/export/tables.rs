@@ -25,7 +25,8 @@ use crate::arenas::Arenas;
 use crate::args::ExportTable;
 use crate::failure::Failure;
 use crate::part::{PACKETS, SERIES, SUMMARY};
-use crate::run_dir::{RunDir, open_file, unexpected_json};
+use crate::run_dir::RunDir;
+use crate::store::whole::{open_file, unexpected_json};
 use crate::summary_file::{read_summary, refuse_later_format};
 use crate::terminal::Terminal;
 
@@ -164,8 +165,8 @@ fn swept_of(dir: &RunDir) -> Result<Swept, Failure> {
 /// A flow, group or link, and its figures by their paths.
 type NamedFigures<'a> = (&'a String, Vec<(String, Field)>);
 
-/// One row for each flow and group of copies (or link) in each repetition, one column a figure. A group's row
-/// has the name of the flow that was copied.
+/// One row for each flow and group of copies (or link) in each repetition that counts, one column a figure. A
+/// group's row has the name of the flow that was copied.
 fn repetitions(
     summary: &Summary,
     format: TableFormat,
@@ -176,7 +177,7 @@ fn repetitions(
     let swept = Swept::new(summary.runs.iter().map(|run| (run.cell, &*run.sweep)));
     // Once for the columns, and once for the rows.
     let mut figures: Vec<(String, ColumnKind)> = Vec::new();
-    for (_, entry) in summary.runs.iter().flat_map(of) {
+    for (_, entry) in summary.counted_runs().flat_map(of) {
         add_columns(&entry, &mut figures);
     }
     let mut columns =
@@ -186,7 +187,7 @@ fn repetitions(
     columns.push(Column::new(what, ColumnKind::Text));
     columns.extend(figures.iter().map(|(path, kind)| Column::new(path, *kind)));
     let mut table = TableWriter::new(columns, format, out)?;
-    for run in &summary.runs {
+    for run in summary.counted_runs() {
         for (name, entry) in of(run) {
             let mut fields = vec![Field::integer(run.cell), Field::integer(run.repetition)];
             fields.extend_from_slice(swept.of(run.cell));
