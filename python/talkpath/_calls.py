@@ -32,6 +32,7 @@ def run(
     clocks_synchronised: bool = False,
     capture: int | bool = False,
     keep_awake: bool = False,
+    run_again: str | None = None,
     rounds: bool = False,
     require: Sequence[str] = (),
     fail_if: Sequence[str] = (),
@@ -60,12 +61,14 @@ def run(
         clocks_synchronised: in `live`: GPS or PTP keeps both hosts' clocks.
         capture: in `emu`: keep each packet, or this number of its first bytes.
         keep_awake: in `emu` and `live`: let no processor sleep meanwhile.
+        run_again: in `emu` and `live`: for how long repetitions that the machine disturbed run again: `2 min`; `0s`
+            is never.
         rounds: in `emu` and `live`: in each repetition every cell has its turn.
         require: what figures must hold: `["call.mos >= 3.6"]`.
         fail_if: what they must not hold.
         junit: the file that says whether each threshold holds, as JUnit's XML.
         strict: an error if the machine disturbed the run past its limits.
-        jobs: repetitions at the same time in `sim`; one for each core unless given.
+        jobs: repetitions at the same time in `sim` (one for each core unless given) and in `emu` (one unless given).
         records: `summary` leaves out messages, `none` series too. Of a simulated run `messages` and `series` are
             made again where they were left out.
         series: how many points of each line are kept.
@@ -84,6 +87,7 @@ def run(
             *_common(out, jobs, records, series, strict),
             *_place(arena, to, key_file, repeat, seed),
             *_measuring(clocks_synchronised, capture, keep_awake, per_flow),
+            *_option("--run-again", run_again),
             *_switches({"--rounds": rounds}),
             *_each("--require", require),
             *_each("--fail-if", fail_if),
@@ -116,6 +120,7 @@ def compare(
     clocks_synchronised: bool = False,
     capture: int | bool = False,
     keep_awake: bool = False,
+    run_again: str | None = None,
     require: Sequence[str] = (),
     fail_if: Sequence[str] = (),
     junit: File | None = None,
@@ -165,6 +170,7 @@ def compare(
         *_common(out, jobs, records, series, strict),
         *_place(arena, to, key_file, repeat, seed),
         *_measuring(clocks_synchronised, capture, keep_awake, per_flow),
+        *_option("--run-again", run_again),
         *_each("--require", require),
         *_each("--fail-if", fail_if),
         *_option("--junit", junit),

@@ -100,7 +100,7 @@ class Run:
 
     @property
     def valid(self) -> bool:
-        """False if the machine disturbed a run over real sockets past a stated limit."""
+        """False if the machine disturbed more than half of a cell's repetitions over real sockets past a stated limit, or some are missing."""
         return self.summary["valid"]
 
     @property

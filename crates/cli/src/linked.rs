@@ -1,6 +1,7 @@
 //! The arenas that this program is linked with, for its commands.
 
 use std::io::{self, Write};
+use std::iter;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -38,12 +39,16 @@ impl Arenas for Linked {
         match place.arena {
             ArenaKind::Sim => Ok((0..jobs.max(1)).map(|_| Box::new(SimArena::new()) as Worker).collect()),
             ArenaKind::Emu => {
-                let arena = EmuArena::open().map_err(|why| failure(why).1)?;
-                let arena = arena.with_machines(MACHINES);
-                Ok(vec![Box::new(match place.capture {
-                    Some(snaplen) => arena.capturing(snaplen),
-                    None => arena,
-                })])
+                let first = EmuArena::open().map_err(|why| failure(why).1)?;
+                let others = (1..jobs).map(|_| EmuArena::default());
+                let worker = |arena: EmuArena| -> Worker {
+                    let arena = arena.with_machines(MACHINES);
+                    Box::new(match place.capture {
+                        Some(snaplen) => arena.capturing(snaplen),
+                        None => arena,
+                    })
+                };
+                Ok(iter::once(first).chain(others).map(worker).collect())
             }
             ArenaKind::Live => {
                 let key = place.key_file.as_deref().map(read_key).transpose()?;
@@ -56,15 +61,6 @@ impl Arenas for Linked {
                 Ok(vec![Box::new(arena)])
             }
         }
-    }
-
-    fn connect_beside(&self, place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure> {
-        let mut workers = self.connect(place, jobs)?;
-        if place.arena == ArenaKind::Emu {
-            workers
-                .extend((1..jobs).map(|_| Box::new(EmuArena::default().with_machines(MACHINES)) as Worker));
-        }
-        Ok(workers)
     }
 
     fn watched(&self, scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Option<Json> {

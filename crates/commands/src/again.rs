@@ -18,8 +18,9 @@ use crate::args::ArenaKind;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::part::SUMMARY;
-use crate::run_dir::{PartId, RunDir, SCENARIO, open_file, unexpected_json};
+use crate::run_dir::{PartId, RunDir, SCENARIO};
 use crate::scenario_file::load_file;
+use crate::store::whole::{open_file, unexpected_json};
 use crate::summary_file::{Head, head_of};
 
 /// One repetition of one cell of a simulated run.

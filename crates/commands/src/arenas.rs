@@ -11,7 +11,7 @@ use talkpath_arena::{Arena, ArenaError, Happening};
 use talkpath_measure::RunRecord;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_scenario::Scenario;
-use talkpath_units::Seed;
+use talkpath_units::{Duration, Seed};
 
 use crate::args::{self, ArenaKind, ExportArgs, flag_word};
 use crate::failure::Failure;
@@ -23,12 +23,9 @@ pub type Worker = Box<dyn Arena + Send>;
 
 /// What the program provides to its commands.
 pub trait Arenas: Sync {
-    /// One arena for each of up to `jobs` threads; a real path is measured by one run at a time.
+    /// An arena for each of up to `jobs` threads. Emulated runs have a path of their own each; a real path is
+    /// measured by one run at a time.
     fn connect(&self, place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure>;
-
-    /// As [`Arenas::connect`], but for runs that stand beside each other in real time too: each has a path of
-    /// its own in `emu`.
-    fn connect_beside(&self, place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure>;
 
     /// What `talkpath play` would show of a simulated run, in numbers that a study can hold against the run's
     /// record; `None` if `stop` became true.
@@ -89,6 +86,9 @@ pub struct Place {
     pub capture: Option<u32>,
     /// Whether no processor may sleep meanwhile; only in real time.
     pub keep_awake: bool,
+    /// For how long repetitions that the machine disturbed run again in all, in the path's own time; `None`
+    /// is for as long as all take once, and at least a minute. Only in real time.
+    pub run_again: Option<Duration>,
     /// Whether summary.json has every copy of a flow, however many there are.
     pub per_flow: bool,
 }
@@ -103,6 +103,7 @@ impl Place {
             clocks_synchronised: false,
             capture: None,
             keep_awake: false,
+            run_again: None,
             per_flow: false,
         }
     }
@@ -118,8 +119,10 @@ impl Place {
             self.key_file.as_ref().map_or(String::new(), |file| format!(" --key-file {}", shell_path(file)));
         let clocks = if self.clocks_synchronised { " --clocks-synchronised" } else { "" };
         let awake = if self.keep_awake { " --keep-awake" } else { "" };
+        let again =
+            self.run_again.map_or_else(String::new, |time| format!(" --run-again {}s", time.as_secs_f64()));
         let per_flow = if self.per_flow { " --per-flow" } else { "" };
-        format!("{arena}{key}{clocks}{awake}{per_flow}")
+        format!("{arena}{key}{clocks}{awake}{again}{per_flow}")
     }
 
     /// As the command line says: `--to` alone means `live`.
@@ -152,9 +155,20 @@ impl Place {
                     .to_owned(),
             ));
         }
-        let (keep_awake, per_flow) = (place.keep_awake, place.per_flow);
-        let here =
-            Self { arena, to: None, key_file: None, clocks_synchronised, capture, keep_awake, per_flow };
+        if place.run_again.is_some() && arena == ArenaKind::Sim {
+            return Err(Failure::Usage(
+                "--run-again belongs to --arena emu and live: in virtual time no machine disturbs a run"
+                    .to_owned(),
+            ));
+        }
+        let here = Self {
+            clocks_synchronised,
+            capture,
+            keep_awake: place.keep_awake,
+            run_again: place.run_again,
+            per_flow: place.per_flow,
+            ..Self::of(arena, None)
+        };
         match (arena, &place.to) {
             (ArenaKind::Live, None) => Err(Failure::Usage(
                 "--arena live needs --to HOST, a host that runs `talkpath serve`".to_owned(),
@@ -192,18 +206,18 @@ pub fn interrupted() -> Failure {
     Failure::Interrupted("interrupted".to_owned())
 }
 
+/// For tests: the workers that a function makes for a number of threads, and nothing else.
+#[cfg(test)]
+pub(crate) struct TestArenas<'a>(pub(crate) &'a (dyn Fn(usize) -> Vec<Worker> + Sync));
+
 /// For tests that connect to nothing.
 #[cfg(test)]
-pub(crate) struct NoArenas;
+pub(crate) static NO_ARENAS: TestArenas<'static> = TestArenas(&|_| Vec::new());
 
 #[cfg(test)]
-impl Arenas for NoArenas {
-    fn connect(&self, _: &Place, _: usize) -> Result<Vec<Worker>, Failure> {
-        Ok(Vec::new())
-    }
-
-    fn connect_beside(&self, _: &Place, _: usize) -> Result<Vec<Worker>, Failure> {
-        Ok(Vec::new())
+impl Arenas for TestArenas<'_> {
+    fn connect(&self, _: &Place, jobs: usize) -> Result<Vec<Worker>, Failure> {
+        Ok((self.0)(jobs))
     }
 
     fn watched(&self, _: &Scenario, _: Seed, _: &AtomicBool) -> Option<Json> {

@@ -23,7 +23,8 @@ use clap::builder::{FalseyValueParser, PossibleValue, PossibleValuesParser, Type
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use talkpath_measure::series::SeriesDetail;
-use talkpath_scenario::{Compared, Setting, transport_names};
+use talkpath_scenario::{Compared, Setting, parse_duration, transport_names};
+use talkpath_units::Duration;
 
 use crate::failure::Failure;
 
@@ -140,6 +141,10 @@ const MOST_JOBS: usize = 4096;
 fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     let number = text.parse().ok().filter(|number: &NonZeroUsize| number.get() <= MOST_JOBS);
     number.ok_or_else(|| format!("expected a whole number from 1 to {MOST_JOBS}"))
+}
+
+fn run_again(text: &str) -> Result<Duration, String> {
+    parse_duration(text, Duration::MAX)
 }
 
 /// Which record files a run leaves.
@@ -269,6 +274,10 @@ pub struct Place {
     /// comes back late
     #[arg(long, env = "TALKPATH_KEEP_AWAKE", value_parser = FalseyValueParser::new())]
     pub keep_awake: bool,
+    /// emu and live: for how long repetitions that the machine disturbed past its stated limits run again;
+    /// `0s` is never (default: as long as all take once, at least 1 min)
+    #[arg(long, value_name = "TIME", value_parser = run_again, env = "TALKPATH_RUN_AGAIN")]
+    pub run_again: Option<Duration>,
     /// Exit with 1 if the machine disturbed the run past its stated limits
     #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub strict: bool,

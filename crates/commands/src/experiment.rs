@@ -9,39 +9,53 @@
 //!
 //! A run of one machine has one shard, and its parts are merged at its end. Of several machines each leaves
 //! its parts, and `talkpath merge` does the same over all their folders.
+//!
+//! In real time the machine may disturb a repetition past its stated limits. Such ones run again after all
+//! others (`disturbed.rs`), and what stays disturbed is left out of the figures (`merge.rs`).
 
+pub(crate) mod attempt;
+mod disturbed;
+mod keeping;
 pub(crate) mod merge;
+pub(crate) mod room;
+mod tasks;
 #[cfg(test)]
 mod tests;
+mod warnings;
+pub(crate) mod workers;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 
 use talkpath_arena::RunPlan;
-use talkpath_measure::RunRecord;
 use talkpath_measure::summary::Summary;
-use talkpath_scenario::{Cell, Plan};
+use talkpath_scenario::Plan;
 use talkpath_system::keep_awake::KeepAwake;
 use talkpath_units::Duration;
 
+use self::attempt::{Attempt, Attempts, Neighbours};
+use self::disturbed::TimeAgain;
+use self::keeping::Keeping;
 use self::merge::{Merged, Merging};
-use crate::arenas::{self, Arenas, Place};
+use self::tasks::{Task, ids, in_turn};
+use self::workers::share_out;
+use crate::arenas::{self, Arenas, Place, Worker};
 use crate::args::{ArenaKind, Records, SeriesPoints, flag_word};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::journal::{self, Journal};
+use crate::journal;
 use crate::json::json;
-use crate::part::{Fresh, Kept, Part, all_parts};
-use crate::progress::Progress;
+use crate::part::{Fresh, Kept, PART, Part, all_parts};
 use crate::provenance::provenance;
 use crate::resumable::{Resumable, plan_file};
-use crate::run_dir::{PartId, RunDir, SCENARIO, write_bytes};
-use crate::shard::{Division, Shard};
-use crate::stopwatch::{Stopwatch, stamps};
-use crate::terminal::{Terminal, program, shell_path, shell_word};
+use crate::run_dir::{PartId, RunDir, SCENARIO};
+use crate::shard::Shard;
+use crate::stopwatch::{Stopwatch, stamps_from};
+use crate::store::whole::{read_json, write_bytes};
+use crate::terminal::{Terminal, counted, program, shell_path, shell_word};
 
 /// Everything that is to be run, and how.
 pub(crate) struct Experiment<'a> {
@@ -61,6 +75,9 @@ pub(crate) struct Experiment<'a> {
     /// Whether figures come from all rows, also of a simulation that writes none.
     pub(crate) exact: bool,
     pub(crate) series: SeriesPoints,
+    /// Repetitions that run at a time; in real time fewer, where the machine has no room for them.
+    pub(crate) at_once: usize,
+    /// Threads that write the summary.
     pub(crate) jobs: usize,
     pub(crate) terminal: Terminal,
 }
@@ -94,14 +111,33 @@ pub(crate) enum Destination<'a> {
     At(&'a Path),
 }
 
-/// A repetition to run, and its cell.
-type Task<'p> = (PartId, &'p Cell);
+/// What came of some tasks.
+#[derive(Default)]
+struct Ran {
+    /// What is kept in memory.
+    fresh: Fresh,
+    /// How many repetitions came to their end.
+    finished: u64,
+    failure: Option<Failure>,
+    /// Beside how many others at most each may run, should it run again.
+    beside: BTreeMap<PartId, u64>,
+}
+
+/// What came of a task.
+struct Ended {
+    /// What is kept of it.
+    part: Option<Part>,
+    /// Why it ended early, if it did.
+    failure: Option<Failure>,
+    /// Beside how many others at most it may run, should it run again.
+    beside: u64,
+}
 
 /// A process at work in a run directory.
 struct Work {
     dir: RunDir,
     begun: Resumable,
-    workers: Vec<arenas::Worker>,
+    workers: Vec<Worker>,
     watch: Stopwatch,
     stop: Arc<AtomicBool>,
 }
@@ -124,13 +160,6 @@ struct Measured<'m> {
     kept: Fresh,
     failure: Option<&'m Failure>,
     unwritten: Option<Failure>,
-}
-
-/// The journal of a worker, and whether anything can still be written.
-struct Keeping<'w> {
-    journal: Journal,
-    /// What could not be written first: after it nothing is tried.
-    unwritten: &'w Mutex<Option<Failure>>,
 }
 
 impl Experiment<'_> {
@@ -162,7 +191,7 @@ impl Experiment<'_> {
         let watch = Stopwatch::start();
         let stop = interrupt::install()?;
         // A far end that is not there is found out before anything is written.
-        let workers = self.arenas.connect(&self.place, self.jobs)?;
+        let workers = self.arenas.connect(&self.place, self.at_once)?;
         let (dir, begun) = self.open(folder, &watch)?;
         Ok(Work { dir, begun, workers, watch, stop })
     }
@@ -202,7 +231,8 @@ impl Experiment<'_> {
         watch: &Stopwatch,
     ) -> Result<(), Failure> {
         write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())?;
-        let measured = Measured { plan: self.plan, kept: Fresh::new(), failure: None, unwritten: None };
+        let kept = journal::read(dir)?;
+        let measured = Measured { plan: self.plan, kept, failure: None, unwritten: None };
         let (_, unwritten) = self.put_together(measured, dir, begun, watch)?;
         unwritten.map_or(Ok(()), Err)
     }
@@ -233,7 +263,7 @@ impl Experiment<'_> {
         let watch = Stopwatch::start();
         let stop = interrupt::install()?;
         dir.lock()?;
-        let workers = self.arenas.connect(&self.place, self.jobs)?;
+        let workers = self.arenas.connect(&self.place, self.at_once)?;
         Ok(Work { dir, begun, workers, watch, stop })
     }
 
@@ -314,139 +344,147 @@ impl Experiment<'_> {
         Ok(PartOutcome { dir, done, wall_s: watch.wall_s(), cpu_s: watch.cpu_s(), failure })
     }
 
-    /// Runs what is missing, and what the plan grows by.
+    /// Runs what is missing, what the machine disturbed once more, and what the plan grows by.
     fn measure(&self, work: &mut Work) -> Result<Collected<'_>, Failure> {
         let Work { dir, workers, stop, .. } = work;
-        let mut kept = journal::read(dir)?;
+        let mut kept = self.kept_before(dir)?;
         let mut plan = Cow::Borrowed(self.plan);
-        let unwritten = Mutex::new(None);
+        let mut time = TimeAgain::new(self.place.run_again, &plan, &kept);
+        let keeping = Keeping::new(dir, self.records);
         loop {
-            let (tasks, all) = self.tasks(&plan, dir, &kept)?;
+            // Every repetition that neither the directory holds yet nor is among the kept.
+            let ids = ids(&plan, self.shard);
+            let (all, finished) = (ids.len() as u64, all_parts(dir, &kept)?);
+            let missing = ids.into_iter().filter(|id| !finished.contains(&(*id, false)));
+            let tasks = in_turn(&plan, missing, self.takes_turns);
             if self.shard.is_some() {
                 kept = Fresh::new();
             }
-            let (mut fresh, finished, failure) = self.run_tasks((dir, &unwritten), &tasks, workers, stop);
+            let Ran { mut fresh, finished, mut failure, mut beside } =
+                self.run_tasks(&tasks, workers, &keeping, stop);
             kept.append(&mut fresh);
             let done = (all - (tasks.len() as u64).saturating_sub(finished), all);
+            // What the machine disturbed, pass after pass, until none is left or its time is over.
+            while failure.is_none() {
+                let again = self.to_run_again(&plan, &kept, &mut time, &beside);
+                if again.is_empty() {
+                    break;
+                }
+                let ran = self.run_tasks(&again, workers, &keeping, stop);
+                kept.extend(ran.fresh);
+                (failure, beside) = (ran.failure, ran.beside);
+            }
             let larger = match (&failure, self.growth) {
                 (None, Some(growth)) => growth(&plan, &merge::so_far(&plan, &kept))?,
                 _ => None,
             };
             let Some(larger) = larger else {
-                let unwritten = unwritten.into_inner().unwrap_or_else(PoisonError::into_inner);
+                let unwritten = keeping.unwritten();
                 return Ok(Collected { plan, kept, done, failure, unwritten });
             };
             plan = Cow::Owned(larger);
             if let Err(why) = write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes()) {
-                unwritten.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+                keeping.fail(why);
             }
         }
     }
 
-    /// The repetitions of the part, in the plan's order.
-    fn shard_ids(&self, plan: &Plan) -> Vec<PartId> {
-        let of_cell = |cell| (0..plan.repeat).map(move |repetition| id(cell, repetition));
-        let ids = plan.cells.iter().flat_map(of_cell);
-        match self.shard.filter(|shard| !shard.is_whole()) {
-            None => ids.collect(),
-            Some(shard) => {
-                let division = Division::new(plan, shard.of);
-                ids.filter(|&id| shard.holds(division.part(id))).collect()
+    /// What earlier processes kept, as far as it need not be read from folders at the end. In real time that
+    /// is all: only a part itself says whether it was disturbed.
+    fn kept_before(&self, dir: &RunDir) -> Result<Fresh, Failure> {
+        let mut kept = journal::read(dir)?;
+        if self.is_real_time() {
+            for (id, unfinished) in dir.parts()? {
+                let part: Part = read_json(&dir.part(id, unfinished).join(PART))?;
+                // An attempt with few rows is in the journal, one with many has a folder.
+                let is_older = |it: &Part| part.ran_again() < it.ran_again();
+                if !kept.get(&(id, unfinished)).is_some_and(is_older) {
+                    kept.insert((id, unfinished), part);
+                }
             }
         }
+        Ok(kept)
     }
 
-    /// Every repetition of every cell that neither `dir` holds yet nor is among the `kept`, in the plan's
-    /// order, or taking turns; and how many there are with those.
-    fn tasks<'p>(&self, plan: &'p Plan, dir: &RunDir, kept: &Fresh) -> Result<(Vec<Task<'p>>, u64), Failure> {
-        let finished = all_parts(dir, kept)?;
-        let is_missing = |id: &PartId| !finished.contains(&(*id, false));
-        let ids = self.shard_ids(plan);
-        let all = ids.len() as u64;
-        let ids = ids.into_iter().filter(is_missing);
-        let mut tasks: Vec<_> = ids.filter_map(|id| Some((id, plan.cell(id.cell)?))).collect();
-        if self.takes_turns {
-            let turn = |id: PartId| {
-                let mut order = plan.seed.repetition(id.repetition).stream(&format!("turn/{}", id.cell));
-                (id.repetition, order.bits())
+    fn is_real_time(&self) -> bool {
+        self.place.arena != ArenaKind::Sim
+    }
+
+    /// Those of the `kept` that were disturbed, and for which there is `time`, as tasks. Beside how many
+    /// others at most each may run, `beside` says.
+    fn to_run_again<'p>(
+        &self,
+        plan: &'p Plan,
+        kept: &Fresh,
+        time: &mut TimeAgain,
+        beside: &BTreeMap<PartId, u64>,
+    ) -> Vec<Task<'p>> {
+        let disturbed = kept.iter().filter(|((_, unfinished), part)| !unfinished && part.is_disturbed());
+        let times: BTreeMap<PartId, u64> = disturbed.map(|((id, _), part)| (*id, part.ran_again())).collect();
+        let mut tasks = in_turn(plan, times.keys().copied(), self.takes_turns);
+        tasks.retain_mut(|task| {
+            let ran_again = times.get(&task.id).copied().unwrap_or(0);
+            task.ran_again = ran_again + 1;
+            task.most_others = beside.get(&task.id).copied().unwrap_or(u64::MAX);
+            time.take(plan, task.cell.scenario.duration, ran_again)
+        });
+        if !tasks.is_empty() {
+            let which = match tasks.len() {
+                all if all == times.len() => "run".to_owned(),
+                some => format!("{some} of them run"),
             };
-            tasks.sort_by_cached_key(|(id, _)| turn(*id));
+            let count = counted(times.len(), "repetition");
+            self.terminal.note(&format!("{count} disturbed past the stated limits: {which} again"));
         }
-        Ok((tasks, all))
+        tasks
     }
 
     /// Runs `tasks` on the workers; the first failure ends it, after the repetitions that are under way.
-    /// Returns what was kept, and how many repetitions it is.
     fn run_tasks(
         &self,
-        (dir, unwritten): (&RunDir, &Mutex<Option<Failure>>),
-        tasks: &[(PartId, &Cell)],
-        workers: &mut [arenas::Worker],
+        tasks: &[Task<'_>],
+        workers: &mut [Worker],
+        keeping: &Keeping<'_>,
         stop: &AtomicBool,
-    ) -> (Fresh, u64, Option<Failure>) {
-        let whole =
-            tasks.iter().fold(Duration::ZERO, |sum, (_, cell)| sum.saturating_add(cell.scenario.duration));
-        let progress = Progress::new(self.terminal, tasks.len() as u64, whole);
+    ) -> Ran {
+        let duration = |sum: Duration, task: &Task<'_>| sum.saturating_add(task.cell.scenario.duration);
+        let whole = tasks.iter().fold(Duration::ZERO, duration);
+        let beside = self.is_real_time().then_some(workers.len());
+        let attempts = Attempts::new(self.terminal, (tasks.len() as u64, whole), beside, stop);
         // Where it cannot be had, the run's lateness shows it.
         let awake = self.place.keep_awake.then(KeepAwake::begin);
         if let Some(Err(why)) = &awake {
             self.terminal.warning(&format!("--keep-awake does nothing: {why}"));
         }
-        let next = AtomicUsize::new(0);
-        let failure = Mutex::new(None);
-        let first_failure = || failure.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = Mutex::new(Fresh::new());
-        let finished = AtomicUsize::new(0);
-        let work = |worker: &mut arenas::Worker| {
-            let mut keeping = Keeping { journal: Journal::default(), unwritten };
-            while first_failure().is_none() {
-                let Some(&(id, cell)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                let (part, why) = match stop.load(Ordering::Relaxed) {
-                    true => (None, Some(arenas::interrupted())),
-                    false => self.run_task((dir, &mut keeping), id, cell, worker, &progress, stop),
-                };
-                finished.fetch_add(usize::from(part.is_some() && why.is_none()), Ordering::Relaxed);
-                // The figures of a part are on disk; many small cells of them need not fit in memory here.
-                if let Some(part) = part.filter(|_| self.shard.is_none()) {
-                    let mut fresh = fresh.lock().unwrap_or_else(PoisonError::into_inner);
-                    fresh.insert((id, why.is_some()), part);
-                }
-                if let Some(why) = why {
-                    first_failure().get_or_insert(why);
-                }
+        let ran = Mutex::new(Ran::default());
+        let failure = share_out(workers, tasks, |worker, task| {
+            let Ended { part, failure, beside } = self.run_task(task, worker, &attempts, keeping);
+            let mut ran = ran.lock().unwrap_or_else(PoisonError::into_inner);
+            ran.finished += u64::from(part.is_some() && failure.is_none());
+            if self.is_real_time() {
+                ran.beside.insert(task.id, beside);
             }
-        };
-        let mut started = 0;
-        thread::scope(|scope| {
-            for worker in workers.iter_mut().take(tasks.len()) {
-                if let Err(why) = thread::Builder::new().spawn_scoped(scope, || work(worker)) {
-                    // The threads that run share the rest. Without any, nothing would.
-                    if started == 0 {
-                        first_failure().get_or_insert_with(|| arenas::no_thread(&why));
-                    }
-                    break;
-                }
-                started += 1;
+            // The figures of a part are on disk; many small cells of them need not fit in memory here.
+            if let Some(part) = part.filter(|_| self.shard.is_none()) {
+                ran.fresh.insert((task.id, failure.is_some()), part);
             }
+            failure.map_or(Ok(()), Err)
         });
         drop(awake);
-        progress.finish();
-        let failure = first_failure().take();
-        let fresh = fresh.into_inner().unwrap_or_else(PoisonError::into_inner);
-        (fresh, finished.into_inner() as u64, failure)
+        attempts.finish();
+        let ran = ran.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ran { failure, ..ran }
     }
 
-    /// Runs one repetition; returns what is kept of it, and why it ended early if it did.
+    /// Runs one repetition, and keeps it.
     fn run_task(
         &self,
-        (dir, keeping): (&RunDir, &mut Keeping<'_>),
-        id: PartId,
-        cell: &Cell,
-        worker: &mut arenas::Worker,
-        progress: &Progress,
-        stop: &AtomicBool,
-    ) -> (Option<Part>, Option<Failure>) {
-        let repetition = progress.repetition(cell.scenario.duration);
+        task: &Task<'_>,
+        worker: &mut Worker,
+        attempts: &Attempts<'_>,
+        keeping: &Keeping<'_>,
+    ) -> Ended {
+        let Task { id, cell, ran_again, most_others } = *task;
         let seed = cell.scenario.seed.repetition(id.repetition);
         let plan = RunPlan {
             cell: id.cell,
@@ -454,65 +492,58 @@ impl Experiment<'_> {
             seed,
             series: (self.exact || self.records != Records::None).then_some(self.series.detail()),
             rows: self.exact || self.records >= Records::All,
-            interrupt: stop,
-            progress: &|now| repetition.reach(now),
+            interrupt: attempts.stop(),
+            progress: &|_| {},
         };
-        let stamp = stamps();
-        let (record, failure) = match worker.run(&cell.scenario, plan) {
+        let neighbours = Neighbours { packets_per_s: None, most_others };
+        let Some(attempt) = attempts.run(worker, &cell.scenario, plan, neighbours) else {
+            return Ended { part: None, failure: Some(arenas::interrupted()), beside: most_others };
+        };
+        let Attempt { outcome, peace, others, began, shown } = attempt;
+        let beside = peace.next_beside(others, most_others);
+        let (record, failure) = match outcome {
             Ok(record) => (Some(record), None),
             Err(why) => {
                 let (partial, failure) = arenas::failure(why);
                 (partial, Some(failure))
             }
         };
-        // In `sim` a repetition that was cut short is no repetition; over a network it is what there is.
-        let keeps = failure.is_none() || self.place.arena != ArenaKind::Sim;
+        // In `sim` a repetition that was cut short is no repetition; over a network it is what there is,
+        // unless it runs again: then the whole one stays.
+        let keeps = failure.is_none() || self.is_real_time() && ran_again == 0;
         let part = record.filter(|_| keeps).map(|record| {
             let kept = Kept { arrivals: worker.take_arrival_log(), capture: worker.take_capture() };
-            let mut part = Part::new(&record, self.plan, cell, self.place.per_flow, stamp);
+            let mut part = Part::new(&record, self.plan, cell, self.place.per_flow, stamps_from(began));
+            part.set_ran_again(ran_again);
             if failure.is_none() {
                 part.warn_of_silence();
             }
-            let saved = self.save((dir, keeping), &part, &record, &kept, failure.is_some());
+            let saved = keeping.save(&mut part, &record, &kept, failure.is_some());
             (part, saved)
         });
         let part = match part {
             // A part's figures are nowhere but in its folder.
-            Some((_, Err(why))) if self.shard.is_some() => return (None, Some(self.graver(failure, why))),
+            Some((_, Err(why))) if self.shard.is_some() => {
+                return Ended { part: None, failure: Some(self.graver(failure, why)), beside };
+            }
             // The figures are in memory: the run goes on, and says at its end what it could not write.
             Some((part, saved)) => {
-                if let Err(why) = saved {
-                    keeping.unwritten.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
-                }
+                saved.unwrap_or_else(|why| keeping.fail(why));
                 Some(part)
             }
             None => None,
         };
         if failure.is_none() {
-            repetition.finish();
+            shown.finish();
+            let told = match part.as_ref().filter(|part| part.is_disturbed()) {
+                None => "done".to_owned(),
+                Some(part) => format!("disturbed beside {others} others: {}", part.warnings.join("; ")),
+            };
             let seed = seed.get();
-            self.terminal.detail(&format!("cell {} repetition {} seed {seed}: done", id.cell, id.repetition));
+            self.terminal
+                .detail(&format!("cell {} repetition {} seed {seed}: {told}", id.cell, id.repetition));
         }
-        (part, failure)
-    }
-
-    /// Keeps `part` in `dir`, unless something could not be written there before.
-    fn save(
-        &self,
-        (dir, keeping): (&RunDir, &mut Keeping<'_>),
-        part: &Part,
-        record: &RunRecord,
-        kept: &Kept,
-        is_cut_short: bool,
-    ) -> Result<(), Failure> {
-        if keeping.unwritten.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
-            return Ok(());
-        }
-        match self.records == Records::None && kept.capture.is_none() && !is_cut_short {
-            true => keeping.journal.append(dir, part)?,
-            false => part.save(dir, record, kept, self.records, is_cut_short)?,
-        }
-        if is_cut_short { Ok(()) } else { dir.discard_unfinished(part.id()) }
+        Ended { part, failure, beside }
     }
 
     /// What ended the run, or what could not be written after it; the other is told.
@@ -545,6 +576,7 @@ impl Experiment<'_> {
             clocks_synchronised: self.place.clocks_synchronised,
             capture: self.place.capture,
             keep_awake: self.place.keep_awake,
+            run_again_ms: self.place.run_again.map(Duration::as_millis),
             shard: self.shard.map(|shard| shard.to_string()),
             provenance: Some(provenance(self.arenas.revision())),
         }
@@ -569,8 +601,4 @@ fn with_way_on(plan: &Plan, failure: Failure, dir: &RunDir, kept: &Fresh, place:
         Failure::FarEnd(what) => Failure::FarEnd(format!("{what}; {way_on}")),
         other => other,
     }
-}
-
-fn id(cell: &Cell, repetition: u64) -> PartId {
-    PartId { cell: cell.index, repetition }
 }

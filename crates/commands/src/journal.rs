@@ -1,75 +1,181 @@
-//! Repetitions of which only figures are kept (`--records none`): one a line, in a file a worker.
+//! Small repetitions: one a line, in a file a process, and the files of records that they leave one after the
+//! other in another one.
 //!
-//! A folder for each, as other parts have, takes two renames and is created and removed file by file: with
-//! repetitions of a few milliseconds that was a tenth of a sweep's time, much of it one after the other in
-//! the file system.
+//! ```text
+//! figures-0.jsonl  { "part": { ... }, "files": [["packets.parquet", 5120], ["series.parquet", 900]] }
+//! figures-0.rows   the bytes of these files, and then those of the next line's
+//! ```
 //!
-//! A line is written in one go and counts once its line feed is there, so a process that is killed loses at
-//! most the repetition that it was writing down. The next process begins files of its own.
+//! A folder for each, as large parts have, takes two renames and is created and removed file by file: with
+//! repetitions of a few milliseconds that was a tenth of a sweep's time and more, much of it one after the
+//! other in the file system.
+//!
+//! The rows are written before their line, each in one go, and a line counts once its line feed is there. So
+//! a process that is killed loses at most the repetition that it was writing down. The next process begins
+//! files of its own.
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, ErrorKind, Write};
-use std::path::PathBuf;
+use std::fs;
 
+use serde::{Deserialize, Serialize};
+use talkpath_measure::RunRecord;
+
+use crate::args::Records;
 use crate::failure::Failure;
-use crate::part::{Fresh, Part};
-use crate::run_dir::{PARTS, RunDir, open_file, unexpected_json};
+use crate::part::{Fresh, Kept, Part, PartFiles, packed};
+use crate::run_dir::{PARTS, RunDir};
+use crate::store::lines::{LineFile, each_line};
+use crate::store::whole::unexpected_json;
 
-/// One worker's file, begun with its first line.
+/// One process's files, begun with the first line.
 #[derive(Default)]
 pub(crate) struct Journal {
-    file: Option<(File, PathBuf)>,
+    lines: Option<LineFile>,
+    rows: Option<LineFile>,
+}
+
+/// A part as it is written down.
+pub(crate) struct Packed {
+    line: Vec<u8>,
+    rows: Vec<u8>,
+    sizes: Vec<(&'static str, u64)>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    part: &'a Part,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    files: &'a [(&'static str, u64)],
+}
+
+#[derive(Deserialize)]
+struct ReadLine {
+    part: Part,
+    #[serde(default)]
+    files: Vec<(String, u64)>,
+}
+
+impl Packed {
+    /// `part`, of `record`, with the files that it leaves; `None` if they are large and need a folder.
+    pub(crate) fn new(
+        part: &Part,
+        record: &RunRecord,
+        kept: &Kept,
+        records: Records,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(files) = packed(record, kept, records)? else { return Ok(None) };
+        let sizes: Vec<_> = files.iter().map(|(name, bytes)| (*name, bytes.len() as u64)).collect();
+        let mut line = serde_json::to_vec(&Line { part, files: &sizes }).unwrap_or_default();
+        line.push(b'\n');
+        Ok(Some(Self { line, rows: files.into_iter().flat_map(|(_, bytes)| bytes).collect(), sizes }))
+    }
+
+    /// How much it takes on the disk, B.
+    pub(crate) fn size(&self) -> u64 {
+        (self.line.len() + self.rows.len()) as u64
+    }
 }
 
 impl Journal {
-    /// Keeps `part`.
-    pub(crate) fn append(&mut self, dir: &RunDir, part: &Part) -> Result<(), Failure> {
-        let (file, path) = match &mut self.file {
-            Some(begun) => begun,
-            None => self.file.insert(begin(dir)?),
+    /// Writes `packed` down; returns where its files are.
+    pub(crate) fn add(&mut self, dir: &RunDir, packed: &Packed) -> Result<PartFiles, Failure> {
+        let lines = match &mut self.lines {
+            Some(lines) => lines,
+            None => self.lines.insert(LineFile::create_numbered(&dir.file(PARTS), STEM, LINES)?),
         };
-        let mut line = serde_json::to_vec(part).unwrap_or_default();
-        line.push(b'\n');
-        file.write_all(&line).map_err(|why| Failure::write(path, why))
-    }
-}
-
-/// A file that nobody has begun.
-fn begin(dir: &RunDir) -> Result<(File, PathBuf), Failure> {
-    let mut number = 0_u64;
-    loop {
-        let path = dir.file(PARTS).join(format!("{STEM}{number}{ENDING}"));
-        match File::create_new(&path) {
-            Ok(file) => return Ok((file, path)),
-            Err(why) if why.kind() == ErrorKind::AlreadyExists => number += 1,
-            Err(why) => return Err(Failure::write(&path, why)),
+        if packed.sizes.is_empty() {
+            lines.add(&packed.line)?;
+            return Ok(PartFiles::default());
         }
+        let rows = match &mut self.rows {
+            Some(rows) => rows,
+            None => self.rows.insert(LineFile::open_at(&lines.path().with_extension(ROWS), 0)?),
+        };
+        let from = rows.end();
+        rows.add(&packed.rows)?;
+        // Rows without a line would be taken for those of the next one.
+        lines.add(&packed.line).inspect_err(|_| rows.cut_back(from))?;
+        let sizes = packed.sizes.iter().map(|(name, size)| ((*name).to_owned(), *size));
+        Ok(PartFiles::new(rows.path(), from, sizes))
     }
 }
 
-/// What earlier processes wrote down in `dir`.
+/// What earlier processes wrote down in `dir`; of a repetition that ran again the last time.
 pub(crate) fn read(dir: &RunDir) -> Result<Fresh, Failure> {
     let folder = dir.file(PARTS);
     let mut kept = Fresh::new();
     for entry in fs::read_dir(&folder).map_err(|why| Failure::read(&folder, &why))? {
-        let name = entry.map_err(|why| Failure::read(&folder, &why))?.file_name();
-        let name = name.to_string_lossy();
-        if !(name.starts_with(STEM) && name.ends_with(ENDING)) {
+        let path = entry.map_err(|why| Failure::read(&folder, &why))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !(name.starts_with(STEM) && name.ends_with(LINES)) {
             continue;
         }
-        let path = folder.join(&*name);
-        let read = |why: io::Error| Failure::read(&path, &why);
-        let mut file = BufReader::new(open_file(&path).map_err(read)?);
-        let mut line = Vec::new();
-        // A line at a time: the text of 100,000 repetitions takes as much memory as their figures.
-        while file.read_until(b'\n', &mut line).map_err(read)? > 0 && line.ends_with(b"\n") {
-            let part: Part = serde_json::from_slice(&line).map_err(|why| unexpected_json(&path, &why))?;
-            kept.insert((part.id(), false), part);
-            line.clear();
-        }
+        let (rows, mut end) = (path.with_extension(ROWS), 0_u64);
+        each_line(&path, |line| {
+            let ReadLine { mut part, files } =
+                serde_json::from_slice(line).map_err(|why| unexpected_json(&path, &why))?;
+            let from = end;
+            end = files.iter().fold(end, |end, (_, size)| end.saturating_add(*size));
+            part.files = PartFiles::new(&rows, from, files);
+            let is_older = |it: &Part| part.ran_again() < it.ran_again();
+            if !kept.get(&(part.id(), false)).is_some_and(is_older) {
+                kept.insert((part.id(), false), part);
+            }
+            Ok(())
+        })?;
     }
     Ok(kept)
 }
 
 const STEM: &str = "figures-";
-const ENDING: &str = ".jsonl";
+const LINES: &str = ".jsonl";
+const ROWS: &str = "rows";
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{OpenOptions, create_dir};
+    use std::io::Write;
+
+    use talkpath_scenario::{Options, Source, load};
+
+    use super::*;
+    use crate::monitor::interval::tests::session;
+    use crate::part::{PACKETS, SERIES};
+    use crate::run_dir::PartId;
+
+    #[test]
+    fn what_a_killed_process_was_writing_is_lost_alone_and_all_rows_stay_with_their_lines() {
+        let text = "name = \"a\"\nduration = \"1 s\"\npath = \"lan\"\nrepeat = 5\n[flow.call]\n\
+                    transport = \"udp\"\nworkload = { kind = \"voice\" }\n";
+        let plan = load(&Source::new("a.toml", text), &Options::default()).unwrap();
+        let out = tempfile::tempdir().unwrap();
+        create_dir(out.path().join("run")).unwrap();
+        let dir = RunDir::create_empty(&out.path().join("run")).unwrap();
+        create_dir(dir.file(PARTS)).unwrap();
+        let none = Kept { arrivals: None, capture: None };
+        let keep = |journal: &mut Journal, repetition: u64| {
+            let mut record = session(0, 0, 100 * (repetition + 1), 7).record.unwrap();
+            record.repetition = repetition;
+            let part = Part::new(&record, &plan, &plan.cells[0], false, |_| String::new());
+            let packed = Packed::new(&part, &record, &none, Records::All).unwrap().expect("it is small");
+            let files = journal.add(&dir, &packed).unwrap();
+            [PACKETS, SERIES].map(|name| files.read(name).unwrap().unwrap())
+        };
+        let mut killed = Journal::default();
+        let mut written: Vec<_> = (0..2).map(|repetition| keep(&mut killed, repetition)).collect();
+        let add = |name: &str, bytes: &[u8]| {
+            let file = OpenOptions::new().append(true).open(dir.file(PARTS).join(name));
+            file.unwrap().write_all(bytes).unwrap();
+        };
+        add("figures-0.rows", b"PAR1");
+        add("figures-0.jsonl", b"{\"part\":{\"summ");
+        let mut next = Journal::default();
+        written.extend((2..4).map(|repetition| keep(&mut next, repetition)));
+        let kept = read(&dir).unwrap();
+        assert_eq!(kept.len(), 4);
+        for (repetition, files) in (0..).zip(&written) {
+            let part = &kept[&(PartId { cell: 0, repetition }, false)];
+            assert_eq!(&[PACKETS, SERIES].map(|name| part.files.read(name).unwrap().unwrap()), files);
+        }
+        assert!(written[0][0] != written[1][0] && written[0][0].starts_with(b"PAR1"));
+    }
+}

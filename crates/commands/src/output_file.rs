@@ -1,11 +1,14 @@
-//! Where a command may write the file that the user names: not over what a run has left.
+//! The files that the user names: where a command may write them, which is not over what a run has left, and
+//! how.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 use crate::part::{ARRIVALS, CAPTURES, LOG, PACKETS, REPORT, SERIES, SUMMARY};
 use crate::run_dir::{PARTS, SCENARIO};
+use crate::store::whole::{WRITE_AT_ONCE, write_whole};
 
 /// Refuses to write `target`, which `option` names, if it is one of the files of a directory in `dirs`, or of
 /// any other run. In `dirs` the command may write the file `own`.
@@ -59,6 +62,34 @@ fn named(target: &Path) -> Option<PathBuf> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
     Some(folder.join(target.file_name()?))
+}
+
+/// Writes the file `path`, which the user named on the command line: as [`write_whole`], but the end of a
+/// symbolic link is written, and a device or a pipe (`/dev/stdout`) is written into, since it cannot be
+/// replaced. A link in a run directory is not followed: somebody else may have made the directory.
+pub fn write_named(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    if path.with_file_name(SCENARIO).exists() {
+        return write_whole(path, fill);
+    }
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        let file = File::options().write(true).open(path).map_err(|why| Failure::write(path, why))?;
+        let mut writer = BufWriter::with_capacity(WRITE_AT_ONCE, file);
+        fill(&mut writer)?;
+        return writer.flush().map_err(|why| Failure::write(path, why));
+    }
+    let end = match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => fs::canonicalize(path).ok(),
+        _ => None,
+    };
+    write_whole(end.as_deref().unwrap_or(path), fill)
+}
+
+/// As [`write_bytes`], to a file that the user named on the command line.
+pub(crate) fn write_named_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_named(path, |writer| writer.write_all(bytes).map_err(|why| Failure::write(path, why)))
 }
 
 /// The page that `talkpath play` writes into a run directory.
@@ -136,5 +167,23 @@ mod tests {
         fs::remove_file(run.join(SUMMARY)).unwrap();
         assert!(refuse_records("-o", &target, &[], None).is_ok());
         assert!(refuse_records("-o", &target, &[&run], None).is_err());
+    }
+
+    #[test]
+    fn a_link_that_the_user_names_is_followed_and_a_pipe_is_written_into() {
+        let out = tempfile::tempdir().unwrap();
+        let (end, link, pipe) = (out.path().join("end"), out.path().join("link"), out.path().join("pipe"));
+        symlink("end", &link).unwrap();
+        fs::write(&end, "old").unwrap();
+        write_named_bytes(&link, b"new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&end).unwrap(), b"new");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read(pipe).unwrap()
+        });
+        write_named_bytes(&pipe, b"through").unwrap();
+        assert_eq!(reader.join().unwrap(), b"through");
     }
 }

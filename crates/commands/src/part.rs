@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -11,13 +12,14 @@ use talkpath_measure::log::log_txt;
 use talkpath_measure::record_file::{RecordError, write_packets, write_series};
 use talkpath_measure::summarise::{sum_up_copies, summarise};
 use talkpath_measure::summary::{Clock, FlowSummary, RunSummary};
-use talkpath_measure::{RunRecord, warning};
+use talkpath_measure::{FlowRecord, RunRecord, warning};
 use talkpath_scenario::{Cell, Plan, ThresholdOf};
 use talkpath_units::Instant;
 
 use crate::args::Records;
 use crate::failure::Failure;
-use crate::run_dir::{PartId, RunDir, write_bytes, write_whole};
+use crate::run_dir::{PartId, RunDir};
+use crate::store::whole::{open_file, write_bytes, write_whole};
 
 /// What is kept of one repetition, beside its rows.
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,6 +38,46 @@ pub(crate) struct Part {
     pub(crate) log: String,
     /// Of repetition 0: what the report draws.
     pub(crate) figures: Option<CellFigures>,
+    /// Its files, if they have no folder of their own.
+    #[serde(skip)]
+    pub(crate) files: PartFiles,
+}
+
+/// Where a part's files are that lie one after the other in a file of their process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PartFiles {
+    file: PathBuf,
+    /// By name: from where, and how many bytes.
+    ranges: Vec<(String, u64, u64)>,
+}
+
+impl PartFiles {
+    /// In `file`, from `from` on, those of these names and sizes.
+    pub(crate) fn new(file: &Path, mut from: u64, sizes: impl IntoIterator<Item = (String, u64)>) -> Self {
+        let range = |(name, size): (String, u64)| {
+            let at = from;
+            from = from.saturating_add(size);
+            (name, at, size)
+        };
+        Self { file: file.to_path_buf(), ranges: sizes.into_iter().map(range).collect() }
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// The bytes of the file `name`; `None` if there is no such one.
+    pub(crate) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let Some((_, from, size)) = self.ranges.iter().find(|(it, ..)| it == name) else { return Ok(None) };
+        let file = open_file(&self.file)?;
+        // What the line says must be there: a size that somebody made up takes no memory.
+        if from.checked_add(*size).is_none_or(|end| file.metadata().is_ok_and(|of| of.len() < end)) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut bytes = vec![0; usize::try_from(*size).map_err(io::Error::other)?];
+        file.read_exact_at(&mut bytes, *from)?;
+        Ok(Some(bytes))
+    }
 }
 
 /// Parts that need not be read from their folders, with whether each is unfinished: this process made them,
@@ -86,6 +128,7 @@ impl Part {
             is_closed: !record.flows.is_empty() && record.flows.iter().all(|flow| is_told(&flow.info.name)),
             log: log_txt(record, stamp),
             figures: is_drawn.then(|| figures(record, &cell.label)),
+            files: PartFiles::default(),
         }
     }
 
@@ -107,6 +150,23 @@ impl Part {
         let is_reason = |warning: &&String| warning.contains("did not open");
         let why = || self.warnings.iter().find(is_reason).map_or("no flow opened", String::as_str);
         self.is_closed.then(why)
+    }
+
+    /// Whether the machine disturbed it past its stated limits.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        self.summary.is_disturbed()
+    }
+
+    /// How often it ran again because it had been disturbed.
+    pub(crate) fn ran_again(&self) -> u64 {
+        self.summary.machine.as_ref().map_or(0, |machine| machine.ran_again)
+    }
+
+    /// As [`Self::ran_again`] will say.
+    pub(crate) fn set_ran_again(&mut self, times: u64) {
+        if times > 0 {
+            self.summary.machine.get_or_insert_default().ran_again = times;
+        }
     }
 
     /// Which repetition it is.
@@ -146,6 +206,43 @@ impl Part {
             write_bytes(&folder.join(PART), &serde_json::to_vec(self).unwrap_or_default())
         })
     }
+}
+
+/// A file's name and its bytes.
+pub(crate) type NamedFile = (&'static str, Vec<u8>);
+
+/// The files that a repetition leaves beside its figures, in memory; `None` if they are large.
+pub(crate) fn packed(
+    record: &RunRecord,
+    kept: &Kept,
+    records: Records,
+) -> Result<Option<Vec<NamedFile>>, Failure> {
+    if records > Records::None && about_bytes(record, kept) > MOST_PACKED {
+        return Ok(None);
+    }
+    let mut files = Vec::new();
+    if records >= Records::All {
+        let mut packets = Vec::new();
+        write_packets(record, &mut packets).map_err(|why| unwritten(Path::new(PACKETS), why))?;
+        files.push((PACKETS, packets));
+        files.extend(kept.arrivals.as_ref().map(|log| (ARRIVALS, log.clone())));
+    }
+    if records >= Records::Summary {
+        let mut series = Vec::new();
+        write_series(record, &mut series).map_err(|why| unwritten(Path::new(SERIES), why))?;
+        files.push((SERIES, series));
+    }
+    Ok(Some(files))
+}
+
+/// About how large those files are.
+fn about_bytes(record: &RunRecord, kept: &Kept) -> usize {
+    let legs = |flow: &FlowRecord| {
+        flow.forward.messages.len() + flow.echo.as_ref().map_or(0, |echo| echo.messages.len())
+    };
+    let rows: usize = record.flows.iter().map(legs).sum();
+    let points: usize = record.series.iter().map(|series| series.points.len()).sum();
+    (rows + points).saturating_mul(ROW_BYTES) + kept.arrivals.as_ref().map_or(0, Vec::len)
 }
 
 /// The first few of these, and how many more there are.
@@ -204,6 +301,12 @@ pub const ARRIVALS: &str = "arrivals";
 pub const CAPTURES: &str = "captures";
 pub(crate) const PART: &str = "part.json";
 
+/// A row takes this much in a file at most, as a rule: two stamps and a number.
+const ROW_BYTES: usize = 16;
+
+/// Chosen: beyond it a file of its own costs little beside its bytes.
+const MOST_PACKED: usize = 1 << 20;
+
 /// Chosen: a warning names this many repetitions, cells or flows, and counts the rest.
 const MAX_NAMED: usize = 5;
 
@@ -212,7 +315,7 @@ const MAX_DRAWN: usize = 40;
 
 #[cfg(test)]
 mod tests {
-    use talkpath_measure::{FlowInfo, FlowRecord};
+    use talkpath_measure::FlowInfo;
     use talkpath_scenario::{Options, Source, load};
 
     use super::*;

@@ -8,8 +8,9 @@ use talkpath_measure::summary::Provenance;
 
 use crate::args::{ArenaKind, Records, SeriesPoints};
 use crate::failure::Failure;
-use crate::run_dir::{PARTS, PLAN, RunDir, read_json};
+use crate::run_dir::{PARTS, PLAN, RunDir};
 use crate::shard::Shard;
+use crate::store::whole::read_json;
 use crate::terminal::{shell_path, shell_word};
 
 /// What `--resume` and `merge` have to know, beside the scenario.
@@ -48,6 +49,9 @@ pub(crate) struct Resumable {
     /// `--keep-awake`.
     #[serde(default)]
     pub(crate) keep_awake: bool,
+    /// `--run-again`, ms.
+    #[serde(default)]
+    pub(crate) run_again_ms: Option<u64>,
     /// `--shard`; a whole run has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shard: Option<String>,

@@ -6,25 +6,25 @@
 //!   traces/NAME                       the traces that it names, if any
 //!   parts/lock                        locked while a process works here
 //!   parts/plan.json                   what --resume has to know
-//!   parts/CELL-REPETITION/            one finished repetition: its records, summary and figures
+//!   parts/figures-N.jsonl             finished repetitions, one a line (`journal.rs`)
+//!   parts/figures-N.rows              the files of records that they leave, if those are small
+//!   parts/CELL-REPETITION/            one finished repetition with large records
 //!   parts/CELL-REPETITION-unfinished/ one that was cut short, until it has run again
-//!   parts/figures-N.jsonl             finished repetitions without records, one a line (`journal.rs`)
 //!   summary.json packets.parquet ...  written at the end, when parts/ goes
 //! ```
 //!
-//! Every file and every part is written under a name that begins with a dot and then renamed, so that a name
-//! which is there is whole, whenever the process died. A machine that loses power is another matter: nothing
-//! is synced.
+//! Every file (`store/`) and every part is written under a name that begins with a dot and then renamed, so
+//! that a name which is there is whole, whenever the process died.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{self, BufWriter, ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use serde::de::DeserializeOwned;
 use talkpath_scenario::Trace;
 
 use crate::failure::Failure;
+use crate::store::lock::{Lock, LockError};
+use crate::store::whole::write_bytes;
 
 /// An open run directory.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct RunDir {
     /// Whether this process made it.
     is_new: bool,
     /// Held so that no second process resumes the same run.
-    lock: Option<File>,
+    lock: Option<Lock>,
 }
 
 /// One repetition of one cell.
@@ -160,11 +160,9 @@ impl RunDir {
     /// Refuses a directory in which another process works. It may be on a disk that is only read.
     pub(crate) fn refuse_company(&self) -> Result<(), Failure> {
         let path = self.path.join(PARTS).join(LOCK);
-        match File::open(&path) {
-            Ok(file) => locked(&self.path, &path, file.try_lock_shared()),
-            // No process of this version has worked there.
-            Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
-            Err(why) => Err(Failure::read(&path, &why)),
+        match Lock::is_held(&path).map_err(|why| Failure::read(&path, &why))? {
+            true => Err(is_busy(&self.path)),
+            false => Ok(()),
         }
     }
 
@@ -275,30 +273,17 @@ impl PartId {
     }
 }
 
-/// Keeps other processes out of the run directory `path` until the file that it gives is closed.
-///
-/// The file is never replaced, so that all who open its name have the same one. It is open for writing: on
-/// NFS nothing else can be locked against all others (flock(2), "NFS details").
+/// Keeps other processes out of the run directory `path` until the lock that it gives is dropped.
 ///
 /// # Errors
 /// [`Failure::Usage`] if another process works there; else what the system says.
-pub(crate) fn lock_parts(path: &Path) -> Result<File, Failure> {
+pub(crate) fn lock_parts(path: &Path) -> Result<Lock, Failure> {
     own_folder(&path.join(PARTS))?;
     let lock = path.join(PARTS).join(LOCK);
-    let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(false).custom_flags(NOT_THROUGH_A_LINK);
-    let file = match options.open(&lock) {
-        Ok(file) => file,
-        Err(why) if why.kind() == ErrorKind::NotFound => return Err(is_busy(path)),
-        Err(why) => return Err(Failure::write(&lock, why)),
-    };
-    locked(path, &lock, file.try_lock())?;
-    // Whoever held it may have removed the parts before it let go.
-    let identity = |found: fs::Metadata| (found.dev(), found.ino());
-    match (file.metadata().map(identity), fs::metadata(&lock).map(identity)) {
-        (Ok(ours), Ok(named)) if ours == named => Ok(file),
-        _ => Err(is_busy(path)),
-    }
+    Lock::take(&lock).map_err(|why| match why {
+        LockError::Busy => is_busy(path),
+        LockError::Io(why) => Failure::write(&lock, why),
+    })
 }
 
 /// Refuses a folder of a run directory that is a symbolic link: what is written into it would go elsewhere.
@@ -312,91 +297,8 @@ pub(crate) fn own_folder(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What trying the lock `lock` of the run directory `path` came to.
-fn locked(path: &Path, lock: &Path, tried: Result<(), TryLockError>) -> Result<(), Failure> {
-    tried.map_err(|why| match why {
-        TryLockError::WouldBlock => is_busy(path),
-        TryLockError::Error(why) => Failure::write(lock, why),
-    })
-}
-
 fn is_busy(path: &Path) -> Failure {
     Failure::Usage(format!("{}: another process works on it", path.display()))
-}
-
-/// Writes the file `path`, which the user named on the command line: as [`write_whole`], but the end of a
-/// symbolic link is written, and a device or a pipe (`/dev/stdout`) is written into, since it cannot be
-/// replaced. A link in a run directory is not followed: somebody else may have made the directory.
-pub fn write_named(
-    path: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    if path.with_file_name(SCENARIO).exists() {
-        return write_whole(path, fill);
-    }
-    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        let file = File::options().write(true).open(path).map_err(|why| Failure::write(path, why))?;
-        let mut writer = BufWriter::with_capacity(WRITE_AT_ONCE, file);
-        fill(&mut writer)?;
-        return writer.flush().map_err(|why| Failure::write(path, why));
-    }
-    let end = match fs::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => fs::canonicalize(path).ok(),
-        _ => None,
-    };
-    write_whole(end.as_deref().unwrap_or(path), fill)
-}
-
-/// Writes `path` under another name and renames it.
-///
-/// No symbolic link is written through, neither at `path`, where it is replaced, nor at the other name, which
-/// nobody can foresee and which must not be there (O_EXCL).
-pub fn write_whole(
-    path: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let failed = |why| Failure::write(path, why);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // What is not renamed in the end is removed.
-    let draft = tempfile::Builder::new()
-        .prefix(&format!(".{name}."))
-        .suffix(DRAFT)
-        .permissions(fs::Permissions::from_mode(AS_THE_UMASK_SAYS))
-        .tempfile_in(folder)
-        .map_err(failed)?;
-    let (file, draft) = draft.into_parts();
-    let mut writer = BufWriter::with_capacity(WRITE_AT_ONCE, file);
-    fill(&mut writer)?;
-    writer.flush().map_err(failed)?;
-    draft.persist(path).map_err(|why| failed(why.error))
-}
-
-/// Writes `bytes` to `path`, whole or not at all.
-pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    write_whole(path, |writer| writer.write_all(bytes).map_err(|why| Failure::write(path, why)))
-}
-
-/// As [`write_bytes`], to a file that the user named on the command line.
-pub(crate) fn write_named_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    write_named(path, |writer| writer.write_all(bytes).map_err(|why| Failure::write(path, why)))
-}
-
-/// Writes `bytes` to `path`, whole or not at all; they are on the disk when this returns.
-pub(crate) fn write_lasting(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    write_whole(path, |writer| {
-        let written = writer.write_all(bytes).and_then(|()| writer.flush());
-        written.and_then(|()| writer.get_ref().sync_all()).map_err(|why| Failure::write(path, why))
-    })?;
-    sync_folder(path.parent().unwrap_or(Path::new("")))
-}
-
-/// Writes the names in `folder` through to the disk: a file that was created or renamed there outlasts a
-/// power cut.
-pub(crate) fn sync_folder(folder: &Path) -> Result<(), Failure> {
-    // The parent of a plain name is empty.
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    File::open(folder).and_then(|open| open.sync_all()).map_err(|why| Failure::write(folder, why))
 }
 
 /// Keeps a trace under the name that scenario.toml in `beside` calls it by.
@@ -406,39 +308,6 @@ pub(crate) fn write_trace(beside: &Path, trace: &Trace) -> Result<(), Failure> {
         fs::create_dir_all(folder).map_err(|why| Failure::write(folder, why))?;
     }
     write_bytes(&path, trace.text.as_bytes())
-}
-
-/// A JSON file that an earlier command wrote.
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
-    let bytes = open_file(path).and_then(read_text).map_err(|why| Failure::read(path, &why))?;
-    serde_json::from_slice(&bytes).map_err(|why| unexpected_json(path, &why))
-}
-
-/// The bytes of `file`, to the first part of it that has a NUL. No text has one (RFC 8259 §7), and a file
-/// with a hole, which reads as NULs, may claim any length.
-fn read_text(mut file: File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    loop {
-        let known = bytes.len();
-        (&mut file).take(TEXT_PART).read_to_end(&mut bytes)?;
-        if bytes.len() == known || bytes[known..].contains(&0) {
-            return Ok(bytes);
-        }
-    }
-}
-
-/// What is said of a file that does not hold what it should.
-pub(crate) fn unexpected_json(path: &Path, why: &serde_json::Error) -> Failure {
-    Failure::Usage(format!("{}: not what talkpath writes there: {why}", path.display()))
-}
-
-/// Opens a file of a run directory to read it. A device or a pipe may have no end.
-pub(crate) fn open_file(path: &Path) -> io::Result<File> {
-    let found = fs::metadata(path)?;
-    if !found.is_file() && !found.is_dir() {
-        return Err(io::Error::other("is no file"));
-    }
-    File::open(path)
 }
 
 fn holds_something(folder: &Path) -> Result<bool, Failure> {
@@ -477,22 +346,8 @@ const LOCK: &str = "lock";
 /// Where finished repetitions wait.
 pub(crate) const PARTS: &str = "parts";
 const UNFINISHED: &str = "-unfinished";
-/// open(2): an error where the name is a symbolic link.
-pub(crate) const NOT_THROUGH_A_LINK: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 /// What parts are called while they are removed.
 const DEAD: &str = ".parts.dead";
-
-/// What the names of files end with that are being written.
-const DRAFT: &str = ".draft";
-
-/// The mode of a new file before the umask (open(2)).
-const AS_THE_UMASK_SAYS: u32 = 0o666;
-
-/// Chosen: record files come in pieces of 8 KiB, and a call to the system for each takes longer than one more
-/// copy.
-const WRITE_AT_ONCE: usize = 64 * 1024;
-/// So many bytes of a text are read before they are looked at. Chosen: a file's first hole costs no more.
-const TEXT_PART: u64 = 1 << 20;
 
 /// Chosen: keeps a directory's name well under the 255 bytes that file systems allow.
 const MAX_SLUG: usize = 60;

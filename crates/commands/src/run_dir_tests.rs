@@ -1,6 +1,10 @@
 //! Directories that several processes work in, that a kill left, or that somebody else made.
 
+use std::fs::File;
+
 use super::*;
+use crate::output_file::write_named_bytes;
+use crate::store::whole::write_whole;
 
 const STARTED: &str = "2026-11-21T19-05-07Z";
 
@@ -71,32 +75,6 @@ fn a_directory_whose_parts_or_lock_are_links_is_not_worked_in() {
 }
 
 #[test]
-fn a_file_without_an_end_is_not_read() {
-    let out = tempfile::tempdir().unwrap();
-    let path = out.path().join("summary.json");
-    std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-    assert!(read_json::<u64>(&path).unwrap_err().to_string().contains("is no file"));
-}
-
-#[test]
-fn a_link_that_the_user_names_is_followed_and_a_pipe_is_written_into() {
-    let out = tempfile::tempdir().unwrap();
-    let (end, link, pipe) = (out.path().join("end"), out.path().join("link"), out.path().join("pipe"));
-    std::os::unix::fs::symlink("end", &link).unwrap();
-    fs::write(&end, "old").unwrap();
-    write_named_bytes(&link, b"new").unwrap();
-    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert_eq!(fs::read(&end).unwrap(), b"new");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let reader = std::thread::spawn({
-        let pipe = pipe.clone();
-        move || fs::read(pipe).unwrap()
-    });
-    write_named_bytes(&pipe, b"through").unwrap();
-    assert_eq!(reader.join().unwrap(), b"through");
-}
-
-#[test]
 fn somebodys_own_scenario_beside_a_folder_of_parts_is_not_taken_for_a_part() {
     let out = tempfile::tempdir().unwrap();
     fs::create_dir(out.path().join(PARTS)).unwrap();
@@ -104,24 +82,6 @@ fn somebodys_own_scenario_beside_a_folder_of_parts_is_not_taken_for_a_part() {
     fs::write(out.path().join(SCENARIO), "# mine").unwrap();
     let refused = RunDir::create_at(out.path()).unwrap_err();
     assert!(refused.to_string().contains("is there already"), "{refused}");
-}
-
-#[test]
-fn a_part_is_there_only_when_it_is_whole() {
-    let out = tempfile::tempdir().unwrap();
-    let dir = RunDir::create(out.path(), STARTED, "parts").unwrap();
-    let id = |cell, repetition| PartId { cell, repetition };
-    let fails = |_: &Path| Err(Failure::FarEnd("gone".to_owned()));
-    assert!(dir.save_part(id(0, 1), false, fails).is_err());
-    assert!(dir.parts().unwrap().is_empty());
-    for (cell, repetition) in [(10, 0), (2, 11), (2, 3)] {
-        dir.save_part(id(cell, repetition), false, |_| Ok(())).unwrap();
-    }
-    dir.save_part(id(3, 0), true, |_| Ok(())).unwrap();
-    let expected = [(id(2, 3), false), (id(2, 11), false), (id(3, 0), true), (id(10, 0), false)];
-    assert_eq!(dir.parts().unwrap(), expected);
-    dir.discard_unfinished(id(3, 0)).unwrap();
-    assert_eq!(dir.parts().unwrap().len(), 3);
 }
 
 #[test]
@@ -168,7 +128,7 @@ fn what_is_locked_is_open_for_writing_as_nfs_demands_and_whoever_only_reads_make
     dir.refuse_company().unwrap();
     assert_eq!(fs::read_dir(dir.file(PARTS)).unwrap().count(), 0);
     dir.lock().unwrap();
-    let flags = rustix::fs::fcntl_getfl(dir.lock.as_ref().unwrap()).unwrap();
+    let flags = rustix::fs::fcntl_getfl(dir.lock.as_ref().unwrap().file()).unwrap();
     assert!(flags.contains(rustix::fs::OFlags::RDWR));
     let lock = dir.file(PARTS).join(LOCK);
     assert_eq!(dir.refuse_company().unwrap_err().exit_code(), 2);
@@ -177,22 +137,6 @@ fn what_is_locked_is_open_for_writing_as_nfs_demands_and_whoever_only_reads_make
     reader.try_lock_shared().unwrap();
     dir.refuse_company().unwrap();
     assert!(dir.lock().is_err());
-}
-
-#[test]
-fn a_part_that_was_cut_short_stays_until_another_is_whole() {
-    let out = tempfile::tempdir().unwrap();
-    let dir = RunDir::create(out.path(), STARTED, "parts").unwrap();
-    let id = PartId { cell: 0, repetition: 0 };
-    let kept = || fs::read(dir.part(id, true).join("a")).unwrap();
-    let put = |bytes: &'static [u8]| move |folder: &Path| write_bytes(&folder.join("a"), bytes);
-    dir.save_part(id, true, put(b"first")).unwrap();
-    let fails = |_: &Path| Err(Failure::FarEnd("gone".to_owned()));
-    assert!(dir.save_part(id, true, fails).is_err());
-    assert_eq!(kept(), b"first");
-    dir.save_part(id, true, put(b"second")).unwrap();
-    assert_eq!(kept(), b"second");
-    assert_eq!(fs::read_dir(dir.file(PARTS)).unwrap().count(), 1, "the first is gone");
 }
 
 #[test]
@@ -212,32 +156,35 @@ fn parts_that_were_half_removed_are_no_parts_and_go_when_the_directory_is_opened
 }
 
 #[test]
-fn a_file_that_could_not_be_filled_leaves_the_old_one() {
+fn a_part_is_there_only_when_it_is_whole() {
     let out = tempfile::tempdir().unwrap();
-    let path = out.path().join("summary.json");
-    let put = |bytes: &'static [u8]| {
-        move |writer: &mut BufWriter<File>| {
-            writer.write_all(bytes).map_err(|why| Failure::write(Path::new("x"), why))
-        }
-    };
-    write_whole(&path, put(b"old")).unwrap();
-    let broken = write_whole(&path, |writer| {
-        put(b"half")(writer)?;
-        Err(Failure::FarEnd("gone".to_owned()))
-    });
-    assert!(broken.is_err());
-    assert_eq!(fs::read(&path).unwrap(), b"old");
-    assert_eq!(fs::read_dir(out.path()).unwrap().count(), 1);
+    let dir = RunDir::create(out.path(), STARTED, "parts").unwrap();
+    let id = |cell, repetition| PartId { cell, repetition };
+    let fails = |_: &Path| Err(Failure::FarEnd("gone".to_owned()));
+    assert!(dir.save_part(id(0, 1), false, fails).is_err());
+    assert!(dir.parts().unwrap().is_empty());
+    for (cell, repetition) in [(10, 0), (2, 11), (2, 3)] {
+        dir.save_part(id(cell, repetition), false, |_| Ok(())).unwrap();
+    }
+    dir.save_part(id(3, 0), true, |_| Ok(())).unwrap();
+    let expected = [(id(2, 3), false), (id(2, 11), false), (id(3, 0), true), (id(10, 0), false)];
+    assert_eq!(dir.parts().unwrap(), expected);
+    dir.discard_unfinished(id(3, 0)).unwrap();
+    assert_eq!(dir.parts().unwrap().len(), 3);
 }
 
 #[test]
-fn a_summary_with_a_hole_of_64_gib_is_refused_at_once() {
+fn a_part_that_was_cut_short_stays_until_another_is_whole() {
     let out = tempfile::tempdir().unwrap();
-    let path = out.path().join("summary.json");
-    fs::write(&path, b"{}\n").unwrap();
-    File::options().write(true).open(&path).unwrap().set_len(64 << 30).unwrap();
-    let begun = std::time::Instant::now();
-    let why = read_json::<serde_json::Value>(&path).unwrap_err().to_string();
-    assert!(why.contains("summary.json: not what talkpath writes there"), "{why}");
-    assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
+    let dir = RunDir::create(out.path(), STARTED, "parts").unwrap();
+    let id = PartId { cell: 0, repetition: 0 };
+    let kept = || fs::read(dir.part(id, true).join("a")).unwrap();
+    let put = |bytes: &'static [u8]| move |folder: &Path| write_bytes(&folder.join("a"), bytes);
+    dir.save_part(id, true, put(b"first")).unwrap();
+    let fails = |_: &Path| Err(Failure::FarEnd("gone".to_owned()));
+    assert!(dir.save_part(id, true, fails).is_err());
+    assert_eq!(kept(), b"first");
+    dir.save_part(id, true, put(b"second")).unwrap();
+    assert_eq!(kept(), b"second");
+    assert_eq!(fs::read_dir(dir.file(PARTS)).unwrap().count(), 1, "the first is gone");
 }

@@ -51,12 +51,7 @@ pub(crate) fn began(directory: &Path) -> Option<DateTime<Utc>> {
     Some(at.and_utc())
 }
 
-/// Writes a run's instants as dates and times, UTC, to the microsecond; the run begins now.
-pub(crate) fn stamps() -> impl Fn(Instant) -> String {
-    stamps_from(Utc::now())
-}
-
-/// As [`stamps`], of a run that began at `base`.
+/// Writes the instants of a run that began at `base` as dates and times, UTC, to the microsecond.
 pub(crate) fn stamps_from(base: DateTime<Utc>) -> impl Fn(Instant) -> String {
     move |at| {
         let since = TimeDelta::nanoseconds(i64::try_from(at.as_nanos()).unwrap_or(i64::MAX));

@@ -15,7 +15,8 @@ use crate::failure::Failure;
 use crate::json::json;
 use crate::part::SUMMARY;
 use crate::resumable::resumable;
-use crate::run_dir::{RunDir, read_json};
+use crate::run_dir::RunDir;
+use crate::store::whole::read_json;
 use crate::terminal::{Terminal, program, shell_path};
 
 /// The summary of the run in `dir`; says what one of an older format lacks.

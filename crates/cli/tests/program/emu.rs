@@ -2,11 +2,10 @@
 //! difference.
 
 use std::fs;
-use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use crate::harness::{Bench, CALL, Seen, entries, names, read_json, wait_until};
+use crate::harness::{Bench, CALL, Seen, entries, journal_lines, names, read_json, wait_until};
 use crate::quiet::undisturbed;
 
 /// A bench with an emulated run of [`CALL`]; `None` where the machine does not allow it.
@@ -59,22 +58,17 @@ fn a_killed_emulated_run_leaves_whole_repetitions_and_goes_on_from_them() {
         let many = CALL.replace("duration = \"1 s\"", "duration = \"150 ms\"\nrepeat = 12");
         bench.file("many.toml", many);
         let mut child = bench.start(&["run", "many.toml", "--arena", "emu", "--out", "killed"]);
-        let parts = || {
-            entries(&bench.path("killed")).pop().map(|run| entries(&run.join("parts"))).unwrap_or_default()
-        };
-        let is_whole =
-            |part: &&PathBuf| part.is_dir() && !part.file_name().unwrap().to_string_lossy().starts_with('.');
-        wait_until("a finished repetition", || parts().iter().filter(is_whole).count() >= 1);
+        let parts =
+            || entries(&bench.path("killed")).pop().map(|run| journal_lines(&run)).unwrap_or_default();
+        wait_until("a finished repetition", || !parts().is_empty());
         for wait_ms in [0, 37, 211, 430] {
             thread::sleep(Duration::from_millis(wait_ms));
             child.kill().unwrap();
             child.wait().unwrap();
-            for part in parts().iter().filter(is_whole) {
-                assert_eq!(
-                    names(part),
-                    ["arrivals", "packets.parquet", "part.json", "series.parquet"],
-                    "{part:?}"
-                );
+            for part in parts() {
+                let files = part["files"].as_array().unwrap().iter().map(|file| file[0].as_str().unwrap());
+                let files: Vec<_> = files.collect();
+                assert_eq!(files, ["packets.parquet", "arrivals", "series.parquet"], "{part}");
             }
             let run = entries(&bench.path("killed")).pop().unwrap();
             child = bench.start(&["run", "--resume", run.to_str().unwrap()]);

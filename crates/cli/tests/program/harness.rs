@@ -189,6 +189,17 @@ pub(crate) fn read_json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
+/// The repetitions that the journals of an unfinished `run` hold: every line that is whole.
+pub(crate) fn journal_lines(run: &Path) -> Vec<Value> {
+    let journals = entries(&run.join("parts")).into_iter();
+    let texts = journals.filter(|path| path.extension().is_some_and(|it| it == "jsonl")).map(|path| {
+        let text = fs::read_to_string(path).unwrap();
+        text.rsplit_once('\n').map_or_else(String::new, |(whole, _)| whole.to_owned())
+    });
+    let texts: Vec<String> = texts.collect();
+    texts.iter().flat_map(|text| text.lines()).map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
 /// A server that ends with the test.
 pub(crate) struct Served {
     pub(crate) child: Child,

@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::harness::{Bench, LONG, SHORT, Seen, entries, names, read_json, wait_until};
+use crate::harness::{Bench, LONG, SHORT, Seen, entries, journal_lines, names, read_json, wait_until};
 
 const RECORDS: [&str; 2] = ["packets.parquet", "series.parquet"];
 
@@ -234,7 +234,7 @@ fn on_a_full_disk_the_answer_is_printed_and_then_the_error() {
         assert!(seen.out.contains("call") && seen.out.contains("MOS"), "{}", seen.out);
         seen
     };
-    // The rows of a repetition fit (9 kB) and the summary (51 kB), and not the rows of all (71 kB).
+    // The rows of some repetitions fit (9 kB each) and the summary (51 kB), and not those of all (71 kB).
     limited(120, "").fails(1, &["cannot write", "`--records none` writes the figures alone"]);
     let kept = bench.only_run();
     assert!(!kept.join("packets.parquet").exists() && kept.join("parts").is_dir());
@@ -397,9 +397,10 @@ fn a_killed_run_leaves_whole_repetitions_and_resumes_to_the_same_bytes() {
         child.kill().unwrap();
         child.wait().unwrap();
         let run = entries(&bench.path("killed")).remove(0);
-        for part in entries(&run.join("parts")).iter().filter(|part| is_finished(part)) {
-            assert_eq!(names(part), ["packets.parquet", "part.json", "series.parquet"]);
-            assert!(read_json(&part.join("part.json"))["summary"].is_object());
+        for line in journal_lines(&run) {
+            let files = line["files"].as_array().unwrap().iter().map(|file| file[0].as_str().unwrap());
+            assert_eq!(files.collect::<Vec<_>>(), ["packets.parquet", "series.parquet"]);
+            assert!(line["part"]["summary"].is_object());
         }
         assert!(!run.join("summary.json").exists());
         child = bench.start(&["run", "--resume", run.to_str().unwrap()]);
@@ -614,14 +615,9 @@ fn assert_same_records(left: &Path, right: &Path) {
     }
 }
 
-fn is_finished(part: &Path) -> bool {
-    !part.file_name().unwrap().to_string_lossy().starts_with('.') && part.is_dir()
-}
-
 /// How many repetitions the one run under `out` has finished.
 fn finished_parts(out: &Path) -> usize {
-    let parts = |run: &Path| entries(&run.join("parts")).iter().filter(|part| is_finished(part)).count();
-    entries(out).first().map_or(0, |run| parts(run))
+    entries(out).first().map_or(0, |run| journal_lines(run).len())
 }
 
 fn send(child: &Child, signal: Signal) {

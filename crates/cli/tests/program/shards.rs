@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::harness::{Bench, LONG, Seen, entries, names, read_json, wait_until};
+use crate::harness::{Bench, LONG, Seen, entries, journal_lines, names, read_json, wait_until};
 
 /// Two transports over three losses, with a connection that repairs them: cells of unlike cost.
 const SWEEP: &str = r#"
@@ -95,8 +95,7 @@ fn a_killed_part_goes_on_where_it_was_and_changes_nothing() {
     let bench = Bench::new();
     bench.file("long.toml", LONG);
     let again = ["run", "long.toml", "--shard", "1/2", "-o", "killed", "--jobs", "1"];
-    let is_part = |name: &&String| name.starts_with(|first: char| first.is_ascii_digit());
-    let finished = || names(&bench.path("killed/parts")).iter().filter(is_part).count();
+    let finished = || journal_lines(&bench.path("killed")).len();
     let mut child = bench.start(&again);
     for wanted in [1, 3] {
         wait_until("a finished repetition", || finished() >= wanted);

@@ -355,8 +355,12 @@ fn a_typed_flag_wins_over_the_variable_of_an_option_that_excludes_it() {
     bench.file("key", "0123456789abcdef0123456789abcdef");
     // Nobody listens there.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let sim =
-        [("TALKPATH_CAPTURE", "64"), ("TALKPATH_CLOCKS_SYNCHRONISED", "1"), ("TALKPATH_KEEP_AWAKE", "1")];
+    let sim = [
+        ("TALKPATH_CAPTURE", "64"),
+        ("TALKPATH_CLOCKS_SYNCHRONISED", "1"),
+        ("TALKPATH_KEEP_AWAKE", "1"),
+        ("TALKPATH_RUN_AGAIN", "1 min"),
+    ];
     let nowhere = ["--bind", "127.0.0.1:0", "--keep", "nowhere"];
     let key = [&["serve", "--key-file", "key"], &nowhere[..]].concat();
     let open = [&["serve", "--open"], &nowhere[..]].concat();
@@ -365,10 +369,11 @@ fn a_typed_flag_wins_over_the_variable_of_an_option_that_excludes_it() {
     let line = ["compare", "--up", "9Mbps/5ms", "--down", "9Mbps/5ms", "--duration", "3s", "--repeat", "1"];
     let plc = ["compare", "--plc", "--duration", "3s", "--repeat", "1"];
     let no_plc = ["compare", "--no-plc", "--duration", "3s", "--repeat", "1"];
-    let cases: [UnderVariables<'_>; 16] = [
+    let cases: [UnderVariables<'_>; 17] = [
         (&[("TALKPATH_ARENA", "sim")], &["compare", "--to", &closed], 4, &closed),
         (&[("TALKPATH_ARENA", "emu")], &["run", "call.toml", "--to", &closed], 4, &closed),
         (&[("TALKPATH_KEEP_AWAKE", "1")], &["run", "call.toml", "--keep-awake"], 2, "--arena emu and live"),
+        (&[], &["run", "call.toml", "--run-again", "5s"], 2, "--arena emu and live"),
         (&sim, &["run", "call.toml", "--arena", "sim"], 0, ""),
         (&[("TALKPATH_TO", &closed)], &line, 0, ""),
         (&[("TALKPATH_WORKLOAD", "bulk")], &plc, 0, ""),

@@ -117,6 +117,7 @@ fn real_time(place: &mut Place, given: &Given<'_>, arena: ArenaKind) {
     }
     if arena == ArenaKind::Sim {
         given.ignore_variable("keep_awake", &mut place.keep_awake);
+        given.ignore_variable("run_again", &mut place.run_again);
     }
 }
 

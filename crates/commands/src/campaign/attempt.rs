@@ -22,7 +22,7 @@ use talkpath_scenario::host_and_port;
 use super::child::{Script, StandardError, Started, wait_at_most};
 use crate::key_file::read_key_file;
 use crate::part::SUMMARY;
-use crate::run_dir::{read_json, sync_folder};
+use crate::store::whole::{read_json, sync_folder};
 
 /// What to do.
 pub(crate) struct Attempt {
@@ -277,6 +277,7 @@ k=$2 p=$3
 shift 3
 test "$k" -gt 0 && set -- "$@" --key-file "$d/key"
 mkdir "$d/out" || exit 9
+export TALKPATH_RUN_AGAIN=0s
 run "$p" run "$d/scenario.toml" --out "$d/out" --rounds --quiet "$@" >/dev/null
 e=$?
 tar -C "$d/out" -cf - . &

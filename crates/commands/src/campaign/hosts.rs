@@ -31,7 +31,7 @@ use super::now;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::part::SUMMARY;
-use crate::run_dir::read_json;
+use crate::store::whole::read_json;
 
 /// What `campaign check --hosts` found, and prints with `--json`.
 #[derive(Debug, Serialize)]

@@ -15,9 +15,8 @@
 //! synced before the journal says so; where a process died between the two, the next one adds the line.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -31,7 +30,10 @@ use crate::args::CampaignFileArgs;
 use crate::failure::Failure;
 use crate::json::json;
 use crate::part::SUMMARY;
-use crate::run_dir::{NOT_THROUGH_A_LINK, read_json, slug, sync_folder, write_lasting};
+use crate::run_dir::slug;
+use crate::store::lines::LineFile;
+use crate::store::lock::{Lock, LockError};
+use crate::store::whole::{read_json, sync_folder, write_lasting};
 use crate::terminal::program;
 
 /// A campaign's directory.
@@ -55,11 +57,8 @@ pub(crate) struct Opened {
 /// The journal, open for adding; only one process has it.
 #[derive(Debug)]
 pub(crate) struct OpenJournal {
-    file: File,
-    path: PathBuf,
-    /// Where the last whole line ends.
-    whole: u64,
-    _lock: File,
+    lines: LineFile,
+    _lock: Lock,
 }
 
 impl Store {
@@ -173,25 +172,17 @@ impl Store {
 
     /// Whether a coordinator is at work.
     pub(crate) fn is_at_work(&self) -> bool {
-        let file = File::open(self.file(LOCK));
-        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+        Lock::is_held(&self.file(LOCK)).unwrap_or(false)
     }
 
-    fn lock(&self) -> Result<File, Failure> {
+    fn lock(&self) -> Result<Lock, Failure> {
         let path = self.file(LOCK);
-        let options = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(false)
-            .custom_flags(NOT_THROUGH_A_LINK)
-            .open(&path);
-        let file = options.map_err(|why| Failure::write(&path, why))?;
         // `status` holds the lock for a moment.
         for _ in 0..LOCK_TRIES {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_RETRY),
-                Err(TryLockError::Error(why)) => return Err(Failure::write(&path, why)),
+            match Lock::take(&path) {
+                Ok(lock) => return Ok(lock),
+                Err(LockError::Busy) => thread::sleep(LOCK_RETRY),
+                Err(LockError::Io(why)) => return Err(Failure::write(&path, why)),
             }
         }
         Err(Failure::Usage(format!("{}: another process works on it", self.path.display())))
@@ -214,15 +205,11 @@ impl Store {
         })
     }
 
-    fn open_journal(&self, lock: File) -> Result<(OpenJournal, Vec<Entry>), Failure> {
-        let path = self.file(JOURNAL);
+    fn open_journal(&self, lock: Lock) -> Result<(OpenJournal, Vec<Entry>), Failure> {
         let Journal { entries, whole } = self.journal()?;
-        let failed = |why| Failure::write(&path, why);
-        let file = OpenOptions::new().create(true).append(true).custom_flags(NOT_THROUGH_A_LINK).open(&path);
-        let file = file.map_err(failed)?;
-        file.set_len(whole).map_err(failed)?;
+        let lines = LineFile::open_at(&self.file(JOURNAL), whole)?;
         sync_folder(&self.path)?;
-        Ok((OpenJournal { file, path, whole, _lock: lock }, entries))
+        Ok((OpenJournal { lines, _lock: lock }, entries))
     }
 
     /// The entries of the folder of records, each with what it is by plan and journal.
@@ -287,15 +274,7 @@ impl OpenJournal {
     /// Adds a line; it is on the disk when this returns. Of a line that could not be written whole nothing
     /// stays.
     pub(crate) fn add(&mut self, entry: &Entry) -> Result<(), Failure> {
-        let line = entry.line();
-        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
-        if let Err(why) = written {
-            // What cannot be cut off now is cut off by the next process.
-            let _ = self.file.set_len(self.whole);
-            return Err(Failure::write(&self.path, why));
-        }
-        self.whole += line.len() as u64;
-        Ok(())
+        self.lines.add_lasting(&entry.line())
     }
 }
 

@@ -21,9 +21,8 @@ use crate::campaign::push::{Copied, Push, uploads};
 use crate::campaign::store::Store;
 use crate::failure::Failure;
 use crate::json::json;
-use crate::output_file::refuse_records;
+use crate::output_file::{refuse_records, write_named_bytes};
 use crate::part::REPORT;
-use crate::run_dir::write_named_bytes;
 use crate::terminal::{Terminal, counted, print};
 
 /// Does what the subcommand says.

@@ -11,9 +11,10 @@ use talkpath_measure::record_file::RecordError;
 use crate::arenas::Arenas;
 use crate::args::{ExportArgs, ExportFormat, ExportTable};
 use crate::failure::Failure;
-use crate::output_file::refuse_records;
+use crate::output_file::{refuse_records, write_named};
 use crate::part::{LOG, unwritten};
-use crate::run_dir::{RunDir, open_file, write_named};
+use crate::run_dir::RunDir;
+use crate::store::whole::open_file;
 use crate::summary_file::has_summary;
 use crate::terminal::{Terminal, output_failure};
 

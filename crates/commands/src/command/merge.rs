@@ -18,10 +18,11 @@ use crate::journal;
 use crate::part::{Fresh, SUMMARY, all_parts};
 use crate::provenance::provenance;
 use crate::resumable::{Resumable, resumable};
-use crate::run_dir::{PartId, RunDir, SCENARIO, write_bytes};
+use crate::run_dir::{PartId, RunDir, SCENARIO};
 use crate::scenario_file::load_file;
 use crate::shard::{Division, Shard};
 use crate::stopwatch::Stopwatch;
+use crate::store::whole::write_bytes;
 use crate::terminal::{self, Terminal, program, shell_path};
 
 /// Merges.

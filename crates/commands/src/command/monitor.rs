@@ -33,8 +33,8 @@ use crate::monitor::printer::Printer;
 use crate::monitor::records::{Keeping, Recorder, folder};
 use crate::monitor::totals::Totals;
 use crate::monitor::{Epoch, http};
+use crate::output_file::write_named;
 use crate::provenance::provenance;
-use crate::run_dir::write_named;
 use crate::scenario_file::{load_file, load_source};
 use crate::terminal::{self, Terminal};
 

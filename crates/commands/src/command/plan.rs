@@ -9,8 +9,9 @@ use crate::args::{Common, PlanArgs};
 use crate::failure::Failure;
 use crate::json;
 use crate::output_file::is_run;
-use crate::run_dir::{SCENARIO, write_bytes, write_trace};
+use crate::run_dir::{SCENARIO, write_trace};
 use crate::scenario_file::load_file;
+use crate::store::whole::write_bytes;
 use crate::terminal::{Terminal, print};
 
 /// Prints the plan, and writes what every machine needs of it.

@@ -21,11 +21,12 @@ use crate::arenas::Arenas;
 use crate::args::ReportArgs;
 use crate::failure::Failure;
 use crate::network::page_network;
-use crate::output_file::refuse_records;
+use crate::output_file::{refuse_records, write_named_bytes};
 use crate::part::{PACKETS, REPORT, SERIES, is_drawn};
 use crate::resumable::{command_again, resumable};
-use crate::run_dir::{PartId, RunDir, SCENARIO, open_file, write_bytes, write_named_bytes};
+use crate::run_dir::{PartId, RunDir, SCENARIO};
 use crate::scenario_file::load_file;
+use crate::store::whole::{open_file, write_bytes};
 use crate::summary_file::{head_of, read_summary};
 use crate::terminal::Terminal;
 

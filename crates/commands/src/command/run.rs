@@ -1,10 +1,12 @@
 //! `talkpath run`: a scenario file, or a part of one, from the beginning or from where it was stopped.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan, WorkloadConfig};
+use talkpath_units::Duration;
 
 use super::{again, conclude, files_of_sweep, jobs};
 use crate::arenas::{Arenas, Place};
@@ -91,6 +93,12 @@ pub(super) fn experiment<'p>(
     arenas: &'p dyn Arenas,
     terminal: Terminal,
 ) -> Experiment<'p> {
+    let at_once = match place.arena {
+        ArenaKind::Sim => jobs(common),
+        // Unless it is asked for, no run disturbs another one.
+        ArenaKind::Emu => common.jobs.map_or(1, NonZeroUsize::get),
+        ArenaKind::Live => 1,
+    };
     Experiment {
         plan,
         growth: None,
@@ -101,6 +109,7 @@ pub(super) fn experiment<'p>(
         records: common.records(),
         exact: false,
         series: common.series,
+        at_once,
         jobs: jobs(common),
         terminal,
     }
@@ -219,6 +228,7 @@ impl EarlierRun {
             clocks_synchronised: asked.clocks_synchronised || begun.clocks_synchronised,
             capture: asked.capture.or(begun.capture),
             keep_awake: asked.keep_awake || begun.keep_awake,
+            run_again: asked.run_again.or(begun.run_again_ms.map(Duration::from_millis)),
             per_flow: begun.per_flow,
         };
         if asked.arena.is_some_and(|arena| arena != place.arena) {

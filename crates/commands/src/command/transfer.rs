@@ -6,6 +6,7 @@ use std::path::Path;
 use talkpath_measure::summary::{FileSummary, RunSummary, Summary};
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan, Setting, Source, fitting_name};
+use talkpath_units::Duration;
 
 use super::run::run_plan;
 use super::{again, conclude};
@@ -80,7 +81,9 @@ impl Transfer {
         let place = Place { key_file: args.key_file.clone(), ..Place::of(ArenaKind::Live, Some(&args.to)) };
         let plan = self.plan(args)?;
         refuse_junit(args.demand.junit.as_deref(), &[])?;
-        let mut outcome = run_plan(&plan, place.clone(), false, common, arenas, terminal)?;
+        // What was sent has arrived, whatever the machine did meanwhile.
+        let once = Place { run_again: Some(Duration::ZERO), ..place.clone() };
+        let mut outcome = run_plan(&plan, once, false, common, arenas, terminal)?;
         if self.kind == "file" {
             outcome.failure = outcome.failure.or_else(|| not_whole(&outcome.summary));
         }
@@ -171,7 +174,6 @@ const LONGEST: &str = "10 min";
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use talkpath_units::Duration;
 
     use super::*;
 

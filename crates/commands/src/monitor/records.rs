@@ -24,12 +24,14 @@ use crate::arenas::{Arenas, Place};
 use crate::args::{Amount, Records, SeriesPoints};
 use crate::experiment::{Destination, Experiment};
 use crate::failure::Failure;
-use crate::monitor::event_file::{EventFile, last_time};
-use crate::part::{Kept, Part};
+use crate::journal::{self, Journal, Packed};
+use crate::monitor::event_file::last_time;
+use crate::part::{Kept, Part, all_parts};
 use crate::resumable::{Resumable, resumable};
 use crate::run_dir::{RunDir, SCENARIO, slug};
 use crate::scenario_file::{load_source_beside, read};
 use crate::stopwatch::{Stopwatch, began, stamps_from};
+use crate::store::lines::LineFile;
 use crate::terminal::Terminal;
 
 /// How and where records are kept.
@@ -61,7 +63,8 @@ struct Open {
     since: StdInstant,
     sessions: u64,
     bytes: u64,
-    events: EventFile,
+    journal: Journal,
+    events: LineFile,
 }
 
 impl<'a> Recorder<'a> {
@@ -99,8 +102,8 @@ impl<'a> Recorder<'a> {
         }
         let (begun, resolved) = (resumable(&dir)?, read(&dir.file(SCENARIO))?);
         // Its last line may have been cut short with it.
-        EventFile::open(&dir.file(EVENTS))?;
-        let sessions = dir.parts()?.len() as u64;
+        LineFile::open(&dir.file(EVENTS))?;
+        let sessions = all_parts(&dir, &journal::read(&dir)?)?.len() as u64;
         self.close(&mut dir, (&begun, &resolved), &Stopwatch::start(), sessions)
     }
 
@@ -117,8 +120,16 @@ impl<'a> Recorder<'a> {
         let cell = &plan.cells[0];
         let part = Part::new(&record, plan, cell, false, stamps_from(at));
         let none = Kept { arrivals: None, capture: None };
-        part.save(&open.dir, &record, &none, records, false)?;
-        open.bytes += size(&open.dir.part(part.id(), false));
+        open.bytes += match Packed::new(&part, &record, &none, records)? {
+            Some(packed) => {
+                open.journal.add(&open.dir, &packed)?;
+                packed.size()
+            }
+            None => {
+                part.save(&open.dir, &record, &none, records, false)?;
+                size(&open.dir.part(part.id(), false))
+            }
+        };
         open.sessions += 1;
         Ok(())
     }
@@ -157,8 +168,9 @@ impl<'a> Recorder<'a> {
                 let Keeping { records, series, .. } = self.keeping;
                 let experiment = self.experiment(self.plan, records, series);
                 let (dir, begun) = experiment.open(Destination::Under(&self.keeping.folder), &watch)?;
-                let events = EventFile::open(&dir.file(EVENTS))?;
-                Open { dir, begun, watch, since: StdInstant::now(), sessions: 0, bytes: 0, events }
+                let events = LineFile::open(&dir.file(EVENTS))?;
+                let (since, journal) = (StdInstant::now(), Journal::default());
+                Open { dir, begun, watch, since, sessions: 0, bytes: 0, journal, events }
             }
         };
         Ok(self.open.insert(open))
@@ -193,6 +205,7 @@ impl<'a> Recorder<'a> {
             records,
             exact: false,
             series,
+            at_once: 1,
             jobs: 1,
             terminal: self.keeping.terminal,
         }
@@ -277,7 +290,7 @@ pub(crate) const EVENTS: &str = "events.jsonl";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arenas::NoArenas;
+    use crate::arenas::NO_ARENAS;
     use crate::args::ArenaKind;
     use crate::monitor::interval::tests::session;
     use crate::scenario_file::load_source;
@@ -299,7 +312,7 @@ mod tests {
             records: Records::All,
             series: SeriesPoints::Sampled,
             place,
-            arenas: &NoArenas,
+            arenas: &NO_ARENAS,
             rotate,
             keep,
             terminal: Terminal::plain(),

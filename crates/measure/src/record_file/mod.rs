@@ -21,6 +21,7 @@ mod columns;
 mod error;
 mod headers;
 mod pages;
+mod part_file;
 mod reader;
 mod restore;
 mod rows;
@@ -29,6 +30,7 @@ mod writer;
 
 pub use error::RecordError;
 pub use parquet::file::reader::ChunkReader;
+pub use part_file::PartFile;
 pub use reader::{PacketRows, SeriesRows, read_packets, read_series};
 pub use restore::restore_runs;
 pub use rows::{PacketRow, SeriesRow, packet_rows, series_rows};

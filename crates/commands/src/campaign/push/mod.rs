@@ -14,9 +14,8 @@ mod s3;
 mod uploader;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -28,7 +27,8 @@ use super::now;
 use super::store::Store;
 use crate::failure::Failure;
 use crate::part::SUMMARY;
-use crate::run_dir::{NOT_THROUGH_A_LINK, slug};
+use crate::run_dir::slug;
+use crate::store::lines::add_line;
 
 pub(crate) use uploader::Uploader;
 
@@ -198,12 +198,7 @@ impl Push {
     fn note(&self, id: &str, why: Option<&str>) {
         let (id, store, why) = (id.to_owned(), self.url.clone(), why.map(str::to_owned));
         let line = Upload { at_ms: millis(now()), id, store, why }.line();
-        let path = self.directory.file(UPLOADS);
-        let file = OpenOptions::new().create(true).append(true).custom_flags(NOT_THROUGH_A_LINK).open(&path);
-        // A line that a kill cut off is ended first. One write, so that lines of two processes do not mix.
-        let is_cut = fs::read(&path).is_ok_and(|notes| notes.last().is_some_and(|last| *last != b'\n'));
-        let line = if is_cut { [b"\n", line.as_slice()].concat() } else { line };
-        let _ = file.and_then(|mut file| file.write_all(&line));
+        let _ = add_line(&self.directory.file(UPLOADS), &line);
     }
 }
 

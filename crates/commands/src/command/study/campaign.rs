@@ -10,7 +10,7 @@ use crate::campaign::store::Store;
 use crate::command::campaign::recorded;
 use crate::failure::Failure;
 use crate::output_file::refuse_records;
-use crate::run_dir::write_named_bytes;
+use crate::output_file::write_named_bytes;
 use crate::terminal::{Terminal, shell_word};
 
 /// Judges; nothing runs.

@@ -13,15 +13,17 @@
 //! Every file is written under another name and renamed, so that a process killed at any moment leaves whole
 //! cells. The parts stay: whoever edits a claim judges again with `--resume`, without running anything.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use talkpath_study::{Cell, CellSamples, Form, Study};
 
 use crate::failure::Failure;
-use crate::run_dir::{PARTS, PLAN, RunDir, lock_parts, read_json, write_bytes};
+use crate::run_dir::{PARTS, PLAN, RunDir, lock_parts};
 use crate::stopwatch::began;
+use crate::store::lock::Lock;
+use crate::store::whole::{read_json, write_bytes};
 
 /// What two runs must share so that one can go on where the other stopped.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +45,7 @@ pub(super) const STUDY_COPY: &str = "study";
 pub(super) struct StudyDir {
     path: PathBuf,
     /// Held so that no second process works on the same run.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Identity {

@@ -11,9 +11,10 @@ use super::OUTCOME;
 use crate::args::{Common, StudyDiffArgs, StudyFillArgs, StudyKeepArgs};
 use crate::failure::Failure;
 use crate::json::json;
-use crate::output_file::refuse_records;
-use crate::run_dir::{PARTS, read_json, write_named_bytes};
+use crate::output_file::{refuse_records, write_named_bytes};
+use crate::run_dir::PARTS;
 use crate::scenario_file;
+use crate::store::whole::read_json;
 use crate::terminal::{Terminal, print, program};
 
 /// Characters that are shown of a study's or a claim's name that a file gives. Chosen.

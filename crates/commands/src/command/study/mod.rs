@@ -3,7 +3,6 @@
 mod campaign;
 mod folder;
 mod kept;
-mod room;
 mod runner;
 
 use std::collections::BTreeSet;
@@ -29,9 +28,9 @@ use crate::interrupt;
 use crate::json::json;
 use crate::network::network;
 use crate::part::REPORT;
-use crate::run_dir::write_bytes;
 use crate::scenario_file;
 use crate::stopwatch::Stopwatch;
+use crate::store::whole::write_bytes;
 use crate::terminal::{self, Terminal, counted, program, shell_path, shell_word};
 
 /// Lists, shows or runs.
@@ -123,7 +122,7 @@ fn run_study(
             true => common.jobs.map_or(MOST_BESIDE, NonZeroUsize::get),
             false => jobs(common),
         };
-        workers.push((arena, arenas.connect_beside(&place, most)?));
+        workers.push((arena, arenas.connect(&place, most)?));
     }
     let identity = Identity::new(&study, args.quick);
     let folder = match args.resume {

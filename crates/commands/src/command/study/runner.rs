@@ -1,24 +1,23 @@
 //! Runs a study's cells, arena by arena, a whole cell a worker at a time, and keeps each one that came to its
 //! end; in real time each repetition. There as many cells run beside each other as the machine has room for
-//! (`room.rs`).
+//! (`experiment/room.rs`).
 
-use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use talkpath_arena::RunPlan;
+use talkpath_measure::RunRecord;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
-use talkpath_measure::{MachineRecord, RunRecord};
 use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Selection, Study};
 use talkpath_units::Duration;
 
 use super::folder::StudyDir;
-use super::room::{Peace, Room, Stay, packets_per_s, share};
 use crate::arenas::{self, Arenas, Worker};
+use crate::experiment::attempt::{Attempts, Neighbours};
+use crate::experiment::room::Peace;
+use crate::experiment::workers::share_out;
 use crate::failure::Failure;
-use crate::progress::Progress;
 use crate::stopwatch::Stopwatch;
 use crate::terminal::Terminal;
 
@@ -46,11 +45,10 @@ impl Task<'_> {
         self.form.repeat.saturating_sub(kept)
     }
 
-    /// Packets a second that it carries: what the last repetition did, or before the first an estimate.
-    fn packets_per_s(&self, samples: &CellSamples) -> f64 {
-        let last = samples.samples.last().and_then(|sample| sample.packets);
-        let seconds = self.form.scenario.duration.as_nanos() as f64 / 1e9;
-        last.map_or_else(|| packets_per_s(&self.form.scenario), |packets| packets as f64 / seconds)
+    /// Packets a second that the last repetition carried.
+    fn packets_per_s(&self, samples: &CellSamples) -> Option<f64> {
+        let packets = samples.samples.last()?.packets?;
+        Some(packets as f64 / self.form.scenario.duration.as_secs_f64())
     }
 
     /// How long what is missing takes in the path's own time.
@@ -62,9 +60,7 @@ impl Task<'_> {
 /// One arena's part of the study.
 struct Stage<'a> {
     tasks: &'a [Task<'a>],
-    progress: Progress,
-    /// In real time.
-    room: Option<Room>,
+    attempts: Attempts<'a>,
     /// Of the path's own time, ms.
     whole_ms: u64,
     left_ms: AtomicU64,
@@ -143,50 +139,39 @@ impl Runner<'_> {
                 workers.len()
             ));
         }
-        let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let beside = arena.is_real_time().then_some(workers.len());
         let stage = Stage {
             tasks,
-            progress: Progress::new(self.terminal, runs, whole),
-            room: arena.is_real_time().then(|| Room::new(workers.len(), processors)),
+            attempts: Attempts::new(self.terminal, (runs, whole), beside, self.stop),
             whole_ms: whole.as_millis(),
             left_ms: AtomicU64::new(whole.as_millis()),
             began: Stopwatch::start(),
             done: AtomicUsize::new(0),
             again: AtomicU64::new(0),
         };
-        let next = AtomicUsize::new(0);
-        let done = Mutex::new((Vec::new(), None));
-        let shared = || done.lock().unwrap_or_else(PoisonError::into_inner);
-        let work = |worker: &mut Worker| {
-            while shared().1.is_none() {
-                let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                match self.run_cell(task, worker, &stage) {
-                    Ok(samples) => shared().0.push(samples),
-                    // The machine lacks something that this cell needs; other cells may not need it.
-                    Err(Failure::Usage(why)) => {
-                        self.terminal.warning(&format!("{arena}: {} cannot run here: {why}", task.cell.name));
-                    }
-                    Err(failure) => {
-                        shared().1.get_or_insert(failure);
-                    }
-                }
+        let done = Mutex::new(Vec::new());
+        let failure = share_out(workers, tasks, |worker, task| match self.run_cell(task, worker, &stage) {
+            Ok(samples) => {
+                done.lock().unwrap_or_else(PoisonError::into_inner).push(samples);
+                Ok(())
             }
-        };
-        thread::scope(|scope| {
-            for worker in workers {
-                scope.spawn(|| work(worker));
+            // The machine lacks something that this cell needs; other cells may not need it.
+            Err(Failure::Usage(why)) => {
+                self.terminal.warning(&format!("{arena}: {} cannot run here: {why}", task.cell.name));
+                Ok(())
             }
+            Err(failure) => Err(failure),
         });
-        stage.progress.finish();
-        if let Some(room) = stage.room.as_ref().filter(|_| runs > 0) {
+        stage.attempts.finish();
+        if arena.is_real_time() && runs > 0 {
             self.terminal.note(&format!(
                 "{arena}: took {}; at most {} runs at a time; {} ran again",
                 in_words(stage.began.wall_s().ceil() as u64),
-                room.peak(),
+                stage.attempts.peak(),
                 stage.again.load(Ordering::Relaxed)
             ));
         }
-        done.into_inner().unwrap_or_else(PoisonError::into_inner)
+        (done.into_inner().unwrap_or_else(PoisonError::into_inner), failure)
     }
 
     fn run_cell(
@@ -201,9 +186,9 @@ impl Runner<'_> {
             begun.clone().unwrap_or_else(|| CellSamples::begin(cell, assumption, &form.fingerprint));
         let kept: Vec<u64> = samples.samples.iter().map(|sample| sample.repetition).collect();
         for repetition in (0..form.repeat).filter(|repetition| !kept.contains(repetition)) {
-            let load = share(task.packets_per_s(&samples));
+            let packets_per_s = task.packets_per_s(&samples);
             let is_traced = samples.wants_series(cell, repetition);
-            let run = self.run_repetition(task, repetition, (is_traced, load), worker, stage);
+            let run = self.run_repetition(task, repetition, (is_traced, packets_per_s), worker, stage);
             if run.is_err() {
                 // What ran of the cell until now is not lost.
                 self.folder.keep(cell, &samples)?;
@@ -258,46 +243,40 @@ impl Runner<'_> {
         &self,
         task: &Task<'_>,
         repetition: u64,
-        (is_traced, load): (bool, f64),
+        (is_traced, packets_per_s): (bool, Option<f64>),
         worker: &mut Worker,
         stage: &Stage<'_>,
     ) -> Result<(RunRecord, u64), Failure> {
         let Task { cell, form, .. } = task;
+        let plan = RunPlan {
+            cell: cell.index,
+            repetition,
+            seed: form.scenario.seed.repetition(repetition),
+            series: (is_traced || !cell.kept.over_time.is_empty()).then_some(SeriesDetail::Full),
+            rows: true,
+            interrupt: self.stop,
+            progress: &|_| {},
+        };
         let (mut tries, mut most_others) = (0, u64::MAX);
         loop {
-            let stay = self.enter(stage, load, most_others)?;
-            let shown = stage.progress.repetition(form.scenario.duration);
-            let plan = RunPlan {
-                cell: cell.index,
-                repetition,
-                seed: form.scenario.seed.repetition(repetition),
-                series: (is_traced || !cell.kept.over_time.is_empty()).then_some(SeriesDetail::Full),
-                rows: true,
-                interrupt: self.stop,
-                progress: &|now| shown.reach(now),
-            };
-            let record = worker.run(&form.scenario, plan).map_err(|why| match arenas::failure(why).1 {
+            let beside = Neighbours { packets_per_s, most_others };
+            let attempt = stage.attempts.run(worker, &form.scenario, plan, beside);
+            let attempt = attempt.ok_or_else(|| self.interrupted())?;
+            let (others, peace) = (attempt.others, attempt.peace);
+            let record = attempt.outcome.map_err(|why| match arenas::failure(why).1 {
                 Failure::Interrupted(_) => self.interrupted(),
                 other => other,
             })?;
-            let is_stolen_from = record.machine.as_ref().is_some_and(MachineRecord::is_stolen_from);
-            let peace = match record.valid {
-                true => Peace::Kept,
-                false if is_stolen_from => Peace::Stolen,
-                false => Peace::Disturbed,
-            };
-            let others = stay.map_or(0, |stay| stay.leave(peace));
             tries += 1;
             if record.valid || (others == 0 && tries >= TRIES_ALONE) || tries == MOST_TRIES {
-                shown.finish();
+                attempt.shown.finish();
                 return Ok((record, others));
             }
-            shown.take_back();
+            attempt.shown.take_back();
             stage.again.fetch_add(1, Ordering::Relaxed);
-            most_others = match peace {
-                Peace::Stolen => most_others,
-                _ if tries + 1 == MOST_TRIES => 0,
-                _ => others / 2,
+            most_others = match peace.next_beside(others, most_others) {
+                _ if peace != Peace::Stolen && tries + 1 == MOST_TRIES => 0,
+                most_others => most_others,
             };
             let beside = match (others, most_others) {
                 _ if peace == Peace::Stolen => " by the hypervisor, runs again".to_owned(),
@@ -307,23 +286,6 @@ impl Runner<'_> {
             };
             let why = record.warnings.join("; ");
             self.terminal.note(&format!("{}: {}: disturbed{beside}: {why}", cell.arena, cell.name));
-        }
-    }
-
-    /// Waits in real time until the machine has room for one more run; in virtual time there is nothing to
-    /// wait for.
-    fn enter<'r>(
-        &self,
-        stage: &'r Stage<'_>,
-        load: f64,
-        most_others: u64,
-    ) -> Result<Option<Stay<'r>>, Failure> {
-        let stay = stage.room.as_ref().map(|room| room.enter(load, most_others, self.stop));
-        match stay {
-            Some(None) => Err(self.interrupted()),
-            None if self.stop.load(Ordering::Relaxed) => Err(self.interrupted()),
-            Some(stay) => Ok(stay),
-            None => Ok(None),
         }
     }
 

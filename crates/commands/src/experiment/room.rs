@@ -1,9 +1,9 @@
 //! How many runs in real time may stand beside each other.
 //!
-//! A voice call keeps a processor busy for a few hundredths of its time, so most of a study in real time is
-//! waiting, and cells can wait together: each run has namespaces and an emulator of its own, and what they
-//! share is the machine. A run is let in while the processor shares of all that run, estimated from their
-//! packets, stay within [`SHARE_OF_PROCESSORS`].
+//! A voice call keeps a processor busy for a few hundredths of its time, so most of an experiment in real
+//! time is waiting, and emulated runs can wait together: each has namespaces and an emulator of its own, and
+//! what they share is the machine. A run is let in while the processor shares of all that run, estimated from
+//! their packets, stay within [`SHARE_OF_PROCESSORS`].
 //!
 //! The lateness of the runs shows whether that was too many (docs/models/emulation.md, limits). A run that is
 //! disturbed past its limits runs again beside at most half as many others, and then alone. No run has more
@@ -15,11 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use talkpath_measure::{MachineRecord, RunRecord};
 use talkpath_path::RateModel;
 use talkpath_scenario::{Demand, Flow, Scenario};
 
 /// The machine, as the runs share it.
-pub(super) struct Room {
+pub(crate) struct Room {
     state: Mutex<State>,
     changed: Condvar,
     /// Processors that all runs together may keep busy.
@@ -36,13 +37,13 @@ struct State {
     most_others: u64,
     /// Runs since the last that was disturbed.
     quiet: u64,
-    /// The most at a time, of the whole stage.
+    /// The most at a time until now.
     peak: u64,
 }
 
 /// How it went for a run that was let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Peace {
+pub(crate) enum Peace {
     /// Its figures stand.
     Kept,
     /// Past its limits, probably because of what ran beside it.
@@ -51,8 +52,29 @@ pub(super) enum Peace {
     Stolen,
 }
 
+impl Peace {
+    /// What the machine did to the run of `record`.
+    pub(crate) fn of(record: &RunRecord) -> Self {
+        let is_stolen_from = record.machine.as_ref().is_some_and(MachineRecord::is_stolen_from);
+        match record.valid {
+            true => Self::Kept,
+            false if is_stolen_from => Self::Stolen,
+            false => Self::Disturbed,
+        }
+    }
+
+    /// Beside how many others at most a run may be repeated that had `others` beside it and was allowed
+    /// `most_others`. A hypervisor's doing is not the neighbours'.
+    pub(crate) const fn next_beside(self, others: u64, most_others: u64) -> u64 {
+        match self {
+            Self::Stolen => most_others,
+            Self::Kept | Self::Disturbed => others / 2,
+        }
+    }
+}
+
 /// A run that was let in.
-pub(super) struct Stay<'a> {
+pub(crate) struct Stay<'a> {
     room: &'a Room,
     id: u64,
     left: bool,
@@ -60,7 +82,7 @@ pub(super) struct Stay<'a> {
 
 impl Room {
     /// For at most `most` runs at a time on a machine with this number of `processors`.
-    pub(super) fn new(most: usize, processors: usize) -> Self {
+    pub(crate) fn new(most: usize, processors: usize) -> Self {
         let state = State {
             here: BTreeMap::new(),
             next: 0,
@@ -75,7 +97,7 @@ impl Room {
 
     /// Waits until a run that keeps `share` of a processor busy may begin beside at most `most_others`;
     /// `None` once `stop` is true.
-    pub(super) fn enter(&self, share: f64, most_others: u64, stop: &AtomicBool) -> Option<Stay<'_>> {
+    pub(crate) fn enter(&self, share: f64, most_others: u64, stop: &AtomicBool) -> Option<Stay<'_>> {
         let mut state = self.state();
         let wants_alone = most_others == 0;
         state.want_alone += u64::from(wants_alone);
@@ -96,7 +118,7 @@ impl Room {
     }
 
     /// The most runs that were here at a time.
-    pub(super) fn peak(&self) -> u64 {
+    pub(crate) fn peak(&self) -> u64 {
         self.state().peak
     }
 
@@ -133,7 +155,7 @@ impl State {
 impl Stay<'_> {
     /// The run is over; returns the most others that were beside it. If they disturbed it, others are let in
     /// more sparingly.
-    pub(super) fn leave(mut self, peace: Peace) -> u64 {
+    pub(crate) fn leave(mut self, peace: Peace) -> u64 {
         self.left = true;
         let mut state = self.room.state();
         let others = state.remove(self.id);
@@ -168,7 +190,7 @@ impl Drop for Stay<'_> {
 
 /// The share of one processor that a run with `packets_per_s` keeps busy, emulator, endpoints and spins
 /// together.
-pub(super) fn share(packets_per_s: f64) -> f64 {
+pub(crate) fn share(packets_per_s: f64) -> f64 {
     let waiting = packets_per_s * SPIN_S;
     // If packets follow each other in less time than a spin takes, one spin serves many.
     packets_per_s * WORK_S + waiting / (1.0 + waiting)
@@ -176,7 +198,7 @@ pub(super) fn share(packets_per_s: f64) -> f64 {
 
 /// Packets a second that the emulator will carry for `scenario`, from what its flows send and its links let
 /// through.
-pub(super) fn packets_per_s(scenario: &Scenario) -> f64 {
+pub(crate) fn packets_per_s(scenario: &Scenario) -> f64 {
     let mut clocked = 0.0;
     // Of flows without a clock, what the narrowest link of each lets through; they share it.
     let mut narrowest: BTreeMap<u32, f64> = BTreeMap::new();

@@ -1,0 +1,106 @@
+//! One attempt at a repetition: it waits until the machine has room for it, runs, and says how the machine
+//! treated it. Whether it counts, or runs again, is for the caller to decide.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use chrono::{DateTime, Utc};
+use talkpath_arena::{ArenaError, RunPlan};
+use talkpath_measure::RunRecord;
+use talkpath_scenario::Scenario;
+use talkpath_units::Duration;
+
+use super::room::{Peace, Room, packets_per_s, share};
+use crate::arenas::Worker;
+use crate::progress::{Progress, Repetition};
+use crate::terminal::Terminal;
+
+/// What the attempts of one arena share.
+pub(crate) struct Attempts<'a> {
+    progress: Progress,
+    /// In real time, the machine. Virtual time waits for every processor, so nothing is shared there.
+    room: Option<Room>,
+    stop: &'a AtomicBool,
+}
+
+/// What is known of a repetition before it runs. In virtual time it says nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Neighbours {
+    /// Packets a second that the emulator will carry for it; `None` if only the scenario tells.
+    pub(crate) packets_per_s: Option<f64>,
+    /// Beside how many others at most it may run.
+    pub(crate) most_others: u64,
+}
+
+/// What came of an attempt.
+pub(crate) struct Attempt<'a> {
+    pub(crate) outcome: Result<RunRecord, ArenaError>,
+    pub(crate) peace: Peace,
+    /// The most other runs that were beside it.
+    pub(crate) others: u64,
+    /// When it began: the run's instant zero.
+    pub(crate) began: DateTime<Utc>,
+    /// To be finished if it counts, and to be taken back if not.
+    pub(crate) shown: Repetition<'a>,
+}
+
+impl<'a> Attempts<'a> {
+    /// `count` repetitions that take `whole` of their own time in all. In real time at most `beside` of them
+    /// run at a time; `None` in virtual time. They end early once `stop` is true.
+    pub(crate) fn new(
+        terminal: Terminal,
+        (count, whole): (u64, Duration),
+        beside: Option<usize>,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let room = beside.map(|most| Room::new(most, processors));
+        Self { progress: Progress::new(terminal, count, whole), room, stop }
+    }
+
+    /// Runs `scenario` once, as `plan` says, which need not know when to stop and whom to tell how far it is.
+    /// `None` if the user stopped it before it began.
+    pub(crate) fn run(
+        &self,
+        worker: &mut Worker,
+        scenario: &Scenario,
+        plan: RunPlan<'_>,
+        beside: Neighbours,
+    ) -> Option<Attempt<'_>> {
+        let stay = match &self.room {
+            Some(room) => {
+                let packets = beside.packets_per_s.unwrap_or_else(|| packets_per_s(scenario));
+                Some(room.enter(share(packets), beside.most_others, self.stop)?)
+            }
+            None if self.stop.load(Ordering::Relaxed) => return None,
+            None => None,
+        };
+        let shown = self.progress.repetition(scenario.duration);
+        let began = Utc::now();
+        let progress = |now| shown.reach(now);
+        let outcome = worker.run(scenario, RunPlan { interrupt: self.stop, progress: &progress, ..plan });
+        let peace = outcome.as_ref().map_or(Peace::Kept, Peace::of);
+        let others = stay.map_or(0, |stay| match &outcome {
+            Ok(_) => stay.leave(peace),
+            // It says nothing of the machine.
+            Err(_) => 0,
+        });
+        Some(Attempt { outcome, peace, others, began, shown })
+    }
+
+    /// The most runs that were beside each other, itself included; 0 in virtual time.
+    pub(crate) fn peak(&self) -> u64 {
+        self.room.as_ref().map_or(0, Room::peak)
+    }
+
+    /// What becomes true when the user stops it.
+    pub(crate) const fn stop(&self) -> &'a AtomicBool {
+        self.stop
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.progress.finish();
+    }
+}

@@ -1,0 +1,210 @@
+//! Files to which lines are added. A line counts once its line feed is there: what a full disk or a kill left
+//! of one is cut off by the next process that adds to the file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::lock::NOT_THROUGH_A_LINK;
+use super::whole::open_file;
+use crate::failure::Failure;
+
+/// A file of lines, open for one process that adds to it.
+#[derive(Debug)]
+pub(crate) struct LineFile {
+    file: File,
+    path: PathBuf,
+    /// Where the last whole line ends.
+    whole: u64,
+}
+
+impl LineFile {
+    /// Opens the file `path`; one that is not there is made.
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let file = appending().read(true).open(path);
+        let last = file.and_then(|file| last_line(&file).map(|(whole, _)| (file, whole)));
+        let (file, whole) = last.map_err(|why| Failure::write(path, why))?;
+        Self::begin(file, path, whole)
+    }
+
+    /// Opens the file `path`, whose whole lines end at `whole`.
+    pub(crate) fn open_at(path: &Path, whole: u64) -> Result<Self, Failure> {
+        let file = appending().open(path).map_err(|why| Failure::write(path, why))?;
+        Self::begin(file, path, whole)
+    }
+
+    /// A file in `folder` that no process has begun: its name is `stem`, a number and `ending`.
+    pub(crate) fn create_numbered(folder: &Path, stem: &str, ending: &str) -> Result<Self, Failure> {
+        let mut number = 0_u64;
+        loop {
+            let path = folder.join(format!("{stem}{number}{ending}"));
+            match appending().create_new(true).open(&path) {
+                Ok(file) => return Self::begin(file, &path, 0),
+                Err(why) if why.kind() == ErrorKind::AlreadyExists => number += 1,
+                Err(why) => return Err(Failure::write(&path, why)),
+            }
+        }
+    }
+
+    fn begin(file: File, path: &Path, whole: u64) -> Result<Self, Failure> {
+        let lines = Self { file, path: path.to_path_buf(), whole };
+        lines.cut().map_err(|why| Failure::write(path, why))?;
+        Ok(lines)
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the last whole line ends.
+    pub(crate) const fn end(&self) -> u64 {
+        self.whole
+    }
+
+    /// Adds whole lines. Of such as could not be written nothing stays.
+    pub(crate) fn add(&mut self, lines: &[u8]) -> Result<(), Failure> {
+        self.add_and(lines, |_| Ok(()))
+    }
+
+    /// As [`Self::add`]; the lines are on the disk when this returns.
+    pub(crate) fn add_lasting(&mut self, lines: &[u8]) -> Result<(), Failure> {
+        self.add_and(lines, File::sync_data)
+    }
+
+    fn add_and(&mut self, lines: &[u8], then: impl Fn(&File) -> io::Result<()>) -> Result<(), Failure> {
+        // Before, too: what could not be cut off at once must not be glued to the next line.
+        let written = self.cut().and_then(|()| self.file.write_all(lines)).and_then(|()| then(&self.file));
+        if let Err(why) = written {
+            let _ = self.cut();
+            return Err(Failure::write(&self.path, why));
+        }
+        self.whole += lines.len() as u64;
+        Ok(())
+    }
+
+    /// Takes everything back that was added after the end was at `end`.
+    pub(crate) fn cut_back(&mut self, end: u64) {
+        self.whole = end;
+        // What cannot be cut off now is cut off before the next line.
+        let _ = self.cut();
+    }
+
+    /// Cuts off what follows the last whole line.
+    fn cut(&self) -> io::Result<()> {
+        if self.file.metadata()?.len() > self.whole { self.file.set_len(self.whole) } else { Ok(()) }
+    }
+}
+
+fn appending() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).custom_flags(NOT_THROUGH_A_LINK);
+    options
+}
+
+/// Adds `line` to the file `path`, to which other processes may add at the same time. A line that a kill cut
+/// short is ended first. One write, so that lines of two processes do not mix.
+pub(crate) fn add_line(path: &Path, line: &[u8]) -> io::Result<()> {
+    let is_cut = fs::read(path).is_ok_and(|lines| lines.last().is_some_and(|last| *last != b'\n'));
+    let line = if is_cut { [b"\n", line].concat() } else { line.to_vec() };
+    appending().open(path)?.write_all(&line)
+}
+
+/// Gives each whole line of the file `path` to `take`, with its line feed. One at a time: the text of 100,000
+/// takes as much memory as what they say.
+pub(crate) fn each_line(
+    path: &Path,
+    mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let unread = |why: io::Error| Failure::read(path, &why);
+    let mut file = BufReader::new(open_file(path).map_err(unread)?);
+    let mut line = Vec::new();
+    while file.read_until(b'\n', &mut line).map_err(unread)? > 0 && line.ends_with(b"\n") {
+        take(&line)?;
+        line.clear();
+    }
+    Ok(())
+}
+
+/// Where the last whole line of `file` ends, and that line.
+pub(crate) fn last_line(file: &File) -> io::Result<(u64, Vec<u8>)> {
+    let length = file.metadata()?.len();
+    let mut back = READ_AT_ONCE;
+    loop {
+        let from = length.saturating_sub(back);
+        let mut tail = vec![0; usize::try_from(length - from).map_err(io::Error::other)?];
+        file.read_exact_at(&mut tail, from)?;
+        let line_end = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte == b'\n');
+        let end = line_end(&tail);
+        let begin = end.and_then(|end| line_end(&tail[..end])).map(|before| before + 1);
+        match (begin, end) {
+            (Some(begin), Some(end)) => return Ok((from + end as u64 + 1, tail[begin..end].to_vec())),
+            (None, Some(end)) if from == 0 => return Ok((end as u64 + 1, tail[..end].to_vec())),
+            (None, None) if from == 0 => return Ok((0, Vec::new())),
+            _ => back = back.saturating_mul(4),
+        }
+    }
+}
+
+/// Bytes from the end in which the last line is first sought (chosen: an interval of a flow takes 3 kB).
+const READ_AT_ONCE: u64 = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file after `lines` and then a fragment, as a full disk leaves it.
+    fn cut_short(folder: &Path, lines: &str) -> (PathBuf, LineFile) {
+        let path = folder.join("lines.jsonl");
+        let mut file = LineFile::open(&path).unwrap();
+        file.add(lines.as_bytes()).unwrap();
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"eve").unwrap();
+        (path, file)
+    }
+
+    #[test]
+    fn a_line_that_was_written_in_part_is_not_glued_to_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, mut file) = cut_short(folder.path(), "{\"a\":1}\n");
+        file.add(b"{\"b\":2}\n").unwrap();
+        assert_eq!(fs::read_to_string(path).unwrap(), "{\"a\":1}\n{\"b\":2}\n");
+    }
+
+    #[test]
+    fn opening_cuts_off_what_follows_the_last_whole_line_however_long_that_is() {
+        for line in [String::new(), "{}\n".to_owned(), format!("{{}}\n{}\n", "x".repeat(300_000))] {
+            let folder = tempfile::tempdir().unwrap();
+            let (path, _) = cut_short(folder.path(), &line);
+            LineFile::open(&path).unwrap().add(b"{}\n").unwrap();
+            assert!(fs::read_to_string(path).unwrap() == format!("{line}{{}}\n"));
+        }
+    }
+
+    #[test]
+    fn a_fragment_at_the_end_is_no_line_and_whoever_adds_beside_others_ends_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, _file) = cut_short(folder.path(), "a\nb\n");
+        let read = || {
+            let mut lines = Vec::new();
+            each_line(&path, |line| {
+                lines.push(String::from_utf8_lossy(line).into_owned());
+                Ok(())
+            })
+            .unwrap();
+            lines
+        };
+        assert_eq!(read(), ["a\n", "b\n"]);
+        add_line(&path, b"c\n").unwrap();
+        assert_eq!(read(), ["a\n", "b\n", "{\"eve\n", "c\n"]);
+    }
+
+    #[test]
+    fn two_processes_begin_files_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["lines-0.jsonl", "lines-1.jsonl"] {
+            LineFile::create_numbered(folder.path(), "lines-", ".jsonl").unwrap().add(b"{}\n").unwrap();
+            assert_eq!(fs::read(folder.path().join(name)).unwrap(), b"{}\n");
+        }
+    }
+}
