@@ -126,6 +126,7 @@ fn a_figure_that_is_not_there_is_refused_before_the_run_if_that_is_known() {
         ("call.in_tme >= 3", "did you mean `in_time`?"),
         ("link.upp.lost >= 3", "did you mean \"up\"?"),
         ("call.mos@path.up.los=0 >= 3", "did you mean `path.up.loss`?"),
+        ("call.call.mso >= 3", "did you mean `call.mos`?"),
         ("call.mos", "expected FLOW.FIGURE"),
         ("call.mos >= lots", "a number in the figure's own unit"),
     ];
@@ -133,9 +134,10 @@ fn a_figure_that_is_not_there_is_refused_before_the_run_if_that_is_known() {
         bench.run(&["run", "call.toml", "--require", text]).fails(2, &[says]);
         assert!(bench.runs().is_empty(), "{text}: nothing ran");
     }
+    // Copies together have it, and this call has none.
     bench
-        .run(&["run", "call.toml", "--require", "call.call.mso >= 3"])
-        .fails(2, &["did you mean `call.mos`?"]);
+        .run(&["run", "call.toml", "--require", "call.jain_index >= 0.9"])
+        .fails(2, &["the flow call has no figure `jain_index`"]);
     assert!(bench.only_run().join("summary.json").is_file(), "what was measured is kept");
 }
 

@@ -131,7 +131,10 @@ fn paths_of(of: &ThresholdOf) -> BTreeSet<&'static str> {
 
 /// That the figure is in no summary of these runs, and what is.
 pub(super) fn no_such_figure(threshold: &Threshold) -> String {
-    unknown(threshold, &threshold.path, &paths_of(&threshold.of))
+    let mut paths = paths_of(&threshold.of);
+    // Copies together, or another flow, may have it.
+    paths.remove(threshold.path.as_str());
+    unknown(threshold, &threshold.path, &paths)
 }
 
 fn unknown(threshold: &Threshold, name: &str, known: &BTreeSet<&str>) -> String {
