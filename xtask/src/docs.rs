@@ -310,7 +310,7 @@ const END: &str = "<!-- end -->";
 /// Our own command that a page may show.
 const COUNTS: &str = "cargo xtask citations --counts";
 /// Prints the table of figures; a test of `measure` holds the page against it, too.
-const FIGURES: &str = "cargo run -p talkpath-measure --example figures markdown";
+const FIGURES: &str = "cargo run -p talkpath-measure --example figure_table markdown";
 /// Commands that print Markdown.
 const MARKDOWN: [&str; 4] = ["talkpath check --keys", "talkpath campaign check --keys", COUNTS, FIGURES];
 /// How wide `--help` may be: as wide as a page's lines.

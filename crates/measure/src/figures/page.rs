@@ -190,7 +190,7 @@ mod tests {
     fn the_page_has_the_table_of_figures() {
         assert!(
             PAGE.contains(markdown().trim_end()),
-            "put what `cargo run -p talkpath-measure --example figures markdown` prints into docs/reference/metrics.md"
+            "put what `cargo run -p talkpath-measure --example figure_table markdown` prints into docs/reference/metrics.md"
         );
     }
 
@@ -198,7 +198,7 @@ mod tests {
     fn the_python_package_has_each_number_of_a_flow_and_a_group() {
         assert!(
             PYTHON == python(),
-            "write what `cargo run -p talkpath-measure --example figures python` prints to python/talkpath/figures.json"
+            "write what `cargo run -p talkpath-measure --example figure_table python` prints to python/talkpath/figures.json"
         );
         let list: BTreeMap<String, Json> = serde_json::from_str(PYTHON).unwrap();
         assert_eq!(
@@ -212,7 +212,7 @@ mod tests {
         let schema: Json = serde_json::from_str(SCHEMA).unwrap();
         assert!(
             described(&schema) == schema,
-            "write what `cargo run -p talkpath-measure --example figures schema` prints to \
+            "write what `cargo run -p talkpath-measure --example figure_table schema` prints to \
              docs/reference/summary.schema.json"
         );
         for (_, kind, entries) in tables() {
