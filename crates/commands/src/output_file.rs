@@ -64,7 +64,7 @@ fn named(target: &Path) -> Option<PathBuf> {
     Some(folder.join(target.file_name()?))
 }
 
-/// Writes the file `path`, which the user named on the command line: as [`write_whole`], but the end of a
+/// Writes the file `path`, which the user named on the command line: as `write_whole`, but the end of a
 /// symbolic link is written, and a device or a pipe (`/dev/stdout`) is written into, since it cannot be
 /// replaced. A link in a run directory is not followed: somebody else may have made the directory.
 pub fn write_named(
