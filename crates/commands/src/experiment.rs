@@ -426,7 +426,7 @@ impl Experiment<'_> {
             let ran_again = times.get(&task.id).copied().unwrap_or(0);
             task.ran_again = ran_again + 1;
             task.most_others = beside.get(&task.id).copied().unwrap_or(u64::MAX);
-            time.take(plan, task.cell.scenario.duration, ran_again)
+            time.grant(plan, task.cell.scenario.duration, ran_again)
         });
         if !tasks.is_empty() {
             let which = match tasks.len() {

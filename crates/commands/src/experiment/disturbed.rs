@@ -1,24 +1,26 @@
-//! For how long repetitions that the machine disturbed run again.
+//! The budget of time in which disturbed repetitions run again.
 //!
-//! Once every repetition has run, those that were disturbed past the stated limits run again, in the same
-//! order, pass after pass: until none is left, or until they have taken the time that they have in all.
-//! Their time is the path's own: a repetition takes the duration that its scenario says. So it does not
-//! depend on the machine, and goes on where a killed process stopped.
+//! Once every repetition has run, those that the machine disturbed past the stated limits run again, in the
+//! same order, pass after pass. That ends when none is disturbed, when each has run again [`MOST_TIMES`], or
+//! when the budget has no room for the next one. The budget is in path time: a repetition costs the duration
+//! of its scenario, however long the machine took for it. So the budget is the same on every machine, and a
+//! run that is resumed after a kill has what was left of it.
 
 use talkpath_scenario::Plan;
 use talkpath_units::Duration;
 
 use crate::part::{Fresh, Part};
 
-/// The time that disturbed repetitions have in all.
+/// The budget of a run.
 pub(super) struct TimeAgain {
-    /// `--run-again`; as long as the plan itself if it is not given.
+    /// `--run-again`. `None`: as long as the plan itself, and [`LEAST`] at least.
     stated: Option<Duration>,
+    /// What repetitions that ran again have cost, those of earlier processes included.
     used: Duration,
 }
 
 impl TimeAgain {
-    /// As `stated`, of which the repetitions that earlier processes `kept` have used some.
+    /// The budget that is `stated`, less what the repetitions have cost that earlier processes `kept`.
     pub(super) fn new(stated: Option<Duration>, plan: &Plan, kept: &Fresh) -> Self {
         let of_part = |part: &Part| {
             let duration = plan.cell(part.id().cell).map_or(Duration::ZERO, |cell| cell.scenario.duration);
@@ -28,9 +30,9 @@ impl TimeAgain {
         Self { stated, used }
     }
 
-    /// Whether a repetition of `plan` that takes `duration`, and ran again `times` until now, may run once
-    /// more; its time is taken.
-    pub(super) fn take(&mut self, plan: &Plan, duration: Duration, times: u64) -> bool {
+    /// Whether a repetition of `plan` that takes `duration`, and has run again `times` until now, may run once
+    /// more. If it may, the budget is charged with it.
+    pub(super) fn grant(&mut self, plan: &Plan, duration: Duration, times: u64) -> bool {
         let whole = self.stated.unwrap_or_else(|| path_time(plan).max(LEAST));
         let used = self.used.saturating_add(duration);
         let has_time = used <= whole && times < MOST_TIMES;
@@ -47,8 +49,9 @@ fn path_time(plan: &Plan) -> Duration {
     durations.fold(Duration::ZERO, Duration::saturating_add).saturating_mul(plan.repeat)
 }
 
-/// The time that they have at least, unless it is stated. Chosen: of a short run each can run again, and
-/// nobody waits for much longer.
+/// The budget at least, unless it is stated. Chosen: repetitions of a short run can run again several times,
+/// and nobody waits for more than a minute.
 const LEAST: Duration = Duration::from_secs(60);
-/// How often one repetition runs again. Chosen: a machine that disturbs two of three leaves one in eleven.
+/// How often one repetition runs again. Chosen: where the budget allows it, a machine that disturbs two of
+/// three repetitions, each independently, leaves (2/3)^6 of them disturbed, which is one in eleven.
 const MOST_TIMES: u64 = 5;

@@ -1,14 +1,14 @@
 //! What a figure is: one row of a table.
 //!
 //! ```text
-//! path                   unit  name            definition                         better  getter
-//! round_trip_delay_ms.p90  ms  round trip p90  from due until the echo was read…  less    |flow| …
+//! path                     unit  name            definition                         better  getter
+//! round_trip_delay_ms.p90  ms    round trip p90  from due until the echo was read…  less    |flow| …
 //! ```
 //!
 //! [`FLOW`], [`GROUP`], [`LINK`], [`MACHINE`] and [`CLOCK`] have a row for each number, flag and word of
-//! summary.json, in its order. Lists, and counts by name (`ip.forward.dscp`), are no figures. Whoever prints,
-//! checks, exports or documents figures goes through these rows; a test holds them against a summary as it is
-//! written, so that none is forgotten.
+//! summary.json, in the order of that file. Lists, and counts by name (`ip.forward.dscp`), are no figures.
+//! Whoever prints, checks, exports or documents figures goes through these rows. A test holds the rows against
+//! the JSON of a summary, so that no field lacks one.
 
 mod call;
 mod clock;
@@ -34,15 +34,16 @@ pub use unit::{Better, Scale, Unit};
 
 use crate::statistic::Statistic;
 
-/// The unit of the figure at `path` below a flow, group or link; `None` if there is no such figure. What
-/// several of them have under one path is of one unit.
+/// The unit of the figure at `path` below a flow, group or link; `None` if there is no such figure. Where two
+/// of these have a figure at one path, both have one unit.
 pub fn unit_of(path: &str) -> Option<Unit> {
-    let flow = FLOW.find(path).map(|figure| figure.unit);
-    let group = || GROUP.find(path).map(|figure| figure.unit);
-    flow.or_else(group).or_else(|| LINK.find(path).map(|figure| figure.unit))
+    let of_group = || GROUP.find(path).map(|figure| figure.unit);
+    let of_link = || LINK.find(path).map(|figure| figure.unit);
+    FLOW.find(path).map(|figure| figure.unit).or_else(of_group).or_else(of_link)
 }
 
-/// The statistic over repetitions that represents the figure at `path` below its flow, group or link.
+/// The statistic over repetitions that represents the figure at `path` below its flow, group or link; the mean
+/// for what is no figure there.
 pub fn statistic_of(path: &str) -> Statistic {
     unit_of(path).map_or(Statistic::Mean, Unit::statistic)
 }
