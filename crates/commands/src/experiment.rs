@@ -576,7 +576,7 @@ impl Experiment<'_> {
             clocks_synchronised: self.place.clocks_synchronised,
             capture: self.place.capture,
             keep_awake: self.place.keep_awake,
-            run_again_ms: self.place.run_again.map(Duration::as_millis),
+            run_again_ns: self.place.run_again.map(Duration::as_nanos),
             shard: self.shard.map(|shard| shard.to_string()),
             provenance: Some(provenance(self.arenas.revision())),
         }

@@ -49,9 +49,9 @@ pub(crate) struct Resumable {
     /// `--keep-awake`.
     #[serde(default)]
     pub(crate) keep_awake: bool,
-    /// `--run-again`, ms.
+    /// `--run-again`, ns.
     #[serde(default)]
-    pub(crate) run_again_ms: Option<u64>,
+    pub(crate) run_again_ns: Option<u64>,
     /// `--shard`; a whole run has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shard: Option<String>,

@@ -185,7 +185,7 @@ impl FlowSpec {
             && (min < LEAST_DRAWN || min > max)
         {
             return Err(format!(
-                "messages of {min} to {max}: the least of sizes that vary is {LEAST_DRAWN} or more, and below the \
+                "messages of {min} to {max}: the least of sizes that vary is {LEAST_DRAWN} or more, and at most the \
                  most"
             ));
         }

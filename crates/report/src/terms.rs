@@ -27,7 +27,7 @@ pub(crate) type Terms = Vec<(&'static str, String)>;
 pub(crate) fn about_run(summary: &Summary) -> String {
     let counts = || summary.cells.iter().map(|cell| cell.n);
     let (least, n) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
-    let first = summary.runs.iter().min_by_key(|run| (run.repetition, run.cell));
+    let first = summary.counted_runs().min_by_key(|run| (run.repetition, run.cell));
     let seed = match (first, n) {
         (None, _) => "no finished repetition".to_owned(),
         (Some(run), 0 | 1) => format!("1 repetition, seed {}", run.seed),

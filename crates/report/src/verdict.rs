@@ -346,7 +346,9 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<
         let sentence = words::cure(&key, &named, &figure, is_usable);
         if is_usable {
             verdict.answer.line = format!("{} {sentence}", verdict.answer.line);
-            verdict.answer.why = format!("Without it: {}", verdict.answer.why);
+            if !verdict.answer.why.is_empty() {
+                verdict.answer.why = format!("Without it: {}", verdict.answer.why);
+            }
             verdict.answer.cure = Some(Cure { change: [(key, value)].into(), best, mos, in_time });
         } else {
             verdict.answer.why = format!("{} {sentence}", verdict.answer.why);

@@ -136,7 +136,7 @@ fn misread_unit(figure: &str, bound: &str) -> Option<String> {
     let name = measured(figure)?;
     let found = value_of(bound);
     if quantity::percentage(found).is_some() {
-        return has_other_unit(figure)
+        return (!is_share(name) && !MAY_BE_SHARES.contains(&name))
             .then(|| format!("{name} is no share, and found {found}: expected a number in its own unit"));
     }
     let value: f64 = found.parse().ok().filter(|value| (1.0..=100.0).contains(value))?;
@@ -166,38 +166,12 @@ fn is_share(name: &str) -> bool {
     name.ends_with("_rate") || name.ends_with("_share") || SHARES.contains(&name)
 }
 
-/// Whether a figure has a unit of its own in its name, or is a score or a count.
-fn has_other_unit(figure: &str) -> bool {
-    let has_unit = |name: &str| OTHER_UNITS.iter().any(|unit| name.ends_with(unit));
-    let is_known = |name| OTHER_FIGURES.contains(&name);
-    path_of(figure).split('.').any(has_unit) || measured(figure).is_some_and(is_known)
-}
+/// Of these a percentage means what it says, too: an index from 0 to 1, and what the copies of a flow are judged
+/// by, which is a share for some workloads (docs/reference/metrics.md).
+const MAY_BE_SHARES: [&str; 3] = ["jain_index", "judged", "worst"];
 
 /// Figures that are shares, besides those whose names say it (docs/reference/metrics.md).
 const SHARES: [&str; 4] = ["in_time", "density", "gap_density", "utilisation"];
-
-/// How the names of times, rates, windows and queues end.
-const OTHER_UNITS: [&str; 6] = ["_ms", "_s", "_bps", "_pps", "_packets", "_bytes"];
-
-/// Scores and counts, whose names have no unit (docs/reference/metrics.md).
-const OTHER_FIGURES: [&str; 16] = [
-    "mos",
-    "r",
-    "burst_ratio",
-    "sent",
-    "received",
-    "lost",
-    "refused",
-    "expired",
-    "unfinished",
-    "missing",
-    "not_open",
-    "no_network",
-    "duplicates",
-    "reordered",
-    "retransmissions",
-    "timeouts",
-];
 
 /// Checks one value of `[thresholds]`, a bound or a list of bounds of `figure`.
 pub(crate) fn check(node: &Node, figure: &str, at: &str, log: &mut Log) {

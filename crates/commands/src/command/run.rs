@@ -228,7 +228,7 @@ impl EarlierRun {
             clocks_synchronised: asked.clocks_synchronised || begun.clocks_synchronised,
             capture: asked.capture.or(begun.capture),
             keep_awake: asked.keep_awake || begun.keep_awake,
-            run_again: asked.run_again.or(begun.run_again_ms.map(Duration::from_millis)),
+            run_again: asked.run_again.or(begun.run_again_ns.map(Duration::from_nanos)),
             per_flow: begun.per_flow,
         };
         if asked.arena.is_some_and(|arena| arena != place.arena) {

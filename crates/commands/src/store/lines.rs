@@ -2,7 +2,7 @@
 //! of one is cut off by the next process that adds to the file.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -106,9 +106,18 @@ fn appending() -> OpenOptions {
 /// Adds `line` to the file `path`, to which other processes may add at the same time. A line that a kill cut
 /// short is ended first. One write, so that lines of two processes do not mix.
 pub(crate) fn add_line(path: &Path, line: &[u8]) -> io::Result<()> {
-    let is_cut = fs::read(path).is_ok_and(|lines| lines.last().is_some_and(|last| *last != b'\n'));
+    let is_cut = last_byte(path).is_ok_and(|last| last.is_some_and(|last| last != b'\n'));
     let line = if is_cut { [b"\n", line].concat() } else { line.to_vec() };
     appending().open(path)?.write_all(&line)
+}
+
+/// The last byte of the file `path`; `None` if it is empty.
+fn last_byte(path: &Path) -> io::Result<Option<u8>> {
+    let file = open_file(path)?;
+    let Some(at) = file.metadata()?.len().checked_sub(1) else { return Ok(None) };
+    let mut last = [0];
+    file.read_exact_at(&mut last, at)?;
+    Ok(Some(last[0]))
 }
 
 /// Gives each whole line of the file `path` to `take`, with its line feed. One at a time: the text of 100,000
@@ -120,12 +129,22 @@ pub(crate) fn each_line(
     let unread = |why: io::Error| Failure::read(path, &why);
     let mut file = BufReader::new(open_file(path).map_err(unread)?);
     let mut line = Vec::new();
-    while file.read_until(b'\n', &mut line).map_err(unread)? > 0 && line.ends_with(b"\n") {
-        take(&line)?;
+    while (&mut file).take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unread)? > 0 {
+        match line.ends_with(b"\n") {
+            true => take(&line)?,
+            false if line.len() as u64 == LONGEST_LINE => return Err(unread(io::Error::other(TOO_LONG))),
+            // A kill cut it short.
+            false => break,
+        }
         line.clear();
     }
     Ok(())
 }
+
+/// Bytes of a line at most. Chosen: the figures of a repetition that are kept in a line take about 1 MiB, and
+/// a hole in somebody else's file must not fill the memory.
+const LONGEST_LINE: u64 = 64 << 20;
+const TOO_LONG: &str = "a line is longer than 64 MiB";
 
 /// Where the last whole line of `file` ends, and that line.
 pub(crate) fn last_line(file: &File) -> io::Result<(u64, Vec<u8>)> {
@@ -161,6 +180,21 @@ mod tests {
         file.add(lines.as_bytes()).unwrap();
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"eve").unwrap();
         (path, file)
+    }
+
+    #[test]
+    fn a_hole_in_a_file_of_lines_does_not_fill_the_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines.jsonl");
+        fs::write(&path, "1\n").unwrap();
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        let mut lines = Vec::new();
+        let ended = each_line(&path, |line| {
+            lines.push(line.to_vec());
+            Ok(())
+        });
+        assert!(ended.unwrap_err().to_string().contains(TOO_LONG));
+        assert_eq!(lines, [b"1\n"]);
     }
 
     #[test]

@@ -162,16 +162,31 @@ struct FrameReader {
     begun: Vec<(u64, Bytes)>,
     /// Rows for echoes; `None` at an end that sends none.
     echoes: Option<EchoRows>,
+    /// A frame made no sense: what follows is nobody's.
+    is_lost: bool,
 }
 
 impl FrameReader {
     const fn new(sizes: MessageSize, bound: u64, echoes: Option<EchoRows>) -> Self {
-        Self { sizes, bound, expected: 0, rest: 0, frame: [0; FRAME], held: 0, begun: Vec::new(), echoes }
+        Self {
+            sizes,
+            bound,
+            expected: 0,
+            rest: 0,
+            frame: [0; FRAME],
+            held: 0,
+            begun: Vec::new(),
+            echoes,
+            is_lost: false,
+        }
     }
 
     /// See [`Frames::take`].
     fn take(&mut self, spec: &FlowSpec, mut bytes: &[u8], now: Instant) -> Option<u64> {
         self.begun.clear();
+        if self.is_lost {
+            return None;
+        }
         let mut readable = 0;
         while !bytes.is_empty() {
             let wanted = if self.rest > 0 { self.rest } else { (FRAME - self.held) as u64 };
@@ -208,6 +223,7 @@ impl FrameReader {
             && self.sizes.allows(size)
             && seq < self.bound
             && self.echoes.as_mut().is_none_or(is_payable);
+        self.is_lost = !is_message;
         self.expected = seq.saturating_add(1);
         is_message.then_some((seq, size))
     }
@@ -338,5 +354,14 @@ mod tests {
         }
         // A number that was there before would be 4 billion ahead.
         assert_eq!(taken(&[frame(5, 8), frame(5, 8)].concat()), (None, 6));
+    }
+
+    #[test]
+    fn after_a_frame_that_makes_no_sense_nothing_is_a_message() {
+        let spec = flow(tcp(), workload());
+        let mut frames = Frames::new(&spec, &place(true), 1000, &context(0, 100)).unwrap();
+        assert_eq!(frames.take(&spec, &frame(0, 7), Instant::ZERO), None);
+        assert_eq!(frames.take(&spec, &frame(0, 8), Instant::ZERO), None);
+        assert!(frames.begun().is_empty());
     }
 }

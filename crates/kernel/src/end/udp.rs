@@ -442,7 +442,7 @@ impl ReceivedDatagrams {
 /// The UDP payload in a packet with all headers, of messages that begin with `token`: behind a header that
 /// says that all that follows is its datagram (RFC 768).
 fn udp_payload(packet: &[u8], token: u32) -> Option<&[u8]> {
-    (0..packet.len().min(MAX_HEADERS)).find_map(|begin| {
+    (0..=packet.len().min(MAX_HEADERS)).find_map(|begin| {
         let datagram = packet.get(begin..)?;
         let (header, payload) = datagram.split_first_chunk::<8>()?;
         let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
@@ -525,7 +525,7 @@ mod tests {
     /// RFC 768: ports, length, checksum.
     #[test]
     fn a_sent_message_of_any_size_is_found_behind_the_headers_of_its_packet() {
-        for (headers, size) in [(0, 8), (20, 8), (34, 1200), (42, 65_507), (82 - 1, 16)] {
+        for (headers, size) in [(0, 8), (20, 8), (34, 1200), (42, 65_507), (82 - 1, 16), (82, 16)] {
             let mut message = crate::wire::filling(size);
             crate::wire::write_header(&mut message, 7, 5);
             let length = (size as u16 + 8).to_be_bytes();

@@ -466,13 +466,16 @@ const FILE: &[Row] = &[
         |f| f.verdict.as_deref(),
     ),
     Row::word("file.name", "file", "the file's own name", |f| Some(&f.file.as_ref()?.name)),
-    Row::count("file.bytes", "file bytes", "the size of the file", |f| Some(f.file.as_ref()?.bytes)),
+    Row::whole("file.bytes", Unit::Bytes, "file size", "the size of the file", |f| {
+        Some(f.file.as_ref()?.bytes)
+    }),
     Row::word("file.sha256", "SHA-256 of the file", "the sender's SHA-256, in hexadecimal", |f| {
         Some(&f.file.as_ref()?.sha256)
     }),
-    Row::count(
+    Row::whole(
         "file.received_bytes",
-        "file bytes received",
+        Unit::Bytes,
+        "file received",
         "how much of the file arrived, each byte counted once; null if the receiver went away",
         |f| f.file.as_ref()?.received_bytes,
     )

@@ -127,11 +127,13 @@ impl<T: 'static> Figure<T> {
         }
     }
 
-    /// `value` of this figure for people, without its unit.
+    /// `value` of this figure for people, without its unit. A mean of counts may lie between two whole numbers.
     pub fn written(&self, value: f64) -> String {
         let scale = self.scale();
+        let is_whole = value >= 0.0 && value.fract().abs().total_cmp(&0.0).is_eq();
         match self.get {
-            Getter::Count(_) if scale.factor.total_cmp(&1.0).is_eq() => text::count(value.round() as u64),
+            Getter::Count(_) if scale.factor.total_cmp(&1.0).is_eq() && is_whole => text::count(value as u64),
+            Getter::Count(_) if scale.factor.total_cmp(&1.0).is_eq() => text::fixed(Some(value), 1),
             _ => scale.text(Some(value)),
         }
     }

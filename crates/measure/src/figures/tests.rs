@@ -200,6 +200,8 @@ fn a_figure_is_written_in_its_unit_with_its_decimals() {
     assert_eq!(of("settling.peak_bps"), text("largest second, kb/s", "0.1"));
     assert_eq!(of("file.intact"), text("file intact", "yes"));
     assert_eq!(FLOW.row("loss_rate").written(0.031), "3.10");
+    assert_eq!(FLOW.row("sent").written(12_345.0), "12 345");
+    assert_eq!(FLOW.row("timeouts").written(0.4), "0.4", "a mean of counts");
     assert_eq!(FLOW.row("loss_rate").text(&FlowSummary::default()), text::UNKNOWN);
 }
 

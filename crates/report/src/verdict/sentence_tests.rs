@@ -176,7 +176,7 @@ impl Truth<'_> {
             let of_cure = |condition: &&Condition<'_>| condition.label.contains("fq_codel");
             let condition = flows[0].conditions.iter().find(of_cure).ok_or("no cure")?;
             let cured = Truth { condition, ..*self };
-            if let Some(figure) = between(rest, " it is not usable either: ", " at best") {
+            if let Some(figure) = between(rest, " it is not usable: ", " at best") {
                 let best = cured.labels().map(|label| cured.mean_judged(label)).fold(f64::MIN, f64::max);
                 if !figure.contains(" or ") {
                     close(&cured.bare(figure), best, cured.decimals())?;

@@ -143,7 +143,7 @@ fn nothing_usable_is_the_answer_with_cause_and_cure() {
 fn a_cure_that_does_not_help_is_none_and_is_named() {
     let answer = answer(&with_cure([1.9, 1.0, 1.7], [2.5, 1.0, 1.0]));
     assert!(answer.cure.is_none() && answer.line.ends_with("MOS 1.90 (UDP) at best."), "{}", answer.line);
-    let says = "With fq_codel on the uplink it is not usable either: MOS 2.50 at best.";
+    let says = "With fq_codel on the uplink it is not usable: MOS 2.50 at best.";
     assert!(answer.why.contains(says), "{}", answer.why);
 }
 

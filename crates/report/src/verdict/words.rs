@@ -453,14 +453,14 @@ pub(super) fn cure(key: &str, named: &str, figure: &str, is_usable: bool) -> Str
     let link = link_words(link);
     match is_usable {
         true => format!("With fq_codel on {link} it is usable, best over {named}."),
-        false => format!("With fq_codel on {link} it is not usable either: {figure} at best."),
+        false => format!("With fq_codel on {link} it is not usable: {figure} at best."),
     }
 }
 
 /// The same if one of two receivers alone makes the call usable there.
 pub(super) fn cure_depends(key: &str) -> String {
     let link = key.trim_end_matches(".queue").rsplit('.').next().unwrap_or(key);
-    format!("With fq_codel on {} it depends on the receiver, too.", link_words(link))
+    format!("With fq_codel on {} it depends on the receiver.", link_words(link))
 }
 
 /// `MOS 4.38`, `99.80 % in time`, `goodput 0.941 Mb/s`, `MOS 2.10 or 4.33 (two outcomes)`
