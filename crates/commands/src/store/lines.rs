@@ -1,7 +1,7 @@
 //! Files to which lines are added. A line counts once its line feed is there: what a full disk or a kill left
 //! of one is cut off by the next process that adds to the file.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -171,6 +171,8 @@ const READ_AT_ONCE: u64 = 65_536;
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// A file after `lines` and then a fragment, as a full disk leaves it.
