@@ -282,7 +282,7 @@ fn whatever_comes(
     session: impl FnOnce() -> MonitorSession,
 ) -> MonitorSession {
     catch_unwind(AssertUnwindSafe(session)).unwrap_or_else(|_| {
-        let length = length.min(reached(reach, None));
+        let length = length.min(reached(reach, None, false));
         reach.is_over.store(true, Ordering::Release);
         let cut = Some("a fault of talkpath ended the session; its message is on standard error".to_owned());
         MonitorSession { number, start_ns, length, record: None, cut }
@@ -305,26 +305,24 @@ fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) ->
     };
     let reached = match &cut {
         None => length,
-        // The user stopped it before it sent anything. What was due at its start is no loss.
-        Some(_) if is_interrupted && !has_sent(record.as_ref()) => Duration::ZERO,
-        Some(_) => length.min(reached(reach, record.as_ref())),
+        Some(_) => length.min(reached(reach, record.as_ref(), is_interrupted)),
     };
     reach.come_to(reached.as_nanos(), length);
     reach.is_over.store(true, Ordering::Release);
     MonitorSession { number, start_ns, length: reached, record, cut }
 }
 
-/// Whether a session's sender sent any message.
-fn has_sent(record: Option<&RunRecord>) -> bool {
-    let flows = record.iter().flat_map(|record| &record.flows);
-    flows.flat_map(|flow| &flow.forward.messages).any(|message| message.sent.is_some())
-}
-
-/// How far a session came that was cut short: no message of it is due later.
-fn reached(reach: &Reach, record: Option<&RunRecord>) -> Duration {
+/// How much of a session was measured that was cut short: all messages in its record are due before that.
+/// Nothing of one that the user stopped before it began: its record holds a message that is due at the
+/// beginning, and that message is not lost.
+fn reached(reach: &Reach, record: Option<&RunRecord>, is_interrupted: bool) -> Duration {
+    let now_ns = reach.now_ns.load(Ordering::Relaxed);
+    if is_interrupted && now_ns == 0 {
+        return Duration::ZERO;
+    }
     let messages = record.iter().flat_map(|record| &record.flows).flat_map(|flow| &flow.forward.messages);
     let last_due = messages.map(|message| message.due.as_nanos() + 1).max().unwrap_or(0);
-    Duration::from_nanos(reach.now_ns.load(Ordering::Relaxed).max(last_due))
+    Duration::from_nanos(now_ns.max(last_due))
 }
 
 /// Puts the times without a session between the sessions.
@@ -397,6 +395,9 @@ const SLICE: StdDuration = StdDuration::from_millis(50);
 
 #[cfg(test)]
 mod tests {
+    use talkpath_measure::{Fate, FlowInfo, FlowRecord, MessageRecord};
+    use talkpath_units::Bytes;
+
     use super::*;
 
     fn told(steps: impl IntoIterator<Item = Result<MonitorSession, &'static str>>) -> Vec<String> {
@@ -434,6 +435,38 @@ mod tests {
         assert!(current.is_cut_at_once(), "the next one waits");
         assert_eq!((measured.number, measured.length), (3, Duration::from_nanos(40)));
         assert!(measured.record.is_none() && measured.cut.is_some());
+    }
+
+    /// The record of a session whose one message, due at its beginning, was sent at a time that this host
+    /// does not know: its sender's log did not come, or it was not sent.
+    fn record_of(received: Option<Instant>) -> RunRecord {
+        let row = MessageRecord {
+            seq: 0,
+            size: Bytes::new(160),
+            due: Instant::ZERO,
+            sent: None,
+            wire: None,
+            received,
+            fate: if received.is_some() { Fate::Delivered } else { Fate::Unfinished },
+            drop_cause: None,
+            copies: u32::from(received.is_some()),
+            transmissions: 0,
+        };
+        let mut flow = FlowRecord::new(FlowInfo::on_a_clock("call"));
+        flow.forward.messages.push(row);
+        RunRecord { flows: vec![flow], ..RunRecord::default() }
+    }
+
+    #[test]
+    fn a_session_that_the_user_stops_counts_from_its_beginning_to_the_stop_whatever_was_sent() {
+        let reach = |now_ns| Reach { now_ns: AtomicU64::new(now_ns), ..Reach::default() };
+        let received = record_of(Some(Instant::from_millis(3)));
+        let not_sent = record_of(None);
+        for record in [Some(&received), Some(&not_sent), None] {
+            let length = |now_ns| reached(&reach(now_ns), record, true);
+            assert_eq!(length(8_000_000_000), Duration::from_secs(8), "{record:?}");
+            assert_eq!(length(0), Duration::ZERO, "it had not begun: {record:?}");
+        }
     }
 
     #[test]
