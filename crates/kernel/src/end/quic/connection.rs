@@ -233,12 +233,17 @@ impl QuicConnection {
         let needs = (SMALLEST_QUIC_MTU + Bytes::new(if is_v6 { 20 } else { 0 })).get();
         let known = self.route.as_ref().and_then(UdpRoute::path_mtu).filter(|mtu| u64::from(*mtu) < needs);
         let begin = "the QUIC connection did not open: no answer to its first packets";
+        if self.route.is_none() {
+            return "the QUIC connection did not open: nothing came back over UDP before it, so it sent nothing".to_owned();
+        }
         match known {
             Some(mtu) => format!(
                 "{begin} of {needs} B; this host's kernel knows a path MTU of {mtu} B to there (`ip route get`), and \
                  QUIC needs {needs} B (RFC 9000 §14)"
             ),
-            None => format!("{begin} of {needs} B; a path with a smaller MTU carries no QUIC (RFC 9000 §14)"),
+            None => format!(
+                "{begin} of {needs} B; the path may drop UDP, or packets of that size, and QUIC needs it (RFC 9000 §14)"
+            ),
         }
     }
 

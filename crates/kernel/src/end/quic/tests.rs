@@ -282,7 +282,8 @@ fn first_packets_without_an_answer_are_a_failure_when_sending_would_stop() {
     pair.drive(|pair| pair.failure(0).is_some());
     assert!(pair.clock.now() >= Instant::from_millis(3_100));
     assert!(pair.ends[0].lock().progress().is_done, "nobody waits for it");
-    assert!(pair.failure(0).unwrap().contains("did not open"));
+    let why = pair.failure(0).unwrap();
+    assert!(why.contains("did not open") && why.contains("the path may drop UDP, or packets"), "{why}");
 }
 
 /// RFC 9221 §5.4: what has waited too long is not put into a packet, and is a fate of its own.

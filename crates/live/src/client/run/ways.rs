@@ -243,7 +243,7 @@ impl Session<'_> {
                 lines.push(format!(
                     "flow {name}: from {:.1} s of the run on nothing came over UDP port {port}, while the control \
                      connection over TCP went on",
-                    from.since(Instant::ZERO).as_millis_f64() / 1e3
+                    seconds(from)
                 ));
             }
         }
@@ -260,18 +260,34 @@ fn why_not_open(end: &FlowEnd, way: Option<&Way>, seen: &Registrations, port: u1
         // UDP is open once its way is.
         Some(_) if !end.spec.transport.channel_kind().runs_here() => None,
         _ if end.was_open() => None,
-        Some(_) => Some(match &end.failure {
-            Some(failure) => format!("{failure}; small datagrams over UDP port {port} get through"),
-            None => format!(
-                "its first packets have no answer, though small datagrams over UDP port {port} do; does the path \
-                 drop large ones, as one with a small MTU?"
-            ),
-        }),
+        Some(way) => Some(why_no_connection(end.failure.as_deref(), way.silent_from, port)),
         None => Some(match &end.failure {
             Some(failure) => failure.clone(),
             None => format!("no answer over TCP port {port} until the run ended"),
         }),
     }
+}
+
+/// Why a connection over UDP did not open though its flow was registered: nothing came from `silent_from` of
+/// the run on, or small datagrams still have answers.
+fn why_no_connection(failure: Option<&str>, silent_from: Option<Instant>, port: u16) -> String {
+    match (silent_from, failure) {
+        (Some(from), _) => format!(
+            "from {:.1} s of the run on nothing came over UDP port {port}, small datagrams neither, though they \
+             did before: a firewall or translator between the hosts may have closed it",
+            seconds(from)
+        ),
+        (None, Some(failure)) => format!("{failure}; small datagrams over UDP port {port} get through"),
+        (None, None) => format!(
+            "its first packets have no answer, though small datagrams over UDP port {port} do; does the path \
+             drop large ones, as one with a small MTU?"
+        ),
+    }
+}
+
+/// Seconds into the run.
+fn seconds(at: Instant) -> f64 {
+    at.since(Instant::ZERO).as_millis_f64() / 1e3
 }
 
 /// The words for a flow whose address changed during the run.
@@ -309,3 +325,23 @@ const AGAIN_NS: i64 = 1_000_000_000;
 const KEEP_OPEN_NS: i64 = 15_000_000_000;
 /// A silence at the run's end is reported if it was longer (chosen: as for the control connection).
 const DEAD_NS: i64 = 3_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_blames_the_port_if_nothing_came_over_it_and_the_mtu_only_if_small_datagrams_did() {
+        let failure = Some("the QUIC connection did not open: no answer to its first packets of 1228 B");
+        for failure in [failure, None] {
+            let blocked = why_no_connection(failure, Some(Instant::from_millis(1_500)), 7160);
+            assert!(
+                blocked.contains("from 1.5 s of the run on nothing came over UDP port 7160"),
+                "{blocked}"
+            );
+            assert!(!blocked.contains("MTU") && !blocked.contains("1228 B"), "{blocked}");
+            let large = why_no_connection(failure, None, 7160);
+            assert!(large.contains("small datagrams over UDP port 7160"), "{large}");
+        }
+    }
+}
