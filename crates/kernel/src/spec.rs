@@ -375,7 +375,7 @@ mod tests {
     use talkpath_units::Rate;
 
     use super::*;
-    use crate::end::fixtures::flow;
+    use crate::end::fixtures::{flow, tcp};
 
     fn cbr(rate_bps: u64, size: u64) -> WorkloadConfig {
         WorkloadConfig::Cbr { rate: Rate::from_bps(rate_bps), size: Bytes::new(size).into() }
@@ -383,18 +383,7 @@ mod tests {
 
     #[test]
     fn a_congestion_control_is_a_name_and_nothing_for_a_terminal() {
-        let check = |cc: &str| {
-            let cc = cc.to_owned();
-            let tcp = TransportSpec::Tcp {
-                nodelay: true,
-                cc,
-                mss: None,
-                send_buffer: None,
-                receive_buffer: None,
-                multipath: false,
-            };
-            flow(tcp, WorkloadConfig::G711).check()
-        };
+        let check = |cc: &str| flow(tcp(cc), WorkloadConfig::G711).check();
         for name in ["cubic", "bbr2", "a_kernel-s_own15"].map(|name| &name[..name.len().min(15)]) {
             assert_eq!(check(name), Ok(()));
         }
@@ -454,17 +443,7 @@ mod tests {
     #[test]
     fn what_the_far_end_sends_within_a_second_is_counted_with_and_without_a_clock() {
         let udp = || TransportSpec::Udp { receive_buffer: None, ecn: false };
-        let tcp = || {
-            let cc = "cubic".to_owned();
-            TransportSpec::Tcp {
-                nodelay: true,
-                cc,
-                mss: None,
-                send_buffer: None,
-                receive_buffer: None,
-                multipath: false,
-            }
-        };
+        let tcp = || tcp("cubic");
         let down = |transport, workload| FlowSpec { is_up: false, ..flow(transport, workload) };
         let burst = |count, repeat, gap_ns| WorkloadConfig::Burst {
             count,

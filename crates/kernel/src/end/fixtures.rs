@@ -14,6 +14,18 @@ use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
 /// UDP without options.
 pub(crate) const UDP: TransportSpec = TransportSpec::Udp { receive_buffer: None, ecn: false };
 
+/// TCP with this congestion control, without Nagle's algorithm, and with no other option.
+pub(crate) fn tcp(cc: &str) -> TransportSpec {
+    TransportSpec::Tcp {
+        nodelay: true,
+        cc: cc.to_owned(),
+        mss: None,
+        send_buffer: None,
+        receive_buffer: None,
+        multipath: false,
+    }
+}
+
 /// A flow up from the run's beginning, without an echo, whose clock starts when its connection is open.
 pub(crate) const fn flow(transport: TransportSpec, workload: WorkloadConfig) -> FlowSpec {
     FlowSpec {

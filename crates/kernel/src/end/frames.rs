@@ -238,21 +238,9 @@ mod tests {
     use talkpath_units::Rate;
 
     use super::*;
-    use crate::end::fixtures::{context, echoing, flow, place};
-    use crate::spec::TransportSpec;
+    use crate::end::fixtures::{context, echoing, flow, place, tcp};
 
     const SIZES: MessageSize = MessageSize::Uniform { min: Bytes::new(8), max: Bytes::new(100_000) };
-
-    fn tcp() -> TransportSpec {
-        TransportSpec::Tcp {
-            nodelay: true,
-            cc: "reno".to_owned(),
-            mss: None,
-            send_buffer: None,
-            receive_buffer: None,
-            multipath: false,
-        }
-    }
 
     /// 100 messages a second in the mean.
     fn workload() -> WorkloadConfig {
@@ -267,7 +255,7 @@ mod tests {
 
     /// The bytes of these messages, written in parts of at most `part` bytes.
     fn written(messages: &[(u64, u64)], part: usize) -> Vec<u8> {
-        let spec = flow(tcp(), workload());
+        let spec = flow(tcp("reno"), workload());
         let mut frames = Frames::new(&spec, &place(true), 1000, &context(0, 100)).unwrap();
         let mut stream = Vec::new();
         for &(seq, size) in messages {
@@ -290,7 +278,7 @@ mod tests {
         for part in [1, 3, 7, 8, 1000, 70_000, usize::MAX] {
             let stream = written(&MESSAGES, part);
             assert_eq!(stream.len() as u64, MESSAGES.iter().map(|(_, size)| size).sum::<u64>());
-            let spec = flow(tcp(), workload());
+            let spec = flow(tcp("reno"), workload());
             let mut reader = Frames::new(&spec, &place(false), 1000, &context(0, 100)).unwrap();
             let (mut found, mut readable) = (Vec::new(), 0);
             for bytes in stream.chunks(part) {
@@ -309,7 +297,7 @@ mod tests {
     #[test]
     fn an_echo_read_by_read_gives_the_same_bytes_back() {
         let stream = written(&MESSAGES[..4], usize::MAX);
-        let spec = FlowSpec { echo_per_read: Some(true), ..flow(tcp(), workload()) };
+        let spec = FlowSpec { echo_per_read: Some(true), ..flow(tcp("reno"), workload()) };
         let mut echo = Frames::new(&spec, &place(false), 1000, &context(0, 1000)).unwrap();
         let mut back = Vec::new();
         for bytes in stream.chunks(1001) {
@@ -330,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_message_that_found_no_room_is_written_from_its_frame_on_when_there_is_some() {
-        let spec = flow(tcp(), workload());
+        let spec = flow(tcp("reno"), workload());
         let mut frames = Frames::new(&spec, &place(true), 1000, &context(0, 100)).unwrap();
         for _ in 0..3 {
             assert_eq!(frames.next(&write(7, 20, false))[..FRAME], frame(7, 20));
@@ -343,7 +331,7 @@ mod tests {
     /// number is above 600, and the budget pays for the rows of all before it.
     #[test]
     fn a_frame_of_another_size_or_number_is_no_message() {
-        let spec = echoing(tcp(), workload());
+        let spec = echoing(tcp("reno"), workload());
         let taken = |bytes: &[u8]| {
             let mut echo = Frames::new(&spec, &place(false), 1000, &context(0, 650)).unwrap();
             (echo.take(&spec, bytes, Instant::from_secs(1)), echo.paid_rows())
@@ -358,7 +346,7 @@ mod tests {
 
     #[test]
     fn after_a_frame_that_makes_no_sense_nothing_is_a_message() {
-        let spec = flow(tcp(), workload());
+        let spec = flow(tcp("reno"), workload());
         let mut frames = Frames::new(&spec, &place(true), 1000, &context(0, 100)).unwrap();
         assert_eq!(frames.take(&spec, &frame(0, 7), Instant::ZERO), None);
         assert_eq!(frames.take(&spec, &frame(0, 8), Instant::ZERO), None);

@@ -117,18 +117,10 @@ fn once_the_kernel_stamps() -> [TcpStream; 2] {
 
 #[test]
 fn bytes_that_waited_in_a_streams_socket_were_held_by_this_host() {
-    let tcp = TransportSpec::Tcp {
-        nodelay: true,
-        cc: "reno".to_owned(),
-        mss: None,
-        send_buffer: None,
-        receive_buffer: None,
-        multipath: false,
-    };
     let epoll = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC).unwrap();
     let _stamped = once_the_kernel_stamps();
     let held = |wait_ms: u64, late_ms: u64| {
-        let (end, clock) = echoing_end(tcp.clone());
+        let (end, clock) = echoing_end(fixtures::tcp("reno"));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let socket = listener.accept().unwrap().0;

@@ -5,9 +5,8 @@ use talkpath_model::{Direction, Due, EchoWrite, MessageSize, Receiver, WorkloadC
 use talkpath_units::Rate;
 
 use super::*;
-use crate::end::fixtures::{UDP, echoing};
+use crate::end::fixtures::{UDP, echoing, tcp};
 use crate::log::{Chunk, DropPlace, HostDrop, SentRow};
-use crate::spec::TransportSpec;
 use crate::wire::FRAMED;
 
 fn flow() -> Flow {
@@ -160,16 +159,8 @@ fn a_far_log_that_makes_no_sense_does_no_harm() {
 /// open have numbers, and no byte of the stream.
 #[test]
 fn logs_of_a_stream_with_frames_are_joined_by_the_numbers_in_them() {
-    let tcp = TransportSpec::Tcp {
-        nodelay: true,
-        cc: "reno".to_owned(),
-        mss: None,
-        send_buffer: None,
-        receive_buffer: None,
-        multipath: false,
-    };
     let size = MessageSize::Uniform { min: Bytes::new(8), max: Bytes::new(1000) };
-    let spec = echoing(tcp, WorkloadConfig::Cbr { rate: Rate::from_bps(100_000), size });
+    let spec = echoing(tcp("reno"), WorkloadConfig::Cbr { rate: Rate::from_bps(100_000), size });
     let sizes = [100, 200, 300, 8, 500, 600];
     let mut sender = EndLog::new(Side::Near, true, FRAMED);
     for (seq, size) in (0..).zip(sizes) {
