@@ -111,8 +111,8 @@ impl Codec {
     /// The words of what a flow's receiver may play where a frame is missing: silence, then each codec's own.
     pub const CONCEALMENTS: &[&str] = &CONCEALMENTS;
 
-    /// What its frames are, for the pages that list a scenario's keys.
-    pub const FRAMES_DOC: &str = "`g711`: 64 kbps, 160 B every 20 ms";
+    /// The frames of each codec that a flow may have, for the pages that list a scenario's keys.
+    pub const FRAMES_DOC: &str = FRAMES_TEXT.as_str();
 
     /// The row.
     pub const fn row(self) -> &'static CodecRow {
@@ -213,6 +213,57 @@ const CONCEALMENTS: [&str; FLOW_CODECS + 1] = {
     words
 };
 
+const FRAMES_TEXT: ConstText = {
+    let (mut text, mut at) = (ConstText { bytes: [0; ConstText::MOST], length: 0 }, 0);
+    while at < Codec::ALL.len() {
+        if let Some(frames) = Codec::ALL[at].row().frames {
+            let begin = if text.length == 0 { "`" } else { "; `" };
+            text = text.and(begin).and(Codec::ALL[at].name());
+            text = text.and("`: ").and_number(frames.bytes_per_ms * 8).and(" kbps, ");
+            text = text.and_number(frames.size(frames.usual_time).get()).and(" B every ");
+            text = text.and_number(frames.usual_time.as_millis()).and(" ms");
+        }
+        at += 1;
+    }
+    text
+};
+
+/// A text that is put together when the program is compiled.
+struct ConstText {
+    bytes: [u8; Self::MOST],
+    length: usize,
+}
+
+impl ConstText {
+    /// Room for ten codecs (chosen); one more does not compile.
+    const MOST: usize = 512;
+
+    const fn and(mut self, more: &str) -> Self {
+        let (more, mut at) = (more.as_bytes(), 0);
+        while at < more.len() {
+            self.bytes[self.length] = more[at];
+            (self.length, at) = (self.length + 1, at + 1);
+        }
+        self
+    }
+
+    const fn and_number(self, number: u64) -> Self {
+        let begun = if number >= 10 { self.and_number(number / 10) } else { self };
+        let digit = [b'0' + (number % 10) as u8];
+        match core::str::from_utf8(&digit) {
+            Ok(digit) => begun.and(digit),
+            Err(_) => unreachable!(),
+        }
+    }
+
+    const fn as_str(&self) -> &str {
+        match core::str::from_utf8(self.bytes.split_at(self.length).0) {
+            Ok(text) => text,
+            Err(_) => unreachable!(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,8 +281,21 @@ mod tests {
     #[test]
     fn a_flow_has_the_codecs_with_frames_and_their_concealments() {
         assert_eq!(Codec::OF_FLOWS, ["g711"]);
+        assert_eq!(Codec::FRAMES_DOC, "`g711`: 64 kbps, 160 B every 20 ms");
         assert_eq!(Codec::CONCEALMENTS, ["none", "g711-appendix-i"]);
         assert_eq!(G711_FRAMES.size(Duration::from_millis(30)), Bytes::new(240));
+    }
+
+    #[test]
+    fn the_python_package_has_each_codec_and_says_which_always_conceal() {
+        let calls = include_str!("../../../python/talkpath/_calls.py");
+        let words: Vec<_> = Codec::ALL.iter().map(|codec| format!("\"{}\"", codec.name())).collect();
+        let parameter = format!("codec: Literal[{}] = \"{}\",", words.join(", "), Codec::default().name());
+        assert!(calls.contains(&parameter), "python/talkpath/_calls.py: `mos` takes {parameter}");
+        for codec in Codec::ALL.iter().filter(|codec| codec.row().silence.is_none()) {
+            let says = format!("`{}` always conceals it", codec.name());
+            assert!(calls.contains(&says), "python/talkpath/_calls.py: {says}");
+        }
     }
 
     /// Ie and Bpl of ITU-T G.113 Appendix I, Table I.3.

@@ -96,3 +96,34 @@ fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(Workl
 }
 
 const NANOS_PER_MS: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The keys' texts and defaults are written by hand; the table of codecs is not.
+    #[test]
+    fn the_keys_of_a_call_name_what_the_table_of_codecs_holds() {
+        let usual = Codec::default();
+        let key = |name: &str| VOICE.keys.keys.iter().find(|key| key.name == name).unwrap();
+        let default = |name: &str| match key(name).default {
+            Default::Is(text) => text,
+            _ => panic!("{name} has a default"),
+        };
+        let frames = usual.row().frames.unwrap();
+        assert_eq!(default("codec"), format!("\"{}\"", usual.name()));
+        assert_eq!(default("ptime"), format!("\"{} ms\"", frames.usual_time.as_millis()));
+        assert_eq!(default("concealment"), format!("\"{}\"", usual.concealment(true)));
+        let doc = key("concealment").doc;
+        for is_concealed in [true, false] {
+            let (word, bpl) = (usual.concealment(is_concealed), usual.impairment(is_concealed).bpl);
+            assert!(
+                doc.contains(&format!("`{word}`")) && doc.contains(&bpl.to_string()),
+                "{word}, {bpl}: {doc}"
+            );
+        }
+        for word in Codec::CONCEALMENTS {
+            assert!(doc.contains(&format!("`{word}`")), "{word}: {doc}");
+        }
+    }
+}
