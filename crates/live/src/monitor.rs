@@ -1,4 +1,4 @@
-//! One pair of hosts for ever: sessions one after the other, without a gap between them.
+//! Monitors one pair of hosts for ever: sessions follow each other without a gap.
 //!
 //! ```text
 //!  session 0   ├── its messages are due ──┤ drain, report
@@ -6,12 +6,14 @@
 //!  session 2                                             prepare, wait ├── its messages are due ── ...
 //! ```
 //!
-//! A session ends and the next one begins at the same nanosecond of CLOCK_MONOTONIC, while both exist. So a
-//! message is due in exactly one session, and one that is still on its way at the border is waited for. One
-//! session without an end would need a server that gives rows away during a run, and would hold one
-//! comparison of the clocks for weeks. Sessions need nothing new of the far end: its limits of rows, of time
-//! and of sessions hold, memory at both ends is that of the sessions under way, the clocks are compared anew
-//! each time, and an outage is a session that did not begin.
+//! A session ends and the next one begins at the same nanosecond of CLOCK_MONOTONIC. So each message is due in
+//! exactly one session. For a short time both sessions exist: the earlier one waits for its last messages,
+//! which are still in the network.
+//!
+//! Why not one session without an end? The server would have to hand over rows during the run, and the two
+//! clocks would be compared once for weeks. With sessions the server needs nothing new: its limits of rows,
+//! time and sessions hold, both hosts keep the rows of at most two sessions, the clocks are compared for each
+//! session, and an outage is the time in which no session could begin.
 //!
 //! Left out: connections that outlive a session. Over TCP and DCCP every session opens its own.
 
@@ -45,7 +47,7 @@ pub struct Monitor<'a> {
     pub series: Option<SeriesDetail>,
     /// Becomes true when the user wants to stop.
     pub interrupt: &'a AtomicBool,
-    /// Until when messages are due in the session under way: ns of CLOCK_MONOTONIC, written here.
+    /// The monitor writes here until when the running session sends: ns of CLOCK_MONOTONIC, 0 if none runs.
     pub measured_until_ns: &'a AtomicI64,
 }
 
@@ -56,38 +58,38 @@ enum Entry<'scope> {
         start_ns: i64,
         thread: ScopedJoinHandle<'scope, MonitorSession>,
     },
-    /// A session could not begin, and none is under way.
+    /// A session could not begin, and no other is running; why.
     Failed(String),
 }
 
-/// How often in a row a session could not begin, or was cut at once: the waits follow from it.
+/// Consecutive failures: sessions that could not begin, or that were cut at once. It sets the back-off.
 #[derive(Default)]
 struct Attempts(AtomicU32);
 
 impl Attempts {
-    /// One more has failed. Gives how long to wait.
+    /// Counts a failure. Returns how long to wait before the next attempt, in ns.
     fn fail(&self) -> i64 {
         back_off_ns(self.0.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A session has lasted.
+    /// Forgets the failures: a session has lasted.
     fn end(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 }
 
-/// How far a session is, for the scheduler.
+/// How far a session has come. Its thread writes it, the scheduler reads it.
 #[derive(Default)]
 struct Reach {
     /// ns into the session.
     now_ns: AtomicU64,
     is_over: AtomicBool,
-    /// Those before it, which count no longer once it has lasted.
+    /// The failures before it, which are forgotten once it has lasted.
     attempts: Arc<Attempts>,
 }
 
 impl Reach {
-    /// A session of `length` is at `now_ns`.
+    /// Notes that the session, which has this `length`, is at `now_ns`.
     fn come_to(&self, now_ns: u64, length: Duration) {
         self.now_ns.store(now_ns, Ordering::Relaxed);
         if now_ns >= lasting_ns(length) {
@@ -109,19 +111,19 @@ struct Current {
 }
 
 impl Current {
-    /// Whether it ended before its time.
+    /// Whether the session ended before its time.
     fn is_cut(&self) -> bool {
         self.reach.is_over.load(Ordering::Acquire)
             && self.reach.now_ns.load(Ordering::Relaxed) < self.length.as_nanos()
     }
 
-    /// Whether it had hardly begun then.
+    /// Whether it ended so early that it counts as a failure.
     fn is_cut_at_once(&self) -> bool {
         self.is_cut() && self.reach.now_ns.load(Ordering::Relaxed) < lasting_ns(self.length)
     }
 
-    /// Whether messages of it are still due.
-    fn is_under_way(&self) -> bool {
+    /// Whether the session still sends.
+    fn is_running(&self) -> bool {
         !self.is_cut() && monotonic() < self.end_ns
     }
 }
@@ -130,9 +132,9 @@ impl Monitor<'_> {
     /// Measures until the user stops it; `handle` is called in this thread, session after session.
     ///
     /// # Errors
-    /// [`ArenaError::Unavailable`] if the first session cannot be; [`ArenaError::Unsupported`] and
-    /// [`ArenaError::Unwelcome`] as long as there was none. Later, as when the far end is not there, that is
-    /// an outage.
+    /// [`ArenaError::Unavailable`] if this host cannot run the first session; [`ArenaError::Unsupported`] and
+    /// [`ArenaError::Unwelcome`] if no session has begun yet. All later errors are outages, and so is a far
+    /// end that does not answer.
     pub fn run(&self, handle: &mut dyn FnMut(Happening)) -> Result<(), ArenaError> {
         let mut timeline = Timeline { end_ns: monotonic(), has_begun: false, down: None, cut: None };
         scope(|scope| {
@@ -143,18 +145,19 @@ impl Monitor<'_> {
                 match entry {
                     Entry::Failed(why) => timeline.take_failure(why, handle),
                     Entry::Session { start_ns, thread } => {
-                        // An outage that was told ends when the session begins, not when it is over.
+                        // An outage that was reported ends when the next session begins, not when that
+                        // session is over.
                         if timeline.down.is_some() {
                             self.wait_until(start_ns, || thread.is_finished());
                             if monotonic() >= start_ns {
                                 timeline.take_start(start_ns, handle);
                             }
                         }
-                        // What the user's stop kept from beginning is no outage.
-                        let is_told = |it: &MonitorSession| {
-                            it.length != Duration::ZERO || !self.interrupt.load(Ordering::Relaxed)
+                        // A session that the user stopped before it began is neither measured nor an outage.
+                        let is_reported = |measured: &MonitorSession| {
+                            measured.length != Duration::ZERO || !self.interrupt.load(Ordering::Relaxed)
                         };
-                        if let Some(measured) = thread.join().ok().filter(is_told) {
+                        if let Some(measured) = thread.join().ok().filter(is_reported) {
                             timeline.take_session(measured, handle);
                         }
                     }
@@ -164,7 +167,7 @@ impl Monitor<'_> {
         })
     }
 
-    /// Begins session after session, each prepared while the one before is under way.
+    /// Begins session after session. Each is prepared while the one before it runs.
     fn schedule<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -179,7 +182,7 @@ impl Monitor<'_> {
                 self.wait_until(monotonic() + attempts.fail(), || false);
                 continue;
             }
-            // After one that was cut short later the next one begins as soon as it can.
+            // The next session begins when the present one ends, or as soon as it can if that was cut short.
             let next = current.as_ref().filter(|current| !current.is_cut()).map(|current| current.end_ns);
             let prepared = self.prepare(&mut arena, number);
             let begun = prepared.and_then(|prepared| prepared.begin(next));
@@ -199,14 +202,14 @@ impl Monitor<'_> {
                 }
                 Err(ArenaError::Interrupted { .. }) => return Ok(()),
                 Err(error @ ArenaError::Unavailable { .. }) if is_first => return Err(error),
-                // A key that was never right, or a plan that was never taken. One that was is another matter:
-                // that host may get it back.
+                // The server has never accepted this key or this plan. If it accepted them before, it may do
+                // so again, and the monitor keeps trying.
                 Err(error @ (ArenaError::Unwelcome(_) | ArenaError::Unsupported(_))) if number == 0 => {
                     return Err(error);
                 }
                 Err(error) => {
                     (arena, is_first) = (None, false);
-                    if !current.as_ref().is_some_and(Current::is_under_way) {
+                    if !current.as_ref().is_some_and(Current::is_running) {
                         self.measured_until_ns.store(0, Ordering::Relaxed);
                         if entries.send(Entry::Failed(error.to_string())).is_err() {
                             return Ok(());
@@ -252,7 +255,7 @@ impl Monitor<'_> {
         let reach = Arc::new(Reach { attempts: Arc::clone(attempts), ..Reach::default() });
         let theirs = Arc::clone(&reach);
         let session = move || {
-            whatever_comes(number, start_ns, length, &theirs, || measure(begun, number, length, &theirs))
+            or_cut_by_a_panic(number, start_ns, length, &theirs, || measure(begun, number, length, &theirs))
         };
         let thread = Builder::new().spawn_scoped(scope, session);
         let thread = thread
@@ -273,8 +276,9 @@ impl Monitor<'_> {
     }
 }
 
-/// What `session` gives; if it panics, one that was cut short there: its time was spent, and it is reported.
-fn whatever_comes(
+/// Runs `session`. If it panics, the result is a session that was cut short at that moment, without a record:
+/// the time before it was not measured, and a report must say so.
+fn or_cut_by_a_panic(
     number: u64,
     start_ns: i64,
     length: Duration,
@@ -372,8 +376,8 @@ fn nanoseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// How long to wait after attempt `attempts`: twice as long each time, up to a minute, a quarter of it drawn,
-/// so that many clients of one server do not come back in step.
+/// How long to wait after failure number `attempts`, from 0: twice as long each time, up to a minute. A
+/// quarter of the wait is drawn at random, so that the clients of one server do not all come back at once.
 fn back_off_ns(attempts: u32) -> i64 {
     let longest = FIRST_BACK_OFF_NS.saturating_mul(1 << attempts.min(16)).min(LAST_BACK_OFF_NS);
     // Without a random number all wait for the longest.
@@ -381,16 +385,17 @@ fn back_off_ns(attempts: u32) -> i64 {
     longest - longest / 4 * i64::from(255 - drawn) / 255
 }
 
-/// When the next session is prepared (chosen: nine round trips of a satellite, 5.4 s, and the word of its
-/// beginning 1.7 s ahead).
+/// How long before its beginning a session is prepared (chosen: nine round trips over a satellite take 5.4 s,
+/// and both hosts must agree on the beginning 1.7 s ahead).
 const PREPARE_AHEAD_NS: i64 = 8_000_000_000;
-/// After this long a session was no failed attempt, whatever then ends it (chosen: half of one that has a
-/// single interval of 10 s).
+/// A session that lasted so long is no failure, whatever ends it (chosen: half of the shortest usual session,
+/// which has a single interval of 10 s).
 const LASTING_NS: u64 = 5_000_000_000;
-/// The waits between attempts (chosen: a restarted server is met soon, one that is away costs nothing).
+/// The shortest and the longest wait between attempts (chosen: a restarted server is found soon, and one that
+/// is away for long is asked once a minute).
 const FIRST_BACK_OFF_NS: i64 = 1_000_000_000;
 const LAST_BACK_OFF_NS: i64 = 60_000_000_000;
-/// How often a wait looks whether it shall end.
+/// How often a wait checks whether it has to end.
 const SLICE: StdDuration = StdDuration::from_millis(50);
 
 #[cfg(test)]
@@ -400,7 +405,7 @@ mod tests {
 
     use super::*;
 
-    fn told(steps: impl IntoIterator<Item = Result<MonitorSession, &'static str>>) -> Vec<String> {
+    fn reported(steps: impl IntoIterator<Item = Result<MonitorSession, &'static str>>) -> Vec<String> {
         let mut timeline = Timeline { end_ns: 1_000, has_begun: false, down: None, cut: None };
         let mut lines = Vec::new();
         let mut handle = |happening| {
@@ -428,7 +433,7 @@ mod tests {
     fn a_session_that_panics_is_one_that_was_cut_short_there() {
         let reach = Arc::<Reach>::default();
         let current = Current { end_ns: 1_600, length: Duration::from_nanos(100), reach: Arc::clone(&reach) };
-        let measured = whatever_comes(3, 1_500, current.length, &reach, || {
+        let measured = or_cut_by_a_panic(3, 1_500, current.length, &reach, || {
             reach.now_ns.store(40, Ordering::Relaxed);
             panic!("as a fault would");
         });
@@ -471,13 +476,13 @@ mod tests {
 
     #[test]
     fn sessions_that_touch_have_no_outage_between_them() {
-        let lines = told([Ok(session(0, 1_500, 100, None)), Ok(session(1, 1_600, 100, None))]);
+        let lines = reported([Ok(session(0, 1_500, 100, None)), Ok(session(1, 1_600, 100, None))]);
         assert_eq!(lines, ["0 from 1500", "1 from 1600"]);
     }
 
     #[test]
     fn every_moment_without_a_session_is_in_an_outage_with_its_cause() {
-        let lines = told([
+        let lines = reported([
             Err("refused"),
             Err("refused"),
             Ok(session(0, 1_500, 40, Some("gone"))),

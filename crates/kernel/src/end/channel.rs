@@ -51,7 +51,7 @@ pub(super) trait HostChannel: Channel {
     /// Sets the address to which a client's end connects when the flow starts.
     fn set_dial(&mut self, _dial: Dial) {}
 
-    /// Takes over an open connection, and the bytes of it that were read together with the opening line.
+    /// Takes over an open connection, and the bytes that were read from it together with the opening line.
     /// Returns true if it does. A channel that already has a connection closes the new one.
     ///
     /// # Errors
@@ -60,8 +60,8 @@ pub(super) trait HostChannel: Channel {
         Ok(false)
     }
 
-    /// Has a client's connection before the run, if the flow wants its first messages to leave with a ticket
-    /// of it. Waits for the ticket until `is_over`.
+    /// If the flow's first messages leave with a 0-RTT ticket: opens a client's connection before the run, and
+    /// waits for its ticket until `is_over`.
     ///
     /// # Errors
     /// Why there is no ticket.
@@ -125,7 +125,7 @@ pub(super) trait HostChannel: Channel {
         None
     }
 
-    /// The channel's state and the time of it, if this channel is sampled on this occasion.
+    /// The channel's state and when it was read, if this channel is sampled on this occasion.
     fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)>;
 
     /// The token that this flow's datagrams carry. `None` for a connection of the kernel's TCP.

@@ -1,4 +1,4 @@
-//! Dialling: a socket with the scenario's options, under way to the far end.
+//! Dialling: a socket with the scenario's options, which connects to the far end.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! Frames: how the messages of a stream are told apart if their sizes vary.
+//! Frames: they separate the messages of a stream whose sizes vary.
 //!
 //! ```text
 //!  a message of 300 B:   size (4 B) │ number (4 B) │ 292 B of filling
@@ -33,7 +33,8 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Those of an end of the flow `spec`, whose messages are numbered below `bound`; `None` if it has none.
+    /// The frames of an end of the flow `spec`, whose messages are numbered below `bound`; `None` if the flow
+    /// has no frames.
     pub(super) fn new(spec: &FlowSpec, place: &EndPlace, bound: u64, common: &EndContext) -> Option<Self> {
         let sizes = spec.workload.sizes().filter(|_| spec.is_framed())?;
         Some(Self {
@@ -57,8 +58,8 @@ impl Frames {
         self.writer.on_taken(count);
     }
 
-    /// Takes bytes of the stream, which came at `now`. Returns how many may be read by the application now:
-    /// not the beginning of a frame, before the rest of it came. `None` if they are no messages of this flow.
+    /// Takes bytes of the stream, which came at `now`. Returns how many bytes the application may read now: it
+    /// may read a frame once the whole frame has come. `None` if the bytes are no messages of this flow.
     pub(super) fn take(&mut self, spec: &FlowSpec, bytes: &[u8], now: Instant) -> Option<u64> {
         let readable = self.reader.take(spec, bytes, now)?;
         if self.echoes_reads {
@@ -148,15 +149,15 @@ fn frame(seq: u64, size: u64) -> [u8; FRAME] {
 /// Finds the messages in the bytes of a stream.
 struct FrameReader {
     sizes: MessageSize,
-    /// One more than the largest number that the workload can reach.
+    /// Every message's number is below this.
     bound: u64,
-    /// One more than the number of the last message.
+    /// The next message's number is this or higher.
     expected: u64,
     /// Bytes of the present message that are still to come.
     rest: u64,
     /// The beginning of the next frame.
     frame: [u8; FRAME],
-    /// How much of it came.
+    /// How many bytes of the next frame came.
     held: usize,
     /// The messages whose frame ends in what was taken last.
     begun: Vec<(u64, Bytes)>,

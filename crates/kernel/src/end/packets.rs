@@ -1,5 +1,4 @@
-//! Which messages are in encrypted packets, for who stands between the hosts and cannot read them: the
-//! emulator.
+//! Which messages are in encrypted packets: for the emulator, which is between the hosts and cannot read them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

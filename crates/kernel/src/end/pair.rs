@@ -72,14 +72,14 @@ impl Pair {
         Self { ends, others, sockets, clock, drops_datagrams: false }
     }
 
-    /// Does what is due and carries what is under way, until `is_over`, for a minute at most.
+    /// Does what is due and carries the datagrams in flight, until `is_over`, for a minute at most.
     pub(super) fn drive(&self, is_over: impl Fn(&Self) -> bool) {
         while !is_over(self) {
             self.drive_once(&mut |_, _| {});
         }
     }
 
-    /// One round of it; what comes to an end, `see` sees before.
+    /// One round of [`Self::drive`]; `see` gets each datagram before the end that it is for.
     pub(super) fn drive_once(&self, see: &mut dyn FnMut(usize, &[u8])) {
         assert!(self.clock.now() < Instant::from_secs(60), "it comes to an end");
         for (index, (end, socket)) in self.ends.iter().zip(&self.sockets).enumerate() {

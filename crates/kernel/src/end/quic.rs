@@ -70,7 +70,7 @@ pub(super) struct QuicChannel {
     began: Option<Instant>,
     outgoing: Outgoing,
     incoming: Incoming,
-    /// How the messages of one stream are told apart, if their sizes vary.
+    /// The frames around the messages of one stream, if their sizes vary.
     frames: Option<Frames>,
     /// What was read last.
     piece: Data,

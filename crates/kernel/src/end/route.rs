@@ -68,7 +68,7 @@ impl SendFailure {
 }
 
 impl UdpRoute {
-    /// From now on no datagram is fragmented on this way, here or later.
+    /// From now on no datagram on this route is fragmented, neither by this host nor by a router.
     pub(super) fn keep_whole(&mut self) {
         match &mut self.unconnected {
             Some(unconnected) => unconnected.is_whole = true,

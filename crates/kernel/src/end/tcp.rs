@@ -47,7 +47,7 @@ pub(super) struct TcpChannel {
     socket: Option<TcpStream>,
     state: State,
     dial: Option<Dial>,
-    /// How its messages are told apart, if their sizes vary.
+    /// The frames around its messages, if their sizes vary.
     frames: Option<Frames>,
     /// Bytes that were read with the opening line.
     unread: Vec<u8>,

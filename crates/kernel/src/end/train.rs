@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::end::Unconnected;
 
-    /// A way to `peer`, connected or not.
+    /// A route to `peer`, connected or not.
     fn route(peer: &UdpSocket, is_connected: bool) -> UdpRoute {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = peer.local_addr().unwrap();

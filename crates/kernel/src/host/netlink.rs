@@ -214,7 +214,7 @@ fn interface_info(index: u32, flags: u32) -> [u8; 16] {
     info
 }
 
-/// Sizes of `nlmsghdr`, and of it with the number of an error.
+/// Size of `nlmsghdr`, and of `nlmsghdr` followed by the number of an error.
 pub(super) const NETLINK_HEADER: usize = 16;
 const NLMSGERR: usize = NETLINK_HEADER + 4;
 /// linux/veth.h.

@@ -48,7 +48,7 @@ pub struct WaitingFrame<'a> {
     pub header: &'a [u8],
     /// The IP packet.
     pub packet: &'a [u8],
-    /// Whether all of it found room in the frame.
+    /// Whether the frame had room for the whole packet.
     pub is_whole: bool,
 }
 
@@ -105,11 +105,11 @@ pub fn tap() -> io::Result<OwnedFd> {
 pub fn listen(tap: &OwnedFd, (index, ethertype): (u32, u16), layout: Layout) -> io::Result<()> {
     for (option, value) in [
         (PACKET_VERSION, TPACKET_V2),
-        // What a host leaves to its device (checksums) stands before each packet, and may stand before what
-        // we send.
+        // Each packet that we receive begins with a header that says what its host left to the device
+        // (checksums), and so may each that we send.
         (PACKET_VNET_HDR, 1),
-        // What we send goes to the device at once. It is none of what we hear: a socket that is bound to one
-        // protocol hears what its device receives alone (packet(7)).
+        // What we send goes to the device at once. We do not hear it ourselves: a socket that is bound to one
+        // protocol hears only what its device receives (packet(7)).
         (PACKET_QDISC_BYPASS, 1),
     ] {
         set_option(tap.as_fd(), libc::SOL_PACKET, option, [value])?;
@@ -178,8 +178,8 @@ impl Ring {
         if header.status.load(Ordering::Acquire) & TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: the frame is inside the mapping, which lives as long as `self`. It is ours, so that the
-        // kernel writes none of it until `release`, which needs `&mut self`.
+        // SAFETY: the frame is inside the mapping, which lives as long as `self`. It is ours: the
+        // kernel does not write to the frame until `release`, which needs `&mut self`.
         let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), self.layout.frame) };
         let number = |field: &AtomicU32| field.load(Ordering::Relaxed);
         let place = |field: &AtomicU16| usize::from(field.load(Ordering::Relaxed));

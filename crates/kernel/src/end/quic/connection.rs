@@ -153,7 +153,7 @@ impl QuicConnection {
         }
     }
 
-    /// From now on datagrams go this way.
+    /// From now on datagrams are sent over `route`.
     pub(super) fn set_route(&mut self, mut route: UdpRoute) {
         // RFC 9000 §14: no packet of QUIC is fragmented.
         route.keep_whole();
@@ -195,8 +195,8 @@ impl QuicConnection {
         true
     }
 
-    /// Has the connection before the run, if there is to be one, over this client's own socket, and keeps the
-    /// ticket of it. `is_over` ends the wait before its time.
+    /// If the run begins with a 0-RTT ticket: opens a connection before the run, over this client's own socket,
+    /// and keeps its ticket. `is_over` ends the wait early.
     pub(super) fn fetch_ticket(&mut self, clock: RunClock, is_over: &dyn Fn() -> bool) -> Result<(), String> {
         let (Some(mut earlier), Some(route)) = (self.earlier.take(), &self.route) else { return Ok(()) };
         let mut buffer = vec![0; 1 << 16];

@@ -28,7 +28,7 @@ fn call(carry: Carry, ms: u64) -> SessionSpec {
     session(&QuicConfig::new(carry), WorkloadConfig::G711, ms, true)
 }
 
-/// Both ends, the client with the fingerprint of the certificate that `secret` stands for.
+/// Both ends; the client has the fingerprint of the certificate that `secret` makes.
 fn pair_with(session: &SessionSpec, secret: &[u8; 32]) -> Pair {
     let client = HostKeys::Client(Fingerprint::of_secret(secret).unwrap());
     Pair::with_keys(session, [Some(client), Some(HostKeys::Server(SECRET))], true)
@@ -174,7 +174,7 @@ fn a_flow_whose_only_stream_the_far_end_stops_has_failed() {
 /// RFC 9000 §3.5: a stream is one message's, and the next one has another.
 #[test]
 fn a_message_whose_stream_the_far_end_stops_is_missing_with_its_cause_and_the_flow_goes_on() {
-    // A message of several packets is stopped before all of it is acknowledged.
+    // A message of several packets is stopped before all its packets are acknowledged.
     let load = WorkloadConfig::Cbr { rate: Rate::from_bps(2_000_000), size: Bytes::new(5000).into() };
     let pair = at_odds([Carry::StreamPerMessage, Carry::Datagram], &load, 200);
     // Nobody waits for a message that was stopped.
@@ -194,7 +194,7 @@ fn a_message_whose_stream_the_far_end_stops_is_missing_with_its_cause_and_the_fl
 #[test]
 fn a_transfer_leaves_in_trains_and_arrives_whole() {
     for carry in Carry::ALL {
-        // A socket's buffer of 208 KiB holds all of it, so that no datagram is lost however late it is read.
+        // A socket's buffer of 208 KiB holds the whole load, so that no datagram is lost however late it is read.
         let bulk = WorkloadConfig::Bulk { bytes: Some(Bytes::new(100_000)) };
         let pair = pair(&session(&QuicConfig::new(carry), bulk, 60_000, false));
         pair.drive(|pair| {
@@ -385,7 +385,7 @@ fn a_call_and_a_transfer_share_a_connection_whatever_carries_them_and_it_closes_
         // It is due from its start on, not from the connection's.
         assert_eq!(first.due, Instant::from_millis(300));
         drop(late);
-        // The client's flows close one by one, and the far end hears of it with the last.
+        // The client's flows close one by one, and the last of them closes the connection.
         pair.ends[0].close();
         pair.others[0][0].close();
         pair.drive_once(&mut |_, _| {});
@@ -494,7 +494,7 @@ fn a_message_keeps_the_stamp_of_its_packet_whoever_has_a_turn_between() {
                     stamps.push(stamp);
                 }
                 drop(connection);
-                // The turn that was under way ends.
+                // The flow's turn ends.
                 channel.finish_turn(true, false);
             }
             std::thread::yield_now();
