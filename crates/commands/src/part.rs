@@ -66,9 +66,19 @@ impl PartFiles {
         self.ranges.is_empty()
     }
 
+    /// The file in which they lie.
+    pub(crate) fn path(&self) -> &Path {
+        &self.file
+    }
+
     /// The bytes of the file `name`; `None` if there is no such one.
     pub(crate) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let Some((_, from, size)) = self.ranges.iter().find(|(it, ..)| it == name) else { return Ok(None) };
+        if *size > LARGEST_PACKED {
+            let bound = LARGEST_PACKED >> 20;
+            let why = format!("{name} has {size} B there, and a file of more than {bound} MiB has a folder");
+            return Err(io::Error::other(why));
+        }
         let file = open_file(&self.file)?;
         // What the line says must be there: a size that somebody made up takes no memory.
         if from.checked_add(*size).is_none_or(|end| file.metadata().is_ok_and(|of| of.len() < end)) {
@@ -217,7 +227,7 @@ pub(crate) fn packed(
     kept: &Kept,
     records: Records,
 ) -> Result<Option<Vec<NamedFile>>, Failure> {
-    if records > Records::None && about_bytes(record, kept) > MOST_PACKED {
+    if about_bytes(record, kept, records) > MOST_PACKED {
         return Ok(None);
     }
     let mut files = Vec::new();
@@ -232,17 +242,23 @@ pub(crate) fn packed(
         write_series(record, &mut series).map_err(|why| unwritten(Path::new(SERIES), why))?;
         files.push((SERIES, series));
     }
-    Ok(Some(files))
+    let is_large = files.iter().any(|(_, bytes)| bytes.len() as u64 > LARGEST_PACKED);
+    Ok((!is_large).then_some(files))
 }
 
-/// About how large those files are.
-fn about_bytes(record: &RunRecord, kept: &Kept) -> usize {
+/// About how large those files are, B.
+fn about_bytes(record: &RunRecord, kept: &Kept, records: Records) -> usize {
     let legs = |flow: &FlowRecord| {
         flow.forward.messages.len() + flow.echo.as_ref().map_or(0, |echo| echo.messages.len())
     };
-    let rows: usize = record.flows.iter().map(legs).sum();
-    let points: usize = record.series.iter().map(|series| series.points.len()).sum();
-    (rows + points).saturating_mul(ROW_BYTES) + kept.arrivals.as_ref().map_or(0, Vec::len)
+    let rows = || record.flows.iter().map(legs).sum::<usize>();
+    let points = || record.series.iter().map(|series| series.points.len()).sum::<usize>();
+    let (rows, arrivals) = match records {
+        Records::All => (rows(), kept.arrivals.as_ref().map_or(0, Vec::len)),
+        Records::Summary | Records::None => (0, 0),
+    };
+    let points = if records >= Records::Summary { points() } else { 0 };
+    (rows + points).saturating_mul(ROW_BYTES) + arrivals
 }
 
 /// The first few of these, and how many more there are.
@@ -307,6 +323,10 @@ const ROW_BYTES: usize = 16;
 /// Chosen: beyond it a file of its own costs little beside its bytes.
 const MOST_PACKED: usize = 1 << 20;
 
+/// Bytes of one file at most that lies among others. Chosen: [`ROW_BYTES`] is a guess, and 16 times more than
+/// it allows is none; a hole in somebody else's file must not fill the memory.
+const LARGEST_PACKED: u64 = 16 << 20;
+
 /// Chosen: a warning names this many repetitions, cells or flows, and counts the rest.
 const MAX_NAMED: usize = 5;
 
@@ -315,10 +335,44 @@ const MAX_DRAWN: usize = 40;
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use talkpath_measure::FlowInfo;
     use talkpath_scenario::{Options, Source, load};
 
     use super::*;
+    use crate::monitor::interval::tests::session;
+
+    #[test]
+    fn a_file_among_others_that_is_larger_than_any_can_be_is_not_read_into_memory() {
+        let out = tempfile::tempdir().unwrap();
+        let path = out.path().join("figures-0.rows");
+        let hole = 4_u64 << 30;
+        File::create(&path).unwrap().set_len(hole).unwrap();
+        let files = PartFiles::new(&path, 0, [(PACKETS.to_owned(), hole)]);
+        let why = files.read(PACKETS).unwrap_err().to_string();
+        assert!(why.contains("packets.parquet has 4294967296 B there"), "{why}");
+        assert_eq!(
+            PartFiles::new(&path, 0, [(PACKETS.to_owned(), 3)]).read(PACKETS).unwrap().unwrap(),
+            [0; 3]
+        );
+    }
+
+    #[test]
+    fn rows_that_are_not_written_make_no_repetition_large() {
+        let mut record = session(0, 0, 1_000, 7).record.unwrap();
+        let messages = &mut record.flows[0].forward.messages;
+        let row = messages[0];
+        messages.resize(MOST_PACKED / ROW_BYTES + 1, row);
+        let kept = Kept { arrivals: Some(vec![0; MOST_PACKED + 1]), capture: None };
+        let names = |records| {
+            let files = packed(&record, &kept, records).unwrap();
+            files.map(|files| files.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(Records::All), None);
+        assert_eq!(names(Records::Summary), Some(vec![SERIES]));
+        assert_eq!(names(Records::None), Some(vec![]));
+    }
 
     #[test]
     fn a_silent_flow_is_named_also_where_its_copies_are_summed_up() {

@@ -147,10 +147,16 @@ const LONGEST_LINE: u64 = 64 << 20;
 const TOO_LONG: &str = "a line is longer than 64 MiB";
 
 /// Where the last whole line of `file` ends, and that line.
+///
+/// # Errors
+/// The file cannot be read; or the last line, or what follows it, is longer than any line can be.
 pub(crate) fn last_line(file: &File) -> io::Result<(u64, Vec<u8>)> {
     let length = file.metadata()?.len();
     let mut back = READ_AT_ONCE;
     loop {
+        if back > LONGEST_LINE {
+            return Err(io::Error::other(TOO_LONG));
+        }
         let from = length.saturating_sub(back);
         let mut tail = vec![0; usize::try_from(length - from).map_err(io::Error::other)?];
         file.read_exact_at(&mut tail, from)?;
@@ -197,6 +203,17 @@ mod tests {
         });
         assert!(ended.unwrap_err().to_string().contains(TOO_LONG));
         assert_eq!(lines, [b"1\n"]);
+    }
+
+    #[test]
+    fn a_hole_at_the_end_of_a_file_of_lines_does_not_fill_the_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines.jsonl");
+        fs::write(&path, "1\n").unwrap();
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        let why = LineFile::open(&path).unwrap_err().to_string();
+        assert!(why.contains(TOO_LONG), "{why}");
+        assert!(fs::metadata(&path).unwrap().len() == 1 << 40, "what nobody understands is not cut off");
     }
 
     #[test]

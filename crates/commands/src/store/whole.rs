@@ -1,7 +1,7 @@
 //! Files that are written whole or not at all, and how they are read again.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -87,6 +87,18 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
         return Err(io::Error::other("is no file"));
     }
     File::open(path)
+}
+
+/// As [`open_file`], of a file that need not be there: `None` if nothing has its name. A symbolic link that
+/// leads nowhere has it.
+pub(crate) fn find_file(path: &Path) -> io::Result<Option<File>> {
+    match open_file(path) {
+        Err(why) if why.kind() == ErrorKind::NotFound => match fs::symlink_metadata(path) {
+            Ok(_) => Err(io::Error::other("is a symbolic link to a file that is not there")),
+            Err(_) => Ok(None),
+        },
+        found => found.map(Some),
+    }
 }
 
 /// What the names of files end with that are being written.
