@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::ErrorKind;
 use std::path::{self, Path, PathBuf};
 
 use talkpath_measure::RunRecord;
@@ -26,7 +25,7 @@ use crate::part::{PACKETS, REPORT, SERIES, is_drawn};
 use crate::resumable::{command_again, resumable};
 use crate::run_dir::{PartId, RunDir, SCENARIO};
 use crate::scenario_file::load_file;
-use crate::store::whole::{open_file, write_bytes};
+use crate::store::whole::{find_file, write_bytes};
 use crate::summary_file::{head_of, read_summary};
 use crate::terminal::Terminal;
 
@@ -78,9 +77,19 @@ fn same_file(one: &Path, other: &Path) -> bool {
     fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
 }
 
+/// Whether `dir` has the rows of its messages.
+///
+/// # Errors
+/// Something has their name, and cannot be opened.
+fn has_rows(dir: &RunDir) -> Result<bool, Failure> {
+    let path = dir.file(PACKETS);
+    let found = find_file(&path).map_err(|why| Failure::read(&path, &why))?;
+    Ok(found.is_some())
+}
+
 /// Whether the rows of `dir` are not there and can be had by running it again.
-fn is_made_again(dir: &RunDir) -> bool {
-    !dir.file(PACKETS).exists() && head_of(dir).is_ok_and(|head| is_repeatable(&head).is_ok())
+fn is_made_again(dir: &RunDir) -> Result<bool, Failure> {
+    Ok(!has_rows(dir)? && head_of(dir).is_ok_and(|head| is_repeatable(&head).is_ok()))
 }
 
 /// The repetitions that are drawn, run again.
@@ -104,7 +113,7 @@ fn drawn_again(
 /// Whether the page can be written over the one of the run: that has figures of each message also where the
 /// run kept no rows, from which they could be drawn again.
 fn loses_nothing(dir: &RunDir, page: &Path) -> Result<(), Failure> {
-    if dir.file(PACKETS).exists() || !page.exists() || is_made_again(dir) {
+    if has_rows(dir)? || !page.exists() || is_made_again(dir)? {
         return Ok(());
     }
     Err(Failure::Usage(format!(
@@ -129,7 +138,7 @@ impl StoredRun {
         let scenario = dir.file(SCENARIO);
         let plan = load_file(&scenario, &Options::default())?;
         let drawn = plan.cells.iter().filter(|cell| is_drawn(&plan, cell)).map(|cell| cell.index).collect();
-        let figures = match is_made_again(dir) {
+        let figures = match is_made_again(dir)? {
             true => drawn_again(dir, &drawn, arenas)?,
             false => runs(dir, &drawn)?.iter_mut().map(|run| draw(run, &plan, &summary)).collect(),
         };
@@ -251,13 +260,9 @@ fn runs(dir: &RunDir, drawn: &BTreeSet<u64>) -> Result<Vec<RunRecord>, Failure> 
 
 /// The rows of a record file; none if the run kept none.
 fn rows<T>(path: &Path, read: impl Fn(File) -> Result<T, RecordError>) -> Result<Option<T>, Failure> {
-    match open_file(path) {
-        Ok(file) => read(file)
-            .map(Some)
-            .map_err(|why| Failure::Usage(format!("cannot read {}: {why}", path.display()))),
-        Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),
-        Err(why) => Err(Failure::read(path, &why)),
-    }
+    let found = find_file(path).map_err(|why| Failure::read(path, &why))?;
+    let unreadable = |why| Failure::Usage(format!("cannot read {}: {why}", path.display()));
+    found.map(|file| read(file).map_err(unreadable)).transpose()
 }
 
 /// Fills in what the record files leave out, from the summary and the scenario, and draws.
@@ -294,10 +299,13 @@ fn has_trusted_clock(summary: &Summary, flow: Option<&FlowSummary>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use talkpath_measure::metrics::histogram::delay_ms;
     use talkpath_units::{Histogram, SignedDuration};
 
     use super::*;
+    use crate::part::SUMMARY;
     use crate::summary_file::tests::summary;
 
     #[test]
@@ -326,6 +334,24 @@ mod tests {
         assert!(why.contains("--records summary or none") && why.contains("-o FILE"), "{why}");
         fs::write(dir.file(PACKETS), "").unwrap();
         assert!(loses_nothing(&dir, &page).is_ok());
+    }
+
+    #[test]
+    fn rows_behind_a_link_that_leads_nowhere_are_an_error_and_not_a_run_without_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(SCENARIO), "").unwrap();
+        let text = format!(r#"{{ "talkpath": "{}", "arena": "sim" }}"#, env!("CARGO_PKG_VERSION"));
+        fs::write(folder.path().join(SUMMARY), text).unwrap();
+        let dir = RunDir::open(folder.path()).unwrap();
+        assert!(is_made_again(&dir).unwrap(), "there are none");
+        let rows = dir.file(PACKETS);
+        for (target, why) in [(rows.clone(), "symbolic links"), (dir.file("gone"), "not there")] {
+            symlink(target, &rows).unwrap();
+            let told = is_made_again(&dir).unwrap_err().to_string();
+            assert!(told.starts_with(&format!("cannot read {}: ", rows.display())), "{told}");
+            assert!(told.contains(why), "{told}");
+            fs::remove_file(&rows).unwrap();
+        }
     }
 
     #[test]

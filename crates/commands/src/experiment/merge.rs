@@ -7,15 +7,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::mem;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use talkpath_measure::ClockRecord;
 use talkpath_measure::chart_data::CellFigures;
 use talkpath_measure::metrics::histogram;
-use talkpath_measure::record_file::{ChunkReader, PartFile, merge_packets, merge_series};
+use talkpath_measure::record_file::{
+    ChunkReader, MergeError, PartFile, RecordError, merge_packets, merge_series,
+};
 use talkpath_measure::summarise::cell_summaries;
 use talkpath_measure::summary::{Clock, Provenance, RunSummary, SUMMARY_FORMAT, Summary, Understood};
 use talkpath_measure::warning;
@@ -33,7 +35,7 @@ use crate::part::{
 use crate::resumable::Resumable;
 use crate::run_dir::{PartId, RunDir, SCENARIO, own_folder};
 use crate::stopwatch::Stopwatch;
-use crate::store::whole::{open_file, read_json, write_bytes, write_whole};
+use crate::store::whole::{WRITE_AT_ONCE, find_file, read_json, write_bytes, write_whole};
 use crate::summary_file::write_summary;
 use crate::thresholds;
 
@@ -97,7 +99,8 @@ impl Merging<'_> {
         let log: Vec<String> = parts.iter_mut().map(|part| mem::take(&mut part.log)).collect();
         let drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
         let summary = self.summary(parts, &missing)?;
-        let rows = if self.has_rows { self.merge_records(dir, &sources) } else { Ok(()) };
+        let records = self.begun.records()?;
+        let rows = if self.has_rows { merge_records(dir, &sources, records) } else { Ok(()) };
         let page = page_text(dir, self.plan, &summary, &drawn, self.begun);
         let written = [
             rows,
@@ -127,24 +130,6 @@ impl Merging<'_> {
             part.figures.iter_mut().for_each(|figures| figures.label.clone_from(&cell.label));
         }
         part
-    }
-
-    fn merge_records(&self, dir: &RunDir, sources: &[(PartId, Source)]) -> Result<(), Failure> {
-        let records = self.begun.records()?;
-        let parts = |name: &'static str| sources.iter().map(move |(_, source)| source.open(name));
-        if records >= Records::All {
-            let path = dir.file(PACKETS);
-            write_whole(&path, |writer| {
-                merge_packets(parts(PACKETS), writer).map_err(|why| unwritten(&path, why))
-            })?;
-        }
-        if records >= Records::Summary {
-            let path = dir.file(SERIES);
-            write_whole(&path, |writer| {
-                merge_series(parts(SERIES), writer).map_err(|why| unwritten(&path, why))
-            })?;
-        }
-        Ok(())
     }
 
     fn summary(&self, parts: Vec<Part>, missing: &[PartId]) -> Result<Summary, Failure> {
@@ -201,6 +186,31 @@ impl Merging<'_> {
     }
 }
 
+/// Puts the record files of all parts together, as far as `records` wants them.
+fn merge_records(dir: &RunDir, sources: &[(PartId, Source)], records: Records) -> Result<(), Failure> {
+    let parts = |name: &'static str| sources.iter().map(move |(_, source)| source.open(name));
+    let unmerged = |path: &Path, name: &str, why: MergeError| match why {
+        MergeError::Part { index, why } => match sources.get(index) {
+            Some((_, source)) => unread(&source.path(name), why),
+            None => unwritten(path, why),
+        },
+        MergeError::Out(why) => unwritten(path, why),
+    };
+    if records >= Records::All {
+        let path = dir.file(PACKETS);
+        write_whole(&path, |writer| {
+            merge_packets(parts(PACKETS), writer).map_err(|why| unmerged(&path, PACKETS, why))
+        })?;
+    }
+    if records >= Records::Summary {
+        let path = dir.file(SERIES);
+        write_whole(&path, |writer| {
+            merge_series(parts(SERIES), writer).map_err(|why| unmerged(&path, SERIES, why))
+        })?;
+    }
+    Ok(())
+}
+
 /// Writes log.txt of what each part has of it.
 fn write_log(dir: &RunDir, parts: &[String]) -> Result<(), Failure> {
     let path = dir.file(LOG);
@@ -219,36 +229,63 @@ enum Source {
 impl Source {
     /// The file `name`, which it has.
     fn open(&self, name: &str) -> io::Result<PartFile<File>> {
-        self.find(name)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.find(name)?.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
     /// The file `name`; `None` if it has no such one.
     fn find(&self, name: &str) -> io::Result<Option<PartFile<File>>> {
         match self {
             Self::Files(files) => Ok(files.read(name)?.map(PartFile::from)),
-            Self::Folder(folder) => match folder.join(name) {
-                path if path.is_file() => open_file(&path).map(PartFile::Open).map(Some),
-                _ => Ok(None),
-            },
+            Self::Folder(folder) => Ok(find_file(&folder.join(name))?.map(PartFile::Open)),
         }
+    }
+
+    /// Which file on the disk holds the file `name`.
+    fn path(&self, name: &str) -> PathBuf {
+        match self {
+            Self::Files(files) => files.path().to_path_buf(),
+            Self::Folder(folder) => folder.join(name),
+        }
+    }
+}
+
+/// What it means that the file `path` of a part could not be read.
+fn unread(path: &Path, why: RecordError) -> Failure {
+    match why {
+        RecordError::Io(why) => Failure::read(path, &why),
+        other => Failure::Usage(format!("cannot read {}: {other}", path.display())),
     }
 }
 
 /// Arrival logs and captures are not merged: each stands for itself, under its repetition's name.
 fn keep_apart(dir: &RunDir, sources: &[(PartId, Source)], name: &str) -> Result<(), Failure> {
     for (id, source) in sources {
-        let target = dir.file(name).join(id.file_name());
-        let found = source.find(name).map_err(|why| Failure::read(&target, &why))?;
+        let (from, target) = (source.path(name), dir.file(name).join(id.file_name()));
+        let found = source.find(name).map_err(|why| Failure::read(&from, &why))?;
         let Some(file) = found else { continue };
         let folder = dir.file(name);
         own_folder(&folder)?;
         fs::create_dir_all(&folder).map_err(|why| Failure::write(&folder, why))?;
-        let mut source = file.get_read(0).map_err(|why| Failure::read(&target, &io::Error::other(why)))?;
-        write_whole(&target, |out| {
-            io::copy(&mut source, out).map(drop).map_err(|why| Failure::write(&target, why))
-        })?;
+        let mut source = file.get_read(0).map_err(|why| unread(&from, why.into()))?;
+        write_whole(&target, |out| copy((&mut source, &from), (out, &target)))?;
     }
     Ok(())
+}
+
+/// Copies all that `source` gives into `out`; a failure names the file of the two that it is about.
+fn copy(
+    (source, from): (&mut impl Read, &Path),
+    (out, target): (&mut impl Write, &Path),
+) -> Result<(), Failure> {
+    let mut bytes = vec![0; WRITE_AT_ONCE];
+    loop {
+        match source.read(&mut bytes) {
+            Ok(0) => return Ok(()),
+            Ok(read) => out.write_all(&bytes[..read]).map_err(|why| Failure::write(target, why))?,
+            Err(why) if why.kind() == ErrorKind::Interrupted => {}
+            Err(why) => return Err(Failure::read(from, &why)),
+        }
+    }
 }
 
 /// The repetitions in hand as a summary, to see what they say so far.
@@ -342,6 +379,8 @@ fn page_text(
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -361,5 +400,32 @@ mod tests {
         let sources = [(PartId { cell: 0, repetition: 0 }, Source::Folder(part))];
         keep_apart(&dir, &sources, ARRIVALS).unwrap();
         assert_eq!([&target, &opened].map(|path| fs::read_to_string(path).unwrap()), ["new", "old"]);
+    }
+
+    #[test]
+    fn a_file_of_a_part_that_cannot_be_read_is_named_and_not_the_file_that_it_would_go_into() {
+        let out = tempfile::tempdir().unwrap();
+        fs::create_dir(out.path().join("run")).unwrap();
+        let dir = RunDir::create_empty(&out.path().join("run")).unwrap();
+        let part = out.path().join("part");
+        fs::create_dir_all(part.join(CAPTURES)).unwrap();
+        for name in [ARRIVALS, PACKETS] {
+            symlink(part.join(name), part.join(name)).unwrap();
+        }
+        fs::write(part.join(SERIES), "no parquet").unwrap();
+        let rows = PartFiles::new(&part.join("figures-0.rows"), 0, [(ARRIVALS.to_owned(), 1)]);
+        let is_told = |why: &Failure, file: &str| {
+            let (told, expected) = (why.to_string(), format!("cannot read {}: ", part.join(file).display()));
+            assert!(told.starts_with(&expected) && why.exit_code() == 2, "{told}");
+        };
+        let id = PartId { cell: 0, repetition: 0 };
+        let folder = [(id, Source::Folder(part.clone()))];
+        for name in [ARRIVALS, CAPTURES] {
+            is_told(&keep_apart(&dir, &folder, name).unwrap_err(), name);
+        }
+        is_told(&keep_apart(&dir, &[(id, Source::Files(rows))], ARRIVALS).unwrap_err(), "figures-0.rows");
+        for (records, name) in [(Records::All, PACKETS), (Records::Summary, SERIES)] {
+            is_told(&merge_records(&dir, &folder, records).unwrap_err(), name);
+        }
     }
 }

@@ -48,6 +48,22 @@ pub enum RecordError {
     },
 }
 
+/// Why parts could not be merged into one file.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// A part could not be read.
+    #[error("part {index}: {why}")]
+    Part {
+        /// Its place among the parts, from 0.
+        index: usize,
+        /// What is wrong with it.
+        why: RecordError,
+    },
+    /// The merged file could not be written.
+    #[error("{0}")]
+    Out(RecordError),
+}
+
 impl From<ParquetError> for RecordError {
     fn from(error: ParquetError) -> Self {
         match error {

@@ -28,7 +28,7 @@ mod rows;
 mod schema;
 mod writer;
 
-pub use error::RecordError;
+pub use error::{MergeError, RecordError};
 pub use parquet::file::reader::ChunkReader;
 pub use part_file::PartFile;
 pub use reader::{PacketRows, SeriesRows, read_packets, read_series};

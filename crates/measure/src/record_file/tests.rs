@@ -244,12 +244,22 @@ fn what_is_no_record_is_refused_with_its_reason() {
 }
 
 #[test]
-fn a_part_that_was_cut_short_is_not_merged() {
+fn a_part_that_was_cut_short_is_not_merged_and_the_error_says_which_it_is() {
     let part = packets_of(&sample(0));
     let parts = [Ok(chunk(part.clone())), Ok(chunk(part[..part.len() / 2].to_vec()))];
-    assert!(matches!(merge_packets(parts, Vec::new()), Err(RecordError::Parquet(_))));
-    let gone = [Err::<bytes::Bytes, _>(std::io::ErrorKind::NotFound.into())];
-    assert!(matches!(merge_packets(gone, Vec::new()), Err(RecordError::Io(_))));
+    let cut_short = merge_packets(parts, Vec::new());
+    assert!(matches!(cut_short, Err(MergeError::Part { index: 1, why: RecordError::Parquet(_) })));
+    let gone = [Ok(chunk(part.clone())), Err(std::io::ErrorKind::NotFound.into())];
+    let gone = merge_packets(gone, Vec::new());
+    assert!(matches!(gone, Err(MergeError::Part { index: 1, why: RecordError::Io(_) })));
+    // The metadata is at the end and sound; what it points at is not there.
+    let footer = u32::from_le_bytes(part[part.len() - 8..][..4].try_into().unwrap()) as usize;
+    let hollow = merge_packets([Ok(chunk(part[part.len() - 8 - footer..].to_vec()))], Vec::new());
+    assert!(matches!(hollow, Err(MergeError::Part { index: 0, .. })), "{hollow:?}");
+    for room in [0, 100, part.len() / 2, part.len() - 1] {
+        let full = merge_packets([Ok(chunk(part.clone()))], Full(room));
+        assert!(matches!(full, Err(MergeError::Out(RecordError::Io(_)))), "{room}: {full:?}");
+    }
 }
 
 /// A disk with room for this number of bytes.

@@ -2,20 +2,22 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::SchemaDescriptor;
 use talkpath_units::Instant;
 
-use super::RecordError;
 use super::chunk::Group;
 use super::columns::{Dictionary, Differences, Doubles, Levels};
 use super::reader::metadata;
 use super::rows::{Stretch, message_stretches, point_stretches};
 use super::schema::{GROUP_ROWS, PACKETS, SERIES, Table};
+use super::{MergeError, RecordError};
 use crate::{MessageRecord, RunRecord};
 
 /// Writes the messages of one repetition as a file of their own.
@@ -38,22 +40,22 @@ pub fn write_series(record: &RunRecord, out: impl Write + Send) -> Result<(), Re
 /// and let go before the next, so `parts` may open files as it goes.
 ///
 /// # Errors
-/// [`RecordError`] if a part is not a whole packets file of this version, or from `out`.
+/// [`MergeError`] if a part is not a whole packets file of this version, or from `out`.
 pub fn merge_packets<R: ChunkReader + 'static>(
     parts: impl IntoIterator<Item = io::Result<R>>,
     out: impl Write + Send,
-) -> Result<(), RecordError> {
+) -> Result<(), MergeError> {
     merge(&PACKETS, parts, out)
 }
 
 /// As [`merge_packets`], for series.
 ///
 /// # Errors
-/// [`RecordError`] if a part is not a whole series file of this version, or from `out`.
+/// [`MergeError`] if a part is not a whole series file of this version, or from `out`.
 pub fn merge_series<R: ChunkReader + 'static>(
     parts: impl IntoIterator<Item = io::Result<R>>,
     out: impl Write + Send,
-) -> Result<(), RecordError> {
+) -> Result<(), MergeError> {
     merge(&SERIES, parts, out)
 }
 
@@ -61,16 +63,39 @@ fn merge<R: ChunkReader + 'static>(
     table: &Table,
     parts: impl IntoIterator<Item = io::Result<R>>,
     out: impl Write + Send,
-) -> Result<(), RecordError> {
-    let schema = table.schema()?;
-    let mut file = SerializedFileWriter::new(out, schema, table.properties())?;
-    for part in parts {
-        let part = part?;
-        let metadata = metadata(table, &part)?;
-        copy_groups(&part, &metadata, &mut file)?;
+) -> Result<(), MergeError> {
+    let unwritten = |why: ParquetError| MergeError::Out(why.into());
+    let has_failed = AtomicBool::new(false);
+    let out = Watched { out, has_failed: &has_failed };
+    let schema = table.schema().map_err(unwritten)?;
+    let mut file = SerializedFileWriter::new(out, schema, table.properties()).map_err(unwritten)?;
+    for (index, part) in parts.into_iter().enumerate() {
+        let unread = |why| MergeError::Part { index, why };
+        let part = part.map_err(|why| unread(why.into()))?;
+        let metadata = metadata(table, &part).map_err(unread)?;
+        copy_groups(&part, &metadata, &mut file).map_err(|why| match has_failed.load(Ordering::Relaxed) {
+            true => MergeError::Out(why),
+            false => unread(why),
+        })?;
     }
-    file.close()?;
+    file.close().map_err(unwritten)?;
     Ok(())
+}
+
+/// Notes whether a write failed: a copy says what went wrong, but not at which of its ends.
+struct Watched<'a, W> {
+    out: W,
+    has_failed: &'a AtomicBool,
+}
+
+impl<W: Write> Write for Watched<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes).inspect_err(|_| self.has_failed.store(true, Ordering::Relaxed))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush().inspect_err(|_| self.has_failed.store(true, Ordering::Relaxed))
+    }
 }
 
 fn copy_groups<R: ChunkReader, W: Write + Send>(

@@ -26,7 +26,7 @@ use crate::args::ExportTable;
 use crate::failure::Failure;
 use crate::part::{PACKETS, SERIES, SUMMARY};
 use crate::run_dir::RunDir;
-use crate::store::whole::{open_file, unexpected_json};
+use crate::store::whole::{find_file, open_file, unexpected_json};
 use crate::summary_file::{read_summary, refuse_later_format};
 use crate::terminal::Terminal;
 
@@ -132,11 +132,8 @@ fn stored<T>(
     read: impl Fn(File) -> Result<T, RecordError>,
 ) -> Result<Option<T>, Failure> {
     let path = dir.file(name);
-    match open_file(&path) {
-        Ok(file) => read(file).map(Some).map_err(|why| unreadable(dir, name, &why)),
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(why) => Err(Failure::read(&path, &why)),
-    }
+    let found = find_file(&path).map_err(|why| Failure::read(&path, &why))?;
+    found.map(|file| read(file).map_err(|why| unreadable(dir, name, &why))).transpose()
 }
 
 fn unreadable(dir: &RunDir, name: &str, why: &RecordError) -> Failure {
