@@ -30,13 +30,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use talkpath_arena::RunPlan;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::Plan;
 use talkpath_system::keep_awake::KeepAwake;
 use talkpath_units::Duration;
 
-use self::attempt::{Attempt, Attempts, Neighbours};
+use self::attempt::{Attempt, Attempts, Neighbours, Wanted};
 use self::disturbed::TimeAgain;
 use self::keeping::Keeping;
 use self::merge::{Merged, Merging};
@@ -223,15 +222,16 @@ impl Experiment<'_> {
         }
     }
 
-    /// Puts the repetitions together that somebody else put into `dir`; the plan says how many those are.
+    /// Puts the repetitions together that somebody else put into `dir`, of which `kept` are those in its
+    /// journal; the plan says how many they are in all.
     pub(crate) fn close(
         &self,
         dir: &mut RunDir,
+        kept: Fresh,
         begun: &Resumable,
         watch: &Stopwatch,
     ) -> Result<(), Failure> {
         write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())?;
-        let kept = journal::read(dir)?;
         let measured = Measured { plan: self.plan, kept, failure: None, unwritten: None };
         let (_, unwritten) = self.put_together(measured, dir, begun, watch)?;
         unwritten.map_or(Ok(()), Err)
@@ -422,6 +422,8 @@ impl Experiment<'_> {
         let disturbed = kept.iter().filter(|((_, unfinished), part)| !unfinished && part.is_disturbed());
         let times: BTreeMap<PartId, u64> = disturbed.map(|((id, _), part)| (*id, part.ran_again())).collect();
         let mut tasks = in_turn(plan, times.keys().copied(), self.takes_turns);
+        let each = tasks.iter().map(|task| (task.cell.scenario.duration, times.get(&task.id).copied()));
+        let most = time.at_most(plan, each.map(|(duration, times)| (duration, times.unwrap_or(0))));
         tasks.retain_mut(|task| {
             let ran_again = times.get(&task.id).copied().unwrap_or(0);
             task.ran_again = ran_again + 1;
@@ -434,7 +436,11 @@ impl Experiment<'_> {
                 some => format!("{some} of them run"),
             };
             let count = counted(times.len(), "repetition");
-            self.terminal.note(&format!("{count} disturbed past the stated limits: {which} again"));
+            let at_most = most.as_nanos().div_ceil(1_000_000_000);
+            self.terminal.note(&format!(
+                "{count} disturbed past the stated limits: {which} again, which adds at most {at_most} s of path \
+                 time in all (--run-again)"
+            ));
         }
         tasks
     }
@@ -485,18 +491,13 @@ impl Experiment<'_> {
         keeping: &Keeping<'_>,
     ) -> Ended {
         let Task { id, cell, ran_again, most_others } = *task;
-        let seed = cell.scenario.seed.repetition(id.repetition);
-        let plan = RunPlan {
-            cell: id.cell,
-            repetition: id.repetition,
-            seed,
+        let wanted = Wanted {
+            id,
             series: (self.exact || self.records != Records::None).then_some(self.series.detail()),
             rows: self.exact || self.records >= Records::All,
-            interrupt: attempts.stop(),
-            progress: &|_| {},
         };
         let neighbours = Neighbours { packets_per_s: None, most_others };
-        let Some(attempt) = attempts.run(worker, &cell.scenario, plan, neighbours) else {
+        let Some(attempt) = attempts.run(worker, &cell.scenario, wanted, neighbours) else {
             return Ended { part: None, failure: Some(arenas::interrupted()), beside: most_others };
         };
         let Attempt { outcome, peace, others, began, shown } = attempt;
@@ -539,7 +540,7 @@ impl Experiment<'_> {
                 None => "done".to_owned(),
                 Some(part) => format!("disturbed beside {others} others: {}", part.warnings.join("; ")),
             };
-            let seed = seed.get();
+            let seed = cell.scenario.seed.repetition(id.repetition).get();
             self.terminal
                 .detail(&format!("cell {} repetition {} seed {seed}: {told}", id.cell, id.repetition));
         }

@@ -8,12 +8,14 @@ use std::thread;
 use chrono::{DateTime, Utc};
 use talkpath_arena::{ArenaError, RunPlan};
 use talkpath_measure::RunRecord;
+use talkpath_measure::series::SeriesDetail;
 use talkpath_scenario::Scenario;
 use talkpath_units::Duration;
 
 use super::room::{Peace, Room, packets_per_s, share};
 use crate::arenas::Worker;
 use crate::progress::{Progress, Repetition};
+use crate::run_dir::PartId;
 use crate::terminal::Terminal;
 
 /// What the attempts of one arena share.
@@ -22,6 +24,16 @@ pub(crate) struct Attempts<'a> {
     /// In real time, the machine. Virtual time waits for every processor, so nothing is shared there.
     room: Option<Room>,
     stop: &'a AtomicBool,
+}
+
+/// The repetition that is to run, and what its record is to hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) id: PartId,
+    /// How states over time are sampled; `None` keeps none.
+    pub(crate) series: Option<SeriesDetail>,
+    /// Whether every message is kept.
+    pub(crate) rows: bool,
 }
 
 /// What is known of a repetition before it runs. In virtual time it says nothing.
@@ -59,13 +71,13 @@ impl<'a> Attempts<'a> {
         Self { progress: Progress::new(terminal, count, whole), room, stop }
     }
 
-    /// Runs `scenario` once, as `plan` says, which need not know when to stop and whom to tell how far it is.
-    /// `None` if the user stopped it before it began.
+    /// Runs `scenario` once, as the repetition that is `wanted`. `None` if the user stopped it before it
+    /// began.
     pub(crate) fn run(
         &self,
         worker: &mut Worker,
         scenario: &Scenario,
-        plan: RunPlan<'_>,
+        wanted: Wanted,
         beside: Neighbours,
     ) -> Option<Attempt<'_>> {
         let stay = match &self.room {
@@ -79,7 +91,11 @@ impl<'a> Attempts<'a> {
         let shown = self.progress.repetition(scenario.duration);
         let began = Utc::now();
         let progress = |now| shown.reach(now);
-        let outcome = worker.run(scenario, RunPlan { interrupt: self.stop, progress: &progress, ..plan });
+        let Wanted { id: PartId { cell, repetition }, series, rows } = wanted;
+        let seed = scenario.seed.repetition(repetition);
+        let plan =
+            RunPlan { cell, repetition, seed, series, rows, interrupt: self.stop, progress: &progress };
+        let outcome = worker.run(scenario, plan);
         let peace = outcome.as_ref().map_or(Peace::Kept, Peace::of);
         let others = stay.map_or(0, |stay| match &outcome {
             Ok(_) => stay.leave(peace),
@@ -92,11 +108,6 @@ impl<'a> Attempts<'a> {
     /// The most runs that were beside each other, itself included; 0 in virtual time.
     pub(crate) fn peak(&self) -> u64 {
         self.room.as_ref().map_or(0, Room::peak)
-    }
-
-    /// What becomes true when the user stops it.
-    pub(crate) const fn stop(&self) -> &'a AtomicBool {
-        self.stop
     }
 
     /// Takes the bar away.

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::sync::atomic::Ordering;
 
 use chrono::Utc;
-use talkpath_arena::{Arena, ArenaError};
+use talkpath_arena::{Arena, ArenaError, RunPlan};
 use talkpath_measure::summary::RunSummary;
 use talkpath_measure::{MachineRecord, RunRecord, warning};
 use talkpath_scenario::{Options, Scenario, Source};

@@ -103,8 +103,7 @@ impl<'a> Recorder<'a> {
         let (begun, resolved) = (resumable(&dir)?, read(&dir.file(SCENARIO))?);
         // Its last line may have been cut short with it.
         LineFile::open(&dir.file(EVENTS))?;
-        let sessions = all_parts(&dir, &journal::read(&dir)?)?.len() as u64;
-        self.close(&mut dir, (&begun, &resolved), &Stopwatch::start(), sessions)
+        self.close(&mut dir, (&begun, &resolved), &Stopwatch::start())
     }
 
     /// Puts the open directory together if it is full, before a session and its events come.
@@ -148,7 +147,7 @@ impl<'a> Recorder<'a> {
         let room = self.remove_old();
         self.close_left();
         let closed = self.open.take().map_or(Ok(()), |mut open| {
-            self.close(&mut open.dir, (&open.begun, &self.plan.resolved), &open.watch, open.sessions)
+            self.close(&mut open.dir, (&open.begun, &self.plan.resolved), &open.watch)
         });
         closed.and(self.remove_old()).and(room)
     }
@@ -182,8 +181,9 @@ impl<'a> Recorder<'a> {
         dir: &mut RunDir,
         (begun, resolved): (&Resumable, &str),
         watch: &Stopwatch,
-        sessions: u64,
     ) -> Result<(), Failure> {
+        let kept = journal::read(dir)?;
+        let sessions = all_parts(dir, &kept)?.len() as u64;
         if sessions == 0 {
             // Events alone: a stretch without any session.
             return dir.remove_parts();
@@ -191,7 +191,7 @@ impl<'a> Recorder<'a> {
         let text = with_repetitions(resolved, sessions);
         let plan =
             load_source_beside(&dir.file(SCENARIO), &Source::new(SCENARIO, text), &Options::default())?;
-        self.experiment(&plan, begun.records()?, begun.series()?).close(dir, begun, watch)
+        self.experiment(&plan, begun.records()?, begun.series()?).close(dir, kept, begun, watch)
     }
 
     fn experiment<'p>(&'p self, plan: &'p Plan, records: Records, series: SeriesPoints) -> Experiment<'p> {

@@ -5,7 +5,6 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use talkpath_arena::RunPlan;
 use talkpath_measure::RunRecord;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
@@ -14,10 +13,11 @@ use talkpath_units::Duration;
 
 use super::folder::StudyDir;
 use crate::arenas::{self, Arenas, Worker};
-use crate::experiment::attempt::{Attempts, Neighbours};
+use crate::experiment::attempt::{Attempts, Neighbours, Wanted};
 use crate::experiment::room::Peace;
 use crate::experiment::workers::share_out;
 use crate::failure::Failure;
+use crate::run_dir::PartId;
 use crate::stopwatch::Stopwatch;
 use crate::terminal::Terminal;
 
@@ -248,19 +248,15 @@ impl Runner<'_> {
         stage: &Stage<'_>,
     ) -> Result<(RunRecord, u64), Failure> {
         let Task { cell, form, .. } = task;
-        let plan = RunPlan {
-            cell: cell.index,
-            repetition,
-            seed: form.scenario.seed.repetition(repetition),
+        let wanted = Wanted {
+            id: PartId { cell: cell.index, repetition },
             series: (is_traced || !cell.kept.over_time.is_empty()).then_some(SeriesDetail::Full),
             rows: true,
-            interrupt: self.stop,
-            progress: &|_| {},
         };
         let (mut tries, mut most_others) = (0, u64::MAX);
         loop {
             let beside = Neighbours { packets_per_s, most_others };
-            let attempt = stage.attempts.run(worker, &form.scenario, plan, beside);
+            let attempt = stage.attempts.run(worker, &form.scenario, wanted, beside);
             let attempt = attempt.ok_or_else(|| self.interrupted())?;
             let (others, peace) = (attempt.others, attempt.peace);
             let record = attempt.outcome.map_err(|why| match arenas::failure(why).1 {
