@@ -4,9 +4,9 @@
 //! Client and server run the same code; who sends the messages is a matter of the flow's direction. Three
 //! threads call in, one at a time behind the flow's lock: the pacer when something is due, the UDP receiver
 //! with datagrams, the TCP loop when a connection is readable or writable. Each call gives the channel its
-//! input, and then the application its turn. If several flows share a connection, the others get a turn if the
-//! connection has something new for them: a datagram may carry their messages, and a packet that left makes
-//! room for their next ones.
+//! input, and then the application its turn. If several flows share a connection, the others get a turn if
+//! the connection has something new for them: a datagram may carry their messages, and a packet that left
+//! makes room for their next ones.
 
 mod any;
 mod channel;

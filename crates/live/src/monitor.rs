@@ -6,9 +6,9 @@
 //!  session 2                                             prepare, wait ├── its messages are due ── ...
 //! ```
 //!
-//! A session ends and the next one begins at the same nanosecond of CLOCK_MONOTONIC. So each message is due in
-//! exactly one session. For a short time both sessions exist: the earlier one waits for its last messages,
-//! which are still in the network.
+//! A session ends and the next one begins at the same nanosecond of CLOCK_MONOTONIC. So each message is due
+//! in exactly one session. For a short time both sessions exist: the earlier one waits for its last
+//! messages, which are still in the network.
 //!
 //! Why not one session without an end? The server would have to hand over rows during the run, and the two
 //! clocks would be compared once for weeks. With sessions the server needs nothing new: its limits of rows,

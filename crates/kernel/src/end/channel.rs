@@ -60,8 +60,8 @@ pub(super) trait HostChannel: Channel {
         Ok(false)
     }
 
-    /// If the flow's first messages leave with a 0-RTT ticket: opens a client's connection before the run, and
-    /// waits for its ticket until `is_over`.
+    /// If the flow's first messages leave with a 0-RTT ticket: opens a client's connection before the run,
+    /// and waits for its ticket until `is_over`.
     ///
     /// # Errors
     /// Why there is no ticket.

@@ -234,8 +234,8 @@ impl HostChannel for EncapsulatedChannel {
         true
     }
 
-    /// The other end knows that the connection ended. An end that has messages left does not close it, so that
-    /// there is nothing to wait for.
+    /// The other end knows that the connection ended. An end that has messages left does not close it, so
+    /// that there is nothing to wait for.
     fn is_closed(&self, has_written_all: bool) -> bool {
         self.machine.is_over() || !self.is_empty() || !has_written_all
     }

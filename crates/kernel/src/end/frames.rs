@@ -58,8 +58,8 @@ impl Frames {
         self.writer.on_taken(count);
     }
 
-    /// Takes bytes of the stream, which came at `now`. Returns how many bytes the application may read now: it
-    /// may read a frame once the whole frame has come. `None` if the bytes are no messages of this flow.
+    /// Takes bytes of the stream, which came at `now`. Returns how many bytes the application may read now:
+    /// it may read a frame once the whole frame has come. `None` if the bytes are no messages of this flow.
     pub(super) fn take(&mut self, spec: &FlowSpec, bytes: &[u8], now: Instant) -> Option<u64> {
         let readable = self.reader.take(spec, bytes, now)?;
         if self.echoes_reads {

@@ -1,4 +1,5 @@
-//! Which messages are in encrypted packets: for the emulator, which is between the hosts and cannot read them.
+//! Which messages are in encrypted packets: for the emulator, which is between the hosts and cannot read
+//! them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -195,8 +195,8 @@ impl QuicConnection {
         true
     }
 
-    /// If the run begins with a 0-RTT ticket: opens a connection before the run, over this client's own socket,
-    /// and keeps its ticket. `is_over` ends the wait early.
+    /// If the run begins with a 0-RTT ticket: opens a connection before the run, over this client's own
+    /// socket, and keeps its ticket. `is_over` ends the wait early.
     pub(super) fn fetch_ticket(&mut self, clock: RunClock, is_over: &dyn Fn() -> bool) -> Result<(), String> {
         let (Some(mut earlier), Some(route)) = (self.earlier.take(), &self.route) else { return Ok(()) };
         let mut buffer = vec![0; 1 << 16];

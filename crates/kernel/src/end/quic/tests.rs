@@ -194,7 +194,8 @@ fn a_message_whose_stream_the_far_end_stops_is_missing_with_its_cause_and_the_fl
 #[test]
 fn a_transfer_leaves_in_trains_and_arrives_whole() {
     for carry in Carry::ALL {
-        // A socket's buffer of 208 KiB holds the whole load, so that no datagram is lost however late it is read.
+        // A socket's buffer of 208 KiB holds the whole load, so that no datagram is lost however late it is
+        // read.
         let bulk = WorkloadConfig::Bulk { bytes: Some(Bytes::new(100_000)) };
         let pair = pair(&session(&QuicConfig::new(carry), bulk, 60_000, false));
         pair.drive(|pair| {
