@@ -9,7 +9,7 @@ pub enum Failure {
     /// A threshold of the scenario, of `--require` or of `--fail-if` did not hold.
     #[error("{0}")]
     Threshold(String),
-    /// A threshold is finer than one message of the run, and none fails.
+    /// A threshold is finer than one message of the run, or most messages are unfinished, and none fails.
     #[error("{0}")]
     Undecided(String),
     /// `--strict`, or what a study expects, did not hold; or a file that was sent did not arrive whole.

@@ -12,7 +12,8 @@
 //! that has the flow or link and such a figure. The line shows the figure with the least margin.
 //!
 //! A bound on a share that is finer than one message of the run neither holds nor fails, unless what was
-//! seen is clear all the same: it is undecided (`measure::metrics::share`).
+//! seen is clear all the same: it is undecided (`measure::metrics::share`). So is a bound on the share of
+//! lost messages where more of them are unfinished than ended, unless it is clear whatever becomes of them.
 
 mod figure;
 mod junit;
@@ -68,6 +69,8 @@ struct Found {
     repetitions: usize,
     /// Of how many messages it is a share, if it is one.
     messages: Option<u64>,
+    /// How many messages the share leaves out, as they were unfinished at the end.
+    unfinished: u64,
     outcome: ThresholdOutcome,
 }
 
@@ -112,6 +115,7 @@ impl Judgement {
             None => self.text(),
         };
         let outcome = self.outcome();
+        let is_mostly_unfinished = self.found.is_mostly_unfinished();
         let Self { figure, bound, found, cells, failing, undecided, .. } = self;
         ThresholdSummary {
             figure,
@@ -126,7 +130,8 @@ impl Judgement {
             failing: failing as u64,
             undecided: undecided as u64,
             messages: found.messages,
-            needed: share::needed(bound.value).filter(|_| outcome == ThresholdOutcome::Undecided),
+            needed: share::needed(bound.value)
+                .filter(|_| outcome == ThresholdOutcome::Undecided && !is_mostly_unfinished),
             text,
         }
     }
@@ -156,6 +161,14 @@ impl Judgement {
 
     /// What is lacking, if something is.
     fn why_undecided(&self) -> String {
+        let Found { unfinished, messages, .. } = self.found;
+        if self.outcome() == ThresholdOutcome::Undecided && self.found.is_mostly_unfinished() {
+            let all = usize::try_from(messages.unwrap_or(0) + unfinished).unwrap_or(usize::MAX);
+            return format!(
+                ": {unfinished} of {} were still queued or in flight at the end, and what becomes of them decides",
+                counted(all, "message")
+            );
+        }
         let known = self.found.messages.zip(share::needed(self.bound.value));
         let Some((messages, needed)) = known.filter(|_| self.outcome() == ThresholdOutcome::Undecided) else {
             return String::new();
@@ -307,7 +320,7 @@ type Figures = Vec<(Option<String>, Vec<Observed>)>;
 
 /// The figure of each copy and direction, or of the link, in the repetitions of one cell.
 fn figures(of: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
-    let below = Observed { looked: Looked::Below, messages: None };
+    let below = Observed::from(Looked::Below);
     // A cell of which nothing was kept has no figure.
     if runs.is_empty() {
         return vec![(None, vec![below])];
@@ -328,6 +341,7 @@ fn figures(of: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
                 let of_group = |run: &&RunSummary| Observed {
                     looked: of_group(run.groups.get(name).map(Box::as_ref), path),
                     messages: run.groups.get(name).and_then(|group| group.messages_of(path)),
+                    unfinished: run.groups.get(name).map_or(0, |group| group.unfinished_of(path)),
                 };
                 vec![(None, runs.iter().map(of_group).collect())]
             } else {
@@ -336,6 +350,7 @@ fn figures(of: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
                     let of_run = |run: &&RunSummary| Observed {
                         looked: of_flow(run.flows.get(member).map(Box::as_ref), path),
                         messages: run.flows.get(member).and_then(|flow| flow.messages_of(path)),
+                        unfinished: run.flows.get(member).map_or(0, |flow| flow.unfinished_of(path)),
                     };
                     (Some(member.clone()).filter(|member| member != name), runs.iter().map(of_run).collect())
                 };
@@ -380,17 +395,35 @@ impl Found {
             Some(statistic) => over(statistic, &numbers, bound),
         };
         // A mean of shares is one of all messages; any other statistic is the share of one repetition.
-        let messages = values.iter().map(|value| value.messages);
-        let messages = match statistic {
-            Some(Statistic::Mean) => messages.sum(),
-            _ => messages.min().flatten(),
+        let (messages, unfinished) = match statistic {
+            Some(Statistic::Mean) => {
+                let messages = values.iter().map(|value| value.messages).sum();
+                (messages, values.iter().map(|value| value.unfinished).sum())
+            }
+            _ => {
+                let fewest = values.iter().min_by_key(|value| value.messages);
+                fewest.map_or((None, 0), |value| (value.messages, value.unfinished))
+            }
         };
-        let outcome = outcome(value, messages.filter(|_| !values.is_empty()), bound);
-        Self { value, statistic, member, cell: cell.to_owned(), repetitions: values.len(), messages, outcome }
+        let outcome = outcome(value, messages.filter(|_| !values.is_empty()), unfinished, bound);
+        Self {
+            value,
+            statistic,
+            member,
+            cell: cell.to_owned(),
+            repetitions: values.len(),
+            messages,
+            unfinished,
+            outcome,
+        }
     }
 
     fn rank(&self) -> u8 {
         rank(self.outcome)
+    }
+
+    fn is_mostly_unfinished(&self) -> bool {
+        self.messages.is_some_and(|messages| is_mostly_unfinished(messages, self.unfinished))
     }
 }
 
@@ -413,20 +446,37 @@ enum Asked {
 }
 
 /// Whether `value` holds the bound. Where that is finer than one of the messages of which the value is a
-/// share, their interval decides, if it lies on one side.
-fn outcome(value: Option<f64>, messages: Option<u64>, bound: Bound) -> ThresholdOutcome {
-    let Some(value) = value else { return ThresholdOutcome::Fails };
+/// share, their interval decides, if it lies on one side. Where more messages are unfinished than ended, all
+/// that can become of them decides.
+fn outcome(value: Option<f64>, messages: Option<u64>, unfinished: u64, bound: Bound) -> ThresholdOutcome {
     let holds = |holds| if holds { ThresholdOutcome::Holds } else { ThresholdOutcome::Fails };
-    let Some(messages) = messages.filter(|&messages| share::is_finer_than_one(bound.value, messages)) else {
-        return holds(bound.holds(value));
+    let interval = match (value, messages) {
+        (value, Some(messages)) if is_mostly_unfinished(messages, unfinished) => {
+            Some(whatever_becomes_of(unfinished, value.unwrap_or(0.0), messages))
+        }
+        (None, _) => return ThresholdOutcome::Fails,
+        (Some(value), Some(messages)) if share::is_finer_than_one(bound.value, messages) => {
+            share::interval((value * messages as f64).round().max(0.0) as u64, messages)
+        }
+        (Some(value), _) => return holds(bound.holds(value)),
     };
-    let hits = (value * messages as f64).round().max(0.0) as u64;
-    let Some((low, high)) = share::interval(hits, messages) else { return ThresholdOutcome::Undecided };
+    let Some((low, high)) = interval else { return ThresholdOutcome::Undecided };
     let is_clear = match bound.operator {
         Operator::Equal | Operator::Different => bound.value < low || high < bound.value,
         _ => bound.holds(low) == bound.holds(high),
     };
-    if is_clear { holds(bound.holds(value)) } else { ThresholdOutcome::Undecided }
+    if is_clear { holds(bound.holds(value.unwrap_or(low))) } else { ThresholdOutcome::Undecided }
+}
+
+/// Whether a share of `messages` that ended says little of all: more are unfinished.
+const fn is_mostly_unfinished(messages: u64, unfinished: u64) -> bool {
+    unfinished > messages
+}
+
+/// The least and the most that the share `value` of `messages` can be once the `unfinished` ones have ended.
+fn whatever_becomes_of(unfinished: u64, value: f64, messages: u64) -> (f64, f64) {
+    let (hits, all) = (value * messages as f64, (messages + unfinished) as f64);
+    (hits / all, (hits + unfinished as f64) / all)
 }
 
 /// The statistic of the repetitions. One whose figure is not known counts as worse than all others; if the

@@ -10,6 +10,7 @@ mod ledger;
 mod legs;
 mod link;
 mod multipath;
+mod share;
 mod spreads;
 mod swept;
 mod threshold;
@@ -123,24 +124,6 @@ pub struct Provenance {
     pub host: String,
 }
 
-impl FlowSummary {
-    /// Of how many messages the figure at `path` is a share; `None` if it is no share of messages.
-    pub fn messages_of(&self, path: &str) -> Option<u64> {
-        match path {
-            "loss_rate" => Some(self.received + self.lost),
-            "in_time" => Some(self.sent + self.refused),
-            _ => None,
-        }
-    }
-}
-
-impl GroupSummary {
-    /// As [`FlowSummary::messages_of`].
-    pub fn messages_of(&self, path: &str) -> Option<u64> {
-        (path == "loss_rate").then_some(self.received + self.lost)
-    }
-}
-
 impl RunSummary {
     /// The flows whose copies are summed up.
     pub fn summed_up(&self) -> impl Iterator<Item = (&String, &GroupSummary)> {
@@ -153,6 +136,16 @@ impl Summary {
     /// The repetitions that figures rest on: of a valid run those that the machine did not disturb, else all.
     pub fn counted_runs(&self) -> impl Iterator<Item = &RunSummary> {
         self.runs.iter().filter(|run| !(self.valid && run.is_disturbed()))
+    }
+
+    /// The repetition that stands for each cell where only one is shown: the first that counts.
+    pub fn shown_repetitions(&self) -> BTreeMap<u64, u64> {
+        let mut shown = BTreeMap::new();
+        for run in self.counted_runs() {
+            let first: &mut u64 = shown.entry(run.cell).or_insert(run.repetition);
+            *first = (*first).min(run.repetition);
+        }
+        shown
     }
 
     /// Writes `summary.json`: indented, with a line feed at its end.

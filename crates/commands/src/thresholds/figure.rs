@@ -39,11 +39,13 @@ pub(super) struct Observed {
     pub(super) looked: Looked,
     /// Of how many messages it is a share, if it is one.
     pub(super) messages: Option<u64>,
+    /// How many messages the share leaves out, as they were unfinished at the end.
+    pub(super) unfinished: u64,
 }
 
 impl From<Looked> for Observed {
     fn from(looked: Looked) -> Self {
-        Self { looked, messages: None }
+        Self { looked, messages: None, unfinished: 0 }
     }
 }
 

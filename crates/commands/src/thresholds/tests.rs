@@ -266,6 +266,34 @@ fn a_bound_finer_than_one_message_is_undecided_and_says_how_many_are_needed() {
 }
 
 #[test]
+fn a_loss_of_messages_most_of_which_are_unfinished_is_undecided_unless_nothing_can_change_it() {
+    // Of 500 messages 10 arrived.
+    let at = |threshold: &str, lost: u64, unfinished: u64| {
+        let mut run = lossy(0, 0, lost, 10);
+        let game = run.flows.get_mut("game").unwrap();
+        (game.sent, game.unfinished) = (game.sent + unfinished, unfinished);
+        if game.received + game.lost == 0 {
+            game.loss_rate = None;
+        }
+        judge(&plan(&format!("\"game.loss_rate@path.up.loss=0\" = \"{threshold}\"")), &summary(vec![run]))
+            .remove(0)
+    };
+    let judged = at("<= 1%", 0, 490);
+    assert_eq!((judged.outcome, judged.needed), (ThresholdOutcome::Undecided, None));
+    assert_eq!(
+        judged.text,
+        "game.loss_rate@path.up.loss=0 0, must be <= 0.01 (path.up.loss=0.0; mean of 1 repetition): 490 of 500 messages \
+         were still queued or in flight at the end, and what becomes of them decides"
+    );
+    // Half of the 10 lost are 1 % of all, and at most 99 %.
+    assert_eq!(at("<= 99%", 5, 490).outcome, ThresholdOutcome::Holds);
+    assert_eq!(at("<= 0.5%", 5, 490).outcome, ThresholdOutcome::Fails);
+    assert_eq!(at("<= 50%", 5, 490).outcome, ThresholdOutcome::Undecided);
+    // As many that ended as are unfinished.
+    assert_eq!(at("<= 50%", 0, 10).outcome, ThresholdOutcome::Holds);
+}
+
+#[test]
 fn undecided_is_exit_code_6_and_5_where_another_threshold_fails() {
     let runs = || vec![lossy(0, 0, 0, 200), lossy(1, 0, 0, 200)];
     let ended = |thresholds: &str| {

@@ -189,6 +189,20 @@ impl ModelInput {
     }
 }
 
+impl OutsideModel {
+    /// How far the value lies outside of the range, in the unit of the input.
+    pub fn excess(&self) -> f64 {
+        let (least, most) = self.range;
+        (least - self.value).max(self.value - most)
+    }
+
+    /// What the table has of this input, and what the model is given instead: `burst ratio 1 to 8, rated as
+    /// the nearest of these`.
+    pub fn table(&self) -> String {
+        format!("{} {}{}", self.input.name(), self.input.range(self.range), self.input.used())
+    }
+}
+
 impl fmt::Display for OutsideModel {
     /// `burst ratio 37.6 (the table has 1 to 8, rated as the nearest of these)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

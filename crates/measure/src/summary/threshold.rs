@@ -32,7 +32,8 @@ pub struct ThresholdSummary {
     pub undecided: u64,
     /// Of how many messages the figure is a share there; `None` of another figure.
     pub messages: Option<u64>,
-    /// How many messages decide, all of them on the right side, if it is undecided.
+    /// How many messages decide, all of them on the right side, if it is undecided because the bound is finer
+    /// than one.
     pub needed: Option<u64>,
     /// All this in one line.
     pub text: String,
@@ -46,7 +47,7 @@ pub enum ThresholdOutcome {
     Holds,
     /// Not in each cell: exit code 5.
     Fails,
-    /// The bound is finer than one message of the run: exit code 6.
+    /// The bound is finer than one message of the run, or most messages are unfinished: exit code 6.
     Undecided,
     /// There is no such figure: exit code 2.
     Unknown,
