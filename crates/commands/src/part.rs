@@ -36,7 +36,7 @@ pub(crate) struct Part {
     is_closed: bool,
     /// Its part of log.txt.
     pub(crate) log: String,
-    /// Of repetition 0: what the report draws.
+    /// What the report draws, if it may draw this repetition.
     pub(crate) figures: Option<CellFigures>,
     /// Its files, if they have no folder of their own.
     #[serde(skip)]
@@ -110,8 +110,10 @@ impl Part {
         per_flow: bool,
         stamp: impl Fn(Instant) -> String,
     ) -> Self {
-        let is_drawn = record.repetition == 0 && is_drawn(plan, cell);
         let mut summary = summarise(record, &BTreeMap::new());
+        // Over real sockets the machine may disturb the first repetition, and another is drawn.
+        let may_be_shown = record.repetition == 0 || summary.machine.is_some();
+        let is_drawn = may_be_shown && is_drawn(plan, cell);
         // The cell's own, and no copy of them.
         summary.sweep = Arc::clone(&cell.sweep).into();
         let is_told = |name: &str| record.warnings.iter().any(|told| warning::is_not_open(told, name));
@@ -279,7 +281,7 @@ pub(crate) struct Kept {
 }
 
 /// Whether the page can draw this cell: every cell of a few, and of a large sweep the transports of the first
-/// and of the last combination. Of these repetition 0 is drawn.
+/// and of the last combination. Of these the first repetition that counts is drawn.
 pub(crate) fn is_drawn(plan: &Plan, cell: &Cell) -> bool {
     let key = cell.sweep.keys().find(|key| key.starts_with("flow.") && key.ends_with(".transport"));
     let is_beside = |other: &Cell| {

@@ -9,7 +9,7 @@ use talkpath_units::{Instant, SignedDuration};
 use crate::metrics::{delay, histogram, loss};
 use crate::{Fate, FlowRecord, FlowTally, RunRecord, Series, SeriesKind};
 
-/// Everything drawn about one flow of one run (repetition 0 of a cell).
+/// Everything drawn about one flow of one repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowFigures {
     /// Flow name.
@@ -41,11 +41,14 @@ pub struct StepLine {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Everything drawn about one cell.
+/// Everything drawn about one repetition of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellFigures {
     /// Index in the sweep.
     pub cell: u64,
+    /// Which repetition it is; before it was kept it was always the first, 0.
+    #[serde(default)]
+    pub repetition: u64,
     /// What distinguishes this cell from the others, for a legend: `udp`, `loss 0.01`; empty without a sweep.
     pub label: String,
     /// By flow; of a flow with copies the first [`MAX_COPIES`].
@@ -87,6 +90,7 @@ pub fn figures(record: &RunRecord, label: &str) -> CellFigures {
     }
     CellFigures {
         cell: record.cell,
+        repetition: record.repetition,
         label: label.to_owned(),
         flows,
         lines: lines.lines,

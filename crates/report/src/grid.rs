@@ -306,6 +306,9 @@ fn pad(text: &str, width: usize, align: Align) -> String {
     }
 }
 
+/// Begins the note that names the columns for which a table has no room.
+pub(crate) const LEFT_OUT: &str = "(left out at this width: ";
+
 #[cfg(test)]
 mod tests {
     use super::*;

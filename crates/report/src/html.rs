@@ -434,7 +434,7 @@ fn drawn(page: &Page<'_>, judged: &[(&str, Vec<ConditionVerdict<'_>>)]) -> Marku
     let all = judged.first().map_or(0, |(_, judged)| judged.len());
     html! {
         @if page.summary.cells.iter().any(|cell| cell.n > 1) {
-            p.about { "Figures show repetition 0; the tables show all." }
+            p.about { "Figures show " (shown_repetition(page.figures)) "; the tables show all." }
         }
         @if is_swept {
             p.about {
@@ -447,6 +447,11 @@ fn drawn(page: &Page<'_>, judged: &[(&str, Vec<ConditionVerdict<'_>>)]) -> Marku
             @for figure in figures { (figure.html()) }
         }
     }
+}
+
+/// `repetition 0`: which one the figures show.
+fn shown_repetition(figures: &[CellFigures]) -> String {
+    terms::shown_repetition(figures.iter().map(|figures| figures.repetition))
 }
 
 /// Figures under what they are drawn for.

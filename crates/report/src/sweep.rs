@@ -13,16 +13,15 @@ use std::collections::BTreeMap;
 
 use talkpath_measure::judge::Receiver;
 use talkpath_measure::metrics::confidence::Confidence;
-use talkpath_measure::ranking::clusters::{Clusters, clusters};
+use talkpath_measure::ranking::clusters::Clusters;
 use talkpath_measure::summary::{AnswerKind, JudgedBy, Spread};
 
 pub(crate) use self::axis::Axis;
 use crate::display::Look;
 use crate::number::{UNKNOWN, count, counted, list};
-use crate::rated::barred;
 use crate::select::vary;
 use crate::usable::Usable;
-use crate::verdict::{ConditionVerdict, Verdict, cluster_gap, written};
+use crate::verdict::{ConditionVerdict, Verdict, written};
 use crate::view::{CellView, TransportView};
 
 /// With more combinations than this the page has no table for each, and refers to summary.json; chosen: each
@@ -67,10 +66,8 @@ pub(crate) struct Served {
     pub spread: Spread,
     /// The two clusters into which they fall, if they do.
     clusters: Option<Clusters>,
-    /// Share of the repetitions that gaps bar.
-    barred: f64,
-    /// What the figure has to reach: a sweep may have several floors.
-    floor: f64,
+    /// Whether it is usable, with the receiver of the figure; a sweep may have several floors.
+    own: Usable,
     /// The same with the second receiver of a call, if there is one.
     other: Option<Usable>,
 }
@@ -107,16 +104,17 @@ impl<'a> Sweep<'a> {
             for (index, cell) in condition.cells.iter().enumerate() {
                 let judged = cell.judged(flow);
                 let Some(first) = judged.values().next() else { continue };
-                let by = *by.get_or_insert(first.by);
+                by.get_or_insert(first.by);
                 let values: Vec<f64> = judged.values().map(|judged| judged.worst).collect();
-                if let (Some(place), Some(spread)) = (place_of(cell), confidence.spread(&values)) {
+                let Some((place, own)) = place_of(cell).zip(Usable::new(&judged)) else { continue };
+                if let Some(spread) = confidence.spread(&values) {
+                    // Goodputs are held against the best transport's.
                     let clusters = match verdict {
                         Some(verdict) => verdict.clusters(index),
-                        None => clusters(&values, cluster_gap(by, &values)),
+                        None => own.clusters,
                     };
-                    let barred = barred(&judged);
-                    let other = Usable::of(&cell.judged_with(flow, Receiver::Other));
-                    figures[place] = Some(Served { spread, clusters, barred, floor: first.floor, other });
+                    let other = Usable::new(&cell.judged_with(flow, Receiver::Other));
+                    figures[place] = Some(Served { spread, clusters, own, other });
                 }
             }
             // The verdict sums its means in another order than `spread`: they are the same but for the last
@@ -137,7 +135,7 @@ impl<'a> Sweep<'a> {
 
     /// What is to be reached, of each figure.
     pub(crate) fn floors(&self) -> impl Iterator<Item = f64> {
-        self.combinations.iter().flat_map(|it| it.figures.iter().flatten()).map(|it| it.floor)
+        self.combinations.iter().flat_map(|it| it.figures.iter().flatten()).map(|served| served.own.floor)
     }
 
     /// What is to be reached, if it is the same everywhere.
@@ -303,15 +301,12 @@ impl Outcome {
 impl Served {
     /// The share of the repetitions that are usable.
     pub(crate) fn usable(&self) -> f64 {
-        let Self { clusters, barred, floor, .. } = *self;
-        Usable { mean: self.spread.mean, clusters, barred, floor }.share()
+        self.own.share
     }
 
     /// Whether one of two receivers alone makes it usable.
     pub(crate) fn depends(&self) -> bool {
-        let Self { clusters, barred, floor, .. } = *self;
-        let own = Usable { mean: self.spread.mean, clusters, barred, floor };
-        self.other.is_some_and(|other| other.is_usable() != own.is_usable())
+        self.other.is_some_and(|other| other.is_usable() != self.own.is_usable())
     }
 
     /// The lowest and highest outcome.

@@ -1,6 +1,8 @@
 //! Which figures stand in which column. The same grids become text and HTML.
 
 use talkpath_measure::figures::{FLOW, GROUP, LINK, Scale};
+use talkpath_measure::judge::Receiver;
+use talkpath_measure::metrics::playout::OTHER_WAIT_TEXT;
 use talkpath_measure::ranking::Standing;
 use talkpath_measure::ranking::clusters::Clusters;
 use talkpath_measure::summary::{BreakSummary, EcnSummary, FlowSummary, JudgedBy, LinkSummary, RunSummary};
@@ -49,6 +51,9 @@ pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<
     }
     add(Metric::Ipdv90, Scale::MS, "jitter", "ms", 3);
     add(Metric::LossRate, Scale::PERCENT, "loss", "%", if is_call { 4 } else { 0 });
+    if condition.cells.iter().any(|cell| cell.many_unfinished(&flow_of(cell, None)).is_some()) {
+        add(Metric::Unfinished, Scale::PERCENT, UNFINISHED, "%", 0);
+    }
     if !is_call && verdict.is_none() && is_known(Metric::InTime) {
         add(Metric::InTime, Scale::PERCENT, IN_TIME, "%", 0);
     }
@@ -145,8 +150,11 @@ fn answer_columns(condition: &Condition<'_>, flow: &str, verdict: &Verdict) -> V
     };
     let written = verdict::written(verdict.by);
     let figure = |value: f64| written.number(value);
+    // The worst of the scale is no score of a connection that did not open.
+    let is_open: Vec<bool> = condition.cells.iter().map(|cell| !cell.is_unopened(flow)).collect();
     let texts = |text: &dyn Fn(&Standing) -> String| -> Vec<String> {
-        standings().map(|standing| standing.map_or_else(|| UNKNOWN.to_owned(), text)).collect()
+        let open = standings().zip(&is_open).map(|(standing, is_open)| standing.filter(|_| *is_open));
+        open.map(|standing| standing.map_or_else(|| UNKNOWN.to_owned(), text)).collect()
     };
     let other = verdict.other.as_deref();
     let group = other.map_or(written.head.0, |_| OWN_RECEIVER);
@@ -168,13 +176,15 @@ fn answer_columns(condition: &Condition<'_>, flow: &str, verdict: &Verdict) -> V
     }
     // Any goodput is usable.
     if verdict.by != JudgedBy::Goodput {
-        let usable = |standing: &Standing| {
-            let Standing { mean, clusters, barred, .. } = *standing;
-            Usable { mean, clusters, barred, floor: verdict.floor }.text()
+        let usable = |cell: &CellView<'_>, receiver| {
+            Usable::new(&cell.judged_with(flow, receiver)).map(|usable| usable.text())
         };
-        let with =
-            |standing: &Standing| with_both(&usable(standing), beside(standing).map(usable).as_deref());
-        columns.push((Column::numbers("", USABLE, 0), texts(&with)));
+        let with_each = |cell: &CellView<'_>| {
+            let other = other.and_then(|_| usable(cell, Receiver::Other));
+            usable(cell, Receiver::Own).map(|own| with_both(&own, other.as_deref()))
+        };
+        let texts = condition.cells.iter().map(|cell| with_each(cell).unwrap_or_else(|| UNKNOWN.to_owned()));
+        columns.push((Column::numbers("", USABLE, 0), texts.collect()));
     }
     if standings().flatten().any(|standing| standing.difference.is_some()) {
         let to = |standing: &Standing| {
@@ -207,12 +217,13 @@ pub(crate) const DIFFERENCE: &str = "vs ";
 /// Titles of columns that only some tables have.
 pub(crate) const MOS: &str = "MOS";
 pub(crate) const IN_TIME: &str = "in time";
+pub(crate) const UNFINISHED: &str = "unfinished";
 pub(crate) const CLUSTERS: &str = "two outcomes";
 pub(crate) const WAIT: &str = "wait in ";
 pub(crate) const USABLE: &str = "usable";
 /// Title the columns of a call's score with each of two receivers.
 pub(crate) const OWN_RECEIVER: &str = "adaptive";
-pub(crate) const OTHER_RECEIVER: &str = "60 ms";
+pub(crate) const OTHER_RECEIVER: &str = OTHER_WAIT_TEXT;
 /// Titles the column of the fairness of copies.
 pub(crate) const JAIN: &str = "Jain's index";
 /// Titles the columns of what was delivered under an echo of a mark.
@@ -233,6 +244,10 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
     columns.add(Column::numbers("messages", "sent", 3), |name| messages(cell.value(name, Metric::Sent)));
     columns.add(Column::numbers("messages", "lost", 2), |name| messages(cell.value(name, Metric::Lost)));
     columns.add(Column::numbers("messages", "loss %", 0), |name| percent(cell.value(name, Metric::LossRate)));
+    if names.iter().any(|name| cell.many_unfinished(name).is_some()) {
+        columns
+            .add(Column::numbers(UNFINISHED, "%", 0), |name| percent(cell.value(name, Metric::Unfinished)));
+    }
     if names.iter().any(|name| opens_late(cell, name)) {
         columns.add(Column::numbers(OPENS, "ms", 0), |name| fixed(cell.value(name, Metric::Opening), 1));
     }
@@ -298,6 +313,9 @@ fn messages(mean: Option<f64>) -> String {
 
 /// A call's score, or both if there are two outcomes.
 fn score(cell: &CellView<'_>, name: &str, metric: Metric) -> String {
+    if cell.is_unopened(name) && cell.value(name, metric).is_some() {
+        return UNKNOWN.to_owned();
+    }
     let text = |mos| Scale::SCORE.text(Some(mos));
     one_or_two(cell, name, metric, MOS_CLUSTER_GAP, cell.value(name, metric), text)
 }

@@ -6,7 +6,7 @@ use talkpath_measure::summary::Summary;
 use talkpath_measure::warning;
 
 use crate::Style;
-use crate::grid::{Grid, columns_of, paint, printable, wrap};
+use crate::grid::{Grid, LEFT_OUT, columns_of, paint, printable, wrap};
 use crate::html;
 use crate::number::count;
 use crate::receiver::receivers;
@@ -282,7 +282,7 @@ fn print_grid(out: &mut String, grid: &Grid, style: &Style) {
     let (text, left_out) = grid.text(style);
     out.push_str(&text);
     if !left_out.is_empty() {
-        let note = format!("(left out at this width: {})", left_out.join("; "));
+        let note = format!("{LEFT_OUT}{})", left_out.join("; "));
         out.push_str(&wrap(&note, style.width, "", " "));
     }
     out.push('\n');
@@ -306,6 +306,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use serde_json::Value;
+    use talkpath_measure::summary::Ledger;
 
     const WIDE: Style = Style { width: 100, color: false };
 
@@ -334,6 +335,35 @@ mod tests {
                 assert!(long.is_empty(), "{long:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_words_below_a_table_are_those_of_the_columns_that_it_has_at_its_width() {
+        let summary = fixture::summary(5);
+        let terms = |width| {
+            let text = comparison_table(&summary, "call", &Style { width, color: false });
+            let has = |term: &str| text.lines().any(|line| line.starts_with(&format!("{term} ")));
+            ["mouth to ear", "jitter", "resent"].map(has)
+        };
+        assert_eq!(terms(200), [true; 3]);
+        assert_eq!(terms(72), [true, false, false]);
+    }
+
+    #[test]
+    fn a_connection_that_did_not_open_has_a_dash_and_not_the_worst_score() {
+        let mut summary = fixture::summary(5);
+        for run in summary.runs.iter_mut().filter(|run| run.cell == 1) {
+            let call = run.flows.get_mut("call").unwrap();
+            let not_open = call.sent;
+            (call.received, call.opening_ms) = (0, None);
+            call.ledger = Some(Ledger { due: not_open, not_open, ..Ledger::default() });
+            call.call.as_mut().unwrap().mos = 1.0;
+        }
+        fixture::refresh(&mut summary);
+        let text = comparison_table(&summary, "call", &WIDE) + &run_table(&summary, &WIDE);
+        assert!(text.contains("TCP did not open."), "{text}");
+        let rows: Vec<_> = text.lines().filter(|line| line.contains("TCP ") && line.contains('–')).collect();
+        assert!(rows.len() >= 2 && !rows.iter().any(|row| row.contains(" 1.00 ")), "{text}");
     }
 
     #[test]

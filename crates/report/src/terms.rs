@@ -8,12 +8,13 @@ use talkpath_measure::ranking::Standing;
 use talkpath_measure::ranking::interval::{MIN_RESAMPLED, Method};
 use talkpath_measure::summary::{Basis, CallSummary, FlowSummary, Judged, JudgedBy, RunSummary, Summary};
 
+use crate::grid::LEFT_OUT;
 use crate::number::{UNKNOWN, counted};
 use crate::plot::scale::tick_label;
-use crate::rated::{outside, outside_term};
+use crate::rated::outside_term;
 use crate::receiver::named_receiver;
 use crate::sweep::Sweep;
-use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, OPENS, OTHER_RECEIVER, WAIT};
+use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, OPENS, OTHER_RECEIVER, UNFINISHED, WAIT};
 use crate::verdict::{ConditionVerdict, limit_ms, rule, written};
 use crate::view::{CellView, DelayKind, names};
 
@@ -75,12 +76,7 @@ pub(crate) fn of_comparison(
         terms.push(of_figure("mouth to ear", &FLOW, "call.mouth_to_ear_ms.p50"));
         terms.push(("late", late(&calls)));
     }
-    let named = cells().flat_map(|cell| {
-        let name = cell.resolve(flow).unwrap_or(flow);
-        let calls = cell.runs.iter().filter_map(|run| run.flows.get(name)?.call.as_deref());
-        calls.map(|call| (cell.transport(flow).label, call))
-    });
-    terms.extend(outside(named).map(|named| outside_term(&named)));
+    terms.extend(outside_of(cells(), flow));
     terms.extend(calls.iter().find_map(|call| other_receiver(call)));
     let has = |kind| conditions().any(|condition| condition.delay_kind(flow) == kind);
     terms.extend(delay_terms(["round trip", "one way"], has));
@@ -93,6 +89,8 @@ pub(crate) fn of_comparison(
         .filter(|(name, _)| !is_judged(name))
         .collect();
     terms.extend(others);
+    let is_unfinished = |cell: &CellView<'_>| cell.many_unfinished(cell.resolve(flow)?);
+    terms.extend(cells().find_map(is_unfinished).map(|_| unfinished()));
     let beside = conditions().any(|condition| !condition.other_flows(flow).is_empty());
     terms.extend(beside.then(resent));
     terms.extend(fairness(shown));
@@ -102,8 +100,36 @@ pub(crate) fn of_comparison(
     let dashes = shown.matches(UNKNOWN).count();
     let is_unknown = dashes > standings.iter().filter(|standing| standing.is_off_scale).count();
     terms.extend(missing(summary, is_unknown));
+    only_shown(terms, shown)
+}
+
+/// The terms without those of columns that are not in `shown`: a table leaves some out at its width.
+fn only_shown(mut terms: Terms, shown: &str) -> Terms {
+    let columns: String =
+        shown.split(LEFT_OUT).enumerate().fold(String::new(), |mut text, (number, part)| {
+            // Behind the note that says which columns are left out.
+            let table =
+                if number == 0 { part } else { part.split_once(")\n").map_or("", |(_, table)| table) };
+            text.push_str(table);
+            text
+        });
+    terms.retain(|(name, _)| COLUMNS.iter().all(|(term, head)| term != name || columns.contains(head)));
     terms
 }
+
+/// Terms of columns that a narrow table leaves out, and what their heads begin with.
+const COLUMNS: [(&str, &str); 10] = [
+    ("mouth to ear", "mouth to"),
+    ("late", "late or"),
+    ("round trip", "round trip"),
+    ("one way", "one way"),
+    ("rtt", "rtt"),
+    ("owd", "owd"),
+    ("jitter", "jitter"),
+    ("loss", "loss"),
+    ("goodput", "goodput"),
+    ("resent", "resent"),
+];
 
 /// The words of the table over a sweep.
 pub(crate) fn of_sweep(sweep: &Sweep<'_>, judged: &[ConditionVerdict<'_>]) -> Terms {
@@ -120,7 +146,20 @@ pub(crate) fn of_sweep(sweep: &Sweep<'_>, judged: &[ConditionVerdict<'_>]) -> Te
     let meanings = OUTCOMES.iter().filter(|(word, _)| sweep.is_compared() && outcomes.contains(word));
     let meanings: Vec<String> = meanings.map(|(word, meaning)| format!("{word}: {meaning}")).collect();
     terms.extend((!meanings.is_empty()).then(|| ("outcome", meanings.join("; "))));
+    terms.extend(outside_of(judged.iter().flat_map(|(condition, _)| &condition.cells), sweep.flow));
     terms
+}
+
+/// The term `outside` of the calls `flow` of these cells, each by its transport's name.
+fn outside_of<'a>(
+    cells: impl Iterator<Item = &'a CellView<'a>>,
+    flow: &str,
+) -> Option<(&'static str, String)> {
+    outside_term(cells.flat_map(|cell| {
+        let name = cell.resolve(flow).unwrap_or(flow);
+        let calls = cell.runs.iter().filter_map(|run| run.flows.get(name)?.call.as_deref());
+        calls.map(|call| (cell.transport(flow).label, call))
+    }))
 }
 
 /// What the words of a sweep's outcomes mean.
@@ -265,7 +304,7 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
     terms.extend(of_kind(JudgedBy::Mos).next().map(|_| (MOS, format!("{text}{of}"))));
     let named = cells.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.flows);
     let named = named.filter_map(|(name, flow)| Some((name.clone(), flow.call.as_deref()?)));
-    terms.extend(outside(named).map(|named| outside_term(&named)));
+    terms.extend(outside_term(named));
     terms.extend(flows().filter_map(|flow| flow.call.as_deref()).find_map(other_receiver));
     let mut timed = flows().filter(|flow| flow.in_time.is_some() && flow.call.is_none()).peekable();
     if timed.peek().is_some() {
@@ -277,20 +316,32 @@ pub(crate) fn of_run(summary: &Summary, cells: &[CellView<'_>], shown: &str) -> 
     terms.extend(turn_round(shown));
     terms.extend(opening(shown));
     terms.extend(common(has(DelayKind::RoundTrip), has(DelayKind::OneWay)));
+    let is_unfinished = |cell: &CellView<'_>| cell.names().find_map(|name| cell.many_unfinished(name));
+    terms.extend(cells.iter().find_map(is_unfinished).map(|_| unfinished()));
     terms.push(resent());
     terms.extend(fairness(shown));
     let text = "how Foderaro (1995) would call a burst, by the mean delay";
-    let of = if several { "; repetition 0's" } else { "" };
-    terms.extend(flows().any(|flow| flow.verdict.is_some()).then(|| ("in words", format!("{text}{of}"))));
+    let shown_repetition = shown_repetition(runs().map(|run| run.repetition));
+    let whose = if several { format!("; of {shown_repetition}") } else { String::new() };
+    terms.extend(flows().any(|flow| flow.verdict.is_some()).then(|| ("in words", format!("{text}{whose}"))));
     let text = "delivered while the receiver echoed a mark, which it does until the sender has answered (RFC 3168): more than \
                  were marked";
     terms.extend(shown.contains(ECHOED).then(|| ("echoed", text.to_owned())));
     if several {
-        let text = format!("{OVER_REPETITIONS}; the table of links is repetition 0's");
+        let text = format!("{OVER_REPETITIONS}; the table of links is of {shown_repetition}");
         terms.push(("repetitions", text));
     }
     terms.extend(missing(summary, shown.contains(UNKNOWN)));
-    terms
+    only_shown(terms, shown)
+}
+
+/// `repetition 0`: which one is shown where only one of each cell is, by the cells' `repetitions`.
+pub(crate) fn shown_repetition(repetitions: impl Iterator<Item = u64>) -> String {
+    let shown: BTreeSet<u64> = repetitions.collect();
+    match shown.first() {
+        Some(first) if shown.len() == 1 => format!("repetition {first}"),
+        _ => "the first repetition of each cell that counts".to_owned(),
+    }
 }
 
 /// What each row of the table of every flow is judged by: each flow alone, and copies that are summed up.
@@ -318,6 +369,12 @@ fn turn_round(shown: &str) -> Option<(&'static str, String)> {
 /// Where a table has it.
 fn opening(shown: &str) -> Option<(&'static str, String)> {
     shown.contains(OPENS).then(|| of_figure("opens after", &FLOW, "opening_ms"))
+}
+
+fn unfinished() -> (&'static str, String) {
+    let text =
+        "of the messages sent, those still queued or in flight at the end: no share of losses has them";
+    (UNFINISHED, text.to_owned())
 }
 
 /// Where a table has it.
@@ -390,8 +447,11 @@ fn missing(summary: &Summary, is_unknown: bool) -> Terms {
 
 #[cfg(test)]
 mod tests {
+    use talkpath_measure::summary::{ModelInput, OutsideModel};
+
     use super::*;
     use crate::fixture;
+    use crate::verdict::FlowCells;
 
     #[test]
     fn repetitions_are_those_on_which_the_figures_of_a_cell_rest() {
@@ -455,6 +515,21 @@ mod tests {
             (flow.call, flow.in_time, flow.deadline_ms, flow.floor) = (None, Some(0.5), None, Some(0.57));
         }
         assert!(words(&summary).contains("usable from 57 %\n"), "{}", words(&summary));
+    }
+
+    #[test]
+    fn the_words_of_a_sweep_say_how_far_outside_of_the_model_its_calls_lie() {
+        let (mut summary, _) = fixture::sweep(4);
+        for run in &mut summary.runs {
+            let call = run.flows.get_mut("call").unwrap().call.as_mut().unwrap();
+            let outside = OutsideModel { input: ModelInput::Loss, value: 0.3, range: (0.0, 0.2) };
+            (call.played, call.outside_model) = (call.played.max(1), vec![outside]);
+        }
+        let flows = FlowCells::all(&summary);
+        let judged = flows[0].judged();
+        let terms = of_sweep(&Sweep::new("call", &judged).unwrap(), &judged);
+        let (_, text) = terms.iter().find(|(name, _)| *name == "outside").unwrap();
+        assert!(text.contains("at the furthest: UDP (loss 30.00 %)"), "{text}");
     }
 
     #[test]

@@ -12,56 +12,53 @@ use crate::receiver::named_receiver;
 use crate::verdict::{cluster_gap, written};
 use crate::view::CellView;
 
-/// What repetitions of one flow came to.
+/// Whether one flow is usable, over its repetitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Usable {
-    /// Of the figure that the flow is judged by.
+    /// Mean of the figure that the flow is judged by.
     pub mean: f64,
+    /// What the figure has to reach.
+    pub floor: f64,
+    /// The two clusters into which the repetitions fall, if they do.
     pub clusters: Option<Clusters>,
     /// Share of the repetitions that gaps bar.
-    pub barred: f64,
-    pub floor: f64,
+    barred: f64,
+    /// Share of the repetitions that are usable: those that gaps do not bar, of all if their mean reaches the
+    /// floor, or of the higher cluster where the floor divides two.
+    pub share: f64,
 }
 
 impl Usable {
     /// `None` without repetitions.
-    pub(crate) fn of(judged: &BTreeMap<u64, Judged>) -> Option<Self> {
-        let first = judged.values().next()?;
-        let figures: Vec<f64> = judged.values().map(|it| it.worst).collect();
-        Some(Self {
-            mean: figures.iter().sum::<f64>() / figures.len() as f64,
-            clusters: clusters(&figures, cluster_gap(first.by, &figures)),
-            barred: barred(judged),
-            floor: first.floor,
-        })
+    pub(crate) fn new(judged: &BTreeMap<u64, Judged>) -> Option<Self> {
+        let Judged { by, floor, .. } = *judged.values().next()?;
+        let figures: Vec<f64> = judged.values().map(|judged| judged.worst).collect();
+        let mean = figures.iter().sum::<f64>() / figures.len() as f64;
+        let clusters = clusters(&figures, cluster_gap(by, &figures));
+        let divided = clusters.filter(|found| found.low < floor && floor <= found.high);
+        let reaches = |judged: &Judged| match divided {
+            // Of two means every figure belongs to the nearer one.
+            Some(Clusters { low, high, .. }) => judged.worst > f64::midpoint(low, high),
+            None => mean >= floor,
+        };
+        let usable = judged.values().filter(|judged| !judged.barred && reaches(judged)).count();
+        let share = usable as f64 / figures.len() as f64;
+        Some(Self { mean, floor, clusters, barred: barred(judged), share })
     }
 
     /// `yes`, `no`, or the share of the repetitions that are usable, where the floor divides two outcomes or
     /// gaps bar some.
     pub(crate) fn text(&self) -> String {
-        let share = self.share();
-        match share {
-            _ if share >= 1.0 => "yes".to_owned(),
-            _ if share <= 0.0 => "no".to_owned(),
-            _ => format!("{} %", (100.0 * share).round()),
+        match self.share {
+            share if share >= 1.0 => "yes".to_owned(),
+            share if share <= 0.0 => "no".to_owned(),
+            share => format!("{} %", (100.0 * share).round()),
         }
     }
 
     /// Whether the flow counts as usable, as `ranking` has it.
     pub(crate) fn is_usable(&self) -> bool {
         self.mean >= self.floor && self.barred < 0.5
-    }
-
-    /// The share of the repetitions that are usable: where there are no two outcomes, all or none of them by
-    /// their mean.
-    pub(crate) fn share(&self) -> f64 {
-        let Self { mean, clusters, barred, floor } = *self;
-        let by_figure = match clusters {
-            Some(found) if found.low < floor && floor <= found.high => 1.0 - found.low_share,
-            _ if mean >= floor => 1.0,
-            _ => 0.0,
-        };
-        by_figure.min(1.0 - barred)
     }
 }
 
@@ -86,8 +83,8 @@ impl UsableCall {
         if judged.values().any(|it| it.by != JudgedBy::Mos) {
             return None;
         }
-        let other = Usable::of(&cell.judged_with(name, Receiver::Other));
-        Some(Self { own: Usable::of(&judged)?, other })
+        let other = Usable::new(&cell.judged_with(name, Receiver::Other));
+        Some(Self { own: Usable::new(&judged)?, other })
     }
 
     pub(crate) fn text(&self) -> String {
@@ -133,19 +130,47 @@ const MAX_NAMED: usize = 6;
 
 #[cfg(test)]
 mod tests {
+    use talkpath_measure::summary::Basis;
+
     use super::*;
 
-    fn usable(mean: f64, clusters: Option<Clusters>, barred: f64) -> String {
-        Usable { mean, clusters, barred, floor: 3.1 }.text()
+    /// Repetitions with these scores, each with whether gaps bar it.
+    fn usable(repetitions: impl Iterator<Item = (f64, bool)>) -> String {
+        let judged = |(number, (worst, barred)): (usize, (f64, bool))| {
+            let judged = Judged {
+                by: JudgedBy::Mos,
+                median: worst,
+                worst,
+                worst_flow: "call".to_owned(),
+                floor: 3.1,
+                basis: Basis::OneWay,
+                direction: None,
+                barred,
+                longest_gap_ms: None,
+            };
+            (number as u64, judged)
+        };
+        Usable::new(&repetitions.enumerate().map(judged).collect()).unwrap().text()
     }
 
     #[test]
     fn gaps_of_some_repetitions_leave_a_share_and_gaps_of_all_a_no() {
-        assert_eq!(usable(4.0, None, 0.0), "yes");
-        assert_eq!(usable(4.0, None, 0.25), "75 %");
-        assert_eq!(usable(4.0, None, 1.0), "no");
-        assert_eq!(usable(3.0, None, 0.25), "no");
-        let two = Some(Clusters { low: 2.0, high: 4.0, low_share: 0.4 });
-        assert_eq!((usable(3.2, two, 0.0), usable(3.2, two, 0.7)), ("60 %".to_owned(), "30 %".to_owned()));
+        let barred = |mos, barred: usize| usable((0..20).map(move |number| (mos, number < barred)));
+        assert_eq!(barred(4.0, 0), "yes");
+        assert_eq!(barred(4.0, 5), "75 %");
+        assert_eq!(barred(4.0, 20), "no");
+        assert_eq!(barred(3.0, 5), "no");
+    }
+
+    #[test]
+    fn repetitions_that_are_both_low_and_barred_are_counted_once_and_those_of_either_kind_both() {
+        // 8 of 20 are in the lower cluster.
+        let two = |barred: core::ops::Range<usize>| {
+            usable((0..20).map(move |number| (if number < 8 { 2.0 } else { 4.0 }, barred.contains(&number))))
+        };
+        assert_eq!(two(0..0), "60 %");
+        assert_eq!(two(0..8), "60 %", "gaps bar the lower ones alone");
+        assert_eq!(two(12..20), "20 %", "gaps bar higher ones alone");
+        assert_eq!(two(4..12), "40 %");
     }
 }

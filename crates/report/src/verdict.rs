@@ -24,6 +24,7 @@ use serde_json::Value;
 use talkpath_measure::figures::Scale;
 use talkpath_measure::judge::Receiver;
 use talkpath_measure::metrics::in_time;
+use talkpath_measure::metrics::playout::{OTHER_WAIT, beyond_least_words};
 use talkpath_measure::ranking::clusters::Clusters;
 use talkpath_measure::ranking::{Measure, Ranking, Standing, rank};
 use talkpath_measure::summary::{
@@ -302,7 +303,7 @@ impl Candidate<'_> {
             Receiver::Own => call.map_or("adaptive", |call| &call.playout).to_owned(),
             Receiver::Other => {
                 let other = call.and_then(|call| call.other_receiver.as_ref());
-                other.map_or("fixed 60 ms beyond the smallest delay", |other| &other.playout).to_owned()
+                other.map_or_else(|| beyond_least_words(OTHER_WAIT), |other| other.playout.clone())
             }
         })
     }
@@ -331,6 +332,7 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<
         let is_usable = !with.is_unusable();
         let depends = with.other.as_ref().is_some_and(|other| other.is_unusable() == is_usable);
         let value = conditions[other].common(flow).remove(&key).unwrap_or_default();
+        let neighbours = with.answer.neighbours.clone();
         let (mos, in_time) = match with.by {
             JudgedBy::Mos => (Some(mean), None),
             JudgedBy::InTime => (None, Some(mean)),
@@ -349,6 +351,9 @@ pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<
             if !verdict.answer.why.is_empty() {
                 verdict.answer.why = format!("Without it: {}", verdict.answer.why);
             }
+            let neighbours = neighbours.map(|neighbours| words::with_cure(&key, &neighbours));
+            let both = verdict.answer.neighbours.take().into_iter().chain(neighbours).collect::<Vec<_>>();
+            verdict.answer.neighbours = (!both.is_empty()).then(|| both.join(" "));
             verdict.answer.cure = Some(Cure { change: [(key, value)].into(), best, mos, in_time });
         } else {
             verdict.answer.why = format!("{} {sentence}", verdict.answer.why);

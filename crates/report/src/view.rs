@@ -36,6 +36,8 @@ pub(crate) enum Metric {
     Sent,
     Lost,
     LossRate,
+    /// Share of the messages sent that were still queued or in flight at the end.
+    Unfinished,
     InTime,
     /// Opinion score of a call.
     Mos,
@@ -140,7 +142,7 @@ impl Metric {
             Self::Mos => "call.mos",
             Self::OtherMos => "call.other_receiver.mos",
             Self::MouthToEar50 => "call.mouth_to_ear_ms.p50",
-            Self::NotPlayed | Self::Group(_) => return None,
+            Self::NotPlayed | Self::Unfinished | Self::Group(_) => return None,
             Self::GoodputBps => "goodput_bps",
             Self::RetransmitRate => "retransmit_rate",
             Self::Opening => "opening_ms",
@@ -149,6 +151,9 @@ impl Metric {
 
     /// The metric of one repetition.
     fn of(self, flow: &FlowSummary) -> Option<f64> {
+        if self == Self::Unfinished {
+            return (flow.sent > 0).then(|| flow.unfinished as f64 / flow.sent as f64);
+        }
         let Some(path) = self.path() else {
             let call = flow.call.as_ref()?;
             let due = call.played + call.late + call.missing;
@@ -189,6 +194,7 @@ impl Metric {
             | Self::Mos
             | Self::MouthToEar50
             | Self::NotPlayed
+            | Self::Unfinished
             | Self::Opening
             | Self::Group(_) => return None,
         };
@@ -214,7 +220,7 @@ impl<'a> CellView<'a> {
         Some(Self { cell, runs })
     }
 
-    /// Repetition 0, or the first that was finished; it names transports.
+    /// The first repetition that counts; it names transports.
     pub(crate) fn run(&self) -> Option<&'a RunSummary> {
         self.runs.first().copied()
     }
@@ -286,6 +292,11 @@ impl<'a> CellView<'a> {
             // Summaries of earlier versions have no groups, and of the frames that were not played no entry.
             None => Some(shown(path, &Confidence::default().spread(&self.values(flow, metric))?)),
         }
+    }
+
+    /// The share of unfinished messages, if it is so large that a share of losses says little without it.
+    pub(crate) fn many_unfinished(&self, flow: &str) -> Option<f64> {
+        self.value(flow, Metric::Unfinished).filter(|share| *share > MANY_UNFINISHED)
     }
 
     /// `metric` in each repetition that knows it.
@@ -380,6 +391,10 @@ impl<'a> CellView<'a> {
         rest.map(|(key, value)| format!("{key} = {}", plain(value))).collect::<Vec<_>>().join(", ")
     }
 }
+
+/// Chosen: with a tenth the true share of losses can be far from the one of those that ended, and a queue of
+/// some hundred milliseconds leaves fewer.
+const MANY_UNFINISHED: f64 = 0.1;
 
 /// The statistic of the figure at `path` that stands for a cell; without a path it is a share.
 fn shown(path: Option<&str>, spread: &Spread) -> f64 {

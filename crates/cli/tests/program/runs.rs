@@ -598,12 +598,18 @@ fn repetitions_share_their_random_numbers_across_transports() {
 fn the_commands_to_type_next_keep_what_was_chosen() {
     let bench = Bench::new();
     let chosen = ["--transports", "udp,tcp", "--seed", "7", "--repeat", "2"];
-    let seen = bench.run(&[&["compare", "--path", "lan"][..], &chosen].concat());
-    for text in [
-        "compare --arena emu --path lan --transports udp,tcp --seed 7 --repeat 2\n",
-        "compare --to HOST --transports udp,tcp --seed 7 --repeat 2 here\n",
+    for (path, named) in [
+        (&["--path", "lan"][..], " --path lan"),
+        (&[], " --path home-adsl"),
+        (&["--up", "5Mbps,20ms", "--down", "20Mbps,20ms"], " --up '5 Mbps, 20 ms' --down '20 Mbps, 20 ms'"),
     ] {
-        assert!(seen.succeeds().out.contains(text), "no {text} in: {}", seen.out);
+        let seen = bench.run(&[&["compare"][..], path, &chosen].concat());
+        for text in [
+            format!("compare --arena emu{named} --transports udp,tcp --seed 7 --repeat 2\n"),
+            "compare --to HOST --transports udp,tcp --seed 7 --repeat 2 here\n".to_owned(),
+        ] {
+            assert!(seen.succeeds().out.contains(&text), "no {text} in: {}", seen.out);
+        }
     }
 }
 

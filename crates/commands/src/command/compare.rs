@@ -325,9 +325,13 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
         fitting.map(|(name, (key, value))| flag(name, format!("{key}={value}"))).collect::<String>()
     };
     choices += &keys(false);
-    // Between two hosts the path is the network, and an upload is a choice.
+    // Between two hosts the path is the network, and an upload is a choice. The default path is named, too:
+    // whoever goes on in another arena shall see what stays the same.
     let path = [
-        option("path", args.path.clone().filter(|path| path != HOME)),
+        match (&args.path, &args.up) {
+            (None, Some(_)) => String::new(),
+            (path, _) => flag("path", path.clone().unwrap_or_else(|| HOME.to_owned())),
+        },
         option("up", args.up.as_ref().map(ToString::to_string)),
         option("down", args.down.as_ref().map(ToString::to_string)),
         option("queue", args.queue.clone()),

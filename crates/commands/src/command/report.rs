@@ -92,17 +92,17 @@ fn is_made_again(dir: &RunDir) -> Result<bool, Failure> {
     Ok(!has_rows(dir)? && head_of(dir).is_ok_and(|head| is_repeatable(&head).is_ok()))
 }
 
-/// The repetitions that are drawn, run again.
+/// The repetition that is `drawn` of each cell, run again.
 fn drawn_again(
     dir: &RunDir,
-    drawn: &BTreeSet<u64>,
+    drawn: &BTreeMap<u64, u64>,
     arenas: &dyn Arenas,
 ) -> Result<Vec<CellFigures>, Failure> {
     let mut again = Repetitions::of(dir, &dir.file(PACKETS), arenas)?;
     let labels: BTreeMap<u64, String> =
         again.plan().cells.iter().map(|cell| (cell.index, cell.label.clone())).collect();
     let mut made = Vec::new();
-    let is_drawn = |id: PartId| id.repetition == 0 && drawn.contains(&id.cell);
+    let is_drawn = |id: PartId| drawn.get(&id.cell) == Some(&id.repetition);
     again.each(is_drawn, |record| {
         made.push(figures(&record, labels.get(&record.cell).map_or("", String::as_str)));
         Ok(())
@@ -137,7 +137,8 @@ impl StoredRun {
         let summary = read_summary(dir, terminal)?;
         let scenario = dir.file(SCENARIO);
         let plan = load_file(&scenario, &Options::default())?;
-        let drawn = plan.cells.iter().filter(|cell| is_drawn(&plan, cell)).map(|cell| cell.index).collect();
+        let mut drawn = summary.shown_repetitions();
+        drawn.retain(|index, _| plan.cell(*index).is_some_and(|cell| is_drawn(&plan, cell)));
         let figures = match is_made_again(dir)? {
             true => drawn_again(dir, &drawn, arenas)?,
             false => runs(dir, &drawn)?.iter_mut().map(|run| draw(run, &plan, &summary)).collect(),
@@ -243,15 +244,15 @@ fn own_parts(names: &[String]) -> Vec<String> {
     words.iter().map(|words| words[first.min(words.len() - 1)..words.len() - last].join("-")).collect()
 }
 
-/// The repetitions that are drawn, as far as the record files hold them.
-fn runs(dir: &RunDir, drawn: &BTreeSet<u64>) -> Result<Vec<RunRecord>, Failure> {
+/// The repetition that is `drawn` of each cell, as far as the record files hold them.
+fn runs(dir: &RunDir, drawn: &BTreeMap<u64, u64>) -> Result<Vec<RunRecord>, Failure> {
     let (packets_path, series_path) = (dir.file(PACKETS), dir.file(SERIES));
     let packets = rows(&packets_path, read_packets)?.into_iter().flatten().filter(|row| match row {
-        Ok(PacketRow { cell, repetition, .. }) => *repetition == 0 && drawn.contains(cell),
+        Ok(PacketRow { cell, repetition, .. }) => drawn.get(cell) == Some(repetition),
         Err(_) => true,
     });
     let series = rows(&series_path, read_series)?.into_iter().flatten().filter(|row| match row {
-        Ok(SeriesRow { cell, repetition, .. }) => *repetition == 0 && drawn.contains(cell),
+        Ok(SeriesRow { cell, repetition, .. }) => drawn.get(cell) == Some(repetition),
         Err(_) => true,
     });
     restore_runs(packets, series)

@@ -55,6 +55,13 @@ pub(crate) struct Merging<'a> {
     pub(crate) provenance: Provenance,
 }
 
+/// Which repetitions of a cell can be drawn, of those that were read so far.
+#[derive(Default)]
+struct CellDrawn {
+    has_first: bool,
+    has_undisturbed: bool,
+}
+
 /// What came of it.
 pub(crate) struct Merged {
     pub(crate) summary: Summary,
@@ -80,12 +87,20 @@ impl Merging<'_> {
         ids.retain(|&(id, unfinished)| !(unfinished && has_run_again(id)));
         folders.retain(|at, _| ids.contains(at));
         let (mut parts, mut sources) = (Vec::with_capacity(ids.len()), Vec::new());
+        let mut drawn_of: BTreeMap<u64, CellDrawn> = BTreeMap::new();
         for at in &ids {
             let mut part = match (fresh.remove(at), folders.get(at)) {
                 (Some(part), _) => part,
                 (None, Some(folder)) => read_json::<Part>(&folder.join(PART))?,
                 (None, None) => continue,
             };
+            // The first repetition is drawn if it counts, else the first one that is undisturbed.
+            let CellDrawn { has_first, has_undisturbed } = drawn_of.entry(at.0.cell).or_default();
+            if *has_first && (*has_undisturbed || part.is_disturbed()) {
+                part.figures = None;
+            }
+            *has_first |= part.figures.is_some();
+            *has_undisturbed |= part.figures.is_some() && !part.is_disturbed();
             let files = mem::take(&mut part.files);
             let source = match files.is_empty() {
                 true => folders.get(at).cloned().map(Source::Folder),
@@ -97,8 +112,10 @@ impl Merging<'_> {
         let missing = missing(self.plan, &ids);
         // Nothing else needs the text: a run of many repetitions holds it no longer.
         let log: Vec<String> = parts.iter_mut().map(|part| mem::take(&mut part.log)).collect();
-        let drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
+        let mut drawn: Vec<CellFigures> = parts.iter_mut().filter_map(|part| part.figures.take()).collect();
         let summary = self.summary(parts, &missing)?;
+        let shown = summary.shown_repetitions();
+        drawn.retain(|figures| shown.get(&figures.cell) == Some(&figures.repetition));
         let records = self.begun.records()?;
         let rows = if self.has_rows { merge_records(dir, &sources, records) } else { Ok(()) };
         let page = page_text(dir, self.plan, &summary, &drawn, self.begun);

@@ -150,6 +150,20 @@ fn what_the_machine_disturbed_runs_again_after_all_others_until_it_is_clean() {
 }
 
 #[test]
+fn the_page_draws_the_first_repetition_that_the_machine_did_not_disturb() {
+    let (out, plan) = (tempfile::tempdir().unwrap(), two_cells());
+    let machine = Arc::new(Machine::disturbing([(at(0, 0), ALWAYS), (at(1, 0), ALWAYS)]));
+    let workers = machine.workers();
+    let arenas = TestArenas(&workers);
+    let mut experiment = experiment(&plan, &arenas);
+    experiment.place.run_again = Some(Duration::ZERO);
+    let Outcome { summary, dir, .. } = experiment.run(Destination::Under(out.path())).unwrap();
+    assert!(summary.valid && warns(&summary, "rest on 4 of 6"), "{:?}", summary.warnings);
+    let page = std::fs::read_to_string(dir.file(crate::part::REPORT)).unwrap();
+    assert!(page.contains("Figures show repetition 1; the tables show all."));
+}
+
+#[test]
 fn what_stays_disturbed_runs_again_five_times_and_is_left_out_by_name() {
     let (out, plan) = (tempfile::tempdir().unwrap(), two_cells());
     let machine = Arc::new(Machine::disturbing([(at(1, 2), ALWAYS)]));

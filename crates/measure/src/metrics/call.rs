@@ -13,7 +13,7 @@ use talkpath_units::SignedDuration;
 
 use super::e_model;
 use super::gaps::{self, Gaps};
-use super::playout::{Heard, Playout, beyond_least};
+use super::playout::{Heard, Playout, beyond_least, beyond_least_words};
 use super::trip::round_trip;
 use crate::summary::{Basis, CallSummary, Direction, MouthToEarMs, OtherReceiver};
 use crate::{CallTerms, Fate, MessageRecord, PlayoutRule};
@@ -250,7 +250,7 @@ impl Listener {
         let e_model::Rating { r, mos, .. } = call.rate();
         let (longest_gap_ms, gaps_in_a_minute) = (frames.gaps.longest_ms(), frames.gaps.most_in_a_minute());
         Some(OtherReceiver {
-            playout: format!("fixed {} beyond the smallest delay", self.terms.other_wait?),
+            playout: beyond_least_words(self.terms.other_wait?),
             mos,
             r,
             played: frames.played,

@@ -151,6 +151,14 @@ pub(crate) fn beyond_least(delays: impl Iterator<Item = i64>, wait: Duration) ->
 /// How long the second receiver waits beyond the smallest delay. Chosen: three frames of 20 ms.
 pub const OTHER_WAIT: Duration = Duration::from_millis(60);
 
+/// [`OTHER_WAIT`] as people read it.
+pub const OTHER_WAIT_TEXT: &str = "60 ms";
+
+/// How a second receiver plays that waits for this long: `fixed 60 ms beyond the smallest delay`.
+pub fn beyond_least_words(wait: Duration) -> String {
+    format!("fixed {wait} beyond the smallest delay")
+}
+
 /// ITU-T P.59, Table 1: the mean duration of a talkspurt.
 const TALKSPURT: Duration = Duration::from_millis(1004);
 /// Ramjee et al. 1994, algorithm 4: a spike begins with a step of 800 samples at 8 kHz beyond two variations.

@@ -242,6 +242,7 @@ mod tests {
             points: vec![(0.0, 1e6), (end, 1e6)],
         };
         let cell = |(cell, &(label, end)): (u64, &(&str, f64))| CellFigures {
+            repetition: 0,
             cell,
             label: label.to_owned(),
             flows: Vec::new(),

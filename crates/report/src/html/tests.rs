@@ -89,6 +89,27 @@ fn the_pages_table_has_the_summarys_numbers_and_the_verdict() {
 }
 
 #[test]
+fn the_page_names_the_repetition_that_it_draws_which_is_the_first_that_the_machine_did_not_disturb() {
+    let mut summary = fixture::summary(3);
+    for run in summary.runs.iter_mut().filter(|run| run.repetition == 0) {
+        run.machine.get_or_insert_default().valid = Some(false);
+    }
+    let shown = summary.shown_repetitions();
+    assert_eq!(shown, [(0, 1), (1, 1), (2, 1)].into());
+    let figures: Vec<_> = fixture::figures()
+        .into_iter()
+        .map(|figures| CellFigures { repetition: shown[&figures.cell], ..figures })
+        .collect();
+    let text = page(&summary, &figures);
+    assert!(text.contains("Figures show repetition 1; the tables show all."));
+    assert!(text.contains("the table of links is of repetition 1"));
+    // Where another cell shows another one, no number is true of all.
+    summary.runs.iter_mut().filter(|run| run.cell > 0).for_each(|run| run.machine = None);
+    let text = page(&summary, &fixture::figures());
+    assert!(text.contains("the table of links is of the first repetition of each cell that counts"));
+}
+
+#[test]
 fn what_a_scenario_says_cannot_become_markup() {
     let mut summary = fixture::summary(1);
     summary.name = "</title><script>alert(1)</script>".to_owned();

@@ -132,6 +132,38 @@ fn a_tie_at_the_scales_lower_end_is_no_difference_of_zero() {
 }
 
 #[test]
+fn a_loss_beside_many_unfinished_messages_says_how_many_they_are_and_one_beside_few_does_not() {
+    let mut summary = fixture::summary(2);
+    let titles = |summary: &talkpath_measure::summary::Summary| {
+        let cell = &CellView::all(summary)[0];
+        let compared = comparison(&conditions(summary, "call")[0], "call", None);
+        [compared, flows(cell)].map(|grid| {
+            grid.columns
+                .iter()
+                .map(Column::title)
+                .filter(|title| title.contains(UNFINISHED))
+                .collect::<String>()
+        })
+    };
+    for run in summary.runs.iter_mut().filter(|run| run.cell == 0) {
+        let call = run.flows.get_mut("call").unwrap();
+        (call.sent, call.received, call.lost, call.unfinished) = (500, 490, 0, 10);
+    }
+    fixture::refresh(&mut summary);
+    assert_eq!(titles(&summary), ["", ""]);
+    for run in summary.runs.iter_mut().filter(|run| run.cell == 0) {
+        let call = run.flows.get_mut("call").unwrap();
+        (call.received, call.unfinished, call.loss_rate) = (10, 490, Some(0.0));
+    }
+    fixture::refresh(&mut summary);
+    assert_eq!(titles(&summary), ["unfinished %", "unfinished %"]);
+    let grid = comparison(&conditions(&summary, "call")[0], "call", None);
+    assert_eq!((&*column(&grid, "unfinished %")[0], &*column(&grid, "loss %")[0]), ("98.00", "0.00"));
+    let text = crate::run_table(&summary, &crate::Style { width: 120, color: false });
+    assert!(text.contains("\nunfinished    of the messages sent, those still queued"), "{text}");
+}
+
+#[test]
 fn a_rows_counts_and_rates_are_means_of_the_same_repetitions() {
     let mut summary = fixture::summary(3);
     for run in &mut summary.runs {

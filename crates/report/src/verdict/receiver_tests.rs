@@ -102,11 +102,18 @@ fn gaps_make_the_better_score_the_worse_transport_and_are_the_reason_if_all_have
     let told = answer(&one);
     assert_eq!((told.outcome, told.best), (AnswerKind::Distinct, vec!["tcp".to_owned()]));
     assert!(told.line.contains("4.20 (UDP, barred by gaps)"), "{}", told.line);
-    let all = answer(&heard(|_, _| [(4.2, 1400.0); 2]));
+    let mut runs = heard(|_, _| [(4.2, 1400.0); 2]);
+    for run in &mut runs.runs {
+        run.flows.get_mut("call").unwrap().call.as_mut().unwrap().gaps_in_a_minute = Some(3 + run.cell);
+    }
+    let all = answer(&runs);
     assert_eq!(all.outcome, AnswerKind::Unusable);
     assert!(all.line.contains("MOS 4.20 (barred by gaps)"), "{}", all.line);
     assert!(
-        all.why.contains("Speech stops in 100 % of the repetitions over UDP, for 1400 ms at the longest"),
+        all.why.contains(
+            "Speech stops in 100 % of the repetitions over UDP, for 1400 ms at the longest, up to 3 times a minute for \
+             200 ms or more: a gap"
+        ),
         "{}",
         all.why
     );

@@ -49,7 +49,7 @@ fn each_sentence_of_a_random_answer_holds_for_each_transport_that_it_names() {
 }
 
 /// Every form of sentence.
-const FORMS: [&str; 23] = [
+const FORMS: [&str; 25] = [
     "did not open",
     "silent",
     "too late",
@@ -67,10 +67,12 @@ const FORMS: [&str; 23] = [
     "sent again",
     "waits",
     "much lost",
+    "unfinished",
     "too long",
     "whole",
     "vary",
     "neighbour",
+    "neighbour with the cure",
     "outside",
     "two outcomes",
 ];
@@ -176,6 +178,12 @@ impl Truth<'_> {
             let of_cure = |condition: &&Condition<'_>| condition.label.contains("fq_codel");
             let condition = flows[0].conditions.iter().find(of_cure).ok_or("no cure")?;
             let cured = Truth { condition, ..*self };
+            if let Some((_, rest)) =
+                rest.strip_prefix(", beside ").and_then(|it| it.split_once(", the flow "))
+            {
+                cured.neighbour(rest)?;
+                return Ok("neighbour with the cure");
+            }
             if let Some(figure) = between(rest, " it is not usable: ", " at best") {
                 let best = cured.labels().map(|label| cured.mean_judged(label)).fold(f64::MIN, f64::max);
                 if !figure.contains(" or ") {
@@ -196,8 +204,15 @@ impl Truth<'_> {
         if let Some((_, rest)) = text.strip_prefix("Beside ").and_then(|it| it.split_once(", the flow ")) {
             return self.neighbour(rest);
         }
-        if let Some((scores, rest)) = text.split_once(" beyond what the E-model was made for (") {
+        if let Some((scores, rest)) = text.split_once(" outside of what the E-model was made for (") {
             return self.outside(scores, rest);
+        }
+        if let Some(shares) = between(text, "At the end ", " of the messages were still queued or in flight")
+        {
+            let share = |flow: &FlowSummary| Some(flow.unfinished as f64 / flow.sent as f64);
+            let many = |label: &str| self.mean(label, &share).filter(|share| *share > 0.1);
+            self.figures(shares, " %", &|label| Some(100.0 * many(label)?))?;
+            return Ok("unfinished");
         }
         if text == "What arrives is not enough" {
             return Ok("not enough");

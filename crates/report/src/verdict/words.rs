@@ -110,9 +110,20 @@ impl Words<'_> {
             None => self.contrast(),
         };
         let silent = silent(self.condition.cells.iter(), self.flow);
-        let parts = [self.gaps(), Some(reason), silent, self.assumption(), self.copies()];
+        let parts = [self.gaps(), Some(reason), self.unfinished(), silent, self.assumption(), self.copies()];
         let parts = parts.into_iter().flatten().chain(self.clusters()).chain(self.outside());
         parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Where shares of lost messages are named: of which transports many messages are in none of them.
+    fn unfinished(&self) -> Option<String> {
+        let has_losses = match self.cause {
+            Some((_, cause)) => matches!(cause, Cause::Loss(..)),
+            None => self.by == JudgedBy::InTime,
+        };
+        let shares = self.each_of(|candidate| candidate.cell.many_unfinished(candidate.flow));
+        let shares = self.say(&shares, percent_text).filter(|_| has_losses)?;
+        Some(format!("At the end {shares} of the messages were still queued or in flight."))
     }
 
     /// Nothing is in time: which transport is nearest to it.
@@ -272,8 +283,14 @@ impl Words<'_> {
         let gaps = self.candidates[*at].judged.values().filter(|it| it.barred);
         let longest = gaps.filter_map(|it| it.longest_gap_ms).fold(0.0, f64::max);
         let share = (standing.barred * 100.0).round();
+        let Candidate { cell, flow, .. } = self.candidates[*at];
+        let calls = cell.runs.iter().filter_map(|run| run.flows.get(flow)?.call.as_deref());
+        let often = match calls.filter_map(|call| call.gaps_in_a_minute).max() {
+            Some(most @ 2..) => format!(", up to {} times a minute for 200 ms or more", count(most)),
+            _ => String::new(),
+        };
         Some(format!(
-            "Speech stops in {share} % of the repetitions over {}, for {} at the longest: a gap of 1 s, or two of 200 ms \
+            "Speech stops in {share} % of the repetitions over {}, for {} at the longest{often}: a gap of 1 s, or two of 200 ms \
              within a minute, bars a call whatever its score is.",
             self.candidates[*at].view.label,
             ms(longest)
@@ -455,6 +472,12 @@ pub(super) fn cure(key: &str, named: &str, figure: &str, is_usable: bool) -> Str
         true => format!("With fq_codel on {link} it is usable, best over {named}."),
         false => format!("With fq_codel on {link} it is not usable: {figure} at best."),
     }
+}
+
+/// What the flows beside it get with that cure, by the sentences that say so of the cells that have it.
+pub(super) fn with_cure(key: &str, neighbours: &str) -> String {
+    let link = key.trim_end_matches(".queue").rsplit('.').next().unwrap_or(key);
+    neighbours.replace("Beside ", &format!("With fq_codel on {}, beside ", link_words(link)))
 }
 
 /// The same if one of two receivers alone makes the call usable there.

@@ -103,6 +103,8 @@ impl Fortune {
         let delay = (below(random, 40) > 0).then_some(delay);
         let late = if self.spread > 1.0 { (sent - lost) / 10 } else { 0 };
         let share = (lost + late) as f64 / sent as f64;
+        let unfinished =
+            if below(random, 6) == 0 { (sent - lost) / 10 * below(random, 10) as u64 } else { 0 };
         let call = CallSummary {
             mos: 1.0 + 3.4 * good,
             played: sent - lost - late,
@@ -128,9 +130,10 @@ impl Fortune {
         FlowSummary {
             transport: kind.to_owned(),
             sent,
-            received: sent - lost,
+            received: sent - lost - unfinished,
             lost,
-            loss_rate: Some(lost as f64 / sent as f64),
+            unfinished,
+            loss_rate: Some(lost as f64 / (sent - unfinished) as f64),
             one_way_delay_ms: delay,
             goodput_bps: Some(1e6 * good + 1.0),
             retransmit_rate: (kind != "udp").then(|| self.loss * random.unit()),
