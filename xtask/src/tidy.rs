@@ -271,7 +271,7 @@ const MAX_WIDTH: usize = 110;
 const LONG_FILES: [(&str, &str); 0] = [];
 
 /// Crates that may use the operating system.
-const OS_CRATES: [&str; 6] = ["system", "kernel", "emu", "live", "commands", "cli"];
+const OS_CRATES: [&str; 7] = ["system", "kernel", "emu", "live", "experiment", "commands", "cli"];
 
 /// The crates that may have unsafe code.
 const UNSAFE_CRATES: [&str; 2] = ["system", "kernel"];
@@ -319,7 +319,22 @@ const BORDERS: &[(&str, &[&str])] = &[
     ("study", &["units", "path", "config", "model", "scenario", "measure"]),
     ("campaign", &["units", "path", "config", "scenario", "measure", "study"]),
     ("report", &["units", "measure", "study", "campaign"]),
-    ("commands", &["units", "path", "scenario", "measure", "arena", "system", "study", "campaign", "report"]),
+    ("experiment", &[]),
+    (
+        "commands",
+        &[
+            "units",
+            "path",
+            "scenario",
+            "measure",
+            "arena",
+            "system",
+            "study",
+            "campaign",
+            "report",
+            "experiment",
+        ],
+    ),
     (
         "cli",
         &[
@@ -377,7 +392,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "crates/path/src/link.rs:2: `std::time::`: only system, kernel, emu, live, commands, cli touch the OS"
+                "crates/path/src/link.rs:2: `std::time::`: only system, kernel, emu, live, experiment, commands, cli touch the OS"
             ]
         );
     }

@@ -20,8 +20,8 @@ use crate::interrupt;
 use crate::part::SUMMARY;
 use crate::run_dir::{PartId, RunDir, SCENARIO};
 use crate::scenario_file::load_file;
-use crate::store::whole::{open_file, unexpected_json};
 use crate::summary_file::{Head, head_of};
+use talkpath_experiment::store::whole::{open_file, unexpected_json};
 
 /// One repetition of one cell of a simulated run.
 pub struct Again {

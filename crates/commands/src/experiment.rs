@@ -53,8 +53,8 @@ use crate::resumable::{Resumable, plan_file};
 use crate::run_dir::{PartId, RunDir, SCENARIO};
 use crate::shard::Shard;
 use crate::stopwatch::{Stopwatch, stamps_from};
-use crate::store::whole::{read_json, write_bytes};
 use crate::terminal::{Terminal, counted, program, shell_path, shell_word};
+use talkpath_experiment::store::whole::{read_json, write_bytes};
 
 /// Everything that is to be run, and how.
 pub(crate) struct Experiment<'a> {
@@ -273,7 +273,7 @@ impl Experiment<'_> {
         for trace in &self.plan.traces {
             dir.write_trace(trace)?;
         }
-        write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())
+        Ok(write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())?)
     }
 
     fn run_in(&self, mut work: Work) -> Result<Outcome, Failure> {
@@ -384,7 +384,7 @@ impl Experiment<'_> {
             };
             plan = Cow::Owned(larger);
             if let Err(why) = write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes()) {
-                keeping.fail(why);
+                keeping.fail(why.into());
             }
         }
     }

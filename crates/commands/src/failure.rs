@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use talkpath_experiment::Error;
+
 /// Why a command failed. Its text is for a person, without `error:` before it.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -131,6 +133,15 @@ impl Failure {
     /// A file or folder, named on the command line, that could not be read.
     pub fn read(path: &Path, why: &io::Error) -> Self {
         Self::Usage(format!("cannot read {}: {why}", path.display()))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Write { what, why } => Self::Write { what, why, help: String::new() },
+            error @ (Error::Read { .. } | Error::Unusable(_)) => Self::Usage(error.to_string()),
+        }
     }
 }
 

@@ -23,8 +23,8 @@ use crate::args::Records;
 use crate::failure::Failure;
 use crate::part::{Fresh, Kept, Part, PartFiles, packed};
 use crate::run_dir::{PARTS, RunDir};
-use crate::store::lines::{LineFile, each_line};
-use crate::store::whole::unexpected_json;
+use talkpath_experiment::store::lines::{LineFile, each_line};
+use talkpath_experiment::store::whole::unexpected_json;
 
 /// One process's files, begun with the first line.
 #[derive(Default)]
@@ -120,7 +120,7 @@ pub(crate) fn read(dir: &RunDir) -> Result<Fresh, Failure> {
             if !kept.get(&(part.id(), false)).is_some_and(is_older) {
                 kept.insert((part.id(), false), part);
             }
-            Ok(())
+            Ok::<_, Failure>(())
         })?;
     }
     Ok(kept)

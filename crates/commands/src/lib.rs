@@ -36,7 +36,6 @@ pub mod run_dir;
 pub mod scenario_file;
 mod shard;
 mod stopwatch;
-mod store;
 pub mod summary_file;
 pub mod terminal;
 mod thresholds;

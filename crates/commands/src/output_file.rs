@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 use crate::part::{ARRIVALS, CAPTURES, LOG, PACKETS, REPORT, SERIES, SUMMARY};
 use crate::run_dir::{PARTS, SCENARIO};
-use crate::store::whole::{WRITE_AT_ONCE, write_whole};
+use talkpath_experiment::store::whole::{WRITE_AT_ONCE, write_whole};
 
 /// Refuses to write `target`, which `option` names, if it is one of the files of a directory in `dirs`, or of
 /// any other run. In `dirs` the command may write the file `own`.

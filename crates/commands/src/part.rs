@@ -19,7 +19,7 @@ use talkpath_units::Instant;
 use crate::args::Records;
 use crate::failure::Failure;
 use crate::run_dir::{PartId, RunDir};
-use crate::store::whole::{open_file, write_bytes, write_whole};
+use talkpath_experiment::store::whole::{open_file, write_bytes, write_whole};
 
 /// What is kept of one repetition, beside its rows.
 #[derive(Debug, Serialize, Deserialize)]
@@ -215,7 +215,7 @@ impl Part {
                 })?;
             }
             // No person reads it, and it goes when the run is whole: it has no white space.
-            write_bytes(&folder.join(PART), &serde_json::to_vec(self).unwrap_or_default())
+            Ok(write_bytes(&folder.join(PART), &serde_json::to_vec(self).unwrap_or_default())?)
         })
     }
 }

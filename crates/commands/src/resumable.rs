@@ -10,8 +10,8 @@ use crate::args::{ArenaKind, Records, SeriesPoints};
 use crate::failure::Failure;
 use crate::run_dir::{PARTS, PLAN, RunDir};
 use crate::shard::Shard;
-use crate::store::whole::read_json;
 use crate::terminal::{shell_path, shell_word};
+use talkpath_experiment::store::whole::read_json;
 
 /// What `--resume` and `merge` have to know, beside the scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,7 +125,7 @@ fn flag_value<T: ValueEnum>(word: &str) -> Result<T, Failure> {
 
 /// How the run in `dir` was started.
 pub(crate) fn resumable(dir: &RunDir) -> Result<Resumable, Failure> {
-    read_json(&dir.file(&plan_file()))
+    Ok(read_json(&dir.file(&plan_file()))?)
 }
 
 /// Where it stands in a run directory.

@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use talkpath_scenario::Trace;
 
 use crate::failure::Failure;
-use crate::store::lock::{Lock, LockError};
-use crate::store::whole::write_bytes;
+use talkpath_experiment::store::lock::{Lock, LockError};
+use talkpath_experiment::store::whole::write_bytes;
 
 /// An open run directory.
 #[derive(Debug)]
@@ -307,7 +307,7 @@ pub(crate) fn write_trace(beside: &Path, trace: &Trace) -> Result<(), Failure> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|why| Failure::write(folder, why))?;
     }
-    write_bytes(&path, trace.text.as_bytes())
+    Ok(write_bytes(&path, trace.text.as_bytes())?)
 }
 
 fn holds_something(folder: &Path) -> Result<bool, Failure> {

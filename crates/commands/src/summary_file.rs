@@ -16,14 +16,14 @@ use crate::json::json;
 use crate::part::SUMMARY;
 use crate::resumable::resumable;
 use crate::run_dir::RunDir;
-use crate::store::whole::read_json;
 use crate::terminal::{Terminal, program, shell_path};
+use talkpath_experiment::store::whole::read_json;
 
 /// The summary of the run in `dir`; says what one of an older format lacks.
 pub(crate) fn read_summary(dir: &RunDir, terminal: Terminal) -> Result<Summary, Failure> {
     has_summary(dir)?;
     // What cannot be read may be of a later format. Nobody else reads the file twice: it may be large.
-    let read = read_json(&dir.file(SUMMARY));
+    let read = read_json(&dir.file(SUMMARY)).map_err(Failure::from);
     let summary: Summary = read.or_else(|why| refuse_later_format(dir).and(Err(why)))?;
     if summary.format != SUMMARY_FORMAT {
         refuse_later_format(dir)?;
@@ -79,7 +79,7 @@ pub struct Head {
 /// The head of the summary of the whole run in `dir`.
 pub fn head_of(dir: &RunDir) -> Result<Head, Failure> {
     refuse_later_format(dir)?;
-    read_json(&dir.file(SUMMARY))
+    Ok(read_json(&dir.file(SUMMARY))?)
 }
 
 /// Whether the run in `dir` is whole; if not, what makes it so.

@@ -31,7 +31,7 @@ use super::now;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::part::SUMMARY;
-use crate::store::whole::read_json;
+use talkpath_experiment::store::whole::read_json;
 
 /// What `campaign check --hosts` found, and prints with `--json`.
 #[derive(Debug, Serialize)]

@@ -31,10 +31,10 @@ use crate::failure::Failure;
 use crate::json::json;
 use crate::part::SUMMARY;
 use crate::run_dir::slug;
-use crate::store::lines::LineFile;
-use crate::store::lock::{Lock, LockError};
-use crate::store::whole::{read_json, sync_folder, write_lasting};
 use crate::terminal::program;
+use talkpath_experiment::store::lines::LineFile;
+use talkpath_experiment::store::lock::{Lock, LockError};
+use talkpath_experiment::store::whole::{read_json, sync_folder, write_lasting};
 
 /// A campaign's directory.
 #[derive(Clone, Debug)]
@@ -150,7 +150,7 @@ impl Store {
                 program()
             )));
         }
-        read_json(&path)
+        Ok(read_json(&path)?)
     }
 
     /// The summaries of the measurements in the records, each with its place in the plan.
@@ -274,7 +274,7 @@ impl OpenJournal {
     /// Adds a line; it is on the disk when this returns. Of a line that could not be written whole nothing
     /// stays.
     pub(crate) fn add(&mut self, entry: &Entry) -> Result<(), Failure> {
-        self.lines.add_lasting(&entry.line())
+        Ok(self.lines.add_lasting(&entry.line())?)
     }
 }
 

@@ -14,9 +14,9 @@ use crate::failure::Failure;
 use crate::output_file::{refuse_records, write_named};
 use crate::part::{LOG, unwritten};
 use crate::run_dir::RunDir;
-use crate::store::whole::open_file;
 use crate::summary_file::has_summary;
 use crate::terminal::{Terminal, output_failure};
+use talkpath_experiment::store::whole::open_file;
 
 /// Writes to a file, or to standard output.
 pub fn run(args: &ExportArgs, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {

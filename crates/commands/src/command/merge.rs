@@ -22,8 +22,8 @@ use crate::run_dir::{PartId, RunDir, SCENARIO};
 use crate::scenario_file::load_file;
 use crate::shard::{Division, Shard};
 use crate::stopwatch::Stopwatch;
-use crate::store::whole::write_bytes;
 use crate::terminal::{self, Terminal, program, shell_path};
+use talkpath_experiment::store::whole::write_bytes;
 
 /// Merges.
 pub fn run(
@@ -79,7 +79,7 @@ fn write_inputs(dir: &mut RunDir, plan: &Plan) -> Result<(), Failure> {
     for trace in &plan.traces {
         dir.write_trace(trace)?;
     }
-    write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes())
+    Ok(write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes())?)
 }
 
 /// A part's directory.

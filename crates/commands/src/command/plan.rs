@@ -11,8 +11,8 @@ use crate::json;
 use crate::output_file::is_run;
 use crate::run_dir::{SCENARIO, write_trace};
 use crate::scenario_file::load_file;
-use crate::store::whole::write_bytes;
 use crate::terminal::{Terminal, print};
+use talkpath_experiment::store::whole::write_bytes;
 
 /// Prints the plan, and writes what every machine needs of it.
 pub fn run(args: &PlanArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {

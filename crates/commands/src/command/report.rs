@@ -25,9 +25,9 @@ use crate::part::{PACKETS, REPORT, SERIES, is_drawn};
 use crate::resumable::{command_again, resumable};
 use crate::run_dir::{PartId, RunDir, SCENARIO};
 use crate::scenario_file::load_file;
-use crate::store::whole::{find_file, write_bytes};
 use crate::summary_file::{head_of, read_summary};
 use crate::terminal::Terminal;
+use talkpath_experiment::store::whole::{find_file, write_bytes};
 
 /// Writes one page a run directory, or with `-o` one page that lays them all side by side.
 pub fn run(args: &ReportArgs, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {

@@ -35,9 +35,9 @@ use crate::part::{
 use crate::resumable::Resumable;
 use crate::run_dir::{PartId, RunDir, SCENARIO, own_folder};
 use crate::stopwatch::Stopwatch;
-use crate::store::whole::{WRITE_AT_ONCE, find_file, read_json, write_bytes, write_whole};
 use crate::summary_file::write_summary;
 use crate::thresholds;
+use talkpath_experiment::store::whole::{WRITE_AT_ONCE, find_file, read_json, write_bytes, write_whole};
 
 /// What makes one run of finished repetitions.
 pub(crate) struct Merging<'a> {
@@ -125,7 +125,7 @@ impl Merging<'_> {
             keep_apart(dir, &sources, CAPTURES),
             write_log(dir, &log),
             self.write_summary(dir, &summary),
-            write_bytes(&dir.file(REPORT), page.as_bytes()),
+            write_bytes(&dir.file(REPORT), page.as_bytes()).map_err(Failure::from),
         ];
         let unwritten = written.into_iter().find_map(Result::err);
         // What ended early while repetitions ran again can go on with them.

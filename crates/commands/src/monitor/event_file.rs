@@ -6,7 +6,7 @@ use std::path::Path;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
-use crate::store::lines::last_line;
+use talkpath_experiment::store::lines::last_line;
 
 /// Until when the events in the file `path` go: the time of the newest one, of an interval its end. Without
 /// such an event it is when the file was written.

@@ -31,8 +31,8 @@ use crate::resumable::{Resumable, resumable};
 use crate::run_dir::{RunDir, SCENARIO, slug};
 use crate::scenario_file::{load_source_beside, read};
 use crate::stopwatch::{Stopwatch, began, stamps_from};
-use crate::store::lines::LineFile;
 use crate::terminal::Terminal;
+use talkpath_experiment::store::lines::LineFile;
 
 /// How and where records are kept.
 pub(crate) struct Keeping<'a> {

@@ -28,7 +28,7 @@ use super::store::Store;
 use crate::failure::Failure;
 use crate::part::SUMMARY;
 use crate::run_dir::slug;
-use crate::store::lines::add_line;
+use talkpath_experiment::store::lines::add_line;
 
 pub(crate) use uploader::Uploader;
 

@@ -22,8 +22,8 @@ use talkpath_study::{Cell, CellSamples, Form, Study};
 use crate::failure::Failure;
 use crate::run_dir::{PARTS, PLAN, RunDir, lock_parts};
 use crate::stopwatch::began;
-use crate::store::lock::Lock;
-use crate::store::whole::{read_json, write_bytes};
+use talkpath_experiment::store::lock::Lock;
+use talkpath_experiment::store::whole::{read_json, write_bytes};
 
 /// What two runs must share so that one can go on where the other stopped.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,7 +133,7 @@ impl StudyDir {
 
     /// Keeps the repetitions of a cell.
     pub(super) fn keep(&self, cell: &Cell, samples: &CellSamples) -> Result<(), Failure> {
-        write_bytes(&self.part(cell), &serde_json::to_vec(samples).unwrap_or_default())
+        Ok(write_bytes(&self.part(cell), &serde_json::to_vec(samples).unwrap_or_default())?)
     }
 
     fn part(&self, cell: &Cell) -> PathBuf {

@@ -14,8 +14,8 @@ use crate::json::json;
 use crate::output_file::{refuse_records, write_named_bytes};
 use crate::run_dir::PARTS;
 use crate::scenario_file;
-use crate::store::whole::read_json;
 use crate::terminal::{Terminal, print, program};
+use talkpath_experiment::store::whole::read_json;
 
 /// Characters that are shown of a study's or a claim's name that a file gives. Chosen.
 const MAX_NAME_CHARS: usize = 200;
@@ -156,7 +156,7 @@ fn first_difference(page: &Path, shown: &str, wanted: &str) -> String {
 /// A run by its directory, or by its file.
 fn read(path: &Path) -> Result<Outcome, Failure> {
     if !path.is_dir() {
-        return read_json(path);
+        return Ok(read_json(path)?);
     }
     let outcome = path.join(OUTCOME);
     if !outcome.is_file() {
@@ -166,7 +166,7 @@ fn read(path: &Path) -> Result<Outcome, Failure> {
             program()
         )));
     }
-    read_json(&outcome)
+    Ok(read_json(&outcome)?)
 }
 
 /// JSON with a line for each claim, cell, figure and table, so that a changed claim is a changed line.

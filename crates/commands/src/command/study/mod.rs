@@ -30,8 +30,8 @@ use crate::network::network;
 use crate::part::REPORT;
 use crate::scenario_file;
 use crate::stopwatch::Stopwatch;
-use crate::store::whole::write_bytes;
 use crate::terminal::{self, Terminal, counted, program, shell_path, shell_word};
+use talkpath_experiment::store::whole::write_bytes;
 
 /// Lists, shows or runs.
 pub fn run(

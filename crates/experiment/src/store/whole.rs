@@ -7,17 +7,20 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use crate::failure::Failure;
+use crate::Error;
 
 /// Writes `path` under another name and renames it.
 ///
 /// No symbolic link is written through, neither at `path`, where it is replaced, nor at the other name, which
 /// nobody can foresee and which must not be there (O_EXCL).
-pub(crate) fn write_whole(
+///
+/// # Errors
+/// Those of `fill`, and [`Error::Write`]; the file that was there before then stays.
+pub fn write_whole<E: From<Error>>(
     path: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let failed = |why| Failure::write(path, why);
+    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
+) -> Result<(), E> {
+    let failed = |why| Error::write(path, why);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // What is not renamed in the end is removed.
@@ -31,34 +34,47 @@ pub(crate) fn write_whole(
     let mut writer = BufWriter::with_capacity(WRITE_AT_ONCE, file);
     fill(&mut writer)?;
     writer.flush().map_err(failed)?;
-    draft.persist(path).map_err(|why| failed(why.error))
+    draft.persist(path).map_err(|why| failed(why.error))?;
+    Ok(())
 }
 
 /// Writes `bytes` to `path`, whole or not at all.
-pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    write_whole(path, |writer| writer.write_all(bytes).map_err(|why| Failure::write(path, why)))
+///
+/// # Errors
+/// [`Error::Write`].
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    write_whole(path, |writer| writer.write_all(bytes).map_err(|why| Error::write(path, why)))
 }
 
 /// Writes `bytes` to `path`, whole or not at all; they are on the disk when this returns.
-pub(crate) fn write_lasting(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+///
+/// # Errors
+/// [`Error::Write`].
+pub fn write_lasting(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     write_whole(path, |writer| {
         let written = writer.write_all(bytes).and_then(|()| writer.flush());
-        written.and_then(|()| writer.get_ref().sync_all()).map_err(|why| Failure::write(path, why))
+        written.and_then(|()| writer.get_ref().sync_all()).map_err(|why| Error::write(path, why))
     })?;
     sync_folder(path.parent().unwrap_or(Path::new("")))
 }
 
 /// Writes the names in `folder` through to the disk: a file that was created or renamed there outlasts a
 /// power cut.
-pub(crate) fn sync_folder(folder: &Path) -> Result<(), Failure> {
+///
+/// # Errors
+/// [`Error::Write`].
+pub fn sync_folder(folder: &Path) -> Result<(), Error> {
     // The parent of a plain name is empty.
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    File::open(folder).and_then(|open| open.sync_all()).map_err(|why| Failure::write(folder, why))
+    File::open(folder).and_then(|open| open.sync_all()).map_err(|why| Error::write(folder, why))
 }
 
 /// A JSON file that an earlier command wrote.
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
-    let bytes = open_file(path).and_then(read_text).map_err(|why| Failure::read(path, &why))?;
+///
+/// # Errors
+/// [`Error::Read`], or [`Error::Unusable`] if it does not hold what it should.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    let bytes = open_file(path).and_then(read_text).map_err(|why| Error::read(path, why))?;
     serde_json::from_slice(&bytes).map_err(|why| unexpected_json(path, &why))
 }
 
@@ -76,12 +92,15 @@ fn read_text(mut file: File) -> io::Result<Vec<u8>> {
 }
 
 /// What is said of a file that does not hold what it should.
-pub(crate) fn unexpected_json(path: &Path, why: &serde_json::Error) -> Failure {
-    Failure::Usage(format!("{}: not what talkpath writes there: {why}", path.display()))
+pub fn unexpected_json(path: &Path, why: &serde_json::Error) -> Error {
+    Error::Unusable(format!("{}: not what talkpath writes there: {why}", path.display()))
 }
 
 /// Opens a file of a run directory to read it. A device or a pipe may have no end.
-pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+///
+/// # Errors
+/// The system's, and that it is no file.
+pub fn open_file(path: &Path) -> io::Result<File> {
     let found = fs::metadata(path)?;
     if !found.is_file() && !found.is_dir() {
         return Err(io::Error::other("is no file"));
@@ -91,7 +110,10 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
 
 /// As [`open_file`], of a file that need not be there: `None` if nothing has its name. A symbolic link that
 /// leads nowhere has it.
-pub(crate) fn find_file(path: &Path) -> io::Result<Option<File>> {
+///
+/// # Errors
+/// As of [`open_file`].
+pub fn find_file(path: &Path) -> io::Result<Option<File>> {
     match open_file(path) {
         Err(why) if why.kind() == ErrorKind::NotFound => match fs::symlink_metadata(path) {
             Ok(_) => Err(io::Error::other("is a symbolic link to a file that is not there")),
@@ -109,7 +131,7 @@ const AS_THE_UMASK_SAYS: u32 = 0o666;
 
 /// Chosen: record files come in pieces of 8 KiB, and a call to the system for each takes longer than one more
 /// copy.
-pub(crate) const WRITE_AT_ONCE: usize = 64 * 1024;
+pub const WRITE_AT_ONCE: usize = 64 * 1024;
 /// So many bytes of a text are read before they are looked at. Chosen: a file's first hole costs no more.
 const TEXT_PART: u64 = 1 << 20;
 
@@ -131,13 +153,13 @@ mod tests {
         let path = out.path().join("summary.json");
         let put = |bytes: &'static [u8]| {
             move |writer: &mut BufWriter<File>| {
-                writer.write_all(bytes).map_err(|why| Failure::write(Path::new("x"), why))
+                writer.write_all(bytes).map_err(|why| Error::write(Path::new("x"), why))
             }
         };
         write_whole(&path, put(b"old")).unwrap();
         let broken = write_whole(&path, |writer| {
             put(b"half")(writer)?;
-            Err(Failure::FarEnd("gone".to_owned()))
+            Err(Error::Unusable("gone".to_owned()))
         });
         assert!(broken.is_err());
         assert_eq!(fs::read(&path).unwrap(), b"old");

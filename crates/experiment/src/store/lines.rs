@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use super::lock::NOT_THROUGH_A_LINK;
 use super::whole::open_file;
-use crate::failure::Failure;
+use crate::Error;
 
 /// A file of lines, open for one process that adds to it.
 #[derive(Debug)]
-pub(crate) struct LineFile {
+pub struct LineFile {
     file: File,
     path: PathBuf,
     /// Where the last whole line ends.
@@ -21,71 +21,86 @@ pub(crate) struct LineFile {
 
 impl LineFile {
     /// Opens the file `path`; one that is not there is made.
-    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn open(path: &Path) -> Result<Self, Error> {
         let file = appending().read(true).open(path);
         let last = file.and_then(|file| last_line(&file).map(|(whole, _)| (file, whole)));
-        let (file, whole) = last.map_err(|why| Failure::write(path, why))?;
+        let (file, whole) = last.map_err(|why| Error::write(path, why))?;
         Self::begin(file, path, whole)
     }
 
     /// Opens the file `path`, whose whole lines end at `whole`.
-    pub(crate) fn open_at(path: &Path, whole: u64) -> Result<Self, Failure> {
-        let file = appending().open(path).map_err(|why| Failure::write(path, why))?;
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn open_at(path: &Path, whole: u64) -> Result<Self, Error> {
+        let file = appending().open(path).map_err(|why| Error::write(path, why))?;
         Self::begin(file, path, whole)
     }
 
     /// A file in `folder` that no process has begun: its name is `stem`, a number and `ending`.
-    pub(crate) fn create_numbered(folder: &Path, stem: &str, ending: &str) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn create_numbered(folder: &Path, stem: &str, ending: &str) -> Result<Self, Error> {
         let mut number = 0_u64;
         loop {
             let path = folder.join(format!("{stem}{number}{ending}"));
             match appending().create_new(true).open(&path) {
                 Ok(file) => return Self::begin(file, &path, 0),
                 Err(why) if why.kind() == ErrorKind::AlreadyExists => number += 1,
-                Err(why) => return Err(Failure::write(&path, why)),
+                Err(why) => return Err(Error::write(&path, why)),
             }
         }
     }
 
-    fn begin(file: File, path: &Path, whole: u64) -> Result<Self, Failure> {
+    fn begin(file: File, path: &Path, whole: u64) -> Result<Self, Error> {
         let lines = Self { file, path: path.to_path_buf(), whole };
-        lines.cut().map_err(|why| Failure::write(path, why))?;
+        lines.cut().map_err(|why| Error::write(path, why))?;
         Ok(lines)
     }
 
     /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Where the last whole line ends.
-    pub(crate) const fn end(&self) -> u64 {
+    pub const fn end(&self) -> u64 {
         self.whole
     }
 
     /// Adds whole lines. Of such as could not be written nothing stays.
-    pub(crate) fn add(&mut self, lines: &[u8]) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn add(&mut self, lines: &[u8]) -> Result<(), Error> {
         self.add_and(lines, |_| Ok(()))
     }
 
     /// As [`Self::add`]; the lines are on the disk when this returns.
-    pub(crate) fn add_lasting(&mut self, lines: &[u8]) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn add_lasting(&mut self, lines: &[u8]) -> Result<(), Error> {
         self.add_and(lines, File::sync_data)
     }
 
-    fn add_and(&mut self, lines: &[u8], then: impl Fn(&File) -> io::Result<()>) -> Result<(), Failure> {
+    fn add_and(&mut self, lines: &[u8], then: impl Fn(&File) -> io::Result<()>) -> Result<(), Error> {
         // Before, too: what could not be cut off at once must not be glued to the next line.
         let written = self.cut().and_then(|()| self.file.write_all(lines)).and_then(|()| then(&self.file));
         if let Err(why) = written {
             let _ = self.cut();
-            return Err(Failure::write(&self.path, why));
+            return Err(Error::write(&self.path, why));
         }
         self.whole += lines.len() as u64;
         Ok(())
     }
 
     /// Takes everything back that was added after the end was at `end`.
-    pub(crate) fn cut_back(&mut self, end: u64) {
+    pub fn cut_back(&mut self, end: u64) {
         self.whole = end;
         // What cannot be cut off now is cut off before the next line.
         let _ = self.cut();
@@ -105,7 +120,10 @@ fn appending() -> OpenOptions {
 
 /// Adds `line` to the file `path`, to which other processes may add at the same time. A line that a kill cut
 /// short is ended first. One write, so that lines of two processes do not mix.
-pub(crate) fn add_line(path: &Path, line: &[u8]) -> io::Result<()> {
+///
+/// # Errors
+/// The system's.
+pub fn add_line(path: &Path, line: &[u8]) -> io::Result<()> {
     let is_cut = last_byte(path).is_ok_and(|last| last.is_some_and(|last| last != b'\n'));
     let line = if is_cut { [b"\n", line].concat() } else { line.to_vec() };
     appending().open(path)?.write_all(&line)
@@ -122,17 +140,19 @@ fn last_byte(path: &Path) -> io::Result<Option<u8>> {
 
 /// Gives each whole line of the file `path` to `take`, with its line feed. One at a time: the text of 100,000
 /// takes as much memory as what they say.
-pub(crate) fn each_line(
-    path: &Path,
-    mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let unread = |why: io::Error| Failure::read(path, &why);
+///
+/// # Errors
+/// Those of `take`; [`Error::Read`], also of a line that is longer than any can be.
+pub fn each_line<E: From<Error>>(path: &Path, mut take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    let unread = |why: io::Error| Error::read(path, why);
     let mut file = BufReader::new(open_file(path).map_err(unread)?);
     let mut line = Vec::new();
     while (&mut file).take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unread)? > 0 {
         match line.ends_with(b"\n") {
             true => take(&line)?,
-            false if line.len() as u64 == LONGEST_LINE => return Err(unread(io::Error::other(TOO_LONG))),
+            false if line.len() as u64 == LONGEST_LINE => {
+                return Err(unread(io::Error::other(TOO_LONG)).into());
+            }
             // A kill cut it short.
             false => break,
         }
@@ -150,7 +170,7 @@ const TOO_LONG: &str = "a line is longer than 64 MiB";
 ///
 /// # Errors
 /// The file cannot be read; or the last line, or what follows it, is longer than any line can be.
-pub(crate) fn last_line(file: &File) -> io::Result<(u64, Vec<u8>)> {
+pub fn last_line(file: &File) -> io::Result<(u64, Vec<u8>)> {
     let length = file.metadata()?.len();
     let mut back = READ_AT_ONCE;
     loop {
@@ -199,7 +219,7 @@ mod tests {
         let mut lines = Vec::new();
         let ended = each_line(&path, |line| {
             lines.push(line.to_vec());
-            Ok(())
+            Ok::<_, Error>(())
         });
         assert!(ended.unwrap_err().to_string().contains(TOO_LONG));
         assert_eq!(lines, [b"1\n"]);
@@ -242,7 +262,7 @@ mod tests {
             let mut lines = Vec::new();
             each_line(&path, |line| {
                 lines.push(String::from_utf8_lossy(line).into_owned());
-                Ok(())
+                Ok::<_, Error>(())
             })
             .unwrap();
             lines

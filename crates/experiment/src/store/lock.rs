@@ -7,13 +7,13 @@ use std::path::Path;
 
 /// The lock of a directory in which one process at a time works. It is let go when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub struct Lock {
     _file: File,
 }
 
 /// Why a lock was not taken.
 #[derive(Debug)]
-pub(crate) enum LockError {
+pub enum LockError {
     /// Another process holds it, or has removed the folder in which it is.
     Busy,
     /// What the system says.
@@ -25,7 +25,10 @@ impl Lock {
     ///
     /// The file is never replaced, so that all who open its name have the same one. It is open for writing:
     /// on NFS nothing else can be locked against all others (flock(2), "NFS details").
-    pub(crate) fn take(path: &Path) -> Result<Self, LockError> {
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub fn take(path: &Path) -> Result<Self, LockError> {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false).custom_flags(NOT_THROUGH_A_LINK);
         let file = match options.open(path) {
@@ -46,7 +49,10 @@ impl Lock {
     }
 
     /// Whether a process holds the lock `path`. It may be on a disk that is only read.
-    pub(crate) fn is_held(path: &Path) -> io::Result<bool> {
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn is_held(path: &Path) -> io::Result<bool> {
         let file = match File::open(path) {
             // No process has worked there.
             Err(why) if why.kind() == ErrorKind::NotFound => return Ok(false),
@@ -58,12 +64,21 @@ impl Lock {
             Err(TryLockError::Error(why)) => Err(why),
         }
     }
-
-    #[cfg(test)]
-    pub(crate) const fn file(&self) -> &File {
-        &self._file
-    }
 }
 
 /// open(2): an error where the name is a symbolic link.
-pub(crate) const NOT_THROUGH_A_LINK: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+pub const NOT_THROUGH_A_LINK: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{OFlags, fcntl_getfl};
+
+    use super::*;
+
+    #[test]
+    fn what_is_locked_is_open_for_writing_as_nfs_demands() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = Lock::take(&folder.path().join("lock")).unwrap();
+        assert!(fcntl_getfl(&lock._file).unwrap().contains(OFlags::RDWR));
+    }
+}

@@ -9,6 +9,6 @@
 //!
 //! A machine that loses power is another matter: nothing is synced but by what says so.
 
-pub(crate) mod lines;
-pub(crate) mod lock;
-pub(crate) mod whole;
+pub mod lines;
+pub mod lock;
+pub mod whole;
