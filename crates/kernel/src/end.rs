@@ -48,7 +48,7 @@ use talkpath_units::wheel::Key;
 use talkpath_units::{Bytes, Histogram, Instant};
 
 use any::{AnyChannel, each};
-use channel::{HostChannel as _, Occasion};
+use channel::{DatagramChannel, HostChannel as _, Occasion};
 pub use context::EndContext;
 pub use dial::{Dial, apply_options};
 pub use messages::message_in;
@@ -57,6 +57,7 @@ pub use place::{EndPlace, unforeseen_seed};
 pub use quic::QuicConnections;
 pub use route::{UdpRoute, Unconnected};
 pub use talkpath_quic::{Fingerprint, HostKeys, server_identity};
+use udp::UdpChannel;
 
 use crate::alarm::Alarm;
 use crate::clock::RunClock;
@@ -242,8 +243,7 @@ impl SharedEnd {
     /// Takes a flow of its connection for which there is something new, by its place. No lock is held after
     /// it, because the flow may be this one.
     fn take_ready(&self) -> Option<usize> {
-        let end = self.lock();
-        each!(&end.channel, channel => channel.take_ready())
+        self.lock().channel.quic_mut()?.take_ready()
     }
 
     /// The connection may be readable or writable, and since `looked` this thread would have seen it, had it
@@ -308,7 +308,8 @@ impl FlowEnd {
             return false;
         }
         let wants_data = self.application.sink().is_some();
-        let is_taken = each!(&mut self.channel, channel => channel.handle_datagram(datagram, wants_data));
+        let Some(channel) = self.channel.datagrams_mut() else { return false };
+        let is_taken = channel.handle_datagram(datagram, wants_data);
         if is_taken {
             self.take_turn();
         }
@@ -317,8 +318,7 @@ impl FlowEnd {
 
     /// Whether `payload` is the far end's answer to the registration of this end's address.
     pub fn is_registered_by(&self, payload: &[u8]) -> bool {
-        let token = each!(&self.channel, channel => channel.token());
-        token.is_some_and(|token| payload == registered(token))
+        self.token().is_some_and(|token| payload == registered(token))
     }
 
     /// How often such an answer has come during the run.
@@ -338,7 +338,7 @@ impl FlowEnd {
     }
 
     fn handle_ready(&mut self, looked: Instant) -> bool {
-        if each!(&mut self.channel, channel => channel.handle_ready(looked)) {
+        if self.channel.tcp_mut().is_some_and(|connection| connection.handle_ready(looked)) {
             self.advance(self.clock.now());
             self.discard();
         }
@@ -358,8 +358,8 @@ impl FlowEnd {
     }
 
     fn close(&mut self) {
-        let has_written_all = self.application.has_written_all();
-        if each!(&mut self.channel, channel => channel.close(has_written_all)) {
+        if let Some(protocol) = self.channel.own_protocol_mut() {
+            protocol.close(self.application.has_written_all());
             self.advance(self.clock.now());
         }
     }
@@ -371,14 +371,18 @@ impl FlowEnd {
         }
         let side = self.side();
         let taps = &mut self.log.taps;
-        each!(&mut self.channel, channel => {
-            channel.begin_turn();
-            self.application.advance(&mut **channel, side, taps, now);
-            channel.depart(taps.written_by(side));
-        });
+        if let Some(connection) = self.channel.quic_mut() {
+            connection.begin_turn();
+        }
+        each!(&mut self.channel, channel => self.application.advance(&mut **channel, side, taps, now));
+        if let Some(datagrams) = self.channel.udp_mut() {
+            datagrams.depart(taps.written_by(side));
+        }
         self.is_unfinished = self.application.is_unfinished();
         let (has_read_all, is_finished) = (!self.is_slow, self.is_workload_finished());
-        each!(&mut self.channel, channel => channel.finish_turn(has_read_all, is_finished));
+        if let Some(protocol) = self.channel.own_protocol_mut() {
+            protocol.finish_turn(has_read_all, is_finished);
+        }
         self.note_state(Occasion::Turn);
         self.charge();
         self.take_failure();
@@ -422,18 +426,24 @@ impl FlowEnd {
 
     /// From now on this flow's datagrams are sent over `route`.
     pub fn set_route(&mut self, route: UdpRoute) {
-        each!(&mut self.channel, channel => channel.set_route(route));
+        if let Some(channel) = self.channel.datagrams_mut() {
+            channel.set_route(route);
+        }
     }
 
     /// This end reads its datagrams from its own socket when its application is ready, so that what waits,
     /// waits there.
     pub fn read_from(&mut self, route: UdpRoute) {
-        each!(&mut self.channel, channel => channel.read_from(route));
+        if let Some(datagrams) = self.channel.udp_mut() {
+            datagrams.read_from(route);
+        }
     }
 
     /// Says in `notes` which messages each packet carries, where nobody can read it there.
     pub fn note_packets(&mut self, notes: Arc<PacketNotes>) {
-        each!(&mut self.channel, channel => channel.note_packets(notes));
+        if let Some(connection) = self.channel.quic_mut() {
+            connection.note_packets(notes);
+        }
     }
 
     /// Before the run: has the connection that a QUIC client's 0-RTT ticket comes from, over the socket of
@@ -442,12 +452,14 @@ impl FlowEnd {
     /// # Errors
     /// Why there is no ticket.
     pub fn fetch_ticket(&mut self, is_over: &dyn Fn() -> bool) -> Result<(), String> {
-        each!(&mut self.channel, channel => channel.fetch_ticket(is_over))
+        self.channel.quic_mut().map_or(Ok(()), |connection| connection.fetch_ticket(is_over))
     }
 
     /// Says whom a client's connection is opened to when the flow starts.
     pub fn set_dial(&mut self, dial: Dial) {
-        each!(&mut self.channel, channel => channel.set_dial(dial));
+        if let Some(connection) = self.channel.tcp_mut() {
+            connection.set_dial(dial);
+        }
     }
 
     /// Gives this end a connection that is open already, of which `unread` was read with the opening line: a
@@ -461,7 +473,9 @@ impl FlowEnd {
         epoll: &OwnedFd,
         index: u64,
     ) -> std::io::Result<()> {
-        if each!(&mut self.channel, channel => channel.adopt(connection, epoll, index))? {
+        if let Some(channel) = self.channel.tcp_mut()
+            && channel.adopt(connection, epoll, index)?
+        {
             self.advance(self.clock.now());
         }
         Ok(())
@@ -469,18 +483,20 @@ impl FlowEnd {
 
     /// What this flow's datagrams carry; `None` for a connection of the kernel's.
     pub fn token(&self) -> Option<u32> {
-        each!(&self.channel, channel => channel.token())
+        self.channel.datagrams().map(DatagramChannel::token)
     }
 
     /// Whether there is nothing to wait for once the run is over.
     pub fn is_closed(&self) -> bool {
-        each!(&self.channel, channel => channel.is_closed(self.application.has_written_all()))
+        let has_written_all = self.application.has_written_all();
+        self.channel.own_protocol().is_none_or(|protocol| protocol.is_closed(has_written_all))
     }
 
     /// A datagram that this end sent came back with the time when it left, headers and all.
     pub(crate) fn handle_sent(&mut self, packet: &[u8], stamp_ns: Option<i64>) {
         let side = self.side();
-        if let Some((seq, at)) = each!(&self.channel, channel => channel.sent_message(packet, stamp_ns))
+        if let Some(datagrams) = self.channel.udp_mut()
+            && let Some((seq, at)) = datagrams.sent_message(packet, stamp_ns)
             && let Some(tap) = self.log.taps.written_by(side)
         {
             tap.on_wire(seq, at);
@@ -521,8 +537,8 @@ impl FlowEnd {
         if let Some(host) = self.application.host() {
             all.merge(host.lateness());
         }
-        if let Some(lateness) = each!(&self.channel, channel => channel.lateness()) {
-            all.merge(lateness);
+        if let Some(protocol) = self.channel.own_protocol() {
+            all.merge(protocol.lateness());
         }
     }
 
@@ -534,7 +550,7 @@ impl FlowEnd {
     /// The numbers of the datagrams that still wait in the socket of an end that reads by itself. Call it
     /// when the run is over.
     pub fn drain_socket(&mut self) -> Vec<u64> {
-        each!(&mut self.channel, channel => channel.drain_socket())
+        self.channel.udp_mut().map(UdpChannel::drain_socket).unwrap_or_default()
     }
 
     /// The run is over: counts what is to be counted.

@@ -27,7 +27,7 @@ use talkpath_wire::encapsulated::{DecodedPacket, decode};
 use talkpath_wire::machine::{Machine, Silence};
 use talkpath_wire::{Delivery, Observation, Packet, PayloadRange, Refused, Transmit};
 
-use super::channel::{HostChannel, Occasion};
+use super::channel::{DatagramChannel, HostChannel, Occasion, OwnProtocol};
 use super::context::EndContext;
 use super::headers::HeaderCount;
 use super::lifecycle::Lifecycle;
@@ -165,14 +165,6 @@ impl HostChannel for EncapsulatedChannel {
         self.clock = clock;
     }
 
-    fn token(&self) -> Option<u32> {
-        Some(self.outgoing.token())
-    }
-
-    fn set_route(&mut self, route: UdpRoute) {
-        self.route = Some(route);
-    }
-
     fn handle_timeout(&mut self, now: Instant) {
         self.now = self.now.max(now);
         if self.life.asks(now) {
@@ -186,66 +178,13 @@ impl HostChannel for EncapsulatedChannel {
         }
     }
 
-    fn handle_datagram(&mut self, datagram: &Received<'_>, wants_data: bool) -> bool {
-        // Anything else (a registration's answer, a stranger's idea) is no packet of this connection.
-        let Some(decoded) = decode(self.kind, datagram.payload) else { return false };
-        let DecodedPacket { mut packet, ports: Ports { source, destination }, data } = decoded;
-        if (destination, source) != (self.ports.source, self.ports.destination) {
-            return false;
-        }
-        let stamp = self.clock.stamped(datagram.stamp_ns);
-        self.headers.note_datagram(datagram);
-        if !data.is_empty() {
-            let number = self.incoming.number_in(&self.spec, data, stamp);
-            packet.set_message(number.unwrap_or(UNKNOWN));
-            // What is no message of this flow is not read either.
-            if let Some(number) = number.filter(|_| wants_data) {
-                self.unread.push_back((number, data.to_vec()));
-            }
-        }
-        self.now = self.now.max(stamp);
-        self.arrived = Some(stamp);
-        self.machine.handle_packet(&Packet::Encapsulated(packet), Ecn::NotEct, self.now);
-        true
-    }
-
     fn discard(&mut self) {
         while self.machine.poll_dropped().is_some() {}
         while self.machine.poll_delivery(Bytes::MAX, self.now).is_some() {}
     }
 
-    fn finish_turn(&mut self, has_read_all: bool, is_finished: bool) {
-        self.arrived = None;
-        self.life.note_open(self.is_open());
-        if has_read_all {
-            // What was not read by now was no data, or a copy.
-            self.unread.clear();
-        }
-        self.notice_end(is_finished);
-    }
-
-    fn close(&mut self, has_written_all: bool) -> bool {
-        self.life.is_closing = true;
-        if has_written_all && self.is_empty() {
-            let now = self.clock.now();
-            self.now = self.now.max(now);
-            self.machine.close(self.now);
-        }
-        true
-    }
-
-    /// The other end knows that the connection ended. An end that has messages left does not close it, so
-    /// that there is nothing to wait for.
-    fn is_closed(&self, has_written_all: bool) -> bool {
-        self.machine.is_over() || !self.is_empty() || !has_written_all
-    }
-
     fn was_open(&self) -> bool {
         self.life.was_open()
-    }
-
-    fn lateness(&self) -> Option<&Histogram> {
-        Some(&self.lateness)
     }
 
     fn progress(&self, has_written: bool, is_over: bool) -> EndProgress {
@@ -279,6 +218,70 @@ impl HostChannel for EncapsulatedChannel {
 
     fn take_failure(&mut self) -> Option<String> {
         self.life.take_failure()
+    }
+}
+
+impl DatagramChannel for EncapsulatedChannel {
+    fn token(&self) -> u32 {
+        self.outgoing.token()
+    }
+
+    fn set_route(&mut self, route: UdpRoute) {
+        self.route = Some(route);
+    }
+
+    fn handle_datagram(&mut self, datagram: &Received<'_>, wants_data: bool) -> bool {
+        // Anything else (a registration's answer, a stranger's idea) is no packet of this connection.
+        let Some(decoded) = decode(self.kind, datagram.payload) else { return false };
+        let DecodedPacket { mut packet, ports: Ports { source, destination }, data } = decoded;
+        if (destination, source) != (self.ports.source, self.ports.destination) {
+            return false;
+        }
+        let stamp = self.clock.stamped(datagram.stamp_ns);
+        self.headers.note_datagram(datagram);
+        if !data.is_empty() {
+            let number = self.incoming.number_in(&self.spec, data, stamp);
+            packet.set_message(number.unwrap_or(UNKNOWN));
+            // What is no message of this flow is not read either.
+            if let Some(number) = number.filter(|_| wants_data) {
+                self.unread.push_back((number, data.to_vec()));
+            }
+        }
+        self.now = self.now.max(stamp);
+        self.arrived = Some(stamp);
+        self.machine.handle_packet(&Packet::Encapsulated(packet), Ecn::NotEct, self.now);
+        true
+    }
+}
+
+impl OwnProtocol for EncapsulatedChannel {
+    fn finish_turn(&mut self, has_read_all: bool, is_finished: bool) {
+        self.arrived = None;
+        self.life.note_open(self.is_open());
+        if has_read_all {
+            // What was not read by now was no data, or a copy.
+            self.unread.clear();
+        }
+        self.notice_end(is_finished);
+    }
+
+    fn close(&mut self, has_written_all: bool) {
+        self.life.is_closing = true;
+        if has_written_all && self.is_empty() {
+            let now = self.clock.now();
+            self.now = self.now.max(now);
+            self.machine.close(self.now);
+        }
+    }
+
+    /// The other end knows that the connection ended. An end that has messages left does not close it, so
+    /// that there is nothing to wait for.
+    fn is_closed(&self, has_written_all: bool) -> bool {
+        self.machine.is_over() || !self.is_empty() || !has_written_all
+    }
+
+    fn lateness(&self) -> &Histogram {
+        &self.lateness
     }
 }
 

@@ -32,7 +32,7 @@ use talkpath_measure::DropCause;
 use talkpath_units::{Bytes, Duration, Ecn, Histogram, Instant};
 use talkpath_wire::{Delivery, Observation, PayloadRange, Refused};
 
-use super::channel::{HostChannel, Occasion};
+use super::channel::{DatagramChannel, HostChannel, Occasion, OwnProtocol};
 use super::context::EndContext;
 use super::frames::{Frames, NO_MESSAGE};
 use super::lifecycle::Lifecycle;
@@ -252,22 +252,6 @@ impl HostChannel for QuicChannel {
         self.clock = clock;
     }
 
-    fn token(&self) -> Option<u32> {
-        Some(self.outgoing.token())
-    }
-
-    fn set_route(&mut self, route: UdpRoute) {
-        lock(&self.connection).set_route(route);
-    }
-
-    fn note_packets(&mut self, notes: Arc<PacketNotes>) {
-        lock(&self.connection).note_packets(notes);
-    }
-
-    fn fetch_ticket(&mut self, is_over: &dyn Fn() -> bool) -> Result<(), String> {
-        lock(&self.connection).fetch_ticket(self.clock, is_over)
-    }
-
     fn handle_timeout(&mut self, now: Instant) {
         let leads = self.leads();
         let mut connection = lock(&self.connection);
@@ -288,50 +272,14 @@ impl HostChannel for QuicChannel {
         late.into_iter().for_each(|late| self.lateness.record_unsigned(late));
     }
 
-    fn handle_datagram(&mut self, datagram: &Received<'_>, _wants_data: bool) -> bool {
-        lock(&self.connection).handle_datagram(datagram, self.clock.stamped(datagram.stamp_ns))
-    }
-
     fn discard(&mut self) {
         let mut connection = lock(&self.connection);
         while connection.engine.poll_dropped_bytes(self.index).is_some() {}
         while connection.engine.read_bytes(self.index, Bytes::MAX).is_some() {}
     }
 
-    fn begin_turn(&mut self) {
-        lock(&self.connection).engine.clear_ready(self.index);
-    }
-
-    fn take_ready(&self) -> Option<usize> {
-        lock(&self.connection).take_ready()
-    }
-
-    fn finish_turn(&mut self, _has_read_all: bool, is_finished: bool) {
-        let mut connection = lock(&self.connection);
-        connection.was_open |= connection.engine.is_open();
-        self.life.note_open(connection.engine.is_established());
-        drop(connection);
-        self.notice_end(is_finished);
-    }
-
-    /// The client sends its close once, with the last flow of the connection; nobody answers it (RFC 9000
-    /// §10.2).
-    fn close(&mut self, _has_written_all: bool) -> bool {
-        self.life.is_closing = true;
-        if self.life.is_client {
-            let mut connection = lock(&self.connection);
-            connection.tick(self.clock.now());
-            connection.close(self.index);
-        }
-        true
-    }
-
     fn was_open(&self) -> bool {
         self.life.was_open()
-    }
-
-    fn lateness(&self) -> Option<&Histogram> {
-        Some(&self.lateness)
     }
 
     fn progress(&self, has_written: bool, is_over: bool) -> EndProgress {
@@ -384,6 +332,50 @@ impl HostChannel for QuicChannel {
     }
 }
 
+impl DatagramChannel for QuicChannel {
+    fn token(&self) -> u32 {
+        self.outgoing.token()
+    }
+
+    fn set_route(&mut self, route: UdpRoute) {
+        lock(&self.connection).set_route(route);
+    }
+
+    fn handle_datagram(&mut self, datagram: &Received<'_>, _wants_data: bool) -> bool {
+        lock(&self.connection).handle_datagram(datagram, self.clock.stamped(datagram.stamp_ns))
+    }
+}
+
+impl OwnProtocol for QuicChannel {
+    fn finish_turn(&mut self, _has_read_all: bool, is_finished: bool) {
+        let mut connection = lock(&self.connection);
+        connection.was_open |= connection.engine.is_open();
+        self.life.note_open(connection.engine.is_established());
+        drop(connection);
+        self.notice_end(is_finished);
+    }
+
+    /// The client sends its close once, with the last flow of the connection; nobody answers it (RFC 9000
+    /// §10.2).
+    fn close(&mut self, _has_written_all: bool) {
+        self.life.is_closing = true;
+        if self.life.is_client {
+            let mut connection = lock(&self.connection);
+            connection.tick(self.clock.now());
+            connection.close(self.index);
+        }
+    }
+
+    /// Nobody answers a close (RFC 9000 §10.2), so there is nothing to wait for.
+    fn is_closed(&self, _has_written_all: bool) -> bool {
+        true
+    }
+
+    fn lateness(&self) -> &Histogram {
+        &self.lateness
+    }
+}
+
 impl QuicChannel {
     /// An end of the flow that `spec` describes, whose messages are numbered below `bound`; its state is
     /// noted every `interval`, and sending stops at `stop`.
@@ -418,6 +410,30 @@ impl QuicChannel {
             lateness: Histogram::new(),
             sampling: Sampling::new(interval),
         }
+    }
+
+    /// From now on the channel notes which messages each packet carries.
+    pub(super) fn note_packets(&mut self, notes: Arc<PacketNotes>) {
+        lock(&self.connection).note_packets(notes);
+    }
+
+    /// If the flow's first messages leave with a 0-RTT ticket: opens a client's connection before the run,
+    /// and waits for its ticket until `is_over`.
+    ///
+    /// # Errors
+    /// Why there is no ticket.
+    pub(super) fn fetch_ticket(&mut self, is_over: &dyn Fn() -> bool) -> Result<(), String> {
+        lock(&self.connection).fetch_ticket(self.clock, is_over)
+    }
+
+    /// The application's turn begins, in which it learns what is new.
+    pub(super) fn begin_turn(&mut self) {
+        lock(&self.connection).engine.clear_ready(self.index);
+    }
+
+    /// Takes a flow of the connection for which there is something new, by its place there: it gets a turn.
+    pub(super) fn take_ready(&self) -> Option<usize> {
+        lock(&self.connection).take_ready()
     }
 
     fn start(&self) -> Instant {

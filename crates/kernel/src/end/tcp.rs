@@ -211,26 +211,6 @@ impl HostChannel for TcpChannel {
         self.clock = clock;
     }
 
-    fn set_dial(&mut self, dial: Dial) {
-        self.dial = Some(dial);
-    }
-
-    fn adopt(
-        &mut self,
-        (socket, unread): (TcpStream, &[u8]),
-        epoll: &OwnedFd,
-        index: u64,
-    ) -> io::Result<bool> {
-        if self.state != State::Idle {
-            return Ok(false);
-        }
-        watch(epoll, &socket, index)?;
-        self.socket = Some(socket);
-        unread.clone_into(&mut self.unread);
-        self.open();
-        Ok(true)
-    }
-
     fn was_open(&self) -> bool {
         self.was_open
     }
@@ -241,16 +221,6 @@ impl HostChannel for TcpChannel {
         {
             self.fail(&error);
         }
-    }
-
-    fn handle_ready(&mut self, looked: Instant) -> bool {
-        (self.looked, self.is_readable) = (looked, true);
-        if self.state == State::Connecting
-            && let Err(error) = self.finish_connecting()
-        {
-            self.fail(&error);
-        }
-        self.state == State::Open
     }
 
     fn discard(&mut self) {
@@ -331,6 +301,44 @@ impl TcpChannel {
             multipath: None,
             failure: None,
         }
+    }
+
+    /// Sets the address to which a client's end connects when the flow starts.
+    pub(super) fn set_dial(&mut self, dial: Dial) {
+        self.dial = Some(dial);
+    }
+
+    /// Takes over an open connection, and the bytes that were read from it together with the opening line.
+    /// Returns true if it does. An end that already has a connection closes the new one.
+    ///
+    /// # Errors
+    /// The system's, if epoll refuses the connection.
+    pub(super) fn adopt(
+        &mut self,
+        (socket, unread): (TcpStream, &[u8]),
+        epoll: &OwnedFd,
+        index: u64,
+    ) -> io::Result<bool> {
+        if self.state != State::Idle {
+            return Ok(false);
+        }
+        watch(epoll, &socket, index)?;
+        self.socket = Some(socket);
+        unread.clone_into(&mut self.unread);
+        self.open();
+        Ok(true)
+    }
+
+    /// Handles a change of the socket's readiness. It happened at or after `looked`, when this thread last
+    /// polled the socket. Returns true if the connection is open.
+    pub(super) fn handle_ready(&mut self, looked: Instant) -> bool {
+        (self.looked, self.is_readable) = (looked, true);
+        if self.state == State::Connecting
+            && let Err(error) = self.finish_connecting()
+        {
+            self.fail(&error);
+        }
+        self.state == State::Open
     }
 
     /// Whether the connection ended before its time and the workload has a clock: the application still hands

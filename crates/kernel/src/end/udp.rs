@@ -37,7 +37,7 @@ use talkpath_measure::LegTap;
 use talkpath_units::{Bytes, Duration, Ecn, Instant};
 use talkpath_wire::{Delivery, Observation};
 
-use super::channel::{HostChannel, Occasion};
+use super::channel::{DatagramChannel, HostChannel, Occasion};
 use super::context::EndContext;
 use super::headers::HeaderCount;
 use super::messages::{Incoming, Outgoing};
@@ -233,22 +233,6 @@ impl HostChannel for UdpChannel {
         self.clock = clock;
     }
 
-    fn token(&self) -> Option<u32> {
-        Some(self.outgoing.token())
-    }
-
-    /// From now on this end sends over `route`.
-    fn set_route(&mut self, route: UdpRoute) {
-        self.route = Some(route);
-    }
-
-    /// From now on this end sends over `route`, and also reads its socket by itself.
-    fn read_from(&mut self, route: UdpRoute) {
-        self.route = Some(route);
-        self.received.reads_socket = true;
-        self.received.bytes = vec![0; MAX_DATAGRAM];
-    }
-
     /// The flow starts, or a bulk workload tries again. The application's turn follows in both cases.
     fn handle_timeout(&mut self, now: Instant) {
         if let Role::Sender(timers) = &mut self.role {
@@ -257,70 +241,6 @@ impl HostChannel for UdpChannel {
                 timers.opens_at = None;
             }
         }
-    }
-
-    /// Takes a datagram that the UDP thread received. Returns false if it carries no message of this flow.
-    fn handle_datagram(&mut self, datagram: &Received<'_>, _wants_data: bool) -> bool {
-        let payload = datagram.payload;
-        let received_at = self.clock.stamped(datagram.stamp_ns);
-        let Some(seq) = self.received.messages.number_in(&self.spec, payload, received_at) else {
-            return false;
-        };
-        // The bytes are kept only where they are needed: for an echo, and for a file.
-        if matches!(self.role, Role::Echo) || self.spec.file.is_some() {
-            payload.clone_into(&mut self.received.bytes);
-            self.received.message_in_bytes = Some(seq);
-        }
-        self.received.marked += u64::from(datagram.ecn() == Ecn::Ce);
-        self.received.headers.note_datagram(datagram);
-        let received_at = Some(received_at);
-        self.received.unread = Some(Arrived { seq, size: payload.len(), received_at });
-        true
-    }
-
-    /// Sends the train, at the end of the application's turn. All its messages were counted as sent when they
-    /// were written. Those that the kernel does not take are taken back.
-    fn depart(&mut self, tap: Option<&mut LegTap>) {
-        // An end without a tap writes no messages, so it has no train.
-        let (Some(route), Some(tap)) = (&self.route, tap) else { return };
-        self.train.leave(route);
-        for Unsent { seq, failure, why } in self.train.take_unsent() {
-            self.sent -= 1;
-            self.note_failure(failure, why);
-            match failure {
-                SendFailure::NoNetwork => tap.on_taken_back(seq),
-                SendFailure::Refused | SendFailure::NotOpen => tap.on_given_back(seq),
-            }
-        }
-    }
-
-    /// Empties the socket of a slow receiver, and returns the numbers of the messages in it. The application
-    /// never read them, so they are not counted as received.
-    fn drain_socket(&mut self) -> Vec<u64> {
-        let mut unread = Vec::new();
-        let Some(route) = &self.route else { return unread };
-        while let Some(arrived) = self.received.read_socket(&self.spec, route, self.clock) {
-            self.received.messages.expect_after(arrived.seq);
-            unread.push(arrived.seq);
-        }
-        unread
-    }
-
-    /// The number of the message in a packet that left this host, and when the packet left. `None` for a
-    /// transfer.
-    fn sent_message(&self, packet: &[u8], stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
-        let payload = match self.spec.constant_size() {
-            // It is the last bytes of the packet, whatever headers precede it.
-            Some(size) => {
-                let header_bytes = packet.len().checked_sub(usize::try_from(size).ok()?)?;
-                packet.split_at_checked(header_bytes)?.1
-            }
-            None if self.spec.workload.has_drawn_sizes() => udp_payload(packet, self.outgoing.token())?,
-            None => return None,
-        };
-        // The header has the low bits of the number, and the number is near that of the newest message.
-        let seq = read_header(payload, self.outgoing.token(), self.next_seq)?;
-        Some((seq, self.clock.stamped(Some(stamp_ns?))))
     }
 
     fn progress(&self, has_written: bool, _is_over: bool) -> EndProgress {
@@ -345,6 +265,14 @@ impl HostChannel for UdpChannel {
         totals.headers = self.received.headers.figures(path_mtu);
     }
 
+    /// Does nothing: the next datagram takes the place of one that nobody read.
+    fn discard(&mut self) {}
+
+    /// UDP has no connection that could fail.
+    fn take_failure(&mut self) -> Option<String> {
+        None
+    }
+
     /// UDP has no connection that could close. Once open, the flow stays open.
     fn was_open(&self) -> bool {
         self.is_open()
@@ -356,6 +284,36 @@ impl HostChannel for UdpChannel {
         let is_bulk_sender = matches!(self.role, Role::Sender(_)) && !self.spec.is_clocked();
         let is_sampled = is_bulk_sender && occasion == Occasion::Timeout;
         is_sampled.then(|| (self.observe(), self.clock.now()))
+    }
+}
+
+impl DatagramChannel for UdpChannel {
+    fn token(&self) -> u32 {
+        self.outgoing.token()
+    }
+
+    /// From now on this end sends over `route`.
+    fn set_route(&mut self, route: UdpRoute) {
+        self.route = Some(route);
+    }
+
+    /// Takes a datagram that the UDP thread received. Returns false if it carries no message of this flow.
+    fn handle_datagram(&mut self, datagram: &Received<'_>, _wants_data: bool) -> bool {
+        let payload = datagram.payload;
+        let received_at = self.clock.stamped(datagram.stamp_ns);
+        let Some(seq) = self.received.messages.number_in(&self.spec, payload, received_at) else {
+            return false;
+        };
+        // The bytes are kept only where they are needed: for an echo, and for a file.
+        if matches!(self.role, Role::Echo) || self.spec.file.is_some() {
+            payload.clone_into(&mut self.received.bytes);
+            self.received.message_in_bytes = Some(seq);
+        }
+        self.received.marked += u64::from(datagram.ecn() == Ecn::Ce);
+        self.received.headers.note_datagram(datagram);
+        let received_at = Some(received_at);
+        self.received.unread = Some(Arrived { seq, size: payload.len(), received_at });
+        true
     }
 }
 
@@ -393,9 +351,59 @@ impl UdpChannel {
             },
         }
     }
-}
 
-impl UdpChannel {
+    /// From now on this end sends over `route`, and also reads its socket by itself.
+    pub(super) fn read_from(&mut self, route: UdpRoute) {
+        self.route = Some(route);
+        self.received.reads_socket = true;
+        self.received.bytes = vec![0; MAX_DATAGRAM];
+    }
+
+    /// Sends the train, at the end of the application's turn. All its messages were counted as sent when they
+    /// were written. Those that the kernel does not take are taken back.
+    pub(super) fn depart(&mut self, tap: Option<&mut LegTap>) {
+        // An end without a tap writes no messages, so it has no train.
+        let (Some(route), Some(tap)) = (&self.route, tap) else { return };
+        self.train.leave(route);
+        for Unsent { seq, failure, why } in self.train.take_unsent() {
+            self.sent -= 1;
+            self.note_failure(failure, why);
+            match failure {
+                SendFailure::NoNetwork => tap.on_taken_back(seq),
+                SendFailure::Refused | SendFailure::NotOpen => tap.on_given_back(seq),
+            }
+        }
+    }
+
+    /// Empties the socket of a slow receiver, and returns the numbers of the messages in it. The application
+    /// never read them, so they are not counted as received.
+    pub(super) fn drain_socket(&mut self) -> Vec<u64> {
+        let mut unread = Vec::new();
+        let Some(route) = &self.route else { return unread };
+        while let Some(arrived) = self.received.read_socket(&self.spec, route, self.clock) {
+            self.received.messages.expect_after(arrived.seq);
+            unread.push(arrived.seq);
+        }
+        unread
+    }
+
+    /// The number of the message in a packet that left this host, and when the packet left. `None` for a
+    /// transfer.
+    pub(super) fn sent_message(&self, packet: &[u8], stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
+        let payload = match self.spec.constant_size() {
+            // It is the last bytes of the packet, whatever headers precede it.
+            Some(size) => {
+                let header_bytes = packet.len().checked_sub(usize::try_from(size).ok()?)?;
+                packet.split_at_checked(header_bytes)?.1
+            }
+            None if self.spec.workload.has_drawn_sizes() => udp_payload(packet, self.outgoing.token())?,
+            None => return None,
+        };
+        // The header has the low bits of the number, and the number is near that of the newest message.
+        let seq = read_header(payload, self.outgoing.token(), self.next_seq)?;
+        Some((seq, self.clock.stamped(Some(stamp_ns?))))
+    }
+
     /// The kernel did not take a message.
     fn note_failure(&mut self, failure: SendFailure, why: String) {
         let counts = match failure {
