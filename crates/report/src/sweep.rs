@@ -67,7 +67,7 @@ pub(crate) struct Served {
     /// The two clusters into which they fall, if they do.
     clusters: Option<Clusters>,
     /// Whether it is usable, with the receiver of the figure; a sweep may have several floors.
-    own: Usable,
+    pub own: Usable,
     /// The same with the second receiver of a call, if there is one.
     other: Option<Usable>,
 }

@@ -58,7 +58,16 @@ impl Usable {
 
     /// Whether the flow counts as usable, as `ranking` has it.
     pub(crate) fn is_usable(&self) -> bool {
-        self.mean >= self.floor && self.barred < 0.5
+        self.reaches_floor() && self.barred < 0.5
+    }
+
+    /// Whether gaps alone make it unusable: its figure would do.
+    pub(crate) fn is_barred(&self) -> bool {
+        self.reaches_floor() && !self.is_usable()
+    }
+
+    fn reaches_floor(&self) -> bool {
+        self.mean >= self.floor
     }
 }
 

@@ -601,7 +601,7 @@ fn the_commands_to_type_next_keep_what_was_chosen() {
     for (path, named) in [
         (&["--path", "lan"][..], " --path lan"),
         (&[], " --path home-adsl"),
-        (&["--up", "5Mbps,20ms", "--down", "20Mbps,20ms"], " --up '5 Mbps, 20 ms' --down '20 Mbps, 20 ms'"),
+        (&["--up", "5Mbps/20ms", "--down", "20Mbps/20ms"], " --up 5Mbps/20ms --down 20Mbps/20ms"),
     ] {
         let seen = bench.run(&[&["compare"][..], path, &chosen].concat());
         for text in [

@@ -175,6 +175,11 @@ impl Sample {
         Self(vec![("", style.into(), path)])
     }
 
+    /// A ring around a marker.
+    pub(crate) fn ring() -> Self {
+        Self(vec![("lost", String::new(), ring((14.0, 7.0)))])
+    }
+
     fn html(&self) -> Markup {
         html! {
             svg class="sample" viewBox="0 0 28 14" aria-hidden="true" { (self.lines()) }
@@ -214,6 +219,11 @@ pub(crate) fn marker(marker: Marker, x: f64, y: f64) -> String {
         Marker::Diamond => format!("M{}l5 5l-5 5l-5 -5Z", at(0.0, -5.0)),
         Marker::Cross => format!("M{}h3v-3h3v3h3v3h-3v3h-3v-3h-3Z", at(-4.5, -1.5)),
     }
+}
+
+/// A ring around a marker at this point.
+pub(crate) fn ring((x, y): (f64, f64)) -> String {
+    format!("M{} {}a6.5 6.5 0 1 0 13 0a6.5 6.5 0 1 0 -13 0Z", unit(x - 6.5), unit(y))
 }
 
 /// A name as a part of an id: its letters and digits.

@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use talkpath_measure::summary::{JudgedBy, Spread};
+use talkpath_measure::summary::JudgedBy;
 
-use super::{Entry, Figure, Sample, colour, extent, marker, stroke};
+use super::{Entry, Figure, Sample, colour, extent, marker, ring, stroke};
 use crate::display::Look;
 use crate::number::{count, list};
 use crate::plot::panel::{BOTTOM, LEFT, LIMIT_STYLE, Panel, RIGHT, WIDTH, stack};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::{Anchor, Svg, unit};
-use crate::sweep::{Axis, Combination, Sweep};
+use crate::sweep::{Axis, Combination, Served, Sweep};
 use crate::verdict::written;
 
 const TOP: f64 = 26.0;
@@ -43,7 +43,7 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
     let places = stack(panels.len(), TOP, height, GAP);
     let bottom = places.last().map_or(TOP, |place| place.1);
     let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
-    let mut has_band = false;
+    let (mut has_band, mut has_barred) = (false, false);
     for (index, (combinations, place)) in panels.iter().zip(&places).enumerate() {
         let panel =
             Panel { top: place.0, bottom: place.1, x: scale(axis), y: y_scale(sweep, (place.1, place.0)) };
@@ -64,6 +64,7 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
             let points = points(combinations, x, at);
             has_band |=
                 draw(&mut svg, &panel, axis, &points, (sweep.looks[at], &view.label), factor(sweep.by));
+            has_barred |= points.iter().any(|(_, served)| served.own.is_barred());
         }
         svg.close();
         svg.close();
@@ -83,11 +84,12 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
     let floor = sweep.floor().filter(|floor| *floor > 0.0).map(|floor| {
         Entry::line(&format!("usable from {}", tick_label(floor * factor(sweep.by))), LIMIT_STYLE)
     });
+    let barred = has_barred.then(|| Entry::new("barred by gaps", Sample::ring()));
     let band = if has_band { " The band is the 95 % interval of the mean (Student's t)." } else { "" };
     let id = format!("sweep-{}", super::word(sweep.flow));
     let description = format!("{what} over {} for {}.", axis.key, list(&names));
     Some(Figure {
-        legend: entries.chain(floor).collect(),
+        legend: entries.chain(floor).chain(barred).collect(),
         svg: Some(svg.finish(&id, &title, &description)),
         caption: format!("Means over the repetitions.{band}{left_out}{}", sweep.placeless()),
         id,
@@ -136,19 +138,21 @@ fn label(sweep: &Sweep<'_>, others: &[usize], combinations: &[&Combination<'_>])
 }
 
 /// Index on the axis and figure, in the axis' order.
-fn points<'s>(combinations: &[&'s Combination<'_>], x: usize, series: usize) -> Vec<(usize, &'s Spread)> {
-    let mut points: Vec<_> =
-        combinations.iter().filter_map(|it| Some((it.at[x], &it.figures[series].as_ref()?.spread))).collect();
+fn points<'s>(combinations: &[&'s Combination<'_>], x: usize, series: usize) -> Vec<(usize, &'s Served)> {
+    let point =
+        |combination: &&'s Combination<'_>| Some((combination.at[x], combination.figures[series].as_ref()?));
+    let mut points: Vec<_> = combinations.iter().filter_map(point).collect();
     points.sort_by_key(|point| point.0);
     points
 }
 
-/// Line, markers and band of one transport; whether it has a band.
+/// Line, markers and band of one transport, with a ring around each point that gaps bar; whether it has a
+/// band.
 fn draw(
     svg: &mut Svg,
     panel: &Panel,
     axis: &Axis,
-    points: &[(usize, &Spread)],
+    points: &[(usize, &Served)],
     (look, name): (Look, &str),
     factor: f64,
 ) -> bool {
@@ -159,24 +163,29 @@ fn draw(
     let mut points = points.to_vec();
     points.sort_by(|a, b| place(axis, a.0).total_cmp(&place(axis, b.0)));
     let corner = |(x, y): (f64, f64)| format!("{} {}", unit(x), unit(y));
-    let upper = points.iter().filter_map(|(index, it)| Some(corner(at(*index, it.ci95?.1))));
-    let lower = points.iter().rev().filter_map(|(index, it)| Some(corner(at(*index, it.ci95?.0))));
+    let upper = points.iter().filter_map(|(index, it)| Some(corner(at(*index, it.spread.ci95?.1))));
+    let lower = points.iter().rev().filter_map(|(index, it)| Some(corner(at(*index, it.spread.ci95?.0))));
     let outline: Vec<String> = upper.chain(lower).collect();
     let has_band = outline.len() > 2;
     if has_band {
         let fill = format!("fill:{}", colour(look));
         svg.data("band", &fill, name, &format!("M{}Z", outline.join("L")));
     }
-    let line: Vec<String> = points.iter().map(|(index, it)| corner(at(*index, it.mean))).collect();
+    let line: Vec<String> = points.iter().map(|(index, it)| corner(at(*index, it.spread.mean))).collect();
     svg.data("series", &stroke(look), name, &format!("M{}", line.join("L")));
     let marks: String = points
         .iter()
         .map(|(index, it)| {
-            let (x, y) = at(*index, it.mean);
+            let (x, y) = at(*index, it.spread.mean);
             marker(look.marker(), x, y)
         })
         .collect();
     svg.data("mark", &format!("fill:{}", colour(look)), name, &marks);
+    let barred = points.iter().filter(|(_, served)| served.own.is_barred());
+    let rings: String = barred.map(|(index, served)| ring(at(*index, served.spread.mean))).collect();
+    if !rings.is_empty() {
+        svg.data("lost", "", name, &rings);
+    }
     has_band
 }
 
@@ -238,5 +247,41 @@ pub(super) fn axis_title(by: JudgedBy) -> &'static str {
         JudgedBy::Mos => "MOS",
         JudgedBy::InTime => "in time, %",
         JudgedBy::Goodput => "goodput, Mb/s",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::verdict::FlowCells;
+
+    #[test]
+    fn a_point_above_the_floor_that_gaps_bar_has_a_ring_and_the_legend_says_so() {
+        let (mut summary, _) = fixture::sweep(3);
+        for run in &mut summary.runs {
+            run.flows.get_mut("call").unwrap().call.as_mut().unwrap().mos = 4.0;
+        }
+        let lines = |summary: &talkpath_measure::summary::Summary| {
+            let flows = FlowCells::all(summary);
+            let judged = flows[0].judged();
+            let figure = sweep_lines(&Sweep::new("call", &judged).unwrap()).unwrap();
+            let names: Vec<String> = figure.legend.iter().map(|entry| entry.name.clone()).collect();
+            (
+                figure.svg.unwrap().0.matches("a6.5 6.5 0 1 0 13 0").count(),
+                names.contains(&"barred by gaps".to_owned()),
+            )
+        };
+        assert_eq!(lines(&summary), (0, false));
+        // Of two combinations one transport; a score below the floor needs no ring.
+        let calls =
+            summary.runs.iter_mut().map(|run| run.flows.get_mut("call").unwrap().call.as_mut().unwrap());
+        for (number, call) in calls.enumerate() {
+            call.longest_gap_ms = [1, 4, 7].contains(&number).then_some(1_200.0);
+            if number == 7 {
+                call.mos = 2.0;
+            }
+        }
+        assert_eq!(lines(&summary), (2, true));
     }
 }
