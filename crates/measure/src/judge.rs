@@ -82,7 +82,7 @@ fn judge_flow_with(name: &str, flow: &FlowSummary, receiver: Receiver) -> Option
             }
             Receiver::Other => {
                 let other = call.other_receiver.as_ref()?;
-                let judged = by(JudgedBy::Mos, other.mos, CALL_FLOOR, basis, direction);
+                let judged = by(JudgedBy::Mos, other.mos, CALL_FLOOR, basis, other.direction);
                 let longest_gap_ms = Some(other.longest_gap_ms);
                 Some(Judged { barred: other.is_barred(), longest_gap_ms, ..judged })
             }

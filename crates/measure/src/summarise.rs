@@ -7,7 +7,7 @@ use talkpath_units::{Duration, Instant};
 
 pub use self::numbers::flow_metrics;
 use self::numbers::{Column, Columns};
-use crate::metrics::call::CallCounter;
+use crate::metrics::call::{CallCounter, Clocks};
 use crate::metrics::confidence::Confidence;
 use crate::metrics::delay_variation::Interarrivals;
 use crate::metrics::foderaro::{self, Stamps, Verdict};
@@ -229,7 +229,8 @@ fn state_age_of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Option<State
 fn call_of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Option<CallCounter> {
     let terms = flow.info.terms.call.filter(|_| flow.end_is_known())?;
     let knows_each_way = flow.info.clock_trusted && !flow.forward.arrivals_unknown;
-    let mut call = CallCounter::new(terms, flow.echo.is_some(), knows_each_way);
+    let clocks = if knows_each_way { Clocks::Trusted } else { Clocks::Untrusted };
+    let mut call = CallCounter::new(terms, flow.echo.is_some(), clocks);
     let mut echoes = flow.echo.iter().flat_map(|echo| &echo.messages).peekable();
     for row in flow.forward.messages.iter().filter(|row| window.contains(&row.due)) {
         while echoes.next_if(|back| back.seq < row.seq).is_some() {}

@@ -10,7 +10,7 @@ use core::ops::Range;
 
 use talkpath_units::{Bytes, Duration, Histogram, Instant};
 
-use crate::metrics::call::CallCounter;
+use crate::metrics::call::{CallCounter, Clocks};
 use crate::metrics::delay_variation::{Interarrivals, apart};
 use crate::metrics::foderaro::Stamps;
 use crate::metrics::in_time;
@@ -61,7 +61,9 @@ pub struct FlowTally {
 impl FlowTally {
     /// Nothing yet of the flow `info`, whose figures count in `window`. If the transport `keeps_messages`,
     /// goodput is of whole messages, otherwise of the bytes that were read.
+    /// Both ends read one clock, if `info` trusts it.
     pub fn new(info: &FlowInfo, window: Range<Instant>, keeps_messages: bool, is_echo: bool) -> Self {
+        let clocks = if info.clock_trusted { Clocks::One } else { Clocks::Untrusted };
         Self {
             bounded: info.bounded,
             is_stream: !keeps_messages,
@@ -70,7 +72,7 @@ impl FlowTally {
             deadline: info.terms.deadline,
             in_time: 0,
             state: info.terms.is_state.then(|| (NewestState::default(), Histogram::new())),
-            call: info.terms.call.map(|terms| CallCounter::new(terms, is_echo, info.clock_trusted)),
+            call: info.terms.call.map(|terms| CallCounter::new(terms, is_echo, clocks)),
             runs: RunCounter::default(),
             stamps: Stamps::default(),
             sizes: None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use talkpath_measure::figures::FLOW;
-use talkpath_measure::summary::{CallSummary, FlowSummary, IpSeen, RunSummary};
+use talkpath_measure::summary::{CallSummary, FlowSummary, IpSeen, OutsideModel, RunSummary};
 
 use crate::columns::Columns;
 use crate::grid::{Column, Grid, printable};
@@ -45,7 +45,7 @@ const LISTS: [ListText; 6] = [
 
 /// The inputs of the E-model that its table does not have.
 fn outside(call: &CallSummary) -> String {
-    let each = call.outside_model.iter().map(|it| format!("{} {}", it.input.name(), it.input.text(it.value)));
+    let each = call.outside_model.iter().map(OutsideModel::text);
     let each = each.collect::<Vec<_>>().join(", ");
     if each.is_empty() { "nothing".to_owned() } else { each }
 }

@@ -55,10 +55,8 @@ pub(crate) fn outside_term<'a>(
     let ranges: Vec<String> = ranges.into_values().collect();
     let more = named.len().saturating_sub(MAX_NAMED);
     let each = named.iter().take(MAX_NAMED).map(|call| {
-        let inputs = call.furthest.values();
-        let inputs =
-            inputs.map(|outside| format!("{} {}", outside.input.name(), outside.input.text(outside.value)));
-        format!("{} ({})", call.name, inputs.collect::<Vec<_>>().join(", "))
+        let inputs: Vec<String> = call.furthest.values().map(OutsideModel::text).collect();
+        format!("{} ({})", call.name, inputs.join(", "))
     });
     let each: Vec<String> = each.chain((more > 0).then(|| format!("{more} more"))).collect();
     let text = format!(

@@ -220,6 +220,12 @@ pub(super) const OTHER_RECEIVER: &[Row] = &[
     )
     .more(),
     Row::word(
+        "call.other_receiver.direction",
+        "worse direction with the second receiver",
+        "which way of an echo flow is the worse one with the second receiver; null if both count as one, or if the scenario names the playout",
+        |f| other(f)?.direction.map(Direction::word),
+    ),
+    Row::word(
         "call.receiver_matters.playout",
         "playout that decides",
         "the playout of the second receiver, if the call is usable with one receiver and not with the other; else null",

@@ -290,6 +290,7 @@ pub(crate) fn all_known() -> FlowSummary {
                 burst_ratio: 1.25,
                 longest_gap_ms: 40.0,
                 gaps_in_a_minute: 129,
+                direction: Some(Direction::Forward),
                 ..OtherReceiver::default()
             }),
             receiver_matters: Some(ReceiverMatters { playout: String::new(), mos: 4.0 }),

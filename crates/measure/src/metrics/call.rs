@@ -9,13 +9,16 @@
 //! receiver needs no clock but its own, and the sum of both delays is free of it. Half that sum is then the
 //! delay of either ([`CallCounter::halve`]).
 
+use core::cmp::Ordering;
+
 use talkpath_units::SignedDuration;
 
-use super::e_model;
-use super::gaps::{self, Gaps};
-use super::playout::{Heard, Playout, beyond_least, beyond_least_words};
+use super::beyond_least::BeyondLeast;
+use super::frames::Frames;
+use super::playout::{Heard, Playout, beyond_least_words};
 use super::trip::round_trip;
-use crate::summary::{Basis, CallSummary, Direction, MouthToEarMs, OtherReceiver};
+use super::{e_model, gaps};
+use crate::summary::{Basis, CallSummary, Direction, MouthToEarMs, OtherReceiver, OutsideModel};
 use crate::{CallTerms, Fate, MessageRecord, PlayoutRule};
 
 /// Counts one call, frame by frame.
@@ -29,6 +32,17 @@ pub(crate) enum CallCounter {
     Halves(Listener),
 }
 
+/// What is known of the clocks at both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clocks {
+    /// They are one: no delay is below zero.
+    One,
+    /// Two that agree. By their uncertainty a delay may be below zero.
+    Trusted,
+    /// Two that do not.
+    Untrusted,
+}
+
 /// What one listener hears.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Listener {
@@ -37,28 +51,33 @@ pub(crate) struct Listener {
     frames: Frames,
     /// How many frames were played with which playout delay: one entry a talkspurt.
     delays: Vec<(SignedDuration, u64)>,
-    /// If a second receiver rates them, too: the delay of each frame, ns, or [`NEVER`]. It waits from the
-    /// smallest delay on, which is not known before the end: 8 B a frame are kept, 24 kB a minute.
-    all: Vec<i64>,
+    /// The second receiver, if one rates them, too.
+    other: Option<BeyondLeast>,
 }
 
-/// What became of the frames with one receiver.
-#[derive(Clone, Debug, PartialEq)]
-struct Frames {
-    played: u64,
-    late: u64,
-    missing: u64,
-    gaps: Gaps,
+/// What a receiver makes of one direction of a call, and how that is rated.
+struct Reception {
+    frames: Frames,
+    direction: Option<Direction>,
+    burst_ratio: f64,
+    r: f64,
+    mos: f64,
+    longest_gap_ms: f64,
+    gaps_in_a_minute: u64,
+    /// Whether the score reaches the floor, and no gap bars the call.
+    is_usable: bool,
+    outside_model: Vec<OutsideModel>,
 }
 
 impl CallCounter {
     /// Nothing yet of a call.
-    pub(crate) fn new(terms: CallTerms, is_echo: bool, clock_trusted: bool) -> Self {
-        let listener = || Listener::new(terms);
-        match (is_echo, clock_trusted) {
-            (false, _) => Self::OneWay(listener(), clock_trusted),
-            (true, true) => Self::BothWays(Box::new([listener(), listener()])),
-            (true, false) => Self::Halves(listener()),
+    pub(crate) fn new(terms: CallTerms, is_echo: bool, clocks: Clocks) -> Self {
+        let listener = || Listener::new(terms, clocks);
+        match (is_echo, clocks) {
+            (false, Clocks::Untrusted) => Self::OneWay(listener(), false),
+            (false, Clocks::One | Clocks::Trusted) => Self::OneWay(listener(), true),
+            (true, Clocks::One | Clocks::Trusted) => Self::BothWays(Box::new([listener(), listener()])),
+            (true, Clocks::Untrusted) => Self::Halves(listener()),
         }
     }
 
@@ -83,46 +102,29 @@ impl CallCounter {
     /// The figures of a call that is usable from the score `floor` on; `None` without a frame, or one way
     /// between clocks that are not trusted.
     pub(crate) fn finish(&self, floor: f64) -> Option<CallSummary> {
-        let forward = (Basis::OneWay, Some(Direction::Forward));
-        let call = match self {
-            Self::OneWay(out, clock_trusted) => {
-                out.summary(forward, out.mouth_to_ear_ms(), floor).filter(|_| *clock_trusted)
-            }
+        let (basis, ways) = match self {
+            Self::OneWay(_, false) => return None,
+            Self::OneWay(out, true) => (Basis::OneWay, vec![(out, Some(Direction::Forward))]),
             Self::BothWays(ways) => {
                 let [out, back] = &**ways;
-                let there = out.summary(forward, out.mouth_to_ear_ms(), floor);
-                let return_ = (Basis::OneWay, Some(Direction::Return));
-                let back = back.summary(return_, back.mouth_to_ear_ms(), floor);
-                // A direction that gaps bar is worse than one that is usable, whatever their scores are.
-                let worse = |a: &CallSummary, b: &CallSummary| {
-                    let rank = |it: &CallSummary| (it.played > 0, it.usable);
-                    rank(a).cmp(&rank(b)).then(a.r.total_cmp(&b.r))
-                };
-                [there, back].into_iter().flatten().min_by(worse)
+                (Basis::OneWay, vec![(out, Some(Direction::Forward)), (back, Some(Direction::Return))])
             }
-            Self::Halves(halves) => {
-                halves.summary((Basis::HalfRoundTrip, None), halves.mouth_to_ear_ms(), floor)
-            }
+            Self::Halves(halves) => (Basis::HalfRoundTrip, vec![(halves, None)]),
         };
-        Some(call?.beside(self.other(floor)))
-    }
-
-    /// What the second receiver makes of it, if there is one.
-    fn other(&self, floor: f64) -> Option<OtherReceiver> {
-        let of = |it: &Listener| {
-            let (frames, playout) = it.beyond_least()?;
-            it.other(&frames, it.wait_ms(playout), floor)
-        };
-        match self {
-            Self::OneWay(listener, _) | Self::Halves(listener) => of(listener),
-            Self::BothWays(ways) => {
-                let worse = |a: &OtherReceiver, b: &OtherReceiver| {
-                    let rank = |it: &OtherReceiver| (it.played > 0, it.usable);
-                    rank(a).cmp(&rank(b)).then(a.r.total_cmp(&b.r))
-                };
-                ways.iter().filter_map(of).min_by(worse)
-            }
-        }
+        // Each receiver may find another direction the worse one.
+        let own = ways.iter().filter_map(|&(listener, direction)| {
+            let delay = listener.mouth_to_ear_ms();
+            let rated = listener.rate(listener.frames.clone(), mean(delay.as_ref()), floor, direction)?;
+            Some((rated, listener, delay))
+        });
+        let (own, listener, delay) = own.min_by(|(a, ..), (b, ..)| a.order(b))?;
+        let other = ways.iter().filter_map(|&(listener, direction)| {
+            let (frames, delay) = listener.with_other()?;
+            Some((listener.rate(frames, delay, floor, direction)?, listener, delay))
+        });
+        let other = other.min_by(|(a, ..), (b, ..)| a.order(b));
+        let other = other.and_then(|(rated, listener, delay)| listener.other_receiver(rated, delay));
+        Some(listener.summary(own, delay, basis).beside(other))
     }
 
     /// The figures of one direction of a call whose `other` direction is a flow of its own, between clocks
@@ -134,12 +136,13 @@ impl CallCounter {
             let offset = (other.mean - this.mean) / 2.0;
             MouthToEarMs { mean: this.mean + offset, p50: this.p50 + offset, p95: this.p95 + offset }
         });
-        let call = this.summary((Basis::HalfRoundTrip, Some(Direction::Forward)), halved, floor)?;
-        let with_other = this.beyond_least().zip(other.beyond_least());
+        let direction = Some(Direction::Forward);
+        let own = this.rate(this.frames.clone(), mean(halved.as_ref()), floor, direction)?;
+        let call = this.summary(own, halved, Basis::HalfRoundTrip);
+        let with_other = this.with_other().zip(other.with_other());
         let with_other = with_other.and_then(|((frames, own), (_, theirs))| {
-            let halved =
-                this.wait_ms(own).zip(other.wait_ms(theirs)).map(|(own, theirs)| (own + theirs) / 2.0);
-            this.other(&frames, halved, floor)
+            let halved = own.zip(theirs).map(|(own, theirs)| (own + theirs) / 2.0);
+            this.other_receiver(this.rate(frames, halved, floor, direction)?, halved)
         });
         Some(call.beside(with_other))
     }
@@ -151,20 +154,28 @@ fn arrival(due: &MessageRecord, read: &MessageRecord) -> Option<SignedDuration> 
     Some(received.signed_since(due.due))
 }
 
+fn mean(delay: Option<&MouthToEarMs>) -> Option<f64> {
+    delay.map(|delay| delay.mean)
+}
+
 impl Listener {
-    fn new(terms: CallTerms) -> Self {
+    fn new(terms: CallTerms, clocks: Clocks) -> Self {
+        let least = match clocks {
+            Clocks::One => 0,
+            Clocks::Trusted | Clocks::Untrusted => i64::MIN,
+        };
         Self {
             terms,
             playout: Playout::new(terms.frame, terms.playout),
-            frames: Frames::new(&terms),
+            frames: Frames::new(terms.frame),
             delays: Vec::new(),
-            all: Vec::new(),
+            other: terms.other_wait.map(|wait| BeyondLeast::new(terms.frame, wait, least)),
         }
     }
 
     fn add(&mut self, seq: u64, delay: Option<SignedDuration>) {
-        if self.terms.other_wait.is_some() {
-            self.all.push(delay.map_or(NEVER, SignedDuration::as_nanos));
+        if let Some(other) = &mut self.other {
+            other.add(delay.map(SignedDuration::as_nanos));
         }
         let heard = self.playout.take(seq, delay);
         self.frames.add(heard);
@@ -176,28 +187,50 @@ impl Listener {
         }
     }
 
-    fn summary(
+    /// A receiver made this of the frames of `direction`, and `mean_ms` passed from mouth to ear. `None`
+    /// without a frame.
+    fn rate(
         &self,
-        (basis, direction): (Basis, Option<Direction>),
-        mouth_to_ear_ms: Option<MouthToEarMs>,
+        frames: Frames,
+        mean_ms: Option<f64>,
         floor: f64,
-    ) -> Option<CallSummary> {
-        let frames = &self.frames;
-        let call = self.call(frames, mouth_to_ear_ms.as_ref().map(|delay| delay.mean))?;
+        direction: Option<Direction>,
+    ) -> Option<Reception> {
+        let call = e_model::Call {
+            // Without a frame that was played the loss alone decides.
+            mouth_to_ear_ms: mean_ms.unwrap_or(0.0).max(0.0),
+            loss: frames.loss()?,
+            burst_ratio: frames.burst_ratio(),
+            codec: self.terms.codec.impairment(self.terms.is_concealed),
+        };
         let e_model::Rating { r, mos, .. } = call.rate();
         let (longest_gap_ms, gaps_in_a_minute) = (frames.gaps.longest_ms(), frames.gaps.most_in_a_minute());
-        Some(CallSummary {
-            mos,
-            r,
-            played: frames.played,
-            late: frames.late,
-            missing: frames.missing,
-            mouth_to_ear_ms,
+        Some(Reception {
+            frames,
+            direction,
             burst_ratio: call.burst_ratio,
-            longest_gap_ms: Some(longest_gap_ms),
-            gaps_in_a_minute: Some(gaps_in_a_minute),
-            usable: Some(mos >= floor && !gaps::bar(longest_gap_ms, gaps_in_a_minute)),
+            r,
+            mos,
+            longest_gap_ms,
+            gaps_in_a_minute,
+            is_usable: mos >= floor && !gaps::bar(longest_gap_ms, gaps_in_a_minute),
             outside_model: call.outside(),
+        })
+    }
+
+    fn summary(&self, own: Reception, mouth_to_ear_ms: Option<MouthToEarMs>, basis: Basis) -> CallSummary {
+        CallSummary {
+            mos: own.mos,
+            r: own.r,
+            played: own.frames.played,
+            late: own.frames.late,
+            missing: own.frames.missing,
+            mouth_to_ear_ms,
+            burst_ratio: own.burst_ratio,
+            longest_gap_ms: Some(own.longest_gap_ms),
+            gaps_in_a_minute: Some(own.gaps_in_a_minute),
+            usable: Some(own.is_usable),
+            outside_model: own.outside_model,
             codec: self.terms.codec.name().to_owned(),
             playout: match self.terms.playout {
                 PlayoutRule::Adaptive => "adaptive".to_owned(),
@@ -205,63 +238,35 @@ impl Listener {
             },
             concealment: self.terms.codec.concealment(self.terms.is_concealed).to_owned(),
             basis,
-            direction,
+            direction: own.direction,
             other_receiver: None,
             receiver_matters: None,
-        })
-    }
-
-    /// The model's inputs with a receiver that makes these of the frames, `mean_ms` from mouth to ear.
-    fn call(&self, frames: &Frames, mean_ms: Option<f64>) -> Option<e_model::Call> {
-        let loss = frames.loss()?;
-        Some(e_model::Call {
-            // Without a frame that was played the loss alone decides.
-            mouth_to_ear_ms: mean_ms.unwrap_or(0.0).max(0.0),
-            loss,
-            burst_ratio: burst_ratio(loss, frames.lost(), frames.gaps.count),
-            codec: self.terms.codec.impairment(self.terms.is_concealed),
-        })
-    }
-
-    /// What the second receiver makes of the frames, and its playout delay, ns, if one came. `None` if there
-    /// is no such receiver.
-    fn beyond_least(&self) -> Option<(Frames, Option<i64>)> {
-        let wait = self.terms.other_wait?;
-        let playout = beyond_least(self.all.iter().copied().filter(|delay| *delay != NEVER), wait);
-        let mut frames = Frames::new(&self.terms);
-        for &delay in &self.all {
-            frames.add(match playout {
-                Some(playout) if delay <= playout => Heard::Played,
-                _ if delay == NEVER => Heard::Missing,
-                _ => Heard::Late,
-            });
         }
-        Some((frames, playout))
     }
 
-    /// From mouth to ear with this playout delay, ms.
-    fn wait_ms(&self, playout: Option<i64>) -> Option<f64> {
-        Some(self.spoken_before_ms() + playout? as f64 / 1e6)
-    }
-
-    /// The figures with the second receiver, which makes these of the frames.
-    fn other(&self, frames: &Frames, mouth_to_ear_ms: Option<f64>, floor: f64) -> Option<OtherReceiver> {
-        let call = self.call(frames, mouth_to_ear_ms)?;
-        let e_model::Rating { r, mos, .. } = call.rate();
-        let (longest_gap_ms, gaps_in_a_minute) = (frames.gaps.longest_ms(), frames.gaps.most_in_a_minute());
+    /// The figures with the second receiver; `None` if there is none.
+    fn other_receiver(&self, other: Reception, mouth_to_ear_ms: Option<f64>) -> Option<OtherReceiver> {
         Some(OtherReceiver {
             playout: beyond_least_words(self.terms.other_wait?),
-            mos,
-            r,
-            played: frames.played,
-            late: frames.late,
+            mos: other.mos,
+            r: other.r,
+            played: other.frames.played,
+            late: other.frames.late,
             mouth_to_ear_ms,
-            burst_ratio: call.burst_ratio,
-            longest_gap_ms,
-            gaps_in_a_minute,
-            usable: mos >= floor && !gaps::bar(longest_gap_ms, gaps_in_a_minute),
-            outside_model: call.outside(),
+            burst_ratio: other.burst_ratio,
+            longest_gap_ms: other.longest_gap_ms,
+            gaps_in_a_minute: other.gaps_in_a_minute,
+            usable: other.is_usable,
+            direction: other.direction,
+            outside_model: other.outside_model,
         })
+    }
+
+    /// What the second receiver makes of the frames, and from mouth to ear with it, ms, if one came. `None`
+    /// if there is no such receiver.
+    fn with_other(&self) -> Option<(Frames, Option<f64>)> {
+        let (frames, playout) = self.other.as_ref()?.finish();
+        Some((frames, playout.map(|playout| self.spoken_before_ms() + playout as f64 / 1e6)))
     }
 
     /// A frame is due when the coder has heard all that it needs for it, ms after its first sample was
@@ -294,42 +299,13 @@ impl Listener {
     }
 }
 
-impl Frames {
-    fn new(terms: &CallTerms) -> Self {
-        Self { played: 0, late: 0, missing: 0, gaps: Gaps::new(terms.frame) }
+impl Reception {
+    /// Which of two directions is the worse one: less. One that gaps bar is worse than one that is usable,
+    /// whatever their scores are, and one of which nothing is heard is the worst.
+    fn order(&self, other: &Self) -> Ordering {
+        let rank = |it: &Self| (it.frames.played > 0, it.is_usable);
+        rank(self).cmp(&rank(other)).then(self.r.total_cmp(&other.r))
     }
-
-    fn add(&mut self, heard: Heard) {
-        match heard {
-            Heard::Played => self.played += 1,
-            Heard::Late => self.late += 1,
-            Heard::Missing => self.missing += 1,
-        }
-        self.gaps.add(heard == Heard::Played);
-    }
-
-    /// Those that were not played.
-    const fn lost(&self) -> u64 {
-        self.late + self.missing
-    }
-
-    /// Their share; `None` if no frame was due.
-    fn loss(&self) -> Option<f64> {
-        let due = self.played + self.lost();
-        (due > 0).then(|| self.lost() as f64 / due as f64)
-    }
-}
-
-/// The delay of a frame that never came.
-const NEVER: i64 = i64::MAX;
-
-/// ITU-T G.107 §7.5: the mean length of the gaps over the mean length if each frame were lost at random,
-/// 1 / (1 - loss). Not below 1: gaps that are spread more evenly than at random are taken for random ones.
-fn burst_ratio(loss: f64, lost: u64, gaps: u64) -> f64 {
-    if gaps == 0 {
-        return 1.0;
-    }
-    (lost as f64 / gaps as f64 * (1.0 - loss)).max(1.0)
 }
 
 #[cfg(test)]
@@ -339,11 +315,12 @@ mod tests {
     use talkpath_units::Duration;
 
     use super::*;
+    use crate::judge;
     use crate::metrics::playout::OTHER_WAIT;
-    use crate::summary::ModelInput;
+    use crate::summary::{FlowSummary, ModelInput};
     use crate::testing::message;
 
-    const FLOOR: f64 = crate::judge::CALL_FLOOR;
+    const FLOOR: f64 = judge::CALL_FLOOR;
     const TERMS: CallTerms = CallTerms {
         codec: Codec::G711,
         frame: Duration::from_millis(20),
@@ -359,7 +336,8 @@ mod tests {
         clock_trusted: bool,
         delays: impl IntoIterator<Item = Option<u64>>,
     ) -> CallCounter {
-        let mut call = CallCounter::new(terms, false, clock_trusted);
+        let clocks = if clock_trusted { Clocks::One } else { Clocks::Untrusted };
+        let mut call = CallCounter::new(terms, false, clocks);
         for (seq, delay) in (0..).zip(delays) {
             call.add(&message(seq, delay), None);
         }
@@ -402,8 +380,8 @@ mod tests {
 
     #[test]
     fn a_call_in_both_directions_is_as_good_as_its_worse_one() {
-        let rated = |clock_trusted| {
-            let mut call = CallCounter::new(TERMS, true, clock_trusted);
+        let rated = |clocks| {
+            let mut call = CallCounter::new(TERMS, true, clocks);
             for seq in 0..500 {
                 let there = message(seq, Some(30));
                 let due = there.received.unwrap();
@@ -414,10 +392,10 @@ mod tests {
             }
             call.finish(FLOOR).unwrap()
         };
-        let trusted = rated(true);
+        let trusted = rated(Clocks::One);
         assert!((trusted.mouth_to_ear_ms.unwrap().p50 - 270.0).abs() < 1e-3);
         assert_eq!((trusted.basis, trusted.direction), (Basis::OneWay, Some(Direction::Return)));
-        let halved = rated(false);
+        let halved = rated(Clocks::Untrusted);
         assert!((halved.mouth_to_ear_ms.unwrap().p50 - 170.0).abs() < 1e-3);
         assert_eq!((halved.basis, halved.direction), (Basis::HalfRoundTrip, None));
         assert!(halved.mos > trusted.mos);
@@ -516,7 +494,7 @@ mod tests {
 
     #[test]
     fn the_direction_that_gaps_bar_is_the_worse_one() {
-        let mut call = CallCounter::new(CallTerms { is_concealed: true, ..TERMS }, true, true);
+        let mut call = CallCounter::new(CallTerms { is_concealed: true, ..TERMS }, true, Clocks::One);
         for seq in 0..3_000 {
             // One gap of a second there, and 3 % of single losses back, which score lower.
             let there = message(seq, (!(200..250).contains(&seq)).then_some(30));
@@ -530,7 +508,7 @@ mod tests {
     #[test]
     fn a_direction_of_which_nothing_is_heard_is_the_worse_one() {
         let terms = CallTerms { is_concealed: true, ..TERMS };
-        let mut call = CallCounter::new(terms, true, true);
+        let mut call = CallCounter::new(terms, true, Clocks::One);
         for seq in 0..3_000 {
             let there = message(seq, (seq % 500 < 250).then_some(30));
             call.add(&there, Some(&message(seq, None)));
@@ -560,6 +538,26 @@ mod tests {
         let named = named.finish(FLOOR).unwrap();
         assert_eq!((named.other_receiver.is_none(), named.receiver_matters.is_none()), (true, true));
         assert_eq!(named.mos.to_bits(), call.mos.to_bits());
+    }
+
+    #[test]
+    fn each_receiver_says_which_direction_is_the_worse_one_with_it() {
+        let mut call = CallCounter::new(BOTH, true, Clocks::One);
+        for seq in 0..200 {
+            // There a queue fills, which the adaptive receiver hears as late frames. Back one frame in 33 is
+            // missing with either.
+            let there = message(seq, filling(seq));
+            call.add(&there, Some(&message(seq, (seq % 33 != 3).then_some(30))));
+        }
+        let call = call.finish(FLOOR).unwrap();
+        let other = call.other_receiver.as_ref().unwrap();
+        assert_eq!((call.direction, other.direction), (Some(Direction::Forward), Some(Direction::Return)));
+        assert_eq!((other.played, other.late), (194, 0));
+        let flow = FlowSummary { sent: 200, call: Some(Box::new(call)), ..FlowSummary::default() };
+        let direction =
+            |receiver| judge::judge_copies("call", [("call", &flow)], receiver).unwrap().direction;
+        assert_eq!(direction(judge::Receiver::Own), Some(Direction::Forward));
+        assert_eq!(direction(judge::Receiver::Other), Some(Direction::Return));
     }
 
     #[test]

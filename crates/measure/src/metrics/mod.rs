@@ -3,6 +3,7 @@
 //! Definitions, formulas, units and sources for a reader of the figures stand in docs/reference/metrics.md.
 //! Each file cites the document that it follows.
 
+pub(crate) mod beyond_least;
 pub(crate) mod call;
 pub mod confidence;
 pub mod delay;
@@ -10,6 +11,7 @@ pub mod delay_variation;
 pub mod e_model;
 pub mod fairness;
 pub mod foderaro;
+pub(crate) mod frames;
 pub mod gaps;
 pub mod goodput;
 pub mod histogram;

@@ -15,7 +15,7 @@
 //!
 //! The adaptive receiver of 1994 makes more of a verdict than many a path does: it sees a queue that fills
 //! within a talkspurt as late frames. So a call whose scenario names no receiver is rated with a second one,
-//! too: a buffer of [`OTHER_WAIT`] beyond the smallest delay of the whole call (`beyond_least`). Where the
+//! too: a buffer of [`OTHER_WAIT`] beyond the smallest delay of the whole call (`beyond_least.rs`). Where the
 //! two disagree on what is usable, the answer says so.
 //!
 //! What is assumed of the adaptive one:
@@ -140,12 +140,6 @@ impl Average {
         }
         self.variation += ((delay - self.mean).abs() - self.variation) / 8.0;
     }
-}
-
-/// When a receiver plays each frame of a call whose frames came after these delays, ns, if it waits `wait`
-/// beyond the smallest of them: the playout delay. `None` if none came.
-pub(crate) fn beyond_least(delays: impl Iterator<Item = i64>, wait: Duration) -> Option<i64> {
-    Some(delays.min()?.saturating_add(i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX)))
 }
 
 /// How long the second receiver waits beyond the smallest delay. Chosen: three frames of 20 ms.

@@ -84,6 +84,9 @@ pub struct OtherReceiver {
     pub gaps_in_a_minute: u64,
     /// As of the call.
     pub usable: bool,
+    /// Which way of an echo flow is the worse one with it; `None` as of the call.
+    #[serde(default)]
+    pub direction: Option<Direction>,
     /// As of the call.
     pub outside_model: Vec<OutsideModel>,
 }
@@ -162,12 +165,12 @@ impl ModelInput {
         }
     }
 
-    /// `2000 ms`, `50.00 %`, `37.6`
-    pub fn text(self, value: f64) -> String {
+    /// `2000 ms`, `50.00 %`, `37.6`; with this many decimals `more`.
+    fn text(self, value: f64, more: usize) -> String {
         match self {
-            Self::MouthToEarMs => format!("{value:.0} ms"),
-            Self::Loss => format!("{:.2} %", 100.0 * value),
-            Self::BurstRatio => format!("{value:.1}"),
+            Self::MouthToEarMs => format!("{value:.more$} ms"),
+            Self::Loss => format!("{:.*} %", 2 + more, 100.0 * value),
+            Self::BurstRatio => format!("{value:.*}", 1 + more),
         }
     }
 
@@ -201,19 +204,42 @@ impl OutsideModel {
     pub fn table(&self) -> String {
         format!("{} {}{}", self.input.name(), self.input.range(self.range), self.input.used())
     }
+
+    /// `burst ratio 37.6`. It has as many decimals as it needs to differ from the end of the range.
+    pub fn text(&self) -> String {
+        let Self { input, value, range: (least, most) } = *self;
+        let is_bound = |more: &usize| {
+            [least, most].iter().any(|bound| input.text(value, *more) == input.text(*bound, *more))
+        };
+        let more = (0..MOST_MORE).find(|more| !is_bound(more)).unwrap_or(MOST_MORE);
+        format!("{} {}", input.name(), input.text(value, more))
+    }
 }
+
+/// Decimals beyond the usual ones. Chosen: with these a loss is told from the bound by one in 10 billion.
+const MOST_MORE: usize = 8;
 
 impl fmt::Display for OutsideModel {
     /// `burst ratio 37.6 (the table has 1 to 8, rated as the nearest of these)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { input, value, range } = *self;
-        write!(
-            f,
-            "{} {} (the table has {}{})",
-            input.name(),
-            input.text(value),
-            input.range(range),
-            input.used()
-        )
+        write!(f, "{} (the table has {}{})", self.text(), self.input.range(self.range), self.input.used())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_outside_of_the_table_differs_from_its_end_in_writing() {
+        let text = |input, value, range| OutsideModel { input, value, range }.to_string();
+        let burst = |value| text(ModelInput::BurstRatio, value, (1.0, 8.0));
+        assert_eq!(burst(37.6), "burst ratio 37.6 (the table has 1 to 8, rated as the nearest of these)");
+        assert_eq!(burst(8.04), "burst ratio 8.04 (the table has 1 to 8, rated as the nearest of these)");
+        assert_eq!(burst(0.96), "burst ratio 0.96 (the table has 1 to 8, rated as the nearest of these)");
+        let delay = text(ModelInput::MouthToEarMs, 500.3, (0.0, 500.0));
+        assert_eq!(delay, "mouth to ear 500.3 ms (the table has 0 to 500 ms, rated as it is)");
+        let loss = text(ModelInput::Loss, 0.200_001, (0.0, 0.2));
+        assert_eq!(loss, "loss 20.0001 % (the table has 0 to 20 %, rated as it is)");
     }
 }
