@@ -319,7 +319,7 @@ const BORDERS: &[(&str, &[&str])] = &[
     ("study", &["units", "path", "config", "model", "scenario", "measure"]),
     ("campaign", &["units", "path", "config", "scenario", "measure", "study"]),
     ("report", &["units", "measure", "study", "campaign"]),
-    ("experiment", &[]),
+    ("experiment", &["units", "scenario", "measure"]),
     (
         "commands",
         &[
@@ -347,6 +347,7 @@ const BORDERS: &[(&str, &[&str])] = &[
             "arena",
             "system",
             "report",
+            "experiment",
             "commands",
             "sim",
             "kernel",

@@ -14,13 +14,13 @@ use talkpath_scenario::{Options, Plan, Scenario, parse_duration};
 use talkpath_units::{Duration, Instant};
 
 use crate::arenas::{self, Arenas, Place, interrupted};
-use crate::args::ArenaKind;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::part::SUMMARY;
-use crate::run_dir::{PartId, RunDir, SCENARIO};
 use crate::scenario_file::load_file;
 use crate::summary_file::{Head, head_of};
+use talkpath_experiment::choice::ArenaKind;
+use talkpath_experiment::part::SUMMARY;
+use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO};
 use talkpath_experiment::store::whole::{open_file, unexpected_json};
 
 /// One repetition of one cell of a simulated run.

@@ -13,10 +13,11 @@ use talkpath_measure::series::SeriesDetail;
 use talkpath_scenario::Scenario;
 use talkpath_units::{Duration, Seed};
 
-use crate::args::{self, ArenaKind, ExportArgs, flag_word};
+use crate::args::{self, ExportArgs};
 use crate::failure::Failure;
-use crate::run_dir::RunDir;
 use crate::terminal::{shell_path, shell_word};
+use talkpath_experiment::choice::{ArenaKind, Choice};
+use talkpath_experiment::run_dir::RunDir;
 
 /// An arena of its own for one thread.
 pub type Worker = Box<dyn Arena + Send>;
@@ -113,7 +114,7 @@ impl Place {
         let arena = match (self.arena, &self.to) {
             (ArenaKind::Sim, _) => String::new(),
             (ArenaKind::Live, Some(to)) => format!(" --to {}", shell_word(to)),
-            (arena, _) => format!(" --arena {}", flag_word(&arena)),
+            (arena, _) => format!(" --arena {}", arena.word()),
         };
         let key =
             self.key_file.as_ref().map_or(String::new(), |file| format!(" --key-file {}", shell_path(file)));
@@ -176,10 +177,9 @@ impl Place {
             (ArenaKind::Live, Some(_)) => {
                 Ok(Self { to: place.to.clone(), key_file: place.key_file.clone(), ..here })
             }
-            (ArenaKind::Sim | ArenaKind::Emu, Some(_)) => Err(Failure::Usage(format!(
-                "--to belongs to --arena live, not to --arena {}",
-                flag_word(&arena)
-            ))),
+            (ArenaKind::Sim | ArenaKind::Emu, Some(_)) => {
+                Err(Failure::Usage(format!("--to belongs to --arena live, not to --arena {}", arena.word())))
+            }
             (ArenaKind::Sim | ArenaKind::Emu, None) => Ok(here),
         }
     }

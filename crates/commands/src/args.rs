@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use clap::builder::{FalseyValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use talkpath_experiment::choice::{ArenaKind, Choice, Records};
 use talkpath_measure::series::SeriesDetail;
 use talkpath_scenario::{Compared, Setting, parse_duration, transport_names};
 use talkpath_units::Duration;
@@ -95,11 +96,17 @@ pub struct Common {
     pub verbose: u8,
     /// Which record files to write; summary.json is complete in each case (default: all; of `compare` in sim
     /// none, and `export`, `play` and `report` make the rows again)
-    #[arg(long, global = true, value_enum, env = "TALKPATH_RECORDS")]
+    #[arg(long, global = true, value_parser = choice(about_records), env = "TALKPATH_RECORDS")]
     pub records: Option<Records>,
     /// How many points of each line series.parquet keeps
-    #[arg(long, global = true, value_enum, env = "TALKPATH_SERIES", default_value_t = SeriesPoints::Sampled)]
-    pub series: SeriesPoints,
+    #[arg(
+        long,
+        global = true,
+        value_parser = choice(about_series),
+        env = "TALKPATH_SERIES",
+        default_value = SeriesDetail::Sampled.word()
+    )]
+    pub series: SeriesDetail,
 }
 
 impl Common {
@@ -147,32 +154,32 @@ fn run_again(text: &str) -> Result<Duration, String> {
     parse_duration(text, Duration::MAX)
 }
 
-/// Which record files a run leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Records {
-    /// Neither packets.parquet nor series.parquet
-    None,
-    /// series.parquet only
-    Summary,
-    /// packets.parquet and series.parquet
-    All,
+/// A parser of the words of a choice, each with what its help is.
+fn choice<T: Choice + Send + Sync>(about: fn(T) -> &'static str) -> impl TypedValueParser<Value = T> {
+    let words = T::ALL.iter().map(|&choice| PossibleValue::new(choice.word()).help(about(choice)));
+    PossibleValuesParser::new(words).try_map(|word| T::named(&word).ok_or("no such word"))
 }
 
-/// How many points a line of series.parquet has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SeriesPoints {
-    /// At most 1,024, minima and maxima among them
-    Sampled,
-    /// Every change (live hosts sample theirs in either case)
-    Full,
+const fn about_records(records: Records) -> &'static str {
+    match records {
+        Records::None => "Neither packets.parquet nor series.parquet",
+        Records::Summary => "series.parquet only",
+        Records::All => "packets.parquet and series.parquet",
+    }
 }
 
-impl SeriesPoints {
-    pub const fn detail(self) -> SeriesDetail {
-        match self {
-            Self::Sampled => SeriesDetail::Sampled,
-            Self::Full => SeriesDetail::Full,
-        }
+const fn about_series(detail: SeriesDetail) -> &'static str {
+    match detail {
+        SeriesDetail::Sampled => "At most 1,024, minima and maxima among them",
+        SeriesDetail::Full => "Every change (live hosts sample theirs in either case)",
+    }
+}
+
+const fn about_arena(arena: ArenaKind) -> &'static str {
+    match arena {
+        ArenaKind::Sim => "Our protocol machines and our path model under a virtual clock",
+        ArenaKind::Emu => "The kernel's protocols over our path model between two network namespaces",
+        ArenaKind::Live => "The kernel's protocols over the network, to a host that runs `talkpath serve`",
     }
 }
 
@@ -226,22 +233,11 @@ pub enum Command {
     },
 }
 
-/// Where a scenario runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ArenaKind {
-    /// Our protocol machines and our path model under a virtual clock
-    Sim,
-    /// The kernel's protocols over our path model between two network namespaces
-    Emu,
-    /// The kernel's protocols over the network, to a host that runs `talkpath serve`
-    Live,
-}
-
 /// Where a run happens, and with which seeds: what `compare` and `run` share.
 #[derive(Debug, Args)]
 pub struct Place {
     /// Where to run (default: sim, or live if --to is given)
-    #[arg(long, value_enum, env = "TALKPATH_ARENA")]
+    #[arg(long, value_parser = choice(about_arena), env = "TALKPATH_ARENA")]
     pub arena: Option<ArenaKind>,
     /// The host that runs `talkpath serve`; port 7160 unless given
     #[arg(long, value_name = "HOST[:PORT]", env = "TALKPATH_TO")]

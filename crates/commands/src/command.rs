@@ -27,10 +27,10 @@ use crate::args::{Common, JsonDetail};
 use crate::experiment::Outcome;
 use crate::failure::Failure;
 use crate::json::json;
-use crate::part::REPORT;
-use crate::run_dir::{RunDir, SCENARIO};
 use crate::terminal::{self, Terminal, program, shell_path};
 use crate::thresholds;
+use talkpath_experiment::part::REPORT;
+use talkpath_experiment::run_dir::{RunDir, SCENARIO};
 
 /// `--jobs`, or one for each core.
 fn jobs(common: &Common) -> usize {

@@ -42,19 +42,20 @@ use self::merge::{Merged, Merging};
 use self::tasks::{Task, ids, in_turn};
 use self::workers::share_out;
 use crate::arenas::{self, Arenas, Place, Worker};
-use crate::args::{ArenaKind, Records, SeriesPoints, flag_word};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::journal;
 use crate::json::json;
-use crate::part::{Fresh, Kept, PART, Part, all_parts};
-use crate::provenance::provenance;
-use crate::resumable::{Resumable, plan_file};
-use crate::run_dir::{PartId, RunDir, SCENARIO};
-use crate::shard::Shard;
-use crate::stopwatch::{Stopwatch, stamps_from};
 use crate::terminal::{Terminal, counted, program, shell_path, shell_word};
+use talkpath_experiment::choice::{ArenaKind, Choice, Records};
+use talkpath_experiment::journal;
+use talkpath_experiment::part::{Fresh, Kept, PART, Part, all_parts};
+use talkpath_experiment::provenance::provenance;
+use talkpath_experiment::resumable::{Resumable, plan_file};
+use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO};
+use talkpath_experiment::shard::Shard;
+use talkpath_experiment::stopwatch::{Stopwatch, stamps_from};
 use talkpath_experiment::store::whole::{read_json, write_bytes};
+use talkpath_measure::series::SeriesDetail;
 
 /// Everything that is to be run, and how.
 pub(crate) struct Experiment<'a> {
@@ -73,7 +74,7 @@ pub(crate) struct Experiment<'a> {
     pub(crate) records: Records,
     /// Whether figures come from all rows, also of a simulation that writes none.
     pub(crate) exact: bool,
-    pub(crate) series: SeriesPoints,
+    pub(crate) series: SeriesDetail,
     /// Repetitions that run at a time; in real time fewer, where the machine has no room for them.
     pub(crate) at_once: usize,
     /// Threads that write the summary.
@@ -254,7 +255,7 @@ impl Experiment<'_> {
         let Merged { summary, is_whole, unwritten: unmerged } = merging.finish(dir, &[&*dir], kept)?;
         let mut unwritten = unwritten.or(unmerged);
         if is_whole && unwritten.is_none() {
-            unwritten = dir.remove_parts().err();
+            unwritten = dir.remove_parts().err().map(Failure::from);
         }
         Ok((summary, unwritten))
     }
@@ -493,7 +494,7 @@ impl Experiment<'_> {
         let Task { id, cell, ran_again, most_others } = *task;
         let wanted = Wanted {
             id,
-            series: (self.exact || self.records != Records::None).then_some(self.series.detail()),
+            series: (self.exact || self.records != Records::None).then_some(self.series),
             rows: self.exact || self.records >= Records::All,
         };
         let neighbours = Neighbours { packets_per_s: None, most_others };
@@ -566,11 +567,11 @@ impl Experiment<'_> {
         Resumable {
             talkpath: env!("CARGO_PKG_VERSION").to_owned(),
             started,
-            arena: flag_word(&self.place.arena),
+            arena: self.place.arena.word().to_owned(),
             to: self.place.to.clone(),
-            records: flag_word(&self.records),
+            records: self.records.word().to_owned(),
             exact: self.exact,
-            series: flag_word(&self.series),
+            series: self.series.word().to_owned(),
             per_flow: self.place.per_flow,
             rounds: self.takes_turns,
             key_file: self.place.key_file.clone(),

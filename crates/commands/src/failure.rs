@@ -140,7 +140,11 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Write { what, why } => Self::Write { what, why, help: String::new() },
-            error @ (Error::Read { .. } | Error::Unusable(_)) => Self::Usage(error.to_string()),
+            Error::NoRunDirectory { what, why } => {
+                let help = "`--out DIR` names another folder for runs".to_owned();
+                Self::Write { what, why, help }
+            }
+            Error::Read { .. } | Error::Unusable(_) | Error::Busy(_) => Self::Usage(error.to_string()),
         }
     }
 }

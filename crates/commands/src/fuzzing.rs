@@ -10,8 +10,9 @@ use talkpath_scenario::campaign::Campaign;
 use talkpath_scenario::{Files, Located, Options, Source, load_with_files};
 
 use crate::monitor::http::{MAX_HEAD, reply};
-use crate::part::Part;
-use crate::resumable::Resumable;
+use crate::page::command_again;
+use talkpath_experiment::part::Part;
+use talkpath_experiment::resumable::Resumable;
 
 /// Bytes as the summary.json of a run that is shown: its table moves no cursor, its page has one script.
 pub fn summary(bytes: &[u8]) {
@@ -27,7 +28,10 @@ pub fn summary(bytes: &[u8]) {
 pub fn state_files(bytes: &[u8]) {
     if let Ok(begun) = serde_json::from_slice::<Resumable>(bytes) {
         let _ = (begun.arena(), begun.records(), begun.series(), begun.shard(), begun.common());
-        assert!(begun.command(Path::new("scenario.toml")).starts_with("talkpath run scenario.toml"));
+        assert!(
+            command_again(Path::new("scenario.toml"), begun.arena_name(), begun.to.as_deref())
+                .starts_with("talkpath run scenario.toml")
+        );
     }
     if let Ok(part) = serde_json::from_slice::<Part>(bytes) {
         assert!(part.id().file_name().contains('-'));

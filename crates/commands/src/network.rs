@@ -4,8 +4,8 @@ use talkpath_path::{LinkConfig, QueueKind, QueueLimit, RateModel};
 use talkpath_report::{Animation, Network, Place, PlayFlow, PlayLink, PlayNode};
 use talkpath_scenario::{Plan, Scenario, Topology};
 
-use crate::run_dir::RunDir;
 use crate::terminal::{program, shell_path};
+use talkpath_experiment::run_dir::RunDir;
 
 /// The nodes, links and flows of `scenario`.
 pub fn network(scenario: &Scenario) -> Animation {

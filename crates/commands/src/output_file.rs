@@ -6,8 +6,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
-use crate::part::{ARRIVALS, CAPTURES, LOG, PACKETS, REPORT, SERIES, SUMMARY};
-use crate::run_dir::{PARTS, SCENARIO};
+use talkpath_experiment::part::{ARRIVALS, CAPTURES, LOG, PACKETS, REPORT, SERIES, SUMMARY};
+use talkpath_experiment::run_dir::{PARTS, SCENARIO};
 use talkpath_experiment::store::whole::{WRITE_AT_ONCE, write_whole};
 
 /// Refuses to write `target`, which `option` names, if it is one of the files of a directory in `dirs`, or of
@@ -130,6 +130,18 @@ mod tests {
             fs::write(run.join(name), "").unwrap();
         }
         bench
+    }
+
+    #[test]
+    fn a_link_in_a_run_directory_is_not_written_through_where_the_user_names_it() {
+        let bench = bench();
+        let (victim, page) = (bench.path().join("victim"), bench.path().join("run/play.html"));
+        fs::write(&victim, "mine").unwrap();
+        symlink(&victim, &page).unwrap();
+        write_named_bytes(&page, b"page").unwrap();
+        assert_eq!(fs::read(&page).unwrap(), b"page");
+        assert!(fs::symlink_metadata(&page).unwrap().is_file());
+        assert_eq!(fs::read(&victim).unwrap(), b"mine");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use talkpath_system::this_kernel::this_kernel;
 use talkpath_units::Bytes;
 
 use crate::failure::Failure;
-use crate::run_dir::SCENARIO;
+use talkpath_experiment::run_dir::SCENARIO;
 
 /// Reads and understands `path`.
 pub fn load_file(path: &Path, options: &Options) -> Result<Plan, Failure> {

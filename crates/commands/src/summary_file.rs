@@ -13,10 +13,10 @@ use talkpath_measure::summary::{SUMMARY_FORMAT, Summary};
 
 use crate::failure::Failure;
 use crate::json::json;
-use crate::part::SUMMARY;
-use crate::resumable::resumable;
-use crate::run_dir::RunDir;
 use crate::terminal::{Terminal, program, shell_path};
+use talkpath_experiment::part::SUMMARY;
+use talkpath_experiment::resumable::resumable;
+use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::store::whole::read_json;
 
 /// The summary of the run in `dir`; says what one of an older format lacks.
@@ -212,7 +212,7 @@ pub(crate) mod tests {
     use talkpath_measure::summary::{Clock, RunSummary, Understood};
 
     use super::*;
-    use crate::run_dir::SCENARIO;
+    use talkpath_experiment::run_dir::SCENARIO;
 
     /// A repetition of cell 0, without flows.
     pub(crate) fn run(repetition: u64) -> RunSummary {

@@ -1,15 +1,23 @@
-//! Why an experiment cannot be kept or read again.
+//! Why an experiment cannot go on, cannot be kept, or cannot be read again.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What failed. Its text is for a person; whoever runs the experiment knows what helps.
+/// What failed. Its text is for a person; what helps is known to whoever runs the experiment.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Something could not be written.
     #[error("cannot write {what}: {why}")]
     Write {
         /// Which file or folder.
+        what: String,
+        /// What the system said.
+        why: io::Error,
+    },
+    /// No run directory could be made in the folder for them.
+    #[error("cannot write {what}: {why}")]
+    NoRunDirectory {
+        /// Which folder.
         what: String,
         /// What the system said.
         why: io::Error,
@@ -25,6 +33,9 @@ pub enum Error {
     /// A file or folder is not what it should be; the text begins with its path.
     #[error("{0}")]
     Unusable(String),
+    /// Another process works in this run directory.
+    #[error("{}: another process works on it", .0.display())]
+    Busy(PathBuf),
 }
 
 impl Error {

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use talkpath_commands::args::ReplayArgs;
 use talkpath_commands::failure::Failure;
-use talkpath_commands::part::ARRIVALS;
-use talkpath_commands::run_dir::{RunDir, SCENARIO};
 use talkpath_commands::scenario_file::load_file;
 use talkpath_commands::terminal::Terminal;
 use talkpath_emu::{log_header, replay};
+use talkpath_experiment::part::ARRIVALS;
+use talkpath_experiment::run_dir::{RunDir, SCENARIO};
 use talkpath_scenario::Options;
 
 /// Replays every repetition's log; the first difference is an error.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::ChangeArgs;
-use crate::shard::Shard;
+use talkpath_experiment::shard::Shard;
 
 /// Which part of a run, and where.
 #[derive(Debug, Args)]

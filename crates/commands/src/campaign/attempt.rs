@@ -21,7 +21,7 @@ use talkpath_scenario::host_and_port;
 
 use super::child::{Script, StandardError, Started, wait_at_most};
 use crate::key_file::read_key_file;
-use crate::part::SUMMARY;
+use talkpath_experiment::part::SUMMARY;
 use talkpath_experiment::store::whole::{read_json, sync_folder};
 
 /// What to do.

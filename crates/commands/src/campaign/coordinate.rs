@@ -14,10 +14,11 @@ use super::load::{Loaded, Prepared};
 use super::now;
 use super::push::{Push, Uploader};
 use super::store::{OpenJournal, Opened, Store};
-use crate::args::{Common, flag_word};
+use crate::args::Common;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::terminal::Terminal;
+use talkpath_experiment::choice::Choice;
 
 /// A coordinator at work.
 struct Coordinator<'a> {
@@ -59,7 +60,7 @@ pub(crate) fn coordinate(
         store,
         plan: &plan,
         journal,
-        records: flag_word(&common.records()),
+        records: common.records().word().to_owned(),
         terminal,
         stop,
         abort: Arc::new(AtomicBool::new(false)),

@@ -30,7 +30,7 @@ use super::load::Loaded;
 use super::now;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::part::SUMMARY;
+use talkpath_experiment::part::SUMMARY;
 use talkpath_experiment::store::whole::read_json;
 
 /// What `campaign check --hosts` found, and prints with `--json`.

@@ -22,8 +22,8 @@ use crate::campaign::store::Store;
 use crate::failure::Failure;
 use crate::json::json;
 use crate::output_file::{refuse_records, write_named_bytes};
-use crate::part::REPORT;
 use crate::terminal::{Terminal, counted, print};
+use talkpath_experiment::part::REPORT;
 
 /// Does what the subcommand says.
 pub fn run(args: &CampaignArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {

@@ -13,13 +13,14 @@ use talkpath_units::Rate;
 use super::run::experiment;
 use super::{conclude, files_of_sweep};
 use crate::arenas::{Arenas, Place};
-use crate::args::{ArenaKind, Common, CompareArgs, HOME, Records, quoted};
+use crate::args::{Common, CompareArgs, HOME, quoted};
 use crate::experiment::{Destination, Experiment};
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::scenario_file::{load_changed, load_source, load_source_beside, read};
 use crate::terminal::{self, Terminal, program, shell_word};
 use crate::thresholds;
+use talkpath_experiment::choice::{ArenaKind, Records};
 
 /// Runs one flow over each transport.
 pub fn run(

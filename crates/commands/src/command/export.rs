@@ -6,16 +6,15 @@ mod tables;
 use std::io::{self, BufWriter, Read, Write};
 
 use talkpath_measure::export::TableFormat;
-use talkpath_measure::record_file::RecordError;
 
 use crate::arenas::Arenas;
 use crate::args::{ExportArgs, ExportFormat, ExportTable};
 use crate::failure::Failure;
 use crate::output_file::{refuse_records, write_named};
-use crate::part::{LOG, unwritten};
-use crate::run_dir::RunDir;
 use crate::summary_file::has_summary;
 use crate::terminal::{Terminal, output_failure};
+use talkpath_experiment::part::LOG;
+use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::store::whole::open_file;
 
 /// Writes to a file, or to standard output.
@@ -27,7 +26,7 @@ pub fn run(args: &ExportArgs, arenas: &dyn Arenas, terminal: Terminal) -> Result
     }
     match &args.output {
         Some(path) => write_named(path, |writer| {
-            export(&dir, args, arenas, terminal, writer, |why| unwritten(path, RecordError::Io(why)))
+            export(&dir, args, arenas, terminal, writer, |why| Failure::write(path, why))
         }),
         None => {
             let mut output = BufWriter::new(io::stdout());

@@ -14,15 +14,15 @@ use crate::args::{Common, MergeArgs};
 use crate::experiment::Outcome;
 use crate::experiment::merge::{Merging, missing};
 use crate::failure::Failure;
-use crate::journal;
-use crate::part::{Fresh, SUMMARY, all_parts};
-use crate::provenance::provenance;
-use crate::resumable::{Resumable, resumable};
-use crate::run_dir::{PartId, RunDir, SCENARIO};
 use crate::scenario_file::load_file;
-use crate::shard::{Division, Shard};
-use crate::stopwatch::Stopwatch;
 use crate::terminal::{self, Terminal, program, shell_path};
+use talkpath_experiment::journal;
+use talkpath_experiment::part::{Fresh, SUMMARY, all_parts};
+use talkpath_experiment::provenance::provenance;
+use talkpath_experiment::resumable::{Resumable, resumable};
+use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO};
+use talkpath_experiment::shard::{Division, Shard};
+use talkpath_experiment::stopwatch::Stopwatch;
 use talkpath_experiment::store::whole::write_bytes;
 
 /// Merges.

@@ -23,7 +23,7 @@ use talkpath_system::descriptors::raise_descriptor_limit;
 use talkpath_units::Duration;
 
 use crate::arenas::{Arenas, Monitored, Place, no_thread};
-use crate::args::{ArenaKind, Common, MonitorArgs, Records, quoted};
+use crate::args::{Common, MonitorArgs, quoted};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::monitor::events::{self, MonitorStart};
@@ -34,9 +34,10 @@ use crate::monitor::records::{Keeping, Recorder, folder};
 use crate::monitor::totals::Totals;
 use crate::monitor::{Epoch, http};
 use crate::output_file::write_named;
-use crate::provenance::provenance;
 use crate::scenario_file::{load_file, load_source};
 use crate::terminal::{self, Terminal};
+use talkpath_experiment::choice::{ArenaKind, Records};
+use talkpath_experiment::provenance::provenance;
 
 /// Measures until Ctrl-C, which is how it is meant to end.
 pub fn run(
@@ -83,7 +84,7 @@ pub fn run(
         key: key.as_deref(),
         clocks_synchronised: args.clocks_synchronised,
         scenario: &plan.cells[0].scenario,
-        series: (common.records() != Records::None).then_some(common.series.detail()),
+        series: (common.records() != Records::None).then_some(common.series),
         interrupt: &interrupt,
         measured_until_ns: &state.measured_until_ns,
     };

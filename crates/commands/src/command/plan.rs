@@ -9,9 +9,9 @@ use crate::args::{Common, PlanArgs};
 use crate::failure::Failure;
 use crate::json;
 use crate::output_file::is_run;
-use crate::run_dir::{SCENARIO, write_trace};
 use crate::scenario_file::load_file;
 use crate::terminal::{Terminal, print};
+use talkpath_experiment::run_dir::{SCENARIO, write_trace};
 use talkpath_experiment::store::whole::write_bytes;
 
 /// Prints the plan, and writes what every machine needs of it.

@@ -21,12 +21,13 @@ use crate::args::ReportArgs;
 use crate::failure::Failure;
 use crate::network::page_network;
 use crate::output_file::{refuse_records, write_named_bytes};
-use crate::part::{PACKETS, REPORT, SERIES, is_drawn};
-use crate::resumable::{command_again, resumable};
-use crate::run_dir::{PartId, RunDir, SCENARIO};
+use crate::page::command_again;
 use crate::scenario_file::load_file;
 use crate::summary_file::{head_of, read_summary};
 use crate::terminal::Terminal;
+use talkpath_experiment::part::{PACKETS, REPORT, SERIES, is_drawn};
+use talkpath_experiment::resumable::resumable;
+use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO};
 use talkpath_experiment::store::whole::{find_file, write_bytes};
 
 /// Writes one page a run directory, or with `-o` one page that lays them all side by side.
@@ -306,8 +307,8 @@ mod tests {
     use talkpath_units::{Histogram, SignedDuration};
 
     use super::*;
-    use crate::part::SUMMARY;
     use crate::summary_file::tests::summary;
+    use talkpath_experiment::part::SUMMARY;
 
     #[test]
     fn a_repetition_with_one_way_delays_had_a_trusted_clock_whatever_the_worst_one_had() {

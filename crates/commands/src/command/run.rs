@@ -10,17 +10,18 @@ use talkpath_units::Duration;
 
 use super::{again, conclude, files_of_sweep, jobs};
 use crate::arenas::{Arenas, Place};
-use crate::args::{ArenaKind, Common, RunArgs};
+use crate::args::{Common, RunArgs};
 use crate::experiment::{Destination, Experiment, Outcome, PartOutcome};
 use crate::failure::Failure;
 use crate::json::json;
 use crate::output_file::refuse_junit;
-use crate::resumable::{Resumable, resumable};
-use crate::run_dir::{RunDir, SCENARIO};
 use crate::scenario_file::load_file;
-use crate::shard::Shard;
 use crate::terminal::{self, Terminal, program, shell_path, shell_word};
 use crate::thresholds;
+use talkpath_experiment::choice::ArenaKind;
+use talkpath_experiment::resumable::{Resumable, resumable};
+use talkpath_experiment::run_dir::{RunDir, SCENARIO};
+use talkpath_experiment::shard::Shard;
 
 /// Runs or resumes.
 pub fn run(args: &RunArgs, common: &Common, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {

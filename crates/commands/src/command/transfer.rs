@@ -11,12 +11,13 @@ use talkpath_units::Duration;
 use super::run::run_plan;
 use super::{again, conclude};
 use crate::arenas::{Arenas, Place};
-use crate::args::{ArenaKind, BurstArgs, Common, SendArgs, TransferArgs, quoted};
+use crate::args::{BurstArgs, Common, SendArgs, TransferArgs, quoted};
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
-use crate::part::LOG;
 use crate::scenario_file::load_source_beside;
 use crate::terminal::{self, Terminal};
+use talkpath_experiment::choice::ArenaKind;
+use talkpath_experiment::part::LOG;
 
 /// Sends a file; the far end checks its SHA-256.
 pub fn send(

@@ -15,8 +15,8 @@ use talkpath_units::Duration;
 use super::room::{Peace, Room, packets_per_s, share};
 use crate::arenas::Worker;
 use crate::progress::{Progress, Repetition};
-use crate::run_dir::PartId;
 use crate::terminal::Terminal;
+use talkpath_experiment::run_dir::PartId;
 
 /// What the attempts of one arena share.
 pub(crate) struct Attempts<'a> {

@@ -9,7 +9,7 @@
 use talkpath_scenario::Plan;
 use talkpath_units::Duration;
 
-use crate::part::{Fresh, Part};
+use talkpath_experiment::part::{Fresh, Part};
 
 /// The budget of a run.
 pub(super) struct TimeAgain {

@@ -4,11 +4,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use talkpath_measure::RunRecord;
 
-use crate::args::Records;
 use crate::failure::Failure;
-use crate::journal::{Journal, Packed};
-use crate::part::{Kept, Part};
-use crate::run_dir::RunDir;
+use talkpath_experiment::choice::Records;
+use talkpath_experiment::journal::{Journal, Packed};
+use talkpath_experiment::part::{Kept, Part};
+use talkpath_experiment::run_dir::RunDir;
 
 /// Where the workers of a process keep what they have measured.
 pub(super) struct Keeping<'w> {
@@ -44,7 +44,7 @@ impl<'w> Keeping<'w> {
             Some(packed) => part.files = locked(&self.journal).add(self.dir, &packed)?,
             None => part.save(self.dir, record, kept, self.records, is_cut_short)?,
         }
-        if is_cut_short { Ok(()) } else { self.dir.discard_unfinished(part.id()) }
+        if is_cut_short { Ok(()) } else { Ok(self.dir.discard_unfinished(part.id())?) }
     }
 
     /// Nothing is tried from now on, because of `why`.

@@ -26,17 +26,18 @@ use talkpath_scenario::{Cell, Plan};
 use talkpath_study::is_enough;
 
 use super::warnings::{alike_warning, left_out_warning, missing_warning, ran_again_note, warnings};
-use crate::args::{ArenaKind, Records};
 use crate::failure::Failure;
 use crate::network::page_network;
-use crate::part::{
-    ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, PartFiles, REPORT, SERIES, SUMMARY, unwritten,
-};
-use crate::resumable::Resumable;
-use crate::run_dir::{PartId, RunDir, SCENARIO, own_folder};
-use crate::stopwatch::Stopwatch;
+use crate::page::command_again;
 use crate::summary_file::write_summary;
 use crate::thresholds;
+use talkpath_experiment::choice::{ArenaKind, Records};
+use talkpath_experiment::part::{
+    ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, PartFiles, REPORT, SERIES, SUMMARY, unwritten,
+};
+use talkpath_experiment::resumable::Resumable;
+use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO, own_folder};
+use talkpath_experiment::stopwatch::Stopwatch;
 use talkpath_experiment::store::whole::{WRITE_AT_ONCE, find_file, read_json, write_bytes, write_whole};
 
 /// What makes one run of finished repetitions.
@@ -209,9 +210,9 @@ fn merge_records(dir: &RunDir, sources: &[(PartId, Source)], records: Records) -
     let unmerged = |path: &Path, name: &str, why: MergeError| match why {
         MergeError::Part { index, why } => match sources.get(index) {
             Some((_, source)) => unread(&source.path(name), why),
-            None => unwritten(path, why),
+            None => unwritten(path, why).into(),
         },
-        MergeError::Out(why) => unwritten(path, why),
+        MergeError::Out(why) => unwritten(path, why).into(),
     };
     if records >= Records::All {
         let path = dir.file(PACKETS);
@@ -383,7 +384,7 @@ fn page_text(
     figures: &[CellFigures],
     begun: &Resumable,
 ) -> String {
-    let command = begun.command(&dir.file(SCENARIO));
+    let command = command_again(&dir.file(SCENARIO), begun.arena_name(), begun.to.as_deref());
     let network = page_network(plan, &summary.arena, dir);
     html(&Page {
         summary,

@@ -2,8 +2,8 @@
 
 use talkpath_scenario::{Cell, Plan};
 
-use crate::run_dir::PartId;
-use crate::shard::{Division, Shard};
+use talkpath_experiment::run_dir::PartId;
+use talkpath_experiment::shard::{Division, Shard};
 
 /// A repetition to run.
 pub(super) struct Task<'p> {

@@ -37,7 +37,7 @@ fn experiment<'a>(plan: &'a Plan, arenas: &'a dyn Arenas) -> Experiment<'a> {
         arenas,
         records: Records::All,
         exact: false,
-        series: SeriesPoints::Sampled,
+        series: SeriesDetail::Sampled,
         at_once: 1,
         jobs: 1,
         terminal: Terminal::plain(),
@@ -159,7 +159,7 @@ fn the_page_draws_the_first_repetition_that_the_machine_did_not_disturb() {
     experiment.place.run_again = Some(Duration::ZERO);
     let Outcome { summary, dir, .. } = experiment.run(Destination::Under(out.path())).unwrap();
     assert!(summary.valid && warns(&summary, "rest on 4 of 6"), "{:?}", summary.warnings);
-    let page = std::fs::read_to_string(dir.file(crate::part::REPORT)).unwrap();
+    let page = std::fs::read_to_string(dir.file(talkpath_experiment::part::REPORT)).unwrap();
     assert!(page.contains("Figures show repetition 1; the tables show all."));
 }
 
@@ -260,7 +260,7 @@ fn a_run_that_is_stopped_while_repetitions_run_again_answers_and_can_go_on() {
     let path = outcome.dir.path().to_path_buf();
     drop(outcome.dir);
     let dir = RunDir::open(&path).unwrap();
-    let begun = crate::resumable::resumable(&dir).unwrap();
+    let begun = talkpath_experiment::resumable::resumable(&dir).unwrap();
     let outcome = experiment.resume(dir, begun).unwrap();
     assert!(outcome.failure.is_none() && outcome.summary.valid && !outcome.dir.has_parts());
     assert_eq!(again(&outcome.summary)[1], (1, true));

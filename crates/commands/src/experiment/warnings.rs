@@ -9,9 +9,9 @@ use talkpath_measure::warning;
 use talkpath_scenario::Plan;
 
 use crate::failure::Failure;
-use crate::part::{Part, named};
-use crate::run_dir::{PartId, SCENARIO};
 use crate::terminal::counted;
+use talkpath_experiment::part::{Part, named};
+use talkpath_experiment::run_dir::{PartId, SCENARIO};
 
 /// The file's warnings, then those of the repetitions `parts`.
 pub(super) fn warnings(plan: &Plan, parts: &[&Part]) -> Vec<String> {

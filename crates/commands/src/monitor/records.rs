@@ -21,25 +21,27 @@ use talkpath_measure::RunRecord;
 use talkpath_scenario::{Options, Plan, Source, with_repetitions};
 
 use crate::arenas::{Arenas, Place};
-use crate::args::{Amount, Records, SeriesPoints};
+use crate::args::Amount;
 use crate::experiment::{Destination, Experiment};
 use crate::failure::Failure;
-use crate::journal::{self, Journal, Packed};
 use crate::monitor::event_file::last_time;
-use crate::part::{Kept, Part, all_parts};
-use crate::resumable::{Resumable, resumable};
-use crate::run_dir::{RunDir, SCENARIO, slug};
 use crate::scenario_file::{load_source_beside, read};
-use crate::stopwatch::{Stopwatch, began, stamps_from};
 use crate::terminal::Terminal;
+use talkpath_experiment::choice::Records;
+use talkpath_experiment::journal::{self, Journal, Packed};
+use talkpath_experiment::part::{Kept, Part, all_parts};
+use talkpath_experiment::resumable::{Resumable, resumable};
+use talkpath_experiment::run_dir::{RunDir, SCENARIO, slug};
+use talkpath_experiment::stopwatch::{Stopwatch, began, stamps_from};
 use talkpath_experiment::store::lines::LineFile;
+use talkpath_measure::series::SeriesDetail;
 
 /// How and where records are kept.
 pub(crate) struct Keeping<'a> {
     /// `OUT/monitor-HOST`.
     pub(crate) folder: PathBuf,
     pub(crate) records: Records,
-    pub(crate) series: SeriesPoints,
+    pub(crate) series: SeriesDetail,
     pub(crate) place: Place,
     pub(crate) arenas: &'a dyn Arenas,
     pub(crate) rotate: Amount,
@@ -186,7 +188,7 @@ impl<'a> Recorder<'a> {
         let sessions = all_parts(dir, &kept)?.len() as u64;
         if sessions == 0 {
             // Events alone: a stretch without any session.
-            return dir.remove_parts();
+            return Ok(dir.remove_parts()?);
         }
         let text = with_repetitions(resolved, sessions);
         let plan =
@@ -194,7 +196,7 @@ impl<'a> Recorder<'a> {
         self.experiment(&plan, begun.records()?, begun.series()?).close(dir, kept, begun, watch)
     }
 
-    fn experiment<'p>(&'p self, plan: &'p Plan, records: Records, series: SeriesPoints) -> Experiment<'p> {
+    fn experiment<'p>(&'p self, plan: &'p Plan, records: Records, series: SeriesDetail) -> Experiment<'p> {
         Experiment {
             plan,
             growth: None,
@@ -216,7 +218,9 @@ impl<'a> Recorder<'a> {
         let open = self.open.as_ref().map(|open| open.dir.path());
         let mut closed: Vec<PathBuf> = run_dirs(&self.keeping.folder)
             .into_iter()
-            .filter(|path| Some(path.as_path()) != open && !path.join(crate::run_dir::PARTS).is_dir())
+            .filter(|path| {
+                Some(path.as_path()) != open && !path.join(talkpath_experiment::run_dir::PARTS).is_dir()
+            })
             .collect();
         closed.sort();
         let old = match keep {
@@ -291,10 +295,10 @@ pub(crate) const EVENTS: &str = "events.jsonl";
 mod tests {
     use super::*;
     use crate::arenas::NO_ARENAS;
-    use crate::args::ArenaKind;
     use crate::monitor::interval::tests::session;
     use crate::scenario_file::load_source;
-    use crate::stopwatch::FILE_NAME_TIME;
+    use talkpath_experiment::choice::ArenaKind;
+    use talkpath_experiment::stopwatch::FILE_NAME_TIME;
     use talkpath_scenario::Setting;
 
     fn plan() -> Plan {
@@ -310,7 +314,7 @@ mod tests {
         let keeping = Keeping {
             folder: folder.to_path_buf(),
             records: Records::All,
-            series: SeriesPoints::Sampled,
+            series: SeriesDetail::Sampled,
             place,
             arenas: &NO_ARENAS,
             rotate,

@@ -26,8 +26,8 @@ use talkpath_units::to_hex;
 use super::now;
 use super::store::Store;
 use crate::failure::Failure;
-use crate::part::SUMMARY;
-use crate::run_dir::slug;
+use talkpath_experiment::part::SUMMARY;
+use talkpath_experiment::run_dir::slug;
 use talkpath_experiment::store::lines::add_line;
 
 pub(crate) use uploader::Uploader;

@@ -24,10 +24,10 @@ use crate::again::Repetitions;
 use crate::arenas::Arenas;
 use crate::args::ExportTable;
 use crate::failure::Failure;
-use crate::part::{PACKETS, SERIES, SUMMARY};
-use crate::run_dir::RunDir;
 use crate::summary_file::{read_summary, refuse_later_format};
 use crate::terminal::Terminal;
+use talkpath_experiment::part::{PACKETS, SERIES, SUMMARY};
+use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::store::whole::{find_file, open_file, unexpected_json};
 
 /// Writes `table` of the run in `dir`; `unwritten` says what a failure of `out` means.

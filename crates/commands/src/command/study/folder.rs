@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use talkpath_study::{Cell, CellSamples, Form, Study};
 
 use crate::failure::Failure;
-use crate::run_dir::{PARTS, PLAN, RunDir, lock_parts};
-use crate::stopwatch::began;
+use talkpath_experiment::run_dir::{PARTS, PLAN, RunDir, lock_parts};
+use talkpath_experiment::stopwatch::began;
 use talkpath_experiment::store::lock::Lock;
 use talkpath_experiment::store::whole::{read_json, write_bytes};
 

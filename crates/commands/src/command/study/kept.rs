@@ -12,9 +12,9 @@ use crate::args::{Common, StudyDiffArgs, StudyFillArgs, StudyKeepArgs};
 use crate::failure::Failure;
 use crate::json::json;
 use crate::output_file::{refuse_records, write_named_bytes};
-use crate::run_dir::PARTS;
 use crate::scenario_file;
 use crate::terminal::{Terminal, print, program};
+use talkpath_experiment::run_dir::PARTS;
 use talkpath_experiment::store::whole::read_json;
 
 /// Characters that are shown of a study's or a claim's name that a file gives. Chosen.

@@ -22,15 +22,16 @@ use self::folder::{Identity, STUDY_COPY, StudyDir};
 use self::runner::{Runner, in_words};
 use super::jobs;
 use crate::arenas::{Arenas, Place};
-use crate::args::{ArenaKind, Common, StudyArena, StudyArgs, StudyCommand, StudyRunArgs};
+use crate::args::{Common, StudyArena, StudyArgs, StudyCommand, StudyRunArgs};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::json::json;
 use crate::network::network;
-use crate::part::REPORT;
 use crate::scenario_file;
-use crate::stopwatch::Stopwatch;
 use crate::terminal::{self, Terminal, counted, program, shell_path, shell_word};
+use talkpath_experiment::choice::ArenaKind;
+use talkpath_experiment::part::REPORT;
+use talkpath_experiment::stopwatch::Stopwatch;
 use talkpath_experiment::store::whole::write_bytes;
 
 /// Lists, shows or runs.

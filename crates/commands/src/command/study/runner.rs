@@ -17,9 +17,9 @@ use crate::experiment::attempt::{Attempts, Neighbours, Wanted};
 use crate::experiment::room::Peace;
 use crate::experiment::workers::share_out;
 use crate::failure::Failure;
-use crate::run_dir::PartId;
-use crate::stopwatch::Stopwatch;
 use crate::terminal::Terminal;
+use talkpath_experiment::run_dir::PartId;
+use talkpath_experiment::stopwatch::Stopwatch;
 
 /// What is to be run, and where it is kept.
 pub(super) struct Runner<'a> {

@@ -19,22 +19,22 @@ use std::fs;
 use serde::{Deserialize, Serialize};
 use talkpath_measure::RunRecord;
 
-use crate::args::Records;
-use crate::failure::Failure;
+use crate::Error;
+use crate::choice::Records;
 use crate::part::{Fresh, Kept, Part, PartFiles, packed};
 use crate::run_dir::{PARTS, RunDir};
-use talkpath_experiment::store::lines::{LineFile, each_line};
-use talkpath_experiment::store::whole::unexpected_json;
+use crate::store::lines::{LineFile, each_line};
+use crate::store::whole::unexpected_json;
 
 /// One process's files, begun with the first line.
 #[derive(Default)]
-pub(crate) struct Journal {
+pub struct Journal {
     lines: Option<LineFile>,
     rows: Option<LineFile>,
 }
 
 /// A part as it is written down.
-pub(crate) struct Packed {
+pub struct Packed {
     line: Vec<u8>,
     rows: Vec<u8>,
     sizes: Vec<(&'static str, u64)>,
@@ -56,12 +56,12 @@ struct ReadLine {
 
 impl Packed {
     /// `part`, of `record`, with the files that it leaves; `None` if they are large and need a folder.
-    pub(crate) fn new(
+    pub fn new(
         part: &Part,
         record: &RunRecord,
         kept: &Kept,
         records: Records,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, Error> {
         let Some(files) = packed(record, kept, records)? else { return Ok(None) };
         let sizes: Vec<_> = files.iter().map(|(name, bytes)| (*name, bytes.len() as u64)).collect();
         let mut line = serde_json::to_vec(&Line { part, files: &sizes }).unwrap_or_default();
@@ -70,14 +70,14 @@ impl Packed {
     }
 
     /// How much it takes on the disk, B.
-    pub(crate) fn size(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         (self.line.len() + self.rows.len()) as u64
     }
 }
 
 impl Journal {
     /// Writes `packed` down; returns where its files are.
-    pub(crate) fn add(&mut self, dir: &RunDir, packed: &Packed) -> Result<PartFiles, Failure> {
+    pub fn add(&mut self, dir: &RunDir, packed: &Packed) -> Result<PartFiles, Error> {
         let lines = match &mut self.lines {
             Some(lines) => lines,
             None => self.lines.insert(LineFile::create_numbered(&dir.file(PARTS), STEM, LINES)?),
@@ -100,11 +100,11 @@ impl Journal {
 }
 
 /// What earlier processes wrote down in `dir`; of a repetition that ran again the last time.
-pub(crate) fn read(dir: &RunDir) -> Result<Fresh, Failure> {
+pub fn read(dir: &RunDir) -> Result<Fresh, Error> {
     let folder = dir.file(PARTS);
     let mut kept = Fresh::new();
-    for entry in fs::read_dir(&folder).map_err(|why| Failure::read(&folder, &why))? {
-        let path = entry.map_err(|why| Failure::read(&folder, &why))?.path();
+    for entry in fs::read_dir(&folder).map_err(|why| Error::read(&folder, why))? {
+        let path = entry.map_err(|why| Error::read(&folder, why))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if !(name.starts_with(STEM) && name.ends_with(LINES)) {
             continue;
@@ -120,7 +120,7 @@ pub(crate) fn read(dir: &RunDir) -> Result<Fresh, Failure> {
             if !kept.get(&(part.id(), false)).is_some_and(is_older) {
                 kept.insert((part.id(), false), part);
             }
-            Ok::<_, Failure>(())
+            Ok::<_, Error>(())
         })?;
     }
     Ok(kept)
@@ -138,7 +138,7 @@ mod tests {
     use talkpath_scenario::{Options, Source, load};
 
     use super::*;
-    use crate::monitor::interval::tests::session;
+    use crate::fixture;
     use crate::part::{PACKETS, SERIES};
     use crate::run_dir::PartId;
 
@@ -153,7 +153,7 @@ mod tests {
         create_dir(dir.file(PARTS)).unwrap();
         let none = Kept { arrivals: None, capture: None };
         let keep = |journal: &mut Journal, repetition: u64| {
-            let mut record = session(0, 0, 100 * (repetition + 1), 7).record.unwrap();
+            let mut record = fixture::record(100 * (repetition + 1));
             record.repetition = repetition;
             let part = Part::new(&record, &plan, &plan.cells[0], false, |_| String::new());
             let packed = Packed::new(&part, &record, &none, Records::All).unwrap().expect("it is small");

@@ -19,25 +19,28 @@ use crate::run_dir::PartId;
 
 /// Some parts of a run that is divided: those from `first` to `last`, counted from 1, of `of`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shard {
-    pub(crate) first: u64,
-    pub(crate) last: u64,
-    pub(crate) of: u64,
+pub struct Shard {
+    /// The first part, from 1.
+    pub first: u64,
+    /// The last one, itself included.
+    pub last: u64,
+    /// How many parts there are in all.
+    pub of: u64,
 }
 
 impl Shard {
     /// Whether it is all there is.
-    pub(crate) fn is_whole(self) -> bool {
+    pub fn is_whole(self) -> bool {
         (self.first, self.last) == (1, self.of)
     }
 
     /// Whether part `number` belongs to it.
-    pub(crate) fn holds(self, number: u64) -> bool {
+    pub fn holds(self, number: u64) -> bool {
         (self.first..=self.last).contains(&number)
     }
 
     /// As a word of a directory's name: `2-of-4`.
-    pub(crate) fn for_file_name(self) -> String {
+    pub fn for_file_name(self) -> String {
         self.to_string().replace('/', "-of-")
     }
 }
@@ -67,7 +70,7 @@ impl FromStr for Shard {
 }
 
 /// Which part each repetition belongs to.
-pub(crate) struct Division {
+pub struct Division {
     repeat: u64,
     /// By cell and then by repetition.
     parts: Vec<u64>,
@@ -77,7 +80,7 @@ impl Division {
     /// Divides `plan` into `of` parts of about the same cost: the dearest repetition first, each to the part
     /// that has cost least so far (Graham's LPT rule, 1969). Repetitions of the same cost come in an order
     /// that is drawn from the plan's seed, so that no part has one value of a swept key alone.
-    pub(crate) fn new(plan: &Plan, of: u64) -> Self {
+    pub fn new(plan: &Plan, of: u64) -> Self {
         let repeat = plan.repeat;
         let mut tasks = Vec::new();
         for (at, cell) in (0_u64..).zip(&plan.cells) {
@@ -103,7 +106,7 @@ impl Division {
     }
 
     /// The part of a repetition; the first if the plan has no such one.
-    pub(crate) fn part(&self, id: PartId) -> u64 {
+    pub fn part(&self, id: PartId) -> u64 {
         let at = id.cell.checked_mul(self.repeat).and_then(|at| at.checked_add(id.repetition));
         at.and_then(|at| usize::try_from(at).ok()).and_then(|at| self.parts.get(at)).copied().unwrap_or(1)
     }

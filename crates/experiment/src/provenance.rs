@@ -4,7 +4,7 @@ use rustix::system::uname;
 use talkpath_measure::summary::Provenance;
 
 /// The program, built from `revision` if that is known, and this machine.
-pub(crate) fn provenance(revision: Option<String>) -> Provenance {
+pub fn provenance(revision: Option<String>) -> Provenance {
     let name = uname();
     let words = [name.sysname(), name.release(), name.machine()].map(|word| word.to_string_lossy());
     Provenance {

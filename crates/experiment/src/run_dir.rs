@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 
 use talkpath_scenario::Trace;
 
-use crate::failure::Failure;
-use talkpath_experiment::store::lock::{Lock, LockError};
-use talkpath_experiment::store::whole::write_bytes;
+use crate::Error;
+use crate::store::lock::{Lock, LockError};
+use crate::store::whole::write_bytes;
 
 /// An open run directory.
 #[derive(Debug)]
@@ -47,9 +47,9 @@ pub struct PartId {
 
 impl RunDir {
     /// A new directory under `out`, named after `started` (`2026-11-21T19-05-07Z`) and the scenario.
-    pub(crate) fn create(out: &Path, started: &str, name: &str) -> Result<Self, Failure> {
-        let elsewhere = |failure: Failure| failure.with_help("`--out DIR` names another folder for runs");
-        fs::create_dir_all(out).map_err(|why| elsewhere(Failure::folder(out, why)))?;
+    pub fn create(out: &Path, started: &str, name: &str) -> Result<Self, Error> {
+        let unmade = |path: &Path, why| Error::NoRunDirectory { what: path.display().to_string(), why };
+        fs::create_dir_all(out).map_err(|why| Error::NoRunDirectory { what: unmakeable(out), why })?;
         let base = format!("{started}-{}", slug(name));
         // A number distinguishes runs that start in the same second; creating a directory is atomic.
         for attempt in 1..=MAX_SAME_SECOND {
@@ -57,19 +57,19 @@ impl RunDir {
             let path = out.join(folder);
             match fs::create_dir(&path) {
                 Ok(()) => {
-                    fs::create_dir(path.join(PARTS)).map_err(|why| elsewhere(Failure::write(&path, why)))?;
+                    fs::create_dir(path.join(PARTS)).map_err(|why| unmade(&path, why))?;
                     return Ok(Self { path, is_new: true, lock: None });
                 }
                 Err(why) if why.kind() == ErrorKind::AlreadyExists => {}
-                Err(why) => return Err(elsewhere(Failure::write(&path, why))),
+                Err(why) => return Err(unmade(&path, why)),
             }
         }
-        Err(Failure::write(&out.join(base), ErrorKind::AlreadyExists.into()))
+        Err(Error::write(&out.join(base), ErrorKind::AlreadyExists.into()))
     }
 
     /// A new directory at `path`; one that is there must be empty, or hold only what a process left that died
     /// before it had begun.
-    pub(crate) fn create_at(path: &Path) -> Result<Self, Failure> {
+    pub fn create_at(path: &Path) -> Result<Self, Error> {
         let parts = path.join(PARTS);
         // The scenario is written last: one that is there already is somebody's own.
         let is_left = || parts.is_dir() && !path.join(SCENARIO).exists();
@@ -79,13 +79,13 @@ impl RunDir {
     }
 
     /// A new directory at `path` for what is put together from others; one that is there must be empty.
-    pub(crate) fn create_empty(path: &Path) -> Result<Self, Failure> {
+    pub fn create_empty(path: &Path) -> Result<Self, Error> {
         Self::create_unless_used(path, path, || false)
     }
 
     /// Makes `folder`, which is `path` or lies in it. Nothing may be in `path` but what `is_left` there.
-    fn create_unless_used(path: &Path, folder: &Path, is_left: impl Fn() -> bool) -> Result<Self, Failure> {
-        let failed = |why| Failure::folder(path, why);
+    fn create_unless_used(path: &Path, folder: &Path, is_left: impl Fn() -> bool) -> Result<Self, Error> {
+        let failed = |why| Error::Write { what: unmakeable(path), why };
         if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
             fs::create_dir_all(above).map_err(failed)?;
         }
@@ -97,21 +97,21 @@ impl RunDir {
         };
         if !is_new && holds_something(path)? && !is_left() {
             let path = path.display();
-            return Err(Failure::Usage(format!("{path}: is there already; name a directory that is not")));
+            return Err(Error::Unusable(format!("{path}: is there already; name a directory that is not")));
         }
         fs::create_dir_all(folder).map_err(failed)?;
         Ok(Self { path: path.to_path_buf(), is_new, lock: None })
     }
 
     /// Whether a process has begun to run a part in `path`.
-    pub(crate) fn is_begun(path: &Path) -> bool {
+    pub fn is_begun(path: &Path) -> bool {
         path.join(SCENARIO).is_file() && path.join(PARTS).join(PLAN).is_file()
     }
 
     /// The existing run directory `path`.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    pub fn open(path: &Path) -> Result<Self, Error> {
         if !path.join(SCENARIO).is_file() {
-            return Err(Failure::Usage(format!(
+            return Err(Error::Unusable(format!(
                 "{}: not a run directory: no {SCENARIO} in it",
                 path.display()
             )));
@@ -133,21 +133,21 @@ impl RunDir {
     }
 
     /// Whether finished repetitions wait to be put together.
-    pub(crate) fn has_parts(&self) -> bool {
+    pub fn has_parts(&self) -> bool {
         self.path.join(PARTS).is_dir()
     }
 
     /// Keeps other processes out until this one ends, or has removed the parts.
-    pub(crate) fn lock(&mut self) -> Result<(), Failure> {
+    pub fn lock(&mut self) -> Result<(), Error> {
         let lock = lock_parts(&self.path);
         // One in which another process works is that one's.
-        self.is_new &= !matches!(lock, Err(Failure::Usage(_)));
+        self.is_new &= !matches!(lock, Err(Error::Unusable(_) | Error::Busy(_)));
         self.lock = Some(lock?);
         Ok(())
     }
 
     /// As [`Self::lock`], of a directory in which nothing has begun.
-    pub(crate) fn lock_new(&mut self) -> Result<(), Failure> {
+    pub fn lock_new(&mut self) -> Result<(), Error> {
         self.lock()?;
         // Another process may have begun since this one looked, and have ended.
         if self.file(SCENARIO).exists() {
@@ -158,9 +158,9 @@ impl RunDir {
     }
 
     /// Refuses a directory in which another process works. It may be on a disk that is only read.
-    pub(crate) fn refuse_company(&self) -> Result<(), Failure> {
+    pub fn refuse_company(&self) -> Result<(), Error> {
         let path = self.path.join(PARTS).join(LOCK);
-        match Lock::is_held(&path).map_err(|why| Failure::read(&path, &why))? {
+        match Lock::is_held(&path).map_err(|why| Error::read(&path, why))? {
             true => Err(is_busy(&self.path)),
             false => Ok(()),
         }
@@ -170,36 +170,36 @@ impl RunDir {
     ///
     /// An `unfinished` one counts in the figures and is run again by `--resume`. What was kept of the same
     /// repetition goes when the new one is whole.
-    pub(crate) fn save_part(
+    pub fn save_part(
         &self,
         id: PartId,
         unfinished: bool,
-        fill: impl FnOnce(&Path) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        fill: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let target = self.part(id, unfinished);
         let beside = |ending: &str| target.with_file_name(format!(".{}{ending}", id.name(unfinished)));
         let (draft, before) = (beside(""), beside(".before"));
         remove_folder(&draft)?;
-        fs::create_dir(&draft).map_err(|why| Failure::write(&draft, why))?;
+        fs::create_dir(&draft).map_err(|why| Error::write(&draft, why))?;
         fill(&draft)?;
         remove_folder(&before)?;
         match fs::rename(&target, &before) {
-            Err(why) if why.kind() != ErrorKind::NotFound => return Err(Failure::write(&target, why)),
+            Err(why) if why.kind() != ErrorKind::NotFound => return Err(Error::write(&target, why)),
             _ => {}
         }
-        fs::rename(&draft, &target).map_err(|why| Failure::write(&target, why))?;
+        fs::rename(&draft, &target).map_err(|why| Error::write(&target, why))?;
         remove_folder(&before)
     }
 
     /// The folder of a part.
-    pub(crate) fn part(&self, id: PartId, unfinished: bool) -> PathBuf {
+    pub fn part(&self, id: PartId, unfinished: bool) -> PathBuf {
         self.path.join(PARTS).join(id.name(unfinished))
     }
 
     /// Every whole part in order, with whether it is unfinished.
-    pub(crate) fn parts(&self) -> Result<Vec<(PartId, bool)>, Failure> {
+    pub fn parts(&self) -> Result<Vec<(PartId, bool)>, Error> {
         let folder = self.path.join(PARTS);
-        let read = |why: io::Error| Failure::read(&folder, &why);
+        let read = |why: io::Error| Error::read(&folder, why);
         let mut parts = Vec::new();
         for entry in fs::read_dir(&folder).map_err(read)? {
             let name = entry.map_err(read)?.file_name();
@@ -210,7 +210,7 @@ impl RunDir {
     }
 
     /// Removes what was kept of a repetition that was cut short: it has run again.
-    pub(crate) fn discard_unfinished(&self, id: PartId) -> Result<(), Failure> {
+    pub fn discard_unfinished(&self, id: PartId) -> Result<(), Error> {
         remove_folder(&self.part(id, true))
     }
 
@@ -218,11 +218,11 @@ impl RunDir {
     ///
     /// They go all at once, by another name: a process that is killed here leaves no half of them, which the
     /// next one would take for the whole.
-    pub(crate) fn remove_parts(&mut self) -> Result<(), Failure> {
+    pub fn remove_parts(&mut self) -> Result<(), Error> {
         let (parts, dead) = (self.path.join(PARTS), self.path.join(DEAD));
         remove_folder(&dead)?;
         match fs::rename(&parts, &dead) {
-            Err(why) if why.kind() != ErrorKind::NotFound => return Err(Failure::write(&parts, why)),
+            Err(why) if why.kind() != ErrorKind::NotFound => return Err(Error::write(&parts, why)),
             _ => {}
         }
         // NFS keeps a file that is open, under another name in its folder, which then cannot be removed.
@@ -233,12 +233,12 @@ impl RunDir {
     }
 
     /// Keeps a trace under the name that scenario.toml here calls it by.
-    pub(crate) fn write_trace(&self, trace: &Trace) -> Result<(), Failure> {
+    pub fn write_trace(&self, trace: &Trace) -> Result<(), Error> {
         write_trace(&self.path, trace)
     }
 
     /// Takes a directory away that this process made and in which nothing was measured.
-    pub(crate) fn discard_if_new(&mut self) {
+    pub fn discard_if_new(&mut self) {
         if !self.is_new {
             return;
         }
@@ -276,20 +276,20 @@ impl PartId {
 /// Keeps other processes out of the run directory `path` until the lock that it gives is dropped.
 ///
 /// # Errors
-/// [`Failure::Usage`] if another process works there; else what the system says.
-pub(crate) fn lock_parts(path: &Path) -> Result<Lock, Failure> {
+/// [`Error::Busy`] if another process works there; else what the system says.
+pub fn lock_parts(path: &Path) -> Result<Lock, Error> {
     own_folder(&path.join(PARTS))?;
     let lock = path.join(PARTS).join(LOCK);
     Lock::take(&lock).map_err(|why| match why {
         LockError::Busy => is_busy(path),
-        LockError::Io(why) => Failure::write(&lock, why),
+        LockError::Io(why) => Error::write(&lock, why),
     })
 }
 
 /// Refuses a folder of a run directory that is a symbolic link: what is written into it would go elsewhere.
-pub(crate) fn own_folder(folder: &Path) -> Result<(), Failure> {
+pub fn own_folder(folder: &Path) -> Result<(), Error> {
     if fs::symlink_metadata(folder).is_ok_and(|found| found.is_symlink()) {
-        return Err(Failure::Usage(format!(
+        return Err(Error::Unusable(format!(
             "{}: is a symbolic link, and a run writes into its own directory alone; put the folder itself there",
             folder.display()
         )));
@@ -297,32 +297,37 @@ pub(crate) fn own_folder(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn is_busy(path: &Path) -> Failure {
-    Failure::Usage(format!("{}: another process works on it", path.display()))
+fn is_busy(path: &Path) -> Error {
+    Error::Busy(path.to_path_buf())
+}
+
+/// A folder that cannot be made, as an error names it.
+fn unmakeable(path: &Path) -> String {
+    format!("the folder {}, which cannot be made", path.display())
 }
 
 /// Keeps a trace under the name that scenario.toml in `beside` calls it by.
-pub(crate) fn write_trace(beside: &Path, trace: &Trace) -> Result<(), Failure> {
+pub fn write_trace(beside: &Path, trace: &Trace) -> Result<(), Error> {
     let path = beside.join(&trace.name);
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|why| Failure::write(folder, why))?;
+        fs::create_dir_all(folder).map_err(|why| Error::write(folder, why))?;
     }
-    Ok(write_bytes(&path, trace.text.as_bytes())?)
+    write_bytes(&path, trace.text.as_bytes())
 }
 
-fn holds_something(folder: &Path) -> Result<bool, Failure> {
-    Ok(fs::read_dir(folder).map_err(|why| Failure::read(folder, &why))?.next().is_some())
+fn holds_something(folder: &Path) -> Result<bool, Error> {
+    Ok(fs::read_dir(folder).map_err(|why| Error::read(folder, why))?.next().is_some())
 }
 
-fn remove_folder(path: &Path) -> Result<(), Failure> {
+fn remove_folder(path: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(path) {
-        Err(why) if why.kind() != ErrorKind::NotFound => Err(Failure::write(path, why)),
+        Err(why) if why.kind() != ErrorKind::NotFound => Err(Error::write(path, why)),
         _ => Ok(()),
     }
 }
 
 /// Letters, digits and single dashes, so that a shell needs no quotes.
-pub(crate) fn slug(name: &str) -> String {
+pub fn slug(name: &str) -> String {
     let mut slug = String::new();
     for character in name.chars().take(MAX_SLUG) {
         match character {
@@ -340,11 +345,11 @@ pub(crate) fn slug(name: &str) -> String {
 /// The scenario as resolved.
 pub const SCENARIO: &str = "scenario.toml";
 /// What a resumed run has to know.
-pub(crate) const PLAN: &str = "plan.json";
+pub const PLAN: &str = "plan.json";
 /// What a process locks that works in the directory.
 const LOCK: &str = "lock";
 /// Where finished repetitions wait.
-pub(crate) const PARTS: &str = "parts";
+pub const PARTS: &str = "parts";
 const UNFINISHED: &str = "-unfinished";
 /// What parts are called while they are removed.
 const DEAD: &str = ".parts.dead";

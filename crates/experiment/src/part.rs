@@ -16,18 +16,22 @@ use talkpath_measure::{FlowRecord, RunRecord, warning};
 use talkpath_scenario::{Cell, Plan, ThresholdOf};
 use talkpath_units::Instant;
 
-use crate::args::Records;
-use crate::failure::Failure;
+use crate::Error;
+use crate::choice::Records;
 use crate::run_dir::{PartId, RunDir};
-use talkpath_experiment::store::whole::{open_file, write_bytes, write_whole};
+use crate::store::whole::{open_file, write_bytes, write_whole};
 
 /// What is kept of one repetition, beside its rows.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Part {
-    pub(crate) summary: RunSummary,
-    pub(crate) clock: Clock,
-    pub(crate) valid: bool,
-    pub(crate) warnings: Vec<String>,
+pub struct Part {
+    /// Its figures.
+    pub summary: RunSummary,
+    /// How well the hosts' clocks could be compared.
+    pub clock: Clock,
+    /// Whether the machine kept to its stated limits.
+    pub valid: bool,
+    /// What bends its figures, in words for a person.
+    pub warnings: Vec<String>,
     /// Flows that sent nothing and met no refusal, before copies were summed up.
     #[serde(skip)]
     silent: Vec<String>,
@@ -35,17 +39,17 @@ pub(crate) struct Part {
     #[serde(default)]
     is_closed: bool,
     /// Its part of log.txt.
-    pub(crate) log: String,
+    pub log: String,
     /// What the report draws, if it may draw this repetition.
-    pub(crate) figures: Option<CellFigures>,
+    pub figures: Option<CellFigures>,
     /// Its files, if they have no folder of their own.
     #[serde(skip)]
-    pub(crate) files: PartFiles,
+    pub files: PartFiles,
 }
 
 /// Where a part's files are that lie one after the other in a file of their process.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PartFiles {
+pub struct PartFiles {
     file: PathBuf,
     /// By name: from where, and how many bytes.
     ranges: Vec<(String, u64, u64)>,
@@ -53,7 +57,7 @@ pub(crate) struct PartFiles {
 
 impl PartFiles {
     /// In `file`, from `from` on, those of these names and sizes.
-    pub(crate) fn new(file: &Path, mut from: u64, sizes: impl IntoIterator<Item = (String, u64)>) -> Self {
+    pub fn new(file: &Path, mut from: u64, sizes: impl IntoIterator<Item = (String, u64)>) -> Self {
         let range = |(name, size): (String, u64)| {
             let at = from;
             from = from.saturating_add(size);
@@ -62,17 +66,18 @@ impl PartFiles {
         Self { file: file.to_path_buf(), ranges: sizes.into_iter().map(range).collect() }
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
     /// The file in which they lie.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.file
     }
 
     /// The bytes of the file `name`; `None` if there is no such one.
-    pub(crate) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+    pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let Some((_, from, size)) = self.ranges.iter().find(|(it, ..)| it == name) else { return Ok(None) };
         if *size > LARGEST_PACKED {
             let bound = LARGEST_PACKED >> 20;
@@ -92,10 +97,10 @@ impl PartFiles {
 
 /// Parts that need not be read from their folders, with whether each is unfinished: this process made them,
 /// or an earlier one's journal holds them.
-pub(crate) type Fresh = BTreeMap<(PartId, bool), Part>;
+pub type Fresh = BTreeMap<(PartId, bool), Part>;
 
 /// Every part of `dir`, whether it has a folder or is only among the `fresh`, in order.
-pub(crate) fn all_parts(dir: &RunDir, fresh: &Fresh) -> Result<BTreeSet<(PartId, bool)>, Failure> {
+pub fn all_parts(dir: &RunDir, fresh: &Fresh) -> Result<BTreeSet<(PartId, bool)>, Error> {
     Ok(dir.parts()?.into_iter().chain(fresh.keys().copied()).collect())
 }
 
@@ -103,7 +108,7 @@ impl Part {
     /// What is kept of `record`, a repetition of `cell` of `plan` whose first instant `stamp` writes as a
     /// date and a time. Many copies of a flow are summed up, unless it is to be `per_flow` or a threshold is
     /// on them.
-    pub(crate) fn new(
+    pub fn new(
         record: &RunRecord,
         plan: &Plan,
         cell: &Cell,
@@ -146,7 +151,7 @@ impl Part {
 
     /// Warns of the flows that sent nothing and met no refusal: a connection in its handshake takes no
     /// messages, and a table of zeros looks like an idle flow, one of losses like a bad path.
-    pub(crate) fn warn_of_silence(&mut self) {
+    pub fn warn_of_silence(&mut self) {
         let silent = core::mem::take(&mut self.silent);
         if !silent.is_empty() {
             self.warnings.push(format!(
@@ -158,43 +163,43 @@ impl Part {
     }
 
     /// Why no flow of it opened; `None` if one did.
-    pub(crate) fn why_closed(&self) -> Option<&str> {
+    pub fn why_closed(&self) -> Option<&str> {
         let is_reason = |warning: &&String| warning.contains("did not open");
         let why = || self.warnings.iter().find(is_reason).map_or("no flow opened", String::as_str);
         self.is_closed.then(why)
     }
 
     /// Whether the machine disturbed it past its stated limits.
-    pub(crate) fn is_disturbed(&self) -> bool {
+    pub fn is_disturbed(&self) -> bool {
         self.summary.is_disturbed()
     }
 
     /// How often it ran again because it had been disturbed.
-    pub(crate) fn ran_again(&self) -> u64 {
+    pub fn ran_again(&self) -> u64 {
         self.summary.machine.as_ref().map_or(0, |machine| machine.ran_again)
     }
 
     /// As [`Self::ran_again`] will say.
-    pub(crate) fn set_ran_again(&mut self, times: u64) {
+    pub fn set_ran_again(&mut self, times: u64) {
         if times > 0 {
             self.summary.machine.get_or_insert_default().ran_again = times;
         }
     }
 
     /// Which repetition it is.
-    pub(crate) const fn id(&self) -> PartId {
+    pub const fn id(&self) -> PartId {
         PartId { cell: self.summary.cell, repetition: self.summary.repetition }
     }
 
     /// Writes the part into `dir`, whole or not at all.
-    pub(crate) fn save(
+    pub fn save(
         &self,
         dir: &RunDir,
         record: &RunRecord,
         kept: &Kept,
         records: Records,
         unfinished: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         let id = PartId { cell: record.cell, repetition: record.repetition };
         dir.save_part(id, unfinished, |folder| {
             if records >= Records::All {
@@ -215,20 +220,16 @@ impl Part {
                 })?;
             }
             // No person reads it, and it goes when the run is whole: it has no white space.
-            Ok(write_bytes(&folder.join(PART), &serde_json::to_vec(self).unwrap_or_default())?)
+            write_bytes(&folder.join(PART), &serde_json::to_vec(self).unwrap_or_default())
         })
     }
 }
 
 /// A file's name and its bytes.
-pub(crate) type NamedFile = (&'static str, Vec<u8>);
+pub type NamedFile = (&'static str, Vec<u8>);
 
 /// The files that a repetition leaves beside its figures, in memory; `None` if they are large.
-pub(crate) fn packed(
-    record: &RunRecord,
-    kept: &Kept,
-    records: Records,
-) -> Result<Option<Vec<NamedFile>>, Failure> {
+pub fn packed(record: &RunRecord, kept: &Kept, records: Records) -> Result<Option<Vec<NamedFile>>, Error> {
     if about_bytes(record, kept, records) > MOST_PACKED {
         return Ok(None);
     }
@@ -264,7 +265,7 @@ fn about_bytes(record: &RunRecord, kept: &Kept, records: Records) -> usize {
 }
 
 /// The first few of these, and how many more there are.
-pub(crate) fn named(mut names: impl ExactSizeIterator<Item = String>) -> String {
+pub fn named(mut names: impl ExactSizeIterator<Item = String>) -> String {
     let mut first: Vec<String> = names.by_ref().take(MAX_NAMED).collect();
     if names.len() > 0 {
         first.push(format!("{} more", names.len()));
@@ -273,16 +274,16 @@ pub(crate) fn named(mut names: impl ExactSizeIterator<Item = String>) -> String 
 }
 
 /// What a repetition leaves besides its record.
-pub(crate) struct Kept {
+pub struct Kept {
     /// The emulator's log of arrivals.
-    pub(crate) arrivals: Option<Vec<u8>>,
+    pub arrivals: Option<Vec<u8>>,
     /// The hosts' packets.
-    pub(crate) capture: Option<Vec<u8>>,
+    pub capture: Option<Vec<u8>>,
 }
 
 /// Whether the page can draw this cell: every cell of a few, and of a large sweep the transports of the first
 /// and of the last combination. Of these the first repetition that counts is drawn.
-pub(crate) fn is_drawn(plan: &Plan, cell: &Cell) -> bool {
+pub fn is_drawn(plan: &Plan, cell: &Cell) -> bool {
     let key = cell.sweep.keys().find(|key| key.starts_with("flow.") && key.ends_with(".transport"));
     let is_beside = |other: &Cell| {
         let rest = |of: &Cell| {
@@ -299,25 +300,31 @@ pub(crate) fn is_drawn(plan: &Plan, cell: &Cell) -> bool {
 }
 
 /// What a record that could not be written means.
-pub fn unwritten(path: &Path, why: RecordError) -> Failure {
+pub fn unwritten(path: &Path, why: RecordError) -> Error {
     let why = match why {
         RecordError::Io(why) => why,
         other => io::Error::other(other),
     };
-    Failure::write(path, why)
+    Error::write(path, why)
 }
 
 /// Names in a run directory, as docs/reference/interface.md promises them.
-pub(crate) const PACKETS: &str = "packets.parquet";
-pub(crate) const SERIES: &str = "series.parquet";
-pub(crate) const SUMMARY: &str = "summary.json";
-pub(crate) const LOG: &str = "log.txt";
-pub(crate) const REPORT: &str = "report.html";
+/// The rows of messages.
+pub const PACKETS: &str = "packets.parquet";
+/// The points of states over time.
+pub const SERIES: &str = "series.parquet";
+/// Every figure.
+pub const SUMMARY: &str = "summary.json";
+/// Start, end and counts of every flow, for a person.
+pub const LOG: &str = "log.txt";
+/// The page.
+pub const REPORT: &str = "report.html";
 /// A part's arrival log, and the folder that holds those of a whole run.
 pub const ARRIVALS: &str = "arrivals";
 /// The same of captures.
 pub const CAPTURES: &str = "captures";
-pub(crate) const PART: &str = "part.json";
+/// What is kept of one repetition, in the folder of a part.
+pub const PART: &str = "part.json";
 
 /// A row takes this much in a file at most, as a rule: two stamps and a number.
 const ROW_BYTES: usize = 16;
@@ -343,7 +350,7 @@ mod tests {
     use talkpath_scenario::{Options, Source, load};
 
     use super::*;
-    use crate::monitor::interval::tests::session;
+    use crate::fixture;
 
     #[test]
     fn a_file_among_others_that_is_larger_than_any_can_be_is_not_read_into_memory() {
@@ -362,7 +369,7 @@ mod tests {
 
     #[test]
     fn rows_that_are_not_written_make_no_repetition_large() {
-        let mut record = session(0, 0, 1_000, 7).record.unwrap();
+        let mut record = fixture::record(1_000);
         let messages = &mut record.flows[0].forward.messages;
         let row = messages[0];
         messages.resize(MOST_PACKED / ROW_BYTES + 1, row);
