@@ -100,7 +100,7 @@ class Run:
 
     @property
     def valid(self) -> bool:
-        """False if the machine disturbed more than half of a cell's repetitions over real sockets past a stated limit, or some are missing."""
+        """False if repetitions are missing, or the machine disturbed more than half of a cell's past a stated limit."""
         return self.summary["valid"]
 
     @property

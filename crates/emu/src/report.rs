@@ -6,7 +6,7 @@ use talkpath_flow::lateness_ns;
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_kernel::{stolen, turn_round};
 use talkpath_measure::warning;
-use talkpath_measure::{LatenessRecord, MachineRecord, TurnRoundRecord};
+use talkpath_measure::{LateFlow, LatenessRecord, MachineRecord, TurnRoundRecord};
 use talkpath_units::{Duration, Histogram};
 
 use crate::stops::{FlowLateness, Stops};
@@ -87,12 +87,13 @@ impl EmuReport {
             stops: Some(self.stops.count),
             longest_stop: Some(self.stops.longest),
             turn_rounds: self.turn_rounds.clone(),
+            late_flows: Vec::new(),
         }
     }
 
-    /// Whether the figures of the run stand; what disturbed it goes to `warnings`.
-    pub(super) fn judge(&self, warnings: &mut Vec<String>) -> bool {
-        let mut is_valid = true;
+    /// Which figures of the run stand; what disturbed it goes to `warnings`.
+    pub(super) fn judge(&self, warnings: &mut Vec<String>) -> Judgement {
+        let mut judgement = Judgement { is_sound: true, late_flows: Vec::new() };
         if let Some(why) = &self.not_real_time {
             warnings.push(format!(
                 "emu: NO REAL-TIME PRIORITY above the endpoints for the emulator ({why}); delays are as good as the machine is \
@@ -107,20 +108,25 @@ impl EmuReport {
         for (who, figures, warn, invalid) in late {
             let Some(figures) = figures.filter(|figures| figures.p99 > warn) else { continue };
             let is_past = figures.p99 > invalid;
-            is_valid &= !is_past;
+            judgement.is_sound &= !is_past;
             let limit = if is_past { format!(", past the limit of {invalid} at p99") } else { String::new() };
             warnings.push(warning::invalid_unless(!is_past, format!("emu: {who} late: {figures}{limit}")));
         }
         warnings.extend(self.stops.line().map(|line| format!("emu: {line}")));
-        for line in self.flows.iter().filter_map(|flow| flow.judge(&self.stops)) {
+        for flow in &self.flows {
+            let Some(line) = flow.judge(&self.stops) else { continue };
             warnings.push(warning::invalid(format!("emu: {line}")));
-            is_valid = false;
+            if flow.is_clocked() {
+                judgement.late_flows.push(flow.packets.clone());
+            } else {
+                judgement.is_sound = false;
+            }
         }
         for (line, is_within) in
             self.turn_rounds.iter().filter_map(|turns| turn_round::judge(turns, "the far application"))
         {
             warnings.push(warning::invalid_unless(is_within, format!("emu: {line}")));
-            is_valid &= is_within;
+            judgement.is_sound &= is_within;
         }
         warnings.extend(stolen::warning(self.stolen_share).map(|what| format!("emu: {what}")));
         let lost = [
@@ -129,7 +135,7 @@ impl EmuReport {
         ];
         for (count, what) in lost.into_iter().filter(|(count, _)| *count > 0) {
             warnings.push(warning::invalid(format!("emu: {count} {what}; the path did not lose them")));
-            is_valid = false;
+            judgement.is_sound = false;
         }
         if self.strays > 0 {
             warnings.push(format!(
@@ -138,8 +144,17 @@ impl EmuReport {
             ));
         }
         warnings.extend(self.udp.warnings("emu"));
-        is_valid && self.udp.min_without_room().unwrap_or(0) == 0
+        judgement.is_sound &= self.udp.min_without_room().unwrap_or(0) == 0;
+        judgement
     }
+}
+
+/// Which figures of a run stand.
+pub(super) struct Judgement {
+    /// All do, but for those of `late_flows`.
+    pub(super) is_sound: bool,
+    /// The flows of which the machine made so many packets late that some of their figures do not stand.
+    pub(super) late_flows: Vec<LateFlow>,
 }
 
 impl fmt::Display for LatenessFigures {
@@ -195,7 +210,8 @@ mod tests {
 
     fn judged(report: &EmuReport) -> (bool, usize) {
         let mut warnings = Vec::new();
-        (report.judge(&mut warnings), warnings.len())
+        let Judgement { is_sound, late_flows } = report.judge(&mut warnings);
+        (is_sound && late_flows.is_empty(), warnings.len())
     }
 
     #[test]
@@ -248,10 +264,12 @@ mod tests {
     fn a_stop_of_100_ms_makes_a_call_invalid_however_small_the_pooled_p99_is() {
         let mut stops = Stops::default();
         stops.note(Instant::from_secs(1), Instant::from_millis(1100));
-        let call = FlowLateness { flow: "call".to_owned(), messages: 1000, late: 5, bears: None };
+        let packets = LateFlow { name: "call".to_owned(), messages: 1000, late: 5 };
+        let call = FlowLateness { packets: packets.clone(), bears: None };
         let report = EmuReport { emulator: late(17), stops, flows: vec![call], ..EmuReport::default() };
         let mut warnings = Vec::new();
-        assert!(!report.judge(&mut warnings));
+        let judgement = report.judge(&mut warnings);
+        assert!(judgement.is_sound && judgement.late_flows == [packets], "its other figures stand");
         assert!(warnings[0].contains("the path stood still once, 100.0 ms in all"), "{warnings:?}");
         assert!(
             warnings[1].contains(
@@ -268,7 +286,7 @@ mod tests {
     fn an_emulator_without_a_priority_of_its_own_says_which_limit_gives_it_one() {
         let mut warnings = Vec::new();
         let denied = Some("no".to_owned());
-        assert!(EmuReport { not_real_time: denied, ..EmuReport::default() }.judge(&mut warnings));
+        assert!(EmuReport { not_real_time: denied, ..EmuReport::default() }.judge(&mut warnings).is_sound);
         assert!(warnings.len() == 1 && warnings[0].contains("`ulimit -r 2`"), "{warnings:?}");
     }
 }

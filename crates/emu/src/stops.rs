@@ -12,6 +12,8 @@
 //! Both bounds are chosen. By the first, three quarters of what lies beyond a quantile is the path's. During
 //! a stop a queue goes on being served in the model; if it outlasts the stop, the link was never idle for it.
 
+use talkpath_measure::LateFlow;
+use talkpath_measure::metrics::percentile::PerMille;
 use talkpath_units::{Duration, Instant};
 
 /// The stops of one thread.
@@ -50,12 +52,9 @@ impl Stops {
 /// What the machine did to one flow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FlowLateness {
-    pub(crate) flow: String,
-    /// Its messages that were due.
-    pub(crate) messages: u64,
-    /// How often a packet of it was late by more than [`LATE`], on its way out or back. Each packet of a
-    /// message counts, and each acknowledgement.
-    pub(crate) late: u64,
+    /// How often a packet of it was late by more than [`LATE`], on its way out or back. Each acknowledgement
+    /// counts, too.
+    pub(crate) packets: LateFlow,
     /// Of a flow without a clock: the longest stop that its queue bears.
     pub(crate) bears: Option<Duration>,
 }
@@ -63,33 +62,41 @@ pub(crate) struct FlowLateness {
 impl FlowLateness {
     /// Which of its figures do not stand, and why; `None` if all do.
     pub(crate) fn judge(&self, stops: &Stops) -> Option<String> {
-        let Self { flow, messages, late, bears } = self;
-        if let Some(bears) = bears {
-            return (stops.longest > *bears).then(|| {
+        let LateFlow { name, messages, late } = &self.packets;
+        if let Some(bears) = self.bears {
+            return (stops.longest > bears).then(|| {
                 format!(
-                    "flow {flow}: a stop of {:.1} ms is longer than the {:.1} ms that its queue bears, so its goodput, cwnd \
+                    "flow {name}: a stop of {:.1} ms is longer than the {:.1} ms that its queue bears, so its goodput, cwnd \
                      and queue are not the path's alone",
                     stops.longest.as_millis_f64(),
                     bears.as_millis_f64()
                 )
             });
         }
-        let is_void = |beyond: u64| late * 400 > messages * beyond;
-        let void: Vec<&str> =
-            QUANTILES.into_iter().filter(|(_, beyond)| is_void(*beyond)).map(|(name, _)| name).collect();
+        let void: Vec<&str> = QUANTILES
+            .into_iter()
+            .filter(|(_, quantile)| !self.packets.bears(*quantile))
+            .map(|(word, _)| word)
+            .collect();
         (!void.is_empty()).then(|| {
             format!(
-                "flow {flow}: the machine made packets late by more than 1 ms {late} times, for {messages} messages, so \
+                "flow {name}: the machine made packets late by more than 1 ms {late} times, for {messages} messages, so \
                  its {} {} not the path's alone",
                 void.join(", "),
                 if void.len() == 1 { "is" } else { "are" }
             )
         })
     }
+
+    /// Whether its delays are judged by how many packets were late: it has a clock.
+    pub(crate) const fn is_clocked(&self) -> bool {
+        self.bears.is_none()
+    }
 }
 
-/// Quantiles, and what lies beyond them in per cent.
-const QUANTILES: [(&str, u64); 3] = [("p50", 50), ("p90", 10), ("p99", 1)];
+/// The quantiles by which a flow is judged.
+const QUANTILES: [(&str, PerMille); 3] =
+    [("p50", PerMille(500)), ("p90", PerMille(900)), ("p99", PerMille(990))];
 /// A thread that runs later than this has stood still (the limit of the emulator's lateness).
 const STOP: Duration = Duration::from_millis(1);
 /// A message that is so late counts against its flow's quantiles.
@@ -100,7 +107,8 @@ mod tests {
     use super::*;
 
     fn call(messages: u64, late: u64) -> Option<String> {
-        FlowLateness { flow: "call".to_owned(), messages, late, bears: None }.judge(&Stops::default())
+        let packets = LateFlow { name: "call".to_owned(), messages, late };
+        FlowLateness { packets, bears: None }.judge(&Stops::default())
     }
 
     #[test]
@@ -117,7 +125,8 @@ mod tests {
     fn a_transfer_bears_a_stop_that_its_queue_outlasts() {
         let judged = |stop_ms: u64| {
             let bears = Some(Duration::from_millis(20));
-            let flow = FlowLateness { flow: "bulk".to_owned(), bears, ..FlowLateness::default() };
+            let packets = LateFlow { name: "bulk".to_owned(), ..LateFlow::default() };
+            let flow = FlowLateness { packets, bears };
             let mut stops = Stops::default();
             stops.note(Instant::from_secs(1), Instant::from_millis(1000 + stop_ms));
             flow.judge(&stops)

@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use talkpath_units::{Bytes, Duration, Instant};
 
+use crate::metrics::percentile::PerMille;
 use crate::metrics::settling::Seconds;
 use crate::metrics::trip::{Trip, each_one_way, each_round_trip};
 use crate::summary::{IpSummary, LegsSummary, MultipathSummary, Settling};
@@ -210,6 +211,29 @@ pub struct MachineRecord {
     pub longest_stop: Option<Duration>,
     /// How long echoing hosts held messages, one entry a flow that was echoed.
     pub turn_rounds: Vec<TurnRoundRecord>,
+    /// The flows with figures that are not the path's, since the machine made packets of them late. Empty
+    /// unless the run is invalid for nothing but this.
+    pub late_flows: Vec<LateFlow>,
+}
+
+/// A flow of which the machine made packets late.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LateFlow {
+    /// The flow's name.
+    pub name: String,
+    /// Its messages that were due.
+    pub messages: u64,
+    /// How often a packet of it was late past the limit: each packet of a message counts.
+    pub late: u64,
+}
+
+impl LateFlow {
+    /// Whether the `quantile` of its delays is the path's: at most a quarter of the messages that lie beyond
+    /// it were late (chosen: three quarters of them are then the path's).
+    pub const fn bears(&self, quantile: PerMille) -> bool {
+        let beyond = 1000_u64.saturating_sub(quantile.0 as u64);
+        self.late.saturating_mul(4000) <= self.messages.saturating_mul(beyond)
+    }
 }
 
 /// How long an echoing host held a flow's messages: from the kernel's receive stamp to the offer of the echo

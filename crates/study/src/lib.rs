@@ -22,6 +22,7 @@ mod file;
 mod fit;
 mod form;
 mod judge;
+mod late;
 mod load;
 mod metric;
 mod outcome;

@@ -9,11 +9,12 @@ use talkpath_measure::log::log_txt;
 use talkpath_measure::metrics::percentile::{PerMille, nearest_rank};
 use talkpath_measure::metrics::{delay, goodput};
 use talkpath_measure::summary::{Clock, FlowSummary, RunSummary};
-use talkpath_measure::{Fate, FlowRecord, RunRecord};
+use talkpath_measure::{Fate, FlowRecord, LateFlow, RunRecord};
 use talkpath_units::Instant;
 
 use crate::arena::ArenaName;
 use crate::band::{at_steps, is_banded};
+use crate::late;
 use crate::metric::{self, Derived};
 use crate::over_time::is_flow_of;
 use crate::study::{Cell, Study};
@@ -94,10 +95,10 @@ impl CellSamples {
         self.before(repetition).next().is_none()
     }
 
-    /// Without the repetitions that the machine disturbed: a resumed run does them again.
+    /// Without the repetitions of which the machine spoiled something: a resumed run does them again.
     #[must_use]
     pub fn undisturbed(mut self) -> Self {
-        self.samples.retain(|sample| sample.disturbed.is_none());
+        self.samples.retain(Sample::is_whole);
         self
     }
 
@@ -110,6 +111,11 @@ impl CellSamples {
     /// The repetitions that the machine did not disturb past its stated limits: the ones that are judged.
     pub fn valid(&self) -> impl Iterator<Item = &Sample> {
         self.samples.iter().filter(|sample| sample.disturbed.is_none())
+    }
+
+    /// Whether the machine bent `metric` in one of the repetitions.
+    pub(crate) fn is_bent(&self, metric: &str) -> bool {
+        self.samples.iter().any(|sample| sample.bent.iter().any(|bent| bent == metric))
     }
 
     /// One metric by repetition, of those that are judged and know it.
@@ -141,6 +147,9 @@ pub struct Sample {
     /// Why this repetition is not judged: the machine disturbed it past its stated limits.
     #[serde(default)]
     pub disturbed: Option<String>,
+    /// Metrics that are absent, since the machine made packets late and they are not the path's alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bent: Vec<String>,
     /// Delays in ms at every percentile from 1 to 99, by flow; of the flows that a figure shows.
     #[serde(default)]
     pub delays: BTreeMap<String, Vec<f64>>,
@@ -209,12 +218,25 @@ impl Sample {
         json["log"] = logged(record, study);
         json[metric::WATCHED] = watched;
         json[metric::OVER_TIME] = over_time(record, study, cell);
+        let whole = Self::of_json(&json, (run.repetition, run.seed), study);
+        let late_flows = record.machine.as_ref().map_or(&[][..], |machine| &machine.late_flows);
+        late::take_out(&mut json, late_flows);
+        let stands = |metric: &String| metric::value(&json, metric, &study.derived).is_some();
+        let (values, bent): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            whole.values.into_iter().partition(|(metric, _)| stands(metric));
         Self {
+            values,
+            bent: bent.into_keys().collect(),
             packets: record.machine.as_ref().and_then(|machine| machine.packets),
-            disturbed: (!record.valid).then(|| disturbance(&record.warnings)),
-            delays: delays(record, &cell.kept.delays),
-            ..Self::of_json(&json, (run.repetition, run.seed), study)
+            disturbed: (!record.valid && late_flows.is_empty()).then(|| disturbance(&record.warnings)),
+            delays: delays(record, &cell.kept.delays, late_flows),
+            ..whole
         }
+    }
+
+    /// Whether the machine spoiled nothing that is read of this repetition.
+    pub fn is_whole(&self) -> bool {
+        self.disturbed.is_none() && self.bent.is_empty()
     }
 
     /// What `study` reads of one repetition that a campaign measured: its `flows`, and its measurement's
@@ -240,6 +262,7 @@ impl Sample {
             beside: 0,
             packets: None,
             disturbed: None,
+            bent: Vec::new(),
             delays: BTreeMap::new(),
             instants: BTreeMap::new(),
         }
@@ -288,15 +311,18 @@ fn disturbance(warnings: &[String]) -> String {
     }
 }
 
-/// Percentiles 1 to 99 of the trips of the flows that `names` mean.
-fn delays(record: &RunRecord, names: &[String]) -> BTreeMap<String, Vec<f64>> {
+/// Percentiles 1 to 99 of the trips of the flows that `names` mean; of a flow of which the machine made packets
+/// late, as far as it bears them.
+fn delays(record: &RunRecord, names: &[String], late: &[LateFlow]) -> BTreeMap<String, Vec<f64>> {
     let window = record.window_start..record.window_end;
     let is_kept = |name: &str| names.iter().any(|wanted| is_flow_of(name, wanted));
     let kept = record.flows.iter().filter(|flow| is_kept(&flow.info.name));
     let quantiles = |flow: &FlowRecord| {
         let sorted = delay::sorted_delays(&flow.trips(&window));
-        let at = |percent: u16| Some(nearest_rank(&sorted, PerMille(10 * percent))?.as_millis_f64());
-        (1..100).filter_map(at).collect()
+        let late = late.iter().find(|late| late.name == flow.info.name);
+        let is_borne = |quantile: &PerMille| late.is_none_or(|late| late.bears(*quantile));
+        let at = |quantile: PerMille| Some(nearest_rank(&sorted, quantile)?.as_millis_f64());
+        (1..100).map(|percent| PerMille(10 * percent)).take_while(is_borne).filter_map(at).collect()
     };
     kept.map(|flow| (flow.info.name.clone(), quantiles(flow))).collect()
 }

@@ -8,9 +8,8 @@ use talkpath_kernel::join::{
 };
 use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::udp_drops::UdpDrops;
-use talkpath_measure::RunRecord;
 use talkpath_measure::metrics::legs;
-use talkpath_measure::warning;
+use talkpath_measure::{LateFlow, MachineRecord, RunRecord, warning};
 use talkpath_model::Scenario;
 use talkpath_units::{Duration, Histogram, Instant, SignedDuration};
 
@@ -77,9 +76,11 @@ pub(super) fn record(
         warnings.extend(no_network_warnings(&flow.name, &logs));
         warnings.extend(unsent_warnings(&flow.name, &logs));
         late_flows.push(FlowLateness {
-            flow: flow.name.clone(),
-            messages: record.forward.messages.len() as u64,
-            late: emulated.flows[leader].late.saturating_add(sent_late(&own_lateness)),
+            packets: LateFlow {
+                name: flow.name.clone(),
+                messages: record.forward.messages.len() as u64,
+                late: emulated.flows[leader].late.saturating_add(sent_late(&own_lateness)),
+            },
             bears: None,
         });
         flows.push(record);
@@ -113,7 +114,10 @@ pub(super) fn record(
         flows: late_flows,
         turn_rounds,
     };
-    let valid = report.judge(&mut warnings) && !is_interrupted && disturbance.trouble.is_empty();
+    let judgement = report.judge(&mut warnings);
+    let is_sound = judgement.is_sound && !is_interrupted && disturbance.trouble.is_empty();
+    let valid = is_sound && judgement.late_flows.is_empty();
+    let late_flows = if is_sound { judgement.late_flows } else { Vec::new() };
     warnings.extend(disturbance.trouble.into_iter().map(|what| warning::invalid(format!("emu: {what}"))));
     let capture = emulated.capture.map(|(file, left_out)| {
         if left_out > 0 {
@@ -134,7 +138,7 @@ pub(super) fn record(
         links,
         series: all_series,
         drain: scenario.drain,
-        machine: Some(report.record()),
+        machine: Some(MachineRecord { late_flows, ..report.record() }),
         valid,
         warnings,
         ..RunRecord::default()

@@ -43,7 +43,8 @@ impl<'a> Ran<'a> {
         Self { study, selection, cells, disturbed }
     }
 
-    /// Whether `checks` could be judged under the base set but for cells that the machine disturbed.
+    /// Whether `checks` could be judged under the base set but for cells that the machine disturbed, or of
+    /// whose figures it bent one in more than half of the repetitions.
     pub(super) fn lacks_only_disturbed(&self, checks: &[&Check], arenas: &[ArenaName]) -> bool {
         let keys = || {
             let names = checks.iter().flat_map(|check| check.cells());
@@ -51,7 +52,15 @@ impl<'a> Ran<'a> {
         };
         let ended =
             |key: &(ArenaName, usize, &str)| self.cells.contains_key(key) || self.disturbed.contains(key);
-        keys().all(|key| ended(&key)) && keys().any(|key| self.disturbed.contains(&key))
+        let is_bent = |operand: &Operand| {
+            let ran = arenas.iter().filter_map(|&arena| self.get(&operand.cell, arena, 0));
+            ran.into_iter().any(|samples| {
+                judged_values(samples, &operand.metric).is_none() && samples.is_bent(&operand.metric)
+            })
+        };
+        let mut operands = checks.iter().flat_map(|check| &check.operands);
+        keys().all(|key| ended(&key))
+            && (keys().any(|key| self.disturbed.contains(&key)) || operands.any(is_bent))
     }
 
     /// What a check reads of a cell that ran to its end under the base set, and what has no median there.

@@ -104,6 +104,7 @@ fn samples_in(
                 beside: 0,
                 packets: None,
                 disturbed: None,
+                bent: Vec::new(),
                 delays: BTreeMap::new(),
                 instants: BTreeMap::new(),
             })
@@ -559,6 +560,29 @@ fn disturbed_repetitions_are_told_of_and_not_judged() {
     // No disagreement: the other claim's cell did not run at all, and is one.
     assert_eq!(found.disturbed().map(|(claim, _)| claim.id.as_str()).collect::<Vec<_>>(), ["C1"]);
     assert_eq!(found.unexpected().map(|(claim, _)| claim.id.as_str()).collect::<Vec<_>>(), ["C2"]);
+}
+
+#[test]
+fn a_figure_that_the_machine_bent_is_left_out_of_its_repetition_alone_and_in_most_of_them_has_no_verdict() {
+    let study = study();
+    let mut far = samples(&study, &[("call-far", "base", ONE)]);
+    let bend = |sample: &mut Sample| {
+        sample.bent = core::mem::take(&mut sample.values).into_keys().collect();
+    };
+    far[0].samples[1..3].iter_mut().for_each(bend);
+    let found = judge(&study, &Selection::default(), &far);
+    let check = &found.claims[0].base.by_assumption[0].checks[0];
+    assert_eq!((check.holds, check.values[0].n, check.values[0].max), (Some(true), 4, 0.01));
+    assert!(
+        found.warnings.iter().any(|it| it.contains("2 of 6 repetitions have no flows.call.loss_rate")),
+        "{:?}",
+        found.warnings
+    );
+    far[0].samples[3..5].iter_mut().for_each(bend);
+    let found = judge(&study, &Selection::default(), &far);
+    assert_eq!(found.claims[0].base.verdict, Verdict::Disturbed, "{}", found.claims[0].base.why);
+    // A resumed run does them again.
+    assert_eq!(far.remove(0).undisturbed().samples.len(), 2);
 }
 
 #[test]

@@ -2,12 +2,15 @@
 //! end; in real time each repetition. There as many cells run beside each other as the machine has room for
 //! (`experiment/room.rs`).
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use talkpath_measure::RunRecord;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
+use talkpath_measure::summary::RunSummary;
+use talkpath_measure::warning;
 use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Selection, Study};
 use talkpath_units::Duration;
 
@@ -193,8 +196,7 @@ impl Runner<'_> {
                 // What ran of the cell until now is not lost.
                 self.folder.keep(cell, &samples)?;
             }
-            let (record, beside) = run?;
-            let summary = summarise(&record, &std::collections::BTreeMap::new());
+            let Ran { record, summary, beside } = run?;
             let watched = match cell.kept.watched && cell.arena == ArenaName::Sim {
                 true => self
                     .arenas
@@ -206,14 +208,17 @@ impl Runner<'_> {
             let instants = trace.as_ref().map(|trace| trace.instants(cell)).unwrap_or_default();
             let sample =
                 Sample { beside, instants, ..Sample::of(&record, &summary, self.study, cell, watched) };
-            if let Some(trace) = trace.filter(|_| record.valid) {
+            let counts = sample.disturbed.is_none();
+            if let Some(trace) = trace.filter(|_| counts) {
                 samples.keep_trace(trace, cell, &sample);
             }
             samples.add(sample);
-            // Why a repetition was disturbed stands with it.
-            for warning in record.warnings.into_iter().filter(|_| record.valid) {
-                if !samples.warnings.contains(&warning) {
-                    samples.warnings.push(warning);
+            // Why a repetition does not count stands with it.
+            for warning in record.warnings.iter().filter(|_| counts) {
+                // What made some figures of a run invalid left the others as they are.
+                let warning = warning::reason(warning).unwrap_or(warning);
+                if !samples.warnings.iter().any(|kept| kept == warning) {
+                    samples.warnings.push(warning.to_owned());
                 }
             }
             let took = form.scenario.duration.as_millis();
@@ -236,9 +241,8 @@ impl Runner<'_> {
         Ok(samples)
     }
 
-    /// One repetition, and in real time the most other runs that were beside it. If the machine disturbed it
-    /// there past its stated limits it runs again beside fewer, and then alone; beside as many if it was a
-    /// hypervisor's doing.
+    /// One repetition. If the machine spoiled something of it that the study reads, it runs again beside
+    /// fewer, and then alone; beside as many if it was a hypervisor's doing.
     fn run_repetition(
         &self,
         task: &Task<'_>,
@@ -246,7 +250,7 @@ impl Runner<'_> {
         (is_traced, packets_per_s): (bool, Option<f64>),
         worker: &mut Worker,
         stage: &Stage<'_>,
-    ) -> Result<(RunRecord, u64), Failure> {
+    ) -> Result<Ran, Failure> {
         let Task { cell, form, .. } = task;
         let wanted = Wanted {
             id: PartId { cell: cell.index, repetition },
@@ -264,9 +268,12 @@ impl Runner<'_> {
                 other => other,
             })?;
             tries += 1;
-            if record.valid || (others == 0 && tries >= TRIES_ALONE) || tries == MOST_TRIES {
+            let summary = summarise(&record, &BTreeMap::new());
+            let is_whole = record.valid
+                || Sample::of(&record, &summary, self.study, cell, serde_json::Value::Null).is_whole();
+            if is_whole || (others == 0 && tries >= TRIES_ALONE) || tries == MOST_TRIES {
                 attempt.shown.finish();
-                return Ok((record, others));
+                return Ok(Ran { record, summary, beside: others });
             }
             attempt.shown.take_back();
             stage.again.fetch_add(1, Ordering::Relaxed);
@@ -289,6 +296,14 @@ impl Runner<'_> {
         let way_on = "what ran to its end is kept\nhelp: the same command with --resume goes on";
         Failure::Interrupted(format!("interrupted; {way_on}"))
     }
+}
+
+/// A repetition that ran.
+struct Ran {
+    record: RunRecord,
+    summary: RunSummary,
+    /// In real time the most other runs that were beside it.
+    beside: u64,
 }
 
 /// `1 h 12 min`, `3 min 20 s`.
