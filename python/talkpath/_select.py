@@ -234,6 +234,16 @@ def floor(run: Run, name: str, value: str) -> float | None:
     return None if floors.is_empty() else float(floors[0])
 
 
+def barred(run: Run, name: str, value: str) -> list[int]:
+    """The cells whose calls gaps bar although their scores would do, in half of the repetitions or more."""
+    own = run.repetitions.filter(polars().col("flow") == name)
+    if value != "call.mos" or not {"call_mos", "call_usable", "floor"} <= set(own.columns):
+        return []
+    is_barred = (polars().col("call_mos") >= polars().col("floor")) & polars().col("call_usable").not_()
+    shares = own.group_by("cell").agg(is_barred.fill_null(False).mean().alias("barred"))
+    return shares.filter(polars().col("barred") >= 0.5)["cell"].to_list()
+
+
 def values(rows: pl.DataFrame, name: str) -> list[Any]:
     """The values of a swept column: numbers by their size, words and flags in the order of the cells."""
     found = rows.sort("cell")[name].unique(maintain_order=True)

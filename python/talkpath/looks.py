@@ -42,6 +42,7 @@ ACCENT = "#0072b2"
 INK = "#1b1f26"
 SOFT = "#596270"
 LINE = "#dfe3e8"
+BAD = "#c01824"
 """The page's own colours, on a light ground."""
 
 

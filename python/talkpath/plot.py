@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from . import _scale, _select
 from ._errors import UsageError
 from ._run import UNITS, needed, polars
-from .looks import ACCENT, INK, LINE, SOFT, Look, look
+from .looks import ACCENT, BAD, INK, LINE, SOFT, Look, look
 
 if TYPE_CHECKING:
     import polars as pl
@@ -138,8 +138,9 @@ class Plots:
         where: Where | None = None,
         ax: Axes | None = None,
     ) -> Axes:
-        """A figure of each transport over one swept key: its mean, and the mean's 95 % interval as a band. Words
-        and flags stand beside each other in the order of the cells."""
+        """A figure of each transport over one swept key: its mean, and the mean's 95 % interval as a band. A ring
+        marks calls that gaps bar although their score is usable. Words and flags stand beside each other in the order
+        of the cells."""
         ax = _axes(ax)
         pl = polars()
         run, name = self._run, _select.flow(self._run, flow)
@@ -150,6 +151,8 @@ class Plots:
         # Everything that is drawn of the figure, in the unit of its title.
         drawn_columns = ["mean", "mean_ci95_low", "mean_ci95_high"]
         rows = rows.with_columns(pl.col(drawn_columns) * _select.factor(value))
+        barred: list[tuple[float, float]] = []
+        barred_cells = pl.col("cell").is_in(_select.barred(run, name, value))
         for transport, variant, label in _select.transports(run, rows, name):
             drawn = look(transport, variant)
             of_one = _select.of_transport(run, rows, name, label)
@@ -158,6 +161,10 @@ class Plots:
             at, mean, low, high = (of_one[it] for it in ("place", *drawn_columns))
             ax.plot(at, mean, label=label, **(_line(drawn) | _mark(drawn)))
             ax.fill_between(at, low, high, color=drawn.colour, alpha=0.16, linewidth=0)
+            barred.extend(of_one.filter(barred_cells).select("place", "mean").rows())
+        if barred:
+            ring: dict[str, Any] = {"marker": "o", "markersize": 11, "markerfacecolor": "none", "markeredgecolor": BAD}
+            ax.plot(*zip(*barred, strict=True), linestyle="none", label="barred by gaps", **ring)
         floor = _select.floor(run, name, value)
         if floor is not None:
             floor *= _select.factor(value)
@@ -196,7 +203,7 @@ class Plots:
         ax: Axes | None = None,
     ) -> Axes:
         """A figure over two swept keys: that of the best transport, or of `transport`. Each cell says its value;
-        in brackets it is below what is usable.
+        in brackets it is below what is usable, or gaps bar it.
 
         `x` and `y` are columns, keys or their last words; `rtt` is the path's round trip without a queue, from
         the delays of both directions.
@@ -214,24 +221,27 @@ class Plots:
             raise UsageError(f"{value}: nothing says which is better; choose a transport with transport=")
         _select.only(run, rows, [column, row, *_select.transport_columns(run, name)])
         pl = polars()
-        best = rows.group_by(column, row).agg(pl.col("mean").max())
+        # As the answer ranks: what is usable first, then by the mean.
+        floor = _select.floor(run, name, value)
+        reaches = pl.lit(True) if floor is None else pl.col("mean") >= floor
+        is_usable = reaches & pl.col("cell").is_in(_select.barred(run, name, value)).not_()
+        ranked = rows.with_columns(usable=is_usable).sort("usable", "mean", descending=True, nulls_last=True)
+        best = ranked.group_by(column, row, maintain_order=True).first().select(column, row, "mean", "usable")
         ax = _axes(ax)
         axes = {it: _select.values(rows, it) for it in (column, row)}
-        self._cells(ax, best, axes, value, _select.floor(run, name, value))
+        self._cells(ax, best, axes, value)
         which = transport or ("the best transport" if len(names) > 1 else names[0][2])
         ax.set_title(f"{_select.figure_title(value)} of {name}, {which}", loc="left", fontsize="medium")
         return ax
 
-    def _cells(
-        self, ax: Axes, best: pl.DataFrame, axes: Mapping[str, list[Any]], value: str, floor: float | None
-    ) -> None:
+    def _cells(self, ax: Axes, best: pl.DataFrame, axes: Mapping[str, list[Any]], value: str) -> None:
         """Draws the cells: the better, the stronger the colour. `axes` has the columns across and upwards, with their
         values."""
         rectangle = needed("matplotlib", lambda: __import__("matplotlib.patches").patches.Rectangle)
         names, values = list(axes), list(axes.values())
         ends = _select.JUDGED[value].ends if value in _select.JUDGED else None
         low, high = ends or (0.0, _extent(best["mean"])[1])
-        for at_x, at_y, mean in best.iter_rows():
+        for at_x, at_y, mean, is_usable in best.iter_rows():
             place = (values[0].index(at_x), values[1].index(at_y))
             share = 0.0 if mean is None or high <= low else min(max((mean - low) / (high - low), 0.0), 1.0)
             # The report's: 5 % of the accent at the scale's lower end, 60 % at its upper one.
@@ -239,7 +249,7 @@ class Plots:
             corner = (place[0] - 0.5, place[1] - 0.5)
             ax.add_patch(rectangle(corner, 0.98, 0.96, color=ACCENT, alpha=alpha, linewidth=0))
             text = "–" if mean is None else _select.number(value, mean)
-            text = f"({text})" if mean is not None and floor is not None and mean < floor else text
+            text = f"({text})" if mean is not None and not is_usable else text
             ax.text(*place, text, ha="center", va="center", color=INK, fontsize="small")
         ax.set_xlim(-0.5, len(values[0]) - 0.5)
         ax.set_ylim(-0.5, len(values[1]) - 0.5)

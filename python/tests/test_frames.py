@@ -216,6 +216,30 @@ def test_a_flows_floor_is_its_own_beside_a_call() -> None:
     assert _select.floor(run, "call", "call.mos") == 3.1
 
 
+def test_cells_that_gaps_bar_have_a_ring_and_stand_in_brackets(run: talkpath.Run) -> None:
+    rows = pl.DataFrame({
+        "flow": ["call"] * 6,
+        "cell": [0, 0, 1, 1, 2, 2],
+        "floor": [3.1] * 6,
+        "call_mos": [4.0, 4.2, 4.0, 2.0, 2.0, None],
+        "call_usable": [True, False, False, False, False, None],
+    })
+    barred: Any = SimpleNamespace(repetitions=rows)
+    # A score below the floor is no gap's doing.
+    assert sorted(_select.barred(barred, "call", "call.mos")) == [0, 1]
+    assert _select.barred(barred, "call", "in_time") == []
+
+    silent = talkpath.Run(run.path)
+    gaps = pl.when(pl.col("flow") == "call").then(pl.lit(False)).otherwise(pl.col("call_usable"))
+    # What the property keeps.
+    vars(silent)["repetitions"] = run.repetitions.with_columns(call_usable=gaps, call_mos=pl.lit(4.0))
+    chosen = {"delay": 0.01}
+    labels = [it.get_label() for it in silent.plot.sweep("loss", where=chosen).get_lines()]
+    assert "barred by gaps" in labels
+    assert "barred by gaps" not in [it.get_label() for it in run.plot.sweep("loss", where=chosen).get_lines()]
+    assert all(it.get_text().startswith("(") for it in silent.plot.heatmap("loss", "delay").texts)
+
+
 def test_small_and_near_values_are_told_apart() -> None:
     run: Any = SimpleNamespace(swept=["path_up_loss", "path_up_delay_s"])
     frame = pl.DataFrame({"path_up_loss": [1e-10, 1e-9, 0.0], "path_up_delay_s": [1e-9, 2e-9, 0.3]})
