@@ -103,28 +103,27 @@ fn matrix_rows(rows: &[&MatrixRow]) -> Grid {
         format!("{} → {}{way}", row.near, row.far)
     });
     columns.add(Column::words("transport"), |row| row.transport.clone());
-    columns.add(Column::numbers("", "n", 0), |row| {
+    columns.add(Column::numbers("", "n"), |row| {
         row.delay_ms_p50.map_or_else(|| UNKNOWN.to_owned(), |it| it.n.to_string())
     });
-    columns
-        .add(Column::numbers("delay, ms", "median", 0), move |row| shown(row.delay_ms_p50.as_ref(), places));
-    columns.add(Column::numbers("delay, ms", "p95", 0), move |row| shown(row.delay_ms_p95.as_ref(), places));
-    columns.add(Column::numbers("loss", "%", 0), |row| percent(row.loss_rate));
+    columns.add(Column::numbers("delay, ms", "median"), move |row| shown(row.delay_ms_p50.as_ref(), places));
+    columns.add(Column::numbers("delay, ms", "p95"), move |row| shown(row.delay_ms_p95.as_ref(), places));
+    columns.add(Column::numbers("loss", "%"), |row| percent(row.loss_rate));
     if has_unfinished {
-        columns.add(Column::numbers("", "unfinished", 0), move |row| of(row.unfinished, row.sent));
+        columns.add(Column::numbers("", "unfinished"), move |row| of(row.unfinished, row.sent));
     }
     if is_call {
-        columns.add(Column::numbers("", "MOS", 0), |row| shown(row.mos.as_ref(), 2));
+        columns.add(Column::numbers("", "MOS"), |row| shown(row.mos.as_ref(), 2));
     } else {
-        columns.add(Column::numbers("goodput", "Mb/s", 0), |row| {
+        columns.add(Column::numbers("goodput", "Mb/s"), |row| {
             shown(row.goodput_bps.map(|it| scaled(it, 1e-6)).as_ref(), 2)
         });
     }
-    columns.add(Column::numbers("in time", "%", 0), |row| {
+    columns.add(Column::numbers("in time", "%"), |row| {
         shown(row.in_time.map(|it| scaled(it, 100.0)).as_ref(), 1)
     });
-    columns.add(Column::numbers("", "valid", 0), move |row| of(row.valid, row.measurements));
-    columns.add(Column::numbers("", "clocks", 0), move |row| of(row.clock_trusted, row.measurements));
+    columns.add(Column::numbers("", "valid"), move |row| of(row.valid, row.measurements));
+    columns.add(Column::numbers("", "clocks"), move |row| of(row.clock_trusted, row.measurements));
     columns.grid_with(rows.iter().copied(), |row| look(&row.transport))
 }
 
@@ -141,7 +140,7 @@ fn square(findings: &Findings, measure: &str, rows: &[&MatrixRow]) -> Markup {
             .filter(|row| (row.near == near && row.far == far) || (row.near == far && row.far == near));
         best(found.copied().filter(|row| row.delay_ms_p95.is_some()))
     };
-    let heads = hosts.iter().map(|host| Column::numbers("", host, 0));
+    let heads = hosts.iter().map(|host| Column::numbers("", host));
     let columns = core::iter::once(Column::words("host")).chain(heads).collect();
     let rows = hosts.iter().map(|near| {
         let cells = hosts.iter().map(|far| if near == far { String::new() } else { cell(near, far) });
@@ -245,7 +244,7 @@ fn days_grid(findings: &Findings, measure: &str, groups: &[DayColumns]) -> Grid 
     let places = decimals(largest.map(|it| it.median).fold(0.0, f64::max));
     let heading = groups
         .iter()
-        .flat_map(|(group, _)| transports.iter().map(|transport| Column::numbers(group, transport, 0)));
+        .flat_map(|(group, _)| transports.iter().map(|transport| Column::numbers(group, transport)));
     let columns = core::iter::once(Column::words("hosts and day")).chain(heading).collect();
     let row = |((near, far, day), rows): (&(&String, &String, u64), &Vec<&DayRow>)| {
         let find = |transport: &String| rows.iter().find(|row| row.transport == *transport);
@@ -273,7 +272,7 @@ fn half_trips(findings: &Findings) -> Markup {
     });
     columns.add(Column::words("transport"), |row| row.transport.clone());
     let mut add = |group, head, of: fn(&HalfTripRow) -> &Estimate| {
-        columns.add(Column::numbers(group, head, 0), move |row| shown(Some(of(row)), places));
+        columns.add(Column::numbers(group, head), move |row| shown(Some(of(row)), places));
     };
     add("mean, ms", "rt / 2", |row| &row.half_trip_ms_mean);
     add("mean, ms", "one way", |row| &row.one_way_ms_mean);
@@ -295,10 +294,10 @@ fn hours(findings: &Findings) -> Markup {
     columns.add(Column::words("hour"), |row| format!("{:02}", row.hour));
     columns.add(Column::words("measure"), |row| row.measure.clone());
     columns.add(Column::words("transport"), |row| row.transport.clone());
-    columns.add(Column::numbers("", "n", 0), |row| row.more_delay_ms_p50.n.to_string());
-    columns.add(Column::numbers("more delay, ms", "median", 0), |row| shown(Some(&row.more_delay_ms_p50), 1));
-    columns.add(Column::numbers("more delay, ms", "p95", 0), |row| shown(Some(&row.more_delay_ms_p95), 1));
-    columns.add(Column::numbers("loss", "%", 0), |row| percent(row.loss_rate));
+    columns.add(Column::numbers("", "n"), |row| row.more_delay_ms_p50.n.to_string());
+    columns.add(Column::numbers("more delay, ms", "median"), |row| shown(Some(&row.more_delay_ms_p50), 1));
+    columns.add(Column::numbers("more delay, ms", "p95"), |row| shown(Some(&row.more_delay_ms_p95), 1));
+    columns.add(Column::numbers("loss", "%"), |row| percent(row.loss_rate));
     let grid = columns.grid_with(&findings.hours, |row| look(&row.transport));
     grid.html("How much later than the median of its own hosts and transport a repetition of this hour was; below 0 earlier.")
 }
@@ -381,10 +380,10 @@ fn lines(caption: &str, lines: &[Line]) -> Markup {
     }
     let columns = vec![
         Column::words("points"),
-        Column::numbers("", "n", 0),
-        Column::numbers("slope", "ms for each 1 %", 0),
-        Column::numbers("at 0 %", "ms", 0),
-        Column::numbers("", "R²", 0),
+        Column::numbers("", "n"),
+        Column::numbers("slope", "ms for each 1 %"),
+        Column::numbers("at 0 %", "ms"),
+        Column::numbers("", "R²"),
     ];
     let interval = |value: f64, ci95: Option<(f64, f64)>, factor: f64, places: usize| {
         shown(Some(&scaled(Estimate { median: value, ci95, n: 0 }, factor)), places)

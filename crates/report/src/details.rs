@@ -25,7 +25,7 @@ pub(crate) fn details(run: &RunSummary) -> Grid {
     let mut columns: Columns<'_, Detail> = Columns::new();
     columns.add(Column::words("figure"), |detail| detail.title.clone());
     for (name, flow) in &run.flows {
-        columns.add(Column::numbers("", &printable(name), 0), move |detail| (detail.text)(flow));
+        columns.add(Column::numbers("", &printable(name)), move |detail| (detail.text)(flow));
     }
     columns.grid(figures.chain(lists).filter(is_known))
 }

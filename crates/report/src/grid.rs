@@ -32,7 +32,7 @@ pub(crate) struct Column {
     pub head: String,
     /// Words stand left, numbers right.
     pub align: Align,
-    /// If the terminal is too narrow, columns of the smallest value go first; 0 stays always.
+    /// The rank by which it goes where the terminal is too narrow ([`Self::dispensable`]).
     pub dispensable: u8,
 }
 
@@ -221,9 +221,15 @@ impl Column {
         Self { group: String::new(), head: head.to_owned(), align: Align::Left, dispensable: 0 }
     }
 
-    /// Numbers, under a group's title.
-    pub(crate) fn numbers(group: &str, head: &str, dispensable: u8) -> Self {
-        Self { group: group.to_owned(), head: head.to_owned(), align: Align::Right, dispensable }
+    /// Numbers, under a group's title. They stay in every table.
+    pub(crate) fn numbers(group: &str, head: &str) -> Self {
+        Self { group: group.to_owned(), head: head.to_owned(), align: Align::Right, dispensable: 0 }
+    }
+
+    /// The same column, which goes where a table is too wide: those of the smallest `rank` first. One of
+    /// rank 0 stays.
+    pub(crate) fn dispensable(self, rank: u8) -> Self {
+        Self { dispensable: rank, ..self }
     }
 
     /// Group and head.
@@ -322,9 +328,9 @@ mod tests {
         Grid {
             columns: vec![
                 Column::words("who"),
-                Column::numbers("round trip, ms", "p50", 2),
-                Column::numbers("round trip, ms", "p90", 0),
-                Column::numbers("", "loss %", 1),
+                Column::numbers("round trip, ms", "p50").dispensable(2),
+                Column::numbers("round trip, ms", "p90"),
+                Column::numbers("", "loss %").dispensable(1),
             ],
             rows: vec![row("UDP", ["62.1", "182.4", "0.00"]), row("TCP_NODELAY", ["7.0", "1420.5", "–"])],
         }

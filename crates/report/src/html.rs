@@ -22,7 +22,7 @@ use crate::select::{self, Drawn};
 use crate::sweep::table::SweepTable;
 use crate::sweep::{MAX_ON_PAGE, Sweep};
 use crate::tables;
-use crate::terms::{self, Terms};
+use crate::terms::{self, ComparisonWords, RunWords, Term};
 use crate::usable::receivers_decide;
 use crate::verdict::{ConditionVerdict, FlowCells, Verdict, answers};
 use crate::view::{CellView, is_copy, main_flow};
@@ -412,7 +412,7 @@ fn comparison(page: &Page<'_>, flow: &str, judged: &[ConditionVerdict<'_>]) -> M
             }
         }
     };
-    let terms = terms::of_comparison(page.summary, judged, flow, &tables.0);
+    let terms = ComparisonWords { summary: page.summary, judged, flow, shown: &tables.0 }.terms();
     html! {
         @if is_folded {
             details {
@@ -503,7 +503,7 @@ fn everything(page: &Page<'_>) -> Markup {
             @if let Some(run) = cell.run() { (everything_of(cell, run)) }
         }
     };
-    let terms = terms::of_run(page.summary, &cells, &tables.0);
+    let terms = RunWords { summary: page.summary, cells: &cells, shown: &tables.0 }.terms();
     let open = (cells.len() <= OPEN_CELLS).then_some("open");
     html! {
         details open=[open] {
@@ -558,15 +558,15 @@ fn provenance(page: &Page<'_>) -> Markup {
         (true, _, _) => clock.why.clone(),
         (false, _, _) => format!("not trusted, one-way figures are left out: {}", clock.why),
     };
-    let facts: Terms = vec![
-        ("talkpath", summary.talkpath.clone()),
-        ("arena", summary.arena.clone()),
-        ("started", summary.started.clone()),
-        ("took", format!("{:.1} s, {:.1} s of CPU time", summary.wall_s, summary.cpu_s)),
-        ("seeds", seed_text),
-        ("percentiles", summary.percentiles.clone()),
-        ("clock", clock_text),
-        ("valid", if summary.valid { "yes" } else { "no" }.to_owned()),
+    let facts = [
+        Term::new("talkpath", &*summary.talkpath),
+        Term::new("arena", &*summary.arena),
+        Term::new("started", &*summary.started),
+        Term::new("took", format!("{:.1} s, {:.1} s of CPU time", summary.wall_s, summary.cpu_s)),
+        Term::new("seeds", seed_text),
+        Term::new("percentiles", &*summary.percentiles),
+        Term::new("clock", clock_text),
+        Term::new("valid", if summary.valid { "yes" } else { "no" }),
     ];
     html! {
         (definitions(&facts))
@@ -579,10 +579,10 @@ fn provenance(page: &Page<'_>) -> Markup {
     }
 }
 
-fn definitions(terms: &Terms) -> Markup {
+fn definitions(terms: &[Term]) -> Markup {
     html! {
         dl.terms {
-            @for (term, text) in terms { dt { (term) } dd { (text) } }
+            @for Term { name, meaning } in terms { dt { (name) } dd { (meaning) } }
         }
     }
 }

@@ -14,6 +14,7 @@
 mod animation;
 mod campaign;
 mod columns;
+mod condition;
 mod details;
 mod display;
 mod figure;

@@ -38,11 +38,9 @@ fn outside_calls<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>) -> 
     named
 }
 
-/// The term `outside`: which calls the E-model was not made for, and by how much. `None` if all lie within
-/// its table.
-pub(crate) fn outside_term<'a>(
-    calls: impl Iterator<Item = (String, &'a CallSummary)>,
-) -> Option<(&'static str, String)> {
+/// Which calls the E-model was not made for, and by how much, as the meaning of the term `outside`. `None` if
+/// all lie within its table.
+pub(crate) fn outside_meaning<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>) -> Option<String> {
     let named = outside_calls(calls);
     if named.is_empty() {
         return None;
@@ -59,12 +57,11 @@ pub(crate) fn outside_term<'a>(
         format!("{} ({})", call.name, inputs.join(", "))
     });
     let each: Vec<String> = each.chain((more > 0).then(|| format!("{more} more"))).collect();
-    let text = format!(
+    Some(format!(
         "beyond what the table of the E-model has (ITU-T G.107: {}), at the furthest: {}",
         ranges.join("; "),
         list(&each)
-    );
-    Some(("outside", text))
+    ))
 }
 
 /// Whose scores the E-model was not made for, as a sentence of an answer about `all` transports; the term
@@ -114,12 +111,12 @@ mod tests {
             ("silent", CallSummary { played: 0, ..call(&[(loss, 1.0)]) }),
         ];
         let named = |calls: &[(&str, CallSummary)]| {
-            outside_term(calls.iter().map(|(name, it)| ((*name).to_owned(), it)))
+            outside_meaning(calls.iter().map(|(name, it)| ((*name).to_owned(), it)))
         };
         let text = "beyond what the table of the E-model has (ITU-T G.107: loss 0 to 20 %, rated as it is; burst ratio \
                     1 to 8, rated as the nearest of these), at the furthest: TCP (loss 42.00 %, burst ratio 37.6) and \
                     QUIC stream (burst ratio 9.0)";
-        assert_eq!(named(&calls), Some(("outside", text.to_owned())));
+        assert_eq!(named(&calls).as_deref(), Some(text));
         assert_eq!(named(&calls[1..2]), None);
 
         let sentence = |calls: &[(&str, CallSummary)]| {
@@ -138,7 +135,7 @@ mod tests {
         let call =
             |value| CallSummary { played: 1, outside_model: vec![outside(value)], ..CallSummary::default() };
         let calls = [call(0.9), call(0.5), call(0.7)];
-        let (_, text) = outside_term(calls.iter().map(|call| ("TCP".to_owned(), call))).unwrap();
+        let text = outside_meaning(calls.iter().map(|call| ("TCP".to_owned(), call))).unwrap();
         assert!(
             text.ends_with("1 to 8, rated as the nearest of these), at the furthest: TCP (burst ratio 0.5)"),
             "{text}"

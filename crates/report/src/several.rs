@@ -138,8 +138,9 @@ fn together(parts: &[RunPart]) -> Option<Summary> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::condition::conditions;
     use crate::fixture;
-    use crate::view::{CellView, conditions};
+    use crate::view::CellView;
 
     fn parts() -> Vec<RunPart> {
         ["sim", "emu"]

@@ -6,6 +6,7 @@ use talkpath_measure::summary::Summary;
 use talkpath_measure::warning;
 
 use crate::Style;
+use crate::condition::conditions;
 use crate::grid::{Grid, LEFT_OUT, columns_of, paint, printable, wrap};
 use crate::html;
 use crate::number::count;
@@ -13,10 +14,10 @@ use crate::receiver::receivers;
 use crate::sweep::Sweep;
 use crate::sweep::table::SweepTable;
 use crate::tables;
-use crate::terms::{self, Terms};
+use crate::terms::{self, ComparisonWords, RunWords, Term, Terms};
 use crate::usable::receivers_decide;
 use crate::verdict::{ConditionVerdict, FlowCells, Verdict, answers, no_answer};
-use crate::view::{CellView, conditions, is_copy};
+use crate::view::{CellView, is_copy};
 
 /// Cells whose tables of every flow `run_table` prints; chosen: a comparison of three transports, and more
 /// fill more than a screen.
@@ -46,7 +47,7 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
             let judged = flows[0].judged();
             tables.clear();
             print_comparisons(&mut tables, &judged, flow, style);
-            terms = terms::of_comparison(summary, &judged, flow, &tables);
+            terms = ComparisonWords { summary, judged: &judged, flow, shown: &tables }.terms();
         }
     }
     out.push_str(&answers);
@@ -109,12 +110,13 @@ fn compared(summary: &Summary, flows: &[FlowCells<'_>], style: &Style) -> Compar
                 out.tables.push_str(&wrap(&printable(&note), style.width, "", ""));
                 out.tables.push('\n');
             }
-            add(&mut out.terms, terms::of_sweep(sweep, &judged));
+            add(&mut out.terms, terms::sweep_terms(sweep, &judged));
         }
         if is_in_full && !answers.is_empty() {
             let mut tables = String::new();
             print_comparisons(&mut tables, &judged, flow, style);
-            add(&mut out.terms, terms::of_comparison(summary, &judged, flow, &tables));
+            let words = ComparisonWords { summary, judged: &judged, flow, shown: &tables };
+            add(&mut out.terms, words.terms());
             out.tables.push_str(&tables);
         }
     }
@@ -123,9 +125,9 @@ fn compared(summary: &Summary, flows: &[FlowCells<'_>], style: &Style) -> Compar
 
 /// Adds the words that are not yet explained.
 fn add(terms: &mut Terms, more: Terms) {
-    for (name, text) in more {
-        if terms.iter().all(|(known, _)| *known != name) {
-            terms.push((name, text));
+    for term in more {
+        if terms.iter().all(|known| known.name != term.name) {
+            terms.push(term);
         }
     }
 }
@@ -180,7 +182,8 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
         let mut every = String::new();
         print_cells(&mut every, &cells, style);
         // These say of a figure what it is in either table.
-        let compared = core::mem::replace(&mut terms, terms::of_run(summary, &cells, &every));
+        let compared =
+            core::mem::replace(&mut terms, RunWords { summary, cells: &cells, shown: &every }.terms());
         add(&mut terms, compared);
         out.push_str(&every);
     }
@@ -290,10 +293,10 @@ fn print_grid(out: &mut String, grid: &Grid, style: &Style) {
 
 /// Terms and their meanings with a hanging indent.
 fn glossary(terms: &Terms, style: &Style) -> String {
-    let widest = terms.iter().map(|(term, _)| columns_of(term)).max().unwrap_or(0);
+    let widest = terms.iter().map(|term| columns_of(term.name)).max().unwrap_or(0);
     let mut out = String::new();
-    for (term, meaning) in terms {
-        let first = format!("{term}{}", " ".repeat(widest + 2 - columns_of(term)));
+    for Term { name, meaning } in terms {
+        let first = format!("{name}{}", " ".repeat(widest + 2 - columns_of(name)));
         let text = wrap(&printable(meaning), style.width, &first, &" ".repeat(widest + 2));
         out.push_str(&paint(text.trim_end(), "2", style.color));
         out.push('\n');

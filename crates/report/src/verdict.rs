@@ -15,31 +15,26 @@
 //! The tolerances are those of docs/reference/metrics.md, "Which transport is best".
 
 mod cause;
+mod cure;
 mod receivers;
 mod words;
+mod writing;
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-use talkpath_measure::figures::Scale;
 use talkpath_measure::judge::Receiver;
 use talkpath_measure::metrics::in_time;
 use talkpath_measure::metrics::playout::{OTHER_WAIT, beyond_least_words};
 use talkpath_measure::ranking::clusters::Clusters;
 use talkpath_measure::ranking::{Measure, Ranking, Standing, rank};
-use talkpath_measure::summary::{
-    Answer, AnswerKind, Comparison, Cure, Judged, JudgedBy, Summary, TwoOutcomes,
-};
+use talkpath_measure::summary::{Answer, AnswerKind, Comparison, Judged, JudgedBy, Summary, TwoOutcomes};
 
 pub(crate) use self::cause::{Cause, wait};
 pub use self::words::HOPELESS;
-use self::words::Words;
-use crate::display::discipline;
+pub(crate) use self::writing::{Written, rule, written};
+use crate::condition::{Condition, conditions};
 use crate::rated::barred;
-use crate::view::{
-    CellView, Condition, DelayKind, Metric, Quantile, RUN_KEY, TransportView, conditions, is_copy,
-    is_numbered_copy, judged_flows, transport_key,
-};
+use crate::view::{CellView, DelayKind, Metric, Quantile, TransportView, is_copy, judged_flows};
 
 /// Cells that differ in one flow's transport only, and the answer there. Boxed, because most conditions of a
 /// large sweep may have none, and it takes half a kilobyte.
@@ -54,84 +49,14 @@ pub(crate) struct FlowCells<'a> {
 impl<'a> FlowCells<'a> {
     /// One for each judged flow.
     pub(crate) fn all(summary: &'a Summary) -> Vec<Self> {
-        let of = |flow: String| Self { conditions: conditions(summary, &flow), flow };
-        judged_flows(summary).into_iter().map(of).collect()
+        let cells = |flow: String| Self { conditions: conditions(summary, &flow), flow };
+        judged_flows(summary).into_iter().map(cells).collect()
     }
 
     /// The conditions with their answers.
     pub(crate) fn judged(&'a self) -> Vec<ConditionVerdict<'a>> {
         self.conditions.iter().zip(judge(&self.conditions, &self.flow)).collect()
     }
-}
-
-/// How a judged figure is written.
-pub(crate) struct Written {
-    /// The two lines of its column's head.
-    pub head: (&'static str, &'static str),
-    /// From the figure to the number that is shown.
-    pub scale: Scale,
-    /// Directly after each number.
-    unit: &'static str,
-    /// Around one number or several.
-    before: &'static str,
-    after: &'static str,
-}
-
-/// How a figure of this kind is written.
-pub(crate) const fn written(by: JudgedBy) -> Written {
-    match by {
-        JudgedBy::Mos => {
-            Written { head: ("", "MOS"), scale: Scale::SCORE, unit: "", before: "MOS ", after: "" }
-        }
-        JudgedBy::InTime => {
-            let head = ("in time", "%");
-            Written { head, scale: Scale::PERCENT, unit: " %", before: "", after: " in time" }
-        }
-        JudgedBy::Goodput => {
-            let head = ("goodput", "Mb/s");
-            Written { head, scale: Scale::MBPS, unit: "", before: "goodput ", after: " Mb/s" }
-        }
-    }
-}
-
-impl Written {
-    /// `4.38`
-    pub(crate) fn number(&self, figure: f64) -> String {
-        self.scale.text(Some(figure))
-    }
-
-    /// A difference of two figures, with its sign; what rounds to zero has none.
-    pub(crate) fn signed(&self, difference: f64) -> String {
-        let Scale { factor, decimals, .. } = self.scale;
-        let zero = self.number(0.0);
-        match format!("{:+.*}", decimals.unwrap_or(1), difference * factor) {
-            text if text[1..] == zero => zero,
-            text => text,
-        }
-    }
-
-    /// `4.38 and 4.31` of `MOS 4.38 and 4.31`
-    fn bare(&self, figure: f64) -> String {
-        format!("{}{}", self.number(figure), self.unit)
-    }
-
-    /// `MOS 4.38 and 4.31`, of what [`Self::bare`] wrote.
-    fn phrase(&self, figures: &str) -> String {
-        format!("{}{figures}{}", self.before, self.after)
-    }
-}
-
-/// The rule in one sentence, for a table's foot.
-pub(crate) fn rule(by: JudgedBy) -> String {
-    let (figure, tolerance) = match by {
-        JudgedBy::Mos => ("MOS", "0.1"),
-        JudgedBy::InTime => ("share in time", "1 point"),
-        JudgedBy::Goodput => ("goodput", "5 % of the best"),
-    };
-    format!(
-        "by the mean {figure}; alike if the 95 % interval of the difference lies within {tolerance}, else better \
-         if it leaves out zero, else undecided"
-    )
 }
 
 /// The answers of `summary`: who served each flow whose transport is swept best, for each group of cells that
@@ -169,11 +94,11 @@ pub struct Lacking {
 pub fn lacking(summary: &Summary) -> Lacking {
     let flows = FlowCells::all(summary);
     let judged: Vec<_> = flows.iter().map(|flow| (flow.flow.as_str(), flow.judged())).collect();
-    let each = || judged.iter().flat_map(|(flow, judged)| judged.iter().map(move |it| (*flow, it)));
+    let each = || judged.iter().flat_map(|(flow, judged)| judged.iter().map(move |judged| (*flow, judged)));
     let verdicts = || each().filter_map(|(_, (_, verdict))| verdict.as_ref());
     let is_tried = verdicts().any(|verdict| verdict.is_cure);
     let unusable = each().find_map(|(flow, (condition, verdict))| {
-        let verdict = verdict.as_ref().filter(|it| it.may_be_unusable() && !it.is_cure)?;
+        let verdict = verdict.as_ref().filter(|verdict| verdict.may_be_unusable() && !verdict.is_cure)?;
         let cell = &condition.cells[verdict.first];
         // A queue that only the slowest messages meet can be the cause of delays that vary.
         let (link, _) = cause::longest_wait(cell, cell.resolve(flow)?, Quantile::P99)?;
@@ -229,10 +154,15 @@ impl Verdict {
         lines.into_iter().flatten().map(String::as_str).filter(|line| !line.is_empty()).collect()
     }
 
+    /// How the cell `index` of the condition stands; `None` if it was not ranked.
+    pub(crate) fn standing(&self, index: usize) -> Option<&Standing> {
+        let at = self.judged.iter().position(|judged| *judged == index)?;
+        self.ranking.standings.get(at)
+    }
+
     /// The two clusters of the cell `index` of the condition, if its repetitions fall into two.
     pub(crate) fn clusters(&self, index: usize) -> Option<Clusters> {
-        let at = self.judged.iter().position(|judged| *judged == index)?;
-        self.ranking.standings[at].clusters
+        self.standing(index)?.clusters
     }
 
     /// The answer by name alone.
@@ -282,8 +212,43 @@ pub(crate) fn answers<'a>(judged: &'a [ConditionVerdict<'a>]) -> Vec<(&'a Condit
     answers.filter(|(_, verdict)| !verdict.is_cure).collect()
 }
 
+/// Applies the rule to each condition; `None` where there are not two transports to compare.
+pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<Verdict>>> {
+    let mut verdicts: Vec<Option<Box<Verdict>>> =
+        conditions.iter().map(|condition| judge_with_both(condition, flow).map(Box::new)).collect();
+    cure::add_cures(&mut verdicts, conditions, flow);
+    verdicts
+}
+
+/// With the receiver of the scenario, and if it names none with the second one, too.
+fn judge_with_both(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
+    let with = |receiver| Some(Judgement::new(condition, flow, receiver)?.verdict());
+    let own = with(Receiver::Own)?;
+    Some(match with(Receiver::Other).filter(|other| other.judged == own.judged) {
+        Some(other) => own.beside(other),
+        None => own,
+    })
+}
+
+/// The transports of one condition, ranked with one receiver.
+struct Judgement<'a> {
+    condition: &'a Condition<'a>,
+    flow: &'a str,
+    receiver: Receiver,
+    candidates: Vec<Candidate<'a>>,
+    /// Of the candidates.
+    ranking: Ranking,
+    by: JudgedBy,
+    floor: f64,
+    /// Why nothing is usable, if so.
+    blamed: Option<Blamed>,
+    /// The deadline in ms within which no candidate brought a single message: they are ranked by their delay.
+    too_late: Option<f64>,
+}
+
 /// One transport.
 struct Candidate<'a> {
+    /// Of its cell in the condition.
     index: usize,
     cell: &'a CellView<'a>,
     view: TransportView,
@@ -292,7 +257,81 @@ struct Candidate<'a> {
     judged: BTreeMap<u64, Judged>,
 }
 
-impl Candidate<'_> {
+/// The cause that nothing is usable, by the figures of one candidate.
+struct Blamed {
+    /// Index of the candidate.
+    candidate: usize,
+    cause: Cause,
+}
+
+impl<'a> Judgement<'a> {
+    /// `None` where there are not two transports to compare.
+    fn new(condition: &'a Condition<'a>, flow: &'a str, receiver: Receiver) -> Option<Self> {
+        if condition.cells.iter().any(CellView::is_of_several) {
+            return None;
+        }
+        let cells = condition.cells.iter().enumerate();
+        let candidates: Vec<Candidate<'_>> =
+            cells.filter_map(|(index, cell)| Candidate::new(index, cell, flow, receiver)).collect();
+        let Judged { by, floor, .. } = *candidates.first()?.judged.values().next()?;
+        let by_figure = rank_by_figure(by, floor, &candidates)?;
+        let too_late = too_late(by, &candidates);
+        let ranking = match too_late {
+            Some(_) => rank_by_delay(condition.delay_kind(flow), &candidates, by_figure)?,
+            None => by_figure,
+        };
+        let blamed = Blamed::new(&candidates, &ranking);
+        Some(Self { condition, flow, receiver, candidates, ranking, by, floor, blamed, too_late })
+    }
+
+    fn verdict(self) -> Verdict {
+        let best = self.ranking.best();
+        let of_best = |text: fn(&Candidate<'_>) -> String| -> Vec<String> {
+            best.iter().map(|&at| text(&self.candidates[at])).collect()
+        };
+        let answer = Answer {
+            best: of_best(|candidate| candidate.view.kind.clone()),
+            outcome: self.ranking.outcome,
+            line: self.line(),
+            why: self.why(),
+            two_outcomes: two_outcomes(&self.candidates, &self.ranking),
+            neighbours: self.neighbours(),
+            more: self.ranking.more,
+            cure: None,
+            receivers: Vec::new(),
+        };
+        let stands_out = self.condition.is_valid && self.ranking.outcome != AnswerKind::Unusable;
+        let playout = self.candidates.first().and_then(|candidate| candidate.playout(self.receiver));
+        Verdict {
+            answer,
+            short: self.short(),
+            short_with_figures: self.short_with_figures(),
+            named: of_best(|candidate| candidate.view.label.clone()),
+            first: self.candidates[self.ranking.leader].index,
+            best: best.iter().map(|&at| self.candidates[at].index).filter(|_| stands_out).collect(),
+            by: self.by,
+            floor: self.floor,
+            judged: self.candidates.iter().map(|candidate| candidate.index).collect(),
+            cause: self.blamed.map(|blamed| blamed.cause),
+            other: None,
+            playout: playout.unwrap_or_default(),
+            is_cure: false,
+            is_valid: self.condition.is_valid,
+            ranking: self.ranking,
+        }
+    }
+}
+
+impl<'a> Candidate<'a> {
+    /// `None` if the flow is absent, or not judged in any repetition.
+    fn new(index: usize, cell: &'a CellView<'a>, flow: &str, receiver: Receiver) -> Option<Self> {
+        let judged = cell.judged_with(flow, receiver);
+        if judged.is_empty() {
+            return None;
+        }
+        Some(Self { index, cell, view: cell.transport(flow), flow: cell.resolve(flow)?, judged })
+    }
+
     /// How the receiver plays the call.
     fn playout(&self, receiver: Receiver) -> Option<String> {
         let copies = |(name, _): &(&String, _)| *name == self.flow || is_copy(name, self.flow);
@@ -309,198 +348,51 @@ impl Candidate<'_> {
     }
 }
 
-/// Applies the rule to each condition; `None` where there are not two transports to compare.
-pub(crate) fn judge(conditions: &[Condition<'_>], flow: &str) -> Vec<Option<Box<Verdict>>> {
-    let mut verdicts: Vec<Option<Box<Verdict>>> =
-        conditions.iter().map(|condition| judge_with_both(condition, flow).map(Box::new)).collect();
-    let is_unusable = |it: &Verdict| it.may_be_unusable() && it.answer.cure.is_none();
-    let unusable = (0..conditions.len()).filter(|&at| verdicts[at].as_deref().is_some_and(is_unusable));
-    let unusable: Vec<usize> = unusable.collect();
-    if unusable.is_empty() {
-        return verdicts;
-    }
-    let answered = (0..conditions.len()).filter(|&at| verdicts[at].is_some());
-    let cures = Cures::new(answered.map(|at| (at, conditions[at].common(flow))));
-    for at in unusable {
-        let Some((other, key)) = cures.of(&conditions[at].common(flow)) else { continue };
-        let Some(with) = verdicts[other].as_mut() else { continue };
-        with.is_cure = true;
-        let standing = &with.ranking.standings[with.ranking.leader];
-        let (best, mean, figure) =
-            (with.answer.best.clone(), standing.mean, words::figure(with.by, with.floor, standing));
-        let named = with.short_with_figures.clone();
-        let is_usable = !with.is_unusable();
-        let depends = with.other.as_ref().is_some_and(|other| other.is_unusable() == is_usable);
-        let value = conditions[other].common(flow).remove(&key).unwrap_or_default();
-        let neighbours = with.answer.neighbours.clone();
-        let (mos, in_time) = match with.by {
-            JudgedBy::Mos => (Some(mean), None),
-            JudgedBy::InTime => (None, Some(mean)),
-            // Any goodput is usable.
-            JudgedBy::Goodput => (None, None),
-        };
-        let Some(verdict) = verdicts[at].as_mut() else { continue };
-        if depends {
-            let sentence = words::cure_depends(&key);
-            verdict.answer.why = format!("{} {sentence}", verdict.answer.why);
-            continue;
+impl Blamed {
+    /// `None` if something is usable.
+    fn new(candidates: &[Candidate<'_>], ranking: &Ranking) -> Option<Self> {
+        if ranking.outcome != AnswerKind::Unusable {
+            return None;
         }
-        let sentence = words::cure(&key, &named, &figure, is_usable);
-        if is_usable {
-            verdict.answer.line = format!("{} {sentence}", verdict.answer.line);
-            if !verdict.answer.why.is_empty() {
-                verdict.answer.why = format!("Without it: {}", verdict.answer.why);
-            }
-            let neighbours = neighbours.map(|neighbours| words::with_cure(&key, &neighbours));
-            let both = verdict.answer.neighbours.take().into_iter().chain(neighbours).collect::<Vec<_>>();
-            verdict.answer.neighbours = (!both.is_empty()).then(|| both.join(" "));
-            verdict.answer.cure = Some(Cure { change: [(key, value)].into(), best, mos, in_time });
-        } else {
-            verdict.answer.why = format!("{} {sentence}", verdict.answer.why);
-        }
-    }
-    verdicts
-}
-
-/// The first condition with `fq_codel` on a link, by the key of that link's queue and all other keys with
-/// their values: the cure of the conditions that differ from it in that queue alone.
-struct Cures(BTreeMap<(String, String), usize>);
-
-impl Cures {
-    /// Of conditions, each with its place and what its cells have in common.
-    fn new(conditions: impl Iterator<Item = (usize, BTreeMap<String, Value>)>) -> Self {
-        let mut cures = BTreeMap::new();
-        for (at, common) in conditions {
-            for key in queues(&common).filter(|key| is_fq_codel(&common[*key])) {
-                cures.entry((key.clone(), without(&common, key))).or_insert(at);
-            }
-        }
-        Self(cures)
-    }
-
-    /// The first that cures what has this in `common`, and the key of the queue.
-    fn of(&self, common: &BTreeMap<String, Value>) -> Option<(usize, String)> {
-        let others = queues(common).filter(|key| !is_fq_codel(&common[*key])).filter_map(|key| {
-            let at = self.0.get(&(key.clone(), without(common, key)))?;
-            Some((*at, key.clone()))
-        });
-        others.min()
+        // Scores of 1.00 and 1.01 are one: the first of them says why, not the leader.
+        let at = *ranking.best().first()?;
+        let Candidate { cell, flow, .. } = &candidates[at];
+        let cause = Cause::new(cell, flow, ranking.standings[at].is_barred());
+        Some(Self { candidate: at, cause })
     }
 }
 
-/// The keys of links' queues.
-fn queues(common: &BTreeMap<String, Value>) -> impl Iterator<Item = &String> {
-    common.keys().filter(|key| key.ends_with(".queue"))
-}
-
-/// Whether the queue `value` is `fq_codel`, with whatever options.
-fn is_fq_codel(value: &Value) -> bool {
-    let kind = value.get("kind").unwrap_or(value).as_str().unwrap_or_default().replace('-', "_");
-    discipline(&kind) == discipline("fq_codel")
-}
-
-/// Every key but `key` with its value, as one text.
-fn without(common: &BTreeMap<String, Value>, key: &str) -> String {
-    let rest: Vec<_> = common.iter().filter(|(other, _)| *other != key).collect();
-    serde_json::to_string(&rest).unwrap_or_default()
-}
-
-/// With the receiver of the scenario, and if it names none with the second one, too.
-fn judge_with_both(condition: &Condition<'_>, flow: &str) -> Option<Verdict> {
-    let own = judge_alone(condition, flow, Receiver::Own)?;
-    let other = judge_alone(condition, flow, Receiver::Other);
-    Some(match other.filter(|other| other.judged == own.judged) {
-        Some(other) => own.beside(other),
-        None => own,
-    })
-}
-
-fn judge_alone(condition: &Condition<'_>, flow: &str, receiver: Receiver) -> Option<Verdict> {
-    if condition.cells.iter().any(CellView::is_of_several) {
-        return None;
-    }
-    let cells = condition.cells.iter().enumerate();
-    let candidates: Vec<_> = cells.filter_map(|(at, cell)| candidate(at, cell, flow, receiver)).collect();
-    let first = candidates.first()?.judged.values().next()?;
-    let (by, floor) = (first.by, first.floor);
-    let figures: Vec<BTreeMap<u64, f64>> = candidates
-        .iter()
-        .map(|candidate| candidate.judged.iter().map(|(number, judged)| (*number, judged.worst)).collect())
-        .collect();
+fn rank_by_figure(by: JudgedBy, floor: f64, candidates: &[Candidate<'_>]) -> Option<Ranking> {
+    let figures = |candidate: &Candidate<'_>| -> BTreeMap<u64, f64> {
+        candidate.judged.iter().map(|(repetition, judged)| (*repetition, judged.worst)).collect()
+    };
+    let figures: Vec<BTreeMap<u64, f64>> = candidates.iter().map(figures).collect();
     let barred: Vec<f64> = candidates.iter().map(|candidate| barred(&candidate.judged)).collect();
-    let mut ranking = rank(&figures, &barred, &measure(by, floor, &figures))?;
-    let too_late = too_late(by, &candidates);
-    if too_late.is_some() {
-        ranking = rank_by_delay(condition.delay_kind(flow), &candidates, ranking)?;
-    }
-    let named = ranking.best();
-    // Where nothing is usable, scores of 1.00 and 1.01 are one: the first of them says why, not the leader.
-    let cause = named.first().filter(|_| ranking.outcome == AnswerKind::Unusable).map(|&at| {
-        let Candidate { cell, flow, .. } = candidates[at];
-        (at, Cause::of(cell, flow, ranking.standings[at].is_barred()))
-    });
-    let words = Words {
-        condition,
-        flow,
-        candidates: &candidates,
-        ranking: &ranking,
-        by,
-        floor,
-        cause: cause.as_ref(),
-        too_late,
-    };
-    let answer = Answer {
-        best: named.iter().map(|&at| candidates[at].view.kind.clone()).collect(),
-        outcome: ranking.outcome,
-        line: words.line(),
-        why: words.why(),
-        two_outcomes: two_outcomes(&candidates, &ranking),
-        neighbours: words.neighbours(),
-        more: ranking.more,
-        cure: None,
-        receivers: Vec::new(),
-    };
-    let stands_out = condition.is_valid && ranking.outcome != AnswerKind::Unusable;
-    Some(Verdict {
-        answer,
-        short: words.short(),
-        short_with_figures: words.short_with_figures(floor),
-        named: named.iter().map(|&at| candidates[at].view.label.clone()).collect(),
-        first: candidates[ranking.leader].index,
-        best: named.iter().map(|&at| candidates[at].index).filter(|_| stands_out).collect(),
-        by,
-        floor,
-        judged: candidates.iter().map(|candidate| candidate.index).collect(),
-        cause: cause.map(|(_, cause)| cause),
-        other: None,
-        playout: candidates.first().and_then(|it| it.playout(receiver)).unwrap_or_default(),
-        is_cure: false,
-        is_valid: condition.is_valid,
-        ranking,
-    })
+    rank(&figures, &barred, &measure(by, floor, &figures))
 }
 
 /// The deadline in ms within which not one message of any candidate came: their shares in time, all zero,
 /// rank nothing.
 fn too_late(by: JudgedBy, candidates: &[Candidate<'_>]) -> Option<f64> {
-    let is_none = |it: &Candidate<'_>| it.judged.values().all(|judged| judged.worst <= 0.0);
+    let is_none = |candidate: &Candidate<'_>| candidate.judged.values().all(|judged| judged.worst <= 0.0);
     if by != JudgedBy::InTime || !candidates.iter().all(is_none) {
         return None;
     }
-    candidates.iter().find_map(|it| it.cell.flow(it.flow)?.deadline_ms)
+    candidates.iter().find_map(|candidate| candidate.cell.flow(candidate.flow)?.deadline_ms)
 }
 
 /// The candidates by their median delay, the least first. Their share in time stays what it is; nothing is
 /// usable, and no interval of it says anything.
 fn rank_by_delay(kind: DelayKind, candidates: &[Candidate<'_>], ranking: Ranking) -> Option<Ranking> {
     let metric = Metric::Delay(kind, Quantile::P50);
-    let delays = |it: &Candidate<'_>| -> BTreeMap<u64, f64> {
-        let of = |repetition: &u64| {
-            let run = it.cell.runs.iter().find(|run| run.repetition == *repetition);
+    let delays = |candidate: &Candidate<'_>| -> BTreeMap<u64, f64> {
+        let quickness = |repetition: &u64| {
+            let run = candidate.cell.runs.iter().find(|run| run.repetition == *repetition);
             // What brought nothing is behind all others.
-            (*repetition, -run.and_then(|run| metric.of_run(run, it.flow)).unwrap_or(NEVER_MS))
+            let delay = run.and_then(|run| metric.of_run(run, candidate.flow)).unwrap_or(NEVER_MS);
+            (*repetition, -delay)
         };
-        it.judged.keys().map(of).collect()
+        candidate.judged.keys().map(quickness).collect()
     };
     let delays: Vec<BTreeMap<u64, f64>> = candidates.iter().map(delays).collect();
     let measure = Measure {
@@ -521,26 +413,12 @@ fn rank_by_delay(kind: DelayKind, candidates: &[Candidate<'_>], ranking: Ranking
 
 /// The candidates whose repetitions fall into two clusters.
 fn two_outcomes(candidates: &[Candidate<'_>], ranking: &Ranking) -> Vec<TwoOutcomes> {
-    let of = |(it, standing): (&Candidate<'_>, &Standing)| {
+    let outcomes = |(candidate, standing): (&Candidate<'_>, &Standing)| {
         let Clusters { low, high, low_share } = standing.clusters?;
-        let (transport, cell) = (it.view.kind.clone(), it.cell.cell.cell);
+        let (transport, cell) = (candidate.view.kind.clone(), candidate.cell.cell.cell);
         Some(TwoOutcomes { transport, cell, low, high, low_share })
     };
-    candidates.iter().zip(&ranking.standings).filter_map(of).collect()
-}
-
-/// `None` if the flow is absent, or not judged in any repetition.
-fn candidate<'a>(
-    index: usize,
-    cell: &'a CellView<'a>,
-    flow: &str,
-    receiver: Receiver,
-) -> Option<Candidate<'a>> {
-    let judged = cell.judged_with(flow, receiver);
-    if judged.is_empty() {
-        return None;
-    }
-    Some(Candidate { index, cell, view: cell.transport(flow), flow: cell.resolve(flow)?, judged })
+    candidates.iter().zip(&ranking.standings).filter_map(outcomes).collect()
 }
 
 /// Tolerances and gaps are chosen: nobody hears less than 0.1 of MOS, and half a step of MOS, or a tenth of
@@ -550,79 +428,13 @@ fn measure(by: JudgedBy, floor: f64, figures: &[BTreeMap<u64, f64>]) -> Measure 
     let possible = by.possible();
     match by {
         JudgedBy::Goodput => {
-            let mean = |of: &BTreeMap<u64, f64>| mean(of.values().copied());
+            let mean = |figures: &BTreeMap<u64, f64>| mean(figures.values().copied());
             let best = figures.iter().map(mean).fold(0.0, f64::max);
             Measure { tolerance: 0.05 * best, floor, possible, cluster_gap: GOODPUT_CLUSTER_GAP * best }
         }
         JudgedBy::Mos => Measure { tolerance: 0.1, floor, possible, cluster_gap: MOS_CLUSTER_GAP },
         JudgedBy::InTime => Measure { tolerance: 0.01, floor, possible, cluster_gap: IN_TIME_CLUSTER_GAP },
     }
-}
-
-impl Condition<'_> {
-    /// Round trip if any of the cells has one.
-    pub(crate) fn delay_kind(&self, flow: &str) -> DelayKind {
-        let kinds = self.cells.iter().filter_map(|cell| Some(cell.delay_kind(cell.resolve(flow)?)));
-        kinds.min().unwrap_or(DelayKind::OneWay)
-    }
-
-    /// What `flow` is judged by, if it is in any of the cells.
-    pub(crate) fn judged_by(&self, flow: &str) -> Option<JudgedBy> {
-        self.cells.iter().find_map(|cell| Some(cell.judged(flow).values().next()?.by))
-    }
-
-    /// The flows beside `flow`, in the first cell's order.
-    pub(crate) fn other_flows(&self, flow: &str) -> Vec<String> {
-        let names = self.cells.first().into_iter().flat_map(CellView::names);
-        names.filter(|name| *name != flow && !is_copy(name, flow)).cloned().collect()
-    }
-
-    /// The same, with the copies of a transfer as one.
-    pub(crate) fn beside(&self, flow: &str) -> Vec<Beside> {
-        let mut beside: Vec<Beside> = Vec::new();
-        for name in self.other_flows(flow) {
-            let it = self.copies_with(&name).unwrap_or(Beside::Flow(name));
-            if !beside.contains(&it) {
-                beside.push(it);
-            }
-        }
-        beside
-    }
-
-    /// The copies of a transfer among which the flow `name` is; `None` if it is no copy.
-    fn copies_with(&self, name: &str) -> Option<Beside> {
-        let run = self.cells.first()?.run()?;
-        let mut groups = run.groups.iter().filter(|(_, group)| !group.summed_up);
-        let (group, copies) = groups.find(|(group, _)| is_numbered_copy(name, group))?;
-        let is_transfer = matches!(self.judged_by(name), Some(JudgedBy::Goodput) | None);
-        is_transfer.then(|| Beside::Copies { group: group.clone(), flows: copies.flows })
-    }
-
-    /// The sweep's keys and values that the cells have in common.
-    pub(crate) fn common(&self, flow: &str) -> BTreeMap<String, Value> {
-        self.pairs(flow).map(|(key, value)| (key.clone(), value.clone())).collect()
-    }
-
-    /// The same without a copy of them.
-    pub(crate) fn pairs(&self, flow: &str) -> impl Iterator<Item = (&String, &Value)> {
-        let own_keys = [transport_key(flow), RUN_KEY.to_owned()];
-        let first = self.cells.first().map(|cell| &cell.cell.sweep);
-        first.into_iter().flatten().filter(move |(key, _)| !own_keys.contains(key))
-    }
-}
-
-/// What runs beside a compared flow.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Beside {
-    /// A flow.
-    Flow(String),
-    /// All copies of a transfer.
-    Copies {
-        /// The name of the flow that was copied.
-        group: String,
-        /// How many there are.
-        flows: u64,
-    },
 }
 
 /// Chosen: no player feels a millisecond.

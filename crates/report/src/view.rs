@@ -72,18 +72,6 @@ pub(crate) struct CellView<'a> {
     pub runs: Vec<&'a RunSummary>,
 }
 
-/// Cells that differ in one flow's transport only, and so can be compared.
-#[derive(Debug)]
-pub(crate) struct Condition<'a> {
-    /// What they share, as `path.up.loss = 0.01`; empty if only the transport is swept.
-    pub label: String,
-    pub cells: Vec<CellView<'a>>,
-    /// [`Summary::valid`]: else no transport can be named.
-    pub is_valid: bool,
-    /// [`talkpath_measure::summary::Understood::assumed_queues`].
-    pub assumed_queues: &'a [String],
-}
-
 /// How a cell's transport is named and drawn.
 #[derive(Clone, Debug)]
 pub(crate) struct TransportView {
@@ -425,31 +413,6 @@ pub(crate) fn is_numbered_copy(name: &str, flow: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Groups the cells so that within a group only the transport of `flow` differs.
-pub(crate) fn conditions<'a>(summary: &'a Summary, flow: &str) -> Vec<Condition<'a>> {
-    let mut conditions: Vec<Condition<'a>> = Vec::new();
-    // By label, because a search among 100,000 conditions for each of their cells takes a minute.
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    let transport = transport_key(flow);
-    for cell in CellView::all(summary) {
-        let label = cell.sweep_label(&[&transport, RUN_KEY]);
-        match places.get(&label) {
-            Some(&at) => conditions[at].cells.push(cell),
-            None => {
-                places.insert(label.clone(), conditions.len());
-                let assumed_queues = summary.understood.assumed_queues.as_slice();
-                conditions.push(Condition {
-                    label,
-                    cells: vec![cell],
-                    is_valid: summary.valid,
-                    assumed_queues,
-                });
-            }
-        }
-    }
-    conditions
-}
-
 /// The flows whose transports are compared: those whose transport is swept; without any `call`, else the
 /// first.
 pub(crate) fn judged_flows(summary: &Summary) -> Vec<String> {
@@ -628,37 +591,6 @@ mod tests {
         }
         let view = CellView::all(&summary)[0].transport("call");
         assert_eq!((view.label.as_str(), view.display.kind), ("MPTCP", "mptcp"));
-    }
-
-    #[test]
-    fn cells_that_differ_in_more_than_the_transport_are_not_compared() {
-        let mut summary = fixture::summary(1);
-        for (index, cell) in summary.cells.iter_mut().enumerate() {
-            cell.sweep.insert("path.up.loss".to_owned(), Value::from(if index == 2 { 0.01 } else { 0.0 }));
-        }
-        let labels =
-            conditions(&summary, "call").iter().map(|c| (c.label.clone(), c.cells.len())).collect::<Vec<_>>();
-        assert_eq!(labels, [("path.up.loss = 0.0".to_owned(), 2), ("path.up.loss = 0.01".to_owned(), 1)]);
-    }
-
-    #[test]
-    fn cells_far_apart_that_differ_in_the_transport_alone_share_a_condition() {
-        const CONDITIONS: u64 = 50;
-        let (mut summary, _) = fixture::single();
-        let cell = summary.cells.remove(0);
-        for (transport, loss) in
-            ["udp", "tcp"].iter().flat_map(|it| (0..CONDITIONS).map(move |loss| (it, loss)))
-        {
-            let transport = (transport_key("call"), Value::from(*transport));
-            let sweep = [transport, ("path.up.loss".to_owned(), loss.into())].into();
-            summary.cells.push(CellSummary { cell: summary.cells.len() as u64, sweep, ..cell.clone() });
-        }
-        let conditions = conditions(&summary, "call");
-        let cells =
-            |condition: &Condition<'_>| condition.cells.iter().map(|it| it.cell.cell).collect::<Vec<_>>();
-        let found: Vec<_> = conditions.iter().map(|it| (it.label.clone(), cells(it))).collect();
-        let expected = |loss| (format!("path.up.loss = {loss}"), vec![loss, CONDITIONS + loss]);
-        assert!(found.into_iter().eq((0..CONDITIONS).map(expected)));
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl Sweep<'_> {
         let mut columns: Vec<Column> =
             shown.iter().map(|&axis| Column::words(&self.axes[axis].key)).collect();
         columns.push(Column::words(if self.is_compared() { "best" } else { "transport" }));
-        columns.push(Column::numbers(written.head.0, written.head.1, 0));
+        columns.push(Column::numbers(written.head.0, written.head.1));
         columns.push(Column { group: String::new(), ..Column::words("outcome") });
         let rows = groups.iter().map(|group| {
             let spans = shown.iter().map(|&axis| match group.spans[axis] {

@@ -70,13 +70,13 @@ pub(crate) struct Variation {
 impl Cause {
     /// Of the leader's cell: what no transport can cure is then the path's. `has_gaps`: gaps bar the call, so
     /// it is not heard whole although hardly a frame is late or missing.
-    pub(super) fn of(cell: &CellView<'_>, flow: &str, has_gaps: bool) -> Self {
+    pub(super) fn new(cell: &CellView<'_>, flow: &str, has_gaps: bool) -> Self {
         let kind = cell.delay_kind(flow);
         let delay = |quantile| cell.value(flow, Metric::Delay(kind, quantile));
         let growth =
             delay(Quantile::P50).zip(delay(Quantile::Min)).map(|(median, min)| (median, median - min));
         let lost = cell.value(flow, Metric::LossRate).unwrap_or(1.0);
-        let limit = Limit::of(cell, flow, kind);
+        let limit = Limit::new(cell, flow, kind);
         // No median of minima: one repetition with a shorter one is enough.
         let shortest = cell.values(flow, Metric::Delay(kind, Quantile::Min)).into_iter().reduce(f64::min);
         match (longest_wait(cell, flow, Quantile::P50), growth, shortest) {
@@ -170,7 +170,7 @@ impl DelaySpread {
 }
 
 impl Limit {
-    fn of(cell: &CellView<'_>, flow: &str, kind: DelayKind) -> Self {
+    fn new(cell: &CellView<'_>, flow: &str, kind: DelayKind) -> Self {
         // A call has a deadline, too, but is judged by how it sounds.
         let own = cell.flow(flow).filter(|flow| flow.call.is_none()).and_then(|flow| flow.deadline_ms);
         own.map_or(Self::Conversation(kind.trips() * FAR_MS), Self::Deadline)

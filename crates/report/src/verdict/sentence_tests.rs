@@ -15,8 +15,8 @@ use talkpath_units::{Seed, Stream};
 
 use self::random_runs::random_summary;
 use super::*;
+use crate::condition::Condition;
 use crate::fixture;
-use crate::view::Condition;
 
 /// Chosen: every form of sentence comes up.
 const RUNS: u64 = 300;

@@ -1,30 +1,16 @@
 //! An answer in words. Every figure in it stands in the table beside it, rounded to as many digits or fewer.
 
-use talkpath_measure::ranking::{Ranking, Relation, Standing};
+use talkpath_measure::ranking::{Relation, Standing};
 use talkpath_measure::summary::{AnswerKind, JudgedBy};
 
 use super::cause::{LONG_WAIT_MS, link_words, wait};
-use super::{ALIKE_MS, Beside, Candidate, Cause, written};
+use super::{ALIKE_MS, Blamed, Candidate, Cause, Judgement, written};
+use crate::condition::Beside;
 use crate::number::{count, counted, fixed, list, ms, percent};
 use crate::rated::outside_sentence;
-use crate::view::{CellView, Condition, Metric, Quantile};
+use crate::view::{CellView, Metric, Quantile};
 
-/// What the rule found.
-pub(super) struct Words<'a> {
-    pub condition: &'a Condition<'a>,
-    pub flow: &'a str,
-    pub candidates: &'a [Candidate<'a>],
-    /// Of the candidates.
-    pub ranking: &'a Ranking,
-    pub by: JudgedBy,
-    pub floor: f64,
-    /// If nothing is usable: with which candidate, and why.
-    pub cause: Option<&'a (usize, Cause)>,
-    /// The deadline in ms within which no candidate brought a single message: they are ranked by their delay.
-    pub too_late: Option<f64>,
-}
-
-impl Words<'_> {
+impl Judgement<'_> {
     /// The names that the answer gives: `UDP or TCP`.
     pub(super) fn short(&self) -> String {
         alternatives(&self.names(&self.ranking.best()))
@@ -85,19 +71,19 @@ impl Words<'_> {
 
     /// Why, in one or two sentences.
     pub(super) fn why(&self) -> String {
-        let reason = match self.cause {
-            Some((at, cause)) => {
-                let name = &self.candidates[*at].view.label;
+        let reason = match &self.blamed {
+            Some(Blamed { candidate, cause }) => {
+                let name = &self.candidates[*candidate].view.label;
                 let sentence = match cause {
                     Cause::Queue(link, queue, _) => self.waits(link, queue),
                     _ => cause.sentence(name),
                 };
                 let effect = match cause {
                     Cause::Queue(..) | Cause::QueueOnPath(_) | Cause::Distance(_) | Cause::Whole(..) => self
-                        .mouth_to_ear(*at)
+                        .mouth_to_ear(*candidate)
                         .map(|delay| format!(" From mouth to ear it takes {} over {name}.", ms(delay))),
                     Cause::Loss(..) | Cause::Variation(..) => {
-                        self.value(*at, Metric::NotPlayed).map(|share| {
+                        self.value(*candidate, Metric::NotPlayed).map(|share| {
                             format!(
                                 " Over {name} {} of the frames were late or missing.",
                                 percent_text(share)
@@ -117,8 +103,8 @@ impl Words<'_> {
 
     /// Where shares of lost messages are named: of which transports many messages are in none of them.
     fn unfinished(&self) -> Option<String> {
-        let has_losses = match self.cause {
-            Some((_, cause)) => matches!(cause, Cause::Loss(..)),
+        let has_losses = match &self.blamed {
+            Some(blamed) => matches!(blamed.cause, Cause::Loss(..)),
             None => self.by == JudgedBy::InTime,
         };
         let shares = self.each_of(|candidate| candidate.cell.many_unfinished(candidate.flow));
@@ -149,7 +135,7 @@ impl Words<'_> {
 
     /// That nobody said how much a queue holds in which packets wait long.
     fn assumption(&self) -> Option<String> {
-        let (_, cause) = self.cause?;
+        let Blamed { cause, .. } = self.blamed.as_ref()?;
         let is_said = |link: &str| matches!(cause, Cause::Queue(said, ..) if said == link);
         let is_long = |link: &str| {
             let of = |it: &Candidate<'_>| {
@@ -275,15 +261,15 @@ impl Words<'_> {
 
     /// If the score alone would call it usable: that gaps bar it.
     fn gaps(&self) -> Option<String> {
-        let (at, _) = self.cause?;
-        let standing = &self.ranking.standings[*at];
+        let at = self.blamed.as_ref()?.candidate;
+        let standing = &self.ranking.standings[at];
         if !standing.is_barred() || standing.mean < self.floor {
             return None;
         }
-        let gaps = self.candidates[*at].judged.values().filter(|it| it.barred);
+        let gaps = self.candidates[at].judged.values().filter(|it| it.barred);
         let longest = gaps.filter_map(|it| it.longest_gap_ms).fold(0.0, f64::max);
         let share = (standing.barred * 100.0).round();
-        let Candidate { cell, flow, .. } = self.candidates[*at];
+        let Candidate { cell, flow, .. } = self.candidates[at];
         let calls = cell.runs.iter().filter_map(|run| run.flows.get(flow)?.call.as_deref());
         let often = match calls.filter_map(|call| call.gaps_in_a_minute).max() {
             Some(most @ 2..) => format!(", up to {} times a minute for 200 ms or more", count(most)),
@@ -292,7 +278,7 @@ impl Words<'_> {
         Some(format!(
             "Speech stops in {share} % of the repetitions over {}, for {} at the longest{often}: a gap of 1 s, or two of 200 ms \
              within a minute, bars a call whatever its score is.",
-            self.candidates[*at].view.label,
+            self.candidates[at].view.label,
             ms(longest)
         ))
     }
@@ -349,7 +335,8 @@ impl Words<'_> {
     /// ` while the upload runs`, if that fills the queue that is the cause: of losses and of delays that vary
     /// it is not known that they end with it.
     fn beside(&self) -> String {
-        if !matches!(self.cause, Some((_, Cause::Queue(..) | Cause::QueueOnPath(_)))) {
+        let cause = self.blamed.as_ref().map(|blamed| &blamed.cause);
+        if !matches!(cause, Some(Cause::Queue(..) | Cause::QueueOnPath(_))) {
             return String::new();
         }
         match self.condition.other_flows(self.flow).as_slice() {
@@ -416,9 +403,9 @@ impl Words<'_> {
     }
 
     /// `UDP (MOS 4.37) or TCP_NODELAY (4.36)`: those that the answer calls best, and that reach the floor.
-    pub(super) fn short_with_figures(&self, floor: f64) -> String {
+    pub(super) fn short_with_figures(&self) -> String {
         let mut best = self.ranking.best();
-        best.retain(|&at| self.ranking.standings[at].mean >= floor);
+        best.retain(|&at| self.ranking.standings[at].mean >= self.floor);
         alternatives(&self.each_with_figure(&best))
     }
 
@@ -461,29 +448,6 @@ pub(super) fn silent<'a>(cells: impl Iterator<Item = &'a CellView<'a>>, flow: &s
     let silent = (!silent.is_empty()).then(|| format!("Nothing got through over {}.", list(&silent)));
     let said: Vec<String> = unopened.into_iter().chain(silent).collect();
     (!said.is_empty()).then(|| said.join(" "))
-}
-
-/// What became of the cells with a cure on the link that `key` names; `figure` is the best one's, and `named`
-/// has the names of all that are best, each with its own.
-pub(super) fn cure(key: &str, named: &str, figure: &str, is_usable: bool) -> String {
-    let link = key.trim_end_matches(".queue").rsplit('.').next().unwrap_or(key);
-    let link = link_words(link);
-    match is_usable {
-        true => format!("With fq_codel on {link} it is usable, best over {named}."),
-        false => format!("With fq_codel on {link} it is not usable: {figure} at best."),
-    }
-}
-
-/// What the flows beside it get with that cure, by the sentences that say so of the cells that have it.
-pub(super) fn with_cure(key: &str, neighbours: &str) -> String {
-    let link = key.trim_end_matches(".queue").rsplit('.').next().unwrap_or(key);
-    neighbours.replace("Beside ", &format!("With fq_codel on {}, beside ", link_words(link)))
-}
-
-/// The same if one of two receivers alone makes the call usable there.
-pub(super) fn cure_depends(key: &str) -> String {
-    let link = key.trim_end_matches(".queue").rsplit('.').next().unwrap_or(key);
-    format!("With fq_codel on {} it depends on the receiver.", link_words(link))
 }
 
 /// `MOS 4.38`, `99.80 % in time`, `goodput 0.941 Mb/s`, `MOS 2.10 or 4.33 (two outcomes)`

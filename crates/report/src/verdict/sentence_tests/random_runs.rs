@@ -1,6 +1,9 @@
 //! Runs in which chance decides what befalls each transport, so that every form of sentence comes up.
 
+use serde_json::Value;
+
 use super::*;
+use crate::view::transport_key;
 
 /// A run of some transports, which random loss, delay, queues and neighbours befall; where nothing is usable
 /// sometimes again with `fq_codel`.

@@ -1,0 +1,283 @@
+//! What each word means.
+
+use std::collections::BTreeSet;
+
+use talkpath_measure::figures::{FLOW, GROUP, Table};
+use talkpath_measure::ranking::Standing;
+use talkpath_measure::ranking::interval::{MIN_RESAMPLED, Method};
+use talkpath_measure::summary::{Basis, CallSummary, FlowSummary, JudgedBy, Summary};
+
+use crate::grid::LEFT_OUT;
+use crate::number::UNKNOWN;
+use crate::plot::scale::tick_label;
+use crate::rated::outside_meaning;
+use crate::receiver::named_receiver;
+use crate::tables::{IN_TIME, MOS, OPENS, OTHER_RECEIVER, UNFINISHED};
+use crate::verdict::{limit_ms, written};
+use crate::view::{CellView, DelayKind};
+
+/// A word and its meaning.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Term {
+    pub name: &'static str,
+    pub meaning: String,
+}
+
+/// In the order to show them.
+pub(crate) type Terms = Vec<Term>;
+
+impl Term {
+    pub(crate) fn new(name: &'static str, meaning: impl Into<String>) -> Self {
+        Self { name, meaning: meaning.into() }
+    }
+
+    /// A column's name with the definition of its figure.
+    pub(super) fn defined<T>(name: &'static str, table: &'static Table<T>, path: &str) -> Self {
+        Self::new(name, table.row(path).definition)
+    }
+}
+
+/// What the flow is judged by, with the `floors` of its conditions.
+pub(super) fn judged_figure<'a>(
+    by: JudgedBy,
+    floors: impl Iterator<Item = f64>,
+    mut cells: impl Iterator<Item = &'a CellView<'a>>,
+    flow: &str,
+) -> Term {
+    match by {
+        JudgedBy::Mos => {
+            let is_half = cells
+                .any(|cell| cell.judged(flow).values().any(|judged| judged.basis == Basis::HalfRoundTrip));
+            let (usable, half) = (usable_from(by, floors), half_round_trip(is_half));
+            let meaning = format!(
+                "mean opinion score of the worse direction, 1 to 4.5 (ITU-T G.107), mean over the \
+                 repetitions{usable}{half}"
+            );
+            Term::new(MOS, meaning)
+        }
+        JudgedBy::Goodput => {
+            Term::new("goodput", "payload bits delivered a second, mean over the repetitions")
+        }
+        JudgedBy::InTime => {
+            let flows = cells.filter_map(|cell| cell.flow(cell.resolve(flow)?));
+            let meaning = in_time(flows.filter(|flow| flow.in_time.is_some()));
+            Term::new(IN_TIME, format!("{meaning}; mean over the repetitions{}", usable_from(by, floors)))
+        }
+    }
+}
+
+/// From where on it is usable, as the end of a meaning. Each of a few floors is named; with more the
+/// reader has to look at the conditions.
+pub(super) fn usable_from(by: JudgedBy, floors: impl Iterator<Item = f64>) -> String {
+    let mut floors: Vec<f64> = floors.collect();
+    floors.sort_by(f64::total_cmp);
+    floors.dedup();
+    if floors.is_empty() || floors.len() > MAX_FLOORS {
+        return String::new();
+    }
+    let floors: Vec<String> =
+        floors.into_iter().map(|floor| tick_label(floor * written(by).scale.factor)).collect();
+    let (unit, gaps) = match by {
+        JudgedBy::Mos => ("", GAP_RULE),
+        JudgedBy::InTime => (" %", ""),
+        JudgedBy::Goodput => ("", ""),
+    };
+    format!("; usable from {}{unit}{gaps}", floors.join(" or "))
+}
+
+/// What bars a call (`measure::metrics::gaps`).
+pub(super) const GAP_RULE: &str = " with no gap of 1 s, or two of 200 ms a minute";
+
+/// Chosen: more are no longer a meaning, but a list.
+const MAX_FLOORS: usize = 3;
+
+/// As the end of a meaning.
+pub(super) const fn half_round_trip(is_half: bool) -> &'static str {
+    if is_half { "; delay is half the round trip" } else { "" }
+}
+
+/// The share in time, with the deadlines of the `flows`.
+pub(super) fn in_time<'a>(flows: impl Iterator<Item = &'a FlowSummary>) -> String {
+    // What is echoed has its deadline there and back.
+    let deadlines = flows.map(|flow| (flow.deadline_ms, flow.lost_return.is_some()));
+    let deadlines: Vec<(Option<f64>, bool)> = deadlines.collect();
+    let is_usual = |&(deadline, is_echo): &(Option<f64>, bool)| {
+        deadline.is_none_or(|deadline| deadline.total_cmp(&limit_ms(is_echo)).is_eq())
+    };
+    if deadlines.iter().all(is_usual) {
+        return "of all that were due, those there within 150 ms, or back within 300 ms; a missing message is late (ITU-T G.114)"
+            .to_owned();
+    }
+    let mut deadlines: Vec<f64> = deadlines.into_iter().filter_map(|(deadline, _)| deadline).collect();
+    deadlines.sort_by(f64::total_cmp);
+    deadlines.dedup();
+    let deadlines: Vec<String> = deadlines.iter().map(f64::to_string).collect();
+    let deadlines = deadlines.join(" or ");
+    format!(
+        "of all that were due, those that came within their deadline of {deadlines} ms; a missing message is late"
+    )
+}
+
+/// The intervals of the differences, and how their ends were found.
+pub(super) fn difference(standings: &[&Standing], by: JudgedBy) -> String {
+    let methods: BTreeSet<Method> = standings.iter().filter_map(|standing| standing.method).collect();
+    let cut = match by {
+        JudgedBy::Mos => ", cut at the scale's width of 3.5",
+        JudgedBy::InTime => ", cut at 100 points",
+        JudgedBy::Goodput => "",
+    };
+    let student = format!("Student's t, because there are fewer than {MIN_RESAMPLED} pairs{cut}");
+    let has = |method| methods.contains(&method);
+    let how = match (has(Method::Bootstrap), has(Method::Student)) {
+        (true, true) => {
+            format!(" (bootstrap; where there are fewer than {MIN_RESAMPLED} pairs Student's t{cut})")
+        }
+        (true, false) => " (bootstrap)".to_owned(),
+        (false, true) => format!(" ({student})"),
+        // All pairs are the same: there is nothing to estimate.
+        (false, false) => String::new(),
+    };
+    let off_scale = match standings.iter().any(|standing| standing.is_off_scale) {
+        true => format!("; {UNKNOWN} if both are at the scale's lower end, which cannot distinguish them"),
+        false => String::new(),
+    };
+    format!(
+        "95 % interval of the mean difference, this row minus that transport, over pairs of repetitions with one \
+         seed{how}{off_scale}"
+    )
+}
+
+/// Which frames are late or missing, and of which direction.
+pub(super) fn late(calls: &[&CallSummary]) -> String {
+    // Where the clocks are not trusted, an echo flow's frame and its echo count as one.
+    let is_both = calls.iter().any(|call| call.basis == Basis::HalfRoundTrip && call.direction.is_none());
+    let missing = if is_both { "lost in either direction" } else { "missing, in the worse direction alone" };
+    let is_adaptive = calls.iter().any(|call| call.playout == "adaptive");
+    let rule = if is_adaptive { " (adaptive: Ramjee et al. 1994)" } else { "" };
+    format!("frames that came after their playout time{rule} or are {missing}")
+}
+
+/// How far the calls `flow` of these cells lie outside of the E-model's table, each by its transport's name.
+pub(super) fn outside_the_model<'a>(
+    cells: impl Iterator<Item = &'a CellView<'a>>,
+    flow: &str,
+) -> Option<Term> {
+    let meaning = outside_meaning(cells.flat_map(|cell| {
+        let name = cell.resolve(flow).unwrap_or(flow);
+        let calls = cell.runs.iter().filter_map(|run| run.flows.get(name)?.call.as_deref());
+        calls.map(|call| (cell.transport(flow).label, call))
+    }));
+    meaning.map(|meaning| Term::new("outside", meaning))
+}
+
+/// The second receiver of a call, if it has one.
+pub(super) fn second_receiver(call: &CallSummary) -> Option<Term> {
+    let other = call.other_receiver.as_ref()?;
+    let meaning = format!(
+        "the same call with {}: the scenario names no `playout`, so both receivers are judged; `usable` has both where \
+         they differ, all else is with the adaptive one",
+        named_receiver(&other.playout)
+    );
+    Some(Term::new(OTHER_RECEIVER, meaning))
+}
+
+/// The delays that there are, a round trip and one way by these `names`.
+pub(super) fn delays(
+    names: [&'static str; 2],
+    has: impl Fn(DelayKind) -> bool,
+) -> impl Iterator<Item = Term> {
+    let [round_trip, one_way] = names;
+    let ends = [
+        (DelayKind::RoundTrip, round_trip, "its echo was read"),
+        (DelayKind::OneWay, one_way, "the far end read it"),
+    ];
+    let shown: Vec<_> = ends.into_iter().filter(|(kind, ..)| has(*kind)).collect();
+    shown.into_iter().map(|(_, name, end)| {
+        let meaning =
+            format!("delay from the moment a message was due until {end}; waiting in the sender counts");
+        Term::new(name, meaning)
+    })
+}
+
+/// The columns that every flow of messages has.
+pub(super) fn message_columns(has_round_trip: bool, has_one_way: bool) -> Terms {
+    let trip = match (has_round_trip, has_one_way) {
+        (true, false) => "lost / due, over the round trip,",
+        (true, true) => "lost / due, over the round trip where there is an echo,",
+        (false, _) => "lost / due, one way,",
+    };
+    let loss = format!("{trip} by sequence number, sent or not; unfinished ones left out");
+    vec![
+        Term::defined("jitter", &FLOW, "ipdv_ms.p90"),
+        Term::new("loss", loss),
+        Term::defined("goodput", &FLOW, "goodput_bps"),
+    ]
+}
+
+pub(super) fn turn_round(shown: &str) -> Option<Term> {
+    shown.contains("turn-round").then(|| Term::defined("turn-round", &FLOW, "turn_round_ms.p99"))
+}
+
+pub(super) fn opening(shown: &str) -> Option<Term> {
+    shown.contains(OPENS).then(|| Term::defined("opens after", &FLOW, "opening_ms"))
+}
+
+pub(super) fn unfinished() -> Term {
+    let meaning =
+        "of the messages sent, those still queued or in flight at the end: no share of losses has them";
+    Term::new(UNFINISHED, meaning)
+}
+
+pub(super) fn fairness(shown: &str) -> Option<Term> {
+    shown.contains("Jain's").then(|| Term::defined("Jain's index", &GROUP, "jain_index"))
+}
+
+pub(super) fn resent() -> Term {
+    Term::defined("resent", &FLOW, "retransmit_rate")
+}
+
+/// Why figures are missing, if any are, and how well two clocks are known.
+pub(super) fn missing(summary: &Summary, is_unknown: bool) -> Terms {
+    let mut terms = Terms::new();
+    if is_unknown {
+        let meaning = "not known in this arena, or there is no such thing: no arrival, or a transport that never resends";
+        terms.push(Term::new(UNKNOWN, meaning));
+    }
+    let clock = &summary.clock;
+    if !clock.trusted {
+        terms.push(Term::new("clock", format!("one-way figures are left out: {}", clock.why)));
+    } else if clock.uncertainty_ms.is_some_and(|bound| bound > 0.0) {
+        // Two clocks.
+        terms.push(Term::new("clock", clock.why.clone()));
+    }
+    terms
+}
+
+/// The terms without those of columns that are not in `shown`: a table leaves some out at its width.
+pub(super) fn only_shown(mut terms: Terms, shown: &str) -> Terms {
+    let mut parts = shown.split(LEFT_OUT);
+    let mut tables = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // Behind the note that names the columns that are left out.
+        tables.push_str(part.split_once(")\n").map_or("", |(_, table)| table));
+    }
+    terms.retain(|term| COLUMNS.iter().all(|(name, head)| *name != term.name || tables.contains(head)));
+    terms
+}
+
+/// Terms of columns that a narrow table leaves out, and what their heads begin with.
+const COLUMNS: [(&str, &str); 10] = [
+    ("mouth to ear", "mouth to"),
+    ("late", "late or"),
+    ("round trip", "round trip"),
+    ("one way", "one way"),
+    ("rtt", "rtt"),
+    ("owd", "owd"),
+    ("jitter", "jitter"),
+    ("loss", "loss"),
+    ("goodput", "goodput"),
+    ("resent", "resent"),
+];
+
+/// Which statistic over the repetitions a figure is (`measure::statistic`).
+pub(super) const OVER_REPETITIONS: &str = "scores, shares, counts and goodputs are means over the repetitions; times, windows and queues are medians";
