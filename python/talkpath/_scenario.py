@@ -66,7 +66,7 @@ def checked(
         yield _check(file, str(path), flags, repeat)
 
 
-def listed(values: Sequence[str]) -> Sequence[str]:
+def listed(values: Sequence[Any]) -> Sequence[Any]:
     """The words of an argument that takes several: of one alone, that one and not its letters."""
     return [values] if isinstance(values, str) else values
 
