@@ -98,7 +98,7 @@ impl Connecting {
                 end.failure = Some(format!("the connection did not open: {error}"));
                 return Ok(());
             }
-            end.adopt((socket.into(), &[]), epoll, place_of(self.index, true))
+            end.adopt(socket.into(), &[], epoll, place_of(self.index, true))
         })
     }
 
@@ -111,7 +111,7 @@ impl Connecting {
         };
         stream.set_nonblocking(true)?;
         self.joined_at = self.listener.take().filter(|_| self.is_multipath);
-        self.far.work(|end| end.adopt((stream, &[]), epoll, place_of(self.index, false)))
+        self.far.work(|end| end.adopt(stream, &[], epoll, place_of(self.index, false)))
     }
 }
 

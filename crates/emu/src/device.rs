@@ -105,13 +105,13 @@ impl<'a> Device<'a> {
     /// The system's.
     pub(super) fn write_train<'b>(
         &mut self,
-        first: (&'b [u8], &Parsed),
+        first: &'b [u8],
+        parsed: &Parsed,
         rest: impl Iterator<Item = &'b [u8]>,
         size: usize,
     ) -> Result<(), Errno> {
-        let (packet, parsed) = first;
         let headers = parsed.header + UDP_HEADER;
-        let Some((head, payload)) = packet.split_at_checked(headers) else { return Err(Errno::INVAL) };
+        let Some((head, payload)) = first.split_at_checked(headers) else { return Err(Errno::INVAL) };
         let mut slices = [IoSlice::new(&[]); MAX_TRAIN + 2];
         let (mut count, mut length) = (3, payload.len());
         slices[2] = IoSlice::new(payload);

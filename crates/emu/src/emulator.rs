@@ -31,7 +31,7 @@ use crate::arrival_log::LogWriter;
 use crate::capture::{Capture, Interface};
 use crate::decision::{Arrival, DecidingNetwork, Decision};
 use crate::device::{Device, MAX_TRAIN, Taken};
-use crate::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, addresses, tcp_sequence};
+use crate::packet::{FIRST_PORT, Host, Parsed, Protocol, UDP_HEADER, addresses, segment_range};
 use crate::realtime::{OwnProcessor, raise_priority};
 use crate::stops::{LATE, Stops};
 use crate::watch::LegWatch;
@@ -302,8 +302,8 @@ impl<'a> Emulator<'a> {
             }
             (Some(_), Protocol::Tcp) if emu_flow.is_multipath => None,
             (Some(_), Protocol::Tcp) => {
-                if let Some((sequence, is_syn, payload)) = tcp_sequence(&entry.bytes, &parsed) {
-                    watch.on_segment(sequence, is_syn, payload, stamp);
+                if let Some(range) = segment_range(&entry.bytes, &parsed) {
+                    watch.on_segment(&range, stamp);
                 }
                 None
             }

@@ -235,15 +235,23 @@ pub(super) fn write_fragment(packet: &[u8], parsed: &Parsed, part: FragmentRange
     write_header_checksum(out, parsed.header);
 }
 
-/// The number of the first payload byte, whether it carries SYN, and how many bytes it carries: of an
-/// unfragmented TCP segment.
-pub(super) fn tcp_sequence(packet: &[u8], parsed: &Parsed) -> Option<(u32, bool, u32)> {
+/// What the sequence numbers of a TCP segment say of its stream.
+pub(super) struct SegmentRange {
+    /// The sequence number in its header.
+    pub(super) sequence: u32,
+    pub(super) is_syn: bool,
+    /// Bytes of the stream that it carries.
+    pub(super) payload: u32,
+}
+
+/// The range of an unfragmented TCP segment.
+pub(super) fn segment_range(packet: &[u8], parsed: &Parsed) -> Option<SegmentRange> {
     let segment = packet.get(parsed.header..parsed.length)?;
     let sequence = u32::from_be_bytes(segment.get(4..8)?.try_into().ok()?);
     let header = usize::from(*segment.get(12)? >> 4) * 4;
     let is_syn = *segment.get(13)? & 0x02 != 0;
     let payload = u32::try_from(segment.len().checked_sub(header)?).ok()?;
-    Some((sequence, is_syn, payload))
+    Some(SegmentRange { sequence, is_syn, payload })
 }
 
 /// RFC 1071: the ones' complement of the ones' complement sum.

@@ -183,14 +183,12 @@ pub(super) fn run(
         clock,
         emulated_flows(scenario, &spec, &ends),
     );
-    let (emulated, mut disturbance, is_interrupted) =
-        ends.measure(emulator, &place, scenario, &plan, clock)?;
+    let (emulated, mut disturbance) = ends.measure(emulator, &place, scenario, &plan, clock)?;
     match world.device_drops() {
         Ok(drops) => disturbance.device_drops = drops.from_host + drops.to_host,
         Err(why) => disturbance.trouble.push(format!("what the devices dropped cannot be read: {why}")),
     }
     disturbance.udp_errors = world.udp_errors();
-    disturbance.is_interrupted = is_interrupted;
     Ok(record::record(scenario, &spec, &plan, &ends, emulated, disturbance, warnings))
 }
 
@@ -311,7 +309,7 @@ impl Ends {
         Some(socket)
     }
 
-    /// The run itself: the threads and the watch over them. Returns whether the user ended it, too.
+    /// The run itself: the threads and the watch over them.
     ///
     /// # Errors
     /// The system gives no thread, or a device failed.
@@ -322,7 +320,7 @@ impl Ends {
         scenario: &Scenario,
         plan: &RunPlan<'_>,
         clock: RunClock,
-    ) -> Result<(Emulated, Disturbance, bool), ArenaError> {
+    ) -> Result<(Emulated, Disturbance), ArenaError> {
         let (stop, stop_emulator) = (AtomicBool::new(false), AtomicBool::new(false));
         let connecting = core::mem::take(&mut self.connecting);
         let slow = core::mem::take(&mut self.slow);
@@ -402,7 +400,8 @@ impl Ends {
             }
             disturbance.sockets = sockets;
             disturbance.stolen_share = stolen.share();
-            Ok((emulated.map_err(devices_failed)?, disturbance, is_interrupted))
+            disturbance.is_interrupted = is_interrupted;
+            Ok((emulated.map_err(devices_failed)?, disturbance))
         })
     }
 

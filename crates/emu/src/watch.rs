@@ -12,6 +12,8 @@ use talkpath_kernel::wire::read_header;
 use talkpath_measure::{DropCause, Fate, LegRecord, MessageRecord};
 use talkpath_units::{Instant, SeqNum};
 
+use crate::packet::SegmentRange;
+
 /// One direction of one flow.
 #[derive(Debug)]
 pub(super) enum LegWatch {
@@ -42,9 +44,19 @@ pub(super) enum LegWatch {
         /// The first sequence number after the SYN.
         begin: Option<u32>,
         expected: u64,
-        /// Stream bytes of each segment, and when it left the host.
-        segments: Vec<(u64, u64, Instant)>,
+        segments: Vec<Segment>,
     },
+}
+
+/// A segment of a stream that left its host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    /// Offset of its first byte in the stream.
+    begin: u64,
+    /// Offset behind its last byte.
+    end: u64,
+    /// When it left.
+    left_at: Instant,
 }
 
 /// One flow of a connection with encrypted packets.
@@ -121,8 +133,9 @@ impl LegWatch {
     }
 
     /// A segment leaves its host.
-    pub(super) fn on_segment(&mut self, sequence: u32, is_syn: bool, payload: u32, now: Instant) {
+    pub(super) fn on_segment(&mut self, range: &SegmentRange, now: Instant) {
         let Self::Stream { begin, expected, segments } = self else { return };
+        let SegmentRange { sequence, is_syn, payload } = *range;
         if is_syn {
             *begin = Some(sequence.wrapping_add(1));
         }
@@ -131,7 +144,7 @@ impl LegWatch {
         let end = start + u64::from(payload);
         *expected = (*expected).max(end);
         if segments.len() < MAX_MESSAGES {
-            segments.push((start, end, now));
+            segments.push(Segment { begin: start, end, left_at: now });
         }
     }
 
@@ -249,7 +262,7 @@ fn complete_datagram(row: &mut MessageRecord, seen: Seen, socket: Option<&Socket
 }
 
 /// A message leaves with its first byte, again when a segment with that byte is sent again.
-fn complete_stream(leg: &mut LegRecord, segments: &[(u64, u64, Instant)]) {
+fn complete_stream(leg: &mut LegRecord, segments: &[Segment]) {
     let mut starts: Vec<u64> = Vec::new();
     let mut rows: Vec<usize> = Vec::new();
     let mut offset = 0;
@@ -258,12 +271,12 @@ fn complete_stream(leg: &mut LegRecord, segments: &[(u64, u64, Instant)]) {
         rows.push(index);
         offset += row.size.get();
     }
-    for &(start, end, at) in segments {
-        let first = starts.partition_point(|&begin| begin < start);
-        let past = starts.partition_point(|&begin| begin < end);
+    for segment in segments {
+        let first = starts.partition_point(|&start| start < segment.begin);
+        let past = starts.partition_point(|&start| start < segment.end);
         for &row in &rows[first..past] {
             let row = &mut leg.messages[row];
-            row.wire.get_or_insert(at);
+            row.wire.get_or_insert(segment.left_at);
             row.transmissions = row.transmissions.saturating_add(1);
         }
     }
@@ -431,10 +444,13 @@ mod tests {
     fn a_stream_message_leaves_with_the_segment_of_its_first_byte_also_past_the_wrap() {
         let mut watch = LegWatch::stream();
         let isn = u32::MAX - 100;
-        watch.on_segment(isn, true, 0, Instant::ZERO);
-        watch.on_segment(isn.wrapping_add(1), false, 200, Instant::from_millis(1));
-        watch.on_segment(isn.wrapping_add(201), false, 280, Instant::from_millis(2));
-        watch.on_segment(isn.wrapping_add(1), false, 200, Instant::from_millis(3));
+        let mut segment = |sequence, is_syn, payload, ms| {
+            watch.on_segment(&SegmentRange { sequence, is_syn, payload }, Instant::from_millis(ms));
+        };
+        segment(isn, true, 0, 0);
+        segment(isn.wrapping_add(1), false, 200, 1);
+        segment(isn.wrapping_add(201), false, 280, 2);
+        segment(isn.wrapping_add(1), false, 200, 3);
         let mut record = leg((0..3).map(|seq| row(seq, 160)).collect());
         watch.complete(0, &mut record, None, false);
         let wire: Vec<_> = record.messages.iter().map(|row| (row.wire, row.transmissions)).collect();

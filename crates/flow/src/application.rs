@@ -38,6 +38,7 @@ mod reading;
 mod writing;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use talkpath_config::Features;
 use talkpath_model::{EchoWrite, Receiver};
@@ -102,7 +103,7 @@ pub struct Application {
     /// The time inside `window` during which a message waited for room, without the present wait.
     blocked: Duration,
     /// Blocked time counts inside this window only.
-    window: (Instant, Instant),
+    window: Range<Instant>,
     /// What the application measures of a real host. `None` in the simulator.
     host: Option<Box<HostMeter>>,
     /// When the workload's clock begins, whatever the channel does. `None` if it begins when the channel is
@@ -134,7 +135,7 @@ struct StreamEcho {
 impl Application {
     /// The end that sends `workload` over a transport with these features. Blocked time counts inside
     /// `window`.
-    pub fn near(transport: Features, workload: AnyWorkload, window: (Instant, Instant)) -> Self {
+    pub fn near(transport: Features, workload: AnyWorkload, window: Range<Instant>) -> Self {
         Self::new(Side::Near, transport, Some(workload), None, Receiver::default(), window)
     }
 
@@ -143,7 +144,7 @@ impl Application {
         transport: Features,
         echo: Option<EchoWrite>,
         receiver: Receiver,
-        window: (Instant, Instant),
+        window: Range<Instant>,
     ) -> Self {
         Self::new(Side::Far, transport, None, echo, receiver, window)
     }
@@ -154,7 +155,7 @@ impl Application {
         workload: Option<AnyWorkload>,
         echo: Option<EchoWrite>,
         receiver: Receiver,
-        window: (Instant, Instant),
+        window: Range<Instant>,
     ) -> Self {
         let keeps_messages = transport.keeps_messages;
         let writes = workload.is_some() || echo.is_some();
@@ -381,13 +382,13 @@ impl Application {
     /// Time inside the window during which it had a message and the channel no room, up to `now`.
     pub fn blocked(&mut self, now: Instant) -> Duration {
         if let Some(since) = self.blocked_since.replace(now) {
-            self.blocked += clipped(since, now, self.window);
+            self.blocked += clipped(since, now, &self.window);
         }
         self.blocked
     }
 }
 
 /// The part of `from..to` that lies inside `window`.
-fn clipped(from: Instant, to: Instant, window: (Instant, Instant)) -> Duration {
-    to.min(window.1).since(from.max(window.0))
+fn clipped(from: Instant, to: Instant, window: &Range<Instant>) -> Duration {
+    to.min(window.end).since(from.max(window.start))
 }

@@ -72,7 +72,7 @@ impl Channel for Socket {
 const TCP: Features = TransportKind::Tcp.features();
 
 fn far(echo: Option<EchoWrite>, receiver: Receiver) -> (Application, FlowTaps) {
-    let application = Application::far(TCP, echo, receiver, (Instant::ZERO, STOP)).on_host();
+    let application = Application::far(TCP, echo, receiver, Instant::ZERO..STOP).on_host();
     (application, FlowTaps::of_one_end(Side::Far, echo.is_some(), ReadMessages::OfSize(Bytes::new(160))))
 }
 
@@ -118,7 +118,7 @@ fn an_echo_per_read_writes_each_read_back_before_the_next_and_one_per_message_ea
 #[test]
 fn a_message_that_is_cut_short_continues_and_is_sent_when_its_first_byte_was_taken() {
     let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
-    let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP)).on_host();
+    let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), Instant::ZERO..STOP).on_host();
     let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
     let mut socket = Socket { room: [100].into(), ..Socket::default() };
     sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(1));
@@ -140,7 +140,7 @@ fn a_message_that_is_cut_short_continues_and_is_sent_when_its_first_byte_was_tak
 #[test]
 fn a_message_that_is_taken_in_parts_leaves_nothing_behind_for_the_one_that_waits_next() {
     let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
-    let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP)).on_host();
+    let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), Instant::ZERO..STOP).on_host();
     let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
     let mut socket = Socket { room: [100, 60].into(), ..Socket::default() };
     sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(1));
@@ -156,7 +156,7 @@ fn a_message_that_is_taken_in_parts_leaves_nothing_behind_for_the_one_that_waits
 #[test]
 fn what_is_due_on_a_connection_that_has_ended_is_never_sent() {
     let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
-    let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP));
+    let mut sender = Application::near(TCP, AnyWorkload::Voice(voice), Instant::ZERO..STOP);
     let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
     let mut socket = Socket { room: [160].into(), ..Socket::default() };
     sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(1));
@@ -172,7 +172,7 @@ fn what_is_due_on_a_connection_that_has_ended_is_never_sent() {
 fn what_a_clock_has_due_before_the_connection_is_open_is_never_sent_and_the_rest_is_due_as_before() {
     let calls = [10, 45].map(|opens_ms| {
         let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
-        let sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP));
+        let sender = Application::near(TCP, AnyWorkload::Voice(voice), Instant::ZERO..STOP);
         let mut sender = sender.with_clock_from(Instant::from_millis(10));
         let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
         let mut socket = Socket { is_closed: true, room: [160; 9].into(), ..Socket::default() };
@@ -197,7 +197,7 @@ fn what_a_clock_has_due_before_the_connection_is_open_is_never_sent_and_the_rest
 #[test]
 fn of_a_connection_that_never_opens_every_message_until_the_end_is_noted_as_never_sent() {
     let voice = Voice::new(Duration::from_millis(20), Bytes::new(160), STOP);
-    let sender = Application::near(TCP, AnyWorkload::Voice(voice), (Instant::ZERO, STOP));
+    let sender = Application::near(TCP, AnyWorkload::Voice(voice), Instant::ZERO..STOP);
     let mut sender = sender.with_clock_from(Instant::from_millis(500));
     let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
     sender.finish(&mut taps, Instant::from_secs(9));
@@ -208,7 +208,7 @@ fn of_a_connection_that_never_opens_every_message_until_the_end_is_noted_as_neve
 #[test]
 fn a_turn_ends_after_its_messages_and_the_rest_is_no_blocked_time() {
     let bulk = Bulk::new(Some(Bytes::new(6 * 65_536)), STOP);
-    let mut sender = Application::near(TCP, AnyWorkload::Bulk(bulk), (Instant::ZERO, STOP)).on_host();
+    let mut sender = Application::near(TCP, AnyWorkload::Bulk(bulk), Instant::ZERO..STOP).on_host();
     let mut taps = FlowTaps::of_one_end(Side::Near, false, ReadMessages::Whole);
     let mut socket = Socket { room: [65_536; 8].into(), ..Socket::default() };
     sender.advance(&mut socket, Side::Near, &mut taps, Instant::from_millis(1));

@@ -104,13 +104,13 @@ struct Flow {
 
 impl Flow {
     fn new(id: u32, workload: AnyWorkload, lifetime: Option<Duration>) -> Self {
-        let window = (Instant::ZERO, STOP);
-        let near = Application::near(DATAGRAMS, workload, window).as_flow(FlowId(id));
+        let window = || Instant::ZERO..STOP;
+        let near = Application::near(DATAGRAMS, workload, window()).as_flow(FlowId(id));
         let near = match lifetime {
             Some(lifetime) => near.expiring_after(lifetime),
             None => near,
         };
-        let far = Application::far(DATAGRAMS, None, Receiver::default(), window).as_flow(FlowId(id));
+        let far = Application::far(DATAGRAMS, None, Receiver::default(), window()).as_flow(FlowId(id));
         Self { near, far, taps: FlowTaps::shared(false) }
     }
 

@@ -47,7 +47,7 @@ use talkpath_model::{Due, EchoWrite, Receiver};
 use talkpath_units::wheel::Key;
 use talkpath_units::{Bytes, Histogram, Instant};
 
-use any::{AnyChannel, each};
+use any::{AnyChannel, ChannelSetup, each};
 use channel::{DatagramChannel, HostChannel as _, Occasion};
 pub use context::EndContext;
 pub use dial::{Dial, apply_options};
@@ -119,7 +119,7 @@ impl SharedEnd {
         common: &EndContext,
     ) -> Self {
         let stop = session.stop();
-        let window = (Instant::from_nanos(session.warm_up_ns), stop);
+        let window = Instant::from_nanos(session.warm_up_ns)..stop;
         let echo = spec.echo_per_read.map(|per_read| match per_read {
             true => EchoWrite::PerRead,
             false => EchoWrite::PerMessage,
@@ -158,7 +158,7 @@ impl SharedEnd {
             registered: 0,
             clock: common.clock,
             application: application.on_host(),
-            channel: AnyChannel::new(session, spec, place, bound, common),
+            channel: AnyChannel::new(&ChannelSetup { session, flow: spec, place, bound, common }),
             is_slow: !receiver.service.is_zero() && !place.is_sender,
             is_unfinished: false,
             budget: Arc::clone(&common.budget),
@@ -469,12 +469,13 @@ impl FlowEnd {
     /// The system's, if the connection cannot be watched.
     pub fn adopt(
         &mut self,
-        connection: (TcpStream, &[u8]),
+        socket: TcpStream,
+        unread: &[u8],
         epoll: &OwnedFd,
         index: u64,
     ) -> std::io::Result<()> {
         if let Some(channel) = self.channel.tcp_mut()
-            && channel.adopt(connection, epoll, index)?
+            && channel.adopt(socket, unread, epoll, index)?
         {
             self.advance(self.clock.now());
         }

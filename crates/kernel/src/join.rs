@@ -10,6 +10,8 @@
 
 mod ip;
 
+use std::ops::Range;
+
 use talkpath_flow::file::MAX_RANGES;
 use talkpath_flow::flow_info;
 use talkpath_measure::breaks::outages;
@@ -43,7 +45,7 @@ pub fn flow_record(
     spec: &FlowSpec,
     sender: Option<&EndLog>,
     receiver: Option<&EndLog>,
-    window: (Instant, Instant),
+    window: &Range<Instant>,
     end: RunEnd,
     clock_trusted: bool,
 ) -> FlowRecord {
@@ -74,13 +76,13 @@ pub fn flow_record(
     };
     // Who only sends does not know what arrived.
     if receiver.is_some() || record.echo.is_some() {
-        record.counters.breaks = breaks(&record, spec, (sender, receiver), window.1, end);
+        record.counters.breaks = breaks(&record, spec, sender, receiver, window.end, end);
     }
     record.counters.early_echoes = early_echoes;
     record.counters.ip = Some(ip::of(flow, spec, sender, receiver));
     record.counters.multipath = multipath(flow, sender, receiver);
     if sender.is_some() && receiver.is_some() {
-        record.counters.legs = Some(legs::of(&record, &(window.0..window.1)));
+        record.counters.legs = Some(legs::of(&record, window));
     }
     record
 }
@@ -89,7 +91,8 @@ pub fn flow_record(
 fn breaks(
     record: &FlowRecord,
     spec: &FlowSpec,
-    (sender, receiver): (Option<&EndLog>, Option<&EndLog>),
+    sender: Option<&EndLog>,
+    receiver: Option<&EndLog>,
     stop: Instant,
     end: RunEnd,
 ) -> Vec<BreakRecord> {
@@ -500,7 +503,7 @@ fn counters(
     spec: &FlowSpec,
     sender: Option<&EndLog>,
     receiver: Option<&EndLog>,
-    window: (Instant, Instant),
+    window: &Range<Instant>,
 ) -> FlowCounters {
     let Some(sender) = sender else { return FlowCounters::default() };
     // The echoing end sends messages too; a receiving end has none of its own to count.
@@ -520,7 +523,7 @@ fn counters(
         Vec::new()
     };
     let queue = points(|sample| Some(sample.queued as f64));
-    let in_window = queue.iter().filter(|&&(at, _)| window.0 <= at && at < window.1);
+    let in_window = queue.iter().filter(|(at, _)| window.contains(at));
     FlowCounters {
         data_packets: sum(|log| log.totals.data_packets),
         retransmissions: sum(|log| log.totals.retransmissions),
@@ -548,12 +551,12 @@ const MAX_FILE_NAME: usize = 255;
 
 /// The mean over `window` of a value that holds from each point to the next; `None` if it has no point before
 /// the window's end.
-fn time_weighted_mean(points: &[(Instant, f64)], window: (Instant, Instant)) -> Option<f64> {
+fn time_weighted_mean(points: &[(Instant, f64)], window: &Range<Instant>) -> Option<f64> {
     let mut area = 0.0;
     let mut time = Duration::ZERO;
     for (index, &(from, value)) in points.iter().enumerate() {
-        let until = points.get(index + 1).map_or(window.1, |next| next.0);
-        let span = until.min(window.1).since(from.max(window.0));
+        let until = points.get(index + 1).map_or(window.end, |next| next.0);
+        let span = until.min(window.end).since(from.max(window.start));
         area += value * span.as_secs_f64();
         time += span;
     }

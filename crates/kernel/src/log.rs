@@ -29,10 +29,24 @@ pub struct EndLog {
     pub totals: EndTotals,
 }
 
-/// One message that this end wanted to send: seq, size, due, when the transport took it, why it was not
-/// taken.
+/// One message that this end wanted to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SentRow(pub u64, pub u32, pub u64, pub Option<u64>, pub Option<NotTaken>);
+#[serde(from = "SentTuple", into = "SentTuple")]
+pub(crate) struct SentRow {
+    /// Its number.
+    pub(crate) seq: u64,
+    /// Its bytes; `u32::MAX` if it has more.
+    pub(crate) size: u32,
+    /// When it was due, ns.
+    pub(crate) due_ns: u64,
+    /// When the transport took it, ns.
+    pub(crate) sent_ns: Option<u64>,
+    /// Why the transport did not take it.
+    pub(crate) not_taken: Option<NotTaken>,
+}
+
+/// As it goes over the control connection: the values of a [`SentRow`], in its order.
+type SentTuple = (u64, u32, u64, Option<u64>, Option<NotTaken>);
 
 /// Why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -246,7 +260,8 @@ impl EndLog {
     /// times made ours by `to_ours`. It may report anything: messages are numbered below `bound`.
     pub fn from_rows(
         rows: &Chunk,
-        (side, spec): (Side, &FlowSpec),
+        side: Side,
+        spec: &FlowSpec,
         bound: u64,
         to_ours: &dyn Fn(u64) -> Instant,
     ) -> Self {
@@ -323,7 +338,13 @@ impl EndLog {
                 Fate::NotOpen => Some(NotTaken::NotOpen),
                 _ => None,
             };
-            all.sent.push(SentRow(row.seq, size, row.due.as_nanos(), sent, not_taken));
+            all.sent.push(SentRow {
+                seq: row.seq,
+                size,
+                due_ns: row.due.as_nanos(),
+                sent_ns: sent,
+                not_taken,
+            });
             if let Some(at) = row.wire {
                 all.wires.extend((0..row.transmissions).map(|_| (row.seq, at.as_nanos())));
             }
@@ -344,6 +365,18 @@ impl EndLog {
             all.drops.extend(read.dropped_on_arrival().iter().map(|&seq| HostDrop(seq, DropPlace::Inbox)));
         }
         all
+    }
+}
+
+impl From<SentTuple> for SentRow {
+    fn from((seq, size, due_ns, sent_ns, not_taken): SentTuple) -> Self {
+        Self { seq, size, due_ns, sent_ns, not_taken }
+    }
+}
+
+impl From<SentRow> for SentTuple {
+    fn from(SentRow { seq, size, due_ns, sent_ns, not_taken }: SentRow) -> Self {
+        (seq, size, due_ns, sent_ns, not_taken)
     }
 }
 
@@ -475,24 +508,24 @@ impl Chunk {
     fn write_to(&self, tap: &mut LegTap, keeps_messages: bool, bound: u64, to_ours: &dyn Fn(u64) -> Instant) {
         let mut taken = vec![false; usize::try_from(bound).unwrap_or(0)];
         for row in &self.sent {
-            let Some(taken) = usize::try_from(row.0).ok().and_then(|seq| taken.get_mut(seq)) else {
+            let Some(taken) = usize::try_from(row.seq).ok().and_then(|seq| taken.get_mut(seq)) else {
                 continue;
             };
-            tap.on_due(row.0, Bytes::new(row.1.into()), to_ours(row.2));
-            match row.3 {
+            tap.on_due(row.seq, Bytes::new(row.size.into()), to_ours(row.due_ns));
+            match row.sent_ns {
                 // A copy of a message that has its row already.
                 _ if *taken => {}
                 Some(sent) => {
                     *taken = true;
                     match keeps_messages {
-                        true => tap.on_sent(row.0, to_ours(sent)),
-                        false => tap.on_sent_stream(row.0, to_ours(sent)),
+                        true => tap.on_sent(row.seq, to_ours(sent)),
+                        false => tap.on_sent_stream(row.seq, to_ours(sent)),
                     }
                 }
-                None => match row.4 {
-                    Some(NotTaken::Refused) => tap.on_refused(row.0),
-                    Some(NotTaken::NoNetwork) => tap.on_no_network(row.0),
-                    Some(NotTaken::NotOpen) => tap.on_not_open(row.0),
+                None => match row.not_taken {
+                    Some(NotTaken::Refused) => tap.on_refused(row.seq),
+                    Some(NotTaken::NoNetwork) => tap.on_no_network(row.seq),
+                    Some(NotTaken::NotOpen) => tap.on_not_open(row.seq),
                     None => {}
                 },
             }
@@ -603,7 +636,7 @@ mod tests {
         assert_eq!(copy, log.rows());
         let ours = |at: u64| Instant::from_nanos(at);
         let spec = echoing(UDP, WorkloadConfig::G711);
-        let copy = EndLog::from_rows(&copy, (Side::Near, &spec), 2501, &ours);
+        let copy = EndLog::from_rows(&copy, Side::Near, &spec, 2501, &ours);
         assert_eq!(written(&copy.taps.forward), written(&log.taps.forward));
         let arrivals = |log: &EndLog| log.taps.echo.as_ref().unwrap().arrival_times().collect::<Vec<_>>();
         assert_eq!(arrivals(&copy), arrivals(&log));

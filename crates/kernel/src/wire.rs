@@ -81,7 +81,7 @@ pub struct ShortNumbers {
 impl ShortNumbers {
     /// The numbers of messages of `size` bytes, of which `messages` are due every `nanos` ns from `start` on;
     /// `None` if theirs are not short.
-    pub fn new(size: u64, (messages, nanos): (u64, u128), start: Option<Instant>) -> Option<Self> {
+    pub fn new(size: u64, messages: u64, nanos: u128, start: Option<Instant>) -> Option<Self> {
         let modulus = match size {
             1 => 1 << 8,
             2 | 3 => 1 << 16,
@@ -251,7 +251,7 @@ mod tests {
     /// A call of `size` bytes each 20 ms of which those of `gone` never come; the others take 30 to 630 ms.
     fn found(size: usize, gone: core::ops::Range<u64>, opens_late: u64) -> Vec<(u64, Option<u64>)> {
         let start = (opens_late == 0).then_some(Instant::ZERO);
-        let mut numbers = ShortNumbers::new(size as u64, (1, 20_000_000), start);
+        let mut numbers = ShortNumbers::new(size as u64, 1, 20_000_000, start);
         let mut next = 0;
         let number = |seq: u64| {
             let mut payload = filling(size);
@@ -283,14 +283,14 @@ mod tests {
     #[test]
     fn a_gap_in_which_half_of_the_numbers_were_due_is_told() {
         let gap_of = |gone: core::ops::Range<u64>| {
-            let mut numbers = ShortNumbers::new(1, (1, 20_000_000), Some(Instant::ZERO)).unwrap();
+            let mut numbers = ShortNumbers::new(1, 1, 20_000_000, Some(Instant::ZERO)).unwrap();
             for seq in (0..600).filter(|seq| !gone.contains(seq)) {
                 numbers.number_in(&[seq as u8], Instant::from_millis(20 * seq + 30));
             }
             numbers.gap().map(Duration::as_millis)
         };
         assert_eq!((gap_of(100..220), gap_of(100..300)), (None, Some(4020)));
-        assert!(ShortNumbers::new(4, (1, 1), None).is_none());
+        assert!(ShortNumbers::new(4, 1, 1, None).is_none());
     }
 
     #[test]

@@ -327,11 +327,11 @@ impl Shared {
 
     /// Gives `stream`, which opened with `secret` and continued with `unread`, to its flow; drops it if there
     /// is no such flow for this client.
-    fn join_stream(&self, (stream, unread): (TcpStream, Vec<u8>), secret: &Secret) {
+    fn join_stream(&self, stream: TcpStream, unread: &[u8], secret: &Secret) {
         let Some(flow) = self.flows().by_secret.get(secret).cloned() else { return };
         let is_client = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical() == flow.client);
         if is_client && !flow.spec.transport.channel_kind().is_udp() {
-            session::attach(&flow, stream, &unread);
+            session::attach(&flow, stream, unread);
         }
     }
 }

@@ -275,13 +275,19 @@ fn destination(section: &Section<'_>, log: &mut Log) -> Option<Destination> {
     }
 }
 
-/// The tables of `[NAME.*]`, in the order of the file, with what stands above each.
-fn each<'a>(root: &'a Table, map: &str) -> impl Iterator<Item = (&'a str, &'a Table, &'a Place)> {
+/// A table `[MAP.NAME]`.
+struct Named<'a> {
+    name: &'a str,
+    table: &'a Table,
+    place: &'a Place,
+}
+
+/// The tables of `[MAP.*]`, in the order of the file.
+fn each<'a>(root: &'a Table, map: &str) -> impl Iterator<Item = Named<'a>> {
     let entries = root.get(map).and_then(|node| node.as_table());
-    entries
-        .into_iter()
-        .flat_map(|table| &table.entries)
-        .filter_map(|entry| Some((entry.name.as_str(), entry.node.as_table()?, &entry.place)))
+    entries.into_iter().flat_map(|table| &table.entries).filter_map(|entry| {
+        Some(Named { name: &entry.name, table: entry.node.as_table()?, place: &entry.place })
+    })
 }
 
 fn spec(map: &str) -> &'static TableSpec {
@@ -293,7 +299,7 @@ fn spec(map: &str) -> &'static TableSpec {
 
 fn hosts(root: &Table, key_file: Option<&str>, log: &mut Log) -> Vec<Host> {
     let mut hosts = Vec::new();
-    for (name, table, place) in each(root, "host") {
+    for Named { name, table, place } in each(root, "host") {
         let of = At::ROOT.key("host");
         let section = Section::new(table, spec("host").keys, of.key(name), place);
         let text = |key: &str, log: &mut Log| section.text(key, log).map(str::to_owned);
@@ -426,7 +432,7 @@ fn find(name: &str, hosts: &[Host]) -> Result<usize, Problem> {
 
 fn measures(root: &Table, hosts: &[Host], all: &[(usize, usize)], log: &mut Log) -> Vec<Measure> {
     let mut measures = Vec::new();
-    for (name, table, place) in each(root, "measure") {
+    for Named { name, table, place } in each(root, "measure") {
         let of = At::ROOT.key("measure");
         let at = of.key(name);
         let section = Section::new(table, spec("measure").keys, at, place);
@@ -555,7 +561,7 @@ fn moment(text: &str) -> Result<DateTime, Problem> {
 
 /// What the hosts must be able to do for what is planned.
 fn uses(hosts: &[Host], measures: &[Measure], root: &Table, log: &mut Log) {
-    for (name, _, place) in each(root, "measure") {
+    for Named { name, place, .. } in each(root, "measure") {
         if measures.iter().any(|measure| measure.name == name && measure.pairs.is_empty()) {
             let key = format!("measure.{name}");
             log.mistake(
@@ -566,7 +572,7 @@ fn uses(hosts: &[Host], measures: &[Measure], root: &Table, log: &mut Log) {
             );
         }
     }
-    for (at, (name, _, place)) in each(root, "host").enumerate() {
+    for (at, Named { name, place, .. }) in each(root, "host").enumerate() {
         let Some(host) = hosts.get(at) else { continue };
         let key = format!("host.{name}");
         let pairs = || measures.iter().flat_map(|measure| &measure.pairs);

@@ -120,7 +120,7 @@ pub(crate) fn thresholds(root: &Table, cells: &[Judged<'_>], log: &mut Log) -> V
         let place = if matches!(place, Place::Option(_)) { place } else { &entry.place };
         match figure(&entry.name, cells) {
             Err(problem) => log.mistake(place, &at, problem.message, problem.help),
-            Ok((of, path, cells)) => {
+            Ok(Figure { of, path, cells }) => {
                 let of_bound = |bound| Threshold {
                     figure: entry.name.clone(),
                     of: of.clone(),
@@ -142,7 +142,7 @@ pub(crate) fn tell_wrong(root: &Table, sweep: &Sweep, log: &mut Log) {
         return;
     }
     let mut of_cells = Log::default();
-    let cells: Vec<_> = (0..sweep.cells()).map(|index| sweep.cell(index, &mut of_cells).1).collect();
+    let cells: Vec<_> = (0..sweep.cells()).map(|index| sweep.cell(index, &mut of_cells).values).collect();
     if of_cells.is_clean() {
         let names = Names::Written(root);
         let judged: Vec<_> =
@@ -151,7 +151,13 @@ pub(crate) fn tell_wrong(root: &Table, sweep: &Sweep, log: &mut Log) {
     }
 }
 
-type Figure = (ThresholdOf, String, Vec<u64>);
+/// The figure that a threshold is about.
+struct Figure {
+    of: ThresholdOf,
+    path: String,
+    /// The cells, by index.
+    cells: Vec<u64>,
+}
 
 /// What the left side of a threshold means.
 fn figure(text: &str, cells: &[Judged<'_>]) -> Result<Figure, Problem> {
@@ -167,7 +173,11 @@ fn figure(text: &str, cells: &[Judged<'_>]) -> Result<Figure, Problem> {
         if !links().any(|written| link::matches(written, name)) {
             return Err(unknown(name, "link", links()));
         }
-        return Ok((ThresholdOf::Link { name: name.to_owned() }, path.to_owned(), index));
+        return Ok(Figure {
+            of: ThresholdOf::Link { name: name.to_owned() },
+            path: path.to_owned(),
+            cells: index,
+        });
     }
     let mut members: Vec<String> = Vec::new();
     for member in cells.iter().flat_map(|cell| cell.names.members(first)) {
@@ -186,7 +196,7 @@ fn figure(text: &str, cells: &[Judged<'_>]) -> Result<Figure, Problem> {
         Some(format!("{path}{behind}"))
     });
     let path = short.unwrap_or_else(|| rest.to_owned());
-    Ok((ThresholdOf::Flow { name: first.to_owned(), members }, path, index))
+    Ok(Figure { of: ThresholdOf::Flow { name: first.to_owned(), members }, path, cells: index })
 }
 
 /// That none of `names` is `name`.

@@ -13,7 +13,7 @@ use crate::keys::ROOT;
 use crate::options::Options;
 use crate::pass::check::{self, Checks};
 use crate::pass::files::{self, Contents, Files, NoFiles, Trace};
-use crate::pass::sweep::Sweep;
+use crate::pass::sweep::{Sweep, SweptCell};
 use crate::pass::{fill, kernel, set, shares};
 use crate::read::At;
 use crate::resolve;
@@ -105,7 +105,7 @@ fn read(
         // wrong.
         return None;
     }
-    let Some((cells, common, assumed_queues)) = cells(&sweep, &contents, log) else {
+    let Some(Cells { cells, common, assumed_queues }) = cells(&sweep, &contents, log) else {
         demand::tell_wrong(&root, &sweep, log);
         return None;
     };
@@ -166,15 +166,24 @@ fn document(source: &Source, log: &mut Log) -> Option<(Table, bool)> {
     Some((root, is_toml))
 }
 
-/// Every cell, the values that all of them share, defaults included, and the links whose queues are assumed.
-fn cells(sweep: &Sweep, contents: &Contents, log: &mut Log) -> Option<(Vec<Cell>, Table, Vec<String>)> {
+/// What the cells of a scenario are.
+struct Cells {
+    cells: Vec<Cell>,
+    /// The values that all of them share, defaults included.
+    common: Table,
+    /// The links whose queues are as large as they are because nobody said how large.
+    assumed_queues: Vec<String>,
+}
+
+/// Makes every cell; `None` if one has mistakes.
+fn cells(sweep: &Sweep, contents: &Contents, log: &mut Log) -> Option<Cells> {
     let mut cells = Vec::new();
     let mut assumed: Vec<String> = Vec::new();
     let mut common: Option<Table> = None;
     let mut flows = 0_usize;
     for index in 0..sweep.cells() {
-        let (cell, values, label) = sweep.cell(index, log);
-        let cell = kernel::apply_kernel(cell);
+        let SweptCell { root, values, label } = sweep.cell(index, log);
+        let cell = kernel::apply_kernel(root);
         check::check_table(&cell, &ROOT, &Place::START, At::ROOT, Checks::ALL, log);
         resolve::link::tell_missing_rates(&cell, log);
         let filled = fill::fill_table(&cell, &ROOT, &Place::START);
@@ -205,7 +214,8 @@ fn cells(sweep: &Sweep, contents: &Contents, log: &mut Log) -> Option<(Vec<Cell>
         }
         cells.push(Cell { index, sweep: values.into(), label, scenario });
     }
-    log.is_clean().then_some((cells, common?, assumed))
+    let common = common?;
+    log.is_clean().then_some(Cells { cells, common, assumed_queues: assumed })
 }
 
 /// The largest scenario, in bytes, as written and with its defaults. Chosen: anything larger is a wrong file,

@@ -175,7 +175,7 @@ const SHARES: [&str; 4] = ["in_time", "density", "gap_density", "utilisation"];
 
 /// Checks one value of `[thresholds]`, a bound or a list of bounds of `figure`.
 pub(crate) fn check(node: &Node, figure: &str, at: &str, log: &mut Log) {
-    for (place, text, bound) in written(node) {
+    for Written { place, text, bound } in written(node) {
         let misread = || text.and_then(|text| Some((text, misread_unit(figure, text)?)));
         match bound.map(|_| misread()) {
             Err(problem) => log.mistake(place, at, problem.message, problem.help),
@@ -204,11 +204,18 @@ pub(crate) fn add(table: &mut Table, name: &str, bound: Node) {
 
 /// One or more bounds, each with its place.
 pub(crate) fn bounds(node: &Node) -> impl Iterator<Item = (&Place, Result<Bound, Problem>)> {
-    written(node).map(|(place, _, bound)| (place, bound))
+    written(node).map(|Written { place, bound, .. }| (place, bound))
 }
 
-/// The same, with the text of each.
-fn written(node: &Node) -> impl Iterator<Item = (&Place, Option<&str>, Result<Bound, Problem>)> {
+/// A bound as it was written.
+struct Written<'a> {
+    place: &'a Place,
+    text: Option<&'a str>,
+    bound: Result<Bound, Problem>,
+}
+
+/// One or more bounds as they were written.
+fn written(node: &Node) -> impl Iterator<Item = Written<'_>> {
     let nodes = match &node.value {
         Value::List(list) if !list.is_empty() => list.as_slice(),
         _ => core::slice::from_ref(node),
@@ -218,7 +225,7 @@ fn written(node: &Node) -> impl Iterator<Item = (&Place, Option<&str>, Result<Bo
             Some(text) => Bound::read(text),
             None => Err(wrong(node, FORM)),
         };
-        (&node.place, node.as_text(), bound)
+        Written { place: &node.place, text: node.as_text(), bound }
     })
 }
 

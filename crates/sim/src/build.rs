@@ -1,5 +1,7 @@
 //! From a scenario to a simulation: the network and the endpoints.
 
+use std::ops::Range;
+
 use talkpath_arena::RunPlan;
 use talkpath_arena::links::{self, QueueSeries};
 use talkpath_config::{CongestionControlKind, Role, TransportConfig};
@@ -19,7 +21,7 @@ use crate::simulation::{MOST_UNDER_WAY, Simulation, timers};
 
 /// The simulation of `scenario`.
 pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
-    let window = (Instant::ZERO + scenario.warm_up, Instant::ZERO + scenario.duration);
+    let window = &(Instant::ZERO + scenario.warm_up..Instant::ZERO + scenario.duration);
     let connections = Connections::new(scenario, plan.seed);
     let flows = scenario.flows.iter().enumerate().map(|(index, flow)| {
         let transport = simulated_transport(flow);
@@ -37,7 +39,7 @@ pub(crate) fn build(scenario: &Scenario, plan: &RunPlan<'_>) -> Simulation {
         extra_header: scenario.ip.extra_header().get(),
         queue_series: plan.series.map(|detail| QueueSeries::new(scenario, detail)),
         tap: None,
-        duration: window.1,
+        duration: window.end,
         drain: scenario.drain,
         draining: None,
         most_under_way: MOST_UNDER_WAY,
@@ -49,10 +51,10 @@ fn build_flow(
     transport: &TransportConfig,
     [near, far]: [EndpointTransport; 2],
     shared: Option<SharedPlace>,
-    window: (Instant, Instant),
+    window: &Range<Instant>,
     plan: &RunPlan<'_>,
 ) -> SimFlow {
-    let workload = AnyWorkload::new(&flow.workload, flow.workload_seed(plan.seed), window.1);
+    let workload = AnyWorkload::new(&flow.workload, flow.workload_seed(plan.seed), window.end);
     let start = Instant::ZERO
         + plan.seed.stream(&format!("flow/{}/start", flow.name)).span(flow.start.0, flow.start.1);
     let of_tcp = transport.as_tcp().and_then(|config| config.cc).map(CongestionControlKind::name);
@@ -60,9 +62,9 @@ fn build_flow(
     let info = flow_info(flow, cc, start, true);
     let features = transport.kind().features();
     let sleep = |side: &str| plan.seed.stream(&format!("flow/{}/wake-up/{side}", flow.name));
-    let (figures, is_echo) = (window.0..window.1, flow.echo.is_some());
-    let tally = || Box::new(FlowTally::new(&info, figures, features.keeps_messages, is_echo));
-    let near = Endpoint::near(near, workload, window)
+    let is_echo = flow.echo.is_some();
+    let tally = || Box::new(FlowTally::new(&info, window.clone(), features.keeps_messages, is_echo));
+    let near = Endpoint::near(near, workload, window.clone())
         .waking_up_within(flow.wake_up, sleep("near"))
         .late_by(flow.clock_jitter, plan.seed.stream(&format!("flow/{}/clock", flow.name)));
     let near = match flow.due {
@@ -76,7 +78,7 @@ fn build_flow(
         wants_ecn: transport.wants_ecn(),
         near,
         starts_clock: flow.due == Due::Start && flow.workload.is_clocked(),
-        far: Endpoint::far(far, flow.echo, flow.receiver, window)
+        far: Endpoint::far(far, flow.echo, flow.receiver, window.clone())
             .waking_up_within(flow.wake_up, sleep("far")),
         shared,
         taps: FlowTaps::shared(flow.echo.is_some()),

@@ -6,6 +6,8 @@
 //!     └─ echo ─► backlog
 //! ```
 
+use std::ops::Range;
+
 use talkpath_config::Features;
 use talkpath_flow::{
     AnyWorkload, Application, Channel, FlowId, FlowTaps, Read, Side, Workload as _, Write, WriteOutcome,
@@ -72,7 +74,7 @@ impl Endpoint {
     pub(crate) fn near(
         transport: EndpointTransport,
         mut workload: AnyWorkload,
-        window: (Instant, Instant),
+        window: Range<Instant>,
     ) -> Self {
         if let Some(size) = transport.largest_message() {
             workload.limit_messages(size);
@@ -86,7 +88,7 @@ impl Endpoint {
         transport: EndpointTransport,
         echo: Option<EchoWrite>,
         receiver: Receiver,
-        window: (Instant, Instant),
+        window: Range<Instant>,
     ) -> Self {
         let application = transport.prepare(Application::far(transport.features(), echo, receiver, window));
         Self { transport, application }

@@ -1,5 +1,7 @@
 //! One flow in the simulator: both ends, their taps, and the state of the sender over time.
 
+use std::ops::Range;
+
 use talkpath_config::Features;
 use talkpath_flow::FlowTaps;
 use talkpath_measure::breaks;
@@ -78,7 +80,7 @@ impl FlowMeter {
     pub(crate) fn new(
         name: &str,
         is_quic: bool,
-        window: (Instant, Instant),
+        window: &Range<Instant>,
         series: Option<SeriesDetail>,
     ) -> Self {
         let series = series.map(|detail| {
@@ -102,7 +104,7 @@ impl FlowMeter {
                 loss_recovery: is_quic.then(loss_recovery),
             })
         });
-        let weighted = TimeWeighted::new(window.0, window.1);
+        let weighted = TimeWeighted::new(window.start, window.end);
         Self { series, seen: (u64::MAX, u64::MAX), send_buffer: weighted, cwnd: weighted, window: weighted }
     }
 

@@ -127,7 +127,7 @@ impl Emulator<'_> {
                 let slot = &self.slots[*tag as usize];
                 &slot.bytes[payload..slot.parsed.length]
             });
-            device.write_train((packet, &first.parsed), rest, first.parsed.length - payload)
+            device.write_train(packet, &first.parsed, rest, first.parsed.length - payload)
         };
         if written == Err(Errno::INVAL) && self.train.len() > 1 {
             self.break_train_up();

@@ -31,7 +31,7 @@ pub(super) fn record(
     mut warnings: Vec<String>,
 ) -> Done {
     let is_interrupted = disturbance.is_interrupted;
-    let window = (Instant::from_nanos(spec.warm_up_ns), spec.stop());
+    let window = Instant::from_nanos(spec.warm_up_ns)..spec.stop();
     let mut lateness = Histogram::new();
     let (mut flows, mut all_series, mut turn_rounds) = (Vec::new(), Vec::new(), Vec::new());
     let mut late_flows = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn record(
         let turns = far.log.totals.turn_round.filter(|_| flow.receiver.service.is_zero());
         turn_rounds.extend(turns.map(|turns| turns.record(&flow.name)));
         let (sender, receiver) = (Some(&near.log), Some(&far.log));
-        let mut record = flow_record(flow, flow_spec, sender, receiver, window, RunEnd::Drained, true);
+        let mut record = flow_record(flow, flow_spec, sender, receiver, &window, RunEnd::Drained, true);
         if flow_spec.transport.channel_kind() == ChannelKind::Connection
             && let Some(ecn) = &mut record.ecn
         {
@@ -67,7 +67,7 @@ pub(super) fn record(
             watches[1].complete(member, echo, back, !is_interrupted);
         }
         // What a socket or the path still held is known only now.
-        legs::recount(&mut record, &(window.0..window.1));
+        legs::recount(&mut record, &window);
         warnings.extend(multipath_warnings(&record));
         warnings.extend(early_echo_warnings(&record));
         warnings.extend(file_warnings(&record, None));
@@ -85,10 +85,10 @@ pub(super) fn record(
         });
         flows.push(record);
     }
-    let end = emulated.end.max(window.1);
+    let end = emulated.end.max(window.end);
     let (links, queues) = emulated.network.finish(scenario, if is_interrupted { emulated.end } else { end });
     all_series.extend(queues);
-    let least = Duration::from_nanos(window.1.since(window.0).as_nanos() / SHORT_STOP);
+    let least = Duration::from_nanos(window.end.since(window.start).as_nanos() / SHORT_STOP);
     for (late, flow) in late_flows.iter_mut().zip(&scenario.flows) {
         if !flow.workload.is_clocked() {
             let ways = flow.route.iter().chain(&flow.return_route);
@@ -132,8 +132,8 @@ pub(super) fn record(
         cell: plan.cell,
         repetition: plan.repetition,
         seed: plan.seed.get(),
-        window_start: window.0,
-        window_end: if is_interrupted { window.1.min(emulated.end) } else { window.1 },
+        window_start: window.start,
+        window_end: if is_interrupted { window.end.min(emulated.end) } else { window.end },
         flows,
         links,
         series: all_series,

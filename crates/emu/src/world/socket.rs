@@ -75,7 +75,7 @@ fn datagram_socket(plan: &SocketPlan<'_>, ip: IpVersion, receive_buffer: Option<
 fn stream_socket(plan: &SocketPlan<'_>, ip: IpVersion, mss: Option<u32>) -> io::Result<OwnedFd> {
     let protocol = plan.transport.stream_protocol();
     let socket = Socket::new(domain(ip), Type::STREAM.nonblocking(), Some(protocol))?;
-    apply_options(&socket, (plan.transport, plan.tos), plan.is_sender)?;
+    apply_options(&socket, plan.transport, plan.tos, plan.is_sender)?;
     // Closed with data in it, a socket would go on retransmitting for minutes and keep its namespace; an
     // accepted one inherits this.
     socket.set_linger(Some(core::time::Duration::ZERO))?;

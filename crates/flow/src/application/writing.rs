@@ -263,7 +263,7 @@ impl Application {
         match (self.blocked_since, is_blocked) {
             (None, true) => self.blocked_since = Some(now),
             (Some(since), false) => {
-                self.blocked += clipped(since, now, self.window);
+                self.blocked += clipped(since, now, &self.window);
                 self.blocked_since = None;
             }
             _ => {}

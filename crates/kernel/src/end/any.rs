@@ -24,30 +24,37 @@ pub(super) enum AnyChannel {
     Quic(Box<QuicChannel>),
 }
 
+/// What a channel is made from.
+#[derive(Clone, Copy)]
+pub(super) struct ChannelSetup<'a> {
+    pub(super) session: &'a SessionSpec,
+    /// The flow of the session that the channel is an end of.
+    pub(super) flow: &'a FlowSpec,
+    /// Which end it is.
+    pub(super) place: &'a EndPlace,
+    /// The flow's messages have numbers below this.
+    pub(super) bound: u64,
+    pub(super) common: &'a EndContext,
+}
+
+impl ChannelSetup<'_> {
+    /// How often the state of a connection is sampled.
+    pub(super) fn sample_interval(&self) -> Duration {
+        sample_interval(Duration::from_nanos(self.session.duration_ns))
+    }
+}
+
 impl AnyChannel {
-    /// That of an end of the flow `spec`, whose messages are numbered below `bound`.
-    pub(super) fn new(
-        session: &SessionSpec,
-        spec: &FlowSpec,
-        place: &EndPlace,
-        bound: u64,
-        common: &EndContext,
-    ) -> Self {
-        let interval = sample_interval(Duration::from_nanos(session.duration_ns));
-        let timing = (interval, session.stop());
-        match &spec.transport {
-            TransportSpec::Udp { .. } => Self::Udp(Box::new(UdpChannel::new(spec, place, bound, common))),
-            TransportSpec::Tcp { .. } => Self::Tcp(Box::new(TcpChannel::new(spec, place, bound, common))),
-            TransportSpec::Encapsulated(own) => Self::Encapsulated(Box::new(EncapsulatedChannel::new(
-                (spec, own),
-                place,
-                bound,
-                timing,
-                common,
-            ))),
-            TransportSpec::Quic(quic) => {
-                Self::Quic(Box::new(QuicChannel::new(session, (spec, quic), place, bound, timing, common)))
+    /// The channel of an end, over its flow's transport.
+    pub(super) fn new(setup: &ChannelSetup<'_>) -> Self {
+        let ChannelSetup { flow, place, bound, common, .. } = *setup;
+        match &flow.transport {
+            TransportSpec::Udp { .. } => Self::Udp(Box::new(UdpChannel::new(flow, place, bound, common))),
+            TransportSpec::Tcp { .. } => Self::Tcp(Box::new(TcpChannel::new(flow, place, bound, common))),
+            TransportSpec::Encapsulated(spec) => {
+                Self::Encapsulated(Box::new(EncapsulatedChannel::new(setup, spec)))
             }
+            TransportSpec::Quic(spec) => Self::Quic(Box::new(QuicChannel::new(setup, spec))),
         }
     }
 

@@ -31,7 +31,7 @@ impl Dial {
     pub(super) fn connect(&self, spec: &FlowSpec, is_sender: bool) -> io::Result<TcpStream> {
         let protocol = spec.transport.stream_protocol();
         let socket = Socket::new(Domain::for_address(self.to), Type::STREAM.nonblocking(), Some(protocol))?;
-        apply_options(&socket, (&spec.transport, spec.tos()), is_sender)?;
+        apply_options(&socket, &spec.transport, spec.tos(), is_sender)?;
         match socket.connect(&self.to.into()) {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
@@ -49,7 +49,8 @@ impl Dial {
 /// The system's; `NotFound` if the kernel lacks the congestion control.
 pub fn apply_options(
     socket: &Socket,
-    (transport, tos): (&TransportSpec, Option<u8>),
+    transport: &TransportSpec,
+    tos: Option<u8>,
     is_sender: bool,
 ) -> io::Result<()> {
     let TransportSpec::Tcp { nodelay, cc, mss, send_buffer, receive_buffer, multipath: _ } = transport else {

@@ -27,12 +27,11 @@ use talkpath_wire::encapsulated::{DecodedPacket, decode};
 use talkpath_wire::machine::{Machine, Silence};
 use talkpath_wire::{Delivery, Observation, Packet, PayloadRange, Refused, Transmit};
 
+use super::any::ChannelSetup;
 use super::channel::{DatagramChannel, HostChannel, Occasion, OwnProtocol};
-use super::context::EndContext;
 use super::headers::HeaderCount;
 use super::lifecycle::Lifecycle;
 use super::messages::{Incoming, Outgoing};
-use super::place::EndPlace;
 use super::route::{SendFailure, UdpRoute};
 use super::sampling::Sampling;
 use crate::clock::RunClock;
@@ -286,15 +285,9 @@ impl OwnProtocol for EncapsulatedChannel {
 }
 
 impl EncapsulatedChannel {
-    /// An end of the connection that `spec` describes, whose messages are numbered below `bound`; its state
-    /// is noted every `interval`, and sending stops at `stop`.
-    pub(super) fn new(
-        (flow, spec): (&FlowSpec, &EncapsulatedSpec),
-        place: &EndPlace,
-        bound: u64,
-        (interval, stop): (Duration, Instant),
-        common: &EndContext,
-    ) -> Self {
+    /// An end of the connection that `spec`, the flow's transport, describes.
+    pub(super) fn new(setup: &ChannelSetup<'_>, spec: &EncapsulatedSpec) -> Self {
+        let ChannelSetup { flow, place, bound, common, .. } = *setup;
         let role = if place.is_client { Role::Active } else { Role::Passive };
         let receive_buffer = spec.receive_buffer().filter(|_| !place.is_sender);
         let client = CLIENT_PORTS + ((place.index + 1) % (1 << 14)) as u16;
@@ -305,7 +298,7 @@ impl EncapsulatedChannel {
             kind: spec.kind(),
             machine: common.machines.make(spec.config(), role, spec.mtu(), place.seed, receive_buffer),
             clock: common.clock,
-            life: Lifecycle::new(place.is_client, (Instant::from_nanos(flow.start_ns), stop)),
+            life: Lifecycle::new(place.is_client, Instant::from_nanos(flow.start_ns), setup.session.stop()),
             route: None,
             ports: Ports { source, destination },
             outgoing: Outgoing::new(place),
@@ -320,7 +313,7 @@ impl EncapsulatedChannel {
             refusals: BTreeMap::new(),
             unsent: BTreeMap::new(),
             lateness: Histogram::new(),
-            sampling: Sampling::new(interval),
+            sampling: Sampling::new(setup.sample_interval()),
         }
     }
 

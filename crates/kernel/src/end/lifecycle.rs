@@ -24,7 +24,7 @@ pub(super) struct Lifecycle {
 }
 
 impl Lifecycle {
-    pub(super) const fn new(is_client: bool, (start, stop): (Instant, Instant)) -> Self {
+    pub(super) const fn new(is_client: bool, start: Instant, stop: Instant) -> Self {
         Self {
             is_client,
             start,

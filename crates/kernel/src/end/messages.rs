@@ -102,7 +102,7 @@ impl Incoming {
         let short = match spec.workload.demand() {
             Demand::Clocked { size, messages, nanos } => {
                 let start = (spec.due == Due::Start).then(|| Instant::from_nanos(spec.start_ns));
-                ShortNumbers::new(size.get(), (messages, nanos), start)
+                ShortNumbers::new(size.get(), messages, nanos, start)
             }
             Demand::Bursts { .. } | Demand::Greedy { .. } => None,
         };

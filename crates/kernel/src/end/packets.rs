@@ -8,9 +8,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub struct PacketNotes(Mutex<VecDeque<Note>>);
 
-/// A packet, and which messages are in it: for each the flow, by its place among those of the connection, and
-/// the message's number.
-type Note = (PacketMark, Vec<(u32, u64)>);
+/// A packet, and which messages are in it.
+#[derive(Debug)]
+struct Note {
+    packet: PacketMark,
+    /// For each message its flow, by the flow's place in the connection, and its number.
+    messages: Vec<(u32, u64)>,
+}
 
 /// What tells a packet from others: the last octets of its tag, which are as good as random (RFC 9001 §5.3).
 type PacketMark = [u8; 8];
@@ -23,16 +27,16 @@ impl PacketNotes {
         if notes.len() >= MAX_NOTES {
             notes.pop_front();
         }
-        notes.push_back((*mark, messages));
+        notes.push_back(Note { packet: *mark, messages });
     }
 
     /// The messages in the UDP payload `packet`, each with its flow; `None` if there are none.
     pub fn take(&self, packet: &[u8]) -> Option<Vec<(u32, u64)>> {
         let mark: &PacketMark = packet.last_chunk()?;
         let mut notes = self.lock();
-        let at = notes.iter().position(|(other, _)| other == mark)?;
+        let at = notes.iter().position(|note| note.packet == *mark)?;
         // A packet passes once, in order: those before it never came.
-        notes.drain(..=at).next_back().map(|(_, messages)| messages)
+        notes.drain(..=at).next_back().map(|note| note.messages)
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Note>> {

@@ -32,20 +32,19 @@ use talkpath_measure::DropCause;
 use talkpath_units::{Bytes, Duration, Ecn, Histogram, Instant};
 use talkpath_wire::{Delivery, Observation, PayloadRange, Refused};
 
+use super::any::ChannelSetup;
 use super::channel::{DatagramChannel, HostChannel, Occasion, OwnProtocol};
-use super::context::EndContext;
 use super::frames::{Frames, NO_MESSAGE};
 use super::lifecycle::Lifecycle;
 use super::messages::{Incoming, Outgoing};
 use super::packets::PacketNotes;
-use super::place::EndPlace;
 use super::route::{SendFailure, UdpRoute};
 use super::sampling::Sampling;
 use crate::clock::RunClock;
 use crate::join::few_words;
 use crate::log::EndTotals;
 use crate::progress::EndProgress;
-use crate::spec::{FlowSpec, QuicSpec, SessionSpec};
+use crate::spec::{FlowSpec, QuicSpec};
 use crate::sys::Received;
 use crate::wire::stream_filling;
 use connection::{SendOutcome, SharedConnection, lock};
@@ -377,16 +376,9 @@ impl OwnProtocol for QuicChannel {
 }
 
 impl QuicChannel {
-    /// An end of the flow that `spec` describes, whose messages are numbered below `bound`; its state is
-    /// noted every `interval`, and sending stops at `stop`.
-    pub(super) fn new(
-        session: &SessionSpec,
-        (flow, spec): (&FlowSpec, &QuicSpec),
-        place: &EndPlace,
-        bound: u64,
-        (interval, stop): (Duration, Instant),
-        common: &EndContext,
-    ) -> Self {
+    /// An end of a flow whose transport is `spec`.
+    pub(super) fn new(setup: &ChannelSetup<'_>, spec: &QuicSpec) -> Self {
+        let ChannelSetup { session, flow, place, bound, common } = *setup;
         let (connection, index) = common.connections.of(session, place);
         let start = Instant::from_nanos(flow.start_ns);
         Self {
@@ -396,7 +388,7 @@ impl QuicChannel {
             index,
             clock: common.clock,
             is_sender: place.is_sender,
-            life: Lifecycle::new(place.is_client, (start, stop)),
+            life: Lifecycle::new(place.is_client, start, session.stop()),
             begins: (place.is_sender && lock(&connection).is_shared()).then_some(start),
             began: None,
             connection,
@@ -408,7 +400,7 @@ impl QuicChannel {
             received: 0,
             refusals: BTreeMap::new(),
             lateness: Histogram::new(),
-            sampling: Sampling::new(interval),
+            sampling: Sampling::new(setup.sample_interval()),
         }
     }
 

@@ -315,7 +315,8 @@ impl TcpChannel {
     /// The system's, if epoll refuses the connection.
     pub(super) fn adopt(
         &mut self,
-        (socket, unread): (TcpStream, &[u8]),
+        socket: TcpStream,
+        unread: &[u8],
         epoll: &OwnedFd,
         index: u64,
     ) -> io::Result<bool> {

@@ -125,7 +125,7 @@ fn bytes_that_waited_in_a_streams_socket_were_held_by_this_host() {
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let socket = listener.accept().unwrap().0;
         socket.set_nonblocking(true).unwrap();
-        end.work(|end| end.adopt((socket, &[]), &epoll, 0)).unwrap();
+        end.work(|end| end.adopt(socket, &[], &epoll, 0)).unwrap();
         std::io::Write::write_all(&mut peer, &[0; 160]).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(wait_ms));
         end.handle_ready(clock.now().saturating_sub(Duration::from_millis(late_ms)));

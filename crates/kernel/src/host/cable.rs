@@ -102,7 +102,7 @@ impl Between {
         // up to a second.
         cable.bring_up_far_end.send(between)?;
         // A packet socket that is bound to a device that is down has an error waiting.
-        ring::listen(tap, (cable.far_index, cable.ethertype), Layout::of(cable.largest_packet))?;
+        ring::listen(tap, cable.far_index, cable.ethertype, Layout::of(cable.largest_packet))?;
         for address in &cable.addresses {
             address.send(&here)?;
         }

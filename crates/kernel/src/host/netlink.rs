@@ -81,7 +81,7 @@ impl NetlinkRequest {
     /// Gives a device an address in a network of four addresses. Nobody is asked whether they have an IPv6
     /// address already (RFC 4862 §5.4): nobody can.
     pub fn address(index: u32, address: IpAddr) -> Self {
-        let (family, octets, bits) = parts(address);
+        let RawAddress { family, octets, bits } = address.into();
         let flags = if address.is_ipv6() { libc::IFA_F_NODAD as u8 } else { 0 };
         // ifaddrmsg: family, length of the prefix, flags, scope (the whole world), index.
         let mut head = [family, bits - 2, flags, libc::RT_SCOPE_UNIVERSE, 0, 0, 0, 0];
@@ -92,7 +92,7 @@ impl NetlinkRequest {
 
     /// Makes a route to the host `to` over a device.
     pub fn route(index: u32, to: IpAddr, route: Route) -> Self {
-        let (family, octets, bits) = parts(to);
+        let RawAddress { family, octets, bits } = to.into();
         // rtmsg: family, length of the destination and of the source, type of service, table, protocol,
         // scope, type, flags.
         let mut head = [0; 12];
@@ -177,11 +177,21 @@ pub fn route_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
 }
 
-/// The family of `address`, its bytes, and how many bits they are.
-fn parts(address: IpAddr) -> (u8, Vec<u8>, u8) {
-    match address {
-        IpAddr::V4(ip) => (libc::AF_INET as u8, ip.octets().to_vec(), 32),
-        IpAddr::V6(ip) => (libc::AF_INET6 as u8, ip.octets().to_vec(), 128),
+/// An IP address as netlink's messages have it.
+struct RawAddress {
+    /// AF_INET or AF_INET6.
+    family: u8,
+    octets: Vec<u8>,
+    /// The length of a prefix that is the whole address.
+    bits: u8,
+}
+
+impl From<IpAddr> for RawAddress {
+    fn from(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(ip) => Self { family: libc::AF_INET as u8, octets: ip.octets().to_vec(), bits: 32 },
+            IpAddr::V6(ip) => Self { family: libc::AF_INET6 as u8, octets: ip.octets().to_vec(), bits: 128 },
+        }
     }
 }
 

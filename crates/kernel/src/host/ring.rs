@@ -102,7 +102,7 @@ pub fn tap() -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// The system's.
-pub fn listen(tap: &OwnedFd, (index, ethertype): (u32, u16), layout: Layout) -> io::Result<()> {
+pub fn listen(tap: &OwnedFd, index: u32, ethertype: u16, layout: Layout) -> io::Result<()> {
     for (option, value) in [
         (PACKET_VERSION, TPACKET_V2),
         // Each packet that we receive begins with a header that says what its host left to the device

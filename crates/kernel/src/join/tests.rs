@@ -57,13 +57,18 @@ fn sender() -> EndLog {
 
 /// What a far end reports, whose clock is 1 ms behind.
 fn far(rows: &Chunk, bound: u64) -> EndLog {
-    EndLog::from_rows(rows, (Side::Far, &spec()), bound, &|at| Instant::from_nanos(at + 1_000_000))
+    EndLog::from_rows(rows, Side::Far, &spec(), bound, &|at| Instant::from_nanos(at + 1_000_000))
 }
 
 fn join(sender: &EndLog, receiver: Option<&Chunk>, end: RunEnd) -> FlowRecord {
     let bound = sender.taps.forward.rows().count() as u64;
     let receiver = receiver.map(|rows| far(rows, bound));
-    flow_record(&flow(), &spec(), Some(sender), receiver.as_ref(), (ms(0), ms(100)), end, true)
+    flow_record(&flow(), &spec(), Some(sender), receiver.as_ref(), &(ms(0)..ms(100)), end, true)
+}
+
+/// A message that its end sent.
+fn sent_row(seq: u64, size: u32, due_ns: u64, sent_ns: u64) -> SentRow {
+    SentRow { seq, size, due_ns, sent_ns: Some(sent_ns), not_taken: None }
 }
 
 #[test]
@@ -72,7 +77,7 @@ fn both_logs_give_both_legs_on_the_senders_clock() {
     for seq in [0, 1, 3, 3] {
         let at = ms(20 * seq + 20).as_nanos();
         receiver.arrivals.push((seq, at));
-        receiver.sent.push(SentRow(seq, 160, at, Some(at + 1_000_000), None));
+        receiver.sent.push(sent_row(seq, 160, at, at + 1_000_000));
     }
     let record = join(&sender(), Some(&receiver), RunEnd::Drained);
     let fates: Vec<_> = record.forward.messages.iter().map(|row| row.fate).collect();
@@ -110,7 +115,7 @@ fn what_arrived_is_unknown_without_the_log_of_an_end_that_knew_it() {
     // Who only receives does not know which datagrams there were.
     let receiver = far(&receiver, 5);
     let spec = FlowSpec { echo_per_read: None, ..spec() };
-    let window = (ms(0), ms(100));
+    let window = &(ms(0)..ms(100));
     let record = flow_record(&flow(), &spec, None, Some(&receiver), window, RunEnd::Cut, true);
     assert!(record.forward.arrivals_unknown);
 }
@@ -122,7 +127,7 @@ fn an_echo_that_came_before_its_message_was_sent_is_none_and_is_counted() {
         for seq in 0..5 {
             let at = ms(20 * seq + 5).as_nanos();
             receiver.arrivals.push((seq, at));
-            receiver.sent.push(SentRow(seq, 160, at, Some(at), None));
+            receiver.sent.push(sent_row(seq, 160, at, at));
         }
         receiver
     };
@@ -145,7 +150,7 @@ fn a_far_log_that_makes_no_sense_does_no_harm() {
     let mut receiver = Chunk::default();
     for seq in [u64::MAX, 1 << 40, 7, 5, 2] {
         receiver.arrivals.push((seq, u64::MAX - 2_000_000));
-        receiver.sent.push(SentRow(seq, u32::MAX, 0, Some(0), None));
+        receiver.sent.push(sent_row(seq, u32::MAX, 0, 0));
         receiver.wires.push((seq, 0));
         receiver.drops.push(HostDrop(seq, DropPlace::Inbox));
     }
@@ -181,11 +186,11 @@ fn logs_of_a_stream_with_frames_are_joined_by_the_numbers_in_them() {
         let at = ms(at_ms).as_nanos();
         far.arrivals.push((seq, at));
         far.reads.push((at, size));
-        far.sent.push(SentRow(seq, size as u32, at, Some(at), None));
+        far.sent.push(sent_row(seq, size as u32, at, at));
     }
     far.reads.push((ms(101).as_nanos(), 50));
-    let receiver = EndLog::from_rows(&far, (Side::Far, &spec), 6, &Instant::from_nanos);
-    let window = (ms(0), ms(200));
+    let receiver = EndLog::from_rows(&far, Side::Far, &spec, 6, &Instant::from_nanos);
+    let window = &(ms(0)..ms(200));
     let record = flow_record(&flow(), &spec, Some(&sender), Some(&receiver), window, RunEnd::Drained, true);
     let fates: Vec<_> = record.forward.messages.iter().map(|row| row.fate).collect();
     use Fate::{Delivered, NotOpen, Unfinished};
@@ -204,9 +209,9 @@ fn logs_of_a_stream_with_frames_are_joined_by_the_numbers_in_them() {
 #[test]
 fn a_mean_over_time_weighs_each_value_by_how_long_it_held() {
     let points = [(ms(0), 10.0), (ms(50), 20.0), (ms(90), 1000.0)];
-    let mean = time_weighted_mean(&points, (ms(30), ms(70))).unwrap();
+    let mean = time_weighted_mean(&points, &(ms(30)..ms(70))).unwrap();
     assert!((mean - 15.0).abs() < 1e-9, "{mean}");
-    assert_eq!(time_weighted_mean(&[], (ms(0), ms(1))), None);
+    assert_eq!(time_weighted_mean(&[], &(ms(0)..ms(1))), None);
 }
 
 #[test]

@@ -67,8 +67,14 @@ struct Watched {
     outcome: RunOutcome,
     /// The far clock against ours, during the run.
     probes: Vec<Probe>,
-    /// When nothing at all came over the control connection for long, and how long that was.
-    silences: Vec<(Instant, Duration)>,
+    /// When nothing at all came over the control connection for long.
+    silences: Vec<Silence>,
+}
+
+/// A time in which nothing came over the control connection.
+struct Silence {
+    from: Instant,
+    length: Duration,
 }
 
 /// Why the run's loop ended.
@@ -78,6 +84,15 @@ enum RunOutcome {
     Gone(String),
     /// This host gives no thread for the run.
     NoThread(String),
+}
+
+/// What the server reports after a run.
+struct Collected {
+    /// Of each flow the far end's log.
+    logs: Vec<Chunk>,
+    /// The far clock against ours, after the run.
+    probes: Vec<Probe>,
+    totals: ServerTotals,
 }
 
 /// A run that both hosts have agreed on and opened their ports for.
@@ -444,7 +459,7 @@ impl Session<'_> {
         let interrupt = (!matches!(outcome, RunOutcome::Interrupted)).then_some(self.plan.interrupt);
         let collected = self.collect(&mut far, host, patience_s, interrupt);
         let (logs, after, totals) = match collected {
-            Ok((logs, after, totals)) => (Some(logs), after, totals),
+            Ok(Collected { logs, probes, totals }) => (Some(logs), probes, totals),
             Err(why) => {
                 gone.get_or_insert(why);
                 (None, Vec::new(), ServerTotals::default())
@@ -483,25 +498,25 @@ impl Session<'_> {
         host: HostClock,
         patience_s: u64,
         interrupt: Option<&AtomicBool>,
-    ) -> Result<(Vec<Chunk>, Vec<Probe>, ServerTotals), String> {
+    ) -> Result<Collected, String> {
         let totals = far.stop(patience_s)?;
         let moved = self.ends.iter().map(|end| end.lock().progress());
         let rows = report_bound(&self.spec, moved).min(CLIENT_ROWS);
         let report = Report::begin(rows, interrupt);
         let logs = (0..self.ends.len()).map(|index| far.report(index, &report)).collect::<Result<_, _>>()?;
-        let after = far.probe(host)?;
-        Ok((logs, after, totals))
+        let probes = far.probe(host)?;
+        Ok(Collected { logs, probes, totals })
     }
 }
 
-/// When a silence of `ns` began that ends now, and how long it was.
-fn silence(now: Instant, ns: i64) -> (Instant, Duration) {
+/// A silence of `ns` that ends now.
+fn silence(now: Instant, ns: i64) -> Silence {
     let length = Duration::from_nanos(u64::try_from(ns).unwrap_or(0));
-    (Instant::from_nanos(now.as_nanos().saturating_sub(length.as_nanos())), length)
+    Silence { from: Instant::from_nanos(now.as_nanos().saturating_sub(length.as_nanos())), length }
 }
 
 /// The words for a silence of the control connection.
-fn silence_warning((from, length): (Instant, Duration)) -> String {
+fn silence_warning(Silence { from, length }: Silence) -> String {
     let from_s = from.since(Instant::ZERO).as_millis_f64() / 1e3;
     let length_s = length.as_millis_f64() / 1e3;
     format!(

@@ -105,7 +105,8 @@ pub(super) fn serve_strangers<'scope, 'env>(
                     .unwrap_or_else(|why| shared.say_briefly(&why, log));
                 }
                 Next::Join(stranger, secret) => {
-                    shared.join_stream(stranger.control.into_stream(), &secret);
+                    let (stream, unread) = stranger.control.into_stream();
+                    shared.join_stream(stream, &unread, &secret);
                 }
                 Next::Refused(line) => shared.say_briefly(&line, log),
                 Next::Stay(_) | Next::Gone => {}

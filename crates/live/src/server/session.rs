@@ -643,8 +643,8 @@ impl Drop for Session<'_> {
 pub(super) fn attach(flow: &Joinable, stream: std::net::TcpStream, unread: &[u8]) {
     flow.end.work(|end| {
         let socket = Socket::from(stream);
-        if apply_options(&socket, (&flow.spec.transport, flow.spec.tos()), end.is_sender).is_ok() {
-            let _ = end.adopt((socket.into(), unread), &flow.epoll, flow.index);
+        if apply_options(&socket, &flow.spec.transport, flow.spec.tos(), end.is_sender).is_ok() {
+            let _ = end.adopt(socket.into(), unread, &flow.epoll, flow.index);
         }
     });
 }

@@ -104,11 +104,11 @@ impl Reflector {
             // What fails here is news of something sent before: it says nothing of what arrives.
             let _ = batch.receive(socket.as_fd(), |datagram| {
                 match reflect(&datagram, port, rules) {
-                    Ok((answer, class, to)) => {
+                    Ok(Reflection { packet, class, to }) => {
                         let from = datagram.to.unwrap_or(unspecified(is_v6));
                         let to = Unconnected { from, to, is_v6, tos: Some(class), is_whole: false };
                         // An answer that the socket does not take is lost, as on the path.
-                        let _ = send_with(socket.as_fd(), &answer, Some(to), None);
+                        let _ = send_with(socket.as_fd(), &packet, Some(to), None);
                         done.answered += 1;
                     }
                     Err(Refusal::Ignored) => done.ignored += 1,
@@ -127,12 +127,17 @@ enum Refusal {
     Beyond,
 }
 
-/// The answer, with which traffic class it leaves, and to whom.
-fn reflect(
-    datagram: &Received<'_>,
-    own_port: u16,
-    rules: &mut Rules,
-) -> Result<(Vec<u8>, u8, SocketAddr), Refusal> {
+/// An answer to a packet.
+#[derive(Debug, PartialEq, Eq)]
+struct Reflection {
+    packet: Vec<u8>,
+    /// The traffic class that it leaves with.
+    class: u8,
+    to: SocketAddr,
+}
+
+/// The answer to `datagram`.
+fn reflect(datagram: &Received<'_>, own_port: u16, rules: &mut Rules) -> Result<Reflection, Refusal> {
     let from = datagram.from.ok_or(Refusal::Ignored)?;
     let packet = SenderPacket::parse(datagram.payload).ok_or(Refusal::Ignored)?;
     if UNANSWERED.contains(&from.port()) || from.port() == own_port {
@@ -165,7 +170,7 @@ fn reflect(
         sender_ttl: datagram.ttl.unwrap_or(u8::MAX),
     };
     answer[..BASE].copy_from_slice(&reply.write());
-    Ok((answer, class, from))
+    Ok(Reflection { packet: answer, class, to: from })
 }
 
 const fn unspecified(is_v6: bool) -> IpAddr {
@@ -208,7 +213,7 @@ mod tests {
         put_tlv(&mut question, super::super::codec::EXTRA_PADDING, &[1; 100]);
         let mut rules = options(false).rules();
         let datagram = datagram("192.0.2.1:5000", &question);
-        let (answer, class, to) = reflect(&datagram, 999, &mut rules).unwrap();
+        let Reflection { packet: answer, class, to } = reflect(&datagram, 999, &mut rules).unwrap();
         assert_eq!((answer.len(), class, to.port()), (question.len(), 10 << 2, 5000));
         let reply = ReflectorPacket::parse(&answer).unwrap();
         assert_eq!((reply.sequence, reply.sender_sequence, reply.ssid, reply.sender_ttl), (9, 9, 3, 63));

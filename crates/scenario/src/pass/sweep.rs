@@ -29,6 +29,16 @@ pub(crate) struct Sweep {
     is_wrong: bool,
 }
 
+/// One combination of the axes' values.
+pub(crate) struct SweptCell {
+    /// The scenario with these values.
+    pub(crate) root: Table,
+    /// The values, by key.
+    pub(crate) values: BTreeMap<String, serde_json::Value>,
+    /// The same for a person.
+    pub(crate) label: String,
+}
+
 impl Sweep {
     /// Takes `[sweep]` out of `root`, in which its keys are looked up.
     pub(crate) fn read(root: &Table, log: &mut Log) -> Self {
@@ -83,12 +93,8 @@ impl Sweep {
         self.axes.iter().flat_map(|axis| &axis.keys).map(Vec::as_slice)
     }
 
-    /// The scenario without its `[sweep]` and with the values of cell `index`; those values, and a label.
-    pub(crate) fn cell(
-        &self,
-        index: u64,
-        log: &mut Log,
-    ) -> (Table, BTreeMap<String, serde_json::Value>, String) {
+    /// Cell `index`: the scenario without its `[sweep]` and with the cell's values.
+    pub(crate) fn cell(&self, index: u64, log: &mut Log) -> SweptCell {
         let mut rest = index;
         let mut chosen = Vec::with_capacity(self.axes.len());
         for axis in self.axes.iter().rev() {
@@ -115,7 +121,7 @@ impl Sweep {
                 set::expand_path(path);
             }
         }
-        (root, values, label)
+        SweptCell { root, values, label }
     }
 }
 

@@ -80,9 +80,8 @@ pub(super) struct QuicConnection {
     train: Train,
     /// The number of the next packet.
     packets: u64,
-    /// The messages that leave in this turn: the number of their packet, the flow, and when the engine gave
-    /// it.
-    leaving: Vec<(u64, usize, PayloadRange, Instant)>,
+    /// The messages that leave in this turn.
+    leaving: Vec<Leaving>,
     /// Who else wants to know what is in the packets.
     notes: Option<Arc<PacketNotes>>,
     pub(super) headers: HeaderCount,
@@ -93,6 +92,16 @@ pub(super) struct QuicConnection {
     /// Whether the engine is or was open.
     pub(super) was_open: bool,
     flows: Vec<FlowState>,
+}
+
+/// A message, or a part of a stream, that leaves in this turn.
+struct Leaving {
+    /// The number of its packet.
+    packet: u64,
+    flow: usize,
+    range: PayloadRange,
+    /// When the engine gave the packet out.
+    at: Instant,
 }
 
 /// What the connection keeps for one of its flows.
@@ -328,13 +337,15 @@ impl QuicConnection {
     /// What the engine says of messages, of `flow` and of those for which there is something new: messages
     /// that left did so with the newest packet.
     fn take_send_events(&mut self, flow: usize) {
-        let number = self.packets.saturating_sub(1);
+        let packet = self.packets.saturating_sub(1);
         let mut next = Some(flow);
         let mut from = 0;
         while let Some(flow) = next {
             while let Some(event) = self.engine.poll_send_event(flow) {
                 match event {
-                    SendEvent::Sent(range) => self.leaving.push((number, flow, range, self.now)),
+                    SendEvent::Sent(range) => {
+                        self.leaving.push(Leaving { packet, flow, range, at: self.now });
+                    }
                     SendEvent::Expired { seq } => self.flows[flow].outcomes.push(SendOutcome::Expired(seq)),
                     SendEvent::GivenBack { seq } => {
                         self.flows[flow].outcomes.push(SendOutcome::GivenBack(seq));
@@ -357,8 +368,8 @@ impl QuicConnection {
             lost.insert(number, failure);
         }
         self.lose(&lost);
-        for (_, flow, range, left) in self.leaving.drain(..) {
-            self.flows[flow].outcomes.push(SendOutcome::Left(range, left));
+        for Leaving { flow, range, at, .. } in self.leaving.drain(..) {
+            self.flows[flow].outcomes.push(SendOutcome::Left(range, at));
         }
     }
 
@@ -368,8 +379,8 @@ impl QuicConnection {
             return;
         }
         let flows = &mut self.flows;
-        self.leaving.retain(|(number, flow, range, _)| {
-            let failure = numbers.get(number);
+        self.leaving.retain(|Leaving { packet, flow, range, .. }| {
+            let failure = numbers.get(packet);
             let flow = &mut flows[*flow];
             if let Some(failure) = failure
                 && flow.carry == Carry::Datagram

@@ -30,14 +30,14 @@ impl Session<'_> {
                     true => (Side::Far, near.lock().log.taps.forward.rows().count()),
                     false => (Side::Near, rows.sent_rows()),
                 };
-                EndLog::from_rows(rows, (side, spec), bound as u64, &ours)
+                EndLog::from_rows(rows, side, spec, bound as u64, &ours)
             })
             .collect()
     }
 
     pub(super) fn record(&self, logs: Option<&[EndLog]>, offset: Option<Offset>, end: RunEnd) -> RunRecord {
         let clock = offset.map_or_else(ClockRecord::default, |offset| offset.record());
-        let window = (Instant::from_nanos(self.spec.warm_up_ns), self.spec.stop());
+        let window = Instant::from_nanos(self.spec.warm_up_ns)..self.spec.stop();
         let (mut flows, mut all_series) = (Vec::new(), Vec::new());
         let mut warnings = self.warnings.clone();
         for (index, (flow, spec)) in self.scenario.flows.iter().zip(&self.spec.flows).enumerate() {
@@ -47,7 +47,7 @@ impl Session<'_> {
             if let Some(sender) = sender.filter(|_| self.plan.series.is_some()) {
                 all_series.extend(series(&flow.name, sender));
             }
-            let record = flow_record(flow, spec, sender, receiver, window, end, clock.trusted);
+            let record = flow_record(flow, spec, sender, receiver, &window, end, clock.trusted);
             warnings.extend(record.counters.ip.iter().flat_map(|ip| dscp_warnings(&flow.name, ip)));
             warnings.extend(multipath_warnings(&record));
             warnings.extend(early_echo_warnings(&record));
@@ -63,8 +63,8 @@ impl Session<'_> {
             cell: self.plan.cell,
             repetition: self.plan.repetition,
             seed: self.plan.seed.get(),
-            window_start: window.0,
-            window_end: window.1,
+            window_start: window.start,
+            window_end: window.end,
             flows,
             links: Vec::new(),
             series: all_series,
