@@ -1,42 +1,38 @@
 //! One repetition: two hosts, the emulator between them, the ends of the flows, and the record.
 
+mod ends;
 mod record;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::UdpSocket;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
-use rustix::event::{PollFd, PollFlags, epoll, poll};
-use rustix::time::Timespec;
 use talkpath_arena::links::second_paths;
 use talkpath_arena::{ArenaError, RunPlan};
 use talkpath_config::TransportKind;
-use talkpath_flow::Side;
-use talkpath_kernel::alarm::Alarm;
 use talkpath_kernel::clock::{HostClock, RunClock};
 use talkpath_kernel::descriptors;
-use talkpath_kernel::end::{EndContext, EndPlace, PacketNotes, QuicConnections, SharedEnd, UdpRoute};
+use talkpath_kernel::end::{EndContext, QuicConnections};
 use talkpath_kernel::keep_awake::ShallowSleep;
 use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::stolen::StolenTime;
-use talkpath_kernel::sys::{become_real_time, report_arrivals, socket_drops};
+use talkpath_kernel::sys::{become_real_time, report_arrivals};
 use talkpath_kernel::threads::{
     StoresOnDrop, close_connections, pace, read_slowly, receive_datagrams, serve_connections,
 };
 use talkpath_kernel::udp_drops::UdpErrors;
 use talkpath_measure::RunRecord;
 use talkpath_model::{IpVersion, Scenario};
-use talkpath_units::{Duration, Instant, Seed};
+use talkpath_units::{Duration, Instant};
 use talkpath_wire::machine::Machines;
 
 use crate::arrival_log::{LogHeader, LogWriter, MAX_BYTES};
 use crate::capture::Capture;
-use crate::connect::{Connecting, connect_flows};
+use crate::connect::connect_flows;
 use crate::decision::DecidingNetwork;
 use crate::device::Device;
 use crate::emulator::{EmuFlow, Emulated, Emulator};
@@ -49,7 +45,8 @@ use crate::realtime::{OwnProcessor, STEERING};
 use crate::report::EmuReport;
 use crate::stranger::{OurEnd, Stranger};
 use crate::watch::{LegWatch, SocketRest};
-use crate::world::{Setting, SocketPlan, World, endpoint};
+use crate::world::{Setting, SocketPlan, World};
+use ends::{Ends, FlowEnds};
 
 /// What a repetition leaves behind.
 pub(super) struct Done {
@@ -60,36 +57,6 @@ pub(super) struct Done {
     pub(super) is_interrupted: bool,
     /// What our end counted beside a stranger.
     pub(super) beside: Option<OurEnd>,
-}
-
-/// The ends of all flows, and who serves them.
-pub(super) struct Ends {
-    pub(super) flows: Vec<FlowEnds>,
-    /// What the TCP loop serves: senders at even places, receivers at odd ones.
-    all: Vec<Arc<SharedEnd>>,
-    datagrams: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
-    connecting: Vec<Connecting>,
-    /// Receivers that read their datagrams from the socket when they are ready, each in a thread of its own.
-    slow: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
-    alarm: Arc<Alarm>,
-    epoll: Arc<OwnedFd>,
-}
-
-/// Both ends of a flow.
-pub(super) struct FlowEnds {
-    pub(super) near: Arc<SharedEnd>,
-    pub(super) far: Arc<SharedEnd>,
-    /// The sockets that datagrams come to, there and back. `None` for TCP, for a stranger's socket, and in a
-    /// flow that shares an earlier flow's connection.
-    sockets: [Option<Arc<UdpSocket>>; 2],
-    /// Messages that the path dropped, there and back; none of a connection's, which are sent again.
-    drops: Arc<[AtomicU64; 2]>,
-    /// What is in encrypted packets, there and back.
-    notes: Option<[Arc<PacketNotes>; 2]>,
-    /// The far end has something to do at a time of its own.
-    is_far_paced: bool,
-    /// The end in whose place a stranger stands.
-    stranger: Option<Side>,
 }
 
 /// What the threads found.
@@ -204,111 +171,6 @@ fn unreported(sockets: &[Option<OwnedFd>], plans: &[SocketPlan<'_>], ip: IpVersi
 }
 
 impl Ends {
-    /// Gives each end its socket; `sockets` holds each flow's sender's and receiver's, but for that of a
-    /// `stranger`, and none of a flow that shares an earlier flow's connection.
-    fn new(
-        scenario: &Scenario,
-        spec: &SessionSpec,
-        seed: Seed,
-        common: &EndContext,
-        sockets: Vec<Option<OwnedFd>>,
-        stranger: Option<&Stranger<'_>>,
-    ) -> io::Result<Self> {
-        let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
-        let mut ends = Self {
-            flows: Vec::new(),
-            all: Vec::new(),
-            datagrams: Vec::new(),
-            connecting: Vec::new(),
-            slow: Vec::new(),
-            alarm: Arc::clone(&common.alarm),
-            epoll,
-        };
-        let mut sockets = sockets.into_iter();
-        for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
-            let mut next = || if spec.is_leader(index) { sockets.next() } else { Some(None) };
-            let (Some(near_socket), Some(far_socket)) = (next(), next()) else {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            };
-            let seed = flow.transport_seed(seed);
-            let stranger = stranger.filter(|it| it.flow == index);
-            let end = |is_sender| {
-                let place = EndPlace {
-                    index,
-                    is_sender,
-                    is_client: is_sender,
-                    token: token(index),
-                    tag_key: None,
-                    has_trains: false,
-                    seed,
-                    // Without a stranger both ends draw the same, certificate and all.
-                    quic_keys: stranger.and_then(|it| it.quic_keys),
-                };
-                SharedEnd::new(spec, flow_spec, &place, flow.receiver, common)
-            };
-            let (near, far) = (Arc::new(end(true)), Arc::new(end(false).receiving_file(false)));
-            let is_slow = !flow.receiver.service.is_zero();
-            let mut datagram_sockets = [None, None];
-            let is_far_paced = match flow_spec.transport.channel_kind() {
-                ChannelKind::Connection => {
-                    ends.connecting.push(Connecting {
-                        index,
-                        start: Instant::from_nanos(flow_spec.start_ns),
-                        dial: near_socket.map(Into::into),
-                        listener: far_socket.map(Into::into),
-                        is_multipath: flow_spec.transport.is_multipath(),
-                        joined_at: None,
-                        near: Arc::clone(&near),
-                        far: Arc::clone(&far),
-                        there: endpoint(sender(flow).other(), scenario.ip, index),
-                        is_dialled: false,
-                    });
-                    is_slow
-                }
-                ChannelKind::Datagrams if is_slow => {
-                    let back = ends.attach_datagrams(&near, near_socket);
-                    let there = far_socket.map(|socket| Arc::new(UdpSocket::from(socket)));
-                    if let Some(socket) = &there {
-                        far.lock().read_from(route_of(socket));
-                        ends.slow.push((Arc::clone(socket), Arc::clone(&far)));
-                    }
-                    datagram_sockets = [there, back];
-                    false
-                }
-                kind @ (ChannelKind::Datagrams | ChannelKind::OverUdp) => {
-                    let back = ends.attach_datagrams(&near, near_socket);
-                    datagram_sockets = [ends.attach_datagrams(&far, far_socket), back];
-                    kind.runs_here()
-                }
-            };
-            let notes = noted(spec, index, [&near, &far]);
-            ends.all.extend([Arc::clone(&near), Arc::clone(&far)]);
-            ends.flows.push(FlowEnds {
-                near,
-                far,
-                is_far_paced,
-                sockets: datagram_sockets,
-                stranger: stranger.map(|it| it.side),
-                notes,
-                drops: Arc::new([AtomicU64::new(0), AtomicU64::new(0)]),
-            });
-        }
-        let near: Vec<_> = ends.flows.iter().map(|flow| Arc::clone(&flow.near)).collect();
-        let far: Vec<_> = ends.flows.iter().map(|flow| Arc::clone(&flow.far)).collect();
-        SharedEnd::introduce(spec, &near);
-        SharedEnd::introduce(spec, &far);
-        Ok(ends)
-    }
-
-    /// Has the UDP thread serve `end` from its socket. A stranger's end has none, nor has one that uses
-    /// another flow's.
-    fn attach_datagrams(&mut self, end: &Arc<SharedEnd>, socket: Option<OwnedFd>) -> Option<Arc<UdpSocket>> {
-        let socket = Arc::new(UdpSocket::from(socket?));
-        end.lock().set_route(route_of(&socket));
-        self.datagrams.push((Arc::clone(&socket), Arc::clone(end)));
-        Some(socket)
-    }
-
     /// The run itself: the threads and the watch over them.
     ///
     /// # Errors
@@ -405,14 +267,6 @@ impl Ends {
         })
     }
 
-    /// The ends that have something to do at a time of their own: those that send, both of a transport of
-    /// ours, and those that read a stream slowly.
-    fn paced(&self) -> Vec<Arc<SharedEnd>> {
-        let near = self.flows.iter().filter(|flow| flow.stranger != Some(Side::Near)).map(|flow| &flow.near);
-        let far = self.flows.iter().filter(|flow| flow.is_far_paced && flow.stranger != Some(Side::Far));
-        near.chain(far.map(|flow| &flow.far)).map(Arc::clone).collect()
-    }
-
     /// Waits until all is delivered, or nothing was for `drain`; returns whether the user ended it.
     fn watch(
         &self,
@@ -443,72 +297,6 @@ impl Ends {
     }
 }
 
-impl FlowEnds {
-    /// Whether all that was sent has arrived, or is known to be dropped, and nothing more will be sent.
-    /// Nobody knows that of a stranger.
-    fn is_delivered(&self) -> bool {
-        if self.stranger.is_some() {
-            return false;
-        }
-        let near = self.near.lock();
-        let (has_echo, sender) = (near.spec.echo_per_read.is_some(), near.progress());
-        drop(near);
-        let receiver = self.far.lock().progress();
-        let drops = |way: usize| self.drops[way].load(Ordering::Relaxed);
-        let is_there = sender.is_done && receiver.is_done && receiver.received + drops(0) >= sender.sent;
-        is_there && (!has_echo || sender.received + drops(1) >= receiver.sent)
-    }
-
-    /// What the sockets of both ways dropped since the run began, and what waits in them. Nobody else reads
-    /// them any more.
-    fn drain_sockets(&self) -> [Option<SocketRest>; 2] {
-        let readers = [&self.far, &self.near];
-        [0, 1].map(|way: usize| {
-            let socket = self.sockets[way].as_ref()?;
-            let mut unread = Vec::new();
-            // An end that reads by itself has a buffer for the largest datagram, so few ends should need one.
-            if is_readable(socket) {
-                let mut reader = readers[way].lock();
-                reader.read_from(route_of(socket));
-                unread = reader.drain_socket();
-            }
-            // The sockets are as old as the run.
-            Some(SocketRest { drops: socket_drops(socket.as_fd()).ok(), unread })
-        })
-    }
-
-    /// What our end counted, if the other one is a stranger's.
-    pub(super) fn beside(&self) -> Option<OurEnd> {
-        let ours = match self.stranger? {
-            Side::Near => &self.far,
-            Side::Far => &self.near,
-        };
-        Some(OurEnd::of(ours))
-    }
-
-    fn last_arrival(&self) -> Instant {
-        let far = self.far.lock().last_arrival();
-        far.max(self.near.lock().last_arrival())
-    }
-}
-
-/// Has both ends of a connection, at its first flow, note what is in their packets, if the emulator cannot
-/// read them and has to know it: it decides the fate of messages that are not sent again.
-fn noted(spec: &SessionSpec, index: usize, ends: [&Arc<SharedEnd>; 2]) -> Option<[Arc<PacketNotes>; 2]> {
-    let is_decided = |member: usize| {
-        let kind = spec.flows[member].transport.kind();
-        matches!(kind, TransportKind::Quic(_)) && !kind.features().is_reliable
-    };
-    let is_wanted = spec.is_leader(index) && spec.members(index).into_iter().any(is_decided);
-    is_wanted.then(|| {
-        ends.map(|end| {
-            let notes = Arc::<PacketNotes>::default();
-            end.lock().note_packets(Arc::clone(&notes));
-            notes
-        })
-    })
-}
-
 /// Runs an endpoint's loop in real time if that is allowed: what it reads is stamped when it wakes up.
 fn in_real_time<T>(emulator: &OwnProcessor, run: impl FnOnce() -> T) -> T {
     emulator.leave();
@@ -516,17 +304,6 @@ fn in_real_time<T>(emulator: &OwnProcessor, run: impl FnOnce() -> T) -> T {
     // If this is not allowed, the emulator says so, for all threads.
     let _ = become_real_time();
     run()
-}
-
-/// The way of an end whose socket is connected to the other end's.
-fn route_of(socket: &Arc<UdpSocket>) -> UdpRoute {
-    UdpRoute { socket: Arc::clone(socket), unconnected: None }
-}
-
-/// Whether a datagram waits in `socket`.
-fn is_readable(socket: &UdpSocket) -> bool {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]

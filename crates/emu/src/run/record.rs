@@ -1,16 +1,20 @@
 //! The record of a repetition: what both ends logged, joined with what the emulator saw and what the machine
 //! did.
 
+use std::ops::Range;
+
 use talkpath_arena::RunPlan;
 use talkpath_kernel::join::{
     RunEnd, early_echo_warnings, file_warnings, flow_record, multipath_warnings, no_network_warnings, series,
     short_number_warnings, unsent_warnings,
 };
+use talkpath_kernel::log::EndLog;
 use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_measure::metrics::legs;
-use talkpath_measure::{LateFlow, MachineRecord, RunRecord, warning};
-use talkpath_model::Scenario;
+use talkpath_measure::warning;
+use talkpath_measure::{FlowRecord, LinkRecord, RunRecord, Series, TurnRoundRecord};
+use talkpath_model::{Flow, Scenario};
 use talkpath_units::{Duration, Histogram, Instant, SignedDuration};
 
 use super::{Disturbance, Done, Ends, FlowEnds, LEAD};
@@ -32,70 +36,37 @@ pub(super) fn record(
 ) -> Done {
     let is_interrupted = disturbance.is_interrupted;
     let window = Instant::from_nanos(spec.warm_up_ns)..spec.stop();
+    let finished = FinishedRun {
+        scenario,
+        spec,
+        has_series: plan.series.is_some(),
+        ends,
+        emulated: &emulated,
+        disturbance: &disturbance,
+        window: &window,
+    };
+    let recorded: Vec<RecordedFlow> = (0..scenario.flows.len()).map(|index| finished.flow(index)).collect();
+    let end = emulated.end.max(window.end);
+    let (links, queues) = emulated.network.finish(scenario, if is_interrupted { emulated.end } else { end });
     let mut lateness = Histogram::new();
     let (mut flows, mut all_series, mut turn_rounds) = (Vec::new(), Vec::new(), Vec::new());
     let mut late_flows = Vec::new();
-    for (index, (flow, flow_spec)) in scenario.flows.iter().zip(&spec.flows).enumerate() {
-        let near = ends.flows[index].near.lock();
-        // Packets and sockets of a shared connection are its first flow's.
-        let leader = spec.leader(index);
-        let watches = &emulated.flows[leader].watches;
-        let [there, back] = disturbance.sockets[leader].each_ref().map(Option::as_ref);
-        let member = spec.place_in_connection(index);
-        let mut own_lateness = Histogram::new();
-        near.add_lateness(&mut own_lateness);
-        lateness.merge(&own_lateness);
-        if plan.series.is_some() {
-            all_series.extend(series(&flow.name, &near.log));
-        }
-        let far = ends.flows[index].far.lock();
-        // A slow application's own time is the scenario's.
-        let turns = far.log.totals.turn_round.filter(|_| flow.receiver.service.is_zero());
-        turn_rounds.extend(turns.map(|turns| turns.record(&flow.name)));
-        let (sender, receiver) = (Some(&near.log), Some(&far.log));
-        let mut record = flow_record(flow, flow_spec, sender, receiver, &window, RunEnd::Drained, true);
-        if flow_spec.transport.channel_kind() == ChannelKind::Connection
-            && let Some(ecn) = &mut record.ecn
-        {
-            // A kernel does not say how many of a connection's segments came marked.
-            let [forward, back] = emulated.flows[index].marked;
-            ecn.marked_forward = Some(forward);
-            ecn.marked_return = record.echo.is_some().then_some(back);
-        }
-        watches[0].complete(member, &mut record.forward, there, !is_interrupted);
-        if let Some(echo) = &mut record.echo {
-            watches[1].complete(member, echo, back, !is_interrupted);
-        }
-        // What a socket or the path still held is known only now.
-        legs::recount(&mut record, &window);
-        warnings.extend(multipath_warnings(&record));
-        warnings.extend(early_echo_warnings(&record));
-        warnings.extend(file_warnings(&record, None));
-        let logs = [("the sender", sender), ("the receiver", receiver)];
-        warnings.extend(short_number_warnings(&record, flow_spec, &logs));
-        warnings.extend(no_network_warnings(&flow.name, &logs));
-        warnings.extend(unsent_warnings(&flow.name, &logs));
+    for (flow, recorded) in scenario.flows.iter().zip(recorded) {
+        lateness.merge(&recorded.lateness);
         late_flows.push(FlowLateness {
             packets: LateFlow {
                 name: flow.name.clone(),
-                messages: record.forward.messages.len() as u64,
-                late: emulated.flows[leader].late.saturating_add(sent_late(&own_lateness)),
+                messages: recorded.record.forward.messages.len() as u64,
+                late: recorded.late,
             },
-            bears: None,
+            bears: bears(flow, &links, &window),
         });
-        flows.push(record);
+        flows.push(recorded.record);
+        all_series.extend(recorded.series);
+        turn_rounds.extend(recorded.turns);
+        warnings.extend(recorded.warnings);
     }
-    let end = emulated.end.max(window.end);
-    let (links, queues) = emulated.network.finish(scenario, if is_interrupted { emulated.end } else { end });
     all_series.extend(queues);
-    let least = Duration::from_nanos(window.end.since(window.start).as_nanos() / SHORT_STOP);
-    for (late, flow) in late_flows.iter_mut().zip(&scenario.flows) {
-        if !flow.workload.is_clocked() {
-            let ways = flow.route.iter().chain(&flow.return_route);
-            let queues = ways.filter_map(|link| links.get(link.0 as usize)).map(|link| link.queue_delay.p99);
-            late.bears = Some(queues.max().unwrap_or(Duration::ZERO).max(least));
-        }
-    }
     let is_bounded = spec.flows.iter().map(|flow| flow.transport.datagram_buffer().is_some());
     let by_sockets = drops_of_unbounded(disturbance.sockets.iter().zip(is_bounded));
     let report = EmuReport {
@@ -145,6 +116,96 @@ pub(super) fn record(
     };
     let beside = ends.flows.iter().find_map(FlowEnds::beside);
     Done { record, log: emulated.log, capture, report, is_interrupted, beside }
+}
+
+/// What the records of flows are made from.
+struct FinishedRun<'a> {
+    scenario: &'a Scenario,
+    spec: &'a SessionSpec,
+    has_series: bool,
+    ends: &'a Ends,
+    emulated: &'a Emulated,
+    disturbance: &'a Disturbance,
+    window: &'a Range<Instant>,
+}
+
+/// A flow's record, and what else its ends say.
+struct RecordedFlow {
+    record: FlowRecord,
+    series: Vec<Series>,
+    /// How long its receiver held what it echoed; `None` if that is the scenario's own time.
+    turns: Option<TurnRoundRecord>,
+    /// How late its sender handed messages over.
+    lateness: Histogram,
+    /// Packets that the emulator took too late, and messages that the sender handed over too late.
+    late: u64,
+    warnings: Vec<String>,
+}
+
+impl FinishedRun<'_> {
+    fn flow(&self, index: usize) -> RecordedFlow {
+        let (flow, spec) = (&self.scenario.flows[index], &self.spec.flows[index]);
+        let (near, far) = (self.ends.flows[index].near.lock(), self.ends.flows[index].far.lock());
+        let mut lateness = Histogram::new();
+        near.add_lateness(&mut lateness);
+        let record = self.joined(index, &near.log, &far.log);
+        let mut warnings = multipath_warnings(&record);
+        warnings.extend(early_echo_warnings(&record));
+        warnings.extend(file_warnings(&record, None));
+        let logs = [("the sender", Some(&near.log)), ("the receiver", Some(&far.log))];
+        warnings.extend(short_number_warnings(&record, spec, &logs));
+        warnings.extend(no_network_warnings(&flow.name, &logs));
+        warnings.extend(unsent_warnings(&flow.name, &logs));
+        // A slow application's own time is the scenario's.
+        let turns = far.log.totals.turn_round.filter(|_| flow.receiver.service.is_zero());
+        RecordedFlow {
+            record,
+            series: if self.has_series { series(&flow.name, &near.log) } else { Vec::new() },
+            turns: turns.map(|turns| turns.record(&flow.name)),
+            late: self.emulated.flows[self.spec.leader(index)].late.saturating_add(sent_late(&lateness)),
+            lateness,
+            warnings,
+        }
+    }
+
+    /// The logs of both ends of a flow, joined and completed by what the emulator and the sockets saw.
+    fn joined(&self, index: usize, near: &EndLog, far: &EndLog) -> FlowRecord {
+        let (flow, spec) = (&self.scenario.flows[index], &self.spec.flows[index]);
+        let mut record = flow_record(flow, spec, Some(near), Some(far), self.window, RunEnd::Drained, true);
+        if spec.transport.channel_kind() == ChannelKind::Connection
+            && let Some(ecn) = &mut record.ecn
+        {
+            // A kernel does not say how many of a connection's segments came marked.
+            let [forward, back] = self.emulated.flows[index].marked;
+            ecn.marked_forward = Some(forward);
+            ecn.marked_return = record.echo.is_some().then_some(back);
+        }
+        // Packets and sockets of a shared connection are its first flow's.
+        let leader = self.spec.leader(index);
+        let member = self.spec.place_in_connection(index);
+        let watches = &self.emulated.flows[leader].watches;
+        let [there, back] = self.disturbance.sockets[leader].each_ref().map(Option::as_ref);
+        let is_drained = !self.disturbance.is_interrupted;
+        watches[0].complete(member, &mut record.forward, there, is_drained);
+        if let Some(echo) = &mut record.echo {
+            watches[1].complete(member, echo, back, is_drained);
+        }
+        // What a socket or the path still held is known only now.
+        legs::recount(&mut record, self.window);
+        record
+    }
+}
+
+/// How long a stop of the path `flow` bears without a change of its figures; `None` if it has a clock, and
+/// each late message counts.
+fn bears(flow: &Flow, links: &[LinkRecord], window: &Range<Instant>) -> Option<Duration> {
+    if flow.workload.is_clocked() {
+        return None;
+    }
+    let least = Duration::from_nanos(window.end.since(window.start).as_nanos() / SHORT_STOP);
+    let route = flow.route.iter().chain(&flow.return_route);
+    let queues = route.filter_map(|link| links.get(link.0 as usize)).map(|link| link.queue_delay.p99);
+    Some(queues.max().unwrap_or(Duration::ZERO).max(least))
 }
 
 /// How many messages a flow's sender handed over later than the limit for senders.
