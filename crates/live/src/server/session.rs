@@ -278,18 +278,7 @@ impl<'a> Session<'a> {
         sockets: &'a [Arc<DatagramSocket>],
         warnings: &[String],
     ) -> Result<Self, ControlError> {
-        let epoll = match epoll::create(epoll::CreateFlags::CLOEXEC).map_err(std::io::Error::from) {
-            Ok(epoll) => epoll,
-            Err(error) => {
-                let why = if descriptors::are_exhausted(&error) {
-                    "it has no file descriptor left; try again later".to_owned()
-                } else {
-                    format!("it cannot watch the flows: {error}")
-                };
-                control.send(&Answer::Busy { why })?;
-                return Err(ControlError::Own(error.to_string()));
-            }
-        };
+        let epoll = epoll_for(control)?;
         let host = HostClock::anchor();
         let mut session = Self {
             shared,
@@ -315,52 +304,14 @@ impl<'a> Session<'a> {
         };
         let mut admissions = Vec::new();
         let mut all_keys: Vec<QuicKeys> = Vec::new();
-        for (index, flow) in session.spec.flows.iter().map(FlowSpec::served).enumerate() {
-            let secret = Secret(random::<16>()?);
-            let token = random_token()?;
-            let seed = unforeseen_seed()?;
-            let tag_key = if shared.key.is_some() { Some(TagKey(random::<32>()?)) } else { None };
+        for index in 0..session.spec.flows.len() {
             // Flows of one connection have its first flow's keys, and register by that one.
             let keys = match all_keys.get(session.spec.leader(index)) {
                 Some(of_leader) => *of_leader,
-                None => quic_keys(&flow.transport)?,
+                None => quic_keys(&session.spec.flows[index].transport)?,
             };
             all_keys.push(keys);
-            let (quic_keys, certificate) = keys;
-            let place = EndPlace {
-                index,
-                is_sender: !flow.is_up,
-                is_client: false,
-                token,
-                tag_key,
-                has_trains: true,
-                seed,
-                quic_keys,
-            };
-            let end = SharedEnd::new(&session.spec, &flow, &place, Receiver::default(), &common);
-            let end = Arc::new(end.receiving_file(shared.keep.is_some()));
-            admissions.push(Admission {
-                secret: to_hex(&secret.0),
-                token,
-                tag_key: tag_key.map(|key| to_hex(&key.0)),
-                certificate: certificate.map(|Fingerprint(octets)| to_hex(&octets)),
-            });
-            session.ends.push(Arc::clone(&end));
-            if !session.spec.is_leader(index) {
-                continue;
-            }
-            let joinable = Arc::new(Joinable {
-                spec: flow,
-                token,
-                client: session.client,
-                local,
-                end,
-                epoll: Arc::clone(&session.epoll),
-                index: index as u64,
-                registration: Mutex::default(),
-            });
-            session.joinable.push((secret, Arc::clone(&joinable)));
-            shared.flows().by_secret.insert(secret, joinable);
+            admissions.push(session.open_flow(index, keys, local, &common)?);
         }
         SharedEnd::introduce(&session.spec, &session.ends);
         let mut warnings = warnings.to_vec();
@@ -370,6 +321,53 @@ impl<'a> Session<'a> {
         }
         control.send(&Answer::Ready { flows: admissions, warnings })?;
         Ok(session)
+    }
+
+    /// Makes this host's end of flow `index`, and lets the client join it: returns by what.
+    fn open_flow(
+        &mut self,
+        index: usize,
+        keys: QuicKeys,
+        local: IpAddr,
+        common: &EndContext,
+    ) -> Result<Admission, ControlError> {
+        let flow = self.spec.flows[index].served();
+        let secret = Secret(random::<16>()?);
+        let token = random_token()?;
+        let tag_key = if self.shared.key.is_some() { Some(TagKey(random::<32>()?)) } else { None };
+        let place = EndPlace {
+            index,
+            is_sender: !flow.is_up,
+            is_client: false,
+            token,
+            tag_key,
+            has_trains: true,
+            seed: unforeseen_seed()?,
+            quic_keys: keys.host,
+        };
+        let end = SharedEnd::new(&self.spec, &flow, &place, Receiver::default(), common);
+        let end = Arc::new(end.receiving_file(self.shared.keep.is_some()));
+        self.ends.push(Arc::clone(&end));
+        if self.spec.is_leader(index) {
+            let joinable = Arc::new(Joinable {
+                spec: flow,
+                token,
+                client: self.client,
+                local,
+                end,
+                epoll: Arc::clone(&self.epoll),
+                index: index as u64,
+                registration: Mutex::default(),
+            });
+            self.joinable.push((secret, Arc::clone(&joinable)));
+            self.shared.flows().by_secret.insert(secret, joinable);
+        }
+        Ok(Admission {
+            secret: to_hex(&secret.0),
+            token,
+            tag_key: tag_key.map(|key| to_hex(&key.0)),
+            certificate: keys.certificate.map(|Fingerprint(octets)| to_hex(&octets)),
+        })
     }
 
     fn serve(
@@ -636,6 +634,21 @@ impl Drop for Session<'_> {
     fn drop(&mut self) {
         self.forget();
     }
+}
+
+/// An epoll for the connections of a session. If there is none, the client learns why.
+fn epoll_for(control: &mut Control<Request>) -> Result<OwnedFd, ControlError> {
+    let error = match epoll::create(epoll::CreateFlags::CLOEXEC).map_err(std::io::Error::from) {
+        Ok(epoll) => return Ok(epoll),
+        Err(error) => error,
+    };
+    let why = if descriptors::are_exhausted(&error) {
+        "it has no file descriptor left; try again later".to_owned()
+    } else {
+        format!("it cannot watch the flows: {error}")
+    };
+    control.send(&Answer::Busy { why })?;
+    Err(ControlError::Own(error.to_string()))
 }
 
 /// Gives a data connection, of which `unread` was read with its opening line, to its flow; if its options
