@@ -152,3 +152,19 @@ fn without_a_machine_this_is_a_mistake_with_what_else_there_is() {
     let help = why.list[0].help.as_deref().unwrap_or_default();
     assert!(help.contains("linux-6.18, debian-12") && !help.contains("measured"), "{why}");
 }
+
+#[test]
+fn a_wrong_transport_is_reported_in_the_same_words_with_a_kernel_and_without() {
+    let mistakes = |kernel: &str, transport: &str| {
+        let text = format!(
+            "duration = \"1 s\"\npath = \"lan\"\n{kernel}\n[flow.a]\ntransport = {transport}\nworkload = \"bulk\"\n"
+        );
+        read(&text, &[], &NoFiles).expect_err("the transport is wrong").to_string()
+    };
+    for transport in ["\"tpc\"", "5", "[\"tcp\"]", "{ kind = \"tpc\" }", "{ cc = \"reno\" }", "{ kind = 5 }"]
+    {
+        let without = mistakes("", transport);
+        assert_eq!(mistakes("kernel = \"debian-12\"", transport), without, "{transport}");
+        assert!(without.contains("flow.a.transport"), "{without}");
+    }
+}

@@ -34,14 +34,14 @@ pub(crate) fn apply_kernel(mut cell: Table) -> Table {
 }
 
 fn apply_to_transport(transport: &mut Node, profile: &Table) {
+    let kind = transport.as_table().map_or(Some(&*transport), |table| table.get("kind"));
+    let kind = kind.and_then(Node::as_text).and_then(|kind| TRANSPORT.variant(kind));
+    let Some(variant) = kind.filter(|variant| variant.key("stack").is_some()) else { return };
     expand_tagged(transport, &TRANSPORT);
     let Value::Table(table) = &mut transport.value else { return };
-    let kind = table.get("kind").and_then(Node::as_text).and_then(|kind| TRANSPORT.variant(kind));
-    let stack = table.get("stack").map_or(Some("linux"), Node::as_text);
-    let Some(variant) = kind.filter(|variant| variant.key("stack").is_some() && stack == Some("linux"))
-    else {
+    if table.get("stack").map_or(Some("linux"), Node::as_text) != Some("linux") {
         return;
-    };
+    }
     for entry in &profile.entries {
         if table.get(&entry.name).is_none() && variant.key(&entry.name).is_some() {
             table.set(&entry.name, entry.node.clone());
