@@ -78,23 +78,32 @@ impl Compared {
     }
 }
 
+/// A value, and the option that gives it.
+#[derive(Clone, Copy, Debug)]
+pub struct ByOption<'a, T> {
+    /// The value.
+    pub value: T,
+    /// The option, as messages quote it.
+    pub option: &'a str,
+}
+
 /// One flow over each of several transports, one at a time, on one path.
 #[derive(Clone, Debug)]
 pub struct Comparison<'a> {
     /// The path, as the run's name calls it.
     pub path: &'a str,
-    /// What the flow carries, and the option that says so.
-    pub compared: (Compared, &'a str),
-    /// Names of transports, and the option that lists them.
-    pub transports: (&'a [String], &'a str),
-    /// Congestion controls, and the option that lists them. Each transport that is TCP is compared with each;
-    /// the upload has the first. None of them: the transport's own.
-    pub cc: (&'a [String], &'a str),
-    /// Whether a bulk upload over TCP runs beside it. It begins at some instant of the first second: on a
-    /// path without chance of its own all repetitions would else be one and the same.
+    /// What the flow carries.
+    pub compared: ByOption<'a, Compared>,
+    /// Names of transports.
+    pub transports: ByOption<'a, &'a [String]>,
+    /// Congestion controls. Each transport that is TCP is compared with each; the upload has the first. If
+    /// there are none, each transport has its own.
+    pub cc: ByOption<'a, &'a [String]>,
+    /// Whether a bulk upload over TCP runs beside it. It begins at a random instant of the first second:
+    /// without randomness on the path every repetition would be identical.
     pub load: bool,
-    /// How long it runs, and the option that says so.
-    pub duration: (&'a str, &'a str),
+    /// How long it runs.
+    pub duration: ByOption<'a, &'a str>,
     /// The key of that name.
     pub kernel: Option<&'a str>,
 }
@@ -102,7 +111,7 @@ pub struct Comparison<'a> {
 impl Comparison<'_> {
     /// The keys to set beside the path.
     pub fn settings(&self) -> Vec<Setting> {
-        let (compared, option) = self.compared;
+        let ByOption { value: compared, option } = self.compared;
         let own = "talkpath compare";
         let beside = if self.load { " beside an upload" } else { "" };
         let transports = self.carriers();
@@ -115,15 +124,19 @@ impl Comparison<'_> {
         }
         let name = Value::from(fitting_name(&format!("{} over {}{beside}", compared.noun(), self.path)));
         let sweep = InlineTable::from_iter([(format!("flow.{}.transport", compared.flow()), transports)]);
-        let of_transports = if self.cc.0.is_empty() { self.transports.1 } else { self.cc.1 };
+        let of_transports = if self.cc.value.is_empty() { self.transports.option } else { self.cc.option };
         let mut settings = vec![
             Setting::by(own, "name", name.to_string()),
-            Setting::by(self.duration.1, "duration", Value::from(self.duration.0).to_string()),
+            Setting::by(self.duration.option, "duration", Value::from(self.duration.value).to_string()),
             Setting::by(option, "flow", flows.to_string()),
             Setting::by(of_transports, "sweep", sweep.to_string()),
         ];
-        if let Some(cc) = self.cc.0.first().filter(|_| self.load) {
-            settings.push(Setting::by(self.cc.1, "flow.upload.transport.cc", Value::from(cc).to_string()));
+        if let Some(cc) = self.cc.value.first().filter(|_| self.load) {
+            settings.push(Setting::by(
+                self.cc.option,
+                "flow.upload.transport.cc",
+                Value::from(cc).to_string(),
+            ));
         }
         settings.extend(self.kernel.map(|kernel| Setting::by(own, "kernel", kernel)));
         settings
@@ -131,7 +144,7 @@ impl Comparison<'_> {
 
     /// Each transport, with each congestion control if it has one.
     fn carriers(&self) -> Array {
-        let (controls, names) = (self.cc.0, self.transports.0);
+        let (controls, names) = (self.cc.value, self.transports.value);
         names
             .iter()
             .flat_map(|name| match name.starts_with("tcp") && !controls.is_empty() {
@@ -205,11 +218,11 @@ mod tests {
     fn comparison<'a>(transports: &'a [String], cc: &'a [String]) -> Comparison<'a> {
         Comparison {
             path: "home-adsl",
-            compared: (Compared::Voice, "--workload voice"),
-            transports: (transports, "--transports"),
-            cc: (cc, "--cc"),
+            compared: ByOption { value: Compared::Voice, option: "--workload voice" },
+            transports: ByOption { value: transports, option: "--transports" },
+            cc: ByOption { value: cc, option: "--cc" },
             load: true,
-            duration: ("10 s", "--duration 10s"),
+            duration: ByOption { value: "10 s", option: "--duration 10s" },
             kernel: None,
         }
     }
@@ -243,7 +256,8 @@ mod tests {
         let of_others = ["udp".to_owned(), "tcp".to_owned()];
         for compared in Compared::ALL {
             let transports = if compared == Compared::Bulk { &of_bulk } else { &of_others };
-            let comparison = Comparison { compared: (compared, "--workload"), ..comparison(transports, &[]) };
+            let compared_by = ByOption { value: compared, option: "--workload" };
+            let comparison = Comparison { compared: compared_by, ..comparison(transports, &[]) };
             let plan = read(&comparison).unwrap();
             assert_eq!((plan.cells.len(), plan.cells[0].scenario.flows.len()), (2, 2), "{compared:?}");
             assert_eq!(plan.cells[0].scenario.flows[0].name, compared.flow());
@@ -258,7 +272,8 @@ mod tests {
         let options: Vec<_> = mistakes.iter().map(|mistake| mistake.option.as_deref()).collect();
         assert_eq!(options, [Some("--transports")], "{mistakes}");
         let transports = ["udp".to_owned()];
-        let late = Comparison { duration: ("soon", "--duration soon"), ..comparison(&transports, &[]) };
+        let soon = ByOption { value: "soon", option: "--duration soon" };
+        let late = Comparison { duration: soon, ..comparison(&transports, &[]) };
         let mistakes = read(&late).unwrap_err();
         assert_eq!(mistakes.list[0].option.as_deref(), Some("--duration soon"), "{mistakes}");
     }

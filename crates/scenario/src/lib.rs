@@ -42,7 +42,7 @@ mod understood;
 mod usual;
 mod workloads;
 
-pub use compare::{Compared, Comparison, with_fq_codel, with_repetitions};
+pub use compare::{ByOption, Compared, Comparison, with_fq_codel, with_repetitions};
 pub use demand::{Threshold, ThresholdOf};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use keys::{campaign_key_tables, key_tables, transport_names};

@@ -3,7 +3,8 @@
 use talkpath_path::{Codel, CodelParameters, DropTail, Fq, FqCodel, QueueKind, QueueLimit};
 use talkpath_scenario::campaign::Campaign;
 use talkpath_scenario::{
-    Compared, Comparison, Direction, EchoWrite, Options, Plan, Source, WorkloadConfig, load, presets,
+    ByOption, Compared, Comparison, Direction, EchoWrite, Options, Plan, Source, WorkloadConfig, load,
+    presets,
 };
 use talkpath_units::{Bytes, Duration, Packets, Seed};
 
@@ -123,11 +124,11 @@ fn the_comparison_is_a_scenario_like_any_other() {
     let transports = ["udp", "tcp", "tcp-nodelay"].map(str::to_owned);
     let with_load = Comparison {
         path: "home-adsl",
-        compared: (Compared::Voice, "--workload"),
-        transports: (&transports, "--transports"),
-        cc: (&[], "--cc"),
+        compared: ByOption { value: Compared::Voice, option: "--workload" },
+        transports: ByOption { value: &transports, option: "--transports" },
+        cc: ByOption { value: &[], option: "--cc" },
         load: true,
-        duration: ("60 s", "--duration"),
+        duration: ByOption { value: "60 s", option: "--duration" },
         kernel: None,
     };
     let compared = |comparison: &Comparison<'_>| {
@@ -141,8 +142,13 @@ fn the_comparison_is_a_scenario_like_any_other() {
     assert_eq!(plan.cells[2].scenario.flows[1].workload, WorkloadConfig::Bulk { bytes: None });
     assert_resolved_form_is_equal(&plan);
     let kernel = Some("debian-12");
-    let alone =
-        Comparison { path: "lan", load: false, duration: ("1500 ms", "--duration"), kernel, ..with_load };
+    let alone = Comparison {
+        path: "lan",
+        load: false,
+        duration: ByOption { value: "1500 ms", option: "--duration" },
+        kernel,
+        ..with_load
+    };
     let plan = compared(&alone);
     assert_eq!(plan.cells[0].scenario.flows.len(), 1);
     assert_eq!(plan.cells[0].scenario.kernel.as_ref().map(|kernel| kernel.release.as_str()), Some("6.1"));

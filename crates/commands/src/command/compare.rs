@@ -6,7 +6,8 @@ use talkpath_measure::summary::{AnswerKind, Summary};
 use talkpath_path::RateModel;
 use talkpath_report::{HOPELESS, comparison_table, lacking};
 use talkpath_scenario::{
-    Compared, Comparison, Options, Plan, Setting, Source, preset, presets, with_fq_codel, with_repetitions,
+    ByOption, Compared, Comparison, Options, Plan, Setting, Source, preset, presets, with_fq_codel,
+    with_repetitions,
 };
 use talkpath_units::Rate;
 
@@ -160,11 +161,17 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
     let plan_for = |duration: &str| {
         let comparison = Comparison {
             path: &path.name,
-            compared: (args.workload, &format!("--workload {}", args.workload.name())),
-            transports: (&transports, &format!("--transports {}", transports.join(","))),
-            cc: (&controls, &format!("--cc {}", controls.join(","))),
+            compared: ByOption {
+                value: args.workload,
+                option: &format!("--workload {}", args.workload.name()),
+            },
+            transports: ByOption {
+                value: &transports,
+                option: &format!("--transports {}", transports.join(",")),
+            },
+            cc: ByOption { value: &controls, option: &format!("--cc {}", controls.join(",")) },
             load,
-            duration: (duration, &format!("--duration {duration}")),
+            duration: ByOption { value: duration, option: &format!("--duration {duration}") },
             // The kernel's own hosts are compared with hosts as this kernel makes them.
             kernel: (place.arena == ArenaKind::Emu).then_some("this"),
         };
