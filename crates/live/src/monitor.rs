@@ -90,7 +90,7 @@ struct Reach {
 
 impl Reach {
     /// Notes that the session, which has this `length`, is at `now_ns`.
-    fn come_to(&self, now_ns: u64, length: Duration) {
+    fn note_progress(&self, now_ns: u64, length: Duration) {
         self.now_ns.store(now_ns, Ordering::Relaxed);
         if now_ns >= lasting_ns(length) {
             self.attempts.end();
@@ -112,19 +112,19 @@ struct Current {
 
 impl Current {
     /// Whether the session ended before its time.
-    fn is_cut(&self) -> bool {
+    fn ended_early(&self) -> bool {
         self.reach.is_over.load(Ordering::Acquire)
             && self.reach.now_ns.load(Ordering::Relaxed) < self.length.as_nanos()
     }
 
     /// Whether it ended so early that it counts as a failure.
-    fn is_cut_at_once(&self) -> bool {
-        self.is_cut() && self.reach.now_ns.load(Ordering::Relaxed) < lasting_ns(self.length)
+    fn counts_as_failure(&self) -> bool {
+        self.ended_early() && self.reach.now_ns.load(Ordering::Relaxed) < lasting_ns(self.length)
     }
 
     /// Whether the session still sends.
     fn is_running(&self) -> bool {
-        !self.is_cut() && monotonic() < self.end_ns
+        !self.ended_early() && monotonic() < self.end_ns
     }
 }
 
@@ -177,13 +177,14 @@ impl Monitor<'_> {
         let (mut number, mut is_first) = (0, true);
         let attempts = Arc::<Attempts>::default();
         while !self.interrupt.load(Ordering::Relaxed) {
-            if current.take_if(|current| current.is_cut_at_once()).is_some() {
+            if current.take_if(|current| current.counts_as_failure()).is_some() {
                 self.measured_until_ns.store(0, Ordering::Relaxed);
                 self.wait_until(monotonic() + attempts.fail(), || false);
                 continue;
             }
             // The next session begins when the present one ends, or as soon as it can if that was cut short.
-            let next = current.as_ref().filter(|current| !current.is_cut()).map(|current| current.end_ns);
+            let next =
+                current.as_ref().filter(|current| !current.ended_early()).map(|current| current.end_ns);
             let prepared = self.prepare(&mut arena, number);
             let begun = prepared.and_then(|prepared| prepared.begin(next));
             match begun.and_then(|begun| self.start(begun, number, scope, &attempts)) {
@@ -195,8 +196,8 @@ impl Monitor<'_> {
                     }
                     (number, is_first) = (number + 1, false);
                     let begun = current.insert(begun);
-                    self.wait_until(end_ns - PREPARE_AHEAD_NS, || begun.is_cut());
-                    if begun.is_cut() {
+                    self.wait_until(end_ns - PREPARE_AHEAD_NS, || begun.ended_early());
+                    if begun.ended_early() {
                         self.measured_until_ns.store(0, Ordering::Relaxed);
                     }
                 }
@@ -296,7 +297,7 @@ fn or_cut_by_a_panic(
 /// Runs a session to its end, or to what ended it.
 fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) -> MonitorSession {
     let start_ns = begun.start_ns();
-    let progress = |now: Instant| reach.come_to(now.as_nanos(), length);
+    let progress = |now: Instant| reach.note_progress(now.as_nanos(), length);
     let ended = begun.watched_by(&progress).run();
     let is_interrupted = matches!(ended, Err(ArenaError::Interrupted { .. }));
     let (record, cut) = match ended {
@@ -311,7 +312,7 @@ fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) ->
         None => length,
         Some(_) => length.min(reached(reach, record.as_ref(), is_interrupted)),
     };
-    reach.come_to(reached.as_nanos(), length);
+    reach.note_progress(reached.as_nanos(), length);
     reach.is_over.store(true, Ordering::Release);
     MonitorSession { number, start_ns, length: reached, record, cut }
 }
@@ -437,7 +438,7 @@ mod tests {
             reach.now_ns.store(40, Ordering::Relaxed);
             panic!("as a fault would");
         });
-        assert!(current.is_cut_at_once(), "the next one waits");
+        assert!(current.counts_as_failure(), "the next one waits");
         assert_eq!((measured.number, measured.length), (3, Duration::from_nanos(40)));
         assert!(measured.record.is_none() && measured.cut.is_some());
     }
@@ -513,10 +514,10 @@ mod tests {
         let cut = |length_ms: u64, at_ms: u64| {
             let (length, at) = (Duration::from_millis(length_ms), Duration::from_millis(at_ms));
             let reach = Arc::new(Reach { attempts: Arc::clone(&attempts), ..Reach::default() });
-            reach.come_to(at.as_nanos(), length);
+            reach.note_progress(at.as_nanos(), length);
             reach.is_over.store(true, Ordering::Release);
             let current = Current { end_ns: 0, length, reach };
-            current.is_cut_at_once().then(|| attempts.fail() / 500_000_000)
+            current.counts_as_failure().then(|| attempts.fail() / 500_000_000)
         };
         // From three quarters of 1, 2 and 4 s, in halves of a second.
         for expected in [1..=2, 3..=4, 6..=8] {

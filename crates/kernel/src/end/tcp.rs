@@ -348,8 +348,9 @@ impl TcpChannel {
         self.state == State::Closed && self.was_open && self.spec.is_clocked()
     }
 
-    /// Both ends of an echo flow take part in its round trips. Of several paths a stamp says when a segment
-    /// came, and not how long it then waited for one of another path: such bytes count as come when read.
+    /// Whether the kernel stamps what arrives: at both ends of an echo flow, whose delays are part of its round
+    /// trips. Not on a connection with several paths: there a segment may wait for an earlier one that took
+    /// another path, and its stamp does not include that wait. Its bytes count as come when they are read.
     const fn wants_stamps(&self) -> bool {
         self.spec.echo_per_read.is_some() && !self.spec.transport.is_multipath()
     }
@@ -364,8 +365,8 @@ impl TcpChannel {
         self.multipath = Some(Multipath { fell_back, subflows: subflows.max(most) });
     }
 
-    /// Segments with data, and those of them that were sent again, over all paths; `None` if a path that had
-    /// some is gone.
+    /// The number of segments with data and the number of retransmissions, over all paths; `None` if a path
+    /// that carried some is gone.
     fn segments(&self, socket: &TcpStream, first: &TcpInfo) -> Option<(u64, u64)> {
         let all = match self.multipath {
             None | Some(Multipath { fell_back: true, .. }) => vec![*first],
@@ -408,8 +409,8 @@ impl TcpChannel {
         Ok(())
     }
 
-    /// Whether the first message, whatever its size, is one that the `opening` line's bytes should be sent
-    /// with.
+    /// Whether the first message, whatever its size, is so small that the `opening` bytes of the line should
+    /// share its segment.
     fn is_small_with(&self, opening: usize) -> bool {
         let message = self.spec.workload.sizes().map_or(u64::MAX, |sizes| sizes.largest().get());
         let is_delayed = matches!(self.spec.transport, TransportSpec::Tcp { nodelay: false, .. });
@@ -432,8 +433,8 @@ impl TcpChannel {
         self.state = State::Open;
     }
 
-    /// Reads at most `limit` bytes into the buffer, first those that came with the opening line; gives their
-    /// number, and when the last of them came.
+    /// Reads at most `limit` bytes into the buffer, first those that came with the opening line. Returns how
+    /// many it read, and when the last byte came.
     fn read_piece(&mut self, limit: usize) -> Option<(usize, Instant)> {
         match self.unread.len().min(limit) {
             0 => self.receive(limit),
@@ -445,8 +446,8 @@ impl TcpChannel {
         }
     }
 
-    /// Reads at most `limit` bytes from the socket into the buffer; gives their number, and when the last of
-    /// them came.
+    /// Reads at most `limit` bytes from the socket into the buffer. Returns how many it read, and when the last
+    /// byte came.
     fn receive(&mut self, limit: usize) -> Option<(usize, Instant)> {
         if !self.is_readable || self.state != State::Open {
             return None;
@@ -471,8 +472,8 @@ impl TcpChannel {
         }
     }
 
-    /// When the last byte that was just read could be read first, as far as the kernel's stamp says: at the
-    /// latest now.
+    /// The earliest moment at which the byte that was read last could have been read, as far as the kernel's
+    /// stamp says; now, if the stamp cannot be believed.
     fn arrival(&mut self, stamp_ns: Option<i64>) -> Instant {
         let now = self.clock.now();
         let (Some(stamp_ns), Some(socket)) = (stamp_ns, &self.socket) else { return now };
@@ -491,7 +492,7 @@ impl TcpChannel {
         self.order.came_at
     }
 
-    /// Whether the far end has acknowledged nothing of what this end, which dialled, has sent.
+    /// Whether this end dialled, and the far end has acknowledged none of its bytes.
     fn nothing_arrived(&self) -> bool {
         let (Some(dial), Some(socket)) = (&self.dial, &self.socket) else { return false };
         send_queue(socket.as_fd()).is_ok_and(|waits| waits >= self.sent + dial.opening.len() as u64)
