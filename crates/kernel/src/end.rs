@@ -31,6 +31,7 @@ mod place;
 mod quic;
 mod route;
 mod sampling;
+mod setup;
 mod tcp;
 mod train;
 mod udp;
@@ -47,7 +48,7 @@ use talkpath_model::{Due, EchoWrite, Receiver};
 use talkpath_units::wheel::Key;
 use talkpath_units::{Bytes, Histogram, Instant};
 
-use any::{AnyChannel, ChannelSetup, each};
+use any::{AnyChannel, each};
 use channel::{DatagramChannel, HostChannel as _, Occasion};
 pub use context::EndContext;
 pub use dial::{Dial, apply_options};
@@ -56,6 +57,7 @@ pub use packets::PacketNotes;
 pub use place::{EndPlace, unforeseen_seed};
 pub use quic::QuicConnections;
 pub use route::{UdpRoute, Unconnected};
+use setup::ChannelSetup;
 pub use talkpath_quic::{Fingerprint, HostKeys, server_identity};
 use udp::UdpChannel;
 

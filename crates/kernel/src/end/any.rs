@@ -1,16 +1,12 @@
 //! The closed enum over all channels: dispatch by match.
 
-use talkpath_units::Duration;
-
 use super::channel::{DatagramChannel, OwnProtocol};
-use super::context::EndContext;
 use super::encapsulated::EncapsulatedChannel;
-use super::place::EndPlace;
 use super::quic::QuicChannel;
+use super::setup::ChannelSetup;
 use super::tcp::TcpChannel;
 use super::udp::UdpChannel;
-use crate::log::sample_interval;
-use crate::spec::{FlowSpec, SessionSpec, TransportSpec};
+use crate::spec::TransportSpec;
 
 /// Any channel.
 pub(super) enum AnyChannel {
@@ -22,26 +18,6 @@ pub(super) enum AnyChannel {
     Encapsulated(Box<EncapsulatedChannel>),
     /// QUIC, over UDP.
     Quic(Box<QuicChannel>),
-}
-
-/// What a channel is made from.
-#[derive(Clone, Copy)]
-pub(super) struct ChannelSetup<'a> {
-    pub(super) session: &'a SessionSpec,
-    /// The flow of the session that the channel is an end of.
-    pub(super) flow: &'a FlowSpec,
-    /// Which end it is.
-    pub(super) place: &'a EndPlace,
-    /// The flow's messages have numbers below this.
-    pub(super) bound: u64,
-    pub(super) common: &'a EndContext,
-}
-
-impl ChannelSetup<'_> {
-    /// How often the state of a connection is sampled.
-    pub(super) fn sample_interval(&self) -> Duration {
-        sample_interval(Duration::from_nanos(self.session.duration_ns))
-    }
 }
 
 impl AnyChannel {

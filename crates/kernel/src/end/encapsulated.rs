@@ -27,13 +27,13 @@ use talkpath_wire::encapsulated::{DecodedPacket, decode};
 use talkpath_wire::machine::{Machine, Silence};
 use talkpath_wire::{Delivery, Observation, Packet, PayloadRange, Refused, Transmit};
 
-use super::any::ChannelSetup;
 use super::channel::{DatagramChannel, HostChannel, Occasion, OwnProtocol};
 use super::headers::HeaderCount;
 use super::lifecycle::Lifecycle;
 use super::messages::{Incoming, Outgoing};
 use super::route::{SendFailure, UdpRoute};
 use super::sampling::Sampling;
+use super::setup::ChannelSetup;
 use crate::clock::RunClock;
 use crate::log::EndTotals;
 use crate::progress::EndProgress;

@@ -32,7 +32,6 @@ use talkpath_measure::DropCause;
 use talkpath_units::{Bytes, Duration, Ecn, Histogram, Instant};
 use talkpath_wire::{Delivery, Observation, PayloadRange, Refused};
 
-use super::any::ChannelSetup;
 use super::channel::{DatagramChannel, HostChannel, Occasion, OwnProtocol};
 use super::frames::{Frames, NO_MESSAGE};
 use super::lifecycle::Lifecycle;
@@ -40,6 +39,7 @@ use super::messages::{Incoming, Outgoing};
 use super::packets::PacketNotes;
 use super::route::{SendFailure, UdpRoute};
 use super::sampling::Sampling;
+use super::setup::ChannelSetup;
 use crate::clock::RunClock;
 use crate::join::few_words;
 use crate::log::EndTotals;
