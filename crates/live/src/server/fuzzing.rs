@@ -80,7 +80,7 @@ pub(crate) fn hear(how: u8, said: &[u8], machines: Machines) -> bool {
 /// its flows have ends.
 pub(crate) fn take(spec: &SessionSpec, machines: Machines) {
     let limits = Limits::default();
-    if session::check(spec, &limits).is_err() {
+    if session::admit::check(spec, &limits).is_err() {
         return;
     }
     let text = serde_json::to_vec(spec).expect("a session can be written");

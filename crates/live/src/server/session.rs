@@ -1,5 +1,6 @@
 //! One client's session: a thread for its control connection, others for what its flows need.
 
+pub(super) mod admit;
 mod quic_keys;
 mod registrations;
 
@@ -21,19 +22,19 @@ use talkpath_kernel::end::{
 use talkpath_kernel::file::keep;
 use talkpath_kernel::log::{RowBudget, sample_interval};
 use talkpath_kernel::random::random;
-use talkpath_kernel::spec::{FlowSpec, SessionSpec};
+use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::tag::TagKey;
 use talkpath_kernel::threads::{StoresOnDrop, pace_as, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
-use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath_mss};
 use talkpath_kernel::wire::{Secret, is_usable_token};
 use talkpath_model::Receiver;
 use talkpath_units::{Duration, Histogram, to_hex};
 
+use self::admit::admit;
 use self::quic_keys::{QuicKeys, quic_keys};
 use super::bind::DatagramSocket;
-use super::origin::{Lack, Origin, Share, Shares};
-use super::{Joinable, Limits, Shared};
+use super::origin::Origin;
+use super::{Joinable, Shared};
 use crate::protocol::{Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Request, SILENCE_S};
 
 /// Serves a client that has described `spec`, until it leaves, falls silent, or the server stops.
@@ -50,8 +51,8 @@ pub(super) fn serve(
             shared.say_briefly(&format!("{from}: refused: {}", refusal.why), log);
             let _ = control.send(&refusal.answer());
         }
-        Ok((warnings, _shares)) => {
-            let session = match Session::begin(&mut control, spec, shared, sockets, &warnings) {
+        Ok(admitted) => {
+            let session = match Session::begin(&mut control, spec, shared, sockets, &admitted.warnings) {
                 Ok(session) => session,
                 Err(error) => {
                     return shared.say_briefly(&format!("{from}: no session: the client {error}"), log);
@@ -67,170 +68,12 @@ pub(super) fn serve(
     }
 }
 
-/// What is not set of a session that is let in, and its place and memory.
-type Admitted<'a> = (Vec<String>, [Share<'a>; 2]);
-
-/// Lets a session of `origin` in.
-fn admit<'a>(spec: &SessionSpec, origin: Origin, shared: &'a Shared) -> Result<Admitted<'a>, Refusal> {
-    let seat = take_seat(origin, &shared.seats)?;
-    let warnings = check(spec, &shared.limits)?;
-    Ok((warnings, [seat, take_memory(spec, origin, shared)?]))
-}
-
-/// A place for a session.
-fn take_seat(origin: Origin, seats: &Shares) -> Result<Share<'_>, Refusal> {
-    seats.take(origin, 1).map_err(|lack| {
-        Refusal::for_now(match lack {
-            Lack::Ever | Lack::OfAll(_) => {
-                format!("all its {} sessions are taken; try again later", seats.all())
-            }
-            Lack::OfAddress(own) => {
-                format!("your address has {own} sessions, which is half of all; end one, or try again later")
-            }
-        })
-    })
-}
-
-/// The memory that a session's files and QUIC connections may take.
-fn take_memory<'a>(spec: &SessionSpec, origin: Origin, shared: &'a Shared) -> Result<Share<'a>, Refusal> {
-    let keeps = shared.keep.is_some();
-    let needed = |(index, flow): (usize, &FlowSpec)| {
-        flow.held_bytes(keeps).saturating_add(spec.connection_bytes(index))
-    };
-    let bytes = spec.flows.iter().enumerate().map(needed).fold(0, u64::saturating_add);
-    let memory = &shared.memory;
-    memory.take(origin, bytes).map_err(|lack| {
-        let what = format!("files and QUIC connections of {bytes} B");
-        match lack {
-            Lack::Ever => {
-                let most = memory.of_address();
-                format!("{what}; this server holds {most} B for those of one address").into()
-            }
-            Lack::OfAll(taken) => Refusal::for_now(format!(
-                "{what}; this server holds {} B for those, {taken} B of them taken; try again later",
-                memory.all()
-            )),
-            Lack::OfAddress(own) => Refusal::for_now(format!(
-                "{what}; this server holds {} B for those of one address, and your address has {own} B of them; \
-                 end a session, or try again later",
-                memory.of_address()
-            )),
-        }
-    })
-}
-
-/// Whether the session keeps within the limits; gives what the server cannot set.
-pub(super) fn check(spec: &SessionSpec, limits: &Limits) -> Result<Vec<String>, Refusal> {
-    if spec.flows.is_empty() || spec.flows.len() > limits.flows {
-        let (found, most) = (spec.flows.len(), limits.flows);
-        let more = if found > most { "; started with `serve --max-flows N` it takes more" } else { "" };
-        return Err(format!("{found} flows; this server takes 1 to {most}{more}").into());
-    }
-    spec.flows.iter().try_for_each(FlowSpec::check)?;
-    spec.check_connections().map_err(|(index, why)| Refusal::of_flow(index, why))?;
-    if spec.flows.iter().any(|flow| flow.file.is_some() && !flow.is_up) {
-        return Err("this server sends no files".to_owned().into());
-    }
-    let seconds = spec.duration_ns.saturating_add(spec.drain_ns).div_ceil(1_000_000_000);
-    if seconds > limits.duration_s {
-        return Err(
-            format!("duration and drain are {seconds} s; this server takes {} s", limits.duration_s).into()
-        );
-    }
-    let rate = spec.payload_rate();
-    if rate > limits.rate_bps {
-        return Err(format!(
-            "the flows send {rate} bps together; this server takes {} bps. \
-             What UDP is given at one moment counts as sent within a second",
-            limits.rate_bps
-        )
-        .into());
-    }
-    check_messages(spec, limits)?;
-    let rows = spec.message_bound();
-    if rows > limits.rows {
-        return Err(format!(
-            "up to {rows} messages, both directions of an echo counted; this server keeps {} of a session; \
-             make the run shorter, or have fewer flows",
-            limits.rows
-        )
-        .into());
-    }
-    spec.flows
-        .iter()
-        .filter_map(|flow| flow.transport.cc())
-        .try_for_each(|cc| lacks_congestion_control(cc, "the far host"))?;
-    if spec.flows.iter().any(|flow| flow.transport.sets_multipath_mss()) {
-        lacks_multipath_mss("the far host")?;
-    }
-    let is_ignored = spec.flows.iter().any(|flow| flow.is_up && flow.transport.datagram_buffer().is_some());
-    Ok(if is_ignored {
-        vec![
-            "the server's UDP socket is shared by its sessions: socket_buffer of a flow upwards is ignored"
-                .to_owned(),
-        ]
-    } else {
-        Vec::new()
-    })
-}
-
-/// Whether the pacer has to hand over at most as many messages as the limit allows.
-fn check_messages(spec: &SessionSpec, limits: &Limits) -> Result<(), Refusal> {
-    let rates: Vec<u64> = spec.flows.iter().map(FlowSpec::served_messages).collect();
-    let together = rates.iter().copied().fold(0, u64::saturating_add);
-    let Some((index, rate)) = rates.into_iter().enumerate().max_by_key(|&(_, rate)| rate) else {
-        return Ok(());
-    };
-    if together <= limits.messages_per_s {
-        return Ok(());
-    }
-    let all =
-        if spec.flows.len() == 1 { String::new() } else { format!(" ({together} with the other flows)") };
-    let why = format!(
-        "it has the far host send {rate} messages a second{all}; \
-         this server sends at most {} a second for a session",
-        limits.messages_per_s
-    );
-    Err(Refusal::of_flow(index, why))
-}
-
-/// Why a session is refused.
-pub(super) struct Refusal {
-    /// In words for a person.
-    why: String,
-    /// The flow that the refusal is about, if it is about a single flow.
-    flow: Option<u32>,
-    /// Whether an empty server would have taken it: then it may be tried again.
-    is_for_now: bool,
-}
-
-impl Refusal {
-    fn of_flow(index: usize, why: String) -> Self {
-        Self { flow: u32::try_from(index).ok(), ..why.into() }
-    }
-
-    fn for_now(why: String) -> Self {
-        Self { is_for_now: true, ..why.into() }
-    }
-
-    fn answer(self) -> Answer {
-        let Self { why, flow, is_for_now } = self;
-        if is_for_now { Answer::Busy { why } } else { Answer::Refused { why, flow } }
-    }
-}
-
-impl From<String> for Refusal {
-    fn from(why: String) -> Self {
-        Self { why, flow: None, is_for_now: false }
-    }
-}
-
 /// A session whose flows may be joined.
 struct Session<'a> {
     spec: SessionSpec,
     shared: &'a Arc<Shared>,
     ends: Vec<Arc<SharedEnd>>,
-    /// What of its flows may be joined, by their secrets: flows of one connection are joined by the first.
+    /// The flows that a client may join, with their secrets. Of a connection with several flows, the first.
     joinable: Vec<(Secret, Arc<Joinable>)>,
     /// The client's address on the control connection.
     client: IpAddr,
@@ -460,7 +303,7 @@ impl<'a> Session<'a> {
         clock: RunClock,
     ) -> Result<Phase, ControlError> {
         let limit = Duration::from_secs(shared.limits.duration_s.saturating_add(SILENCE_S));
-        // A client that was told so has time to stop, and fetches its report.
+        // A client that knows of the limit has time to stop, and to fetch its report.
         let seconds = shared.limits.duration_s.saturating_add(3 * SILENCE_S);
         let deadline = Deadline::after(seconds, || format!("the run did not end within {seconds} s"));
         loop {
@@ -651,8 +494,8 @@ fn epoll_for(control: &mut Control<Request>) -> Result<OwnedFd, ControlError> {
     Err(ControlError::Own(error.to_string()))
 }
 
-/// Gives a data connection, of which `unread` was read with its opening line, to its flow; if its options
-/// cannot be set, closes it, by which the client notices.
+/// Gives a data connection to its flow; `unread` are the bytes that were read together with the opening line.
+/// If the connection's options cannot be set, closes it, which the client notices.
 pub(super) fn attach(flow: &Joinable, stream: std::net::TcpStream, unread: &[u8]) {
     flow.end.work(|end| {
         let socket = Socket::from(stream);

@@ -1,0 +1,178 @@
+//! Who is let in: whether a session keeps within the limits, and whether there is a seat and memory for it.
+
+use talkpath_kernel::spec::{FlowSpec, SessionSpec};
+use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath_mss};
+
+use crate::protocol::Answer;
+use crate::server::origin::{Lack, Origin, Share, Shares};
+use crate::server::{Limits, Shared};
+
+/// A session that is let in.
+pub(super) struct Admitted<'a> {
+    /// What this host cannot set for it.
+    pub(super) warnings: Vec<String>,
+    /// Its seat and its memory, which are given back when this is dropped.
+    _shares: [Share<'a>; 2],
+}
+
+/// Lets a session of `origin` in.
+///
+/// # Errors
+/// Why it is refused.
+pub(super) fn admit<'a>(
+    spec: &SessionSpec,
+    origin: Origin,
+    shared: &'a Shared,
+) -> Result<Admitted<'a>, Refusal> {
+    let seat = take_seat(origin, &shared.seats)?;
+    let warnings = check(spec, &shared.limits)?;
+    Ok(Admitted { warnings, _shares: [seat, take_memory(spec, origin, shared)?] })
+}
+
+/// A place for a session.
+fn take_seat(origin: Origin, seats: &Shares) -> Result<Share<'_>, Refusal> {
+    seats.take(origin, 1).map_err(|lack| {
+        Refusal::for_now(match lack {
+            Lack::Ever | Lack::OfAll(_) => {
+                format!("all its {} sessions are taken; try again later", seats.all())
+            }
+            Lack::OfAddress(own) => {
+                format!("your address has {own} sessions, which is half of all; end one, or try again later")
+            }
+        })
+    })
+}
+
+/// The memory that a session's files and QUIC connections may take.
+fn take_memory<'a>(spec: &SessionSpec, origin: Origin, shared: &'a Shared) -> Result<Share<'a>, Refusal> {
+    let keeps = shared.keep.is_some();
+    let needed = |(index, flow): (usize, &FlowSpec)| {
+        flow.held_bytes(keeps).saturating_add(spec.connection_bytes(index))
+    };
+    let bytes = spec.flows.iter().enumerate().map(needed).fold(0, u64::saturating_add);
+    let memory = &shared.memory;
+    memory.take(origin, bytes).map_err(|lack| {
+        let what = format!("files and QUIC connections of {bytes} B");
+        match lack {
+            Lack::Ever => {
+                let most = memory.of_address();
+                format!("{what}; this server holds {most} B for those of one address").into()
+            }
+            Lack::OfAll(taken) => Refusal::for_now(format!(
+                "{what}; this server holds {} B for those, {taken} B of them taken; try again later",
+                memory.all()
+            )),
+            Lack::OfAddress(own) => Refusal::for_now(format!(
+                "{what}; this server holds {} B for those of one address, and your address has {own} B of them; \
+                 end a session, or try again later",
+                memory.of_address()
+            )),
+        }
+    })
+}
+
+/// Whether the session keeps within the limits; gives what the server cannot set.
+pub(in crate::server) fn check(spec: &SessionSpec, limits: &Limits) -> Result<Vec<String>, Refusal> {
+    if spec.flows.is_empty() || spec.flows.len() > limits.flows {
+        let (found, most) = (spec.flows.len(), limits.flows);
+        let more = if found > most { "; started with `serve --max-flows N` it takes more" } else { "" };
+        return Err(format!("{found} flows; this server takes 1 to {most}{more}").into());
+    }
+    spec.flows.iter().try_for_each(FlowSpec::check)?;
+    spec.check_connections().map_err(|(index, why)| Refusal::of_flow(index, why))?;
+    if spec.flows.iter().any(|flow| flow.file.is_some() && !flow.is_up) {
+        return Err("this server sends no files".to_owned().into());
+    }
+    let seconds = spec.duration_ns.saturating_add(spec.drain_ns).div_ceil(1_000_000_000);
+    if seconds > limits.duration_s {
+        return Err(
+            format!("duration and drain are {seconds} s; this server takes {} s", limits.duration_s).into()
+        );
+    }
+    let rate = spec.payload_rate();
+    if rate > limits.rate_bps {
+        return Err(format!(
+            "the flows send {rate} bps together; this server takes {} bps. \
+             What UDP is given at one moment counts as sent within a second",
+            limits.rate_bps
+        )
+        .into());
+    }
+    check_messages(spec, limits)?;
+    let rows = spec.message_bound();
+    if rows > limits.rows {
+        return Err(format!(
+            "up to {rows} messages, both directions of an echo counted; this server keeps {} of a session; \
+             make the run shorter, or have fewer flows",
+            limits.rows
+        )
+        .into());
+    }
+    spec.flows
+        .iter()
+        .filter_map(|flow| flow.transport.cc())
+        .try_for_each(|cc| lacks_congestion_control(cc, "the far host"))?;
+    if spec.flows.iter().any(|flow| flow.transport.sets_multipath_mss()) {
+        lacks_multipath_mss("the far host")?;
+    }
+    let is_ignored = spec.flows.iter().any(|flow| flow.is_up && flow.transport.datagram_buffer().is_some());
+    Ok(if is_ignored {
+        vec![
+            "the server's UDP socket is shared by its sessions: socket_buffer of a flow upwards is ignored"
+                .to_owned(),
+        ]
+    } else {
+        Vec::new()
+    })
+}
+
+/// Whether the pacer has to hand over at most as many messages as the limit allows.
+fn check_messages(spec: &SessionSpec, limits: &Limits) -> Result<(), Refusal> {
+    let rates: Vec<u64> = spec.flows.iter().map(FlowSpec::served_messages).collect();
+    let together = rates.iter().copied().fold(0, u64::saturating_add);
+    let Some((index, rate)) = rates.into_iter().enumerate().max_by_key(|&(_, rate)| rate) else {
+        return Ok(());
+    };
+    if together <= limits.messages_per_s {
+        return Ok(());
+    }
+    let all =
+        if spec.flows.len() == 1 { String::new() } else { format!(" ({together} with the other flows)") };
+    let why = format!(
+        "it has the far host send {rate} messages a second{all}; \
+         this server sends at most {} a second for a session",
+        limits.messages_per_s
+    );
+    Err(Refusal::of_flow(index, why))
+}
+
+/// Why a session is refused.
+pub(in crate::server) struct Refusal {
+    /// In words for a person.
+    pub(super) why: String,
+    /// The flow that the refusal is about, if it is about a single flow.
+    flow: Option<u32>,
+    /// Whether an empty server would have taken it: then it may be tried again.
+    is_for_now: bool,
+}
+
+impl Refusal {
+    fn of_flow(index: usize, why: String) -> Self {
+        Self { flow: u32::try_from(index).ok(), ..why.into() }
+    }
+
+    fn for_now(why: String) -> Self {
+        Self { is_for_now: true, ..why.into() }
+    }
+
+    pub(super) fn answer(self) -> Answer {
+        let Self { why, flow, is_for_now } = self;
+        if is_for_now { Answer::Busy { why } } else { Answer::Refused { why, flow } }
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Self {
+        Self { why, flow: None, is_for_now: false }
+    }
+}
