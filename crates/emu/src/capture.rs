@@ -161,8 +161,9 @@ pub fn export_capture(
     Ok(())
 }
 
-/// The packet of a protocol of ours in an IP packet's UDP datagram, in its own `form`. `bytes` are the first
-/// of the `original` ones of that packet. `None` if there is none, or too little of it.
+/// The packet of a protocol of ours in an IP packet's UDP datagram, in its own `form`. `bytes` are the
+/// first bytes of that packet, which has `original` bytes. `None` if it holds no such packet, or too few
+/// bytes.
 fn unwrapped(bytes: &[u8], original: u32, form: &NativeForm) -> Option<Vec<u8>> {
     let is_v6 = *bytes.first()? >> 4 == 6;
     let header = if is_v6 { IPV6_HEADER } else { usize::from(bytes[0] & 0x0f) * 4 };

@@ -22,7 +22,7 @@ pub(crate) struct Arrival {
     pub(crate) ecn: Ecn,
 }
 
-/// What became of a packet, or of a fragment of it.
+/// What became of a packet, or of one of its fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
     /// The arrival, counted from 0.

@@ -14,8 +14,7 @@
 //!
 //! Each packet is preceded by a `virtio_net_hdr` (linux/virtio_net.h; 10 bytes, native byte order) and an
 //! Ethernet header. Checksums of TCP and UDP are left to be completed by whoever needs them, as between a
-//! host and its card: what stands in a packet until then is the sum of the pseudo-header (RFC 9293 §3.1,
-//! RFC 768).
+//! host and its card: until then a packet holds the sum of the pseudo-header (RFC 9293 §3.1, RFC 768).
 
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
@@ -154,7 +153,7 @@ fn take(waiting: &WaitingFrame<'_>, out: &mut [u8]) -> Taken {
     Taken::Packet { parsed, is_unsummed: flags & NEEDS_CHECKSUM != 0 }
 }
 
-/// Makes `headers`, of a datagram like `parsed`, those of one with `payload` bytes behind them: lengths,
+/// Changes `headers`, which are those of a datagram like `parsed`, so that `payload` bytes follow: lengths,
 /// IPv4's checksum, and UDP's as far as the pseudo-header (RFC 768, RFC 8200 §8.1).
 fn set_length(headers: &mut [u8], parsed: &Parsed, payload: usize) {
     // Callers hold the whole below 64 KiB.
@@ -203,7 +202,7 @@ const fn checksum_place(protocol: Protocol) -> usize {
     }
 }
 
-/// What stands before a packet: `virtio_net_hdr` (flags, kind, header length, segment size, where summing
+/// The bytes before a packet: `virtio_net_hdr` (flags, kind, header length, segment size, where summing
 /// begins, where the sum goes), and the Ethernet header.
 const FRONT: usize = VIRTIO_HEADER + ETHERNET_HEADER;
 /// IEEE 802.3: two addresses and a type.

@@ -60,7 +60,7 @@ pub(super) struct Emulator<'a> {
     max_slots: usize,
     /// What the path decided and was not done yet.
     decisions: Vec<Decision>,
-    /// How many of them are in the log.
+    /// How many of `decisions` are in the log.
     logged: usize,
     fragment: Vec<u8>,
     totals: Totals,
@@ -69,10 +69,10 @@ pub(super) struct Emulator<'a> {
 /// What the emulator knows of a flow.
 pub(super) struct EmuFlow {
     pub(super) sender: Host,
-    /// What its packets speak.
+    /// The protocol of its packets.
     pub(super) transport: TransportKind,
-    /// Whether its connection may use several paths: then the sequence numbers of its segments, of which each
-    /// path has its own, do not number the bytes of its stream.
+    /// Whether its connection may use several paths. Each path then has sequence numbers of its own, which do
+    /// not number the bytes of the stream.
     pub(super) is_multipath: bool,
     /// The number of its second path in the network.
     pub(super) second_path: Option<u32>,
@@ -80,7 +80,7 @@ pub(super) struct EmuFlow {
     pub(super) watches: [LegWatch; 2],
     /// Packets that were handed over marked, from the sender and back.
     pub(super) marked: [u64; 2],
-    /// How often a packet of it was late by more than [`LATE`], in its arrival or its departure.
+    /// How often a packet of the flow was late by more than [`LATE`], in its arrival or its departure.
     pub(super) late: u64,
     /// Datagram messages dropped or lost each way, for whoever waits for the run's end: one pair for each
     /// flow of the connection, or of this flow alone.
@@ -136,7 +136,7 @@ struct Owner {
     seq: Option<u64>,
 }
 
-/// A packet's bytes, until every piece of it has departed, or was dropped or lost.
+/// A packet's bytes, until each of its pieces has departed, or was dropped or lost.
 struct Slot {
     bytes: Box<[u8]>,
     parsed: Parsed,

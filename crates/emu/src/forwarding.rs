@@ -279,7 +279,7 @@ const MTU: u16 = 1500;
 const MIN_BUFFER: u64 = 2304;
 /// What the plain loop delays packets by, as the path does.
 const DELAY_MS: u64 = 1;
-/// The longest that the plain loop goes without looking whether it shall stop.
+/// How long the plain loop goes without checking whether it has to stop.
 const MAX_WAIT_MS: u64 = 20;
-/// A packet with what stands before it (RFC 791 §3.1).
+/// The largest packet and its headers (RFC 791 §3.1).
 const MAX_READ: usize = 1 << 16;

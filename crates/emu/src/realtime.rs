@@ -10,8 +10,8 @@ use talkpath_kernel::sys::become_real_time;
 
 use crate::world::Setting;
 
-/// Gives the calling thread all of it that the machine allows. Returns why the thread has no real-time
-/// priority above the endpoints' threads, if it has none.
+/// Gives the calling thread the highest priority that the machine allows. Returns why the thread has no
+/// real-time priority above the endpoints' threads, if it has none.
 pub(super) fn raise_priority() -> Option<String> {
     // 1 ns: the default of 50 us would let the kernel wake us that much later (prctl(2), PR_SET_TIMERSLACK).
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));

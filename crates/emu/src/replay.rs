@@ -15,15 +15,15 @@ pub struct ReplayReport {
     pub arrivals: u64,
     /// Packets, or pieces of them, that departed.
     pub departed: u64,
-    /// That a queue had no room for.
+    /// Packets or pieces for which a queue had no room.
     pub dropped: u64,
-    /// That a wire ate.
+    /// Packets or pieces that a wire lost.
     pub lost: u64,
     /// Whether the log was full before the run's end: what came after could not be compared.
     pub is_truncated: bool,
 }
 
-/// Why a log does not stand for its run.
+/// Why a log is no proof of its run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
     /// It cannot be read.

@@ -1,4 +1,4 @@
-//! What the machine did to a run, and whether its figures stand.
+//! How the machine disturbed a run, and whether the run is valid all the same.
 
 use core::fmt;
 

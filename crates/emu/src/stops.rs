@@ -1,10 +1,10 @@
-//! Times in which the emulator's thread did not run although it had something to do: the whole path stood
-//! still.
+//! Stops: times in which the emulator's thread did not run although it had something to do. Then the whole path
+//! does not move.
 //!
-//! The percentiles of all packets' lateness do not show such a stop: one of 100 ms meets few packets of a
-//! call, and a thousandth of those of a fast transfer. So each figure is judged by what it can bear:
+//! The percentiles of all packets' lateness do not show a stop: 100 ms meet few packets of a call, and a
+//! thousandth of the packets of a fast transfer. So each figure is judged by the stop that it can bear:
 //!
-//! | figures of a flow | they stand as long as |
+//! | figures of a flow | they are valid as long as |
 //! | --- | --- |
 //! | the quantile q of its delays | at most (1 - q) / 4 of its messages were late by more than 1 ms |
 //! | goodput, cwnd and queue, without a clock | no stop outlasts its queue, or a thousandth of the run |
@@ -36,7 +36,7 @@ impl Stops {
         }
     }
 
-    /// What is said of them; `None` if there were none.
+    /// A line about the stops; `None` if there were none.
     pub(crate) fn line(&self) -> Option<String> {
         let ms = Duration::as_millis_f64;
         let times = match self.count {
@@ -55,12 +55,12 @@ pub(crate) struct FlowLateness {
     /// How often a packet of it was late by more than [`LATE`], on its way out or back. Each acknowledgement
     /// counts, too.
     pub(crate) packets: LateFlow,
-    /// Of a flow without a clock: the longest stop that its queue bears.
+    /// The longest stop that its queue bears; `None` for a flow with a clock.
     pub(crate) bears: Option<Duration>,
 }
 
 impl FlowLateness {
-    /// Which of its figures do not stand, and why; `None` if all do.
+    /// Which figures of the flow are not valid, and why; `None` if all are.
     pub(crate) fn judge(&self, stops: &Stops) -> Option<String> {
         let LateFlow { name, messages, late } = &self.packets;
         if let Some(bears) = self.bears {

@@ -19,11 +19,11 @@ use talkpath_path::Direction;
 use crate::arrival_log::{LogError, LogReader, Record};
 use crate::decision::PacketOutcome;
 
-/// Who stands in the place of one end of a flow over datagrams.
+/// A program that takes the place of one end of a flow over datagrams.
 pub struct Stranger<'a> {
     /// The flow, by its place in the scenario.
     pub flow: usize,
-    /// The end in whose place it stands. The near one is the sender, and a connection's client.
+    /// The end whose place it takes. The near end is the sender, and a connection's client.
     pub side: Side,
     /// The keys of our end of a QUIC connection; `None` draws them from the seed.
     pub quic_keys: Option<HostKeys>,
@@ -32,7 +32,7 @@ pub struct Stranger<'a> {
 }
 
 impl Stranger<'_> {
-    /// Its socket among all, of which each flow's sender and receiver have one.
+    /// The index of its socket: each flow's sender and receiver have one, in this order.
     pub(crate) const fn socket_index(&self) -> usize {
         let place = match self.side {
             Side::Near => 0,
@@ -88,7 +88,7 @@ impl OurEnd {
     }
 }
 
-/// What became of the packets of one direction: the bytes of each behind its IP header.
+/// The packets of one direction and their fates, each as its number of bytes behind the IP header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Way {
     /// Those that entered the path.
@@ -97,11 +97,11 @@ pub struct Way {
     pub departed: Vec<u32>,
     /// Those that a wire ate or a queue dropped.
     pub lost: Vec<u32>,
-    /// Whether the last that entered is one of them: a close that nobody heard, say.
+    /// Whether the last packet that entered the path was lost: a close that did not arrive, say.
     pub is_last_lost: bool,
 }
 
-/// What became of the packets in the arrival log `bytes`: of those from the senders, and of those to them.
+/// The packets in the arrival log `bytes` and their fates: those from the senders, and those to them.
 /// Their paths do not cut packets.
 ///
 /// # Errors

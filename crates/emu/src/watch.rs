@@ -39,7 +39,7 @@ pub(super) enum LegWatch {
         /// The flows of the connection.
         members: Vec<Member>,
     },
-    /// TCP, and encrypted packets whose contents are sent again: those are their ends' to tell of.
+    /// TCP, and encrypted packets whose contents are sent again: the ends report what became of these.
     Stream {
         /// The first sequence number after the SYN.
         begin: Option<u32>,

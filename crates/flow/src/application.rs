@@ -87,7 +87,8 @@ pub struct Application {
     workload: Option<AnyWorkload>,
     /// The messages for which the channel had no room.
     backlog: VecDeque<Message>,
-    /// True if a part of the first message in `backlog` was written. Its size is then what is left of it.
+    /// True if a part of the first message in `backlog` was written. Its size is then the number of
+    /// remaining bytes.
     is_begun: bool,
     /// True if there was more to do than one turn allows.
     is_unfinished: bool,

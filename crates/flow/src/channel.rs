@@ -11,7 +11,7 @@
 //! | what differs by need | who implements it |
 //! | --- | --- |
 //! | what leaves, and when it left | [`Channel::flush`]: ours emit packets there, a kernel by itself |
-//! | what the time is within a turn | [`Channel::now`]: virtual time stands still, real time does not |
+//! | what the time is within a turn | [`Channel::now`]: virtual time does not move, real time does |
 //! | when a flow's clock begins | [`Channel::opened_at`]: at a handshake's end, or at a set time |
 //! | when a message came to the host | [`Read::came_at`]: a kernel stamps packets |
 //! | how much a turn may do | [`Channel::MAX_TURN`]: other flows wait for the same thread |
@@ -26,16 +26,16 @@ use crate::taps::{FlowTaps, Side};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowId(pub u32);
 
-/// What an application wants to write: a message, or what is left of it.
+/// What an application wants to write: a message, or its remaining bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Write {
     /// Which flow of the connection it belongs to.
     pub flow: FlowId,
     /// The message; its size is what was not written yet.
     pub message: Message,
-    /// Whether a part of it was written before.
+    /// Whether a part of the message was written before.
     pub is_begun: bool,
-    /// What of it was written since the application began to try.
+    /// Bytes of the message that were written since the application began to try.
     pub written: Bytes,
     /// The message is of no use if it has not left by then.
     pub expires: Option<Instant>,
@@ -95,7 +95,7 @@ pub trait Channel {
     fn opened_at(&self, now: Instant) -> Instant {
         now
     }
-    /// Takes a message, or a part of it. What was taken leaves by [`Channel::flush`].
+    /// Takes a message, or a part of a message. What was taken leaves by [`Channel::flush`].
     fn write(&mut self, write: &Write, now: Instant) -> WriteOutcome;
     /// One read of at most `limit` bytes (a datagram counts as a whole).
     fn read(&mut self, flow: FlowId, limit: Bytes, now: Instant) -> Option<Read<'_>>;

@@ -13,7 +13,7 @@ use talkpath_units::to_hex;
 pub struct FileOutcome {
     /// Bytes of the file that arrived, each counted once.
     pub received: u64,
-    /// Whether all of it arrived and its SHA-256 is the sender's.
+    /// Whether the whole file arrived and its SHA-256 is the sender's.
     pub is_intact: bool,
     /// Byte ranges that did not arrive, from and to (exclusive): the first [`MAX_RANGES`].
     pub missing: Vec<(u64, u64)>,
@@ -88,7 +88,7 @@ impl FileSink {
         }
     }
 
-    /// What came of it until now.
+    /// What has arrived of the file until now.
     pub fn outcome(&self) -> FileOutcome {
         let ranges = self.missing();
         let is_whole = ranges.is_empty();

@@ -2,8 +2,8 @@
 //!
 //! The sender's log says what was due and sent, the receiver's what arrived, and what was echoed; the tap
 //! that every arena uses joins them ([`LegTap::join`]). If the far end's log is missing (it went away), an
-//! echoing flow still knows its round trips, and what no end knows stays unfinished: no figure is made of it
-//! ([`LegRecord::arrivals_unknown`]).
+//! echoing flow still knows its round trips, and what no end knows stays unfinished: no figure is made from
+//! it ([`LegRecord::arrivals_unknown`]).
 //!
 //! Messages with numbers are joined by them: datagrams, and messages of varying size, whose frames have them.
 //! Of a stream with messages of one size the join counts bytes, from the first message that was sent.
@@ -114,7 +114,7 @@ fn breaks(
 
 /// The state over time of the sender's connection.
 pub fn series(name: &str, sender: &EndLog) -> Vec<Series> {
-    // Datagram flows have none of these.
+    // A datagram flow has no such state.
     let ms = |us: Option<u32>| us.map(|us| f64::from(us) / 1e3);
     let kinds: [(SeriesKind, Value<'_, StateSample>); 6] = [
         (SeriesKind::Cwnd, &|sample| sample.cwnd.map(f64::from)),

@@ -193,7 +193,7 @@ pub struct Multipath {
 pub struct Headers {
     /// Datagrams by the byte with DSCP and ECN field.
     pub tos: std::collections::BTreeMap<u8, u64>,
-    /// Datagrams of which the kernel did not report the byte.
+    /// Datagrams for which the kernel did not report the byte.
     #[serde(default)]
     pub unreported: u64,
     /// The fewest and the most hops that a datagram had left (TTL, hop limit).
@@ -317,7 +317,7 @@ impl EndLog {
         })
     }
 
-    /// All of it, as it goes over the control connection.
+    /// The whole log, as it goes over the control connection.
     fn rows(&self) -> Chunk {
         let (written, read) = match self.side {
             Side::Near => (Some(&self.taps.forward), self.taps.echo.as_deref()),

@@ -33,7 +33,7 @@ pub(crate) fn multipath(socket: BorrowedFd<'_>) -> io::Result<Multipath> {
     Ok(parse(&words, length))
 }
 
-/// From `mptcp_info`, whose fields only ever grow in number, `length` bytes of it.
+/// From the first `length` bytes of `mptcp_info`, whose fields only ever grow in number.
 fn parse(words: &[u32; 64], length: usize) -> Multipath {
     let byte = |at: usize| words[at / size_of::<u32>()].to_ne_bytes()[at % size_of::<u32>()];
     let fell_back = words[FLAGS / size_of::<u32>()] & FELL_BACK != 0;

@@ -123,7 +123,7 @@ const AWAKE_PER_REST: i64 = 11;
 /// A thread spins for at most one part of its time in this many (chosen: it spins to the deadlines of 64
 /// calls, which take 19 % of its time, and not to those of 128).
 const PARTS_PER_SPIN: i64 = 4;
-/// The most that is counted of what would have been spun; from half of it on nothing is spun (chosen: a burst
+/// The most spinning time that is counted as saved; from half of that on nothing is spun (chosen: a burst
 /// of 80 deadlines is spun to, and 20 ms after a crowd a thread spins again).
 const MAX_WANTED_NS: i64 = 10_000_000;
 /// How long one rest takes, and what may be owed before it (chosen: half of what a wake-up takes on a

@@ -3,7 +3,7 @@
 use talkpath_measure::TurnRoundRecord;
 use talkpath_units::Duration;
 
-/// What to say of the echoes of a flow, which `host` sent, and whether the run's figures stand; `None` if
+/// A line about the echoes of a flow, which `host` sent, and whether the run is valid; `None` if
 /// they were prompt.
 pub fn judge(turns: &TurnRoundRecord, host: &str) -> Option<(String, bool)> {
     let is_valid = turns.p99 <= INVALID && turns.max <= INVALID_ONE;

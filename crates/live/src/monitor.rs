@@ -317,9 +317,9 @@ fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) ->
     MonitorSession { number, start_ns, length: reached, record, cut }
 }
 
-/// How much of a session was measured that was cut short: all messages in its record are due before that.
-/// Nothing of one that the user stopped before it began: its record holds a message that is due at the
-/// beginning, and that message is not lost.
+/// How much of a session was measured that was cut short: all messages in its record are due before that. It
+/// is zero if the user stopped the session before it began. Its record may hold a message that is due at the
+/// beginning, but that message is not lost.
 fn reached(reach: &Reach, record: Option<&RunRecord>, is_interrupted: bool) -> Duration {
     let now_ns = reach.now_ns.load(Ordering::Relaxed);
     if is_interrupted && now_ns == 0 {

@@ -113,7 +113,7 @@ pub(crate) enum Answer {
         /// In words for a person.
         why: String,
     },
-    /// The session stands.
+    /// The session is ready.
     Ready {
         /// One a flow.
         flows: Vec<Admission>,
@@ -174,7 +174,7 @@ pub(crate) struct Admission {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tag_key: Option<String>,
     /// SHA-256 of the certificate that the server shows on the flow's QUIC connection, in hexadecimal, the
-    /// same for all flows of one connection; absent of other transports.
+    /// same for all flows of one connection; absent for other transports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) certificate: Option<String>,
 }
@@ -213,7 +213,7 @@ pub(crate) enum ControlError {
     /// Nothing came in time.
     #[error("said nothing for {0} s")]
     Silent(u64),
-    /// Answers wait, and it took none of them in time.
+    /// Answers wait, and the client took none in time.
     #[error("read no answers for {0} s")]
     Unread(u64),
     /// The session took longer than the server allows.
@@ -284,7 +284,7 @@ impl<In: DeserializeOwned> Control<In> {
         &self.stream
     }
 
-    /// Gives up the socket, and what was read of it beyond the last line.
+    /// Gives up the socket, and the bytes that were read from it beyond the last line.
     pub(crate) fn into_stream(self) -> (TcpStream, Vec<u8>) {
         (self.stream, self.unread.bytes().to_vec())
     }

@@ -313,8 +313,8 @@ impl Shared {
         self.trifles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Logs `line`, of which anybody can cause any number: few have a line of their own, the others are
-    /// counted.
+    /// Logs a `line` of a kind that anybody can cause as often as he likes: a few such lines are written, the
+    /// others are counted.
     fn say_briefly(&self, line: &str, log: &(dyn Fn(&str) + Sync)) {
         self.trifles().say(line, log);
     }

@@ -49,7 +49,7 @@ pub(super) struct FlowEnds {
     pub(super) notes: Option<[Arc<PacketNotes>; 2]>,
     /// The far end has something to do at a time of its own.
     pub(super) is_far_paced: bool,
-    /// The end in whose place a stranger stands.
+    /// The end whose place a stranger takes.
     pub(super) stranger: Option<Side>,
 }
 
@@ -62,14 +62,14 @@ struct FlowPlan<'a> {
     /// What its transport draws from.
     seed: Seed,
     common: &'a EndContext,
-    /// The end in whose place a stranger stands.
+    /// The end whose place a stranger takes.
     stranger: Option<Side>,
     /// The keys of our end beside a stranger. Without one both ends draw the same, certificate and all.
     quic_keys: Option<HostKeys>,
 }
 
-/// The sockets of a flow's ends. An end has none if a stranger has it, or if the flow shares an earlier flow's
-/// connection.
+/// The sockets of a flow's ends. An end has none if a stranger has it, or if the flow shares an earlier
+/// flow's connection.
 struct FlowSockets {
     near: Option<OwnedFd>,
     far: Option<OwnedFd>,

@@ -12,8 +12,9 @@ use talkpath_kernel::log::EndLog;
 use talkpath_kernel::spec::{ChannelKind, SessionSpec};
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_measure::metrics::legs;
-use talkpath_measure::warning;
-use talkpath_measure::{FlowRecord, LinkRecord, RunRecord, Series, TurnRoundRecord};
+use talkpath_measure::{
+    FlowRecord, LateFlow, LinkRecord, MachineRecord, RunRecord, Series, TurnRoundRecord, warning,
+};
 use talkpath_model::{Flow, Scenario};
 use talkpath_units::{Duration, Histogram, Instant, SignedDuration};
 

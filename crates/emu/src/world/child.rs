@@ -20,7 +20,7 @@ use super::socket::{SocketPlan, make_socket};
 use super::{Kind, Means, SecondAddresses, Setting, address, second_address};
 use crate::packet::Host;
 
-/// What the child shall make; all of it is made before the fork.
+/// What the child makes. Everything here is allocated before the fork.
 pub(super) struct Wanted<'a> {
     devices: Devices,
     plan: &'a [SocketPlan<'a>],
@@ -286,5 +286,5 @@ const QUIET_V6: [QuietSetting; 4] = [
     (c"/proc/sys/net/ipv6/conf/default/router_solicitations", b"0"),
     (c"/proc/sys/net/ipv4/tcp_no_metrics_save", b"1"),
 ];
-/// The bit of `Found::unset` that stands for the routes.
+/// The bit of `Found::unset` for the routes.
 pub(super) const ROUTE_UNSET: u16 = 1 << 15;

@@ -201,7 +201,7 @@ impl Application {
                     WriteOutcome::Taken(_) if self.keeps_messages => tap.on_sent(message.seq, now),
                     WriteOutcome::Taken(_) => tap.on_sent_stream(message.seq, now),
                     WriteOutcome::Expired => tap.on_expired(message.seq),
-                    // A part of it was sent.
+                    // A part of the message was sent.
                     WriteOutcome::Refused | WriteOutcome::NoNetwork | WriteOutcome::NotOpen if is_begun => {}
                     WriteOutcome::NoNetwork => tap.on_no_network(message.seq),
                     WriteOutcome::NotOpen => tap.on_not_open(message.seq),

@@ -9,7 +9,7 @@ pub(super) struct HeaderCount {
     by_tos: Box<[u64; 256]>,
     /// The fewest and the most hops that one had left.
     ttl: Option<(u8, u8)>,
-    /// Datagrams of which the kernel did not report the byte.
+    /// Datagrams for which the kernel did not report the byte.
     unreported: u64,
 }
 

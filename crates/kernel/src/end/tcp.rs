@@ -348,9 +348,10 @@ impl TcpChannel {
         self.state == State::Closed && self.was_open && self.spec.is_clocked()
     }
 
-    /// Whether the kernel stamps what arrives: at both ends of an echo flow, whose delays are part of its round
-    /// trips. Not on a connection with several paths: there a segment may wait for an earlier one that took
-    /// another path, and its stamp does not include that wait. Its bytes count as come when they are read.
+    /// Whether the kernel stamps what arrives: at both ends of an echo flow, whose delays are part of its
+    /// round trips. Not on a connection with several paths: there a segment may wait for an earlier one that
+    /// took another path, and its stamp does not include that wait. Its bytes count as come when they are
+    /// read.
     const fn wants_stamps(&self) -> bool {
         self.spec.echo_per_read.is_some() && !self.spec.transport.is_multipath()
     }
@@ -446,8 +447,8 @@ impl TcpChannel {
         }
     }
 
-    /// Reads at most `limit` bytes from the socket into the buffer. Returns how many it read, and when the last
-    /// byte came.
+    /// Reads at most `limit` bytes from the socket into the buffer. Returns how many it read, and when the
+    /// last byte came.
     fn receive(&mut self, limit: usize) -> Option<(usize, Instant)> {
         if !self.is_readable || self.state != State::Open {
             return None;

@@ -167,7 +167,7 @@ mod tests {
         assert_eq!((told.receive_buffer(), told.mtu()), (Some(Bytes::new(4000)), Bytes::new(576)));
     }
 
-    /// They are told among the options, where one of an equal name would be overwritten.
+    /// They are serialised among the options, where a key of an equal name would be overwritten.
     #[test]
     fn no_option_of_a_protocol_has_the_name_of_a_sockets_key() {
         let any = |kind: EncapsulatedKind| match kind {

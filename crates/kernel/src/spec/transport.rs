@@ -121,7 +121,7 @@ impl TransportSpec {
         }
     }
 
-    /// QUIC's own part of it; `None` of another transport.
+    /// The part that is QUIC's; `None` for another transport.
     pub const fn as_quic(&self) -> Option<&QuicSpec> {
         match self {
             Self::Quic(spec) => Some(spec),

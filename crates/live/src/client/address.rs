@@ -47,13 +47,13 @@ pub(crate) fn resolve_at(host: &str, default_port: u16) -> Result<(String, Vec<S
     Ok((shown, addresses))
 }
 
-/// Whether it is an address of one link (RFC 4291 §2.5.6) and does not say of which.
+/// Whether `address` is link-local (RFC 4291 §2.5.6) and does not name its link.
 fn is_unscoped(address: &SocketAddr) -> bool {
     matches!(address, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0)
 }
 
-/// The MTU of the path to `address`, as if over IPv4: Ethernet's, or what the kernel knows to be less. IPv6's
-/// header takes 20 B more of it.
+/// The MTU of the path to `address`: Ethernet's, or less if the kernel knows so. For IPv6 it is 20 B less, by
+/// which IPv6's header is larger, so that it can be used as if over IPv4.
 pub(super) fn path_mtu(address: SocketAddr) -> Bytes {
     let any = if address.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" };
     let known = UdpSocket::bind(any).and_then(|socket| {

@@ -268,7 +268,7 @@ impl ServerControl {
                 Answer::Stopped { lateness_ns, drops, registrations } => {
                     return Ok(ServerTotals { lateness_ns, drops: Some(drops), registrations });
                 }
-                // The answer to a question asked before, of which there are not many.
+                // The answer to an earlier question. Few are open.
                 Answer::Progress { .. } if self.asked.pop_front().is_some() => {}
                 other => return Err(self.unexpected(other)),
             }
@@ -297,7 +297,7 @@ impl ServerControl {
         }
     }
 
-    /// The next answer of a `report`, unless its time is up or the user wants no more of it.
+    /// The next answer of a `report`, unless its time is up or the user has stopped it.
     fn next_of(&mut self, report: &Report<'_>) -> Result<Answer, String> {
         let begun = monotonic();
         loop {
@@ -389,7 +389,7 @@ impl ServerControl {
     }
 }
 
-/// What an answer may have of one flow: its admission with a key and a certificate takes 223 B.
+/// The most bytes of an answer per flow: an admission with a key and a certificate takes 223 B.
 const FLOW_ANSWER_BYTES: usize = 256;
 /// The most of a server's warnings that are passed on (chosen: ours has one).
 const MAX_WARNINGS: usize = 20;

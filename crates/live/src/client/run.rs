@@ -49,12 +49,12 @@ struct Session<'a> {
     plan: RunPlan<'a>,
     ends: Vec<Arc<SharedEnd>>,
     sockets: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
-    /// Of the flows over datagrams.
+    /// The routes of the flows over datagrams.
     ways: Vec<Way>,
-    /// What the server has seen of them before the run.
+    /// The registrations that reached the server before the run.
     seen: Registrations,
     notice: Notice,
-    /// What this kernel does not report of datagrams that arrive.
+    /// What this kernel does not report about datagrams that arrive.
     unreported: BTreeSet<Unreported>,
     epoll: Arc<OwnedFd>,
     budget: Arc<RowBudget>,

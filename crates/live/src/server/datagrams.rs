@@ -70,7 +70,7 @@ fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, f
     flows.by_address.retain(|address, other| *address == from || !same(other));
     flows.by_address.insert(from, Arc::clone(&flow));
     drop(flows);
-    // The way is open before the client hears of it: once all its flows are answered it starts the run.
+    // The route is set before the client gets its answer: with all flows answered it starts the run.
     flow.end.lock().set_route(route.clone());
     // If the answer is lost, the client repeats its registration.
     let _ = route.send(&answer);

@@ -52,12 +52,12 @@ pub(super) enum Next {
     Begin(Stranger, SessionSpec),
     /// A flow's data connection, with its secret.
     Join(Stranger, Secret),
-    /// It was told why it is not let in: a line for the log.
+    /// A guest is not let in and knows why; a line for the log.
     Refused(String),
     Gone,
 }
 
-/// Those who have not described a session, and what tells when one of them says something.
+/// The guests that have not described a session yet, and the epoll that reports what they send.
 struct Door {
     epoll: OwnedFd,
     /// The number of the next connection; listeners have the largest ones.
@@ -132,7 +132,7 @@ pub(super) fn serve_strangers<'scope, 'env>(
 /// Gives the session that a guest described a thread of its own, which does `serve`.
 ///
 /// # Errors
-/// In a line for the log, if the system gives no thread. The guest is told that the server is busy.
+/// A line for the log, if no thread can be started. The guest gets the answer that the server is busy.
 fn begin<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     stranger: Stranger,
@@ -185,7 +185,7 @@ impl Door {
         }
     }
 
-    /// The numbers of those who have something to say, after at most 20 ms; listeners come last.
+    /// The numbers of the guests and listeners that are readable, after at most 20 ms; listeners come last.
     fn wait(&self) -> io::Result<Vec<u64>> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(64);
         let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -392,10 +392,11 @@ const STEP_NS: i64 = 2_000_000_000;
 const JOIN_NS: i64 = OUTAGE_S as i64 * 1_000_000_000;
 /// How often those are dropped whose time is up.
 const SWEEP_NS: i64 = 20_000_000;
-/// The most that are accepted before those are heard who were (chosen).
+/// How many connections are accepted before the accepted ones are read (chosen).
 const ACCEPTED_AT_ONCE: usize = 64;
-/// What the descriptions of those may take who were let in, which gives the number of their places; with a
-/// key some 120 MiB, because what is sealed waits beside what was opened (chosen: 256 places of 64 flows).
+/// The memory for the session descriptions of welcomed guests, which sets how many guests there may be. With
+/// a key they take some 120 MiB, because sealed bytes wait beside opened ones (chosen: 256 guests with 64
+/// flows each).
 const WELCOMED_BYTES: usize = 64 << 20;
 /// No server has as many; numbers above are listeners'.
 const MAX_LISTENERS: usize = 1 << 16;

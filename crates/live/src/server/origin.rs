@@ -21,7 +21,7 @@ impl Origin {
 /// What sessions share: places, or bytes of memory. One address has at most half, so that no single one can
 /// hold the server (chosen).
 pub(super) struct Shares {
-    /// How much there is.
+    /// The whole amount that is shared out.
     all: u64,
     taken: Mutex<BTreeMap<Origin, u64>>,
 }
@@ -49,12 +49,12 @@ impl Shares {
         Self { all, taken: Mutex::default() }
     }
 
-    /// How much there is.
+    /// The whole amount that is shared out.
     pub(super) const fn all(&self) -> u64 {
         self.all
     }
 
-    /// How much of it one address has at most.
+    /// The most that one address has.
     pub(super) const fn of_address(&self) -> u64 {
         self.all.div_ceil(2)
     }

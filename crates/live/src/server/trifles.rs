@@ -1,9 +1,9 @@
-//! Lines of the log that a stranger or a guest has for nothing.
+//! Lines of the log that cost a stranger or a guest nothing to cause.
 
 use talkpath_kernel::clock::monotonic;
 
-/// What the log says of those who are refused, and of sessions that carried nothing: a flood of them must not
-/// fill it.
+/// The log's lines on refused guests and on sessions that carried nothing. A flood of such guests must not
+/// fill the log.
 #[derive(Default)]
 pub(super) struct Trifles {
     /// CLOCK_MONOTONIC of the first of this minute.
@@ -44,8 +44,8 @@ impl Trifles {
 }
 
 pub(super) const MINUTE_NS: i64 = 60_000_000_000;
-/// How many of those in a minute have a line of their own in the log (chosen: a client that is set up wrongly
-/// is seen, and a flood makes 1 kB a minute).
+/// How many such events a minute have a line of their own (chosen: a client that is set up wrongly can be
+/// found in the log, and a flood makes 1 kB a minute).
 const TRIFLES_A_MINUTE: u32 = 10;
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The session-reflector of STAMP (RFC 8762 §4.3): `talkpath stamp --reflect`.
 //!
-//! It promises what `serve` promises strangers: no answer is longer than what it answers, nobody is answered
-//! who did not ask, and there is a bound for what all together may have answered within a second, and for the
-//! sessions of a stateful reflector; `rules.rs` shares both out. The packet of a reflector is never answered,
-//! so that two of them cannot be made to answer each other for ever: a sender's has zeros where a reflector's
-//! has stamps.
+//! A reflector cannot be used against others, as `serve` cannot: no answer is longer than its question,
+//! nobody gets an answer without a question, and the answers within a second and the sessions of a stateful
+//! reflector are limited (`rules.rs` shares both among the senders). A reflector does not answer a
+//! reflector's packet, so that nobody can make two reflectors answer each other for ever: a sender's packet
+//! has zeros where a reflector's has time stamps.
 //!
-//! Left out: authenticated mode; TWAMP Light senders that fill those zeros with padding (RFC 8762 §4.6). Who
-//! may reach the port is a firewall's affair.
+//! Left out: authenticated mode; TWAMP Light senders, which may fill these zeros with padding (RFC 8762
+//! §4.6). A firewall decides who may reach the port.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};

@@ -1,16 +1,17 @@
-//! Whom a reflector answers, and with which number: what a second has, and the sessions, shared out among
-//! addresses that may be false.
+//! Which packets a reflector answers, and with which sequence number. The answers of a second and the
+//! sessions are shared among the senders' addresses, which may be forged.
 //!
 //! ```text
-//! a second:   half for the addresses of the second before, each with its part of it
-//!             half for everybody, no address with more than 1 / (those addresses + 1) of it
-//! sessions:   who comes when all are taken takes the place of one of the address that has the most;
-//!             there, of one that is over, or else of the one that was heard least often
+//! a second:   half for the addresses of the second before, in equal parts
+//!             half for everybody; an address has at most 1 / (n + 1) of this half, with n addresses before
+//! sessions:   if all are taken, a new one replaces a session of the address that has the most:
+//!             a session that is over, or else the one whose packets are rarest
 //! ```
 //!
-//! So a flood from few false addresses has its own part, and leaves newcomers theirs. A flood from more
-//! addresses than there are sessions, or packets in a second, leaves newcomers a lottery; who was answered in
-//! the second before is answered, and a session that was heard more often than the flood's keeps its place.
+//! So a flood from few forged addresses cannot take the newcomers' part. If a flood has more addresses than
+//! there are sessions, or answers in a second, newcomers get an answer by chance alone; a sender that was
+//! answered in the second before still gets its answers, and a session with more packets than the flood's
+//! sessions is kept.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -183,7 +184,7 @@ impl Second {
 }
 
 impl Session {
-    /// Whether no more is to be expected of it, by the rate at which it was heard.
+    /// Whether no more packets of this session are expected, judged by their rate until now.
     const fn is_over(&self, now_ns: i64) -> bool {
         let interval_ns = match self.packets {
             0 | 1 => SECOND_NS,

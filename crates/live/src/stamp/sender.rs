@@ -59,7 +59,7 @@ pub struct StampOptions {
     pub wait: Duration,
 }
 
-/// What came of it.
+/// The result of a measurement.
 #[derive(Clone, Debug)]
 pub struct StampRun {
     /// One flow, called `stamp`, with an echo.

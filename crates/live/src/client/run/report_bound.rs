@@ -35,7 +35,7 @@ const BYTES_OF_A_READ: u64 = 16;
 /// Chosen: the state of several connections of a flow, each with what it says of its recovery.
 const SAMPLES_AT_ONCE: u64 = 32;
 
-/// Of each flow: what stood in a far host's queues, whose receiver saw none of it. Chosen.
+/// Rows of each flow for messages that waited in the far host's queues and reached no receiver. Chosen.
 const SLACK: u64 = 10_000;
 
 #[cfg(test)]

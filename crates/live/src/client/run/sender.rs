@@ -8,9 +8,9 @@ use talkpath_measure::RunRecord;
 use talkpath_measure::summarise::summarise_flow;
 use talkpath_units::Duration;
 
-/// What to say of senders at `place` that were late by these p50, p99 and maximum (ns), and whether the run's
-/// figures stand; `None` if they were prompt. `trip` is the shortest median trip, `denied` why the threads
-/// have no real-time priority.
+/// A line about senders at `place` that were late by these p50, p99 and maximum (ns), and whether the run is
+/// valid all the same; `None` if they were prompt. `trip` is the shortest median trip, `denied` why the
+/// threads have no real-time priority.
 pub(super) fn judge(
     [p50, p99, max]: [u64; 3],
     place: &str,

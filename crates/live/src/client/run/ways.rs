@@ -1,14 +1,14 @@
-//! The ways of flows over datagrams to the server: how they open, how they stay open, and what is said of one
-//! that does not.
+//! The ways of flows over datagrams to the server: how they open, how they stay open, and what the user reads
+//! if one does not open. A way is a flow's UDP socket, whose address the server knows.
 //!
 //! The server hears a flow's datagrams from one address only, which the flow's secret has registered.
 //!
 //! ```text
 //!  before the run   every flow registers, again and again, for a while
-//!  in the run       one that has no answer goes on, once a second: it may open late
-//!                   one that sent and heard nothing for a second registers anew, as does one whose connection
-//!                   does not open: an address translator may have given it another port
-//!                   all others do so every 15 s, so that translators do not forget them
+//!  in the run       a flow without an answer registers once a second: it may open late
+//!                   a flow that sent and heard nothing for a second registers again, and so does a flow whose
+//!                   connection does not open: an address translator may have given it another port
+//!                   all other flows register every 15 s, so that translators do not forget them
 //! ```
 //!
 //! Only the client's end of plain UDP has to know whether its way is open: a connection of DCCP or QUIC finds
@@ -33,7 +33,7 @@ use super::Session;
 use crate::client::control::ServerControl;
 use crate::protocol::{Registration, Registrations};
 
-/// One flow's way, or that of the flows of one connection.
+/// The way of a flow, or of all flows of one connection.
 pub(super) struct Way {
     /// The first of its flows, in the session's order.
     pub(super) index: usize,
@@ -191,8 +191,7 @@ pub(super) fn note_silence(ways: &mut [Way], now: Instant) {
     }
 }
 
-/// What is said before the run of ways that have not opened, and whether that is all of them; `None` if each
-/// has.
+/// A line before the run about ways that have not opened, and whether no way has; `None` if all are open.
 pub(super) fn closed(ways: &[Way], far: &ServerControl, seen: &Registrations) -> Option<(String, bool)> {
     let first = ways.iter().find(|way| !way.is_open)?;
     let port = far.address().port();
