@@ -319,7 +319,7 @@ const BORDERS: &[(&str, &[&str])] = &[
     ("study", &["units", "path", "config", "model", "scenario", "measure"]),
     ("campaign", &["units", "path", "config", "scenario", "measure", "study"]),
     ("report", &["units", "measure", "study", "campaign"]),
-    ("experiment", &["units", "scenario", "measure"]),
+    ("experiment", &["units", "path", "scenario", "measure", "arena", "system"]),
     (
         "commands",
         &[

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use talkpath_measure::statistic::is_enough;
 use talkpath_measure::summary::{DelayMs, FlowSummary, RunSummary, Summary};
 use talkpath_measure::warning::{reason, which_left_out};
-use talkpath_study::{fit, is_enough, median};
+use talkpath_study::{fit, median};
 use talkpath_units::{Duration, Instant};
 
 use crate::journal::Entry;

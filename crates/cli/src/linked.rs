@@ -7,13 +7,15 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::Value as Json;
 use talkpath_arena::Happening;
-use talkpath_commands::arenas::{Arenas, Monitored, Place, Worker, failure};
+use talkpath_commands::arenas::{Arenas, Monitored, failure};
 use talkpath_commands::args::ExportArgs;
 use talkpath_commands::failure::Failure;
 use talkpath_commands::key_file::read_key_file;
 use talkpath_commands::terminal::Terminal;
 use talkpath_emu::EmuArena;
+use talkpath_experiment::Error;
 use talkpath_experiment::choice::ArenaKind;
+use talkpath_experiment::place::{Connect, Place, Worker};
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_live::{Key, LiveArena, LiveOptions, Monitor, Notice};
@@ -35,12 +37,12 @@ pub(crate) struct Linked {
     pub(crate) terminal: Terminal,
 }
 
-impl Arenas for Linked {
-    fn connect(&self, place: &Place, jobs: usize) -> Result<Vec<Worker>, Failure> {
+impl Connect for Linked {
+    fn connect(&self, place: &Place, jobs: usize) -> Result<Vec<Worker>, Error> {
         match place.arena {
             ArenaKind::Sim => Ok((0..jobs.max(1)).map(|_| Box::new(SimArena::new()) as Worker).collect()),
             ArenaKind::Emu => {
-                let first = EmuArena::open().map_err(|why| failure(why).1)?;
+                let first = EmuArena::open().map_err(|why| Error::ended(why).1)?;
                 let others = (1..jobs).map(|_| EmuArena::default());
                 let worker = |arena: EmuArena| -> Worker {
                     let arena = arena.with_machines(MACHINES);
@@ -52,18 +54,26 @@ impl Arenas for Linked {
                 Ok(iter::once(first).chain(others).map(worker).collect())
             }
             ArenaKind::Live => {
-                let key = place.key_file.as_deref().map(read_key).transpose()?;
+                let key = place.key_file.as_deref().map(read_key).transpose();
+                let key = key.map_err(|why| Error::Unusable(why.to_string()))?;
                 let host = place.to.as_deref().unwrap_or_default();
                 let terminal = self.terminal;
                 let notice = Notice::to(move |line| terminal.warning(line));
                 let clocks_synchronised = place.clocks_synchronised;
                 let options = LiveOptions { key, clocks_synchronised, notice, machines: MACHINES };
-                let arena = LiveArena::connect(host, options).map_err(|why| failure(why).1)?;
+                let arena = LiveArena::connect(host, options).map_err(|why| Error::ended(why).1)?;
                 Ok(vec![Box::new(arena)])
             }
         }
     }
 
+    fn revision(&self) -> Option<String> {
+        // Empty outside a checkout: build.rs.
+        Some(env!("TALKPATH_REVISION").to_owned()).filter(|revision| !revision.is_empty())
+    }
+}
+
+impl Arenas for Linked {
     fn watched(&self, scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Option<Json> {
         watched(scenario, seed, stop)
     }
@@ -106,11 +116,6 @@ impl Arenas for Linked {
         unwritten: &dyn Fn(io::Error) -> Failure,
     ) -> Result<(), Failure> {
         export_packets(dir, args, writer, unwritten)
-    }
-
-    fn revision(&self) -> Option<String> {
-        // Empty outside a checkout: build.rs.
-        Some(env!("TALKPATH_REVISION").to_owned()).filter(|revision| !revision.is_empty())
     }
 }
 

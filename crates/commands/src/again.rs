@@ -13,13 +13,14 @@ use talkpath_measure::series::SeriesDetail;
 use talkpath_scenario::{Options, Plan, Scenario, parse_duration};
 use talkpath_units::{Duration, Instant};
 
-use crate::arenas::{self, Arenas, Place, interrupted};
+use crate::arenas::{self, Arenas, interrupted};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::scenario_file::load_file;
 use crate::summary_file::{Head, head_of};
 use talkpath_experiment::choice::ArenaKind;
 use talkpath_experiment::part::SUMMARY;
+use talkpath_experiment::place::Place;
 use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO};
 use talkpath_experiment::store::whole::{open_file, unexpected_json};
 
@@ -90,7 +91,7 @@ impl Again {
 pub(crate) struct Repetitions {
     plan: Plan,
     ids: Vec<PartId>,
-    worker: arenas::Worker,
+    worker: talkpath_experiment::place::Worker,
     stop: Arc<AtomicBool>,
 }
 

@@ -24,11 +24,11 @@ use talkpath_measure::summary::Summary;
 use talkpath_measure::warning;
 
 use crate::args::{Common, JsonDetail};
-use crate::experiment::Outcome;
 use crate::failure::Failure;
-use crate::json::json;
+use crate::running::Outcome;
 use crate::terminal::{self, Terminal, program, shell_path};
 use crate::thresholds;
+use talkpath_experiment::json::json;
 use talkpath_experiment::part::REPORT;
 use talkpath_experiment::run_dir::{RunDir, SCENARIO};
 

@@ -115,11 +115,12 @@ impl Failure {
         Self::Write { what, why, help: String::new() }
     }
 
-    /// Whether a disk, or this user's part of it, is full.
-    pub fn is_want_of_room(&self) -> bool {
-        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-        matches!(self, Self::Write { why, .. }
-            if matches!(why.kind(), StorageFull | QuotaExceeded | FileTooLarge))
+    /// All that it says, also each mistake of a scenario.
+    pub(crate) fn in_full(&self) -> String {
+        match self {
+            Self::Scenario { mistakes, .. } => mistakes.join("\n"),
+            other => other.to_string(),
+        }
     }
 
     /// A failure to write, with what helps.
@@ -144,7 +145,12 @@ impl From<Error> for Failure {
                 let help = "`--out DIR` names another folder for runs".to_owned();
                 Self::Write { what, why, help }
             }
-            Error::Read { .. } | Error::Unusable(_) | Error::Busy(_) => Self::Usage(error.to_string()),
+            Error::Read { .. } | Error::Unusable(_) | Error::Busy(_) | Error::Unsupported(_) => {
+                Self::Usage(error.to_string())
+            }
+            Error::Unavailable { what, how } => Self::Unavailable { what, how },
+            Error::FarEnd(what) => Self::FarEnd(what),
+            Error::Interrupted(what) => Self::Interrupted(what),
         }
     }
 }

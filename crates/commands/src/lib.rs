@@ -2,7 +2,7 @@
 //! below.
 //!
 //! ```text
-//! args ─► command/* ─► scenario_file ─► experiment ─► run_dir, part ─► terminal
+//! args ─► command/* ─► scenario_file ─► running ─► the crate experiment ─► page, terminal
 //!                                        └─► arenas (a trait; the program has the arenas)
 //! ```
 //!
@@ -17,18 +17,17 @@ pub mod arenas;
 pub mod args;
 mod campaign;
 pub mod command;
-mod experiment;
 pub mod failure;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod interrupt;
-pub mod json;
 pub mod key_file;
 mod monitor;
 pub mod network;
 pub mod output_file;
 mod page;
-mod progress;
+mod place;
+mod running;
 pub mod scenario_file;
 pub mod summary_file;
 pub mod terminal;

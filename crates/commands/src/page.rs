@@ -1,8 +1,39 @@
-//! What a run's page says of how it was made.
+//! A run's page, and what stands in its summary beside the figures.
 
 use std::path::Path;
 
+use talkpath_experiment::findings::{Findings, FinishedRun};
+use talkpath_experiment::run_dir::SCENARIO;
+use talkpath_measure::summary::Summary;
+use talkpath_report::{Page, comparisons, html};
+use talkpath_scenario::Plan;
+
+use crate::network::page_network;
 use crate::terminal::{shell_path, shell_word};
+use crate::thresholds;
+
+/// Ranks the cells of a run, holds it against its thresholds, and draws its page.
+pub(crate) struct Pages;
+
+impl Findings for Pages {
+    fn judge(&self, demanded: &Plan, summary: &mut Summary) {
+        summary.comparisons = comparisons(summary);
+        summary.thresholds = thresholds::judge(demanded, summary);
+    }
+
+    fn page(&self, run: &FinishedRun<'_>) -> String {
+        let FinishedRun { dir, plan, begun, summary, figures } = *run;
+        let command = command_again(&dir.file(SCENARIO), begun.arena_name(), begun.to.as_deref());
+        let network = page_network(plan, &summary.arena, dir);
+        html(&Page {
+            summary,
+            figures,
+            scenario_toml: &plan.resolved,
+            command: &command,
+            network: network.as_ref(),
+        })
+    }
+}
 
 /// What runs `scenario` again in `arena`. If the far host of a live run is not known, `HOST` stands for it.
 pub(crate) fn command_again(scenario: &Path, arena: &str, to: Option<&str>) -> String {

@@ -1,22 +1,51 @@
-//! Run directories and what survives a kill in them.
+//! Experiments: the repetitions of a plan run, survive a kill, and become one run directory.
 //!
 //! ```text
-//! store     files written whole, files of lines, locks: of these all that the commands keep is made
-//! run_dir   a run's directory, which one process at a time works in
-//! part      one finished repetition; journal: small ones, a line each; shard: some of a run's, for one machine
+//! Plan ─► shard ─► tasks ─► workers, each with an arena ─► attempts in the room ─► parts ─► merge ─► run directory
 //! ```
+//!
+//! The words, from the largest to the smallest:
+//!
+//! - *plan*: what a scenario says is to be run, its cells and how often each.
+//! - *cell*: one combination of the values that a plan sweeps, or that a study names.
+//! - *set*: assumptions under which a study runs its cells; its *base* is the first set, by which it judges.
+//! - *repetition*: one run of a cell, with a seed of its own.
+//! - *shard*: those repetitions that one of several machines runs.
+//! - *task*: a repetition that is still to run; it may run again if the machine disturbed it.
+//! - *attempt*: one run of a task by a worker. It waits for *room*: what the machine has left for runs that
+//!   stand beside each other in real time.
+//! - *part*: what is kept of a finished repetition, its figures and rows: a line of a journal, or a folder.
+//!
+//! Begin to read with `experiment.rs`, which puts all others to work; then `merge.rs` for what the parts
+//! become, and `store.rs` for what survives a kill. This crate knows arenas, findings and whoever watches by
+//! a trait each (`place.rs`, `findings.rs`, `observer.rs`), and neither command lines nor a terminal's words.
 
+pub mod attempt;
 pub mod choice;
+mod disturbed;
 mod error;
+mod experiment;
+pub mod findings;
 #[cfg(test)]
 mod fixture;
 pub mod journal;
+pub mod json;
+mod keeping;
+pub mod merge;
+pub mod observer;
 pub mod part;
+pub mod place;
 pub mod provenance;
 pub mod resumable;
+pub mod room;
 pub mod run_dir;
 pub mod shard;
 pub mod stopwatch;
 pub mod store;
+mod summary_file;
+mod tasks;
+mod warnings;
+pub mod workers;
 
 pub use self::error::Error;
+pub use self::experiment::{Destination, Experiment, Growth, Outcome, PartOutcome};

@@ -65,6 +65,12 @@ impl fmt::Display for Statistic {
     }
 }
 
+/// Whether a figure may rest on `judged` of `all` repetitions: on half of them at least. Chosen. The others
+/// were disturbed, or have no such figure.
+pub const fn is_enough(judged: u64, all: u64) -> bool {
+    2 * judged >= all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

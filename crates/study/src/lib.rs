@@ -54,7 +54,7 @@ pub use outcome::{
     HeldBy, Outcome, RowOutcome, SeedVerdict, TableOutcome, TracePanel, UnderAssumption, Value,
 };
 pub use over_time::{OverTime, TimeFigure};
-pub use sample::{CellSamples, KeptTrace, LossRun, Sample, StateTrace, TraceLine, is_enough};
+pub use sample::{CellSamples, KeptTrace, LossRun, Sample, StateTrace, TraceLine};
 pub use selection::Selection;
 pub use stats::{Median, median};
 pub use study::{

@@ -19,12 +19,6 @@ use crate::metric::{self, Derived};
 use crate::over_time::is_flow_of;
 use crate::study::{Cell, Study};
 
-/// Whether a figure may rest on `judged` of `all` repetitions: on half of them at least. Chosen. The others
-/// were disturbed, or have no such figure.
-pub const fn is_enough(judged: u64, all: u64) -> bool {
-    2 * judged >= all
-}
-
 /// The repetitions of one cell: what a part file of a study's run holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellSamples {

@@ -8,9 +8,9 @@ use std::thread;
 use serde::Serialize;
 use talkpath_commands::args::Common;
 use talkpath_commands::failure::Failure;
-use talkpath_commands::json::json;
 use talkpath_commands::terminal::{self, Terminal};
 use talkpath_emu::{Capabilities, Means, Preemption, probe};
+use talkpath_experiment::json::json;
 use talkpath_measure::STOLEN_SHARE_TOLD;
 use talkpath_system::this_kernel::this_kernel;
 

@@ -20,9 +20,9 @@ use crate::campaign::now;
 use crate::campaign::push::{Copied, Push, uploads};
 use crate::campaign::store::Store;
 use crate::failure::Failure;
-use crate::json::json;
 use crate::output_file::{refuse_records, write_named_bytes};
 use crate::terminal::{Terminal, counted, print};
+use talkpath_experiment::json::json;
 use talkpath_experiment::part::REPORT;
 
 /// Does what the subcommand says.

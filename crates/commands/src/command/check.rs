@@ -5,9 +5,9 @@ use talkpath_scenario::{Diagnostic, Options, Plan, Source, key_tables, schema};
 
 use crate::args::{CheckArgs, Common};
 use crate::failure::Failure;
-use crate::json::json;
 use crate::scenario_file::{diagnose_file, failure};
 use crate::terminal::{Terminal, print};
+use talkpath_experiment::json::json;
 
 /// Validates, or prints the schema or the keys.
 pub fn run(args: &CheckArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {

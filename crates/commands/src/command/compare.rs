@@ -13,15 +13,18 @@ use talkpath_units::Rate;
 
 use super::run::experiment;
 use super::{conclude, files_of_sweep};
-use crate::arenas::{Arenas, Place};
+use crate::arenas::Arenas;
 use crate::args::{Common, CompareArgs, HOME, quoted};
-use crate::experiment::{Destination, Experiment};
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
+use crate::place;
+use crate::running::{self, Told};
 use crate::scenario_file::{load_changed, load_source, load_source_beside, read};
 use crate::terminal::{self, Terminal, program, shell_word};
 use crate::thresholds;
 use talkpath_experiment::choice::{ArenaKind, Records};
+use talkpath_experiment::place::Place;
+use talkpath_experiment::{Destination, Error, Experiment};
 
 /// Runs one flow over each transport.
 pub fn run(
@@ -30,7 +33,7 @@ pub fn run(
     arenas: &dyn Arenas,
     terminal: Terminal,
 ) -> Result<(), Failure> {
-    let place = Place::new(&args.place)?;
+    let place = place::named(&args.place)?;
     let path = ComparedPath::new(args, &place)?;
     if let (Some(flag), true) = (plc(args), args.workload != Compared::Voice) {
         return Err(Failure::Usage(format!(
@@ -47,7 +50,9 @@ pub fn run(
         _ => &[],
     };
     let tries_cure = place.arena != ArenaKind::Live && args.change.sweep.is_empty();
-    let growth = |plan: &Plan, summary: &Summary| grow(plan, summary, sizes, tries_cure);
+    let growth = |plan: &Plan, summary: &Summary| {
+        grow(plan, summary, sizes, tries_cure).map_err(|why| Error::Unusable(why.in_full()))
+    };
     let takes_turns = place.arena != ArenaKind::Sim;
     // Rows of a simulated run can be made again at any time: they fill the folder only if they are asked for.
     let exact = common.records.is_none() && place.arena == ArenaKind::Sim;
@@ -57,9 +62,10 @@ pub fn run(
         takes_turns,
         records,
         exact,
+        observer: Box::new(Told::new(terminal, records)),
         ..experiment(&plan, None, place, common, arenas, terminal)
     };
-    let outcome = experiment.run(Destination::Under(&common.out))?;
+    let outcome = running::run(&experiment, Destination::Under(&common.out))?;
     let mut next = String::new();
     if !args.change.sweep.is_empty() {
         next += &files_of_sweep(&outcome.dir, &outcome.summary);

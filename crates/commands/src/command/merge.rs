@@ -11,12 +11,13 @@ use talkpath_scenario::{Options, Plan};
 use super::{again, conclude, jobs};
 use crate::arenas::Arenas;
 use crate::args::{Common, MergeArgs};
-use crate::experiment::Outcome;
-use crate::experiment::merge::{Merging, missing};
 use crate::failure::Failure;
+use crate::page::Pages;
+use crate::running::Outcome;
 use crate::scenario_file::load_file;
 use crate::terminal::{self, Terminal, program, shell_path};
 use talkpath_experiment::journal;
+use talkpath_experiment::merge::{Merging, missing};
 use talkpath_experiment::part::{Fresh, SUMMARY, all_parts};
 use talkpath_experiment::provenance::provenance;
 use talkpath_experiment::resumable::{Resumable, resumable};
@@ -59,15 +60,16 @@ pub fn run(
         failure: None,
         has_rows: true,
         provenance: made_by(&folders, arenas),
+        findings: &Pages,
     };
     let mut fresh = Fresh::new();
     folders.iter_mut().for_each(|folder| fresh.append(&mut folder.fresh));
     let merged = write_inputs(&mut dir, &plan).and_then(|()| {
         let from: Vec<&RunDir> = folders.iter().map(|folder| &folder.dir).collect();
-        merging.finish(&dir, &from, fresh)
+        Ok(merging.finish(&dir, &from, fresh)?)
     });
     // A directory that is not whole could not be merged into again.
-    let merged = merged.and_then(|merged| merged.unwritten.map_or(Ok(merged.summary), Err));
+    let merged = merged.and_then(|merged| merged.unwritten.map_or(Ok(merged.summary), |why| Err(why.into())));
     let summary = merged.inspect_err(|_| dir.discard_if_new())?;
     let table = run_table(&summary, &terminal::style());
     let way_on = again(&dir, "");

@@ -22,7 +22,7 @@ use talkpath_system::clock::monotonic;
 use talkpath_system::descriptors::raise_descriptor_limit;
 use talkpath_units::Duration;
 
-use crate::arenas::{Arenas, Monitored, Place, no_thread};
+use crate::arenas::{Arenas, Monitored, no_thread};
 use crate::args::{Common, MonitorArgs, quoted};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -37,6 +37,7 @@ use crate::output_file::write_named;
 use crate::scenario_file::{load_file, load_source};
 use crate::terminal::{self, Terminal};
 use talkpath_experiment::choice::{ArenaKind, Records};
+use talkpath_experiment::place::Place;
 use talkpath_experiment::provenance::provenance;
 
 /// Measures until Ctrl-C, which is how it is meant to end.

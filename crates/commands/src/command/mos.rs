@@ -7,8 +7,8 @@ use talkpath_scenario::as_percent;
 
 use crate::args::{Common, MosArgs};
 use crate::failure::Failure;
-use crate::json::json;
 use crate::terminal::{self, Terminal};
+use talkpath_experiment::json::json;
 
 /// Prints the score, R and what took from it, and which input lies outside the model, or with `--json` all of
 /// these as an object.

@@ -7,10 +7,10 @@ use talkpath_scenario::{Cell, NANOS_OF_A_HOP, Options, Plan};
 
 use crate::args::{Common, PlanArgs};
 use crate::failure::Failure;
-use crate::json;
 use crate::output_file::is_run;
 use crate::scenario_file::load_file;
 use crate::terminal::{Terminal, print};
+use talkpath_experiment::json as files;
 use talkpath_experiment::run_dir::{SCENARIO, write_trace};
 use talkpath_experiment::store::whole::write_bytes;
 
@@ -35,7 +35,7 @@ pub fn run(args: &PlanArgs, common: &Common, terminal: Terminal) -> Result<(), F
         }
         write_bytes(&folder.join(SCENARIO), plan.resolved.as_bytes())?;
     }
-    if common.json() { print(&json::json(&as_json(&plan))) } else { terminal.result(&as_text(&plan)) }
+    if common.json() { print(&files::json(&as_json(&plan))) } else { terminal.result(&as_text(&plan)) }
 }
 
 /// docs/reference/interface.md has the keys.

@@ -9,19 +9,23 @@ use talkpath_scenario::{Options, Plan, WorkloadConfig};
 use talkpath_units::Duration;
 
 use super::{again, conclude, files_of_sweep, jobs};
-use crate::arenas::{Arenas, Place};
+use crate::arenas::Arenas;
 use crate::args::{Common, RunArgs};
-use crate::experiment::{Destination, Experiment, Outcome, PartOutcome};
 use crate::failure::Failure;
-use crate::json::json;
 use crate::output_file::refuse_junit;
+use crate::page::Pages;
+use crate::place;
+use crate::running::{self, Outcome, Told};
 use crate::scenario_file::load_file;
 use crate::terminal::{self, Terminal, program, shell_path, shell_word};
 use crate::thresholds;
 use talkpath_experiment::choice::ArenaKind;
+use talkpath_experiment::json::json;
+use talkpath_experiment::place::Place;
 use talkpath_experiment::resumable::{Resumable, resumable};
 use talkpath_experiment::run_dir::{RunDir, SCENARIO};
 use talkpath_experiment::shard::Shard;
+use talkpath_experiment::{Destination, Experiment, PartOutcome};
 
 /// Runs or resumes.
 pub fn run(args: &RunArgs, common: &Common, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {
@@ -46,7 +50,7 @@ fn fresh(
     arenas: &dyn Arenas,
     terminal: Terminal,
 ) -> Result<(), Failure> {
-    let place = Place::new(&args.place)?;
+    let place = place::named(&args.place)?;
     let plan = load_file(scenario, &options(args))?;
     refuse_junit(args.demand.junit.as_deref(), &[])?;
     let outcome = run_plan(&plan, place.clone(), args.rounds, common, arenas, terminal)?;
@@ -63,7 +67,7 @@ fn told(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let table = run_table(&outcome.summary, &terminal::style());
-    let mut way_on = again(&outcome.dir, &place.flags());
+    let mut way_on = again(&outcome.dir, &place::flags(place));
     if plan.cells.len() > 1 {
         way_on += &files_of_sweep(&outcome.dir, &outcome.summary);
     }
@@ -82,7 +86,7 @@ pub(super) fn run_plan(
 ) -> Result<Outcome, Failure> {
     thresholds::before_the_run(plan)?;
     let experiment = Experiment { takes_turns, ..experiment(plan, None, place, common, arenas, terminal) };
-    experiment.run(Destination::Under(&common.out))
+    running::run(&experiment, Destination::Under(&common.out))
 }
 
 /// All of `plan`, or the part `shard` of it, as it runs unless something else is said.
@@ -112,7 +116,8 @@ pub(super) fn experiment<'p>(
         series: common.series,
         at_once,
         jobs: jobs(common),
-        terminal,
+        observer: Box::new(Told::new(terminal, common.records())),
+        findings: &Pages,
     }
 }
 
@@ -125,7 +130,7 @@ fn part(
     arenas: &dyn Arenas,
     terminal: Terminal,
 ) -> Result<(), Failure> {
-    let place = Place::new(&args.place)?;
+    let place = place::named(&args.place)?;
     if place.arena != ArenaKind::Sim {
         return Err(Failure::Usage(
             "--shard belongs to --arena sim: in real time a repetition's figures depend on the machine that runs \
@@ -153,16 +158,21 @@ fn part(
     let plan = load_file(scenario, &options(args))?;
     thresholds::before_the_run(&plan)?;
     let experiment = experiment(&plan, Some(shard), place, common, arenas, terminal);
-    let outcome = experiment.run_part(match &args.shard.output {
+    let folder = match &args.shard.output {
         Some(path) => Destination::At(path),
         None => Destination::Under(&common.out),
-    })?;
-    part_told(outcome, shard, common, terminal)
+    };
+    part_told(running::run_part(&experiment, folder)?, shard, common, terminal)
 }
 
 /// Prints what a part has done.
-fn part_told(outcome: PartOutcome, shard: Shard, common: &Common, terminal: Terminal) -> Result<(), Failure> {
-    let PartOutcome { dir, done: (done, all), wall_s, cpu_s, failure } = outcome;
+fn part_told(
+    (outcome, failure): (PartOutcome, Option<Failure>),
+    shard: Shard,
+    common: &Common,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let PartOutcome { dir, done: (done, all), wall_s, cpu_s, .. } = outcome;
     let path = dir.path().display();
     let printed = match common.json() {
         true => terminal::print(&json(&serde_json::json!({
@@ -262,7 +272,8 @@ impl EarlierRun {
         let (records, series) = (self.begun.records()?, self.begun.series()?);
         let exact = self.begun.exact;
         let experiment = experiment(&self.plan, self.shard, self.place.clone(), common, arenas, terminal);
-        Ok(Experiment { records, exact, series, ..experiment })
+        let observer = Box::new(Told::new(terminal, records));
+        Ok(Experiment { records, exact, series, observer, ..experiment })
     }
 
     fn run(
@@ -278,7 +289,7 @@ impl EarlierRun {
             takes_turns: args.rounds || self.begun.rounds,
             ..self.experiment(common, arenas, terminal)?
         };
-        let outcome = experiment.resume(dir, self.begun.clone())?;
+        let outcome = running::resume(&experiment, dir, self.begun.clone())?;
         told(outcome, &self.place, &self.plan, args, common, terminal)
     }
 
@@ -290,8 +301,8 @@ impl EarlierRun {
         arenas: &dyn Arenas,
         terminal: Terminal,
     ) -> Result<(), Failure> {
-        let outcome = self.experiment(common, arenas, terminal)?.resume_part(dir, self.begun.clone())?;
-        part_told(outcome, shard, common, terminal)
+        let experiment = self.experiment(common, arenas, terminal)?;
+        part_told(running::resume_part(&experiment, dir, self.begun.clone())?, shard, common, terminal)
     }
 }
 

@@ -10,14 +10,16 @@ use talkpath_units::Duration;
 
 use super::run::run_plan;
 use super::{again, conclude};
-use crate::arenas::{Arenas, Place};
+use crate::arenas::Arenas;
 use crate::args::{BurstArgs, Common, SendArgs, TransferArgs, quoted};
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
+use crate::place;
 use crate::scenario_file::load_source_beside;
 use crate::terminal::{self, Terminal};
 use talkpath_experiment::choice::ArenaKind;
 use talkpath_experiment::part::LOG;
+use talkpath_experiment::place::Place;
 
 /// Sends a file; the far end checks its SHA-256.
 pub fn send(
@@ -88,7 +90,7 @@ impl Transfer {
         if self.kind == "file" {
             outcome.failure = outcome.failure.or_else(|| not_whole(&outcome.summary));
         }
-        let again = again(&outcome.dir, &place.flags());
+        let again = again(&outcome.dir, &place::flags(&place));
         let way_on = format!("Log: {}\n{again}", outcome.dir.file(LOG).display());
         let table = run_table(&outcome.summary, &terminal::style());
         let table = format!("{}\n{}", table.trim_end(), arrived(&outcome.summary));

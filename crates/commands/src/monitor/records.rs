@@ -20,20 +20,23 @@ use chrono::{DateTime, Utc};
 use talkpath_measure::RunRecord;
 use talkpath_scenario::{Options, Plan, Source, with_repetitions};
 
-use crate::arenas::{Arenas, Place};
+use crate::arenas::Arenas;
 use crate::args::Amount;
-use crate::experiment::{Destination, Experiment};
 use crate::failure::Failure;
 use crate::monitor::event_file::last_time;
+use crate::page::Pages;
+use crate::running::{Told, failed};
 use crate::scenario_file::{load_source_beside, read};
 use crate::terminal::Terminal;
 use talkpath_experiment::choice::Records;
 use talkpath_experiment::journal::{self, Journal, Packed};
 use talkpath_experiment::part::{Kept, Part, all_parts};
+use talkpath_experiment::place::Place;
 use talkpath_experiment::resumable::{Resumable, resumable};
 use talkpath_experiment::run_dir::{RunDir, SCENARIO, slug};
 use talkpath_experiment::stopwatch::{Stopwatch, began, stamps_from};
 use talkpath_experiment::store::lines::LineFile;
+use talkpath_experiment::{Destination, Experiment};
 use talkpath_measure::series::SeriesDetail;
 
 /// How and where records are kept.
@@ -168,7 +171,9 @@ impl<'a> Recorder<'a> {
                 let watch = Stopwatch::start();
                 let Keeping { records, series, .. } = self.keeping;
                 let experiment = self.experiment(self.plan, records, series);
-                let (dir, begun) = experiment.open(Destination::Under(&self.keeping.folder), &watch)?;
+                let (dir, begun) = experiment
+                    .open(Destination::Under(&self.keeping.folder), &watch)
+                    .map_err(|why| failed(why, records))?;
                 let events = LineFile::open(&dir.file(EVENTS))?;
                 let (since, journal) = (StdInstant::now(), Journal::default());
                 Open { dir, begun, watch, since, sessions: 0, bytes: 0, journal, events }
@@ -193,7 +198,7 @@ impl<'a> Recorder<'a> {
         let text = with_repetitions(resolved, sessions);
         let plan =
             load_source_beside(&dir.file(SCENARIO), &Source::new(SCENARIO, text), &Options::default())?;
-        self.experiment(&plan, begun.records()?, begun.series()?).close(dir, kept, begun, watch)
+        Ok(self.experiment(&plan, begun.records()?, begun.series()?).close(dir, kept, begun, watch)?)
     }
 
     fn experiment<'p>(&'p self, plan: &'p Plan, records: Records, series: SeriesDetail) -> Experiment<'p> {
@@ -209,7 +214,8 @@ impl<'a> Recorder<'a> {
             series,
             at_once: 1,
             jobs: 1,
-            terminal: self.keeping.terminal,
+            observer: Box::new(Told::new(self.keeping.terminal, records)),
+            findings: &Pages,
         }
     }
 

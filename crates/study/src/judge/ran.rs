@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use talkpath_measure::statistic::is_enough;
+
 use crate::arena::ArenaName;
 use crate::claim::{Check, Operand};
 use crate::outcome::{CellOutcome, Value};
-use crate::sample::{CellSamples, is_enough};
+use crate::sample::CellSamples;
 use crate::selection::Selection;
 use crate::stats::median;
 use crate::study::{Cell, Study};

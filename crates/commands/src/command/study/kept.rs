@@ -10,10 +10,10 @@ use talkpath_units::printable;
 use super::OUTCOME;
 use crate::args::{Common, StudyDiffArgs, StudyFillArgs, StudyKeepArgs};
 use crate::failure::Failure;
-use crate::json::json;
 use crate::output_file::{refuse_records, write_named_bytes};
 use crate::scenario_file;
 use crate::terminal::{Terminal, print, program};
+use talkpath_experiment::json::json;
 use talkpath_experiment::run_dir::PARTS;
 use talkpath_experiment::store::whole::read_json;
 

@@ -21,16 +21,18 @@ use talkpath_system::keep_awake::KeepAwake;
 use self::folder::{Identity, STUDY_COPY, StudyDir};
 use self::runner::{Runner, in_words};
 use super::jobs;
-use crate::arenas::{Arenas, Place};
+use crate::arenas::Arenas;
 use crate::args::{Common, StudyArena, StudyArgs, StudyCommand, StudyRunArgs};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::json::json;
 use crate::network::network;
+use crate::running::Told;
 use crate::scenario_file;
 use crate::terminal::{self, Terminal, counted, program, shell_path, shell_word};
 use talkpath_experiment::choice::ArenaKind;
+use talkpath_experiment::json::json;
 use talkpath_experiment::part::REPORT;
+use talkpath_experiment::place::Place;
 use talkpath_experiment::stopwatch::Stopwatch;
 use talkpath_experiment::store::whole::write_bytes;
 
@@ -132,8 +134,16 @@ fn run_study(
     };
     folder.keep_study(&study)?;
     terminal.detail(&format!("run directory: {}", folder.path().display()));
-    let runner =
-        Runner { study: &study, selection: &selection, folder: &folder, arenas, terminal, stop: &stop };
+    let told = Told::new(terminal, common.records());
+    let runner = Runner {
+        study: &study,
+        selection: &selection,
+        folder: &folder,
+        arenas,
+        terminal,
+        told: &told,
+        stop: &stop,
+    };
     // It needs no privilege. Where there are no threads for it, the runs' lateness shows it.
     let real_time = selection.arenas.iter().any(|arena| arena.is_real_time());
     let awake = real_time.then(KeepAwake::begin);

@@ -1,6 +1,6 @@
 //! Runs a study's cells, arena by arena, a whole cell a worker at a time, and keeps each one that came to its
 //! end; in real time each repetition. There as many cells run beside each other as the machine has room for
-//! (`experiment/room.rs`).
+//! (`experiment/src/room.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -15,14 +15,16 @@ use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Selection, Stud
 use talkpath_units::Duration;
 
 use super::folder::StudyDir;
-use crate::arenas::{self, Arenas, Worker};
-use crate::experiment::attempt::{Attempts, Neighbours, Wanted};
-use crate::experiment::room::Peace;
-use crate::experiment::workers::share_out;
+use crate::arenas::{self, Arenas};
 use crate::failure::Failure;
+use crate::running::Told;
 use crate::terminal::Terminal;
+use talkpath_experiment::attempt::{Attempts, Neighbours, Wanted};
+use talkpath_experiment::place::Worker;
+use talkpath_experiment::room::Peace;
 use talkpath_experiment::run_dir::PartId;
 use talkpath_experiment::stopwatch::Stopwatch;
+use talkpath_experiment::workers::share_out;
 
 /// What is to be run, and where it is kept.
 pub(super) struct Runner<'a> {
@@ -31,6 +33,8 @@ pub(super) struct Runner<'a> {
     pub(super) folder: &'a StudyDir,
     pub(super) arenas: &'a dyn Arenas,
     pub(super) terminal: Terminal,
+    /// Hears what the attempts say.
+    pub(super) told: &'a Told,
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -145,7 +149,7 @@ impl Runner<'_> {
         let beside = arena.is_real_time().then_some(workers.len());
         let stage = Stage {
             tasks,
-            attempts: Attempts::new(self.terminal, (runs, whole), beside, self.stop),
+            attempts: Attempts::new(self.told, (runs, whole), beside, self.stop),
             whole_ms: whole.as_millis(),
             left_ms: AtomicU64::new(whole.as_millis()),
             began: Stopwatch::start(),

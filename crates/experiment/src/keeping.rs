@@ -4,35 +4,35 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use talkpath_measure::RunRecord;
 
-use crate::failure::Failure;
-use talkpath_experiment::choice::Records;
-use talkpath_experiment::journal::{Journal, Packed};
-use talkpath_experiment::part::{Kept, Part};
-use talkpath_experiment::run_dir::RunDir;
+use crate::Error;
+use crate::choice::Records;
+use crate::journal::{Journal, Packed};
+use crate::part::{Kept, Part};
+use crate::run_dir::RunDir;
 
 /// Where the workers of a process keep what they have measured.
-pub(super) struct Keeping<'w> {
+pub(crate) struct Keeping<'w> {
     dir: &'w RunDir,
     records: Records,
     journal: Mutex<Journal>,
     /// What could not be written first: after it nothing is tried.
-    unwritten: Mutex<Option<Failure>>,
+    unwritten: Mutex<Option<Error>>,
 }
 
 impl<'w> Keeping<'w> {
     /// In `dir`, with what `records` says of the rows.
-    pub(super) fn new(dir: &'w RunDir, records: Records) -> Self {
+    pub(crate) fn new(dir: &'w RunDir, records: Records) -> Self {
         Self { dir, records, journal: Mutex::default(), unwritten: Mutex::new(None) }
     }
 
     /// Keeps `part`, of `record`, unless something could not be written before.
-    pub(super) fn save(
+    pub(crate) fn save(
         &self,
         part: &mut Part,
         record: &RunRecord,
         kept: &Kept,
         is_cut_short: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         if locked(&self.unwritten).is_some() {
             return Ok(());
         }
@@ -44,16 +44,16 @@ impl<'w> Keeping<'w> {
             Some(packed) => part.files = locked(&self.journal).add(self.dir, &packed)?,
             None => part.save(self.dir, record, kept, self.records, is_cut_short)?,
         }
-        if is_cut_short { Ok(()) } else { Ok(self.dir.discard_unfinished(part.id())?) }
+        if is_cut_short { Ok(()) } else { self.dir.discard_unfinished(part.id()) }
     }
 
     /// Nothing is tried from now on, because of `why`.
-    pub(super) fn fail(&self, why: Failure) {
+    pub(crate) fn fail(&self, why: Error) {
         locked(&self.unwritten).get_or_insert(why);
     }
 
     /// What could not be written first.
-    pub(super) fn unwritten(self) -> Option<Failure> {
+    pub(crate) fn unwritten(self) -> Option<Error> {
         self.unwritten.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }

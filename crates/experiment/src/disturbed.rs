@@ -9,10 +9,10 @@
 use talkpath_scenario::Plan;
 use talkpath_units::Duration;
 
-use talkpath_experiment::part::{Fresh, Part};
+use crate::part::{Fresh, Part};
 
 /// The budget of a run.
-pub(super) struct TimeAgain {
+pub(crate) struct TimeAgain {
     /// `--run-again`. `None`: as long as the plan itself, and [`LEAST`] at least.
     stated: Option<Duration>,
     /// What repetitions that ran again have cost, those of earlier processes included.
@@ -21,7 +21,7 @@ pub(super) struct TimeAgain {
 
 impl TimeAgain {
     /// The budget that is `stated`, less what the repetitions have cost that earlier processes `kept`.
-    pub(super) fn new(stated: Option<Duration>, plan: &Plan, kept: &Fresh) -> Self {
+    pub(crate) fn new(stated: Option<Duration>, plan: &Plan, kept: &Fresh) -> Self {
         let of_part = |part: &Part| {
             let duration = plan.cell(part.id().cell).map_or(Duration::ZERO, |cell| cell.scenario.duration);
             duration.saturating_mul(part.ran_again())
@@ -32,7 +32,7 @@ impl TimeAgain {
 
     /// Whether a repetition of `plan` that takes `duration`, and has run again `times` until now, may run
     /// once more. If it may, the budget is charged with it.
-    pub(super) fn grant(&mut self, plan: &Plan, duration: Duration, times: u64) -> bool {
+    pub(crate) fn grant(&mut self, plan: &Plan, duration: Duration, times: u64) -> bool {
         let used = self.used.saturating_add(duration);
         let has_time = used <= self.whole(plan) && times < MOST_TIMES;
         if has_time {
@@ -43,7 +43,7 @@ impl TimeAgain {
 
     /// The path time that repetitions of `plan` may still take at most, each given by its duration and by how
     /// often it has run again.
-    pub(super) fn at_most(&self, plan: &Plan, each: impl Iterator<Item = (Duration, u64)>) -> Duration {
+    pub(crate) fn at_most(&self, plan: &Plan, each: impl Iterator<Item = (Duration, u64)>) -> Duration {
         let of_one =
             |(duration, times): (Duration, u64)| duration.saturating_mul(MOST_TIMES.saturating_sub(times));
         let wanted = each.map(of_one).fold(Duration::ZERO, Duration::saturating_add);

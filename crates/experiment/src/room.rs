@@ -43,7 +43,7 @@ struct State {
 
 /// How it went for a run that was let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Peace {
+pub enum Peace {
     /// Its figures stand.
     Kept,
     /// Past its limits, probably because of what ran beside it.
@@ -65,7 +65,7 @@ impl Peace {
 
     /// Beside how many others at most a run may be repeated that had `others` beside it and was allowed
     /// `most_others`. A hypervisor's doing is not the neighbours'.
-    pub(crate) const fn next_beside(self, others: u64, most_others: u64) -> u64 {
+    pub const fn next_beside(self, others: u64, most_others: u64) -> u64 {
         match self {
             Self::Stolen => most_others,
             Self::Kept | Self::Disturbed => others / 2,

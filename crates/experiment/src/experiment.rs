@@ -13,98 +13,100 @@
 //! In real time the machine may disturb a repetition past its stated limits. Such ones run again after all
 //! others (`disturbed.rs`), and what stays disturbed is left out of the figures (`merge.rs`).
 
-pub(crate) mod attempt;
-mod disturbed;
-mod keeping;
-pub(crate) mod merge;
-pub(crate) mod room;
-mod tasks;
-#[cfg(test)]
-mod tests;
-mod warnings;
-pub(crate) mod workers;
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
+use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::Plan;
 use talkpath_system::keep_awake::KeepAwake;
 use talkpath_units::Duration;
 
-use self::attempt::{Attempt, Attempts, Neighbours, Wanted};
-use self::disturbed::TimeAgain;
-use self::keeping::Keeping;
-use self::merge::{Merged, Merging};
-use self::tasks::{Task, ids, in_turn};
-use self::workers::share_out;
-use crate::arenas::{self, Arenas, Place, Worker};
-use crate::failure::Failure;
-use crate::interrupt;
+use crate::Error;
+use crate::attempt::{Attempt, Attempts, Neighbours, Wanted};
+use crate::choice::{Choice, Records};
+use crate::disturbed::TimeAgain;
+use crate::findings::Findings;
+use crate::journal;
 use crate::json::json;
-use crate::terminal::{Terminal, counted, program, shell_path, shell_word};
-use talkpath_experiment::choice::{ArenaKind, Choice, Records};
-use talkpath_experiment::journal;
-use talkpath_experiment::part::{Fresh, Kept, PART, Part, all_parts};
-use talkpath_experiment::provenance::provenance;
-use talkpath_experiment::resumable::{Resumable, plan_file};
-use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO};
-use talkpath_experiment::shard::Shard;
-use talkpath_experiment::stopwatch::{Stopwatch, stamps_from};
-use talkpath_experiment::store::whole::{read_json, write_bytes};
-use talkpath_measure::series::SeriesDetail;
+use crate::keeping::Keeping;
+use crate::merge::{self, Merged, Merging};
+use crate::observer::{Disturbed, Event, Observer};
+use crate::part::{Fresh, Kept, PART, Part, all_parts};
+use crate::place::{Connect, Place, Worker};
+use crate::provenance::provenance;
+use crate::resumable::{Resumable, plan_file};
+use crate::run_dir::{PartId, RunDir, SCENARIO};
+use crate::shard::Shard;
+use crate::stopwatch::{Stopwatch, stamps_from};
+use crate::store::whole::{read_json, write_bytes};
+use crate::tasks::{Task, ids, in_turn};
+use crate::workers::share_out;
 
 /// Everything that is to be run, and how.
-pub(crate) struct Experiment<'a> {
+pub struct Experiment<'a> {
     /// What to begin with.
-    pub(crate) plan: &'a Plan,
+    pub plan: &'a Plan,
     /// What to go on with, once all of a plan has run.
-    pub(crate) growth: Option<&'a Growth<'a>>,
+    pub growth: Option<&'a Growth<'a>>,
     /// Whether the cells take turns, repetition by repetition, in an order that is drawn anew each time: what
     /// a network does for a while then falls on all of them.
-    pub(crate) takes_turns: bool,
+    pub takes_turns: bool,
     /// Which part of the run it is; `None` if it is all of it.
-    pub(crate) shard: Option<Shard>,
-    pub(crate) place: Place,
-    pub(crate) arenas: &'a dyn Arenas,
+    pub shard: Option<Shard>,
+    /// Where it runs.
+    pub place: Place,
+    /// Who runs it there.
+    pub arenas: &'a dyn Connect,
     /// What is written of the rows.
-    pub(crate) records: Records,
+    pub records: Records,
     /// Whether figures come from all rows, also of a simulation that writes none.
-    pub(crate) exact: bool,
-    pub(crate) series: SeriesDetail,
+    pub exact: bool,
+    /// How states over time are sampled.
+    pub series: SeriesDetail,
     /// Repetitions that run at a time; in real time fewer, where the machine has no room for them.
-    pub(crate) at_once: usize,
+    pub at_once: usize,
     /// Threads that write the summary.
-    pub(crate) jobs: usize,
-    pub(crate) terminal: Terminal,
+    pub jobs: usize,
+    /// Hears what happens meanwhile.
+    pub observer: Box<dyn Observer>,
+    /// What is made of the figures.
+    pub findings: &'a dyn Findings,
 }
 
 /// A larger plan that begins with the same cells and repetitions, or nothing if the summary says enough.
-pub(crate) type Growth<'a> = dyn Fn(&Plan, &Summary) -> Result<Option<Plan>, Failure> + Sync + 'a;
+pub type Growth<'a> = dyn Fn(&Plan, &Summary) -> Result<Option<Plan>, Error> + Sync + 'a;
 
 /// What came of it. A run that ended early has both: what was measured, and why it ended.
-pub(crate) struct Outcome {
-    pub(crate) dir: RunDir,
-    pub(crate) summary: Summary,
-    pub(crate) failure: Option<Failure>,
+pub struct Outcome {
+    /// Its directory; it has parts as long as it can go on.
+    pub dir: RunDir,
+    /// Its figures.
+    pub summary: Summary,
+    /// Why it ended early, or what could not be written.
+    pub failure: Option<Error>,
 }
 
 /// What came of a part of a run, which only `merge` gives a summary.
-pub(crate) struct PartOutcome {
-    pub(crate) dir: RunDir,
+pub struct PartOutcome {
+    /// Its directory.
+    pub dir: RunDir,
     /// Repetitions that are whole, and those that the part has.
-    pub(crate) done: (u64, u64),
-    pub(crate) wall_s: f64,
-    pub(crate) cpu_s: f64,
-    pub(crate) failure: Option<Failure>,
+    pub done: (u64, u64),
+    /// Real time, s.
+    pub wall_s: f64,
+    /// CPU time of the whole process, s.
+    pub cpu_s: f64,
+    /// Why it ended early, or what could not be written.
+    pub failure: Option<Error>,
 }
 
 /// Where a run directory is to be made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Destination<'a> {
+pub enum Destination<'a> {
     /// In this folder, with a name after the time and the scenario.
     Under(&'a Path),
     /// Just there.
@@ -118,7 +120,7 @@ struct Ran {
     fresh: Fresh,
     /// How many repetitions came to their end.
     finished: u64,
-    failure: Option<Failure>,
+    failure: Option<Error>,
     /// Beside how many others at most each may run, should it run again.
     beside: BTreeMap<PartId, u64>,
 }
@@ -128,18 +130,19 @@ struct Ended {
     /// What is kept of it.
     part: Option<Part>,
     /// Why it ended early, if it did.
-    failure: Option<Failure>,
+    failure: Option<Error>,
     /// Beside how many others at most it may run, should it run again.
     beside: u64,
 }
 
 /// A process at work in a run directory.
-struct Work {
+struct Work<'s> {
     dir: RunDir,
     begun: Resumable,
     workers: Vec<Worker>,
     watch: Stopwatch,
-    stop: Arc<AtomicBool>,
+    /// Becomes true when the user wants to stop.
+    stop: &'s AtomicBool,
 }
 
 /// What it has measured, with what was there before.
@@ -149,47 +152,51 @@ struct Collected<'p> {
     kept: Fresh,
     /// Repetitions that are whole, and those that were to be.
     done: (u64, u64),
-    failure: Option<Failure>,
+    failure: Option<Error>,
     /// What could not be written of a run whose figures are in memory.
-    unwritten: Option<Failure>,
+    unwritten: Option<Error>,
 }
 
 /// What is put together.
 struct Measured<'m> {
     plan: &'m Plan,
     kept: Fresh,
-    failure: Option<&'m Failure>,
-    unwritten: Option<Failure>,
+    failure: Option<&'m Error>,
+    unwritten: Option<Error>,
 }
 
 impl Experiment<'_> {
     /// Runs everything in a new directory.
-    pub(crate) fn run(&self, folder: Destination<'_>) -> Result<Outcome, Failure> {
-        let work = self.start(folder)?;
+    pub fn run(&self, folder: Destination<'_>, stop: &AtomicBool) -> Result<Outcome, Error> {
+        let work = self.start(folder, stop)?;
         self.run_in(work)
     }
 
     /// Runs what is missing in the run directory `dir`, which `begun` describes.
-    pub(crate) fn resume(&self, dir: RunDir, begun: Resumable) -> Result<Outcome, Failure> {
-        let work = self.go_on(dir, begun)?;
+    pub fn resume(&self, dir: RunDir, begun: Resumable, stop: &AtomicBool) -> Result<Outcome, Error> {
+        let work = self.go_on(dir, begun, stop)?;
         self.run_in(work)
     }
 
     /// Runs one part of a run in a new directory.
-    pub(crate) fn run_part(&self, folder: Destination<'_>) -> Result<PartOutcome, Failure> {
-        let work = self.start(folder)?;
+    pub fn run_part(&self, folder: Destination<'_>, stop: &AtomicBool) -> Result<PartOutcome, Error> {
+        let work = self.start(folder, stop)?;
         self.run_part_in(work)
     }
 
     /// Runs what is missing of a part of a run.
-    pub(crate) fn resume_part(&self, dir: RunDir, begun: Resumable) -> Result<PartOutcome, Failure> {
-        let work = self.go_on(dir, begun)?;
+    pub fn resume_part(
+        &self,
+        dir: RunDir,
+        begun: Resumable,
+        stop: &AtomicBool,
+    ) -> Result<PartOutcome, Error> {
+        let work = self.go_on(dir, begun, stop)?;
         self.run_part_in(work)
     }
 
-    fn start(&self, folder: Destination<'_>) -> Result<Work, Failure> {
+    fn start<'s>(&self, folder: Destination<'_>, stop: &'s AtomicBool) -> Result<Work<'s>, Error> {
         let watch = Stopwatch::start();
-        let stop = interrupt::install()?;
         // A far end that is not there is found out before anything is written.
         let workers = self.arenas.connect(&self.place, self.at_once)?;
         let (dir, begun) = self.open(folder, &watch)?;
@@ -197,11 +204,7 @@ impl Experiment<'_> {
     }
 
     /// A new run directory with what describes the run, and no repetition yet.
-    pub(crate) fn open(
-        &self,
-        folder: Destination<'_>,
-        watch: &Stopwatch,
-    ) -> Result<(RunDir, Resumable), Failure> {
+    pub fn open(&self, folder: Destination<'_>, watch: &Stopwatch) -> Result<(RunDir, Resumable), Error> {
         let name = match self.shard {
             None => self.plan.name.clone(),
             Some(shard) => format!("{} {}", self.plan.name, shard.for_file_name()),
@@ -213,25 +216,25 @@ impl Experiment<'_> {
         let begun = self.resumable(watch.started());
         match self.begin(&mut dir, &begun) {
             Ok(()) => {
-                self.terminal.detail(&format!("run directory: {}", dir.path().display()));
+                self.observer.observe(Event::Directory(dir.path()));
                 Ok((dir, begun))
             }
             Err(failure) => {
                 dir.discard_if_new();
-                Err(self.with_way_out(failure))
+                Err(failure)
             }
         }
     }
 
     /// Puts the repetitions together that somebody else put into `dir`, of which `kept` are those in its
     /// journal; the plan says how many they are in all.
-    pub(crate) fn close(
+    pub fn close(
         &self,
         dir: &mut RunDir,
         kept: Fresh,
         begun: &Resumable,
         watch: &Stopwatch,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())?;
         let measured = Measured { plan: self.plan, kept, failure: None, unwritten: None };
         let (_, unwritten) = self.put_together(measured, dir, begun, watch)?;
@@ -245,39 +248,47 @@ impl Experiment<'_> {
         dir: &mut RunDir,
         begun: &Resumable,
         watch: &Stopwatch,
-    ) -> Result<(Summary, Option<Failure>), Failure> {
+    ) -> Result<(Summary, Option<Error>), Error> {
         let Measured { plan, kept, failure, unwritten } = measured;
         let (jobs, provenance) = (self.jobs, provenance(self.arenas.revision()));
         // Where the rows of some repetitions could not be written, those of the others are no run's records.
         let has_rows = unwritten.is_none();
-        let merging =
-            Merging { plan, demanded: self.plan, begun, jobs, watch, failure, has_rows, provenance };
+        let merging = Merging {
+            plan,
+            demanded: self.plan,
+            begun,
+            jobs,
+            watch,
+            failure,
+            has_rows,
+            provenance,
+            findings: self.findings,
+        };
         let Merged { summary, is_whole, unwritten: unmerged } = merging.finish(dir, &[&*dir], kept)?;
         let mut unwritten = unwritten.or(unmerged);
         if is_whole && unwritten.is_none() {
-            unwritten = dir.remove_parts().err().map(Failure::from);
+            unwritten = dir.remove_parts().err();
         }
         Ok((summary, unwritten))
     }
 
-    fn go_on(&self, mut dir: RunDir, begun: Resumable) -> Result<Work, Failure> {
+    fn go_on<'s>(&self, mut dir: RunDir, begun: Resumable, stop: &'s AtomicBool) -> Result<Work<'s>, Error> {
         let watch = Stopwatch::start();
-        let stop = interrupt::install()?;
         dir.lock()?;
         let workers = self.arenas.connect(&self.place, self.at_once)?;
         Ok(Work { dir, begun, workers, watch, stop })
     }
 
-    fn begin(&self, dir: &mut RunDir, begun: &Resumable) -> Result<(), Failure> {
+    fn begin(&self, dir: &mut RunDir, begun: &Resumable) -> Result<(), Error> {
         dir.lock_new()?;
         write_bytes(&dir.file(&plan_file()), &json(begun))?;
         for trace in &self.plan.traces {
             dir.write_trace(trace)?;
         }
-        Ok(write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())?)
+        write_bytes(&dir.file(SCENARIO), self.plan.resolved.as_bytes())
     }
 
-    fn run_in(&self, mut work: Work) -> Result<Outcome, Failure> {
+    fn run_in(&self, mut work: Work<'_>) -> Result<Outcome, Error> {
         let collected = self.measure(&mut work)?;
         let Work { mut dir, begun, watch, .. } = work;
         let Collected { plan, kept, failure, unwritten, .. } = collected;
@@ -286,7 +297,7 @@ impl Experiment<'_> {
                 dir.discard_if_new();
                 return Err(failure);
             }
-            failure => failure.map(|failure| with_way_on(&plan, failure, &dir, &kept, &self.place)),
+            failure => failure.map(|failure| with_count(&plan, failure, &dir, &kept)),
         };
         let closed = self.nothing_opened(&dir, &kept);
         let measured = Measured { plan: &plan, kept, failure: failure.as_ref(), unwritten };
@@ -294,59 +305,44 @@ impl Experiment<'_> {
         let failure = failure.or(closed);
         match put_together {
             Ok((summary, unwritten)) => {
-                let failure = match unwritten.map(|why| self.with_way_out(why)) {
+                let failure = match unwritten {
                     Some(why) => Some(self.graver(failure, why)),
                     None => failure,
                 };
                 Ok(Outcome { dir, summary, failure })
             }
-            Err(why) => Err(self.graver(failure, self.with_way_out(why))),
+            Err(why) => Err(self.graver(failure, why)),
         }
     }
 
     /// That no flow of any repetition opened, over a real network.
-    fn nothing_opened(&self, dir: &RunDir, kept: &Fresh) -> Option<Failure> {
+    fn nothing_opened(&self, dir: &RunDir, kept: &Fresh) -> Option<Error> {
         let why = kept.values().next()?.why_closed()?;
         let is_all = kept.values().all(|part| part.why_closed().is_some())
             && all_parts(dir, kept).is_ok_and(|all| all.len() == kept.len());
         let to = self.place.to.as_deref().unwrap_or("the far end");
-        is_all.then(|| Failure::FarEnd(format!("nothing got through to {to}: {why}")))
+        is_all.then(|| Error::FarEnd(format!("nothing got through to {to}: {why}")))
     }
 
-    /// What could not be written for want of room, with what helps.
-    fn with_way_out(&self, failure: Failure) -> Failure {
-        if !failure.is_want_of_room() {
-            return failure;
-        }
-        let fewer = match self.records {
-            Records::None => "",
-            Records::Summary | Records::All => "`--records none` writes the figures alone; ",
-        };
-        failure.with_help(format!("{fewer}`--out DIR` names another folder for runs"))
-    }
-
-    fn run_part_in(&self, mut work: Work) -> Result<PartOutcome, Failure> {
+    fn run_part_in(&self, mut work: Work<'_>) -> Result<PartOutcome, Error> {
         let Collected { kept, done, failure, .. } = self.measure(&mut work)?;
         let Work { mut dir, watch, .. } = work;
-        let failure = match failure.map(|failure| self.with_way_out(failure)) {
+        let failure = match failure {
             Some(failure) if done.0 == 0 && is_in_vain(&failure, &dir, &kept) => {
                 dir.discard_if_new();
                 return Err(failure);
             }
-            Some(Failure::Interrupted(what)) => Some(Failure::Interrupted(format!(
-                "{what}; {} of {} repetitions are kept\nhelp: {} run --resume {}",
-                done.0,
-                done.1,
-                program(),
-                shell_path(dir.path())
-            ))),
+            Some(Error::Interrupted(what)) => {
+                let (kept, all) = done;
+                Some(Error::Interrupted(format!("{what}; {kept} of {all} repetitions are kept")))
+            }
             failure => failure,
         };
         Ok(PartOutcome { dir, done, wall_s: watch.wall_s(), cpu_s: watch.cpu_s(), failure })
     }
 
     /// Runs what is missing, what the machine disturbed once more, and what the plan grows by.
-    fn measure(&self, work: &mut Work) -> Result<Collected<'_>, Failure> {
+    fn measure(&self, work: &mut Work<'_>) -> Result<Collected<'_>, Error> {
         let Work { dir, workers, stop, .. } = work;
         let mut kept = self.kept_before(dir)?;
         let mut plan = Cow::Borrowed(self.plan);
@@ -385,16 +381,16 @@ impl Experiment<'_> {
             };
             plan = Cow::Owned(larger);
             if let Err(why) = write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes()) {
-                keeping.fail(why.into());
+                keeping.fail(why);
             }
         }
     }
 
     /// What earlier processes kept, as far as it need not be read from folders at the end. In real time that
     /// is all: only a part itself says whether it was disturbed.
-    fn kept_before(&self, dir: &RunDir) -> Result<Fresh, Failure> {
+    fn kept_before(&self, dir: &RunDir) -> Result<Fresh, Error> {
         let mut kept = journal::read(dir)?;
-        if self.is_real_time() {
+        if self.place.is_real_time() {
             for (id, unfinished) in dir.parts()? {
                 let part: Part = read_json(&dir.part(id, unfinished).join(PART))?;
                 // An attempt with few rows is in the journal, one with many has a folder.
@@ -405,10 +401,6 @@ impl Experiment<'_> {
             }
         }
         Ok(kept)
-    }
-
-    fn is_real_time(&self) -> bool {
-        self.place.arena != ArenaKind::Sim
     }
 
     /// Those of the `kept` that were disturbed, and for which there is `time`, as tasks. Beside how many
@@ -432,16 +424,8 @@ impl Experiment<'_> {
             time.grant(plan, task.cell.scenario.duration, ran_again)
         });
         if !tasks.is_empty() {
-            let which = match tasks.len() {
-                all if all == times.len() => "run".to_owned(),
-                some => format!("{some} of them run"),
-            };
-            let count = counted(times.len(), "repetition");
-            let at_most = most.as_nanos().div_ceil(1_000_000_000);
-            self.terminal.note(&format!(
-                "{count} disturbed past the stated limits: {which} again, which adds at most {at_most} s of path \
-                 time in all (--run-again)"
-            ));
+            let (disturbed, again) = (times.len(), tasks.len());
+            self.observer.observe(Event::RunsAgain { disturbed, again, at_most: most });
         }
         tasks
     }
@@ -456,19 +440,19 @@ impl Experiment<'_> {
     ) -> Ran {
         let duration = |sum: Duration, task: &Task<'_>| sum.saturating_add(task.cell.scenario.duration);
         let whole = tasks.iter().fold(Duration::ZERO, duration);
-        let beside = self.is_real_time().then_some(workers.len());
-        let attempts = Attempts::new(self.terminal, (tasks.len() as u64, whole), beside, stop);
+        let beside = self.place.is_real_time().then_some(workers.len());
+        let attempts = Attempts::new(&*self.observer, (tasks.len() as u64, whole), beside, stop);
         // Where it cannot be had, the run's lateness shows it.
         let awake = self.place.keep_awake.then(KeepAwake::begin);
         if let Some(Err(why)) = &awake {
-            self.terminal.warning(&format!("--keep-awake does nothing: {why}"));
+            self.observer.observe(Event::NotKeptAwake(&why.to_string()));
         }
         let ran = Mutex::new(Ran::default());
         let failure = share_out(workers, tasks, |worker, task| {
             let Ended { part, failure, beside } = self.run_task(task, worker, &attempts, keeping);
             let mut ran = ran.lock().unwrap_or_else(PoisonError::into_inner);
             ran.finished += u64::from(part.is_some() && failure.is_none());
-            if self.is_real_time() {
+            if self.place.is_real_time() {
                 ran.beside.insert(task.id, beside);
             }
             // The figures of a part are on disk; many small cells of them need not fit in memory here.
@@ -499,20 +483,20 @@ impl Experiment<'_> {
         };
         let neighbours = Neighbours { packets_per_s: None, most_others };
         let Some(attempt) = attempts.run(worker, &cell.scenario, wanted, neighbours) else {
-            return Ended { part: None, failure: Some(arenas::interrupted()), beside: most_others };
+            return Ended { part: None, failure: Some(Error::interrupted()), beside: most_others };
         };
         let Attempt { outcome, peace, others, began, shown } = attempt;
         let beside = peace.next_beside(others, most_others);
         let (record, failure) = match outcome {
             Ok(record) => (Some(record), None),
             Err(why) => {
-                let (partial, failure) = arenas::failure(why);
+                let (partial, failure) = Error::ended(why);
                 (partial, Some(failure))
             }
         };
         // In `sim` a repetition that was cut short is no repetition; over a network it is what there is,
         // unless it runs again: then the whole one stays.
-        let keeps = failure.is_none() || self.is_real_time() && ran_again == 0;
+        let keeps = failure.is_none() || self.place.is_real_time() && ran_again == 0;
         let part = record.filter(|_| keeps).map(|record| {
             let kept = Kept { arrivals: worker.take_arrival_log(), capture: worker.take_capture() };
             let mut part = Part::new(&record, self.plan, cell, self.place.per_flow, stamps_from(began));
@@ -537,29 +521,22 @@ impl Experiment<'_> {
         };
         if failure.is_none() {
             shown.finish();
-            let told = match part.as_ref().filter(|part| part.is_disturbed()) {
-                None => "done".to_owned(),
-                Some(part) => format!("disturbed beside {others} others: {}", part.warnings.join("; ")),
-            };
-            let seed = cell.scenario.seed.repetition(id.repetition).get();
-            self.terminal
-                .detail(&format!("cell {} repetition {} seed {seed}: {told}", id.cell, id.repetition));
+            let disturbed = part.as_ref().filter(|part| part.is_disturbed());
+            let disturbed = disturbed.map(|part| Disturbed { others, warnings: &part.warnings });
+            let seed = cell.scenario.seed.repetition(id.repetition);
+            self.observer.observe(Event::Ended { id, seed, disturbed });
         }
         Ended { part, failure, beside }
     }
 
-    /// What ended the run, or what could not be written after it; the other is told.
-    fn graver(&self, failure: Option<Failure>, unwritten: Failure) -> Failure {
-        let told = |failure: &Failure| self.terminal.error(&failure.to_string());
+    /// What ended the run, or what could not be written after it; of both the second is only told.
+    fn graver(&self, failure: Option<Error>, unwritten: Error) -> Error {
         match failure {
-            Some(failure) if failure.goes_before(&unwritten) => {
-                told(&unwritten);
+            Some(failure) => {
+                self.observer.observe(Event::AlsoFailed(unwritten));
                 failure
             }
-            failure => {
-                failure.iter().for_each(told);
-                unwritten
-            }
+            None => unwritten,
         }
     }
 
@@ -586,21 +563,24 @@ impl Experiment<'_> {
 }
 
 /// Whether nothing was measured, because the scenario or the arena does not allow it.
-fn is_in_vain(failure: &Failure, dir: &RunDir, kept: &Fresh) -> bool {
+fn is_in_vain(failure: &Error, dir: &RunDir, kept: &Fresh) -> bool {
     let nothing_measured = || kept.is_empty() && dir.parts().is_ok_and(|parts| parts.is_empty());
-    matches!(failure, Failure::Usage(_) | Failure::Unavailable { .. }) && nothing_measured()
+    matches!(failure, Error::Unsupported(_) | Error::Unavailable { .. }) && nothing_measured()
 }
 
-fn with_way_on(plan: &Plan, failure: Failure, dir: &RunDir, kept: &Fresh, place: &Place) -> Failure {
+/// `failure`, with how much of `plan` is kept all the same.
+fn with_count(plan: &Plan, failure: Error, dir: &RunDir, kept: &Fresh) -> Error {
     let parts = all_parts(dir, kept).unwrap_or_default();
     let kept = parts.iter().filter(|(_, unfinished)| !unfinished).count();
     let all = plan.cells.len() as u64 * plan.repeat;
-    let (program, path) = (program(), shell_path(dir.path()));
-    let to = place.to.as_ref().map_or_else(String::new, |to| format!(" --to {}", shell_word(to)));
-    let way_on = format!("{kept} of {all} repetitions are kept\nhelp: {program} run --resume {path}{to}");
+    let told = |what: String| format!("{what}; {kept} of {all} repetitions are kept");
     match failure {
-        Failure::Interrupted(what) => Failure::Interrupted(format!("{what}; {way_on}")),
-        Failure::FarEnd(what) => Failure::FarEnd(format!("{what}; {way_on}")),
+        Error::Interrupted(what) => Error::Interrupted(told(what)),
+        Error::FarEnd(what) => Error::FarEnd(told(what)),
         other => other,
     }
 }
+
+#[cfg(test)]
+#[path = "experiment_tests.rs"]
+mod tests;

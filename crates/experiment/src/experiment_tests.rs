@@ -1,24 +1,28 @@
 //! Runs that go on, and runs that the machine disturbs, by arenas that run nothing.
 
-use std::sync::Barrier;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Barrier};
 
 use chrono::Utc;
 use talkpath_arena::{Arena, ArenaError, RunPlan};
 use talkpath_measure::summary::RunSummary;
 use talkpath_measure::{MachineRecord, RunRecord, warning};
-use talkpath_scenario::{Options, Scenario, Source};
+use talkpath_scenario::{Options, Scenario, Source, load};
 
 use super::*;
-use crate::arenas::{NO_ARENAS, TestArenas};
-use crate::monitor::interval::tests::session;
-use crate::scenario_file::load_source;
+use crate::choice::ArenaKind;
+use crate::fixture::{self, NO_ARENAS, NoFindings, Silent, TestArenas};
+
+/// What nobody stops.
+fn never() -> AtomicBool {
+    AtomicBool::new(false)
+}
 
 const CALL: &str = "name = \"a call\"\nduration = \"1 s\"\n[flow.call]\ntransport = \"udp\"\n\
                     workload = { kind = \"voice\", codec = \"g711\" }\n";
 
 fn plan_of(text: &str) -> Plan {
-    load_source(&Source::new("call.toml", text), &Options::default()).unwrap()
+    load(&Source::new("call.toml", text), &Options::default()).unwrap()
 }
 
 /// Three repetitions of two cells, each of 1 s.
@@ -26,7 +30,7 @@ fn two_cells() -> Plan {
     plan_of(&format!("repeat = 3\n{CALL}[sweep]\n\"flow.call.transport\" = [\"udp\", \"tcp\"]\n"))
 }
 
-fn experiment<'a>(plan: &'a Plan, arenas: &'a dyn Arenas) -> Experiment<'a> {
+fn experiment<'a>(plan: &'a Plan, arenas: &'a dyn Connect) -> Experiment<'a> {
     let place = Place::of(ArenaKind::Live, Some("host"));
     Experiment {
         plan,
@@ -40,13 +44,14 @@ fn experiment<'a>(plan: &'a Plan, arenas: &'a dyn Arenas) -> Experiment<'a> {
         series: SeriesDetail::Sampled,
         at_once: 1,
         jobs: 1,
-        terminal: Terminal::plain(),
+        observer: Box::new(Silent),
+        findings: &NoFindings,
     }
 }
 
 /// A repetition as an arena in real time records it.
 fn record(id: PartId, is_disturbed: bool) -> RunRecord {
-    let mut record = session(0, 0, 1_000, 7).record.unwrap();
+    let mut record = fixture::record(1_000);
     (record.cell, record.repetition) = (id.cell, id.repetition);
     record.machine = Some(MachineRecord::default());
     record.valid = !is_disturbed;
@@ -58,7 +63,7 @@ fn record(id: PartId, is_disturbed: bool) -> RunRecord {
 
 /// Keeps the plan's repetition in `dir`, of one message more than `sent`.
 fn keep(dir: &RunDir, plan: &Plan, sent: u64, unfinished: bool) {
-    let record = session(0, 0, 1_000, 7).record.unwrap();
+    let record = fixture::record(1_000);
     let mut part = Part::new(&record, plan, &plan.cells[0], false, stamps_from(Utc::now()));
     part.summary.flows.values_mut().for_each(|flow| flow.sent = sent);
     part.save(dir, &record, &Kept { arrivals: None, capture: None }, Records::All, unfinished).unwrap();
@@ -140,7 +145,7 @@ fn what_the_machine_disturbed_runs_again_after_all_others_until_it_is_clean() {
     let workers = machine.workers();
     let arenas = TestArenas(&workers);
     let Outcome { summary, failure, dir } =
-        experiment(&plan, &arenas).run(Destination::Under(out.path())).unwrap();
+        experiment(&plan, &arenas).run(Destination::Under(out.path()), &never()).unwrap();
     let all = [at(0, 0), at(0, 1), at(0, 2), at(1, 0), at(1, 1), at(1, 2)];
     assert_eq!(machine.ran(), [&all[..], &[at(0, 1), at(1, 0)], &[at(1, 0)]].concat());
     assert!(failure.is_none() && summary.valid && !dir.has_parts(), "{:?}", summary.warnings);
@@ -157,10 +162,10 @@ fn the_page_draws_the_first_repetition_that_the_machine_did_not_disturb() {
     let arenas = TestArenas(&workers);
     let mut experiment = experiment(&plan, &arenas);
     experiment.place.run_again = Some(Duration::ZERO);
-    let Outcome { summary, dir, .. } = experiment.run(Destination::Under(out.path())).unwrap();
+    let Outcome { summary, dir, .. } = experiment.run(Destination::Under(out.path()), &never()).unwrap();
     assert!(summary.valid && warns(&summary, "rest on 4 of 6"), "{:?}", summary.warnings);
-    let page = std::fs::read_to_string(dir.file(talkpath_experiment::part::REPORT)).unwrap();
-    assert!(page.contains("Figures show repetition 1; the tables show all."));
+    let page = std::fs::read_to_string(dir.file(crate::part::REPORT)).unwrap();
+    assert_eq!(page, "0-1 1-1 ");
 }
 
 #[test]
@@ -169,7 +174,7 @@ fn what_stays_disturbed_runs_again_five_times_and_is_left_out_by_name() {
     let machine = Arc::new(Machine::disturbing([(at(1, 2), ALWAYS)]));
     let workers = machine.workers();
     let arenas = TestArenas(&workers);
-    let outcome = experiment(&plan, &arenas).run(Destination::Under(out.path())).unwrap();
+    let outcome = experiment(&plan, &arenas).run(Destination::Under(out.path()), &never()).unwrap();
     let summary = &outcome.summary;
     assert_eq!(machine.ran().iter().filter(|id| **id == at(1, 2)).count(), 6);
     assert!(summary.valid && outcome.failure.is_none() && !outcome.dir.has_parts());
@@ -195,7 +200,7 @@ fn disturbed_repetitions_have_the_time_that_is_stated_and_without_it_none_runs_a
         let arenas = TestArenas(&workers);
         let mut experiment = experiment(&plan, &arenas);
         experiment.place.run_again = Some(time);
-        let summary = experiment.run(Destination::Under(out.path())).unwrap().summary;
+        let summary = experiment.run(Destination::Under(out.path()), &never()).unwrap().summary;
         assert_eq!(machine.ran().len(), 6 + times);
         assert!(summary.valid && warns(&summary, "rest on 4 of 6"), "{:?}", summary.warnings);
     }
@@ -207,7 +212,7 @@ fn a_run_of_which_a_cell_was_mostly_disturbed_is_not_valid_and_its_figures_are_o
     let machine = Arc::new(Machine::disturbing([(at(1, 0), ALWAYS), (at(1, 1), ALWAYS)]));
     let workers = machine.workers();
     let arenas = TestArenas(&workers);
-    let summary = experiment(&plan, &arenas).run(Destination::Under(out.path())).unwrap().summary;
+    let summary = experiment(&plan, &arenas).run(Destination::Under(out.path()), &never()).unwrap().summary;
     assert!(!summary.valid && summary.cells.iter().all(|cell| cell.n == 3));
     assert!(warns(&summary, "invalid: the senders were late"), "{:?}", summary.warnings);
 }
@@ -238,7 +243,7 @@ fn a_run_that_was_killed_between_goes_on_with_what_is_still_disturbed() {
         keep(at(1, 0), true, 1);
         let path = dir.path().to_path_buf();
         drop(dir);
-        let outcome = experiment.resume(RunDir::open(&path).unwrap(), begun).unwrap();
+        let outcome = experiment.resume(RunDir::open(&path).unwrap(), begun, &never()).unwrap();
         assert_eq!(machine.ran(), [at(1, 0), at(1, 1)], "{records:?}");
         assert!(outcome.summary.valid && !outcome.dir.has_parts());
         assert_eq!(again(&outcome.summary), [CLEAN, (1, true), CLEAN, (2, true), (1, true), CLEAN]);
@@ -253,15 +258,19 @@ fn a_run_that_is_stopped_while_repetitions_run_again_answers_and_can_go_on() {
     let workers = machine.workers();
     let arenas = TestArenas(&workers);
     let experiment = experiment(&plan, &arenas);
-    let outcome = experiment.run(Destination::Under(out.path())).unwrap();
+    let outcome = experiment.run(Destination::Under(out.path()), &never()).unwrap();
     let failure = outcome.failure.expect("it was stopped");
-    assert!(failure.exit_code() == 130 && failure.to_string().contains("--resume"), "{failure}");
+    assert!(
+        matches!(failure, Error::Interrupted(_))
+            && failure.to_string().contains("6 of 6 repetitions are kept"),
+        "{failure}"
+    );
     assert!(outcome.summary.valid && warns(&outcome.summary, "rest on 5 of 6 repetitions"));
     let path = outcome.dir.path().to_path_buf();
     drop(outcome.dir);
     let dir = RunDir::open(&path).unwrap();
-    let begun = talkpath_experiment::resumable::resumable(&dir).unwrap();
-    let outcome = experiment.resume(dir, begun).unwrap();
+    let begun = crate::resumable::resumable(&dir).unwrap();
+    let outcome = experiment.resume(dir, begun, &never()).unwrap();
     assert!(outcome.failure.is_none() && outcome.summary.valid && !outcome.dir.has_parts());
     assert_eq!(again(&outcome.summary)[1], (1, true));
     assert!(!warns(&outcome.summary, "rest on"), "{:?}", outcome.summary.warnings);
@@ -275,7 +284,7 @@ fn runs_in_real_time_stand_beside_each_other_if_they_may() {
     let workers = machine.workers();
     let arenas = TestArenas(&workers);
     let experiment = Experiment { at_once: 2, ..experiment(&plan, &arenas) };
-    let outcome = experiment.run(Destination::Under(out.path())).unwrap();
+    let outcome = experiment.run(Destination::Under(out.path()), &never()).unwrap();
     assert_eq!((machine.ran().len(), outcome.summary.runs.len()), (6, 6));
 }
 
@@ -293,14 +302,14 @@ fn a_repetition_that_was_cut_short_is_in_the_run_until_it_has_run_again() {
     };
     // The repetition cannot begin.
     for _ in 0..2 {
-        let outcome = experiment.resume(RunDir::open(&path).unwrap(), begun.clone()).unwrap();
+        let outcome = experiment.resume(RunDir::open(&path).unwrap(), begun.clone(), &never()).unwrap();
         assert_eq!(sent(&outcome), [391]);
         assert!(outcome.dir.has_parts() && !outcome.summary.valid);
     }
     let dir = RunDir::open(&path).unwrap();
     // A process that died before it removed what this one takes the place of.
     keep(&dir, &plan, 500, false);
-    let outcome = experiment.resume(dir, begun).unwrap();
+    let outcome = experiment.resume(dir, begun, &never()).unwrap();
     assert_eq!(sent(&outcome), [500]);
     assert!(!outcome.dir.has_parts());
 }

@@ -18,42 +18,45 @@ use talkpath_measure::metrics::histogram;
 use talkpath_measure::record_file::{
     ChunkReader, MergeError, PartFile, RecordError, merge_packets, merge_series,
 };
+use talkpath_measure::statistic::is_enough;
 use talkpath_measure::summarise::cell_summaries;
 use talkpath_measure::summary::{Clock, Provenance, RunSummary, SUMMARY_FORMAT, Summary, Understood};
 use talkpath_measure::warning;
-use talkpath_report::{Page, comparisons, html};
 use talkpath_scenario::{Cell, Plan};
-use talkpath_study::is_enough;
 
-use super::warnings::{alike_warning, left_out_warning, missing_warning, ran_again_note, warnings};
-use crate::failure::Failure;
-use crate::network::page_network;
-use crate::page::command_again;
-use crate::summary_file::write_summary;
-use crate::thresholds;
-use talkpath_experiment::choice::{ArenaKind, Records};
-use talkpath_experiment::part::{
+use crate::Error;
+use crate::choice::{ArenaKind, Records};
+use crate::findings::{Findings, FinishedRun};
+use crate::part::{
     ARRIVALS, CAPTURES, Fresh, LOG, PACKETS, PART, Part, PartFiles, REPORT, SERIES, SUMMARY, unwritten,
 };
-use talkpath_experiment::resumable::Resumable;
-use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO, own_folder};
-use talkpath_experiment::stopwatch::Stopwatch;
-use talkpath_experiment::store::whole::{WRITE_AT_ONCE, find_file, read_json, write_bytes, write_whole};
+use crate::resumable::Resumable;
+use crate::run_dir::{PartId, RunDir, SCENARIO, own_folder};
+use crate::stopwatch::Stopwatch;
+use crate::store::whole::{WRITE_AT_ONCE, find_file, read_json, write_bytes, write_whole};
+use crate::summary_file::write_summary;
+use crate::warnings::{alike_warning, left_out_warning, missing_warning, ran_again_note, warnings};
 
 /// What makes one run of finished repetitions.
-pub(crate) struct Merging<'a> {
-    pub(crate) plan: &'a Plan,
+pub struct Merging<'a> {
+    /// What ran.
+    pub plan: &'a Plan,
     /// What its thresholds are held against: without what was added to it during the run.
-    pub(crate) demanded: &'a Plan,
+    pub demanded: &'a Plan,
     /// How the run was started.
-    pub(crate) begun: &'a Resumable,
-    pub(crate) jobs: usize,
-    pub(crate) watch: &'a Stopwatch,
+    pub begun: &'a Resumable,
+    /// Threads that write the summary.
+    pub jobs: usize,
+    /// Since when it runs.
+    pub watch: &'a Stopwatch,
     /// Why repetitions are missing, if one knows.
-    pub(crate) failure: Option<&'a Failure>,
+    pub failure: Option<&'a Error>,
     /// Whether the folders hold the rows of every repetition that the run is to have rows of.
-    pub(crate) has_rows: bool,
-    pub(crate) provenance: Provenance,
+    pub has_rows: bool,
+    /// The program and the machine that made it.
+    pub provenance: Provenance,
+    /// What is made of its figures.
+    pub findings: &'a dyn Findings,
 }
 
 /// Which repetitions of a cell can be drawn, of those that were read so far.
@@ -64,18 +67,19 @@ struct CellDrawn {
 }
 
 /// What came of it.
-pub(crate) struct Merged {
-    pub(crate) summary: Summary,
+pub struct Merged {
+    /// Its figures.
+    pub summary: Summary,
     /// Whether every repetition is there, and none is still to run again.
-    pub(crate) is_whole: bool,
+    pub is_whole: bool,
     /// What could not be written; the summary is right all the same.
-    pub(crate) unwritten: Option<Failure>,
+    pub unwritten: Option<Error>,
 }
 
 impl Merging<'_> {
     /// Puts the parts that the folders `from` hold, and the `fresh` ones, together into the files of `dir`,
     /// in the plan's order. Each file is tried also where one before it could not be written.
-    pub(crate) fn finish(&self, dir: &RunDir, from: &[&RunDir], mut fresh: Fresh) -> Result<Merged, Failure> {
+    pub fn finish(&self, dir: &RunDir, from: &[&RunDir], mut fresh: Fresh) -> Result<Merged, Error> {
         let mut folders: BTreeMap<(PartId, bool), PathBuf> = BTreeMap::new();
         for source in from {
             let parts = source.parts()?.into_iter();
@@ -119,14 +123,15 @@ impl Merging<'_> {
         drawn.retain(|figures| shown.get(&figures.cell) == Some(&figures.repetition));
         let records = self.begun.records()?;
         let rows = if self.has_rows { merge_records(dir, &sources, records) } else { Ok(()) };
-        let page = page_text(dir, self.plan, &summary, &drawn, self.begun);
+        let run = FinishedRun { dir, plan: self.plan, begun: self.begun, summary: &summary, figures: &drawn };
+        let page = self.findings.page(&run);
         let written = [
             rows,
             keep_apart(dir, &sources, ARRIVALS),
             keep_apart(dir, &sources, CAPTURES),
             write_log(dir, &log),
             self.write_summary(dir, &summary),
-            write_bytes(&dir.file(REPORT), page.as_bytes()).map_err(Failure::from),
+            write_bytes(&dir.file(REPORT), page.as_bytes()),
         ];
         let unwritten = written.into_iter().find_map(Result::err);
         // What ended early while repetitions ran again can go on with them.
@@ -134,10 +139,10 @@ impl Merging<'_> {
         Ok(Merged { summary, is_whole, unwritten })
     }
 
-    fn write_summary(&self, dir: &RunDir, summary: &Summary) -> Result<(), Failure> {
+    fn write_summary(&self, dir: &RunDir, summary: &Summary) -> Result<(), Error> {
         let path = dir.file(SUMMARY);
         write_whole(&path, |out| {
-            write_summary(summary, self.jobs, out).map_err(|why| Failure::write(&path, why))
+            write_summary(summary, self.jobs, out).map_err(|why| Error::write(&path, why))
         })
     }
 
@@ -150,7 +155,7 @@ impl Merging<'_> {
         part
     }
 
-    fn summary(&self, parts: Vec<Part>, missing: &[PartId]) -> Result<Summary, Failure> {
+    fn summary(&self, parts: Vec<Part>, missing: &[PartId]) -> Result<Summary, Error> {
         let Self { plan, begun, watch, failure, .. } = *self;
         let valid = missing.is_empty() && is_mostly_undisturbed(&parts);
         let (left_out, counted): (Vec<&Part>, Vec<&Part>) =
@@ -198,21 +203,20 @@ impl Merging<'_> {
             },
         };
         summary.cells = cell_summaries(summary.counted_runs());
-        summary.comparisons = comparisons(&summary);
-        summary.thresholds = thresholds::judge(self.demanded, &summary);
+        self.findings.judge(self.demanded, &mut summary);
         Ok(summary)
     }
 }
 
 /// Puts the record files of all parts together, as far as `records` wants them.
-fn merge_records(dir: &RunDir, sources: &[(PartId, Source)], records: Records) -> Result<(), Failure> {
+fn merge_records(dir: &RunDir, sources: &[(PartId, Source)], records: Records) -> Result<(), Error> {
     let parts = |name: &'static str| sources.iter().map(move |(_, source)| source.open(name));
     let unmerged = |path: &Path, name: &str, why: MergeError| match why {
         MergeError::Part { index, why } => match sources.get(index) {
             Some((_, source)) => unread(&source.path(name), why),
-            None => unwritten(path, why).into(),
+            None => unwritten(path, why),
         },
-        MergeError::Out(why) => unwritten(path, why).into(),
+        MergeError::Out(why) => unwritten(path, why),
     };
     if records >= Records::All {
         let path = dir.file(PACKETS);
@@ -230,11 +234,11 @@ fn merge_records(dir: &RunDir, sources: &[(PartId, Source)], records: Records) -
 }
 
 /// Writes log.txt of what each part has of it.
-fn write_log(dir: &RunDir, parts: &[String]) -> Result<(), Failure> {
+fn write_log(dir: &RunDir, parts: &[String]) -> Result<(), Error> {
     let path = dir.file(LOG);
     write_whole(&path, |out| {
         let written = parts.iter().try_for_each(|part| out.write_all(part.as_bytes()));
-        written.map_err(|why| Failure::write(&path, why))
+        written.map_err(|why| Error::write(&path, why))
     })
 }
 
@@ -268,22 +272,22 @@ impl Source {
 }
 
 /// What it means that the file `path` of a part could not be read.
-fn unread(path: &Path, why: RecordError) -> Failure {
+fn unread(path: &Path, why: RecordError) -> Error {
     match why {
-        RecordError::Io(why) => Failure::read(path, &why),
-        other => Failure::Usage(format!("cannot read {}: {other}", path.display())),
+        RecordError::Io(why) => Error::read(path, why),
+        other => Error::Unusable(format!("cannot read {}: {other}", path.display())),
     }
 }
 
 /// Arrival logs and captures are not merged: each stands for itself, under its repetition's name.
-fn keep_apart(dir: &RunDir, sources: &[(PartId, Source)], name: &str) -> Result<(), Failure> {
+fn keep_apart(dir: &RunDir, sources: &[(PartId, Source)], name: &str) -> Result<(), Error> {
     for (id, source) in sources {
         let (from, target) = (source.path(name), dir.file(name).join(id.file_name()));
-        let found = source.find(name).map_err(|why| Failure::read(&from, &why))?;
+        let found = source.find(name).map_err(|why| Error::read(&from, why))?;
         let Some(file) = found else { continue };
         let folder = dir.file(name);
         own_folder(&folder)?;
-        fs::create_dir_all(&folder).map_err(|why| Failure::write(&folder, why))?;
+        fs::create_dir_all(&folder).map_err(|why| Error::write(&folder, why))?;
         let mut source = file.get_read(0).map_err(|why| unread(&from, why.into()))?;
         write_whole(&target, |out| copy((&mut source, &from), (out, &target)))?;
     }
@@ -294,20 +298,20 @@ fn keep_apart(dir: &RunDir, sources: &[(PartId, Source)], name: &str) -> Result<
 fn copy(
     (source, from): (&mut impl Read, &Path),
     (out, target): (&mut impl Write, &Path),
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let mut bytes = vec![0; WRITE_AT_ONCE];
     loop {
         match source.read(&mut bytes) {
             Ok(0) => return Ok(()),
-            Ok(read) => out.write_all(&bytes[..read]).map_err(|why| Failure::write(target, why))?,
+            Ok(read) => out.write_all(&bytes[..read]).map_err(|why| Error::write(target, why))?,
             Err(why) if why.kind() == ErrorKind::Interrupted => {}
-            Err(why) => return Err(Failure::read(from, &why)),
+            Err(why) => return Err(Error::read(from, why)),
         }
     }
 }
 
 /// The repetitions in hand as a summary, to see what they say so far.
-pub(super) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
+pub(crate) fn so_far(plan: &Plan, kept: &Fresh) -> Summary {
     let sweep = |cell: u64| plan.cell(cell).map(|cell| Arc::clone(&cell.sweep).into());
     let run = |part: &Part| {
         let run = part.summary.clone();
@@ -351,7 +355,7 @@ fn is_mostly_undisturbed(parts: &[Part]) -> bool {
 }
 
 /// If no rows are kept, the simulator keeps none in memory either; a real-time arena has them anyway.
-fn percentiles(begun: &Resumable) -> Result<&'static str, Failure> {
+fn percentiles(begun: &Resumable) -> Result<&'static str, Error> {
     let keeps_rows = begun.records()? >= Records::All || begun.exact || begun.arena()? != ArenaKind::Sim;
     Ok(if keeps_rows { "exact" } else { histogram::PERCENTILES })
 }
@@ -369,30 +373,12 @@ fn worst_clock(parts: &[&Part]) -> Clock {
 }
 
 /// Repetitions that are not there whole.
-pub(crate) fn missing(plan: &Plan, parts: &BTreeSet<(PartId, bool)>) -> Vec<PartId> {
+pub fn missing(plan: &Plan, parts: &BTreeSet<(PartId, bool)>) -> Vec<PartId> {
     let of_cell = |cell: &Cell| {
         let cell = cell.index;
         (0..plan.repeat).map(move |repetition| PartId { cell, repetition })
     };
     plan.cells.iter().flat_map(of_cell).filter(|id| !parts.contains(&(*id, false))).collect()
-}
-
-fn page_text(
-    dir: &RunDir,
-    plan: &Plan,
-    summary: &Summary,
-    figures: &[CellFigures],
-    begun: &Resumable,
-) -> String {
-    let command = command_again(&dir.file(SCENARIO), begun.arena_name(), begun.to.as_deref());
-    let network = page_network(plan, &summary.arena, dir);
-    html(&Page {
-        summary,
-        figures,
-        scenario_toml: &plan.resolved,
-        command: &command,
-        network: network.as_ref(),
-    })
 }
 
 #[cfg(test)]
@@ -432,9 +418,12 @@ mod tests {
         }
         fs::write(part.join(SERIES), "no parquet").unwrap();
         let rows = PartFiles::new(&part.join("figures-0.rows"), 0, [(ARRIVALS.to_owned(), 1)]);
-        let is_told = |why: &Failure, file: &str| {
+        let is_told = |why: &Error, file: &str| {
             let (told, expected) = (why.to_string(), format!("cannot read {}: ", part.join(file).display()));
-            assert!(told.starts_with(&expected) && why.exit_code() == 2, "{told}");
+            assert!(
+                told.starts_with(&expected) && matches!(why, Error::Read { .. } | Error::Unusable(_)),
+                "{told}"
+            );
         };
         let id = PartId { cell: 0, repetition: 0 };
         let folder = [(id, Source::Folder(part.clone()))];

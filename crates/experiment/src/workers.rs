@@ -10,29 +10,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use crate::arenas::no_thread;
-use crate::failure::Failure;
+use crate::Error;
 
 /// Gives `tasks` to `workers` in the list's order; each worker has a thread of its own. After the first
 /// failure no task begins, those under way end, and the failure is returned.
 ///
 /// Where the system has fewer threads than there are workers, those that run share the tasks. Where it has
 /// none, that is the failure.
-pub(crate) fn share_out<W: Send, T: Sync>(
+pub fn share_out<W: Send, T: Sync, E: From<Error> + Send>(
     workers: &mut [W],
     tasks: &[T],
-    work: impl Fn(&mut W, &T) -> Result<(), Failure> + Sync,
-) -> Option<Failure> {
+    work: impl Fn(&mut W, &T) -> Result<(), E> + Sync,
+) -> Option<E> {
     share_out_on(|_| thread::Builder::new(), workers, tasks, work)
 }
 
 /// As [`share_out`], on the threads that `thread_for` gives by the worker's number, from 0.
-fn share_out_on<W: Send, T: Sync>(
+fn share_out_on<W: Send, T: Sync, E: From<Error> + Send>(
     thread_for: impl Fn(usize) -> thread::Builder,
     workers: &mut [W],
     tasks: &[T],
-    work: impl Fn(&mut W, &T) -> Result<(), Failure> + Sync,
-) -> Option<Failure> {
+    work: impl Fn(&mut W, &T) -> Result<(), E> + Sync,
+) -> Option<E> {
     let next = AtomicUsize::new(0);
     let failure = Mutex::new(None);
     let first_failure = || failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +47,7 @@ fn share_out_on<W: Send, T: Sync>(
         for (number, worker) in workers.iter_mut().take(tasks.len()).enumerate() {
             if let Err(why) = thread_for(number).spawn_scoped(scope, || work_on(worker)) {
                 if number == 0 {
-                    first_failure().get_or_insert_with(|| no_thread(&why));
+                    first_failure().get_or_insert_with(|| Error::no_thread(&why).into());
                 }
                 break;
             }
@@ -67,7 +66,7 @@ mod tests {
     }
 
     /// What five tasks and three workers come to: the tasks that were done, in order, and the failure.
-    fn five_tasks(thread_for: impl Fn(usize) -> thread::Builder) -> (Vec<u32>, Option<Failure>) {
+    fn five_tasks(thread_for: impl Fn(usize) -> thread::Builder) -> (Vec<u32>, Option<Error>) {
         let done = Mutex::new(Vec::new());
         let failure = share_out_on(thread_for, &mut [(); 3], &[0, 1, 2, 3, 4], |(), &task| {
             done.lock().unwrap().push(task);
@@ -88,10 +87,10 @@ mod tests {
     }
 
     #[test]
-    fn where_the_system_gives_no_thread_nothing_runs_and_the_end_is_exit_code_3() {
+    fn where_the_system_gives_no_thread_nothing_runs_and_that_is_the_failure() {
         let (done, failure) = five_tasks(|_| impossible());
         let failure = failure.expect("nothing ran");
-        assert!(done.is_empty() && failure.exit_code() == 3, "{failure}");
+        assert!(done.is_empty() && matches!(failure, Error::Unavailable { .. }), "{failure}");
         assert!(failure.to_string().contains("thread"), "{failure}");
     }
 
@@ -100,7 +99,7 @@ mod tests {
         let begun = AtomicUsize::new(0);
         let failure = share_out(&mut [()], &["a", "b", "c", "d"], |(), &task| {
             begun.fetch_add(1, Ordering::Relaxed);
-            if task < "b" { Ok(()) } else { Err(Failure::FarEnd(task.to_owned())) }
+            if task < "b" { Ok(()) } else { Err(Error::FarEnd(task.to_owned())) }
         });
         assert_eq!(failure.expect("b fails").to_string(), "b");
         assert_eq!(begun.into_inner(), 2);

@@ -8,13 +8,12 @@ use talkpath_measure::summary::RunSummary;
 use talkpath_measure::warning;
 use talkpath_scenario::Plan;
 
-use crate::failure::Failure;
-use crate::terminal::counted;
-use talkpath_experiment::part::{Part, named};
-use talkpath_experiment::run_dir::{PartId, SCENARIO};
+use crate::Error;
+use crate::part::{Part, named};
+use crate::run_dir::{PartId, SCENARIO};
 
 /// The file's warnings, then those of the repetitions `parts`.
-pub(super) fn warnings(plan: &Plan, parts: &[&Part]) -> Vec<String> {
+pub(crate) fn warnings(plan: &Plan, parts: &[&Part]) -> Vec<String> {
     let of_file =
         plan.warnings.iter().map(|warning| format!("{SCENARIO}: {}: {}", warning.key, warning.message));
     let of_parts: Vec<_> = parts.iter().map(|part| (name_of(plan, part), part.warnings.as_slice())).collect();
@@ -33,7 +32,7 @@ fn name_of(plan: &Plan, part: &Part) -> String {
 }
 
 /// That the figures rest on `all` repetitions but the `left_out` ones, which stayed disturbed, and why.
-pub(super) fn left_out_warning(plan: &Plan, all: usize, left_out: &[&Part]) -> Option<String> {
+pub(crate) fn left_out_warning(plan: &Plan, all: usize, left_out: &[&Part]) -> Option<String> {
     let told = |part: &&Part| {
         let reasons = part.warnings.iter().filter_map(|warning| warning::reason(warning));
         let why = reasons.collect::<Vec<_>>().join(", ");
@@ -45,12 +44,12 @@ pub(super) fn left_out_warning(plan: &Plan, all: usize, left_out: &[&Part]) -> O
 }
 
 /// How many repetitions ran again, if any did.
-pub(super) fn ran_again_note(parts: &[Part]) -> Option<String> {
+pub(crate) fn ran_again_note(parts: &[Part]) -> Option<String> {
     let times = || parts.iter().map(Part::ran_again).filter(|times| *times > 0);
     let (count, sum) = (times().count(), times().sum::<u64>());
     let in_all = if sum > count as u64 { format!(", {sum} times in all") } else { String::new() };
-    let told =
-        format!("{} ran again{in_all}: disturbed past the stated limits", counted(count, "repetition"));
+    let plural = if count == 1 { "" } else { "s" };
+    let told = format!("{count} repetition{plural} ran again{in_all}: disturbed past the stated limits");
     (count > 0).then(|| warning::note(told))
 }
 
@@ -207,7 +206,7 @@ fn label(plan: &Plan, cell: u64) -> &str {
     plan.cell(cell).map_or("", |it| it.label.as_str())
 }
 
-pub(super) fn missing_warning(plan: &Plan, missing: &[PartId], failure: Option<&Failure>) -> String {
+pub(crate) fn missing_warning(plan: &Plan, missing: &[PartId], failure: Option<&Error>) -> String {
     let name = |id: &PartId| {
         let label = label(plan, id.cell);
         let cell = if label.is_empty() { String::new() } else { format!("{label} ") };
@@ -224,7 +223,7 @@ pub(super) fn missing_warning(plan: &Plan, missing: &[PartId], failure: Option<&
 /// If nothing random affects a cell, its repetitions are identical, and an interval over them would suggest
 /// certainty. Of some cells of a sweep it is a note: the others vary. Cells in which nothing was delivered
 /// have no figures that could be equal, and are left out.
-pub(super) fn alike_warning(runs: &[RunSummary]) -> Option<String> {
+pub(crate) fn alike_warning(runs: &[RunSummary]) -> Option<String> {
     let mut by_cell: BTreeMap<u64, Vec<&RunSummary>> = BTreeMap::new();
     runs.iter().for_each(|run| by_cell.entry(run.cell).or_default().push(run));
     by_cell.retain(|_, runs| runs.iter().any(|run| has_figures(run)));

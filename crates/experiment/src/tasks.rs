@@ -2,21 +2,21 @@
 
 use talkpath_scenario::{Cell, Plan};
 
-use talkpath_experiment::run_dir::PartId;
-use talkpath_experiment::shard::{Division, Shard};
+use crate::run_dir::PartId;
+use crate::shard::{Division, Shard};
 
 /// A repetition to run.
-pub(super) struct Task<'p> {
-    pub(super) id: PartId,
-    pub(super) cell: &'p Cell,
+pub(crate) struct Task<'p> {
+    pub(crate) id: PartId,
+    pub(crate) cell: &'p Cell,
     /// How often it runs again, this time included: 0 the first time.
-    pub(super) ran_again: u64,
+    pub(crate) ran_again: u64,
     /// Beside how many others at most it may run.
-    pub(super) most_others: u64,
+    pub(crate) most_others: u64,
 }
 
 /// The repetitions of a part of `plan`, or of all of it, in the plan's order.
-pub(super) fn ids(plan: &Plan, shard: Option<Shard>) -> Vec<PartId> {
+pub(crate) fn ids(plan: &Plan, shard: Option<Shard>) -> Vec<PartId> {
     let id = |cell: u64| move |repetition: u64| PartId { cell, repetition };
     let ids = plan.cells.iter().flat_map(|cell| (0..plan.repeat).map(id(cell.index)));
     match shard.filter(|shard| !shard.is_whole()) {
@@ -30,7 +30,7 @@ pub(super) fn ids(plan: &Plan, shard: Option<Shard>) -> Vec<PartId> {
 
 /// The repetitions `ids` of `plan` as tasks, in this order. If the cells take turns, each repetition has them
 /// in an order that is drawn from the plan's seed.
-pub(super) fn in_turn(plan: &Plan, ids: impl Iterator<Item = PartId>, takes_turns: bool) -> Vec<Task<'_>> {
+pub(crate) fn in_turn(plan: &Plan, ids: impl Iterator<Item = PartId>, takes_turns: bool) -> Vec<Task<'_>> {
     let task = |id: PartId| {
         let cell = plan.cell(id.cell)?;
         Some(Task { id, cell, ran_again: 0, most_others: u64::MAX })
