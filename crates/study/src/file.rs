@@ -155,6 +155,8 @@ pub(crate) struct MetricEntry {
     pub(crate) queue: Option<String>,
     /// Of these three: from and to, s.
     pub(crate) seconds: Option<(f64, f64)>,
+    /// The name of a unit of figures.
+    pub(crate) unit: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]

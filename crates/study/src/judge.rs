@@ -287,7 +287,7 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
         sets_not_run,
         sets_without_figure,
         by_seed: Vec::new(),
-        not_judged: if by_assumption.is_empty() { not_judged(claim) } else { Vec::new() },
+        not_judged: if by_assumption.is_empty() { not_judged(claim, study) } else { Vec::new() },
         by_assumption,
     }
 }
@@ -332,10 +332,13 @@ fn standing(verdict: Verdict, sets: &Sets<'_>) -> Option<Standing> {
 }
 
 /// What a claim without a verdict would compare.
-fn not_judged(claim: &Claim) -> Vec<CheckOutcome> {
+fn not_judged(claim: &Claim, study: &Study) -> Vec<CheckOutcome> {
+    let metric =
+        |check: &Check| check.operands.first().map(|operand| operand.metric.clone()).unwrap_or_default();
     let without_values = |check: &Check| CheckOutcome {
         name: check.name.clone(),
-        metric: check.operands.first().map(|operand| operand.metric.clone()).unwrap_or_default(),
+        metric: metric(check),
+        own_unit: study.units.get(&metric(check)).copied(),
         must: check.kind,
         basis: check.basis,
         one_sided: check.one_sided.clone(),

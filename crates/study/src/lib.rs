@@ -48,7 +48,7 @@ pub use claim::{
 pub use fit::{Fit, fit};
 pub use judge::judge;
 pub use load::{load, load_with};
-pub use metric::{Derived, Metrics};
+pub use metric::{Derived, Metrics, Units};
 pub use outcome::{
     ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, Drawing, FigureLine, FigureOutcome, FigurePoint,
     HeldBy, Outcome, RowOutcome, SeedVerdict, TableOutcome, TracePanel, UnderAssumption, Value,
@@ -62,6 +62,4 @@ pub use study::{
     MedianLine, Printed, Study,
 };
 pub use table::{PublishedRow, PublishedTable, Role};
-pub use words::{
-    figure_metric, shown, shown_figure, shown_must, shown_range, shown_unit, shown_value, value_labels,
-};
+pub use words::{shown, shown_figure, shown_must, shown_range, shown_unit, shown_value, value_labels};

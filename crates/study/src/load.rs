@@ -11,6 +11,7 @@ mod tables;
 use core::ops::Range;
 use std::collections::BTreeSet;
 
+use talkpath_measure::figures::Unit;
 use talkpath_scenario::{Diagnostics, Source};
 use talkpath_units::fnv1a;
 use toml::Spanned;
@@ -18,7 +19,7 @@ use toml::Spanned;
 use crate::claim::Claim;
 use crate::file::{File, MetricEntry, OneOrMany, Settings};
 use crate::form;
-use crate::metric::{self, Derived, Metrics};
+use crate::metric::{self, Derived, Metrics, Units};
 use crate::over_time::{OverTime, TimeFigure};
 use crate::place::{Mistakes, known};
 use crate::study::{Assumption, Cell, Changes, Figure, FigureKind, Kept, Study};
@@ -107,6 +108,7 @@ impl Loader<'_, '_> {
         self.has_base(&assumptions);
         self.changes_no_assumption();
         let derived = self.derived();
+        let units = self.units(&derived);
         let mut cells = self.cells();
         let campaign = self.campaign(&mut cells);
         let known = Known::new(&cells, &derived);
@@ -144,6 +146,7 @@ impl Loader<'_, '_> {
             sensitivity: self.assumption_list(&file.sensitivity, "sensitivity"),
             metrics,
             derived,
+            units,
             assumptions,
             cells,
             campaign,
@@ -271,6 +274,37 @@ impl Loader<'_, '_> {
         metrics
     }
 
+    /// The units of the study's own metrics, as far as they have one.
+    fn units(&mut self, metrics: &Metrics) -> Units {
+        let mut stated = Units::new();
+        for (name, entry) in &self.file.metric {
+            let Some(word) = &entry.get_ref().unit else { continue };
+            let key = format!("metric.{name}.unit");
+            match Unit::named(word.get_ref()).filter(|unit| STATED.contains(unit)) {
+                Some(unit) => drop(stated.insert(name.clone(), unit)),
+                None => {
+                    let known = STATED.map(Unit::name).join(", ");
+                    let message = format!("found \"{}\", expected one of {known}", word.get_ref());
+                    self.mistakes.add(word.span(), &key, message, None);
+                }
+            }
+        }
+        for (name, unit) in &stated {
+            let Some(word) = self.file.metric.get(name).and_then(|it| it.get_ref().unit.as_ref()) else {
+                continue;
+            };
+            let others = stated.iter().filter(|(other, _)| *other != name);
+            let others: Units = others.map(|(name, unit)| (name.clone(), *unit)).collect();
+            if let Some(of_parts) = metric::unit(name, metrics, &others).filter(|of_parts| of_parts != unit) {
+                let message = format!("found \"{}\", but it is made of {}", unit.name(), of_parts.name());
+                let help = "`scaled` and `by` convert a unit".to_owned();
+                self.mistakes.add(word.span(), &format!("metric.{name}.unit"), message, Some(help));
+            }
+        }
+        let unit = |name: &String| Some((name.clone(), metric::unit(name, metrics, &stated)?));
+        metrics.keys().filter_map(unit).collect()
+    }
+
     /// A stretch of run time has a beginning and an end.
     fn stretch(&mut self, (from, to): (f64, f64), span: Range<usize>, key: &str) {
         if !(0.0 <= from && from < to) {
@@ -306,6 +340,7 @@ fn derived(entry: &MetricEntry) -> Option<Derived> {
         quantile,
         queue,
         seconds,
+        unit: _,
     } = entry;
     let given = [
         ratio.is_some(),
@@ -348,6 +383,20 @@ fn derived(entry: &MetricEntry) -> Option<Derived> {
     ];
     forms.into_iter().find_map(|(keys, form)| form.filter(|_| keys == given))
 }
+
+/// The units that a study may state of a metric of its own.
+const STATED: [Unit; 10] = [
+    Unit::Ms,
+    Unit::Seconds,
+    Unit::Bps,
+    Unit::Pps,
+    Unit::Share,
+    Unit::Packets,
+    Unit::Bytes,
+    Unit::Count,
+    Unit::Score,
+    Unit::Ppm,
+];
 
 /// Whether `key` is `table` or lies in it.
 fn is_within(key: &str, table: &str) -> bool {

@@ -54,6 +54,34 @@ pub(crate) const OVER_TIME: &str = "over_time";
 /// A study's own metrics by name.
 pub type Metrics = BTreeMap<String, Derived>;
 
+/// The units of a study's own metrics by name; of those that have one.
+pub type Units = BTreeMap<String, Unit>;
+
+/// The unit of `name`: of one of the study's own what is `stated`, or what all have of which it is a
+/// difference, a sum or a mean; of any other that of its figure. `None` if it has no unit, or one that nobody
+/// said.
+pub(crate) fn unit(name: &str, metrics: &Metrics, stated: &Units) -> Option<Unit> {
+    unit_at(name, metrics, stated, 0)
+}
+
+fn unit_at(name: &str, metrics: &Metrics, stated: &Units, depth: usize) -> Option<Unit> {
+    let Some(derived) = metrics.get(name).filter(|_| depth <= metrics.len()) else {
+        return figure_at(name).map(|(unit, _)| unit);
+    };
+    if let Some(unit) = stated.get(name) {
+        return Some(*unit);
+    }
+    match derived {
+        Derived::Difference(..) | Derived::Sum(_) | Derived::Mean(_) => {
+            let parts = derived.parts().into_iter();
+            let mut units = parts.map(|part| unit_at(part, metrics, stated, depth + 1));
+            let first = units.next()??;
+            units.all(|unit| unit == Some(first)).then_some(first)
+        }
+        Derived::Ratio(..) | Derived::Scaled(..) | Derived::Share { .. } | Derived::OverTime(_) => None,
+    }
+}
+
 /// The number that `name` means in `run`; `None` if the arena could not know it.
 pub(crate) fn value(run: &Json, name: &str, metrics: &Metrics) -> Option<f64> {
     look_up(run, name, metrics, 0)
@@ -291,6 +319,30 @@ mod tests {
         assert_eq!(of("flows.call.verdict=bad"), Some(0.0));
         assert_eq!(of("flows.call.is_steady=false"), Some(1.0));
         assert_eq!(of("flows.call.word=bad"), None);
+    }
+
+    #[test]
+    fn a_metric_has_the_unit_that_is_stated_or_that_its_parts_share_and_never_that_of_its_name() {
+        let text = |text: &str| text.to_owned();
+        let (p90, mean) = ("flows.*.round_trip_delay_ms.p90", "flows.udp.one_way_delay_ms.mean");
+        let metrics = Metrics::from([
+            (text("excess"), Derived::Difference(text(p90), text(mean))),
+            (text("mean"), Derived::Mean(vec![text("excess"), text(p90)])),
+            (text("half_ms"), Derived::Scaled(text(p90), 0.5)),
+            (text("half"), Derived::Scaled(text(p90), 0.5)),
+            (text("mixed_ms"), Derived::Sum(vec![text(p90), text("flows.udp.goodput_bps")])),
+            (text("times_ms"), Derived::Ratio(text(p90), text(mean))),
+            (text("log_ms"), Derived::Mean(vec![text("log.call.end_timestamp")])),
+            (text("circle"), Derived::Sum(vec![text("circle")])),
+        ]);
+        let stated = Units::from([(text("half"), Unit::Ms)]);
+        let of = |name| unit(name, &metrics, &stated);
+        for name in ["excess", "mean", "half", p90] {
+            assert_eq!(of(name), Some(Unit::Ms), "{name}");
+        }
+        for name in ["half_ms", "mixed_ms", "times_ms", "log_ms", "circle", "delay_ms"] {
+            assert_eq!(of(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -2,11 +2,13 @@
 //! show.
 
 use serde::{Deserialize, Serialize};
+use talkpath_measure::figures::Unit;
 
 use crate::arena::ArenaName;
 use crate::band::TraceBand;
-use crate::claim::{Basis, ClaimKind, Operand, Standing, Verdict};
+use crate::claim::{Basis, ClaimKind, Figure, Operand, Standing, Verdict};
 use crate::fit::Fit;
+use crate::metric::figure_at;
 use crate::sample::{LossRun, TraceLine};
 use crate::study::Level;
 use crate::table::{PublishedRow, Role};
@@ -174,6 +176,10 @@ pub struct CheckOutcome {
     pub name: String,
     /// The metric's path: that of the first thing compared.
     pub metric: String,
+    /// The unit of a metric of the study's own, if it has one; that of a figure stands in the table of
+    /// figures.
+    #[serde(rename = "unit", default, skip_serializing_if = "Option::is_none")]
+    pub own_unit: Option<Unit>,
     /// What must hold.
     pub must: ClaimKind,
     /// What its figure rests on.
@@ -204,6 +210,20 @@ pub struct CheckOutcome {
 }
 
 impl CheckOutcome {
+    /// The unit of what it compares; `None` if that has none.
+    pub fn unit(&self) -> Option<Unit> {
+        unit_of(self.own_unit, &self.metric)
+    }
+
+    /// The unit of its figure: none of a ratio, a slope or a share.
+    pub fn figure_unit(&self) -> Option<Unit> {
+        match self.must {
+            ClaimKind::Figure { of: Figure::Ratio | Figure::Slope | Figure::RSquared, .. }
+            | ClaimKind::Agree { .. } => None,
+            _ => self.unit(),
+        }
+    }
+
     /// Whether all that it compares has a value, and these do not make its figure.
     pub(crate) fn lacks_figure(&self) -> bool {
         // What is compared is listed if a value is missing.
@@ -218,6 +238,24 @@ impl CheckOutcome {
         let compares_arenas = matches!(self.must, ClaimKind::Agree { .. });
         !compares_arenas && self.holds.is_some() && has_intervals && !self.certain
     }
+}
+
+impl Value {
+    /// The unit of its metric; `None` if that has none.
+    pub fn unit(&self) -> Option<Unit> {
+        unit_of(self.own_unit, &self.metric)
+    }
+}
+
+impl RowOutcome {
+    /// The unit of its metric; `None` if that has none.
+    pub fn unit(&self) -> Option<Unit> {
+        unit_of(self.own_unit, &self.row.metric)
+    }
+}
+
+fn unit_of(own: Option<Unit>, metric: &str) -> Option<Unit> {
+    own.or_else(|| figure_at(metric).map(|(unit, _)| unit))
 }
 
 /// By what two arenas agree.
@@ -246,6 +284,10 @@ pub struct RowOutcome {
     /// As printed.
     #[serde(flatten)]
     pub row: PublishedRow,
+    /// The unit of a metric of the study's own, if it has one; that of a figure stands in the table of
+    /// figures.
+    #[serde(rename = "unit", default, skip_serializing_if = "Option::is_none")]
+    pub own_unit: Option<Unit>,
     /// Under the base assumptions, one an arena in the order of the run's.
     pub values: Vec<Value>,
     /// By how much of the printed figures' mean ours is off in the first of them; `null` if that is 0.
@@ -261,6 +303,10 @@ pub struct Value {
     pub arena: ArenaName,
     /// The metric's path.
     pub metric: String,
+    /// The unit of a metric of the study's own, if it has one; that of a figure stands in the table of
+    /// figures.
+    #[serde(rename = "unit", default, skip_serializing_if = "Option::is_none")]
+    pub own_unit: Option<Unit>,
     /// Repetitions.
     pub n: u64,
     /// Over the repetitions.

@@ -8,7 +8,7 @@ use talkpath_model::Scenario;
 
 use crate::arena::ArenaName;
 use crate::claim::Claim;
-use crate::metric::Metrics;
+use crate::metric::{Metrics, Units};
 use crate::table::{PublishedTable, Role};
 
 /// A study, ready to run and to judge.
@@ -49,6 +49,8 @@ pub struct Study {
     pub metrics: Vec<String>,
     /// Those that the study makes of others.
     pub derived: Metrics,
+    /// The units of those, as far as they have one.
+    pub units: Units,
     /// Its files: `study.toml`, and the scenarios and tables that it names. (name, text)
     pub files: Vec<(String, String)>,
     /// What was changed in every cell when it was loaded.

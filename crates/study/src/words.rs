@@ -6,39 +6,35 @@ use talkpath_measure::figures::text::trimmed;
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::Verdict;
 use crate::claim::{Bound, Check, Claim, ClaimKind, Figure, Tolerance};
-use crate::metric::figure_at;
 use crate::outcome::{CheckOutcome, HeldBy, UnderAssumption, Value};
 
-/// `value` of `metric` for a person: rates in Mb/s or messages a second, shares in %, everything else as it
-/// is.
-pub fn shown(metric: &str, value: f64) -> String {
-    let (scale, unit) = unit(metric);
-    format!("{}{unit}", digits(value * scale))
+/// `value` in `unit` for a person: rates in Mb/s or messages a second, shares in %, everything else as it is.
+pub fn shown(unit: Option<Unit>, value: f64) -> String {
+    let (factor, unit) = scale(unit);
+    format!("{}{unit}", digits(value * factor))
 }
 
 /// `9.31 [9.2, 9.4]`, `1.37 [1.36, 1.38] Mb/s`.
-pub fn shown_value(metric: &str, value: &Value) -> String {
-    let (scale, unit) = unit(metric);
-    let median = digits(value.median * scale);
+pub fn shown_value(value: &Value) -> String {
+    let (factor, unit) = scale(value.unit());
+    let median = digits(value.median * factor);
     match value.ci95 {
         // If all repetitions are alike, the median says it all.
         Some((low, high)) if low < high => {
-            format!("{median} [{}, {}]{unit}", digits(low * scale), digits(high * scale))
+            format!("{median} [{}, {}]{unit}", digits(low * factor), digits(high * factor))
         }
         _ => format!("{median}{unit}"),
     }
 }
 
-/// What stands after a figure of `metric`: ` ms`, `/s`, or nothing.
-pub fn shown_unit(metric: &str) -> &'static str {
-    unit(metric).1
+/// What stands after a figure in `unit`: ` ms`, `/s`, or nothing.
+pub fn shown_unit(unit: Option<Unit>) -> &'static str {
+    scale(unit).1
 }
 
-/// What a metric is multiplied by for a person, and the unit after it. A number that the study itself makes
-/// says its unit at the end of its name (docs/reference/studies.md).
-fn unit(metric: &str) -> (f64, &'static str) {
-    let own = || OWN_UNITS.iter().find(|(end, _)| metric.ends_with(end)).map(|(_, unit)| *unit);
-    match figure_at(metric).map(|(unit, _)| unit).or_else(own) {
+/// What a number in `unit` is multiplied by for a person, and the unit after it.
+const fn scale(unit: Option<Unit>) -> (f64, &'static str) {
+    match unit {
         Some(Unit::Bps) => (1e-6, " Mb/s"),
         Some(Unit::Pps) => (1.0, "/s"),
         Some(Unit::Share) => (100.0, " %"),
@@ -47,16 +43,13 @@ fn unit(metric: &str) -> (f64, &'static str) {
     }
 }
 
-/// How the names of a study's own metrics end, and what unit that is.
-const OWN_UNITS: [(&str, Unit); 3] = [("_ms", Unit::Ms), ("_bps", Unit::Bps), ("_pps", Unit::Pps)];
-
 /// `77.1 to 83 ms`, or one figure if both are shown alike; with a number of decimals instead of the usual
 /// significant digits if it is given.
-pub fn shown_range(metric: &str, (low, high): (f64, f64), decimals: Option<usize>) -> String {
-    let (scale, unit) = unit(metric);
+pub fn shown_range(unit: Option<Unit>, (low, high): (f64, f64), decimals: Option<usize>) -> String {
+    let (factor, unit) = scale(unit);
     let text = |value: f64| match decimals {
-        Some(decimals) => unsigned_zero(format!("{:.decimals$}", value * scale)),
-        None => digits(value * scale),
+        Some(decimals) => unsigned_zero(format!("{:.decimals$}", value * factor)),
+        None => digits(value * factor),
     };
     let (low, high) = (text(low), text(high));
     if low == high { format!("{low}{unit}") } else { format!("{low} to {high}{unit}") }
@@ -67,15 +60,6 @@ fn unsigned_zero(text: String) -> String {
     match text.strip_prefix('-') {
         Some(rest) if rest.bytes().all(|byte| matches!(byte, b'0' | b'.')) => rest.to_owned(),
         _ => text,
-    }
-}
-
-/// The metric in whose unit a check's figure is: none for a ratio, a share or a slope.
-pub fn figure_metric(check: &CheckOutcome) -> &str {
-    match check.must {
-        ClaimKind::Figure { of: Figure::Ratio | Figure::Slope | Figure::RSquared, .. }
-        | ClaimKind::Agree { .. } => "",
-        _ => &check.metric,
     }
 }
 
@@ -94,7 +78,6 @@ pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
             of: Figure::Ratio | Figure::Difference | Figure::Slope | Figure::RSquared,
             ..
         } => {
-            let metric = figure_metric(check);
             let names = match check.must {
                 ClaimKind::Figure { of: Figure::Ratio, .. } => ["ratio ", "over"],
                 ClaimKind::Figure { of: Figure::Difference, .. } => ["difference ", "less"],
@@ -103,11 +86,11 @@ pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
             };
             let is_said = names.iter().any(|name| check.name.contains(name.trim_end()));
             let name = if is_said { "" } else { names[0] };
-            let (scale, unit) = unit(metric);
-            let figure_text = digits(figure * scale);
+            let (factor, unit) = scale(check.figure_unit());
+            let figure_text = digits(figure * factor);
             match check.ci95 {
                 Some((low, high)) if low < high => {
-                    format!("{name}{figure_text} [{}, {}]{unit}", digits(low * scale), digits(high * scale))
+                    format!("{name}{figure_text} [{}, {}]{unit}", digits(low * factor), digits(high * factor))
                 }
                 _ => format!("{name}{figure_text}{unit}"),
             }
@@ -118,24 +101,24 @@ pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
 
 /// What a check requires: `9.3 ± 1`, `rises`.
 pub fn shown_must(check: &CheckOutcome) -> String {
-    let metric = figure_metric(check);
+    let unit = check.figure_unit();
     let why = check.one_sided.as_ref().map_or_else(String::new, |why| format!(", one end alone: {why}"));
     match check.must {
         ClaimKind::Figure { bound, .. } => match bound {
             Bound::Near { value, within } => {
-                format!("{} ± {}", shown(metric, value), tolerance(metric, within))
+                format!("{} ± {}", shown(unit, value), tolerance(unit, within))
             }
-            Bound::AtMost { value } => format!("≤ {}{why}", shown(metric, value)),
-            Bound::AtLeast { value } => format!("≥ {}{why}", shown(metric, value)),
-            Bound::Between { low, high } => format!("{} to {}", shown(metric, low), shown(metric, high)),
+            Bound::AtMost { value } => format!("≤ {}{why}", shown(unit, value)),
+            Bound::AtLeast { value } => format!("≥ {}{why}", shown(unit, value)),
+            Bound::Between { low, high } => format!("{} to {}", shown(unit, low), shown(unit, high)),
         },
         ClaimKind::Rising => order(check, "more"),
         ClaimKind::Falling => order(check, "less"),
         ClaimKind::Same { within } => match compared_labels(check).as_slice() {
-            [first, second] => format!("{second} as {first} ± {}", tolerance(metric, within)),
-            _ => format!("all as the first ± {}", tolerance(metric, within)),
+            [first, second] => format!("{second} as {first} ± {}", tolerance(unit, within)),
+            _ => format!("all as the first ± {}", tolerance(unit, within)),
         },
-        ClaimKind::Agree { within } => format!("agree ± {}", tolerance(&check.metric, within)),
+        ClaimKind::Agree { within } => format!("agree ± {}", tolerance(check.unit(), within)),
     }
 }
 
@@ -200,8 +183,7 @@ pub(crate) fn reproduced(under: &UnderAssumption, left_out: usize) -> String {
         .iter()
         .filter(is_printed)
         .filter_map(|check| {
-            let value = shown_figure(check)
-                .or_else(|| check.values.first().map(|value| shown_value(&check.metric, value)))?;
+            let value = shown_figure(check).or_else(|| check.values.first().map(shown_value))?;
             Some(format!("{}: {value}", check.name))
         })
         .collect();
@@ -234,13 +216,13 @@ fn in_full(check: &CheckOutcome) -> String {
         .zip(value_labels(check))
         .map(|(it, label)| {
             let place = if compares_arenas { it.arena.name().to_owned() } else { label };
-            format!("{} ({place})", shown_value(&it.metric, it))
+            format!("{} ({place})", shown_value(it))
         })
         .collect();
     let figure = shown_figure(check).map_or_else(String::new, |figure| format!("{figure}: "));
     let must = match (check.must, check.held_by) {
         (ClaimKind::Agree { within }, Some(HeldBy::Spread)) => {
-            let within = tolerance(&check.metric, within);
+            let within = tolerance(check.unit(), within);
             format!("further apart than {within}, by less than the seeds' spread")
         }
         // Not "published": many bounds are our reading of a sentence.
@@ -249,9 +231,9 @@ fn in_full(check: &CheckOutcome) -> String {
     format!("{}: {figure}{}; {must}", check.name, values.join(", "))
 }
 
-fn tolerance(metric: &str, within: Tolerance) -> String {
+fn tolerance(unit: Option<Unit>, within: Tolerance) -> String {
     match within {
-        Tolerance::Absolute(most) => shown(metric, most),
+        Tolerance::Absolute(most) => shown(unit, most),
         Tolerance::Relative(_) => within.to_string(),
     }
 }
@@ -517,6 +499,7 @@ mod tests {
             cell: cell.to_owned(),
             arena: ArenaName::Sim,
             metric: metric.to_owned(),
+            own_unit: None,
             n: 1,
             median: 2.0,
             ci95: None,
@@ -526,6 +509,7 @@ mod tests {
         CheckOutcome {
             name: String::new(),
             metric: String::new(),
+            own_unit: None,
             must: ClaimKind::Falling,
             basis: crate::claim::Basis::Predicted,
             one_sided: None,
@@ -554,16 +538,17 @@ mod tests {
 
     #[test]
     fn a_range_has_no_negative_zero() {
-        assert_eq!(shown_range("", (-0.001, 0.0), Some(2)), "0.00");
-        assert_eq!(shown_range("", (-0.011, 0.0), Some(2)), "-0.01 to 0.00");
+        assert_eq!(shown_range(None, (-0.001, 0.0), Some(2)), "0.00");
+        assert_eq!(shown_range(None, (-0.011, 0.0), Some(2)), "-0.01 to 0.00");
     }
 
     #[test]
     fn values_carry_four_digits_and_their_unit() {
-        assert_eq!(shown("groups.ftp.goodput_bps", 1_370_400.0), "1.37 Mb/s");
-        assert_eq!(shown("flows.test.net_rate_pps", 1249.6), "1250/s");
-        assert_eq!(shown("flows.call.loss_rate", 0.031_26), "3.126 %");
-        assert_eq!(shown("links.wan.queue_packets.mean", 9.304), "9.304");
-        assert_eq!(shown("flows.call.loss_runs.max", 4.0), "4");
+        assert_eq!(shown(Some(Unit::Bps), 1_370_400.0), "1.37 Mb/s");
+        assert_eq!(shown(Some(Unit::Pps), 1249.6), "1250/s");
+        assert_eq!(shown(Some(Unit::Share), 0.031_26), "3.126 %");
+        assert_eq!(shown(Some(Unit::Packets), 9.304), "9.304");
+        assert_eq!(shown(Some(Unit::Count), 4.0), "4");
+        assert_eq!(shown(None, 4.0), "4");
     }
 }

@@ -1,10 +1,13 @@
 //! The units of figures, and how numbers of them are written for people.
 
+use serde::{Deserialize, Serialize};
+
 use super::text;
 use crate::statistic::Statistic;
 
 /// The unit of a number in summary.json.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "&'static str", try_from = "String")]
 pub enum Unit {
     /// A count of what the figure's name says.
     Count,
@@ -55,7 +58,28 @@ pub enum Better {
 }
 
 impl Unit {
-    /// As it is written in docs and in the schema; empty if there is none.
+    /// Every unit.
+    pub const ALL: [Self; 12] = [
+        Self::Count,
+        Self::Packets,
+        Self::Bytes,
+        Self::Ms,
+        Self::Seconds,
+        Self::Bps,
+        Self::Pps,
+        Self::Share,
+        Self::Score,
+        Self::One,
+        Self::Ppm,
+        Self::Judged,
+    ];
+
+    /// The unit that has this name; `None` if none has.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|unit| unit.name() == name)
+    }
+
+    /// As it is written in docs, in the schema and in study files; empty if there is none.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Count => "count",
@@ -121,6 +145,20 @@ impl Unit {
             | Self::Ppm
             | Self::Judged => (0.0, f64::INFINITY),
         }
+    }
+}
+
+impl From<Unit> for &'static str {
+    fn from(unit: Unit) -> Self {
+        unit.name()
+    }
+}
+
+impl TryFrom<String> for Unit {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Self::named(&name).ok_or_else(|| format!("no unit is called {name}"))
     }
 }
 

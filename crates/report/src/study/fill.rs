@@ -8,9 +8,10 @@
 //! the cell of a table). A place in a line is text; `verdicts`, `tables`, `cells` and `figure` are Markdown
 //! tables between lines of their own.
 
+use talkpath_measure::figures::Unit;
 use talkpath_study::{
     ArenaName, ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, Drawing, FigureLine, Outcome,
-    TableOutcome, figure_metric, median, shown, shown_range, shown_unit,
+    TableOutcome, median, shown, shown_range, shown_unit,
 };
 
 use super::published::{Here, off, ours, printed};
@@ -165,7 +166,7 @@ impl Options {
     }
 
     /// The smallest and the largest of `values`, as one figure if they are shown alike.
-    fn range(&self, metric: &str, values: &[f64]) -> Result<String, String> {
+    fn range(&self, unit: Option<Unit>, values: &[f64]) -> Result<String, String> {
         let middle = if self.median { median(values).map(|it| it.median) } else { None };
         let values = middle.as_ref().map_or(values, core::slice::from_ref);
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -174,10 +175,10 @@ impl Options {
             return Err("it has no figure".to_owned());
         }
         if let Some(times) = self.times {
-            return Ok(shown_range("", (low * times, high * times), self.digits));
+            return Ok(shown_range(None, (low * times, high * times), self.digits));
         }
-        let text = shown_range(metric, (low, high), self.digits);
-        let left_out = if self.bare { shown_unit(metric) } else { "" };
+        let text = shown_range(unit, (low, high), self.digits);
+        let left_out = if self.bare { shown_unit(unit) } else { "" };
         Ok(text.strip_suffix(left_out).unwrap_or(&text).to_owned())
     }
 }
@@ -220,27 +221,38 @@ fn of_claim<'a>(claim: &'a ClaimOutcome, name: &str, options: &Options) -> Resul
     }
     let metric = |check: &'a CheckOutcome| {
         let value = options.value.and_then(|at| check.values.get(at.wrapping_sub(1)));
-        value.map_or_else(|| figure_metric(check), |value| value.metric.as_str())
+        let (metric, unit) = match value {
+            Some(value) => (value.metric.as_str(), value.unit()),
+            None => (check.metric.as_str(), check.figure_unit()),
+        };
+        Named { name: &check.name, metric, unit }
     };
-    let metrics = checks.iter().map(|&check| (check.name.as_str(), metric(check)));
-    options.range(one_unit(name, metrics)?, &values)
+    options.range(one_unit(name, checks.iter().copied().map(metric))?, &values)
 }
 
-/// The metric in whose unit the figures are that `name` fits, given as (name, metric): the first, if all have
-/// its unit.
-fn one_unit<'a>(
-    name: &str,
-    metrics: impl IntoIterator<Item = (&'a str, &'a str)>,
-) -> Result<&'a str, String> {
-    let mut metrics = metrics.into_iter();
-    let (first, metric) = metrics.next().unwrap_or_default();
-    match metrics.find(|(_, other)| shown_unit(other) != shown_unit(metric)) {
-        None => Ok(metric),
-        Some((other, of)) => Err(format!(
-            "`{name}` fits figures in different units: `{first}` is {metric}, `{other}` is {of}; \
-             name those of one unit",
-            metric = if metric.is_empty() { "a number" } else { metric },
-            of = if of.is_empty() { "a number" } else { of },
+/// A figure that a name fits, with its metric and unit.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    name: &'a str,
+    metric: &'a str,
+    unit: Option<Unit>,
+}
+
+/// The unit of the figures that `name` fits, if they have one unit.
+fn one_unit<'a>(name: &str, figures: impl IntoIterator<Item = Named<'a>>) -> Result<Option<Unit>, String> {
+    let mut figures = figures.into_iter();
+    let Some(first) = figures.next() else { return Ok(None) };
+    let what = |figure: &Named<'_>| {
+        if figure.unit.is_none() { "a number".to_owned() } else { figure.metric.to_owned() }
+    };
+    match figures.find(|other| shown_unit(other.unit) != shown_unit(first.unit)) {
+        None => Ok(first.unit),
+        Some(other) => Err(format!(
+            "`{name}` fits figures in different units: `{}` is {}, `{}` is {}; name those of one unit",
+            first.name,
+            what(&first),
+            other.name,
+            what(&other),
         )),
     }
 }
@@ -265,7 +277,7 @@ fn of_cells(outcome: &Outcome, name: &str, metric: &str, options: &Options) -> R
         true => values.iter().filter_map(|it| it.ci95).flat_map(|it| [it.0, it.1]).collect(),
         false => values.iter().map(|value| value.median).collect(),
     };
-    options.range(metric, &of)
+    options.range(values[0].unit(), &of)
 }
 
 /// A Markdown table of the medians of `metrics`, a row for each cell whose name fits `name`.
@@ -278,7 +290,7 @@ fn table_of_cells(outcome: &Outcome, name: &str, metrics: &str, options: &Option
         let mut columns = vec![cell.cell.clone()];
         for metric in &metrics {
             let value = cell.metrics.get(*metric).ok_or_else(|| format!("{} has no {metric}", cell.cell))?;
-            columns.push(options.range(&value.metric, &[value.median])?);
+            columns.push(options.range(value.unit(), &[value.median])?);
         }
         text.push_str(&row(&columns.iter().map(String::as_str).collect::<Vec<_>>()));
     }
@@ -298,7 +310,7 @@ fn table_of_figure(outcome: &Outcome, number: &str, options: &Options) -> Result
             let mut places: Vec<f64> = lines.iter().flat_map(|line| &line.points).map(|it| it.x).collect();
             places.sort_by(f64::total_cmp);
             places.dedup();
-            (places.into_iter().map(|x| (x, shown("", x))).collect(), lines)
+            (places.into_iter().map(|x| (x, shown(None, x))).collect(), lines)
         }
         Drawing::Groups { names, lines } => {
             (names.iter().enumerate().map(|(at, name)| (at as f64, name.clone())).collect(), lines)
@@ -318,7 +330,7 @@ fn table_of_figure(outcome: &Outcome, number: &str, options: &Options) -> Result
         for (x, _) in &places {
             let point = line.points.iter().find(|point| point.x.total_cmp(x).is_eq());
             columns.push(match point {
-                Some(point) => options.range("", &[point.median])?,
+                Some(point) => options.range(None, &[point.median])?,
                 None => UNKNOWN.to_owned(),
             });
         }

@@ -8,9 +8,9 @@ const OUTCOME: &str = r#"{
 "figures": [], "tables": [],
 "cells": [
 { "cell": "far", "arena": "sim", "assumption": "base", "n": 6, "disturbed": 0, "beside": 0, "metrics": {
-  "delay_ms": { "cell": "far", "arena": "sim", "metric": "delay_ms", "n": 6, "median": 82.96, "ci95": [80, 90], "min": 1, "max": 99 } } },
+  "delay_ms": { "cell": "far", "arena": "sim", "metric": "delay_ms", "unit": "ms", "n": 6, "median": 82.96, "ci95": [80, 90], "min": 1, "max": 99 } } },
 { "cell": "near", "arena": "sim", "assumption": "base", "n": 6, "disturbed": 0, "beside": 0, "metrics": {
-  "delay_ms": { "cell": "near", "arena": "sim", "metric": "delay_ms", "n": 6, "median": 76.8, "ci95": null, "min": 1, "max": 99 } } }
+  "delay_ms": { "cell": "near", "arena": "sim", "metric": "delay_ms", "unit": "ms", "n": 6, "median": 76.8, "ci95": null, "min": 1, "max": 99 } } }
 ],
 "claims": [ { "id": "C1", "claim": "It | waits", "published": "80 ms", "arena": "sim", "reproduced": "wait: 77 ms", "verdict": "reproduced",
   "standing": "fragile", "expected": "reproduced", "holds_under_base": true, "under": "holds under base alone", "holds_under": ["base"],
@@ -22,8 +22,8 @@ const OUTCOME: &str = r#"{
 pub(in crate::study) fn outcome() -> Outcome {
     let check = |name: &str, median: f64, holds: bool| {
         format!(
-            r#"{{ "name": "{name}", "metric": "delay_ms", "must": {{ "figure": {{ "of": "median", "bound": {{ "at-most": {{ "value": 80.0 }} }} }} }},
-              "basis": "predicted", "one_sided": null, "values": [ {{ "cell": "near", "arena": "sim", "metric": "delay_ms", "n": 6,
+            r#"{{ "name": "{name}", "metric": "delay_ms", "unit": "ms", "must": {{ "figure": {{ "of": "median", "bound": {{ "at-most": {{ "value": 80.0 }} }} }} }},
+              "basis": "predicted", "one_sided": null, "values": [ {{ "cell": "near", "arena": "sim", "metric": "delay_ms", "unit": "ms", "n": 6,
               "median": {median}, "ci95": null, "min": 1.0, "max": 99.0 }} ], "figure": {median}, "ci95": [70.0, 95.5], "holds": {holds},
               "held_by": null, "certain": true, "single_hits": 1, "single_runs": 6 }}"#
         )
@@ -138,7 +138,8 @@ fn a_mistake_stands_at_its_line_of_the_page_whatever_stood_before_it() {
 #[test]
 fn a_star_that_fits_figures_of_two_units_is_refused() {
     let mut outcome = outcome();
-    outcome.claims[0].base.by_assumption[0].checks[1].metric = "flows.call.loss_rate".to_owned();
+    let check = &mut outcome.claims[0].base.by_assumption[0].checks[1];
+    (check.metric, check.own_unit) = ("flows.call.loss_rate".to_owned(), None);
     let fill = |marker: &str| {
         fill_page(&format!("<!-- study x-1999 {marker} -->old<!-- end -->"), core::slice::from_ref(&outcome))
     };

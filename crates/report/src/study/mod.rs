@@ -29,9 +29,9 @@ pub use text::study_table;
 fn medians(check: &CheckOutcome) -> String {
     let is_between_arenas = matches!(check.must, ClaimKind::Agree { .. });
     let one = |(value, label): (&Value, &String)| match check.values.len() {
-        _ if is_between_arenas => format!("{} {}", value.arena, shown_value(&value.metric, value)),
-        1 => shown_value(&value.metric, value),
-        _ => format!("{label}: {}", shown_value(&value.metric, value)),
+        _ if is_between_arenas => format!("{} {}", value.arena, shown_value(value)),
+        1 => shown_value(value),
+        _ => format!("{label}: {}", shown_value(value)),
     };
     let labels = value_labels(check);
     let values: Vec<_> = check.values.iter().zip(&labels).take(MOST_VALUES).map(one).collect();
@@ -48,7 +48,7 @@ fn medians(check: &CheckOutcome) -> String {
 
 /// Smallest and largest over the repetitions.
 fn spread(value: &Value) -> String {
-    format!("{} to {}", shown(&value.metric, value.min), shown(&value.metric, value.max))
+    format!("{} to {}", shown(value.unit(), value.min), shown(value.unit(), value.max))
 }
 
 /// Whether the check holds, and whether the confidence intervals leave a doubt; too few repetitions have

@@ -232,9 +232,7 @@ fn row(assumption: &str, check: &CheckOutcome) -> Row {
 const BASIS: usize = 3;
 
 fn agreement(check: &CheckOutcome) -> Row {
-    let value = |index: usize| {
-        check.values.get(index).map_or_else(String::new, |value| shown_value(&value.metric, value))
-    };
+    let value = |index: usize| check.values.get(index).map_or_else(String::new, shown_value);
     let spreads: Vec<_> = check.values.iter().map(spread).collect();
     let asked = format!("{}: {}", shown_must(check), mark(check));
     let off = shown_figure(check).unwrap_or_default();

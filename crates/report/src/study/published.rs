@@ -125,7 +125,7 @@ fn notes(table: &TableOutcome) -> Markup {
 
 pub(super) fn printed(outcome: &RowOutcome) -> String {
     let row = &outcome.row;
-    let mut all: Vec<_> = row.published.iter().map(|value| shown(&row.metric, *value)).collect();
+    let mut all: Vec<_> = row.published.iter().map(|value| shown(outcome.unit(), *value)).collect();
     // The unit stands after the last one.
     let last = all.len().saturating_sub(1);
     for text in &mut all[..last] {
@@ -139,8 +139,8 @@ pub(super) fn ours(outcome: &RowOutcome, here: &Here) -> String {
         return "not run".to_owned();
     }
     let text = |value: &Value| match here.is_one_arena {
-        true => shown_value(&value.metric, value),
-        false => format!("{} ({})", shown_value(&value.metric, value), value.arena.name()),
+        true => shown_value(value),
+        false => format!("{} ({})", shown_value(value), value.arena.name()),
     };
     outcome.values.iter().map(text).collect::<Vec<_>>().join(", ")
 }
@@ -151,7 +151,7 @@ pub(super) fn ours(outcome: &RowOutcome, here: &Here) -> String {
 pub(super) fn off(outcome: &RowOutcome, here: &Here) -> String {
     let row = &outcome.row;
     let (Some(first), Some(mean)) = (outcome.values.first(), row.mean()) else { return String::new() };
-    let is_small_count = shown_unit(&row.metric).is_empty()
+    let is_small_count = shown_unit(outcome.unit()).is_empty()
         && mean.abs() <= 1.0
         && row.published.iter().all(|printed| printed.fract() == 0.0);
     let text = match outcome.off {
@@ -159,7 +159,7 @@ pub(super) fn off(outcome: &RowOutcome, here: &Here) -> String {
         _ if is_small_count => {
             let difference = first.median - mean;
             let sign = if difference > 0.0 { "+" } else { "" };
-            format!("{sign}{}", shown(&row.metric, difference))
+            format!("{sign}{}", shown(outcome.unit(), difference))
         }
         Some(off) => per_cent(off),
         None => return String::new(),
@@ -194,6 +194,7 @@ mod tests {
                 role,
                 note: if column == "WAN" { "one datagram".to_owned() } else { String::new() },
             },
+            own_unit: None,
             values: Vec::new(),
             off: Some(0.5),
         }
@@ -238,6 +239,7 @@ mod tests {
             cell: "c".to_owned(),
             arena,
             metric: "flows.x.first_to_last_received_ms".to_owned(),
+            own_unit: None,
             n: 1,
             median,
             ci95: None,

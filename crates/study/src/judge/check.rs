@@ -34,9 +34,11 @@ pub(super) fn judge_check(
     let holds = within.map(|within| within || held_by.is_some());
     let (single_hits, single_runs) = singles(check, &places, assumption, ran);
     let ci95 = if is_whole { figure_interval(check.kind, &values) } else { None };
+    let metric = check.operands.first().map(|operand| operand.metric.clone()).unwrap_or_default();
     CheckOutcome {
         name: check.name.clone(),
-        metric: check.operands.first().map(|operand| operand.metric.clone()).unwrap_or_default(),
+        own_unit: ran.study.units.get(&metric).copied(),
+        metric,
         must: check.kind,
         basis: check.basis,
         one_sided: check.one_sided.clone(),
@@ -202,6 +204,7 @@ mod tests {
             cell: String::new(),
             arena,
             metric: String::new(),
+            own_unit: None,
             n: found.n,
             median: found.median,
             ci95: found.ci95,

@@ -74,7 +74,7 @@ pub(super) fn fill(table: &PublishedTable, ran: &Ran<'_>) -> Option<TableOutcome
             arenas.filter_map(|&arena| ran.value(&row.cell, arena, 0, &row.metric)).collect();
         let mean = row.mean().filter(|mean| *mean != 0.0);
         let off = values.first().zip(mean).map(|(value, mean)| (value.median - mean) / mean.abs());
-        RowOutcome { row: row.clone(), values, off }
+        RowOutcome { row: row.clone(), own_unit: ran.study.units.get(&row.metric).copied(), values, off }
     };
     let rows: Vec<RowOutcome> = table.rows.iter().map(row).collect();
     let has_values = rows.iter().any(|row| !row.values.is_empty());
@@ -145,7 +145,7 @@ fn kind_panel(
     let (runs, of) = (all.iter().filter(|it| **it == value).count(), all.len());
     let title = format!(
         "{} {}: {runs} of {of} runs; run {} is shown",
-        crate::words::shown("", value * kinds.times),
+        crate::words::shown(None, value * kinds.times),
         kinds.what,
         kept.repetition + 1
     );

@@ -130,6 +130,7 @@ impl<'a> Ran<'a> {
             cell: cell.to_owned(),
             arena,
             metric: metric.to_owned(),
+            own_unit: self.study.units.get(metric).copied(),
             n: found.n,
             median: found.median,
             ci95: found.ci95,

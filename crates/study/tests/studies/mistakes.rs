@@ -221,6 +221,10 @@ fn mistakes_of_several_arenas_and_metrics_are_told_too() {
     assert!(metric.contains("metric.spared"), "{metric}");
     let stray = mistakes("difference = [", "cap = 1.0, difference = [");
     assert!(stray.contains("metric.spared"), "{stray}");
+    let unit = mistakes("difference = [", "unit = \"miles\", difference = [");
+    assert!(unit.contains("metric.spared.unit: found \"miles\", expected one of ms, s, bit/s"), "{unit}");
+    let other = mistakes("difference = [", "unit = \"ms\", difference = [");
+    assert!(other.contains("metric.spared.unit: found \"ms\", but it is made of"), "{other}");
     let ratio = mistakes("ratio = [\"call-far\", \"call-near\"]", "ratio = [\"call-far\"]");
     assert!(ratio.contains("expected two"), "{ratio}");
     let expected = mistakes("{ sim = \"reproduced\", emu = \"differs\" }", "{ sim = \"reproduced\" }");

@@ -67,8 +67,8 @@ fn caption(count: usize, each: &str, fit: Option<Fit>, x_scale: f64) -> String {
     let points = format!("{count} points, each {each}");
     let Some(line) = fit else { return points };
     let with = |value: f64, interval: Option<(f64, f64)>| match interval {
-        Some((low, high)) => format!("{} [{}, {}]", shown("", value), shown("", low), shown("", high)),
-        None => shown("", value),
+        Some((low, high)) => format!("{} [{}, {}]", shown(None, value), shown(None, low), shown(None, high)),
+        None => shown(None, value),
     };
     let each = if x_scale == 1.0 { "" } else { " for each 1 %" };
     let slope = line.slope_ci95.map(|(low, high)| (low / x_scale, high / x_scale));
