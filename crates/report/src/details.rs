@@ -1,9 +1,7 @@
 //! Every figure of every flow of one repetition: flows across, figures down. For the page, if there is room.
 
-use std::collections::BTreeMap;
-
 use talkpath_measure::figures::FLOW;
-use talkpath_measure::summary::{CallSummary, FlowSummary, IpSeen, OutsideModel, RunSummary};
+use talkpath_measure::summary::{CallSummary, FlowSummary, OutsideModel, RunSummary};
 
 use crate::columns::Columns;
 use crate::grid::{Column, Grid, printable};
@@ -33,14 +31,10 @@ pub(crate) fn details(run: &RunSummary) -> Grid {
 /// A list's title, and its text.
 type ListText = (&'static str, fn(&FlowSummary) -> String);
 
-/// What is no single number, flag or word.
-const LISTS: [ListText; 6] = [
+/// What is no figure.
+const LISTS: [ListText; 2] = [
     ("loss runs by length from 1", |f| histogram(&f.loss_runs.histogram)),
     ("outside the E-model's table", |f| f.call.as_ref().map_or_else(unknown, |call| outside(call))),
-    ("DSCP seen on the way out, datagrams", |f| by_name(out(f).and_then(|seen| seen.dscp.as_ref()))),
-    ("ECN field seen on the way out, datagrams", |f| by_name(out(f).and_then(|seen| seen.ecn.as_ref()))),
-    ("DSCP seen on the way back, datagrams", |f| by_name(back(f).and_then(|seen| seen.dscp.as_ref()))),
-    ("ECN field seen on the way back, datagrams", |f| by_name(back(f).and_then(|seen| seen.ecn.as_ref()))),
 ];
 
 /// The inputs of the E-model that its table does not have.
@@ -50,24 +44,8 @@ fn outside(call: &CallSummary) -> String {
     if each.is_empty() { "nothing".to_owned() } else { each }
 }
 
-/// Lengths, or names, that a cell shows.
+/// Lengths that a cell shows.
 const HISTOGRAM: usize = 8;
-
-fn out(flow: &FlowSummary) -> Option<&IpSeen> {
-    Some(&flow.ip.as_ref()?.forward)
-}
-
-fn back(flow: &FlowSummary) -> Option<&IpSeen> {
-    flow.ip.as_ref()?.back.as_ref()
-}
-
-/// Names and their counts, the first few of them.
-fn by_name(counts: Option<&BTreeMap<String, u64>>) -> String {
-    let Some(counts) = counts.filter(|counts| !counts.is_empty()) else { return unknown() };
-    let named = counts.iter().take(HISTOGRAM);
-    let each = named.map(|(name, number)| format!("{} {}", printable(name), count(*number)));
-    each.collect::<Vec<_>>().join(", ")
-}
 
 fn histogram(counts: &[u64]) -> String {
     let mut shown: Vec<String> = counts.iter().take(HISTOGRAM).map(|n| count(*n)).collect();

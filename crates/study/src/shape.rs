@@ -39,6 +39,8 @@ fn of<T>(table: &'static Table<T>) -> Map<String, Json> {
             Getter::Count(_) | Getter::Number(_) => json!(0.0),
             Getter::Flag(_) => json!(false),
             Getter::Word(_) => json!(""),
+            // Their names are those of a run.
+            Getter::Counts(_) => continue,
         };
         put(&mut all, figure.path, value);
     }

@@ -93,7 +93,7 @@ impl Counts {
         if decided == 0 { 0.0 } else { self.lost as f64 * 100.0 / decided as f64 }
     }
 
-    fn of(figures: &FlowSummary, bytes: u64) -> Self {
+    pub(crate) fn of(figures: &FlowSummary, bytes: u64) -> Self {
         let ledger = figures.ledger.unwrap_or_default();
         Self {
             sent: figures.sent,

@@ -6,6 +6,8 @@
 
 use std::fmt::Write as _;
 
+use talkpath_measure::figures::{FLOW, Figure, Unit};
+use talkpath_measure::summary::FlowSummary;
 use talkpath_units::{Histogram, SignedDuration};
 
 use super::Epoch;
@@ -44,7 +46,10 @@ struct Family {
     /// Without `_total`.
     name: &'static str,
     kind: Kind,
+    /// What it says, as a sentence without a full stop; a figure's is its definition.
     help: &'static str,
+    /// Of its samples; a figure's is that of its row.
+    unit: Unit,
     value: Value,
 }
 
@@ -52,8 +57,12 @@ struct Family {
 enum Value {
     /// One sample.
     One(fn(&Shown<'_>) -> Option<f64>),
-    /// One a flow.
-    Flow(fn(&FlowTotals) -> Option<f64>),
+    /// One a flow: the count at this path of summary.json, summed over all intervals.
+    Sum(&'static str, fn(&Counts) -> u64),
+    /// One a flow: the figure at this path of summary.json, in the last interval.
+    Last(&'static str),
+    /// One a flow: payload delivered.
+    Payload,
     /// One a flow.
     Delays(fn(&FlowTotals) -> &Histogram),
 }
@@ -76,30 +85,69 @@ const fn one(
     help: &'static str,
     value: fn(&Shown<'_>) -> Option<f64>,
 ) -> Family {
-    Family { name, kind, help, value: Value::One(value) }
+    Family { name, kind, help, unit: Unit::One, value: Value::One(value) }
 }
 
-const fn of_flow(
-    name: &'static str,
-    kind: Kind,
-    help: &'static str,
-    value: fn(&FlowTotals) -> Option<f64>,
-) -> Family {
-    Family { name, kind, help, value: Value::Flow(value) }
+/// The sum of the count at `path`.
+const fn sum(name: &'static str, path: &'static str, count: fn(&Counts) -> u64) -> Family {
+    Family { name, kind: Kind::Counter, help: "", unit: Unit::Count, value: Value::Sum(path, count) }
 }
 
-/// A sum of messages.
-const fn count(name: &'static str, help: &'static str, value: fn(&FlowTotals) -> Option<f64>) -> Family {
-    of_flow(name, Kind::Counter, help, value)
+/// The figure at `path`.
+const fn last(name: &'static str, path: &'static str) -> Family {
+    Family { name, kind: Kind::Gauge, help: "", unit: Unit::One, value: Value::Last(path) }
 }
 
-macro_rules! counted {
-    ($field:ident) => {
-        |flow| {
-            let Counts { $field, .. } = flow.counts;
-            Some($field as f64)
+const fn delays(name: &'static str, help: &'static str, value: fn(&FlowTotals) -> &Histogram) -> Family {
+    Family { name, kind: Kind::Histogram, help, unit: Unit::Seconds, value: Value::Delays(value) }
+}
+
+impl Family {
+    const fn seconds(self) -> Self {
+        Self { unit: Unit::Seconds, ..self }
+    }
+
+    /// The row of the table of figures that it shows.
+    fn figure(&self) -> Option<&'static Figure<FlowSummary>> {
+        match self.value {
+            Value::Sum(path, _) | Value::Last(path) => Some(FLOW.row(path)),
+            Value::One(_) | Value::Payload | Value::Delays(_) => None,
         }
-    };
+    }
+
+    fn help(&self) -> String {
+        let begun = |text: &str| {
+            text.chars().take(1).flat_map(char::to_uppercase).chain(text.chars().skip(1)).collect()
+        };
+        match (self.figure(), &self.value) {
+            (Some(figure), Value::Last(_)) => format!("In the last interval: {}", figure.definition),
+            (Some(figure), _) => begun(figure.definition),
+            (None, _) => self.help.to_owned(),
+        }
+    }
+
+    /// What a number is multiplied by, and the unit that it then has.
+    fn base(&self) -> (f64, Option<&'static str>) {
+        base(self.figure().map_or(self.unit, |figure| figure.unit))
+    }
+}
+
+/// The base unit of OpenMetrics (1.0, "Units and Base Units") for `unit`, and what a number is multiplied by.
+const fn base(unit: Unit) -> (f64, Option<&'static str>) {
+    match unit {
+        Unit::Ms => (1e-3, Some("seconds")),
+        Unit::Seconds => (1.0, Some("seconds")),
+        Unit::Bytes => (1.0, Some("bytes")),
+        Unit::Share => (1.0, Some("ratio")),
+        Unit::Count
+        | Unit::Packets
+        | Unit::Bps
+        | Unit::Pps
+        | Unit::Score
+        | Unit::One
+        | Unit::Ppm
+        | Unit::Judged => (1.0, None),
+    }
 }
 
 /// Every family, in order.
@@ -109,7 +157,8 @@ const FAMILIES: [Family; 27] = [
     }),
     one("talkpath_start_time_seconds", Kind::Gauge, "When the monitor began, seconds since 1970", |shown| {
         Some(shown.epoch.wall.timestamp_millis() as f64 / 1e3)
-    }),
+    })
+    .seconds(),
     one("talkpath_intervals", Kind::Counter, "Intervals that are over", |shown| {
         Some(shown.totals.intervals as f64)
     }),
@@ -121,7 +170,8 @@ const FAMILIES: [Family; 27] = [
     ),
     one("talkpath_measured_seconds", Kind::Counter, "Length of all intervals", |shown| {
         Some(shown.totals.measured.as_secs_f64())
-    }),
+    })
+    .seconds(),
     one("talkpath_outages", Kind::Counter, "Times in which nothing was measured", |shown| {
         Some(shown.totals.outages as f64)
     }),
@@ -130,7 +180,8 @@ const FAMILIES: [Family; 27] = [
         Kind::Counter,
         "Length of all outages, the present one among them",
         |shown| Some(shown.totals.outage_counter_s(shown.now_ns)),
-    ),
+    )
+    .seconds(),
     one(
         "talkpath_unrecorded_sessions",
         Kind::Counter,
@@ -142,67 +193,46 @@ const FAMILIES: [Family; 27] = [
         Kind::Gauge,
         "When the last interval ended, seconds since 1970",
         |shown| Some(shown.epoch.wall(shown.totals.last_end_ns?).timestamp_millis() as f64 / 1e3),
-    ),
+    )
+    .seconds(),
     one(
         "talkpath_clock_uncertainty_seconds",
         Kind::Gauge,
         "How far the comparison of both clocks may be wrong, either way",
         |shown| Some(shown.totals.clock_uncertainty_ms? / 1e3),
-    ),
-    count("talkpath_messages_sent", "Messages sent", counted!(sent)),
-    count("talkpath_messages_received", "Messages delivered; with an echo, back again", counted!(received)),
-    count("talkpath_messages_lost", "Messages missing on either way", counted!(lost)),
-    count("talkpath_messages_lost_forward", "Messages missing on the way out", counted!(lost_forward)),
-    count("talkpath_messages_lost_return", "Echoes missing on the way back", counted!(lost_return)),
-    count(
-        "talkpath_messages_unfinished",
-        "Messages still on their way when their session ended",
-        counted!(unfinished),
-    ),
-    count("talkpath_messages_refused", "Messages that the transport would not take", counted!(refused)),
-    count(
-        "talkpath_messages_no_network",
-        "Messages lost because their host had no network for them",
-        counted!(no_network),
-    ),
-    count(
-        "talkpath_messages_not_open",
-        "Messages lost because the connection was not open when they were due",
-        counted!(not_open),
-    ),
-    count("talkpath_messages_duplicate", "Extra copies that arrived", counted!(duplicates)),
-    count("talkpath_messages_reordered", "Arrivals behind later messages (RFC 4737)", counted!(reordered)),
-    count("talkpath_payload_bytes", "Payload delivered", counted!(bytes)),
+    )
+    .seconds(),
+    sum("talkpath_messages_sent", "sent", |counts| counts.sent),
+    sum("talkpath_messages_received", "received", |counts| counts.received),
+    sum("talkpath_messages_lost", "lost", |counts| counts.lost),
+    sum("talkpath_messages_lost_forward", "lost_forward", |counts| counts.lost_forward),
+    sum("talkpath_messages_lost_return", "lost_return", |counts| counts.lost_return),
+    sum("talkpath_messages_unfinished", "unfinished", |counts| counts.unfinished),
+    sum("talkpath_messages_refused", "refused", |counts| counts.refused),
+    sum("talkpath_messages_no_network", "ledger.no_network", |counts| counts.no_network),
+    sum("talkpath_messages_not_open", "ledger.not_open", |counts| counts.not_open),
+    sum("talkpath_messages_duplicate", "duplicates", |counts| counts.duplicates),
+    sum("talkpath_messages_reordered", "reordered", |counts| counts.reordered),
     Family {
-        name: "talkpath_round_trip_seconds",
-        kind: Kind::Histogram,
-        help: "From due to the echo's read, without the far host's turn-round",
-        value: Value::Delays(|flow| &flow.round_trips),
+        name: "talkpath_payload_bytes",
+        kind: Kind::Counter,
+        help: "Payload delivered",
+        unit: Unit::Bytes,
+        value: Value::Payload,
     },
-    Family {
-        name: "talkpath_one_way_delay_seconds",
-        kind: Kind::Histogram,
-        help: "From due to read at the far host, while the clocks are trusted",
-        value: Value::Delays(|flow| &flow.one_way),
-    },
-    of_flow(
-        "talkpath_mos",
-        Kind::Gauge,
-        "Opinion score of the last interval (ITU-T G.107), by the playout of the scenario, else adaptive",
-        |flow| flow.last.call.as_ref().map(|call| call.mos),
+    delays(
+        "talkpath_round_trip_seconds",
+        "From due to the echo's read, without the far host's turn-round",
+        |flow| &flow.round_trips,
     ),
-    of_flow(
-        "talkpath_in_time_ratio",
-        Kind::Gauge,
-        "Share of the last interval's messages within their deadline",
-        |flow| flow.last.in_time,
+    delays(
+        "talkpath_one_way_delay_seconds",
+        "From due to read at the far host, while the clocks are trusted",
+        |flow| &flow.one_way,
     ),
-    of_flow(
-        "talkpath_rtp_jitter_seconds",
-        Kind::Gauge,
-        "Interarrival jitter at the end of the last interval (RFC 3550)",
-        |flow| flow.last.rtp_jitter_ms.map(|ms| ms / 1e3),
-    ),
+    last("talkpath_mos", "call.mos"),
+    last("talkpath_in_time_ratio", "in_time"),
+    last("talkpath_rtp_jitter_seconds", "rtp_jitter_ms"),
 ];
 
 /// Bounds of the buckets, seconds (chosen: 1-2-5 from a local network to ten seconds, and G.114's 150 ms and
@@ -227,11 +257,22 @@ pub(crate) fn render(shown: &Shown<'_>, format: Format) -> String {
                     put(&mut text, &sample, &format!("to=\"{to}\""), value);
                 }
             }
-            Value::Flow(value) => {
+            Value::Sum(_, count) => {
                 for (name, flow) in &shown.totals.flows {
-                    if let Some(value) = value(flow) {
-                        put(&mut text, &sample, &labels(&to, name, flow), value);
+                    put(&mut text, &sample, &labels(&to, name, flow), count(&flow.counts) as f64);
+                }
+            }
+            Value::Last(path) => {
+                let (figure, (factor, _)) = (FLOW.row(path), family.base());
+                for (name, flow) in &shown.totals.flows {
+                    if let Some(value) = figure.number(&flow.last) {
+                        put(&mut text, &sample, &labels(&to, name, flow), value * factor);
                     }
+                }
+            }
+            Value::Payload => {
+                for (name, flow) in &shown.totals.flows {
+                    put(&mut text, &sample, &labels(&to, name, flow), flow.counts.bytes as f64);
                 }
             }
             Value::Delays(delays) => {
@@ -256,10 +297,10 @@ fn heading(text: &mut String, family: &Family, format: Format) {
         (Kind::Histogram, _) => ("histogram", ""),
     };
     let name = format!("{}{suffix}", family.name);
-    let _ = writeln!(text, "# HELP {name} {}.", family.help);
+    let _ = writeln!(text, "# HELP {name} {}.", family.help());
     let _ = writeln!(text, "# TYPE {name} {kind}");
-    if format == Format::OpenMetrics && name.ends_with("_seconds") {
-        let _ = writeln!(text, "# UNIT {name} seconds");
+    if let (Format::OpenMetrics, (_, Some(unit))) = (format, family.base()) {
+        let _ = writeln!(text, "# UNIT {name} {unit}");
     }
 }
 
@@ -300,6 +341,7 @@ mod tests {
     use std::path::Path;
 
     use chrono::DateTime;
+    use talkpath_measure::summary::Ledger;
     use talkpath_units::Duration;
 
     use super::*;
@@ -337,6 +379,40 @@ mod tests {
             r#"talkpath_outage_seconds_total{to="a\"b\\c"} 1"#.to_owned(),
         ] {
             assert!(samples(&open).contains(&line), "no `{line}` in\n{open}");
+        }
+    }
+
+    #[test]
+    fn the_unit_of_a_family_ends_its_name_and_no_other_name_ends_like_one() {
+        for family in &FAMILIES {
+            let end = ["seconds", "bytes", "ratio"]
+                .into_iter()
+                .find(|unit| family.name.ends_with(&format!("_{unit}")));
+            assert_eq!(family.base().1, end, "{}", family.name);
+        }
+    }
+
+    #[test]
+    fn a_counter_sums_the_figure_whose_row_it_names() {
+        let ledger = Ledger { no_network: 12, not_open: 13, ..Ledger::default() };
+        let figures = FlowSummary {
+            sent: 1,
+            received: 2,
+            lost: 3,
+            lost_forward: Some(4),
+            lost_return: Some(5),
+            unfinished: 6,
+            refused: 7,
+            duplicates: 8,
+            reordered: 9,
+            ledger: Some(ledger),
+            ..FlowSummary::default()
+        };
+        let counts = Counts::of(&figures, 0);
+        for family in &FAMILIES {
+            if let Value::Sum(path, count) = family.value {
+                assert_eq!(Some(count(&counts) as f64), FLOW.row(path).number(&figures), "{}", family.name);
+            }
         }
     }
 

@@ -51,8 +51,8 @@ impl From<Looked> for Observed {
 
 /// What stands at `path` of a flow.
 pub(super) fn of_flow(flow: Option<&FlowSummary>, path: &str) -> Looked {
-    let named = flow.map_or(Looked::Below, |flow| named_count(flow, path));
-    look_up(&FLOW, flow, path).unwrap_or(named)
+    let absent = if flow.is_none() { Looked::Below } else { Looked::Unknown };
+    look_up(&FLOW, flow, path).unwrap_or(absent)
 }
 
 /// What stands at `path` of a flow's copies together.
@@ -65,8 +65,12 @@ pub(super) fn of_link(link: Option<&LinkSummary>, path: &str) -> Looked {
     look_up(&LINK, link, path).unwrap_or(Looked::Unknown)
 }
 
-/// What stands at `path` of `of`; `None` if the table has no such number or flag.
+/// What stands at `path` of `of`; `None` if the table has no such number, flag or counts by name.
 fn look_up<T>(table: &'static Table<T>, of: Option<&T>, path: &str) -> Option<Looked> {
+    if let Some((counts, name)) = table.counts(path) {
+        let Some(counts) = of.and_then(counts) else { return Some(Looked::Below) };
+        return Some(counts.get(name).map_or(Looked::Unknown, |count| Looked::Figure(*count as f64)));
+    }
     let figure = table.find(path).filter(|figure| is_bounded(figure))?;
     let Some(of) = of else { return Some(Looked::Below) };
     Some(match figure.value(of) {
@@ -76,29 +80,10 @@ fn look_up<T>(table: &'static Table<T>, of: Option<&T>, path: &str) -> Option<Lo
     })
 }
 
-/// Whether a threshold can be about it: words have no bounds.
+/// Whether a threshold can be about it: words have no bounds, and of counts by name each has its own.
 const fn is_bounded<T>(figure: &Figure<T>) -> bool {
-    !matches!(figure.get, Getter::Word(_))
+    !matches!(figure.get, Getter::Word(_) | Getter::Counts(_))
 }
-
-/// The count at a path such as `ip.forward.dscp.EF`, which the scenario and the path name: no row of the
-/// table is called so.
-fn named_count(flow: &FlowSummary, path: &str) -> Looked {
-    let Some((field, name)) = NAMED.iter().find_map(|field| Some((*field, path.strip_prefix(field)?))) else {
-        return Looked::Unknown;
-    };
-    let Some(ip) = flow.ip.as_deref() else { return Looked::Below };
-    let seen = if field.starts_with("ip.forward") { Some(&ip.forward) } else { ip.back.as_ref() };
-    let is_dscp = field.ends_with("dscp.");
-    let counts = seen.and_then(|seen| if is_dscp { seen.dscp.as_ref() } else { seen.ecn.as_ref() });
-    match counts {
-        None => Looked::Below,
-        Some(counts) => counts.get(name).map_or(Looked::Unknown, |count| Looked::Figure(*count as f64)),
-    }
-}
-
-/// Where [`named_count`] finds counts by name.
-const NAMED: [&str; 4] = ["ip.forward.dscp.", "ip.forward.ecn.", "ip.return.dscp.", "ip.return.ecn."];
 
 /// Whether a flow, its copies together, or a link has such a figure: that is known before the run.
 ///
@@ -107,8 +92,7 @@ const NAMED: [&str; 4] = ["ip.forward.dscp.", "ip.forward.ecn.", "ip.return.dscp
 pub(super) fn known_before(threshold: &Threshold) -> Result<(), String> {
     let path = threshold.path.as_str();
     let mut known = paths_of(&threshold.of);
-    let is_named =
-        matches!(threshold.of, ThresholdOf::Flow { .. }) && NAMED.iter().any(|it| path.starts_with(it));
+    let is_named = matches!(threshold.of, ThresholdOf::Flow { .. }) && FLOW.counts(path).is_some();
     let is_there = |path: &str| known.contains(path);
     if is_named || is_there(path) || Statistic::split(path).is_some_and(|(path, _)| is_there(path)) {
         return Ok(());

@@ -102,6 +102,18 @@ pub(super) const HEADERS: &[Row] = &[
         "the DSCP that the scenario wants; null leaves the system's",
         |f| f.ip.as_ref()?.dscp.as_deref(),
     ),
+    Row::counts(
+        "ip.forward.dscp",
+        "DSCP seen on the way out, datagrams",
+        "datagrams that came, by DSCP: its name, or its number if it has none; null if the system does not show it",
+        |f| f.ip.as_ref()?.forward.dscp.as_ref(),
+    ),
+    Row::counts(
+        "ip.forward.ecn",
+        "ECN field seen on the way out, datagrams",
+        "datagrams that came, by ECN field: not-ect, ect0, ect1, ce; null if the system does not show it",
+        |f| f.ip.as_ref()?.forward.ecn.as_ref(),
+    ),
     Row::count(
         "ip.forward.ttl_min",
         "fewest hops left (TTL), out",
@@ -120,6 +132,18 @@ pub(super) const HEADERS: &[Row] = &[
         "path MTU, out",
         "MTU of the path as the sending host knows it",
         |f| Some(f.ip.as_ref()?.forward.path_mtu_bytes?.into()),
+    ),
+    Row::counts(
+        "ip.return.dscp",
+        "DSCP seen on the way back, datagrams",
+        "datagrams that came, by DSCP: its name, or its number if it has none; null if the system does not show it",
+        |f| f.ip.as_ref()?.back.as_ref()?.dscp.as_ref(),
+    ),
+    Row::counts(
+        "ip.return.ecn",
+        "ECN field seen on the way back, datagrams",
+        "datagrams that came, by ECN field: not-ect, ect0, ect1, ce; null if the system does not show it",
+        |f| f.ip.as_ref()?.back.as_ref()?.ecn.as_ref(),
     ),
     Row::count(
         "ip.return.ttl_min",

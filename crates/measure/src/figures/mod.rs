@@ -6,9 +6,9 @@
 //! ```
 //!
 //! [`FLOW`], [`GROUP`], [`LINK`], [`MACHINE`] and [`CLOCK`] have a row for each number, flag and word of
-//! summary.json, in the order of that file. Lists, and counts by name (`ip.forward.dscp`), are no figures.
-//! Whoever prints, checks, exports or documents figures goes through these rows. A test holds the rows against
-//! the JSON of a summary, so that no field lacks one.
+//! summary.json, in the order of that file. Counts by name (`ip.forward.dscp`) are one row, lists are none.
+//! Whoever prints, checks, exports or documents figures goes through these rows. A test holds the rows
+//! against the JSON of a summary, so that no field lacks one.
 
 mod call;
 mod clock;
@@ -29,7 +29,7 @@ pub use flow::FLOW;
 pub use group::GROUP;
 pub use link::LINK;
 pub use machine::MACHINE;
-pub use row::{Figure, Getter, Table, Value};
+pub use row::{Counts, Figure, Getter, Table, Value};
 pub use unit::{Better, Scale, Unit};
 
 use crate::statistic::Statistic;
@@ -42,8 +42,8 @@ pub fn unit_of(path: &str) -> Option<Unit> {
     FLOW.find(path).map(|figure| figure.unit).or_else(of_group).or_else(of_link)
 }
 
-/// The statistic over repetitions that represents the figure at `path` below its flow, group or link; the mean
-/// for what is no figure there.
+/// The statistic over repetitions that represents the figure at `path` below its flow, group or link; the
+/// mean for what is no figure there.
 pub fn statistic_of(path: &str) -> Statistic {
     unit_of(path).map_or(Statistic::Mean, Unit::statistic)
 }

@@ -16,7 +16,7 @@ use super::row::{Figure, Getter, Table};
 /// A row, whatever it is a figure of.
 struct Entry {
     path: &'static str,
-    /// `count`, `number`, `flag` or `word`.
+    /// `count`, `number`, `flag`, `word` or `counts by name`.
     kind: &'static str,
     unit: &'static str,
     title: String,
@@ -34,6 +34,7 @@ impl<T: 'static> From<&'static Figure<T>> for Entry {
             Getter::Number(_) => ("number", true),
             Getter::Flag(_) => ("flag", false),
             Getter::Word(_) => ("word", false),
+            Getter::Counts(_) => ("counts by name", false),
         };
         let scale = figure.scale();
         Self {

@@ -1,5 +1,6 @@
 //! A row of the table: one figure.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::text;
@@ -37,7 +38,12 @@ pub enum Getter<T: 'static> {
     Flag(fn(&T) -> Option<bool>),
     /// A word, or a name that somebody gave.
     Word(fn(&T) -> Option<&str>),
+    /// Counts by names that the path or the scenario gives, each at `PATH.NAME`.
+    Counts(Counts<T>),
 }
+
+/// What reads counts by name.
+pub type Counts<T> = fn(&T) -> Option<&BTreeMap<String, u64>>;
 
 /// The value of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,6 +92,14 @@ impl<T: 'static> Table<T> {
         self.find(path).unwrap_or_else(|| panic!("no figure {path}"))
     }
 
+    /// The counts of which the one at `path` is a part, and its name: `EF` of `ip.forward.dscp.EF`.
+    pub fn counts<'p>(&'static self, path: &'p str) -> Option<(Counts<T>, &'p str)> {
+        self.rows().find_map(|figure| match figure.get {
+            Getter::Counts(get) => Some((get, path.strip_prefix(figure.path)?.strip_prefix('.')?)),
+            _ => None,
+        })
+    }
+
     /// Hands over every number of `of` that is known.
     pub fn each_number(&'static self, of: &T, mut each: impl FnMut(&'static Figure<T>, f64)) {
         for figure in self.rows() {
@@ -102,7 +116,7 @@ impl<T: 'static> Figure<T> {
         match self.get {
             Getter::Count(get) => get(of).map(|count| count as f64),
             Getter::Number(get) => get(of).filter(|value| value.is_finite()),
-            Getter::Flag(_) | Getter::Word(_) => None,
+            Getter::Flag(_) | Getter::Word(_) | Getter::Counts(_) => None,
         }
     }
 
@@ -112,11 +126,21 @@ impl<T: 'static> Figure<T> {
             Getter::Count(_) | Getter::Number(_) => self.number(of).map(Value::Number),
             Getter::Flag(get) => get(of).map(Value::Flag),
             Getter::Word(get) => get(of).map(Value::Word),
+            Getter::Counts(_) => None,
         }
     }
 
     /// The figure for people, without its unit; [`text::UNKNOWN`] if it is not known.
     pub fn text(&self, of: &T) -> String {
+        if let Getter::Counts(get) = self.get
+            && let Some(counts) = get(of).filter(|counts| !counts.is_empty())
+        {
+            let each = counts.iter().take(MOST_NAMES);
+            let mut each: Vec<String> =
+                each.map(|(name, count)| format!("{name} {}", text::count(*count))).collect();
+            each.extend((counts.len() > MOST_NAMES).then(|| "…".to_owned()));
+            return each.join(", ");
+        }
         match self.value(of) {
             // Summaries of earlier versions have words that are empty.
             None | Some(Value::Word("")) => text::UNKNOWN.to_owned(),
@@ -127,7 +151,8 @@ impl<T: 'static> Figure<T> {
         }
     }
 
-    /// `value` of this figure for people, without its unit. A mean of counts may lie between two whole numbers.
+    /// `value` of this figure for people, without its unit. A mean of counts may lie between two whole
+    /// numbers.
     pub fn written(&self, value: f64) -> String {
         let scale = self.scale();
         let is_whole = value >= 0.0 && value.fract().abs().total_cmp(&0.0).is_eq();
@@ -229,6 +254,15 @@ impl<T: 'static> Figure<T> {
         Self::new(path, Unit::One, name, definition, Getter::Word(get))
     }
 
+    pub(super) const fn counts(
+        path: &'static str,
+        name: &'static str,
+        definition: &'static str,
+        get: Counts<T>,
+    ) -> Self {
+        Self::new(path, Unit::Count, name, definition, Getter::Counts(get))
+    }
+
     /// With another title than its name.
     pub(super) const fn short(self, short: &'static str) -> Self {
         Self { short, ..self }
@@ -254,3 +288,6 @@ impl<T: 'static> Figure<T> {
         Self { range: (least, most), ..self }
     }
 }
+
+/// Names that the text of counts by name has. Chosen: what a cell holds.
+const MOST_NAMES: usize = 8;

@@ -36,7 +36,16 @@ fn tabled<T>(table: &'static Table<T>, of: &T) -> Vec<(String, Json)> {
             Value::Word(word) => word.into(),
         })
     };
-    table.rows().filter_map(|figure| Some((figure.path.to_owned(), value(figure)?))).collect()
+    let counts = |figure: &Figure<T>| match figure.get {
+        Getter::Counts(get) => get(of).cloned().unwrap_or_default(),
+        _ => BTreeMap::new(),
+    };
+    let found = |figure: &'static Figure<T>| {
+        let counts = counts(figure).into_iter();
+        let counts = counts.map(|(name, count)| (format!("{}.{name}", figure.path), (count as f64).into()));
+        value(figure).map(|value| (figure.path.to_owned(), value)).into_iter().chain(counts)
+    };
+    table.rows().flat_map(found).collect()
 }
 
 #[track_caller]
@@ -229,8 +238,8 @@ fn leg(first: u64) -> LegSummary {
 /// One direction's headers; counts by name are no figures.
 fn way(first: u8) -> IpSeen {
     IpSeen {
-        dscp: Some(BTreeMap::new()),
-        ecn: Some(BTreeMap::new()),
+        dscp: Some([("CS0".to_owned(), 3), ("EF".to_owned(), u64::from(first))].into()),
+        ecn: Some([("ect0".to_owned(), 4)].into()),
         ttl_min: Some(first + 200),
         ttl_max: Some(first + 201),
         path_mtu_bytes: Some(u32::from(first) + 1000),

@@ -87,7 +87,7 @@ fn spread(key: &str, value: &Value, fields: &mut BTreeMap<String, Field>) {
 }
 
 /// A number of JSON: whole if it is written so.
-pub(super) fn of_number(number: &serde_json::Number) -> Field {
+fn of_number(number: &serde_json::Number) -> Field {
     match (number.as_i64(), number.as_f64()) {
         (Some(whole), _) => Field::Integer(whole),
         (None, Some(number)) => Field::Number(number),

@@ -6,20 +6,21 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Write};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use talkpath_measure::RunRecord;
 use talkpath_measure::export::{
     Column, ColumnKind, Field, TableFormat, TableWriter, message_columns, message_row, series_columns,
     series_row,
 };
+use talkpath_measure::figures::{FLOW, GROUP, Getter, LINK, Table};
 use talkpath_measure::record_file::{
     PacketRow, PacketRows, RecordError, SeriesRow, SeriesRows, packet_rows, read_packets, read_series,
     series_rows,
 };
 use talkpath_measure::summary::{RunSummary, Spread, Summary};
 
-use super::swept::{Swept, common, kind_of, of_number};
+use super::swept::{Swept, common, kind_of};
 use crate::again::Repetitions;
 use crate::arenas::Arenas;
 use crate::args::ExportTable;
@@ -43,11 +44,11 @@ pub(super) fn write(
         ExportTable::Messages => return MESSAGES.write((dir, arenas), format, out, unwritten),
         ExportTable::Series => return POINTS.write((dir, arenas), format, out, unwritten),
         ExportTable::Repetitions => repetitions(&summary()?, format, out, "flow", |run| {
-            let groups = run.groups.iter().map(|(name, group)| (name, flat(group)));
-            run.flows.iter().map(|(name, flow)| (name, flat(flow))).chain(groups).collect()
+            let groups = run.groups.iter().map(|(name, group)| (name, known(&GROUP, &**group)));
+            run.flows.iter().map(|(name, flow)| (name, known(&FLOW, &**flow))).chain(groups).collect()
         }),
         ExportTable::Links => repetitions(&summary()?, format, out, "link", |run| {
-            run.links.iter().map(|(name, link)| (name, flat(link))).collect()
+            run.links.iter().map(|(name, link)| (name, known(&LINK, &**link))).collect()
         }),
         ExportTable::Cells => cells(&summary()?, format, out),
     };
@@ -229,26 +230,24 @@ fn cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Resu
     table.finish()
 }
 
-/// The single values of `entry` by their paths, in the order of summary.json; lists are left out.
-fn flat(entry: &impl Serialize) -> Vec<(String, Field)> {
-    fn walk(path: &str, value: &Value, fields: &mut Vec<(String, Field)>) {
-        let field = match value {
-            Value::Object(keys) => {
-                for (key, inner) in keys {
-                    let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                    walk(&path, inner, fields);
-                }
-                return;
-            }
-            Value::Bool(flag) => Field::Flag(*flag),
-            Value::Number(number) => of_number(number),
-            Value::String(text) => Field::text(text),
-            Value::Null | Value::Array(_) => return,
-        };
-        fields.push((path.to_owned(), field));
-    }
+/// The figures of `of` that are known by their paths, in the order of the table.
+fn known<T>(table: &'static Table<T>, of: &T) -> Vec<(String, Field)> {
     let mut fields = Vec::new();
-    walk("", &serde_json::to_value(entry).unwrap_or_default(), &mut fields);
+    for figure in table.rows() {
+        let field = match figure.get {
+            Getter::Count(get) => get(of).map(Field::integer),
+            Getter::Number(_) => figure.number(of).map(Field::Number),
+            Getter::Flag(get) => get(of).map(Field::Flag),
+            Getter::Word(get) => get(of).map(Field::text),
+            Getter::Counts(get) => {
+                let counts = get(of).into_iter().flatten();
+                let path = |name: &String| format!("{}.{name}", figure.path);
+                fields.extend(counts.map(|(name, count)| (path(name), Field::integer(*count))));
+                None
+            }
+        };
+        fields.extend(field.map(|field| (figure.path.to_owned(), field)));
+    }
     fields
 }
 
