@@ -13,6 +13,7 @@ from ._program import Ended, ask, carry_out
 from ._progress import Progress, teller
 from ._run import Run
 from ._scenario import Scenario, checked, listed
+from ._words import Codec
 
 Arena = Literal["sim", "emu", "live"]
 Records = Literal["none", "summary", "all"]
@@ -180,7 +181,7 @@ def compare(
 
 def mos(
     *,
-    codec: Literal["g711", "g729a"] = "g711",
+    codec: Codec = "g711",
     no_plc: bool = False,
     one_way: str | None = None,
     loss: float | str | None = None,

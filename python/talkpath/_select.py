@@ -30,12 +30,19 @@ class Judged(NamedTuple):
     """Of its scale, in the figure's own unit; None if that goes from zero to the largest that came out."""
 
 
-JUDGED = {
-    # What G.107 can say of G.711.
-    "call.mos": Judged("MOS", 1.0, 2, (1.0, 4.5)),
-    "in_time": Judged("in time, %", 100.0, 2, (0.0, 1.0)),
-    "goodput_bps": Judged("goodput, Mb/s", 1e-6, 3, None),
-}
+@cache
+def _rows() -> dict[str, dict[str, Any]]:
+    """The program's own list of figures."""
+    text = files("talkpath").joinpath("figures.json").read_text(encoding="utf-8")
+    return cast("dict[str, dict[str, Any]]", json.loads(text))
+
+
+def _judged(row: dict[str, Any]) -> Judged:
+    ends = row["ends"]
+    return Judged(row["title"], row["factor"], row["decimals"], None if ends is None else (ends[0], ends[1]))
+
+
+JUDGED = {path: _judged(row["judged"]) for path, row in _rows().items() if "judged" in row}
 """The figures by which transports are ranked; the report writes and draws them so."""
 
 RTT = "rtt_s"
@@ -288,9 +295,7 @@ class Shown(NamedTuple):
 
 @cache
 def _listed() -> dict[str, Shown]:
-    text = files("talkpath").joinpath("figures.json").read_text(encoding="utf-8")
-    rows = cast("dict[str, dict[str, Any]]", json.loads(text))
-    return {path: Shown(row["title"], row["factor"], row["decimals"]) for path, row in rows.items()}
+    return {path: Shown(row["title"], row["factor"], row["decimals"]) for path, row in _rows().items()}
 
 
 def _shown(value: str) -> Shown:

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use talkpath_measure::figures::FLOW;
 use talkpath_measure::statistic::is_enough;
-use talkpath_measure::summary::{DelayMs, FlowSummary, RunSummary, Summary};
+use talkpath_measure::summary::{FlowSummary, RunSummary, Summary};
 use talkpath_measure::warning::{reason, which_left_out};
 use talkpath_study::{fit, median};
 use talkpath_units::{Duration, Instant};
@@ -345,11 +346,16 @@ pub(crate) fn transport(run: &RunSummary, name: &str, flow: &FlowSummary) -> Str
 }
 
 impl Seen<'_> {
-    /// The round trip's delay, or one way's of a flow without an echo. One of which no echo came back has
-    /// none: one way's among round trips would be no delay of theirs.
-    fn delay(&self) -> Option<&DelayMs> {
-        let FlowSummary { round_trip_delay_ms, one_way_delay_ms, .. } = self.flow;
-        if self.is_round_trip() { round_trip_delay_ms.as_ref() } else { one_way_delay_ms.as_ref() }
+    /// The figure at this path of summary.json; `None` if it is not known.
+    fn figure(&self, path: &str) -> Option<f64> {
+        FLOW.row(path).number(self.flow)
+    }
+
+    /// A statistic of the delay, such as `p90`: of the round trip, or one way of a flow without an echo. One
+    /// of which no echo came back has none: one way's among round trips would be no delay of theirs.
+    fn delay_ms(&self, statistic: &str) -> Option<f64> {
+        let delay = if self.is_round_trip() { "round_trip_delay_ms" } else { "one_way_delay_ms" };
+        self.figure(&format!("{delay}.{statistic}"))
     }
 
     /// Whether the far host sends back what comes.
@@ -417,14 +423,14 @@ fn matrix(seen: &[Seen<'_>], measured: &[Recorded<'_>]) -> Vec<MatrixRow> {
             clock_trusted,
             clock_why: untrusted.map(|one| one.clock_why.to_owned()),
             is_round_trip: group.iter().any(|one| one.is_round_trip()),
-            delay_ms_p50: of(&group, |one| one.delay().map(|it| it.p50)),
-            delay_ms_p95: of(&group, |one| one.delay().map(|it| it.p95)),
+            delay_ms_p50: of(&group, |one| one.delay_ms("p50")),
+            delay_ms_p95: of(&group, |one| one.delay_ms("p95")),
             loss_rate: loss_rate(&group),
             sent: group.iter().map(|one| one.flow.sent).sum(),
             unfinished: group.iter().map(|one| one.flow.unfinished).sum(),
-            mos: of(&group, |one| one.flow.call.as_ref().map(|it| it.mos)),
-            in_time: of(&group, |one| one.flow.in_time),
-            goodput_bps: of(&group, |one| one.flow.goodput_bps),
+            mos: of(&group, |one| one.figure("call.mos")),
+            in_time: of(&group, |one| one.figure("in_time")),
+            goodput_bps: of(&group, |one| one.figure("goodput_bps")),
         }
     };
     groups(seen, |one| (one.ends(), &one.transport)).into_iter().map(row).collect()
@@ -441,10 +447,10 @@ fn by_day(seen: &[Seen<'_>]) -> Vec<DayRow> {
             day,
             transport: transport.clone(),
             is_round_trip: group.iter().any(|one| one.is_round_trip()),
-            delay_ms_p90: of(&group, |one| one.delay().map(|it| it.p90)),
-            delay_ms_p95: of(&group, |one| one.delay().map(|it| it.p95)),
-            ipdv_ms_p90: of(&group, |one| one.flow.ipdv_ms.as_ref().map(|it| it.p90)),
-            ipdv_ms_p95: of(&group, |one| one.flow.ipdv_ms.as_ref().map(|it| it.p95)),
+            delay_ms_p90: of(&group, |one| one.delay_ms("p90")),
+            delay_ms_p95: of(&group, |one| one.delay_ms("p95")),
+            ipdv_ms_p90: of(&group, |one| one.figure("ipdv_ms.p90")),
+            ipdv_ms_p95: of(&group, |one| one.figure("ipdv_ms.p95")),
             loss_rate: loss_rate(&group),
         }
     };
@@ -455,25 +461,21 @@ fn half_trips(seen: &[Seen<'_>]) -> Vec<HalfTripRow> {
     let row = |(((near, far, measure), day, transport), group): (_, Vec<&Seen<'_>>)| {
         let (near, far, measure): (&str, &str, &str) = (near, far, measure);
         let transport: &String = transport;
-        let both: Vec<(&DelayMs, &DelayMs)> = group
-            .iter()
-            .filter(|one| one.is_trusted)
-            .filter_map(|one| {
-                Some((one.flow.round_trip_delay_ms.as_ref()?, one.flow.one_way_delay_ms.as_ref()?))
-            })
-            .collect();
-        let trip = |figure: fn(&DelayMs) -> f64| estimate(both.iter().map(|(trip, _)| figure(trip) / 2.0));
-        let way = |figure: fn(&DelayMs) -> f64| estimate(both.iter().map(|(_, way)| figure(way)));
+        let has_both =
+            |one: &&&Seen<'_>| one.flow.round_trip_delay_ms.is_some() && one.flow.one_way_delay_ms.is_some();
+        let both: Vec<_> = group.iter().filter(|one| one.is_trusted).filter(has_both).collect();
+        let all = |path: &str| estimate(both.iter().filter_map(|one| one.figure(path)));
+        let half = |path: &str| estimate(both.iter().filter_map(|one| Some(one.figure(path)? / 2.0)));
         Some(HalfTripRow {
             near: near.to_owned(),
             far: far.to_owned(),
             measure: measure.to_owned(),
             day,
             transport: transport.clone(),
-            half_trip_ms_mean: trip(|it| it.mean)?,
-            one_way_ms_mean: way(|it| it.mean)?,
-            half_trip_ms_p90: trip(|it| it.p90)?,
-            one_way_ms_p90: way(|it| it.p90)?,
+            half_trip_ms_mean: half("round_trip_delay_ms.mean")?,
+            one_way_ms_mean: all("one_way_delay_ms.mean")?,
+            half_trip_ms_p90: half("round_trip_delay_ms.p90")?,
+            one_way_ms_p90: all("one_way_delay_ms.p90")?,
         })
     };
     groups(seen, |one| (one.ends(), one.of.day, &one.transport)).into_iter().filter_map(row).collect()
@@ -484,16 +486,15 @@ fn hours(seen: &[Seen<'_>]) -> Vec<HourRow> {
     let usual: BTreeMap<_, _> = groups(seen, |one| (one.ends(), &one.transport))
         .into_iter()
         .map(|(key, group)| {
-            let p50 = of(&group, |one| one.delay().map(|it| it.p50)).map(|it| it.median);
-            let p95 = of(&group, |one| one.delay().map(|it| it.p95)).map(|it| it.median);
+            let p50 = of(&group, |one| one.delay_ms("p50")).map(|it| it.median);
+            let p95 = of(&group, |one| one.delay_ms("p95")).map(|it| it.median);
             (key, (p50, p95))
         })
         .collect();
     let row = |((measure, transport, hour), group): ((&String, &String, u64), Vec<&Seen<'_>>)| {
         let more = |one: &Seen<'_>| {
             let (p50, p95) = usual.get(&(one.ends(), &one.transport))?;
-            let delay = one.delay()?;
-            Some((delay.p50 - (*p50)?, delay.p95 - (*p95)?))
+            Some((one.delay_ms("p50")? - (*p50)?, one.delay_ms("p95")? - (*p95)?))
         };
         Some(HourRow {
             measure: measure.clone(),
@@ -521,9 +522,9 @@ type Ends<'s> = (&'s str, &'s str, &'s str);
 fn fastest<'s>(seen: &'s [Seen<'_>]) -> BTreeMap<Ends<'s>, f64> {
     let mut fastest = BTreeMap::new();
     for one in seen.iter().filter(|one| is_udp(&one.transport)) {
-        let Some(delay) = one.delay() else { continue };
-        let least = fastest.entry(one.ends()).or_insert(delay.min);
-        *least = least.min(delay.min);
+        let Some(delay_ms) = one.delay_ms("min") else { continue };
+        let least = fastest.entry(one.ends()).or_insert(delay_ms);
+        *least = least.min(delay_ms);
     }
     fastest
 }
@@ -541,7 +542,7 @@ fn loss_points(seen: &[Seen<'_>], fastest: &BTreeMap<Ends<'_>, f64>) -> Vec<Loss
         if !group.iter().any(|one| one.flow.retransmit_rate.is_some()) || is_udp(transport) {
             return None;
         }
-        let delay = of(&group, |one| one.delay().map(|it| it.p90))?;
+        let delay = of(&group, |one| one.delay_ms("p90"))?;
         let rate = loss_rate(udp.get(&(ends, day, true))?)?;
         let excess_ms = delay.median - fastest.get(&ends)?;
         Some(new_point(ends, day, transport, rate, excess_ms))
@@ -551,7 +552,7 @@ fn loss_points(seen: &[Seen<'_>], fastest: &BTreeMap<Ends<'_>, f64>) -> Vec<Loss
 
 fn resend_points(seen: &[Seen<'_>], fastest: &BTreeMap<Ends<'_>, f64>) -> Vec<LossPoint> {
     let point = |one: &Seen<'_>| {
-        let excess_ms = one.delay()?.p90 - fastest.get(&one.ends())?;
+        let excess_ms = one.delay_ms("p90")? - fastest.get(&one.ends())?;
         let rate = one.flow.retransmit_rate?;
         Some(new_point(one.ends(), one.of.day, &one.transport, rate, excess_ms))
     };

@@ -16,6 +16,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::figures::Scale;
 use crate::metrics::confidence::Confidence;
 use crate::summary::{Basis, CallSummary, Direction, FlowSummary, Judged, JudgedBy, RunSummary};
 
@@ -140,6 +141,40 @@ pub(crate) fn conversation<'a>(group: &str, copy: &'a str) -> &'a str {
 }
 
 impl JudgedBy {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Mos, Self::InTime, Self::Goodput];
+
+    /// Where the figure stands in summary.json, below its flow.
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::Mos => "call.mos",
+            Self::InTime => "in_time",
+            Self::Goodput => "goodput_bps",
+        }
+    }
+
+    /// How the figure is written where transports are compared.
+    pub const fn scale(self) -> Scale {
+        match self {
+            Self::Mos => Scale::SCORE,
+            Self::InTime => Scale::PERCENT,
+            Self::Goodput => Scale::MBPS,
+        }
+    }
+
+    /// What the figure is called there, with the unit of [`Self::scale`]: `goodput, Mb/s`.
+    pub fn title(self) -> String {
+        let name = match self {
+            Self::Mos => "MOS",
+            Self::InTime => "in time",
+            Self::Goodput => "goodput",
+        };
+        match self.scale().unit {
+            "" => name.to_owned(),
+            unit => format!("{name}, {unit}"),
+        }
+    }
+
     /// The least and the most that such a figure can be.
     pub const fn possible(self) -> (f64, f64) {
         match self {

@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use talkpath_campaign::{
     DayRow, Estimate, Findings, HalfTripRow, HourRow, Line, LossPoint, MatrixRow, Missing,
 };
+use talkpath_measure::summary::JudgedBy;
 use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, Fit};
 
 use crate::columns::Columns;
@@ -113,15 +114,11 @@ fn matrix_rows(rows: &[&MatrixRow]) -> Grid {
         columns.add(Column::numbers("", "unfinished"), move |row| of(row.unfinished, row.sent));
     }
     if is_call {
-        columns.add(Column::numbers("", "MOS"), |row| shown(row.mos.as_ref(), 2));
+        columns.add(Column::numbers("", "MOS"), |row| judged(JudgedBy::Mos, row.mos));
     } else {
-        columns.add(Column::numbers("goodput", "Mb/s"), |row| {
-            shown(row.goodput_bps.map(|it| scaled(it, 1e-6)).as_ref(), 2)
-        });
+        columns.add(Column::numbers("goodput", "Mb/s"), |row| judged(JudgedBy::Goodput, row.goodput_bps));
     }
-    columns.add(Column::numbers("in time", "%"), |row| {
-        shown(row.in_time.map(|it| scaled(it, 100.0)).as_ref(), 1)
-    });
+    columns.add(Column::numbers("in time", "%"), |row| judged(JudgedBy::InTime, row.in_time));
     columns.add(Column::numbers("", "valid"), move |row| of(row.valid, row.measurements));
     columns.add(Column::numbers("", "clocks"), move |row| of(row.clock_trusted, row.measurements));
     columns.grid_with(rows.iter().copied(), |row| look(&row.transport))
@@ -470,6 +467,12 @@ fn scaled(it: Estimate, factor: f64) -> Estimate {
         ci95: it.ci95.map(|(low, high)| (low * factor, high * factor)),
         n: it.n,
     }
+}
+
+/// As [`shown`], in the scale in which transports are compared by it.
+fn judged(by: JudgedBy, it: Option<Estimate>) -> String {
+    let scale = by.scale();
+    shown(it.map(|it| scaled(it, scale.factor)).as_ref(), scale.decimals.unwrap_or(0))
 }
 
 fn places<'a>(estimates: impl Iterator<Item = &'a Option<Estimate>>) -> usize {

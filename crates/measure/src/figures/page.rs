@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json, json};
+use talkpath_config::Codec;
 
 use super::clock::CLOCK;
 use super::flow::FLOW;
@@ -12,6 +13,8 @@ use super::group::GROUP;
 use super::link::LINK;
 use super::machine::MACHINE;
 use super::row::{Figure, Getter, Table};
+use super::unit::Scale;
+use crate::summary::JudgedBy;
 
 /// A row, whatever it is a figure of.
 struct Entry {
@@ -90,11 +93,36 @@ pub fn python() -> String {
             let Entry { path, title, unit, factor, decimals, better, .. } = entry;
             // The mean of counts is no whole number.
             let decimals = decimals.filter(|_| *unit != "count");
-            let text = json!({ "title": title, "factor": factor, "decimals": decimals, "better": better });
+            let mut text =
+                json!({ "title": title, "factor": factor, "decimals": decimals, "better": better });
+            if let Some(by) = JudgedBy::ALL.into_iter().find(|by| by.path() == *path) {
+                text["judged"] = judged(by);
+            }
             lines.entry(path).or_insert_with(|| format!("  {}: {text}", json!(path)));
         }
     }
     format!("{{\n{}\n}}\n", Vec::from_iter(lines.into_values()).join(",\n"))
+}
+
+/// How a figure by which transports are ranked is written and drawn; the ends of its axis, if it has some.
+fn judged(by: JudgedBy) -> Json {
+    let Scale { factor, decimals, .. } = by.scale();
+    let (least, most) = by.possible();
+    let ends = most.is_finite().then_some([least, most]);
+    json!({ "title": by.title(), "factor": factor, "decimals": decimals, "ends": ends })
+}
+
+/// The words that the Python package's types name, as a module of it.
+pub fn python_words() -> String {
+    let codecs: Vec<String> = Codec::ALL.iter().map(|codec| format!("\"{}\"", codec.name())).collect();
+    format!(
+        "\"\"\"Words that the program knows. Printed by `cargo run -p talkpath-measure --example figure_table words`.\"\"\"\n\n\
+         from __future__ import annotations\n\n\
+         from typing import Literal\n\n\
+         Codec = Literal[{}]\n\
+         \"\"\"A voice codec.\"\"\"\n",
+        codecs.join(", ")
+    )
 }
 
 /// `schema` with the descriptions of its figures, and a list of them under `figures`.
@@ -185,6 +213,7 @@ mod tests {
 
     const PAGE: &str = include_str!("../../../../docs/reference/metrics.md");
     const PYTHON: &str = include_str!("../../../../python/talkpath/figures.json");
+    const WORDS: &str = include_str!("../../../../python/talkpath/_words.py");
     const SCHEMA: &str = include_str!("../../../../docs/reference/summary.schema.json");
 
     #[test]
@@ -205,6 +234,14 @@ mod tests {
         assert_eq!(
             (&list["loss_rate"]["factor"], &list["jain_index"]["better"]),
             (&json!(100.0), &json!("more"))
+        );
+    }
+
+    #[test]
+    fn the_python_package_has_the_words_of_codecs() {
+        assert!(
+            WORDS == python_words(),
+            "write what `cargo run -p talkpath-measure --example figure_table words` prints to python/talkpath/_words.py"
         );
     }
 
