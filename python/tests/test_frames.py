@@ -217,13 +217,15 @@ def test_a_flows_floor_is_its_own_beside_a_call() -> None:
 
 
 def test_cells_that_gaps_bar_have_a_ring_and_stand_in_brackets(run: talkpath.Run) -> None:
-    rows = pl.DataFrame({
-        "flow": ["call"] * 6,
-        "cell": [0, 0, 1, 1, 2, 2],
-        "floor": [3.1] * 6,
-        "call_mos": [4.0, 4.2, 4.0, 2.0, 2.0, None],
-        "call_usable": [True, False, False, False, False, None],
-    })
+    rows = pl.DataFrame(
+        {
+            "flow": ["call"] * 6,
+            "cell": [0, 0, 1, 1, 2, 2],
+            "floor": [3.1] * 6,
+            "call_mos": [4.0, 4.2, 4.0, 2.0, 2.0, None],
+            "call_usable": [True, False, False, False, False, None],
+        }
+    )
     barred: Any = SimpleNamespace(repetitions=rows)
     # A score below the floor is no gap's doing.
     assert sorted(_select.barred(barred, "call", "call.mos")) == [0, 1]
