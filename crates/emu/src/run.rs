@@ -4,6 +4,7 @@ mod ends;
 mod record;
 
 use std::collections::BTreeSet;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -100,27 +101,15 @@ pub(super) fn run(
     check_segment_sizes(&plans).map_err(ArenaError::Unsupported)?;
     let mut world = World::build(scenario.ip, mtu, &plans, &settings, host_tcp.route(), second)?;
     let mut warnings = host_tcp.warnings(scenario);
-    // Without steering the emulator does the hosts' work too: the lateness report shows the effect.
-    let unset = settings.iter().zip(&world.unset).filter(|((path, _), unset)| **unset && *path != STEERING);
-    warnings.extend(unset.map(|((path, _), _)| {
-        format!("emu: {} cannot be written; the kernel's own value holds", path.to_string_lossy())
-    }));
-    if world.route_is_unset {
-        warnings.push(
-            "emu: the routes cannot be made; the kernel's own initial_window and delayed_ack hold".to_owned(),
-        );
-    }
+    warnings.extend(unset_warnings(&settings, &world));
     let mut sockets: Vec<_> = core::mem::take(&mut world.sockets).into_iter().map(Some).collect();
     warnings.extend(unreported(&sockets, &plans, scenario.ip));
     let unusable = |error: io::Error| ArenaError::Unavailable {
         what: format!("a socket cannot be used: {error}"),
         how: "see the limit of open files (ulimit -n)".to_owned(),
     };
-    if let Some(stranger) = &mut stranger
-        && let Some(socket) = sockets.get_mut(stranger.socket_index()).and_then(Option::take)
-    {
-        (stranger.take_socket)(socket)
-            .map_err(|error| ArenaError::far_end(format!("the socket was not taken: {error}")))?;
+    if let Some(stranger) = &mut stranger {
+        give_socket_away(stranger, &mut sockets)?;
     }
     let devices = Device::pair(&world.devices, scenario.ip, world.mtu).map_err(devices_failed)?;
     let host_clock = HostClock::anchor();
@@ -159,7 +148,32 @@ pub(super) fn run(
     Ok(record::record(scenario, &spec, &plan, &ends, emulated, disturbance, warnings))
 }
 
-/// Has the kernel report what arrives at the hosts' sockets of datagrams; what it does not report.
+/// What the scenario asks of the hosts' kernels and could not be set.
+fn unset_warnings(settings: &[Setting], world: &World) -> Vec<String> {
+    // Without steering the emulator does the hosts' work too: the lateness report shows the effect.
+    let unset = settings.iter().zip(&world.unset).filter(|((path, _), unset)| **unset && *path != STEERING);
+    let line = |path: &CStr| {
+        format!("emu: {} cannot be written; the kernel's own value holds", path.to_string_lossy())
+    };
+    let mut warnings: Vec<_> = unset.map(|((path, _), _)| line(path)).collect();
+    if world.route_is_unset {
+        warnings.push(
+            "emu: the routes cannot be made; the kernel's own initial_window and delayed_ack hold".to_owned(),
+        );
+    }
+    warnings
+}
+
+/// Gives the stranger the socket of the end whose place it takes.
+fn give_socket_away(stranger: &mut Stranger<'_>, sockets: &mut [Option<OwnedFd>]) -> Result<(), ArenaError> {
+    let Some(socket) = sockets.get_mut(stranger.socket_index()).and_then(Option::take) else {
+        return Ok(());
+    };
+    (stranger.take_socket)(socket)
+        .map_err(|error| ArenaError::far_end(format!("the socket was not taken: {error}")))
+}
+
+/// Has the kernel report what arrives at the hosts' sockets of datagrams; returns what it does not report.
 fn unreported(sockets: &[Option<OwnedFd>], plans: &[SocketPlan<'_>], ip: IpVersion) -> Vec<String> {
     let of_datagrams = |plan: &SocketPlan<'_>| plan.transport.channel_kind().is_udp();
     let pairs = sockets.iter().zip(plans).filter(|(_, plan)| of_datagrams(plan));
