@@ -354,9 +354,10 @@ impl<'a> Emulator<'a> {
     /// When something has to be written: at the next departure, and not sooner than [`TOLERANCE`] after the
     /// last write, so that what departs meanwhile leaves by one call.
     fn next_write(&self) -> Instant {
-        let departure = match self.decisions.is_empty() {
-            true => self.network.poll_timeout().unwrap_or(Instant::MAX),
-            false => Instant::ZERO,
+        let departure = if self.decisions.is_empty() {
+            self.network.poll_timeout().unwrap_or(Instant::MAX)
+        } else {
+            Instant::ZERO
         };
         departure.max(self.written.saturating_add(TOLERANCE))
     }

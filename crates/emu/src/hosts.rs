@@ -53,10 +53,11 @@ pub(super) fn socket_plans<'a>(
 /// Whether the kernel takes the segment sizes that sockets of Multipath TCP are to have.
 pub(super) fn check_segment_sizes(plans: &[SocketPlan<'_>]) -> Result<(), String> {
     let has_size = |plan: &SocketPlan<'_>| plan.path_mtu.is_some() || plan.transport.mss().is_some();
-    match plans.iter().any(|plan| plan.transport.is_multipath() && has_size(plan)) {
-        true => lacks_multipath_mss("this host")
-            .map_err(|why| format!("{why}; a link with another `mtu` than the others sets one, too")),
-        false => Ok(()),
+    if plans.iter().any(|plan| plan.transport.is_multipath() && has_size(plan)) {
+        lacks_multipath_mss("this host")
+            .map_err(|why| format!("{why}; a link with another `mtu` than the others sets one, too"))
+    } else {
+        Ok(())
     }
 }
 
@@ -65,9 +66,10 @@ pub(super) fn check_segment_sizes(plans: &[SocketPlan<'_>]) -> Result<(), String
 pub(super) fn device_mtu(scenario: &Scenario, host: Host) -> u16 {
     let first_links = scenario.flows.iter().flat_map(|flow| {
         let second = flow.second_path.as_ref();
-        match sender(flow) == host {
-            true => [flow.route.first(), second.and_then(|path| path.route.first())],
-            false => [flow.return_route.first(), second.and_then(|path| path.return_route.first())],
+        if sender(flow) == host {
+            [flow.route.first(), second.and_then(|path| path.route.first())]
+        } else {
+            [flow.return_route.first(), second.and_then(|path| path.return_route.first())]
         }
     });
     let first_links = first_links.flatten();

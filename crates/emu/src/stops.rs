@@ -1,5 +1,5 @@
-//! Stops: times in which the emulator's thread did not run although it had something to do. Then the whole path
-//! does not move.
+//! Stops: times in which the emulator's thread did not run although it had something to do. Then the whole
+//! path does not move.
 //!
 //! The percentiles of all packets' lateness do not show a stop: 100 ms meet few packets of a call, and a
 //! thousandth of the packets of a fast transfer. So each figure is judged by the stop that it can bear:

@@ -122,16 +122,14 @@ impl SharedEnd {
     ) -> Self {
         let stop = session.stop();
         let window = Instant::from_nanos(session.warm_up_ns)..stop;
-        let echo = spec.echo_per_read.map(|per_read| match per_read {
-            true => EchoWrite::PerRead,
-            false => EchoWrite::PerMessage,
-        });
-        let (side, application) = match place.is_sender {
-            true => {
-                let workload = AnyWorkload::new(&spec.workload, spec.workload_seed(), stop);
-                (Side::Near, Application::near(spec.features(), workload, window))
-            }
-            false => (Side::Far, Application::far(spec.features(), echo, receiver, window)),
+        let echo = spec
+            .echo_per_read
+            .map(|per_read| if per_read { EchoWrite::PerRead } else { EchoWrite::PerMessage });
+        let (side, application) = if place.is_sender {
+            let workload = AnyWorkload::new(&spec.workload, spec.workload_seed(), stop);
+            (Side::Near, Application::near(spec.features(), workload, window))
+        } else {
+            (Side::Far, Application::far(spec.features(), echo, receiver, window))
         };
         let application = match spec.transport.lifetime() {
             Some(lifetime) => application.expiring_after(lifetime),

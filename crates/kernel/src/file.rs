@@ -61,9 +61,10 @@ impl FileSpec {
     /// What is wrong with it.
     pub fn check(&self) -> Result<(), String> {
         let is_hash = self.sha256.len() == 64 && self.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match is_hash && self.name.len() <= MAX_NAME {
-            true => Ok(()),
-            false => Err("a file needs a name of at most 255 B and its SHA-256".to_owned()),
+        if is_hash && self.name.len() <= MAX_NAME {
+            Ok(())
+        } else {
+            Err("a file needs a name of at most 255 B and its SHA-256".to_owned())
         }
     }
 }

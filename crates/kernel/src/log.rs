@@ -517,9 +517,10 @@ impl Chunk {
                 _ if *taken => {}
                 Some(sent) => {
                     *taken = true;
-                    match keeps_messages {
-                        true => tap.on_sent(row.seq, to_ours(sent)),
-                        false => tap.on_sent_stream(row.seq, to_ours(sent)),
+                    if keeps_messages {
+                        tap.on_sent(row.seq, to_ours(sent));
+                    } else {
+                        tap.on_sent_stream(row.seq, to_ours(sent));
                     }
                 }
                 None => match row.not_taken {

@@ -147,9 +147,12 @@ impl Comparison<'_> {
         let (controls, names) = (self.cc.value, self.transports.value);
         names
             .iter()
-            .flat_map(|name| match name.starts_with("tcp") && !controls.is_empty() {
-                true => controls.iter().map(|cc| carrier(name, Some(cc))).collect(),
-                false => vec![carrier(name, None)],
+            .flat_map(|name| {
+                if name.starts_with("tcp") && !controls.is_empty() {
+                    controls.iter().map(|cc| carrier(name, Some(cc))).collect()
+                } else {
+                    vec![carrier(name, None)]
+                }
             })
             .collect()
     }

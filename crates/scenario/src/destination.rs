@@ -32,9 +32,10 @@ impl Destination {
             if endpoint.is_some() {
                 return Err(("store_endpoint", Problem::new("found it for a folder, which has none")));
             }
-            return match folder.starts_with('/') {
-                true => Ok(Self::Folder(folder.to_owned())),
-                false => Err(expected(store)),
+            return if folder.starts_with('/') {
+                Ok(Self::Folder(folder.to_owned()))
+            } else {
+                Err(expected(store))
             };
         }
         let Some(rest) = store.strip_prefix("s3://") else { return Err(expected(store)) };

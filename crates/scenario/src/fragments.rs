@@ -33,10 +33,8 @@ fn line(scenario: &Scenario, flow: &Flow) -> Option<String> {
     let counts = counts(size, scenario.ip, &mtus);
     let most = counts.iter().copied().max().filter(|&most| most > 1)?;
     let (group, mtu) = (&flow.group, mtus.iter().min()?);
-    let (up_to, counted) = match flow.workload.has_drawn_sizes() {
-        true => ("up to ", "the largest messages"),
-        false => ("", "messages"),
-    };
+    let (up_to, counted) =
+        if flow.workload.has_drawn_sizes() { ("up to ", "the largest messages") } else { ("", "messages") };
     let what = format!(
         "The flow {group} sends datagrams of {up_to}{size} over an MTU of {mtu}, {up_to}{most} fragments each"
     );
@@ -50,9 +48,10 @@ fn line(scenario: &Scenario, flow: &Flow) -> Option<String> {
     let each = counts.iter().zip(&losses);
     let messages: f64 = 1.0 - each.map(|(&count, &loss)| survives(count, loss)).product::<f64>();
     let is_independent = |loss: &LossModel| matches!(loss, LossModel::None | LossModel::Bernoulli { .. });
-    let apart = match links.iter().all(|link| is_independent(&link.config.loss)) {
-        true => "",
-        false => " if they are lost independently",
+    let apart = if links.iter().all(|link| is_independent(&link.config.loss)) {
+        ""
+    } else {
+        " if they are lost independently"
     };
     Some(format!("{what}: {} of packets are {} of {counted}{apart}", percent(packets), percent(messages)))
 }

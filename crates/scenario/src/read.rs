@@ -262,9 +262,8 @@ pub(crate) fn text<'a>(node: &'a Node, longest: usize, at: At<'_>, log: &mut Log
 pub(crate) fn choice(node: &Node, words: &Words, at: At<'_>, log: &mut Log) -> Option<&'static str> {
     let word = one_of(node, words.noun, words.known.iter().copied(), words.later);
     let is_later = node.as_text().is_some_and(|text| words.later.iter().any(|word| is_same_word(word, text)));
-    let explain = |problem: Problem| match is_later && !words.why.is_empty() {
-        true => problem.with_help(words.why),
-        false => problem,
+    let explain = |problem: Problem| {
+        if is_later && !words.why.is_empty() { problem.with_help(words.why) } else { problem }
     };
     word.map_err(|problem| log.problem(&node.place, at, explain(problem))).ok()
 }

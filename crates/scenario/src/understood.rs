@@ -145,9 +145,12 @@ fn over_cells(
     let mut lines: Vec<String> = found
         .into_iter()
         .take(MOST_LINES)
-        .map(|(line, count)| match count == cells.len() {
-            true => format!("{line}."),
-            false => format!("{line} (in {count} of {} cells).", cells.len()),
+        .map(|(line, count)| {
+            if count == cells.len() {
+                format!("{line}.")
+            } else {
+                format!("{line} (in {count} of {} cells).", cells.len())
+            }
         })
         .collect();
     lines.extend((more > 0).then(|| format!("{more} more {}.", rest())));
@@ -352,10 +355,7 @@ fn short(value: f64) -> String {
         _ => 4,
     };
     let text = format!("{value:.decimals$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// A loss that is repeated in words: above it a call is past all repair, and a share was perhaps meant in

@@ -457,10 +457,11 @@ impl TcpChannel {
         loop {
             let socket = self.socket.as_mut()?;
             let buffer = &mut self.buffer[..limit];
-            let read = match wants_stamps {
-                true => receive_one(socket.as_fd(), buffer)
-                    .map(|ReceivedOne { count, stamp_ns, .. }| (count, stamp_ns)),
-                false => socket.read(buffer).map(|count| (count, None)),
+            let read = if wants_stamps {
+                receive_one(socket.as_fd(), buffer)
+                    .map(|ReceivedOne { count, stamp_ns, .. }| (count, stamp_ns))
+            } else {
+                socket.read(buffer).map(|count| (count, None))
             };
             match read {
                 Ok((0, _)) => self.fail(&io::ErrorKind::UnexpectedEof.into()),

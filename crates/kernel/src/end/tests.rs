@@ -13,9 +13,10 @@ fn end_of_a_call(
     (start_ns, duration_ns): (u64, u64),
     is_sender: bool,
 ) -> (SharedEnd, RunClock) {
-    let flow = match is_sender {
-        true => fixtures::flow(transport, WorkloadConfig::G711),
-        false => fixtures::echoing(transport, WorkloadConfig::G711),
+    let flow = if is_sender {
+        fixtures::flow(transport, WorkloadConfig::G711)
+    } else {
+        fixtures::echoing(transport, WorkloadConfig::G711)
     };
     let flow = FlowSpec { start_ns, ..flow };
     let session = fixtures::session(&flow, duration_ns);

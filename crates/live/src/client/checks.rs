@@ -29,9 +29,10 @@ pub(super) fn multipath(session: &SessionSpec) -> Result<(), String> {
     if session.flows.iter().any(|flow| flow.transport.is_multipath()) {
         lacks_multipath("this host")?;
     }
-    match session.flows.iter().any(|flow| flow.transport.sets_multipath_mss()) {
-        true => lacks_multipath_mss("this host"),
-        false => Ok(()),
+    if session.flows.iter().any(|flow| flow.transport.sets_multipath_mss()) {
+        lacks_multipath_mss("this host")
+    } else {
+        Ok(())
     }
 }
 

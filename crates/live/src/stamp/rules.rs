@@ -86,9 +86,10 @@ impl Rules {
         if !self.second.admits(origin, self.bounds.packets_per_s, now_ns) {
             return None;
         }
-        match self.bounds.is_stateful {
-            true => Some(self.number((from, packet.ssid), origin, now_ns)),
-            false => Some(packet.sequence),
+        if self.bounds.is_stateful {
+            Some(self.number((from, packet.ssid), origin, now_ns))
+        } else {
+            Some(packet.sequence)
         }
     }
 

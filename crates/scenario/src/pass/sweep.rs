@@ -70,9 +70,10 @@ impl Sweep {
     fn is_new(&self, axis: &Axis, log: &mut Log) -> bool {
         let twice = self.axes.iter().find(|other| other.keys.iter().any(|key| axis.keys.contains(key)));
         let Some(other) = twice else { return true };
-        let message = match other.key == axis.key {
-            true => "is swept already, by another line or option; expected all its values in one".to_owned(),
-            false => format!("`{}` sweeps over the same key", other.key),
+        let message = if other.key == axis.key {
+            "is swept already, by another line or option; expected all its values in one".to_owned()
+        } else {
+            format!("`{}` sweeps over the same key", other.key)
         };
         log.mistake(&axis.place, &format!("sweep.{}", axis.key), message, None);
         false

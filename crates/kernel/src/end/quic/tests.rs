@@ -17,9 +17,10 @@ const SECRET: [u8; 32] = [3; 32];
 /// A flow of `ms` whose receiver sends each message back if it `echoes`.
 fn session(config: &QuicConfig, workload: WorkloadConfig, ms: u64, echoes: bool) -> SessionSpec {
     let spec = QuicSpec::new(config, None, Bytes::new(1500));
-    let flow = match echoes {
-        true => fixtures::echoing(TransportSpec::Quic(spec), workload),
-        false => fixtures::flow(TransportSpec::Quic(spec), workload),
+    let flow = if echoes {
+        fixtures::echoing(TransportSpec::Quic(spec), workload)
+    } else {
+        fixtures::flow(TransportSpec::Quic(spec), workload)
     };
     fixtures::session(&flow, ms * 1_000_000)
 }

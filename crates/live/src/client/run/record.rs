@@ -26,9 +26,10 @@ impl Session<'_> {
             .map(|((spec, near), rows)| {
                 // The far end echoes at most what was sent to it, and the number of its workload's messages
                 // is the one that it states.
-                let (side, bound) = match spec.is_up {
-                    true => (Side::Far, near.lock().log.taps.forward.rows().count()),
-                    false => (Side::Near, rows.sent_rows()),
+                let (side, bound) = if spec.is_up {
+                    (Side::Far, near.lock().log.taps.forward.rows().count())
+                } else {
+                    (Side::Near, rows.sent_rows())
                 };
                 EndLog::from_rows(rows, side, spec, bound as u64, &ours)
             })

@@ -12,9 +12,10 @@ pub(super) fn report_bound(spec: &SessionSpec, moved: impl Iterator<Item = EndPr
     let of_flow = |(flow, moved): (&FlowSpec, EndProgress)| {
         let planned = flow.message_bound(spec.duration_ns).saturating_mul(2);
         let moved = moved.sent.max(moved.received);
-        let of_messages = match flow.features().keeps_messages {
-            true => planned.max(moved).saturating_mul(ROWS_OF_A_MESSAGE),
-            false => planned.saturating_mul(ROWS_OF_A_MESSAGE).saturating_add(moved / BYTES_OF_A_READ),
+        let of_messages = if flow.features().keeps_messages {
+            planned.max(moved).saturating_mul(ROWS_OF_A_MESSAGE)
+        } else {
+            planned.saturating_mul(ROWS_OF_A_MESSAGE).saturating_add(moved / BYTES_OF_A_READ)
         };
         of_messages.saturating_add(SLACK)
     };

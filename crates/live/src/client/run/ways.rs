@@ -292,15 +292,12 @@ fn seconds(at: Instant) -> f64 {
 /// The words for a flow whose address changed during the run.
 fn moved(name: &str, moves: u32, is_quic: bool) -> String {
     let times = if moves == 1 { "once".to_owned() } else { format!("{moves} times") };
-    let how = match is_quic {
-        true => {
-            "talkpath's QUIC does not follow a new address yet (RFC 9000 §9), and goes on only once the flow has \
+    let how = if is_quic {
+        "talkpath's QUIC does not follow a new address yet (RFC 9000 §9), and goes on only once the flow has \
              registered anew: its silence before that is not the path's loss"
-        }
-        false => {
-            "the server hears a flow again once it has registered anew, about a second later: what was sent \
+    } else {
+        "the server hears a flow again once it has registered anew, about a second later: what was sent \
              meanwhile counts as lost"
-        }
     };
     format!("flow {name}: its address or port changed {times} during the run, as a translator's: {how}")
 }
