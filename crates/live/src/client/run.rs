@@ -422,6 +422,8 @@ impl Session<'_> {
                 return RunOutcome::Gone(format!("{} {why}", far.name()));
             }
             if is_drained || clock.now() > last_delivery.saturating_add(drain) {
+                // A connection that never opened ends the run at once: no look came after the stop.
+                ways::note_silence(ways, clock.now());
                 return RunOutcome::Drained;
             }
         }

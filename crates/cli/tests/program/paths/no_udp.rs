@@ -126,6 +126,22 @@ fn udp_that_is_blocked_midway_is_told_of_and_the_rest_is_kept() {
 
 #[test]
 #[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
+fn a_connection_whose_port_is_closed_before_it_opens_blames_the_port_and_not_the_mtu() {
+    let Some(lab) = Lab::new() else { return };
+    let late = "name = \"late\"\nduration = \"8 s\"\ndrain = \"1 s\"\npath = \"lan\"\n\n[flow.call]\n\
+                transport = \"quic\"\nstart = \"3 s\"\nworkload = { kind = \"voice\", echo = true }\n";
+    lab.bench.file("late.toml", late);
+    let run = lab.client_command(super::lab::SERVER, &["run", "late.toml", "--json=runs"]);
+    let run = { run }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_millis(1500));
+    lab.block_udp();
+    let seen = Seen::of_child(run);
+    assert!(seen.err.contains("on nothing came over UDP port 7160, small datagrams neither"), "{}", seen.err);
+    assert!(!seen.err.contains("MTU"), "{}", seen.err);
+}
+
+#[test]
+#[ignore = "it takes minutes: `cargo xtask nightly --only paths`"]
 fn with_two_lines_it_says_which_addresses_udp_and_tcp_come_from_at_both_ends() {
     let Some(mut lab) = Lab::new() else { return };
     lab.two_lines();
