@@ -4,7 +4,7 @@
 //! | figure | it is the path's as long as |
 //! | --- | --- |
 //! | a quantile of delays | the flow bears that quantile ([`LateFlow::bears`]) |
-//! | a mean of delays | the flow bears the 90th percentile (chosen: 2.5 % of the messages were late at most) |
+//! | a mean of delays | the flow bears the 90th percentile (chosen) |
 //! | the largest delay, a call, what a flow is judged by, RTP's jitter | the flow bears the 99th percentile |
 //! | the smallest delay, counts, shares lost, rates | always: the machine made packets late and lost none |
 //!
@@ -17,7 +17,8 @@ use talkpath_measure::metrics::percentile::PerMille;
 
 use crate::over_time::is_flow_of;
 
-/// Takes those figures out of `run`, a summary, that are not the path's, since the machine made packets `late`.
+/// Takes those figures out of `run`, a summary, that are not the path's, since packets of these flows were
+/// `late`.
 pub(crate) fn take_out(run: &mut Json, late: &[LateFlow]) {
     let flows = || FLOW.rows().map(|figure| (figure.path, figure.unit));
     let groups = || GROUP.rows().map(|figure| (figure.path, figure.unit));

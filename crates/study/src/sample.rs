@@ -305,8 +305,8 @@ fn disturbance(warnings: &[String]) -> String {
     }
 }
 
-/// Percentiles 1 to 99 of the trips of the flows that `names` mean; of a flow of which the machine made packets
-/// late, as far as it bears them.
+/// Percentiles 1 to 99 of the trips of the flows that `names` mean; of a flow that was `late`, as far as it
+/// bears them.
 fn delays(record: &RunRecord, names: &[String], late: &[LateFlow]) -> BTreeMap<String, Vec<f64>> {
     let window = record.window_start..record.window_end;
     let is_kept = |name: &str| names.iter().any(|wanted| is_flow_of(name, wanted));
