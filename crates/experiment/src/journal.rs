@@ -14,8 +14,6 @@
 //! a process that is killed loses at most the repetition that it was writing down. The next process begins
 //! files of its own.
 
-use std::fs;
-
 use serde::{Deserialize, Serialize};
 use talkpath_measure::RunRecord;
 
@@ -23,7 +21,7 @@ use crate::Error;
 use crate::choice::Records;
 use crate::part::{Fresh, Kept, Part, PartFiles, packed};
 use crate::run_dir::{PARTS, RunDir};
-use crate::store::lines::{LineFile, each_line};
+use crate::store::lines::{LineFile, each_line, numbered};
 use crate::store::whole::unexpected_json;
 
 /// One process's files, begun with the first line.
@@ -103,12 +101,7 @@ impl Journal {
 pub fn read(dir: &RunDir) -> Result<Fresh, Error> {
     let folder = dir.file(PARTS);
     let mut kept = Fresh::new();
-    for entry in fs::read_dir(&folder).map_err(|why| Error::read(&folder, why))? {
-        let path = entry.map_err(|why| Error::read(&folder, why))?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if !(name.starts_with(STEM) && name.ends_with(LINES)) {
-            continue;
-        }
+    for path in numbered(&folder, STEM, LINES)? {
         let (rows, mut end) = (path.with_extension(ROWS), 0_u64);
         each_line(&path, |line| {
             let ReadLine { mut part, files } =

@@ -96,6 +96,34 @@ impl CellSamples {
         self
     }
 
+    /// Those of its repetitions for which `is_wanted` holds, with their traces, and all warnings.
+    #[must_use]
+    pub fn only(&self, is_wanted: impl Fn(u64) -> bool) -> Self {
+        Self {
+            cell: self.cell.clone(),
+            arena: self.arena,
+            assumption: self.assumption.clone(),
+            fingerprint: self.fingerprint.clone(),
+            samples: self.samples.iter().filter(|sample| is_wanted(sample.repetition)).cloned().collect(),
+            traces: self.traces.iter().filter(|kept| is_wanted(kept.repetition)).cloned().collect(),
+            warnings: self.warnings.clone(),
+        }
+    }
+
+    /// Takes in what was kept of the same cell later: a repetition that ran again takes the place of the one
+    /// before.
+    pub fn take_in(&mut self, later: Self) {
+        let ran_again = |repetition: u64| later.samples.iter().any(|sample| sample.repetition == repetition);
+        self.samples.retain(|sample| !ran_again(sample.repetition));
+        self.traces.retain(|kept| !ran_again(kept.repetition));
+        later.samples.into_iter().for_each(|sample| self.add(sample));
+        self.traces.extend(later.traces);
+        self.traces.sort_by_key(|kept| kept.repetition);
+        let new = later.warnings.into_iter().filter(|warning| !self.warnings.contains(warning));
+        let new: Vec<String> = new.collect();
+        self.warnings.extend(new);
+    }
+
     /// Adds a repetition in its place.
     pub fn add(&mut self, sample: Sample) {
         let at = self.samples.partition_point(|before| before.repetition < sample.repetition);

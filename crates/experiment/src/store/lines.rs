@@ -1,7 +1,8 @@
 //! Files to which lines are added. A line counts once its line feed is there: what a full disk or a kill left
 //! of one is cut off by the next process that adds to the file.
 
-use std::fs::{File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -112,6 +113,23 @@ impl LineFile {
     }
 }
 
+/// The files in `folder` that processes began by [`LineFile::create_numbered`], in the order of their numbers.
+///
+/// # Errors
+/// [`Error::Read`].
+pub fn numbered(folder: &Path, stem: &str, ending: &str) -> Result<Vec<PathBuf>, Error> {
+    let unread = |why| Error::read(folder, why);
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unread)? {
+        let path = entry.map_err(unread)?.path();
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let number = name.strip_prefix(stem).and_then(|rest| rest.strip_suffix(ending));
+        files.extend(number.and_then(|text| text.parse::<u64>().ok()).map(|number| (number, path)));
+    }
+    files.sort_unstable();
+    Ok(files.into_iter().map(|(_, path)| path).collect())
+}
+
 fn appending() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).append(true).custom_flags(NOT_THROUGH_A_LINK);
@@ -197,8 +215,6 @@ const READ_AT_ONCE: u64 = 65_536;
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     /// A file after `lines` and then a fragment, as a full disk leaves it.
@@ -273,11 +289,17 @@ mod tests {
     }
 
     #[test]
-    fn two_processes_begin_files_of_their_own() {
+    fn each_process_begins_a_file_of_its_own_and_they_are_found_in_that_order() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["lines-0.jsonl", "lines-1.jsonl"] {
+        let names: Vec<String> = (0..11).map(|number| format!("lines-{number}.jsonl")).collect();
+        for name in &names {
             LineFile::create_numbered(folder.path(), "lines-", ".jsonl").unwrap().add(b"{}\n").unwrap();
             assert_eq!(fs::read(folder.path().join(name)).unwrap(), b"{}\n");
         }
+        for other in ["lines-a.jsonl", "lines-1.rows", "lines-.jsonl"] {
+            fs::write(folder.path().join(other), "").unwrap();
+        }
+        let found = numbered(folder.path(), "lines-", ".jsonl").unwrap();
+        assert_eq!(found, names.iter().map(|name| folder.path().join(name)).collect::<Vec<_>>());
     }
 }

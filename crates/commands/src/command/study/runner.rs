@@ -101,7 +101,8 @@ impl Runner<'_> {
             let mut whole = 0;
             for &cell in wanted.iter().filter(|cell| cell.arena == *arena) {
                 let Some(form) = self.selection.form(cell) else { continue };
-                let begun = self.folder.samples(cell, form).map(CellSamples::undisturbed);
+                let assumption = &self.study.assumptions[cell.assumption].name;
+                let begun = self.folder.samples(cell, assumption, form).map(CellSamples::undisturbed);
                 let task = Task { cell, form, begun };
                 if task.missing() == 0 {
                     whole += 1;
@@ -192,13 +193,14 @@ impl Runner<'_> {
         let mut samples =
             begun.clone().unwrap_or_else(|| CellSamples::begin(cell, assumption, &form.fingerprint));
         let kept: Vec<u64> = samples.samples.iter().map(|sample| sample.repetition).collect();
-        for repetition in (0..form.repeat).filter(|repetition| !kept.contains(repetition)) {
+        let is_new = |repetition: u64| !kept.contains(&repetition);
+        for repetition in (0..form.repeat).filter(|repetition| is_new(*repetition)) {
             let packets_per_s = task.packets_per_s(&samples);
             let is_traced = samples.wants_series(cell, repetition);
             let run = self.run_repetition(task, repetition, (is_traced, packets_per_s), worker, stage);
-            if run.is_err() {
+            if run.is_err() && !cell.arena.is_real_time() {
                 // What ran of the cell until now is not lost.
-                self.folder.keep(cell, &samples)?;
+                self.folder.keep(&samples.only(is_new))?;
             }
             let Ran { record, summary, beside } = run?;
             let watched = match cell.kept.watched && cell.arena == ArenaName::Sim {
@@ -228,10 +230,12 @@ impl Runner<'_> {
             let took = form.scenario.duration.as_millis();
             stage.left_ms.fetch_sub(took, Ordering::Relaxed);
             if cell.arena.is_real_time() {
-                self.folder.keep(cell, &samples)?;
+                self.folder.keep(&samples.only(|it| it == repetition))?;
             }
         }
-        self.folder.keep(cell, &samples)?;
+        if !cell.arena.is_real_time() {
+            self.folder.keep(&samples.only(is_new))?;
+        }
         let done = stage.done.fetch_add(1, Ordering::Relaxed) + 1;
         let told = format!("{}: {} under {assumption}: done", cell.arena, cell.name);
         match cell.arena.is_real_time() {
