@@ -9,8 +9,8 @@ use core::ops::Range;
 
 use talkpath_units::Instant;
 
-use crate::metrics::foderaro::Stamps;
 use crate::metrics::loss::LossCounts;
+use crate::metrics::time_to_receive::Stamps;
 use crate::{FileRecord, FlowRecord, RunRecord};
 
 /// The log of one repetition; `stamp` writes an instant of the run as a date and a time.

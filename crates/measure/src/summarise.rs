@@ -9,11 +9,12 @@ pub use self::numbers::flow_metrics;
 use self::numbers::{Column, Columns};
 use crate::metrics::call::{CallCounter, Clocks};
 use crate::metrics::confidence::Confidence;
+use crate::metrics::delay_in_words::DelayInWords;
 use crate::metrics::delay_variation::Interarrivals;
-use crate::metrics::foderaro::{self, Stamps, Verdict};
 use crate::metrics::histogram::{delay_ms, ipdv_ms, state_age_ms};
 use crate::metrics::loss::{self, LossCounts};
 use crate::metrics::settling::Seconds;
+use crate::metrics::time_to_receive::{self, Stamps};
 use crate::metrics::{delay, delay_variation, fairness, goodput, in_time, reordering, state_age, trip};
 use crate::summary::{
     BreakSummary, CellSummary, Clock, DelayMs, DropsByCause, EcnSummary, FileSummary, FlowSummary,
@@ -93,11 +94,12 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
     // A round trip is read off one clock; anything one-way needs two that agree.
     let trip_clock_trusted = is_echo || flow.info.clock_trusted;
     let net_rate_pps =
-        stamps.first_to_last_received().and_then(|span| foderaro::net_rate_pps(counts.received, span));
+        stamps.first_to_last_received().and_then(|span| time_to_receive::net_rate_pps(counts.received, span));
     let one_way_delay_ms = figures.one_way_delay_ms.filter(|_| flow.info.clock_trusted);
     let round_trip_delay_ms = figures.round_trip_delay_ms;
-    let verdict =
-        || Verdict::of_flow(counts.received, one_way_delay_ms.as_ref(), round_trip_delay_ms.as_ref()).word();
+    let verdict = || {
+        DelayInWords::of_flow(counts.received, one_way_delay_ms.as_ref(), round_trip_delay_ms.as_ref()).word()
+    };
     let verdict = flow.info.burst.then(|| verdict().to_owned());
     let terms = flow.info.terms;
     // Without a deadline nothing is late: without a clock of its own a message is due when there is room for
@@ -135,7 +137,7 @@ pub fn summarise_flow(flow: &FlowRecord, window: &Range<Instant>) -> FlowSummary
         settling: figures.settling,
         net_rate_pps,
         error_adjusted_rate_pps: net_rate_pps
-            .and_then(|rate| foderaro::error_adjusted_rate_pps(rate, &counts)),
+            .and_then(|rate| time_to_receive::error_adjusted_rate_pps(rate, &counts)),
         first_sent_to_last_received_ms: trip_clock_trusted
             .then(|| stamps.first_sent_to_last_received_ns())
             .flatten()

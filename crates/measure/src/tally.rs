@@ -12,11 +12,11 @@ use talkpath_units::{Bytes, Duration, Histogram, Instant};
 
 use crate::metrics::call::{CallCounter, Clocks};
 use crate::metrics::delay_variation::{Interarrivals, apart};
-use crate::metrics::foderaro::Stamps;
 use crate::metrics::in_time;
 use crate::metrics::loss::{LossCounts, RunCounter};
 use crate::metrics::settling::Seconds;
 use crate::metrics::state_age::NewestState;
+use crate::metrics::time_to_receive::Stamps;
 use crate::metrics::trip::{Trip, TripOutcome, one_way_trip, round_trip};
 use crate::{Ending, Fate, FlowInfo, LegTap, MessageRecord};
 

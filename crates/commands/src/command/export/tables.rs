@@ -271,7 +271,7 @@ fn add_columns(fields: &[(String, Field)], columns: &mut Vec<(String, ColumnKind
 
 #[cfg(test)]
 mod tests {
-    use talkpath_measure::summary::FlowSummary;
+    use talkpath_measure::summary::{FlowSummary, IpSeen, IpSummary};
 
     use super::*;
     use crate::summary_file::tests::{run, summary};
@@ -294,6 +294,24 @@ mod tests {
             .map(|line| line.split(',').rev().nth(1).unwrap().to_owned())
             .collect();
         assert_eq!(seeds, ["seed", "1", "18446744073709551613"]);
+    }
+
+    #[test]
+    fn counts_by_name_have_a_column_each_at_their_place() {
+        let forward =
+            IpSeen { dscp: Some([("EF".to_owned(), 7)].into()), ttl_min: Some(60), ..IpSeen::default() };
+        let ip = IpSummary { dscp: Some("EF".to_owned()), forward, back: None };
+        let found = known(&FLOW, &FlowSummary { ip: Some(Box::new(ip)), ..FlowSummary::default() });
+        let of_ip: Vec<_> = found.iter().filter(|(path, _)| path.starts_with("ip.")).collect();
+        let field = |path: &str, field| (path.to_owned(), field);
+        assert_eq!(
+            of_ip,
+            [
+                &field("ip.dscp", Field::text("EF")),
+                &field("ip.forward.dscp.EF", Field::Integer(7)),
+                &field("ip.forward.ttl_min", Field::Integer(60)),
+            ]
+        );
     }
 
     #[test]
