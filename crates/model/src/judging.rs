@@ -18,7 +18,7 @@ pub enum Judging {
         /// The least opinion score of a usable call.
         floor: f64,
     },
-    /// Messages, by the share of them that come in time.
+    /// Messages, by the share that comes in time.
     InTime {
         /// From a message's due time, with an echo to the echo; `None` leaves it to the workload: ITU-T
         /// G.114's for one on a clock, none for any other.

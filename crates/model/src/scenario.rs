@@ -30,7 +30,7 @@ pub struct Scenario {
     pub far_clock: Option<FarClock>,
     /// What carries the flows.
     pub ip: IpVersion,
-    /// The kernel of both hosts, if the scenario names it. Its values stand in the flows' transports already.
+    /// The kernel of both hosts, if the scenario names it. Its values are in the flows' transports already.
     pub kernel: Option<KernelProfile>,
     /// Whether it says what lies between the hosts. If not, `links` are a perfect path that stands for a
     /// network: a live run needs no more, and the other arenas refuse it ([`Scenario::path_is_known`]).
@@ -92,7 +92,7 @@ impl IpVersion {
     }
 }
 
-/// The MTU of a path that says nothing of it: Ethernet's (IEEE 802.3).
+/// The MTU of a path without the key: Ethernet's (IEEE 802.3).
 pub const USUAL_MTU: Bytes = Bytes::new(1500);
 
 /// The second host's clock against the first's.

@@ -1,6 +1,6 @@
 //! What an application sends, and what bounds and estimates need to know of it.
 //!
-//! A new workload answers here what the rest of the workspace asks of it: [`WorkloadConfig::demand`] says
+//! A new workload answers here what the rest of the workspace asks: [`WorkloadConfig::demand`] says
 //! when and how much it sends, and most other methods follow from that.
 
 use serde::{Deserialize, Serialize};
@@ -124,7 +124,7 @@ impl From<Bytes> for MessageSize {
 /// What a workload gives to its transport over time, at most: memory and admission are reckoned with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
-    /// Messages on a clock, whatever the network does: `messages` of them every `nanos` ns.
+    /// Messages on a clock, whatever the network does: `messages` messages every `nanos` ns.
     Clocked {
         /// Payload of the largest message.
         size: Bytes,

@@ -104,7 +104,7 @@ pub struct Comparison<'a> {
     pub load: bool,
     /// How long it runs.
     pub duration: ByOption<'a, &'a str>,
-    /// The key of that name.
+    /// The value of the key `kernel`.
     pub kernel: Option<&'a str>,
 }
 

@@ -24,7 +24,7 @@ use crate::spec::is_same_word;
 use crate::threshold::{Bound, bounds};
 use crate::tree::{Node, Table};
 
-/// A figure and what must hold of it.
+/// A figure and the bound that it must keep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Threshold {
     /// The figure as it was written: `call.mos@path.up.loss=0.01`.
@@ -115,7 +115,7 @@ pub(crate) fn thresholds(root: &Table, cells: &[Judged<'_>], log: &mut Log) -> V
     let mut read = Vec::new();
     for entry in &table.entries {
         let at = format!("thresholds.{}", entry.name);
-        // A key that an option added to stands where it was first.
+        // A key to which an option added a bound still has its place in the file.
         let place = bounds(&entry.node).last().map_or(&entry.place, |(place, _)| place);
         let place = if matches!(place, Place::Option(_)) { place } else { &entry.place };
         match figure(&entry.name, cells) {

@@ -1,7 +1,7 @@
 //! Where the records of a campaign are copied to: `s3://BUCKET/PREFIX` of a storage that speaks S3, or
 //! `file:///FOLDER`, such as a mounted share.
 //!
-//! Credentials are no part of it: they come from the environment.
+//! It holds no credentials: they come from the environment.
 
 use core::fmt;
 

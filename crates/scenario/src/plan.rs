@@ -44,7 +44,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The cell of this index. Cells stand in the order of their indices, so no search is needed.
+    /// The cell with this index. Cells are in the order of their indices, so no search is needed.
     pub fn cell(&self, index: u64) -> Option<&Cell> {
         usize::try_from(index).ok().and_then(|at| self.cells.get(at)).filter(|cell| cell.index == index)
     }
@@ -105,7 +105,7 @@ fn read(
     }
     let sweep = Sweep::read(&root, log);
     if !is_toml {
-        // What was understood is half a scenario: what seems missing may stand in the line whose syntax is
+        // What was understood is half a scenario: what seems missing may be in the line whose syntax is
         // wrong.
         return None;
     }
@@ -173,7 +173,7 @@ fn document(source: &Source, log: &mut Log) -> Option<(Table, bool)> {
 /// What the cells of a scenario are.
 struct Cells {
     cells: Vec<Cell>,
-    /// The values that all of them share, defaults included.
+    /// The values that all cells share, defaults included.
     common: Table,
     /// The links whose queues are as large as they are because nobody said how large.
     assumed_queues: Vec<String>,

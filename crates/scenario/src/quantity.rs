@@ -313,7 +313,7 @@ pub(crate) fn plainly(amount: Amount) -> String {
 pub struct SiAmount {
     /// `s`, `bps`, `bytes`, `packets` or `hz`: what ends a column's name.
     pub unit: &'static str,
-    /// How many of it. Rates, sizes and packets are whole.
+    /// The number of these units. Rates, sizes and packets are whole.
     pub value: f64,
 }
 
@@ -475,7 +475,7 @@ fn wrong_unit(unit: &str, number: &str, measures: &[Measure]) -> Problem {
     }
 }
 
-/// The unit of size in a unit of bytes a second, `MB/s` or `MBps`, of which only the B tells it from bits.
+/// The unit of size in a unit of bytes a second, `MB/s` or `MBps`: only its B distinguishes it from bits.
 fn bytes_a_second(unit: &str) -> Option<&str> {
     let size = unit.strip_suffix("/s").or_else(|| unit.strip_suffix("ps"))?;
     let size = if size == "KB" { "kB" } else { size };

@@ -16,7 +16,7 @@ use crate::spec::{LONGEST_PATH, Listed, Words, is_same_word};
 use crate::tree::{Node, Table, Value};
 use crate::usual::usual;
 
-/// Where a value stands: the keys that lead to it.
+/// The keys that lead to a value.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'a> {
     parent: Option<&'a At<'a>>,

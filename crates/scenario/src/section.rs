@@ -8,7 +8,7 @@ use crate::read::{self, At, Reading};
 use crate::spec::{Key, Kind};
 use crate::tree::{Entry, Node, Table, Value};
 
-/// A table, the keys that it may have, and where it stands.
+/// A table, the keys that it may have, and its place in the file.
 #[derive(Clone, Copy)]
 pub(crate) struct Section<'a> {
     table: &'a Table,

@@ -144,7 +144,7 @@ fn misread_unit(figure: &str, bound: &str) -> Option<String> {
     is_share(name).then(|| format!("{name} is a share, and found {found}: did you mean {found}%{or_all}?"))
 }
 
-/// What stands behind a bound's operator.
+/// What follows a bound's operator.
 fn value_of(bound: &str) -> &str {
     bound.trim().trim_start_matches(['<', '>', '=', '!']).trim()
 }
@@ -230,7 +230,7 @@ fn written(node: &Node) -> impl Iterator<Item = Written<'_>> {
 }
 
 const FORM: &str = ">=, <=, >, <, == or != and a number, as in \">= 3.6\"";
-/// What stands between the two on the command line.
+/// What is between figure and value on the command line.
 const OPERATORS: &str = ">=, <=, >, <, == or !=";
 const VALUE: &str = "a number in the figure's own unit, a percentage such as 95%, true or false";
 

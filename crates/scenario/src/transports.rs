@@ -125,8 +125,8 @@ mod tests {
         plan.cells.remove(0).scenario.flows.remove(0).transport
     }
 
-    /// The defaults stand twice: in the keys, where users read them, and in the options, which tests and
-    /// examples begin with.
+    /// The defaults are written twice: in the keys, where users read them, and in the options, which tests
+    /// and examples begin with.
     #[test]
     fn the_default_of_each_key_is_that_of_the_options() {
         let quic = |carry| TransportConfig::Quic(QuicConfig::new(carry));

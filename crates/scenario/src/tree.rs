@@ -1,6 +1,6 @@
 //! The scenario as a tree in which every key and value knows where it came from.
 //!
-//! The TOML reader sorts tables by key; here they stand in the order of the file again. Numbers stay text
+//! The TOML reader sorts tables by key; here they are in the order of the file again. Numbers stay text
 //! until somebody says what they count.
 
 use toml::de::{DeTable, DeValue};
@@ -38,7 +38,7 @@ pub(crate) struct Table {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    /// Where the key stands.
+    /// The place of the key.
     pub(crate) place: Place,
     pub(crate) node: Node,
 }
@@ -65,7 +65,7 @@ impl Node {
         }
     }
 
-    /// The same value, wherever it stands.
+    /// Whether the values are the same, wherever they come from.
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (&self.value, &other.value) {
             (Value::Text(a), Value::Text(b)) | (Value::Number(a), Value::Number(b)) => a == b,
@@ -205,7 +205,7 @@ pub(crate) fn parse_value(text: &str, place: &Place) -> Option<Node> {
 }
 
 /// A text without escapes, a short whole number or a flag, for which no parser of TOML is needed: the
-/// defaults of a large sweep are millions of them.
+/// a large sweep has millions of defaults.
 fn plain_value(text: &str) -> Option<Value> {
     if let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         let is_plain =

@@ -128,7 +128,7 @@ fn of_delay(trace: &DelayTrace) -> String {
 }
 
 /// A sentence for each line that `of_cell` gives, with how many of the `cells` it holds for if not for all.
-/// Of more than [`MOST_LINES`] the number stands before what is `rest` of a sentence.
+/// If there are more than [`MOST_LINES`], one sentence has their number, and then `rest`.
 fn over_cells(
     cells: &[&Scenario],
     of_cell: impl Fn(&Scenario) -> Vec<String>,

@@ -30,7 +30,7 @@ pub(crate) static WORKLOAD: Tagged =
 struct Workload {
     /// Its word and its keys.
     keys: Variant,
-    /// What the keys in a section mean, and which of them says how many messages there are.
+    /// What the keys in a section mean, and the key that decides how many messages there are.
     read: fn(&Section<'_>, FileTerms<'_>, &mut Log) -> Option<(WorkloadConfig, &'static str)>,
 }
 

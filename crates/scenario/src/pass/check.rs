@@ -29,7 +29,7 @@ impl Checks {
     pub(crate) const PRESENT: Self = Self { missing: false, steps: false };
 }
 
-/// Checks the keys and values of `table`, which stands at `place`.
+/// Checks the keys and values of `table`, which begins at `place`.
 pub(crate) fn check_table(
     table: &Table,
     spec: &'static TableSpec,
@@ -184,7 +184,7 @@ fn tagged(node: &Node, tagged: &'static Tagged, at: At<'_>, checks: Checks, log:
     missing_keys(inner, variant.keys, &node.place, at, checks, log);
 }
 
-/// The line to write where a quantity stands in place of a table: `jitter = "20 ms"`.
+/// The line to write if the file has a quantity where a table belongs: `jitter = "20 ms"`.
 fn quantity_line(node: &Node, tagged: &Tagged, at: At<'_>) -> Option<String> {
     let (variant, key) = tagged.quantity?;
     let (Kind::Quantity { measures, .. }, at) = (&tagged.variant(variant)?.key(key)?.kind, at) else {

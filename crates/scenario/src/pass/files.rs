@@ -239,7 +239,7 @@ impl Contents {
     }
 }
 
-/// True if `kernel` stands at `at`: at the top, or among a sweep's values.
+/// True if `at` is the key `kernel`: at the top, or among a sweep's values.
 fn is_kernel(at: &[String]) -> bool {
     matches!(at, [key] if key == "kernel")
         || matches!(at, [sweep, key] if sweep == "sweep" && key == "kernel")
@@ -251,7 +251,7 @@ fn is_this(node: &Node) -> bool {
     kind.and_then(Node::as_text).is_some_and(|kind| is_same_word(kind, "this"))
 }
 
-/// Puts the values of `profile` in the place of `this`. Keys that stand beside it win.
+/// Replaces `this` by the values of `profile`. Keys that the file has beside `this` win.
 fn replace_this(node: &mut Node, profile: &KernelProfile) {
     let mut table = Table::default();
     table.set("kind", Node::text("measured", node.place.clone()));

@@ -131,7 +131,7 @@ fn take_out(table: &mut Table, names: &[String]) {
     }
 }
 
-/// Puts what the file says over `common`: it stands even if a sweep replaces it.
+/// Puts what the file says over `common`, also a value that a sweep replaces.
 fn overlay(common: &mut Table, written: &Table) {
     for entry in &written.entries {
         match (common.get_mut(&entry.name).map(|node| &mut node.value), &entry.node.value) {

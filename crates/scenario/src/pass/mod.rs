@@ -7,7 +7,7 @@
 //! | [`files`] | reads what is named outside the scenario, and renames it as resolved | the file |
 //! | [`sweep`] | takes `[sweep]` out, and puts a cell's values in | each cell |
 //! | [`kernel`] | gives Linux transports what the key `kernel` says | each cell |
-//! | [`check`] | reports what the key tables alone decide; changes nothing | each cell; the file too if it has a sweep |
+//! | [`check`] | reports what the key tables alone decide; changes nothing | cells, swept files |
 //! | [`fill`] | writes every default out | each cell |
 //!
 //! [`crate::plan`] runs them in this order. Then [`crate::resolve`] makes the model of a cell's tree. The

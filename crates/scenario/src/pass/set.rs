@@ -63,7 +63,7 @@ pub(crate) fn set_options(
 fn set_option(root: &mut Table, key: &str, value: Node, place: &Place, log: &mut Log) -> Result<(), Problem> {
     let names = split(key);
     if let ["sweep", swept @ ..] = names.as_slice() {
-        // A `*` that stands for nothing is a mistake of the sweep, which is read later.
+        // A `*` that matches nothing is a mistake of the sweep, which is read later.
         let keys = keys(root, swept).unwrap_or_default();
         leave_out(root, &keys, |line| matches!(line, Place::File(_)));
         return set(root, &names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), value);
@@ -114,7 +114,7 @@ pub(crate) fn flatten<'a>(table: &'a Table, before: &str, into: &mut Vec<(String
 /// the path, or for every link or flow that `root` has.
 ///
 /// # Errors
-/// If `*` stands for nothing, or no key comes after it.
+/// If `*` matches nothing, or no key comes after it.
 pub(crate) fn keys(root: &Table, names: &[&str]) -> Result<Vec<Vec<String>>, Problem> {
     let all = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let [first, EVERY, rest @ ..] = names else { return Ok(vec![all(names)]) };
@@ -277,7 +277,7 @@ fn set_in_tagged(
     }
 }
 
-/// The name that stands for every one that there is.
+/// The name that matches every name.
 const EVERY: &str = "*";
 
 /// Writes a preset's name out as its tables; leaves what is no preset's name as it is.

@@ -1,4 +1,4 @@
-//! The sweep: which keys take which values, and every combination of them.
+//! The sweep: which keys take which values, and every combination of these values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::tree::{Entry, Node, Table, Value, split};
 pub(crate) struct Axis {
     /// As the file writes it.
     key: String,
-    /// The keys that it stands for, each as its names.
+    /// The keys that `key` means, each as its names: several if it has a `*`.
     keys: Vec<Vec<String>>,
     place: Place,
     values: Vec<Node>,

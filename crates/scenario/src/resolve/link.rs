@@ -20,11 +20,11 @@ use crate::tree::{Entry, Node, Table};
 
 /// The links of a cell.
 pub(crate) struct Links {
-    /// All of them; `None` if one has mistakes.
+    /// All links; `None` if a link has mistakes.
     pub(crate) made: Option<Vec<NamedLink>>,
     /// By name. Links with mistakes are here too, so that routes over them are not reported as wrong.
     by_name: BTreeMap<String, LinkIndex>,
-    /// Names as the file has them, `{n}` and all, and where they stand.
+    /// The links' names as the file has them, with `{n}`, and their places.
     written: Vec<(String, Place)>,
     /// Whether they are a path's.
     pub(crate) is_path: bool,
@@ -122,7 +122,7 @@ pub(crate) fn links(
     }
     if root.get("link").is_none() {
         (links.is_path, links.is_known) = (true, false);
-        // A link of which nothing is said: packets cross it at once.
+        // A link without any key: packets cross it at once.
         let perfect = fill_table(&Table::default(), &LINK, &Place::START);
         for name in ["up", "down"] {
             links.add(name, config(&perfect, top.key(name), &Place::START, contents, log));

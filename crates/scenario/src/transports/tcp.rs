@@ -229,7 +229,7 @@ pub(crate) const RWND_BYTES: &[Measure] = &[measure(Dimension::Size, 48, LARGEST
 pub(crate) const INITIAL_RWND: &[Measure] = RWND_BYTES;
 
 /// At least what a bulk transfer waits for, and at most as large as the largest window: this is also the
-/// limit of Linux for SO_SNDBUF (sock_setsockopt: INT_MAX / 2). A greedy application fills all of it.
+/// limit of Linux for SO_SNDBUF (sock_setsockopt: INT_MAX / 2). A greedy application fills the whole buffer.
 pub(crate) const SEND_BUFFER: &[Measure] =
     &[measure(Dimension::Size, MIN_BULK_ROOM.get(), LARGEST_WINDOW.get())];
 
@@ -291,7 +291,8 @@ pub(super) fn resolve(
     let header_room = section.bytes("header_room", log);
     let small_head = small_head(section, header_room, log);
     let overfill = section.flag("overfill", log);
-    // A scenario that says nothing of it stays the text that it was.
+    // Without the key, so that the resolved form of a scenario stays the text that it was before the key
+    // existed.
     let multipath = match section.node("multipath") {
         Some(_) => section.flag("multipath", log),
         None => Some(false),
