@@ -88,11 +88,6 @@ impl Failure {
         }
     }
 
-    /// Whether this one ends the command if `other` applies too and came later.
-    pub const fn goes_before(&self, other: &Self) -> bool {
-        self.rank() <= other.rank()
-    }
-
     /// The failure by which the command ends: of the gravest the first. The others are only told; not that a
     /// reader has gone, as nothing is wrong then.
     pub fn gravest(failures: impl IntoIterator<Item = Option<Self>>, tell: impl Fn(&Self)) -> Option<Self> {

@@ -113,7 +113,8 @@ impl LineFile {
     }
 }
 
-/// The files in `folder` that processes began by [`LineFile::create_numbered`], in the order of their numbers.
+/// The files in `folder` that processes began by [`LineFile::create_numbered`], in the order of their
+/// numbers.
 ///
 /// # Errors
 /// [`Error::Read`].

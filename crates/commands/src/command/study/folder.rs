@@ -4,7 +4,7 @@
 //! 2026-11-21T19-05-07Z-study-sawashima-1997/
 //!   parts/lock            locked while a process works here
 //!   parts/plan.json       which study and length
-//!   parts/cells-N.jsonl   a line for each repetition that came to its end: its metrics; a file for each process
+//!   parts/cells-N.jsonl   each repetition's metrics, a line each, a file for each process
 //!   study/NAME/           the study: study.toml and what it names beside itself
 //!   study.json            the outcome, as `--json` prints it
 //!   report.html
