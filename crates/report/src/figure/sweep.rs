@@ -61,10 +61,16 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
         }
         svg.open_data();
         for (at, view) in sweep.series.iter().enumerate() {
-            let points = points(combinations, x, at);
-            has_band |=
-                draw(&mut svg, &panel, axis, &points, (sweep.looks[at], &view.label), factor(sweep.by));
-            has_barred |= points.iter().any(|(_, served)| served.own.is_barred());
+            let line = SweptLine {
+                axis,
+                points: points(combinations, axis, x, at),
+                look: sweep.looks[at],
+                name: &view.label,
+                factor: factor(sweep.by),
+            };
+            line.draw(&mut svg, &panel);
+            has_band |= line.has_band();
+            has_barred |= line.has_barred();
         }
         svg.close();
         svg.close();
@@ -137,56 +143,82 @@ fn label(sweep: &Sweep<'_>, others: &[usize], combinations: &[&Combination<'_>])
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Index on the axis and figure, in the axis' order.
-fn points<'s>(combinations: &[&'s Combination<'_>], x: usize, series: usize) -> Vec<(usize, &'s Served)> {
-    let point =
-        |combination: &&'s Combination<'_>| Some((combination.at[x], combination.figures[series].as_ref()?));
-    let mut points: Vec<_> = combinations.iter().filter_map(point).collect();
-    points.sort_by_key(|point| point.0);
+/// One transport at one value of the axis.
+struct SweptPoint<'s> {
+    /// Index of the value on the axis.
+    index: usize,
+    served: &'s Served,
+}
+
+/// The line of one transport.
+struct SweptLine<'s> {
+    axis: &'s Axis,
+    /// From the left to the right.
+    points: Vec<SweptPoint<'s>>,
+    look: Look,
+    name: &'s str,
+    /// From the judged figure to the axis.
+    factor: f64,
+}
+
+/// The points of the transport `series`, from the left to the right.
+fn points<'s>(
+    combinations: &[&'s Combination<'_>],
+    axis: &Axis,
+    x: usize,
+    series: usize,
+) -> Vec<SweptPoint<'s>> {
+    let point = |combination: &&'s Combination<'_>| {
+        Some(SweptPoint { index: combination.at[x], served: combination.figures[series].as_ref()? })
+    };
+    let mut points: Vec<SweptPoint<'s>> = combinations.iter().filter_map(point).collect();
+    points.sort_by_key(|point| point.index);
+    points.sort_by(|a, b| place(axis, a.index).total_cmp(&place(axis, b.index)));
     points
 }
 
-/// Line, markers and band of one transport, with a ring around each point that gaps bar; whether it has a
-/// band.
-fn draw(
-    svg: &mut Svg,
-    panel: &Panel,
-    axis: &Axis,
-    points: &[(usize, &Served)],
-    (look, name): (Look, &str),
-    factor: f64,
-) -> bool {
-    if points.is_empty() {
-        return false;
+impl SweptLine<'_> {
+    /// Line, markers and band, with a ring around each point that gaps bar.
+    fn draw(&self, svg: &mut Svg, panel: &Panel) {
+        if self.points.is_empty() {
+            return;
+        }
+        let at = |point: &SweptPoint<'_>, value: f64| {
+            panel.at((place(self.axis, point.index), value * self.factor))
+        };
+        let mean = |point: &SweptPoint<'_>| at(point, point.served.spread.mean);
+        let corner = |(x, y): (f64, f64)| format!("{} {}", unit(x), unit(y));
+        if self.has_band() {
+            let ends = self.points.iter().filter_map(|point| Some((point, point.served.spread.ci95?)));
+            let upper = ends.clone().map(|(point, (_, high))| corner(at(point, high)));
+            let lower = ends.rev().map(|(point, (low, _))| corner(at(point, low)));
+            let outline: Vec<String> = upper.chain(lower).collect();
+            let fill = format!("fill:{}", colour(self.look));
+            svg.data("band", &fill, self.name, &format!("M{}Z", outline.join("L")));
+        }
+        let line: Vec<String> = self.points.iter().map(|point| corner(mean(point))).collect();
+        svg.data("series", &stroke(self.look), self.name, &format!("M{}", line.join("L")));
+        let mark = |point: &SweptPoint<'_>| {
+            let (x, y) = mean(point);
+            marker(self.look.marker(), x, y)
+        };
+        let marks: String = self.points.iter().map(mark).collect();
+        svg.data("mark", &format!("fill:{}", colour(self.look)), self.name, &marks);
+        if self.has_barred() {
+            let barred = self.points.iter().filter(|point| point.served.own.is_barred());
+            let rings: String = barred.map(|point| ring(mean(point))).collect();
+            svg.data("lost", "", self.name, &rings);
+        }
     }
-    let at = |index: usize, value: f64| panel.at((place(axis, index), value * factor));
-    let mut points = points.to_vec();
-    points.sort_by(|a, b| place(axis, a.0).total_cmp(&place(axis, b.0)));
-    let corner = |(x, y): (f64, f64)| format!("{} {}", unit(x), unit(y));
-    let upper = points.iter().filter_map(|(index, it)| Some(corner(at(*index, it.spread.ci95?.1))));
-    let lower = points.iter().rev().filter_map(|(index, it)| Some(corner(at(*index, it.spread.ci95?.0))));
-    let outline: Vec<String> = upper.chain(lower).collect();
-    let has_band = outline.len() > 2;
-    if has_band {
-        let fill = format!("fill:{}", colour(look));
-        svg.data("band", &fill, name, &format!("M{}Z", outline.join("L")));
+
+    /// Whether two points or more have an interval.
+    fn has_band(&self) -> bool {
+        self.points.iter().filter(|point| point.served.spread.ci95.is_some()).count() > 1
     }
-    let line: Vec<String> = points.iter().map(|(index, it)| corner(at(*index, it.spread.mean))).collect();
-    svg.data("series", &stroke(look), name, &format!("M{}", line.join("L")));
-    let marks: String = points
-        .iter()
-        .map(|(index, it)| {
-            let (x, y) = at(*index, it.spread.mean);
-            marker(look.marker(), x, y)
-        })
-        .collect();
-    svg.data("mark", &format!("fill:{}", colour(look)), name, &marks);
-    let barred = points.iter().filter(|(_, served)| served.own.is_barred());
-    let rings: String = barred.map(|(index, served)| ring(at(*index, served.spread.mean))).collect();
-    if !rings.is_empty() {
-        svg.data("lost", "", name, &rings);
+
+    fn has_barred(&self) -> bool {
+        self.points.iter().any(|point| point.served.own.is_barred())
     }
-    has_band
 }
 
 /// Where a value of the axis stands: its number, or its place if it is a word.

@@ -9,7 +9,16 @@ use talkpath_study::{
 use super::repetitions;
 
 /// A word of the page and what it means.
-type Term = (String, String);
+struct Term {
+    word: String,
+    meaning: String,
+}
+
+impl Term {
+    fn new(word: &str, meaning: &str) -> Self {
+        Self { word: word.to_owned(), meaning: meaning.to_owned() }
+    }
+}
 
 /// The run in a sentence, and a box to open with those words that this page uses.
 pub(super) fn guide(outcome: &Outcome) -> Markup {
@@ -18,7 +27,7 @@ pub(super) fn guide(outcome: &Outcome) -> Markup {
         details {
             summary { "The words of this page: claim, check, cell, base and the others" }
             dl.terms {
-                @for (word, meaning) in terms(outcome) { dt { (word) } dd { (meaning) "." } }
+                @for Term { word, meaning } in (Words { outcome }).terms() { dt { (word) } dd { (meaning) "." } }
             }
         }
     }
@@ -54,86 +63,126 @@ fn run(outcome: &Outcome) -> String {
     )
 }
 
-/// The words that stand on the page, in the order in which a reader meets them.
-fn terms(outcome: &Outcome) -> Vec<Term> {
-    let term = |word: &str, meaning: &str| (word.to_owned(), meaning.to_owned());
-    let verdicts = || outcome.claims.iter().flat_map(ClaimOutcome::verdicts);
-    let checks = || verdicts().flat_map(|it| &it.by_assumption).flat_map(|it| &it.checks);
-    let mut terms = vec![
-        term("claim", "A statement of the publication, or of our own"),
-        term(
-            "check",
-            "One comparison of measured figures with what the claim says (asked). A claim holds if all its checks do",
-        ),
-        term("cell", "One set-up that was run: a scenario with settings of its own"),
-        term(
-            "repetition",
-            "One run of a cell. Each has a start phase (the moments at which its flows begin) and a seed of its own. Medians over \
-             all repetitions decide. How many single repetitions would have shown the same is listed, and decides nothing",
-        ),
-        term(
-            "assumption set",
-            "What a publication leaves open, answered in one way. The sets are listed below",
-        ),
-    ];
-    if let Some((base, _)) = outcome.assumptions.first() {
+/// The words that a page shows.
+struct Words<'a> {
+    outcome: &'a Outcome,
+}
+
+impl Words<'_> {
+    /// In the order in which a reader meets them.
+    fn terms(&self) -> Vec<Term> {
+        let mut terms = self.of_every_page();
+        terms.extend(self.base());
+        terms.extend(self.outcome.arenas.iter().map(|arena| Term::new(arena.name(), arena_meaning(*arena))));
+        terms.extend(self.outcomes_of_claims());
+        terms.extend(self.standings());
+        terms.extend(self.doubts());
+        terms.extend(self.bases());
+        terms.push(Term::new(
+            "9.3 [9.2, 9.4]",
+            "A median and its 95 % confidence interval. Without brackets all repetitions gave the same, or fewer than 6 ran. In figures \
+             an interval of no length cannot be seen",
+        ));
+        terms.push(Term::new("bold", "In tables: a claim that differs, a check that fails"));
+        terms
+    }
+
+    fn verdicts(&self) -> impl Iterator<Item = &ArenaVerdict> {
+        self.outcome.claims.iter().flat_map(ClaimOutcome::verdicts)
+    }
+
+    fn checks(&self) -> impl Iterator<Item = &CheckOutcome> {
+        self.verdicts().flat_map(|verdict| &verdict.by_assumption).flat_map(|under| &under.checks)
+    }
+
+    fn of_every_page(&self) -> Vec<Term> {
+        vec![
+            Term::new("claim", "A statement of the publication, or of our own"),
+            Term::new(
+                "check",
+                "One comparison of measured figures with what the claim says (asked). A claim holds if all its checks do",
+            ),
+            Term::new("cell", "One set-up that was run: a scenario with settings of its own"),
+            Term::new(
+                "repetition",
+                "One run of a cell. Each has a start phase (the moments at which its flows begin) and a seed of its own. Medians over \
+                 all repetitions decide. How many single repetitions would have shown the same is listed, and decides nothing",
+            ),
+            Term::new(
+                "assumption set",
+                "What a publication leaves open, answered in one way. The sets are listed below",
+            ),
+        ]
+    }
+
+    fn base(&self) -> Option<Term> {
+        let (base, _) = self.outcome.assumptions.first()?;
         let also = if base == "base" { String::new() } else { format!(", here {base}") };
         let meaning = format!(
             "The first assumption set, the nearest reading of the text{also}. The verdict is the one under it"
         );
-        terms.push(("base".to_owned(), meaning));
+        Some(Term::new("base", &meaning))
     }
-    for arena in &outcome.arenas {
-        terms.push(term(arena.name(), arena_meaning(*arena)));
+
+    fn outcomes_of_claims(&self) -> impl Iterator<Item = Term> {
+        let all = [
+            Verdict::Reproduced,
+            Verdict::Consistent,
+            Verdict::PartlyJudged,
+            Verdict::Differs,
+            Verdict::NotTested,
+            Verdict::Disturbed,
+        ];
+        let shown = all.into_iter().filter(|wanted| self.verdicts().any(|shown| shown.verdict == *wanted));
+        shown.map(|verdict| Term::new(&verdict.to_string(), verdict_meaning(verdict)))
     }
-    let all = [
-        Verdict::Reproduced,
-        Verdict::Consistent,
-        Verdict::PartlyJudged,
-        Verdict::Differs,
-        Verdict::NotTested,
-        Verdict::Disturbed,
-    ];
-    for verdict in all.into_iter().filter(|wanted| verdicts().any(|it| it.verdict == *wanted)) {
-        terms.push(term(&verdict.to_string(), verdict_meaning(verdict)));
-    }
-    for standing in [Standing::Robust, Standing::Fragile, Standing::OnlyUnder] {
-        let is_used = verdicts().any(|it| it.standing == Some(standing) && !is_same_failure(it));
-        if is_used {
-            terms.push(term(&standing.to_string(), standing_meaning(standing)));
+
+    fn standings(&self) -> Vec<Term> {
+        let all = [Standing::Robust, Standing::Fragile, Standing::OnlyUnder];
+        let is_used = |standing: &Standing| {
+            let mut verdicts = self.verdicts();
+            verdicts.any(|verdict| verdict.standing == Some(*standing) && !is_same_failure(verdict))
+        };
+        let used = all.into_iter().filter(is_used);
+        let mut terms: Vec<Term> =
+            used.map(|standing| Term::new(&standing.to_string(), standing_meaning(standing))).collect();
+        if self.verdicts().any(is_same_failure) {
+            terms.push(Term::new(&same_failure("N"), SAME_FAILURE));
         }
-    }
-    if verdicts().any(is_same_failure) {
-        terms.push(term(&same_failure("N"), SAME_FAILURE));
-    }
-    let has_standing = |it: &ArenaVerdict| {
-        matches!(it.verdict, Verdict::Reproduced | Verdict::Consistent | Verdict::Differs)
-    };
-    if verdicts().any(|it| has_standing(it) && it.standing.is_none()) {
-        terms.push(term("open", OPEN));
-    }
-    if checks().any(CheckOutcome::is_undecided) {
-        terms.push(term("undecided", UNDECIDED));
-    }
-    if verdicts().any(|it| !it.without_effect.is_empty()) {
-        terms.push(term(
-            "changes nothing here",
-            "Under this set each repetition gave the same as under the base. It supports no verdict, and is not counted",
-        ));
-    }
-    for basis in [Basis::Fitted, Basis::Assumed, Basis::Predicted] {
-        let has_role = outcome.tables.iter().flat_map(|it| &it.rows).any(|it| same(it.row.role, basis));
-        if has_role || checks().any(|it| it.basis == basis) {
-            terms.push((format!("{basis} (basis)"), basis_meaning(basis).to_owned()));
+        let is_open = |verdict: &ArenaVerdict| {
+            let has_standing =
+                matches!(verdict.verdict, Verdict::Reproduced | Verdict::Consistent | Verdict::Differs);
+            has_standing && verdict.standing.is_none()
+        };
+        if self.verdicts().any(is_open) {
+            terms.push(Term::new("open", OPEN));
         }
+        terms
     }
-    terms.push(term(
-        "9.3 [9.2, 9.4]",
-        "A median and its 95 % confidence interval. Without brackets all repetitions gave the same, or fewer than 6 ran. In figures \
-         an interval of no length cannot be seen",
-    ));
-    terms.push(term("bold", "In tables: a claim that differs, a check that fails"));
-    terms
+
+    /// What supports no verdict.
+    fn doubts(&self) -> Vec<Term> {
+        let mut terms = Vec::new();
+        if self.checks().any(CheckOutcome::is_undecided) {
+            terms.push(Term::new("undecided", UNDECIDED));
+        }
+        if self.verdicts().any(|verdict| !verdict.without_effect.is_empty()) {
+            terms.push(Term::new(
+                "changes nothing here",
+                "Under this set each repetition gave the same as under the base. It supports no verdict, and is not counted",
+            ));
+        }
+        terms
+    }
+
+    fn bases(&self) -> impl Iterator<Item = Term> {
+        let rows = || self.outcome.tables.iter().flat_map(|table| &table.rows);
+        let is_used = move |basis: &Basis| {
+            rows().any(|row| same(row.row.role, *basis)) || self.checks().any(|check| check.basis == *basis)
+        };
+        let used = [Basis::Fitted, Basis::Assumed, Basis::Predicted].into_iter().filter(is_used);
+        used.map(|basis| Term::new(&format!("{basis} (basis)"), basis_meaning(basis)))
+    }
 }
 
 /// What a claim that fails under every set is called; `count` sets change something, the base among them.
