@@ -4,7 +4,7 @@ use talkpath_path::{LinkConfig, QueueKind, QueueLimit, RateModel};
 use talkpath_report::{Animation, Network, Place, PlayFlow, PlayLink, PlayNode};
 use talkpath_scenario::{Plan, Scenario, Topology};
 
-use crate::terminal::{program, shell_path};
+use crate::terminal::{counted, program, shell_path};
 use talkpath_experiment::run_dir::RunDir;
 
 /// The nodes, links and flows of `scenario`.
@@ -56,6 +56,39 @@ pub(crate) fn page_network(plan: &Plan, arena: &str, dir: &RunDir) -> Option<Net
     Some(Network { animation: network(&cell.scenario), play })
 }
 
+/// How long a repetition of `plan` takes, and what its links are, if the path is ours. What the cells do not
+/// share is said to be swept.
+pub(crate) fn setting(plan: &Plan, arena: &str) -> String {
+    let scenarios = || plan.cells.iter().map(|cell| &cell.scenario);
+    let Some(first) = scenarios().next() else { return String::new() };
+    let shortest = scenarios().map(|scenario| scenario.duration).min().unwrap_or(first.duration);
+    let longest = scenarios().map(|scenario| scenario.duration).max().unwrap_or(first.duration);
+    let duration = if shortest == longest { longest.to_string() } else { format!("{shortest} to {longest}") };
+    let links = first.links.iter().filter(|_| first.has_path && arena != "live");
+    let links = links.map(|link| {
+        let own = about(&link.config);
+        let is_shared = |scenario: &Scenario| {
+            let same = scenario.links.iter().find(|other| other.name == link.name);
+            same.is_some_and(|other| about(&other.config) == own)
+        };
+        match scenarios().all(is_shared) {
+            true if own.is_empty() => format!("{} without a rate or delay", link.name),
+            true => format!("{} {own}", link.name),
+            false => format!("{} is swept", link.name),
+        }
+    });
+    let mut parts: Vec<String> = [format!("{duration} a repetition")].into_iter().chain(links).collect();
+    let more = parts.len().saturating_sub(MOST_LINKS + 1);
+    if more > 0 {
+        parts.truncate(MOST_LINKS + 1);
+        parts.push(counted(more, "more link"));
+    }
+    parts.join("; ")
+}
+
+/// Links that a heading describes. Chosen: a line of text.
+const MOST_LINKS: usize = 4;
+
 /// Rate, delay and, if it is short, the queue's limit; nothing of a link that adds no time.
 fn about(link: &LinkConfig) -> String {
     if matches!(link.rate, RateModel::Unlimited) && link.delay.is_zero() {
@@ -85,3 +118,26 @@ fn about(link: &LinkConfig) -> String {
 /// Queues up to these limits are named beside their link; the usual ones are larger. Chosen.
 const NARROW_PACKETS: u64 = 500;
 const NARROW_BYTES: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use talkpath_scenario::{Options, Source, load};
+
+    use super::*;
+
+    #[test]
+    fn a_heading_says_how_long_a_repetition_is_and_which_links_the_cells_share() {
+        let text = "name = \"x\"\nduration = \"10 s\"\npath = \"home-adsl\"\n[flow.call]\n\
+                    transport = \"udp\"\nworkload = { kind = \"voice\" }\n";
+        let plan = |more: &str| {
+            let source = Source::new("x.toml", format!("{text}{more}"));
+            load(&source, &Options::default()).unwrap()
+        };
+        let alone = setting(&plan(""), "sim");
+        assert!(alone.starts_with("10 s a repetition; up 1 Mb/s, 20 ms"), "{alone}");
+        assert!(alone.contains("; down "), "{alone}");
+        assert_eq!(setting(&plan(""), "live"), "10 s a repetition");
+        let swept = setting(&plan("[sweep]\n\"path.up.delay\" = [\"1 ms\", \"2 ms\"]\n"), "sim");
+        assert!(swept.starts_with("10 s a repetition; up is swept; down "), "{swept}");
+    }
+}

@@ -8,7 +8,7 @@ use talkpath_measure::summary::Summary;
 use talkpath_report::{Page, comparisons, html};
 use talkpath_scenario::Plan;
 
-use crate::network::page_network;
+use crate::network::{page_network, setting};
 use crate::terminal::{shell_path, shell_word};
 use crate::thresholds;
 
@@ -17,6 +17,7 @@ pub(crate) struct Pages;
 
 impl Findings for Pages {
     fn judge(&self, demanded: &Plan, summary: &mut Summary) {
+        summary.understood.setting = vec![setting(demanded, &summary.arena)];
         summary.comparisons = comparisons(summary);
         summary.thresholds = thresholds::judge(demanded, summary);
     }

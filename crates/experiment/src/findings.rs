@@ -11,7 +11,7 @@ use crate::run_dir::RunDir;
 /// Judges and draws a run.
 pub trait Findings: Sync {
     /// Completes `summary`, which has its runs and cells: how the cells compare, and whether what `demanded`
-    /// demands of them holds.
+    /// demands of them holds, and in which setting they ran.
     fn judge(&self, demanded: &Plan, summary: &mut Summary);
 
     /// The text of the run's page.

@@ -195,6 +195,8 @@ impl Merging<'_> {
             thresholds: Vec::new(),
             provenance: Some(self.provenance.clone()),
             understood: Understood {
+                // The findings have it.
+                setting: Vec::new(),
                 traces: plan.understood.traces.clone(),
                 losses: plan.understood.losses.clone(),
                 fragments: plan.understood.fragments.clone(),

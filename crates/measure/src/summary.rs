@@ -79,6 +79,10 @@ pub struct Summary {
 /// As what a scenario was read, in lines for a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Understood {
+    /// How long a repetition takes and, where we own the path, what its links are: `60 s a repetition; up 1
+    /// Mb/s, 20 ms; down 8 Mb/s, 15 ms`.
+    #[serde(default)]
+    pub setting: Vec<String>,
     /// One for each trace: `x.up: 1000 deliveries, 1.2 Mb/s in the mean, repeats after 10 s`.
     #[serde(default)]
     pub traces: Vec<String>,
@@ -96,7 +100,7 @@ pub struct Understood {
 impl Understood {
     /// The lines that are always said.
     pub fn lines(&self) -> impl Iterator<Item = &String> {
-        self.traces.iter().chain(&self.losses).chain(&self.fragments)
+        self.setting.iter().chain(&self.traces).chain(&self.losses).chain(&self.fragments)
     }
 }
 

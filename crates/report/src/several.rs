@@ -37,8 +37,8 @@ pub fn side_by_side(parts: &[RunPart]) -> Option<(Summary, Vec<CellFigures>)> {
         }
     }
     cells.sort_by_key(|(place, part, cell, _)| (*place, *part, cell.cell));
-    let runs: Vec<_> = parts.iter().map(|it| by_cell(&it.summary.runs, |run| run.cell)).collect();
-    let drawn: Vec<_> = parts.iter().map(|it| by_cell(&it.figures, |figures| figures.cell)).collect();
+    let runs: Vec<_> = parts.iter().map(|part| by_cell(&part.summary.runs, |run| run.cell)).collect();
+    let drawn: Vec<_> = parts.iter().map(|part| by_cell(&part.figures, |figures| figures.cell)).collect();
     let mut figures = Vec::new();
     for (number, (_, part, mut cell, label)) in (0..).zip(cells) {
         let old = core::mem::replace(&mut cell.cell, number);
@@ -52,7 +52,7 @@ pub fn side_by_side(parts: &[RunPart]) -> Option<(Summary, Vec<CellFigures>)> {
             drawn.cell = number;
             drawn.label = [drawn.label.as_str(), &label]
                 .iter()
-                .filter(|it| !it.is_empty())
+                .filter(|known| !known.is_empty())
                 .copied()
                 .collect::<Vec<_>>()
                 .join(", ");
@@ -127,10 +127,11 @@ fn together(parts: &[RunPart]) -> Option<Summary> {
         thresholds: Vec::new(),
         provenance: None,
         understood: Understood {
-            traces: said(&|it| &it.traces),
-            losses: said(&|it| &it.losses),
-            fragments: said(&|it| &it.fragments),
-            assumed_queues: said(&|it| &it.assumed_queues),
+            setting: said(&|understood| &understood.setting),
+            traces: said(&|understood| &understood.traces),
+            losses: said(&|understood| &understood.losses),
+            fragments: said(&|understood| &understood.fragments),
+            assumed_queues: said(&|understood| &understood.assumed_queues),
         },
     })
 }
