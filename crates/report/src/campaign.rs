@@ -97,21 +97,21 @@ fn matrix_rows(rows: &[&MatrixRow]) -> Grid {
     let is_call = rows.iter().any(|row| row.mos.is_some());
     let has_unfinished = rows.iter().any(|row| row.unfinished > 0);
     let places = places(rows.iter().flat_map(|row| [&row.delay_ms_p50, &row.delay_ms_p95]));
-    let of = |count: u64, all: u64| format!("{count} of {all}");
+    let share = |count: u64, all: u64| format!("{count} of {all}");
     let mut columns: Columns<'_, &MatrixRow> = Columns::new();
     columns.add(Column::words("hosts"), |row| {
-        let way = if row.is_round_trip || row.delay_ms_p50.is_none() { "" } else { ", one way" };
-        format!("{} → {}{way}", row.near, row.far)
+        let trip = if row.is_round_trip || row.delay_ms_p50.is_none() { "" } else { ", one way" };
+        format!("{} → {}{trip}", row.near, row.far)
     });
     columns.add(Column::words("transport"), |row| row.transport.clone());
     columns.add(Column::numbers("", "n"), |row| {
-        row.delay_ms_p50.map_or_else(|| UNKNOWN.to_owned(), |it| it.n.to_string())
+        row.delay_ms_p50.map_or_else(|| UNKNOWN.to_owned(), |estimate| estimate.n.to_string())
     });
     columns.add(Column::numbers("delay, ms", "median"), move |row| shown(row.delay_ms_p50.as_ref(), places));
     columns.add(Column::numbers("delay, ms", "p95"), move |row| shown(row.delay_ms_p95.as_ref(), places));
     columns.add(Column::numbers("loss", "%"), |row| percent(row.loss_rate));
     if has_unfinished {
-        columns.add(Column::numbers("", "unfinished"), move |row| of(row.unfinished, row.sent));
+        columns.add(Column::numbers("", "unfinished"), move |row| share(row.unfinished, row.sent));
     }
     if is_call {
         columns.add(Column::numbers("", "MOS"), |row| judged(JudgedBy::Mos, row.mos));
@@ -119,8 +119,8 @@ fn matrix_rows(rows: &[&MatrixRow]) -> Grid {
         columns.add(Column::numbers("goodput", "Mb/s"), |row| judged(JudgedBy::Goodput, row.goodput_bps));
     }
     columns.add(Column::numbers("in time", "%"), |row| judged(JudgedBy::InTime, row.in_time));
-    columns.add(Column::numbers("", "valid"), move |row| of(row.valid, row.measurements));
-    columns.add(Column::numbers("", "clocks"), move |row| of(row.clock_trusted, row.measurements));
+    columns.add(Column::numbers("", "valid"), move |row| share(row.valid, row.measurements));
+    columns.add(Column::numbers("", "clocks"), move |row| share(row.clock_trusted, row.measurements));
     columns.grid_with(rows.iter().copied(), |row| look(&row.transport))
 }
 
@@ -158,8 +158,8 @@ fn square(findings: &Findings, measure: &str, rows: &[&MatrixRow]) -> Markup {
 /// measurement is valid.
 fn best<'a>(rows: impl Iterator<Item = &'a MatrixRow>) -> String {
     let mut rows: Vec<&MatrixRow> = rows.collect();
-    let mos = |row: &MatrixRow| row.mos.map(|it| it.median);
-    let delay = |row: &MatrixRow| row.delay_ms_p95.map_or(f64::INFINITY, |it| it.median);
+    let mos = |row: &MatrixRow| row.mos.map(|estimate| estimate.median);
+    let delay = |row: &MatrixRow| row.delay_ms_p95.map_or(f64::INFINITY, |estimate| estimate.median);
     let has_rows = !rows.is_empty();
     rows.retain(|row| row.valid > 0);
     rows.sort_by(|a, b| {
@@ -238,7 +238,7 @@ fn days_grid(findings: &Findings, measure: &str, groups: &[DayColumns]) -> Grid 
         heads.entry((&row.near, &row.far, row.day)).or_default().push(row);
     }
     let largest = of_measure().flat_map(|row| groups.iter().filter_map(|(_, figure)| figure(row)));
-    let places = decimals(largest.map(|it| it.median).fold(0.0, f64::max));
+    let places = decimals(largest.map(|estimate| estimate.median).fold(0.0, f64::max));
     let heading = groups
         .iter()
         .flat_map(|(group, _)| transports.iter().map(|transport| Column::numbers(group, transport)));
@@ -429,12 +429,12 @@ fn reasons(measurements: &[Missing], caption: &str) -> Markup {
         Column::words("why"),
     ];
     let rows = measurements.iter().map(|missing| {
-        let of = &missing.measurement;
+        let measurement = &missing.measurement;
         Row {
             cells: vec![
-                of.local.clone(),
-                format!("{} → {}, day {}", of.near, of.far, of.day),
-                of.measure.clone(),
+                measurement.local.clone(),
+                format!("{} → {}, day {}", measurement.near, measurement.far, measurement.day),
+                measurement.measure.clone(),
                 missing.why.clone(),
             ],
             role: Role::Plain,
@@ -461,27 +461,27 @@ fn look(transport: &str) -> (Role, Option<&'static Display>) {
     (Role::Plain, Some(display(kind)))
 }
 
-fn scaled(it: Estimate, factor: f64) -> Estimate {
+fn scaled(estimate: Estimate, factor: f64) -> Estimate {
     Estimate {
-        median: it.median * factor,
-        ci95: it.ci95.map(|(low, high)| (low * factor, high * factor)),
-        n: it.n,
+        median: estimate.median * factor,
+        ci95: estimate.ci95.map(|(low, high)| (low * factor, high * factor)),
+        n: estimate.n,
     }
 }
 
 /// As [`shown`], in the scale in which transports are compared by it.
-fn judged(by: JudgedBy, it: Option<Estimate>) -> String {
+fn judged(by: JudgedBy, estimate: Option<Estimate>) -> String {
     let scale = by.scale();
-    shown(it.map(|it| scaled(it, scale.factor)).as_ref(), scale.decimals.unwrap_or(0))
+    shown(estimate.map(|estimate| scaled(estimate, scale.factor)).as_ref(), scale.decimals.unwrap_or(0))
 }
 
 fn places<'a>(estimates: impl Iterator<Item = &'a Option<Estimate>>) -> usize {
-    decimals(estimates.flatten().map(|it| it.median).fold(0.0, f64::max))
+    decimals(estimates.flatten().map(|estimate| estimate.median).fold(0.0, f64::max))
 }
 
 /// `78.1 [77.0, 79.2]`.
-fn shown(it: Option<&Estimate>, places: usize) -> String {
-    let Some(Estimate { median, ci95, .. }) = it else { return UNKNOWN.to_owned() };
+fn shown(estimate: Option<&Estimate>, places: usize) -> String {
+    let Some(Estimate { median, ci95, .. }) = estimate else { return UNKNOWN.to_owned() };
     let number = |value: f64| fixed(Some(value), places);
     match ci95 {
         Some((low, high)) => format!("{} [{}, {}]", number(*median), number(*low), number(*high)),

@@ -90,7 +90,7 @@ pub fn html(page: &Page<'_>) -> String {
     let sections: Vec<_> = sections.into_iter().filter(|(.., body)| !body.0.is_empty()).collect();
     let main = html! {
         (validity(page.summary))
-        @for (id, _, body) in sections.iter().take(1).filter(|it| it.0 == "answer") {
+        @for (id, _, body) in sections.iter().take(1).filter(|section| section.0 == "answer") {
             section id=(id) {
                 (body)
                 @for line in page.summary.understood.losses.iter().chain(&page.summary.understood.fragments) {
@@ -105,7 +105,7 @@ pub fn html(page: &Page<'_>) -> String {
         nav.contents aria-label="Contents" {
             ul { @for (id, title, _) in &sections { li { a href={ "#" (id) } { (title) } } } }
         }
-        @for (id, title, body) in sections.iter().filter(|it| it.0 != "answer") {
+        @for (id, title, body) in sections.iter().filter(|section| section.0 != "answer") {
             section id=(id) { h2 { (title) } (body) }
         }
     };
@@ -126,8 +126,8 @@ pub fn figure_files(page: &Page<'_>) -> Vec<(String, String)> {
     let variables = variables();
     let light = variables.split_once("@media").map_or("", |(light, _)| light);
     let style = format!("{light}{FIGURE_CSS}");
-    let of = |figure: Figure| Some((figure.id.clone(), printable_xml(&figure.file(&style)?)));
-    all_figures(page).into_iter().filter_map(of).collect()
+    let file = |figure: Figure| Some((figure.id.clone(), printable_xml(&figure.file(&style)?)));
+    all_figures(page).into_iter().filter_map(file).collect()
 }
 
 /// Every figure of the page, in its order.
@@ -218,17 +218,17 @@ fn printable_xml(page: &str) -> String {
 /// The themes' colours: the page's own and one a transport.
 fn variables() -> String {
     let transports = |pick: &dyn Fn(&display::Display) -> &'static str| {
-        display::all().map(|it| format!(" --t-{}: {};", it.kind, pick(it))).collect::<String>()
+        display::all().map(|display| format!(" --t-{}: {};", display.kind, pick(display))).collect::<String>()
     };
     let light = format!(
         "--page: {LIGHT_BACKGROUND}; --raised: #f4f6f8; --ink: #1b1f26; --soft: #596270; --line: #dfe3e8; \
          --accent: #0072b2; --bad: #c01824; --warn: #a66a00; --shade: #8a94a3;{}",
-        transports(&|it| it.light)
+        transports(&|display| display.light)
     );
     let dark = format!(
         "--page: {DARK_BACKGROUND}; --raised: #1f242b; --ink: #e8eaee; --soft: #a3acb8; --line: #343b45; \
          --accent: #56b4e9; --bad: #ff7b72; --warn: #e6a816; --shade: #6b7685;{}",
-        transports(&|it| it.dark)
+        transports(&|display| display.dark)
     );
     format!(":root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n")
 }

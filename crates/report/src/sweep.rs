@@ -90,7 +90,8 @@ impl<'a> Sweep<'a> {
         let (mut by, mut confidence) = (None, Confidence::default());
         let mut combinations = Vec::with_capacity(judged.len());
         for (condition, verdict) in judged {
-            let value = |axis: &Axis| condition.pairs(flow).find(|(key, _)| **key == axis.key).map(|it| it.1);
+            let value =
+                |axis: &Axis| condition.pairs(flow).find(|(key, _)| **key == axis.key).map(|pair| pair.1);
             let place = |(axis, places): (&Axis, &BTreeMap<String, usize>)| {
                 places.get(&value(axis)?.to_string()).copied()
             };
@@ -135,7 +136,10 @@ impl<'a> Sweep<'a> {
 
     /// What is to be reached, of each figure.
     pub(crate) fn floors(&self) -> impl Iterator<Item = f64> {
-        self.combinations.iter().flat_map(|it| it.figures.iter().flatten()).map(|served| served.own.floor)
+        self.combinations
+            .iter()
+            .flat_map(|combination| combination.figures.iter().flatten())
+            .map(|served| served.own.floor)
     }
 
     /// What is to be reached, if it is the same everywhere.
@@ -178,7 +182,7 @@ impl<'a> Sweep<'a> {
 
     /// Whether transports are compared at all.
     pub(crate) fn is_compared(&self) -> bool {
-        self.combinations.iter().any(|it| it.verdict.is_some())
+        self.combinations.iter().any(|combination| combination.verdict.is_some())
     }
 
     /// The answers in one sentence, by how often each came out.
@@ -215,7 +219,7 @@ impl<'a> Sweep<'a> {
         let is_open = |verdict: &Verdict| {
             matches!(verdict.answer.outcome, AnswerKind::Undecided) && verdict.ranking.more.is_none()
         };
-        if self.combinations.iter().filter_map(|it| it.verdict).any(is_open) {
+        if self.combinations.iter().filter_map(|combination| combination.verdict).any(is_open) {
             " One repetition does not tell which is best; try --repeat 20."
         } else {
             ""
@@ -236,12 +240,12 @@ impl<'a> Sweep<'a> {
     /// For a flow over one transport: from where to where its figure goes, and how often it is usable. Of two
     /// outcomes both count, and one that is not usable makes the cell unusable.
     fn extremes(&self) -> String {
-        let each = || self.combinations.iter().flat_map(|it| it.figures.iter().flatten());
+        let each = || self.combinations.iter().flat_map(|combination| combination.figures.iter().flatten());
         let range = range(self.by, each().map(Served::outcomes)).unwrap_or_else(|| UNKNOWN.to_owned());
         let written = written(self.by);
         let head = format!("{} {}", written.head.0, written.head.1).trim().to_owned();
-        let below = each().filter(|it| it.usable() < 1.0 || it.depends()).count() as u64;
-        let depends = match each().filter(|it| it.depends()).count() as u64 {
+        let below = each().filter(|served| served.usable() < 1.0 || served.depends()).count() as u64;
+        let depends = match each().filter(|served| served.depends()).count() as u64 {
             0 => String::new(),
             n => format!("; in {} it depends on the receiver", count(n)),
         };
@@ -257,7 +261,11 @@ impl<'a> Sweep<'a> {
     }
 
     fn share_usable(&self, below: u64) -> String {
-        let all = self.combinations.iter().map(|it| it.figures.iter().flatten().count() as u64).sum::<u64>();
+        let all = self
+            .combinations
+            .iter()
+            .map(|combination| combination.figures.iter().flatten().count() as u64)
+            .sum::<u64>();
         format!("{} of {}", count(all - below), counted(all, "cell"))
     }
 }
@@ -329,7 +337,7 @@ impl Combination<'_> {
 
     /// The lowest and highest outcome of the best transport, or of the only one.
     pub(crate) fn outcomes_of_best(&self) -> Option<(f64, f64)> {
-        Some(outcomes(self.best()?, self.led().and_then(|it| it.clusters)))
+        Some(outcomes(self.best()?, self.led().and_then(|served| served.clusters)))
     }
 
     /// Whether one of two receivers alone makes the best transport, or the only one, usable.
@@ -360,7 +368,7 @@ impl Combination<'_> {
     pub(crate) fn best(&self) -> Option<f64> {
         match self.verdict {
             Some(verdict) => Some(verdict.ranking.standings[verdict.ranking.leader].mean),
-            None => self.figures.iter().flatten().map(|it| it.spread.mean).max_by(f64::total_cmp),
+            None => self.figures.iter().flatten().map(|served| served.spread.mean).max_by(f64::total_cmp),
         }
     }
 }
@@ -383,6 +391,7 @@ fn range(by: JudgedBy, outcomes: impl Iterator<Item = (f64, f64)>) -> Option<Str
 
 /// Index of the best mean.
 fn best_of(figures: &[Option<Served>]) -> Option<usize> {
-    let known = figures.iter().enumerate().filter_map(|(at, it)| Some((at, it.as_ref()?.spread.mean)));
+    let known =
+        figures.iter().enumerate().filter_map(|(at, served)| Some((at, served.as_ref()?.spread.mean)));
     known.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(at, _)| at)
 }

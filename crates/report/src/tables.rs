@@ -26,79 +26,137 @@ pub(crate) fn flows(cell: &CellView<'_>) -> Grid {
     let mut names: Vec<&String> = cell.names().collect();
     let left_out = names.len().saturating_sub(MAX_ROWS);
     names.truncate(MAX_ROWS);
-    let has = |metric| names.iter().any(|name| cell.value(name, metric).is_some());
-    let mut columns: Columns<'_, &String> = Columns::new();
-    columns.add(Column::words("flow"), |name| {
-        let copies = cell.summed_up(name).map(|group| format!(", {} copies", count(group.flows)));
-        short(name) + &copies.unwrap_or_default()
-    });
-    columns.add(Column::words("transport"), |name| short(&cell.transport(name).label));
-    columns.add(Column::numbers("messages", "sent").dispensable(3), |name| {
-        messages(cell.value(name, Metric::Sent))
-    });
-    columns.add(Column::numbers("messages", "lost").dispensable(2), |name| {
-        messages(cell.value(name, Metric::Lost))
-    });
-    columns.add(Column::numbers("messages", "loss %"), |name| percent(cell.value(name, Metric::LossRate)));
-    if names.iter().any(|name| cell.many_unfinished(name).is_some()) {
-        columns.add(Column::numbers(UNFINISHED, "%"), |name| percent(cell.value(name, Metric::Unfinished)));
+    let mut grid = FlowTable { cell, names }.grid();
+    grid.rows.extend(more_rows(left_out, grid.columns.len()));
+    grid
+}
+
+/// A row for each flow of a cell.
+struct FlowTable<'a> {
+    cell: &'a CellView<'a>,
+    names: Vec<&'a String>,
+}
+
+/// Columns of rows that are each about the flow of a name.
+type FlowColumns<'a> = Columns<'a, &'a String>;
+
+impl<'a> FlowTable<'a> {
+    fn grid(&self) -> Grid {
+        let cell = self.cell;
+        let mut columns = FlowColumns::new();
+        columns.add(Column::words("flow"), |name| {
+            let copies = cell.summed_up(name).map(|group| format!(", {} copies", count(group.flows)));
+            short(name) + &copies.unwrap_or_default()
+        });
+        columns.add(Column::words("transport"), |name| short(&cell.transport(name).label));
+        self.add_messages(&mut columns);
+        self.add_score(&mut columns);
+        self.add_share_in_time(&mut columns);
+        self.add_delays(&mut columns);
+        columns.add(Column::numbers("goodput", "Mb/s"), |name| {
+            Scale::MBPS.text(cell.value(name, Metric::GoodputBps))
+        });
+        columns.add(Column::numbers("resent", "%").dispensable(5), |name| {
+            percent(cell.value(name, Metric::RetransmitRate))
+        });
+        self.add_words(&mut columns);
+        let look = |name: &&String| (Role::Plain, Some(cell.transport(name).display));
+        columns.grid_with(self.names.iter().copied(), look)
     }
-    if names.iter().any(|name| opens_late(cell, name)) {
-        columns.add(Column::numbers(OPENS, "ms"), |name| fixed(cell.value(name, Metric::Opening), 1));
+
+    fn any(&self, holds: impl Fn(&str) -> bool) -> bool {
+        self.names.iter().any(|name| holds(name))
     }
-    if has(Metric::Mos) {
-        let has_others = has(Metric::OtherMos);
-        let own = if has_others { OWN_RECEIVER } else { "" };
+
+    fn is_known(&self, metric: Metric) -> bool {
+        self.any(|name| self.cell.value(name, metric).is_some())
+    }
+
+    /// What became of the messages, and how long it took until the first could leave.
+    fn add_messages(&self, columns: &mut FlowColumns<'a>) {
+        let cell = self.cell;
+        columns.add(Column::numbers("messages", "sent").dispensable(3), |name| {
+            messages(cell.value(name, Metric::Sent))
+        });
+        columns.add(Column::numbers("messages", "lost").dispensable(2), |name| {
+            messages(cell.value(name, Metric::Lost))
+        });
+        columns
+            .add(Column::numbers("messages", "loss %"), |name| percent(cell.value(name, Metric::LossRate)));
+        if self.any(|name| cell.many_unfinished(name).is_some()) {
+            columns
+                .add(Column::numbers(UNFINISHED, "%"), |name| percent(cell.value(name, Metric::Unfinished)));
+        }
+        if self.any(|name| opens_late(cell, name)) {
+            columns.add(Column::numbers(OPENS, "ms"), |name| fixed(cell.value(name, Metric::Opening), 1));
+        }
+    }
+
+    /// A call's score with each receiver.
+    fn add_score(&self, columns: &mut FlowColumns<'a>) {
+        let cell = self.cell;
+        if !self.is_known(Metric::Mos) {
+            return;
+        }
+        let has_second_receiver = self.is_known(Metric::OtherMos);
+        let own = if has_second_receiver { OWN_RECEIVER } else { "" };
         columns.add(Column::numbers(own, MOS), |name| score(cell, name, Metric::Mos));
-        if has_others {
+        if has_second_receiver {
             let head = Column::numbers(OTHER_RECEIVER, MOS).dispensable(8);
             columns.add(head, |name| score(cell, name, Metric::OtherMos));
         }
         columns.add(Column::numbers("", USABLE).dispensable(7), |name| {
-            UsableCall::of(cell, name).map_or_else(String::new, |call| call.text())
+            UsableCall::new(cell, name).map_or_else(String::new, |call| call.text())
         });
     }
-    if names.iter().any(|name| share_in_time(cell, name).is_some()) {
-        columns.add(Column::numbers(IN_TIME, "%"), |name| {
-            let text = |share| percent(Some(share));
-            one_or_two(cell, name, Metric::InTime, IN_TIME_CLUSTER_GAP, share_in_time(cell, name), text)
+
+    fn add_share_in_time(&self, columns: &mut FlowColumns<'a>) {
+        let cell = self.cell;
+        if self.any(|name| share_in_time(cell, name).is_some()) {
+            columns.add(Column::numbers(IN_TIME, "%"), |name| {
+                let text = |share| percent(Some(share));
+                let share = share_in_time(cell, name);
+                one_or_two(cell, name, Metric::InTime, IN_TIME_CLUSTER_GAP, share, text)
+            });
+        }
+    }
+
+    /// Delays and their variation. All times share their decimals, so that they can be compared.
+    fn add_delays(&self, columns: &mut FlowColumns<'a>) {
+        let cell = self.cell;
+        let delay = |name: &str, quantile| cell.value(name, Metric::Delay(cell.delay_kind(name), quantile));
+        let times = |name: &&String| {
+            let delays = [Quantile::P50, Quantile::P90, Quantile::P99].map(|quantile| delay(name, quantile));
+            delays.into_iter().chain([cell.value(name, Metric::Ipdv90)]).flatten()
+        };
+        let longest =
+            self.names.iter().flat_map(times).fold(0.0, |longest: f64, time| longest.max(time.abs()));
+        let digits = decimals(longest);
+        let kind = Column { group: "delay, ms".to_owned(), ..Column::words("of") };
+        columns.add(kind, move |name| {
+            let kind = cell.delay_kind(name);
+            delay(name, Quantile::P50).map_or_else(String::new, |_| kind.abbreviation().to_owned())
+        });
+        let mut add = |head: Column, quantile| {
+            columns.add(head, move |name| fixed(delay(name, quantile), digits));
+        };
+        add(Column::numbers("delay, ms", "p50"), Quantile::P50);
+        add(Column::numbers("delay, ms", "p90").dispensable(6), Quantile::P90);
+        add(Column::numbers("delay, ms", "p99"), Quantile::P99);
+        columns.add(Column::numbers("jitter", "ms").dispensable(4), move |name| {
+            fixed(cell.value(name, Metric::Ipdv90), digits)
         });
     }
-    let delay = |name: &str, quantile| cell.value(name, Metric::Delay(cell.delay_kind(name), quantile));
-    columns.add(Column { group: "delay, ms".to_owned(), ..Column::words("of") }, move |name| {
-        let kind = cell.delay_kind(name);
-        delay(name, Quantile::P50).map_or_else(String::new, |_| kind.abbreviation().to_owned())
-    });
-    // All times share their decimals, so that they can be compared.
-    let times = |name: &&String| {
-        let delays = [Quantile::P50, Quantile::P90, Quantile::P99].map(|quantile| delay(name, quantile));
-        delays.into_iter().chain([cell.value(name, Metric::Ipdv90)]).flatten()
-    };
-    let digits = decimals(names.iter().flat_map(times).fold(0.0, |a: f64, b| a.max(b.abs())));
-    for (quantile, head, rank) in
-        [(Quantile::P50, "p50", 0), (Quantile::P90, "p90", 6), (Quantile::P99, "p99", 0)]
-    {
-        let head = Column::numbers("delay, ms", head).dispensable(rank);
-        columns.add(head, move |name| fixed(delay(name, quantile), digits));
+
+    /// How a burst is called.
+    fn add_words(&self, columns: &mut FlowColumns<'a>) {
+        let cell = self.cell;
+        let in_words = |name: &str| cell.flow(name).and_then(|flow| flow.verdict.as_deref());
+        if self.any(|name| in_words(name).is_some()) {
+            let head = Column::words("in words").dispensable(1);
+            columns.add(head, move |name| in_words(name).map_or_else(String::new, short));
+        }
     }
-    columns.add(Column::numbers("jitter", "ms").dispensable(4), move |name| {
-        fixed(cell.value(name, Metric::Ipdv90), digits)
-    });
-    columns.add(Column::numbers("goodput", "Mb/s"), |name| {
-        Scale::MBPS.text(cell.value(name, Metric::GoodputBps))
-    });
-    columns.add(Column::numbers("resent", "%").dispensable(5), |name| {
-        percent(cell.value(name, Metric::RetransmitRate))
-    });
-    let in_words = |name: &str| cell.flow(name).and_then(|flow| flow.verdict.as_deref());
-    if names.iter().any(|name| in_words(name).is_some()) {
-        let head = Column { dispensable: 1, ..Column::words("in words") };
-        columns.add(head, move |name| in_words(name).map_or_else(String::new, short));
-    }
-    let mut grid =
-        columns.grid_with(names.iter().copied(), |name| (Role::Plain, Some(cell.transport(name).display)));
-    grid.rows.extend(more_rows(left_out, grid.columns.len()));
-    grid
 }
 
 /// A count of messages. Of few lost messages the mean over the repetitions is no whole number.
@@ -225,12 +283,12 @@ pub(crate) fn marks(run: &RunSummary) -> Option<Grid> {
 pub(crate) fn breaks(run: &RunSummary) -> Option<Grid> {
     let mut columns: Columns<'_, (&String, &BreakSummary)> = Columns::new();
     columns.add(Column::words("broken"), |(name, _)| short(name));
-    columns.add(Column::numbers("s", "from").dispensable(1), |(_, it)| fixed(Some(it.from_s), 1));
-    columns.add(Column::numbers("s", "to").dispensable(1), |(_, it)| {
-        it.to_s.map_or_else(|| "end".to_owned(), |to| fixed(Some(to), 1))
+    columns.add(Column::numbers("s", "from").dispensable(1), |(_, gap)| fixed(Some(gap.from_s), 1));
+    columns.add(Column::numbers("s", "to").dispensable(1), |(_, gap)| {
+        gap.to_s.map_or_else(|| "end".to_owned(), |to| fixed(Some(to), 1))
     });
-    columns.add(Column::words("what happened"), |(_, it)| it.why.clone());
-    let breaks = run.flows.iter().flat_map(|(name, flow)| flow.breaks.iter().map(move |it| (name, it)));
+    columns.add(Column::words("what happened"), |(_, gap)| gap.why.clone());
+    let breaks = run.flows.iter().flat_map(|(name, flow)| flow.breaks.iter().map(move |gap| (name, gap)));
     let grid = columns.grid(breaks);
     (!grid.rows.is_empty()).then_some(grid)
 }

@@ -87,9 +87,9 @@ pub(crate) struct UsableCall {
 
 impl UsableCall {
     /// Of the flow `name` of `cell`, one copy or copies that are summed up; `None` if it is no call.
-    pub(crate) fn of(cell: &CellView<'_>, name: &str) -> Option<Self> {
+    pub(crate) fn new(cell: &CellView<'_>, name: &str) -> Option<Self> {
         let judged = cell.judged(name);
-        if judged.values().any(|it| it.by != JudgedBy::Mos) {
+        if judged.values().any(|judged| judged.by != JudgedBy::Mos) {
             return None;
         }
         let other = Usable::new(&cell.judged_with(name, Receiver::Other));
@@ -109,15 +109,20 @@ impl UsableCall {
 /// A sentence for each call of `cell` of which the receiver decides whether it is usable, but for the flows
 /// that `is_answered` says: an answer speaks of these.
 pub(crate) fn receivers_decide(cell: &CellView<'_>, is_answered: impl Fn(&str) -> bool) -> Vec<String> {
-    let of = |name: &String| {
-        let call = UsableCall::of(cell, name).filter(UsableCall::depends)?;
+    let sentence = |name: &String| {
+        let call = UsableCall::new(cell, name).filter(UsableCall::depends)?;
         let summary = cell.flow(name).and_then(|flow| flow.call.as_deref());
         let own = summary.map_or("adaptive", |call| call.playout.as_str());
-        let other =
-            summary.and_then(|call| call.other_receiver.as_ref()).map_or("fixed", |it| it.playout.as_str());
+        let other = summary
+            .and_then(|call| call.other_receiver.as_ref())
+            .map_or("fixed", |other| other.playout.as_str());
         let written = written(JudgedBy::Mos);
-        let figure = |it: Usable| {
-            format!("MOS {}{}", written.number(it.mean), if it.is_usable() { "" } else { ", not usable" })
+        let figure = |usable: Usable| {
+            format!(
+                "MOS {}{}",
+                written.number(usable.mean),
+                if usable.is_usable() { "" } else { ", not usable" }
+            )
         };
         Some(format!(
             "{name}: whether it is usable depends on the receiver: {} with {}; {} with {}.",
@@ -127,7 +132,8 @@ pub(crate) fn receivers_decide(cell: &CellView<'_>, is_answered: impl Fn(&str) -
             named_receiver(other)
         ))
     };
-    let mut sentences: Vec<String> = cell.names().filter(|name| !is_answered(name)).filter_map(of).collect();
+    let mut sentences: Vec<String> =
+        cell.names().filter(|name| !is_answered(name)).filter_map(sentence).collect();
     let more = sentences.len().saturating_sub(MAX_NAMED);
     sentences.truncate(MAX_NAMED);
     sentences.extend((more > 0).then(|| format!("It does so for {}.", counted(more as u64, "more call"))));

@@ -138,7 +138,7 @@ impl Metric {
     }
 
     /// The metric of one repetition.
-    fn of(self, flow: &FlowSummary) -> Option<f64> {
+    fn of_flow(self, flow: &FlowSummary) -> Option<f64> {
         if self == Self::Unfinished {
             return (flow.sent > 0).then(|| flow.unfinished as f64 / flow.sent as f64);
         }
@@ -156,7 +156,7 @@ impl Metric {
             return GROUP.find(path)?.number(run.groups.get(flow)?);
         }
         match run.flows.get(flow) {
-            Some(flow) => self.of(flow),
+            Some(flow) => self.of_flow(flow),
             None => self.of_group(run.groups.get(flow).filter(|group| group.summed_up)?)?.1,
         }
     }
@@ -326,8 +326,8 @@ impl<'a> CellView<'a> {
 
     /// The same with this receiver: nothing of the second one if there is none.
     pub(crate) fn judged_with(&self, flow: &str, receiver: Receiver) -> BTreeMap<u64, Judged> {
-        let of = |run: &&RunSummary| Some((run.repetition, judge_with(run, flow, receiver)?));
-        self.runs.iter().filter_map(of).collect()
+        let judged = |run: &&RunSummary| Some((run.repetition, judge_with(run, flow, receiver)?));
+        self.runs.iter().filter_map(judged).collect()
     }
 
     /// A figure of each link, as the median over the repetitions; links that do not know it are left out.

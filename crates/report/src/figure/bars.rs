@@ -58,13 +58,13 @@ fn binned(histogram: &[u64]) -> Vec<u64> {
 /// each further one fainter. Bars have no dash and no marker.
 fn styles(lossy: &[&Series<'_>]) -> Vec<String> {
     let kinds: Vec<&str> = lossy.iter().map(|series| series.look.display.kind).collect();
-    let of = |(index, series): (usize, &&Series<'_>)| {
+    let style = |(index, series): (usize, &&Series<'_>)| {
         let own = series.look.display.kind;
         let same = |kinds: &[&str]| kinds.iter().filter(|kind| **kind == own).count() as f64;
         let step = (1.0 - FAINTEST) / (same(&kinds) - 1.0).max(1.0);
         format!("fill:{};fill-opacity:{:.2}", colour(series.look), 1.0 - step * same(&kinds[..index]))
     };
-    lossy.iter().enumerate().map(of).collect()
+    lossy.iter().enumerate().map(style).collect()
 }
 
 /// Opacity; chosen: a bar that still stands out on the page.

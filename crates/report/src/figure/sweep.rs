@@ -107,8 +107,11 @@ pub(crate) fn sweep_lines(sweep: &Sweep<'_>) -> Option<Figure> {
 /// not drawn.
 fn panels<'s>(sweep: &'s Sweep<'_>, others: &[usize]) -> (Vec<Vec<&'s Combination<'s>>>, String) {
     let mut panels: BTreeMap<Vec<usize>, Vec<&Combination<'_>>> = BTreeMap::new();
-    for it in &sweep.combinations {
-        panels.entry(others.iter().map(|axis| it.at[*axis]).collect()).or_default().push(it);
+    for combination in &sweep.combinations {
+        panels
+            .entry(others.iter().map(|axis| combination.at[*axis]).collect())
+            .or_default()
+            .push(combination);
     }
     let panels: Vec<_> = panels.into_values().collect();
     let all = panels.len();
@@ -245,8 +248,10 @@ fn x_axis(svg: &mut Svg, panel: &Panel, axis: &Axis, title: Option<String>) {
     for (x, index) in places {
         svg.line("axis", (x, panel.bottom), (x, panel.bottom + 4.0));
         if title.is_some() && x >= free_from {
-            let text =
-                axis.numbers.as_ref().map_or_else(|| axis.label(index), |it| tick_label(it.values[index]));
+            let text = axis
+                .numbers
+                .as_ref()
+                .map_or_else(|| axis.label(index), |numbers| tick_label(numbers.values[index]));
             free_from = x + LABEL_ROOM.max(8.0 * text.chars().count() as f64);
             svg.text("tick", "", (x, panel.bottom + 18.0), Anchor::Middle, &text);
         }
@@ -261,8 +266,9 @@ fn y_scale(sweep: &Sweep<'_>, range: (f64, f64)) -> Scale {
         JudgedBy::Mos => Scale::linear((1.0, 4.5), range),
         JudgedBy::InTime => Scale::linear((0.0, 100.0), range),
         JudgedBy::Goodput => {
-            let figures = sweep.combinations.iter().flat_map(|it| it.figures.iter().flatten());
-            let means = figures.map(|it| &it.spread);
+            let figures =
+                sweep.combinations.iter().flat_map(|combination| combination.figures.iter().flatten());
+            let means = figures.map(|served| &served.spread);
             let (_, high) = extent(means.map(|it| it.ci95.map_or(it.mean, |it| it.1) * factor(sweep.by)));
             Scale::fitting((0.0, high), range)
         }

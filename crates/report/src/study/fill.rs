@@ -96,10 +96,10 @@ fn shown_at(marker: &str, outcomes: &[Outcome]) -> Result<String, String> {
 
 /// The runs of `study`, from the simulator on; without an arena a place shows the first.
 fn runs_of<'a>(study: &str, outcomes: &'a [Outcome]) -> Result<Vec<&'a Outcome>, String> {
-    let mut runs: Vec<&Outcome> = outcomes.iter().filter(|it| it.study == study).collect();
-    runs.sort_by_key(|it| it.arena);
+    let mut runs: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.study == study).collect();
+    runs.sort_by_key(|outcome| outcome.arena);
     if runs.is_empty() {
-        let mut known: Vec<_> = outcomes.iter().map(|it| it.study.as_str()).collect();
+        let mut known: Vec<_> = outcomes.iter().map(|outcome| outcome.study.as_str()).collect();
         known.sort_unstable();
         known.dedup();
         return Err(format!("no run of {study} is given; there are {}", known.join(", ")));
@@ -157,9 +157,10 @@ impl Options {
 
     /// The run that is shown, of those of one study, from the simulator on.
     fn run_of<'a>(&self, runs: &[&'a Outcome]) -> Result<&'a Outcome, String> {
-        let found = runs.iter().find(|it| self.arena.as_ref().is_none_or(|arena| arena == it.arena.name()));
+        let found =
+            runs.iter().find(|outcome| self.arena.as_ref().is_none_or(|arena| arena == outcome.arena.name()));
         found.copied().ok_or_else(|| {
-            let known: Vec<_> = runs.iter().map(|it| it.arena.name()).collect();
+            let known: Vec<_> = runs.iter().map(|outcome| outcome.arena.name()).collect();
             let arena = self.arena.as_deref().unwrap_or_default();
             format!("no run in `{arena}` is given; there is {}", known.join(", "))
         })
@@ -167,7 +168,7 @@ impl Options {
 
     /// The smallest and the largest of `values`, as one figure if they are shown alike.
     fn range(&self, unit: Option<Unit>, values: &[f64]) -> Result<String, String> {
-        let middle = if self.median { median(values).map(|it| it.median) } else { None };
+        let middle = if self.median { median(values).map(|value| value.median) } else { None };
         let values = middle.as_ref().map_or(values, core::slice::from_ref);
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -211,10 +212,12 @@ fn of_claim<'a>(claim: &'a ClaimOutcome, name: &str, options: &Options) -> Resul
         match (value, options.interval) {
             (Some(value), false) => values.extend(value.map(|value| value.median)),
             (None, false) => {
-                values.extend(check.figure.or_else(|| check.values.first().map(|it| it.median)));
+                values.extend(check.figure.or_else(|| check.values.first().map(|value| value.median)));
             }
             (Some(value), true) => {
-                values.extend(value.and_then(|it| it.ci95).map(|it| [it.0, it.1]).iter().flatten());
+                values.extend(
+                    value.and_then(|value| value.ci95).map(|value| [value.0, value.1]).iter().flatten(),
+                );
             }
             (None, true) => values.extend(check.ci95.map(|it| [it.0, it.1]).iter().flatten()),
         }

@@ -61,7 +61,9 @@ fn behind<'f>(
     while let Some((end, figure)) = number_at(text, at, figures) {
         // Of a list the word is no part of the link.
         found.push((if is_list { at } else { start }, end, figure));
-        let next = SEPARATORS.iter().find_map(|it| text[end..].starts_with(it).then_some(end + it.len()));
+        let next = SEPARATORS
+            .iter()
+            .find_map(|separator| text[end..].starts_with(separator).then_some(end + separator.len()));
         let Some(next) = next.filter(|_| is_list) else { break };
         at = next;
     }

@@ -28,13 +28,13 @@ pub use text::study_table;
 /// The medians of a check, in the order of its comparison, and the figure that they make.
 fn medians(check: &CheckOutcome) -> String {
     let is_between_arenas = matches!(check.must, ClaimKind::Agree { .. });
-    let one = |(value, label): (&Value, &String)| match check.values.len() {
+    let text = |(value, label): (&Value, &String)| match check.values.len() {
         _ if is_between_arenas => format!("{} {}", value.arena, shown_value(value)),
         1 => shown_value(value),
         _ => format!("{label}: {}", shown_value(value)),
     };
     let labels = value_labels(check);
-    let values: Vec<_> = check.values.iter().zip(&labels).take(MOST_VALUES).map(one).collect();
+    let values: Vec<_> = check.values.iter().zip(&labels).take(MOST_VALUES).map(text).collect();
     let more = check.values.len().saturating_sub(MOST_VALUES);
     let list = match more {
         0 => values.join(", "),
@@ -113,8 +113,8 @@ fn by_seeds(verdict: &ArenaVerdict) -> String {
     }
     let others: Vec<_> = verdict.contradicting_seeds().collect();
     if others.is_empty() {
-        let same = verdict.by_seed.iter().filter(|it| it.verdict == verdict.verdict);
-        let same: Vec<String> = same.map(|it| it.seed.to_string()).collect();
+        let same = verdict.by_seed.iter().filter(|other| other.verdict == verdict.verdict);
+        let same: Vec<String> = same.map(|other| other.seed.to_string()).collect();
         return if same.is_empty() { String::new() } else { format!("; the same with {}", seeds(&same)) };
     }
     let each = |other: &SeedVerdict| {
@@ -127,11 +127,15 @@ fn by_seeds(verdict: &ArenaVerdict) -> String {
 
 /// How many claims have which verdict in the base arena, and with which standing.
 fn count(outcome: &Outcome) -> String {
-    let of = |verdict| {
-        let these: Vec<_> =
-            outcome.claims.iter().map(|claim| &claim.base).filter(|it| it.verdict == verdict).collect();
+    let with = |verdict| {
+        let these: Vec<_> = outcome
+            .claims
+            .iter()
+            .map(|claim| &claim.base)
+            .filter(|judged| judged.verdict == verdict)
+            .collect();
         let standing = |standing: Option<Standing>| {
-            let count = these.iter().filter(|it| it.standing == standing).count();
+            let count = these.iter().filter(|judged| judged.standing == standing).count();
             let word = match standing {
                 Some(Standing::Robust) if verdict == Verdict::Differs => {
                     "the same under every set".to_owned()
@@ -154,7 +158,7 @@ fn count(outcome: &Outcome) -> String {
         (Verdict::NotTested, "not tested"),
         (Verdict::Disturbed, "disturbed"),
     ];
-    let parts = words.into_iter().filter_map(|(verdict, word)| match of(verdict) {
+    let parts = words.into_iter().filter_map(|(verdict, word)| match with(verdict) {
         (0, _) if !matches!(verdict, Verdict::Reproduced | Verdict::Differs) => None,
         (count, standings) if count > 0 && has_standing(verdict) => {
             Some(format!("{count} {word} ({standings})"))

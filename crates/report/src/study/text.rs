@@ -42,8 +42,8 @@ fn in_arena(text: &mut String, verdict: &ArenaVerdict, sensitivity: &[String], s
     if !verdict.reproduced.is_empty() {
         paragraph(text, "here", &verdict.reproduced, style);
     }
-    let shown = |it: &&UnderAssumption| {
-        verdict.by_assumption.first() == Some(*it) || sensitivity.contains(&it.assumption)
+    let shown = |under: &&UnderAssumption| {
+        verdict.by_assumption.first() == Some(*under) || sensitivity.contains(&under.assumption)
     };
     for under in verdict.by_assumption.iter().filter(shown).filter(|under| under.holds.is_some()) {
         let _ = writeln!(text, "    under {}:", under.assumption);

@@ -35,11 +35,11 @@ impl Axis {
             }
         }
         let axes = axes.into_iter().filter(|(_, (values, _))| values.len() > 1);
-        axes.map(|(key, (values, _))| Self::of(key.clone(), values)).collect()
+        axes.map(|(key, (values, _))| Self::new(key.clone(), values)).collect()
     }
 
-    fn of(key: String, mut values: Vec<Value>) -> Self {
-        let mut numbers = Numbers::of(&values);
+    fn new(key: String, mut values: Vec<Value>) -> Self {
+        let mut numbers = Numbers::parse(&values);
         if let Some(numbers) = &mut numbers {
             let mut pairs: Vec<(f64, Value)> = numbers.values.iter().copied().zip(values).collect();
             pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -70,12 +70,12 @@ impl Axis {
     /// `loss, each way (path.*.loss)`, or the key alone if it has no words here.
     pub(crate) fn in_words(&self) -> String {
         let words = match &self.key.split('.').collect::<Vec<_>>()[..] {
-            ["path", way, rest @ ..] => {
-                let way = match *way {
+            ["path", direction, rest @ ..] => {
+                let direction = match *direction {
                     "*" => "each way",
-                    way => way,
+                    direction => direction,
                 };
-                what(rest).map(|what| format!("{what}, {way}"))
+                what(rest).map(|what| format!("{what}, {direction}"))
             }
             ["link", "*", rest @ ..] => what(rest).map(|what| format!("{what}, each link")),
             ["link", name, rest @ ..] => what(rest).map(|what| format!("{what}, {name}")),
@@ -115,7 +115,7 @@ fn what(key: &[&str]) -> Option<&'static str> {
 }
 
 impl Numbers {
-    fn of(values: &[Value]) -> Option<Self> {
+    fn parse(values: &[Value]) -> Option<Self> {
         let parsed: Vec<(f64, &'static str)> = values.iter().map(number).collect::<Option<_>>()?;
         let unit = parsed.first()?.1;
         let is_one_unit = parsed.iter().all(|(value, other)| *other == unit && value.is_finite());
@@ -166,7 +166,7 @@ mod tests {
     fn an_axis_says_its_key_in_words_and_its_shares_in_per_cent() {
         let of = |key: &str, values: &[Value]| Axis {
             key: key.to_owned(),
-            numbers: Numbers::of(values),
+            numbers: Numbers::parse(values),
             values: values.to_vec(),
         };
         let loss = of("path.*.loss", &[0.0.into(), 0.005.into(), 0.011.into(), 1.into()]);
@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn quantities_of_one_kind_are_numbers_of_one_unit_and_others_are_words() {
-        let of = |values: &[&str]| Numbers::of(&values.iter().map(|it| Value::from(*it)).collect::<Vec<_>>());
+        let of =
+            |values: &[&str]| Numbers::parse(&values.iter().map(|it| Value::from(*it)).collect::<Vec<_>>());
         let numbers = of(&["500 us", "5 ms", "1.5 s"]).unwrap();
         assert_eq!((numbers.values, numbers.unit), (vec![0.5, 5.0, 1500.0], "ms"));
         assert_eq!(of(&["8 kB", "64 KiB"]).unwrap().values, [8.0, 65.536]);

@@ -39,7 +39,7 @@ impl Sweep<'_> {
         }
         let mut summed = vec![false; self.axes.len()];
         let mut groups = singles;
-        while groups.len() > max && summed.iter().filter(|it| !**it).count() > 1 {
+        while groups.len() > max && summed.iter().filter(|is_summed| !**is_summed).count() > 1 {
             let left = (0..self.axes.len()).filter(|&axis| !summed[axis]);
             let Some(longest) = left.max_by_key(|&axis| self.axes[axis].values.len()) else { break };
             summed[longest] = true;
@@ -72,37 +72,41 @@ impl Sweep<'_> {
     }
 
     fn singles(&self) -> Vec<Group<'_>> {
-        let single = |it| Group { spans: spans(it), members: vec![it] };
+        let single = |combination| Group { spans: spans(combination), members: vec![combination] };
         self.combinations.iter().map(single).collect()
     }
 
     /// Combinations that follow one another on `axis` alone and have one answer.
     fn merged(&self, axis: usize) -> Vec<Group<'_>> {
         let mut ordered: Vec<&Combination<'_>> = self.combinations.iter().collect();
-        let rest = |it: &Combination<'_>| {
-            it.at
+        let rest = |combination: &Combination<'_>| {
+            combination
+                .at
                 .iter()
                 .enumerate()
                 .filter(|(at, _)| *at != axis)
                 .map(|(_, value)| *value)
                 .collect::<Vec<_>>()
         };
-        ordered.sort_by_key(|it| (rest(it), it.at[axis]));
+        ordered.sort_by_key(|combination| (rest(combination), combination.at[axis]));
         let mut groups: Vec<Group<'_>> = Vec::new();
-        for it in ordered {
+        for combination in ordered {
             let last = groups.last_mut().filter(|group| {
                 let before = group.members[group.members.len() - 1];
-                let follows = rest(before) == rest(it) && before.at[axis] + 1 == it.at[axis];
-                follows && before.outcome() == it.outcome() && self.name(before) == self.name(it)
+                let follows =
+                    rest(before) == rest(combination) && before.at[axis] + 1 == combination.at[axis];
+                follows
+                    && before.outcome() == combination.outcome()
+                    && self.name(before) == self.name(combination)
             });
             match last {
                 Some(group) => {
-                    group.members.push(it);
+                    group.members.push(combination);
                     if let Some(Some(span)) = group.spans.get_mut(axis) {
-                        span.1 = it.at[axis];
+                        span.1 = combination.at[axis];
                     }
                 }
-                None => groups.push(Group { spans: spans(it), members: vec![it] }),
+                None => groups.push(Group { spans: spans(combination), members: vec![combination] }),
             }
         }
         groups
@@ -111,12 +115,13 @@ impl Sweep<'_> {
     /// One row for all values of the axes in `summed`.
     fn summed_up(&self, summed: &[bool]) -> Vec<Group<'_>> {
         let mut groups: BTreeMap<Vec<usize>, Group<'_>> = BTreeMap::new();
-        for it in &self.combinations {
+        for combination in &self.combinations {
             let key: Vec<usize> =
-                it.at.iter().zip(summed).filter(|(_, is)| !**is).map(|(at, _)| *at).collect();
-            let spans = || it.at.iter().zip(summed).map(|(at, is)| (!is).then_some((*at, *at))).collect();
+                combination.at.iter().zip(summed).filter(|(_, is)| !**is).map(|(at, _)| *at).collect();
+            let spans =
+                || combination.at.iter().zip(summed).map(|(at, is)| (!is).then_some((*at, *at))).collect();
             let group = groups.entry(key).or_insert_with(|| Group { spans: spans(), members: Vec::new() });
-            group.members.push(it);
+            group.members.push(combination);
         }
         groups.into_values().collect()
     }
@@ -159,13 +164,13 @@ impl Sweep<'_> {
 
     /// The best of each, with its number if there are several.
     fn names(&self, group: &Group<'_>) -> String {
-        counted_words(group.members.iter().map(|it| self.name(it)))
+        counted_words(group.members.iter().map(|combination| self.name(combination)))
     }
 
     fn outcomes(&self, group: &Group<'_>) -> String {
-        counted_words(group.members.iter().map(|it| match it.verdict {
-            Some(_) => it.outcome().word().to_owned(),
-            None => self.usable(it).to_owned(),
+        counted_words(group.members.iter().map(|combination| match combination.verdict {
+            Some(_) => combination.outcome().word().to_owned(),
+            None => self.usable(combination).to_owned(),
         }))
     }
 
@@ -185,13 +190,13 @@ impl Sweep<'_> {
         if let [only] = &group.members[..] {
             return only.figure_of_best(self.by).unwrap_or_else(|| UNKNOWN.to_owned());
         }
-        range(self.by, group.members.iter().filter_map(|it| it.outcomes_of_best()))
+        range(self.by, group.members.iter().filter_map(|combination| combination.outcomes_of_best()))
             .unwrap_or_else(|| UNKNOWN.to_owned())
     }
 }
 
-fn spans(it: &Combination<'_>) -> Vec<Option<(usize, usize)>> {
-    it.at.iter().map(|at| Some((*at, *at))).collect()
+fn spans(combination: &Combination<'_>) -> Vec<Option<(usize, usize)>> {
+    combination.at.iter().map(|at| Some((*at, *at))).collect()
 }
 
 /// `UDP`, or `UDP 12, TCP 3`: the most frequent first.

@@ -49,7 +49,7 @@ impl FigureColumn {
         Self { head, metric, scale, neighbour: None }
     }
 
-    fn of(self, neighbour: &str) -> Self {
+    fn of_neighbour(self, neighbour: &str) -> Self {
         Self { neighbour: Some(neighbour.to_owned()), ..self }
     }
 }
@@ -167,7 +167,7 @@ impl Comparison<'_> {
         let title = short(name);
         let column = |metric, scale, head: &str, rank| {
             let head = Column::numbers(&title, head).dispensable(rank);
-            FigureColumn::new(metric, scale, head).of(name)
+            FigureColumn::new(metric, scale, head).of_neighbour(name)
         };
         match self.condition.judged_by(name) {
             Some(JudgedBy::Mos) => vec![column(Metric::Mos, Scale::SCORE, MOS, rank)],
@@ -308,7 +308,7 @@ const OTHER_FLOWS: usize = 2;
 fn copies(group: &str, title: &str, rank: u8) -> [FigureColumn; 3] {
     let column = |path, scale, head: &str, rank| {
         let head = Column::numbers(title, head).dispensable(rank);
-        FigureColumn::new(Metric::Group(path), scale, head).of(group)
+        FigureColumn::new(Metric::Group(path), scale, head).of_neighbour(group)
     };
     [
         column("goodput_bps", Scale::MBPS, "Mb/s", rank),

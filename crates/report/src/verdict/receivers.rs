@@ -41,7 +41,7 @@ impl Verdict {
     /// alone.
     fn share_the_best(&mut self, other: &Self) {
         let with = named_receiver(&other.playout);
-        let is_decided = |it: &Self| it.answer.outcome != AnswerKind::Undecided;
+        let is_decided = |verdict: &Self| verdict.answer.outcome != AnswerKind::Undecided;
         let what = match is_decided(self) && is_decided(other) {
             true => "Which others are as good",
             false => "Which others may be as good",
@@ -53,18 +53,19 @@ impl Verdict {
 
     /// The answer with each receiver.
     fn answers(&self, other: &Self) -> Vec<ReceiverAnswer> {
-        let answer = |it: &Self| ReceiverAnswer {
-            playout: it.playout.clone(),
-            best: it.answer.best.clone(),
-            outcome: it.answer.outcome,
-            line: it.answer.line.clone(),
+        let answer = |verdict: &Self| ReceiverAnswer {
+            playout: verdict.playout.clone(),
+            best: verdict.answer.best.clone(),
+            outcome: verdict.answer.outcome,
+            line: verdict.answer.line.clone(),
         };
         vec![answer(self), answer(other)]
     }
 
     /// Makes the answer that it depends on the receiver.
     fn depend_on(&mut self, other: &Self) {
-        let part = |it: &Self| format!("With {}: {}", named_receiver(&it.playout), it.answer.line);
+        let part =
+            |verdict: &Self| format!("With {}: {}", named_receiver(&verdict.playout), verdict.answer.line);
         let receivers = self.answers(other);
         let line = format!("The answer depends on the receiver. {} {}", part(self), part(other));
         if !self.answer.why.is_empty() {

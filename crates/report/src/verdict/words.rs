@@ -120,7 +120,8 @@ impl Judgement<'_> {
             "No transport makes {who} usable{beside}: not one of its messages meets its deadline of {}.",
             ms(deadline)
         );
-        let delays = self.each_of(|it| it.cell.value(it.flow, Metric::Delay(kind, Quantile::P50)));
+        let delays = self
+            .each_of(|candidate| candidate.cell.value(candidate.flow, Metric::Delay(kind, Quantile::P50)));
         let least = delays.iter().map(|(delay, _)| *delay).fold(f64::INFINITY, f64::min);
         let quick = delays.iter().filter(|(delay, _)| *delay <= least + ALIKE_MS);
         let names: Vec<String> = quick.map(|(_, name)| (*name).to_owned()).collect();
@@ -138,11 +139,11 @@ impl Judgement<'_> {
         let Blamed { cause, .. } = self.blamed.as_ref()?;
         let is_said = |link: &str| matches!(cause, Cause::Queue(said, ..) if said == link);
         let is_long = |link: &str| {
-            let of = |it: &Candidate<'_>| {
-                let waits = it.cell.links(|link| Some(link.queue_delay_ms.as_ref()?.p99));
+            let waits_long = |candidate: &Candidate<'_>| {
+                let waits = candidate.cell.links(|link| Some(link.queue_delay_ms.as_ref()?.p99));
                 waits.get(link).is_some_and(|wait| *wait >= LONG_WAIT_MS)
             };
-            self.candidates.iter().any(of)
+            self.candidates.iter().any(waits_long)
         };
         let link = self.condition.assumed_queues.iter().find(|link| !is_said(link) && is_long(link))?;
         Some(format!(
@@ -154,10 +155,10 @@ impl Judgement<'_> {
     /// How long packets wait in the queue that is the cause: with each transport, as another fills another
     /// queue.
     fn waits(&self, link: &str, queue: &str) -> String {
-        let waits = self.each_of(|it| wait(it.cell, link));
+        let waits = self.each_of(|candidate| wait(candidate.cell, link));
         let wait = self.say(&waits, ms).unwrap_or_default();
         let (link_words, is_assumed) =
-            (link_words(link), self.condition.assumed_queues.iter().any(|it| it == link));
+            (link_words(link), self.condition.assumed_queues.iter().any(|assumed| assumed == link));
         let assumed = if is_assumed { ASSUMING } else { "" };
         format!("Packets wait {wait} in the queue of {link_words} ({queue}){assumed}.")
     }
@@ -165,9 +166,9 @@ impl Judgement<'_> {
     /// What the flows beside it got; `None` if there are none.
     pub(super) fn neighbours(&self) -> Option<String> {
         let mbps = |bps: f64| format!("{} Mb/s", fixed(Some(bps / 1e6), 3));
-        let of = |beside: &Beside| {
+        let sentence = |beside: &Beside| {
             let (Beside::Flow(other) | Beside::Copies { group: other, .. }) = beside;
-            let each = |metric| self.each_of(|it| it.cell.value(other, metric));
+            let each = |metric| self.each_of(|candidate| candidate.cell.value(other, metric));
             if let Beside::Copies { flows, .. } = beside {
                 let all = self.say(&each(Metric::Group("goodput_bps")), mbps)?;
                 return Some(format!("Beside {}, the {flows} flows {other} get {all} together.", self.who()));
@@ -192,13 +193,13 @@ impl Judgement<'_> {
             })
         };
         let beside = self.condition.beside(self.flow);
-        let lines: Vec<_> = beside.iter().take(MAX_NEIGHBOURS).filter_map(of).collect();
+        let lines: Vec<_> = beside.iter().take(MAX_NEIGHBOURS).filter_map(sentence).collect();
         (!lines.is_empty()).then(|| lines.join(" "))
     }
 
     /// In which figures those that are compared differ.
     fn contrast(&self) -> String {
-        let value = |metric| self.each_of(|it| it.cell.value(it.flow, metric));
+        let value = |metric| self.each_of(|candidate| candidate.cell.value(candidate.flow, metric));
         let kind = self.condition.delay_kind(self.flow);
         let mut parts = Vec::new();
         match self.by {
@@ -266,8 +267,8 @@ impl Judgement<'_> {
         if !standing.is_barred() || standing.mean < self.floor {
             return None;
         }
-        let gaps = self.candidates[at].judged.values().filter(|it| it.barred);
-        let longest = gaps.filter_map(|it| it.longest_gap_ms).fold(0.0, f64::max);
+        let gaps = self.candidates[at].judged.values().filter(|judged| judged.barred);
+        let longest = gaps.filter_map(|judged| judged.longest_gap_ms).fold(0.0, f64::max);
         let share = (standing.barred * 100.0).round();
         let Candidate { cell, flow, .. } = self.candidates[at];
         let calls = cell.runs.iter().filter_map(|run| run.flows.get(flow)?.call.as_deref());
@@ -285,36 +286,41 @@ impl Judgement<'_> {
 
     /// Transports that are rated where the E-model has no table.
     fn outside(&self) -> Option<String> {
-        let calls = self.candidates.iter().flat_map(|it| {
-            let calls = it.cell.runs.iter().filter_map(|run| run.flows.get(it.flow)?.call.as_deref());
-            calls.map(|call| (it.view.label.clone(), call))
+        let calls = self.candidates.iter().flat_map(|candidate| {
+            let calls =
+                candidate.cell.runs.iter().filter_map(|run| run.flows.get(candidate.flow)?.call.as_deref());
+            calls.map(|call| (candidate.view.label.clone(), call))
         });
         outside_sentence(calls, self.candidates.len())
     }
 
     /// Transports whose repetitions fall into two clusters.
     fn clusters(&self) -> Vec<String> {
-        let of = |(it, standing): (&Candidate<'_>, &Standing)| {
+        let sentence = |(candidate, standing): (&Candidate<'_>, &Standing)| {
             let found = standing.clusters?;
             let (low, high) = (self.text(found.low), self.text(found.high));
             let share = (found.low_share * 100.0).round();
             Some(format!(
                 "{}: two outcomes, {low} in {share} % of the repetitions and {high} in {} %.",
-                it.view.label,
+                candidate.view.label,
                 100.0 - share
             ))
         };
-        self.candidates.iter().zip(&self.ranking.standings).filter_map(of).collect()
+        self.candidates.iter().zip(&self.ranking.standings).filter_map(sentence).collect()
     }
 
     /// Which copy of the flow is judged, if there are copies.
     fn copies(&self) -> Option<String> {
-        let first = self.candidates.iter().map(|it| it.flow).find(|copy| *copy != self.flow)?;
-        let of =
-            |it: &Candidate<'_>| -> Vec<_> { it.judged.values().map(|it| it.worst_flow.clone()).collect() };
+        let first = self.candidates.iter().map(|candidate| candidate.flow).find(|copy| *copy != self.flow)?;
+        let worst_of = |candidate: &Candidate<'_>| -> Vec<_> {
+            candidate.judged.values().map(|judged| judged.worst_flow.clone()).collect()
+        };
         // The copy that counts, of each transport in each repetition.
-        let copies: Vec<String> = self.candidates.iter().flat_map(of).collect();
-        let is_steady = self.candidates.iter().all(|it| of(it).iter().all(|copy| copy == it.flow));
+        let copies: Vec<String> = self.candidates.iter().flat_map(worst_of).collect();
+        let is_steady = self
+            .candidates
+            .iter()
+            .all(|candidate| worst_of(candidate).iter().all(|copy| copy == candidate.flow));
         // The directions of a flow that has no other copies: where it has, their numbers are before that.
         let is_direction = |copy: &String| ["-up", "-down"].map(Some).contains(&copy.strip_prefix(self.flow));
         let (which, alone) = match copies.iter().all(is_direction) {
@@ -420,8 +426,8 @@ impl Judgement<'_> {
     }
 
     fn value(&self, at: usize, metric: Metric) -> Option<f64> {
-        let it = &self.candidates[at];
-        it.cell.value(it.flow, metric)
+        let candidate = &self.candidates[at];
+        candidate.cell.value(candidate.flow, metric)
     }
 
     fn mouth_to_ear(&self, at: usize) -> Option<f64> {
@@ -459,7 +465,7 @@ pub(super) fn figure(by: JudgedBy, floor: f64, standing: &Standing) -> String {
 fn figure_of(by: JudgedBy, floor: f64, standing: &Standing, name: &str) -> String {
     let (text, note) = bare(by, floor, standing);
     let text = written(by).phrase(&text);
-    let notes: Vec<&str> = [name, note].into_iter().filter(|it| !it.is_empty()).collect();
+    let notes: Vec<&str> = [name, note].into_iter().filter(|text| !text.is_empty()).collect();
     if notes.is_empty() { text } else { format!("{text} ({})", notes.join(", ")) }
 }
 

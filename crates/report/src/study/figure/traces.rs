@@ -57,8 +57,8 @@ pub(super) fn draw(
 }
 
 fn caption(panels: &[TracePanel], counts_runs: bool, has_levels: bool) -> String {
-    let of = panels.first().map_or(0, |panel| panel.runs.1);
-    let runs = if of > 1 { format!(" of {of}") } else { String::new() };
+    let all = panels.first().map_or(0, |panel| panel.runs.1);
+    let runs = if all > 1 { format!(" of {all}") } else { String::new() };
     let which = match panels {
         [one] if one.title.is_empty() => format!("Run {}{runs} under the base assumptions", one.repetition + 1),
         _ => "One panel for each kind of run under the base assumptions, the most frequent first; the first run of the kind is shown"
