@@ -17,19 +17,27 @@ use crate::{FileRecord, FlowRecord, RunRecord};
 pub fn log_txt(record: &RunRecord, stamp: impl Fn(Instant) -> String) -> String {
     let mut log = String::new();
     for flow in &record.flows {
-        let (stamps, counts, sizes) = match &flow.tally {
-            Some(tally) => (tally.stamps, tally.counts, tally.sizes),
+        let messages = match &flow.tally {
+            Some(tally) => Messages { stamps: tally.stamps, counts: tally.counts, sizes: tally.sizes },
             None => of_rows(flow, &(record.window_start..record.window_end)),
         };
         // Writing to a string cannot fail.
-        let _ = write_flow(&mut log, record, flow, (stamps, counts, sizes), &stamp);
+        let _ = write_flow(&mut log, record, flow, messages, &stamp);
     }
     log
 }
 
-/// Stamps, counts, and the smallest and the largest payload.
-fn of_rows(flow: &FlowRecord, window: &Range<Instant>) -> (Stamps, LossCounts, Option<(u64, u64)>) {
-    let (mut stamps, mut counts, mut sizes) = (Stamps::default(), LossCounts::default(), None);
+/// What the log says of a flow's messages.
+#[derive(Default)]
+struct Messages {
+    stamps: Stamps,
+    counts: LossCounts,
+    /// The smallest and the largest payload, bytes; `None` without a message.
+    sizes: Option<(u64, u64)>,
+}
+
+fn of_rows(flow: &FlowRecord, window: &Range<Instant>) -> Messages {
+    let Messages { mut stamps, mut counts, mut sizes } = Messages::default();
     flow.each_trip(window, |trip| {
         stamps.add(&trip);
         counts.add(&trip);
@@ -37,14 +45,14 @@ fn of_rows(flow: &FlowRecord, window: &Range<Instant>) -> (Stamps, LossCounts, O
         let (least, most) = sizes.unwrap_or((size, size));
         sizes = Some((least.min(size), most.max(size)));
     });
-    (stamps, counts, sizes)
+    Messages { stamps, counts, sizes }
 }
 
 fn write_flow(
     log: &mut String,
     record: &RunRecord,
     flow: &FlowRecord,
-    (stamps, counts, sizes): (Stamps, LossCounts, Option<(u64, u64)>),
+    Messages { stamps, counts, sizes }: Messages,
     stamp: impl Fn(Instant) -> String,
 ) -> core::fmt::Result {
     let stamp_or_none = |at: Option<Instant>| at.map_or_else(|| NONE.to_owned(), &stamp);

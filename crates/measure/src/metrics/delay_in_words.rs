@@ -1,5 +1,5 @@
-//! The real-time performance of a flow in a word, by its delay: after Sean Foderaro's comparison of TCP and UDP
-//! (5 May 1995, comp.sys.cu-seeme's list, "Re: Melting the Internet?").
+//! The real-time performance of a flow in a word, by its delay: after Sean Foderaro's comparison of TCP and
+//! UDP (5 May 1995, comp.sys.cu-seeme's list, "Re: Melting the Internet?").
 
 use crate::summary::DelayMs;
 

@@ -1,5 +1,5 @@
-//! When a window's messages were sent and received, and the rates that follow: after Sean Foderaro's comparison
-//! of TCP and UDP (5 May 1995, comp.sys.cu-seeme's list, "Re: Melting the Internet?").
+//! When a window's messages were sent and received, and the rates that follow: after Sean Foderaro's
+//! comparison of TCP and UDP (5 May 1995, comp.sys.cu-seeme's list, "Re: Melting the Internet?").
 //!
 //! ```text
 //!  time to receive      = last received - first received
