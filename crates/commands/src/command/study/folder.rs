@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A line counts once its line feed is there, so that a process killed at any moment loses at most the
-//! repetition that it was writing down. The parts stay: whoever edits a claim judges again with `--resume`, without running anything.
+//! repetition that it was writing down. The parts stay: whoever edits a claim judges again with `--resume`,
+//! without running anything.
 
 use std::collections::BTreeMap;
 use std::fs;
