@@ -3,11 +3,11 @@
 //! A voice call keeps a processor busy for a few hundredths of its time, so most of an experiment in real
 //! time is waiting, and emulated runs can wait together: each has namespaces and an emulator of its own, and
 //! what they share is the machine. A run is let in while the processor shares of all that run, estimated from
-//! their packets, stay within [`SHARE_OF_PROCESSORS`].
+//! their packets, stay within `SHARE_OF_PROCESSORS`.
 //!
 //! The lateness of the runs shows whether that was too many (docs/models/emulation.md, limits). A run that is
 //! disturbed past its limits runs again beside at most half as many others, and then alone. No run has more
-//! beside it than that until [`QUIET_RUNS`] in a row were undisturbed. If a hypervisor gave the processors to
+//! beside it than that until `QUIET_RUNS` in a row were undisturbed. If a hypervisor gave the processors to
 //! others meanwhile, the neighbours are not the cause, and the run is repeated beside as many.
 
 use std::collections::BTreeMap;
