@@ -105,9 +105,9 @@ fn about(link: &LinkConfig) -> String {
     let queue = match &link.queue {
         QueueKind::DropTail(queue) => match queue.limit {
             QueueLimit::Packets(count) if count.get() <= NARROW_PACKETS => {
-                format!(", {} packets", count.get())
+                format!(", queue {} packets", count.get())
             }
-            QueueLimit::Bytes(bytes) if bytes.get() <= NARROW_BYTES => format!(", {} B", bytes.get()),
+            QueueLimit::Bytes(bytes) if bytes.get() <= NARROW_BYTES => format!(", queue {} B", bytes.get()),
             _ => String::new(),
         },
         _ => format!(", {}", link.queue.name().word()),
@@ -134,7 +134,7 @@ mod tests {
             load(&source, &Options::default()).unwrap()
         };
         let alone = setting(&plan(""), "sim");
-        assert!(alone.starts_with("10 s a repetition; up 1 Mb/s, 20 ms"), "{alone}");
+        assert!(alone.starts_with("10 s a repetition; up 1 Mb/s, 20 ms, queue 64000 B"), "{alone}");
         assert!(alone.contains("; down "), "{alone}");
         assert_eq!(setting(&plan(""), "live"), "10 s a repetition");
         let swept = setting(&plan("[sweep]\n\"path.up.delay\" = [\"1 ms\", \"2 ms\"]\n"), "sim");
