@@ -47,7 +47,7 @@ impl From<Judged> for Outcome {
     }
 }
 
-/// At most 105 minutes together.
+/// At most 111 minutes together.
 const NIGHTLY: [Job; 30] = [
     Job {
         name: "dependencies",
@@ -111,7 +111,7 @@ const NIGHTLY: [Job; 30] = [
     },
     Job {
         name: "conformance",
-        minutes: 18,
+        minutes: 24,
         what: "the simulator against the kernel, both arenas",
         run: conformance,
     },
@@ -623,10 +623,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nightly_jobs_take_at_most_105_minutes_together_as_the_usage_says() {
+    fn the_nightly_jobs_take_at_most_111_minutes_together_as_the_usage_says() {
         let minutes: u64 = NIGHTLY.iter().map(|job| job.minutes).sum();
-        assert!(minutes <= 105, "{minutes} minutes");
-        assert!(crate::USAGE.contains("at most 105 minutes"), "what the usage says");
+        assert!(minutes <= 111, "{minutes} minutes");
+        assert!(crate::USAGE.contains("at most 111 minutes"), "what the usage says");
     }
 
     #[test]

@@ -122,11 +122,12 @@ impl EmuReport {
                 judgement.is_sound = false;
             }
         }
-        for (line, is_within) in
-            self.turn_rounds.iter().filter_map(|turns| turn_round::judge(turns, "the far application"))
-        {
+        for turns in &self.turn_rounds {
+            let Some((line, is_within)) = turn_round::judge(turns, "the far application") else { continue };
             warnings.push(warning::invalid_unless(is_within, format!("emu: {line}")));
-            judgement.is_sound &= is_within;
+            if !is_within {
+                judgement.hold_echoes(turns, &self.flows);
+            }
         }
         warnings.extend(stolen::warning(self.stolen_share).map(|what| format!("emu: {what}")));
         let lost = [
@@ -155,6 +156,22 @@ pub(super) struct Judgement {
     pub(super) is_sound: bool,
     /// The flows of which the machine made so many packets late that some of their figures do not stand.
     pub(super) late_flows: Vec<LateFlow>,
+}
+
+impl Judgement {
+    /// The far application held echoes of a flow past its limits: they count as late packets of that flow of
+    /// `flows`. An echo of a flow without a clock makes all figures fall, and so does one that was held past
+    /// [`turn_round::INVALID_ONE`], which alone decides whether its message is in time.
+    fn hold_echoes(&mut self, turns: &TurnRoundRecord, flows: &[FlowLateness]) {
+        let flow = flows.iter().find(|flow| flow.packets.name == turns.flow && flow.is_clocked());
+        let Some(flow) = flow.filter(|_| turns.max <= turn_round::INVALID_ONE) else {
+            self.is_sound = false;
+            return;
+        };
+        let late = flow.packets.late.saturating_add(turns.too_long);
+        self.late_flows.retain(|flow| flow.name != turns.flow);
+        self.late_flows.push(LateFlow { late, ..flow.packets.clone() });
+    }
 }
 
 impl fmt::Display for LatenessFigures {
@@ -240,6 +257,34 @@ mod tests {
         assert_eq!(judged(&report(turns(1000))), (true, 0));
         assert_eq!(judged(&report(turns(1001))), (true, 1));
         assert_eq!(judged(&report(turns(5001))), (false, 1));
+    }
+
+    #[test]
+    fn echoes_that_the_machine_held_bend_the_figures_of_their_own_flow_alone() {
+        let calls = ["call", "other"].map(|name| {
+            let packets = LateFlow { name: name.to_owned(), messages: 1000, late: 4 };
+            FlowLateness { packets, bears: None }
+        });
+        let held = |max_ms: u64| TurnRoundRecord {
+            flow: "call".to_owned(),
+            count: 1000,
+            p99: Duration::from_millis(6),
+            max: Duration::from_millis(max_ms),
+            too_long: 12,
+            ..Default::default()
+        };
+        let judge = |turns, flows: &[FlowLateness]| {
+            let report =
+                EmuReport { turn_rounds: vec![turns], flows: flows.to_vec(), ..EmuReport::default() };
+            report.judge(&mut Vec::new())
+        };
+        let judgement = judge(held(7), &calls);
+        let late = |flow: &LateFlow| (flow.name.clone(), flow.late);
+        let all = judgement.late_flows.iter().map(late).collect::<Vec<_>>();
+        assert!(judgement.is_sound && all == [("other".to_owned(), 4), ("call".to_owned(), 16)], "{all:?}");
+        assert!(!judge(held(151), &calls).is_sound, "one echo alone decides whether it is in time");
+        let bulk = FlowLateness { bears: Some(Duration::from_millis(20)), ..calls[0].clone() };
+        assert!(!judge(held(7), &[bulk]).is_sound, "it has no clock");
     }
 
     #[test]

@@ -26,14 +26,16 @@ pub struct Attempts<'a> {
 }
 
 /// The repetition that is to run, and what its record is to hold.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
     /// Which.
     pub id: PartId,
     /// How states over time are sampled; `None` keeps none.
     pub series: Option<SeriesDetail>,
     /// Whether every message is kept.
     pub rows: bool,
+    /// Whether all figures that are read of the record are the path's.
+    pub stands: &'a dyn Fn(&RunRecord) -> bool,
 }
 
 /// What is known of a repetition before it runs. In virtual time it says nothing.
@@ -80,7 +82,7 @@ impl<'a> Attempts<'a> {
         &self,
         worker: &mut Worker,
         scenario: &Scenario,
-        wanted: Wanted,
+        wanted: Wanted<'_>,
         beside: Neighbours,
     ) -> Option<Attempt<'_>> {
         let stay = match &self.room {
@@ -95,12 +97,12 @@ impl<'a> Attempts<'a> {
         let shown = Shown { observer: self.observer, reached_ms, end_ms };
         let began = Utc::now();
         let progress = |now: Instant| shown.reach(now.as_nanos() / 1_000_000);
-        let Wanted { id: PartId { cell, repetition }, series, rows } = wanted;
+        let Wanted { id: PartId { cell, repetition }, series, rows, stands } = wanted;
         let seed = scenario.seed.repetition(repetition);
         let plan =
             RunPlan { cell, repetition, seed, series, rows, interrupt: self.stop, progress: &progress };
         let outcome = worker.run(scenario, plan);
-        let peace = outcome.as_ref().map_or(Peace::Kept, Peace::of);
+        let peace = outcome.as_ref().map_or(Peace::Kept, |record| Peace::of(record, stands(record)));
         let others = stay.map_or(0, |stay| match &outcome {
             Ok(_) => stay.leave(peace),
             // It says nothing of the machine.

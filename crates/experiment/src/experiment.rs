@@ -480,6 +480,7 @@ impl Experiment<'_> {
             id,
             series: (self.exact || self.records != Records::None).then_some(self.series),
             rows: self.exact || self.records >= Records::All,
+            stands: &|record| record.valid,
         };
         let neighbours = Neighbours { packets_per_s: None, most_others };
         let Some(attempt) = attempts.run(worker, &cell.scenario, wanted, neighbours) else {

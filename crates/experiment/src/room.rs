@@ -53,10 +53,10 @@ pub enum Peace {
 }
 
 impl Peace {
-    /// What the machine did to the run of `record`.
-    pub(crate) fn of(record: &RunRecord) -> Self {
+    /// What the machine did to the run of `record`, whose figures `stand` or do not.
+    pub(crate) fn of(record: &RunRecord, stand: bool) -> Self {
         let is_stolen_from = record.machine.as_ref().is_some_and(MachineRecord::is_stolen_from);
-        match record.valid {
+        match stand {
             true => Self::Kept,
             false if is_stolen_from => Self::Stolen,
             false => Self::Disturbed,
@@ -300,6 +300,16 @@ mod tests {
         }
         let state = room.state();
         assert_eq!((state.most_others, state.quiet), (15, 0));
+    }
+
+    #[test]
+    fn a_run_whose_figures_stand_where_they_are_read_takes_no_neighbour_from_others() {
+        let machine = |stolen| MachineRecord { stolen_share: Some(stolen), ..MachineRecord::default() };
+        let bent =
+            |stolen| RunRecord { valid: false, machine: Some(machine(stolen)), ..RunRecord::default() };
+        let peace =
+            [(0.0, true), (0.0, false), (0.5, false)].map(|(stolen, stand)| Peace::of(&bent(stolen), stand));
+        assert_eq!(peace, [Peace::Kept, Peace::Disturbed, Peace::Stolen]);
     }
 
     #[test]

@@ -20,5 +20,5 @@ pub use channel::{Channel, FlowId, Read, Write, WriteOutcome};
 pub use info::flow_info;
 pub use lateness::lateness_ns;
 pub use taps::{FlowTaps, Side};
-pub use turn_round::{TurnRound, TurnRounds};
+pub use turn_round::{HELD_TOO_LONG, TurnRound, TurnRounds};
 pub use workload::{AnyWorkload, Workload};

@@ -26,6 +26,7 @@ use talkpath_units::{Duration, Histogram, Instant, SignedDuration};
 #[derive(Debug, Default)]
 pub struct TurnRounds {
     all: Histogram,
+    too_long: u64,
 }
 
 /// What they came to, ns. Percentiles are off by at most 0.1 % or 0.5 us.
@@ -41,12 +42,21 @@ pub struct TurnRound {
     pub p99_ns: u64,
     /// The longest.
     pub max_ns: u64,
+    /// How many were held for longer than [`HELD_TOO_LONG`]. A far host of an earlier version does not say.
+    #[serde(default)]
+    pub too_long: u64,
 }
+
+/// An echo that was held for longer than this is late by its host's doing: the limit of a late sender
+/// (docs/models/live.md).
+pub const HELD_TOO_LONG: Duration = Duration::from_millis(5);
 
 impl TurnRounds {
     /// The echo of a message that came at `arrived` was offered at `offered`.
     pub fn add(&mut self, arrived: Instant, offered: Instant) {
-        self.all.record_unsigned(offered.since(arrived));
+        let held = offered.since(arrived);
+        self.all.record_unsigned(held);
+        self.too_long += u64::from(held > HELD_TOO_LONG);
     }
 
     /// What they came to; `None` where nothing was echoed.
@@ -54,16 +64,17 @@ impl TurnRounds {
         // Never negative.
         let ns = |held: SignedDuration| held.abs().as_nanos();
         let [p50_ns, p90_ns, p99_ns, max_ns] = self.all.quantiles([0.5, 0.9, 0.99, 1.0])?.map(ns);
-        Some(TurnRound { count: self.all.count(), p50_ns, p90_ns, p99_ns, max_ns })
+        let (count, too_long) = (self.all.count(), self.too_long);
+        Some(TurnRound { count, p50_ns, p90_ns, p99_ns, max_ns, too_long })
     }
 }
 
 impl TurnRound {
     /// The same for the run's record, of the flow named `flow`.
     pub fn record(&self, flow: &str) -> TurnRoundRecord {
-        let Self { count, p50_ns, p90_ns, p99_ns, max_ns } = *self;
+        let Self { count, p50_ns, p90_ns, p99_ns, max_ns, too_long } = *self;
         let [p50, p90, p99, max] = [p50_ns, p90_ns, p99_ns, max_ns].map(Duration::from_nanos);
-        TurnRoundRecord { flow: flow.to_owned(), count, p50, p90, p99, max }
+        TurnRoundRecord { flow: flow.to_owned(), count, p50, p90, p99, max, too_long }
     }
 }
 
@@ -80,6 +91,7 @@ mod tests {
         }
         let turns = turns.figures().unwrap().record("call");
         assert_eq!((turns.count, turns.max), (100, Duration::from_millis(100)));
+        assert_eq!(turns.too_long, 95, "5 ms is not too long");
         for (found, ms) in [(turns.p50, 50), (turns.p90, 90), (turns.p99, 99)] {
             let exact = Duration::from_millis(ms);
             assert!(exact <= found && found <= exact.saturating_add(exact / 1000), "{found} for {exact}");

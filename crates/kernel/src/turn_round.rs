@@ -1,5 +1,6 @@
 //! What is said of an echoing host that held messages for too long.
 
+use talkpath_flow::HELD_TOO_LONG;
 use talkpath_measure::TurnRoundRecord;
 use talkpath_units::Duration;
 
@@ -30,10 +31,10 @@ pub fn judge(turns: &TurnRoundRecord, host: &str) -> Option<(String, bool)> {
 const WARN: Duration = Duration::from_millis(1);
 /// ... above this the run is not valid: the limits of a late sender (docs/models/live.md). One echo above it
 /// is a warning.
-const INVALID: Duration = Duration::from_millis(5);
+const INVALID: Duration = HELD_TOO_LONG;
 /// An echo that is held for longer than this makes the run not valid by itself: the delay that ITU-T G.114
 /// lets go unnoticed, so that the host alone would decide whether a message is in time.
-const INVALID_ONE: Duration = Duration::from_millis(150);
+pub const INVALID_ONE: Duration = Duration::from_millis(150);
 
 #[cfg(test)]
 mod tests {

@@ -252,6 +252,8 @@ pub struct TurnRoundRecord {
     pub p99: Duration,
     /// The longest.
     pub max: Duration,
+    /// How many were held past the limit of a late sender.
+    pub too_long: u64,
 }
 
 /// From this on a run says how much a hypervisor took: one packet in a hundred meets it, so it is seen in a

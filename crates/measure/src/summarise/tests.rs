@@ -468,6 +468,7 @@ fn what_an_echoing_host_took_stands_with_its_flow_and_no_other() {
         p90: Duration::from_micros(150),
         p99: Duration::from_millis(172),
         max: Duration::from_millis(991),
+        too_long: 2,
     };
     let mut record = run(vec![echoing(), flow(&[Some(10)])]);
     record.flows[1].info.name = "other".to_owned();

@@ -260,10 +260,17 @@ impl Runner<'_> {
         stage: &Stage<'_>,
     ) -> Result<Ran, Failure> {
         let Task { cell, form, .. } = task;
+        let summary_of = |record: &RunRecord| summarise(record, &BTreeMap::new());
+        let stands = |record: &RunRecord| {
+            record.valid
+                || Sample::of(record, &summary_of(record), self.study, cell, serde_json::Value::Null)
+                    .is_whole()
+        };
         let wanted = Wanted {
             id: PartId { cell: cell.index, repetition },
             series: (is_traced || !cell.kept.over_time.is_empty()).then_some(SeriesDetail::Full),
             rows: true,
+            stands: &stands,
         };
         let (mut tries, mut most_others) = (0, u64::MAX);
         loop {
@@ -276,12 +283,9 @@ impl Runner<'_> {
                 other => other,
             })?;
             tries += 1;
-            let summary = summarise(&record, &BTreeMap::new());
-            let is_whole = record.valid
-                || Sample::of(&record, &summary, self.study, cell, serde_json::Value::Null).is_whole();
-            if is_whole || (others == 0 && tries >= TRIES_ALONE) || tries == MOST_TRIES {
+            if peace == Peace::Kept || (others == 0 && tries >= TRIES_ALONE) || tries == MOST_TRIES {
                 attempt.shown.finish();
-                return Ok(Ran { record, summary, beside: others });
+                return Ok(Ran { summary: summary_of(&record), record, beside: others });
             }
             attempt.shown.take_back();
             stage.again.fetch_add(1, Ordering::Relaxed);
