@@ -26,7 +26,7 @@ use crate::pass::fill;
 use crate::quantity::{Problem, quote};
 use crate::read::{self, At, nearest};
 use crate::section::{Section, first_step};
-use crate::spec::{Kind, Listed, TableSpec};
+use crate::spec::{Kind, TableSpec};
 use crate::tree::{self, Table};
 
 /// A campaign file, understood.
@@ -140,7 +140,7 @@ impl Campaign {
             log.mistake(&Place::START, "", message, None);
         }
         let checks = if is_toml && log.is_clean() { Checks::ALL } else { Checks::PRESENT };
-        check::check_table(&root, &CAMPAIGN, &Place::START, At::ROOT, checks, &mut log);
+        let root = check::check(root, &CAMPAIGN, checks, &mut log);
         let filled = fill::fill_table(&root, &CAMPAIGN, &Place::START);
         let campaign = campaign(&filled, &source.name, &mut log);
         let (list, _) = log.finish(source, &[]);
@@ -238,12 +238,12 @@ impl Host {
 /// The campaign of a filled tree; `None` if there are mistakes that leave none.
 fn campaign(root: &Table, file: &str, log: &mut Log) -> Option<Campaign> {
     let section = Section::new(root, CAMPAIGN.keys, At::ROOT, &Place::START);
-    let name = match section.text("name", log) {
+    let name = match section.text("name") {
         Some(name) => name.to_owned(),
         None => fitting_name(stem(file)),
     };
-    let seed = section.count("seed", log);
-    let key_file = section.text("key_file", log).map(str::to_owned);
+    let seed = section.count("seed");
+    let key_file = section.text("key_file").map(str::to_owned);
     let hosts = hosts(root, key_file.as_deref(), log);
     let pairs = between(&section, &hosts, log);
     let measures = measures(root, &hosts, &pairs, log);
@@ -257,7 +257,7 @@ fn campaign(root: &Table, file: &str, log: &mut Log) -> Option<Campaign> {
 
 /// Where the records are copied to.
 fn destination(section: &Section<'_>, log: &mut Log) -> Option<Destination> {
-    let (store, endpoint) = (section.text("store", log), section.text("store_endpoint", log));
+    let (store, endpoint) = (section.text("store"), section.text("store_endpoint"));
     let Some(store) = store else {
         if endpoint.is_some() {
             section.problem("store_endpoint", Problem::new("found it without `store`"), log);
@@ -302,20 +302,20 @@ fn hosts(root: &Table, key_file: Option<&str>, log: &mut Log) -> Vec<Host> {
     for Named { name, table, place } in each(root, "host") {
         let of = At::ROOT.key("host");
         let section = Section::new(table, spec("host").keys, of.key(name), place);
-        let text = |key: &str, log: &mut Log| section.text(key, log).map(str::to_owned);
-        let via = section.node("via").and_then(|node| words(node, "via", log)).unwrap_or_default();
+        let text = |key: &str| section.text(key).map(str::to_owned);
+        let via = section.names("via").map(|words| words.map(|(word, _)| word.to_owned()).collect());
         let host = Host {
             name: name.to_owned(),
-            address: text("address", log),
-            key_file: text("key_file", log).or_else(|| key_file.map(str::to_owned)),
-            ssh: text("ssh", log),
-            local: section.flag("local", log).unwrap_or(false),
-            via,
-            program: text("program", log).unwrap_or_else(|| "talkpath".to_owned()),
-            starts_server: section.choice("server", log) == Some("start"),
-            bind: text("bind", log),
-            at_once: section.count("at_once", log).unwrap_or(1),
-            emulated: text("emulated", log),
+            address: text("address"),
+            key_file: text("key_file").or_else(|| key_file.map(str::to_owned)),
+            ssh: text("ssh"),
+            local: section.flag("local").unwrap_or(false),
+            via: via.unwrap_or_default(),
+            program: text("program").unwrap_or_else(|| "talkpath".to_owned()),
+            starts_server: section.choice("server") == Some("start"),
+            bind: text("bind"),
+            at_once: section.count("at_once").unwrap_or(1),
+            emulated: text("emulated"),
         };
         if host.local && host.ssh.is_some() {
             let message = "found `local = true` and an `ssh` name, expected one of them";
@@ -357,20 +357,11 @@ fn is_loopback(address: Option<&str>) -> bool {
     host.and_then(|(host, _)| host.parse::<IpAddr>().ok()).is_some_and(|address| address.is_loopback())
 }
 
-/// The strings of a list whose mistakes are reported already.
-fn words(node: &tree::Node, key: &str, log: &mut Log) -> Option<Vec<String>> {
-    let listed = Listed { one: "a word", many: "words", example: "[\"ip\"]", most: usize::MAX };
-    let is_clean = log.is_clean();
-    let list = read::names(node, &listed, At::ROOT.key(key), &mut Log::default());
-    debug_assert!(list.is_some() || !is_clean, "the key tables have checked it");
-    Some(list?.into_iter().map(|(word, _)| word.to_owned()).collect())
-}
-
 fn between(section: &Section<'_>, hosts: &[Host], log: &mut Log) -> Vec<(usize, usize)> {
     let Some((kind, inner)) = section.tagged("between") else { return Vec::new() };
     match kind {
         "hub" => {
-            let Some(name) = inner.text("hub", log) else { return Vec::new() };
+            let Some(name) = inner.text("hub") else { return Vec::new() };
             match find(name, hosts) {
                 Ok(hub) => (0..hosts.len()).filter(|far| *far != hub).map(|far| (hub, far)).collect(),
                 Err(problem) => {
@@ -439,7 +430,7 @@ fn measures(root: &Table, hosts: &[Host], all: &[(usize, usize)], log: &mut Log)
         if let Some(step) = first_step(table) {
             log.problem(&step.place, at, Problem::new("found a step, which only copies of flows take"));
         }
-        let what = match section.text("scenario", log) {
+        let what = match section.text("scenario") {
             Some(file) => {
                 for key in ["workload", "transports", "duration"] {
                     if section.node(key).is_some() {
@@ -455,14 +446,14 @@ fn measures(root: &Table, hosts: &[Host], all: &[(usize, usize)], log: &mut Log)
             Some(node) => pairs(node, at, hosts, log),
             None => all.to_vec(),
         };
-        let (drain, rounds) = (section.duration("drain", log), section.count("rounds", log));
+        let (drain, rounds) = (section.duration("drain"), section.count("rounds"));
         measures.push(Measure { name: name.to_owned(), pairs, what, drain, rounds });
     }
     measures
 }
 
 fn made(section: &Section<'_>, log: &mut Log) -> What {
-    let workload = section.choice("workload", log).and_then(Compared::named).unwrap_or(Compared::Voice);
+    let workload = section.choice("workload").and_then(Compared::named).unwrap_or(Compared::Voice);
     let usual: &[&str] = if workload == Compared::Bulk { &["tcp"] } else { &["udp", "tcp", "tcp-nodelay"] };
     let mut transports: Vec<String> = usual.iter().map(|&name| name.to_owned()).collect();
     if let Some(tree::Node { value: tree::Value::List(list), .. }) = section.node("transports") {
@@ -482,18 +473,18 @@ fn made(section: &Section<'_>, log: &mut Log) -> What {
             }
         }
     }
-    What::Made { workload, transports, duration: section.duration("duration", log).unwrap_or(DURATION) }
+    What::Made { workload, transports, duration: section.duration("duration").unwrap_or(DURATION) }
 }
 
 fn schedule(root: &Table, log: &mut Log) -> Option<Schedule> {
     let entry = root.entry("schedule")?;
     let section =
         Section::new(entry.node.as_table()?, spec("schedule").keys, At::ROOT.key("schedule"), &entry.place);
-    let zone = section.text("zone", log)?.to_owned();
+    let zone = section.text("zone")?.to_owned();
     if let Err(problem) = time_zone(&zone) {
         section.problem("zone", problem, log);
     }
-    let start = section.text("start", log).map(str::to_owned).map(|text| moment(&text));
+    let start = section.text("start").map(str::to_owned).map(|text| moment(&text));
     let start = match start.transpose() {
         Ok(start) => start,
         Err(problem) => {
@@ -501,11 +492,11 @@ fn schedule(root: &Table, log: &mut Log) -> Option<Schedule> {
             None
         }
     };
-    let every = section.duration("every", log);
-    let days = section.count("days", log);
-    let day = section.duration("day", log)?;
-    let start_within = section.duration("start_within", log)?;
-    let window = section.duration("window", log).or(every);
+    let every = section.duration("every");
+    let days = section.count("days");
+    let day = section.duration("day")?;
+    let start_within = section.duration("start_within")?;
+    let window = section.duration("window").or(every);
     if let Some(window) = window
         && start_within > window
     {
@@ -523,16 +514,7 @@ fn schedule(root: &Table, log: &mut Log) -> Option<Schedule> {
         let message = format!("found {every}, expected at most {MOST_SLOTS} times in the whole campaign");
         section.problem("every", Problem::new(message), log);
     }
-    Some(Schedule {
-        zone,
-        start,
-        every,
-        days,
-        day,
-        start_within,
-        window,
-        retry: section.duration("retry", log)?,
-    })
+    Some(Schedule { zone, start, every, days, day, start_within, window, retry: section.duration("retry")? })
 }
 
 /// The zone of this name in the database that is built in.

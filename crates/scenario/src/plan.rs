@@ -15,7 +15,6 @@ use crate::pass::check::{self, Checks};
 use crate::pass::files::{self, Contents, Files, NoFiles, Trace};
 use crate::pass::sweep::{Sweep, SweptCell};
 use crate::pass::{fill, kernel, set, shares};
-use crate::read::At;
 use crate::resolve;
 use crate::tree::{self, Node, Table, Value};
 use crate::understood::{self, Understood};
@@ -101,7 +100,7 @@ fn read(
     // The cells are checked one by one. What they do not hold is checked here: values that a sweep replaces,
     // and what could be read of a file that is no TOML.
     if !is_toml || root.get("sweep").is_some() {
-        check::check_table(&root, &ROOT, &Place::START, At::ROOT, Checks::PRESENT, log);
+        check::check(root.clone(), &ROOT, Checks::PRESENT, log);
     }
     let sweep = Sweep::read(&root, log);
     if !is_toml {
@@ -159,7 +158,7 @@ fn document(source: &Source, log: &mut Log) -> Option<(Table, bool)> {
     let mut root = tree::parse(&source.text, log);
     let is_toml = log.is_clean();
     if let Some(key) = source.under {
-        root = Table::of(key, Node { value: Value::Table(root), place: Place::START });
+        root = Table::of(key, Node::new(Value::Table(root), Place::START));
     }
     if is_toml && root.entries.is_empty() {
         let message =
@@ -187,8 +186,7 @@ fn cells(sweep: &Sweep, contents: &Contents, log: &mut Log) -> Option<Cells> {
     let mut flows = 0_usize;
     for index in 0..sweep.cells() {
         let SweptCell { root, values, label } = sweep.cell(index, log);
-        let cell = kernel::apply_kernel(root);
-        check::check_table(&cell, &ROOT, &Place::START, At::ROOT, Checks::ALL, log);
+        let cell = check::check(kernel::apply_kernel(root), &ROOT, Checks::ALL, log);
         resolve::link::tell_missing_rates(&cell, log);
         let filled = fill::fill_table(&cell, &ROOT, &Place::START);
         let scenario = resolve::scenario(&filled, contents, log);

@@ -1,8 +1,8 @@
-//! Single values read by their [`Kind`](crate::spec::Kind): the mistakes go to the log, the meaning to the
-//! caller.
+//! Single values read by their [`Kind`]: the mistakes go to the log, the meaning into the tree.
 //!
-//! The same reader checks a value and later resolves it, so the two never disagree; the log keeps one of two
-//! equal mistakes.
+//! Each value is read once: what the file says by [`crate::pass::check`], a default by [`crate::pass::fill`],
+//! and what steps from copy to copy once a copy. Whoever makes the model takes the meaning
+//! ([`crate::section`]).
 
 use core::fmt;
 
@@ -12,8 +12,8 @@ use talkpath_units::Duration;
 use crate::diagnostic::{Log, Place};
 use crate::not_yet::not_yet_help;
 use crate::quantity::{self, Amount, Dimension, Measure, Problem};
-use crate::spec::{LONGEST_PATH, Listed, Words, is_same_word};
-use crate::tree::{Node, Table, Value};
+use crate::spec::{Kind, LONGEST_PATH, Listed, Words, is_same_word};
+use crate::tree::{Meaning, Node, Table, Value};
 use crate::usual::usual;
 
 /// The keys that lead to a value.
@@ -62,28 +62,44 @@ impl Log {
     }
 }
 
-/// A quantity, or a word in its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
-    Amount(Amount),
-    Word(&'static str),
+/// What `node` means to a key of this kind, if one value says it: a table is read key by key. The mistakes
+/// in it go to `log`.
+pub(crate) fn meaning(node: &Node, kind: &Kind, at: At<'_>, log: &mut Log) -> Option<Meaning> {
+    match kind {
+        Kind::Text { longest } => text(node, *longest, at, log),
+        Kind::Flag => flag(node, at, log),
+        Kind::Count { least, most } => count(node, *least, *most, at, log),
+        Kind::Seed => seed(node, at, log),
+        Kind::Probability => probability(node, at, log),
+        Kind::Number { above, most } => bounded(node, *above, *most, at, log),
+        Kind::Quantity { measures, words } => quantity(node, measures, words, at, log),
+        Kind::LinkRate { measures, words } => link_rate(node, measures, words, at, log),
+        Kind::Choice(words) => choice(node, words, at, log),
+        Kind::FlagOrDefault => flag_or_default(node, at, log),
+        Kind::DelayedAck(measures) => delayed_ack(node, measures, at, log),
+        Kind::Start(measures) => start(node, measures, at, log),
+        Kind::Names(listed) => names(node, listed, at, log),
+        Kind::Table(_) | Kind::Tagged(_) | Kind::Map(_) | Kind::Path(_) | Kind::Sweep | Kind::Thresholds => {
+            None
+        }
+    }
 }
 
 /// A quantity, or one of `words`.
-pub(crate) fn quantity(
+fn quantity(
     node: &Node,
     measures: &[Measure],
     words: &[&'static str],
     at: At<'_>,
     log: &mut Log,
-) -> Option<Reading> {
+) -> Option<Meaning> {
     let problem = match &node.value {
         Value::Text(text) => {
             if let Some(word) = words.iter().find(|word| is_same_word(word, text)) {
-                return Some(Reading::Word(word));
+                return Some(Meaning::Word(word));
             }
             match quantity::parse(text, measures) {
-                Ok(amount) => return Some(Reading::Amount(amount)),
+                Ok(amount) => return Some(Meaning::Amount(amount)),
                 Err(problem) => match nearest(text, words.iter().copied()) {
                     Some(word) => problem.with_help(format!("did you mean \"{word}\"?")),
                     None => problem,
@@ -118,14 +134,14 @@ fn usual_at(at: At<'_>, dimension: Dimension) -> Option<(u64, u64)> {
 const PARTS: [&str; 4] = ["from", "to", "step", "tick"];
 
 /// A whole number from `least` to `most`.
-pub(crate) fn count(node: &Node, least: u64, most: u64, at: At<'_>, log: &mut Log) -> Option<u64> {
+fn count(node: &Node, least: u64, most: u64, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let form = format!("a whole number from {least} to {most}");
     let Value::Number(text) = &node.value else {
         log.problem(&node.place, at, wrong(node, &form));
         return None;
     };
     match text.parse::<u64>() {
-        Ok(count) if (least..=most).contains(&count) => Some(count),
+        Ok(count) if (least..=most).contains(&count) => Some(Meaning::Count(count)),
         _ => {
             log.problem(&node.place, at, wrong(node, &form));
             None
@@ -134,7 +150,7 @@ pub(crate) fn count(node: &Node, least: u64, most: u64, at: At<'_>, log: &mut Lo
 }
 
 /// A seed: a whole number, or the text of one.
-pub(crate) fn seed(node: &Node, at: At<'_>, log: &mut Log) -> Option<u64> {
+fn seed(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let seed = match &node.value {
         Value::Number(text) | Value::Text(text) => as_seed(text),
         _ => None,
@@ -142,7 +158,7 @@ pub(crate) fn seed(node: &Node, at: At<'_>, log: &mut Log) -> Option<u64> {
     if seed.is_none() {
         log.problem(&node.place, at, wrong(node, SEED_FORM));
     }
-    seed
+    seed.map(Meaning::Count)
 }
 
 /// A whole number of 64 bits, in digits alone.
@@ -154,13 +170,7 @@ pub(crate) fn as_seed(text: &str) -> Option<u64> {
 pub(crate) const SEED_FORM: &str = "a whole number from 0 to 18446744073709551615";
 
 /// A number for which `fits` holds; `form` says which.
-pub(crate) fn number(
-    node: &Node,
-    form: &str,
-    fits: impl Fn(f64) -> bool,
-    at: At<'_>,
-    log: &mut Log,
-) -> Option<f64> {
+fn number(node: &Node, form: &str, fits: impl Fn(f64) -> bool, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let value = match &node.value {
         Value::Number(text) => text.parse::<f64>().ok(),
         _ => None,
@@ -169,23 +179,24 @@ pub(crate) fn number(
     if value.is_none() {
         log.problem(&node.place, at, wrong(node, form));
     }
-    value
+    // Minus zero is zero.
+    value.map(|value| Meaning::Number(value + 0.0))
 }
 
 /// A number within its bounds.
-pub(crate) fn bounded(node: &Node, above: f64, most: f64, at: At<'_>, log: &mut Log) -> Option<f64> {
+fn bounded(node: &Node, above: f64, most: f64, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let form = format!("a number above {above} and at most {most}");
     number(node, &form, |value| value > above && value <= most, at, log)
 }
 
-/// A link's rate that is no trace; of `{ trace = "FILE" }` only the shape is checked.
-pub(crate) fn link_rate(
+/// A link's rate that is no trace; of `{ trace = "FILE" }` the shape is checked, and it has no meaning yet.
+fn link_rate(
     node: &Node,
     measures: &[Measure],
     words: &[&'static str],
     at: At<'_>,
     log: &mut Log,
-) -> Option<Reading> {
+) -> Option<Meaning> {
     let Some(table) = node.as_table() else { return quantity(node, measures, words, at, log) };
     match table.get("trace") {
         Some(trace) => drop(text(trace, LONGEST_PATH, at.key("trace"), log)),
@@ -205,7 +216,7 @@ pub(crate) fn link_rate(
 pub(crate) const SHARE_FORM: &str = "a share from 0 to 1, or \"0%\" to \"100%\"";
 
 /// A share of packets. Percentages are numbers by now ([`crate::pass::shares`]).
-pub(crate) fn probability(node: &Node, at: At<'_>, log: &mut Log) -> Option<f64> {
+fn probability(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let form = SHARE_FORM;
     let help = match &node.value {
         Value::Number(text) => text.parse().ok().and_then(quantity::percent_help),
@@ -216,24 +227,22 @@ pub(crate) fn probability(node: &Node, at: At<'_>, log: &mut Log) -> Option<f64>
         return None;
     }
     number(node, form, |value| (0.0..=1.0).contains(&value), at, log)
-        // Minus zero is zero.
-        .map(|value| value + 0.0)
 }
 
 /// `true` or `false`.
-pub(crate) fn flag(node: &Node, at: At<'_>, log: &mut Log) -> Option<bool> {
+fn flag(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     if let Value::Flag(flag) = node.value {
-        return Some(flag);
+        return Some(Meaning::Flag(flag));
     }
     log.problem(&node.place, at, wrong(node, "true or false"));
     None
 }
 
-/// `true`, `false`, or (`None` inside) `"default"`.
-pub(crate) fn flag_or_default(node: &Node, at: At<'_>, log: &mut Log) -> Option<Option<bool>> {
+/// `true`, `false`, or `"default"`.
+fn flag_or_default(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     match &node.value {
-        Value::Flag(flag) => Some(Some(*flag)),
-        Value::Text(text) if text == "default" => Some(None),
+        Value::Flag(flag) => Some(Meaning::Flag(*flag)),
+        Value::Text(text) if text == "default" => Some(Meaning::OfStack),
         _ => {
             log.problem(&node.place, at, wrong(node, "true, false or \"default\""));
             None
@@ -242,7 +251,7 @@ pub(crate) fn flag_or_default(node: &Node, at: At<'_>, log: &mut Log) -> Option<
 }
 
 /// Text of at most `longest` characters, without control characters.
-pub(crate) fn text<'a>(node: &'a Node, longest: usize, at: At<'_>, log: &mut Log) -> Option<&'a str> {
+fn text(node: &Node, longest: usize, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let problem = match &node.value {
         Value::Text(text) if text.trim().is_empty() => Problem::new("found nothing, expected some text"),
         Value::Text(text) if text.chars().any(char::is_control) => {
@@ -251,7 +260,7 @@ pub(crate) fn text<'a>(node: &'a Node, longest: usize, at: At<'_>, log: &mut Log
         Value::Text(text) if text.chars().count() > longest => {
             Problem::new(format!("found {} characters, expected at most {longest}", text.chars().count()))
         }
-        Value::Text(text) => return Some(text),
+        Value::Text(_) => return Some(Meaning::AsWritten),
         _ => wrong(node, "some text"),
     };
     log.problem(&node.place, at, problem);
@@ -259,13 +268,13 @@ pub(crate) fn text<'a>(node: &'a Node, longest: usize, at: At<'_>, log: &mut Log
 }
 
 /// One of the words, as the table spells it.
-pub(crate) fn choice(node: &Node, words: &Words, at: At<'_>, log: &mut Log) -> Option<&'static str> {
+fn choice(node: &Node, words: &Words, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let word = one_of(node, words.noun, words.known.iter().copied(), words.later);
     let is_later = node.as_text().is_some_and(|text| words.later.iter().any(|word| is_same_word(word, text)));
     let explain = |problem: Problem| {
         if is_later && !words.why.is_empty() { problem.with_help(words.why) } else { problem }
     };
-    word.map_err(|problem| log.problem(&node.place, at, explain(problem))).ok()
+    word.map(Meaning::Word).map_err(|problem| log.problem(&node.place, at, explain(problem))).ok()
 }
 
 /// One of `known`; those of `later` are not available yet.
@@ -294,28 +303,24 @@ pub(crate) fn one_of(
     })
 }
 
-/// How `delayed_ack` is written; `None` inside is the stack's own.
-pub(crate) fn delayed_ack(
-    node: &Node,
-    measures: &[Measure],
-    at: At<'_>,
-    log: &mut Log,
-) -> Option<Option<DelayedAck>> {
+/// How `delayed_ack` is written; `true` is the stack's own.
+fn delayed_ack(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Meaning> {
     match &node.value {
-        Value::Flag(true) => return Some(None),
-        Value::Flag(false) => return Some(Some(DelayedAck::Off)),
-        Value::Text(text) if text == "linux" => return Some(Some(DelayedAck::Linux)),
+        Value::Flag(true) => return Some(Meaning::OfStack),
+        Value::Flag(false) => return Some(Meaning::DelayedAck(DelayedAck::Off)),
+        Value::Text(text) if text == "linux" => return Some(Meaning::DelayedAck(DelayedAck::Linux)),
         Value::Table(table) => {
             if let [entry] = table.entries.as_slice()
                 && entry.name == "tick"
             {
                 let period = duration(&entry.node, measures, at.key("tick"), log)?;
-                return Some(Some(DelayedAck::Tick { period }));
+                return Some(Meaning::DelayedAck(DelayedAck::Tick { period }));
             }
         }
         Value::Text(text) => match quantity::parse(text, measures) {
             Ok(amount) => {
-                return Some(Some(DelayedAck::After { timeout: Duration::from_nanos(amount.count) }));
+                let timeout = Duration::from_nanos(amount.count);
+                return Some(Meaning::DelayedAck(DelayedAck::After { timeout }));
             }
             Err(problem) => {
                 let message = format!("{}; or {DELAYED_ACK_FORMS}", problem.message);
@@ -334,14 +339,9 @@ pub(crate) fn delayed_ack(
 const DELAYED_ACK_FORMS: &str = "{ tick = \"200 ms\" }, \"linux\", true or false";
 
 /// A duration, or a range `{ from, to }`.
-pub(crate) fn start(
-    node: &Node,
-    measures: &[Measure],
-    at: At<'_>,
-    log: &mut Log,
-) -> Option<(Duration, Duration)> {
+fn start(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let Some(table) = node.as_table() else {
-        return duration(node, measures, at, log).map(|start| (start, start));
+        return duration(node, measures, at, log).map(|start| Meaning::Range(start, start));
     };
     let (Some(from), Some(to), 2) = (table.get("from"), table.get("to"), table.entries.len()) else {
         let form = "a duration such as \"5 s\" or a range { from = \"0 s\", to = \"1 s\" }";
@@ -356,26 +356,26 @@ pub(crate) fn start(
             log.problem(&node.place, at, Problem::new(message));
             None
         }
-        (Some(from), Some(to)) => Some((from, to)),
+        (Some(from), Some(to)) => Some(Meaning::Range(from, to)),
         _ => None,
     }
 }
 
 /// A duration.
-pub(crate) fn duration(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Duration> {
+fn duration(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Duration> {
+    amount(node, measures, at, log).map(|amount| Duration::from_nanos(amount.count))
+}
+
+/// A quantity.
+pub(crate) fn amount(node: &Node, measures: &[Measure], at: At<'_>, log: &mut Log) -> Option<Amount> {
     match quantity(node, measures, &[], at, log)? {
-        Reading::Amount(amount) => Some(Duration::from_nanos(amount.count)),
-        Reading::Word(_) => None,
+        Meaning::Amount(amount) => Some(amount),
+        _ => None,
     }
 }
 
 /// A list of names, at least one.
-pub(crate) fn names<'a>(
-    node: &'a Node,
-    listed: &Listed,
-    at: At<'_>,
-    log: &mut Log,
-) -> Option<Vec<(&'a str, &'a Place)>> {
+fn names(node: &Node, listed: &Listed, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let Listed { one, many, example, most } = listed;
     let form = format!("a list of {many} such as {example}");
     let Value::List(list) = &node.value else {
@@ -391,14 +391,12 @@ pub(crate) fn names<'a>(
         log.problem(&node.place, at, Problem::new(message));
         return None;
     }
-    let mut names = Vec::with_capacity(list.len());
-    for item in list {
-        match item.as_text() {
-            Some(name) => names.push((name, &item.place)),
-            None => log.problem(&item.place, at, wrong(item, one)),
-        }
+    let mut is_right = true;
+    for item in list.iter().filter(|item| item.as_text().is_none()) {
+        log.problem(&item.place, at, wrong(item, one));
+        is_right = false;
     }
-    (names.len() == list.len()).then_some(names)
+    is_right.then_some(Meaning::AsWritten)
 }
 
 /// Found this, expected that.

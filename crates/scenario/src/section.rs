@@ -1,12 +1,12 @@
-//! Typed access to the values of one table.
+//! What the values of one table mean, each as the type that its key has.
 
 use talkpath_units::{Bytes, Duration, Packets};
 
 use crate::diagnostic::{Log, Place};
 use crate::quantity::{Amount, Dimension, Problem};
-use crate::read::{self, At, Reading};
-use crate::spec::{Key, Kind};
-use crate::tree::{Entry, Node, Table, Value};
+use crate::read::{self, At};
+use crate::spec::Key;
+use crate::tree::{Entry, Meaning, Node, Table, Value};
 
 /// A table, the keys that it may have, and its place in the file.
 #[derive(Clone, Copy)]
@@ -31,10 +31,9 @@ impl<'a> Section<'a> {
         self.keys.iter().any(|key| key.name == name)
     }
 
-    /// Value and key of `name`; a value that is still a step has mistakes, which are reported already.
-    fn entry(&self, name: &str) -> Option<(&'a Node, &'static Key)> {
-        let node = self.table.get(name).filter(|node| node.as_table().and_then(read::as_step).is_none())?;
-        Some((node, self.keys.iter().find(|key| key.name == name)?))
+    /// What the value of `name` means. `None` if it is wrong, which is reported already, and without it.
+    pub(crate) fn meaning(&self, name: &str) -> Option<Meaning> {
+        self.table.get(name)?.meaning
     }
 
     /// Records `problem` with the value of `name`, or with the table if the value is absent.
@@ -49,130 +48,116 @@ impl<'a> Section<'a> {
         log.warning(place, &self.at.key(name).to_string(), message);
     }
 
-    /// A quantity or its word.
-    pub(crate) fn reading(&self, name: &str, log: &mut Log) -> Option<Reading> {
-        let (node, key) = self.entry(name)?;
-        match key.kind {
-            Kind::Quantity { measures, words } => {
-                read::quantity(node, measures, words, self.at.key(key.name), log)
-            }
-            Kind::LinkRate { measures, words } => {
-                read::link_rate(node, measures, words, self.at.key(key.name), log)
-            }
+    fn amount(&self, name: &str, dimension: Dimension) -> Option<Option<u64>> {
+        match self.meaning(name)? {
+            Meaning::Amount(Amount { dimension: found, count }) if found == dimension => Some(Some(count)),
+            Meaning::Word(_) => Some(None),
             _ => None,
-        }
-    }
-
-    fn amount(&self, name: &str, dimension: Dimension, log: &mut Log) -> Option<Option<u64>> {
-        match self.reading(name, log)? {
-            Reading::Amount(Amount { dimension: found, count }) if found == dimension => Some(Some(count)),
-            Reading::Amount(_) => None,
-            Reading::Word(_) => Some(None),
         }
     }
 
     /// A duration, or (`None` inside) its word.
-    pub(crate) fn duration_or_word(&self, name: &str, log: &mut Log) -> Option<Option<Duration>> {
-        Some(self.amount(name, Dimension::Duration, log)?.map(Duration::from_nanos))
+    pub(crate) fn duration_or_word(&self, name: &str) -> Option<Option<Duration>> {
+        Some(self.amount(name, Dimension::Duration)?.map(Duration::from_nanos))
     }
 
-    pub(crate) fn duration(&self, name: &str, log: &mut Log) -> Option<Duration> {
-        self.duration_or_word(name, log)?
+    pub(crate) fn duration(&self, name: &str) -> Option<Duration> {
+        self.duration_or_word(name)?
     }
 
     /// A size, or (`None` inside) its word.
-    pub(crate) fn bytes_or_word(&self, name: &str, log: &mut Log) -> Option<Option<Bytes>> {
-        Some(self.amount(name, Dimension::Size, log)?.map(Bytes::new))
+    pub(crate) fn bytes_or_word(&self, name: &str) -> Option<Option<Bytes>> {
+        Some(self.amount(name, Dimension::Size)?.map(Bytes::new))
     }
 
-    pub(crate) fn bytes(&self, name: &str, log: &mut Log) -> Option<Bytes> {
-        self.bytes_or_word(name, log)?
+    pub(crate) fn bytes(&self, name: &str) -> Option<Bytes> {
+        self.bytes_or_word(name)?
     }
 
     /// Packets, or (`None` inside) their word.
-    pub(crate) fn packets_or_word(&self, name: &str, log: &mut Log) -> Option<Option<Packets>> {
-        Some(self.amount(name, Dimension::Packets, log)?.map(Packets::new))
+    pub(crate) fn packets_or_word(&self, name: &str) -> Option<Option<Packets>> {
+        Some(self.amount(name, Dimension::Packets)?.map(Packets::new))
     }
 
-    pub(crate) fn count(&self, name: &str, log: &mut Log) -> Option<u64> {
-        match self.entry(name)? {
-            (node, Key { kind: Kind::Count { least, most }, name, .. }) => {
-                read::count(node, *least, *most, self.at.key(name), log)
-            }
+    /// A whole number.
+    pub(crate) fn count(&self, name: &str) -> Option<u64> {
+        match self.meaning(name)? {
+            Meaning::Count(count) => Some(count),
             _ => None,
         }
     }
 
-    pub(crate) fn seed(&self, name: &str, log: &mut Log) -> Option<u64> {
-        self.entry(name).and_then(|(node, key)| read::seed(node, self.at.key(key.name), log))
-    }
-
-    pub(crate) fn flag(&self, name: &str, log: &mut Log) -> Option<bool> {
-        self.entry(name).and_then(|(node, key)| read::flag(node, self.at.key(key.name), log))
-    }
-
-    pub(crate) fn flag_or_default(&self, name: &str, log: &mut Log) -> Option<Option<bool>> {
-        self.entry(name).and_then(|(node, key)| read::flag_or_default(node, self.at.key(key.name), log))
-    }
-
-    pub(crate) fn probability(&self, name: &str, log: &mut Log) -> Option<f64> {
-        self.entry(name).and_then(|(node, key)| read::probability(node, self.at.key(key.name), log))
-    }
-
-    pub(crate) fn number(&self, name: &str, log: &mut Log) -> Option<f64> {
-        match self.entry(name)? {
-            (node, Key { kind: Kind::Number { above, most }, name, .. }) => {
-                read::bounded(node, *above, *most, self.at.key(name), log)
-            }
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        match self.meaning(name)? {
+            Meaning::Flag(flag) => Some(flag),
             _ => None,
         }
     }
 
-    pub(crate) fn text(&self, name: &str, log: &mut Log) -> Option<&'a str> {
-        match self.entry(name)? {
-            (node, Key { kind: Kind::Text { longest }, name, .. }) => {
-                read::text(node, *longest, self.at.key(name), log)
-            }
+    /// A flag, or `own`, that of the transport's stack.
+    pub(crate) fn flag_or(&self, name: &str, own: bool) -> Option<bool> {
+        match self.meaning(name)? {
+            Meaning::Flag(flag) => Some(flag),
+            Meaning::OfStack => Some(own),
             _ => None,
         }
     }
 
-    pub(crate) fn choice(&self, name: &str, log: &mut Log) -> Option<&'static str> {
-        match self.entry(name)? {
-            (node, Key { kind: Kind::Choice(words), name, .. }) => {
-                read::choice(node, words, self.at.key(name), log)
-            }
+    /// A number or a share.
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        match self.meaning(name)? {
+            Meaning::Number(number) => Some(number),
             _ => None,
         }
     }
 
-    /// The kind of the tagged table `name`, as the key tables spell it, and its own section.
-    pub(crate) fn tagged<'s>(&'s self, name: &str) -> Option<(&'static str, Section<'s>)> {
-        let (node, key) = self.entry(name)?;
-        let Kind::Tagged(tagged) = key.kind else { return None };
-        let table = node.as_table()?;
-        let variant = tagged.variant(table.get("kind")?.as_text()?)?;
-        Some((variant.name, Section::new(table, variant.keys, self.at.key(key.name), &node.place)))
+    pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
+        let node = self.table.get(name)?;
+        node.meaning.and_then(|_| node.as_text())
+    }
+
+    /// The names of a list, each with its place.
+    pub(crate) fn names(&self, name: &str) -> Option<impl Iterator<Item = (&'a str, &'a Place)> + use<'a>> {
+        self.table.get(name)?.names()
+    }
+
+    /// One of a choice, as the key tables spell it.
+    pub(crate) fn choice(&self, name: &str) -> Option<&'static str> {
+        match self.meaning(name)? {
+            Meaning::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// The variant's word of the tagged table `name`, as the key tables spell it, and its own section.
+    pub(crate) fn tagged<'s>(&'s self, name: &'s str) -> Option<(&'static str, Section<'s>)> {
+        let node = self.table.get(name)?;
+        let Some(Meaning::Variant(variant)) = node.meaning else { return None };
+        Some((variant.name, Section::new(node.as_table()?, variant.keys, self.at.key(name), &node.place)))
     }
 }
 
-/// `node` for copy `number` (from 1): each `{ from, step }` becomes from + (number - 1) step.
-pub(crate) fn for_copy(node: &Node, number: u64) -> Node {
-    let value = match &node.value {
-        Value::Table(table) => {
-            match read::as_step(table).and_then(|(from, step)| stepped(from, step, number)) {
-                Some(amount) => Value::Text(amount.to_string()),
-                None => Value::Table(for_copy_table(table, number)),
+/// `table`, which lies at `at`, for copy `number` (from 1): each `{ from, step }` becomes from + (number - 1)
+/// step. One that goes beyond its key's bounds is a mistake.
+pub(crate) fn for_copy(table: &Table, number: u64, at: At<'_>, log: &mut Log) -> Table {
+    let entry = |entry: &Entry| {
+        let node = &entry.node;
+        let (at, place) = (at.key(&entry.name), || node.place.clone());
+        let node = match (node.meaning, &node.value) {
+            (Some(Meaning::Step { kind, from, by }), _) => {
+                let by = by.saturating_mul(number.saturating_sub(1));
+                let amount = Amount { count: from.count.saturating_add(by), ..from };
+                let mut node = Node::text(amount.to_string(), place());
+                node.meaning = read::meaning(&node, kind, at, log);
+                node
             }
-        }
-        other => other.clone(),
+            (meaning, Value::Table(inner)) => {
+                Node { value: Value::Table(for_copy(inner, number, at, log)), place: place(), meaning }
+            }
+            _ => node.clone(),
+        };
+        Entry { name: entry.name.clone(), place: entry.place.clone(), node }
     };
-    Node { value, place: node.place.clone() }
-}
-
-/// As [`for_copy`], for a whole table.
-pub(crate) fn for_copy_table(table: &Table, number: u64) -> Table {
-    let entry = |entry: &Entry| Entry { node: for_copy(&entry.node, number), ..entry.clone() };
     Table { entries: table.entries.iter().map(entry).collect() }
 }
 
@@ -183,13 +168,4 @@ pub(crate) fn first_step(table: &Table) -> Option<&Node> {
         Some(inner) => first_step(inner),
         None => None,
     })
-}
-
-fn stepped(from: &Node, step: &Node, number: u64) -> Option<Amount> {
-    use crate::quantity::Measure;
-    let any = Dimension::ALL.map(|dimension| Measure { dimension, least: 0, most: u64::MAX });
-    let from = crate::quantity::parse(from.as_text()?, &any).ok()?;
-    let step = crate::quantity::parse(step.as_text()?, &any).ok()?;
-    let by = step.count.saturating_mul(number.saturating_sub(1));
-    (from.dimension == step.dimension).then_some(Amount { count: from.count.saturating_add(by), ..from })
 }

@@ -58,7 +58,7 @@ pub(crate) enum Kind {
     Choice(&'static Words),
     /// `true`, `false` or `"default"`.
     FlagOrDefault,
-    /// When the receiver acknowledges; see [`crate::read::delayed_ack`].
+    /// When the receiver acknowledges; see [`talkpath_config::DelayedAck`].
     DelayedAck(&'static [Measure]),
     /// A duration, or `{ from, to }`.
     Start(&'static [Measure]),

@@ -196,7 +196,7 @@ pub(crate) fn add(table: &mut Table, name: &str, bound: Node) {
         Value::List(list) => list.push(bound),
         _ => {
             let place = old.place.clone();
-            let first = core::mem::replace(old, Node { value: Value::List(Vec::new()), place });
+            let first = core::mem::replace(old, Node::new(Value::List(Vec::new()), place));
             old.value = Value::List(vec![first, bound]);
         }
     }

@@ -52,12 +52,12 @@ pub(crate) fn resolve(flow: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> 
     let of = |config| Some(Transport { config, name, asked_for: Vec::new() });
     if let Some(kind) = EncapsulatedKind::ALL.iter().find(|kind| kind.transport_names().contains(&name)) {
         let config = match kind {
-            EncapsulatedKind::Dccp => EncapsulatedConfig::Dccp(dccp::resolve(name, &section, log)?),
+            EncapsulatedKind::Dccp => EncapsulatedConfig::Dccp(dccp::resolve(name, &section)?),
         };
         return of(TransportConfig::Encapsulated(config));
     }
     if name == "udp" {
-        return of(TransportConfig::Udp(udp::resolve(&section, log)?));
+        return of(TransportConfig::Udp(udp::resolve(&section)?));
     }
     if name.starts_with("quic") {
         let config = quic::resolve(name, &section, mtu, log)?;

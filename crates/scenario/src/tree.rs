@@ -3,16 +3,21 @@
 //! The TOML reader sorts tables by key; here they are in the order of the file again. Numbers stay text
 //! until somebody says what they count.
 
+use talkpath_config::DelayedAck;
+use talkpath_units::Duration;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Log, Place};
-use crate::quantity::quote;
+use crate::quantity::{Amount, quote};
+use crate::spec::{Kind, Variant};
 
 /// A value and where it came from.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) value: Value,
     pub(crate) place: Place,
+    /// What the value means to its key. `None` before a pass has read the value, and if it is wrong.
+    pub(crate) meaning: Option<Meaning>,
 }
 
 /// A value.
@@ -26,6 +31,36 @@ pub(crate) enum Value {
     Date(String),
     List(Vec<Node>),
     Table(Table),
+}
+
+/// What a value means to its key. The key's [`Kind`] says which of these it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Meaning {
+    /// A quantity.
+    Amount(Amount),
+    /// A word, as the key table spells it: one of a choice, or one in place of a quantity.
+    Word(&'static str),
+    /// A whole number.
+    Count(u64),
+    /// A number or a share.
+    Number(f64),
+    Flag(bool),
+    /// What the transport's stack has of its own.
+    OfStack,
+    /// When a receiver acknowledges.
+    DelayedAck(DelayedAck),
+    /// From the one duration to the other.
+    Range(Duration, Duration),
+    /// A text or a list of names: the value itself.
+    AsWritten,
+    /// A table with the keys of this variant.
+    Variant(&'static Variant),
+    /// `{ from, step }`: `from` for the first copy, and `by` more for each that follows.
+    Step {
+        kind: &'static Kind,
+        from: Amount,
+        by: u64,
+    },
 }
 
 /// A table, in the order of the file.
@@ -44,9 +79,14 @@ pub(crate) struct Entry {
 }
 
 impl Node {
+    /// A value that comes from `place`, not read yet.
+    pub(crate) const fn new(value: Value, place: Place) -> Self {
+        Self { value, place, meaning: None }
+    }
+
     /// A text that comes from `place`.
     pub(crate) fn text(text: impl Into<String>, place: Place) -> Self {
-        Self { value: Value::Text(text.into()), place }
+        Self::new(Value::Text(text.into()), place)
     }
 
     /// The table, if it is one.
@@ -63,6 +103,13 @@ impl Node {
             Value::Text(text) => Some(text),
             _ => None,
         }
+    }
+
+    /// The names of a list that is right, each with its place.
+    pub(crate) fn names(&self) -> Option<impl Iterator<Item = (&str, &Place)>> {
+        let Value::List(list) = &self.value else { return None };
+        self.meaning?;
+        Some(list.iter().filter_map(|item| Some((item.as_text()?, &item.place))))
     }
 
     /// Whether the values are the same, wherever they come from.
@@ -198,7 +245,7 @@ pub(crate) fn parse(text: &str, log: &mut Log) -> Table {
 /// Reads one TOML value, for `--set` and for defaults; `None` if it is none.
 pub(crate) fn parse_value(text: &str, place: &Place) -> Option<Node> {
     if let Some(value) = plain_value(text) {
-        return Some(Node { value, place: place.clone() });
+        return Some(Node::new(value, place.clone()));
     }
     let value = DeValue::parse(text).ok()?;
     Some(convert(value.get_ref(), place.clone(), &|_| place.clone()))
@@ -249,7 +296,7 @@ fn convert(value: &DeValue<'_>, at: Place, place: &dyn Fn(core::ops::Range<usize
         }
         DeValue::Table(table) => Value::Table(convert_table(table, place)),
     };
-    Node { value, place: at }
+    Node::new(value, at)
 }
 
 /// The commonest mistake is a quantity without its quotes.

@@ -77,21 +77,21 @@ pub(crate) fn resolve(
     if let Some(duration) = duration {
         bound(&workload, key, duration, &section, log)?;
     }
-    let echo = section.has_key("echo") && section.flag("echo", log)?;
-    let write = match section.choice("echo_write", log) {
+    let echo = section.has_key("echo") && section.flag("echo")?;
+    let write = match section.choice("echo_write") {
         Some("per-message") => EchoWrite::PerMessage,
         _ => EchoWrite::PerRead,
     };
-    let judging = judging(&section, log)?;
+    let judging = judging(&section)?;
     Some(Load { workload, judging, echo: echo.then_some(write) })
 }
 
 /// By the keys that the workload has.
-fn judging(section: &Section<'_>, log: &mut Log) -> Option<Judging> {
+fn judging(section: &Section<'_>) -> Option<Judging> {
     if section.has_key("playout") {
         // An unnamed playout is no mistake; one that is wrong is.
-        let named = section.node("playout").map(|_| playout(section, log));
-        let concealment = match section.choice("concealment", log)? {
+        let named = section.node("playout").map(|_| playout(section));
+        let concealment = match section.choice("concealment")? {
             SILENCE => Concealment::Silence,
             _ => Concealment::Concealed,
         };
@@ -99,22 +99,22 @@ fn judging(section: &Section<'_>, log: &mut Log) -> Option<Judging> {
             Some(named) => Some(named?),
             None => None,
         };
-        return Some(Judging::Call { playout, concealment, floor: section.number("floor", log)? });
+        return Some(Judging::Call { playout, concealment, floor: section.number("floor")? });
     }
     if !section.has_key("deadline") {
         return Some(Judging::Unjudged);
     }
     let deadline = match section.node("deadline") {
-        Some(_) => Some(section.duration("deadline", log)?),
+        Some(_) => Some(section.duration("deadline")?),
         None => None,
     };
-    let is_state = section.has_key("state") && section.flag("state", log)?;
-    Some(Judging::InTime { deadline, is_state, floor: section.number("floor", log)? })
+    let is_state = section.has_key("state") && section.flag("state")?;
+    Some(Judging::InTime { deadline, is_state, floor: section.number("floor")? })
 }
 
-fn playout(section: &Section<'_>, log: &mut Log) -> Option<Playout> {
+fn playout(section: &Section<'_>) -> Option<Playout> {
     match section.tagged("playout")? {
-        ("fixed", fixed) => Some(Playout::Fixed(fixed.duration("delay", log)?)),
+        ("fixed", fixed) => Some(Playout::Fixed(fixed.duration("delay")?)),
         _ => Some(Playout::Adaptive),
     }
 }

@@ -11,5 +11,6 @@ mod limits;
 mod mistakes;
 mod options;
 mod robust;
+mod steps;
 mod topology;
 mod units;

@@ -22,7 +22,7 @@ fn mistakes(text: &str) -> Diagnostics {
 
 /// Checks that the mistakes of `text` are these, in order: each line must have all of the parts after `|`.
 #[track_caller]
-fn check(text: &str, expected: &[&str]) {
+pub(crate) fn check(text: &str, expected: &[&str]) {
     let found: Vec<_> = mistakes(text).iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), expected.len(), "{found:#?}\n{text}");
     for (found, expected) in found.iter().zip(expected) {
@@ -186,44 +186,6 @@ fn a_second_path_has_both_ways_and_a_connection_that_may_use_it() {
     check(&text("{ kind = \"tcp\", multipath = 1 }", back), &["5:41: flow.a.transport.multipath: found 1"]);
     let marked = format!("{back}dscp = \"EF\"\n");
     check(&text(multipath, &marked), &["11:8: flow.a.dscp: found it beside `multipath = true`"]);
-}
-
-#[test]
-fn a_step_needs_copies_to_step_over() {
-    let text = r#"duration = "1 s"
-[link.wan]
-delay = { from = "1 ms", step = "2 ms" }
-[flow.a]
-transport = "tcp"
-workload = "bulk"
-route = ["wan"]
-return_route = ["wan"]
-send_jitter = { from = "1 ms", step = "2 kB" }
-start = { from = "1 s", step = "x" }
-"#;
-    check(
-        text,
-        &[
-            "3:9: link.wan: found a step | [link.\"wan{n}\"]",
-            "9:39: flow.a.send_jitter.step: found \"2 kB\", a size; expected a duration",
-            "10:32: flow.a.start.step: found \"x\", expected a duration",
-        ],
-    );
-}
-
-#[test]
-fn a_step_past_the_bound_is_told() {
-    let text = r#"duration = "1 s"
-[link."l{n}"]
-mtu = { from = "1500 B", step = "64100 B" }
-[flow.a]
-count = 2
-transport = "udp"
-workload = "voice"
-route = ["l{n}"]
-return_route = ["l{n}"]
-"#;
-    check(text, &["3:7: link.l{n}.mtu: found \"65600 B\", expected at most 65535 B"]);
 }
 
 #[test]

@@ -90,7 +90,7 @@ const FLOW_KEYS: &[Key] = &[
 ];
 
 /// IPv4's time to live (RFC 791 §3.1) allows at most 255 hops.
-pub(crate) static LINKS: Listed =
+static LINKS: Listed =
     Listed { one: "the name of a link", many: "links", example: "[\"access1\", \"wan\"]", most: 255 };
 
 const SERVICE_PER: Words =

@@ -13,7 +13,7 @@ mod root;
 mod tables;
 
 pub(crate) use campaign::CAMPAIGN;
-pub(crate) use flow::{FLOW, LINKS, RECEIVER};
+pub(crate) use flow::{FLOW, RECEIVER};
 pub(crate) use kernel::KERNEL;
 pub(crate) use link::{LINK, PATH};
 pub(crate) use root::{FAR_CLOCK, ROOT};

@@ -1,5 +1,7 @@
 //! The checks that the key tables alone decide: unknown and missing keys, types, units, bounds, words.
 //!
+//! What is right gets its meaning, so that nothing reads it again.
+//!
 //! What two keys say together (a route's links, a message and its transport) is [`crate::resolve`]'s part.
 
 use crate::diagnostic::{Log, Place};
@@ -9,9 +11,9 @@ use crate::names;
 use crate::preset::presets;
 use crate::quantity::{self, Problem};
 use crate::read::{self, At, or_list, wrong};
-use crate::spec::{Default, Key, Kind, TableSpec, Tagged};
+use crate::spec::{Default, Key, Kind, TableSpec, Tagged, Variant};
 use crate::threshold;
-use crate::tree::{Node, Table, Value};
+use crate::tree::{Entry, Meaning, Node, Table, Value};
 
 /// What is expected of the tree as a whole.
 #[derive(Clone, Copy)]
@@ -29,46 +31,40 @@ impl Checks {
     pub(crate) const PRESENT: Self = Self { missing: false, steps: false };
 }
 
+/// `root` with the meaning of each value that is right; the mistakes go to `log`.
+pub(crate) fn check(mut root: Table, spec: &'static TableSpec, checks: Checks, log: &mut Log) -> Table {
+    check_table(&mut root, spec, &Place::START, At::ROOT, checks, log);
+    root
+}
+
 /// Checks the keys and values of `table`, which begins at `place`.
-pub(crate) fn check_table(
-    table: &Table,
+fn check_table(
+    table: &mut Table,
     spec: &'static TableSpec,
     place: &Place,
     at: At<'_>,
     checks: Checks,
     log: &mut Log,
 ) {
-    for entry in &table.entries {
+    for entry in &mut table.entries {
         match spec.key(&entry.name) {
-            Some(key) => value(&entry.node, &key.kind, at.key(key.name), checks, log),
-            None => unknown_key(&entry.name, &entry.place, at, spec.noun, spec.keys, None, log),
+            Some(key) => value(&mut entry.node, &key.kind, at.key(key.name), checks, log),
+            None => unknown_key(entry, at, spec.noun, spec.keys, None, log),
         }
     }
     missing_keys(table, spec.keys, place, at, checks, log);
 }
 
-/// Checks one value.
-fn value(node: &Node, kind: &'static Kind, at: At<'_>, checks: Checks, log: &mut Log) {
-    if let (true, Some((from, step))) = (checks.steps, node.as_table().and_then(read::as_step)) {
-        return step_value(from, step, node, kind, at, checks, log);
+/// Checks one value, and writes down what it means.
+fn value(node: &mut Node, kind: &'static Kind, at: At<'_>, checks: Checks, log: &mut Log) {
+    if checks.steps && is_step(node, kind) {
+        node.meaning = step(node, kind, at, log);
+        return;
     }
     match kind {
-        Kind::Text { longest } => drop(read::text(node, *longest, at, log)),
-        Kind::Flag => drop(read::flag(node, at, log)),
-        Kind::Count { least, most } => drop(read::count(node, *least, *most, at, log)),
-        Kind::Seed => drop(read::seed(node, at, log)),
-        Kind::Probability => drop(read::probability(node, at, log)),
-        Kind::Number { above, most } => drop(read::bounded(node, *above, *most, at, log)),
-        Kind::Quantity { measures, words } => drop(read::quantity(node, measures, words, at, log)),
-        Kind::LinkRate { measures, words } => drop(read::link_rate(node, measures, words, at, log)),
-        Kind::Choice(words) => drop(read::choice(node, words, at, log)),
-        Kind::FlagOrDefault => drop(read::flag_or_default(node, at, log)),
-        Kind::DelayedAck(measures) => drop(read::delayed_ack(node, measures, at, log)),
-        Kind::Start(measures) => drop(read::start(node, measures, at, log)),
-        Kind::Names(listed) => drop(read::names(node, listed, at, log)),
-        Kind::Table(spec) => match node.as_table() {
-            Some(inner) => check_table(inner, spec, &node.place, at, checks, log),
-            None => log.problem(&node.place, at, wrong(node, &table_form(spec))),
+        Kind::Table(spec) => match &mut node.value {
+            Value::Table(inner) => check_table(inner, spec, &node.place, at, checks, log),
+            _ => log.problem(&node.place, at, wrong(node, &table_form(spec))),
         },
         Kind::Tagged(tagged) => self::tagged(node, tagged, at, checks, log),
         Kind::Map(spec) => map(node, spec, at, checks, log),
@@ -76,21 +72,21 @@ fn value(node: &Node, kind: &'static Kind, at: At<'_>, checks: Checks, log: &mut
         Kind::Thresholds => threshold_bounds(node, at, log),
         // The sweep's own part reads it.
         Kind::Sweep => {}
+        _ => node.meaning = read::meaning(node, kind, at, log),
     }
 }
 
 /// Reports an unknown key, and the known key that was probably meant.
 fn unknown_key(
-    name: &str,
-    place: &Place,
+    entry: &Entry,
     at: At<'_>,
     noun: &str,
     keys: &'static [Key],
     extra: Option<&'static str>,
     log: &mut Log,
 ) {
-    let problem = names::unknown_key(name, noun, keys.iter().map(|key| key.name).chain(extra));
-    log.problem(place, at.key(name), problem);
+    let problem = names::unknown_key(&entry.name, noun, keys.iter().map(|key| key.name).chain(extra));
+    log.problem(&entry.place, at.key(&entry.name), problem);
 }
 
 fn missing_keys(
@@ -112,76 +108,84 @@ fn missing_keys(
     }
 }
 
+/// Whether `node` is `{ from, step }` of a quantity.
+fn is_step(node: &Node, kind: &Kind) -> bool {
+    let is_quantity = matches!(kind, Kind::Quantity { .. } | Kind::LinkRate { .. } | Kind::Start(_));
+    is_quantity && node.as_table().and_then(read::as_step).is_some()
+}
+
 /// `{ from, step }`: both parts are quantities of the key's kind, the step possibly zero.
-fn step_value(
-    from: &Node,
-    step: &Node,
+fn step(node: &Node, kind: &'static Kind, at: At<'_>, log: &mut Log) -> Option<Meaning> {
+    let (from, step) = node.as_table().and_then(read::as_step)?;
+    let (Kind::Quantity { measures, .. } | Kind::LinkRate { measures, .. } | Kind::Start(measures)) = kind
+    else {
+        return None;
+    };
+    let first = read::amount(from, measures, at.key("from"), log);
+    let any: Vec<_> = measures.iter().map(|measure| quantity::Measure { least: 0, ..*measure }).collect();
+    let by = read::amount(step, &any, at.key("step"), log);
+    let (from, by) = (first?, by?);
+    if from.dimension != by.dimension {
+        let message = format!("found a step of {by} from {from}, expected both in the same kind of unit");
+        log.problem(&step.place, at, Problem::new(message));
+        return None;
+    }
+    Some(Meaning::Step { kind, from, by: by.count })
+}
+
+fn tagged(node: &mut Node, tagged: &'static Tagged, at: At<'_>, checks: Checks, log: &mut Log) {
+    if let (Value::Number(_), Some((variant, key))) = (&node.value, tagged.number) {
+        if let Some(key) = tagged.variant(variant).and_then(|variant| variant.key(key)) {
+            value(node, &key.kind, at, checks, log);
+        }
+        return;
+    }
+    let Some(variant) = variant(node, tagged, at, checks, log) else { return };
+    let Node { value: inner, place, .. } = node;
+    let Value::Table(inner) = inner else {
+        return missing_keys(&Table::default(), variant.keys, place, at, checks, log);
+    };
+    for entry in inner.entries.iter_mut().filter(|entry| entry.name != "kind") {
+        match variant.key(&entry.name) {
+            Some(key) => value(&mut entry.node, &key.kind, at.key(key.name), checks, log),
+            None => unknown_key(entry, at, variant.name, variant.keys, Some("kind"), log),
+        }
+    }
+    missing_keys(inner, variant.keys, place, at, checks, log);
+}
+
+/// The variant that a tagged table, or the word in its place, says it is.
+fn variant(
     node: &Node,
-    kind: &'static Kind,
+    tagged: &'static Tagged,
     at: At<'_>,
     checks: Checks,
     log: &mut Log,
-) {
-    let measures = match kind {
-        Kind::Quantity { measures, .. } | Kind::LinkRate { measures, .. } | Kind::Start(measures) => {
-            *measures
-        }
-        _ => return value(node, kind, at, Checks { steps: false, ..checks }, log),
-    };
-    let from_amount = read::quantity(from, measures, &[], at.key("from"), log);
-    let any: Vec<_> = measures.iter().map(|measure| quantity::Measure { least: 0, ..*measure }).collect();
-    let step_amount = read::quantity(step, &any, &[], at.key("step"), log);
-    if let (Some(read::Reading::Amount(from)), Some(read::Reading::Amount(step_by))) =
-        (from_amount, step_amount)
-        && from.dimension != step_by.dimension
-    {
-        let message =
-            format!("found a step of {step_by} from {from}, expected both in the same kind of unit");
-        log.problem(&step.place, at, Problem::new(message));
-    }
-}
-
-fn tagged(node: &Node, tagged: &'static Tagged, at: At<'_>, checks: Checks, log: &mut Log) {
+) -> Option<&'static Variant> {
     let kinds = tagged.variants.iter().map(|variant| variant.name);
-    let (kind_node, inner) = match (&node.value, tagged.number) {
-        (Value::Table(inner), _) => match inner.get("kind") {
-            Some(kind) => (kind, Some(inner)),
+    let kind_at = at.key("kind");
+    let (word, word_at) = match node.as_table() {
+        None => (node, at),
+        Some(inner) => match inner.get("kind") {
+            Some(kind) => (kind, kind_at),
             None => {
                 if checks.missing {
                     let message = format!("missing; expected {}: {}", tagged.noun, or_list(kinds));
-                    log.mistake(&node.place, &at.key("kind").to_string(), message, None);
+                    log.mistake(&node.place, &kind_at.to_string(), message, None);
                 }
-                return;
+                return None;
             }
         },
-        (Value::Number(_), Some((variant, key))) => {
-            if let Some(key) = tagged.variant(variant).and_then(|variant| variant.key(key)) {
-                value(node, &key.kind, at, checks, log);
-            }
-            return;
-        }
-        _ => (node, None),
     };
-    let kind_at = at.key("kind");
-    let name = match read::one_of(kind_node, tagged.noun, kinds, tagged.later) {
-        Ok(name) => name,
+    match read::one_of(word, tagged.noun, kinds, tagged.later) {
+        Ok(name) => tagged.variant(name),
         Err(problem) => {
-            let line = if inner.is_none() { quantity_line(node, tagged, at) } else { None };
+            let line = if node.as_table().is_none() { quantity_line(node, tagged, at) } else { None };
             let problem = Problem { help: line.or(problem.help), message: problem.message };
-            log.problem(&kind_node.place, if inner.is_some() { kind_at } else { at }, problem);
-            return;
-        }
-    };
-    let Some(variant) = tagged.variant(name) else { return };
-    let empty = Table::default();
-    let inner = inner.unwrap_or(&empty);
-    for entry in inner.entries.iter().filter(|entry| entry.name != "kind") {
-        match variant.key(&entry.name) {
-            Some(key) => value(&entry.node, &key.kind, at.key(key.name), checks, log),
-            None => unknown_key(&entry.name, &entry.place, at, variant.name, variant.keys, Some("kind"), log),
+            log.problem(&word.place, word_at, problem);
+            None
         }
     }
-    missing_keys(inner, variant.keys, &node.place, at, checks, log);
 }
 
 /// The line to write if the file has a quantity where a table belongs: `jitter = "20 ms"`.
@@ -201,21 +205,21 @@ fn quantity_line(node: &Node, tagged: &Tagged, at: At<'_>) -> Option<String> {
     Some(format!("write {} = {{ kind = \"{variant}\", {key} = \"{amount}\" }}", at.name()))
 }
 
-fn map(node: &Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &mut Log) {
-    let Some(entries) = node.as_table() else {
+fn map(node: &mut Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &mut Log) {
+    let Value::Table(tables) = &mut node.value else {
         log.problem(&node.place, at, wrong(node, &format!("tables, each {} by its name", spec.noun)));
         return;
     };
-    for entry in &entries.entries {
-        if let Some(problem) = bad_name(&entry.name, spec) {
-            log.problem(&entry.place, at, problem);
+    for Entry { name, place, node } in &mut tables.entries {
+        if let Some(problem) = bad_name(name, spec) {
+            log.problem(place, at, problem);
         }
-        let at = at.key(&entry.name);
-        match entry.node.as_table() {
-            Some(inner) => {
-                check_table(inner, spec, &entry.place, at, Checks { steps: true, ..checks }, log);
+        let at = at.key(name);
+        match &mut node.value {
+            Value::Table(inner) => {
+                check_table(inner, spec, place, at, Checks { steps: true, ..checks }, log);
             }
-            None => log.problem(&entry.node.place, at, wrong(&entry.node, &table_form(spec))),
+            _ => log.problem(&node.place, at, wrong(node, &table_form(spec))),
         }
     }
 }
@@ -245,8 +249,8 @@ fn bad_name(name: &str, spec: &TableSpec) -> Option<Problem> {
     })
 }
 
-fn path(node: &Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &mut Log) {
-    match &node.value {
+fn path(node: &mut Node, spec: &'static TableSpec, at: At<'_>, checks: Checks, log: &mut Log) {
+    match &mut node.value {
         Value::Table(inner) => check_table(inner, spec, &node.place, at, checks, log),
         Value::Text(_) => {
             let names = presets().iter().map(|preset| preset.name);

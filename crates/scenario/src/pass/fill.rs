@@ -3,11 +3,12 @@
 //! Also what the resolved file may say: of the defaults, those that every cell of a sweep shares
 //! ([`keep_common`]). One that follows a swept key (a stack's `min_rto`, say) is left to follow it.
 
-use super::set::{expand_path, expand_tagged};
-use crate::diagnostic::Place;
+use super::set::expand_tagged;
+use crate::diagnostic::{Log, Place};
+use crate::read::{self, At};
 use crate::spec::{Default, Key, Kind, TableSpec, Tagged};
 use crate::transports;
-use crate::tree::{Entry, Node, Table, Value, parse_value};
+use crate::tree::{Entry, Meaning, Node, Table, Value, parse_value};
 
 /// `table` with the defaults of `spec`; keys that `spec` does not know are left out.
 pub(crate) fn fill_table(table: &Table, spec: &'static TableSpec, place: &Place) -> Table {
@@ -20,25 +21,31 @@ fn fill_keys(table: &Table, keys: &'static [Key], place: &Place) -> Table {
         if let Some(entry) = table.entry(key.name) {
             let node = fill_value(&entry.node, &key.kind);
             filled.entries.push(Entry { name: entry.name.clone(), place: entry.place.clone(), node });
-        } else if let Default::Is(text) = key.default
-            && let Some(node) = parse_value(text, place)
-        {
-            filled.set(key.name, fill_value(&node, &key.kind));
+        } else if let Default::Is(text) = key.default {
+            set_default(&mut filled, key, text, place);
         }
     }
     filled
+}
+
+/// Puts the default `text` of `key` into `table`, with what it means.
+fn set_default(table: &mut Table, key: &'static Key, text: &str, place: &Place) {
+    let Some(node) = parse_value(text, place) else { return };
+    let mut node = fill_value(&node, &key.kind);
+    // A default has no mistakes: tests load every key's.
+    if let Some(meaning) = read::meaning(&node, &key.kind, At::ROOT, &mut Log::default()) {
+        node.meaning = Some(meaning);
+    }
+    table.set(key.name, node);
 }
 
 /// `node`, a value of this kind, with its defaults.
 pub(crate) fn fill_value(node: &Node, kind: &Kind) -> Node {
     let written_out;
     let node = match kind {
-        Kind::Path(_) | Kind::Tagged(_) if node.as_table().is_none() => {
+        Kind::Tagged(tagged) if node.as_table().is_none() => {
             let mut node = node.clone();
-            match kind {
-                Kind::Tagged(tagged) => expand_tagged(&mut node, tagged),
-                _ => expand_path(&mut node),
-            }
+            expand_tagged(&mut node, tagged);
             written_out = node;
             &written_out
         }
@@ -49,42 +56,46 @@ pub(crate) fn fill_value(node: &Node, kind: &Kind) -> Node {
     let filled = match kind {
         Kind::Table(spec) | Kind::Path(spec) => fill_table(inner, spec, &node.place),
         Kind::Map(spec) => Table { entries: inner.entries.iter().map(|entry| named(entry, spec)).collect() },
-        Kind::Tagged(tagged) => fill_tagged(inner, tagged, &node.place),
+        Kind::Tagged(tagged) => return fill_tagged(node, inner, tagged),
         _ => return node.clone(),
     };
-    Node { value: Value::Table(filled), place: node.place.clone() }
+    Node::new(Value::Table(filled), node.place.clone())
 }
 
 /// A named table of a map, a flow say, with its defaults.
 fn named(entry: &Entry, spec: &'static TableSpec) -> Entry {
     let node = match entry.node.as_table() {
         Some(inner) => {
-            let filled = fill_table(inner, spec, &entry.place);
-            Node { value: Value::Table(filled), place: entry.node.place.clone() }
+            Node::new(Value::Table(fill_table(inner, spec, &entry.place)), entry.node.place.clone())
         }
         None => entry.node.clone(),
     };
     Entry { name: entry.name.clone(), place: entry.place.clone(), node }
 }
 
-fn fill_tagged(table: &Table, tagged: &'static Tagged, place: &Place) -> Table {
-    let Some(kind) = table.get("kind") else { return table.clone() };
-    let Some(variant) = kind.as_text().and_then(|kind| tagged.variant(kind)) else { return table.clone() };
+/// The table of a variant, with the variant's defaults.
+fn fill_tagged(node: &Node, table: &Table, tagged: &'static Tagged) -> Node {
+    let kind = table.get("kind");
+    let (Some(kind), Some(variant)) =
+        (kind, kind.and_then(Node::as_text).and_then(|kind| tagged.variant(kind)))
+    else {
+        return node.clone();
+    };
     let mut filled = Table::default();
     filled.set("kind", kind.clone());
-    filled.entries.extend(fill_keys(table, variant.keys, place).entries);
+    filled.entries.extend(fill_keys(table, variant.keys, &node.place).entries);
     if variant.keys.iter().any(|key| matches!(key.default, Default::Follows(_))) {
         for (name, text) in transports::defaults(variant.name, &filled) {
             if filled.get(name).is_none()
-                && let Some(node) = parse_value(&text, place)
+                && let Some(key) = variant.key(name)
             {
-                filled.set(name, node);
+                set_default(&mut filled, key, &text, &node.place);
             }
         }
         let position = |name: &str| variant.keys.iter().position(|key| key.name == name);
         filled.entries.sort_by_key(|entry| position(&entry.name));
     }
-    filled
+    Node { value: Value::Table(filled), place: node.place.clone(), meaning: Some(Meaning::Variant(variant)) }
 }
 
 /// The file as resolved: what `root` says, and of the defaults those that all cells share (`common`), but for
@@ -149,4 +160,54 @@ fn is_written_out(table: &Table, node: &Node) -> bool {
         Value::Text(_) => kind.same(node),
         _ => true,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::ROOT;
+    use crate::pass::check::{self, Checks};
+    use crate::tree;
+
+    /// The keys of `table` whose values have no meaning, of those that one value says.
+    fn without_meaning(table: &Table, keys: &'static [Key], above: &str, into: &mut Vec<String>) {
+        for key in keys {
+            let Some(node) = table.get(key.name) else { continue };
+            let at = format!("{above}.{}", key.name);
+            match (key.kind, node.meaning, node.as_table()) {
+                (Kind::Table(spec) | Kind::Path(spec), _, Some(inner)) => {
+                    without_meaning(inner, spec.keys, &at, into);
+                }
+                (Kind::Map(spec), _, Some(inner)) => {
+                    for inner in inner.entries.iter().filter_map(|entry| entry.node.as_table()) {
+                        without_meaning(inner, spec.keys, &at, into);
+                    }
+                }
+                (Kind::Tagged(_), Some(Meaning::Variant(variant)), Some(inner)) => {
+                    without_meaning(inner, variant.keys, &at, into);
+                }
+                (_, Some(_), _) => {}
+                (_, None, _) => into.push(at),
+            }
+        }
+    }
+
+    #[test]
+    fn every_value_and_every_default_of_a_scenario_without_mistakes_has_its_meaning() {
+        for variant in transports::TRANSPORT.variants {
+            let text = format!(
+                "duration = \"1 s\"\nkernel = \"debian-12\"\npath = {{ up = {{ loss = 0.1, queue = \"fq\" }}, \
+                 down = {{ jitter = {{ kind = \"pareto\", mean = \"1 ms\" }} }} }}\n[far_clock]\n\
+                 [flow.a]\ncount = 2\nstart = {{ from = \"0 s\", step = \"1 ms\" }}\n\
+                 transport = \"{}\"\nworkload = \"voice\"\n",
+                variant.name
+            );
+            let mut log = Log::default();
+            let root = check::check(tree::parse(&text, &mut log), &ROOT, Checks::ALL, &mut log);
+            let filled = fill_table(&root, &ROOT, &Place::START);
+            let mut without = Vec::new();
+            without_meaning(&filled, ROOT.keys, "", &mut without);
+            assert_eq!(without, Vec::<String>::new(), "{}", variant.name);
+        }
+    }
 }

@@ -7,10 +7,11 @@
 //! | [`files`] | reads what is named outside the scenario, and renames it as resolved | the file |
 //! | [`sweep`] | takes `[sweep]` out, and puts a cell's values in | each cell |
 //! | [`kernel`] | gives Linux transports what the key `kernel` says | each cell |
-//! | [`check`] | reports what the key tables alone decide; changes nothing | cells, swept files |
-//! | [`fill`] | writes every default out | each cell |
+//! | [`check`] | reports what the key tables alone decide, notes what values mean | cells, swept files |
+//! | [`fill`] | writes every default out, with what it means | each cell |
 //!
-//! [`crate::plan`] runs them in this order. Then [`crate::resolve`] makes the model of a cell's tree. The
+//! [`crate::plan`] runs them in this order. Then [`crate::resolve`] makes the model of a cell's tree
+//! from the meanings: no value is read a second time. The
 //! command line comes before the files because it may name some, and the kernel after the sweep because it
 //! may be swept.
 

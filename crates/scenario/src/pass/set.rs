@@ -39,7 +39,7 @@ pub(crate) fn set_options(
         if let Some(value) = value {
             let place = Place::Option(labels.len());
             labels.push(format!("--{key} {value}"));
-            root.set(key, Node { value: Value::Number(value.to_string()), place });
+            root.set(key, Node::new(Value::Number(value.to_string()), place));
         }
     }
     if root.get("name").is_none() {
@@ -162,7 +162,7 @@ fn set_in_table(
         return Ok(());
     }
     if table.get(first).is_none() {
-        table.set(first, Node { value: Value::Table(Table::default()), place: value.place.clone() });
+        table.set(first, Node::new(Value::Table(Table::default()), value.place.clone()));
     }
     match table.get_mut(first) {
         Some(node) => set_in_node(node, &key.kind, first, rest, value),
@@ -266,7 +266,7 @@ fn set_in_tagged(
         }
         (_, Some(key)) => {
             if table.get(first).is_none() && matches!(key.kind, Kind::Table(_) | Kind::Tagged(_)) {
-                table.set(first, Node { value: Value::Table(Table::default()), place: value.place.clone() });
+                table.set(first, Node::new(Value::Table(Table::default()), value.place.clone()));
             }
             match table.get_mut(first) {
                 Some(inner) => set_in_node(inner, &key.kind, first, rest, value),

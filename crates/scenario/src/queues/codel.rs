@@ -22,7 +22,6 @@ pub(super) const CODEL: Queue = Queue {
 };
 
 fn read(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
-    let limit = queue_limit(section, mtu, log);
-    let parameters = codel_parameters(section, log);
-    Some(QueueKind::Codel(Codel { limit: limit?, parameters: parameters? }))
+    let limit = queue_limit(section, mtu, log)?;
+    Some(QueueKind::Codel(Codel { limit, parameters: codel_parameters(section)? }))
 }

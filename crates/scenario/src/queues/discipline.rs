@@ -5,12 +5,12 @@ use talkpath_units::{Bytes, Packets};
 
 use crate::diagnostic::Log;
 use crate::quantity::{Amount, Dimension, Measure};
-use crate::read::Reading;
 use crate::section::Section;
 use crate::spec::{
     ANY_DURATION, Default, Key, Kind, LARGEST_SIZE, SOME_DURATION, SOME_PACKETS, SOME_SIZE, Variant, key,
     measure, quantity,
 };
+use crate::tree::Meaning;
 
 /// One discipline.
 #[derive(Clone, Copy)]
@@ -22,15 +22,15 @@ pub(super) struct Queue {
 }
 
 pub(super) fn queue_limit(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueLimit> {
-    match section.reading("limit", log)? {
-        Reading::Amount(Amount { dimension: Dimension::Packets, count }) => {
+    match section.meaning("limit")? {
+        Meaning::Amount(Amount { dimension: Dimension::Packets, count }) => {
             Some(QueueLimit::Packets(Packets::new(count)))
         }
-        Reading::Amount(Amount { count, .. }) => {
+        Meaning::Amount(Amount { count, .. }) => {
             warn_of_small_limit("limit", Bytes::new(count), section, mtu, log);
             Some(QueueLimit::Bytes(Bytes::new(count)))
         }
-        Reading::Word(_) => None,
+        _ => None,
     }
 }
 
@@ -49,12 +49,13 @@ pub(super) fn warn_of_small_limit(
     }
 }
 
-pub(super) fn codel_parameters(section: &Section<'_>, log: &mut Log) -> Option<CodelParameters> {
-    let target = section.duration("target", log);
-    let interval = section.duration("interval", log);
-    let ecn = section.flag("ecn", log);
-    let ce_threshold = section.duration_or_word("ce_threshold", log);
-    Some(CodelParameters { target: target?, interval: interval?, ecn: ecn?, ce_threshold: ce_threshold? })
+pub(super) fn codel_parameters(section: &Section<'_>) -> Option<CodelParameters> {
+    Some(CodelParameters {
+        target: section.duration("target")?,
+        interval: section.duration("interval")?,
+        ecn: section.flag("ecn")?,
+        ce_threshold: section.duration_or_word("ce_threshold")?,
+    })
 }
 
 pub(super) const LIMIT: Key = key(

@@ -29,8 +29,9 @@ pub(super) const DROP_TAIL: Queue = Queue {
 };
 
 fn read(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
-    let limit = queue_limit(section, mtu, log);
-    let in_service = section.flag("in_service", log);
-    let mark_at = section.packets_or_word("mark_at", log);
-    Some(QueueKind::DropTail(DropTail { limit: limit?, in_service: in_service?, mark_at: mark_at? }))
+    Some(QueueKind::DropTail(DropTail {
+        limit: queue_limit(section, mtu, log)?,
+        in_service: section.flag("in_service")?,
+        mark_at: section.packets_or_word("mark_at")?,
+    }))
 }

@@ -20,7 +20,6 @@ pub(super) const FQ: Queue = Queue {
 };
 
 fn read(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
-    let limit = queue_limit(section, mtu, log);
-    let quantum = section.bytes_or_word("quantum", log);
-    Some(QueueKind::Fq(Fq { limit: limit?, quantum: quantum? }))
+    let limit = queue_limit(section, mtu, log)?;
+    Some(QueueKind::Fq(Fq { limit, quantum: section.bytes_or_word("quantum")? }))
 }

@@ -45,19 +45,13 @@ pub(super) const FQ_CODEL: Queue = Queue {
 };
 
 fn read(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<QueueKind> {
-    let limit = section.packets_or_word("limit", log);
-    let memory_limit = section.bytes("memory_limit", log);
-    let flows = section.count("flows", log);
-    let quantum = section.bytes_or_word("quantum", log);
-    let parameters = codel_parameters(section, log);
-    if let Some(memory) = memory_limit {
-        warn_of_small_limit("memory_limit", memory, section, mtu, log);
-    }
+    let memory_limit = section.bytes("memory_limit")?;
+    warn_of_small_limit("memory_limit", memory_limit, section, mtu, log);
     Some(QueueKind::FqCodel(FqCodel {
-        limit: limit??,
-        memory_limit: memory_limit?,
-        flows: u32::try_from(flows?).ok()?,
-        quantum: quantum?,
-        parameters: parameters?,
+        limit: section.packets_or_word("limit")??,
+        memory_limit,
+        flows: u32::try_from(section.count("flows")?).ok()?,
+        quantum: section.bytes_or_word("quantum")?,
+        parameters: codel_parameters(section)?,
     }))
 }

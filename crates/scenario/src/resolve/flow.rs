@@ -6,14 +6,14 @@ use talkpath_units::{Bytes, Duration};
 
 use super::link::{self, Links};
 use crate::diagnostic::{Log, Place};
-use crate::keys::{FLOW, LINKS, RECEIVER};
+use crate::keys::{FLOW, RECEIVER};
 use crate::pass::files::Contents;
 use crate::quantity::Problem;
-use crate::read::{self, At};
-use crate::section::{Section, first_step, for_copy_table};
-use crate::spec::{Kind, MOST_FLOWS};
+use crate::read::At;
+use crate::section::{Section, first_step, for_copy};
+use crate::spec::MOST_FLOWS;
 use crate::transports::{self, Fit};
-use crate::tree::Table;
+use crate::tree::{Meaning, Table};
 use crate::workloads::{self, FileTerms, Load};
 
 /// One `[flow.NAME]` table.
@@ -28,11 +28,10 @@ pub(crate) struct FlowTable<'a> {
 impl<'a> FlowTable<'a> {
     /// The names of links in its routes, each with how many copies name it.
     pub(crate) fn named_links(&self) -> Vec<(&'a str, u64)> {
-        let table = self.table;
         ["route", "return_route", "second_route", "second_return_route"]
             .iter()
-            .flat_map(|key| link::names(table, key))
-            .map(|name| (name, self.count))
+            .filter_map(|key| self.table.get(key)?.names())
+            .flat_map(|names| names.map(|(name, _)| (name, self.count)))
             .collect()
     }
 }
@@ -51,8 +50,8 @@ pub(crate) fn copies<'a>(root: &'a Table, log: &mut Log) -> Vec<FlowTable<'a>> {
     {
         let Some(table) = entry.node.as_table() else { continue };
         let section = Section::new(table, FLOW.keys, at.key(&entry.name), &entry.place);
-        let count = section.count("count", log).unwrap_or(1);
-        let both = section.node("direction").and_then(|node| node.as_text()) == Some("both");
+        let count = section.count("count").unwrap_or(1);
+        let both = section.choice("direction") == Some("both");
         total = total.saturating_add(count * if both { 2 } else { 1 });
         if total > MOST_FLOWS {
             let message = format!(
@@ -150,14 +149,14 @@ fn copies_of(
     for number in 1..=spec.count {
         let stepped;
         let table = if steps {
-            stepped = for_copy_table(spec.table, number);
+            stepped = for_copy(spec.table, number, at, log);
             &stepped
         } else {
             spec.table
         };
         let section = Section::new(table, FLOW.keys, at, spec.place);
         let routes = routes(&section, links, number, log);
-        let both = section.choice("direction", log)? == "both";
+        let both = section.choice("direction")? == "both";
         if steps || shared.is_none() {
             let mtu = routes.as_ref().and_then(|routes| {
                 let second = routes.second_path.iter().flat_map(SecondPath::links);
@@ -229,7 +228,7 @@ struct Routes {
 
 /// There and back for copy `number`, and the direction of the way there.
 fn routes(section: &Section<'_>, links: &Links, number: u64, log: &mut Log) -> Option<Routes> {
-    let direction = match section.choice("direction", log)? {
+    let direction = match section.choice("direction")? {
         "down" => Direction::Down,
         _ => Direction::Up,
     };
@@ -250,11 +249,11 @@ fn routes(section: &Section<'_>, links: &Links, number: u64, log: &mut Log) -> O
             }
             return None;
         };
-        let names = read::names(node, &LINKS, at, log)?;
+        let names = node.names()?;
         if links.is_missing() {
             return None;
         }
-        link::route(links, &names, number).map_err(|(place, problem)| log.problem(place, at, problem)).ok()
+        link::route(links, names, number).map_err(|(place, problem)| log.problem(place, at, problem)).ok()
     };
     let route = find("route", Some(there));
     let return_route = find("return_route", Some(back));
@@ -289,20 +288,14 @@ fn one(
         log,
     );
     let start = start(section, duration, log);
-    let due =
-        section.choice("due", log).map(|word| if word == "opening" { Due::Opening } else { Due::Start });
-    let send_jitter = section.duration("send_jitter", log);
-    let wake_up = section.duration("wake_up", log);
-    let clock_jitter = section.duration("clock_jitter", log);
-    let dscp = section.choice("dscp", log);
-    let receiver = receiver(section, log);
+    let receiver = receiver(section);
     if let (Some(transport), Some(load)) = (&transport, &load) {
         let room = receiver.and_then(|receiver| receiver.socket_buffer);
         let fit = Fit { flow: section, demand: load.workload.demand(), room, mtu };
         transports::fit(&transport.config, &fit, log);
     }
     let (transport, Load { workload, judging, echo }) = (transport?, load?);
-    let dscp = Dscp::named(dscp?);
+    let dscp = Dscp::named(section.choice("dscp")?);
     if dscp.is_some() && transport.config.wants_multipath() {
         let message = "found it beside `multipath = true`, expected one of the two";
         let why = "a socket of Multipath TCP takes no DSCP over IPv6";
@@ -320,42 +313,39 @@ fn one(
         echo,
         direction: Direction::Up,
         start: start?,
-        due: due?,
+        due: if section.choice("due")? == "opening" { Due::Opening } else { Due::Start },
         route: Vec::new(),
         return_route: Vec::new(),
         second_path: None,
-        send_jitter: send_jitter?,
-        wake_up: wake_up?,
-        clock_jitter: clock_jitter?,
+        send_jitter: section.duration("send_jitter")?,
+        wake_up: section.duration("wake_up")?,
+        clock_jitter: section.duration("clock_jitter")?,
         dscp,
         receiver: receiver?,
     })
 }
 
 fn start(section: &Section<'_>, duration: Option<Duration>, log: &mut Log) -> Option<(Duration, Duration)> {
-    let node = section.node("start").filter(|node| node.as_table().and_then(read::as_step).is_none())?;
-    let Kind::Start(measures) = FLOW.key("start")?.kind else { return None };
-    let start = read::start(node, measures, section.at.key("start"), log)?;
+    let Some(Meaning::Range(from, to)) = section.meaning("start") else { return None };
     if let Some(duration) = duration
-        && start.1 >= duration
+        && to >= duration
     {
-        let message = format!(
-            "found a start at {}, expected one before the end of sending, `duration` = {duration}",
-            start.1
-        );
+        let message =
+            format!("found a start at {to}, expected one before the end of sending, `duration` = {duration}");
         section.problem("start", Problem::new(message), log);
         return None;
     }
-    Some(start)
+    Some((from, to))
 }
 
-fn receiver(flow: &Section<'_>, log: &mut Log) -> Option<Receiver> {
+fn receiver(flow: &Section<'_>) -> Option<Receiver> {
     let node = flow.node("receiver")?;
     let section = Section::new(node.as_table()?, RECEIVER.keys, flow.at.key("receiver"), &node.place);
-    let service = section.duration("service", log);
-    let per_read = section.choice("service_per", log).map(|word| word == "read");
-    let socket_buffer = section.bytes_or_word("socket_buffer", log);
-    Some(Receiver { service: service?, per_read: per_read?, socket_buffer: socket_buffer? })
+    Some(Receiver {
+        service: section.duration("service")?,
+        per_read: section.choice("service_per")? == "read",
+        socket_buffer: section.bytes_or_word("socket_buffer")?,
+    })
 }
 
 /// What a datagram of a file carries besides: the flow's token, a sequence number and a tag

@@ -7,16 +7,16 @@ use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
 use talkpath_units::{Bytes, Rate};
 
 use crate::diagnostic::{Log, Place};
-use crate::keys::{LINK, LINKS};
+use crate::keys::LINK;
 use crate::names::unknown_name;
 use crate::pass::files::Contents;
 use crate::pass::fill::fill_table;
 use crate::quantity::{Problem, quote};
 use crate::queues;
-use crate::read::{self, At, Reading};
-use crate::section::{Section, first_step, for_copy_table};
+use crate::read::At;
+use crate::section::{Section, first_step, for_copy};
 use crate::spec::MOST_FLOWS;
-use crate::tree::{Entry, Node, Table};
+use crate::tree::{Entry, Meaning, Node, Table};
 
 /// The links of a cell.
 pub(crate) struct Links {
@@ -183,7 +183,7 @@ impl Links {
         let shared = if step.is_none() { config(table, at, &entry.place, contents, log) } else { None };
         if numbers.is_empty() {
             // Nobody names it; its values are read all the same, for their mistakes.
-            let _ = config(&for_copy_table(table, 1), at, &entry.place, contents, log);
+            let _ = config(&for_copy(table, 1, at, log), at, &entry.place, contents, log);
         }
         for number in numbers {
             let name = entry.name.replace(NUMBER, &number.to_string());
@@ -198,7 +198,7 @@ impl Links {
                 continue;
             }
             let config = match step {
-                Some(_) => config(&for_copy_table(table, number), at, &entry.place, contents, log),
+                Some(_) => config(&for_copy(table, number, at, log), at, &entry.place, contents, log),
                 None => shared.clone(),
             };
             self.add(&name, config);
@@ -258,80 +258,73 @@ fn config(
     log: &mut Log,
 ) -> Option<LinkConfig> {
     let section = Section::new(table, LINK.keys, at, place);
-    let rate = rate(&section, contents, log);
-    let delay = section.duration("delay", log);
-    let mtu = section.bytes("mtu", log);
-    let framing = framing(&section, log);
+    let mtu = section.bytes("mtu");
     let queue = queues::resolve(&section, mtu, log);
-    let loss = loss(&section, contents, log);
-    let jitter = jitter(&section, contents, log);
     Some(LinkConfig {
-        rate: rate?,
-        delay: delay?,
+        rate: rate(&section, contents)?,
+        delay: section.duration("delay")?,
         mtu: mtu?,
-        framing: framing?,
+        framing: framing(&section)?,
         queue: queue?,
-        loss: loss?,
-        jitter: jitter?,
+        loss: loss(&section, contents)?,
+        jitter: jitter(&section, contents)?,
     })
 }
 
-fn framing(link: &Section<'_>, log: &mut Log) -> Option<Framing> {
+fn framing(link: &Section<'_>) -> Option<Framing> {
     let (kind, section) = link.tagged("framing")?;
     match kind {
-        "bytes" => Some(Framing::Bytes { overhead: section.bytes("overhead", log)? }),
-        "atm" => Some(Framing::Atm { overhead: section.bytes("overhead", log)? }),
+        "bytes" => Some(Framing::Bytes { overhead: section.bytes("overhead")? }),
+        "atm" => Some(Framing::Atm { overhead: section.bytes("overhead")? }),
         _ => Some(Framing::None),
     }
 }
 
-fn rate(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<RateModel> {
-    let node = link.node("rate")?;
-    if let Some(trace) = node.as_table().and_then(|table| table.get("trace")) {
+fn rate(link: &Section<'_>, contents: &Contents) -> Option<RateModel> {
+    if let Some(trace) = link.node("rate")?.as_table().and_then(|table| table.get("trace")) {
         // A mistake in the file, or in its name, is reported already.
         return contents.rate(trace.as_text()?).cloned().map(RateModel::Trace);
     }
-    match link.reading("rate", log)? {
-        Reading::Amount(amount) => Some(RateModel::Fixed(Rate::from_bps(amount.count))),
-        Reading::Word(_) => Some(RateModel::Unlimited),
+    match link.meaning("rate")? {
+        Meaning::Amount(amount) => Some(RateModel::Fixed(Rate::from_bps(amount.count))),
+        _ => Some(RateModel::Unlimited),
     }
 }
 
-fn loss(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<LossModel> {
+fn loss(link: &Section<'_>, contents: &Contents) -> Option<LossModel> {
     let (kind, section) = link.tagged("loss")?;
     match kind {
         "none" => Some(LossModel::None),
-        "bernoulli" => Some(LossModel::Bernoulli { rate: section.probability("rate", log)? }),
-        "gilbert-elliott" => {
-            let p = section.probability("p", log);
-            let r = section.probability("r", log);
-            let loss_bad = section.probability("loss_bad", log);
-            let loss_good = section.probability("loss_good", log);
-            Some(LossModel::GilbertElliott { p: p?, r: r?, loss_bad: loss_bad?, loss_good: loss_good? })
-        }
-        "periodic" => Some(LossModel::Periodic { period: section.count("period", log)? }),
-        "trace" => contents.loss(section.text("file", log)?).cloned().map(LossModel::Trace),
+        "bernoulli" => Some(LossModel::Bernoulli { rate: section.number("rate")? }),
+        "gilbert-elliott" => Some(LossModel::GilbertElliott {
+            p: section.number("p")?,
+            r: section.number("r")?,
+            loss_bad: section.number("loss_bad")?,
+            loss_good: section.number("loss_good")?,
+        }),
+        "periodic" => Some(LossModel::Periodic { period: section.count("period")? }),
+        "trace" => contents.loss(section.text("file")?).cloned().map(LossModel::Trace),
         _ => None,
     }
 }
 
-fn jitter(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<DelayVariation> {
+fn jitter(link: &Section<'_>, contents: &Contents) -> Option<DelayVariation> {
     let (kind, section) = link.tagged("jitter")?;
     if kind == "none" {
         return Some(DelayVariation::None);
     }
-    let reorder = section.flag("reorder", log);
+    let reorder = section.flag("reorder")?;
     match kind {
-        "normal" => Some(DelayVariation::Normal { sd: section.duration("sd", log)?, reorder: reorder? }),
-        "uniform" => Some(DelayVariation::Uniform { max: section.duration("max", log)?, reorder: reorder? }),
-        "pareto" => {
-            let mean = section.duration("mean", log);
-            let shape = section.number("shape", log);
-            Some(DelayVariation::Pareto { mean: mean?, shape: shape?, reorder: reorder? })
-        }
+        "normal" => Some(DelayVariation::Normal { sd: section.duration("sd")?, reorder }),
+        "uniform" => Some(DelayVariation::Uniform { max: section.duration("max")?, reorder }),
+        "pareto" => Some(DelayVariation::Pareto {
+            mean: section.duration("mean")?,
+            shape: section.number("shape")?,
+            reorder,
+        }),
         "trace" => {
-            let additions = contents.delay(section.text("file", log)?)?.clone();
-            Some(DelayVariation::Trace { additions, reorder: reorder? })
+            let additions = contents.delay(section.text("file")?)?.clone();
+            Some(DelayVariation::Trace { additions, reorder })
         }
         _ => None,
     }
@@ -343,27 +336,17 @@ fn jitter(link: &Section<'_>, contents: &Contents, log: &mut Log) -> Option<Dela
 /// Where, and which link there is not, or which comes twice.
 pub(crate) fn route<'a>(
     links: &Links,
-    names: &[(&str, &'a Place)],
+    names: impl Iterator<Item = (&'a str, &'a Place)>,
     number: u64,
 ) -> Result<Vec<LinkIndex>, (&'a Place, Problem)> {
-    let mut route = Vec::with_capacity(names.len());
+    let mut route = Vec::new();
     for (name, place) in names {
-        let index = links.find(name, number).map_err(|problem| (*place, problem))?;
+        let index = links.find(name, number).map_err(|problem| (place, problem))?;
         if route.contains(&index) {
             let problem = Problem::new(format!("found {} twice in one route", quote(name)));
-            return Err((*place, problem));
+            return Err((place, problem));
         }
         route.push(index);
     }
     Ok(route)
-}
-
-/// The links that `flow` names in its routes, for a first pass: mistakes are reported when the routes are
-/// resolved.
-pub(crate) fn names<'a>(table: &'a Table, key: &str) -> Vec<&'a str> {
-    let node = table.get(key);
-    let at = At::ROOT;
-    node.and_then(|node| read::names(node, &LINKS, at, &mut Log::default()))
-        .map(|names| names.into_iter().map(|(name, _)| name).collect())
-        .unwrap_or_default()
 }

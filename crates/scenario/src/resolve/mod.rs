@@ -21,8 +21,8 @@ use crate::tree::Table;
 pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Option<Scenario> {
     let at = At::ROOT;
     let section = Section::new(root, ROOT.keys, at, &Place::START);
-    let duration = section.duration("duration", log);
-    let warm_up = section.duration("warm_up", log);
+    let duration = section.duration("duration");
+    let warm_up = section.duration("warm_up");
     if let (Some(duration), Some(warm_up)) = (duration, warm_up)
         && warm_up >= duration
     {
@@ -32,10 +32,10 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
             log,
         );
     }
-    let far_clock = far_clock(root, log);
+    let far_clock = far_clock(&section, log);
     let flows = flow::copies(root, log);
     let named: Vec<_> = flows.iter().flat_map(flow::FlowTable::named_links).collect();
-    let ip = match section.choice("ip", log) {
+    let ip = match section.choice("ip") {
         Some("ipv6") => IpVersion::V6,
         _ => IpVersion::V4,
     };
@@ -55,15 +55,15 @@ pub(crate) fn scenario(root: &Table, contents: &Contents, log: &mut Log) -> Opti
         section.problem("ip", Problem::new(message), log);
     }
     Some(Scenario {
-        name: section.text("name", log)?.to_owned(),
+        name: section.text("name")?.to_owned(),
         duration: duration?,
-        drain: section.duration("drain", log)?,
+        drain: section.duration("drain")?,
         warm_up: warm_up?,
-        seed: Seed::new(section.seed("seed", log)?),
-        repeat: section.count("repeat", log)?,
+        seed: Seed::new(section.count("seed")?),
+        repeat: section.count("repeat")?,
         far_clock,
         ip,
-        kernel: kernel(&section, log),
+        kernel: kernel(&section),
         has_path: links.is_known,
         links: fitted(links.made?),
         flows: fitted(flows?),
@@ -77,34 +77,33 @@ fn fitted<T>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-fn kernel(root: &Section<'_>, log: &mut Log) -> Option<KernelProfile> {
+fn kernel(root: &Section<'_>) -> Option<KernelProfile> {
     let (_, section) = root.tagged("kernel")?;
     Some(KernelProfile {
-        release: section.text("release", log)?.to_owned(),
-        timer_granularity: section.duration("timer_granularity", log)?,
-        header_room: section.bytes("header_room", log)?,
-        small_head: section.bytes_or_word("small_head", log)?,
-        socket_buffer: section.bytes("socket_buffer", log)?,
-        rwnd: section.bytes("rwnd", log)?,
-        initial_rwnd: section.bytes("initial_rwnd", log)?,
-        send_buffer_max: section.bytes("send_buffer_max", log)?,
+        release: section.text("release")?.to_owned(),
+        timer_granularity: section.duration("timer_granularity")?,
+        header_room: section.bytes("header_room")?,
+        small_head: section.bytes_or_word("small_head")?,
+        socket_buffer: section.bytes("socket_buffer")?,
+        rwnd: section.bytes("rwnd")?,
+        initial_rwnd: section.bytes("initial_rwnd")?,
+        send_buffer_max: section.bytes("send_buffer_max")?,
     })
 }
 
-fn far_clock(root: &Table, log: &mut Log) -> Option<FarClock> {
-    let node = root.get("far_clock")?;
-    let at = At::ROOT;
-    let section = Section::new(node.as_table()?, FAR_CLOCK.keys, at.key("far_clock"), &node.place);
-    let jump = section.duration("jump", log)?;
-    let jump_every = section.duration("jump_every", log);
+fn far_clock(root: &Section<'_>, log: &mut Log) -> Option<FarClock> {
+    let node = root.node("far_clock")?;
+    let section = Section::new(node.as_table()?, FAR_CLOCK.keys, root.at.key("far_clock"), &node.place);
+    let jump = section.duration("jump")?;
+    let jump_every = section.duration("jump_every");
     if !jump.is_zero() && section.node("jump_every").is_none() {
         let message = "found `jump` alone, expected `jump_every` beside it: when the clock jumps";
         section.problem("jump", Problem::new(message.to_owned()), log);
     }
     Some(FarClock {
-        offset: section.duration("offset", log)?,
+        offset: section.duration("offset")?,
         // Within the key's bounds, so it fits.
-        skew_ppb: (section.number("skew", log)? * 1e3).round() as i64,
+        skew_ppb: (section.number("skew")? * 1e3).round() as i64,
         jump,
         jump_every,
     })

@@ -3,7 +3,6 @@
 use talkpath_config::{CcidKind, DccpConfig, QueuePolicy, Revision};
 
 use super::fit::INITIAL_WINDOW;
-use crate::diagnostic::Log;
 use crate::quantity::{Dimension, Measure};
 use crate::section::Section;
 use crate::spec::{Default, Key, Kind, SOME_PACKETS, SOME_SIZE, Variant, Words, key, measure, quantity};
@@ -176,64 +175,45 @@ const QUEUE_POLICY: Words = Words { noun: "a queue policy", known: QueuePolicy::
 const SEGMENT: &[Measure] = &[measure(Dimension::Size, 1, DccpConfig::LARGEST_SEGMENT.get())];
 
 /// What the keys in `section` say of the transport `name`.
-pub(super) fn resolve(name: &str, section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
+pub(super) fn resolve(name: &str, section: &Section<'_>) -> Option<DccpConfig> {
     match CcidKind::ALL.into_iter().find(|ccid| ccid.transport_name() == name)? {
-        CcidKind::Ccid2 => ccid2(section, log),
-        ccid => tfrc(ccid, section, log),
+        CcidKind::Ccid2 => ccid2(section),
+        ccid => tfrc(ccid, section),
     }
 }
 
-fn ccid2(section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
-    let config = dccp(CcidKind::Ccid2, section, log);
-    let initial_window = section.packets_or_word("initial_window", log);
-    let initial_ssthresh = section.packets_or_word("initial_ssthresh", log);
-    let ack_ratio = section.count("ack_ratio", log);
-    let app_limited_growth = section.flag("app_limited_growth", log);
-    let growth = section.choice("growth", log);
+fn ccid2(section: &Section<'_>) -> Option<DccpConfig> {
     Some(DccpConfig {
-        initial_window: initial_window?,
-        initial_ssthresh: initial_ssthresh?,
-        ack_ratio: u16::try_from(ack_ratio?).ok()?,
-        app_limited_growth: app_limited_growth?,
-        growth_by_each: growth? == "each-packet",
-        ..config?
+        initial_window: section.packets_or_word("initial_window")?,
+        initial_ssthresh: section.packets_or_word("initial_ssthresh")?,
+        ack_ratio: u16::try_from(section.count("ack_ratio")?).ok()?,
+        app_limited_growth: section.flag("app_limited_growth")?,
+        growth_by_each: section.choice("growth")? == "each-packet",
+        ..of_any_ccid(CcidKind::Ccid2, section)?
     })
 }
 
-fn tfrc(ccid: CcidKind, section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
-    let config = dccp(ccid, section, log);
-    let tfrc = section.choice("tfrc", log).and_then(Revision::named);
-    let oscillation_prevention = section.flag("oscillation_prevention", log);
-    let history_discounting = section.flag("history_discounting", log);
+fn tfrc(ccid: CcidKind, section: &Section<'_>) -> Option<DccpConfig> {
     Some(DccpConfig {
-        tfrc: tfrc?,
-        oscillation_prevention: oscillation_prevention?,
-        history_discounting: history_discounting?,
-        ..config?
+        tfrc: Revision::named(section.choice("tfrc")?)?,
+        oscillation_prevention: section.flag("oscillation_prevention")?,
+        history_discounting: section.flag("history_discounting")?,
+        ..of_any_ccid(ccid, section)?
     })
 }
 
 /// The keys that all CCIDs have.
-fn dccp(ccid: CcidKind, section: &Section<'_>, log: &mut Log) -> Option<DccpConfig> {
-    let send_queue = section.packets_or_word("send_queue", log);
-    let send_queue_policy = section.choice("send_queue_policy", log).and_then(QueuePolicy::named);
-    let segment_size = section.bytes_or_word("segment_size", log);
-    let socket_buffer = section.bytes("socket_buffer", log);
-    let ecn = section.flag("ecn", log);
-    let init_cookie = section.flag("init_cookie", log);
-    let short_seqnos = section.flag("short_seqnos", log);
-    let checksum_coverage = section.count("checksum_coverage", log);
-    let data_checksum = section.flag("data_checksum", log);
+fn of_any_ccid(ccid: CcidKind, section: &Section<'_>) -> Option<DccpConfig> {
     Some(DccpConfig {
-        ecn: ecn?,
-        init_cookie: init_cookie?,
-        short_seqnos: short_seqnos?,
-        checksum_coverage: u8::try_from(checksum_coverage?).ok()?,
-        data_checksum: data_checksum?,
-        send_queue: send_queue?,
-        send_queue_policy: send_queue_policy?,
-        segment_size: segment_size?,
-        socket_buffer: socket_buffer?,
+        ecn: section.flag("ecn")?,
+        init_cookie: section.flag("init_cookie")?,
+        short_seqnos: section.flag("short_seqnos")?,
+        checksum_coverage: u8::try_from(section.count("checksum_coverage")?).ok()?,
+        data_checksum: section.flag("data_checksum")?,
+        send_queue: section.packets_or_word("send_queue")?,
+        send_queue_policy: QueuePolicy::named(section.choice("send_queue_policy")?)?,
+        segment_size: section.bytes_or_word("segment_size")?,
+        socket_buffer: section.bytes("socket_buffer")?,
         ..DccpConfig::new(ccid)
     })
 }

@@ -109,15 +109,10 @@ pub(super) fn resolve(
     log: &mut Log,
 ) -> Option<QuicConfig> {
     let carry = match name {
-        "quic" => Carry::named(section.choice("carry", log)?)?,
+        "quic" => Carry::named(section.choice("carry")?)?,
         name => Carry::ALL.into_iter().find(|carry| carry.transport_name() == name)?,
     };
-    let cc = section.choice("cc", log).and_then(QuicCongestionControl::named);
-    let expire = section.duration_or_word("expire", log);
-    let priority = section.count("priority", log);
-    let zero_rtt = section.flag("zero_rtt", log);
-    let encryption = section.flag("encryption", log);
-    let connection = section.node("connection").is_some().then(|| section.text("connection", log));
+    let expire = section.duration_or_word("expire");
     if let (Some(Some(expire)), Carry::Stream) = (expire, carry) {
         let problem = Problem::new(format!(
             "found {expire} with one stream for all messages, expected \"never\": a stream has no gaps"
@@ -135,18 +130,18 @@ pub(super) fn resolve(
         log.problem(section.place, section.at, Problem::new(message));
         return None;
     }
-    let connection = match connection {
-        Some(name) => Some(name?.to_owned()),
+    let connection = match section.node("connection") {
+        Some(_) => Some(section.text("connection")?.to_owned()),
         None => None,
     };
     Some(QuicConfig {
         carry,
-        cc: cc?,
+        cc: QuicCongestionControl::named(section.choice("cc")?)?,
         expire: expire?,
-        priority: u8::try_from(priority?).ok()?,
-        zero_rtt: zero_rtt?,
+        priority: u8::try_from(section.count("priority")?).ok()?,
+        zero_rtt: section.flag("zero_rtt")?,
         connection,
-        encryption: encryption?,
+        encryption: section.flag("encryption")?,
     })
 }
 

@@ -7,10 +7,9 @@ use talkpath_units::{Bytes, Duration};
 use super::fit::{INITIAL_WINDOW, SMALL_HEAD};
 use crate::diagnostic::Log;
 use crate::quantity::{Amount, Dimension, Measure, Problem};
-use crate::read::{self, Reading};
 use crate::section::Section;
 use crate::spec::{ANY_DURATION, Default, Key, Kind, SOME_PACKETS, Variant, Words, key, measure, quantity};
-use crate::tree::Table;
+use crate::tree::{Meaning, Table};
 
 /// `tcp`.
 pub(super) const TCP: Variant =
@@ -248,89 +247,95 @@ pub(super) fn resolve(
     asked_for: &mut Vec<&'static str>,
     log: &mut Log,
 ) -> Option<TcpConfig> {
-    let preset = TcpConfig::preset(Stack::named(section.choice("stack", log)?)?, name == "tcp-nodelay");
-    let cc = match section.choice("cc", log) {
-        Some("default") => Some(preset.cc),
-        Some(word) => {
-            asked_for.push("cc");
-            CongestionControlKind::named(word).map(Some)
-        }
-        None => None,
-    };
-    let mut mechanism = |key: &'static str, own: bool| {
-        let asked = section.flag_or_default(key, log)?;
-        if asked.is_some() {
-            asked_for.push(key);
-        }
-        Some(asked.unwrap_or(own))
-    };
-    let sack = mechanism("sack", preset.sack);
-    let tlp = mechanism("tlp", preset.tlp);
-    let pacing = mechanism("pacing", preset.pacing);
-    let nagle = section.choice("nagle", log).and_then(NagleKind::named);
+    let preset = TcpConfig::preset(Stack::named(section.choice("stack")?)?, name == "tcp-nodelay");
+    // What two keys say together comes first, so that one mistake hides no other.
     let mss = mss(section, mtu, log);
     let rwnd = rwnd(section, mss.flatten(), mtu, log);
-    let initial_rwnd = section.bytes("initial_rwnd", log);
-    let delayed_ack = delayed_ack(section, preset.delayed_ack, log);
-    let limited_transmit = section.flag("limited_transmit", log);
-    let cwnd_validation = section.flag("cwnd_validation", log);
-    let growth = section.choice("growth", log).and_then(Growth::named);
-    if preset.stack == Stack::Linux && growth.is_some_and(|growth| growth != preset.growth) {
+    let min_rto = min_rto(section, preset.stack, log);
+    let growth = growth(section, &preset, log);
+    let config = mechanisms(&preset, section, asked_for)?;
+    let config = buffers(&config, section)?;
+    let config = timers(&config, section)?;
+    Some(TcpConfig { mss: mss?, rwnd: rwnd?, min_rto: min_rto?, growth: growth?, ..config })
+}
+
+/// `own`, the stack's, with the mechanisms that the keys name: what the sender does, and when.
+fn mechanisms(
+    own: &TcpConfig,
+    section: &Section<'_>,
+    asked_for: &mut Vec<&'static str>,
+) -> Option<TcpConfig> {
+    let cc = match section.choice("cc")? {
+        "default" => own.cc,
+        word => {
+            asked_for.push("cc");
+            Some(CongestionControlKind::named(word)?)
+        }
+    };
+    for key in ["sack", "tlp", "pacing"] {
+        if matches!(section.meaning(key)?, Meaning::Flag(_)) {
+            asked_for.push(key);
+        }
+    }
+    Some(TcpConfig {
+        cc,
+        sack: section.flag_or("sack", own.sack)?,
+        tlp: section.flag_or("tlp", own.tlp)?,
+        pacing: section.flag_or("pacing", own.pacing)?,
+        nagle: NagleKind::named(section.choice("nagle")?)?,
+        limited_transmit: section.flag("limited_transmit")?,
+        cwnd_validation: section.flag("cwnd_validation")?,
+        timestamps: section.flag("timestamps")?,
+        window_scaling: section.flag("window_scaling")?,
+        ecn: section.flag("ecn")?,
+        initial_window: section.packets_or_word("initial_window")??,
+        initial_ssthresh: section.packets_or_word("initial_ssthresh")?,
+        // Without the key, so that the resolved form of a scenario stays the text that it was before the key
+        // existed.
+        multipath: section.node("multipath").is_some() && section.flag("multipath")?,
+        ..*own
+    })
+}
+
+/// `config` with the buffers that the keys name.
+fn buffers(config: &TcpConfig, section: &Section<'_>) -> Option<TcpConfig> {
+    let header_room = section.bytes("header_room")?;
+    Some(TcpConfig {
+        initial_rwnd: section.bytes("initial_rwnd")?,
+        send_buffer: section.bytes_or_word("send_buffer")?,
+        send_buffer_max: section.bytes("send_buffer_max")?,
+        header_room,
+        small_head: small_head(section, header_room)?,
+        overfill: section.flag("overfill")?,
+        ..*config
+    })
+}
+
+/// `config` with the timers that the keys name.
+fn timers(config: &TcpConfig, section: &Section<'_>) -> Option<TcpConfig> {
+    Some(TcpConfig {
+        delayed_ack: match section.meaning("delayed_ack")? {
+            Meaning::DelayedAck(delayed_ack) => delayed_ack,
+            _ => config.delayed_ack,
+        },
+        timer_granularity: section.duration("timer_granularity")?,
+        ticks: Ticks::named(section.choice("ticks")?)?,
+        ..*config
+    })
+}
+
+/// How the window opens; a warning says where that changes nothing.
+fn growth(section: &Section<'_>, preset: &TcpConfig, log: &mut Log) -> Option<Growth> {
+    let growth = Growth::named(section.choice("growth")?)?;
+    if preset.stack == Stack::Linux && growth != preset.growth {
         section.warning("growth", "the window of `linux` counts packets, which this does not change", log);
     }
-    let timestamps = section.flag("timestamps", log);
-    let window_scaling = section.flag("window_scaling", log);
-    let ecn = section.flag("ecn", log);
-    let min_rto = min_rto(section, preset.stack, log);
-    let timer_granularity = section.duration("timer_granularity", log);
-    let ticks = section.choice("ticks", log).and_then(Ticks::named);
-    let initial_window = section.packets_or_word("initial_window", log);
-    let initial_ssthresh = section.packets_or_word("initial_ssthresh", log);
-    let send_buffer = section.bytes_or_word("send_buffer", log);
-    let send_buffer_max = section.bytes("send_buffer_max", log);
-    let header_room = section.bytes("header_room", log);
-    let small_head = small_head(section, header_room, log);
-    let overfill = section.flag("overfill", log);
-    // Without the key, so that the resolved form of a scenario stays the text that it was before the key
-    // existed.
-    let multipath = match section.node("multipath") {
-        Some(_) => section.flag("multipath", log),
-        None => Some(false),
-    };
-    Some(TcpConfig {
-        nagle: nagle?,
-        cc: cc?,
-        mss: mss?,
-        rwnd: rwnd?,
-        initial_rwnd: initial_rwnd?,
-        delayed_ack: delayed_ack?,
-        sack: sack?,
-        tlp: tlp?,
-        pacing: pacing?,
-        limited_transmit: limited_transmit?,
-        cwnd_validation: cwnd_validation?,
-        growth: growth?,
-        timestamps: timestamps?,
-        window_scaling: window_scaling?,
-        ecn: ecn?,
-        min_rto: min_rto?,
-        timer_granularity: timer_granularity?,
-        ticks: ticks?,
-        initial_window: initial_window??,
-        initial_ssthresh: initial_ssthresh?,
-        send_buffer: send_buffer?,
-        send_buffer_max: send_buffer_max?,
-        header_room: header_room?,
-        small_head: small_head?,
-        overfill: overfill?,
-        multipath: multipath?,
-        ..preset
-    })
+    Some(growth)
 }
 
 /// The lower bound of the retransmission timeout; one above the stack's upper bound is a mistake.
 fn min_rto(section: &Section<'_>, stack: Stack, log: &mut Log) -> Option<Duration> {
-    let (min_rto, most) = (section.duration("min_rto", log)?, stack.max_rto());
+    let (min_rto, most) = (section.duration("min_rto")?, stack.max_rto());
     if min_rto > most {
         let message =
             format!("found {min_rto}, expected at most {most}, the largest timeout of `{}`", stack.name());
@@ -342,7 +347,7 @@ fn min_rto(section: &Section<'_>, stack: Stack, log: &mut Log) -> Option<Duratio
 
 /// The segment size, or (`None` inside) the path's; one that the path would fragment is a mistake.
 fn mss(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Option<Bytes>> {
-    let mss = section.bytes_or_word("mss", log)?;
+    let mss = section.bytes_or_word("mss")?;
     if let (Some(mss), Some(mtu)) = (mss, mtu)
         && mss > mtu.saturating_sub(HEADERS)
     {
@@ -357,18 +362,18 @@ fn mss(section: &Section<'_>, mtu: Option<Bytes>, log: &mut Log) -> Option<Optio
 }
 
 /// The object of a small head, or (`None` inside) that there is none.
-fn small_head(section: &Section<'_>, header_room: Option<Bytes>, log: &mut Log) -> Option<Option<Bytes>> {
-    match section.reading("small_head", log)? {
-        Reading::Amount(amount) => Some(Some(Bytes::new(amount.count))),
-        Reading::Word("auto") => Some(Some(talkpath_config::small_head(header_room?))),
-        Reading::Word(_) => Some(None),
+fn small_head(section: &Section<'_>, header_room: Bytes) -> Option<Option<Bytes>> {
+    match section.meaning("small_head")? {
+        Meaning::Amount(amount) => Some(Some(Bytes::new(amount.count))),
+        Meaning::Word("auto") => Some(Some(talkpath_config::small_head(header_room))),
+        _ => Some(None),
     }
 }
 
 /// The receive buffer in bytes; packets are of one segment each.
 fn rwnd(section: &Section<'_>, mss: Option<Bytes>, mtu: Option<Bytes>, log: &mut Log) -> Option<Bytes> {
-    match section.reading("rwnd", log)? {
-        Reading::Amount(Amount { dimension: Dimension::Packets, count }) => {
+    match section.meaning("rwnd")? {
+        Meaning::Amount(Amount { dimension: Dimension::Packets, count }) => {
             let segment = mss.or(mtu.map(|mtu| mtu.saturating_sub(HEADERS)))?;
             let room = Bytes::new(count.saturating_mul(segment.get()));
             if room > LARGEST_WINDOW {
@@ -379,22 +384,17 @@ fn rwnd(section: &Section<'_>, mss: Option<Bytes>, mtu: Option<Bytes>, log: &mut
             }
             Some(room)
         }
-        Reading::Amount(amount) => Some(Bytes::new(amount.count)),
-        Reading::Word(_) => None,
+        Meaning::Amount(amount) => Some(Bytes::new(amount.count)),
+        _ => None,
     }
-}
-
-fn delayed_ack(section: &Section<'_>, own: DelayedAck, log: &mut Log) -> Option<DelayedAck> {
-    let node = section.node("delayed_ack")?;
-    Some(read::delayed_ack(node, DELAYED_ACK, section.at.key("delayed_ack"), log)?.unwrap_or(own))
 }
 
 /// What the stack of a TCP's table `filled` has for the keys that follow it.
 pub(super) fn defaults(kind: &str, filled: &Table) -> Vec<(&'static str, String)> {
-    let word = |node| read::one_of(node, STACK.noun, STACK.known.iter().copied(), STACK.later).ok();
-    let Some(stack) = filled.get("stack").and_then(word).and_then(Stack::named) else {
+    let Some(Meaning::Word(stack)) = filled.get("stack").and_then(|node| node.meaning) else {
         return Vec::new();
     };
+    let Some(stack) = Stack::named(stack) else { return Vec::new() };
     let preset = TcpConfig::preset(stack, kind == "tcp-nodelay");
     let quoted = |text: String| format!("\"{text}\"");
     let delayed_ack = match preset.delayed_ack {

@@ -48,12 +48,13 @@ const UDP_STACK: Words =
     Words { noun: "a stack", known: &[Stack::Linux.name(), Stack::Rfc.name()], later: &[], why: "" };
 
 /// What the keys in `section` say.
-pub(super) fn resolve(section: &Section<'_>, log: &mut Log) -> Option<UdpConfig> {
-    let stack = section.choice("stack", log).and_then(Stack::named);
-    let socket_buffer = section.bytes("socket_buffer", log);
-    let small_head = section.bytes_or_word("small_head", log);
-    let ecn = section.flag("ecn", log);
-    Some(UdpConfig { stack: stack?, socket_buffer: socket_buffer?, small_head: small_head?, ecn: ecn? })
+pub(super) fn resolve(section: &Section<'_>) -> Option<UdpConfig> {
+    Some(UdpConfig {
+        stack: Stack::named(section.choice("stack")?)?,
+        socket_buffer: section.bytes("socket_buffer")?,
+        small_head: section.bytes_or_word("small_head")?,
+        ecn: section.flag("ecn")?,
+    })
 }
 
 /// The largest message that no router fragments on a path of this MTU.

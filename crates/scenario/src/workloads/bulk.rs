@@ -25,6 +25,6 @@ pub(super) const BULK: Workload = Workload {
 
 const BULK_BYTES: &[Measure] = &[measure(Dimension::Size, 1, 1_000 * LARGEST_SIZE)];
 
-fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
-    Some((WorkloadConfig::Bulk { bytes: section.bytes_or_word("bytes", log)? }, "bytes"))
+fn read(section: &Section<'_>, _: FileTerms<'_>, _: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
+    Some((WorkloadConfig::Bulk { bytes: section.bytes_or_word("bytes")? }, "bytes"))
 }

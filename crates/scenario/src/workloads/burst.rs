@@ -39,10 +39,12 @@ pub(super) const BURST: Workload = Workload {
     read,
 };
 
-fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
-    let count = section.count("count", log);
-    let size = section.bytes("size", log);
-    let repeat = section.count("repeat", log);
-    let gap = section.duration("gap", log);
-    Some((WorkloadConfig::Burst { count: count?, size: size?, repeat: repeat?, gap: gap? }, "count"))
+fn read(section: &Section<'_>, _: FileTerms<'_>, _: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
+    let burst = WorkloadConfig::Burst {
+        count: section.count("count")?,
+        size: section.bytes("size")?,
+        repeat: section.count("repeat")?,
+        gap: section.duration("gap")?,
+    };
+    Some((burst, "count"))
 }

@@ -6,9 +6,9 @@ use talkpath_units::{Bytes, Rate};
 use super::{ECHO, ECHO_WRITE_KEY, FLOOR, FileTerms, MESSAGE, Workload};
 use crate::diagnostic::Log;
 use crate::quantity::{Dimension, Measure, Problem};
-use crate::read::Reading;
 use crate::section::Section;
 use crate::spec::{ANY_RATE, Default, Kind, SOME_DURATION, Variant, key, measure, quantity};
+use crate::tree::Meaning;
 
 /// Constant bit rate.
 pub(super) const CBR: Workload = Workload {
@@ -69,7 +69,7 @@ const MESSAGE_RATE: &[Measure] = &[measure(Dimension::Frequency, 1, 1_000_000_00
 fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
     let size = sizes(section, log);
     let clock = match (section.node("rate"), section.node("message_rate")) {
-        (Some(_), None) | (None, Some(_)) => section.reading(clock_key(section), log),
+        (Some(_), None) | (None, Some(_)) => section.meaning(clock_key(section)),
         (Some(_), Some(_)) => {
             section.problem(
                 "message_rate",
@@ -85,7 +85,7 @@ fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(Workl
             None
         }
     };
-    let (Some(Reading::Amount(clock)), Some(size)) = (clock, size) else { return None };
+    let (Some(Meaning::Amount(clock)), Some(size)) = (clock, size) else { return None };
     let bps = match clock.dimension {
         Dimension::Frequency => bps_of(clock.count, size),
         _ => Some(clock.count),
@@ -101,11 +101,11 @@ fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(Workl
 
 /// The sizes of its messages.
 fn sizes(section: &Section<'_>, log: &mut Log) -> Option<MessageSize> {
-    let max = section.bytes("size", log)?;
+    let max = section.bytes("size")?;
     if section.node("min_size").is_none() {
         return Some(MessageSize::Constant(max));
     }
-    let min = section.bytes("min_size", log)?;
+    let min = section.bytes("min_size")?;
     if min > max {
         let message = format!("found {min}, expected at most `size`, which is {max}");
         section.problem("min_size", Problem::new(message), log);

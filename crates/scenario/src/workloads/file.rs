@@ -36,13 +36,9 @@ pub(super) const FILE: Workload = Workload {
 /// From what a sequence number and a byte take to the largest message of `bulk`.
 const FILE_MESSAGE: &[Measure] = &[measure(Dimension::Size, 64, LARGEST_BULK_MESSAGE.get())];
 
-fn read(
-    section: &Section<'_>,
-    terms: FileTerms<'_>,
-    log: &mut Log,
-) -> Option<(WorkloadConfig, &'static str)> {
-    let size = section.bytes_or_word("size", log)?.unwrap_or(terms.message);
-    let source = section.text("source", log)?;
+fn read(section: &Section<'_>, terms: FileTerms<'_>, _: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
+    let size = section.bytes_or_word("size")?.unwrap_or(terms.message);
+    let source = section.text("source")?;
     let bytes = (terms.size)(source)?;
     let config = WorkloadConfig::File { source: source.to_owned(), bytes, size, header: terms.header };
     Some((config, "source"))

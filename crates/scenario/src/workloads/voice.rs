@@ -83,8 +83,8 @@ const PTIME: &[Measure] = &[measure(Dimension::Duration, 1_000_000, 200_000_000)
 const CODEC: Words = Words { noun: "a codec", known: Codec::OF_FLOWS, later: Codec::LATER, why: "" };
 
 fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
-    let codec = section.choice("codec", log);
-    let ptime = section.duration("ptime", log)?;
+    let codec = section.choice("codec");
+    let ptime = section.duration("ptime")?;
     if ptime.as_nanos() % NANOS_PER_MS != 0 {
         let message = format!("found {ptime}, expected a whole number of milliseconds");
         section.problem("ptime", Problem::new(message), log);
