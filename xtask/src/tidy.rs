@@ -309,6 +309,7 @@ const BORDERS: &[(&str, &[&str])] = &[
     ("model", &["units", "path", "config"]),
     ("scenario", &["units", "path", "config", "model"]),
     ("measure", &["units", "config"]),
+    ("fixtures", &["units", "measure"]),
     ("flow", &["units", "config", "wire", "model", "measure"]),
     ("arena", &["units", "path", "config", "model", "measure"]),
     ("sim", &["units", "path", "config", "wire", "transport", "quic", "model", "measure", "flow", "arena"]),

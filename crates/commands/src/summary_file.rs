@@ -102,53 +102,9 @@ pub fn has_summary(dir: &RunDir) -> Result<(), Failure> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::collections::BTreeMap;
-
-    use talkpath_measure::ClockRecord;
-    use talkpath_measure::summarise::cell_summaries;
-    use talkpath_measure::summary::{Clock, RunSummary, Understood};
-
+mod tests {
     use super::*;
     use talkpath_experiment::run_dir::SCENARIO;
-
-    /// A repetition of cell 0, without flows.
-    pub(crate) fn run(repetition: u64) -> RunSummary {
-        let name = "flow.call.workload\n  \"runs\": []".to_owned();
-        RunSummary {
-            cell: 0,
-            sweep: [(name, serde_json::json!(["a", { "b": 1 }]))].into(),
-            repetition,
-            seed: 7 + repetition,
-            flows: BTreeMap::new(),
-            groups: BTreeMap::new(),
-            links: BTreeMap::new(),
-            machine: None,
-        }
-    }
-
-    /// A run in `sim` with these repetitions, and as cells the first `cells` of them.
-    pub(crate) fn summary(runs: Vec<RunSummary>, cells: usize) -> Summary {
-        Summary {
-            format: SUMMARY_FORMAT,
-            talkpath: "0".to_owned(),
-            name: "\n  \"runs\": [] ]".to_owned(),
-            arena: "sim".to_owned(),
-            started: String::new(),
-            wall_s: 0.5,
-            cpu_s: 0.25,
-            valid: true,
-            warnings: vec!["\"runs\": []".to_owned()],
-            percentiles: "exact".to_owned(),
-            clock: Clock::from(&ClockRecord::default()),
-            cells: cell_summaries(&runs[..cells]),
-            runs,
-            comparisons: Vec::new(),
-            thresholds: Vec::new(),
-            provenance: None,
-            understood: Understood::default(),
-        }
-    }
 
     #[test]
     fn the_head_is_read_without_the_runs() {

@@ -128,8 +128,6 @@ mod tests {
     use std::fs::{OpenOptions, create_dir};
     use std::io::Write;
 
-    use talkpath_scenario::{Options, Source, load};
-
     use super::*;
     use crate::fixture;
     use crate::part::{PACKETS, SERIES};
@@ -137,9 +135,7 @@ mod tests {
 
     #[test]
     fn what_a_killed_process_was_writing_is_lost_alone_and_all_rows_stay_with_their_lines() {
-        let text = "name = \"a\"\nduration = \"1 s\"\npath = \"lan\"\nrepeat = 5\n[flow.call]\n\
-                    transport = \"udp\"\nworkload = { kind = \"voice\" }\n";
-        let plan = load(&Source::new("a.toml", text), &Options::default()).unwrap();
+        let plan = fixture::plan("repeat = 5");
         let out = tempfile::tempdir().unwrap();
         create_dir(out.path().join("run")).unwrap();
         let dir = RunDir::create_empty(&out.path().join("run")).unwrap();

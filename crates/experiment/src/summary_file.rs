@@ -108,40 +108,14 @@ const ITEMS_OF_A_THREAD: usize = 128;
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use talkpath_measure::summarise::cell_summaries;
-    use talkpath_measure::summary::RunSummary;
+    use talkpath_fixtures::{run_summary, summary};
 
     use super::*;
-    use crate::fixture;
-    use crate::merge::so_far;
-    use crate::part::Fresh;
-
-    /// A repetition of cell 0, without flows.
-    fn run(repetition: u64) -> RunSummary {
-        let name = "flow.call.workload\n  \"runs\": []".to_owned();
-        RunSummary {
-            cell: 0,
-            sweep: [(name, serde_json::json!(["a", { "b": 1 }]))].into(),
-            repetition,
-            seed: 7 + repetition,
-            flows: BTreeMap::new(),
-            groups: BTreeMap::new(),
-            links: BTreeMap::new(),
-            machine: None,
-        }
-    }
 
     #[test]
     fn any_number_of_threads_writes_what_one_would_write_at_once() {
-        let plan = fixture::plan("");
         for runs in [0, 1, 2, 3, 7, 300] {
-            let mut summary = so_far(&plan, &Fresh::new());
-            summary.name = "\n  \"runs\": [] ]".to_owned();
-            summary.warnings = vec!["\"runs\": []".to_owned()];
-            summary.runs = (0..runs).map(run).collect();
-            summary.cells = cell_summaries(&summary.runs[..runs as usize / 2]);
+            let summary = summary((0..runs).map(run_summary).collect(), runs as usize / 2);
             let expected = json(&summary);
             for jobs in [0, 1, 2, 3, 8] {
                 let mut found = Vec::new();

@@ -303,11 +303,11 @@ fn has_trusted_clock(summary: &Summary, flow: Option<&FlowSummary>) -> bool {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use talkpath_fixtures::summary;
     use talkpath_measure::metrics::histogram::delay_ms;
     use talkpath_units::{Histogram, SignedDuration};
 
     use super::*;
-    use crate::summary_file::tests::summary;
     use talkpath_experiment::part::SUMMARY;
 
     #[test]

@@ -237,40 +237,14 @@ pub(crate) fn delays(histogram: &Histogram) -> Option<DelayMs> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use talkpath_measure::{CallTerms, Codec, Fate, FlowInfo, LegRecord, MessageRecord, PlayoutRule};
-    use talkpath_units::Bytes;
+    use talkpath_fixtures::call_record;
+    use talkpath_measure::{CallTerms, Codec, Fate, PlayoutRule};
 
     use super::*;
 
     /// A message each 20 ms for `ms`; each `lost`th is missing, and the others take 3 ms.
     pub(crate) fn session(number: u64, start_ns: i64, ms: u64, lost: u64) -> MonitorSession {
-        let message = |seq: u64| {
-            let due = Instant::from_millis(20 * seq);
-            let is_lost = seq % lost == lost - 1;
-            MessageRecord {
-                seq,
-                size: Bytes::new(160),
-                due,
-                sent: Some(due),
-                wire: None,
-                received: (!is_lost).then(|| Instant::from_millis(20 * seq + 3)),
-                fate: if is_lost { Fate::Missing } else { Fate::Delivered },
-                drop_cause: None,
-                copies: u32::from(!is_lost),
-                transmissions: 0,
-            }
-        };
-        let messages: Vec<_> = (0..ms.div_ceil(20)).map(message).collect();
-        let arrivals = messages.iter().filter(|row| row.copies > 0).map(|row| row.seq).collect();
-        let forward = LegRecord { messages, arrivals, ..LegRecord::default() };
-        let flow = FlowRecord { forward, ..FlowRecord::new(FlowInfo::on_a_clock("call")) };
-        let length = Duration::from_millis(ms);
-        let record = RunRecord {
-            window_end: Instant::ZERO.saturating_add(length),
-            flows: vec![flow],
-            valid: true,
-            ..RunRecord::default()
-        };
+        let (length, record) = (Duration::from_millis(ms), call_record(ms, lost));
         MonitorSession { number, start_ns, length, record: Some(record), cut: None }
     }
 

@@ -271,16 +271,16 @@ fn add_columns(fields: &[(String, Field)], columns: &mut Vec<(String, ColumnKind
 
 #[cfg(test)]
 mod tests {
+    use talkpath_fixtures::{run_summary, summary};
     use talkpath_measure::summary::{FlowSummary, IpSeen, IpSummary};
 
     use super::*;
-    use crate::summary_file::tests::{run, summary};
 
     #[test]
     fn a_seed_keeps_all_its_64_bits() {
         let with_seed = |repetition, seed| {
             let flows = [("call".to_owned(), Box::new(FlowSummary::default()))].into();
-            RunSummary { seed, flows, ..run(repetition) }
+            RunSummary { seed, flows, ..run_summary(repetition) }
         };
         let summary = summary(vec![with_seed(0, 1), with_seed(1, u64::MAX - 2)], 2);
         let mut out = Vec::new();
