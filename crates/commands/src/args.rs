@@ -4,6 +4,7 @@
 
 mod campaign;
 mod demand;
+mod heading;
 mod monitor;
 mod mos;
 mod own_line;
@@ -24,10 +25,12 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use talkpath_experiment::choice::{ArenaKind, Choice, Records};
 use talkpath_measure::series::SeriesDetail;
+use talkpath_report::Style;
 use talkpath_scenario::{Compared, Setting, parse_duration, transport_names};
 use talkpath_units::Duration;
 
 use crate::failure::Failure;
+use crate::terminal;
 
 pub use self::campaign::{
     CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignReportArgs, CampaignRunArgs,
@@ -52,12 +55,22 @@ use self::wrong::{refused_json, wrong_usage};
 /// `talkpath compare` with no arguments runs one voice call over each transport on a home uplink beside a
 /// bulk upload and says which is best. `talkpath run SCENARIO.toml` runs your own experiment.
 #[derive(Debug, Parser)]
-#[command(name = "talkpath", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(
+    name = "talkpath",
+    version,
+    arg_required_else_help = true,
+    after_help = EXIT_CODES,
+    disable_help_flag = true,
+    disable_version_flag = true
+)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
     #[command(flatten)]
     pub common: Common,
+    /// Print the version
+    #[arg(help_heading = heading::OUTPUT, long, short = 'V', action = ArgAction::Version)]
+    version: Option<bool>,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 --strict did not hold, or the results could not be written; 2 wrong \
@@ -67,12 +80,31 @@ usage or a scenario that does not validate; 3 the arena is not available here; 4
 /// Flags of every command.
 #[derive(Debug, Args)]
 pub struct Common {
+    /// Repetitions at the same time in `sim` (default: one for each core; at most 4096); for a study in
+    /// `emu`, the maximum number of cells
+    #[arg(help_heading = heading::REPETITIONS, long, global = true, value_name = "N", env = "TALKPATH_JOBS", value_parser = jobs)]
+    pub jobs: Option<NonZeroUsize>,
     /// Folder in which each run gets a directory of its own
-    #[arg(long, global = true, value_name = "DIR", env = "TALKPATH_OUT", default_value = "talkpath-runs")]
+    #[arg(help_heading = heading::FILES, long, global = true, value_name = "DIR", env = "TALKPATH_OUT", default_value = "talkpath-runs")]
     pub out: PathBuf,
+    /// Which record files to write; summary.json is complete in each case (default: all; of `compare` in sim
+    /// none, and `export`, `play` and `report` make the rows again)
+    #[arg(help_heading = heading::FILES, long, global = true, value_parser = choice(about_records), env = "TALKPATH_RECORDS")]
+    pub records: Option<Records>,
+    /// How many points of each line series.parquet keeps
+    #[arg(
+        help_heading = heading::FILES,
+        long,
+        global = true,
+        value_parser = choice(about_series),
+        env = "TALKPATH_SERIES",
+        default_value = SeriesDetail::Sampled.word()
+    )]
+    pub series: SeriesDetail,
     /// Print the result as JSON on standard output, and nothing else there: of a run its summary.json without
     /// the repetitions, with `--json=runs` all of it. Commands without such a result refuse it
     #[arg(
+        help_heading = heading::OUTPUT,
         id = "json",
         long = "json",
         global = true,
@@ -85,28 +117,14 @@ pub struct Common {
     )]
     pub json_detail: Option<JsonDetail>,
     /// Print errors only
-    #[arg(long, short, global = true, env = "TALKPATH_QUIET", value_parser = FalseyValueParser::new())]
+    #[arg(help_heading = heading::OUTPUT, long, short, global = true, env = "TALKPATH_QUIET", value_parser = FalseyValueParser::new())]
     pub quiet: bool,
-    /// Repetitions at the same time in `sim` (default: one for each core; at most 4096); for a study in
-    /// `emu`, the maximum number of cells
-    #[arg(long, global = true, value_name = "N", env = "TALKPATH_JOBS", value_parser = jobs)]
-    pub jobs: Option<NonZeroUsize>,
     /// Say more about each repetition
-    #[arg(long, short, global = true, env = "TALKPATH_VERBOSE", action = ArgAction::Count)]
+    #[arg(help_heading = heading::OUTPUT, long, short, global = true, env = "TALKPATH_VERBOSE", action = ArgAction::Count)]
     pub verbose: u8,
-    /// Which record files to write; summary.json is complete in each case (default: all; of `compare` in sim
-    /// none, and `export`, `play` and `report` make the rows again)
-    #[arg(long, global = true, value_parser = choice(about_records), env = "TALKPATH_RECORDS")]
-    pub records: Option<Records>,
-    /// How many points of each line series.parquet keeps
-    #[arg(
-        long,
-        global = true,
-        value_parser = choice(about_series),
-        env = "TALKPATH_SERIES",
-        default_value = SeriesDetail::Sampled.word()
-    )]
-    pub series: SeriesDetail,
+    /// Print help; `--help` says more about some options than `-h`
+    #[arg(help_heading = heading::OUTPUT, long, short, global = true, action = ArgAction::Help)]
+    help: Option<bool>,
 }
 
 impl Common {
@@ -237,26 +255,27 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct Place {
     /// Where to run (default: sim, or live if --to is given)
-    #[arg(long, value_parser = choice(about_arena), env = "TALKPATH_ARENA")]
+    #[arg(help_heading = heading::WHERE, long, value_parser = choice(about_arena), env = "TALKPATH_ARENA")]
     pub arena: Option<ArenaKind>,
     /// The host that runs `talkpath serve`; port 7160 unless given
-    #[arg(long, value_name = "HOST[:PORT]", env = "TALKPATH_TO")]
+    #[arg(help_heading = heading::WHERE, long, value_name = "HOST[:PORT]", env = "TALKPATH_TO")]
     pub to: Option<String>,
     /// The key that `talkpath serve --key-file` was given
-    #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
+    #[arg(help_heading = heading::WHERE, long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
     pub key_file: Option<PathBuf>,
     /// live: both hosts' clocks are kept by GPS or PTP, so stamps are compared as they are
-    #[arg(long, env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
+    #[arg(help_heading = heading::WHERE, long, env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
     pub clocks_synchronised: bool,
     /// Seed of the first repetition
-    #[arg(long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
+    #[arg(help_heading = heading::REPETITIONS, long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// How many repetitions (default: the scenario's; for `compare` in sim 20 to 200, until they decide, else
     /// 5 rounds)
-    #[arg(long, value_name = "N", env = "TALKPATH_REPEAT", allow_negative_numbers = true)]
+    #[arg(help_heading = heading::REPETITIONS, long, value_name = "N", env = "TALKPATH_REPEAT", allow_negative_numbers = true)]
     pub repeat: Option<u64>,
     /// emu: keep every packet, or its first SNAPLEN bytes, for `export --format pcapng`
     #[arg(
+        help_heading = heading::FILES,
         long,
         value_name = "SNAPLEN",
         num_args = 0..=1,
@@ -268,72 +287,89 @@ pub struct Place {
     pub capture: Option<u32>,
     /// emu and live: let no processor sleep while something is measured. On a virtual machine one that sleeps
     /// comes back late
-    #[arg(long, env = "TALKPATH_KEEP_AWAKE", value_parser = FalseyValueParser::new())]
+    #[arg(help_heading = heading::REPETITIONS, long, env = "TALKPATH_KEEP_AWAKE", value_parser = FalseyValueParser::new())]
     pub keep_awake: bool,
     /// emu and live: for how long repetitions that the machine disturbed past its stated limits run again;
     /// `0s` is never (default: as long as all take once, at least 1 min)
-    #[arg(long, value_name = "TIME", value_parser = run_again, env = "TALKPATH_RUN_AGAIN")]
+    #[arg(help_heading = heading::REPETITIONS, long, value_name = "TIME", value_parser = run_again, env = "TALKPATH_RUN_AGAIN")]
     pub run_again: Option<Duration>,
     /// Exit with 1 if the machine disturbed the run past its stated limits
-    #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
+    #[arg(help_heading = heading::REPETITIONS, long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub strict: bool,
     /// Figures of every copy of a flow in summary.json, also of one with more than 500
-    #[arg(long, env = "TALKPATH_PER_FLOW", value_parser = FalseyValueParser::new())]
+    #[arg(help_heading = heading::FILES, long, env = "TALKPATH_PER_FLOW", value_parser = FalseyValueParser::new())]
     pub per_flow: bool,
+    #[command(flatten)]
+    pub tables: TableArgs,
+}
+
+/// How much is said below tables.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct TableArgs {
+    /// Print what the columns of the tables mean; report.html says it in any case
+    #[arg(help_heading = heading::OUTPUT, long, env = "TALKPATH_EXPLAIN", value_parser = FalseyValueParser::new())]
+    pub explain: bool,
+}
+
+impl TableArgs {
+    /// How tables are drawn on standard output.
+    pub fn style(self) -> Style {
+        Style { explain: self.explain, ..terminal::style() }
+    }
 }
 
 #[derive(Debug, Args)]
 pub struct CompareArgs {
+    /// Transports to compare (default: udp,tcp,tcp-nodelay and the three of QUIC; for `bulk` tcp), or `all`,
+    /// which adds DCCP
+    #[arg(help_heading = heading::TRAFFIC, long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
+    pub transports: Vec<String>,
+    /// What is carried
+    #[arg(help_heading = heading::TRAFFIC, long, value_parser = workload(), env = "TALKPATH_WORKLOAD", default_value = Compared::Voice.name())]
+    pub workload: Compared,
+    /// voice: the receiver plays silence where a frame is missing; else it conceals that by G.711 Appendix I
+    #[arg(help_heading = heading::TRAFFIC, long)]
+    pub no_plc: bool,
+    /// voice: has no effect, because concealment is the default
+    #[arg(help_heading = heading::TRAFFIC, long, hide = true, conflicts_with = "no_plc")]
+    pub plc: bool,
+    /// Congestion controls of TCP; each TCP transport is compared with each, the upload has the first
+    /// (default: the kernel's CUBIC; for `bulk` cubic,reno, in sim bbr too)
+    #[arg(help_heading = heading::TRAFFIC, long, value_name = "A,B,...", value_delimiter = ',')]
+    pub cc: Vec<String>,
+    /// How long each transport runs, as in `30s`
+    #[arg(help_heading = heading::TRAFFIC, long, value_name = "TIME")]
+    pub duration: Option<String>,
+    /// Add a bulk upload beside the call in `live` too (`sim` and `emu` do unless --alone)
+    #[arg(help_heading = heading::TRAFFIC, long, env = "TALKPATH_LOAD", value_parser = FalseyValueParser::new())]
+    pub load: bool,
+    /// sim and emu: without an upload beside it, whatever TALKPATH_LOAD says
+    #[arg(help_heading = heading::TRAFFIC, long)]
+    pub alone: bool,
+    /// A file with `up` and `down` as those under scenarios/paths/, or a preset: lan,
+    /// home-adsl, home-adsl-fq, home-cable, home-cable-fq, wifi-busy, lte, starlink, geo-satellite or
+    /// transatlantic (default: home-adsl)
+    #[arg(help_heading = heading::PATH, long, value_name = "PRESET|FILE.toml", env = "TALKPATH_PATH")]
+    pub path: Option<String>,
+    /// Your line away from you: rate, one-way delay, and what its queue holds, as in
+    /// 10Mbps/15ms/256kB or 10Mbps/15ms/fq_codel (a drop-tail queue of 1000 packets unless given)
+    #[arg(help_heading = heading::PATH, long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
+    pub up: Option<OwnLink>,
+    /// The same towards you
+    #[arg(help_heading = heading::PATH, long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
+    pub down: Option<OwnLink>,
+    /// The queue discipline of both directions, such as fq_codel
+    #[arg(help_heading = heading::PATH, long, value_name = "KIND")]
+    pub queue: Option<String>,
+    /// The share of the packets that each direction loses at random: `1%` or `0.01`
+    #[arg(help_heading = heading::PATH, long, value_name = "SHARE", value_parser = mos::share)]
+    pub loss: Option<Share>,
+    #[command(flatten)]
+    pub change: ChangeArgs,
     #[command(flatten)]
     pub place: Place,
     #[command(flatten)]
     pub demand: DemandArgs,
-    /// Transports to compare (default: udp,tcp,tcp-nodelay and the three of QUIC; for `bulk` tcp), or `all`,
-    /// which adds DCCP
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
-    pub transports: Vec<String>,
-    /// What is carried
-    #[arg(long, value_parser = workload(), env = "TALKPATH_WORKLOAD", default_value = Compared::Voice.name())]
-    pub workload: Compared,
-    /// voice: the receiver plays silence where a frame is missing; else it conceals that by G.711 Appendix I
-    #[arg(long)]
-    pub no_plc: bool,
-    /// voice: has no effect, because concealment is the default
-    #[arg(long, hide = true, conflicts_with = "no_plc")]
-    pub plc: bool,
-    /// Congestion controls of TCP; each TCP transport is compared with each, the upload has the first
-    /// (default: the kernel's CUBIC; for `bulk` cubic,reno, in sim bbr too)
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
-    pub cc: Vec<String>,
-    /// sim and emu: the path: a file with `up` and `down` as those under scenarios/paths/, or a preset: lan,
-    /// home-adsl, home-adsl-fq, home-cable, home-cable-fq, wifi-busy, lte, starlink, geo-satellite or
-    /// transatlantic (default: home-adsl)
-    #[arg(long, value_name = "PRESET|FILE.toml", env = "TALKPATH_PATH")]
-    pub path: Option<String>,
-    /// sim and emu: your line away from you: rate, one-way delay, and what its queue holds, as in
-    /// 10Mbps/15ms/256kB or 10Mbps/15ms/fq_codel (a drop-tail queue of 1000 packets unless given)
-    #[arg(long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
-    pub up: Option<OwnLink>,
-    /// The same towards you
-    #[arg(long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
-    pub down: Option<OwnLink>,
-    /// sim and emu: the queue discipline of both directions, such as fq_codel
-    #[arg(long, value_name = "KIND")]
-    pub queue: Option<String>,
-    /// sim and emu: the share of the packets that each direction loses at random: `1%` or `0.01`
-    #[arg(long, value_name = "SHARE", value_parser = mos::share)]
-    pub loss: Option<Share>,
-    /// How long each transport runs, as in `30s`
-    #[arg(long, value_name = "TIME")]
-    pub duration: Option<String>,
-    #[command(flatten)]
-    pub change: ChangeArgs,
-    /// Add a bulk upload beside the call in `live` too (`sim` and `emu` do unless --alone)
-    #[arg(long, env = "TALKPATH_LOAD", value_parser = FalseyValueParser::new())]
-    pub load: bool,
-    /// sim and emu: without an upload beside it, whatever TALKPATH_LOAD says
-    #[arg(long)]
-    pub alone: bool,
 }
 
 /// The preset that `compare` takes by itself.
@@ -372,12 +408,12 @@ impl CompareArgs {
 pub struct ChangeArgs {
     /// Set a key of the scenario, such as `path.up.rate=2 Mbps`; may be given again. `*` stands for both
     /// directions of the path, or for each link or flow, as in `path.*.loss=1%`
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    #[arg(help_heading = heading::KEYS, long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
     /// Run with each of these values of a key, as in `path.up.queue.limit=16kB,64kB`, and with each
     /// combination if given again: the report of a run over two keys has heat maps. `*` is as in --set:
     /// `path.*.loss=0,1%`. For a round trip of 100 ms: `path.*.delay=50ms`
-    #[arg(long = "sweep", value_name = "KEY=A,B,...", value_parser = key_values)]
+    #[arg(help_heading = heading::KEYS, long = "sweep", value_name = "KEY=A,B,...", value_parser = key_values)]
     pub sweep: Vec<(String, String)>,
 }
 
@@ -395,19 +431,19 @@ pub struct RunArgs {
     #[arg(value_name = "SCENARIO.toml", required_unless_present = "resume")]
     pub scenario: Option<PathBuf>,
     #[command(flatten)]
-    pub place: Place,
-    #[command(flatten)]
-    pub demand: DemandArgs,
-    #[command(flatten)]
     pub change: ChangeArgs,
+    #[command(flatten)]
+    pub place: Place,
     /// emu and live: in each repetition every cell has its turn, in an order drawn anew, as in `compare`
-    #[arg(long)]
+    #[arg(help_heading = heading::REPETITIONS, long)]
     pub rounds: bool,
     /// Continue a run that was killed or interrupted: finished repetitions are kept
-    #[arg(long, value_name = "RUN_DIR")]
+    #[arg(help_heading = heading::REPETITIONS, long, value_name = "RUN_DIR")]
     pub resume: Option<PathBuf>,
     #[command(flatten)]
     pub shard: ShardArgs,
+    #[command(flatten)]
+    pub demand: DemandArgs,
 }
 
 #[derive(Debug, Args)]

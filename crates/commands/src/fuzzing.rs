@@ -17,7 +17,7 @@ use talkpath_experiment::resumable::Resumable;
 /// Bytes as the summary.json of a run that is shown: its table moves no cursor, its page has one script.
 pub fn summary(bytes: &[u8]) {
     let Ok(summary) = serde_json::from_slice::<Summary>(bytes) else { return };
-    let table = run_table(&summary, &Style { width: 100, color: false });
+    let table = run_table(&summary, &Style { width: 100, color: false, explain: true });
     assert!(!table.contains(|c: char| c.is_control() && c != '\n'), "{table:?}");
     let page = Page { summary: &summary, figures: &[], scenario_toml: "", command: "", network: None };
     assert_eq!(html(&page).matches("<script").count(), 1, "the page's own");

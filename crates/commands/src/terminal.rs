@@ -142,7 +142,7 @@ pub fn output_failure(why: io::Error) -> Failure {
 /// How tables are drawn on standard output.
 pub fn style() -> Style {
     let is_terminal = io::stdout().is_terminal();
-    Style { width: width(is_terminal), color: is_terminal && colors_wanted() }
+    Style { width: width(is_terminal), color: is_terminal && colors_wanted(), explain: false }
 }
 
 /// The terminal's columns; a file or a pipe gets lines as wide as a wide terminal.

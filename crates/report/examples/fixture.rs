@@ -28,7 +28,7 @@ fn main() {
             print!("{}", html(&page));
         }
         _ => {
-            let style = Style { width: number(1, 100) as usize, color: number(3, 0) == 1 };
+            let style = Style { width: number(1, 100) as usize, color: number(3, 0) == 1, explain: true };
             let summary = fixture::summary(number(2, 1));
             print!("{}\n{}", comparison_table(&summary, "call", &style), run_table(&summary, &style));
         }

@@ -14,6 +14,8 @@ pub struct Style {
     pub width: usize,
     /// Whether ANSI colours may be used; the caller knows the terminal and `NO_COLOR`.
     pub color: bool,
+    /// Whether what the columns mean is printed below the tables.
+    pub explain: bool,
 }
 
 /// Columns and rows.
@@ -338,7 +340,7 @@ mod tests {
 
     #[test]
     fn numbers_end_under_the_end_of_their_head() {
-        let (text, left_out) = grid().text(&Style { width: 100, color: false });
+        let (text, left_out) = grid().text(&Style { width: 100, color: false, explain: true });
         let lines: Vec<&str> = text.lines().collect();
         let end = |line: &str, word: &str| line.find(word).map(|at| columns_of(&line[..at + word.len()]));
         assert_eq!(end(lines[2], "182.4"), end(lines[1], "p90"));
@@ -350,18 +352,18 @@ mod tests {
     #[test]
     fn a_narrow_terminal_loses_the_most_dispensable_columns_and_says_which() {
         let full = grid().width(&[0, 1, 2, 3]);
-        let (text, left_out) = grid().text(&Style { width: full - 1, color: false });
+        let (text, left_out) = grid().text(&Style { width: full - 1, color: false, explain: true });
         assert_eq!(left_out, ["loss %"]);
         assert!(text.lines().all(|line| columns_of(line) < full) && text.contains("p50"));
-        let (text, left_out) = grid().text(&Style { width: 1, color: false });
+        let (text, left_out) = grid().text(&Style { width: 1, color: false, explain: true });
         assert_eq!(left_out, ["round trip, ms p50", "loss %"]);
         assert!(text.contains("p90"));
     }
 
     #[test]
     fn no_colour_unless_asked_for() {
-        assert!(!grid().text(&Style { width: 100, color: false }).0.contains('\x1b'));
-        assert!(grid().text(&Style { width: 100, color: true }).0.contains("\x1b[1m"));
+        assert!(!grid().text(&Style { width: 100, color: false, explain: true }).0.contains('\x1b'));
+        assert!(grid().text(&Style { width: 100, color: true, explain: true }).0.contains("\x1b[1m"));
     }
 
     #[test]

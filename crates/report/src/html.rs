@@ -582,7 +582,7 @@ fn provenance(page: &Page<'_>) -> Markup {
 fn definitions(terms: &[Term]) -> Markup {
     html! {
         dl.terms {
-            @for Term { name, meaning } in terms { dt { (name) } dd { (meaning) } }
+            @for Term { name, meaning, .. } in terms { dt { (name) } dd { (meaning) } }
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::receiver::receivers;
 use crate::sweep::Sweep;
 use crate::sweep::table::SweepTable;
 use crate::tables;
-use crate::terms::{self, ComparisonWords, RunWords, Term, Terms};
+use crate::terms::{self, ComparisonWords, RunWords, Term, TermKind, Terms};
 use crate::usable::receivers_decide;
 use crate::verdict::{ConditionVerdict, FlowCells, Verdict, answers, no_answer};
 use crate::view::{CellView, is_copy};
@@ -28,6 +28,9 @@ const MAX_IN_FULL: usize = 3;
 
 /// Rows of all tables over a sweep together: with heads and words they fill a screen of 40 lines; chosen.
 const MAX_ROWS: usize = 32;
+
+/// Printed where the definitions of the columns are not.
+const EXPLAINED: &str = "What the columns mean: add --explain, or open report.html.";
 
 /// Narrower terminals get lines of this width, which they then break themselves.
 const MIN_WIDTH: usize = 60;
@@ -291,15 +294,20 @@ fn print_grid(out: &mut String, grid: &Grid, style: &Style) {
     out.push('\n');
 }
 
-/// Terms and their meanings with a hanging indent.
+/// Terms and their meanings with a hanging indent; without `--explain` only what is known of this run.
 fn glossary(terms: &Terms, style: &Style) -> String {
-    let widest = terms.iter().map(|term| columns_of(term.name)).max().unwrap_or(0);
+    let is_printed = |term: &&Term| style.explain || term.kind == TermKind::Finding;
+    let printed: Vec<&Term> = terms.iter().filter(is_printed).collect();
+    let widest = printed.iter().map(|term| columns_of(term.name)).max().unwrap_or(0);
     let mut out = String::new();
-    for Term { name, meaning } in terms {
+    for Term { name, meaning, .. } in &printed {
         let first = format!("{name}{}", " ".repeat(widest + 2 - columns_of(name)));
         let text = wrap(&printable(meaning), style.width, &first, &" ".repeat(widest + 2));
         out.push_str(&paint(text.trim_end(), "2", style.color));
         out.push('\n');
+    }
+    if printed.len() < terms.len() {
+        out.push_str(&wrap(EXPLAINED, style.width, "", ""));
     }
     out
 }
@@ -311,7 +319,7 @@ mod tests {
     use serde_json::Value;
     use talkpath_measure::summary::Ledger;
 
-    const WIDE: Style = Style { width: 100, color: false };
+    const WIDE: Style = Style { width: 100, color: false, explain: true };
 
     #[test]
     fn the_comparison_reads_as_one_expects_and_its_numbers_are_the_summarys() {
@@ -332,7 +340,7 @@ mod tests {
         for n in [1, 5] {
             let summary = fixture::summary(n);
             for width in [72, 80, 100] {
-                let style = Style { width, color: false };
+                let style = Style { width, color: false, explain: true };
                 let text = comparison_table(&summary, "call", &style) + &run_table(&summary, &style);
                 let long: Vec<&str> = text.lines().filter(|line| columns_of(line) > width).collect();
                 assert!(long.is_empty(), "{long:?}");
@@ -344,12 +352,28 @@ mod tests {
     fn the_words_below_a_table_are_those_of_the_columns_that_it_has_at_its_width() {
         let summary = fixture::summary(5);
         let terms = |width| {
-            let text = comparison_table(&summary, "call", &Style { width, color: false });
+            let text = comparison_table(&summary, "call", &Style { width, color: false, explain: true });
             let has = |term: &str| text.lines().any(|line| line.starts_with(&format!("{term} ")));
             ["mouth to ear", "jitter", "resent"].map(has)
         };
         assert_eq!(terms(200), [true; 3]);
         assert_eq!(terms(72), [true, false, false]);
+    }
+
+    #[test]
+    fn without_explain_no_column_is_defined_and_what_is_known_of_the_run_stays() {
+        let mut summary = fixture::summary(5);
+        summary.clock.trusted = false;
+        summary.clock.why = "the hulls disagree in slope".to_owned();
+        let explained = comparison_table(&summary, "call", &WIDE);
+        assert!(explained.contains("mean opinion score") && !explained.contains(EXPLAINED), "{explained}");
+        let style = Style { explain: false, ..WIDE };
+        for short in [comparison_table(&summary, "call", &style), run_table(&summary, &style)] {
+            assert!(!short.contains("mean opinion score") && !short.contains("\nranking "), "{short}");
+            for known in ["\nclock ", "\nrepetitions ", EXPLAINED] {
+                assert!(short.contains(known), "no {known} in {short}");
+            }
+        }
     }
 
     #[test]
@@ -372,7 +396,7 @@ mod tests {
     #[test]
     fn five_repetitions_read_as_one_expects() {
         let summary = fixture::summary(5);
-        let text = comparison_table(&summary, "call", &Style { width: 80, color: false });
+        let text = comparison_table(&summary, "call", &Style { width: 80, color: false, explain: true });
         assert!(text.contains("5 repetitions") && text.contains("95 %"));
         insta::assert_snapshot!("comparison-five-repetitions", text);
     }

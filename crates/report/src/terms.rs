@@ -14,7 +14,7 @@ use self::meanings::{
     message_columns, missing, only_shown, opening, outside_the_model, resent, second_receiver, turn_round,
     unfinished, usable_from,
 };
-pub(crate) use self::meanings::{Term, Terms};
+pub(crate) use self::meanings::{Term, TermKind, Terms};
 use crate::condition::Condition;
 use crate::number::{UNKNOWN, counted};
 use crate::rated::outside_meaning;
@@ -68,7 +68,7 @@ impl<'a> ComparisonWords<'a> {
         terms.extend(self.has_neighbours().then(resent));
         terms.extend(fairness(self.shown));
         let is_repeated = self.cells().any(|cell| cell.cell.n > 1);
-        terms.extend(is_repeated.then(|| Term::new("repetitions", OVER_REPETITIONS)));
+        terms.extend(is_repeated.then(|| Term::finding("repetitions", OVER_REPETITIONS)));
         terms.extend(self.missing());
         only_shown(terms, self.shown)
     }
@@ -277,7 +277,7 @@ impl<'a> RunWords<'a> {
     fn outside_the_model(&self) -> Option<Term> {
         let flows = self.cells.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.flows);
         let calls = flows.filter_map(|(name, flow)| Some((name.clone(), flow.call.as_deref()?)));
-        outside_meaning(calls).map(|meaning| Term::new("outside", meaning))
+        outside_meaning(calls).map(|meaning| Term::finding("outside", meaning))
     }
 
     fn in_time(&self) -> Option<Term> {
@@ -310,7 +310,7 @@ impl<'a> RunWords<'a> {
 
     fn repetitions(&self) -> Option<Term> {
         let meaning = || format!("{OVER_REPETITIONS}; the table of links is of {}", self.shown_repetition());
-        self.is_repeated().then(|| Term::new("repetitions", meaning()))
+        self.is_repeated().then(|| Term::finding("repetitions", meaning()))
     }
 
     fn shown_repetition(&self) -> String {

@@ -295,7 +295,7 @@ fn a_swept_comparison_names_the_commands_that_write_its_maps_and_its_table() {
     let bench = Bench::new();
     let swept = ["--sweep", "path.*.loss=0,2%", "--sweep", "path.*.delay=10ms,50ms"];
     let short = ["compare", "--alone", "--transports", "udp,tcp", "--duration", "2s", "--repeat", "3"];
-    let seen = bench.run(&[&short[..], &swept[..]].concat());
+    let seen = bench.run(&[&short[..], &swept[..], &["--explain"]].concat());
     let out = &seen.succeeds().out;
     let after = |text: &str| {
         let line = out.lines().find_map(|line| line.strip_prefix(text));

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use talkpath_scenario::{Setting, split_threshold};
 
+use super::heading;
+
 /// What a run must hold: what `compare` and `run` share.
 #[derive(Debug, Args)]
 pub struct DemandArgs {
@@ -12,13 +14,13 @@ pub struct DemandArgs {
     /// .median, .p10 or .min over the repetitions), `link.up.queue_delay_ms.p95 <= 50` or
     /// `call.in_time@path.up.loss=0.01 >= 95%`, else the exit code is 5, or 6 if it is undecided; may be
     /// given again
-    #[arg(long, value_name = "FIGURE OP VALUE", value_parser = required)]
+    #[arg(help_heading = heading::THRESHOLDS, long, value_name = "FIGURE OP VALUE", value_parser = required)]
     require: Vec<Demand>,
     /// The opposite: what it must not hold, such as `call.mos < 3.6`; may be given again
-    #[arg(long, value_name = "FIGURE OP VALUE", value_parser = failing)]
+    #[arg(help_heading = heading::THRESHOLDS, long, value_name = "FIGURE OP VALUE", value_parser = failing)]
     fail_if: Vec<Demand>,
     /// Write whether each threshold holds to this file, as JUnit's XML
-    #[arg(long, value_name = "FILE", env = "TALKPATH_JUNIT")]
+    #[arg(help_heading = heading::THRESHOLDS, long, value_name = "FILE", env = "TALKPATH_JUNIT")]
     pub junit: Option<PathBuf>,
 }
 

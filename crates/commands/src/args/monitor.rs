@@ -8,61 +8,61 @@ use clap::{Args, ValueHint};
 use talkpath_scenario::{Compared, parse_duration, si_amount};
 use talkpath_units::Duration;
 
-use super::{key_value, workload};
+use super::{heading, key_value, workload};
 
 #[derive(Debug, Args)]
 pub struct MonitorArgs {
     /// A scenario whose flows are measured instead of one call; --session is its duration
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: Option<PathBuf>,
-    /// The host that runs `talkpath serve`; port 7160 unless given
-    #[arg(long, value_name = "HOST[:PORT]", env = "TALKPATH_TO", value_hint = ValueHint::Hostname)]
-    pub to: String,
-    /// The key that `talkpath serve --key-file` was given
-    #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
-    pub key_file: Option<PathBuf>,
-    /// Both hosts' clocks are kept by GPS or PTP, so stamps are compared as they are
-    #[arg(long, env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
-    pub clocks_synchronised: bool,
     /// What carries the messages
-    #[arg(long, value_name = "TRANSPORT", default_value = "udp", conflicts_with = "scenario")]
+    #[arg(help_heading = heading::TRAFFIC, long, value_name = "TRANSPORT", default_value = "udp", conflicts_with = "scenario")]
     pub transport: String,
     /// What is carried
-    #[arg(long, value_parser = workload(), default_value = Compared::Voice.name(), conflicts_with = "scenario")]
+    #[arg(help_heading = heading::TRAFFIC, long, value_parser = workload(), default_value = Compared::Voice.name(), conflicts_with = "scenario")]
     pub workload: Compared,
     /// How many flows of this kind at the same time
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "scenario",
+    #[arg(help_heading = heading::TRAFFIC, long, value_name = "N", default_value_t = 1, conflicts_with = "scenario",
           value_parser = clap::value_parser!(u64).range(1..=64))]
     pub flows: u64,
-    /// Set a key of the scenario; may be given again
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
-    pub set: Vec<(String, String)>,
     /// From one event to the next, at least 1 s
-    #[arg(long, value_name = "TIME", default_value = "10s", env = "TALKPATH_INTERVAL", value_parser = interval)]
+    #[arg(help_heading = heading::TRAFFIC, long, value_name = "TIME", default_value = "10s", env = "TALKPATH_INTERVAL", value_parser = interval)]
     pub interval: Duration,
     /// From one session with the server to the next, at most 1 h; whole intervals. Over TCP and DCCP each
     /// opens its connections anew (default: an interval, or as many as make 10 s)
-    #[arg(long, value_name = "TIME", value_parser = session)]
+    #[arg(help_heading = heading::TRAFFIC, long, value_name = "TIME", value_parser = session)]
     pub session: Option<Duration>,
-    /// Print events, one JSON object a line: start, interval, outage, recovered, error, end
-    #[arg(long, env = "TALKPATH_JSON_STREAM", value_parser = FalseyValueParser::new())]
-    pub json_stream: bool,
-    /// Serve metrics over HTTP at this address, at /metrics; loopback alone unless --metrics-open
-    #[arg(long, value_name = "ADDR:PORT", env = "TALKPATH_METRICS")]
-    pub metrics: Option<SocketAddr>,
-    /// Let everybody read the metrics who can reach their port
-    #[arg(long, requires = "metrics", env = "TALKPATH_METRICS_OPEN", value_parser = FalseyValueParser::new())]
-    pub metrics_open: bool,
-    /// Keep the metrics in this file too, for node_exporter's textfile collector; its name ends in .prom
-    #[arg(long, value_name = "FILE", env = "TALKPATH_TEXTFILE", value_parser = textfile)]
-    pub textfile: Option<PathBuf>,
+    /// Set a key of the scenario; may be given again
+    #[arg(help_heading = heading::KEYS, long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+    /// The host that runs `talkpath serve`; port 7160 unless given
+    #[arg(help_heading = heading::WHERE, long, value_name = "HOST[:PORT]", env = "TALKPATH_TO", value_hint = ValueHint::Hostname)]
+    pub to: String,
+    /// The key that `talkpath serve --key-file` was given
+    #[arg(help_heading = heading::WHERE, long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
+    pub key_file: Option<PathBuf>,
+    /// Both hosts' clocks are kept by GPS or PTP, so stamps are compared as they are
+    #[arg(help_heading = heading::WHERE, long, env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
+    pub clocks_synchronised: bool,
     /// Begin a new run directory after this long, or when the records are this large
-    #[arg(long, value_name = "TIME|SIZE", default_value = "1h", env = "TALKPATH_ROTATE", value_parser = rotation)]
+    #[arg(help_heading = heading::FILES, long, value_name = "TIME|SIZE", default_value = "1h", env = "TALKPATH_ROTATE", value_parser = rotation)]
     pub rotate: Amount,
     /// Remove the oldest run directories of this monitor: those older than this, or beyond this size in all
     /// (default: keep them all)
-    #[arg(long, value_name = "TIME|SIZE", env = "TALKPATH_MONITOR_KEEP", value_parser = amount)]
+    #[arg(help_heading = heading::FILES, long, value_name = "TIME|SIZE", env = "TALKPATH_MONITOR_KEEP", value_parser = amount)]
     pub keep: Option<Amount>,
+    /// Serve metrics over HTTP at this address, at /metrics; loopback alone unless --metrics-open
+    #[arg(help_heading = heading::METRICS, long, value_name = "ADDR:PORT", env = "TALKPATH_METRICS")]
+    pub metrics: Option<SocketAddr>,
+    /// Let everybody read the metrics who can reach their port
+    #[arg(help_heading = heading::METRICS, long, requires = "metrics", env = "TALKPATH_METRICS_OPEN", value_parser = FalseyValueParser::new())]
+    pub metrics_open: bool,
+    /// Keep the metrics in this file too, for node_exporter's textfile collector; its name ends in .prom
+    #[arg(help_heading = heading::METRICS, long, value_name = "FILE", env = "TALKPATH_TEXTFILE", value_parser = textfile)]
+    pub textfile: Option<PathBuf>,
+    /// Print events, one JSON object a line: start, interval, outage, recovered, error, end
+    #[arg(help_heading = heading::OUTPUT, long, env = "TALKPATH_JSON_STREAM", value_parser = FalseyValueParser::new())]
+    pub json_stream: bool,
 }
 
 /// A time or a number of bytes.

@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::ChangeArgs;
+use super::{ChangeArgs, TableArgs, heading};
 use talkpath_experiment::shard::Shard;
 
 /// Which part of a run, and where.
 #[derive(Debug, Args)]
 pub struct ShardArgs {
     /// sim: run part I of N alone, or parts I to J; `talkpath merge` makes one run of all parts
-    #[arg(long, value_name = "I[-J]/N", conflicts_with = "resume")]
+    #[arg(help_heading = heading::REPETITIONS, long, value_name = "I[-J]/N", conflicts_with = "resume")]
     pub(crate) shard: Option<Shard>,
     /// With --shard: the part's directory (default: a new one under --out). If the part was begun there, what
     /// is missing of it is run
-    #[arg(short, long, value_name = "DIR", requires = "shard")]
+    #[arg(help_heading = heading::FILES, short, long, value_name = "DIR", requires = "shard")]
     pub output: Option<PathBuf>,
 }
 
@@ -48,4 +48,6 @@ pub struct MergeArgs {
     /// Merge what is there: missing repetitions make the run invalid, instead of an error
     #[arg(long)]
     pub partial: bool,
+    #[command(flatten)]
+    pub tables: TableArgs,
 }

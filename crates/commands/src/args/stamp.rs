@@ -8,53 +8,53 @@ use talkpath_scenario::parse_duration;
 use talkpath_system::ports::STAMP_PORT;
 use talkpath_units::Duration;
 
-use super::socket_address;
+use super::{heading, socket_address};
 
 #[derive(Debug, Args)]
 pub struct StampArgs {
     /// The host with a session-reflector; port 862 unless given
-    #[arg(long, value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname, required_unless_present = "reflect")]
+    #[arg(help_heading = heading::SENDER, long, value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname, required_unless_present = "reflect")]
     pub to: Option<String>,
     /// Be a session-reflector, until Ctrl-C
-    #[arg(long, conflicts_with = "to")]
+    #[arg(help_heading = heading::REFLECTOR, long, conflicts_with = "to")]
     pub reflect: bool,
     /// How many packets
-    #[arg(long, value_name = "N", default_value = "100", conflicts_with = "reflect",
+    #[arg(help_heading = heading::SENDER, long, value_name = "N", default_value = "100", conflicts_with = "reflect",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub count: u32,
     /// From one packet to the next
-    #[arg(long, value_name = "TIME", default_value = "100ms", conflicts_with = "reflect", value_parser = interval)]
+    #[arg(help_heading = heading::SENDER, long, value_name = "TIME", default_value = "100ms", conflicts_with = "reflect", value_parser = interval)]
     pub interval: Duration,
     /// UDP payload of each packet in bytes; what is more than its fields is Extra Padding (default: what they
     /// need, 44, or 52 with --dscp)
-    #[arg(long, value_name = "BYTES", conflicts_with = "reflect",
+    #[arg(help_heading = heading::SENDER, long, value_name = "BYTES", conflicts_with = "reflect",
           value_parser = clap::value_parser!(u64).range(STAMP_SIZE..=MAX_PAYLOAD))]
     pub size: Option<u64>,
     /// DSCP of the packets, and of their answers if it is another; a Class of Service TLV requests that
-    #[arg(long, value_name = "DSCP[/BACK]", conflicts_with = "reflect", value_parser = dscp)]
+    #[arg(help_heading = heading::SENDER, long, value_name = "DSCP[/BACK]", conflicts_with = "reflect", value_parser = dscp)]
     pub dscp: Option<(u8, u8)>,
     /// How long to wait for answers after the last packet
-    #[arg(long, value_name = "TIME", default_value = "2s", conflicts_with = "reflect", value_parser = wait)]
+    #[arg(help_heading = heading::SENDER, long, value_name = "TIME", default_value = "2s", conflicts_with = "reflect", value_parser = wait)]
     pub wait: Duration,
     /// Both hosts' clocks are kept by GPS or PTP, so stamps are compared as they are
-    #[arg(long, env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
+    #[arg(help_heading = heading::SENDER, long, env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
     pub clocks_synchronised: bool,
     /// The reflector numbers each session's packets by itself; as a reflector, do so. Losses are then known
     /// each way
     #[arg(long)]
     pub stateful: bool,
     /// Address to reflect at, at port 862 unless given (default: every address)
-    #[arg(long, value_name = "ADDR[:PORT]", requires = "reflect", value_parser = |text: &str| socket_address(text, STAMP_PORT))]
+    #[arg(help_heading = heading::REFLECTOR, long, value_name = "ADDR[:PORT]", requires = "reflect", value_parser = |text: &str| socket_address(text, STAMP_PORT))]
     pub bind: Option<SocketAddr>,
     /// Answer everybody who can reach this port; without it only loopback is answered
-    #[arg(long, requires = "reflect")]
+    #[arg(help_heading = heading::REFLECTOR, long, requires = "reflect")]
     pub open: bool,
     /// Packets that are answered within a second; one address has half of them
-    #[arg(long, value_name = "N", default_value = "10000", requires = "reflect",
+    #[arg(help_heading = heading::REFLECTOR, long, value_name = "N", default_value = "10000", requires = "reflect",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_packets: u32,
     /// Sessions at a time of a stateful reflector
-    #[arg(long, value_name = "N", default_value = "1024", requires = "reflect",
+    #[arg(help_heading = heading::REFLECTOR, long, value_name = "N", default_value = "1024", requires = "reflect",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_sessions: u32,
 }

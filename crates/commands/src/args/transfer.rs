@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
 
-use super::DemandArgs;
+use super::{DemandArgs, TableArgs, heading};
 
 #[derive(Debug, Args)]
 pub struct SendArgs {
@@ -19,10 +19,10 @@ pub struct SendArgs {
 #[derive(Debug, Args)]
 pub struct BurstArgs {
     /// Payload of each message, in bytes unless a unit is given
-    #[arg(long, value_name = "SIZE", default_value = "128")]
+    #[arg(help_heading = heading::TRAFFIC, long, value_name = "SIZE", default_value = "128")]
     pub size: String,
     /// How many messages
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(help_heading = heading::TRAFFIC, long, value_name = "N", default_value_t = 10_000)]
     pub count: u64,
     #[command(flatten)]
     pub transfer: TransferArgs,
@@ -32,25 +32,27 @@ pub struct BurstArgs {
 #[derive(Debug, Args)]
 pub struct TransferArgs {
     /// The host that runs `talkpath serve`; port 7160 unless given
-    #[arg(long, value_name = "HOST[:PORT]", env = "TALKPATH_TO", value_hint = ValueHint::Hostname)]
+    #[arg(help_heading = heading::WHERE, long, value_name = "HOST[:PORT]", env = "TALKPATH_TO", value_hint = ValueHint::Hostname)]
     pub to: String,
     /// What carries it, such as tcp or udp (default: tcp for a file, udp for a burst)
-    #[arg(long, value_name = "TRANSPORT")]
+    #[arg(help_heading = heading::TRAFFIC, long, value_name = "TRANSPORT")]
     pub transport: Option<String>,
     /// After how long it is given up; it ends earlier when all is there (default: over TCP and
     /// streams of QUIC 10 min; over all else, where what is lost never comes, 60 s for a file and
     /// 10 s for a burst)
-    #[arg(long, value_name = "TIME")]
+    #[arg(help_heading = heading::TRAFFIC, long, value_name = "TIME")]
     pub duration: Option<String>,
     /// The key that `talkpath serve --key-file` was given
-    #[arg(long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
+    #[arg(help_heading = heading::WHERE, long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
     pub key_file: Option<PathBuf>,
     /// How many times, one after the other
-    #[arg(long, value_name = "N", env = "TALKPATH_REPEAT", default_value_t = 1)]
+    #[arg(help_heading = heading::REPETITIONS, long, value_name = "N", env = "TALKPATH_REPEAT", default_value_t = 1)]
     pub repeat: u64,
     #[command(flatten)]
     pub demand: DemandArgs,
     /// Exit with 1 if the machine disturbed the run past its stated limits
-    #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
+    #[arg(help_heading = heading::REPETITIONS, long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub strict: bool,
+    #[command(flatten)]
+    pub tables: TableArgs,
 }

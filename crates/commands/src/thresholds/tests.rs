@@ -191,7 +191,7 @@ fn of_fifteen_cells_table_answer_and_threshold_say_the_same() {
         })
     });
     let summary = summary(runs.collect());
-    let table = run_table(&summary, &Style { width: 120, color: false });
+    let table = run_table(&summary, &Style { width: 120, color: false, explain: true });
     let whole = judge(&plan, &summary).remove(0);
     let threshold = plan.thresholds.remove(0);
     let (mut unusable, mut differ) = (0, 0);

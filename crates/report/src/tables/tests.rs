@@ -162,7 +162,7 @@ fn a_loss_beside_many_unfinished_messages_says_how_many_they_are_and_one_beside_
     assert_eq!(titles(&summary), ["unfinished %", "unfinished %"]);
     let grid = comparison(&conditions(&summary, "call")[0], "call", None);
     assert_eq!((&*column(&grid, "unfinished %")[0], &*column(&grid, "loss %")[0]), ("98.00", "0.00"));
-    let text = crate::run_table(&summary, &crate::Style { width: 120, color: false });
+    let text = crate::run_table(&summary, &crate::Style { width: 120, color: false, explain: true });
     assert!(text.contains("\nunfinished    of the messages sent, those still queued"), "{text}");
 }
 

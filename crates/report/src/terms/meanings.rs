@@ -21,6 +21,16 @@ use crate::view::{CellView, DelayKind};
 pub(crate) struct Term {
     pub name: &'static str,
     pub meaning: String,
+    pub kind: TermKind,
+}
+
+/// Whether a terminal prints a term without `--explain`. The page has both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TermKind {
+    /// What a column or a word means, in every run alike. Only with `--explain`.
+    Definition,
+    /// What is known of this run, such as how far its calls lie outside of the E-model's table. Always.
+    Finding,
 }
 
 /// In the order to show them.
@@ -28,7 +38,11 @@ pub(crate) type Terms = Vec<Term>;
 
 impl Term {
     pub(crate) fn new(name: &'static str, meaning: impl Into<String>) -> Self {
-        Self { name, meaning: meaning.into() }
+        Self { name, meaning: meaning.into(), kind: TermKind::Definition }
+    }
+
+    pub(crate) fn finding(name: &'static str, meaning: impl Into<String>) -> Self {
+        Self { name, meaning: meaning.into(), kind: TermKind::Finding }
     }
 
     /// A column's name with the definition of its figure.
@@ -167,7 +181,7 @@ pub(super) fn outside_the_model<'a>(
         let calls = cell.runs.iter().filter_map(|run| run.flows.get(name)?.call.as_deref());
         calls.map(|call| (cell.transport(flow).label, call))
     }));
-    meaning.map(|meaning| Term::new("outside", meaning))
+    meaning.map(|meaning| Term::finding("outside", meaning))
 }
 
 /// The second receiver of a call, if it has one.
@@ -245,10 +259,10 @@ pub(super) fn missing(summary: &Summary, is_unknown: bool) -> Terms {
     }
     let clock = &summary.clock;
     if !clock.trusted {
-        terms.push(Term::new("clock", format!("one-way figures are left out: {}", clock.why)));
+        terms.push(Term::finding("clock", format!("one-way figures are left out: {}", clock.why)));
     } else if clock.uncertainty_ms.is_some_and(|bound| bound > 0.0) {
         // Two clocks.
-        terms.push(Term::new("clock", clock.why.clone()));
+        terms.push(Term::finding("clock", clock.why.clone()));
     }
     terms
 }

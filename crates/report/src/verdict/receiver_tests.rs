@@ -66,7 +66,7 @@ fn receivers_that_disagree_on_usable_are_the_answer() {
     let outcomes: Vec<_> = answer.receivers.iter().map(|it| (it.playout.as_str(), it.outcome)).collect();
     assert_eq!(outcomes, [("adaptive", AnswerKind::Unusable), (OTHER, AnswerKind::Alike)]);
     assert_eq!(answer.best, ["udp", "tcp", "tcp-nodelay"], "what is usable with one of them");
-    let style = Style { width: 100, color: false };
+    let style = Style { width: 100, color: false, explain: true };
     let text = comparison_table(&summary, "call", &style);
     let udp = text.lines().find(|line| line.starts_with("UDP ")).unwrap();
     let cells: Vec<&str> = udp.split_whitespace().collect();
@@ -125,11 +125,12 @@ fn a_run_says_of_each_call_whether_its_receiver_decides() {
     summary.runs.retain(|run| run.cell == 0);
     summary.runs.iter_mut().for_each(|run| run.sweep.clear());
     fixture::refresh(&mut summary);
-    let text = run_table(&summary, &Style { width: 140, color: false });
+    let text = run_table(&summary, &Style { width: 140, color: false, explain: true });
     let line = "call: whether it is usable depends on the receiver: MOS 1.00, not usable with the adaptive receiver; MOS 4.35 with";
     assert!(text.contains(line), "{text}");
     assert!(text.contains("no / yes"), "{text}");
-    let agreed = run_table(&with_one(summary, Receiver::Own), &Style { width: 140, color: false });
+    let agreed =
+        run_table(&with_one(summary, Receiver::Own), &Style { width: 140, color: false, explain: true });
     assert!(!agreed.contains("depends on the receiver"), "{agreed}");
 }
 
