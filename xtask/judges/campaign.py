@@ -1,7 +1,7 @@
 """Judges the campaign that rebuilds Zhang and Schulzrinne (2004) in small, from what `campaign report --json` printed
-and from its journal.
+and from its directory: the plan, the journal and the records.
 
-    campaign.py FINDINGS.json JOURNAL.jsonl
+    campaign.py FINDINGS.json DIRECTORY
 
 What must hold follows from the paths that scenarios/campaigns/columbia describes, and from the paper's text. Only Python's own
 library is used.
@@ -9,10 +9,15 @@ library is used.
 
 import collections
 import json
+import pathlib
+import statistics
 import sys
 
 findings = json.load(open(sys.argv[1], encoding="utf-8"))
-entries = [json.loads(line) for line in open(sys.argv[2], encoding="utf-8")]
+directory = pathlib.Path(sys.argv[2])
+entries = [json.loads(line) for line in open(directory / "journal.jsonl", encoding="utf-8")]
+plan = json.loads((directory / "plan.json").read_text(encoding="utf-8"))
+records = directory / "records"
 WRONG = {"au", "hk", "cmu", "ucsb"}  # whose clocks jump
 STEADY = {"cam": 75.0, "uw": 73.6, "uv": 10.8}  # round trips of the paths, ms
 failed = []
@@ -58,13 +63,26 @@ for row in findings["matrix"]:
     name = f"{row['far']} over {row['transport']}: clocks trusted in {row['clock_trusted']} of {row['measurements']}"
     # One clock serves both emulated hosts unless the file makes one of them wrong: a jump is not corrected.
     hold(name, row["clock_trusted"] == (0 if row["far"] in WRONG else row["measurements"]))
-for row in findings["half_trips"]:
-    name = f"{row['far']}, day {row['day']}, {row['transport']}: half the round trip {row['half_trip_ms_mean']['median']:.1f} ms"
-    hold(f"{name} though its clock is wrong", row["far"] not in WRONG)
-    if row["far"] in STEADY and row["transport"] == "udp":
+# Each repetition over UDP of a measurement whose clocks were trusted: half the round trip, and one way.
+ways = collections.defaultdict(list)
+for measurement in plan["measurements"]:
+    path = records / measurement["id"] / "summary.json"
+    if not path.is_file():
+        continue
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    far, day = measurement["far"], measurement["day"]
+    flows = [run["flows"]["call"] for run in summary["runs"] if run["sweep"]["flow.call.transport"] == "udp"]
+    both = [it for it in flows if it["round_trip_delay_ms"] and it["one_way_delay_ms"]]
+    hold(f"{far}, day {day}: no one-way figure though its clock is wrong", far not in WRONG or not both)
+    if summary["clock"]["trusted"]:
+        ways[far, day] += [(it["round_trip_delay_ms"]["mean"] / 2, it["one_way_delay_ms"]["mean"]) for it in both]
+for (far, day), found in sorted(ways.items()):
+    if far in STEADY and found:
         # Z8: a path that is the same both ways.
-        one_way = row["one_way_ms_mean"]["median"]
-        hold(f"{name}, one way {one_way:.1f}", abs(row["half_trip_ms_mean"]["median"] - one_way) <= 2)
+        half, one_way = (statistics.median(it) for it in zip(*found, strict=True))
+        hold(f"{far}, day {day}: half the round trip {half:.1f} ms, one way {one_way:.1f}", abs(half - one_way) <= 2)
+for node in STEADY:
+    hold(f"{node}: half of some round trip beside one way", any(found for (far, _), found in ways.items() if far == node))
 
 for what in failed:
     print(f"does not hold: {what}")

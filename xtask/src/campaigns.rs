@@ -2,7 +2,7 @@
 //! nightly`, and that of scenarios/campaigns/columbia, a job of `cargo xtask weekly`.
 //!
 //! What comes out of columbia is judged by `xtask/judges/campaign.py` from what the report prints and from
-//! the journal, and by the claims of the paper's study.
+//! the campaign's directory, and by the claims of the paper's study.
 
 use std::fs;
 use std::path::Path;
@@ -62,7 +62,7 @@ pub(crate) fn columbia(root: &Path, deadline: Instant) -> Judged {
         return Judged::Differs(format!("{}: {why}", path.display()));
     }
     let judge = root.join("xtask").join("judges").join("campaign.py");
-    match Command::new("python3").arg(judge).arg(&path).arg(dir.join("journal.jsonl")).output() {
+    match Command::new("python3").arg(judge).arg(&path).arg(&dir).output() {
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             println!("{text}");

@@ -19,13 +19,9 @@ pub(crate) fn hostile_paths(root: &Path, deadline: Instant) -> Judged {
 /// pass.
 pub(crate) fn ignored_tests(root: &Path, filter: &str, deadline: Instant, agrees: &str) -> Judged {
     // Such a test passes where there are none, and says on standard error that it was skipped.
-    let name = format!("talkpath-nightly-{}", std::process::id());
-    let netns = |what: &str| Command::new("ip").args(["netns", what, &name]).stderr(Stdio::null()).status();
-    if !netns("add").is_ok_and(|status| status.success()) {
-        return Judged::Missing("no network namespaces here: it takes root and iproute2".to_owned());
+    if let Err(why) = are_allowed() {
+        return Judged::Missing(why);
     }
-    // What stays behind is an empty namespace.
-    let _ = netns("del");
     let mut test = Command::new("cargo");
     test.current_dir(root).args([
         "test",
@@ -43,6 +39,21 @@ pub(crate) fn ignored_tests(root: &Path, filter: &str, deadline: Instant, agrees
         Ok(None) => Judged::Differs("it did not end within its time".to_owned()),
         Err(why) => Judged::Differs(why),
     }
+}
+
+/// Whether this machine allows network namespaces.
+///
+/// # Errors
+/// What is missing.
+pub(crate) fn are_allowed() -> Result<(), String> {
+    let name = format!("talkpath-nightly-{}", std::process::id());
+    let netns = |what: &str| Command::new("ip").args(["netns", what, &name]).stderr(Stdio::null()).status();
+    if !netns("add").is_ok_and(|status| status.success()) {
+        return Err("no network namespaces here: it takes root and iproute2".to_owned());
+    }
+    // What stays behind is an empty namespace.
+    let _ = netns("del");
+    Ok(())
 }
 
 /// Whether nft is here, installed if that is allowed, and works.

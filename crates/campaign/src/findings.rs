@@ -1,9 +1,9 @@
 //! The tables of a campaign's report, from the summaries of its records.
 //!
 //! Every figure is one of a repetition's summary, so all come from the analysis of any run. What is computed
-//! here is the median over repetitions with the confidence interval of `study`, and straight lines by its
-//! least squares. "Delay" is that of the round trip if the far host sends back what comes, else one way; one
-//! way it is absent where the clocks are not trusted.
+//! here is the median over repetitions with the confidence interval of `study`. "Delay" is that of the round
+//! trip if the far host sends back what comes, else one way; one way it is absent where the clocks are not
+//! trusted.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use talkpath_measure::figures::FLOW;
 use talkpath_measure::statistic::is_enough;
 use talkpath_measure::summary::{FlowSummary, RunSummary, Summary};
 use talkpath_measure::warning::{reason, which_left_out};
-use talkpath_study::{fit, median};
+use talkpath_study::median;
 use talkpath_units::{Duration, Instant};
 
 use crate::journal::Entry;
@@ -43,23 +43,8 @@ pub struct Findings {
     pub matrix: Vec<MatrixRow>,
     /// One row a pair, measure, day and transport.
     pub days: Vec<DayRow>,
-    /// Half the round trip against one way, a row a pair, measure, day and transport; where the clocks were
-    /// trusted.
-    pub half_trips: Vec<HalfTripRow>,
     /// One row a measure, transport and hour of the day.
     pub hours: Vec<HourRow>,
-    /// Excess delay against the loss rate of UDP: a point a pair, day and reliable transport.
-    pub loss: Vec<LossPoint>,
-    /// The lines through `loss`: all points, and those of each transport.
-    pub loss_lines: Vec<Line>,
-    /// Why there is no line through all points of `loss`; `null` if there is one, or no point.
-    pub loss_without_line: Option<String>,
-    /// Excess delay against the retransmission rate: a point a repetition.
-    pub resends: Vec<LossPoint>,
-    /// The lines through `resends`: of all, and of each pair.
-    pub resend_lines: Vec<Line>,
-    /// As `loss_without_line`.
-    pub resends_without_line: Option<String>,
     /// What was measured and is not valid, since a machine disturbed more than half of its repetitions: the
     /// figures may be the machines', not the network's.
     pub not_valid: Vec<Missing>,
@@ -130,21 +115,6 @@ pub struct DayRow {
     pub loss_rate: Option<f64>,
 }
 
-/// Half the round trip against one way.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct HalfTripRow {
-    pub near: String,
-    pub far: String,
-    pub measure: String,
-    pub day: u64,
-    pub transport: String,
-    pub half_trip_ms_mean: Estimate,
-    pub one_way_ms_mean: Estimate,
-    pub half_trip_ms_p90: Estimate,
-    pub one_way_ms_p90: Estimate,
-}
-
 /// One hour of the day, over all pairs and days.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "as in summary.json")]
@@ -158,35 +128,6 @@ pub struct HourRow {
     /// The same of the 95th percentile.
     pub more_delay_ms_p95: Estimate,
     pub loss_rate: Option<f64>,
-}
-
-/// A loss or retransmission rate, and how much later than UDP's fastest message the slowest tenth comes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct LossPoint {
-    pub near: String,
-    pub far: String,
-    pub measure: String,
-    pub day: u64,
-    pub transport: String,
-    /// Of messages over UDP, or of data packets that were retransmissions.
-    pub rate: f64,
-    /// The 90th percentile of the delay less the smallest delay over UDP between these hosts.
-    pub excess_ms: f64,
-}
-
-/// A straight line by least squares: excess delay in ms over a rate from 0 to 1.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "as in talkpath_study::Fit")]
-pub struct Line {
-    /// Which points: `all`, a transport, or `NEAR > FAR`.
-    pub of: String,
-    pub n: u64,
-    pub slope_ms: f64,
-    pub slope_ms_ci95: Option<(f64, f64)>,
-    pub intercept_ms: f64,
-    pub r_squared: f64,
-    pub r_squared_ci95: Option<(f64, f64)>,
 }
 
 /// A measurement without records, or with such as are not valid.
@@ -265,14 +206,8 @@ pub fn findings(
     version: &str,
 ) -> Findings {
     let seen: Vec<Seen<'_>> = measured.iter().flat_map(repetitions).collect();
-    let fastest = fastest(&seen);
-    let days = by_day(&seen);
-    let loss = loss_points(&seen, &fastest);
-    let resends = resend_points(&seen, &fastest);
     let Status { missing, later, .. } = status(plan, entries, Duration::ZERO, now);
     let (planned, done) = (plan.measurements.len() as u64, measured.len() as u64);
-    let transport = |point: &LossPoint| point.transport.clone();
-    let pair = |point: &LossPoint| format!("{} > {}", point.near, point.far);
     Findings {
         name: plan.name.clone(),
         zone: plan.zone.clone(),
@@ -283,15 +218,8 @@ pub fn findings(
         open: planned.saturating_sub(done + missing.len() as u64 + later),
         later,
         matrix: matrix(&seen, measured),
-        days,
-        half_trips: half_trips(&seen),
+        days: by_day(&seen),
         hours: hours(&seen),
-        loss_without_line: without_line(&loss),
-        loss_lines: lines(&loss, &transport),
-        resends_without_line: without_line(&resends),
-        resend_lines: lines(&resends, &pair),
-        loss,
-        resends,
         not_valid: measured.iter().filter_map(not_valid).collect(),
         left_out: measured.iter().filter_map(left_out).collect(),
         missing: missing.into_iter().map(|it| Missing { measurement: it.measurement, why: it.why }).collect(),
@@ -457,30 +385,6 @@ fn by_day(seen: &[Seen<'_>]) -> Vec<DayRow> {
     groups(seen, |one| (one.ends(), one.of.day, &one.transport)).into_iter().map(row).collect()
 }
 
-fn half_trips(seen: &[Seen<'_>]) -> Vec<HalfTripRow> {
-    let row = |(((near, far, measure), day, transport), group): (_, Vec<&Seen<'_>>)| {
-        let (near, far, measure): (&str, &str, &str) = (near, far, measure);
-        let transport: &String = transport;
-        let has_both =
-            |one: &&&Seen<'_>| one.flow.round_trip_delay_ms.is_some() && one.flow.one_way_delay_ms.is_some();
-        let both: Vec<_> = group.iter().filter(|one| one.is_trusted).filter(has_both).collect();
-        let all = |path: &str| estimate(both.iter().filter_map(|one| one.figure(path)));
-        let half = |path: &str| estimate(both.iter().filter_map(|one| Some(one.figure(path)? / 2.0)));
-        Some(HalfTripRow {
-            near: near.to_owned(),
-            far: far.to_owned(),
-            measure: measure.to_owned(),
-            day,
-            transport: transport.clone(),
-            half_trip_ms_mean: half("round_trip_delay_ms.mean")?,
-            one_way_ms_mean: all("one_way_delay_ms.mean")?,
-            half_trip_ms_p90: half("round_trip_delay_ms.p90")?,
-            one_way_ms_p90: all("one_way_delay_ms.p90")?,
-        })
-    };
-    groups(seen, |one| (one.ends(), one.of.day, &one.transport)).into_iter().filter_map(row).collect()
-}
-
 /// Pairs differ more than hours do: each repetition is held against the median of its own pair.
 fn hours(seen: &[Seen<'_>]) -> Vec<HourRow> {
     let usual: BTreeMap<_, _> = groups(seen, |one| (one.ends(), &one.transport))
@@ -517,105 +421,3 @@ fn hour(local: &str) -> u64 {
 }
 
 type Ends<'s> = (&'s str, &'s str, &'s str);
-
-/// The smallest delay over UDP between two hosts: their path without queues.
-fn fastest<'s>(seen: &'s [Seen<'_>]) -> BTreeMap<Ends<'s>, f64> {
-    let mut fastest = BTreeMap::new();
-    for one in seen.iter().filter(|one| is_udp(&one.transport)) {
-        let Some(delay_ms) = one.delay_ms("min") else { continue };
-        let least = fastest.entry(one.ends()).or_insert(delay_ms);
-        *least = least.min(delay_ms);
-    }
-    fastest
-}
-
-fn is_udp(transport: &str) -> bool {
-    transport.split(' ').next() == Some("udp")
-}
-
-/// As Zhang and Schulzrinne 2004, §4.4: the loss rate of UDP, and how late the slowest tenth comes over what
-/// repairs losses.
-fn loss_points(seen: &[Seen<'_>], fastest: &BTreeMap<Ends<'_>, f64>) -> Vec<LossPoint> {
-    let udp: BTreeMap<_, _> =
-        groups(seen, |one| (one.ends(), one.of.day, is_udp(&one.transport))).into_iter().collect();
-    let point = |((ends, day, transport), group): ((Ends<'_>, u64, &String), Vec<&Seen<'_>>)| {
-        if !group.iter().any(|one| one.flow.retransmit_rate.is_some()) || is_udp(transport) {
-            return None;
-        }
-        let delay = of(&group, |one| one.delay_ms("p90"))?;
-        let rate = loss_rate(udp.get(&(ends, day, true))?)?;
-        let excess_ms = delay.median - fastest.get(&ends)?;
-        Some(new_point(ends, day, transport, rate, excess_ms))
-    };
-    groups(seen, |one| (one.ends(), one.of.day, &one.transport)).into_iter().filter_map(point).collect()
-}
-
-fn resend_points(seen: &[Seen<'_>], fastest: &BTreeMap<Ends<'_>, f64>) -> Vec<LossPoint> {
-    let point = |one: &Seen<'_>| {
-        let excess_ms = one.delay_ms("p90")? - fastest.get(&one.ends())?;
-        let rate = one.flow.retransmit_rate?;
-        Some(new_point(one.ends(), one.of.day, &one.transport, rate, excess_ms))
-    };
-    seen.iter().filter(|one| !is_udp(&one.transport)).filter_map(point).collect()
-}
-
-fn new_point(ends: Ends<'_>, day: u64, transport: &str, rate: f64, excess_ms: f64) -> LossPoint {
-    LossPoint {
-        near: ends.0.to_owned(),
-        far: ends.1.to_owned(),
-        measure: ends.2.to_owned(),
-        day,
-        transport: transport.to_owned(),
-        rate,
-        excess_ms,
-    }
-}
-
-/// The line through all points, then those of each group; what has too few points with losses has none.
-fn lines(points: &[LossPoint], group: &dyn Fn(&LossPoint) -> String) -> Vec<Line> {
-    let mut groups: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    for point in points {
-        groups.entry(group(point)).or_default().push((point.rate, point.excess_ms));
-    }
-    let all = points.iter().map(|point| (point.rate, point.excess_ms)).collect();
-    let line = |(of, points): (String, Vec<(f64, f64)>)| {
-        let line = fit(&points).filter(|_| with_losses(points.iter().map(|it| it.0)) >= LEAST_POINTS)?;
-        Some(Line {
-            of,
-            n: points.len() as u64,
-            slope_ms: line.slope,
-            slope_ms_ci95: line.slope_ci95,
-            intercept_ms: line.intercept,
-            r_squared: line.r_squared,
-            r_squared_ci95: line.r_squared_ci95,
-        })
-    };
-    core::iter::once(("all".to_owned(), all)).chain(groups).filter_map(line).collect()
-}
-
-/// Why there is no line through all of `points`.
-fn without_line(points: &[LossPoint]) -> Option<String> {
-    let all = points.len();
-    match with_losses(points.iter().map(|point| point.rate)) {
-        _ if all == 0 => None,
-        lossy if lossy < LEAST_POINTS => Some(format!(
-            "{lossy} of {all} points {} losses, and a line needs {LEAST_POINTS}",
-            if lossy == 1 { "has" } else { "have" }
-        )),
-        _ if points.windows(2).all(|two| two[0].rate == two[1].rate) => {
-            Some(format!("all {all} points have one rate"))
-        }
-        _ if points.windows(2).all(|two| two[0].excess_ms == two[1].excess_ms) => {
-            Some(format!("all {all} points have one excess delay"))
-        }
-        _ => None,
-    }
-}
-
-fn with_losses(rates: impl Iterator<Item = f64>) -> usize {
-    rates.filter(|rate| *rate > 0.0).count()
-}
-
-/// Points with losses that a line needs: two are always on one, and those without losses say nothing of what
-/// losses cost.
-const LEAST_POINTS: usize = 3;

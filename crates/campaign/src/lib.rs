@@ -23,9 +23,7 @@ mod status;
 mod uploads;
 
 pub use arena::samples;
-pub use findings::{
-    DayRow, Estimate, Findings, HalfTripRow, HourRow, Line, LossPoint, MatrixRow, Missing, Recorded, findings,
-};
+pub use findings::{DayRow, Estimate, Findings, HourRow, MatrixRow, Missing, Recorded, findings};
 pub use journal::{Entry, Event, Journal, JournalError};
 pub use plan::{Measurement, Plan, fingerprint, millis};
 pub use schedule::{Slot, slots};

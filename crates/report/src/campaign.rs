@@ -1,4 +1,4 @@
-//! The page of a campaign: who reaches whom how well, day by day, and what loss costs.
+//! The page of a campaign: who reaches whom how well, day by day and hour by hour.
 //!
 //! Every figure stands in the [`Findings`]; here they are chosen, formatted and drawn. Rows name hosts and
 //! days, as `hk, day 3`.
@@ -6,27 +6,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
-use talkpath_campaign::{
-    DayRow, Estimate, Findings, HalfTripRow, HourRow, Line, LossPoint, MatrixRow, Missing,
-};
+use talkpath_campaign::{DayRow, Estimate, Findings, HourRow, MatrixRow, Missing};
 use talkpath_measure::summary::JudgedBy;
-use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, Fit};
 
 use crate::columns::Columns;
 use crate::display::{Display, display};
 use crate::grid::{Column, Grid, Role, Row};
 use crate::html::document;
 use crate::number::{UNKNOWN, counted, decimals, fixed, percent};
-use crate::study::figure::draw_points;
 
 /// The page, self-contained.
 pub fn campaign_page(findings: &Findings) -> String {
     let sections = [
         ("matrix", "Host by host", matrix(findings)),
         ("days", "Day by day", days(findings)),
-        ("half-trips", "Half the round trip against one way", half_trips(findings)),
         ("hours", "Time of day", hours(findings)),
-        ("loss", "What loss costs", loss(findings)),
         ("not-valid", "Not valid", not_valid(findings)),
         ("left-out", "Left out", left_out(findings)),
         ("missing", "Not measured", missing(findings)),
@@ -205,7 +199,7 @@ fn untrusted(rows: &[&MatrixRow]) -> Markup {
     }
 }
 
-/// A row a pair and day, columns by transport (Zhang and Schulzrinne 2004, §4.2).
+/// A row a pair and day, columns by transport.
 fn days(findings: &Findings) -> Markup {
     let delay: [DayColumns; 2] =
         [("p90, ms", |row| row.delay_ms_p90.as_ref()), ("p95, ms", |row| row.delay_ms_p95.as_ref())];
@@ -255,33 +249,6 @@ fn days_grid(findings: &Findings, measure: &str, groups: &[DayColumns]) -> Grid 
     Grid { columns, rows: heads.iter().map(row).collect() }
 }
 
-fn half_trips(findings: &Findings) -> Markup {
-    if findings.half_trips.is_empty() {
-        return html! {};
-    }
-    let all = || findings.half_trips.iter();
-    let largest =
-        all().map(|row| row.one_way_ms_p90.median.max(row.half_trip_ms_p90.median)).fold(0.0, f64::max);
-    let places = decimals(largest);
-    let mut columns: Columns<'_, &HalfTripRow> = Columns::new();
-    columns.add(Column::words("hosts and day"), |row| {
-        format!("{} → {}, day {}, {}", row.near, row.far, row.day, row.measure)
-    });
-    columns.add(Column::words("transport"), |row| row.transport.clone());
-    let mut add = |group, head, of: fn(&HalfTripRow) -> &Estimate| {
-        columns.add(Column::numbers(group, head), move |row| shown(Some(of(row)), places));
-    };
-    add("mean, ms", "rt / 2", |row| &row.half_trip_ms_mean);
-    add("mean, ms", "one way", |row| &row.one_way_ms_mean);
-    add("p90, ms", "rt / 2", |row| &row.half_trip_ms_p90);
-    add("p90, ms", "one way", |row| &row.one_way_ms_p90);
-    let grid = columns.grid_with(all(), |row| look(&row.transport));
-    grid.html(
-        "Only where the clocks were trusted: medians over the repetitions of a day. One way is from the first host to the second, by the offset that two-way probes \
-         give: an asymmetry of the path is hidden in it unless the clocks are synchronised otherwise.",
-    )
-}
-
 fn hours(findings: &Findings) -> Markup {
     let hours: BTreeSet<u64> = findings.hours.iter().map(|row| row.hour).collect();
     if hours.len() < 2 {
@@ -297,106 +264,6 @@ fn hours(findings: &Findings) -> Markup {
     columns.add(Column::numbers("loss", "%"), |row| percent(row.loss_rate));
     let grid = columns.grid_with(&findings.hours, |row| look(&row.transport));
     grid.html("How much later than the median of its own hosts and transport a repetition of this hour was; below 0 earlier.")
-}
-
-fn loss(findings: &Findings) -> Markup {
-    let of_loss = figure(
-        ("loss", "Excess delay against the loss rate of UDP"),
-        "loss over UDP, %",
-        (&findings.loss, &|point: &LossPoint| point.transport.clone()),
-        &findings.loss_lines,
-        "a day of two hosts over a transport that repairs losses",
-    );
-    let of_resends = figure(
-        ("resends", "Excess delay against the retransmission rate"),
-        "retransmitted, %",
-        (&findings.resends, &|point: &LossPoint| format!("{} → {}", point.near, point.far)),
-        &findings.resend_lines,
-        "a repetition",
-    );
-    html! {
-        @if !findings.loss.is_empty() || !findings.resends.is_empty() {
-            p { "Excess delay is the 90th percentile less the smallest delay over UDP between the same hosts (Zhang and Schulzrinne 2004, §4.4)." }
-        }
-        (of_loss)
-        (lines("Lines through the loss rate", &findings.loss_lines))
-        (without_line(findings.loss_without_line.as_ref()))
-        (of_resends)
-        (lines("Lines through the retransmission rate", &findings.resend_lines))
-        (without_line(findings.resends_without_line.as_ref()))
-    }
-}
-
-/// Why no line is drawn, if there is none.
-fn without_line(why: Option<&String>) -> Markup {
-    html! { @if let Some(why) = why { p { "No line through all points: " (why) "." } } }
-}
-
-/// Which series a point belongs to.
-type Group<'a> = &'a dyn Fn(&LossPoint) -> String;
-
-fn figure(
-    (number, title): (&str, &str),
-    x_title: &str,
-    (points, group): (&[LossPoint], Group<'_>),
-    fitted: &[Line],
-    each: &str,
-) -> Markup {
-    if points.is_empty() {
-        return html! {};
-    }
-    let mut lines: Vec<FigureLine> = Vec::new();
-    for point in points {
-        let (label, place) = (group(point), FigurePoint::new(point.rate, point.excess_ms, None));
-        match lines.iter_mut().find(|line| line.label == label) {
-            Some(line) => line.points.push(place),
-            None => lines.push(FigureLine { label, points: vec![place] }),
-        }
-    }
-    let fit = fitted.iter().find(|line| line.of == "all").map(|line| Fit {
-        slope: line.slope_ms,
-        intercept: line.intercept_ms,
-        slope_ci95: line.slope_ms_ci95,
-        r_squared: line.r_squared,
-        r_squared_ci95: line.r_squared_ci95,
-    });
-    let figure = FigureOutcome {
-        number: number.to_owned(),
-        title: title.to_owned(),
-        x_title: x_title.to_owned(),
-        y_title: "excess delay, ms".to_owned(),
-        note: String::new(),
-        drawing: Drawing::Scatter { lines: Vec::new(), fit: None },
-    };
-    draw_points(&figure, (&lines, fit), each).html()
-}
-
-fn lines(caption: &str, lines: &[Line]) -> Markup {
-    if lines.is_empty() {
-        return html! {};
-    }
-    let columns = vec![
-        Column::words("points"),
-        Column::numbers("", "n"),
-        Column::numbers("slope", "ms for each 1 %"),
-        Column::numbers("at 0 %", "ms"),
-        Column::numbers("", "R²"),
-    ];
-    let interval = |value: f64, ci95: Option<(f64, f64)>, factor: f64, places: usize| {
-        shown(Some(&scaled(Estimate { median: value, ci95, n: 0 }, factor)), places)
-    };
-    let rows = lines.iter().map(|line| Row {
-        cells: vec![
-            line.of.replace(" > ", " → "),
-            line.n.to_string(),
-            interval(line.slope_ms, line.slope_ms_ci95, 0.01, 1),
-            fixed(Some(line.intercept_ms), 1),
-            interval(line.r_squared, line.r_squared_ci95, 1.0, 2),
-        ],
-        role: Role::Plain,
-        display: None,
-    });
-    Grid { columns, rows: rows.collect() }.html(caption)
 }
 
 fn not_valid(findings: &Findings) -> Markup {
@@ -538,14 +405,7 @@ mod tests {
             later: 5,
             matrix,
             days: Vec::new(),
-            half_trips: Vec::new(),
             hours: Vec::new(),
-            loss: Vec::new(),
-            loss_lines: Vec::new(),
-            loss_without_line: None,
-            resends: Vec::new(),
-            resend_lines: Vec::new(),
-            resends_without_line: None,
             not_valid: Vec::new(),
             left_out: Vec::new(),
             missing: Vec::new(),
@@ -565,26 +425,5 @@ mod tests {
         let page = campaign_page(&findings(Vec::new()));
         assert!(page.contains("2 of 10 measurements are due and not made yet, 5 are not due yet"), "{page}");
         assert!(!page.contains("class=\"warning\""), "{page}");
-    }
-
-    #[test]
-    fn points_without_losses_have_no_line_on_the_page_but_its_reason() {
-        let point = LossPoint {
-            near: "a".to_owned(),
-            far: "b".to_owned(),
-            measure: "call".to_owned(),
-            day: 1,
-            transport: "tcp".to_owned(),
-            rate: 0.0,
-            excess_ms: 5.0,
-        };
-        let why = "0 of 1 points have losses, and a line needs 3";
-        let found = Findings {
-            loss: vec![point],
-            loss_without_line: Some(why.to_owned()),
-            ..findings(vec![row("tcp", 4.3, 90.0, 3)])
-        };
-        let page = campaign_page(&found);
-        assert!(page.contains(why) && !page.contains("line through all points</"), "{page}");
     }
 }

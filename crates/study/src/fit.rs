@@ -20,7 +20,7 @@ pub struct Fit {
 }
 
 /// The line through `points`; `None` below 2, or if all have one x or one y.
-pub fn fit(points: &[(f64, f64)]) -> Option<Fit> {
+pub(crate) fn fit(points: &[(f64, f64)]) -> Option<Fit> {
     let n = points.len() as f64;
     if !varies(points, |it| it.0) || !varies(points, |it| it.1) {
         return None;

@@ -45,7 +45,7 @@ pub use claim::{
     Basis, Bound, Check, Claim, ClaimKind, Expected, Figure as FigureOf, Operand, Standing, Tolerance,
     Verdict,
 };
-pub use fit::{Fit, fit};
+pub use fit::Fit;
 pub use judge::judge;
 pub use load::{load, load_with};
 pub use metric::{Derived, Metrics, Units};

@@ -4,7 +4,7 @@
 //! As everywhere here, nothing is computed: medians, intervals and verdicts stand in the [`Outcome`].
 
 mod changes;
-pub(crate) mod figure;
+mod figure;
 mod fill;
 mod guide;
 mod links;

@@ -5,7 +5,7 @@ mod lines;
 mod scatter;
 mod traces;
 
-use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, Fit, Role};
+use talkpath_study::{Drawing, FigureLine, FigureOutcome, FigurePoint, Role};
 
 use crate::display::{Marker, named};
 use crate::figure::{Entry, Figure, Sample, colour, marker, stroke, word};
@@ -35,10 +35,6 @@ const GREYS: [(&str, &str); 4] = [
 fn printed(colour: &str) -> String {
     format!("fill:var(--page);stroke:{colour};stroke-width:1.3")
 }
-
-/// What a point of a study is.
-const OF_CELLS: &str =
-    "the medians of a cell under the base assumptions; upright lines are 95 % confidence intervals";
 
 /// How the lines, bars or points of one figure look, in their order.
 struct Looks(Vec<Look>);
@@ -78,19 +74,6 @@ impl Looks {
     }
 }
 
-/// Points and the line through them, for a page that is no study's; `each` says what a point is.
-pub(crate) fn draw_points(
-    figure: &FigureOutcome,
-    (lines, fit): (&[FigureLine], Option<Fit>),
-    each: &str,
-) -> Figure {
-    let id = word(&figure.number);
-    let (svg, legend, caption) = scatter::draw(figure, lines, fit, each);
-    let description = format!("{} against {}.", figure.y_title, x_title(figure));
-    let svg = Some(svg.finish(&format!("svg-{id}"), &figure.title, &description));
-    Figure { id, title: figure.title.clone(), legend, svg, caption: sentences(&[&caption, &figure.note]) }
-}
-
 /// The figure, ready for the page.
 pub(super) fn draw(figure: &FigureOutcome) -> Figure {
     let title = format!("Figure {}: {}", figure.number, figure.title);
@@ -101,7 +84,7 @@ pub(super) fn draw(figure: &FigureOutcome) -> Figure {
         Drawing::Lines { lines } => lines::draw(figure, lines),
         Drawing::Quantiles { lines } => lines::draw_quantiles(figure, lines),
         Drawing::Groups { names, lines } => groups::draw(figure, names, lines),
-        Drawing::Scatter { lines, fit } => scatter::draw(figure, lines, *fit, OF_CELLS),
+        Drawing::Scatter { lines, fit } => scatter::draw(figure, lines, *fit),
         Drawing::Absent { why } => {
             let seen = "It stands in the publication";
             let caption = sentences(&[&format!("Not drawn again: {why}."), seen, &figure.note]);

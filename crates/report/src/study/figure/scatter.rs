@@ -18,7 +18,6 @@ pub(super) fn draw(
     figure: &FigureOutcome,
     lines: &[FigureLine],
     fit: Option<Fit>,
-    each: &str,
 ) -> (Svg, Vec<Entry>, String) {
     let (x_scale, y_scale) = (scale(&figure.x_title), scale(&figure.y_title));
     let points = || lines.iter().flat_map(|line| &line.points);
@@ -60,11 +59,13 @@ pub(super) fn draw(
     });
     let fitted = fit.map(|_| Entry::line("line through all points", FITTED));
     let legend = own.chain(fitted).collect();
-    (svg, legend, caption(points().count(), each, fit, x_scale))
+    (svg, legend, caption(points().count(), fit, x_scale))
 }
 
-fn caption(count: usize, each: &str, fit: Option<Fit>, x_scale: f64) -> String {
-    let points = format!("{count} points, each {each}");
+fn caption(count: usize, fit: Option<Fit>, x_scale: f64) -> String {
+    let points = format!(
+        "{count} points, each the medians of a cell under the base assumptions; upright lines are 95 % confidence intervals"
+    );
     let Some(line) = fit else { return points };
     let with = |value: f64, interval: Option<(f64, f64)>| match interval {
         Some((low, high)) => format!("{} [{}, {}]", shown(None, value), shown(None, low), shown(None, high)),
