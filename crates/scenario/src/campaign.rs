@@ -141,7 +141,7 @@ impl Campaign {
         }
         let checks = if is_toml && log.is_clean() { Checks::ALL } else { Checks::PRESENT };
         let root = check::check(root, &CAMPAIGN, checks, &mut log);
-        let filled = fill::fill_table(&root, &CAMPAIGN, &Place::START);
+        let filled = fill::fill_table(root, &CAMPAIGN, &Place::START);
         let campaign = campaign(&filled, &source.name, &mut log);
         let (list, _) = log.finish(source, &[]);
         match campaign {

@@ -7,7 +7,7 @@ use crate::spec::{Kind, TableSpec};
 /// The form of a value of this kind, for messages.
 pub(crate) fn form(kind: &Kind) -> String {
     match kind {
-        Kind::Text { .. } => "some text".to_owned(),
+        Kind::Text { .. } | Kind::File(_) => "some text".to_owned(),
         Kind::Flag => "true or false".to_owned(),
         Kind::Count { least, most } => format!("a whole number from {least} to {most}"),
         Kind::Seed => read::SEED_FORM.to_owned(),

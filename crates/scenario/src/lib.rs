@@ -6,15 +6,23 @@
 //! ```
 //!
 //! From the ground: a value and its mistakes (`quantity`, `diagnostic`, `tree`), how keys are described
-//! (`spec`), how values are read by that (`read`, `section`), what each transport, queue and workload has (a
-//! folder each), the key tables (`keys`), the passes (`pass`), the model of what came out (`resolve`), and
-//! the whole (`plan`).
+//! (`spec`), how values are read by that (`read`), what they mean (`section`), what each transport, queue and
+//! workload has (a folder each), the key tables (`keys`), the passes (`pass`), the model of what came out
+//! (`resolve`), and the whole (`plan`).
+//!
+//! The files that one key passes on its way, `path.up.rate = "8 Mbps"`:
+//!
+//! ```text
+//! plan ─► tree ─► pass/set ─► pass/values ─► pass/sweep ─► pass/kernel ─► pass/check ─► read ─► quantity
+//!      ─► pass/fill ─► resolve/mod ─► resolve/link ─► section ─► LinkConfig::rate
+//! ```
 //!
 //! No file is read here: text comes in as a value, that of the files which it names by a [`Files`], and
 //! [`load`] reports every mistake in it at once.
 
 pub mod campaign;
 mod compare;
+mod contents;
 mod demand;
 mod destination;
 mod diagnostic;
@@ -31,6 +39,7 @@ mod preset;
 mod quantity;
 mod queues;
 mod read;
+mod reading;
 mod resolve;
 mod schema;
 mod section;
@@ -43,18 +52,19 @@ mod usual;
 mod workloads;
 
 pub use compare::{ByOption, Compared, Comparison, with_fq_codel, with_repetitions};
+pub use contents::{Files, Located, NoFiles, Trace};
 pub use demand::{Threshold, ThresholdOf};
 pub use diagnostic::{Diagnostic, Diagnostics, Source};
 pub use keys::{campaign_key_tables, key_tables, transport_names};
 pub use not_yet::not_yet_help;
 pub use options::{Options, Setting, fitting_name};
-pub use pass::files::{Files, Located, NoFiles, Trace};
-pub use plan::{Cell, LARGEST_FILE, Plan, load, load_with_files};
+pub use plan::{Cell, Plan, load, load_with_files};
 pub use preset::{Preset, preset, presets};
 pub use quantity::{SiAmount, as_percent, parse_duration, parse_rate, percentage, si_amount};
 pub use read::nearest;
 pub use schema::schema;
 pub use threshold::{Bound, Operator, split_threshold};
+pub use tree::LARGEST_FILE;
 pub use understood::Understood;
 
 /// What comes out, for whoever runs plans. What takes a scenario alone depends on the model itself.

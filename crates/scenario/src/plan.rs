@@ -6,17 +6,18 @@ use std::sync::Arc;
 use talkpath_model::Scenario;
 use talkpath_units::Seed;
 
+use crate::contents::{Files, NoFiles, Trace};
 use crate::demand::{self, Judged, Names, Threshold};
-use crate::diagnostic::{Diagnostic, Diagnostics, Log, Place, Source};
+use crate::diagnostic::{Diagnostic, Diagnostics, Place, Source};
 use crate::emit;
 use crate::keys::ROOT;
 use crate::options::Options;
 use crate::pass::check::{self, Checks};
-use crate::pass::files::{self, Contents, Files, NoFiles, Trace};
 use crate::pass::sweep::{Sweep, SweptCell};
-use crate::pass::{fill, kernel, set, shares};
+use crate::pass::{self, OVER_CELL, OVER_FILE, fill};
+use crate::reading::Reading;
 use crate::resolve;
-use crate::tree::{self, Node, Table, Value};
+use crate::tree::{self, Document, LARGEST_FILE, Table};
 use crate::understood::{self, Understood};
 
 /// A scenario file, understood.
@@ -75,9 +76,9 @@ pub fn load(source: &Source, options: &Options) -> Result<Plan, Diagnostics> {
 /// # Errors
 /// Every mistake in it, in the order of the file; one in a trace names that file and its line too.
 pub fn load_with_files(source: &Source, options: &Options, files: &dyn Files) -> Result<Plan, Diagnostics> {
-    let mut log = Log::default();
-    let mut labels = Vec::new();
-    let plan = read(source, options, files, &mut labels, &mut log);
+    let mut reading = Reading::new(source, options, files);
+    let plan = read(&mut reading);
+    let Reading { labels, log, .. } = reading;
     let (mistakes, warnings) = log.finish(source, &labels);
     match plan {
         Some(plan) if mistakes.is_empty() => Ok(Plan { warnings, ..plan }),
@@ -85,30 +86,24 @@ pub fn load_with_files(source: &Source, options: &Options, files: &dyn Files) ->
     }
 }
 
-/// The plan without its warnings; `None` if `log` has mistakes.
-fn read(
-    source: &Source,
-    options: &Options,
-    files: &dyn Files,
-    labels: &mut Vec<String>,
-    log: &mut Log,
-) -> Option<Plan> {
-    let (root, is_toml) = document(source, log)?;
-    let root = set::set_options(root, source, options, labels, log);
-    let root = shares::number_shares(root, log);
-    let (root, contents) = files::read_files(root, files, log);
+/// The plan without its warnings; `None` if the log has mistakes.
+fn read(reading: &mut Reading<'_>) -> Option<Plan> {
+    let Document { root, is_toml } = tree::document(reading.source, &mut reading.log)?;
+    let root = pass::run(&OVER_FILE, root, reading);
     // The cells are checked one by one. What they do not hold is checked here: values that a sweep replaces,
     // and what could be read of a file that is no TOML.
     if !is_toml || root.get("sweep").is_some() {
-        check::check(root.clone(), &ROOT, Checks::PRESENT, log);
+        check::check(root.clone(), &ROOT, Checks::PRESENT, &mut reading.log);
     }
-    let sweep = Sweep::read(&root, log);
+    let sweep = Sweep::read(&root, &mut reading.log);
     if !is_toml {
         // What was understood is half a scenario: what seems missing may be in the line whose syntax is
         // wrong.
         return None;
     }
-    let Some(Cells { cells, common, assumed_queues }) = cells(&sweep, &contents, log) else {
+    let cells = cells(&sweep, reading);
+    let Reading { contents, log, .. } = reading;
+    let Some(Cells { cells, common, assumed_queues }) = cells else {
         demand::tell_wrong(&root, &sweep, log);
         return None;
     };
@@ -142,31 +137,9 @@ fn read(
         return None;
     }
     let scenarios: Vec<&Scenario> = cells.iter().map(|cell| &cell.scenario).collect();
-    let understood = Understood { assumed_queues, ..understood::understood(&contents, &scenarios) };
-    let (traces, warnings) = (contents.traces, Vec::new());
+    let understood = Understood { assumed_queues, ..understood::understood(contents, &scenarios) };
+    let (traces, warnings) = (core::mem::take(&mut contents.traces), Vec::new());
     Some(Plan { name, repeat, seed, cells, resolved, thresholds, traces, warnings, understood })
-}
-
-/// The tree of `source`, and whether its syntax is right; `None` if there is nothing to read.
-fn document(source: &Source, log: &mut Log) -> Option<(Table, bool)> {
-    if source.text.len() > LARGEST_FILE {
-        let message =
-            format!("found {} bytes, expected a scenario of at most {LARGEST_FILE}", source.text.len());
-        log.mistake(&Place::START, "", message, None);
-        return None;
-    }
-    let mut root = tree::parse(&source.text, log);
-    let is_toml = log.is_clean();
-    if let Some(key) = source.under {
-        root = Table::of(key, Node::new(Value::Table(root), Place::START));
-    }
-    if is_toml && root.entries.is_empty() {
-        let message =
-            "found nothing; a scenario needs a `duration`, a `path` or `link` tables, and a [flow.NAME]";
-        log.mistake(&Place::START, "", message, None);
-        return None;
-    }
-    Some((root, is_toml))
 }
 
 /// What the cells of a scenario are.
@@ -179,35 +152,37 @@ struct Cells {
 }
 
 /// Makes every cell; `None` if one has mistakes.
-fn cells(sweep: &Sweep, contents: &Contents, log: &mut Log) -> Option<Cells> {
+fn cells(sweep: &Sweep, reading: &mut Reading<'_>) -> Option<Cells> {
     let mut cells = Vec::new();
     let mut assumed: Vec<String> = Vec::new();
     let mut common: Option<Table> = None;
     let mut flows = 0_usize;
     for index in 0..sweep.cells() {
-        let SweptCell { root, values, label } = sweep.cell(index, log);
-        let cell = check::check(kernel::apply_kernel(root), &ROOT, Checks::ALL, log);
-        resolve::link::tell_missing_rates(&cell, log);
-        let filled = fill::fill_table(&cell, &ROOT, &Place::START);
-        let scenario = resolve::scenario(&filled, contents, log);
+        let SweptCell { root, values, label } = sweep.cell(index, &mut reading.log);
+        let cell = pass::run(&OVER_CELL, root, reading);
+        let Reading { contents, log, .. } = &mut *reading;
+        let scenario = resolve::scenario(&cell, contents, log);
         if log.is_full() {
             return None;
-        }
-        match &mut common {
-            Some(common) => fill::keep_common(common, &filled),
-            None => common = Some(filled),
         }
         if scenario.is_none() && log.is_clean() {
             let message = "this cannot be run, and talkpath does not know why: please report it";
             log.mistake(&Place::START, "", message, None);
         }
-        let Some(scenario) = scenario.filter(|_| log.is_clean()) else { continue };
-        for link in understood::assumed_queues(&cell) {
-            if !assumed.contains(&link) {
-                assumed.push(link);
+        let scenario = scenario.filter(|_| log.is_clean());
+        if let Some(scenario) = &scenario {
+            for link in understood::assumed_queues(&cell) {
+                if !assumed.contains(&link) {
+                    assumed.push(link);
+                }
             }
+            understood::warn_of_traces(&cell, scenario.duration, contents, log);
         }
-        understood::warn_of_traces(&cell, scenario.duration, contents, log);
+        match &mut common {
+            Some(common) => fill::keep_common(common, &cell),
+            None => common = Some(cell),
+        }
+        let Some(scenario) = scenario else { continue };
         flows += scenario.flows.len();
         if flows > MOST_FLOWS {
             let message = format!("found more than {MOST_FLOWS} flows in all cells together");
@@ -217,12 +192,8 @@ fn cells(sweep: &Sweep, contents: &Contents, log: &mut Log) -> Option<Cells> {
         cells.push(Cell { index, sweep: values.into(), label, scenario });
     }
     let common = common?;
-    log.is_clean().then_some(Cells { cells, common, assumed_queues: assumed })
+    reading.log.is_clean().then_some(Cells { cells, common, assumed_queues: assumed })
 }
-
-/// The largest scenario, in bytes, as written and with its defaults. Chosen: anything larger is a wrong file,
-/// refused before it fills the memory.
-pub const LARGEST_FILE: usize = 4 << 20;
 
 /// Flows of all cells together. Chosen: they fit in memory.
 const MOST_FLOWS: usize = 1_000_000;

@@ -67,6 +67,7 @@ impl Log {
 pub(crate) fn meaning(node: &Node, kind: &Kind, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     match kind {
         Kind::Text { longest } => text(node, *longest, at, log),
+        Kind::File(_) => text(node, LONGEST_PATH, at, log),
         Kind::Flag => flag(node, at, log),
         Kind::Count { least, most } => count(node, *least, *most, at, log),
         Kind::Seed => seed(node, at, log),
@@ -189,7 +190,7 @@ fn bounded(node: &Node, above: f64, most: f64, at: At<'_>, log: &mut Log) -> Opt
     number(node, &form, |value| value > above && value <= most, at, log)
 }
 
-/// A link's rate that is no trace; of `{ trace = "FILE" }` the shape is checked, and it has no meaning yet.
+/// A link's rate: a quantity, a word, or `{ trace = "FILE" }`.
 fn link_rate(
     node: &Node,
     measures: &[Measure],
@@ -198,24 +199,22 @@ fn link_rate(
     log: &mut Log,
 ) -> Option<Meaning> {
     let Some(table) = node.as_table() else { return quantity(node, measures, words, at, log) };
-    match table.get("trace") {
-        Some(trace) => drop(text(trace, LONGEST_PATH, at.key("trace"), log)),
-        None => {
-            let form = expected_quantity(measures, words);
-            log.problem(&node.place, at, wrong(node, &format!("{form} or {{ trace = \"FILE\" }}")));
-        }
-    }
     for entry in table.entries.iter().filter(|entry| entry.name != "trace") {
         let problem = unknown_key(&entry.name, "a rate", core::iter::once("trace"));
         log.problem(&entry.place, at.key(&entry.name), problem);
     }
-    None
+    let Some(trace) = table.get("trace") else {
+        let form = expected_quantity(measures, words);
+        log.problem(&node.place, at, wrong(node, &format!("{form} or {{ trace = \"FILE\" }}")));
+        return None;
+    };
+    text(trace, LONGEST_PATH, at.key("trace"), log)
 }
 
 /// What a share is.
 pub(crate) const SHARE_FORM: &str = "a share from 0 to 1, or \"0%\" to \"100%\"";
 
-/// A share of packets. Percentages are numbers by now ([`crate::pass::shares`]).
+/// A share of packets. Percentages are numbers by now ([`crate::pass::values`]).
 fn probability(node: &Node, at: At<'_>, log: &mut Log) -> Option<Meaning> {
     let form = SHARE_FORM;
     let help = match &node.value {

@@ -9,7 +9,7 @@ use crate::diagnostic::Place;
 use crate::keys::ROOT;
 use crate::preset::presets;
 use crate::quantity::Measure;
-use crate::spec::{Default, Key, Kind, TableSpec, Tagged, Variant};
+use crate::spec::{Default, Key, Kind, LONGEST_PATH, TableSpec, Tagged, Variant};
 use crate::tree::parse_value;
 
 /// The schema.
@@ -63,7 +63,8 @@ fn property(key: &Key, steps: bool) -> Value {
 
 fn value(kind: &Kind, steps: bool) -> Value {
     match kind {
-        Kind::Text { longest } => json!({ "type": "string", "minLength": 1, "maxLength": longest }),
+        Kind::Text { longest } => text(*longest),
+        Kind::File(_) => text(LONGEST_PATH),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Count { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
         Kind::Seed => json!({ "anyOf": [
@@ -141,6 +142,11 @@ fn any(mut forms: Vec<Value>, steps: bool, measures: &[Measure]) -> Value {
         [form] => form.clone(),
         _ => json!({ "anyOf": forms }),
     }
+}
+
+/// A text of at most `longest` characters.
+fn text(longest: usize) -> Value {
+    json!({ "type": "string", "minLength": 1, "maxLength": longest })
 }
 
 /// `number`, or the same in per cent.

@@ -141,20 +141,21 @@ impl<'a> Section<'a> {
 /// step. One that goes beyond its key's bounds is a mistake.
 pub(crate) fn for_copy(table: &Table, number: u64, at: At<'_>, log: &mut Log) -> Table {
     let entry = |entry: &Entry| {
-        let node = &entry.node;
-        let (at, place) = (at.key(&entry.name), || node.place.clone());
-        let node = match (node.meaning, &node.value) {
+        let Node { value, place, meaning, is_default } = &entry.node;
+        let at = at.key(&entry.name);
+        let node = match (*meaning, value) {
             (Some(Meaning::Step { kind, from, by }), _) => {
                 let by = by.saturating_mul(number.saturating_sub(1));
                 let amount = Amount { count: from.count.saturating_add(by), ..from };
-                let mut node = Node::text(amount.to_string(), place());
+                let mut node = Node::text(amount.to_string(), place.clone());
                 node.meaning = read::meaning(&node, kind, at, log);
                 node
             }
             (meaning, Value::Table(inner)) => {
-                Node { value: Value::Table(for_copy(inner, number, at, log)), place: place(), meaning }
+                let value = Value::Table(for_copy(inner, number, at, log));
+                Node { value, place: place.clone(), meaning, is_default: *is_default }
             }
-            _ => node.clone(),
+            _ => entry.node.clone(),
         };
         Entry { name: entry.name.clone(), place: entry.place.clone(), node }
     };

@@ -40,6 +40,8 @@ pub(crate) enum Default {
 pub(crate) enum Kind {
     /// Any text of at most this many characters.
     Text { longest: usize },
+    /// The name of a file that belongs to the scenario.
+    File(FileKind),
     /// `true` or `false`.
     Flag,
     /// A whole number.
@@ -76,6 +78,19 @@ pub(crate) enum Kind {
     Sweep,
     /// Bounds by the figure that they are for (`threshold`).
     Thresholds,
+}
+
+/// What a file is that a scenario names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    /// A link's rate: mahimahi's packet-delivery trace (`talkpath_path::RateTrace`).
+    RateTrace,
+    /// What a link loses, packet by packet (`talkpath_path::LossTrace`).
+    LossTrace,
+    /// What a link adds to its delay, packet by packet (`talkpath_path::DelayTrace`).
+    DelayTrace,
+    /// Anything: its bytes are sent.
+    Source,
 }
 
 /// Words that a key takes, and words that it will take some day.

@@ -1,4 +1,5 @@
-//! The scenario as a tree in which every key and value knows where it came from.
+//! The scenario as a tree in which every key and value knows where it came from, and what it means once it
+//! has been read.
 //!
 //! The TOML reader sorts tables by key; here they are in the order of the file again. Numbers stay text
 //! until somebody says what they count.
@@ -7,7 +8,7 @@ use talkpath_config::DelayedAck;
 use talkpath_units::Duration;
 use toml::de::{DeTable, DeValue};
 
-use crate::diagnostic::{Log, Place};
+use crate::diagnostic::{Log, Place, Source};
 use crate::quantity::{Amount, quote};
 use crate::spec::{Kind, Variant};
 
@@ -18,6 +19,8 @@ pub(crate) struct Node {
     pub(crate) place: Place,
     /// What the value means to its key. `None` before a pass has read the value, and if it is wrong.
     pub(crate) meaning: Option<Meaning>,
+    /// Whether nobody wrote the value: it is its key's default.
+    pub(crate) is_default: bool,
 }
 
 /// A value.
@@ -81,7 +84,7 @@ pub(crate) struct Entry {
 impl Node {
     /// A value that comes from `place`, not read yet.
     pub(crate) const fn new(value: Value, place: Place) -> Self {
-        Self { value, place, meaning: None }
+        Self { value, place, meaning: None, is_default: false }
     }
 
     /// A text that comes from `place`.
@@ -209,10 +212,15 @@ impl Table {
         }
     }
 
-    /// Takes `name` out.
+    /// Takes the value of `name` out.
     pub(crate) fn remove(&mut self, name: &str) -> Option<Node> {
+        self.take(name).map(|entry| entry.node)
+    }
+
+    /// Takes key and value of `name` out.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Entry> {
         let at = self.entries.iter().position(|entry| entry.name == name)?;
-        Some(self.entries.remove(at).node)
+        Some(self.entries.remove(at))
     }
 }
 
@@ -229,6 +237,35 @@ pub(crate) fn split(key: &str) -> Vec<&str> {
 
 fn unquote(name: &str) -> &str {
     name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name)
+}
+
+/// A scenario's text as it was read.
+pub(crate) struct Document {
+    pub(crate) root: Table,
+    /// Whether its syntax is right. If not, `root` is what could be understood.
+    pub(crate) is_toml: bool,
+}
+
+/// The tree of a scenario; `None` if there is nothing to read.
+pub(crate) fn document(source: &Source, log: &mut Log) -> Option<Document> {
+    if source.text.len() > LARGEST_FILE {
+        let message =
+            format!("found {} bytes, expected a scenario of at most {LARGEST_FILE}", source.text.len());
+        log.mistake(&Place::START, "", message, None);
+        return None;
+    }
+    let mut root = parse(&source.text, log);
+    let is_toml = log.is_clean();
+    if let Some(key) = source.under {
+        root = Table::of(key, Node::new(Value::Table(root), Place::START));
+    }
+    if is_toml && root.entries.is_empty() {
+        let message =
+            "found nothing; a scenario needs a `duration`, a `path` or `link` tables, and a [flow.NAME]";
+        log.mistake(&Place::START, "", message, None);
+        return None;
+    }
+    Some(Document { root, is_toml })
 }
 
 /// Reads TOML text; mistakes in its syntax go to `log`, and what could be understood is returned.
@@ -313,6 +350,10 @@ fn syntax_help(text: &str, at: usize) -> Option<String> {
     (is_bare && value.len() < 30).then(|| format!("quantities are strings: \"{value}\""))
 }
 
+/// The largest scenario, in bytes, as written and with its defaults. Chosen: anything larger is a wrong file,
+/// refused before it fills the memory.
+pub const LARGEST_FILE: usize = 4 << 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -354,7 +395,7 @@ mod tests {
     fn a_quantity_without_quotes_is_told_about_them() {
         let mut log = Log::default();
         parse("rate = 1 Mbps\n", &mut log);
-        let source = crate::Source::new("f", "rate = 1 Mbps\n");
+        let source = Source::new("f", "rate = 1 Mbps\n");
         let (list, _) = log.finish(&source, &[]);
         assert!(list[0].help.as_deref().unwrap().contains("\"1 Mbps\""), "{list:?}");
     }
@@ -364,7 +405,7 @@ mod tests {
         for text in ["duration = \nseed = 1\n", "duration = # later\n"] {
             let mut log = Log::default();
             parse(text, &mut log);
-            let (list, _) = log.finish(&crate::Source::new("f", text), &[]);
+            let (list, _) = log.finish(&Source::new("f", text), &[]);
             assert_eq!(list[0].help.as_deref(), Some("the value after `=` is missing"), "{list:?}");
         }
     }

@@ -10,12 +10,11 @@ use talkpath_model::Scenario;
 use talkpath_path::{DelayTrace, LossTrace, QueueName, RateTrace};
 use talkpath_units::{Duration, Rate};
 
+use crate::contents::Contents;
 use crate::diagnostic::Log;
 use crate::fragments;
-use crate::pass::files::Contents;
 use crate::read::At;
-use crate::spec::is_same_word;
-use crate::tree::{Node, Table};
+use crate::tree::{Entry, Meaning, Node, Table};
 
 /// What a plan was understood as, in sentences for a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,27 +70,19 @@ fn not_in_sim(cells: &[&Scenario]) -> Vec<(String, String)> {
     found
 }
 
-/// The links of `root`, a cell without its defaults, whose drop-tail queue has no `limit`.
-pub(crate) fn assumed_queues(root: &Table) -> Vec<String> {
-    let mut assumed = Vec::new();
-    for above in ["path", "link"] {
-        let links = root.get(above).and_then(Node::as_table).map_or(&[][..], |table| &table.entries);
-        for (entry, link) in links.iter().filter_map(|entry| Some((entry, entry.node.as_table()?))) {
-            let has_limit = match link.get("queue").map(|node| (node.as_text(), node.as_table())) {
-                None => false,
-                Some((Some(kind), _)) => !is_same_word(kind, QueueName::DropTail.word()),
-                Some((_, Some(queue))) => {
-                    let kind = queue.get("kind").and_then(Node::as_text).unwrap_or_default();
-                    queue.get("limit").is_some() || !is_same_word(kind, QueueName::DropTail.word())
-                }
-                Some((None, None)) => true,
-            };
-            if !has_limit {
-                assumed.push(entry.name.clone());
-            }
-        }
-    }
-    assumed
+/// The links of `cell` whose drop-tail queue has the `limit` that is the default.
+pub(crate) fn assumed_queues(cell: &Table) -> Vec<String> {
+    let links = ["path", "link"].iter().filter_map(|above| cell.get(above)?.as_table());
+    let is_assumed = |link: &&Entry| {
+        let queue = link.node.as_table().and_then(|link| link.get("queue"));
+        queue.is_some_and(|queue| {
+            let limit = queue.as_table().and_then(|queue| queue.get("limit"));
+            let is_drop_tail =
+                matches!(queue.meaning, Some(Meaning::Variant(variant)) if variant.name == DROP_TAIL);
+            is_drop_tail && limit.is_some_and(|limit| limit.is_default)
+        })
+    };
+    links.flat_map(|links| &links.entries).filter(is_assumed).map(|link| link.name.clone()).collect()
 }
 
 fn traces(contents: &Contents) -> Vec<String> {
@@ -357,6 +348,8 @@ fn short(value: f64) -> String {
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
+
+const DROP_TAIL: &str = QueueName::DropTail.word();
 
 /// A loss that is repeated in words: above it a call is past all repair, and a share was perhaps meant in
 /// per cent. Chosen.

@@ -30,8 +30,15 @@ pub(crate) static WORKLOAD: Tagged =
 struct Workload {
     /// Its word and its keys.
     keys: Variant,
-    /// What the keys in a section mean, and the key that decides how many messages there are.
-    read: fn(&Section<'_>, FileTerms<'_>, &mut Log) -> Option<(WorkloadConfig, &'static str)>,
+    /// What the keys in a section mean.
+    read: fn(&Section<'_>, FileTerms<'_>, &mut Log) -> Option<Counted>,
+}
+
+/// What a workload sends.
+struct Counted {
+    workload: WorkloadConfig,
+    /// The key that decides how many messages there are.
+    by: &'static str,
 }
 
 /// The keys of [`WORKLOADS`].
@@ -73,9 +80,9 @@ pub(crate) fn resolve(
 ) -> Option<Load> {
     let (kind, section) = flow.tagged("workload")?;
     let read = WORKLOADS.iter().find(|workload| workload.keys.name == kind)?.read;
-    let (workload, key) = read(&section, file, log)?;
+    let Counted { workload, by } = read(&section, file, log)?;
     if let Some(duration) = duration {
-        bound(&workload, key, duration, &section, log)?;
+        bound(&workload, by, duration, &section, log)?;
     }
     let echo = section.has_key("echo") && section.flag("echo")?;
     let write = match section.choice("echo_write") {
@@ -90,14 +97,13 @@ pub(crate) fn resolve(
 fn judging(section: &Section<'_>) -> Option<Judging> {
     if section.has_key("playout") {
         // An unnamed playout is no mistake; one that is wrong is.
-        let named = section.node("playout").map(|_| playout(section));
+        let playout = match section.node("playout") {
+            Some(_) => Some(playout(section)?),
+            None => None,
+        };
         let concealment = match section.choice("concealment")? {
             SILENCE => Concealment::Silence,
             _ => Concealment::Concealed,
-        };
-        let playout = match named {
-            Some(named) => Some(named?),
-            None => None,
         };
         return Some(Judging::Call { playout, concealment, floor: section.number("floor")? });
     }

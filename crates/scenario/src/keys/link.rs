@@ -3,7 +3,7 @@
 use crate::quantity::{Dimension, Measure};
 use crate::queues::QUEUE;
 use crate::spec::{
-    ANY_DURATION, ANY_RATE, Default, Key, Kind, LONGEST_PATH, SOME_DURATION, TableSpec, Tagged, Variant, key,
+    ANY_DURATION, ANY_RATE, Default, FileKind, Key, Kind, SOME_DURATION, TableSpec, Tagged, Variant, key,
     measure, quantity,
 };
 
@@ -59,8 +59,6 @@ const LINK_KEYS: &[Key] = &[
         "what is added to `delay`, packet by packet",
     ),
 ];
-
-const FILE: Kind = Kind::Text { longest: LONGEST_PATH };
 
 const TRACE_FILE: &str = "the trace, relative to the scenario's folder; the run directory keeps a copy";
 
@@ -134,7 +132,7 @@ pub(crate) static LOSS: Tagged = Tagged {
         Variant {
             name: "trace",
             doc: "from a file of `0` (the packet arrives) and `1` (it is lost), one mark for each packet, repeated",
-            keys: &[key("file", FILE, Default::Required, TRACE_FILE)],
+            keys: &[key("file", Kind::File(FileKind::LossTrace), Default::Required, TRACE_FILE)],
         },
     ],
     later: &[],
@@ -177,7 +175,7 @@ pub(crate) static JITTER: Tagged = Tagged {
         Variant {
             name: "trace",
             doc: "from a file of milliseconds, one line for each packet, repeated",
-            keys: &[key("file", FILE, Default::Required, TRACE_FILE), REORDER],
+            keys: &[key("file", Kind::File(FileKind::DelayTrace), Default::Required, TRACE_FILE), REORDER],
         },
     ],
     later: &[],

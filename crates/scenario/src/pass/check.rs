@@ -6,11 +6,12 @@
 
 use crate::diagnostic::{Log, Place};
 use crate::form::{form, table_form};
-use crate::keys::LINK;
+use crate::keys::{LINK, ROOT};
 use crate::names;
 use crate::preset::presets;
 use crate::quantity::{self, Problem};
 use crate::read::{self, At, or_list, wrong};
+use crate::reading::Reading;
 use crate::spec::{Default, Key, Kind, TableSpec, Tagged, Variant};
 use crate::threshold;
 use crate::tree::{Entry, Meaning, Node, Table, Value};
@@ -29,6 +30,11 @@ impl Checks {
     pub(crate) const ALL: Self = Self { missing: true, steps: false };
     /// All but for what is missing.
     pub(crate) const PRESENT: Self = Self { missing: false, steps: false };
+}
+
+/// `cell` with the meaning of each value that is right.
+pub(crate) fn check_cell(cell: Table, reading: &mut Reading<'_>) -> Table {
+    check(cell, &ROOT, Checks::ALL, &mut reading.log)
 }
 
 /// `root` with the meaning of each value that is right; the mistakes go to `log`.

@@ -5,24 +5,35 @@
 
 use super::set::expand_tagged;
 use crate::diagnostic::{Log, Place};
+use crate::keys::ROOT;
 use crate::read::{self, At};
+use crate::reading::Reading;
 use crate::spec::{Default, Key, Kind, TableSpec, Tagged};
 use crate::transports;
 use crate::tree::{Entry, Meaning, Node, Table, Value, parse_value};
 
+/// `cell` with its defaults.
+pub(crate) fn fill_cell(cell: Table, _: &mut Reading<'_>) -> Table {
+    fill_table(cell, &ROOT, &Place::START)
+}
+
 /// `table` with the defaults of `spec`; keys that `spec` does not know are left out.
-pub(crate) fn fill_table(table: &Table, spec: &'static TableSpec, place: &Place) -> Table {
+pub(crate) fn fill_table(table: Table, spec: &'static TableSpec, place: &Place) -> Table {
     fill_keys(table, spec.keys, place)
 }
 
-fn fill_keys(table: &Table, keys: &'static [Key], place: &Place) -> Table {
+fn fill_keys(mut table: Table, keys: &'static [Key], place: &Place) -> Table {
     let mut filled = Table::default();
     for key in keys {
-        if let Some(entry) = table.entry(key.name) {
-            let node = fill_value(&entry.node, &key.kind);
-            filled.entries.push(Entry { name: entry.name.clone(), place: entry.place.clone(), node });
-        } else if let Default::Is(text) = key.default {
-            set_default(&mut filled, key, text, place);
+        match table.take(key.name) {
+            Some(entry) => {
+                filled.entries.push(Entry { node: fill_value(entry.node, &key.kind), ..entry });
+            }
+            None => {
+                if let Default::Is(text) = key.default {
+                    set_default(&mut filled, key, text, place);
+                }
+            }
         }
     }
     filled
@@ -31,71 +42,63 @@ fn fill_keys(table: &Table, keys: &'static [Key], place: &Place) -> Table {
 /// Puts the default `text` of `key` into `table`, with what it means.
 fn set_default(table: &mut Table, key: &'static Key, text: &str, place: &Place) {
     let Some(node) = parse_value(text, place) else { return };
-    let mut node = fill_value(&node, &key.kind);
-    // A default has no mistakes: tests load every key's.
+    let mut node = fill_value(node, &key.kind);
+    // A default has no mistakes: a test reads every key's.
     if let Some(meaning) = read::meaning(&node, &key.kind, At::ROOT, &mut Log::default()) {
         node.meaning = Some(meaning);
     }
+    node.is_default = true;
     table.set(key.name, node);
 }
 
 /// `node`, a value of this kind, with its defaults.
-pub(crate) fn fill_value(node: &Node, kind: &Kind) -> Node {
-    let written_out;
-    let node = match kind {
-        Kind::Tagged(tagged) if node.as_table().is_none() => {
-            let mut node = node.clone();
-            expand_tagged(&mut node, tagged);
-            written_out = node;
-            &written_out
+pub(crate) fn fill_value(mut node: Node, kind: &Kind) -> Node {
+    if let Kind::Tagged(tagged) = kind {
+        expand_tagged(&mut node, tagged);
+    }
+    let value = match (kind, node.value) {
+        (Kind::Table(spec) | Kind::Path(spec), Value::Table(inner)) => {
+            Value::Table(fill_table(inner, spec, &node.place))
         }
-        _ => node,
+        (Kind::Map(spec), Value::Table(inner)) => {
+            let entries = inner.entries.into_iter().map(|entry| named(entry, spec)).collect();
+            Value::Table(Table { entries })
+        }
+        (Kind::Tagged(tagged), Value::Table(inner)) => return fill_tagged(inner, tagged, node.place),
+        (_, value) => value,
     };
-    let Some(inner) = node.as_table() else { return node.clone() };
-    // A table is not copied before it is filled: what lies deep in it would be copied once for each level.
-    let filled = match kind {
-        Kind::Table(spec) | Kind::Path(spec) => fill_table(inner, spec, &node.place),
-        Kind::Map(spec) => Table { entries: inner.entries.iter().map(|entry| named(entry, spec)).collect() },
-        Kind::Tagged(tagged) => return fill_tagged(node, inner, tagged),
-        _ => return node.clone(),
-    };
-    Node::new(Value::Table(filled), node.place.clone())
+    Node { value, ..node }
 }
 
 /// A named table of a map, a flow say, with its defaults.
-fn named(entry: &Entry, spec: &'static TableSpec) -> Entry {
-    let node = match entry.node.as_table() {
-        Some(inner) => {
-            Node::new(Value::Table(fill_table(inner, spec, &entry.place)), entry.node.place.clone())
-        }
-        None => entry.node.clone(),
-    };
-    Entry { name: entry.name.clone(), place: entry.place.clone(), node }
+fn named(mut entry: Entry, spec: &'static TableSpec) -> Entry {
+    if let Value::Table(inner) = &mut entry.node.value {
+        *inner = fill_table(core::mem::take(inner), spec, &entry.place);
+    }
+    entry
 }
 
-/// The table of a variant, with the variant's defaults.
-fn fill_tagged(node: &Node, table: &Table, tagged: &'static Tagged) -> Node {
-    let kind = table.get("kind");
-    let (Some(kind), Some(variant)) =
-        (kind, kind.and_then(Node::as_text).and_then(|kind| tagged.variant(kind)))
-    else {
-        return node.clone();
+/// The table of a variant, with the variant's defaults. Without a variant that is known it stays as it is.
+fn fill_tagged(table: Table, tagged: &'static Tagged, place: Place) -> Node {
+    let variant = table.get("kind").and_then(Node::as_text).and_then(|kind| tagged.variant(kind));
+    let (Some(variant), Some(kind)) = (variant, table.get("kind").cloned()) else {
+        return Node::new(Value::Table(table), place);
     };
     let mut filled = Table::default();
-    filled.set("kind", kind.clone());
-    filled.entries.extend(fill_keys(table, variant.keys, &node.place).entries);
+    filled.set("kind", kind);
+    filled.entries.extend(fill_keys(table, variant.keys, &place).entries);
     if variant.keys.iter().any(|key| matches!(key.default, Default::Follows(_))) {
         for (name, text) in transports::defaults(variant.name, &filled) {
             if filled.get(name).is_none()
                 && let Some(key) = variant.key(name)
             {
-                set_default(&mut filled, key, &text, &node.place);
+                set_default(&mut filled, key, &text, &place);
             }
         }
         let position = |name: &str| variant.keys.iter().position(|key| key.name == name);
         filled.entries.sort_by_key(|entry| position(&entry.name));
     }
-    Node { value: Value::Table(filled), place: node.place.clone(), meaning: Some(Meaning::Variant(variant)) }
+    Node { meaning: Some(Meaning::Variant(variant)), ..Node::new(Value::Table(filled), place) }
 }
 
 /// The file as resolved: what `root` says, and of the defaults those that all cells share (`common`), but for
@@ -165,7 +168,6 @@ fn is_written_out(table: &Table, node: &Node) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::ROOT;
     use crate::pass::check::{self, Checks};
     use crate::tree;
 
@@ -204,7 +206,7 @@ mod tests {
             );
             let mut log = Log::default();
             let root = check::check(tree::parse(&text, &mut log), &ROOT, Checks::ALL, &mut log);
-            let filled = fill_table(&root, &ROOT, &Place::START);
+            let filled = fill_table(root, &ROOT, &Place::START);
             let mut without = Vec::new();
             without_meaning(&filled, ROOT.keys, "", &mut without);
             assert_eq!(without, Vec::<String>::new(), "{}", variant.name);

@@ -5,7 +5,7 @@
 //!                                          gets what its own keys leave open
 //! ```
 //!
-//! What `this` is, [`files`](super::files) has put in its place before.
+//! What `this` is, [`values`](super::values) has put in its place before.
 //!
 //! Left out: what a kernel's version changes in its TCP itself. The stack `linux` follows Linux 6.18 under
 //! every profile.
@@ -13,14 +13,15 @@
 use super::fill::fill_value;
 use super::set::expand_tagged;
 use crate::keys::KERNEL;
+use crate::reading::Reading;
 use crate::spec::Kind;
 use crate::transports::TRANSPORT;
 use crate::tree::{Node, Table, Value};
 
 /// `cell` with the profile's values for the keys that its Linux transports leave open.
-pub(crate) fn apply_kernel(mut cell: Table) -> Table {
+pub(crate) fn apply_kernel(mut cell: Table, _: &mut Reading<'_>) -> Table {
     let Some(kernel) = cell.get("kernel") else { return cell };
-    let kernel = fill_value(kernel, &Kind::Tagged(&KERNEL));
+    let kernel = fill_value(kernel.clone(), &Kind::Tagged(&KERNEL));
     let Some(profile) = kernel.as_table() else { return cell };
     let Some(Node { value: Value::Table(flows), .. }) = cell.get_mut("flow") else { return cell };
     for entry in &mut flows.entries {

@@ -3,22 +3,36 @@
 //! | pass | what it does | to |
 //! | --- | --- | --- |
 //! | [`set`] | puts in what the command line sets | the file |
-//! | [`shares`] | makes numbers of per cent | the file |
-//! | [`files`] | reads what is named outside the scenario, and renames it as resolved | the file |
+//! | [`values`] | puts numbers for per cent, and reads what is named outside the scenario | the file |
 //! | [`sweep`] | takes `[sweep]` out, and puts a cell's values in | each cell |
 //! | [`kernel`] | gives Linux transports what the key `kernel` says | each cell |
 //! | [`check`] | reports what the key tables alone decide, notes what values mean | cells, swept files |
 //! | [`fill`] | writes every default out, with what it means | each cell |
 //!
-//! [`crate::plan`] runs them in this order. Then [`crate::resolve`] makes the model of a cell's tree
-//! from the meanings: no value is read a second time. The
-//! command line comes before the files because it may name some, and the kernel after the sweep because it
-//! may be swept.
+//! [`crate::plan`] runs them in this order. Then [`crate::resolve`] makes the model of a cell's tree from the
+//! meanings: no value is read a second time. The command line comes before the values because it may name
+//! files, and the kernel after the sweep because it may be swept.
 
 pub(crate) mod check;
-pub(crate) mod files;
 pub(crate) mod fill;
 pub(crate) mod kernel;
 pub(crate) mod set;
-pub(crate) mod shares;
 pub(crate) mod sweep;
+pub(crate) mod values;
+
+use crate::reading::Reading;
+use crate::tree::Table;
+
+/// A pass: of the tree it makes the next one. What it has to report goes to the log.
+type Pass = fn(Table, &mut Reading<'_>) -> Table;
+
+/// The passes over a file, in order. The sweep follows, which makes the cells.
+pub(crate) const OVER_FILE: [Pass; 2] = [set::set_options, values::replace_values];
+
+/// The passes over a cell, in order.
+pub(crate) const OVER_CELL: [Pass; 3] = [kernel::apply_kernel, check::check_cell, fill::fill_cell];
+
+/// The tree that `passes` make of `root`, one after the other.
+pub(crate) fn run(passes: &[Pass], root: Table, reading: &mut Reading<'_>) -> Table {
+    passes.iter().fold(root, |tree, pass| pass(tree, reading))
+}

@@ -6,26 +6,22 @@
 //! [`keys`] writes out a key with `*`, such as `path.*.loss`: both directions of a path, or each link or
 //! flow.
 
-use crate::diagnostic::{Log, Place, Source};
+use crate::diagnostic::{Log, Place};
 use crate::keys::ROOT;
 use crate::names::{unknown_key, unknown_name};
-use crate::options::{Options, Setting, stem};
+use crate::options::{Setting, stem};
 use crate::preset::preset;
 use crate::quantity::{Problem, percentage};
 use crate::read;
+use crate::reading::Reading;
 use crate::spec::{Kind, TableSpec, Tagged};
 use crate::threshold;
 use crate::tree::{self, Entry, Node, Table, Value, split};
 
 /// `root` as the command line changes it. A scenario without a name has its file's, and the name of a path is
 /// written out as its tables.
-pub(crate) fn set_options(
-    mut root: Table,
-    source: &Source,
-    options: &Options,
-    labels: &mut Vec<String>,
-    log: &mut Log,
-) -> Table {
+pub(crate) fn set_options(mut root: Table, reading: &mut Reading<'_>) -> Table {
+    let Reading { source, options, labels, log, .. } = reading;
     for Setting { key, value: text, option } in &options.set {
         let place = Place::Option(labels.len());
         labels.push(option.clone());

@@ -4,10 +4,10 @@ use talkpath_config::{QuicConfig, TransportConfig};
 use talkpath_model::{Direction, Dscp, Due, Flow, LARGEST_BULK_MESSAGE, LinkIndex, Receiver, SecondPath};
 use talkpath_units::{Bytes, Duration};
 
-use super::link::{self, Links};
+use super::link::{self, Links, NameInRoute};
+use crate::contents::Contents;
 use crate::diagnostic::{Log, Place};
 use crate::keys::{FLOW, RECEIVER};
-use crate::pass::files::Contents;
 use crate::quantity::Problem;
 use crate::read::At;
 use crate::section::{Section, first_step, for_copy};
@@ -26,12 +26,12 @@ pub(crate) struct FlowTable<'a> {
 }
 
 impl<'a> FlowTable<'a> {
-    /// The names of links in its routes, each with how many copies name it.
-    pub(crate) fn named_links(&self) -> Vec<(&'a str, u64)> {
+    /// The names of links in its routes.
+    pub(crate) fn named_links(&self) -> Vec<NameInRoute<'a>> {
         ["route", "return_route", "second_route", "second_return_route"]
             .iter()
             .filter_map(|key| self.table.get(key)?.names())
-            .flat_map(|names| names.map(|(name, _)| (name, self.count)))
+            .flat_map(|names| names.map(|(name, _)| NameInRoute { name, copies: self.count }))
             .collect()
     }
 }

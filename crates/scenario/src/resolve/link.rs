@@ -6,10 +6,10 @@ use talkpath_model::{Flow, IpVersion, LinkIndex, NamedLink};
 use talkpath_path::{DelayVariation, Framing, LinkConfig, LossModel, RateModel};
 use talkpath_units::{Bytes, Rate};
 
+use crate::contents::Contents;
 use crate::diagnostic::{Log, Place};
 use crate::keys::LINK;
 use crate::names::unknown_name;
-use crate::pass::files::Contents;
 use crate::pass::fill::fill_table;
 use crate::quantity::{Problem, quote};
 use crate::queues;
@@ -24,14 +24,29 @@ pub(crate) struct Links {
     pub(crate) made: Option<Vec<NamedLink>>,
     /// By name. Links with mistakes are here too, so that routes over them are not reported as wrong.
     by_name: BTreeMap<String, LinkIndex>,
-    /// The links' names as the file has them, with `{n}`, and their places.
-    written: Vec<(String, Place)>,
+    /// The links' tables, in the order of the file.
+    written: Vec<WrittenLink>,
     /// Whether they are a path's.
     pub(crate) is_path: bool,
     /// Whether the scenario says what lies between the hosts.
     pub(crate) is_known: bool,
     /// What they carry.
     ip: IpVersion,
+}
+
+/// A link's table.
+struct WrittenLink {
+    /// As the file has it, with `{n}`.
+    name: String,
+    place: Place,
+}
+
+/// A link's name in the routes of a flow.
+pub(crate) struct NameInRoute<'a> {
+    /// As the file has it, with `{n}`.
+    pub(crate) name: &'a str,
+    /// How many copies of the flow name it.
+    pub(crate) copies: u64,
 }
 
 impl Links {
@@ -41,7 +56,7 @@ impl Links {
     /// There is none; the nearest is named.
     pub(crate) fn find(&self, name: &str, number: u64) -> Result<LinkIndex, Problem> {
         let name = name.replace(NUMBER, &number.to_string());
-        let known = || self.written.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let known = || self.written.iter().map(|link| link.name.clone()).collect::<Vec<_>>();
         self.by_name.get(&name).copied().ok_or_else(|| unknown_name(&name, "link", &known()))
     }
 
@@ -71,7 +86,7 @@ impl Links {
     pub(crate) fn tell_unused(&self, flows: &Option<Vec<Flow>>, log: &mut Log) {
         let (Some(made), Some(flows), false) = (&self.made, flows, self.is_path) else { return };
         let used: BTreeSet<_> = flows.iter().flat_map(Flow::all_links).collect();
-        for (name, place) in &self.written {
+        for WrittenLink { name, place } in &self.written {
             let is_used =
                 |index: &&LinkIndex| made.get(index.0 as usize).is_some_and(|link| matches(name, &link.name));
             if !used.iter().any(is_used) {
@@ -81,15 +96,15 @@ impl Links {
     }
 }
 
-/// Makes the links of `root`. `named` are those in the flows' routes, each with how many copies of a flow
-/// name it.
+/// Makes the links of `root`. `named` are those in the flows' routes.
 pub(crate) fn links(
     root: &Table,
-    named: &[(&str, u64)],
+    named: &[NameInRoute<'_>],
     contents: &Contents,
     ip: IpVersion,
     log: &mut Log,
 ) -> Links {
+    warn_of_missing_rates(root, log);
     let top = At::ROOT;
     let mut links = Links {
         made: Some(Vec::new()),
@@ -116,17 +131,17 @@ pub(crate) fn links(
                 &entry.name,
                 table.and_then(|table| config(table, at.key(&entry.name), &entry.node.place, contents, log)),
             );
-            links.written.push((entry.name.clone(), entry.place.clone()));
+            links.written.push(WrittenLink { name: entry.name.clone(), place: entry.place.clone() });
         }
         return links;
     }
     if root.get("link").is_none() {
         (links.is_path, links.is_known) = (true, false);
         // A link without any key: packets cross it at once.
-        let perfect = fill_table(&Table::default(), &LINK, &Place::START);
+        let perfect = fill_table(Table::default(), &LINK, &Place::START);
         for name in ["up", "down"] {
             links.add(name, config(&perfect, top.key(name), &Place::START, contents, log));
-            links.written.push((name.to_owned(), Place::START));
+            links.written.push(WrittenLink { name: name.to_owned(), place: Place::START });
         }
         return links;
     }
@@ -141,7 +156,7 @@ pub(crate) fn links(
     let at = top.key("link");
     let plain: BTreeSet<_> = tables.entries.iter().map(|entry| entry.name.as_str()).collect();
     for entry in &tables.entries {
-        links.written.push((entry.name.clone(), entry.place.clone()));
+        links.written.push(WrittenLink { name: entry.name.clone(), place: entry.place.clone() });
         links.add_written(entry, named, &plain, at.key(&entry.name), contents, log);
     }
     links
@@ -152,7 +167,7 @@ impl Links {
     fn add_written(
         &mut self,
         entry: &Entry,
-        named: &[(&str, u64)],
+        named: &[NameInRoute<'_>],
         plain: &BTreeSet<&str>,
         at: At<'_>,
         contents: &Contents,
@@ -169,7 +184,7 @@ impl Links {
             return self.add(&entry.name, config(table, at, &entry.place, contents, log));
         }
         let mut numbers = BTreeSet::new();
-        for (name, copies) in named {
+        for NameInRoute { name, copies } in named {
             if name.contains(NUMBER) {
                 // `access{n}` of a route may also be written with its own braces elsewhere: compare what they
                 // make.
@@ -191,7 +206,7 @@ impl Links {
                 continue;
             }
             if self.by_name.contains_key(&name) {
-                let mut others = self.written.iter().map(|(other, _)| other.as_str());
+                let mut others = self.written.iter().map(|link| link.name.as_str());
                 let other = others.find(|other| number_in(other, &name).is_some()).unwrap_or_default();
                 let message = format!("`{other}` and `{}` both make the link {name}; rename one", entry.name);
                 log.problem(&entry.place, at, Problem::new(message));
@@ -215,14 +230,15 @@ impl Links {
     }
 }
 
-/// Warns of the links of `root`, a cell before its defaults are filled in, that have no rate.
-pub(crate) fn tell_missing_rates(root: &Table, log: &mut Log) {
+/// Warns of the links of `root` whose rate nobody wrote.
+fn warn_of_missing_rates(root: &Table, log: &mut Log) {
     let top = At::ROOT;
     for above in ["path", "link"] {
         let at = top.key(above);
         for entry in root.get(above).and_then(Node::as_table).map_or(&[][..], |table| &table.entries) {
             let at = at.key(&entry.name);
-            if entry.node.as_table().is_some_and(|link| link.get("rate").is_none()) {
+            let rate = entry.node.as_table().and_then(|link| link.get("rate"));
+            if rate.is_some_and(|rate| rate.is_default) {
                 let message =
                     "missing; without it nothing ever waits on this link, and its queue never fills";
                 let place = if above == "path" { &entry.node.place } else { &entry.place };
@@ -281,13 +297,14 @@ fn framing(link: &Section<'_>) -> Option<Framing> {
 }
 
 fn rate(link: &Section<'_>, contents: &Contents) -> Option<RateModel> {
-    if let Some(trace) = link.node("rate")?.as_table().and_then(|table| table.get("trace")) {
-        // A mistake in the file, or in its name, is reported already.
-        return contents.rate(trace.as_text()?).cloned().map(RateModel::Trace);
-    }
     match link.meaning("rate")? {
         Meaning::Amount(amount) => Some(RateModel::Fixed(Rate::from_bps(amount.count))),
-        _ => Some(RateModel::Unlimited),
+        Meaning::Word(_) => Some(RateModel::Unlimited),
+        // A mistake in the file is reported already.
+        _ => {
+            let trace = link.node("rate")?.as_table()?.get("trace")?.as_text()?;
+            contents.rate(trace).cloned().map(RateModel::Trace)
+        }
     }
 }
 

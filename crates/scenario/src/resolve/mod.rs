@@ -9,9 +9,9 @@ pub(crate) mod link;
 use talkpath_model::{FarClock, IpVersion, KernelProfile, NamedLink, Scenario};
 use talkpath_units::Seed;
 
+use crate::contents::Contents;
 use crate::diagnostic::{Log, Place};
 use crate::keys::{FAR_CLOCK, ROOT};
-use crate::pass::files::Contents;
 use crate::quantity::Problem;
 use crate::read::At;
 use crate::section::Section;

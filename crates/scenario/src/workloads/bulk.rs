@@ -2,7 +2,7 @@
 
 use talkpath_model::WorkloadConfig;
 
-use super::{FileTerms, Workload};
+use super::{Counted, FileTerms, Workload};
 use crate::diagnostic::Log;
 use crate::quantity::{Dimension, Measure};
 use crate::section::Section;
@@ -25,6 +25,7 @@ pub(super) const BULK: Workload = Workload {
 
 const BULK_BYTES: &[Measure] = &[measure(Dimension::Size, 1, 1_000 * LARGEST_SIZE)];
 
-fn read(section: &Section<'_>, _: FileTerms<'_>, _: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
-    Some((WorkloadConfig::Bulk { bytes: section.bytes_or_word("bytes")? }, "bytes"))
+fn read(section: &Section<'_>, _: FileTerms<'_>, _: &mut Log) -> Option<Counted> {
+    let workload = WorkloadConfig::Bulk { bytes: section.bytes_or_word("bytes")? };
+    Some(Counted { workload, by: "bytes" })
 }

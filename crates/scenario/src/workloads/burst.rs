@@ -2,7 +2,7 @@
 
 use talkpath_model::WorkloadConfig;
 
-use super::{FLOOR, FileTerms, MESSAGE, Workload};
+use super::{Counted, FLOOR, FileTerms, MESSAGE, Workload};
 use crate::diagnostic::Log;
 use crate::section::Section;
 use crate::spec::{ANY_DURATION, Default, Kind, SOME_DURATION, Variant, key, quantity};
@@ -39,12 +39,12 @@ pub(super) const BURST: Workload = Workload {
     read,
 };
 
-fn read(section: &Section<'_>, _: FileTerms<'_>, _: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
-    let burst = WorkloadConfig::Burst {
+fn read(section: &Section<'_>, _: FileTerms<'_>, _: &mut Log) -> Option<Counted> {
+    let workload = WorkloadConfig::Burst {
         count: section.count("count")?,
         size: section.bytes("size")?,
         repeat: section.count("repeat")?,
         gap: section.duration("gap")?,
     };
-    Some((burst, "count"))
+    Some(Counted { workload, by: "count" })
 }

@@ -3,7 +3,7 @@
 use talkpath_model::{LEAST_DRAWN, MessageSize, WorkloadConfig};
 use talkpath_units::{Bytes, Rate};
 
-use super::{ECHO, ECHO_WRITE_KEY, FLOOR, FileTerms, MESSAGE, Workload};
+use super::{Counted, ECHO, ECHO_WRITE_KEY, FLOOR, FileTerms, MESSAGE, Workload};
 use crate::diagnostic::Log;
 use crate::quantity::{Dimension, Measure, Problem};
 use crate::section::Section;
@@ -66,7 +66,7 @@ const DRAWN_MESSAGE: &[Measure] = &[measure(Dimension::Size, LEAST_DRAWN.get(), 
 /// From one message in a quarter of an hour to a message a nanosecond, in mHz. Chosen.
 const MESSAGE_RATE: &[Measure] = &[measure(Dimension::Frequency, 1, 1_000_000_000_000)];
 
-fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
+fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<Counted> {
     let size = sizes(section, log);
     let clock = match (section.node("rate"), section.node("message_rate")) {
         (Some(_), None) | (None, Some(_)) => section.meaning(clock_key(section)),
@@ -96,7 +96,8 @@ fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(Workl
         section.problem("message_rate", Problem::new(message), log);
         return None;
     };
-    Some((WorkloadConfig::Cbr { rate: Rate::from_bps(bps), size }, clock_key(section)))
+    let workload = WorkloadConfig::Cbr { rate: Rate::from_bps(bps), size };
+    Some(Counted { workload, by: clock_key(section) })
 }
 
 /// The sizes of its messages.

@@ -2,11 +2,11 @@
 
 use talkpath_model::{LARGEST_BULK_MESSAGE, WorkloadConfig};
 
-use super::{FileTerms, Workload};
+use super::{Counted, FileTerms, Workload};
 use crate::diagnostic::Log;
 use crate::quantity::{Dimension, Measure};
 use crate::section::Section;
-use crate::spec::{Default, Kind, LONGEST_PATH, Variant, key, measure};
+use crate::spec::{Default, FileKind, Kind, Variant, key, measure};
 
 /// A file.
 pub(super) const FILE: Workload = Workload {
@@ -17,7 +17,7 @@ pub(super) const FILE: Workload = Workload {
         keys: &[
             key(
                 "source",
-                Kind::Text { longest: LONGEST_PATH },
+                Kind::File(FileKind::Source),
                 Default::Required,
                 "the file, relative to the scenario's folder; it is not copied",
             ),
@@ -36,10 +36,10 @@ pub(super) const FILE: Workload = Workload {
 /// From what a sequence number and a byte take to the largest message of `bulk`.
 const FILE_MESSAGE: &[Measure] = &[measure(Dimension::Size, 64, LARGEST_BULK_MESSAGE.get())];
 
-fn read(section: &Section<'_>, terms: FileTerms<'_>, _: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
+fn read(section: &Section<'_>, terms: FileTerms<'_>, _: &mut Log) -> Option<Counted> {
     let size = section.bytes_or_word("size")?.unwrap_or(terms.message);
     let source = section.text("source")?;
     let bytes = (terms.size)(source)?;
-    let config = WorkloadConfig::File { source: source.to_owned(), bytes, size, header: terms.header };
-    Some((config, "source"))
+    let workload = WorkloadConfig::File { source: source.to_owned(), bytes, size, header: terms.header };
+    Some(Counted { workload, by: "source" })
 }

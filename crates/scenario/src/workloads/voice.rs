@@ -3,7 +3,7 @@
 use talkpath_config::Codec;
 use talkpath_model::WorkloadConfig;
 
-use super::{ECHO, ECHO_WRITE_KEY, FileTerms, Workload};
+use super::{Counted, ECHO, ECHO_WRITE_KEY, FileTerms, Workload};
 use crate::diagnostic::Log;
 use crate::quantity::{Dimension, Measure, Problem};
 use crate::section::Section;
@@ -82,17 +82,16 @@ const PTIME: &[Measure] = &[measure(Dimension::Duration, 1_000_000, 200_000_000)
 
 const CODEC: Words = Words { noun: "a codec", known: Codec::OF_FLOWS, later: Codec::LATER, why: "" };
 
-fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<(WorkloadConfig, &'static str)> {
-    let codec = section.choice("codec");
+fn read(section: &Section<'_>, _: FileTerms<'_>, log: &mut Log) -> Option<Counted> {
     let ptime = section.duration("ptime")?;
     if ptime.as_nanos() % NANOS_PER_MS != 0 {
         let message = format!("found {ptime}, expected a whole number of milliseconds");
         section.problem("ptime", Problem::new(message), log);
         return None;
     }
-    let codec = Codec::named(codec?)?;
+    let codec = Codec::named(section.choice("codec")?)?;
     let size = codec.row().frames?.size(ptime);
-    Some((WorkloadConfig::Voice { codec, ptime, size }, "ptime"))
+    Some(Counted { workload: WorkloadConfig::Voice { codec, ptime, size }, by: "ptime" })
 }
 
 const NANOS_PER_MS: u64 = 1_000_000;

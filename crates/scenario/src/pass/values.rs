@@ -1,0 +1,190 @@
+//! Values that stand for others: each becomes what the resolved form has in its place, in the file and in its
+//! sweep.
+//!
+//! | written | becomes |
+//! | --- | --- |
+//! | a share in per cent, `"1%"` | the number, 0.01 |
+//! | the name of a trace, or of a file to be sent | its name in the resolved form ([`crate::contents`]) |
+//! | `kernel = "this"` | the values of this machine's kernel, as `measured` |
+//!
+//! A bare 1 of the command line is refused as a share: elsewhere (netem, SIPp) loss is in per cent, and
+//! whoever types 1 means 1 % as often as all.
+
+use talkpath_model::KernelProfile;
+
+use crate::diagnostic::{Log, Place};
+use crate::keys::{KERNEL, ROOT};
+use crate::quantity::{self, Problem, quote};
+use crate::read::At;
+use crate::reading::Reading;
+use crate::spec::{FileKind, Kind, TableSpec, Tagged, is_same_word};
+use crate::tree::{Node, Table, Value, parse_value, split};
+
+/// `root` with each value as the resolved form has it, those of its sweep too.
+pub(crate) fn replace_values(mut root: Table, reading: &mut Reading<'_>) -> Table {
+    table(&mut root, &ROOT, At::ROOT, reading);
+    if let Some(Value::Table(sweep)) = root.get_mut("sweep").map(|node| &mut node.value) {
+        swept(sweep, &mut Vec::new(), At::ROOT.key("sweep"), reading);
+    }
+    root
+}
+
+fn table(table: &mut Table, spec: &'static TableSpec, at: At<'_>, reading: &mut Reading<'_>) {
+    for entry in &mut table.entries {
+        if let Some(key) = spec.key(&entry.name) {
+            value(&mut entry.node, &key.kind, at.key(&entry.name), reading);
+        }
+    }
+}
+
+fn value(node: &mut Node, kind: &'static Kind, at: At<'_>, reading: &mut Reading<'_>) {
+    if kind.is_share() {
+        return share(node, at, &mut reading.log);
+    }
+    if matches!(kind, Kind::Tagged(tagged) if core::ptr::eq(*tagged, &KERNEL)) && is_this(node) {
+        return this_kernel(node, reading);
+    }
+    match (kind, &mut node.value) {
+        (Kind::File(kind), _) => file(node, *kind, at, reading),
+        (Kind::LinkRate { .. }, Value::Table(rate)) => {
+            if let Some(trace) = rate.get_mut("trace") {
+                file(trace, FileKind::RateTrace, at.key("trace"), reading);
+            }
+        }
+        (Kind::Table(spec) | Kind::Path(spec), Value::Table(inner)) => table(inner, spec, at, reading),
+        (Kind::Map(spec), Value::Table(inner)) => {
+            for entry in &mut inner.entries {
+                if let Value::Table(inner) = &mut entry.node.value {
+                    table(inner, spec, at.key(&entry.name), reading);
+                }
+            }
+        }
+        (Kind::Tagged(tagged), Value::Table(inner)) => self::tagged(inner, tagged, at, reading),
+        // A bare number, or a percentage, stands for one key of one variant.
+        (Kind::Tagged(Tagged { number: Some(_), .. }), Value::Number(_) | Value::Text(_)) => {
+            share(node, at, &mut reading.log);
+        }
+        _ => {}
+    }
+}
+
+fn tagged(inner: &mut Table, tagged: &'static Tagged, at: At<'_>, reading: &mut Reading<'_>) {
+    let variant = inner.get("kind").and_then(Node::as_text).and_then(|kind| tagged.variant(kind));
+    for entry in &mut inner.entries {
+        // Without a kind that is known, as where a sweep brings it, any variant's key of this name.
+        let of_variant = variant.and_then(|variant| variant.key(&entry.name));
+        let any = || tagged.variants.iter().find_map(|variant| variant.key(&entry.name));
+        if let Some(key) = of_variant.or_else(any) {
+            value(&mut entry.node, &key.kind, at.key(&entry.name), reading);
+        }
+    }
+}
+
+/// The lines of a sweep: each is a list of values for the key that its names lead to.
+fn swept(table: &mut Table, above: &mut Vec<String>, at: At<'_>, reading: &mut Reading<'_>) {
+    for entry in &mut table.entries {
+        let depth = above.len();
+        above.extend(split(&entry.name).into_iter().map(str::to_owned));
+        match &mut entry.node.value {
+            Value::Table(inner) => swept(inner, above, at, reading),
+            Value::List(list) => {
+                let names: Vec<&str> = above.iter().map(String::as_str).collect();
+                if let Some(kind) = kind_in_table(&ROOT, &names) {
+                    list.iter_mut().for_each(|node| value(node, kind, at.key(&above.join(".")), reading));
+                }
+            }
+            _ => {}
+        }
+        above.truncate(depth);
+    }
+}
+
+/// The kind of the key that `names` lead to.
+fn kind_in_table(spec: &'static TableSpec, names: &[&str]) -> Option<&'static Kind> {
+    let [first, rest @ ..] = names else { return None };
+    kind_below(&spec.key(first)?.kind, rest)
+}
+
+fn kind_below(kind: &'static Kind, names: &[&str]) -> Option<&'static Kind> {
+    let [first, rest @ ..] = names else { return Some(kind) };
+    match kind {
+        Kind::Table(spec) => kind_in_table(spec, names),
+        // `*` stands for `up` and `down`, which are the same.
+        Kind::Path(spec) if *first == "*" => kind_below(&spec.keys.first()?.kind, rest),
+        Kind::Path(spec) => kind_in_table(spec, names),
+        Kind::Map(spec) => kind_in_table(spec, rest),
+        Kind::Tagged(tagged) => {
+            let key = tagged.variants.iter().find_map(|variant| variant.key(first))?;
+            kind_below(&key.kind, rest)
+        }
+        Kind::LinkRate { .. } if names == ["trace"] => Some(&Kind::File(FileKind::RateTrace)),
+        _ => None,
+    }
+}
+
+fn share(node: &mut Node, at: At<'_>, log: &mut Log) {
+    match &node.value {
+        Value::Text(text) => {
+            let Some(share) = quantity::percentage(text) else { return };
+            if !(0.0..=1.0).contains(&share) {
+                let problem = Problem::new(format!("found {}, expected from 0% to 100%", quote(text)));
+                log.problem(&node.place, at, problem);
+            }
+            // Clamped, so that no reader reports it again.
+            node.value = Value::Number(share.clamp(0.0, 1.0).to_string());
+        }
+        Value::Number(text) if matches!(node.place, Place::Option(_)) => {
+            if let Some(problem) = quantity::bare_one(text) {
+                log.problem(&node.place, at, problem);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Reads the file that `node` names, and puts the resolved form's name in its place.
+fn file(node: &mut Node, kind: FileKind, at: At<'_>, reading: &mut Reading<'_>) {
+    let Value::Text(name) = &mut node.value else { return };
+    match reading.contents.read(kind, name, reading.files) {
+        Ok(resolved) => *name = resolved,
+        Err(problem) => reading.log.problem(&node.place, at, problem),
+    }
+}
+
+/// True if `node`, the value of `kernel`, is the machine's own kernel.
+fn is_this(node: &Node) -> bool {
+    let kind = node.as_table().map_or(Some(node), |table| table.get("kind"));
+    kind.and_then(Node::as_text).is_some_and(|kind| is_same_word(kind, "this"))
+}
+
+fn this_kernel(node: &mut Node, reading: &mut Reading<'_>) {
+    match reading.contents.this_kernel(reading.files) {
+        Ok(profile) => replace_this(node, profile),
+        Err(why) => {
+            let help = format!("there are: {}", kernel_names().collect::<Vec<_>>().join(", "));
+            reading.log.mistake(&node.place, "kernel", why, Some(help));
+        }
+    }
+}
+
+/// Replaces `this` by the values of `profile`. Keys that the file has beside `this` win.
+fn replace_this(node: &mut Node, profile: &KernelProfile) {
+    let mut table = Table::default();
+    table.set("kind", Node::text("measured", node.place.clone()));
+    for (key, text) in profile.values() {
+        if let Some(value) = parse_value(&text, &node.place) {
+            table.set(key, value);
+        }
+    }
+    for entry in node.as_table().into_iter().flat_map(|written| &written.entries) {
+        if entry.name != "kind" {
+            table.set(&entry.name, entry.node.clone());
+        }
+    }
+    node.value = Value::Table(table);
+}
+
+/// The names of the profiles that need no machine, for messages.
+fn kernel_names() -> impl Iterator<Item = &'static str> {
+    KERNEL.variants.iter().map(|variant| variant.name).filter(|name| !matches!(*name, "this" | "measured"))
+}

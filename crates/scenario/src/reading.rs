@@ -1,0 +1,27 @@
+//! What the passes over a scenario share besides its tree.
+
+use crate::contents::{Contents, Files};
+use crate::diagnostic::{Log, Source};
+use crate::options::Options;
+
+/// One scenario while it is read.
+pub(crate) struct Reading<'a> {
+    pub(crate) source: &'a Source,
+    /// What the command line changes.
+    pub(crate) options: &'a Options,
+    /// Where the files are that the scenario names.
+    pub(crate) files: &'a dyn Files,
+    /// What is in them.
+    pub(crate) contents: Contents,
+    /// The options that set a key, as messages quote them, by the index of a
+    /// [`Place::Option`](crate::diagnostic::Place::Option).
+    pub(crate) labels: Vec<String>,
+    pub(crate) log: Log,
+}
+
+impl<'a> Reading<'a> {
+    pub(crate) fn new(source: &'a Source, options: &'a Options, files: &'a dyn Files) -> Self {
+        let (contents, labels, log) = (Contents::default(), Vec::new(), Log::default());
+        Self { source, options, files, contents, labels, log }
+    }
+}
