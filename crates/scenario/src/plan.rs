@@ -14,7 +14,7 @@ use crate::keys::ROOT;
 use crate::options::Options;
 use crate::pass::check::{self, Checks};
 use crate::pass::sweep::{Sweep, SweptCell};
-use crate::pass::{self, OVER_CELL, OVER_FILE, fill};
+use crate::pass::{fill, kernel, set, values};
 use crate::reading::Reading;
 use crate::resolve;
 use crate::tree::{self, Document, LARGEST_FILE, Table};
@@ -89,7 +89,7 @@ pub fn load_with_files(source: &Source, options: &Options, files: &dyn Files) ->
 /// The plan without its warnings; `None` if the log has mistakes.
 fn read(reading: &mut Reading<'_>) -> Option<Plan> {
     let Document { root, is_toml } = tree::document(reading.source, &mut reading.log)?;
-    let root = pass::run(&OVER_FILE, root, reading);
+    let root = run(&OVER_FILE, root, reading);
     // The cells are checked one by one. What they do not hold is checked here: values that a sweep replaces,
     // and what could be read of a file that is no TOML.
     if !is_toml || root.get("sweep").is_some() {
@@ -142,6 +142,20 @@ fn read(reading: &mut Reading<'_>) -> Option<Plan> {
     Some(Plan { name, repeat, seed, cells, resolved, thresholds, traces, warnings, understood })
 }
 
+/// A pass: of the tree it makes the next one. What it has to report goes to the log.
+type Pass = fn(Table, &mut Reading<'_>) -> Table;
+
+/// The passes over a file, in order. The sweep follows, which makes the cells.
+const OVER_FILE: [Pass; 2] = [set::set_options, values::replace_values];
+
+/// The passes over a cell, in order. Then [`resolve`] makes the model of it.
+const OVER_CELL: [Pass; 3] = [kernel::apply_kernel, check::check_cell, fill::fill_cell];
+
+/// The tree that `passes` make of `root`, one after the other.
+fn run(passes: &[Pass], root: Table, reading: &mut Reading<'_>) -> Table {
+    passes.iter().fold(root, |tree, pass| pass(tree, reading))
+}
+
 /// What the cells of a scenario are.
 struct Cells {
     cells: Vec<Cell>,
@@ -159,7 +173,7 @@ fn cells(sweep: &Sweep, reading: &mut Reading<'_>) -> Option<Cells> {
     let mut flows = 0_usize;
     for index in 0..sweep.cells() {
         let SweptCell { root, values, label } = sweep.cell(index, &mut reading.log);
-        let cell = pass::run(&OVER_CELL, root, reading);
+        let cell = run(&OVER_CELL, root, reading);
         let Reading { contents, log, .. } = &mut *reading;
         let scenario = resolve::scenario(&cell, contents, log);
         if log.is_full() {

@@ -9,9 +9,9 @@
 //! | [`check`] | reports what the key tables alone decide, notes what values mean | cells, swept files |
 //! | [`fill`] | writes every default out, with what it means | each cell |
 //!
-//! [`crate::plan`] runs them in this order. Then [`crate::resolve`] makes the model of a cell's tree from the
-//! meanings: no value is read a second time. The command line comes before the values because it may name
-//! files, and the kernel after the sweep because it may be swept.
+//! [`crate::plan`] has the lists and runs them in this order. Then [`crate::resolve`] makes the model of a
+//! cell's tree from the meanings: no value is read a second time. The command line comes before the values
+//! because it may name files, and the kernel after the sweep because it may be swept.
 
 pub(crate) mod check;
 pub(crate) mod fill;
@@ -19,20 +19,3 @@ pub(crate) mod kernel;
 pub(crate) mod set;
 pub(crate) mod sweep;
 pub(crate) mod values;
-
-use crate::reading::Reading;
-use crate::tree::Table;
-
-/// A pass: of the tree it makes the next one. What it has to report goes to the log.
-type Pass = fn(Table, &mut Reading<'_>) -> Table;
-
-/// The passes over a file, in order. The sweep follows, which makes the cells.
-pub(crate) const OVER_FILE: [Pass; 2] = [set::set_options, values::replace_values];
-
-/// The passes over a cell, in order.
-pub(crate) const OVER_CELL: [Pass; 3] = [kernel::apply_kernel, check::check_cell, fill::fill_cell];
-
-/// The tree that `passes` make of `root`, one after the other.
-pub(crate) fn run(passes: &[Pass], root: Table, reading: &mut Reading<'_>) -> Table {
-    passes.iter().fold(root, |tree, pass| pass(tree, reading))
-}

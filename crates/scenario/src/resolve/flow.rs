@@ -188,23 +188,29 @@ fn copies_of(
             connection.push_str(&format!("-{number}"));
         }
         if both {
-            flows.push(Flow { name: format!("{}-up", up.name), direction: Direction::Up, ..up.clone() });
-            flows.push(Flow {
-                name: format!("{}-down", up.name),
-                direction: Direction::Down,
-                route: up.return_route.clone(),
-                return_route: up.route.clone(),
-                second_path: up
-                    .second_path
-                    .clone()
-                    .map(|path| SecondPath { route: path.return_route, return_route: path.route }),
-                ..up
-            });
+            let down = way_back(&up);
+            flows.push(Flow { name: format!("{}-up", up.name), direction: Direction::Up, ..up });
+            flows.push(down);
         } else {
             flows.push(up);
         }
     }
     Some(flows)
+}
+
+/// The flow in the other direction of `up`, over its routes the other way.
+fn way_back(up: &Flow) -> Flow {
+    Flow {
+        name: format!("{}-down", up.name),
+        direction: Direction::Down,
+        route: up.return_route.clone(),
+        return_route: up.route.clone(),
+        second_path: up
+            .second_path
+            .clone()
+            .map(|path| SecondPath { route: path.return_route, return_route: path.route }),
+        ..up.clone()
+    }
 }
 
 /// Whether a host takes time for what `flow` sends, so that a transport that waits for acknowledgements
