@@ -1,4 +1,16 @@
 //! What every arena shares: the trait, the errors, and the comparison of two hosts' clocks.
+//!
+//! - *arena*: a place where a scenario can run: the simulator, the emulator, or the network between two
+//!   hosts.
+//! - *cell*: one combination of a sweep's values; *repetition*: one run of a cell, with a seed of its own.
+//! - *far host*: the second of two hosts. Its *stamps* are times that it reads off its own clock.
+//! - *probe*: a packet there and back with the four stamps of both hosts (RFC 5905 §8).
+//! - *bound*: how far the far clock can be ahead or behind at most, by one probe.
+//! - *offset*: the far clock minus ours, a straight line over the run. It lies between all bounds.
+//! - *session*, *outage*: a monitor makes one run after the other, each a session; in an outage none could
+//!   begin.
+//!
+//! Begin to read with [`Arena`]; `offset.rs` has the picture of the bounds.
 
 pub mod far_clock;
 pub mod links;

@@ -7,6 +7,17 @@
 //!                                             journal          summaries of the records ─► Findings, samples of a study
 //! ```
 //!
+//! - *measurement*: one run from a *near* host, which starts it, to a *far* host, at one planned time.
+//! - *measure*: what the file says to run between which hosts (`[measure.NAME]`): many measurements.
+//! - *slot*: one time at which every pair of hosts is measured.
+//! - *window*: how long after its slot a measurement may still begin. Then it is *abandoned*.
+//! - *back-off*: how long a measurement that failed waits, and the host at fault with it, before the next
+//!   try.
+//! - *journal*: what became of each measurement: begun, done, failed, abandoned, a line for each event.
+//! - *findings*: the tables of the report, from the summaries of all records.
+//!
+//! Begin to read with `scheduler.rs`, then `plan.rs`.
+//!
 //! The plan is made once: it follows from the file and its seed. The scheduler is a state machine that is
 //! handed the time; the journal has what became of each measurement, and the scheduler is rebuilt from it.
 //! [`Upload`] is a line of the notes on what was copied to a store.

@@ -5,7 +5,12 @@
 //!    └──► command/*, which need one arena's own types
 //! ```
 //!
-//! A command returns a [`Failure`] or nothing; only `main` turns that into text and an exit code.
+//! - *arena*: a place where a scenario can run. This crate alone knows all three.
+//! - *linked*: what the program hands to the commands: its arenas, and its state machines for real sockets.
+//! - *watched*: what `talkpath play` would show of a run, as numbers, for a study to check.
+//!
+//! A command returns a [`Failure`] or nothing; only `main` turns that into text and an exit code. Begin to
+//! read with `dispatch` below.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

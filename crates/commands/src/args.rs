@@ -25,12 +25,10 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use talkpath_experiment::choice::{ArenaKind, Choice, Records};
 use talkpath_measure::series::SeriesDetail;
-use talkpath_report::Style;
 use talkpath_scenario::{Compared, Setting, parse_duration, transport_names};
 use talkpath_units::Duration;
 
 use crate::failure::Failure;
-use crate::terminal;
 
 pub use self::campaign::{
     CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignReportArgs, CampaignRunArgs,
@@ -309,13 +307,6 @@ pub struct TableArgs {
     /// Print what the columns of the tables mean; report.html says it in any case
     #[arg(help_heading = heading::OUTPUT, long, env = "TALKPATH_EXPLAIN", value_parser = FalseyValueParser::new())]
     pub explain: bool,
-}
-
-impl TableArgs {
-    /// How tables are drawn on standard output.
-    pub fn style(self) -> Style {
-        Style { explain: self.explain, ..terminal::style() }
-    }
 }
 
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use std::path::Path;
 use talkpath_report::Style;
 use talkpath_units::printable;
 
-use crate::args::Common;
+use crate::args::{Common, TableArgs};
 use crate::failure::Failure;
 
 /// How talkative to be, and with which colours.
@@ -143,6 +143,11 @@ pub fn output_failure(why: io::Error) -> Failure {
 pub fn style() -> Style {
     let is_terminal = io::stdout().is_terminal();
     Style { width: width(is_terminal), color: is_terminal && colors_wanted(), explain: false }
+}
+
+/// How a run's tables are drawn on standard output.
+pub fn table_style(tables: TableArgs) -> Style {
+    Style { explain: tables.explain, ..style() }
 }
 
 /// The terminal's columns; a file or a pipe gets lines as wide as a wide terminal.

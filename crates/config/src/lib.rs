@@ -3,6 +3,16 @@
 //!
 //! Scenarios, studies and reports need these types and not the protocols, so a change in a protocol does not
 //! compile them again.
+//!
+//! - *stack*: the implementation that a transport's defaults follow: Linux, the RFCs, or 4.3BSD-Reno.
+//! - *kind*: which transport it is, without its options.
+//! - *feature*: what a transport provides to an application, such as whole messages (RFC 8303 §2).
+//! - *encapsulated*: a protocol of ours that real hosts carry in UDP datagrams.
+//! - *carry*: what carries a message over QUIC: a datagram, the one stream, or a stream of its own.
+//! - *small head*: Linux's memory object for the head of a small packet (skbuff_small_head).
+//! - *row*: what is known of a voice codec.
+//!
+//! Begin to read with [`TransportConfig`], then `features.rs`.
 
 mod codec;
 mod congestion;

@@ -8,6 +8,16 @@
 //!                                          └─► log ─► replay: the same decisions again
 //! ```
 //!
+//! - *host*: a network namespace, with the sockets of one end of every flow. The *world* is both hosts.
+//! - *cable*: a virtual Ethernet cable from a host to the emulator, whose end of it is the *device*.
+//! - *arrival*: a packet that its host sent. It counts from the kernel's stamp.
+//! - *decision*: what the network says of a packet or fragment: departs, dropped or lost, and when.
+//! - *lateness*: how much later than its decided departure the emulator wrote a packet.
+//! - *stop*: a time in which the emulator's thread did not run although it had something to do.
+//! - *train*: several datagrams of a flow that one write hands over.
+//!
+//! Begin to read with `run.rs`, then `emulator.rs`.
+//!
 //! | file | what it does |
 //! | --- | --- |
 //! | `world` | makes the two hosts, their devices and sockets, without a name and without root |

@@ -4,6 +4,17 @@
 //! | --- | --- |
 //! | the simulator | one of our transports, or a QUIC connection, in the crate `sim` |
 //! | real sockets | the kernel's TCP or UDP, or a transport of ours over UDP: in the crate `kernel` |
+//!
+//! - *flow*: messages from one host to the other over one transport, perhaps with an *echo* of each.
+//! - *workload*: when each message is *due*, and how large it is.
+//! - *clocked*: due by a clock (voice, cbr). Other workloads have a message due when the transport has room.
+//! - *channel*: what an application writes to and reads from.
+//! - *turn*: one run of the application: what was released leaves, then it reads, then it writes.
+//! - *backlog*: messages that are due and for which the channel has no room yet.
+//! - *tap*: records what happened to each message of one direction.
+//! - *turn-round*: how long an echoing host held a message.
+//!
+//! Begin to read with `application.rs`, then `channel.rs`.
 
 mod application;
 mod channel;

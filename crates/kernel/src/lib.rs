@@ -12,7 +12,19 @@
 //! What both real arenas share is here: what is agreed about a flow ([`spec`]), its ends, their logs and how
 //! two logs are joined. It knows neither the emulator nor the control protocol. Linux only.
 //!
-//! A *leg* is one direction of a flow. Its *tap* keeps a row of the records for each message.
+//! - *end*: one end of a flow: the application on a channel, with the log of what it saw.
+//! - *channel*: what the application writes to and reads from: a kernel's socket, or a protocol of ours over
+//!   UDP.
+//! - *leg*: one direction of a flow. Its *tap* keeps a row of the records for each message.
+//! - *turn*: the time in which one thread calls an end: input, then reads, then writes.
+//! - *pacer*: the thread that sleeps to the next deadline of its ends. An *alarm* wakes it earlier.
+//! - *spec*: a session or a flow as the client describes it to the server.
+//! - *join*: the logs of both ends become the flow's record, on the client's clock.
+//! - *route*: the socket and the address that a flow's datagrams are sent to.
+//! - *train*: several datagrams that one system call sends.
+//!
+//! Begin to read with `end.rs`, then `threads.rs` for who calls an end, and `join.rs` for what comes of the
+//! logs.
 //!
 //! Left out: when a far host's packets left it, and what the kernel's TCP does not let a program set (which a
 //! run's warnings name).

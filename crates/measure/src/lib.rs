@@ -6,6 +6,19 @@
 //! ```
 //!
 //! Nothing here knows which arena made the taps; what only an oracle knows (a drop's cause) is optional.
+//!
+//! - *leg*: one direction of a flow: forward, or the way back of an echo.
+//! - *tap*: what an application and its channel call as a message passes. It builds the record of a leg.
+//! - *trip*: a message as its user sees it: one way, or there and back with an echo.
+//! - *record*: everything that one repetition of a cell left behind, with a row for each message.
+//! - *tally*: the figures of a flow without its rows, counted as the run goes.
+//! - *figure*: one number, flag or word of summary.json: a row of a table in `figures/`.
+//! - *judged figure*: the one figure that says how well a flow was served: a score, a share in time, a
+//!   goodput.
+//! - *spread*: a figure over the repetitions of a cell: median, mean, interval.
+//! - *standing*: how a candidate, such as a transport, compares with the best one over the repetitions.
+//!
+//! Begin to read with `tap.rs` and `record.rs`; `summarise.rs` says which metric goes into which figure.
 
 pub mod breaks;
 pub mod chart_data;

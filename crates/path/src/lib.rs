@@ -13,6 +13,17 @@
 //!
 //! A packet above a link's MTU is cut on its way (RFC 791). Its destination puts the fragments together with
 //! [`Reassembly`].
+//!
+//! - *link*: one direction of a hop. *Route*: the links that a flow's packets cross, one after the other.
+//! - *discipline*: the rule by which a queue keeps, drops, marks and gives out packets, such as CoDel.
+//! - *service*: the time in which the serialiser puts a packet on the wire.
+//! - *pipe*: the wire: propagation delay and its variation.
+//! - *dropped*: by a queue, which had no room or signals congestion. *Lost*: the wire ate it.
+//! - *agenda*: when each link, and each timer of the hosts, has something to do next.
+//! - *window*: the time within which a link counts what it does.
+//! - *owner*: whoever drives the network: the simulator, the emulator, or a test.
+//!
+//! Begin to read with `network/mod.rs`, then `link.rs`.
 
 mod carried;
 mod changes;

@@ -4,6 +4,17 @@
 //! and its next deadline. What it draws at random or reads from a clock comes from [`configs`], so that a
 //! seed gives the same bytes each time. [`End`] is one end of a connection of one flow or of several; between
 //! real hosts it carries the messages' own bytes, with keys that nobody can foresee ([`End::on_host`]).
+//!
+//! - *engine*: quinn-proto's connection.
+//! - *end*: the engine at one host, with the messages of the flows that share the connection.
+//! - *piece*: application data of a flow in a packet: a datagram, or a part of a stream.
+//! - *token*: the first 4 bytes of a message, which name its flow if several share a connection.
+//! - *watch*: sees the frames of each packet before it is encrypted and after it was decrypted.
+//! - *earlier connection*: gives the client a ticket, with which messages leave in its first flight (0-RTT).
+//! - *ready*: a flow for which the connection has something new since its last turn.
+//!
+//! Begin to read with `end.rs`; `sending.rs` and `receiving.rs` have the streams, `datagrams.rs` the
+//! datagrams.
 
 mod arriving;
 mod certificate;

@@ -7,9 +7,21 @@
 //! Summary ─► sweep (a flow over the swept keys) ─► table, figure/sweep, figure/heat ─► terminal, html
 //! ```
 //!
-//! Every number stands in the summary or in the figures of `measure` and is only chosen, formatted and drawn;
-//! what is computed here is the ranking of the cells, by the functions of `measure`.
-//! Names, colours, dashes and markers of transports come from one table, `display`.
+//! Every number is in the summary, or in the chart data of `measure`, and is only chosen, formatted and
+//! drawn; what is computed here is the ranking of the cells, by the functions of `measure`. Names, colours,
+//! dashes and markers of transports come from one table, `display`.
+//!
+//! - *cell*: one combination of a sweep's values, over its repetitions.
+//! - *condition*: the cells that differ in the transport of one flow alone, and so can be compared.
+//! - *verdict*: the answer for one condition: which transport serves the flow best, and why.
+//! - *cure*: the same cells with `fq_codel` on a link, where no transport was usable without.
+//! - *receiver*: how a call is played. A call whose scenario names none is judged with two.
+//! - *combination*: one value of each swept key but the transport: a point of a sweep.
+//! - *grid*: a table before it is text or HTML.
+//! - *term*: a word of a table, and what it means.
+//! - *figure*: in this crate a drawing with its title and legend; elsewhere a number.
+//!
+//! Begin to read with `view.rs`, then `verdict.rs` for the answer and `tables.rs` for the tables.
 
 mod animation;
 mod campaign;

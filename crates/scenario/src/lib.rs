@@ -1,4 +1,4 @@
-//! What to run.
+//! The language of scenario and campaign files: from text to what is to be run.
 //!
 //! ```text
 //! text ─► tree (spans) ─► passes over the file ─► cells of the sweep ─► passes over a cell
@@ -17,8 +17,19 @@
 //!      ─► pass/fill ─► resolve/mod ─► resolve/link ─► section ─► LinkConfig::rate
 //! ```
 //!
-//! No file is read here: text comes in as a value, that of the files which it names by a [`Files`], and
-//! [`load`] reports every mistake in it at once.
+//! No file is read here: text comes in as a value, and so does that of the files which it names, by a
+//! [`Files`]. [`load`] reports every mistake at once.
+//!
+//! - *plan*: a scenario file, understood: its cells, and how often each runs.
+//! - *cell*: one combination of the values in `[sweep]`.
+//! - *tree*: the file as keys and values, each with its place in the text. A *node* is one value.
+//! - *key table*: which keys a table of the file has, with kind, default and meaning (`keys`).
+//! - *pass*: takes a tree and gives a changed one, such as with the command line's keys set.
+//! - *fill*: the pass that writes every default out; *resolve*: makes the model of a filled tree.
+//! - *setting*: a key that the command line sets.
+//! - *threshold*: what a figure of the run must hold; its *bound* is an operator and a value.
+//!
+//! Begin to read with `plan.rs`, then `pass/mod.rs`.
 
 pub mod campaign;
 mod compare;

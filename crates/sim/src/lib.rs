@@ -3,6 +3,16 @@
 //! A run is a function of scenario and seed: two runs give identical records, in debug and release, on any
 //! number of jobs. Nothing here draws random numbers but the start of a flow; links and transports have their
 //! own streams.
+//!
+//! - *endpoint*: one end of a flow: an application on a transport.
+//! - *member*: one end of a flow on a QUIC connection, which several flows may share.
+//! - *step*: what an endpoint does at a packet or a timer: input, then reads, then writes.
+//! - *drain*: after `duration` the run goes on until nothing is under way any more.
+//! - *slot*: the place of a packet under way; the network carries its number.
+//! - *hop*: a packet on one link. *Journey*: the hops of all packets, for an animation.
+//! - *capture*, *qlog*, *journey*: made by running the same scenario and seed once more.
+//!
+//! Begin to read with `simulation.rs`, then `endpoint.rs`.
 
 mod build;
 pub mod capture;

@@ -8,9 +8,19 @@
 //! ```
 //!
 //! A study is data over ordinary scenario keys: nothing here knows what a key means, and no study has code of
-//! its own. What a publication leaves open stands in assumption sets, of which the first is the base; a claim
-//! is judged under each, by the median over the repetitions, never by a single run. Its verdict is that under
-//! the base. No file is read and no clock: texts come in as values, and whoever has an arena runs the cells.
+//! its own. No file is read and no clock: texts come in as values, and whoever has an arena runs the cells.
+//!
+//! - *cell*: a scenario that the publication ran or measured, in one arena under one assumption set.
+//! - *assumption set*: one answer to what the publication leaves open. The first set is the *base*.
+//! - *metric*: a figure of a run's summary, or one that the study computes from several.
+//! - *check*: one comparison of medians of metrics over repetitions; its *operands* are these metrics.
+//! - *claim*: what the publication says, as checks that must all hold.
+//! - *verdict*: whether a claim holds under the base, and so whether it was reproduced.
+//! - *standing*: whether the verdict stays the same under the other sets: robust, fragile, only under some.
+//! - *basis*: whether the figure of a check was fitted, assumed, or predicted.
+//! - *sample*: the metrics of one repetition, and what figures draw from it.
+//!
+//! Begin to read with `study.rs` for what a study is, then `judge.rs`.
 
 mod again;
 mod arena;

@@ -1,8 +1,17 @@
-//! The words that every talkpath crate speaks: time, rates, sizes, sequence numbers, the ECN field, random
-//! streams; and the timing wheel, the histogram and what is shown of another host's words.
+//! The types that every talkpath crate shares: time, rates, sizes, sequence numbers, the ECN field, random
+//! streams; the timing wheel, the histogram, and text of other hosts made fit to print.
 //!
 //! The type is the unit, so nothing here takes or returns a bare number without naming its unit. Time is
 //! integer nanoseconds; floats appear only at the edges, to draw from a distribution or to print.
+//!
+//! - *instant*, *duration*: a point in time, ns since the run began on one host's clock; a span, never
+//!   negative.
+//! - *seed*, *stream*: a run's number, and one element's own source of random numbers, derived from it by
+//!   name.
+//! - *wheel*: which of many *keys* (links, endpoints) is woken next. A key is *armed* for a time or earlier.
+//! - *histogram*: spans of time by buckets, with a stated error, where not each span is kept.
+//!
+//! Begin to read with `time.rs`.
 
 mod ecn;
 mod hash;

@@ -20,7 +20,7 @@ use crate::output_file::refuse_junit;
 use crate::place;
 use crate::running::{self, Told};
 use crate::scenario_file::{load_changed, load_source, load_source_beside, read};
-use crate::terminal::{Terminal, program, shell_word};
+use crate::terminal::{Terminal, program, shell_word, table_style};
 use crate::thresholds;
 use talkpath_experiment::choice::{ArenaKind, Records};
 use talkpath_experiment::place::Place;
@@ -71,7 +71,7 @@ pub fn run(
         next += &files_of_sweep(&outcome.dir, &outcome.summary);
     }
     next += &way_on(args, &experiment.place, repeat_on(args.place.repeat, &outcome.summary));
-    let table = comparison_table(&outcome.summary, args.workload.flow(), &args.place.tables.style());
+    let table = comparison_table(&outcome.summary, args.workload.flow(), &table_style(args.place.tables));
     let junit = args.demand.junit.as_deref();
     conclude(outcome, &table, &next, junit, common, args.place.strict, terminal)
 }

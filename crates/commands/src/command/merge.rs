@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::page::Pages;
 use crate::running::Outcome;
 use crate::scenario_file::load_file;
-use crate::terminal::{Terminal, program, shell_path};
+use crate::terminal::{Terminal, program, shell_path, table_style};
 use talkpath_experiment::journal;
 use talkpath_experiment::merge::{Merging, missing};
 use talkpath_experiment::part::{Fresh, SUMMARY, all_parts};
@@ -71,7 +71,7 @@ pub fn run(
     // A directory that is not whole could not be merged into again.
     let merged = merged.and_then(|merged| merged.unwritten.map_or(Ok(merged.summary), |why| Err(why.into())));
     let summary = merged.inspect_err(|_| dir.discard_if_new())?;
-    let table = run_table(&summary, &args.tables.style());
+    let table = run_table(&summary, &table_style(args.tables));
     let way_on = again(&dir, "");
     conclude(Outcome { dir, summary, failure: None }, &table, &way_on, None, common, false, terminal)
 }

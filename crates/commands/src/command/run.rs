@@ -66,7 +66,7 @@ fn told(
     common: &Common,
     terminal: Terminal,
 ) -> Result<(), Failure> {
-    let table = run_table(&outcome.summary, &args.place.tables.style());
+    let table = run_table(&outcome.summary, &terminal::table_style(args.place.tables));
     let mut way_on = again(&outcome.dir, &place::flags(place));
     if plan.cells.len() > 1 {
         way_on += &files_of_sweep(&outcome.dir, &outcome.summary);

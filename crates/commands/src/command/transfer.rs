@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::place;
 use crate::scenario_file::load_source_beside;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, table_style};
 use talkpath_experiment::choice::ArenaKind;
 use talkpath_experiment::part::LOG;
 use talkpath_experiment::place::Place;
@@ -92,7 +92,7 @@ impl Transfer {
         }
         let again = again(&outcome.dir, &place::flags(&place));
         let way_on = format!("Log: {}\n{again}", outcome.dir.file(LOG).display());
-        let table = run_table(&outcome.summary, &args.tables.style());
+        let table = run_table(&outcome.summary, &table_style(args.tables));
         let table = format!("{}\n{}", table.trim_end(), arrived(&outcome.summary));
         let junit = args.demand.junit.as_deref();
         conclude(outcome, &table, &way_on, junit, common, args.strict, terminal)
