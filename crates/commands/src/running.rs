@@ -140,7 +140,6 @@ impl Observer for Told {
                 self.put_bar(Some(Bar::new(self.terminal, repetitions, whole)));
             }
             Event::Advanced(by) => self.bar().iter().for_each(|it| it.bar.inc(by.as_millis())),
-            Event::TakenBack(by) => self.bar().iter().for_each(|it| it.take_back(by)),
             Event::Counted => self.bar().iter().for_each(Bar::count),
             Event::Over => self.put_bar(None).iter().for_each(|it| it.bar.finish_and_clear()),
             Event::Ended { id, seed, disturbed } => {
@@ -155,7 +154,10 @@ impl Observer for Told {
                     .detail(&format!("cell {} repetition {} seed {seed}: {told}", id.cell, id.repetition));
             }
             Event::RunsAgain { disturbed, again, at_most } => {
-                self.terminal.note(&runs_again(disturbed, again, at_most));
+                self.terminal.note(&format!("{} (--run-again)", runs_again(disturbed, again, at_most)));
+            }
+            Event::CannotRun { cell, why } => {
+                self.terminal.warning(&format!("cell {cell} cannot run here: {why}"));
             }
             Event::NotKeptAwake(why) => self.terminal.warning(&format!("--keep-awake does nothing: {why}")),
             Event::AlsoFailed(why) => self.terminal.error(&failed(why, self.records).to_string()),
@@ -164,12 +166,11 @@ impl Observer for Told {
 }
 
 /// That `again` of the `disturbed` repetitions run again, and the path time that it adds.
-fn runs_again(disturbed: usize, again: usize, at_most: Duration) -> String {
+pub(crate) fn runs_again(disturbed: usize, again: usize, at_most: Duration) -> String {
     let which = if again == disturbed { "run".to_owned() } else { format!("{again} of them run") };
     let (count, seconds) = (counted(disturbed, "repetition"), at_most.as_nanos().div_ceil(1_000_000_000));
     format!(
-        "{count} disturbed past the stated limits: {which} again, which adds at most {seconds} s of path time in \
-         all (--run-again)"
+        "{count} disturbed past the stated limits: {which} again, which adds at most {seconds} s of path time in all"
     )
 }
 
@@ -194,10 +195,6 @@ impl Bar {
         self.show();
     }
 
-    fn take_back(&self, by: Duration) {
-        self.bar.set_position(self.bar.position().saturating_sub(by.as_millis()));
-    }
-
     fn show(&self) {
         self.bar.set_message(format!("{} of {} repetitions", self.done.load(Ordering::Relaxed), self.total));
     }
@@ -216,7 +213,7 @@ mod tests {
         assert_eq!(
             told,
             "3 repetitions disturbed past the stated limits: 2 of them run again, which adds at most 50 s of path \
-             time in all (--run-again)"
+             time in all"
         );
         assert!(
             runs_again(1, 1, Duration::from_secs(5))

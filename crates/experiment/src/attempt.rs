@@ -17,54 +17,63 @@ use crate::place::Worker;
 use crate::room::{Peace, Room, packets_per_s, share};
 use crate::run_dir::PartId;
 
+/// What the record of a repetition is to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// How states over time are sampled; `None` keeps none.
+    pub series: Option<SeriesDetail>,
+    /// Whether every message is kept.
+    pub rows: bool,
+}
+
 /// What the attempts of one arena share.
-pub struct Attempts<'a> {
+pub(crate) struct Attempts<'a> {
     observer: &'a dyn Observer,
     /// In real time, the machine. Virtual time waits for every processor, so nothing is shared there.
     room: Option<Room>,
     stop: &'a AtomicBool,
 }
 
-/// The repetition that is to run, and what its record is to hold.
+/// The repetition that is to run.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub(crate) struct Attempted<'a> {
     /// Which.
-    pub id: PartId,
-    /// How states over time are sampled; `None` keeps none.
-    pub series: Option<SeriesDetail>,
-    /// Whether every message is kept.
-    pub rows: bool,
-    /// Whether all figures that are read of the record are the path's.
-    pub stands: &'a dyn Fn(&RunRecord) -> bool,
+    pub(crate) id: PartId,
+    /// What runs.
+    pub(crate) scenario: &'a Scenario,
+    /// What its record is to hold.
+    pub(crate) wanted: Wanted,
+    /// Whether all figures that are read of its record are the path's.
+    pub(crate) stands: &'a dyn Fn(&RunRecord) -> bool,
 }
 
 /// What is known of a repetition before it runs. In virtual time it says nothing.
 #[derive(Clone, Copy, Debug)]
-pub struct Neighbours {
+pub(crate) struct Neighbours {
     /// Packets a second that the emulator will carry for it; `None` if only the scenario tells.
-    pub packets_per_s: Option<f64>,
+    pub(crate) packets_per_s: Option<f64>,
     /// Beside how many others at most it may run.
-    pub most_others: u64,
+    pub(crate) most_others: u64,
 }
 
 /// What came of an attempt.
-pub struct Attempt<'a> {
+pub(crate) struct Attempt<'a> {
     /// What the arena gave.
-    pub outcome: Result<RunRecord, ArenaError>,
+    pub(crate) outcome: Result<RunRecord, ArenaError>,
     /// How the machine treated it.
-    pub peace: Peace,
+    pub(crate) peace: Peace,
     /// The most other runs that were beside it.
-    pub others: u64,
+    pub(crate) others: u64,
     /// When it began: the run's instant zero.
-    pub began: DateTime<Utc>,
-    /// To be finished if it counts, and to be taken back if not.
-    pub shown: Shown<'a>,
+    pub(crate) began: DateTime<Utc>,
+    /// To be finished if it came to its end.
+    pub(crate) shown: Shown<'a>,
 }
 
 impl<'a> Attempts<'a> {
     /// `count` repetitions that take `whole` of their own time in all. In real time at most `beside` of them
     /// run at a time; `None` in virtual time. They end early once `stop` is true.
-    pub fn new(
+    pub(crate) fn new(
         observer: &'a dyn Observer,
         (count, whole): (u64, Duration),
         beside: Option<usize>,
@@ -76,15 +85,14 @@ impl<'a> Attempts<'a> {
         Self { observer, room, stop }
     }
 
-    /// Runs `scenario` once, as the repetition that is `wanted`. `None` if the user stopped it before it
-    /// began.
-    pub fn run(
+    /// Runs a repetition once. `None` if the user stopped it before it began.
+    pub(crate) fn run(
         &self,
         worker: &mut Worker,
-        scenario: &Scenario,
-        wanted: Wanted<'_>,
+        attempted: Attempted<'_>,
         beside: Neighbours,
     ) -> Option<Attempt<'_>> {
+        let Attempted { id: PartId { cell, repetition }, scenario, wanted, stands } = attempted;
         let stay = match &self.room {
             Some(room) => {
                 let packets = beside.packets_per_s.unwrap_or_else(|| packets_per_s(scenario));
@@ -97,8 +105,8 @@ impl<'a> Attempts<'a> {
         let shown = Shown { observer: self.observer, reached_ms, end_ms };
         let began = Utc::now();
         let progress = |now: Instant| shown.reach(now.as_nanos() / 1_000_000);
-        let Wanted { id: PartId { cell, repetition }, series, rows, stands } = wanted;
         let seed = scenario.seed.repetition(repetition);
+        let Wanted { series, rows } = wanted;
         let plan =
             RunPlan { cell, repetition, seed, series, rows, interrupt: self.stop, progress: &progress };
         let outcome = worker.run(scenario, plan);
@@ -112,34 +120,28 @@ impl<'a> Attempts<'a> {
     }
 
     /// The most runs that were beside each other, itself included; 0 in virtual time.
-    pub fn peak(&self) -> u64 {
+    pub(crate) fn peak(&self) -> u64 {
         self.room.as_ref().map_or(0, Room::peak)
     }
 
     /// All of them are over.
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.observer.observe(Event::Over);
     }
 }
 
 /// How far an attempt is, as it is observed.
-pub struct Shown<'a> {
+pub(crate) struct Shown<'a> {
     observer: &'a dyn Observer,
     reached_ms: AtomicU64,
     end_ms: u64,
 }
 
 impl Shown<'_> {
-    /// The repetition is over, and counts.
-    pub fn finish(self) {
+    /// The repetition came to its end.
+    pub(crate) fn finish(self) {
         self.reach(self.end_ms);
         self.observer.observe(Event::Counted);
-    }
-
-    /// The repetition does not count: it runs again.
-    pub fn take_back(self) {
-        let reached = self.reached_ms.load(Ordering::Relaxed);
-        self.observer.observe(Event::TakenBack(Duration::from_millis(reached)));
     }
 
     /// The attempt's path time is `millis`, ms.

@@ -6,59 +6,58 @@
 //! of its scenario, however long the machine took for it. So the budget is the same on every machine, and a
 //! run that is resumed after a kill has what was left of it.
 
-use talkpath_scenario::Plan;
 use talkpath_units::Duration;
 
-use crate::part::{Fresh, Part};
+use crate::tasks::CellPlan;
 
 /// The budget of a run.
+#[derive(Debug)]
 pub(crate) struct TimeAgain {
-    /// `--run-again`. `None`: as long as the plan itself, and [`LEAST`] at least.
+    /// `--run-again`. `None`: as long as all repetitions take once, and [`LEAST`] at least.
     stated: Option<Duration>,
     /// What repetitions that ran again have cost, those of earlier processes included.
     used: Duration,
 }
 
 impl TimeAgain {
-    /// The budget that is `stated`, less what the repetitions have cost that earlier processes `kept`.
-    pub(crate) fn new(stated: Option<Duration>, plan: &Plan, kept: &Fresh) -> Self {
-        let of_part = |part: &Part| {
-            let duration = plan.cell(part.id().cell).map_or(Duration::ZERO, |cell| cell.scenario.duration);
-            duration.saturating_mul(part.ran_again())
-        };
-        let used = kept.values().map(of_part).fold(Duration::ZERO, Duration::saturating_add);
-        Self { stated, used }
+    /// The budget that is `stated`, of which nothing is used yet.
+    pub(crate) const fn new(stated: Option<Duration>) -> Self {
+        Self { stated, used: Duration::ZERO }
     }
 
-    /// Whether a repetition of `plan` that takes `duration`, and has run again `times` until now, may run
+    /// An earlier process ran a repetition of `duration` again so many `times`.
+    pub(crate) fn charge(&mut self, duration: Duration, times: u64) {
+        self.used = self.used.saturating_add(duration.saturating_mul(times));
+    }
+
+    /// Whether a repetition of `cells` that takes `duration`, and has run again `times` until now, may run
     /// once more. If it may, the budget is charged with it.
-    pub(crate) fn grant(&mut self, plan: &Plan, duration: Duration, times: u64) -> bool {
+    pub(crate) fn grant(&mut self, cells: &[CellPlan<'_>], duration: Duration, times: u64) -> bool {
         let used = self.used.saturating_add(duration);
-        let has_time = used <= self.whole(plan) && times < MOST_TIMES;
+        let has_time = used <= self.whole(cells) && times < MOST_TIMES;
         if has_time {
             self.used = used;
         }
         has_time
     }
 
-    /// The path time that repetitions of `plan` may still take at most, each given by its duration and by how
-    /// often it has run again.
-    pub(crate) fn at_most(&self, plan: &Plan, each: impl Iterator<Item = (Duration, u64)>) -> Duration {
+    /// The path time that repetitions of `cells` may still take at most, each given by its duration and by
+    /// how often it has run again.
+    pub(crate) fn at_most(
+        &self,
+        cells: &[CellPlan<'_>],
+        each: impl Iterator<Item = (Duration, u64)>,
+    ) -> Duration {
         let of_one =
             |(duration, times): (Duration, u64)| duration.saturating_mul(MOST_TIMES.saturating_sub(times));
         let wanted = each.map(of_one).fold(Duration::ZERO, Duration::saturating_add);
-        wanted.min(self.whole(plan).saturating_sub(self.used))
+        wanted.min(self.whole(cells).saturating_sub(self.used))
     }
 
-    fn whole(&self, plan: &Plan) -> Duration {
-        self.stated.unwrap_or_else(|| path_time(plan).max(LEAST))
+    fn whole(&self, cells: &[CellPlan<'_>]) -> Duration {
+        let path_time = || cells.iter().map(|cell| cell.path_time());
+        self.stated.unwrap_or_else(|| path_time().fold(Duration::ZERO, Duration::saturating_add).max(LEAST))
     }
-}
-
-/// What all repetitions of `plan` take by their scenarios.
-fn path_time(plan: &Plan) -> Duration {
-    let durations = plan.cells.iter().map(|cell| cell.scenario.duration);
-    durations.fold(Duration::ZERO, Duration::saturating_add).saturating_mul(plan.repeat)
 }
 
 /// The budget at least, unless it is stated. Chosen: repetitions of a short run can run again several times,
@@ -79,17 +78,19 @@ mod tests {
         let text = "name = \"a\"\nduration = \"10 s\"\npath = \"lan\"\nrepeat = 30\n[flow.call]\n\
                     transport = \"udp\"\nworkload = { kind = \"voice\" }\n";
         let plan = load(&Source::new("a.toml", text), &Options::default()).unwrap();
-        let (long, none) = (Duration::from_secs(10), Fresh::new());
+        let (long, cells) = (Duration::from_secs(10), CellPlan::all_of(&plan));
         let at_most = |time: &TimeAgain, each: &[u64]| {
-            time.at_most(&plan, each.iter().map(|&times| (long, times))).as_nanos() / 1_000_000_000
+            time.at_most(&cells, each.iter().map(|&times| (long, times))).as_nanos() / 1_000_000_000
         };
-        let mut time = TimeAgain::new(None, &plan, &none);
+        let mut time = TimeAgain::new(None);
         assert_eq!(at_most(&time, &[0]), 50);
         assert_eq!(at_most(&time, &[4, 5]), 10);
         assert_eq!(at_most(&time, &[0; 20]), 300, "as long as all repetitions take once");
-        assert!(time.grant(&plan, long, 0));
+        assert!(time.grant(&cells, long, 0));
         assert_eq!(at_most(&time, &[0; 20]), 290);
-        let stated = TimeAgain::new(Some(Duration::from_secs(25)), &plan, &none);
+        time.charge(long, 28);
+        assert_eq!(at_most(&time, &[0; 20]), 10, "an earlier process has used the rest");
+        let stated = TimeAgain::new(Some(Duration::from_secs(25)));
         assert_eq!(at_most(&stated, &[0]), 25);
     }
 }

@@ -2,8 +2,8 @@
 //! machines, then one summary over all of them in the plan's order.
 //!
 //! ```text
-//! Plan ─► shard ─► tasks ─► workers, each with an arena ─► parts in a folder ┐
-//!                                                another machine's folder ┴► merge
+//! Plan ─► shard ─► the loop (`repetitions.rs`) ─► parts in a folder ┐
+//!                                          another machine's folder ┴► merge
 //!      ─► summary.json, packets.parquet, ..., report.html
 //! ```
 //!
@@ -14,37 +14,33 @@
 //! others (`disturbed.rs`), and what stays disturbed is left out of the figures (`merge.rs`).
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
 
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::Plan;
-use talkpath_system::keep_awake::KeepAwake;
 use talkpath_units::Duration;
 
 use crate::Error;
-use crate::attempt::{Attempt, Attempts, Neighbours, Wanted};
 use crate::choice::{Choice, Records};
-use crate::disturbed::TimeAgain;
 use crate::findings::Findings;
 use crate::journal;
 use crate::json::json;
-use crate::keeping::Keeping;
+use crate::keeping::{Keeping, PartKeeper};
 use crate::merge::{self, Merged, Merging};
-use crate::observer::{Disturbed, Event, Observer};
-use crate::part::{Fresh, Kept, PART, Part, all_parts};
+use crate::observer::{Event, Observer};
+use crate::part::{Fresh, PART, Part, all_parts};
 use crate::place::{Connect, Place, Worker};
 use crate::provenance::provenance;
+use crate::repetitions::{Came, KeptBefore, Progress, Repetitions};
 use crate::resumable::{Resumable, plan_file};
 use crate::run_dir::{PartId, RunDir, SCENARIO};
-use crate::shard::Shard;
-use crate::stopwatch::{Stopwatch, stamps_from};
+use crate::shard::{Division, Shard};
+use crate::stopwatch::Stopwatch;
 use crate::store::whole::{read_json, write_bytes};
-use crate::tasks::{Task, ids, in_turn};
-use crate::workers::share_out;
+use crate::tasks::{CellPlan, ONE_PLAN, Order};
 
 /// Everything that is to be run, and how.
 pub struct Experiment<'a> {
@@ -111,28 +107,6 @@ pub enum Destination<'a> {
     Under(&'a Path),
     /// Just there.
     At(&'a Path),
-}
-
-/// What came of some tasks.
-#[derive(Default)]
-struct Ran {
-    /// What is kept in memory.
-    fresh: Fresh,
-    /// How many repetitions came to their end.
-    finished: u64,
-    failure: Option<Error>,
-    /// Beside how many others at most each may run, should it run again.
-    beside: BTreeMap<PartId, u64>,
-}
-
-/// What came of a task.
-struct Ended {
-    /// What is kept of it.
-    part: Option<Part>,
-    /// Why it ended early, if it did.
-    failure: Option<Error>,
-    /// Beside how many others at most it may run, should it run again.
-    beside: u64,
 }
 
 /// A process at work in a run directory.
@@ -306,12 +280,12 @@ impl Experiment<'_> {
         match put_together {
             Ok((summary, unwritten)) => {
                 let failure = match unwritten {
-                    Some(why) => Some(self.graver(failure, why)),
+                    Some(why) => Some(self.observer.graver(failure, why)),
                     None => failure,
                 };
                 Ok(Outcome { dir, summary, failure })
             }
-            Err(why) => Err(self.graver(failure, why)),
+            Err(why) => Err(self.observer.graver(failure, why)),
         }
     }
 
@@ -345,32 +319,16 @@ impl Experiment<'_> {
     fn measure(&self, work: &mut Work<'_>) -> Result<Collected<'_>, Error> {
         let Work { dir, workers, stop, .. } = work;
         let mut kept = self.kept_before(dir)?;
+        let mut progress = self.progress(dir, &kept)?;
+        if self.shard.is_some() {
+            kept = Fresh::new();
+        }
         let mut plan = Cow::Borrowed(self.plan);
-        let mut time = TimeAgain::new(self.place.run_again, &plan, &kept);
         let keeping = Keeping::new(dir, self.records);
         loop {
-            // Every repetition that neither the directory holds yet nor is among the kept.
-            let ids = ids(&plan, self.shard);
-            let (all, finished) = (ids.len() as u64, all_parts(dir, &kept)?);
-            let missing = ids.into_iter().filter(|id| !finished.contains(&(*id, false)));
-            let tasks = in_turn(&plan, missing, self.takes_turns);
-            if self.shard.is_some() {
-                kept = Fresh::new();
-            }
-            let Ran { mut fresh, finished, mut failure, mut beside } =
-                self.run_tasks(&tasks, workers, &keeping, stop);
-            kept.append(&mut fresh);
-            let done = (all - (tasks.len() as u64).saturating_sub(finished), all);
-            // What the machine disturbed, pass after pass, until none is left or its time is over.
-            while failure.is_none() {
-                let again = self.to_run_again(&plan, &kept, &mut time, &beside);
-                if again.is_empty() {
-                    break;
-                }
-                let ran = self.run_tasks(&again, workers, &keeping, stop);
-                kept.extend(ran.fresh);
-                (failure, beside) = (ran.failure, ran.beside);
-            }
+            let (fresh, Came { done, failure, .. }) =
+                self.run_plan(&plan, &keeping, workers, &mut progress, stop);
+            kept.extend(fresh);
             let larger = match (&failure, self.growth) {
                 (None, Some(growth)) => growth(&plan, &merge::so_far(&plan, &kept))?,
                 _ => None,
@@ -403,142 +361,57 @@ impl Experiment<'_> {
         Ok(kept)
     }
 
-    /// Those of the `kept` that were disturbed, and for which there is `time`, as tasks. Beside how many
-    /// others at most each may run, `beside` says.
-    fn to_run_again<'p>(
-        &self,
-        plan: &'p Plan,
-        kept: &Fresh,
-        time: &mut TimeAgain,
-        beside: &BTreeMap<PartId, u64>,
-    ) -> Vec<Task<'p>> {
-        let disturbed = kept.iter().filter(|((_, unfinished), part)| !unfinished && part.is_disturbed());
-        let times: BTreeMap<PartId, u64> = disturbed.map(|((id, _), part)| (*id, part.ran_again())).collect();
-        let mut tasks = in_turn(plan, times.keys().copied(), self.takes_turns);
-        let each = tasks.iter().map(|task| (task.cell.scenario.duration, times.get(&task.id).copied()));
-        let most = time.at_most(plan, each.map(|(duration, times)| (duration, times.unwrap_or(0))));
-        tasks.retain_mut(|task| {
-            let ran_again = times.get(&task.id).copied().unwrap_or(0);
-            task.ran_again = ran_again + 1;
-            task.most_others = beside.get(&task.id).copied().unwrap_or(u64::MAX);
-            time.grant(plan, task.cell.scenario.duration, ran_again)
-        });
-        if !tasks.is_empty() {
-            let (disturbed, again) = (times.len(), tasks.len());
-            self.observer.observe(Event::RunsAgain { disturbed, again, at_most: most });
+    /// What of it the loop has to know. In virtual time no machine disturbs anything, so what lies in folders
+    /// need not be read.
+    fn progress(&self, dir: &RunDir, kept: &Fresh) -> Result<Progress, Error> {
+        let (cells, mut progress) = (CellPlan::all_of(self.plan), Progress::new(self.place.run_again));
+        for at in all_parts(dir, kept)? {
+            let (id, unfinished) = at;
+            let part = kept.get(&at);
+            let ran_again = part.map_or(0, Part::ran_again);
+            let is_disturbed = part.is_some_and(Part::is_disturbed);
+            // What was cut short runs once more.
+            if !unfinished {
+                progress.add(&cells, KeptBefore { id, fingerprint: ONE_PLAN, ran_again, is_disturbed });
+            }
         }
-        tasks
+        Ok(progress)
     }
 
-    /// Runs `tasks` on the workers; the first failure ends it, after the repetitions that are under way.
-    fn run_tasks(
+    /// Runs what is missing of `plan`; returns what is kept in memory, too.
+    fn run_plan(
         &self,
-        tasks: &[Task<'_>],
+        plan: &Plan,
+        keeping: &Keeping<'_>,
         workers: &mut [Worker],
-        keeping: &Keeping<'_>,
+        progress: &mut Progress,
         stop: &AtomicBool,
-    ) -> Ran {
-        let duration = |sum: Duration, task: &Task<'_>| sum.saturating_add(task.cell.scenario.duration);
-        let whole = tasks.iter().fold(Duration::ZERO, duration);
-        let beside = self.place.is_real_time().then_some(workers.len());
-        let attempts = Attempts::new(&*self.observer, (tasks.len() as u64, whole), beside, stop);
-        // Where it cannot be had, the run's lateness shows it.
-        let awake = self.place.keep_awake.then(KeepAwake::begin);
-        if let Some(Err(why)) = &awake {
-            self.observer.observe(Event::NotKeptAwake(&why.to_string()));
-        }
-        let ran = Mutex::new(Ran::default());
-        let failure = share_out(workers, tasks, |worker, task| {
-            let Ended { part, failure, beside } = self.run_task(task, worker, &attempts, keeping);
-            let mut ran = ran.lock().unwrap_or_else(PoisonError::into_inner);
-            ran.finished += u64::from(part.is_some() && failure.is_none());
-            if self.place.is_real_time() {
-                ran.beside.insert(task.id, beside);
-            }
-            // The figures of a part are on disk; many small cells of them need not fit in memory here.
-            if let Some(part) = part.filter(|_| self.shard.is_none()) {
-                ran.fresh.insert((task.id, failure.is_some()), part);
-            }
-            failure.map_or(Ok(()), Err)
-        });
-        drop(awake);
-        attempts.finish();
-        let ran = ran.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ran { failure, ..ran }
-    }
-
-    /// Runs one repetition, and keeps it.
-    fn run_task(
-        &self,
-        task: &Task<'_>,
-        worker: &mut Worker,
-        attempts: &Attempts<'_>,
-        keeping: &Keeping<'_>,
-    ) -> Ended {
-        let Task { id, cell, ran_again, most_others } = *task;
-        let wanted = Wanted {
-            id,
+    ) -> (Fresh, Came) {
+        let shard = self.shard.filter(|shard| !shard.is_whole());
+        let divided = shard.map(|shard| (shard, Division::new(plan, shard.of)));
+        let is_here = |id: PartId| divided.as_ref().is_none_or(|(shard, parts)| shard.holds(parts.part(id)));
+        let keeper = PartKeeper {
+            keeping,
+            plan,
+            demanded: self.plan,
             series: (self.exact || self.records != Records::None).then_some(self.series),
             rows: self.exact || self.records >= Records::All,
-            stands: &|record| record.valid,
+            per_flow: self.place.per_flow,
+            in_memory: self.shard.is_none(),
+            fresh: Mutex::default(),
         };
-        let neighbours = Neighbours { packets_per_s: None, most_others };
-        let Some(attempt) = attempts.run(worker, &cell.scenario, wanted, neighbours) else {
-            return Ended { part: None, failure: Some(Error::interrupted()), beside: most_others };
-        };
-        let Attempt { outcome, peace, others, began, shown } = attempt;
-        let beside = peace.next_beside(others, most_others);
-        let (record, failure) = match outcome {
-            Ok(record) => (Some(record), None),
-            Err(why) => {
-                let (partial, failure) = Error::ended(why);
-                (partial, Some(failure))
-            }
-        };
-        // In `sim` a repetition that was cut short is no repetition; over a network it is what there is,
-        // unless it runs again: then the whole one stays.
-        let keeps = failure.is_none() || self.place.is_real_time() && ran_again == 0;
-        let part = record.filter(|_| keeps).map(|record| {
-            let kept = Kept { arrivals: worker.take_arrival_log(), capture: worker.take_capture() };
-            let mut part = Part::new(&record, self.plan, cell, self.place.per_flow, stamps_from(began));
-            part.set_ran_again(ran_again);
-            if failure.is_none() {
-                part.warn_of_silence();
-            }
-            let saved = keeping.save(&mut part, &record, &kept, failure.is_some());
-            (part, saved)
-        });
-        let part = match part {
-            // A part's figures are nowhere but in its folder.
-            Some((_, Err(why))) if self.shard.is_some() => {
-                return Ended { part: None, failure: Some(self.graver(failure, why)), beside };
-            }
-            // The figures are in memory: the run goes on, and says at its end what it could not write.
-            Some((part, saved)) => {
-                saved.unwrap_or_else(|why| keeping.fail(why));
-                Some(part)
-            }
-            None => None,
-        };
-        if failure.is_none() {
-            shown.finish();
-            let disturbed = part.as_ref().filter(|part| part.is_disturbed());
-            let disturbed = disturbed.map(|part| Disturbed { others, warnings: &part.warnings });
-            let seed = cell.scenario.seed.repetition(id.repetition);
-            self.observer.observe(Event::Ended { id, seed, disturbed });
+        let came = Repetitions {
+            cells: &CellPlan::all_of(plan),
+            order: if self.takes_turns { Order::InTurns(plan.seed) } else { Order::ByCell },
+            is_here: &is_here,
+            place: &self.place,
+            skips_unsupported: false,
+            keeper: &keeper,
+            observer: &*self.observer,
+            stop,
         }
-        Ended { part, failure, beside }
-    }
-
-    /// What ended the run, or what could not be written after it; of both the second is only told.
-    fn graver(&self, failure: Option<Error>, unwritten: Error) -> Error {
-        match failure {
-            Some(failure) => {
-                self.observer.observe(Event::AlsoFailed(unwritten));
-                failure
-            }
-            None => unwritten,
-        }
+        .run(workers, progress);
+        (keeper.into_fresh(), came)
     }
 
     fn resumable(&self, started: String) -> Resumable {

@@ -1,17 +1,17 @@
 //! Runs that go on, and runs that the machine disturbs, by arenas that run nothing.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 
 use chrono::Utc;
-use talkpath_arena::{Arena, ArenaError, RunPlan};
 use talkpath_measure::summary::RunSummary;
-use talkpath_measure::{MachineRecord, RunRecord, warning};
-use talkpath_scenario::{Options, Scenario, Source, load};
+use talkpath_measure::warning;
+use talkpath_scenario::{Options, Source, load};
 
 use super::*;
 use crate::choice::ArenaKind;
-use crate::fixture::{self, NO_ARENAS, NoFindings, Silent, TestArenas};
+use crate::fixture::{self, Machine, NO_ARENAS, NoFindings, Silent, TestArenas, at, record_of};
+use crate::part::Kept;
+use crate::stopwatch::stamps_from;
 
 /// What nobody stops.
 fn never() -> AtomicBool {
@@ -49,78 +49,12 @@ fn experiment<'a>(plan: &'a Plan, arenas: &'a dyn Connect) -> Experiment<'a> {
     }
 }
 
-/// A repetition as an arena in real time records it.
-fn record(id: PartId, is_disturbed: bool) -> RunRecord {
-    let mut record = fixture::record(1_000);
-    (record.cell, record.repetition) = (id.cell, id.repetition);
-    record.machine = Some(MachineRecord::default());
-    record.valid = !is_disturbed;
-    if is_disturbed {
-        record.warnings.push(warning::invalid("the senders were late"));
-    }
-    record
-}
-
 /// Keeps the plan's repetition in `dir`, of one message more than `sent`.
 fn keep(dir: &RunDir, plan: &Plan, sent: u64, unfinished: bool) {
     let record = fixture::record(1_000);
     let mut part = Part::new(&record, plan, &plan.cells[0], false, stamps_from(Utc::now()));
     part.summary.flows.values_mut().for_each(|flow| flow.sent = sent);
     part.save(dir, &record, &Kept { arrivals: None, capture: None }, Records::All, unfinished).unwrap();
-}
-
-/// A machine that disturbs chosen repetitions.
-#[derive(Default)]
-struct Machine {
-    /// Of each, how often still.
-    disturbs: Mutex<BTreeMap<PartId, u64>>,
-    /// Of one, the user stops it when it runs for this time, from 1.
-    stopped: Option<(PartId, usize)>,
-    /// What ran, in order.
-    ran: Mutex<Vec<PartId>>,
-    /// Runs wait here for each other.
-    meeting: Option<Barrier>,
-}
-
-impl Machine {
-    fn disturbing<const N: usize>(disturbs: [(PartId, u64); N]) -> Self {
-        Self { disturbs: Mutex::new(disturbs.into()), ..Self::default() }
-    }
-
-    fn workers(self: &Arc<Self>) -> impl Fn(usize) -> Vec<Worker> + Sync + use<> {
-        let machine = Arc::clone(self);
-        move |count| (0..count).map(|_| Box::new(OnMachine(Arc::clone(&machine))) as Worker).collect()
-    }
-
-    fn ran(&self) -> Vec<PartId> {
-        self.ran.lock().unwrap().clone()
-    }
-}
-
-struct OnMachine(Arc<Machine>);
-
-impl Arena for OnMachine {
-    fn run(&mut self, _: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
-        let (id, machine) = (at(plan.cell, plan.repetition), &self.0);
-        if let Some(meeting) = &machine.meeting {
-            meeting.wait();
-        }
-        let mut ran = machine.ran.lock().unwrap();
-        ran.push(id);
-        if machine.stopped == Some((id, ran.iter().filter(|it| **it == id).count())) {
-            plan.interrupt.store(true, Ordering::Relaxed);
-            return Err(ArenaError::Interrupted { partial: Some(Box::new(record(id, true))) });
-        }
-        let mut disturbs = machine.disturbs.lock().unwrap();
-        let still = disturbs.entry(id).or_default();
-        let is_disturbed = *still > 0;
-        *still = still.saturating_sub(1);
-        Ok(record(id, is_disturbed))
-    }
-}
-
-const fn at(cell: u64, repetition: u64) -> PartId {
-    PartId { cell, repetition }
 }
 
 /// How often each repetition ran again, and whether it is undisturbed.
@@ -228,7 +162,7 @@ fn a_run_that_was_killed_between_goes_on_with_what_is_still_disturbed() {
         let (dir, begun) = experiment.open(Destination::Under(out.path()), &Stopwatch::start()).unwrap();
         let keeping = Keeping::new(&dir, records);
         let keep = |id: PartId, is_disturbed: bool, times: u64| {
-            let record = record(id, is_disturbed);
+            let record = record_of(id, is_disturbed);
             let cell = plan.cell(id.cell).unwrap();
             let mut part = Part::new(&record, &plan, cell, false, stamps_from(Utc::now()));
             part.set_ran_again(times);

@@ -1,14 +1,20 @@
 //! Plans, arenas and listeners for tests.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Barrier, Mutex};
+
+use talkpath_arena::{Arena, ArenaError, RunPlan};
 use talkpath_fixtures::call_record;
-use talkpath_measure::RunRecord;
 use talkpath_measure::summary::Summary;
-use talkpath_scenario::{Options, Plan, Source, load};
+use talkpath_measure::{MachineRecord, RunRecord, warning};
+use talkpath_scenario::{Options, Plan, Scenario, Source, load};
 
 use crate::Error;
 use crate::findings::{Findings, FinishedRun};
 use crate::observer::{Event, Observer};
 use crate::place::{Connect, Place, Worker};
+use crate::run_dir::PartId;
 
 /// A call over a fast path; `more` stands before its flow.
 pub(crate) fn plan(more: &str) -> Plan {
@@ -57,4 +63,75 @@ impl Findings for NoFindings {
 /// missing.
 pub(crate) fn record(ms: u64) -> RunRecord {
     call_record(ms, 7)
+}
+
+/// A repetition of 1 s as an arena in real time records it.
+pub(crate) fn record_of(id: PartId, is_disturbed: bool) -> RunRecord {
+    let mut record = record(1_000);
+    (record.cell, record.repetition) = (id.cell, id.repetition);
+    record.machine = Some(MachineRecord::default());
+    record.valid = !is_disturbed;
+    if is_disturbed {
+        record.warnings.push(warning::invalid("the senders were late"));
+    }
+    record
+}
+
+/// A machine that disturbs chosen repetitions.
+#[derive(Default)]
+pub(crate) struct Machine {
+    /// Of each, how often still.
+    pub(crate) disturbs: Mutex<BTreeMap<PartId, u64>>,
+    /// Of one, the user stops it when it runs for this time, from 1.
+    pub(crate) stopped: Option<(PartId, usize)>,
+    /// Cells that need what it has not.
+    pub(crate) unsupported: BTreeSet<u64>,
+    /// What ran, in order.
+    pub(crate) ran: Mutex<Vec<PartId>>,
+    /// Runs wait here for each other.
+    pub(crate) meeting: Option<Barrier>,
+}
+
+impl Machine {
+    pub(crate) fn disturbing<const N: usize>(disturbs: [(PartId, u64); N]) -> Self {
+        Self { disturbs: Mutex::new(disturbs.into()), ..Self::default() }
+    }
+
+    pub(crate) fn workers(self: &Arc<Self>) -> impl Fn(usize) -> Vec<Worker> + Sync + use<> {
+        let machine = Arc::clone(self);
+        move |count| (0..count).map(|_| Box::new(OnMachine(Arc::clone(&machine))) as Worker).collect()
+    }
+
+    pub(crate) fn ran(&self) -> Vec<PartId> {
+        self.ran.lock().unwrap().clone()
+    }
+}
+
+struct OnMachine(Arc<Machine>);
+
+impl Arena for OnMachine {
+    fn run(&mut self, _: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
+        let (id, machine) = (at(plan.cell, plan.repetition), &self.0);
+        if let Some(meeting) = &machine.meeting {
+            meeting.wait();
+        }
+        let mut ran = machine.ran.lock().unwrap();
+        ran.push(id);
+        if machine.unsupported.contains(&id.cell) {
+            return Err(ArenaError::Unsupported("it has no such congestion control".to_owned()));
+        }
+        if machine.stopped == Some((id, ran.iter().filter(|it| **it == id).count())) {
+            plan.interrupt.store(true, Ordering::Relaxed);
+            return Err(ArenaError::Interrupted { partial: Some(Box::new(record_of(id, true))) });
+        }
+        let mut disturbs = machine.disturbs.lock().unwrap();
+        let still = disturbs.entry(id).or_default();
+        let is_disturbed = *still > 0;
+        *still = still.saturating_sub(1);
+        Ok(record_of(id, is_disturbed))
+    }
+}
+
+pub(crate) const fn at(cell: u64, repetition: u64) -> PartId {
+    PartId { cell, repetition }
 }

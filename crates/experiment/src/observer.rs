@@ -11,6 +11,17 @@ use crate::run_dir::PartId;
 pub trait Observer: Sync {
     /// `event` has just happened.
     fn observe(&self, event: Event<'_>);
+
+    /// What ended the run, or what could not be written after it; of both the second is only told.
+    fn graver(&self, failure: Option<Error>, unwritten: Error) -> Error {
+        match failure {
+            Some(failure) => {
+                self.observe(Event::AlsoFailed(unwritten));
+                failure
+            }
+            None => unwritten,
+        }
+    }
 }
 
 /// Something that happened.
@@ -27,13 +38,11 @@ pub enum Event<'a> {
     },
     /// A repetition has come so much further in path time.
     Advanced(Duration),
-    /// A repetition that had come so far does not count: it runs again.
-    TakenBack(Duration),
-    /// A repetition came to its end, and counts.
+    /// A repetition came to its end.
     Counted,
     /// All that had begun is over.
     Over,
-    /// A repetition came to its end.
+    /// A repetition came to its end, and is kept.
     Ended {
         /// Which.
         id: PartId,
@@ -50,6 +59,13 @@ pub enum Event<'a> {
         again: usize,
         /// The path time that this, and what follows it, adds at most.
         at_most: Duration,
+    },
+    /// A cell needs what the arena cannot do; the others run on.
+    CannotRun {
+        /// Its index.
+        cell: u64,
+        /// What it needs.
+        why: &'a Error,
     },
     /// Processors may sleep although none should; this is why.
     NotKeptAwake(&'a str),

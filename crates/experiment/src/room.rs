@@ -6,9 +6,9 @@
 //! their packets, stay within `SHARE_OF_PROCESSORS`.
 //!
 //! The lateness of the runs shows whether that was too many (docs/models/emulation.md, limits). A run that is
-//! disturbed past its limits runs again beside at most half as many others, and then alone. No run has more
-//! beside it than that until `QUIET_RUNS` in a row were undisturbed. If a hypervisor gave the processors to
-//! others meanwhile, the neighbours are not the cause, and the run is repeated beside as many.
+//! disturbed past its limits runs again beside at most half as many others, each time. No run has more beside
+//! it than that until `QUIET_RUNS` in a row were undisturbed. If a hypervisor gave the processors to others
+//! meanwhile, the neighbours are not the cause, and the run is repeated beside as many.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +43,7 @@ struct State {
 
 /// How it went for a run that was let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peace {
+pub(crate) enum Peace {
     /// Its figures stand.
     Kept,
     /// Past its limits, probably because of what ran beside it.
@@ -65,7 +65,7 @@ impl Peace {
 
     /// Beside how many others at most a run may be repeated that had `others` beside it and was allowed
     /// `most_others`. A hypervisor's doing is not the neighbours'.
-    pub const fn next_beside(self, others: u64, most_others: u64) -> u64 {
+    pub(crate) const fn next_beside(self, others: u64, most_others: u64) -> u64 {
         match self {
             Self::Stolen => most_others,
             Self::Kept | Self::Disturbed => others / 2,

@@ -7,7 +7,7 @@
 //! ```
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use crate::Error;
@@ -17,24 +17,24 @@ use crate::Error;
 ///
 /// Where the system has fewer threads than there are workers, those that run share the tasks. Where it has
 /// none, that is the failure.
-pub fn share_out<W: Send, T: Sync, E: From<Error> + Send>(
+pub(crate) fn share_out<W: Send, T: Sync>(
     workers: &mut [W],
     tasks: &[T],
-    work: impl Fn(&mut W, &T) -> Result<(), E> + Sync,
-) -> Option<E> {
+    work: impl Fn(&mut W, &T) -> Result<(), Error> + Sync,
+) -> Option<Error> {
     share_out_on(|_| thread::Builder::new(), workers, tasks, work)
 }
 
 /// As [`share_out`], on the threads that `thread_for` gives by the worker's number, from 0.
-fn share_out_on<W: Send, T: Sync, E: From<Error> + Send>(
+fn share_out_on<W: Send, T: Sync>(
     thread_for: impl Fn(usize) -> thread::Builder,
     workers: &mut [W],
     tasks: &[T],
-    work: impl Fn(&mut W, &T) -> Result<(), E> + Sync,
-) -> Option<E> {
+    work: impl Fn(&mut W, &T) -> Result<(), Error> + Sync,
+) -> Option<Error> {
     let next = AtomicUsize::new(0);
     let failure = Mutex::new(None);
-    let first_failure = || failure.lock().unwrap_or_else(PoisonError::into_inner);
+    let first_failure = || locked(&failure);
     let work_on = |worker: &mut W| {
         while first_failure().is_none() {
             let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
@@ -47,13 +47,18 @@ fn share_out_on<W: Send, T: Sync, E: From<Error> + Send>(
         for (number, worker) in workers.iter_mut().take(tasks.len()).enumerate() {
             if let Err(why) = thread_for(number).spawn_scoped(scope, || work_on(worker)) {
                 if number == 0 {
-                    first_failure().get_or_insert_with(|| Error::no_thread(&why).into());
+                    first_failure().get_or_insert_with(|| Error::no_thread(&why));
                 }
                 break;
             }
         }
     });
     failure.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What `mutex` holds, also after a thread that held it has panicked.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! ```text
 //! study.toml ─► Study (cells under assumptions, claims, figures) ─► the caller runs each cell in an arena
 //!                 │                                                      │ RunSummary
-//!                 └──────────────► judge ◄── CellSamples ◄── Sample ◄────┘
+//!                 └──────────────► judge ◄── CellSamples ◄── Sample ◄────┘   (`kept.rs`: in any order)
 //!                                    └─► Outcome (verdicts, with medians and intervals)
 //! ```
 //!
@@ -32,6 +32,7 @@ mod file;
 mod fit;
 mod form;
 mod judge;
+mod kept;
 mod late;
 mod load;
 mod metric;
@@ -57,6 +58,7 @@ pub use claim::{
 };
 pub use fit::Fit;
 pub use judge::judge;
+pub use kept::{CellRepetitions, Sampled};
 pub use load::{load, load_with};
 pub use metric::{Derived, Metrics, Units};
 pub use outcome::{

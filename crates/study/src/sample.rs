@@ -19,7 +19,7 @@ use crate::metric::{self, Derived};
 use crate::over_time::is_flow_of;
 use crate::study::{Cell, Study};
 
-/// The repetitions of one cell: what a part file of a study's run holds.
+/// The repetitions of one cell. A line of a study's journal is one of one repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellSamples {
     /// The cell's name.
@@ -52,76 +52,6 @@ impl CellSamples {
             traces: Vec::new(),
             warnings: Vec::new(),
         }
-    }
-
-    /// Whether `repetition` has to keep its series for a figure of `cell`.
-    pub fn wants_series(&self, cell: &Cell, repetition: u64) -> bool {
-        // A band is of all of them; goodput needs no series.
-        let is_every = !cell.kept.kinds.is_empty() || cell.kept.traces.contains_key("queue");
-        !cell.kept.traces.is_empty() && (is_every || self.is_first(repetition))
-    }
-
-    /// What the figures draw of `record`, this repetition of `cell`; `None` if they draw nothing of it.
-    pub fn trace(&self, record: &RunRecord, cell: &Cell, repetition: u64) -> Option<StateTrace> {
-        let is_banded = || cell.kept.traces.keys().any(|series| is_banded(series));
-        let is_drawn = !cell.kept.kinds.is_empty() || is_banded() || self.is_first(repetition);
-        if is_drawn { StateTrace::of(record, cell) } else { None }
-    }
-
-    /// Keeps the `trace` of the run of `cell` that gave `sample`, if it is the first of a kind.
-    pub fn keep_trace(&mut self, trace: StateTrace, cell: &Cell, sample: &Sample) {
-        let value = |metric: &String| Some((metric.clone(), *sample.values.get(metric)?));
-        let kinds: Vec<_> = cell.kept.kinds.iter().filter_map(value).collect();
-        let repetition = sample.repetition;
-        let is_new = |kind: &(String, f64)| !self.before(repetition).any(|kept| kept.kinds.contains(kind));
-        if self.is_first(repetition) || kinds.iter().any(is_new) {
-            self.traces.push(KeptTrace { repetition, kinds, trace });
-            self.traces.sort_by_key(|kept| kept.repetition);
-        }
-    }
-
-    /// The traces of earlier repetitions.
-    fn before(&self, repetition: u64) -> impl Iterator<Item = &KeptTrace> {
-        self.traces.iter().filter(move |kept| kept.repetition < repetition)
-    }
-
-    fn is_first(&self, repetition: u64) -> bool {
-        self.before(repetition).next().is_none()
-    }
-
-    /// Without the repetitions of which the machine spoiled something: a resumed run does them again.
-    #[must_use]
-    pub fn undisturbed(mut self) -> Self {
-        self.samples.retain(Sample::is_whole);
-        self
-    }
-
-    /// Those of its repetitions for which `is_wanted` holds, with their traces, and all warnings.
-    #[must_use]
-    pub fn only(&self, is_wanted: impl Fn(u64) -> bool) -> Self {
-        Self {
-            cell: self.cell.clone(),
-            arena: self.arena,
-            assumption: self.assumption.clone(),
-            fingerprint: self.fingerprint.clone(),
-            samples: self.samples.iter().filter(|sample| is_wanted(sample.repetition)).cloned().collect(),
-            traces: self.traces.iter().filter(|kept| is_wanted(kept.repetition)).cloned().collect(),
-            warnings: self.warnings.clone(),
-        }
-    }
-
-    /// Takes in what was kept of the same cell later: a repetition that ran again takes the place of the one
-    /// before.
-    pub fn take_in(&mut self, later: Self) {
-        let ran_again = |repetition: u64| later.samples.iter().any(|sample| sample.repetition == repetition);
-        self.samples.retain(|sample| !ran_again(sample.repetition));
-        self.traces.retain(|kept| !ran_again(kept.repetition));
-        later.samples.into_iter().for_each(|sample| self.add(sample));
-        self.traces.extend(later.traces);
-        self.traces.sort_by_key(|kept| kept.repetition);
-        let new = later.warnings.into_iter().filter(|warning| !self.warnings.contains(warning));
-        let new: Vec<String> = new.collect();
-        self.warnings.extend(new);
     }
 
     /// Adds a repetition in its place.
@@ -163,9 +93,6 @@ pub struct Sample {
     /// The most other runs of the study that stood beside it; 0 in virtual time.
     #[serde(default)]
     pub beside: u64,
-    /// Packets that the emulator carried.
-    #[serde(default)]
-    pub packets: Option<u64>,
     /// Why this repetition is not judged: the machine disturbed it past its stated limits.
     #[serde(default)]
     pub disturbed: Option<String>,
@@ -249,7 +176,6 @@ impl Sample {
         Self {
             values,
             bent: bent.into_keys().collect(),
-            packets: record.machine.as_ref().and_then(|machine| machine.packets),
             disturbed: (!record.valid && late_flows.is_empty()).then(|| disturbance(&record.warnings)),
             delays: delays(record, &cell.kept.delays, late_flows),
             ..whole
@@ -282,7 +208,6 @@ impl Sample {
             seed,
             values: study.metrics.iter().filter_map(value).collect(),
             beside: 0,
-            packets: None,
             disturbed: None,
             bent: Vec::new(),
             delays: BTreeMap::new(),

@@ -2,7 +2,10 @@
 
 use talkpath_measure::RunRecord;
 use talkpath_scenario::{Diagnostics, Source};
-use talkpath_study::{ArenaName, Drawing, Role, Sample, Selection, Study, TraceLine, judge, load};
+use talkpath_study::{
+    ArenaName, CellRepetitions, CellSamples, Drawing, Role, Sampled, Selection, StateTrace, Study, TraceLine,
+    judge, load,
+};
 
 use super::{ONE, SCENARIO, STUDY, TWO, samples};
 
@@ -77,17 +80,17 @@ fn each_kind_of_run_keeps_the_trace_of_its_first_repetition() {
         kinds = { metric = "flows.call.loss_rate", times = 100.0, what = "% lost" } }"#;
     let study = with_figure(figure, "").unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let cell = study.cell("call-far", ArenaName::Sim, 0).unwrap();
-    let mut all = samples(&study, &[("call-far", "base", [0.01, 0.02, 0.01, 0.01, 0.02, 0.01])]);
-    let far = &mut all[0];
-    let ran: Vec<Sample> = far.samples.clone();
-    for sample in &ran {
-        assert!(far.wants_series(cell, sample.repetition));
-        let trace = far.trace(&RunRecord::default(), cell, sample.repetition).expect("a figure draws it");
-        far.keep_trace(trace, cell, sample);
+    let far = samples(&study, &[("call-far", "base", [0.01, 0.02, 0.01, 0.01, 0.02, 0.01])]).remove(0);
+    let mut kept = CellRepetitions::default();
+    for sample in far.samples {
+        assert!(kept.wants_series(cell, sample.repetition) && kept.wants_trace(cell, sample.repetition));
+        let trace = StateTrace::of(&RunRecord::default(), cell);
+        kept.add(cell, CellSamples::of_one(cell, "base", "", Sampled { sample, trace, warnings: &[] }));
     }
-    assert_eq!(far.traces.iter().map(|kept| kept.repetition).collect::<Vec<_>>(), [0, 1]);
+    let mut all = vec![kept.joined().expect("it ran")];
+    assert_eq!(all[0].traces.iter().map(|kept| kept.repetition).collect::<Vec<_>>(), [0, 1]);
     let line = TraceLine { entity: "up".to_owned(), kind: "queue".to_owned(), points: vec![(0.0, 9.0)] };
-    for kept in &mut far.traces {
+    for kept in &mut all[0].traces {
         kept.trace.lines.push(line.clone());
     }
     let found = judge(&study, &Selection::default(), &all);
@@ -97,22 +100,24 @@ fn each_kind_of_run_keeps_the_trace_of_its_first_repetition() {
     assert_eq!(panels[0].steps[0].points, [(0.0, 3.0)]);
 }
 
-/// A resumed run does the repetitions again that the machine disturbed: the first is then not the first that
-/// has a trace.
+/// The repetitions that the machine disturbed run again after the others: the first may then not be the first
+/// that has a trace.
 #[test]
 fn a_figure_shows_the_first_repetition_also_if_a_later_one_was_kept_before_it() {
     let figure = r#"trace = { series = "cwnd", entity = "call", cell = "call-far", seconds = [0.0, 1.0] }"#;
     let study = with_figure(figure, "").unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let cell = study.cell("call-far", ArenaName::Sim, 0).unwrap();
-    let mut all = samples(&study, &[("call-far", "base", ONE)]);
-    let far = &mut all[0];
+    let cell = study.cell("call-far", ArenaName::Emu, 0).unwrap();
+    let far = samples(&study, &[("call-far", "base", ONE)]).remove(0);
+    let mut kept = CellRepetitions::default();
     for repetition in [2, 3, 0, 1] {
         let sample = far.samples[repetition as usize].clone();
         let is_first = matches!(repetition, 2 | 0);
-        assert_eq!(far.wants_series(cell, repetition), is_first, "{repetition}");
-        let trace = far.trace(&RunRecord::default(), cell, repetition);
-        assert_eq!(trace.is_some(), is_first, "{repetition}");
-        trace.into_iter().for_each(|trace| far.keep_trace(trace, cell, &sample));
+        let wants = (kept.wants_series(cell, repetition), kept.wants_trace(cell, repetition));
+        assert_eq!(wants, (is_first, is_first), "{repetition}");
+        let trace = is_first.then(|| StateTrace::of(&RunRecord::default(), cell)).flatten();
+        kept.add(cell, CellSamples::of_one(cell, "base", "", Sampled { sample, trace, warnings: &[] }));
     }
-    assert_eq!(far.traces.iter().map(|kept| kept.repetition).collect::<Vec<_>>(), [0, 2]);
+    let joined = kept.joined().expect("it ran");
+    assert_eq!(joined.traces.iter().map(|kept| kept.repetition).collect::<Vec<_>>(), [0]);
+    assert_eq!(joined.samples.iter().map(|it| it.repetition).collect::<Vec<_>>(), [0, 1, 2, 3]);
 }

@@ -103,7 +103,6 @@ fn samples_in(
                 seed: repetition,
                 values: BTreeMap::from([("flows.call.loss_rate".to_owned(), value)]),
                 beside: 0,
-                packets: None,
                 disturbed: None,
                 bent: Vec::new(),
                 delays: BTreeMap::new(),

@@ -20,9 +20,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use talkpath_study::{Cell, CellSamples, Form, Study};
+use talkpath_study::{ArenaName, Cell, CellRepetitions, CellSamples, Study};
 
 use crate::failure::Failure;
+use talkpath_experiment::Error;
 use talkpath_experiment::run_dir::{PARTS, PLAN, RunDir, lock_parts};
 use talkpath_experiment::stopwatch::began;
 use talkpath_experiment::store::lines::{LineFile, each_line, numbered};
@@ -48,8 +49,8 @@ pub(super) const STUDY_COPY: &str = "study";
 /// An open directory of a study's run.
 pub(super) struct StudyDir {
     path: PathBuf,
-    /// What earlier processes kept, by [`key`].
-    kept: BTreeMap<String, CellSamples>,
+    /// What this and earlier processes kept, by [`CellName::key`].
+    kept: Mutex<BTreeMap<String, CellRepetitions>>,
     /// The lines of this process, begun with the first.
     lines: Mutex<Option<LineFile>>,
     /// Held so that no second process works on the same run.
@@ -109,7 +110,7 @@ impl StudyDir {
                 && read_json::<Identity>(&plan).is_ok_and(|it| it == *identity)
         };
         match found.into_iter().rev().find(fits) {
-            Some(path) => Self::lock(path),
+            Some(path) => Ok(Self::lock(path)?),
             None => Err(Failure::Usage(format!(
                 "--resume: no run of {} of this length, seed and version under {}",
                 identity.study,
@@ -132,53 +133,62 @@ impl StudyDir {
         Ok(())
     }
 
-    /// The repetitions of `cell` under `assumption` that ran in this `form`, in order, as far as earlier
-    /// processes kept them.
-    pub(super) fn samples(&self, cell: &Cell, assumption: &str, form: &Form) -> Option<CellSamples> {
-        let wanted = CellSamples::begin(cell, assumption, &form.fingerprint);
-        self.kept.get(&key(&wanted)).filter(|kept| kept.fingerprint == form.fingerprint).cloned()
+    /// What `with` makes of the repetitions that are kept of the cell `name`, whatever they ran with.
+    pub(super) fn cell<T>(&self, name: CellName<'_>, with: impl FnOnce(&mut CellRepetitions) -> T) -> T {
+        self.at(name.key(), with)
     }
 
-    /// Keeps the repetitions `samples`, which this process ran, a line each.
-    pub(super) fn keep(&self, samples: &CellSamples) -> Result<(), Failure> {
-        let mut text = Vec::new();
-        for sample in &samples.samples {
-            let alone = samples.only(|repetition| repetition == sample.repetition);
-            text.extend(serde_json::to_vec(&alone).unwrap_or_default());
-            text.push(b'\n');
-        }
-        if text.is_empty() {
-            return Ok(());
-        }
+    fn at<T>(&self, key: String, with: impl FnOnce(&mut CellRepetitions) -> T) -> T {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        with(kept.entry(key).or_default())
+    }
+
+    /// Keeps the repetition `one` of `cell`, which has just run, as a line.
+    pub(super) fn keep(&self, cell: &Cell, one: CellSamples) -> Result<(), Error> {
+        let kept = self.at(CellName::of(&one).key(), |repetitions| repetitions.add(cell, one));
+        let mut line = serde_json::to_vec(&kept).unwrap_or_default();
+        line.push(b'\n');
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match &mut *lines {
             Some(file) => file,
             None => lines.insert(LineFile::create_numbered(&self.path.join(PARTS), STEM, LINES)?),
         };
-        Ok(file.add(&text)?)
+        file.add(&line)
     }
 
-    fn lock(path: PathBuf) -> Result<Self, Failure> {
+    fn lock(path: PathBuf) -> Result<Self, Error> {
         let lock = lock_parts(&path)?;
-        let mut kept: BTreeMap<String, CellSamples> = BTreeMap::new();
+        let mut kept: BTreeMap<String, CellRepetitions> = BTreeMap::new();
         for file in numbered(&path.join(PARTS), STEM, LINES)? {
             each_line(&file, |line| {
                 // What this version does not understand runs again.
-                let Ok(later) = serde_json::from_slice::<CellSamples>(line) else { return Ok(()) };
-                match kept.get_mut(&key(&later)).filter(|kept| kept.fingerprint == later.fingerprint) {
-                    Some(kept) => kept.take_in(later),
-                    None => _ = kept.insert(key(&later), later),
+                if let Ok(one) = serde_json::from_slice::<CellSamples>(line) {
+                    kept.entry(CellName::of(&one).key()).or_default().insert(one);
                 }
-                Ok::<_, Failure>(())
+                Ok::<_, Error>(())
             })?;
         }
-        Ok(Self { path, kept, lines: Mutex::new(None), _lock: lock })
+        Ok(Self { path, kept: Mutex::new(kept), lines: Mutex::new(None), _lock: lock })
     }
 }
 
-/// A cell among all that a study runs: its arena, assumption set and name.
-fn key(samples: &CellSamples) -> String {
-    format!("{}\n{}\n{}", samples.arena, samples.assumption, samples.cell)
+/// A cell among all that a study runs.
+#[derive(Clone, Copy)]
+pub(super) struct CellName<'a> {
+    pub(super) arena: ArenaName,
+    /// The name of its assumption set.
+    pub(super) assumption: &'a str,
+    pub(super) cell: &'a str,
+}
+
+impl<'a> CellName<'a> {
+    fn of(samples: &'a CellSamples) -> Self {
+        Self { arena: samples.arena, assumption: &samples.assumption, cell: &samples.cell }
+    }
+
+    fn key(self) -> String {
+        format!("{}\n{}\n{}", self.arena, self.assumption, self.cell)
+    }
 }
 
 const STEM: &str = "cells-";
@@ -190,6 +200,9 @@ fn day(directory: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use talkpath_study::{Changes, embedded};
+
+    use super::super::load_embedded;
     use super::*;
 
     fn repetition(repetition: u64, seed: u64, fingerprint: &str) -> CellSamples {
@@ -206,32 +219,37 @@ mod tests {
         let out = tempfile::tempdir().unwrap();
         let path = out.path().to_path_buf();
         fs::create_dir(path.join(PARTS)).unwrap();
-        let kept = |dir: &StudyDir| {
-            let of = |it: &CellSamples| {
-                let seeds =
-                    it.samples.iter().map(|sample| (sample.repetition, sample.seed)).collect::<Vec<_>>();
-                (it.fingerprint.clone(), seeds, it.warnings.len())
-            };
-            dir.kept.values().map(of).collect::<Vec<_>>()
+        let name = CellName { arena: ArenaName::Emu, assumption: "base", cell: "a" };
+        // By repetition its seed, and all warnings; of those that ran with `fingerprint`.
+        let kept = |dir: &StudyDir, fingerprint: &str| {
+            dir.cell(name, |repetitions| {
+                repetitions.retain(|one| one.fingerprint == fingerprint);
+                let joined = repetitions.joined().unwrap();
+                let seeds = joined.samples.iter().map(|sample| (sample.repetition, sample.seed));
+                (seeds.collect::<Vec<_>>(), joined.warnings)
+            })
         };
+        let study = load_embedded(&embedded()[0], &Changes::default()).unwrap();
+        let keep = |dir: &StudyDir, one| dir.keep(&study.cells[0], one).unwrap();
+        let late = |seeds: &[u64]| seeds.iter().map(|seed| format!("{seed} was late")).collect::<Vec<_>>();
         let killed = StudyDir::lock(path.clone()).unwrap();
-        killed.keep(&repetition(1, 1, "x")).unwrap();
-        killed.keep(&repetition(0, 2, "x")).unwrap();
+        keep(&killed, repetition(1, 1, "x"));
+        keep(&killed, repetition(0, 2, "x"));
         let file = path.join(PARTS).join("cells-0.jsonl");
         let text = fs::read_to_string(&file).unwrap();
         assert_eq!(text.lines().count(), 2);
         drop(killed);
         fs::write(&file, text + "{\"cell\":\"a").unwrap();
         let next = StudyDir::lock(path.clone()).unwrap();
-        assert_eq!(kept(&next), [("x".to_owned(), vec![(0, 2), (1, 1)], 2)]);
-        next.keep(&repetition(1, 3, "x")).unwrap();
+        assert_eq!(kept(&next, "x"), (vec![(0, 2), (1, 1)], late(&[2, 1])));
+        keep(&next, repetition(1, 3, "x"));
         drop(next);
         let last = StudyDir::lock(path.clone()).unwrap();
-        assert_eq!(kept(&last), [("x".to_owned(), vec![(0, 2), (1, 3)], 3)]);
+        assert_eq!(kept(&last, "x"), (vec![(0, 2), (1, 3)], late(&[2, 3])));
         // Somebody edited the cell.
-        last.keep(&repetition(0, 4, "y")).unwrap();
+        keep(&last, repetition(0, 4, "y"));
         drop(last);
-        assert_eq!(kept(&StudyDir::lock(path).unwrap()), [("y".to_owned(), vec![(0, 4)], 1)]);
+        assert_eq!(kept(&StudyDir::lock(path).unwrap(), "y"), (vec![(0, 4)], late(&[4])));
     }
 
     #[test]

@@ -16,10 +16,9 @@ use talkpath_study::{
     ArenaName, Changes, Claim, ClaimOutcome, Embedded, Outcome, Selection, Study, arena_list, embedded,
     judge, load_with,
 };
-use talkpath_system::keep_awake::KeepAwake;
 
 use self::folder::{Identity, STUDY_COPY, StudyDir};
-use self::runner::{Runner, in_words};
+use self::runner::{Runner, Stand, in_words};
 use super::jobs;
 use crate::arenas::Arenas;
 use crate::args::{Common, StudyArena, StudyArgs, StudyCommand, StudyRunArgs};
@@ -118,14 +117,16 @@ fn run_study(
     let selection = selected(&study, arena_names(&args.arena), args.quick, &args.claims)?;
     let stop = interrupt::install()?;
     // An arena that is not available here is found out before anything runs.
-    let mut workers = Vec::new();
+    let mut stands = Vec::new();
     for &arena in &selection.arenas {
-        let place = Place::of(kind(arena), None);
+        // It needs no privilege to keep processors awake.
+        let place = Place { keep_awake: arena.is_real_time(), ..Place::of(kind(arena), None) };
         let most = match arena.is_real_time() {
             true => common.jobs.map_or(MOST_BESIDE, NonZeroUsize::get),
             false => jobs(common),
         };
-        workers.push((arena, arenas.connect(&place, most)?));
+        let workers = arenas.connect(&place, most)?;
+        stands.push(Stand { arena, place, workers });
     }
     let identity = Identity::new(&study, args.quick);
     let folder = match args.resume {
@@ -144,11 +145,8 @@ fn run_study(
         told: &told,
         stop: &stop,
     };
-    // It needs no privilege. Where there are no threads for it, the runs' lateness shows it.
+    let (samples, failure) = runner.run(&mut stands)?;
     let real_time = selection.arenas.iter().any(|arena| arena.is_real_time());
-    let awake = real_time.then(KeepAwake::begin);
-    let (samples, failure) = runner.run(&mut workers)?;
-    drop(awake);
     let day = real_time.then(|| folder.day()).flatten();
     let outcome = Outcome { day, ..judge(&study, &selection, &samples) };
     let shown = conclude((&study, &outcome), args, &folder, common, terminal);

@@ -1,30 +1,27 @@
-//! Runs a study's cells, arena by arena, a whole cell a worker at a time, and keeps each one that came to its
-//! end; in real time each repetition. There as many cells run beside each other as the machine has room for
-//! (`experiment/src/room.rs`).
+//! Runs a study's cells, arena by arena, by the loop of every experiment (`experiment/src/repetitions.rs`).
+//! Here is what a study adds: what it keeps of a repetition, and what is said meanwhile.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
+use serde_json::Value as Json;
 use talkpath_measure::RunRecord;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
-use talkpath_measure::summary::RunSummary;
-use talkpath_measure::warning;
-use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Selection, Study};
-use talkpath_units::Duration;
+use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Sampled, Selection, StateTrace, Study};
 
-use super::folder::StudyDir;
-use crate::arenas::{self, Arenas};
+use super::folder::{CellName, StudyDir};
+use crate::arenas::Arenas;
 use crate::failure::Failure;
-use crate::running::Told;
+use crate::running::{Told, runs_again};
 use crate::terminal::Terminal;
-use talkpath_experiment::attempt::{Attempts, Neighbours, Wanted};
-use talkpath_experiment::place::Worker;
-use talkpath_experiment::room::Peace;
+use talkpath_experiment::observer::{Disturbed, Event, Observer};
+use talkpath_experiment::place::{Place, Worker};
+use talkpath_experiment::repetitions::{Judged, Keeper, KeptBefore, Progress, Ran, Repetitions};
 use talkpath_experiment::run_dir::PartId;
 use talkpath_experiment::stopwatch::Stopwatch;
-use talkpath_experiment::workers::share_out;
+use talkpath_experiment::{CellPlan, Error, Order, Wanted};
 
 /// What is to be run, and where it is kept.
 pub(super) struct Runner<'a> {
@@ -33,289 +30,307 @@ pub(super) struct Runner<'a> {
     pub(super) folder: &'a StudyDir,
     pub(super) arenas: &'a dyn Arenas,
     pub(super) terminal: Terminal,
-    /// Hears what the attempts say.
+    /// Hears how far the repetitions are.
     pub(super) told: &'a Told,
     pub(super) stop: &'a AtomicBool,
 }
 
-/// A cell that is not whole yet.
-struct Task<'a> {
-    cell: &'a Cell,
-    form: &'a Form,
-    /// What is kept of it.
-    begun: Option<CellSamples>,
+/// An arena in which cells run, and who runs them there.
+pub(super) struct Stand {
+    pub(super) arena: ArenaName,
+    pub(super) place: Place,
+    pub(super) workers: Vec<Worker>,
 }
 
-impl Task<'_> {
-    fn missing(&self) -> u64 {
-        let kept = self.begun.as_ref().map_or(0, |begun| begun.samples.len() as u64);
-        self.form.repeat.saturating_sub(kept)
-    }
-
-    /// Packets a second that the last repetition carried.
-    fn packets_per_s(&self, samples: &CellSamples) -> Option<f64> {
-        let packets = samples.samples.last()?.packets?;
-        Some(packets as f64 / self.form.scenario.duration.as_secs_f64())
-    }
-
-    /// How long what is missing takes in the path's own time.
-    fn span(&self) -> Duration {
-        Duration::from_nanos(self.form.scenario.duration.as_nanos().saturating_mul(self.missing()))
+impl Runner<'_> {
+    /// Runs what the folder does not hold yet; returns all cells that it holds whole then, and why it ended
+    /// early if it did.
+    pub(super) fn run(&self, stands: &mut [Stand]) -> Result<(Vec<CellSamples>, Option<Failure>), Failure> {
+        let (mut samples, mut failure) = (Vec::new(), None);
+        for stand in stands {
+            let stage = Stage::new(self, stand.arena);
+            let plans: Vec<CellPlan<'_>> = stage.cells.iter().map(|it| it.plan()).collect();
+            let mut progress = stage.kept(&plans);
+            if failure.is_none() {
+                failure = stage.run(&plans, stand, &mut progress);
+            }
+            samples.extend(stage.whole(&progress));
+        }
+        match failure {
+            Some(failure @ Error::Unavailable { .. }) => Err(failure.into()),
+            failure => Ok((samples, failure.map(ended))),
+        }
     }
 }
 
 /// One arena's part of the study.
 struct Stage<'a> {
-    tasks: &'a [Task<'a>],
-    attempts: Attempts<'a>,
-    /// Of the path's own time, ms.
-    whole_ms: u64,
-    left_ms: AtomicU64,
-    began: Stopwatch,
-    done: AtomicUsize,
-    /// Repetitions that ran again.
-    again: AtomicU64,
+    runner: &'a Runner<'a>,
+    arena: ArenaName,
+    /// In the order of their indices.
+    cells: Vec<StageCell<'a>>,
 }
 
-impl Stage<'_> {
-    /// How long the rest takes at the pace until now, s.
-    fn left_s(&self) -> u64 {
-        let left = self.left_ms.load(Ordering::Relaxed);
-        let done = self.whole_ms.saturating_sub(left);
-        let each = if done == 0 { 0.001 } else { self.began.wall_s() / done as f64 };
-        (left as f64 * each).ceil() as u64
-    }
+/// A cell, in the form in which it runs.
+#[derive(Clone, Copy)]
+struct StageCell<'a> {
+    cell: &'a Cell,
+    form: &'a Form,
+    /// What its assumption set is called.
+    assumption: &'a str,
 }
 
-impl Runner<'_> {
-    /// Runs what the folder does not hold yet; returns all that it holds then, and why it ended early if it
-    /// did.
-    pub(super) fn run(
-        &self,
-        workers: &mut [(ArenaName, Vec<Worker>)],
-    ) -> Result<(Vec<CellSamples>, Option<Failure>), Failure> {
-        let wanted = self.selection.cells(self.study);
-        let (mut samples, mut failure) = (Vec::new(), None);
-        for (arena, workers) in workers {
-            let mut tasks = Vec::new();
-            let mut whole = 0;
-            for &cell in wanted.iter().filter(|cell| cell.arena == *arena) {
-                let Some(form) = self.selection.form(cell) else { continue };
-                let assumption = &self.study.assumptions[cell.assumption].name;
-                let begun = self.folder.samples(cell, assumption, form).map(CellSamples::undisturbed);
-                let task = Task { cell, form, begun };
-                if task.missing() == 0 {
-                    whole += 1;
-                    samples.extend(task.begun);
-                } else {
-                    tasks.push(task);
-                }
-            }
-            if whole > 0 {
-                self.terminal.note(&format!("{arena}: {whole} of {} cells are kept", whole + tasks.len()));
-            }
-            if failure.is_some() {
-                continue;
-            }
-            if arena.is_real_time() {
-                // The longest first, so that none is left to run on alone.
-                tasks.sort_by_key(|task| std::cmp::Reverse(task.span()));
-            }
-            let (mut fresh, ended) = self.run_stage(*arena, &tasks, workers);
-            samples.append(&mut fresh);
-            failure = ended;
-        }
-        match failure {
-            Some(failure @ Failure::Unavailable { .. }) => Err(failure),
-            failure => Ok((samples, failure)),
+impl<'a> StageCell<'a> {
+    fn plan(self) -> CellPlan<'a> {
+        CellPlan {
+            index: self.cell.index,
+            scenario: &self.form.scenario,
+            repetitions: self.form.repeat,
+            fingerprint: &self.form.fingerprint,
         }
     }
 
-    fn run_stage(
-        &self,
-        arena: ArenaName,
-        tasks: &[Task<'_>],
-        workers: &mut [Worker],
-    ) -> (Vec<CellSamples>, Option<Failure>) {
-        let whole = tasks.iter().map(Task::span).fold(Duration::ZERO, Duration::saturating_add);
-        let runs = tasks.iter().map(Task::missing).sum();
-        if arena.is_real_time() && runs > 0 {
-            let time = in_words(whole.as_millis() / 1000);
-            self.terminal.note(&format!(
-                "{arena}: {runs} repetitions in real time, {time} of path time; at most {} beside each other, fewer where the \
+    fn name(self) -> CellName<'a> {
+        CellName { arena: self.cell.arena, assumption: self.assumption, cell: &self.cell.name }
+    }
+}
+
+impl<'a> Stage<'a> {
+    fn new(runner: &'a Runner<'a>, arena: ArenaName) -> Self {
+        let stage_cell = |cell: &'a Cell| {
+            let assumption = &runner.study.assumptions.get(cell.assumption)?.name;
+            Some(StageCell { cell, form: runner.selection.form(cell)?, assumption })
+        };
+        let cells = runner.selection.cells(runner.study).into_iter();
+        let cells = cells.filter(|cell| cell.arena == arena).filter_map(stage_cell).collect();
+        Self { runner, arena, cells }
+    }
+
+    fn cell(&self, index: u64) -> Option<StageCell<'a>> {
+        let at = self.cells.binary_search_by_key(&index, |it| it.cell.index).ok()?;
+        self.cells.get(at).copied()
+    }
+
+    /// What earlier processes kept. What the machine spoiled something of does not count, and runs again.
+    fn kept(&self, plans: &[CellPlan<'_>]) -> Progress {
+        let mut progress = Progress::new(None);
+        for it in &self.cells {
+            let counts = |one: &CellSamples| {
+                let [sample] = one.samples.as_slice() else { return false };
+                let id = PartId { cell: it.cell.index, repetition: sample.repetition };
+                let fingerprint = &one.fingerprint;
+                let kept = KeptBefore { id, fingerprint, ran_again: 0, is_disturbed: false };
+                sample.is_whole() && progress.add(plans, kept)
+            };
+            self.runner.folder.cell(it.name(), |repetitions| repetitions.retain(counts));
+        }
+        let whole = plans.iter().filter(|plan| progress.missing(**plan) == 0).count();
+        if whole > 0 {
+            let arena = self.arena;
+            self.runner.terminal.note(&format!("{arena}: {whole} of {} cells are kept", plans.len()));
+        }
+        progress
+    }
+
+    /// The cells of which every repetition has come to its end.
+    fn whole(&self, progress: &Progress) -> Vec<CellSamples> {
+        let whole = self.cells.iter().filter(|it| progress.missing(it.plan()) == 0);
+        let joined = |it: &StageCell<'_>| self.runner.folder.cell(it.name(), |kept| kept.joined());
+        whole.filter_map(joined).collect()
+    }
+
+    /// Runs what is missing; returns why it ended early, if it did.
+    fn run(&self, plans: &[CellPlan<'_>], stand: &mut Stand, progress: &mut Progress) -> Option<Error> {
+        let Stand { place, workers, .. } = stand;
+        let (arena, terminal) = (self.arena, self.runner.terminal);
+        let teller = Teller::new(self, plans, progress);
+        let runs: u64 = plans.iter().map(|plan| progress.missing(*plan)).sum();
+        let is_told = arena.is_real_time() && runs > 0;
+        if is_told {
+            terminal.note(&format!(
+                "{arena}: {runs} repetitions in real time, {} of path time; at most {} beside each other, fewer where the \
                  machine is late",
+                in_words(teller.whole_ms / 1000),
                 workers.len()
             ));
         }
-        let beside = arena.is_real_time().then_some(workers.len());
-        let stage = Stage {
-            tasks,
-            attempts: Attempts::new(self.told, (runs, whole), beside, self.stop),
-            whole_ms: whole.as_millis(),
-            left_ms: AtomicU64::new(whole.as_millis()),
-            began: Stopwatch::start(),
-            done: AtomicUsize::new(0),
-            again: AtomicU64::new(0),
-        };
-        let done = Mutex::new(Vec::new());
-        let failure = share_out(workers, tasks, |worker, task| match self.run_cell(task, worker, &stage) {
-            Ok(samples) => {
-                done.lock().unwrap_or_else(PoisonError::into_inner).push(samples);
-                Ok(())
-            }
-            // The machine lacks something that this cell needs; other cells may not need it.
-            Err(Failure::Usage(why)) => {
-                self.terminal.warning(&format!("{arena}: {} cannot run here: {why}", task.cell.name));
-                Ok(())
-            }
-            Err(failure) => Err(failure),
-        });
-        stage.attempts.finish();
-        if arena.is_real_time() && runs > 0 {
-            self.terminal.note(&format!(
+        let came = Repetitions {
+            cells: plans,
+            order: if arena.is_real_time() { Order::LongestFirst } else { Order::ByCell },
+            is_here: &|_| true,
+            place,
+            // Other cells may not need what this machine lacks.
+            skips_unsupported: true,
+            keeper: self,
+            observer: &teller,
+            stop: self.runner.stop,
+        }
+        .run(workers, progress);
+        if is_told {
+            terminal.note(&format!(
                 "{arena}: took {}; at most {} runs at a time; {} ran again",
-                in_words(stage.began.wall_s().ceil() as u64),
-                stage.attempts.peak(),
-                stage.again.load(Ordering::Relaxed)
+                in_words(teller.began.wall_s().ceil() as u64),
+                came.peak,
+                came.ran_again
             ));
         }
-        (done.into_inner().unwrap_or_else(PoisonError::into_inner), failure)
-    }
-
-    fn run_cell(
-        &self,
-        task: &Task<'_>,
-        worker: &mut Worker,
-        stage: &Stage<'_>,
-    ) -> Result<CellSamples, Failure> {
-        let Task { cell, form, begun } = task;
-        let assumption = &self.study.assumptions[cell.assumption].name;
-        let mut samples =
-            begun.clone().unwrap_or_else(|| CellSamples::begin(cell, assumption, &form.fingerprint));
-        let kept: Vec<u64> = samples.samples.iter().map(|sample| sample.repetition).collect();
-        let is_new = |repetition: u64| !kept.contains(&repetition);
-        for repetition in (0..form.repeat).filter(|repetition| is_new(*repetition)) {
-            let packets_per_s = task.packets_per_s(&samples);
-            let is_traced = samples.wants_series(cell, repetition);
-            let run = self.run_repetition(task, repetition, (is_traced, packets_per_s), worker, stage);
-            if run.is_err() && !cell.arena.is_real_time() {
-                // What ran of the cell until now is not lost.
-                self.folder.keep(&samples.only(is_new))?;
-            }
-            let Ran { record, summary, beside } = run?;
-            let watched = match cell.kept.watched && cell.arena == ArenaName::Sim {
-                true => self
-                    .arenas
-                    .watched(&form.scenario, form.scenario.seed.repetition(repetition), self.stop)
-                    .ok_or_else(|| self.interrupted())?,
-                false => serde_json::Value::Null,
-            };
-            let trace = samples.trace(&record, cell, repetition);
-            let instants = trace.as_ref().map(|trace| trace.instants(cell)).unwrap_or_default();
-            let sample =
-                Sample { beside, instants, ..Sample::of(&record, &summary, self.study, cell, watched) };
-            let counts = sample.disturbed.is_none();
-            if let Some(trace) = trace.filter(|_| counts) {
-                samples.keep_trace(trace, cell, &sample);
-            }
-            samples.add(sample);
-            // Why a repetition does not count stands with it.
-            for warning in record.warnings.iter().filter(|_| counts) {
-                // What made some figures of a run invalid left the others as they are.
-                let warning = warning::reason(warning).unwrap_or(warning);
-                if !samples.warnings.iter().any(|kept| kept == warning) {
-                    samples.warnings.push(warning.to_owned());
-                }
-            }
-            let took = form.scenario.duration.as_millis();
-            stage.left_ms.fetch_sub(took, Ordering::Relaxed);
-            if cell.arena.is_real_time() {
-                self.folder.keep(&samples.only(|it| it == repetition))?;
-            }
-        }
-        if !cell.arena.is_real_time() {
-            self.folder.keep(&samples.only(is_new))?;
-        }
-        let done = stage.done.fetch_add(1, Ordering::Relaxed) + 1;
-        let told = format!("{}: {} under {assumption}: done", cell.arena, cell.name);
-        match cell.arena.is_real_time() {
-            true => self.terminal.note(&format!(
-                "{told}, {done} of {} cells; about {} left",
-                stage.tasks.len(),
-                in_words(stage.left_s())
-            )),
-            false => self.terminal.detail(&told),
-        }
-        Ok(samples)
-    }
-
-    /// One repetition. If the machine spoiled something of it that the study reads, it runs again beside
-    /// fewer, and then alone; beside as many if it was a hypervisor's doing.
-    fn run_repetition(
-        &self,
-        task: &Task<'_>,
-        repetition: u64,
-        (is_traced, packets_per_s): (bool, Option<f64>),
-        worker: &mut Worker,
-        stage: &Stage<'_>,
-    ) -> Result<Ran, Failure> {
-        let Task { cell, form, .. } = task;
-        let summary_of = |record: &RunRecord| summarise(record, &BTreeMap::new());
-        let stands = |record: &RunRecord| {
-            record.valid
-                || Sample::of(record, &summary_of(record), self.study, cell, serde_json::Value::Null)
-                    .is_whole()
-        };
-        let wanted = Wanted {
-            id: PartId { cell: cell.index, repetition },
-            series: (is_traced || !cell.kept.over_time.is_empty()).then_some(SeriesDetail::Full),
-            rows: true,
-            stands: &stands,
-        };
-        let (mut tries, mut most_others) = (0, u64::MAX);
-        loop {
-            let beside = Neighbours { packets_per_s, most_others };
-            let attempt = stage.attempts.run(worker, &form.scenario, wanted, beside);
-            let attempt = attempt.ok_or_else(|| self.interrupted())?;
-            let (others, peace) = (attempt.others, attempt.peace);
-            let record = attempt.outcome.map_err(|why| match arenas::failure(why).1 {
-                Failure::Interrupted(_) => self.interrupted(),
-                other => other,
-            })?;
-            tries += 1;
-            if peace == Peace::Kept || (others == 0 && tries >= TRIES_ALONE) || tries == MOST_TRIES {
-                attempt.shown.finish();
-                return Ok(Ran { summary: summary_of(&record), record, beside: others });
-            }
-            attempt.shown.take_back();
-            stage.again.fetch_add(1, Ordering::Relaxed);
-            most_others = match peace.next_beside(others, most_others) {
-                _ if peace != Peace::Stolen && tries + 1 == MOST_TRIES => 0,
-                most_others => most_others,
-            };
-            let beside = match (others, most_others) {
-                _ if peace == Peace::Stolen => " by the hypervisor, runs again".to_owned(),
-                (0, _) => ", runs again".to_owned(),
-                (_, 0) => format!(" beside {others} others, runs again alone"),
-                _ => format!(" beside {others} others, runs again beside {most_others} at most"),
-            };
-            let why = record.warnings.join("; ");
-            self.terminal.note(&format!("{}: {}: disturbed{beside}: {why}", cell.arena, cell.name));
-        }
-    }
-
-    fn interrupted(&self) -> Failure {
-        let way_on = "what ran to its end is kept\nhelp: the same command with --resume goes on";
-        Failure::Interrupted(format!("interrupted; {way_on}"))
+        came.failure
     }
 }
 
-/// A repetition that ran.
-struct Ran {
-    record: RunRecord,
-    summary: RunSummary,
-    /// In real time the most other runs that were beside it.
-    beside: u64,
+impl Keeper for Stage<'_> {
+    fn wanted(&self, id: PartId) -> Wanted {
+        let has_series = self.cell(id.cell).is_some_and(|it| {
+            let is_traced =
+                || self.runner.folder.cell(it.name(), |kept| kept.wants_series(it.cell, id.repetition));
+            !it.cell.kept.over_time.is_empty() || is_traced()
+        });
+        Wanted { series: has_series.then_some(SeriesDetail::Full), rows: true }
+    }
+
+    fn stands(&self, id: PartId, record: &RunRecord) -> bool {
+        let is_whole = |it: StageCell<'_>| {
+            let summary = summarise(record, &BTreeMap::new());
+            Sample::of(record, &summary, self.runner.study, it.cell, Json::Null).is_whole()
+        };
+        record.valid || self.cell(id.cell).is_some_and(is_whole)
+    }
+
+    fn keep(&self, ran: Ran, _: &mut Worker) -> Result<Judged, Error> {
+        let Ran { id: PartId { cell, repetition }, record, others, is_cut_short, .. } = ran;
+        // A study judges whole repetitions alone.
+        let Some(it) = self.cell(cell).filter(|_| !is_cut_short) else { return Ok(Judged::Counts) };
+        let (StageCell { cell, form, assumption }, runner) = (it, self.runner);
+        let watched = match cell.kept.watched && cell.arena == ArenaName::Sim {
+            true => {
+                let seed = form.scenario.seed.repetition(repetition);
+                runner.arenas.watched(&form.scenario, seed, runner.stop).ok_or_else(Error::interrupted)?
+            }
+            false => Json::Null,
+        };
+        let is_drawn = runner.folder.cell(it.name(), |kept| kept.wants_trace(cell, repetition));
+        let trace = is_drawn.then(|| StateTrace::of(&record, cell)).flatten();
+        let instants = trace.as_ref().map(|trace| trace.instants(cell)).unwrap_or_default();
+        let summary = summarise(&record, &BTreeMap::new());
+        let sample = Sample::of(&record, &summary, runner.study, cell, watched);
+        let sample = Sample { beside: others, instants, ..sample };
+        let judged = match record.valid || sample.is_whole() {
+            true => Judged::Counts,
+            false => Judged::Disturbed(record.warnings.clone()),
+        };
+        let sampled = Sampled { sample, trace, warnings: &record.warnings };
+        runner.folder.keep(cell, CellSamples::of_one(cell, assumption, &form.fingerprint, sampled))?;
+        Ok(judged)
+    }
+}
+
+/// Says how far a stage is.
+struct Teller<'a> {
+    stage: &'a Stage<'a>,
+    began: Stopwatch,
+    /// Cells that are to run.
+    cells: usize,
+    /// The path time of what is to run, ms; again is not counted.
+    whole_ms: u64,
+    left: Mutex<Left>,
+}
+
+/// What has not ended yet.
+struct Left {
+    /// Of each cell how many repetitions.
+    missing: BTreeMap<u64, u64>,
+    /// Cells that are done.
+    done: usize,
+    /// Path time.
+    ms: u64,
+}
+
+impl<'a> Teller<'a> {
+    fn new(stage: &'a Stage<'a>, plans: &[CellPlan<'_>], progress: &Progress) -> Self {
+        let missing = plans.iter().map(|plan| (plan.index, progress.missing(*plan)));
+        let missing: BTreeMap<u64, u64> = missing.filter(|(_, missing)| *missing > 0).collect();
+        let of_cell = |plan: &CellPlan<'_>| {
+            let count = missing.get(&plan.index).copied().unwrap_or(0);
+            plan.scenario.duration.as_millis().saturating_mul(count)
+        };
+        let ms = plans.iter().map(of_cell).fold(0, u64::saturating_add);
+        let (cells, began) = (missing.len(), Stopwatch::start());
+        Self { stage, began, cells, whole_ms: ms, left: Mutex::new(Left { missing, done: 0, ms }) }
+    }
+
+    /// A repetition of `it` has ended.
+    fn ended(&self, it: StageCell<'_>) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        // What runs again has ended before.
+        let Some(missing) = left.missing.get_mut(&it.cell.index).filter(|missing| **missing > 0) else {
+            return;
+        };
+        *missing -= 1;
+        let is_done = *missing == 0;
+        left.ms = left.ms.saturating_sub(it.form.scenario.duration.as_millis());
+        if !is_done {
+            return;
+        }
+        left.done += 1;
+        let (arena, terminal) = (self.stage.arena, self.stage.runner.terminal);
+        let told = format!("{arena}: {} under {}: done", it.cell.name, it.assumption);
+        match arena.is_real_time() {
+            true => {
+                let (done, cells, time) = (left.done, self.cells, in_words(self.seconds_for(left.ms)));
+                terminal.note(&format!("{told}, {done} of {cells} cells; about {time} left"));
+            }
+            false => terminal.detail(&told),
+        }
+    }
+
+    /// How long `left_ms` of path time take at the pace until now, s.
+    fn seconds_for(&self, left_ms: u64) -> u64 {
+        let done = self.whole_ms.saturating_sub(left_ms);
+        let each = if done == 0 { 0.001 } else { self.began.wall_s() / done as f64 };
+        (left_ms as f64 * each).ceil() as u64
+    }
+}
+
+impl Observer for Teller<'_> {
+    fn observe(&self, event: Event<'_>) {
+        let (arena, Runner { terminal, told, .. }) = (self.stage.arena, self.stage.runner);
+        let cell = |index: u64| self.stage.cell(index);
+        match event {
+            Event::Ended { id, disturbed, .. } => {
+                let Some(it) = cell(id.cell) else { return };
+                if let Some(Disturbed { others, warnings }) = disturbed {
+                    let beside = match others {
+                        0 => String::new(),
+                        others => format!(" beside {others} others"),
+                    };
+                    let why = warnings.join("; ");
+                    terminal.note(&format!("{arena}: {}: disturbed{beside}: {why}", it.cell.name));
+                }
+                self.ended(it);
+            }
+            Event::RunsAgain { disturbed, again, at_most } => {
+                terminal.note(&format!("{arena}: {}", runs_again(disturbed, again, at_most)));
+            }
+            Event::CannotRun { cell: index, why } => {
+                let name = cell(index).map_or("", |it| it.cell.name.as_str());
+                terminal.warning(&format!("{arena}: {name} cannot run here: {why}"));
+            }
+            // Nobody asked for it. Where there are no threads for it, the runs' lateness shows it.
+            Event::NotKeptAwake(_) => {}
+            other => told.observe(other),
+        }
+    }
+}
+
+/// What ended the runs, as the command ends by it.
+fn ended(why: Error) -> Failure {
+    match why {
+        Error::Interrupted(what) => {
+            let way_on = "what ran to its end is kept\nhelp: the same command with --resume goes on";
+            Failure::Interrupted(format!("{what}; {way_on}"))
+        }
+        other => other.into(),
+    }
 }
 
 /// `1 h 12 min`, `3 min 20 s`.
@@ -328,7 +343,6 @@ pub(super) fn in_words(seconds: u64) -> String {
     }
 }
 
-/// How often a repetition that the machine disturbs runs before it is kept as disturbed. Chosen: beside
-/// others, beside fewer, alone; a machine that is too busy for one run twice in a row is too busy.
-const MOST_TRIES: u32 = 3;
-const TRIES_ALONE: u32 = 2;
+#[cfg(test)]
+#[path = "runner_tests.rs"]
+mod tests;
