@@ -1,19 +1,20 @@
-"""Campaigns that copy their records to a storage that speaks S3, judged with moto's server and polars.
+"""Campaigns whose `store_command` is rclone, judged with moto's server, which speaks S3, and polars.
 
     store.py TALKPATH FOLDER
 
-TALKPATH is built with the feature s3; FOLDER is emptied. Hosts are addresses of loopback. The server checks
-signatures (moto's IAM), and forgets everything when it ends.
+FOLDER is emptied. Hosts are addresses of loopback. The server checks signatures (moto's IAM), and forgets
+everything when it ends.
 
 - `run`: the server is away for some seconds while the campaign measures. No measurement is missing or later,
   and at the end every file is there.
 - `push`: killed again and again, in the middle of objects of one and of several parts. After each kill every
-  object is a local file byte for byte. A kill counts if it left the store incomplete; one that came too late
-  is followed by an empty store. Then it ends, and once more it copies nothing. An object that was changed is
-  put again. A server that ends meanwhile, and comes back empty, is given everything again.
+  object is a local file byte for byte. A kill counts if it left the store incomplete. Then it goes on with the
+  rest, and once more it copies the plan alone. An object that was changed is put again by `--all`. A server
+  that ends meanwhile, and comes back empty, is given everything again.
 - `read`: one line of polars reads all rows, with day, pair and measurement as columns.
-- `mistakes`: no bucket, wrong key, wrong secret, no rights, no network, no credentials. One sentence each, and
-  the records are as they were.
+- `folder`: the same command copies to a folder.
+- `mistakes`: no bucket, wrong key, wrong secret, no rights, no network, no credentials, no such program, and the
+  `store` of old. One sentence each, and the records are as they were.
 
 Exit code 1 if one differs; the last line says what was judged.
 """
@@ -38,7 +39,7 @@ import polars
 TALKPATH, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
 BUCKET, NAME = "records", "two-sites"
 RECORDS = FOLDER / "talkpath-runs" / f"campaign-{NAME}" / "records"
-# Chosen: three parts, so that a kill finds one of them on its way.
+# Chosen: ten of rclone's parts, so that a kill finds one of them on its way.
 LARGE = 80_000_000
 KILLS = 12
 # Chosen: a kill that comes too late is tried again.
@@ -157,8 +158,31 @@ class Way:
 
 
 def environment(key):
-    variables = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "TALKPATH_"))}
+    own = ("AWS_", "TALKPATH_", "RCLONE_")
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    # No configuration of the machine's user, and no look for credentials of a virtual machine.
+    variables |= {"RCLONE_CONFIG": str(FOLDER / "rclone.conf"), "AWS_EC2_METADATA_DISABLED": "true"}
     return {**variables, "AWS_ACCESS_KEY_ID": key[0], "AWS_SECRET_ACCESS_KEY": key[1]} if key else variables
+
+
+def at(bucket, url):
+    """Where rclone finds a bucket. Parts of 8 MB come from 16 MB on, and no bucket is made. Behind parts rclone
+    looks for the version `null`, which moto refuses (`no_head`)."""
+    options = "env_auth,provider=Other,no_check_bucket,no_head,chunk_size=8M,upload_cutoff=16M"
+    return f":s3,{options},endpoint='{url}':{bucket}"
+
+
+def commands_at_work():
+    """The commands of the store that run: what a killed coordinator started ends by itself."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(bytes(1))
+        except OSError:
+            continue
+        if words[0].endswith(b"rclone") and any(str(FOLDER).encode() in word for word in words):
+            found.append(path.parent.name)
+    return found
 
 
 def campaign(what, file, key, *more):
@@ -171,10 +195,16 @@ def ended(child):
     return child.returncode, out, err
 
 
-def write(file, store, endpoint, hosts):
+def command(target, program="rclone"):
+    """The line of the file; rclone tries once, so that a server that is away is soon noticed."""
+    once = ["--retries", "1", "--low-level-retries", "1"]
+    return f"store_command = {json.dumps([program, 'copyto', *once, '{file}', target + '/{key}'])}"
+
+
+def write(file, line, hosts):
     tables = "".join(f'[host.{name}]\naddress = "{address}"\n\n' for name, address in hosts.items())
     (FOLDER / file).write_text(
-        f'name = "Two sites"\nstore = "{store}"\nstore_endpoint = "{endpoint}"\n'
+        f'name = "Two sites"\n{line}\n'
         f'between = {{ kind = "hub", hub = "here" }}\n\n[host.here]\nlocal = true\nat_once = 2\n\n{tables}'
         '[measure.call]\ntransports = ["udp", "tcp"]\nduration = "500 ms"\ndrain = "200 ms"\nrounds = 1\n\n'
         '[schedule]\nevery = "4 s"\ndays = 1\nday = "20 s"\nwindow = "60 s"\nretry = "1 s"\n')
@@ -198,7 +228,8 @@ def digest():
 
 def run(server, hosts):
     way = Way(server.port)
-    write("run.toml", f"s3://{BUCKET}", way.url, hosts)
+    line = command(at(BUCKET, way.url))
+    write("run.toml", line, hosts)
     child = campaign("run", "run.toml", server.keys["copies"])
     until = time.monotonic() + 60
     while not server.objects() and time.monotonic() < until:
@@ -210,7 +241,7 @@ def run(server, hosts):
     journal = [json.loads(line) for line in (RECORDS.parent / "journal.jsonl").read_text().splitlines()]
     way.open()
     code, _, err = ended(child)
-    check(code == 0 and "cannot be reached" in err, f"run: exit code {code}: {err}")
+    check(code == 0 and "not copied to the store: rclone: exit code" in err, f"run: exit code {code}: {err}")
     files, planned = local("")
     check(before and len(journal) > 4, f"run: {len(before)} objects, {len(journal)} lines of the journal before the server came back")
     measured = [it for it in planned if (RECORDS / it["id"] / "summary.json").is_file()]
@@ -221,7 +252,8 @@ def run(server, hosts):
     for key, path in files.items():
         check(server.bytes_of(key) == path.read_bytes(), f"run: {key}")
     code, out, err = ended(campaign("status", "run.toml", None, "--json"))
-    check(json.loads(out)["store"] == {"url": f"s3://{BUCKET}", "there": 10, "failing": None}, f"status: {out}")
+    store = json.loads(out)["store"]
+    check((store["there"], store["failing"]) == (10, None) and "rclone copyto" in store["command"], f"status: {out}")
     way.close()
     judged.append(f"a server that was away for 6 s of a run of {len(planned)} measurements")
 
@@ -233,64 +265,85 @@ def began(measurement):
 
 
 def push(server, hosts):
-    write("push.toml", f"s3://{BUCKET}/lab/2026", server.url, hosts)
+    write("push.toml", command(at(f"{BUCKET}/lab/2026", server.url)), hosts)
     large = next(RECORDS.iterdir()) / "captures"
     large.mkdir()
     (large / "0-0.pcapng").write_bytes(os.urandom(LARGE))
-    files, _ = local("lab/2026/")
-    prefix = "lab/2026/"
+    prefix, notes = "lab/2026/", RECORDS.parent / "uploads.jsonl"
+    files, _ = local(prefix)
+
+    def pushed(*more):
+        code, out, err = ended(campaign("push", "push.toml", server.keys["copies"], "--json", *more))
+        check(code == 0, f"push: exit code {code}: {err}")
+        return json.loads(out or '{"copied": null, "before": null}')
+
+    def as_here(what):
+        check(server.objects(prefix) == set(files), f"{what}: the keys")
+        for key, path in files.items():
+            check(server.bytes_of(key) == path.read_bytes(), f"{what}: {key}")
+
     began = time.monotonic()
-    code, out, err = ended(campaign("push", "push.toml", server.keys["copies"], "--json"))
+    check(pushed()["copied"] == len(files), "push: the files")
     whole = time.monotonic() - began
-    check(code == 0 and json.loads(out)["copied"] == len(files), f"push: {out} {err}")
-    server.empty(prefix)
-    counts, late = [], 0
+    counts, late, unfinished = [], 0, 0
     while len(counts) < KILLS and len(counts) + late < TRIES:
+        server.empty(prefix)
+        notes.unlink(missing_ok=True)
         child = campaign("push", "push.toml", server.keys["copies"])
         time.sleep(whole * (0.1 + 0.8 * ((len(counts) + late) * 7 % KILLS) / KILLS))
         child.send_signal(signal.SIGKILL)
         _, err = child.communicate()
+        unfinished += server.unfinished()
         found = server.objects(prefix)
         for key in found:
             check(key in files and server.bytes_of(key) == files[key].read_bytes(), f"after a kill: {key}")
+        # What runs copies its file to the end.
+        until = time.monotonic() + 60
+        while commands_at_work() and time.monotonic() < until:
+            time.sleep(0.05)
+        check(not commands_at_work(), "a command outlives the one that started it")
         if found == set(files):
             late += 1
-            server.empty(prefix)
         else:
             check(child.returncode == -signal.SIGKILL, f"a push that was not killed: {child.returncode}: {err}")
             counts.append(len(found))
-    unfinished = server.unfinished()
     print(f"{len(counts)} kills left an incomplete store, with {counts} of {len(files)} objects; {late} came too late; "
           f"{unfinished} met an object between its parts")
     check(len(counts) == KILLS, f"push: only {len(counts)} kills left an incomplete store")
     check(unfinished > 0, "push: no kill met an object between its parts")
-    code, out, err = ended(campaign("push", "push.toml", server.keys["copies"], "--json"))
-    said = json.loads(out or "{}")
-    check(code == 0 and said["copied"] + said["there"] == len(files), f"push after the kills: {out} {err}")
-    code, out, err = ended(campaign("push", "push.toml", server.keys["copies"], "--json"))
-    check(code == 0 and json.loads(out)["copied"] == 0, f"a second push: {out} {err}")
+    pushed()
+    as_here("push after the kills")
+    check(pushed() | {"bytes": 0, "store": ""} == {"copied": 1, "before": 10, "bytes": 0, "store": ""}, "a second push")
     # Of the same size, and not the same.
     changed = next(key for key, path in files.items() if path.name == "packets.parquet")
     server.s3.put_object(Bucket=BUCKET, Key=changed, Body=bytes(files[changed].stat().st_size))
-    code, out, err = ended(campaign("push", "push.toml", server.keys["copies"], "--json"))
-    check(code == 0 and json.loads(out)["copied"] == 1, f"an object that was changed: {out} {err}")
-    check(server.objects(prefix) == set(files), "push: the keys")
-    for key, path in files.items():
-        check(server.bytes_of(key) == path.read_bytes(), f"push: {key}")
+    check(pushed("--all")["copied"] == len(files), "push --all: the files")
+    as_here("an object that was changed")
     server.empty(prefix)
-    child = campaign("push", "push.toml", server.keys["copies"])
+    child = campaign("push", "push.toml", server.keys["copies"], "--all")
     while not server.objects(prefix) and child.poll() is None:
         time.sleep(0.02)
     server.end()
     code, _, err = ended(child)
-    check(code == 4 and "cannot be reached" in err, f"a server that ended: exit code {code}: {err}")
+    check(code == 4 and "rclone: exit code" in err, f"a server that ended: exit code {code}: {err}")
     server = Server(server.port)
-    code, out, err = ended(campaign("push", "push.toml", server.keys["copies"], "--json"))
-    check(code == 0 and json.loads(out)["copied"] == len(files), f"a server that came back empty: {out} {err}")
-    for key, path in files.items():
-        check(server.bytes_of(key) == path.read_bytes(), f"a server that came back empty: {key}")
+    pushed("--all")
+    as_here("a server that came back empty")
     judged.append(f"{len(counts)} kills that left an incomplete store and a server that ended, {len(files)} objects byte for byte")
     return server
+
+
+def folder(hosts):
+    """rclone's local backend, which needs no server."""
+    share = FOLDER / "share"
+    write("folder.toml", command(str(share)), hosts)
+    code, _, err = ended(campaign("push", "folder.toml", None))
+    files, _ = local("")
+    found = {str(path.relative_to(share)): path for path in share.rglob("*") if path.is_file()}
+    check(code == 0 and set(found) == set(files), f"folder: exit code {code}: {err} {set(found) ^ set(files)}")
+    for key, path in found.items():
+        check(path.read_bytes() == files[key].read_bytes(), f"folder: {key}")
+    judged.append(f"{len(found)} files in a folder")
 
 
 def read(server):
@@ -311,21 +364,25 @@ def read(server):
 
 def mistakes(server, hosts):
     right = server.keys["copies"]
-    write("no-bucket.toml", "s3://nowhere", server.url, hosts)
-    write("no-network.toml", f"s3://{BUCKET}", f"http://127.0.0.1:{free_port()}", hosts)
-    write("push.toml", f"s3://{BUCKET}/lab/2026", server.url, hosts)
+    write("no-bucket.toml", command(at("nowhere", server.url)), hosts)
+    write("no-network.toml", command(at(BUCKET, f"http://127.0.0.1:{free_port()}")), hosts)
+    write("no-program.toml", command(at(BUCKET, server.url), "rclown"), hosts)
+    write("old.toml", f'store = "s3://{BUCKET}"\nstore_endpoint = "{server.url}"', hosts)
+    write("push.toml", command(at(f"{BUCKET}/lab/2026", server.url)), hosts)
     before = digest()
     cases = [
-        ("no-bucket.toml", right, 4, "has no bucket nowhere: make it, or correct `store`"),
-        ("no-network.toml", right, 4, "cannot be reached"),
-        ("push.toml", ("AKIAIOSFODNN7EXAMPLE", right[1]), 4, "refuses the credentials (InvalidAccessKeyId)"),
-        ("push.toml", (right[0], "wrong"), 4, "refuses the credentials (SignatureDoesNotMatch)"),
-        ("push.toml", server.keys["nothing"], 4, "these credentials have to list, read and write"),
-        ("push.toml", None, 3, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+        ("no-bucket.toml", right, 4, "NoSuchBucket"),
+        ("no-network.toml", right, 4, "connection refused"),
+        ("no-program.toml", right, 4, "cannot start rclown: "),
+        ("old.toml", right, 2, f"endpoint='{server.url}':{BUCKET}/{{key}}"),
+        ("push.toml", ("AKIAIOSFODNN7EXAMPLE", right[1]), 4, "403"),
+        ("push.toml", (right[0], "wrong"), 4, "403"),
+        ("push.toml", server.keys["nothing"], 4, "403"),
+        ("push.toml", None, 4, "rclone: exit code"),
     ]
     for file, key, expected, says in cases:
         began = time.monotonic()
-        code, out, err = ended(campaign("push", file, key))
+        code, out, err = ended(campaign("push", file, key, *(["--all"] if expected == 4 else [])))
         seconds = time.monotonic() - began
         print(f"{seconds:4.1f} s  exit {code}  {err.strip()}")
         check(code == expected and says in err and out == "", f"{file}: exit code {code}: {err}")
@@ -347,6 +404,7 @@ def main():
         run(server, hosts)
         server = push(server, hosts)
         read(server)
+        folder(hosts)
         mistakes(server, hosts)
     except (AssertionError, LookupError, OSError, StopIteration, ValueError, subprocess.TimeoutExpired,
             botocore.exceptions.ClientError) as why:

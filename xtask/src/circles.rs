@@ -285,7 +285,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("crates/commands/src/args.rs", "a command's flags are a file each and take in the flags that all share"),
     (
         "crates/commands/src/campaign/push/mod.rs",
-        "a kind of store is a file each and gives the answers of all",
+        "the thread that copies and one run of the command are files of their own, with the errors of all",
     ),
     ("crates/commands/src/command/study/mod.rs", "the command's actions share its arguments"),
     (

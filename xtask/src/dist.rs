@@ -44,9 +44,6 @@ const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 /// What is built for.
 const TARGET: &str = "x86_64-linux";
 
-/// What the packages have and a plain build has not: campaigns that copy to S3.
-const FEATURES: [&str; 2] = ["--features", "s3"];
-
 /// For rustc, at the program alone: functions with the same code become one. rust-lld can do it, by which
 /// rustc links on this target; GNU ld cannot. `safe` folds nothing here: it needs a list of the functions
 /// whose addresses matter, which rustc does not write. None of Rust's do: LLVM also folds them.
@@ -203,15 +200,15 @@ impl Dist<'_> {
 fn cargo(root: &Path) -> Command {
     let mut build = Command::new("cargo");
     build.current_dir(root).args(["rustc", "--profile", "dist", "--locked", "-p", "talkpath"]);
-    build.args(FEATURES).arg("--").args(LINKING).env(INCREMENTAL, "0");
+    build.arg("--").args(LINKING).env(INCREMENTAL, "0");
     build
 }
 
-/// The build of the wheel, with the same features and flags: otherwise the program would be compiled twice.
+/// The build of the wheel, with the same flags: otherwise the program would be compiled twice.
 fn maturin(root: &Path, python: &Path, folder: &Path) -> Command {
     let mut build = Command::new(python);
     build.current_dir(root).args(["-m", "maturin", "build", "--profile", "dist", "--out"]).arg(folder);
-    build.args(FEATURES).arg("--").args(LINKING).env(INCREMENTAL, "0");
+    build.arg("--").args(LINKING).env(INCREMENTAL, "0");
     build
 }
 
@@ -305,20 +302,13 @@ mod tests {
         };
         let after = |command: &Command| {
             let arguments = arguments(command);
-            arguments[arguments.iter().position(|it| it == FEATURES[0]).unwrap()..].to_vec()
+            arguments[arguments.iter().position(|it| it == "--").unwrap()..].to_vec()
         };
         let (program, wheel) = (cargo(root), maturin(root, Path::new("python"), Path::new("wheel")));
         assert_eq!(after(&program), after(&wheel));
-        assert_eq!(after(&program).join(" "), "--features s3 -- -C link-arg=-Wl,--icf=all");
+        assert_eq!(after(&program).join(" "), "-- -C link-arg=-Wl,--icf=all");
         assert!(arguments(&program).join(" ").starts_with("rustc --profile dist --locked -p talkpath "));
         assert!(arguments(&wheel).join(" ").starts_with("-m maturin build --profile dist --out wheel "));
-    }
-
-    #[test]
-    fn the_program_has_no_tables_of_unicode_for_host_names() {
-        let lock = fs::read_to_string(workspace_root().join("Cargo.lock")).unwrap();
-        assert!(lock.contains("name = \"idna_adapter\"\nversion = \"1.0.0\""));
-        assert!(!lock.contains("name = \"icu_"), "see idna_adapter in Cargo.toml");
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //! - `operations.py` holds a monitor's metrics, the systemd units and STAMP against others' programs.
 //! - `monitor.py` runs a monitor of fifty calls beside irtt, and counts both on a bridge between the hosts.
 //! - `engines.py` runs sweeps on the cores, Ray, Dask and Slurm, and kills workers.
-//! - `store.py` has a campaign copied to moto's S3, kills the copying, and reads all of it with polars.
+//! - `store.py` has a campaign copied by rclone to moto's S3 and to a folder, kills the copying, and reads it
+//!   with polars.
 //!
 //! Their packages come from PyPI into a virtual environment, and the recordings from two packages of Debian,
 //! all under `target/judges`. What cannot be had is a reason to skip.
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::command::{UNAVAILABLE, cargo, exit_code_until, only_run};
+use crate::command::{UNAVAILABLE, exit_code_until, only_run};
 use crate::venv::{self, done};
 
 /// How a judge ended.
@@ -97,8 +98,11 @@ pub(crate) fn operations(root: &Path, deadline: Instant) -> Judged {
     judge(root, deadline, "operations", &[], &inputs)
 }
 
-/// Builds the program with S3, and holds what a campaign copies against moto's server and polars.
+/// Holds what a campaign has copied by rclone against moto's server, a folder and polars.
 pub(crate) fn store(root: &Path, deadline: Instant) -> Judged {
+    if done(Command::new("rclone").arg("version"), deadline).is_err() {
+        return Judged::Missing("no rclone: apt-get install rclone".to_owned());
+    }
     let folder = root.join("target").join("judges").join("store");
     let python =
         match venv::environment(&folder.join("python"), STORE_READY, (&[], &[&STORE_PACKAGES[..]]), deadline)
@@ -106,17 +110,9 @@ pub(crate) fn store(root: &Path, deadline: Instant) -> Judged {
             Ok(python) => python,
             Err(why) => return Judged::Missing(why),
         };
-    // A folder of its own: other jobs run the program without S3 from `target/release`.
-    let mut build = cargo(root, &["build", "--release", "--features", "s3", "--target-dir"]);
-    match exit_code_until(build.arg(folder.join("target")), deadline) {
-        Ok(Some(0)) => {}
-        Ok(Some(code)) => return Judged::Differs(format!("cargo build --features s3: exit code {code}")),
-        Ok(None) => return Judged::Differs("cargo build --features s3 did not end in time".to_owned()),
-        Err(why) => return Judged::Differs(why),
-    }
     let mut command = Command::new(python);
     command.arg(root.join("xtask").join("judges").join("store.py"));
-    command.arg(folder.join("target").join("release").join("talkpath")).arg(folder.join("campaign"));
+    command.arg(root.join("target").join("release").join("talkpath")).arg(folder.join("campaign"));
     verdict(output(&mut command, deadline))
 }
 

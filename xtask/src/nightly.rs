@@ -242,7 +242,7 @@ const WEEKLY: [Job; 8] = [
     Job {
         name: "store",
         minutes: 20,
-        what: "a campaign copied to moto's S3, killed and without its server meanwhile, read with polars",
+        what: "a campaign copied by rclone to moto's S3, killed and without its server meanwhile, read with polars",
         run: |root, end| judges::store(root, end).into(),
     },
     Job {

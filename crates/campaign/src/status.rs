@@ -39,16 +39,16 @@ pub struct Status {
     pub failing: Vec<Failing>,
     /// What was not made, in the order of the plan.
     pub missing: Vec<Failing>,
-    /// What of it is in the store; `null` without one.
+    /// What of it is in the store; `null` without a `store_command`.
     pub store: Option<StoreStatus>,
 }
 
 /// What was copied to a store, by the notes in the campaign's directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreStatus {
-    /// Its URL.
-    pub url: String,
-    /// Measurements that are there.
+    /// The command that copies, as for a shell.
+    pub command: String,
+    /// Measurements that it has copied.
     pub there: u64,
     /// Why the last attempt failed at what is still not there; `null` if nothing is known to be missing.
     pub failing: Option<String>,

@@ -539,17 +539,17 @@ fn notes_of_another_store_and_a_line_that_was_cut_off_count_for_nothing() {
         Upload { at_ms: 1, id, store, why: why.map(str::to_owned) }.line()
     };
     let mut notes =
-        [note("a", "s3://x", None), note("b", "s3://y", None), note("c", "s3://x", Some("down"))].concat();
-    let cut = note("d", "s3://x", None);
+        [note("a", "cp x", None), note("b", "cp y", None), note("c", "cp x", Some("down"))].concat();
+    let cut = note("d", "cp x", None);
     notes.extend(&cut[..cut.len() / 2]);
-    let uploads = Uploads::parse(&notes, "s3://x");
+    let uploads = Uploads::parse(&notes, "cp x");
     assert_eq!(
         (uploads.there.into_iter().collect::<Vec<_>>(), uploads.failing.as_deref()),
         (vec!["a".to_owned()], Some("down"))
     );
     // The next process begins a line of its own.
     notes.push(b'\n');
-    notes.extend(note("c", "s3://x", None));
-    let uploads = Uploads::parse(&notes, "s3://x");
+    notes.extend(note("c", "cp x", None));
+    let uploads = Uploads::parse(&notes, "cp x");
     assert_eq!((uploads.there.len(), uploads.failing), (2, None));
 }

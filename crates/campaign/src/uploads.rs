@@ -20,7 +20,7 @@ pub struct Upload {
     pub at_ms: u64,
     /// Which measurement.
     pub id: String,
-    /// Where to: the store's URL.
+    /// Which store: the command that copies there, as for a shell.
     pub store: String,
     /// `None` if every file of it is there, whole; else why not, in words for a person.
     pub why: Option<String>,
@@ -38,8 +38,8 @@ pub struct Uploads {
 }
 
 impl Uploads {
-    /// Reads the notes on `store`. A line that is none, such as one that was cut off, is passed over: what
-    /// it would have said is found out again from the store itself.
+    /// Reads the notes on `store`. A line that is none, such as one that was cut off, is passed over: the
+    /// measurement that it would have named is copied again.
     pub fn parse(bytes: &[u8], store: &str) -> Self {
         let mut uploads = Self::default();
         // By measurement, the last failure last.

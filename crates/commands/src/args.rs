@@ -31,7 +31,8 @@ use talkpath_units::Duration;
 use crate::failure::Failure;
 
 pub use self::campaign::{
-    CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignReportArgs, CampaignRunArgs,
+    CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignPushArgs, CampaignReportArgs,
+    CampaignRunArgs,
 };
 pub use self::demand::DemandArgs;
 pub use self::monitor::{Amount, MonitorArgs};

@@ -48,7 +48,7 @@ pub fn state_files(bytes: &[u8]) {
         }
         Err(found) => assert!(found.line > 0 && !found.why.is_empty()),
     }
-    let _ = Uploads::parse(bytes, "s3://bucket/prefix");
+    let _ = Uploads::parse(bytes, "rclone copyto");
 }
 
 /// Text as a campaign's file. It is read, or its mistakes are reported.

@@ -17,7 +17,6 @@ use talkpath_units::Duration;
 use toml_edit::{DocumentMut, Item};
 
 use crate::compare::Compared;
-pub use crate::destination::Destination;
 use crate::diagnostic::{Diagnostics, Log, Place, Source};
 use crate::keys::{self, CAMPAIGN};
 use crate::options::{Setting, fitting_name};
@@ -27,6 +26,8 @@ use crate::quantity::{Problem, quote};
 use crate::read::{self, At, nearest};
 use crate::section::{Section, first_step};
 use crate::spec::{Kind, TableSpec};
+pub use crate::store_command::StoreCommand;
+use crate::store_command::{OLD_KEYS, refuse_old_keys};
 use crate::tree::{self, Table};
 
 /// A campaign file, understood.
@@ -42,8 +43,8 @@ pub struct Campaign {
     pub measures: Vec<Measure>,
     /// When.
     pub schedule: Schedule,
-    /// Where records are copied to.
-    pub destination: Option<Destination>,
+    /// What copies records to a store.
+    pub store_command: Option<StoreCommand>,
 }
 
 /// A place to measure from or to.
@@ -132,7 +133,7 @@ impl Campaign {
     /// Every mistake in it, in the order of the file.
     pub fn load(source: &Source) -> Result<Self, Diagnostics> {
         let mut log = Log::default();
-        let root = tree::parse(&source.text, &mut log);
+        let mut root = tree::parse(&source.text, &mut log);
         let is_toml = log.is_clean();
         if is_toml && root.entries.is_empty() {
             let message =
@@ -140,6 +141,10 @@ impl Campaign {
             log.mistake(&Place::START, "", message, None);
         }
         let checks = if is_toml && log.is_clean() { Checks::ALL } else { Checks::PRESENT };
+        let is_old = |entry: &tree::Entry| OLD_KEYS.contains(&entry.name.as_str());
+        let (old, entries) = root.entries.into_iter().partition::<Vec<_>, _>(is_old);
+        root.entries = entries;
+        refuse_old_keys(&old, &mut log);
         let root = check::check(root, &CAMPAIGN, checks, &mut log);
         let filled = fill::fill_table(root, &CAMPAIGN, &Place::START);
         let campaign = campaign(&filled, &source.name, &mut log);
@@ -248,31 +253,26 @@ fn campaign(root: &Table, file: &str, log: &mut Log) -> Option<Campaign> {
     let pairs = between(&section, &hosts, log);
     let measures = measures(root, &hosts, &pairs, log);
     let schedule = schedule(root, log);
-    let destination = destination(&section, log);
+    let store_command = store_command(&section, log);
     if log.is_clean() {
         uses(&hosts, &measures, root, log);
     }
-    Some(Campaign { name, seed: seed?, hosts, measures, schedule: schedule?, destination })
+    Some(Campaign { name, seed: seed?, hosts, measures, schedule: schedule?, store_command })
 }
 
-/// Where the records are copied to.
-fn destination(section: &Section<'_>, log: &mut Log) -> Option<Destination> {
-    let (store, endpoint) = (section.text("store"), section.text("store_endpoint"));
-    let Some(store) = store else {
-        if endpoint.is_some() {
-            section.problem("store_endpoint", Problem::new("found it without `store`"), log);
+/// What copies records to a store.
+fn store_command(section: &Section<'_>, log: &mut Log) -> Option<StoreCommand> {
+    let timeout = section.duration("store_timeout");
+    let Some(words) = section.names("store_command") else {
+        if timeout.is_some() && section.node("store_command").is_none() {
+            section.problem("store_timeout", Problem::new("found it without `store_command`"), log);
         }
         return None;
     };
-    let endpoint = endpoint.map(crate::destination::endpoint).transpose();
-    let endpoint = endpoint.map_err(|problem| section.problem("store_endpoint", problem, log)).ok()?;
-    match Destination::new(store, endpoint) {
-        Ok(destination) => Some(destination),
-        Err((key, problem)) => {
-            section.problem(key, problem, log);
-            None
-        }
-    }
+    let words = words.map(|(word, _)| word.to_owned()).collect();
+    StoreCommand::new(words, timeout.unwrap_or(STORE_TIMEOUT))
+        .map_err(|problem| section.problem("store_command", problem, log))
+        .ok()
 }
 
 /// A table `[MAP.NAME]`.
@@ -593,6 +593,8 @@ const DURATION: Duration = Duration::from_secs(10);
 const DRAIN: Duration = Duration::from_secs(5);
 /// Chosen: with four times a day a day has 12 values, enough for the interval of a median.
 const ROUNDS: u64 = 3;
+/// Of `store_command`. Chosen: 75 MB at 1 Mb/s, far more than a measurement's largest file.
+const STORE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Times of measurement. Chosen: one a minute for two months.
 const MOST_SLOTS: u64 = 100_000;
 

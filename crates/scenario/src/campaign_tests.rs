@@ -146,42 +146,61 @@ fn bytes_that_are_no_campaign_are_mistakes() {
 }
 
 #[test]
-fn records_go_to_a_bucket_or_a_folder_and_no_file_has_credentials() {
+fn records_are_copied_by_a_command_that_has_a_place_for_the_file_and_for_its_key() {
     let with = |lines: &str| WEEK.replace("name = \"a week\"\n", &format!("name = \"a week\"\n{lines}\n"));
-    let load = |lines: &str| Campaign::load(&Source::new("c.toml", with(lines))).unwrap().destination;
+    let load = |lines: &str| Campaign::load(&Source::new("c.toml", with(lines))).unwrap().store_command;
     assert_eq!(load(""), None);
-    assert_eq!(load("store = \"file:///mnt/share\""), Some(Destination::Folder("/mnt/share".to_owned())));
-    let s3 = load("store = \"s3://records/lab/\"\nstore_endpoint = \"http://127.0.0.1:9000/\"");
-    let (bucket, prefix) = ("records".to_owned(), "lab".to_owned());
-    let endpoint = Some("http://127.0.0.1:9000".to_owned());
-    assert_eq!(s3, Some(Destination::S3 { bucket, prefix, endpoint }));
+    let line = "store_command = [\"rclone\", \"copyto\", \"{file}\", \"lab:records/{key}\"]";
+    let words = ["rclone", "copyto", "{file}", "lab:records/{key}"].map(str::to_owned).to_vec();
+    let timeout = STORE_TIMEOUT;
+    assert_eq!(load(line), Some(StoreCommand { words: words.clone(), timeout }));
+    let timeout = Duration::from_secs(60);
+    let lines = format!("{line}\nstore_timeout = \"1 min\"");
+    assert_eq!(load(&lines), Some(StoreCommand { words, timeout }));
     for (lines, says) in [
         (
-            "store = \"gs://records\"",
-            "3:9: store: found \"gs://records\", expected `s3://BUCKET/PREFIX` or `file:///FOLDER`",
+            "store_command = \"rclone\"",
+            "3:17: store_command: found \"rclone\", expected a list of words such as",
         ),
+        ("store_command = []", "3:17: store_command: found an empty list"),
         (
-            "store = \"file://share\"",
-            "3:9: store: found \"file://share\", expected `s3://BUCKET/PREFIX` or `file:///FOLDER`",
+            "store_command = [\"\", \"{file}\", \"{key}\"]",
+            "store_command: found no program in the first word",
         ),
-        ("store = \"s3://Records\"", "3:9: store: found the bucket \"Records\", expected 3 to 63 of a to z"),
-        ("store = \"s3://key:secret@records/a\"", "credentials come from the environment"),
-        ("store = \"s3://records/a//b\"", "3:9: store: found the prefix \"a//b\""),
-        (
-            "store = \"s3://records\"\nstore_endpoint = \"127.0.0.1\"",
-            "4:18: store_endpoint: found \"127.0.0.1\", expected `https://HOST[:PORT]`",
-        ),
-        (
-            "store = \"s3://records\"\nstore_endpoint = \"https://a:b@s3.example\"",
-            "4:18: store_endpoint: found credentials in an address",
-        ),
-        (
-            "store = \"file:///a\"\nstore_endpoint = \"https://s3.example\"",
-            "4:18: store_endpoint: found it for a folder",
-        ),
-        ("store_endpoint = \"https://s3.example\"", "3:18: store_endpoint: found it without `store`"),
+        ("store_command = [\"cp\", \"{file}\", \"/share\"]", "store_command: found no `{key}` in it"),
+        ("store_command = [\"cp\", \"$file\", \"{key}\"]", "store_command: found no `{file}` in it"),
+        ("store_timeout = \"1 min\"", "3:17: store_timeout: found it without `store_command`"),
     ] {
         let found = mistakes(&with(lines));
         assert!(found.len() == 1 && found[0].contains(says), "{lines}: {found:?}");
+    }
+}
+
+#[test]
+fn a_file_with_the_store_of_old_is_told_the_line_to_write() {
+    let with = |lines: &str| WEEK.replace("name = \"a week\"\n", &format!("name = \"a week\"\n{lines}\n"));
+    let rclone = |target: &str| {
+        format!("(write `store_command = [\"rclone\", \"copyto\", \"{{file}}\", \"{target}/{{key}}\"]`)")
+    };
+    let other = "store_endpoint = \"https://s3.example:9000\"";
+    for (lines, target) in [
+        ("store = \"file:///mnt/share/\"".to_owned(), "/mnt/share"),
+        ("store = \"s3://records\"".to_owned(), ":s3,env_auth,provider=AWS:records"),
+        (
+            format!("store = \"s3://records/lab/\"\n{other}"),
+            ":s3,env_auth,provider=Other,endpoint='https://s3.example:9000':records/lab",
+        ),
+    ] {
+        let found = mistakes(&with(&lines));
+        assert_eq!(found.len(), lines.lines().count(), "{found:?}");
+        assert!(found[0].starts_with("3:1: store: found \""), "{found:?}");
+        assert!(found.iter().all(|it| it.contains(&rclone(target))), "{lines}: {found:?}");
+        // The line that it tells is right.
+        let line = found[0].split('`').nth(3).unwrap();
+        Campaign::load(&Source::new("c.toml", with(line))).unwrap();
+    }
+    for lines in [other, "store = 3", "store = \"s3://a\\u001b\\\"\""] {
+        let found = mistakes(&with(lines));
+        assert!(found.len() == 1 && found[0].contains("such as [\"rclone\""), "{lines}: {found:?}");
     }
 }

@@ -61,8 +61,8 @@ impl Bench {
     }
 
     pub(crate) fn prepared(&self, mut command: Command, arguments: &[&str]) -> Command {
-        // Names need not be UTF-8. A copy to S3 reads AWS's own.
-        let is_ours = |name: &str| ["TALKPATH_", "AWS_"].iter().any(|prefix| name.starts_with(prefix));
+        // Names need not be UTF-8.
+        let is_ours = |name: &str| name.starts_with("TALKPATH_");
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_ours(&name.to_string_lossy())) {
             command.env_remove(name);
         }

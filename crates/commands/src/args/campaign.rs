@@ -19,8 +19,8 @@ pub enum CampaignCommand {
     Run(CampaignRunArgs),
     /// What ran, what is due, what failed and why
     Status(CampaignFileArgs),
-    /// Copy what is measured to the file's `store`, as far as it is not there yet
-    Push(CampaignFileArgs),
+    /// Copy what is measured by the file's `store_command`, as far as it was not copied before
+    Push(CampaignPushArgs),
     /// Write the report of all records
     Report(CampaignReportArgs),
 }
@@ -56,6 +56,15 @@ pub struct CampaignRunArgs {
     /// Exit with 1 if a measurement is missing at the end, or is not valid
     #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub strict: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CampaignPushArgs {
+    #[command(flatten)]
+    pub file: CampaignFileArgs,
+    /// Copy all of it again: the store has lost something
+    #[arg(long)]
+    pub all: bool,
 }
 
 #[derive(Debug, Args)]

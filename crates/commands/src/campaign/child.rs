@@ -173,12 +173,17 @@ fn command(host: &Host, script: &str, arguments: &[String]) -> Command {
     let mut words = words.into_iter();
     let mut command = Command::new(words.next().unwrap_or_default());
     command.args(words);
-    // The coordinator's own settings and credentials are not those of what it starts.
-    let is_own = |name: &str| ["TALKPATH_", "AWS_"].iter().any(|prefix| name.starts_with(prefix));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| is_own(&name.to_string_lossy())) {
+    // The coordinator's own settings, and the credentials of a store, are not those of what it starts.
+    remove_variables(&mut command, &["TALKPATH_", "AWS_", "RCLONE_"]);
+    command
+}
+
+/// Leaves out of the environment of `command` the variables whose names begin with one of `prefixes`.
+pub(crate) fn remove_variables(command: &mut Command, prefixes: &[&str]) {
+    let is_removed = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_removed(&name.to_string_lossy())) {
         command.env_remove(name);
     }
-    command
 }
 
 fn keep(mut stream: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) -> io::Result<JoinHandle<()>> {

@@ -33,7 +33,7 @@ struct Coordinator<'a> {
     abort: Arc<AtomicBool>,
     workers: Vec<JoinHandle<()>>,
     ends: (Sender<End>, Receiver<End>),
-    /// Copies what is measured, if the file has a `store` that can be used.
+    /// Copies what is measured, if the file has a `store_command`.
     uploader: Option<Uploader>,
 }
 
@@ -74,10 +74,16 @@ pub(crate) fn coordinate(
         // A worker that panicked has said so.
         let _ = worker.join();
     }
-    ended?;
     if let Some(uploader) = coordinator.uploader.take() {
-        uploader.close(terminal);
+        match &ended {
+            Ok(()) => uploader.close(terminal),
+            Err(_) => {
+                coordinator.stop.store(true, Ordering::Relaxed);
+                uploader.stopped();
+            }
+        }
     }
+    ended?;
     drop(coordinator);
     let entries = store.entries()?;
     Ok((plan, entries))
@@ -103,7 +109,7 @@ fn found(opened: &Opened, retry: talkpath_units::Duration) -> String {
     )
 }
 
-/// What copies to the file's `store`. A store that cannot be used costs no measurement.
+/// What copies by the file's `store_command`. A store that cannot be used costs no measurement.
 fn uploader(
     loaded: &Loaded,
     store: &Store,
@@ -112,16 +118,11 @@ fn uploader(
     stop: &Arc<AtomicBool>,
 ) -> Option<Uploader> {
     let campaign = &loaded.campaign;
-    let destination = campaign.destination.as_ref()?;
+    let push = Push::new(campaign.store_command.as_ref()?, &campaign.name, store.clone(), stop);
     let retry = Duration::from_nanos(campaign.schedule.retry.as_nanos());
-    let push = Push::new(destination, &campaign.name, store.clone());
-    match push.and_then(|push| Uploader::start(push, plan, retry, terminal, stop)) {
-        Ok(uploader) => Some(uploader),
-        Err(why) => {
-            terminal.warning(&format!("nothing is copied to {destination}: {why}"));
-            None
-        }
-    }
+    Uploader::start(push, plan, retry, terminal)
+        .map_err(|why| terminal.warning(&format!("nothing is copied to the store: {why}")))
+        .ok()
 }
 
 impl Coordinator<'_> {

@@ -4,7 +4,7 @@
 //! FILE.toml ─► Loaded ─► coordinate: Scheduler ──► attempt: `talkpath run` on the near host ─► records/ID
 //!                            │   ▲                          (and `talkpath serve` on the far host)
 //!                            ▼   │
-//!                        store: plan.json, journal.jsonl        push: records/ID ─► a bucket, or a folder
+//!                        store: plan.json, journal.jsonl        push: records/ID ─► the command of the store
 //! ```
 
 pub(crate) mod attempt;

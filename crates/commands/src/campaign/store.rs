@@ -7,7 +7,7 @@
 //!   journal.jsonl      one line for each thing that became of a measurement; synced
 //!   records/ID/        a run directory a measurement
 //!   records/.ID.NS/    one that is being fetched
-//!   uploads.jsonl      with a `store`: a line for each attempt to copy a measurement there
+//!   uploads.jsonl      with a `store_command`: a line for each attempt to copy a measurement
 //!   report.html
 //! ```
 //!

@@ -11,15 +11,16 @@ use talkpath_measure::summary::Summary;
 use talkpath_report::campaign_page;
 use talkpath_scenario::campaign_key_tables;
 
-use crate::args::{CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignReportArgs};
-use crate::args::{CampaignRunArgs, Common};
+use crate::args::{CampaignArgs, CampaignCheckArgs, CampaignCommand, CampaignFileArgs, CampaignPushArgs};
+use crate::args::{CampaignReportArgs, CampaignRunArgs, Common};
 use crate::campaign::coordinate::coordinate;
 use crate::campaign::hosts::Met;
 use crate::campaign::load::Loaded;
 use crate::campaign::now;
-use crate::campaign::push::{Copied, Push, uploads};
+use crate::campaign::push::{Copied, Push, Scope, shown, uploads};
 use crate::campaign::store::Store;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output_file::{refuse_records, write_named_bytes};
 use crate::terminal::{Terminal, counted, print};
 use talkpath_experiment::json::json;
@@ -114,33 +115,35 @@ fn tell(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<
     terminal.result(&format!("{}{}", status_text(&status, &store), not_valid_text(&found)))
 }
 
-fn push(args: &CampaignFileArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
-    let loaded = Loaded::read(&args.file)?;
-    let Some(destination) = &loaded.campaign.destination else {
+fn push(args: &CampaignPushArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    let file = &args.file;
+    let loaded = Loaded::read(&file.file)?;
+    let Some(command) = &loaded.campaign.store_command else {
         return Err(Failure::Usage(format!(
-            "{}: it has no `store` to copy to: give `store = \"s3://BUCKET/PREFIX\"` or `store = \"file:///FOLDER\"`",
-            args.file.display()
+            "{}: it has no `store_command` to copy by, such as store_command = [\"rclone\", \"copyto\", \"{{file}}\", \"REMOTE:BUCKET/{{key}}\"]",
+            file.file.display()
         )));
     };
-    let store = Store::new(args, &loaded, &common.out);
+    let store = Store::new(file, &loaded, &common.out);
     let plan = store.plan(&loaded)?;
-    let push = Push::new(destination, &loaded.campaign.name, store)?;
-    let Copied { copied, bytes, there } = push.all(&plan.measurements).map_err(|why| {
-        Failure::FarEnd(format!("{}: {why}; what is copied stays, and the same command goes on", push.url()))
-    })?;
+    let push = Push::new(command, &loaded.campaign.name, store, &interrupt::install()?);
+    let scope = if args.all { Scope::Every } else { Scope::Left };
+    let Copied { files, bytes, before } = push.all(&plan.measurements, scope)?;
     if common.json() {
-        let url = push.url();
-        return print(&json(&json!({ "store": url, "copied": copied, "bytes": bytes, "there": there })));
+        let store = push.name();
+        return print(&json(&json!({ "store": store, "copied": files, "bytes": bytes, "before": before })));
     }
-    terminal.result(&format!("{}: {copied} objects copied ({bytes} B), {there} there already\n", push.url()))
+    let before = counted(usize::try_from(before).unwrap_or(usize::MAX), "measurement");
+    terminal
+        .result(&format!("{files} files copied ({bytes} B) by `{}`; {before} copied before\n", push.name()))
 }
 
 /// With what the notes say of the file's store.
 fn with_store(mut status: Status, loaded: &Loaded, store: &Store) -> Status {
-    status.store = loaded.campaign.destination.as_ref().map(|destination| {
-        let url = destination.to_string();
-        let Uploads { there, failing, .. } = uploads(store, &url);
-        StoreStatus { url, there: there.len() as u64, failing }
+    status.store = loaded.campaign.store_command.as_ref().map(|command| {
+        let command = shown(command);
+        let Uploads { there, failing, .. } = uploads(store, &command);
+        StoreStatus { command, there: there.len() as u64, failing }
     });
     status
 }
@@ -189,9 +192,9 @@ fn status_text(status: &Status, store: &Store) -> String {
     if let Some(next) = &status.next {
         text += &format!("Next: {}, {} > {}, {}\n", next.local, next.near, next.far, next.measure);
     }
-    if let Some(StoreStatus { url, there, failing }) = &status.store {
+    if let Some(StoreStatus { command, there, failing }) = &status.store {
         let why = failing.as_ref().map_or(String::new(), |why| format!("; the last attempt: {why}"));
-        text += &format!("{url}: {there} of {done} measured are there{why}\n");
+        text += &format!("Copied by `{command}`: {there} of {done} measured{why}\n");
     }
     let width = status.hosts.iter().map(|host| host.host.len()).max().unwrap_or(0).max(4);
     text += &format!("\n{:width$}  planned  measured  missing  failures\n", "host");

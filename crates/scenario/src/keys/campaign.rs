@@ -30,22 +30,30 @@ const ROOT_KEYS: &[Key] = &[
          something on",
     ),
     key(
-        "store",
-        Kind::Text { longest: LONGEST_PATH },
+        "store_command",
+        Kind::Names(&STORE_COMMAND),
         Default::Absent("records are in the campaign's directory alone"),
-        "where records are copied to, besides: `s3://BUCKET/PREFIX` of a storage that speaks S3, or `file:///FOLDER`",
+        "the program, with its arguments, that copies each file of the records to a store as well. `{file}` stands for the path of the file, \
+         `{key}` for its name in the store. No shell reads it",
     ),
     key(
-        "store_endpoint",
-        Kind::Text { longest: 300 },
-        Default::Absent("`AWS_ENDPOINT_URL`, else Amazon S3"),
-        "where a storage of S3 is that is not Amazon's: `https://HOST[:PORT]`, without the bucket",
+        "store_timeout",
+        quantity(SOME_DURATION),
+        Default::Absent("10 min"),
+        "how long `store_command` may take for one file; then it is ended and has failed",
     ),
     key("between", Kind::Tagged(&BETWEEN), Default::Is("\"mesh\""), "which hosts are measured with which"),
     key("host", Kind::Map(&HOST), Default::Required, "`[host.NAME]`: a place to measure from or to"),
     key("measure", Kind::Map(&MEASURE), Default::Required, "`[measure.NAME]`: what runs between two hosts"),
     key("schedule", Kind::Table(&SCHEDULE), Default::Required, "when"),
 ];
+
+pub(crate) static STORE_COMMAND: Listed = Listed {
+    one: "a word",
+    many: "words",
+    example: "[\"rclone\", \"copyto\", \"{file}\", \"REMOTE:BUCKET/{key}\"]",
+    most: 100,
+};
 
 /// Which hosts are measured with which.
 static BETWEEN: Tagged = Tagged {

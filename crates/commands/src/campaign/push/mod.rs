@@ -1,27 +1,25 @@
-//! Copies the records of a campaign to a store: a bucket, or a folder.
+//! Copies the records of a campaign to a store, file by file, by the command that the campaign file names.
 //!
 //! ```text
 //! records/ID/FILE ──► CAMPAIGN/day=.../pair=.../measurement=ID/FILE     (partition, of the campaign crate)
 //! plan.json       ──► CAMPAIGN/plan.json
 //! ```
 //!
-//! An object is whole or not there. One that is there with the same size and SHA-256 is left, so that a copy
-//! that was cut short goes on with the rest. Records are only read.
+//! The command is given the path of a file and its key in the store (`command.rs`). Once it has taken every
+//! file of a measurement, a line of `uploads.jsonl` says so. Records are only read, and never change once
+//! they are there: nobody asks the store what it holds. A thread of the coordinator copies what is new
+//! (`uploader.rs`); `talkpath campaign push` copies what is left.
 
-mod folder;
-#[cfg(feature = "s3")]
-mod s3;
+mod command;
 mod uploader;
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use sha2::{Digest, Sha256};
 use talkpath_campaign::{Measurement, Upload, Uploads, millis, partition};
-use talkpath_scenario::campaign::Destination;
-use talkpath_units::to_hex;
+use talkpath_scenario::campaign::StoreCommand;
 
 use super::now;
 use super::store::Store;
@@ -30,39 +28,39 @@ use talkpath_experiment::part::SUMMARY;
 use talkpath_experiment::run_dir::slug;
 use talkpath_experiment::store::lines::add_line;
 
+pub(crate) use command::shown;
 pub(crate) use uploader::Uploader;
 
-/// Where objects are put. Errors are one sentence for a person, with what would be right.
-trait Objects: Send {
-    /// The size of each object under `folder`, by key.
-    fn list(&self, folder: &str) -> Result<BTreeMap<String, u64>, String>;
-
-    /// The SHA-256 of the object `key`, as lowercase hexadecimals; `None` if the store cannot say.
-    fn sha256(&self, key: &str) -> Result<Option<String>, String>;
-
-    /// Makes the object `key` of `file`, whole or not at all.
-    fn put(&self, key: &str, file: &Path, sha256: &str) -> Result<(), String>;
-}
-
-/// A campaign's directory and the store that it is copied to.
+/// A campaign's directory, and the command that copies it to a store.
 pub(crate) struct Push {
-    objects: Box<dyn Objects>,
+    command: StoreCommand,
     directory: Store,
-    /// The store's URL.
-    url: String,
+    /// The command as notes and messages show it.
+    name: String,
     /// What the keys of this campaign begin with, without a slash at the end.
     root: String,
+    /// Once it is set, the command is ended and nothing more is copied.
+    stop: Arc<AtomicBool>,
 }
 
 /// What was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Copied {
-    /// Objects that were put.
-    pub(crate) copied: u64,
+    /// Files that the command took.
+    pub(crate) files: u64,
     /// Their bytes.
     pub(crate) bytes: u64,
-    /// Objects that were there already.
-    pub(crate) there: u64,
+    /// Measurements that were left out, because they had been copied before.
+    pub(crate) before: u64,
+}
+
+/// Which measurements [`Push::all`] copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Those that no note calls copied.
+    Left,
+    /// Every one, as for a store that has lost something.
+    Every,
 }
 
 /// Why something was not copied, in words for a person.
@@ -71,9 +69,12 @@ enum Uncopied {
     /// A file of the campaign's directory cannot be read. Of the store that says nothing.
     #[error("{0}")]
     Unread(String),
-    /// The store refused, or did not answer.
+    /// The command failed.
     #[error("{0}")]
     Store(String),
+    /// Somebody stopped it.
+    #[error("interrupted")]
+    Stopped,
 }
 
 impl Uncopied {
@@ -84,42 +85,49 @@ impl Uncopied {
 }
 
 impl Push {
-    /// Opens the store; nothing is sent yet.
-    pub(crate) fn new(destination: &Destination, campaign: &str, directory: Store) -> Result<Self, Failure> {
-        let (objects, prefix): (Box<dyn Objects>, &str) = match destination {
-            Destination::Folder(path) => (Box::new(folder::Folder::new(Path::new(path))), ""),
-            Destination::S3 { bucket, prefix, endpoint } => (s3(bucket, endpoint.as_deref())?, prefix),
-        };
-        let root = [prefix, slug(campaign).as_str()].join("/").trim_start_matches('/').to_owned();
-        Ok(Self { objects, directory, url: destination.to_string(), root })
+    /// Nothing is started yet.
+    pub(crate) fn new(
+        command: &StoreCommand,
+        campaign: &str,
+        directory: Store,
+        stop: &Arc<AtomicBool>,
+    ) -> Self {
+        let (name, root, stop) = (shown(command), slug(campaign), Arc::clone(stop));
+        Self { command: command.clone(), directory, name, root, stop }
     }
 
-    /// The store's URL.
-    pub(crate) fn url(&self) -> &str {
-        &self.url
+    /// The command as notes and messages show it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
-    /// Copies the plan and what is measured of `measurements`, as far as it is not there. One that cannot be
-    /// copied holds up no other, because what has failed least often comes first. The error is the first one,
-    /// or the store's if the store failed too often in a row.
-    pub(crate) fn all(&self, measurements: &[Measurement]) -> Result<Copied, String> {
-        let there = self.objects.list(&self.root)?;
-        let noted = uploads(&self.directory, &self.url);
+    /// Copies the plan and what is measured of `measurements`. One that cannot be copied holds up no other,
+    /// because what has failed least often comes first.
+    ///
+    /// # Errors
+    /// [`Failure::FarEnd`] with the first reason, or the store's if the store failed too often in a row;
+    /// [`Failure::Interrupted`].
+    pub(crate) fn all(&self, measurements: &[Measurement], scope: Scope) -> Result<Copied, Failure> {
+        let noted = uploads(&self.directory, &self.name);
         let mut copied = Copied::default();
-        self.plan(&there, &mut copied).map_err(|why| why.to_string())?;
+        self.plan(&mut copied).map_err(|why| self.failure(&why))?;
         let mut measured: Vec<_> = measurements.iter().filter(|it| self.is_measured(it)).collect();
+        if scope == Scope::Left {
+            let all = measured.len();
+            measured.retain(|it| !noted.there.contains(&it.id));
+            copied.before = (all - measured.len()) as u64;
+        }
         measured.sort_by_key(|it| noted.failures.get(&it.id).copied().unwrap_or(0));
         let mut failed: Vec<String> = Vec::new();
         // The store's failures since the last measurement that it took.
         let mut in_a_row: Vec<String> = Vec::new();
         for measurement in measured {
-            match self.files(measurement, &there, &mut copied) {
+            match self.files(measurement, &mut copied) {
                 Ok(()) => {
                     in_a_row.clear();
-                    if !noted.there.contains(&measurement.id) {
-                        self.note(&measurement.id, None);
-                    }
+                    self.note(&measurement.id, None);
                 }
+                Err(Uncopied::Stopped) => return Err(self.failure(&Uncopied::Stopped)),
                 Err(why) => {
                     let what = format!("{}: {why}", measurement.id);
                     in_a_row.extend(why.is_of_the_store().then(|| what.clone()));
@@ -130,29 +138,31 @@ impl Push {
             if let Some(first) = in_a_row.first()
                 && in_a_row.len() == MOST_IN_A_ROW
             {
-                return Err(format!(
-                    "{first}; given up after the store failed {MOST_IN_A_ROW} times in a row"
-                ));
+                let why = format!("{first}; given up after the store failed {MOST_IN_A_ROW} times in a row");
+                return Err(self.failure(&Uncopied::Store(why)));
             }
         }
         match failed.as_slice() {
             [] => Ok(copied),
-            [only] => Err(only.clone()),
-            [first, ..] => Err(format!("{first}; {} measurements failed", failed.len())),
+            [only] => Err(self.failure(&Uncopied::Store(only.clone()))),
+            [first, ..] => {
+                let why = format!("{first}; {} measurements failed", failed.len());
+                Err(self.failure(&Uncopied::Store(why)))
+            }
         }
     }
 
-    fn plan(&self, there: &BTreeMap<String, u64>, copied: &mut Copied) -> Result<(), Uncopied> {
-        self.copy(&self.directory.plan_file(), &format!("{}/plan.json", self.root), there, copied)
+    /// How the command `push` ends by `why`.
+    fn failure(&self, why: &Uncopied) -> Failure {
+        let text = format!("{why}; what is copied stays, and the same command goes on");
+        match why {
+            Uncopied::Stopped => Failure::Interrupted(text),
+            Uncopied::Unread(_) | Uncopied::Store(_) => Failure::FarEnd(text),
+        }
     }
 
-    /// Copies one measurement, as far as it is not there.
-    fn one(&self, measurement: &Measurement) -> Result<Copied, Uncopied> {
-        let folder = format!("{}/{}", self.root, partition(measurement));
-        let there = self.objects.list(&folder).map_err(Uncopied::Store)?;
-        let mut copied = Copied::default();
-        self.files(measurement, &there, &mut copied)?;
-        Ok(copied)
+    fn plan(&self, copied: &mut Copied) -> Result<(), Uncopied> {
+        self.copy(&self.directory.plan_file(), &format!("{}/plan.json", self.root), copied)
     }
 
     /// True if its records are whole.
@@ -160,64 +170,37 @@ impl Push {
         self.directory.records(&measurement.id).join(SUMMARY).is_file()
     }
 
-    fn files(
-        &self,
-        measurement: &Measurement,
-        there: &BTreeMap<String, u64>,
-        copied: &mut Copied,
-    ) -> Result<(), Uncopied> {
+    /// Copies the files of one measurement.
+    fn files(&self, measurement: &Measurement, copied: &mut Copied) -> Result<(), Uncopied> {
         let records = self.directory.records(&measurement.id);
         let folder = format!("{}/{}", self.root, partition(measurement));
         for (name, path) in files_below(&records).map_err(|why| Uncopied::Unread(unread(&records, &why)))? {
-            self.copy(&path, &format!("{folder}/{name}"), there, copied)?;
+            self.copy(&path, &format!("{folder}/{name}"), copied)?;
         }
         Ok(())
     }
 
-    fn copy(
-        &self,
-        file: &Path,
-        key: &str,
-        there: &BTreeMap<String, u64>,
-        copied: &mut Copied,
-    ) -> Result<(), Uncopied> {
-        let (size, digest) = sha256_of(file).map_err(|why| Uncopied::Unread(unread(file, &why)))?;
-        let is_there =
-            || Ok(there.get(key) == Some(&size) && self.objects.sha256(key)?.as_ref() == Some(&digest));
-        if is_there().map_err(Uncopied::Store)? {
-            copied.there += 1;
-            return Ok(());
-        }
-        self.objects.put(key, file, &digest).map_err(Uncopied::Store)?;
-        copied.copied += 1;
+    fn copy(&self, file: &Path, key: &str, copied: &mut Copied) -> Result<(), Uncopied> {
+        // What cannot be opened is this machine's mistake, not the store's.
+        let opened = File::open(file).and_then(|open| open.metadata());
+        let size = opened.map_err(|why| Uncopied::Unread(unread(file, &why)))?.len();
+        command::copy(&self.command, file, key, &self.stop)?;
+        copied.files += 1;
         copied.bytes += size;
         Ok(())
     }
 
-    /// Notes what became of a measurement. A note that cannot be written costs a second look at the store.
+    /// Notes what became of a measurement. One whose note cannot be written is copied once more.
     fn note(&self, id: &str, why: Option<&str>) {
-        let (id, store, why) = (id.to_owned(), self.url.clone(), why.map(str::to_owned));
+        let (id, store, why) = (id.to_owned(), self.name.clone(), why.map(str::to_owned));
         let line = Upload { at_ms: millis(now()), id, store, why }.line();
         let _ = add_line(&self.directory.file(UPLOADS), &line);
     }
 }
 
-/// What the notes of the campaign's directory say of the store `url`.
-pub(crate) fn uploads(directory: &Store, url: &str) -> Uploads {
-    Uploads::parse(&fs::read(directory.file(UPLOADS)).unwrap_or_default(), url)
-}
-
-#[cfg(feature = "s3")]
-fn s3(bucket: &str, endpoint: Option<&str>) -> Result<Box<dyn Objects>, Failure> {
-    Ok(Box::new(s3::S3::new(bucket, endpoint)?))
-}
-
-#[cfg(not(feature = "s3"))]
-fn s3(_: &str, _: Option<&str>) -> Result<Box<dyn Objects>, Failure> {
-    Err(Failure::Unavailable {
-        what: "this talkpath was built without S3, so it cannot copy to a bucket".to_owned(),
-        how: "from the sources: cargo install --path crates/cli --features s3".to_owned(),
-    })
+/// What the notes of the campaign's directory say of the store that the command `name` copies to.
+pub(crate) fn uploads(directory: &Store, name: &str) -> Uploads {
+    Uploads::parse(&fs::read(directory.file(UPLOADS)).unwrap_or_default(), name)
 }
 
 /// Every file below `folder`, with its name from there, in the order of the names. Names that begin with a
@@ -243,20 +226,6 @@ fn files_below(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
     }
     files.sort_unstable();
     Ok(files)
-}
-
-/// The size of a file and its SHA-256, as lowercase hexadecimals.
-fn sha256_of(file: &Path) -> std::io::Result<(u64, String)> {
-    let mut file = File::open(file)?;
-    let (mut digest, mut size, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 16]);
-    loop {
-        let read = file.read(&mut buffer)?;
-        if read == 0 {
-            return Ok((size, to_hex(&digest.finalize())));
-        }
-        digest.update(&buffer[..read]);
-        size += read as u64;
-    }
 }
 
 fn unread(path: &Path, why: &std::io::Error) -> String {

@@ -3,8 +3,7 @@
 //! no other, because what has failed least often comes first. What is new is tried at once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -19,7 +18,8 @@ use crate::terminal::{Terminal, counted, program};
 pub(crate) struct Uploader {
     measured: Sender<()>,
     thread: JoinHandle<usize>,
-    url: String,
+    /// The command as messages show it.
+    name: String,
 }
 
 /// The thread's own.
@@ -28,27 +28,25 @@ struct Worker {
     plan: Plan,
     retry: Duration,
     terminal: Terminal,
-    stop: Arc<AtomicBool>,
 }
 
 impl Uploader {
-    /// Starts it. `retry` is the wait after the first failure; once `stop` is set no measurement is begun.
+    /// Starts it. `retry` is the wait after the first failure.
     pub(crate) fn start(
         push: Push,
         plan: &Plan,
         retry: Duration,
         terminal: Terminal,
-        stop: &Arc<AtomicBool>,
     ) -> Result<Self, Failure> {
         let (measured, news) = mpsc::channel();
-        let url = push.url().to_owned();
-        let worker = Worker { push, plan: plan.clone(), retry, terminal, stop: Arc::clone(stop) };
+        let name = push.name().to_owned();
+        let worker = Worker { push, plan: plan.clone(), retry, terminal };
         let thread = thread::Builder::new().spawn(move || worker.work(&news));
         let thread = thread.map_err(|why| Failure::Unavailable {
             what: format!("this machine gives no thread for that: {why}"),
             how: format!("`{} campaign push` copies what is measured", program()),
         })?;
-        Ok(Self { measured, thread, url })
+        Ok(Self { measured, thread, name })
     }
 
     /// A measurement is in the records.
@@ -59,17 +57,25 @@ impl Uploader {
 
     /// Lets it try what is left once more, and says what is not there.
     pub(crate) fn close(self, terminal: Terminal) {
-        let Self { measured, thread, url } = self;
+        let Self { measured, thread, name } = self;
         drop(measured);
         match thread.join() {
             Ok(0) => {}
             Ok(left) => terminal.warning(&format!(
-                "{} not copied to {url} yet: `{} campaign push` copies the rest",
+                "{} not copied yet by `{name}`: `{} campaign push` copies the rest",
                 counted(left, "measurement"),
                 program()
             )),
-            Err(_) => terminal.warning(&format!("nothing more was copied to {url}")),
+            Err(_) => terminal.warning(&format!("nothing more was copied by `{name}`")),
         }
+    }
+
+    /// Waits until a command that runs has been ended, after the flag to stop was set.
+    pub(crate) fn stopped(self) {
+        let Self { measured, thread, .. } = self;
+        drop(measured);
+        // A thread that panicked has said so.
+        let _ = thread.join();
     }
 }
 
@@ -82,7 +88,7 @@ impl Worker {
         let (mut began, mut fruitless) = (Instant::now(), 0_u32);
         let mut pass = self.copy(&mut failures, Which::All);
         loop {
-            if self.stop.load(Ordering::Relaxed) {
+            if self.push.stop.load(Ordering::Relaxed) {
                 return pass.left;
             }
             let wait = match pass.left {
@@ -114,7 +120,7 @@ impl Worker {
     /// Copies what is measured and not there, what has failed least often first, until the store
     /// fails too often in a row.
     fn copy(&self, failures: &mut BTreeMap<String, u32>, which: Which) -> Pass {
-        let there = uploads(&self.push.directory, &self.push.url).there;
+        let there = uploads(&self.push.directory, self.push.name()).there;
         let measured = self.plan.measurements.iter().filter(|it| self.push.is_measured(it));
         let mut left: Vec<_> = measured.filter(|it| !there.contains(&it.id)).collect();
         let failed = |id: &str, failures: &BTreeMap<String, u32>| failures.get(id).copied().unwrap_or(0);
@@ -123,22 +129,21 @@ impl Worker {
         let mut needs_plan = there.is_empty();
         for measurement in &left {
             let is_left_out = which == Which::New && failed(&measurement.id, failures) > 0;
-            if is_left_out || in_a_row == MOST_IN_A_ROW || self.stop.load(Ordering::Relaxed) {
+            if is_left_out || in_a_row == MOST_IN_A_ROW || self.push.stop.load(Ordering::Relaxed) {
                 break;
             }
             // Without the plan no measurement is tried: each would fail by it again.
-            if needs_plan && let Err(why) = self.push.plan(&BTreeMap::new(), &mut Copied::default()) {
+            if needs_plan && let Err(why) = self.push.plan(&mut Copied::default()) {
                 self.note_failure(measurement, &why, failures);
                 break;
             }
             needs_plan = false;
-            match self.push.one(measurement) {
-                Ok(objects) => {
+            let mut taken = Copied::default();
+            match self.push.files(measurement, &mut taken) {
+                Ok(()) => {
                     self.push.note(&measurement.id, None);
-                    self.terminal.detail(&format!(
-                        "{}: {} objects copied to {}",
-                        measurement.id, objects.copied, self.push.url
-                    ));
+                    let (id, files) = (&measurement.id, taken.files);
+                    self.terminal.detail(&format!("{id}: {files} files copied by `{}`", self.push.name()));
                     (copied, in_a_row) = (copied + 1, 0);
                 }
                 Err(why) => {
@@ -151,8 +156,12 @@ impl Worker {
     }
 
     fn note_failure(&self, measurement: &Measurement, why: &Uncopied, failures: &mut BTreeMap<String, u32>) {
+        // What is cut short by a signal has not failed.
+        if matches!(why, Uncopied::Stopped) {
+            return;
+        }
         self.push.note(&measurement.id, Some(&why.to_string()));
-        self.terminal.warning(&format!("{} not copied to {}: {why}", measurement.id, self.push.url));
+        self.terminal.warning(&format!("{} not copied to the store: {why}", measurement.id));
         *failures.entry(measurement.id.clone()).or_default() += 1;
     }
 }
@@ -195,8 +204,7 @@ pub(super) fn first_pass(push: Push, measurements: &[Measurement]) -> usize {
         hosts: Vec::new(),
         measurements: measurements.to_vec(),
     };
-    let (retry, stop) = (A_DAY, Arc::new(AtomicBool::new(false)));
-    let worker = Worker { push, plan, retry, terminal: Terminal::plain(), stop };
+    let worker = Worker { push, plan, retry: A_DAY, terminal: Terminal::plain() };
     worker.copy(&mut BTreeMap::new(), Which::All).left
 }
 
