@@ -16,13 +16,14 @@
 //! - *task*: a repetition that is still to run; it may run again if the machine disturbed it.
 //! - *attempt*: one run of a task by a worker. It waits for *room*: what the machine has left for runs that
 //!   stand beside each other in real time.
-//! - *part*: what a run keeps of a finished repetition, its figures and rows: a line of a journal, or a folder.
+//! - *part*: what a run keeps of a finished repetition, its figures and rows: a line of a journal, or a
+//!   folder.
 //! - *sample*: what a study keeps of one, the figures that it reads: a line of a journal.
 //!
 //! Begin to read with `repetitions.rs`, the loop of runs and studies. `experiment.rs` makes a run directory
-//! of it; then `merge.rs` for what the parts become, and `store.rs` for what survives a kill. This crate knows
-//! arenas, findings, whoever keeps what ran and whoever watches by a trait each (`place.rs`, `findings.rs`,
-//! `repetitions.rs`, `observer.rs`), and neither command lines nor a terminal's words.
+//! of it; then `merge.rs` for what the parts become, and `store.rs` for what survives a kill. This crate
+//! knows arenas, findings, whoever keeps what ran and whoever watches by a trait each (`place.rs`,
+//! `findings.rs`, `repetitions.rs`, `observer.rs`), and neither command lines nor a terminal's words.
 
 mod attempt;
 pub mod choice;

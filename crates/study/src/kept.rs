@@ -66,16 +66,16 @@ impl CellSamples {
 }
 
 impl CellRepetitions {
-    /// Takes in `one`, a repetition that was kept by itself; its earlier attempt goes. Anything else than one
-    /// repetition is passed over.
+    /// Takes in `one`, a repetition that was kept by itself; its earlier attempt goes. Anything else than
+    /// one repetition is passed over.
     pub fn insert(&mut self, one: CellSamples) {
         if let [sample] = one.samples.as_slice() {
             self.by_number.insert(sample.repetition, one);
         }
     }
 
-    /// As [`Self::insert`], of a repetition of `cell` that has just run. Returns what is kept of it: its trace
-    /// only if it may be the first of a kind.
+    /// As [`Self::insert`], of a repetition of `cell` that has just run. Returns what is kept of it: its
+    /// trace only if it may be the first of a kind.
     pub fn add(&mut self, cell: &Cell, mut one: CellSamples) -> CellSamples {
         one.traces.retain(|kept| {
             self.may_be_first(cell, kept.repetition) || brings_a_kind(kept, &self.before(kept.repetition))
