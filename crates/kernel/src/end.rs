@@ -1,12 +1,16 @@
-//! One end of a flow: the application on a kernel socket, or on a transport of our own over one, and the log
-//! of what it saw.
+//! One end of a flow: the application, its channel and its log. The channel is a kernel's socket, or a
+//! protocol of ours over a UDP socket. The log keeps what the end saw.
 //!
-//! Client and server run the same code; who sends the messages is a matter of the flow's direction. Three
-//! threads call in, one at a time behind the flow's lock: the pacer when something is due, the UDP receiver
-//! with datagrams, the TCP loop when a connection is readable or writable. Each call gives the channel its
-//! input, and then the application its turn. If several flows share a connection, the others get a turn if
-//! the connection has something new for them: a datagram may carry their messages, and a packet that left
-//! makes room for their next ones.
+//! Client and server run the same code. The flow's direction decides which of the two ends is the sender.
+//! Three threads call an end, and the end's lock lets in one thread at a time:
+//!
+//! - the pacer, when a deadline has come,
+//! - the UDP thread, with each datagram that arrives,
+//! - the TCP thread, when a connection is readable or writable.
+//!
+//! Each call first gives the channel its input and then gives the application a turn. Several flows may share
+//! a QUIC connection. A flow of the connection also gets a turn if the connection has something new for it:
+//! a datagram may carry messages of several flows, and each packet that leaves makes room for more messages.
 
 mod any;
 mod channel;
@@ -72,47 +76,52 @@ use crate::wire::{FRAMED, registered};
 /// One end of a flow, shared by the threads that serve it.
 pub struct SharedEnd {
     end: Mutex<FlowEnd>,
-    /// Of the pacer that serves this end.
+    /// The alarm of the pacer that serves this end.
     alarm: Arc<Alarm>,
-    /// The flows of its connection, itself among them, in their order. Empty if it shares none.
+    /// The ends of all flows that share this end's connection, in the order of the flows, with this end among
+    /// them. Empty if the connection has only one flow.
     members: OnceLock<Vec<Weak<SharedEnd>>>,
-    /// Datagrams that came to its socket, of whatever kind.
+    /// The number of datagrams that came to this end's socket, whatever they carried.
     heard: AtomicU64,
 }
 
 /// One end of a flow.
 pub struct FlowEnd {
-    /// The flow, as both hosts know it.
+    /// The flow as both hosts know it.
     pub spec: FlowSpec,
-    /// Whether this end sends the workload's messages; the other end reads them, and echoes if the flow has
-    /// an echo.
+    /// True if this end sends the workload's messages. The other end reads the messages, and sends each one
+    /// back if the flow has an echo.
     pub is_sender: bool,
     /// What this end saw.
     pub log: EndLog,
-    /// What ended this flow before its time. The other flows of the run continue.
+    /// The reason why this flow ended before its time. The other flows of the run continue.
     pub failure: Option<String>,
-    /// When that was.
+    /// When the flow failed.
     failed_at: Option<Instant>,
-    /// How often the far end has answered that it knows this end's address.
+    /// The number of the far end's answers that say that the far end knows this end's address.
     registered: u64,
     clock: RunClock,
     application: Application,
     channel: AnyChannel,
-    /// Whether its application lets messages wait to be read.
+    /// True if the application takes time for each message, so that other messages wait to be read.
     is_slow: bool,
-    /// There was more to do than one turn allows, and no event will say so.
+    /// True if the last turn ended with work left over. No event will announce this work, so the end asks for
+    /// another turn at once.
     is_unfinished: bool,
+    /// The memory budget of the session, in rows of the logs.
     budget: Arc<RowBudget>,
-    /// Rows of the log that were taken out of the budget here.
+    /// The number of rows of the log for which this end has charged the budget.
     charged: u64,
+    /// When sending stops.
     stop: Instant,
-    /// As whom the pacer knows this end, and for when it is armed there; `None` before there is a pacer.
+    /// The key under which the pacer knows this end, and the deadline for which the pacer will wake. `None`
+    /// before a pacer serves this end.
     paced: Option<(Key, Instant)>,
 }
 
 impl SharedEnd {
-    /// An end of a flow of `session` whose socket is not open yet; `receiver` says how the end that reads the
-    /// messages does so.
+    /// Makes an end of the flow `spec` of `session`. Its socket is not open yet. `receiver` says how the
+    /// reading end reads the messages.
     pub fn new(
         session: &SessionSpec,
         spec: &FlowSpec,
@@ -146,7 +155,8 @@ impl SharedEnd {
         let messages = match spec.workload.sizes() {
             _ if spec.features().keeps_messages => ReadMessages::Whole,
             Some(sizes) => sizes.constant().map_or(FRAMED, ReadMessages::OfSize),
-            // A greedy sender writes as much as fits: its receiver counts in messages of the largest size.
+            // A greedy sender writes as much as fits, so its messages have no fixed size. The receiver counts
+            // the bytes of the stream in messages of the largest size.
             None => ReadMessages::OfSize(GREEDY_MESSAGE),
         };
         let end = FlowEnd {
@@ -170,8 +180,8 @@ impl SharedEnd {
         Self { end: Mutex::new(end), alarm, members: OnceLock::new(), heard }
     }
 
-    /// Lets those of `ends` that share a connection know each other. They are the ends of one host, all of
-    /// them, in the order of the session.
+    /// Makes the ends that share a connection known to each other. `ends` are all ends of one host, in the
+    /// order of the session's flows. Call it once.
     pub fn introduce(session: &SessionSpec, ends: &[Arc<Self>]) {
         for (index, end) in ends.iter().enumerate() {
             let members = session.members(index);
@@ -179,12 +189,12 @@ impl SharedEnd {
                 continue;
             }
             let member = |index: usize| ends.get(index).map_or_else(Weak::new, Arc::downgrade);
-            // It is called once for all ends.
+            // The error of a second call is ignored, because there is only one call.
             let _ = end.members.set(members.into_iter().map(member).collect());
         }
     }
 
-    /// The same end, receiving the flow's file; `keeps` if its bytes are wanted after the check.
+    /// Makes this end receive the flow's file. If `keeps` is true, the file's bytes are kept after the check.
     pub fn receiving_file(self, keeps: bool) -> Self {
         let Self { end, alarm, members, heard } = self;
         let mut end = end.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -192,14 +202,15 @@ impl SharedEnd {
         Self { end: Mutex::new(end), alarm, members, heard }
     }
 
-    /// Exclusive use; a thread that panicked while it had it has made the log no less true.
+    /// Locks the end. A lock that a panicking thread held is taken all the same, because what the end has
+    /// logged so far is still true.
     pub fn lock(&self) -> MutexGuard<'_, FlowEnd> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something to the end in another thread than the pacer's. The pacer is woken if something is due
-    /// sooner for it: the next packet of a connection that an acknowledgement released, the next message of a
-    /// workload that waited for room.
+    /// Runs `work` on the end in another thread than the pacer's. Afterwards it wakes the pacer if the end's
+    /// next deadline is now sooner than the one that the pacer sleeps to. For example, an acknowledgement may
+    /// release the connection's next packet, or make room for a message that waits.
     pub fn work<T>(&self, work: impl FnOnce(&mut FlowEnd) -> T) -> T {
         let mut end = self.lock();
         let result = work(&mut end);
@@ -213,7 +224,7 @@ impl SharedEnd {
         result
     }
 
-    /// A datagram came for this flow, or for another of its connection.
+    /// Handles a datagram that came for this flow, or for another flow of the same connection.
     pub fn handle_datagram(&self, datagram: &Received<'_>) {
         self.heard.fetch_add(1, Ordering::Relaxed);
         if self.work(|end| end.handle_datagram(datagram)) {
@@ -221,12 +232,13 @@ impl SharedEnd {
         }
     }
 
-    /// How many datagrams have come to this end's socket, of whatever kind.
+    /// The number of datagrams that have come to this end's socket, whatever they carried.
     pub fn heard(&self) -> u64 {
         self.heard.load(Ordering::Relaxed)
     }
 
-    /// This end had its turn. The flows of its connection for which there is something new now have theirs.
+    /// Gives a turn to each flow of this end's connection for which the connection has something new. Call it
+    /// after a turn of this end.
     pub(crate) fn step_ready(&self) {
         let Some(members) = self.members.get() else { return };
         while let Some(place) = self.take_ready() {
@@ -234,32 +246,33 @@ impl SharedEnd {
                 member.work(FlowEnd::take_turn);
             }
         }
-        // Each turn may have moved the engine's deadline, which is the leader's.
+        // Each turn may have moved the deadline of the QUIC engine. The pacer knows that deadline as the
+        // deadline of the connection's first flow, so `work` tells it.
         if let Some(leader) = members.first().and_then(Weak::upgrade) {
             leader.work(|_| ());
         }
     }
 
-    /// Takes a flow of its connection for which there is something new, by its place. No lock is held after
-    /// it, because the flow may be this one.
+    /// Takes the place in `members` of a flow for which the connection has something new. The end's lock is
+    /// released before the return, because that flow may be the end's own.
     fn take_ready(&self) -> Option<usize> {
         self.lock().channel.quic_mut()?.take_ready()
     }
 
-    /// The connection may be readable or writable, and since `looked` this thread would have seen it, had it
-    /// run; returns whether there is more to do at once.
-    pub(crate) fn handle_ready(&self, looked: Instant) -> bool {
-        self.work(|end| end.handle_ready(looked))
+    /// Handles an event of a TCP connection, which may be readable or writable. The calling thread woke up
+    /// for the event at `woke_at`, or should have woken up then. Returns true if there is more to do at once.
+    pub(crate) fn handle_ready(&self, woke_at: Instant) -> bool {
+        self.work(|end| end.handle_ready(woke_at))
     }
 
-    /// The run is over: a connection of our own transports is closed.
+    /// Closes the connection of a protocol of ours, because the run is over. Does nothing for UDP and TCP.
     pub fn close(&self) {
         self.work(FlowEnd::close);
     }
 }
 
 impl FlowEnd {
-    /// When the pacer is wanted next.
+    /// When the pacer has to call this end next. `None` if nothing is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         if self.budget.is_spent() {
             return None;
@@ -273,37 +286,38 @@ impl FlowEnd {
         Some(application.min(channel)).filter(|deadline| *deadline < Instant::MAX)
     }
 
-    /// From now on a pacer serves this end, and asks it at once.
+    /// Notes that from now on a pacer serves this end under `key`, and asks it for its deadline at once.
     pub(crate) fn pace_as(&mut self, key: Key) {
         self.paced = Some((key, Instant::ZERO));
     }
 
-    /// The pacer wakes for this end at `deadline`.
+    /// Notes that the pacer wakes for this end at `deadline`.
     pub(crate) fn note_armed(&mut self, deadline: Instant) {
         if let Some((_, armed)) = &mut self.paced {
             *armed = deadline;
         }
     }
 
-    /// When a slow application reads again; `None` if it does so as soon as something comes.
+    /// When a slow application reads again. `None` if the application reads as soon as something arrives.
     pub(crate) fn next_read(&self) -> Option<Instant> {
         self.application.next_read()
     }
 
-    /// Does what is due.
+    /// Does what is due at `now`.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         each!(&mut self.channel, channel => channel.handle_timeout(now));
         self.advance(now);
         self.note_state(Occasion::Timeout);
     }
 
-    /// Returns true if the datagram was the flow's, or its connection's.
+    /// Hands a datagram to the channel and gives the application a turn. Returns true if the datagram belongs
+    /// to the flow or to the flow's connection.
     fn handle_datagram(&mut self, datagram: &Received<'_>) -> bool {
         if self.is_registered_by(datagram.payload) {
             self.registered += 1;
             return false;
         }
-        // No turn would take it out of the channel again, and the run ends anyhow.
+        // Without rows left, no turn would take the message out of the channel. The run ends in any case.
         if self.budget.is_spent() {
             return false;
         }
@@ -316,29 +330,30 @@ impl FlowEnd {
         is_taken
     }
 
-    /// Whether `payload` is the far end's answer to the registration of this end's address.
+    /// Returns true if `payload` is the far end's answer to the registration of this end's address.
     pub fn is_registered_by(&self, payload: &[u8]) -> bool {
         self.token().is_some_and(|token| payload == registered(token))
     }
 
-    /// How often such an answer has come during the run.
+    /// The number of such answers that have come during the run.
     pub const fn registered(&self) -> u64 {
         self.registered
     }
 
-    /// A turn for what came, if anything did.
+    /// Gives the application a turn, after which an end that reads nothing throws away what came.
     fn take_turn(&mut self) {
         self.advance(self.clock.now());
         self.discard();
     }
 
-    /// Reads what came to a socket that this end reads by itself.
+    /// Gives the application a turn, in which it reads the socket that belongs to this end alone.
     pub(crate) fn handle_readable(&mut self) {
         self.advance(self.clock.now());
     }
 
-    fn handle_ready(&mut self, looked: Instant) -> bool {
-        if self.channel.tcp_mut().is_some_and(|connection| connection.handle_ready(looked)) {
+    /// See [`SharedEnd::handle_ready`].
+    fn handle_ready(&mut self, woke_at: Instant) -> bool {
+        if self.channel.tcp_mut().is_some_and(|connection| connection.handle_ready(woke_at)) {
             self.advance(self.clock.now());
             self.discard();
         }
@@ -347,8 +362,8 @@ impl FlowEnd {
         std::mem::take(&mut self.is_unfinished)
     }
 
-    /// What comes to an end that reads nothing is thrown away, so that it does not pile up and a close is
-    /// noticed.
+    /// Throws away what came to an end that reads no messages. Otherwise the data would pile up, and the end
+    /// would not notice that the far end has closed the connection.
     fn discard(&mut self) {
         if self.log.taps.read_by(self.side()).is_some() {
             return;
@@ -357,6 +372,7 @@ impl FlowEnd {
         self.take_failure();
     }
 
+    /// See [`SharedEnd::close`].
     fn close(&mut self) {
         if let Some(protocol) = self.channel.own_protocol_mut() {
             protocol.close(self.application.has_written_all());
@@ -364,7 +380,7 @@ impl FlowEnd {
         }
     }
 
-    /// The application's turn, which begins at `now`.
+    /// Gives the application a turn that begins at `now`.
     fn advance(&mut self, now: Instant) {
         if self.budget.is_spent() {
             return;
@@ -388,11 +404,12 @@ impl FlowEnd {
         self.take_failure();
     }
 
-    /// Notes the state of a connection on which other flows may have moved while this one was silent.
+    /// Notes the state of a shared connection. Other flows may have changed it while this flow was silent.
     pub(crate) fn note_visit(&mut self) {
         self.note_state(Occasion::Visit);
     }
 
+    /// Takes the channel's failure. The first failure of the flow stays.
     fn take_failure(&mut self) {
         let failure = each!(&mut self.channel, channel => channel.take_failure());
         if self.failure.is_none() && failure.is_some() {
@@ -400,8 +417,8 @@ impl FlowEnd {
         }
     }
 
-    /// Takes from the memory budget what the log has grown by. The rows that the channel paid for earlier do
-    /// not count.
+    /// Charges the memory budget for the rows by which the log has grown. The rows that the channel has
+    /// already paid for do not count.
     fn charge(&mut self) {
         let paid = each!(&self.channel, channel => channel.paid_rows());
         let held = self.log.held().saturating_sub(paid);
@@ -418,55 +435,58 @@ impl FlowEnd {
         }
     }
 
-    /// The run's clock is known now.
+    /// Sets the run's clock.
     pub fn set_clock(&mut self, clock: RunClock) {
         self.clock = clock;
         each!(&mut self.channel, channel => channel.set_clock(clock));
     }
 
-    /// From now on this flow's datagrams are sent over `route`.
+    /// Sets the route that this flow's datagrams are sent over from now on.
     pub fn set_route(&mut self, route: UdpRoute) {
         if let Some(channel) = self.channel.datagrams_mut() {
             channel.set_route(route);
         }
     }
 
-    /// This end reads its datagrams from its own socket when its application is ready, so that what waits,
-    /// waits there.
+    /// Makes this end read its datagrams from the socket of `route`, each time when its application is ready.
+    /// Until then the datagrams wait in the socket's buffer.
     pub fn read_from(&mut self, route: UdpRoute) {
         if let Some(datagrams) = self.channel.udp_mut() {
             datagrams.read_from(route);
         }
     }
 
-    /// Says in `notes` which messages each packet carries, where nobody can read it there.
+    /// Makes a QUIC end write to `notes` which messages each of its packets carries. The emulator cannot read
+    /// the messages in the packets, because the packets are encrypted.
     pub fn note_packets(&mut self, notes: Arc<PacketNotes>) {
         if let Some(connection) = self.channel.quic_mut() {
             connection.note_packets(notes);
         }
     }
 
-    /// Before the run: has the connection that a QUIC client's 0-RTT ticket comes from, over the socket of
-    /// its route. Waits for the ticket until `is_over`.
+    /// Fetches the ticket for 0-RTT of a QUIC client, before the run. It opens a connection over the socket
+    /// of the end's route and waits for the ticket until `is_over` returns true. Does nothing for other
+    /// flows.
     ///
     /// # Errors
-    /// Why there is no ticket.
+    /// Returns the reason if there is no ticket.
     pub fn fetch_ticket(&mut self, is_over: &dyn Fn() -> bool) -> Result<(), String> {
         self.channel.quic_mut().map_or(Ok(()), |connection| connection.fetch_ticket(is_over))
     }
 
-    /// Says whom a client's connection is opened to when the flow starts.
+    /// Sets the address that a TCP client connects to when the flow starts.
     pub fn set_dial(&mut self, dial: Dial) {
         if let Some(connection) = self.channel.tcp_mut() {
             connection.set_dial(dial);
         }
     }
 
-    /// Gives this end a connection that is open already, of which `unread` was read with the opening line: a
-    /// sender's first message is due now. An end that has its connection lets go of another.
+    /// Gives this end a TCP connection that is open already, and a turn to its application: the first message
+    /// of a sender is due now. `unread` are the bytes that were read together with the opening line. If this
+    /// end already has a connection, the new one is closed.
     ///
     /// # Errors
-    /// The system's, if the connection cannot be watched.
+    /// Returns the system's error if `epoll` cannot watch the connection.
     pub fn adopt(
         &mut self,
         socket: TcpStream,
@@ -482,18 +502,19 @@ impl FlowEnd {
         Ok(())
     }
 
-    /// What this flow's datagrams carry; `None` for a connection of the kernel's.
+    /// The token that this flow's datagrams carry. `None` for TCP.
     pub fn token(&self) -> Option<u32> {
         self.channel.datagrams().map(DatagramChannel::token)
     }
 
-    /// Whether there is nothing to wait for once the run is over.
+    /// Returns true if nothing is left to wait for after the run. That is always so for UDP and TCP.
     pub fn is_closed(&self) -> bool {
         let has_written_all = self.application.has_written_all();
         self.channel.own_protocol().is_none_or(|protocol| protocol.is_closed(has_written_all))
     }
 
-    /// A datagram that this end sent came back with the time when it left, headers and all.
+    /// Takes the kernel's copy of a datagram that this end sent, with all headers, and notes when it left the
+    /// host.
     pub(crate) fn handle_sent(&mut self, packet: &[u8], stamp_ns: Option<i64>) {
         let side = self.side();
         if let Some(datagrams) = self.channel.udp_mut()
@@ -504,36 +525,37 @@ impl FlowEnd {
         }
     }
 
-    /// Notes the state of a connection that has no turns of its own while nothing moves.
+    /// Notes the state of a kernel's connection. Call it at regular intervals, because the connection may
+    /// change while the end has no turns.
     pub fn sample(&mut self) {
         self.note_state(Occasion::Interval);
     }
 
-    /// Whether the flow's connection is or was open.
+    /// Returns true if the flow's channel is open or has been open.
     pub fn was_open(&self) -> bool {
         each!(&self.channel, channel => channel.was_open())
     }
 
-    /// How far this end is.
+    /// How far this end has come.
     pub fn progress(&self) -> EndProgress {
         let has_written = self.is_workload_finished() && self.application.has_written_all();
         let is_over = self.clock.now() >= self.stop;
         each!(&self.channel, channel => channel.progress(has_written, is_over))
     }
 
-    /// Whether this end's workload, if it has one, will send nothing more. A flow that starts after the stop
-    /// never sends.
+    /// Returns true if this end's workload will send nothing more. An end without a workload never sends, and
+    /// neither does a flow that starts at the stop or later.
     fn is_workload_finished(&self) -> bool {
         let never_starts = Instant::from_nanos(self.spec.start_ns) >= self.stop;
         never_starts || self.application.is_workload_finished()
     }
 
-    /// When something last arrived.
+    /// When something arrived last, or zero if nothing has arrived.
     pub fn last_arrival(&self) -> Instant {
         self.application.host().map_or(Instant::ZERO, talkpath_flow::HostMeter::last_arrival)
     }
 
-    /// Adds how late this end was to `all`.
+    /// Adds to `all` how late this end's application and its protocol's timers were.
     pub fn add_lateness(&self, all: &mut Histogram) {
         if let Some(host) = self.application.host() {
             all.merge(host.lateness());
@@ -543,18 +565,18 @@ impl FlowEnd {
         }
     }
 
-    /// The file that this end receives.
+    /// The file that this end receives, if it receives one.
     pub fn sink(&self) -> Option<&FileSink> {
         self.application.sink()
     }
 
-    /// The numbers of the datagrams that still wait in the socket of an end that reads by itself. Call it
-    /// when the run is over.
+    /// Reads the numbers of the messages that still wait in the socket of a slow receiver. Call it when the
+    /// run is over.
     pub fn drain_socket(&mut self) -> Vec<u64> {
         self.channel.udp_mut().map(UdpChannel::drain_socket).unwrap_or_default()
     }
 
-    /// The run is over: counts what is to be counted.
+    /// Writes all counts into the log's totals. Call it when the run is over.
     pub fn finish(&mut self) {
         let now = self.clock.now();
         self.application.finish(&mut self.log.taps, now.min(self.stop));
@@ -575,10 +597,9 @@ impl FlowEnd {
     }
 }
 
-/// Messages of a greedy flow without an end, by which a far end's numbers are bounded (chosen: a bit each is
-/// 2 MB).
+/// The bound on message numbers of a greedy flow without an end (chosen: one bit for each number takes 2 MB).
 const MAX_UNBOUNDED: u64 = 1 << 24;
-/// A message of a bulk transfer is 64 KiB at most (docs/reference/scenario.md).
+/// The largest message of a bulk transfer (docs/reference/scenario.md).
 const GREEDY_MESSAGE: Bytes = Bytes::new(64 * 1024);
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
-//! Both ends' logs of a flow become one record, on the client's clock.
+//! Joins the logs of both ends of a flow into the flow's record, on the client's clock.
 //!
-//! The sender's log says what was due and sent, the receiver's what arrived, and what was echoed; the tap
-//! that every arena uses joins them ([`LegTap::join`]). If the far end's log is missing (it went away), an
-//! echoing flow still knows its round trips, and what no end knows stays unfinished: no figure is made from
-//! it ([`LegRecord::arrivals_unknown`]).
+//! The sender's log says which messages were due and sent. The receiver's log says which messages arrived and
+//! which echoes were sent. [`LegTap::join`] joins the two halves of a leg, in every arena.
 //!
-//! Messages with numbers are joined by them: datagrams, and messages of varying size, whose frames have them.
-//! Of a stream with messages of one size the join counts bytes, from the first message that was sent.
+//! The log of the far end is missing if the far end went away. A flow with an echo then still knows its round
+//! trips. A message whose fate neither end knows stays unfinished, and no figure is made of it
+//! ([`LegRecord::arrivals_unknown`]).
+//!
+//! The join pairs messages by their numbers, if the messages carry numbers. Datagrams do, and so do messages
+//! of varying size on a stream, which have frames. On a stream whose messages have one size, the join counts
+//! bytes from the first message that was sent.
 
 mod ip;
 
@@ -30,16 +33,16 @@ use crate::spec::{FlowSpec, is_congestion_control};
 
 pub use ip::dscp_warnings;
 
-/// How a run ended, as far as fates depend on it.
+/// How a run ended. The fate of messages that have not arrived depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
-    /// It drained: a datagram that is not there will not come.
+    /// The run waited for deliveries to its end. A datagram that has not arrived by then never will.
     Drained,
-    /// It was cut short: what was sent last may still be under way.
+    /// The run was cut short. The last messages may still be on their way.
     Cut,
 }
 
-/// The record of `flow` from the two ends' logs; `receiver` or `sender` is absent if that end went away.
+/// Makes the record of `flow` from the logs of its two ends. A log is `None` if that end went away.
 pub fn flow_record(
     flow: &Flow,
     spec: &FlowSpec,
@@ -74,7 +77,7 @@ pub fn flow_record(
         file: file(spec, receiver),
         tally: None,
     };
-    // Who only sends does not know what arrived.
+    // Without the receiver's log and without an echo nobody knows what arrived, so outages are not known.
     if receiver.is_some() || record.echo.is_some() {
         record.counters.breaks = breaks(&record, spec, sender, receiver, window.end, end);
     }
@@ -87,7 +90,7 @@ pub fn flow_record(
     record
 }
 
-/// The outages of the flow and the end of its connection.
+/// Lists the outages of the flow, and the end of its connection if the connection ended before its time.
 fn breaks(
     record: &FlowRecord,
     spec: &FlowSpec,
@@ -105,16 +108,17 @@ fn breaks(
     let until = if end == RunEnd::Cut { stop.min(last_due) } else { stop };
     let mut breaks = outages(record, spec.features().is_reliable, until);
     if let Some((at, why)) = failed {
-        // What waits for a connection that ended is no outage of its own. It began before it was noticed.
-        let began = breaks.pop_if(|it| it.to.is_none()).map_or(at, |outage| at.min(outage.from));
+        // An outage that never ended and the end of the connection are one break. The break began with the
+        // outage, before an end noticed that the connection had failed.
+        let began = breaks.pop_if(|outage| outage.to.is_none()).map_or(at, |outage| at.min(outage.from));
         breaks.push(BreakRecord { from: began, to: None, why });
     }
     breaks
 }
 
-/// The state over time of the sender's connection.
+/// Makes the series of the sender's connection: its state over time. `name` is the name of the flow. A series
+/// that the transport does not have is left out.
 pub fn series(name: &str, sender: &EndLog) -> Vec<Series> {
-    // A datagram flow has no such state.
     let ms = |us: Option<u32>| us.map(|us| f64::from(us) / 1e3);
     let kinds: [(SeriesKind, Value<'_, StateSample>); 6] = [
         (SeriesKind::Cwnd, &|sample| sample.cwnd.map(f64::from)),
@@ -124,7 +128,7 @@ pub fn series(name: &str, sender: &EndLog) -> Vec<Series> {
         (SeriesKind::SendBuffer, &|sample| Some(sample.queued as f64)),
         (SeriesKind::PacingRate, &|sample| sample.pacing_bps.map(|bps| bps as f64)),
     ];
-    // QUIC's alone.
+    // Only QUIC has these.
     let recovery: [(SeriesKind, Value<'_, RecoverySample>); 3] = [
         (SeriesKind::Pto, &|sample| ms(sample.pto_us)),
         (SeriesKind::BytesInFlight, &|sample| Some(sample.bytes_in_flight as f64)),
@@ -140,10 +144,10 @@ pub fn series(name: &str, sender: &EndLog) -> Vec<Series> {
         .collect()
 }
 
-/// What one series takes from a sample.
+/// Takes the value of one series from a sample.
 type Value<'a, T> = &'a dyn Fn(&T) -> Option<f64>;
 
-/// A value of `samples` where it changes.
+/// Lists the points at which the `value` of a sample differs from the point before.
 fn changes<S: Sample>(samples: &[S], value: Value<'_, S>) -> Vec<(Instant, f64)> {
     let mut points: Vec<(Instant, f64)> = Vec::new();
     for sample in samples {
@@ -156,9 +160,9 @@ fn changes<S: Sample>(samples: &[S], value: Value<'_, S>) -> Vec<(Instant, f64)>
     points
 }
 
-/// The record of a leg from the halves of its two ends.
+/// Makes the record of a leg from the taps of its writing end and its reading end.
 fn leg(writer: Option<LegTap>, reader: Option<&LegTap>, spec: &FlowSpec, end: RunEnd) -> LegRecord {
-    // What was read of a stream counts without its messages.
+    // The bytes that were read from a stream count even if the writer's messages are not known.
     let arrivals_unknown = reader.is_none() || (writer.is_none() && spec.features().keeps_messages);
     let writer = writer.unwrap_or_default();
     let tap = match reader {
@@ -168,11 +172,12 @@ fn leg(writer: Option<LegTap>, reader: Option<&LegTap>, spec: &FlowSpec, end: Ru
     LegRecord { arrivals_unknown, ..finish(tap, spec, end) }
 }
 
+/// Decides the fate of each message of a leg.
 fn finish(tap: LegTap, spec: &FlowSpec, end: RunEnd) -> LegRecord {
     if spec.features().is_reliable {
         return tap.finish(Ending::Reliable);
     }
-    // A protocol that runs here reports when each message left its queue.
+    // A protocol that runs in this process reports when each message left its queue.
     let is_queued = spec.transport.channel_kind().runs_here();
     let mut leg = tap.finish(Ending::Unreliable { every_drop_known: end == RunEnd::Cut, is_queued });
     if end == RunEnd::Cut {
@@ -181,8 +186,9 @@ fn finish(tap: LegTap, spec: &FlowSpec, end: RunEnd) -> LegRecord {
     leg
 }
 
-/// What the far end wrote back. Of a stream without frames it counts messages from the first one that came:
-/// those that were never sent before have numbers, too.
+/// The echoes that the receiver wrote. On a stream without frames the receiver numbers the messages from the
+/// first one that arrived. Messages that were never sent have numbers too, so the echoes get the numbers of
+/// the messages that were sent.
 fn written_echoes(spec: &FlowSpec, sender: Option<&EndLog>, receiver: Option<&EndLog>) -> Option<LegTap> {
     let written = receiver?.taps.echo.as_deref()?.clone();
     match sender.filter(|_| !spec.names_messages()) {
@@ -194,8 +200,9 @@ fn written_echoes(spec: &FlowSpec, sender: Option<&EndLog>, receiver: Option<&En
     }
 }
 
-/// The echoes that came to the sender, without those that came before their message was sent, and how many
-/// these are: such an echo is none. On a stream without frames they have no numbers ([`drop_early`]).
+/// The echoes that came to the sender, and the number of early echoes that are left out of them. An early
+/// echo came before its message was sent, so it cannot be an echo of that message. On a stream without frames
+/// an echo has no number yet, and [`drop_early`] finds the early echoes after the join.
 fn believed_echoes(sender: &EndLog) -> Option<(LegTap, u64)> {
     let mut sent = Vec::new();
     for row in sender.taps.forward.rows() {
@@ -210,7 +217,7 @@ fn believed_echoes(sender: &EndLog) -> Option<(LegTap, u64)> {
     Some(sender.taps.echo.as_deref()?.without(is_early))
 }
 
-/// Takes back the echoes that came before their message was sent; returns how many there were.
+/// Makes each echo missing that came before its message was sent. Returns the number of these echoes.
 fn drop_early(echo: &mut LegRecord, forward: &LegRecord) -> u64 {
     let mut early = Vec::new();
     for row in &mut echo.messages {
@@ -227,20 +234,21 @@ fn drop_early(echo: &mut LegRecord, forward: &LegRecord) -> u64 {
     early.len() as u64
 }
 
-/// Whether `at` is before `sent`, by more than two readings of this host's clocks may differ.
+/// Returns true if `at` is before `sent` by more than two readings of this host's clocks may differ.
 fn is_before(at: Instant, sent: Instant) -> bool {
     at.saturating_add(CLOCK_READING) < sent
 }
 
-/// The connection ended before its time: what was sent and not read never comes, and what waited for room is
-/// never sent.
+/// Ends each unfinished message, because the connection ended before its time. A message that was sent is
+/// missing. A message that waited for room is never sent.
 fn give_up(leg: &mut LegRecord) {
     for row in leg.messages.iter_mut().filter(|row| row.fate == Fate::Unfinished) {
         row.fate = if row.sent.is_some() { Fate::Missing } else { Fate::NotOpen };
     }
 }
 
-/// A message that a later one overtook is missing, even if the run was cut short: nobody sends it again.
+/// Makes each unfinished message missing that a later message has overtaken. It is missing even if the run
+/// was cut short, because an unreliable transport does not send it again.
 fn miss_overtaken(leg: &mut LegRecord, is_queued: bool) {
     let Some(highest) = leg.arrivals.iter().max().copied() else { return };
     for row in &mut leg.messages {
@@ -251,8 +259,8 @@ fn miss_overtaken(leg: &mut LegRecord, is_queued: bool) {
     }
 }
 
-/// The round trips that the sender saw of a flow whose echoing end went away, with what they say about the
-/// way there.
+/// Makes the record of the echoes of a flow whose receiver went away, from the echoes that the sender read. A
+/// message whose echo came back was delivered, so `forward` is updated too.
 fn echo_without_receiver(
     read: Option<&LegTap>,
     forward: &mut LegRecord,
@@ -261,8 +269,8 @@ fn echo_without_receiver(
 ) -> LegRecord {
     let mut echo = LegTap::new();
     let Some(read) = read else { return LegRecord::default() };
-    // Nobody knows when the far application read and wrote a message: its row appears with the echo's
-    // arrival.
+    // Nobody knows when the receiver's application read a message and wrote its echo. The echo counts as
+    // written when it arrives.
     let mut due_at = vec![None; forward.messages.len()];
     if spec.names_messages() {
         for (seq, at) in read.arrival_times() {
@@ -271,7 +279,7 @@ fn echo_without_receiver(
             }
         }
     } else {
-        // The stream brings back what was sent, message by message.
+        // The stream brings the sent messages back in their order.
         let mut sent = forward.messages.iter().zip(&mut due_at).filter(|(row, _)| row.sent.is_some());
         let (mut total, mut end) = (0_u64, 0_u64);
         let mut next = sent.next();
@@ -308,13 +316,13 @@ fn echo_without_receiver(
 }
 
 fn info(flow: &Flow, spec: &FlowSpec, sender: Option<&EndLog>, clock_trusted: bool) -> FlowInfo {
-    // The far host says it, and may say anything.
+    // The name of the congestion control may come from the far host, which may send anything.
     let used = sender.and_then(|sender| sender.totals.cc.clone()).filter(|name| is_congestion_control(name));
     let cc = used.or_else(|| spec.transport.cc().map(str::to_owned));
     flow_info(flow, cc, Instant::from_nanos(spec.start_ns), clock_trusted)
 }
 
-/// What both ends know of marks.
+/// Makes the flow's record of ECN marks from the counts of both ends. `None` if the flow does not use ECN.
 fn ecn(
     flow: &Flow,
     spec: &FlowSpec,
@@ -333,18 +341,19 @@ fn ecn(
     })
 }
 
-/// What both ends saw of the flow's paths, if the scenario wants several.
+/// What both ends saw of the flow's paths. `None` unless the scenario wants Multipath TCP.
 fn multipath(flow: &Flow, sender: Option<&EndLog>, receiver: Option<&EndLog>) -> Option<MultipathSummary> {
     let seen = || [sender, receiver].into_iter().flatten().filter_map(|log| log.totals.multipath);
     flow.transport.wants_multipath().then(|| MultipathSummary {
-        // An end that gave Multipath TCP up has shown that it is none.
+        // One end that fell back to plain TCP is enough to know that the connection is plain TCP.
         fell_back: seen().map(|seen| seen.fell_back).max(),
-        // The kernel that opens a subflow counts it before the other end has answered.
+        // The kernel that opens a subflow counts it before the other end has answered, so the smaller of the
+        // two numbers is right.
         subflows_max: seen().map(|seen| seen.subflows).min(),
     })
 }
 
-/// What to say of echoes that came before their message was sent.
+/// The warning about echoes that came before their message was sent, if there were any.
 pub fn early_echo_warnings(flow: &FlowRecord) -> Vec<String> {
     let line = |count: u64| {
         format!(
@@ -357,7 +366,7 @@ pub fn early_echo_warnings(flow: &FlowRecord) -> Vec<String> {
     Some(flow.counters.early_echoes).filter(|&count| count > 0).map(line).into_iter().collect()
 }
 
-/// What to say of a connection that was to use several paths, and did not.
+/// The warning about a connection that should have used several paths and did not.
 pub fn multipath_warnings(flow: &FlowRecord) -> Vec<String> {
     let Some(MultipathSummary { fell_back: Some(fell_back), subflows_max }) = flow.counters.multipath else {
         return Vec::new();
@@ -376,8 +385,8 @@ pub fn multipath_warnings(flow: &FlowRecord) -> Vec<String> {
     }
 }
 
-/// What the receiver found of the flow's file; its words are a far end's, so they are cut to what can be
-/// true.
+/// Makes the record of the flow's file from what the receiver reports. The receiver may be a far end and may
+/// report anything, so its figures are limited to what is possible.
 fn file(spec: &FlowSpec, receiver: Option<&EndLog>) -> Option<FileRecord> {
     let (WorkloadConfig::File { bytes, .. }, Some(file)) = (&spec.workload, &spec.file) else { return None };
     let bytes = bytes.get();
@@ -406,8 +415,9 @@ fn file(spec: &FlowSpec, receiver: Option<&EndLog>) -> Option<FileRecord> {
     })
 }
 
-/// What to say of messages whose numbers are short, after times in which half of the numbers passed unseen;
-/// and of those without a clock, whose numbers nobody can tell after so many losses.
+/// The warnings about messages that are too short to carry a whole number. Such a message is numbered wrongly
+/// if half of all possible numbers went by without an arrival. With a clock, the time of arrival then decides
+/// the number. Without a clock, nobody can know it.
 pub fn short_number_warnings(
     flow: &FlowRecord,
     spec: &FlowSpec,
@@ -446,7 +456,7 @@ pub fn short_number_warnings(
     (longest >= range / 2).then_some(line).into_iter().collect()
 }
 
-/// What the kernels said of messages for which there was no network, from the logs of a flow's ends.
+/// The warnings about messages for which a host had no network, from the logs of a flow's ends.
 pub fn no_network_warnings(flow: &str, ends: &[(&str, Option<&EndLog>)]) -> Vec<String> {
     let mut lines = Vec::new();
     for (place, log) in ends.iter().filter_map(|&(place, log)| Some((place, log?))) {
@@ -460,7 +470,7 @@ pub fn no_network_warnings(flow: &str, ends: &[(&str, Option<&EndLog>)]) -> Vec<
     lines
 }
 
-/// What the kernels said of packets of our own transports that they would not take, from the logs of a flow's
+/// The warnings about packets of our own protocols that a kernel did not take, from the logs of a flow's
 /// ends.
 pub fn unsent_warnings(flow: &str, ends: &[(&str, Option<&EndLog>)]) -> Vec<String> {
     let mut lines = Vec::new();
@@ -472,12 +482,12 @@ pub fn unsent_warnings(flow: &str, ends: &[(&str, Option<&EndLog>)]) -> Vec<Stri
     lines
 }
 
-/// A few words of what an end says, which may be a far one: it may say anything.
+/// Cuts a text to at most 100 printable characters, because a far end may have written anything into it.
 pub fn few_words(why: &str) -> String {
     printable(why, 100)
 }
 
-/// What is to be said of a file that is not as it was sent, or was not kept.
+/// The warnings about a file that arrived damaged, and about a file that the far host did not keep.
 pub fn file_warnings(flow: &FlowRecord, not_kept: Option<&str>) -> Vec<String> {
     let Some(file) = &flow.file else { return Vec::new() };
     let mut lines = Vec::new();
@@ -499,6 +509,7 @@ pub fn file_warnings(flow: &FlowRecord, not_kept: Option<&str>) -> Vec<String> {
     lines
 }
 
+/// Makes the flow's counters. They are empty without the sender's log.
 fn counters(
     spec: &FlowSpec,
     sender: Option<&EndLog>,
@@ -506,7 +517,7 @@ fn counters(
     window: &Range<Instant>,
 ) -> FlowCounters {
     let Some(sender) = sender else { return FlowCounters::default() };
-    // The echoing end sends messages too; a receiving end has none of its own to count.
+    // A receiver sends messages only if it echoes. Otherwise it has no sent messages to count.
     let echoing = receiver.filter(|_| spec.echo_per_read.is_some());
     let sum = |of: fn(&EndLog) -> Option<u64>| Some(of(sender)?.saturating_add(echoing.map_or(Some(0), of)?));
     let points = |of: fn(&StateSample) -> Option<f64>| -> Vec<(Instant, f64)> {
@@ -514,7 +525,8 @@ fn counters(
         samples.filter_map(|sample| Some((Instant::from_nanos(sample.at_ns), of(sample)?))).collect()
     };
     let cwnd = points(|sample| sample.cwnd.map(f64::from));
-    // Only a reliable transport has a far end's window: others drop what finds no room there.
+    // Only a reliable transport has a receive window. Other transports drop what finds no room at the
+    // receiver.
     let offered = if spec.features().is_reliable {
         points(|sample| {
             sample.cwnd.map(|cwnd| f64::from(sample.window.map_or(cwnd, |window| cwnd.min(window))))
@@ -542,15 +554,15 @@ fn counters(
     }
 }
 
-/// How far two readings of this host's clocks may be apart (chosen: some preemptions).
+/// How much two readings of this host's clocks may differ (chosen: some preemptions).
 const CLOCK_READING: Duration = Duration::from_millis(1);
-/// Reasons that are listed of one end.
+/// The largest number of reasons that are listed for one end.
 pub const MAX_WORDS: usize = 5;
 /// The longest name of a file on Linux (NAME_MAX).
 const MAX_FILE_NAME: usize = 255;
 
-/// The mean over `window` of a value that holds from each point to the next; `None` if it has no point before
-/// the window's end.
+/// The mean over `window` of a value that holds from each point to the next point. `None` if there is no
+/// point before the window's end.
 fn time_weighted_mean(points: &[(Instant, f64)], window: &Range<Instant>) -> Option<f64> {
     let mut area = 0.0;
     let mut time = Duration::ZERO;

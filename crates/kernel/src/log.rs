@@ -1,5 +1,7 @@
-//! What one end of a flow saw, and how the far end's log comes over the control connection: in chunks of
-//! rows, times in ns since the run's beginning on the clock of the end that wrote them.
+//! The log of one end of a flow, and its form on the control connection.
+//!
+//! The far end's log comes in chunks of rows. Its times are nanoseconds since the run's beginning, on the
+//! clock of the end that wrote the log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,15 +19,15 @@ use crate::wire::FRAMED;
 /// What one end of a flow saw.
 #[derive(Clone, Debug)]
 pub struct EndLog {
-    /// Which end it is.
+    /// The side of the flow that this end is on.
     side: Side,
-    /// What became of messages and echoes, as far as this end sees it.
+    /// What became of the messages and the echoes, as far as this end knows.
     pub taps: FlowTaps,
     /// The connection's state over time.
     pub samples: Vec<StateSample>,
-    /// QUIC's loss recovery over time.
+    /// The state of QUIC's loss recovery over time. Empty for other transports.
     pub recovery: Vec<RecoverySample>,
-    /// What was counted.
+    /// The counts of the whole run.
     pub totals: EndTotals,
 }
 
@@ -33,34 +35,34 @@ pub struct EndLog {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "SentTuple", into = "SentTuple")]
 pub(crate) struct SentRow {
-    /// Its number.
+    /// The message's number.
     pub(crate) seq: u64,
-    /// Its bytes; `u32::MAX` if it has more.
+    /// The message's size in bytes, at most `u32::MAX`.
     pub(crate) size: u32,
-    /// When it was due, ns.
+    /// When the message was due, ns.
     pub(crate) due_ns: u64,
-    /// When the transport took it, ns.
+    /// When the transport took the message, ns. `None` if the transport did not take it.
     pub(crate) sent_ns: Option<u64>,
-    /// Why the transport did not take it.
+    /// The reason why the transport did not take the message.
     pub(crate) not_taken: Option<NotTaken>,
 }
 
-/// As it goes over the control connection: the values of a [`SentRow`], in its order.
+/// The form of a [`SentRow`] on the control connection: its values in the order of its fields.
 type SentTuple = (u64, u32, u64, Option<u64>, Option<NotTaken>);
 
-/// Why a message was not taken.
+/// The reason why the transport did not take a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NotTaken {
-    /// The transport had no room for it, or could not carry it.
+    /// The transport had no room for the message, or could not carry it.
     Refused,
-    /// There was no network for it.
+    /// The host had no network for the message.
     NoNetwork,
     /// The connection was not open.
     NotOpen,
 }
 
-/// A message that an end dropped: its seq, and the place of the drop.
+/// A message that an end dropped: the message's number, and the place of the drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostDrop(pub u64, pub DropPlace);
 
@@ -68,29 +70,29 @@ pub(crate) struct HostDrop(pub u64, pub DropPlace);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DropPlace {
-    /// Its own queue, after it had taken the message.
+    /// The transport's own send queue, after the transport had taken the message.
     SendQueue,
-    /// The kernel would not take the packet.
+    /// The kernel, which would not take the packet.
     Kernel,
-    /// There was no network for the packet.
+    /// The kernel, which had no network for the packet.
     NoNetwork,
-    /// What the application has not read had no room for it.
+    /// The receive buffer, which had no room because the application had not read enough.
     Inbox,
-    /// None: it had waited for too long, before or after it was taken.
+    /// No place: the message had waited for too long, before or after the transport took it.
     Expired,
-    /// None: the far end stopped its QUIC stream.
+    /// No place: the far end stopped the message's QUIC stream.
     Stopped,
 }
 
-/// A connection's state at one moment; what is not known is `None`.
+/// A connection's state at one moment. A value that the transport does not know is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StateRow", into = "StateRow")]
 pub struct StateSample {
-    /// When, ns.
+    /// The time of the sample, ns.
     pub at_ns: u64,
     /// Congestion window, whole packets.
     pub cwnd: Option<u32>,
-    /// Slow start threshold, whole packets; `None` while it is unlimited.
+    /// Slow start threshold, whole packets. `None` while it is unlimited.
     pub ssthresh: Option<u32>,
     /// Smoothed round-trip time, us.
     pub srtt_us: Option<u32>,
@@ -100,20 +102,20 @@ pub struct StateSample {
     pub queued: u64,
     /// [`Observation::window`], whole packets.
     pub window: Option<u32>,
-    /// The rate that packets are paced at, bit/s.
+    /// The pacing rate, bit/s.
     pub pacing_bps: Option<u64>,
 }
 
-/// As it goes over the control connection: the values of a [`StateSample`], in its order.
+/// The form of a [`StateSample`] on the control connection: its values in the order of its fields.
 type StateRow = (u64, Option<u32>, Option<u32>, Option<u32>, Option<u32>, u64, Option<u32>, Option<u64>);
 
-/// QUIC's loss recovery at one moment.
+/// The state of QUIC's loss recovery at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "RecoveryRow", into = "RecoveryRow")]
 pub struct RecoverySample {
-    /// When, ns.
+    /// The time of the sample, ns.
     pub at_ns: u64,
-    /// Probe timeout, us; `None` before the first round trip.
+    /// Probe timeout, us. `None` before the first round trip.
     pub pto_us: Option<u32>,
     /// [`LossRecovery::bytes_in_flight`].
     pub bytes_in_flight: u64,
@@ -121,88 +123,90 @@ pub struct RecoverySample {
     pub lost_packets: u64,
 }
 
-/// As it goes over the control connection: the values of a [`RecoverySample`], in its order.
+/// The form of a [`RecoverySample`] on the control connection: its values in the order of its fields.
 type RecoveryRow = (u64, Option<u32>, u64, u64);
 
-/// What one end of a flow counted.
+/// The counts of one end of a flow over the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndTotals {
-    /// Packets with application data.
+    /// The number of packets with application data that this end sent, retransmissions among them.
     pub data_packets: Option<u64>,
-    /// Of these, retransmissions.
+    /// The number of retransmissions among the data packets.
     pub retransmissions: Option<u64>,
-    /// Retransmission timeouts.
+    /// The number of retransmission timeouts.
     pub timeouts: Option<u64>,
-    /// Whether this end's packets take marks.
+    /// Whether this end's packets are ECN-capable, so that a router may mark them instead of dropping them.
     #[serde(default)]
     pub takes_marks: Option<bool>,
-    /// Datagrams that came to this end marked.
+    /// The number of datagrams that came to this end with the ECN mark CE.
     #[serde(default)]
     pub marked: Option<u64>,
-    /// Segments of this end that were delivered as acknowledgements with an echo of a mark said.
+    /// The number of this end's segments that the far end acknowledged with an echo of the ECN mark.
     #[serde(default)]
     pub echoed: Option<u64>,
-    /// What was in the headers of what came to this end, and the MTU of the path that it sends over.
+    /// The IP headers of the datagrams that came to this end, and the MTU of the path that this end sends
+    /// over.
     #[serde(default)]
     pub headers: Headers,
-    /// ns between warm-up and duration during which a message waited for room.
+    /// The time between warm-up and duration during which a message waited for room, ns.
     pub(crate) blocked_ns: u64,
-    /// Why messages were refused: the system's words, and how many each.
+    /// The number of refused messages for each reason, in the system's words.
     pub refusals: std::collections::BTreeMap<String, u64>,
-    /// Why there was no network for messages: the system's words, and how many each.
+    /// The number of messages without a network for each reason, in the system's words.
     #[serde(default)]
     pub no_network: std::collections::BTreeMap<String, u64>,
-    /// From the flow's start to the moment from which a message of this end could leave, ns; `None` if that
-    /// never came, and of an end that does not send.
+    /// The time from the flow's start until a message of this end could leave, ns. `None` if no message could
+    /// ever leave, and at an end that does not send.
     #[serde(default)]
     pub opening_ns: Option<u64>,
-    /// The longest time in which nothing came to this end, ns, if half of all numbers that its short messages
-    /// have were due in it.
+    /// The longest time in which nothing came to this end, ns. Present only for short messages, if half of
+    /// all their possible numbers were due within that time.
     #[serde(default)]
     pub gap_ns: Option<u64>,
-    /// Why packets of our own transports did not leave: the system's words, and how many each.
+    /// The number of packets of our own protocols that did not leave for each reason, in the system's words.
     pub unsent: std::collections::BTreeMap<String, u64>,
-    /// How long this end held what it echoed; `None` if it echoed nothing.
+    /// How long this end held messages before it echoed them. `None` if it echoed nothing.
     pub turn_round: Option<TurnRound>,
-    /// TCP_CONGESTION as the kernel gives it.
+    /// The name of the congestion control: TCP_CONGESTION of the kernel's TCP, or the one of QUIC.
     pub cc: Option<String>,
-    /// What went wrong with this flow.
+    /// The reason why this flow ended before its time.
     pub failure: Option<String>,
-    /// When that was, ns of the run.
+    /// When this flow failed, ns since the run's beginning.
     #[serde(default)]
     pub failed_ns: Option<u64>,
-    /// What came of the file that this end received.
+    /// The outcome of the file that this end received.
     pub file: Option<FileOutcome>,
-    /// What this end saw of its connection's paths; `None` if it is none that may have several.
+    /// What this end saw of its connection's paths. `None` unless the flow uses Multipath TCP.
     #[serde(default)]
     pub multipath: Option<Multipath>,
 }
 
-/// What an end saw of a connection that may be one of Multipath TCP (RFC 8684).
+/// What an end saw of the paths of a connection that the scenario wants as Multipath TCP (RFC 8684).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Multipath {
-    /// Whether it is plain TCP: the far end, or something on the path, does not speak Multipath TCP.
+    /// True if the connection is plain TCP, because the far end or something on the path does not speak
+    /// Multipath TCP.
     pub fell_back: bool,
-    /// The most subflows that it had at a time, as far as was looked.
+    /// The largest number of subflows that a sample of the connection showed.
     pub subflows: u32,
 }
 
-/// What was in the IP headers of the datagrams that came to an end, and the path that it sends over. Of a
-/// stream the kernel shows no headers.
+/// Counts of the IP headers of the datagrams that came to an end, and the MTU of the path that the end sends
+/// over. The kernel does not show the headers of a TCP connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Headers {
-    /// Datagrams by the byte with DSCP and ECN field.
+    /// The number of datagrams for each value of the byte that holds the DSCP and the ECN field.
     pub tos: std::collections::BTreeMap<u8, u64>,
-    /// Datagrams for which the kernel did not report the byte.
+    /// The number of datagrams for which the kernel did not report that byte.
     #[serde(default)]
     pub unreported: u64,
-    /// The fewest and the most hops that a datagram had left (TTL, hop limit).
+    /// The smallest and the largest TTL (or hop limit) of a datagram.
     pub ttl: Option<(u8, u8)>,
-    /// The MTU of the path as this end's kernel knows it, B; `None` for a socket that is not connected.
+    /// The MTU of the path as this end's kernel knows it, B. `None` for a socket that is not connected.
     pub path_mtu: Option<u32>,
 }
 
-/// Part of a flow's log; the totals come with the last one.
+/// A part of a flow's log. The last part has the totals.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chunk {
     pub(crate) sent: Vec<SentRow>,
@@ -213,33 +217,33 @@ pub struct Chunk {
     pub(crate) samples: Vec<StateSample>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) recovery: Vec<RecoverySample>,
-    /// Only in the last part.
+    /// The counts of the whole run. `None` except in the last part.
     pub totals: Option<EndTotals>,
 }
 
-/// How many more rows a session may keep; shared by its flows.
+/// The number of rows that a session may still keep. All flows of the session share it.
 #[derive(Debug)]
 pub struct RowBudget {
     left: AtomicU64,
 }
 
 impl RowBudget {
-    /// How many rows there is still room for.
+    /// The number of rows that are left.
     pub fn left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Room for `rows`.
+    /// Makes a budget of `rows`.
     pub fn new(rows: u64) -> Arc<Self> {
         Arc::new(Self { left: AtomicU64::new(rows) })
     }
 
-    /// Whether no row is left: the log would be incomplete, so the run cannot continue.
+    /// Returns true if no row is left. The run then ends, because its logs would be incomplete.
     pub fn is_spent(&self) -> bool {
         self.left.load(Ordering::Relaxed) == 0
     }
 
-    /// Takes `rows` from the budget. If fewer are left, none stays and the answer is false.
+    /// Takes `rows` from the budget. If fewer rows are left, it takes all of them and returns false.
     pub fn take(&self, rows: u64) -> bool {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(rows)).is_ok()
             || {
@@ -250,14 +254,16 @@ impl RowBudget {
 }
 
 impl EndLog {
-    /// An empty log of the end on `side` of a flow, which finds `messages` in what it reads.
+    /// Makes an empty log of the end on `side` of a flow. `messages` says how the end finds the messages in
+    /// the data that it reads.
     pub fn new(side: Side, is_echo: bool, messages: ReadMessages) -> Self {
         let taps = FlowTaps::of_one_end(side, is_echo, messages);
         Self { side, taps, samples: Vec::new(), recovery: Vec::new(), totals: EndTotals::default() }
     }
 
-    /// The log of the end on `side` of the flow `spec`, from the rows that a far end reports, its clock's
-    /// times made ours by `to_ours`. It may report anything: messages are numbered below `bound`.
+    /// Makes the log of the end on `side` of the flow `spec` from the rows that the far end has sent.
+    /// `to_ours` converts a time of the far end's clock into a time of this end's clock. The far end may send
+    /// anything, so messages whose number is not below `bound` are left out.
     pub fn from_rows(
         rows: &Chunk,
         side: Side,
@@ -265,7 +271,7 @@ impl EndLog {
         bound: u64,
         to_ours: &dyn Fn(u64) -> Instant,
     ) -> Self {
-        // Where the messages of one size lie in a stream, the join finds out.
+        // The join finds the messages of a stream whose messages have one size, so nothing is found here.
         let messages = if spec.is_framed() { FRAMED } else { ReadMessages::Whole };
         let mut log = Self::new(side, spec.echo_per_read.is_some(), messages);
         log.totals = rows.totals.clone().unwrap_or_default();
@@ -282,12 +288,13 @@ impl EndLog {
         log
     }
 
-    /// How many rows it holds.
+    /// The number of rows in the log.
     pub fn held(&self) -> u64 {
         (self.taps.held() + self.samples.len() + self.recovery.len()) as u64
     }
 
-    /// The connection's state was `seen` as of `now`. What changed is kept.
+    /// Takes the observation `seen` of the connection at `now`. It is kept only if it differs from the last
+    /// one.
     pub(crate) fn on_observed(&mut self, seen: &Observation, now: Instant) {
         push_if_changed(&mut self.samples, StateSample::of(seen, now));
         if let Some(seen) = &seen.loss_recovery {
@@ -295,7 +302,7 @@ impl EndLog {
         }
     }
 
-    /// The log as it is now, in pieces of at most `CHUNK_ROWS` rows of a kind.
+    /// Cuts the log into chunks of at most `CHUNK_ROWS` rows of each kind. There is at least one chunk.
     pub fn chunks(&self) -> impl Iterator<Item = Chunk> + use<> {
         let all = self.rows();
         let lengths = [all.sent.len(), all.arrivals.len(), all.reads.len(), all.wires.len()];
@@ -317,7 +324,7 @@ impl EndLog {
         })
     }
 
-    /// The whole log, as it goes over the control connection.
+    /// The whole log in its form on the control connection.
     fn rows(&self) -> Chunk {
         let (written, read) = match self.side {
             Side::Near => (Some(&self.taps.forward), self.taps.echo.as_deref()),
@@ -381,7 +388,7 @@ impl From<SentRow> for SentTuple {
 }
 
 impl StateSample {
-    /// What was `seen` at `now`.
+    /// Makes a sample of the observation `seen` at `now`.
     pub fn of(seen: &Observation, now: Instant) -> Self {
         let packets =
             |value: Option<f64>| value.filter(|value| *value < f64::from(u32::MAX)).map(|value| value as u32);
@@ -434,12 +441,12 @@ impl From<RecoverySample> for RecoveryRow {
     }
 }
 
-/// What was seen of a connection at one moment.
+/// The state of a connection at one moment.
 pub(crate) trait Sample: Copy + PartialEq {
-    /// When, ns.
+    /// The time of the sample, ns.
     fn at(&self) -> u64;
 
-    /// The same, seen at `at`, ns.
+    /// The same state with the time `at`, ns.
     fn moved_to(self, at: u64) -> Self;
 }
 
@@ -463,36 +470,36 @@ impl Sample for RecoverySample {
     }
 }
 
-/// Appends `sample` unless it differs from the last one in its time alone.
+/// Appends `sample`, unless it differs from the last sample only in its time.
 fn push_if_changed<S: Sample>(kept: &mut Vec<S>, sample: S) {
     if kept.last().is_none_or(|last| last.moved_to(sample.at()) != sample) {
         kept.push(sample);
     }
 }
 
-/// A far end's samples with their times as `to_ours` has them.
+/// Converts the times of a far end's samples with `to_ours`.
 fn on_our_clock<S: Sample>(samples: &[S], to_ours: &dyn Fn(u64) -> Instant) -> Vec<S> {
     samples.iter().map(|sample| sample.moved_to(to_ours(sample.at()).as_nanos())).collect()
 }
 
-/// Microseconds, if they are known and fit.
+/// Converts `span` to microseconds. Returns `None` if it is not known or does not fit.
 fn micros(span: Option<Duration>) -> Option<u32> {
     u32::try_from(span?.as_micros()).ok()
 }
 
 impl Chunk {
-    /// How many messages that the end sent are in it.
+    /// The number of rows about messages that the end wanted to send.
     pub fn sent_rows(&self) -> usize {
         self.sent.len()
     }
 
-    /// How many rows it has.
+    /// The number of rows of all kinds.
     pub fn row_count(&self) -> u64 {
         let events = self.arrivals.len() + self.reads.len() + self.wires.len() + self.drops.len();
         (self.sent.len() + events + self.samples.len() + self.recovery.len()) as u64
     }
 
-    /// Appends the next one.
+    /// Appends the rows of the `next` chunk.
     pub fn extend(&mut self, next: Self) {
         self.sent.extend(next.sent);
         self.arrivals.extend(next.arrivals);
@@ -504,7 +511,8 @@ impl Chunk {
         self.totals = next.totals.or(self.totals.take());
     }
 
-    /// The messages that the end wanted to send, their numbers below `bound`.
+    /// Writes to `tap` the messages that the end wanted to send. Leaves out a message whose number is not
+    /// below `bound`.
     fn write_to(&self, tap: &mut LegTap, keeps_messages: bool, bound: u64, to_ours: &dyn Fn(u64) -> Instant) {
         let mut taken = vec![false; usize::try_from(bound).unwrap_or(0)];
         for row in &self.sent {
@@ -513,7 +521,7 @@ impl Chunk {
             };
             tap.on_due(row.seq, Bytes::new(row.size.into()), to_ours(row.due_ns));
             match row.sent_ns {
-                // A copy of a message that has its row already.
+                // The log has two rows of one message. The first row with a send time stays.
                 _ if *taken => {}
                 Some(sent) => {
                     *taken = true;
@@ -548,7 +556,7 @@ impl Chunk {
         }
     }
 
-    /// What the end received.
+    /// Writes to `tap` what the end received.
     fn read_to(&self, tap: &mut LegTap, spec: &FlowSpec, to_ours: &dyn Fn(u64) -> Instant) {
         if !spec.features().keeps_messages {
             for &(at, bytes) in &self.reads {
@@ -571,13 +579,14 @@ fn piece<T: Copy>(rows: &[T], index: usize) -> Vec<T> {
     rows.chunks(CHUNK_ROWS).nth(index).unwrap_or_default().to_vec()
 }
 
-/// How often the connections of a run of this length are sampled: 20 ms, less often if that would be more
-/// than 3,000 times (chosen: a series stays drawable).
+/// The interval at which the connections of a run of this `duration` are sampled. It is 20 ms, or longer if
+/// that would make more than 3,000 samples (chosen: a chart can still show the series).
 pub fn sample_interval(duration: Duration) -> Duration {
     Duration::from_millis(20).max(duration / 3000)
 }
 
-/// Rows of a kind in one chunk: under half a megabyte of JSON when every number is as long as it gets.
+/// The largest number of rows of one kind in a chunk. The chunk's JSON is then below half a megabyte, even if
+/// every number has all its digits.
 const CHUNK_ROWS: usize = 1000;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! A run as the client describes it to the server: the wire form of a scenario's flows, and its bounds.
+//! A session as the client describes it to the server: the flows of the scenario in the form in which they go
+//! over the control connection, and the limits that the server checks.
 
 mod bounds;
 mod connections;
@@ -24,53 +25,54 @@ use crate::ancillary::ECT_0;
 use crate::file::FileSpec;
 use crate::wire::FILE_HEADER;
 
-/// One run.
+/// One run with all its flows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionSpec {
-    /// In the scenario's order.
+    /// The flows in the scenario's order.
     pub flows: Vec<FlowSpec>,
-    /// Figures count from here, ns into the run.
+    /// The time from which on figures count, ns since the run's beginning.
     pub warm_up_ns: u64,
-    /// Sending stops here.
+    /// The time at which sending stops, ns since the run's beginning.
     pub duration_ns: u64,
-    /// The longest wait for deliveries after that.
+    /// The longest wait for deliveries after sending has stopped, ns.
     pub drain_ns: u64,
 }
 
 /// One flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSpec {
-    /// Which socket.
+    /// The transport with its options.
     pub transport: TransportSpec,
-    /// What is sent.
+    /// The workload that the sender sends.
     pub(crate) workload: WorkloadConfig,
-    /// Whether the receiver sends each message back: `Some(true)` with one write a read, `Some(false)` one a
-    /// message.
+    /// How the receiver sends the messages back: with one write for each read (`Some(true)`), or with one
+    /// write for each message (`Some(false)`). `None` if the flow has no echo.
     pub echo_per_read: Option<bool>,
-    /// Whether the client sends.
+    /// True if the client is the sender of the workload's messages.
     pub is_up: bool,
-    /// When the connection is asked for, ns into the run.
+    /// When the flow starts and a client opens its connection, ns since the run's beginning.
     pub start_ns: u64,
-    /// When the clock of its workload starts, if that has one.
+    /// When the workload's clock starts, if the workload follows a clock.
     #[serde(default)]
     pub due: Due,
-    /// What a `file` workload sends.
+    /// The file of a `file` workload.
     pub file: Option<FileSpec>,
-    /// What its sender draws sizes from, if it draws them: so a seed gives the same messages over every
-    /// transport.
+    /// The seed from which the sender draws the sizes of messages, if the workload draws them. The scenario's
+    /// seed decides it, so the messages are the same over every transport.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) workload_seed: Option<u64>,
-    /// The byte with the DSCP of its packets, both ways (the ECN field is zero); `None` leaves the system's.
+    /// The byte with the DSCP of the flow's packets in both directions. Its ECN field is zero. `None` leaves
+    /// the system's DSCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp_byte: Option<u8>,
 }
 
 impl SessionSpec {
-    /// What the server must know of `scenario`, start times drawn from `seed`; `mtu` is the path's, `None`
-    /// that of each flow's links.
+    /// Makes the session of `scenario`. Start times are drawn from `seed`. `mtu` is the MTU of the path. If
+    /// it is `None`, each flow has the MTU of its links.
     ///
     /// # Errors
-    /// What this arena cannot do, in words.
+    /// Returns a text that names the flow and what real hosts cannot do for it.
     pub fn new(scenario: &Scenario, seed: Seed, mtu: Option<Bytes>) -> Result<Self, String> {
         let mtu = |flow| mtu.unwrap_or_else(|| scenario.path_mtu(flow));
         let flows = scenario
@@ -90,20 +92,21 @@ impl SessionSpec {
         Ok(session)
     }
 
-    /// Sending stops here.
+    /// When sending stops.
     pub fn stop(&self) -> Instant {
         Instant::from_nanos(self.duration_ns)
     }
 
-    /// Messages that the clocked and bounded flows send at most, both directions of an echo counted.
+    /// The largest number of messages that the flows send, echoes included. A flow whose number of messages
+    /// has no limit counts as zero ([`FlowSpec::message_bound`]).
     pub fn message_bound(&self) -> u64 {
         let both_ways =
             |flow: &FlowSpec| flow.message_bound(self.duration_ns).saturating_mul(flow.directions());
         self.flows.iter().map(both_ways).fold(0, u64::saturating_add)
     }
 
-    /// Payload bits that the flows send within a second at most, as far as they and not the network bound it;
-    /// both directions of an echo counted.
+    /// The largest number of payload bits that the flows send within a second, echoes included. A workload
+    /// without a clock counts only if the server is its sender and its transport has no acknowledgements.
     pub fn payload_rate(&self) -> u64 {
         self.flows.iter().map(FlowSpec::payload_rate).fold(0, u64::saturating_add)
     }
@@ -112,7 +115,8 @@ impl SessionSpec {
 impl FlowSpec {
     fn new(flow: &Flow, seed: Seed, mtu: Bytes) -> Result<Self, String> {
         let from = flow.start.0;
-        // A stream of its own, so that no other flow's start moves (ARCHITECTURE.md, invariant 6).
+        // The start is drawn from a random stream of the flow's own, so that another flow does not change it
+        // (ARCHITECTURE.md, invariant 6).
         let start = seed.stream(&format!("flow/{}/start", flow.name)).span(from, flow.start.1);
         let file = match &flow.workload {
             WorkloadConfig::File { source, bytes, .. } => Some(
@@ -135,17 +139,19 @@ impl FlowSpec {
         Ok(spec)
     }
 
-    /// The same for the end that serves: who has not shown its address costs it no state (RFC 4340 §8.1.4).
+    /// Returns the spec for the server's end. A client that has not proved its address costs the server no
+    /// state (RFC 4340 §8.1.4).
     pub fn served(&self) -> Self {
         let mut spec = self.clone();
         spec.transport.keep_no_state();
         spec
     }
 
-    /// What neither end can do, in words; the server checks it again, since anybody may write a session.
+    /// Checks that both ends can do what the spec says. The server checks it again, because anybody may send
+    /// a session to it.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Returns a text that says what is wrong.
     pub fn check(&self) -> Result<(), String> {
         let features = self.features();
         let demand = self.workload.demand();
@@ -192,55 +198,57 @@ impl FlowSpec {
         Ok(())
     }
 
-    /// The byte of the IP header that its packets leave with, where it is set by us: DSCP and ECN field. A
-    /// kernel's TCP sets the ECN field by itself.
+    /// The byte of the IP header with DSCP and ECN field that this program sets on the flow's packets. `None`
+    /// if the program sets neither. The kernel's TCP sets the ECN field by itself.
     pub fn tos(&self) -> Option<u8> {
         self.tos_with(self.transport.sets_ect())
     }
 
-    /// The same of a packet that leaves with ECT(0), or without it.
+    /// As [`Self::tos`], for a packet that leaves with ECT(0) if `is_ect` is true, and without it otherwise.
     pub(crate) fn tos_with(&self, is_ect: bool) -> Option<u8> {
         let dscp = self.dscp_byte.map(|byte| byte & !ECN_MASK);
         let ect = is_ect.then_some(ECT_0 as u8);
         (dscp.is_some() || ect.is_some()).then(|| dscp.unwrap_or(0) | ect.unwrap_or(0))
     }
 
-    /// Whether messages come on a clock.
+    /// Returns true if the workload's messages are due by a clock.
     pub fn is_clocked(&self) -> bool {
         self.workload.is_clocked()
     }
 
-    /// What the transport provides.
+    /// The features that the transport provides.
     pub const fn features(&self) -> Features {
         self.transport.kind().features()
     }
 
-    /// Payload bytes of every message; `None` if they differ, or if room decides.
+    /// The size of every message in payload bytes. `None` if sizes differ, or if the room in the transport
+    /// decides.
     pub fn constant_size(&self) -> Option<u64> {
         self.workload.constant_size().map(Bytes::get)
     }
 
-    /// Payload bytes of the largest message; `None` if room decides.
+    /// The size of the largest message in payload bytes. `None` if the room in the transport decides.
     pub fn largest_size(&self) -> Option<u64> {
         self.workload.sizes().map(|sizes| sizes.largest().get())
     }
 
-    /// What its sender draws from.
+    /// The seed that the sender draws message sizes from.
     pub(crate) fn workload_seed(&self) -> Seed {
         Seed::new(self.workload_seed.unwrap_or(0))
     }
 
-    /// Whether its messages lie in a stream, each with a frame that says its size and its number.
+    /// Returns true if the messages lie in a stream and each begins with a frame. The frame says the
+    /// message's size and number.
     pub(crate) const fn is_framed(&self) -> bool {
         !self.features().keeps_messages && self.workload.has_drawn_sizes()
     }
 
-    /// Whether each of its messages carries its number.
+    /// Returns true if each message carries its number.
     pub(crate) const fn names_messages(&self) -> bool {
         self.features().keeps_messages || self.is_framed()
     }
 
-    /// Whether datagram `seq` may have `size` payload bytes.
+    /// Returns true if datagram `seq` may have `size` payload bytes.
     pub(crate) fn allows_datagram(&self, seq: u64, size: u64) -> bool {
         match self.workload.sizes() {
             Some(sizes) => sizes.allows(Bytes::new(size)),
@@ -248,8 +256,8 @@ impl FlowSpec {
         }
     }
 
-    /// Payload bytes of datagram `seq` of a transfer; `None` if it has no such message, and for other
-    /// workloads.
+    /// The payload bytes of datagram `seq` of a bulk transfer or a file. `None` if the transfer ends before
+    /// this datagram, and for other workloads.
     pub(crate) fn datagram_size(&self, seq: u64) -> Option<u64> {
         let Demand::Greedy { bytes, .. } = self.workload.demand() else { return None };
         let largest = self.largest_greedy();
@@ -258,14 +266,15 @@ impl FlowSpec {
         (left > 0).then_some(left.min(largest))
     }
 
-    /// The largest message of a greedy workload over a transport that keeps messages whole: what a datagram,
-    /// or a packet, holds.
+    /// The largest message of a greedy workload over a transport that keeps messages whole. Unless the
+    /// workload has its own size, that is what a datagram or a packet holds.
     fn largest_greedy(&self) -> u64 {
         let own = self.workload.demand().largest_message();
         own.map_or_else(|| self.transport.largest_greedy(), Bytes::get)
     }
 
-    /// File bytes in each message but the last, for a file over a transport that keeps messages whole.
+    /// The number of the file's bytes in each message but the last. `None` unless the flow carries a file
+    /// over a transport that keeps messages whole.
     pub(crate) const fn file_piece(&self) -> Option<u64> {
         match self.workload {
             WorkloadConfig::File { size, header, .. } if self.features().keeps_messages => {
@@ -275,7 +284,8 @@ impl FlowSpec {
         }
     }
 
-    /// What its receiver puts a file together with; `keeps` if the bytes are wanted after the check.
+    /// Makes the sink in which the receiver puts the file together. If `keeps` is true, the file's bytes are
+    /// kept after the check. `None` unless the flow carries a file.
     pub(crate) fn file_sink(&self, keeps: bool) -> Option<FileSink> {
         match (&self.workload, &self.file) {
             (WorkloadConfig::File { bytes, .. }, Some(file)) => {
@@ -285,7 +295,7 @@ impl FlowSpec {
         }
     }
 
-    /// Bytes of memory that its receiver needs for a file.
+    /// The number of bytes of memory that the receiver needs for the file. Zero if the flow carries no file.
     pub const fn held_bytes(&self, keeps: bool) -> u64 {
         match self.workload {
             WorkloadConfig::File { bytes, .. } if keeps || self.features().keeps_messages => bytes.get(),
@@ -293,13 +303,14 @@ impl FlowSpec {
         }
     }
 
-    /// Messages that this flow's sender sends at most within `duration_ns`, echoes not counted; zero for a
-    /// stream's bulk or file, whose messages are as large as fits, and for bulk without an end.
+    /// The largest number of messages that this flow's sender sends within `duration_ns`, without echoes.
+    /// Zero if there is no limit: for bulk or a file on a stream, whose messages are as large as fits, and
+    /// for bulk without an end.
     pub fn message_bound(&self, duration_ns: u64) -> u64 {
         let demand = self.workload.demand();
         let messages = demand.messages_within(Duration::from_nanos(duration_ns));
         let forward = match demand {
-            // The first is due at once.
+            // The first message is due at once, so there is one more message than whole intervals.
             Demand::Clocked { .. } => messages.unwrap_or(0) + 1,
             Demand::Bursts { .. } => messages.unwrap_or(0),
             Demand::Greedy { .. } if !self.features().keeps_messages => 0,
@@ -310,9 +321,9 @@ impl FlowSpec {
         u64::try_from(forward).unwrap_or(u64::MAX)
     }
 
-    /// Messages that the far end hands over within a second at most. A flow upwards has none: its echoes are
-    /// as many as arrive. What a transport with acknowledgements sends without a clock is none either:
-    /// its congestion control bounds it.
+    /// The largest number of messages that the server's application writes within a second. Zero for a flow
+    /// from client to server, because the server then only echoes what arrives. Zero also for a workload
+    /// without a clock over a transport with acknowledgements, because congestion control limits it.
     pub fn served_messages(&self) -> u64 {
         match self.workload.demand() {
             _ if self.is_up => 0,
@@ -339,14 +350,15 @@ impl FlowSpec {
         u64::try_from(rate.saturating_mul(self.directions().into())).unwrap_or(u64::MAX)
     }
 
-    /// 2 if what is sent comes back.
+    /// The number of directions with messages: 2 if the flow has an echo, otherwise 1.
     const fn directions(&self) -> u64 {
         if self.echo_per_read.is_some() { 2 } else { 1 }
     }
 
-    /// Messages and payload bytes that a workload without a clock gives within a second at most to a
-    /// transport without acknowledgements. That takes what it is given, so all of a bulk counts as of one
-    /// second, and as many bursts as begin in one.
+    /// The largest number of messages and of payload bytes that a workload without a clock writes within a
+    /// second. `None` over a transport with acknowledgements, which holds the workload back. Any other
+    /// transport takes all that the workload writes, so all of a bulk transfer counts for one second, and all
+    /// bursts that begin within one second.
     fn flood(&self, demand: Demand) -> Option<(u64, u64)> {
         if self.features().is_acknowledged {
             return None;

@@ -231,15 +231,15 @@ pub fn serve_connections(
                 Err(error) => return Err(error.into()),
             }
         }
-        // A thread that was kept from running woke up late: what it finds now may have waited since its
+        // A thread that was kept from running wakes up late. What it finds now may have waited since its
         // timeout.
-        let looked = latest.min(clock.now());
+        let woke_at = latest.min(clock.now());
         let mut ready = std::mem::take(&mut unfinished);
         ready.extend(events.iter().map(|event| usize::try_from(event.data.u64()).unwrap_or(usize::MAX)));
         ready.sort_unstable();
         ready.dedup();
         for index in ready {
-            if ends.get(index).is_some_and(|end| end.handle_ready(looked)) {
+            if ends.get(index).is_some_and(|end| end.handle_ready(woke_at)) {
                 unfinished.push(index);
             }
         }

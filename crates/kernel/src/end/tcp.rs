@@ -1,17 +1,17 @@
-//! A flow's channel over the kernel's TCP: non-blocking, driven by readiness.
+//! A flow's channel over the kernel's TCP. The socket is non-blocking, and `epoll` reports when it is ready.
 //!
-//! A write that the socket cuts short took a part of the message: the application continues with the rest
-//! when there is room.
+//! If the socket takes only a part of a message, the application writes the rest when the socket has room.
 //!
 //! ```text
 //!  client:  idle ─► connecting ─► open (the opening line, and behind it the first message)
 //!  server:  idle ─► open (the opening line was read)
 //! ```
 //!
-//! The opening line, which names the flow, is answered by nothing. If the client sends and its first message
-//! is small, the line shares the segment of that message: alone it would be a small segment in flight, for
-//! whose acknowledgement Nagle had to wait. A large message would take the line along into a segment that a
-//! path may drop for its size, and the server would never learn what the connection is for.
+//! The opening line names the flow. The client sends it as the first bytes of the connection, and the server
+//! sends no answer. If the client is the sender and its first message is small, the opening line shares a
+//! segment with that message. Otherwise Nagle's algorithm would hold the message back until the opening line
+//! is acknowledged. The opening line does not share the segment of a large message. A path may drop a large
+//! segment for its size, and then the server would never learn which flow the connection belongs to.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -47,38 +47,46 @@ pub(super) struct TcpChannel {
     socket: Option<TcpStream>,
     state: State,
     dial: Option<Dial>,
-    /// The frames around its messages, if their sizes vary.
+    /// The frames that separate the messages of the stream. `None` if all messages have one size.
     frames: Option<Frames>,
-    /// Bytes that were read with the opening line.
+    /// Bytes of messages that were read from the socket together with the opening line.
     unread: Vec<u8>,
+    /// The bytes of the last read.
     buffer: Vec<u8>,
-    /// The socket may have something to read: it was not found empty since the last event.
+    /// True if a read may find bytes, because no read has found the socket empty since the last event.
     is_readable: bool,
-    /// When the serving thread would have seen the last event, had it run.
-    looked: Instant,
+    /// When the serving thread woke up for the last event. If the thread was kept from running, this is the
+    /// time at which its timeout would have woken it, because the event may have waited since then.
+    woke_at: Instant,
+    /// The number of bytes that the socket has taken.
     sent: u64,
+    /// The number of bytes that were read.
     received: u64,
+    /// True if the connection is open or has been open.
     was_open: bool,
-    /// Counted before the first message.
+    /// The kernel's counters when the connection opened. They already count the handshake and the opening
+    /// line.
     at_open: TcpInfo,
-    order: Order,
-    /// What was seen of its paths; `None` if the scenario wants only one.
+    stamp_trust: StampTrust,
+    /// What the kernel has shown of the connection's paths. `None` if the flow does not use Multipath TCP.
     multipath: Option<Multipath>,
-    /// What ended the connection before its time.
+    /// The reason why the connection ended before its time, until the end takes it.
     failure: Option<String>,
 }
 
-/// What came out of order on the connection of an echo flow: whether a receive stamp says when a byte could
-/// be read.
+/// Decides whether the kernel's receive stamp of a segment says when the segment's bytes could be read.
 ///
-/// A segment that came before an earlier one has a stamp of then, and cannot be read before the hole is
-/// filled. That wait is the network's doing. Such segments are only counted (TCP_INFO), so stamps are
-/// believed that are later than the last moment at which the count was seen to grow.
+/// A segment that overtakes an earlier segment has the stamp of its arrival. Its bytes cannot be read before
+/// the earlier segment arrives, and the network causes that wait. The kernel only counts the segments that
+/// arrive out of order (TCP_INFO). So a stamp is trusted only if it is later than the last growth of that
+/// count. Only the ends of an echo flow use the stamps.
 #[derive(Default)]
-struct Order {
-    counted: u32,
+struct StampTrust {
+    /// The kernel's count of segments that arrived out of order, when it was last read.
+    out_of_order: u32,
+    /// When that count was last seen to grow.
     grew_at: Instant,
-    /// When the last byte came that was read.
+    /// When the last byte that was read came. It never goes back.
     came_at: Instant,
 }
 
@@ -91,8 +99,8 @@ enum State {
 }
 
 impl Channel for TcpChannel {
-    /// Reads, and messages written, before another flow gets its turn (chosen: a millisecond or so of
-    /// copying).
+    /// The number of reads and of written messages in one turn, before another flow gets its turn (chosen:
+    /// about a millisecond of copying).
     const MAX_TURN: usize = 16;
     const IN_PARTS: bool = true;
 
@@ -101,17 +109,17 @@ impl Channel for TcpChannel {
     }
 
     fn is_open(&self) -> bool {
-        self.state == State::Open || self.is_over()
+        self.state == State::Open || self.counts_as_never_sent()
     }
 
     fn write(&mut self, write: &Write, _now: Instant) -> WriteOutcome {
-        if self.is_over() {
+        if self.counts_as_never_sent() {
             return WriteOutcome::NotOpen;
         }
         let Some(socket) = &mut self.socket else { return WriteOutcome::NoRoom };
         let bytes = match (&mut self.frames, self.spec.file.as_ref().filter(|_| self.is_sender)) {
             (Some(frames), _) => frames.next(write),
-            // A file's next byte is the one after all that the socket has taken.
+            // The socket has taken the first `sent` bytes of the file.
             (None, Some(file)) => {
                 let sent = usize::try_from(self.sent).unwrap_or(usize::MAX);
                 file.content.get(sent..).unwrap_or_default()
@@ -133,14 +141,15 @@ impl Channel for TcpChannel {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.fail(&error);
-                    return if self.is_over() { WriteOutcome::NotOpen } else { WriteOutcome::NoRoom };
+                    let is_never_sent = self.counts_as_never_sent();
+                    return if is_never_sent { WriteOutcome::NotOpen } else { WriteOutcome::NoRoom };
                 }
             }
         }
     }
 
     fn read(&mut self, _flow: FlowId, limit: Bytes, _now: Instant) -> Option<Read<'_>> {
-        let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX).min(READ);
+        let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX).min(READ_SIZE);
         let (count, readable, came_at) = loop {
             let held = self.frames.as_ref().map_or(0, Frames::held);
             let (count, came_at) = self.read_piece(limit.saturating_sub(held).max(1))?;
@@ -150,7 +159,7 @@ impl Channel for TcpChannel {
                 None => Some(count as u64),
             };
             match readable {
-                // It was the beginning of a frame, and there may be more.
+                // The bytes are only a part of a frame, and the socket may hold more of it.
                 Some(0) => {}
                 Some(readable) => break (count, readable, came_at),
                 None => {
@@ -160,14 +169,15 @@ impl Channel for TcpChannel {
             }
         };
         let delivery = Delivery::Stream { bytes: Bytes::new(readable) };
-        let held_since = came_at.min(self.looked);
+        let held_since = came_at.min(self.woke_at);
         let begun = self.frames.as_ref().map_or(&[][..], Frames::begun);
         let data = &self.buffer[..count];
         Some(Read { delivery, came_at: Some(came_at), held_since: Some(held_since), begun, data })
     }
 
-    /// What the kernel has no room for waits in the application, begun. If the socket says that it may not be
-    /// written to, `epoll` reports when it may (tcp_poll asks to be woken).
+    /// Returns [`Bytes::MAX`] if the socket takes bytes now, otherwise zero. The socket may then take only a
+    /// part of a message, and the application keeps the rest. If the answer is zero, `epoll` reports when the
+    /// socket has room again, because the kernel's `tcp_poll` asks for that event when it finds no room.
     fn writable(&mut self, _flow: FlowId) -> Bytes {
         let Some(socket) = &self.socket else { return Bytes::ZERO };
         let mut fds = [PollFd::new(socket, PollFlags::OUT)];
@@ -225,7 +235,7 @@ impl HostChannel for TcpChannel {
 
     fn discard(&mut self) {
         for _ in 0..Self::MAX_TURN {
-            if self.receive(READ).is_none() {
+            if self.receive(READ_SIZE).is_none() {
                 return;
             }
         }
@@ -251,14 +261,15 @@ impl HostChannel for TcpChannel {
             let segments = self.segments(socket, &info);
             totals.data_packets = segments.map(|(all, _)| all);
             totals.takes_marks = Some(info.takes_marks);
-            // None before the connection was open: a SYN takes no marks (RFC 3168 §6.1.1).
+            // No segment was marked with CE before the connection opened, because a SYN is not ECN-capable
+            // (RFC 3168 §6.1.1). So nothing is subtracted.
             totals.echoed = info.delivered_ce.map(u64::from);
             totals.retransmissions = segments.map(|(_, resent)| resent);
-            // The kernel gives those of the first path.
-            let is_alone = self.multipath.is_none_or(|seen| seen.fell_back);
+            // The kernel shows only the timeouts of the first path. With several paths they are unknown.
+            let has_one_path = self.multipath.is_none_or(|multipath| multipath.fell_back);
             totals.timeouts = info
                 .total_rto
-                .filter(|_| is_alone)
+                .filter(|_| has_one_path)
                 .map(|total| u64::from(total.wrapping_sub(self.at_open.total_rto.unwrap_or(0))));
         }
     }
@@ -267,19 +278,21 @@ impl HostChannel for TcpChannel {
         self.failure.take()
     }
 
+    /// Reads the state of an open connection at each regular interval. It also updates `multipath`.
     fn sample(&mut self, occasion: Occasion) -> Option<(Observation, Instant)> {
-        let is_wanted = occasion == Occasion::Interval && self.state == State::Open;
-        if is_wanted {
-            self.look_at_paths();
+        if occasion != Occasion::Interval || self.state != State::Open {
+            return None;
         }
-        // Without a window the system did not say.
-        let seen = is_wanted.then(|| self.observe()).filter(|seen| seen.cwnd.is_some())?;
-        Some((seen, self.clock.now()))
+        self.update_multipath();
+        // An observation without a congestion window is empty: the system call has failed.
+        let observation = Some(self.observe()).filter(|observation| observation.cwnd.is_some())?;
+        Some((observation, self.clock.now()))
     }
 }
 
 impl TcpChannel {
-    /// An end of the flow `spec`, whose messages are numbered below `bound`.
+    /// Makes the channel of the end at `place` of the flow `spec`. The numbers of the flow's messages are
+    /// below `bound`.
     pub(super) fn new(spec: &FlowSpec, place: &EndPlace, bound: u64, common: &EndContext) -> Self {
         Self {
             spec: spec.clone(),
@@ -292,27 +305,28 @@ impl TcpChannel {
             unread: Vec::new(),
             buffer: Vec::new(),
             is_readable: false,
-            looked: Instant::MAX,
+            woke_at: Instant::MAX,
             sent: 0,
             received: 0,
             was_open: false,
             at_open: TcpInfo::default(),
-            order: Order::default(),
+            stamp_trust: StampTrust::default(),
             multipath: None,
             failure: None,
         }
     }
 
-    /// Sets the address to which a client's end connects when the flow starts.
+    /// Sets the address that a client's end connects to when the flow starts.
     pub(super) fn set_dial(&mut self, dial: Dial) {
         self.dial = Some(dial);
     }
 
-    /// Takes over an open connection, and the bytes that were read from it together with the opening line.
-    /// Returns true if it does. An end that already has a connection closes the new one.
+    /// Takes over the open connection `socket`, and the bytes `unread` that were read from it together with
+    /// the opening line. Returns true if it takes the connection. If this end already has a connection, the
+    /// new one is closed and the answer is false.
     ///
     /// # Errors
-    /// The system's, if epoll refuses the connection.
+    /// Returns the system's error if `epoll` refuses the connection.
     pub(super) fn adopt(
         &mut self,
         socket: TcpStream,
@@ -330,10 +344,10 @@ impl TcpChannel {
         Ok(true)
     }
 
-    /// Handles a change of the socket's readiness. It happened at or after `looked`, when this thread last
-    /// polled the socket. Returns true if the connection is open.
-    pub(super) fn handle_ready(&mut self, looked: Instant) -> bool {
-        (self.looked, self.is_readable) = (looked, true);
+    /// Handles a change of the socket's readiness, for which the calling thread woke up at `woke_at`. Returns
+    /// true if the connection is open.
+    pub(super) fn handle_ready(&mut self, woke_at: Instant) -> bool {
+        (self.woke_at, self.is_readable) = (woke_at, true);
         if self.state == State::Connecting
             && let Err(error) = self.finish_connecting()
         {
@@ -342,32 +356,36 @@ impl TcpChannel {
         self.state == State::Open
     }
 
-    /// Whether the connection ended before its time and the workload has a clock: the application still hands
-    /// over what is due, so that it counts as never sent and not as never due.
-    fn is_over(&self) -> bool {
+    /// Returns true if the connection ended before its time and the workload follows a clock. The channel
+    /// then still counts as open, so that the application writes each message that falls due. Each of these
+    /// messages counts as never sent. Otherwise they would count as never due.
+    fn counts_as_never_sent(&self) -> bool {
         self.state == State::Closed && self.was_open && self.spec.is_clocked()
     }
 
-    /// Whether the kernel stamps what arrives: at both ends of an echo flow, whose delays are part of its
-    /// round trips. Not on a connection with several paths: there a segment may wait for an earlier one that
-    /// took another path, and its stamp does not include that wait. Its bytes count as come when they are
-    /// read.
+    /// Returns true if the kernel shall stamp the segments that arrive. It does so at both ends of an echo
+    /// flow, because the time that a host holds a message would otherwise count as a part of the round trip.
+    ///
+    /// A connection that may have several paths has no stamps. On it a segment may wait for an earlier
+    /// segment on another path, and the stamp does not include that wait. Its bytes count as arrived when
+    /// they are read.
     const fn wants_stamps(&self) -> bool {
         self.spec.echo_per_read.is_some() && !self.spec.transport.is_multipath()
     }
 
-    /// Looks at how many paths the connection has, if it may have several.
-    fn look_at_paths(&mut self) {
+    /// Reads how many paths the connection has now, if the flow uses Multipath TCP. Keeps the largest number.
+    fn update_multipath(&mut self) {
         let Some(socket) = self.socket.as_ref().filter(|_| self.spec.transport.is_multipath()) else {
             return;
         };
         let Ok(Multipath { fell_back, subflows }) = multipath(socket.as_fd()) else { return };
-        let most = self.multipath.map_or(0, |seen| seen.subflows);
+        let most = self.multipath.map_or(0, |multipath| multipath.subflows);
         self.multipath = Some(Multipath { fell_back, subflows: subflows.max(most) });
     }
 
-    /// The number of segments with data and the number of retransmissions, over all paths; `None` if a path
-    /// that carried some is gone.
+    /// Counts the segments with data and the retransmissions of all paths since the connection opened.
+    /// Returns `None` if one of the paths is gone, because the kernel has then forgotten that path's
+    /// counters.
     fn segments(&self, socket: &TcpStream, first: &TcpInfo) -> Option<(u64, u64)> {
         let all = match self.multipath {
             None | Some(Multipath { fell_back: true, .. }) => vec![*first],
@@ -376,14 +394,15 @@ impl TcpChannel {
                 (all.len() >= most as usize).then_some(all)?
             }
         };
-        let sum = |of: fn(&TcpInfo) -> u32| all.iter().map(|info| u64::from(of(info))).sum::<u64>();
-        let since = |now: u64, then: u32| now.saturating_sub(u64::from(then));
+        let sum = |counter: fn(&TcpInfo) -> u32| all.iter().map(|info| u64::from(counter(info))).sum::<u64>();
+        let since_open = |now: u64, at_open: u32| now.saturating_sub(u64::from(at_open));
         Some((
-            since(sum(|info| info.data_segs_out), self.at_open.data_segs_out),
-            since(sum(|info| info.total_retrans), self.at_open.total_retrans),
+            since_open(sum(|info| info.data_segs_out), self.at_open.data_segs_out),
+            since_open(sum(|info| info.total_retrans), self.at_open.total_retrans),
         ))
     }
 
+    /// Begins to connect, if this end has an address to connect to. A server's end has none.
     fn connect(&mut self) -> io::Result<()> {
         let Some(dial) = &self.dial else { return Ok(()) };
         self.socket = Some(dial.connect(&self.spec, self.is_sender)?);
@@ -391,51 +410,56 @@ impl TcpChannel {
         Ok(())
     }
 
+    /// Sends the opening line if the connection is established. Does nothing while the handshake goes on.
     fn finish_connecting(&mut self) -> io::Result<()> {
         let Some(socket) = &self.socket else { return Ok(()) };
         if let Some(error) = socket.take_error()? {
             return Err(error);
         }
+        // A socket has no peer before its handshake is complete.
         if socket.peer_addr().is_err() {
             return Ok(());
         }
         let opening = self.dial.as_ref().map_or(&[][..], |dial| &dial.opening);
-        // MORE keeps the line until the first message is behind it (tcp(7), TCP_CORK; 200 ms at most).
-        let shares = self.is_sender && self.is_small_with(opening.len());
-        let follows = if shares { SendFlags::MORE } else { SendFlags::empty() };
-        if rustix::net::send(socket, opening, follows)? != opening.len() {
+        // With MORE the kernel keeps the opening line until the first message follows, at most 200 ms
+        // (tcp(7), TCP_CORK).
+        let shares_segment = self.is_sender && self.first_message_fits_behind(opening.len());
+        let flags = if shares_segment { SendFlags::MORE } else { SendFlags::empty() };
+        if rustix::net::send(socket, opening, flags)? != opening.len() {
             return Err(io::ErrorKind::WriteZero.into());
         }
         self.open();
         Ok(())
     }
 
-    /// Whether the first message, whatever its size, is so small that the `opening` bytes of the line should
-    /// share its segment.
-    fn is_small_with(&self, opening: usize) -> bool {
+    /// Returns true if the workload's largest message fits into one segment behind an opening line of
+    /// `opening_bytes`. The first message may be the largest one.
+    fn first_message_fits_behind(&self, opening_bytes: usize) -> bool {
         let message = self.spec.workload.sizes().map_or(u64::MAX, |sizes| sizes.largest().get());
-        let is_delayed = matches!(self.spec.transport, TransportSpec::Tcp { nodelay: false, .. });
-        let limit = if is_delayed { WHOLE_SEGMENT } else { SMALL_SEGMENT };
-        message.saturating_add(opening as u64) <= limit
+        let uses_nagle = matches!(self.spec.transport, TransportSpec::Tcp { nodelay: false, .. });
+        let limit = if uses_nagle { FULL_SEGMENT } else { SMALL_SEGMENT };
+        message.saturating_add(opening_bytes as u64) <= limit
     }
 
+    /// Makes the channel ready for reads and writes, because the connection is established.
     fn open(&mut self) {
         if let Some(socket) = &self.socket {
             self.at_open = tcp_info(socket.as_fd()).unwrap_or_default();
             if self.wants_stamps() {
-                // Without stamps a message counts as come when it is read.
+                // The error is ignored: without stamps a message counts as arrived when it is read.
                 let _ = switch_on(socket.as_fd(), SocketSwitch::KernelStamps);
             }
         }
-        self.look_at_paths();
-        self.buffer = vec![0; READ];
+        self.update_multipath();
+        self.buffer = vec![0; READ_SIZE];
         self.was_open = true;
         self.is_readable = true;
         self.state = State::Open;
     }
 
-    /// Reads at most `limit` bytes into the buffer, first those that came with the opening line. Returns how
-    /// many it read, and when the last byte came.
+    /// Reads at most `limit` bytes into the buffer. It takes the bytes that came with the opening line first,
+    /// and reads the socket when none of them are left. Returns the number of bytes, and when the last byte
+    /// came.
     fn read_piece(&mut self, limit: usize) -> Option<(usize, Instant)> {
         match self.unread.len().min(limit) {
             0 => self.receive(limit),
@@ -447,8 +471,8 @@ impl TcpChannel {
         }
     }
 
-    /// Reads at most `limit` bytes from the socket into the buffer. Returns how many it read, and when the
-    /// last byte came.
+    /// Reads at most `limit` bytes from the socket into the buffer. Returns the number of bytes, and when the
+    /// last byte came. Returns `None` if the socket is empty or the connection has ended.
     fn receive(&mut self, limit: usize) -> Option<(usize, Instant)> {
         if !self.is_readable || self.state != State::Open {
             return None;
@@ -474,32 +498,34 @@ impl TcpChannel {
         }
     }
 
-    /// The earliest moment at which the byte that was read last could have been read, as far as the kernel's
-    /// stamp says; now, if the stamp cannot be believed.
+    /// Returns the earliest time at which the byte that was read last could have been read. That is the time
+    /// of the kernel's stamp, if the stamp can be trusted ([`StampTrust`]), and otherwise now.
     fn arrival(&mut self, stamp_ns: Option<i64>) -> Instant {
         let now = self.clock.now();
         let (Some(stamp_ns), Some(socket)) = (stamp_ns, &self.socket) else { return now };
-        let counted = tcp_info(socket.as_fd()).ok().and_then(|info| info.out_of_order);
+        let out_of_order = tcp_info(socket.as_fd()).ok().and_then(|info| info.out_of_order);
         let mut came_at = now;
-        if counted == Some(self.order.counted) {
+        if out_of_order == Some(self.stamp_trust.out_of_order) {
             let stamp = self.clock.stamped(Some(stamp_ns));
-            if stamp > self.order.grew_at {
+            if stamp > self.stamp_trust.grew_at {
                 came_at = stamp.min(now);
             }
         } else {
-            (self.order.counted, self.order.grew_at) = (counted.unwrap_or(0), now);
+            (self.stamp_trust.out_of_order, self.stamp_trust.grew_at) = (out_of_order.unwrap_or(0), now);
         }
-        // A wall clock that was set back does not make a stream's bytes come out of order.
-        self.order.came_at = self.order.came_at.max(came_at);
-        self.order.came_at
+        // The bytes of a stream come in order, also if the wall clock of the stamps was set back.
+        self.stamp_trust.came_at = self.stamp_trust.came_at.max(came_at);
+        self.stamp_trust.came_at
     }
 
-    /// Whether this end dialled, and the far end has acknowledged none of its bytes.
+    /// Returns true if this end opened the connection and the far end has acknowledged none of its bytes.
     fn nothing_arrived(&self) -> bool {
         let (Some(dial), Some(socket)) = (&self.dial, &self.socket) else { return false };
-        send_queue(socket.as_fd()).is_ok_and(|waits| waits >= self.sent + dial.opening.len() as u64)
+        let all = self.sent + dial.opening.len() as u64;
+        send_queue(socket.as_fd()).is_ok_and(|unacknowledged| unacknowledged >= all)
     }
 
+    /// Closes the channel because of `error`. The first error of a channel becomes its failure.
     fn fail(&mut self, error: &io::Error) {
         self.state = State::Closed;
         if self.failure.is_none() {
@@ -519,13 +545,14 @@ impl TcpChannel {
     }
 }
 
-/// The opening line shares a segment of up to this size, which every path carries (RFC 9293 §3.7.1: the
-/// default MSS for IPv4).
+/// Without Nagle's algorithm, the largest payload in bytes of a segment that the opening line shares with a
+/// message. Every path carries it (RFC 9293 §3.7.1, the default MSS for IPv4).
 const SMALL_SEGMENT: u64 = 536;
-/// With Nagle's algorithm it shares every segment that the line would delay: one that is not full (Ethernet's
-/// MTU less IPv4's, TCP's and the timestamps' headers).
-const WHOLE_SEGMENT: u64 = 1500 - 20 - 20 - 12;
-/// Bytes of one read at most.
-const READ: usize = 64 * 1024;
-/// TCP_INFINITE_SSTHRESH of the Linux kernel's net/tcp.h.
+/// With Nagle's algorithm, the largest payload in bytes of a segment that the opening line shares with a
+/// message. Nagle's algorithm delays every message that does not fill a segment. A full segment has
+/// Ethernet's MTU minus the headers of IPv4, TCP and the timestamps.
+const FULL_SEGMENT: u64 = 1500 - 20 - 20 - 12;
+/// The largest number of bytes that one read takes.
+const READ_SIZE: usize = 64 * 1024;
+/// The slow start threshold of a connection that has none yet: TCP_INFINITE_SSTHRESH of Linux's net/tcp.h.
 const UNLIMITED_SSTHRESH: u32 = 0x7fff_ffff;

@@ -1,4 +1,4 @@
-//! What both ends saw of the IP headers of a flow's packets.
+//! Joins what both ends saw in the IP headers of a flow's packets.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::ancillary::ecn;
 use crate::log::{EndLog, Headers};
 use crate::spec::FlowSpec;
 
-/// What came in each direction, from the logs of both ends.
+/// Makes the summary of the IP headers that arrived in each direction, from the logs of both ends.
 pub(super) fn of(
     flow: &Flow,
     spec: &FlowSpec,
@@ -26,12 +26,12 @@ pub(super) fn of(
     }
 }
 
-/// What came to the end that counted `headers`, over a path of this MTU.
+/// Makes the figures of the end that counted `headers`. `path_mtu` is the MTU of the path to that end.
 fn seen(headers: &Headers, path_mtu: Option<u32>) -> IpSeen {
     let by = |name: fn(u8) -> String| {
         let mut counts = BTreeMap::new();
         for (&tos, &count) in &headers.tos {
-            // A far host may report anything.
+            // A far host may report any counts, so the sum must not overflow.
             let sum: &mut u64 = counts.entry(name(tos)).or_default();
             *sum = sum.saturating_add(count);
         }
@@ -55,7 +55,7 @@ const fn ecn_name(ecn: Ecn) -> &'static str {
     }
 }
 
-/// What to say of a flow whose datagrams came with another DSCP than they left with.
+/// The warnings about a flow whose datagrams arrived with another DSCP than they left with.
 pub fn dscp_warnings(flow: &str, ip: &IpSummary) -> Vec<String> {
     let Some(wanted) = &ip.dscp else { return Vec::new() };
     let ways = [("out", Some(&ip.forward)), ("back", ip.back.as_ref())];
