@@ -415,9 +415,9 @@ fn file(spec: &FlowSpec, receiver: Option<&EndLog>) -> Option<FileRecord> {
     })
 }
 
-/// The warnings about messages that are too short to carry a whole number. Such a message is numbered wrongly
-/// if half of all possible numbers went by without an arrival. With a clock, the time of arrival then decides
-/// the number. Without a clock, nobody can know it.
+/// The warnings about messages that are too short to carry a whole number. Such a message may get a wrong
+/// number after a time in which half of all possible numbers went by without an arrival. With a clock, the
+/// time of arrival decides the number then. Without a clock, the number is a guess.
 pub fn short_number_warnings(
     flow: &FlowRecord,
     spec: &FlowSpec,

@@ -1,4 +1,4 @@
-//! The closed enum over all channels: dispatch by match.
+//! The closed enum of all channels. A call is dispatched by a match.
 
 use super::channel::{DatagramChannel, OwnProtocol};
 use super::encapsulated::EncapsulatedChannel;
@@ -21,7 +21,7 @@ pub(super) enum AnyChannel {
 }
 
 impl AnyChannel {
-    /// The channel of an end, over its flow's transport.
+    /// Makes the channel of an end, over the flow's transport.
     pub(super) fn new(setup: &ChannelSetup<'_>) -> Self {
         let ChannelSetup { flow, place, bound, common, .. } = *setup;
         match &flow.transport {
@@ -72,7 +72,7 @@ impl AnyChannel {
         }
     }
 
-    /// The kernel's UDP, if it is that.
+    /// The channel over the kernel's UDP, if this is one.
     pub(super) fn udp_mut(&mut self) -> Option<&mut UdpChannel> {
         match self {
             Self::Udp(channel) => Some(channel),
@@ -80,7 +80,7 @@ impl AnyChannel {
         }
     }
 
-    /// The kernel's TCP, if it is that.
+    /// The channel over the kernel's TCP, if this is one.
     pub(super) fn tcp_mut(&mut self) -> Option<&mut TcpChannel> {
         match self {
             Self::Tcp(channel) => Some(channel),
@@ -88,7 +88,7 @@ impl AnyChannel {
         }
     }
 
-    /// QUIC, if it is that.
+    /// The channel over QUIC, if this is one.
     pub(super) fn quic_mut(&mut self) -> Option<&mut QuicChannel> {
         match self {
             Self::Quic(channel) => Some(channel),
@@ -97,7 +97,7 @@ impl AnyChannel {
     }
 }
 
-/// The same call on any channel.
+/// Makes the same call on the channel of any kind.
 macro_rules! each {
     ($any:expr, $channel:ident => $call:expr) => {
         match $any {

@@ -11,14 +11,14 @@ use crate::log::RowBudget;
 
 /// What the ends of a run share.
 pub struct EndContext {
-    /// Of the run.
+    /// The run's clock.
     pub clock: RunClock,
     /// The rows that all ends together may keep.
     pub budget: Arc<RowBudget>,
-    /// Of the pacer that serves the ends.
+    /// The alarm of the pacer that serves the ends.
     pub alarm: Arc<Alarm>,
-    /// Those that several flows may share.
+    /// The QUIC connections, which several flows may share.
     pub connections: QuicConnections,
-    /// Of the protocols of ours.
+    /// Makes the state machines of our own protocols.
     pub machines: Machines,
 }

@@ -1,4 +1,4 @@
-//! Dialling: a socket with the scenario's options, which connects to the far end.
+//! Dialling: opens a socket with the scenario's options and connects it to the far end.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -13,21 +13,22 @@ use crate::sys::set_tos;
 
 /// How a client reaches the server's data port.
 pub struct Dial {
-    /// The port at the server.
+    /// The server's address and data port.
     pub to: SocketAddr,
-    /// The opening line.
+    /// The opening line, which the client sends first.
     pub opening: Vec<u8>,
-    /// Watches the connection.
+    /// The epoll instance that watches the connection.
     pub epoll: Arc<OwnedFd>,
-    /// The number under which it is watched.
+    /// The number under which `epoll` reports the connection.
     pub index: u64,
 }
 
 impl Dial {
-    /// Begins to connect an end of the flow `spec`, which begins now.
+    /// Opens a socket for the flow `spec` and begins to connect it. The connection is not established yet
+    /// when this returns.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error if the socket cannot be opened, set up, connected or watched.
     pub(super) fn connect(&self, spec: &FlowSpec, is_sender: bool) -> io::Result<TcpStream> {
         let protocol = spec.transport.stream_protocol();
         let socket = Socket::new(Domain::for_address(self.to), Type::STREAM.nonblocking(), Some(protocol))?;
@@ -43,10 +44,10 @@ impl Dial {
     }
 }
 
-/// Sets what the scenario chose about a TCP socket, before it connects.
+/// Sets the scenario's options on a TCP socket before it connects. Does nothing for another transport.
 ///
 /// # Errors
-/// The system's; `NotFound` if the kernel lacks the congestion control.
+/// Returns the system's error. It is `NotFound` if the kernel does not have the congestion control.
 pub fn apply_options(
     socket: &Socket,
     transport: &TransportSpec,
@@ -72,7 +73,7 @@ pub fn apply_options(
     }
 }
 
-/// Has `epoll` report every change of `socket`'s readiness, under `index`.
+/// Makes `epoll` report every change of the readiness of `socket` under the number `index`.
 pub(super) fn watch(epoll: &OwnedFd, socket: &TcpStream, index: u64) -> io::Result<()> {
     let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
     Ok(epoll::add(epoll, socket, epoll::EventData::new_u64(index), flags)?)

@@ -1,15 +1,18 @@
-//! Frames: they separate the messages of a stream whose sizes vary.
+//! Frames, which separate the messages of a stream whose messages have varying sizes.
 //!
 //! ```text
 //!  a message of 300 B:   size (4 B) │ number (4 B) │ 292 B of filling
 //! ```
 //!
-//! Big-endian. The frame lies within the message's size, as the header of a datagram does ([`crate::wire`]):
-//! a flow gives as many bytes to every transport, and in every arena. The receiver does not know how large a
-//! message is before its frame says so, and not which one it is: a message that was due before the connection
-//! was open has a number, too.
+//! Both numbers are big-endian. The frame is a part of the message, and its 8 bytes count in the message's
+//! size. The header of a datagram does the same ([`crate::wire`]). So a flow gives the same number of bytes
+//! to every transport, in every arena.
 //!
-//! A message whose frame makes no sense ends the flow. Nobody knows where the next one would begin.
+//! Only the frame tells the receiver the size and the number of the message. The receiver cannot count the
+//! messages instead, because a message that was due before the connection opened has a number and is never
+//! sent.
+//!
+//! An invalid frame ends the flow, because nobody knows where the next message would begin.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -28,13 +31,14 @@ use crate::wire::{FRAME, stream_filling};
 pub(super) struct Frames {
     reader: FrameReader,
     writer: FrameWriter,
-    /// This end writes back what it read, read by read: then the messages to write are those that were read.
+    /// True if this end writes back what each read returned. The messages that it writes are then the
+    /// messages that it read.
     echoes_reads: bool,
 }
 
 impl Frames {
-    /// The frames of an end of the flow `spec`, whose messages are numbered below `bound`; `None` if the flow
-    /// has no frames.
+    /// Makes the frames of the end at `place` of the flow `spec`. The numbers of the flow's messages are
+    /// below `bound`. `None` if the flow has no frames.
     pub(super) fn new(spec: &FlowSpec, place: &EndPlace, bound: u64, common: &EndContext) -> Option<Self> {
         let sizes = spec.workload.sizes().filter(|_| spec.is_framed())?;
         Some(Self {
@@ -44,7 +48,7 @@ impl Frames {
         })
     }
 
-    /// The next bytes of what the application wants to write.
+    /// The next bytes of the message that the application wants to write.
     pub(super) fn next(&mut self, write: &Write) -> &[u8] {
         let size = write.message.size.get();
         if !self.echoes_reads && !write.is_begun {
@@ -53,13 +57,14 @@ impl Frames {
         self.writer.next(size)
     }
 
-    /// The transport took `count` of these bytes.
+    /// Takes note that the transport took the first `count` of the bytes that [`Frames::next`] returned.
     pub(super) fn on_taken(&mut self, count: u64) {
         self.writer.on_taken(count);
     }
 
-    /// Takes bytes of the stream, which came at `now`. Returns how many bytes the application may read now:
-    /// it may read a frame once the whole frame has come. `None` if the bytes are no messages of this flow.
+    /// Takes `bytes` of the stream, which came at `now`. Returns the number of bytes that the application may
+    /// read now. It may read the bytes of a frame when the whole frame has come. `None` if a frame is
+    /// invalid.
     pub(super) fn take(&mut self, spec: &FlowSpec, bytes: &[u8], now: Instant) -> Option<u64> {
         let readable = self.reader.take(spec, bytes, now)?;
         if self.echoes_reads {
@@ -68,12 +73,12 @@ impl Frames {
         Some(readable)
     }
 
-    /// The messages whose frame ends in the bytes that were taken last.
+    /// The number and the size of each message whose frame ends in the bytes that were taken last.
     pub(super) fn begun(&self) -> &[(u64, Bytes)] {
         &self.reader.begun
     }
 
-    /// Bytes of a frame that came and that the application may not read yet.
+    /// The number of bytes of an incomplete frame. The application may not read them yet.
     pub(super) const fn held(&self) -> usize {
         self.reader.held
     }
@@ -84,25 +89,26 @@ impl Frames {
     }
 }
 
-/// Makes the bytes of a stream.
+/// Makes the bytes of the stream that an end writes.
 #[derive(Default)]
 struct FrameWriter {
-    /// Messages of which something is still to be written, by number and size.
+    /// The number and the size of each message that is not yet written whole.
     owed: VecDeque<(u64, u64)>,
-    /// Bytes of the first of them that were written.
+    /// The number of bytes of the first of these messages that were written.
     written: u64,
+    /// The bytes that the last call of `next` returned.
     bytes: Vec<u8>,
 }
 
 impl FrameWriter {
-    /// From now on message `seq` of `size` bytes is written, and nothing else.
+    /// Begins message `seq` of `size` bytes, in place of all messages that were still to be written.
     fn begin(&mut self, seq: u64, size: u64) {
         self.owed.clear();
         self.owed.push_back((seq, size));
         self.written = 0;
     }
 
-    /// The next bytes of the stream, at most `limit`, and no more than one write takes.
+    /// The next bytes of the stream, at most `limit` and at most what one write takes.
     fn next(&mut self, limit: u64) -> &[u8] {
         let limit = limit.min(stream_filling().len() as u64);
         self.bytes.clear();
@@ -130,7 +136,7 @@ impl FrameWriter {
     }
 }
 
-/// Appends the bytes `span` of a message that begins with `frame`; they are no more than one write takes.
+/// Appends the bytes `span` of a message that begins with `frame`. The span is at most what one write takes.
 fn append(bytes: &mut Vec<u8>, frame: [u8; FRAME], span: Range<u64>) {
     let in_frame = |at: u64| usize::try_from(at).unwrap_or(FRAME).min(FRAME);
     bytes.extend_from_slice(&frame[in_frame(span.start)..in_frame(span.end)]);
@@ -149,21 +155,21 @@ fn frame(seq: u64, size: u64) -> [u8; FRAME] {
 /// Finds the messages in the bytes of a stream.
 struct FrameReader {
     sizes: MessageSize,
-    /// Every message's number is below this.
+    /// One more than the largest number that a message may have.
     bound: u64,
-    /// The next message's number is this or higher.
+    /// The smallest number that the next message may have.
     expected: u64,
-    /// Bytes of the present message that are still to come.
+    /// The number of bytes of the current message that have not come yet.
     rest: u64,
-    /// The beginning of the next frame.
+    /// The first `held` bytes of the next frame.
     frame: [u8; FRAME],
-    /// How many bytes of the next frame came.
+    /// The number of bytes of the next frame that have come.
     held: usize,
-    /// The messages whose frame ends in what was taken last.
+    /// The number and the size of each message whose frame ends in the bytes that were taken last.
     begun: Vec<(u64, Bytes)>,
-    /// Rows for echoes; `None` at an end that sends none.
+    /// Pays for the rows of echoes. `None` at an end that sends no echoes.
     echoes: Option<EchoRows>,
-    /// A frame made no sense: what follows is nobody's.
+    /// True after an invalid frame. The rest of the stream cannot be read.
     is_lost: bool,
 }
 
@@ -212,12 +218,13 @@ impl FrameReader {
         Some(readable)
     }
 
-    /// The message whose frame came; `None` if it is none of this flow's, or if there is no row for its echo.
+    /// Reads the number and the size of the message whose frame is complete. `None` if the flow has no such
+    /// message, or if the memory budget has no row for the message's echo.
     fn read_frame(&mut self, spec: &FlowSpec, now: Instant) -> Option<(u64, Bytes)> {
         let [s0, s1, s2, s3, n0, n1, n2, n3] = self.frame;
         let size = Bytes::new(u32::from_be_bytes([s0, s1, s2, s3]).into());
         let low = u32::from_be_bytes([n0, n1, n2, n3]);
-        // On a stream numbers only grow.
+        // The frame has the low 32 bits of the number. On a stream the numbers only grow.
         let seq = self.expected.checked_add(low.wrapping_sub(self.expected as u32).into())?;
         let is_payable = |echoes: &mut EchoRows| echoes.pay_for(seq, spec, now);
         let is_message = size.get() >= FRAME as u64
@@ -230,7 +237,7 @@ impl FrameReader {
     }
 }
 
-/// Why a flow ends of whose stream a frame made no sense.
+/// The reason why a flow with an invalid frame ends.
 pub(super) const NO_MESSAGE: &str = "what came on the stream is no message of this flow";
 
 #[cfg(test)]

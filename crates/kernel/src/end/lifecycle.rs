@@ -1,25 +1,27 @@
-//! The life of a connection that a protocol of ours has over UDP: when the client asks for it, when it gives
-//! up, and what ended it before its time.
+//! The life of a connection of a protocol of ours over UDP: when the client opens the connection, when the
+//! client gives up, and why the connection ended before its time.
 
 use talkpath_units::{Duration, Instant};
 
-/// How far a connection is.
+/// The stage of a connection's life.
 pub(super) struct Lifecycle {
-    /// Whether this end opens and closes the connection.
+    /// True at the client, which opens and closes the connection.
     pub(super) is_client: bool,
-    /// When the client asks for the connection.
+    /// When the client opens the connection.
     start: Instant,
-    /// Sending stops here.
+    /// When sending stops.
     stop: Instant,
+    /// True if the client has begun to open the connection.
     is_requested: bool,
+    /// True if the connection is or was open.
     was_open: bool,
-    /// The connection was not open when sending stopped.
+    /// True if the connection had never been open when sending stopped.
     is_given_up: bool,
-    /// This end has closed the connection, or waits for the client to do so.
+    /// True if this end has closed the connection, or waits for the client to close it.
     pub(super) is_closing: bool,
-    /// What ended the connection before its time, until it is reported.
+    /// The reason why the connection ended before its time, until the end takes it.
     failure: Option<String>,
-    /// A failure was reported, or will be.
+    /// True if the connection ended before its time.
     has_failed: bool,
 }
 
@@ -38,7 +40,7 @@ impl Lifecycle {
         }
     }
 
-    /// When the client asks for the connection, or gives up.
+    /// When the client opens the connection or gives up, whichever comes first.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let start = self.is_client_waiting().then_some(self.start);
         let is_wanted = start.is_some() || self.is_requested;
@@ -46,7 +48,7 @@ impl Lifecycle {
         start.into_iter().chain(stop).min()
     }
 
-    /// Whether the client asks for the connection at `now`: true once.
+    /// Returns true, once, if the client has to open the connection at `now`.
     pub(super) fn asks(&mut self, now: Instant) -> bool {
         let asks = self.is_client_waiting() && now >= self.start;
         self.is_requested |= asks;
@@ -57,8 +59,9 @@ impl Lifecycle {
         self.is_client && !self.is_requested && !self.is_closing
     }
 
-    /// Sending would stop at `now`, and the client has no connection: a failure with this reason, if
-    /// `patience` was enough for an answer after a loss.
+    /// Gives up if sending stops at `now` and the client has never had a connection. That is a failure for
+    /// the reason `why` only if the flow lasted at least `patience`. A shorter flow may have lost its first
+    /// packet.
     pub(super) fn give_up(&mut self, now: Instant, patience: Duration, why: impl FnOnce() -> String) {
         if !self.is_client || self.was_open || now < self.stop {
             return;
@@ -69,7 +72,7 @@ impl Lifecycle {
         }
     }
 
-    /// Whether the connection is open now.
+    /// Takes note whether the connection is open now.
     pub(super) const fn note_open(&mut self, is_open: bool) {
         self.was_open |= is_open;
     }
@@ -78,19 +81,19 @@ impl Lifecycle {
         self.was_open
     }
 
-    /// Whether the connection was open and has failed: what is handed over is never sent.
+    /// Returns true if the connection was open and has failed. A message that is written then is never sent.
     pub(super) const fn is_broken(&self) -> bool {
         self.was_open && self.has_failed
     }
 
-    /// The connection ended before its time; the first reason counts.
+    /// Takes note that the connection ended before its time. The first reason stays.
     pub(super) fn fail(&mut self, why: String) {
         if !core::mem::replace(&mut self.has_failed, true) {
             self.failure = Some(why);
         }
     }
 
-    /// A failure that was not reported yet.
+    /// Takes the reason of a failure that nobody has taken yet.
     pub(super) const fn take_failure(&mut self) -> Option<String> {
         self.failure.take()
     }

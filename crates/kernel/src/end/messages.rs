@@ -1,5 +1,5 @@
-//! The messages of a datagram flow, as UDP, QUIC and protocols of ours carry them: filling what leaves,
-//! identifying what arrives.
+//! The messages of a datagram flow, as UDP, QUIC and protocols of ours carry them. [`Outgoing`] makes the
+//! bytes of the messages that leave, and [`Incoming`] finds out which message arrived.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::spec::FlowSpec;
 use crate::tag::Tagger;
 use crate::wire::{FILE_HEADER, ShortNumbers, filling, read_header, write_header};
 
-/// The message that a datagram of a flow over `transport` carries, header and all; `None` if it carries none,
-/// or if the transport does not keep messages whole.
+/// The message in a datagram of a flow over `transport`, with the message's header. `None` if the datagram
+/// carries no message that can be read from outside.
 pub fn message_in(transport: TransportKind, datagram: &[u8]) -> Option<&[u8]> {
     match transport {
         TransportKind::Udp => Some(datagram),
@@ -38,12 +38,13 @@ impl Outgoing {
         Self { token: place.token, tagger, bytes: Vec::new() }
     }
 
-    /// What this flow's messages carry.
+    /// The token that this flow's messages carry.
     pub(super) const fn token(&self) -> u32 {
         self.token
     }
 
-    /// Message `seq` of `size` bytes: its header, then the file's piece if the message has one, and filling.
+    /// Makes message `seq` of `size` bytes: a header, the piece of the file if the flow carries a file, and
+    /// filling.
     pub(super) fn fill(&mut self, spec: &FlowSpec, size: u64, seq: u64) -> &[u8] {
         let size = usize::try_from(size).unwrap_or(0);
         if self.bytes.len() != size {
@@ -62,7 +63,8 @@ impl Outgoing {
         &self.bytes
     }
 
-    /// The other end's message, made this end's: what comes back is no copy of what was sent.
+    /// Makes an echo of the other end's message. If messages are tagged, the echo gets this end's tag, so
+    /// that a copy of the message itself is not taken for an echo.
     pub(super) fn echo<'a>(&self, message: &'a mut [u8]) -> &'a [u8] {
         if let Some(tagger) = &self.tagger {
             tagger.seal(message);
@@ -71,28 +73,32 @@ impl Outgoing {
     }
 }
 
-/// Identifies the messages that arrive, and counts each once.
+/// Finds out which message a datagram carries, and counts each message once.
 pub(super) struct Incoming {
     token: u32,
-    /// Checks the other end's.
+    /// Checks the tags of the other end's messages, if messages are tagged.
     tagger: Option<Tagger>,
-    /// One more than the largest sequence number that the workload can reach: what claims more is no message.
+    /// One more than the largest number that a message of the workload may have.
     bound: u64,
+    /// One more than the largest number that has arrived. The low bits in a header are completed to a number
+    /// near it.
     expected: u64,
-    /// If its numbers are short and on a clock.
+    /// Completes the numbers of messages on a clock that are too short for a whole number. `None` for others.
     short: Option<ShortNumbers>,
-    /// Which sequence numbers arrived, 64 a word.
+    /// One bit for each message number that has arrived, 64 bits in each word.
     seen: Vec<u64>,
+    /// The number of messages that have arrived, without duplicates.
     unique: u64,
-    /// Rows for echoes; `None` at an end that sends none.
+    /// Pays for the rows of echoes. `None` at an end that sends no echoes.
     echoes: Option<EchoRows>,
 }
 
-/// Rows of the echoes that an end owes. They are kept by number, so a message costs a row for each before it
-/// that has none yet: the budget pays for all of them before the first is made.
+/// Charges the memory budget for the rows of the echoes that an end sends. The rows lie in the order of the
+/// message numbers, so an echo also makes the missing rows of all messages before it. The budget pays for all
+/// these rows before the first of them is made.
 pub(super) struct EchoRows {
     budget: Arc<RowBudget>,
-    /// Numbers below this have their rows, or the budget has paid for them.
+    /// The budget has paid for the rows of all messages with a number below this.
     paid: u64,
 }
 
@@ -110,8 +116,8 @@ impl Incoming {
         Self { token: place.token, tagger, bound, expected: 0, short, seen: Vec::new(), unique: 0, echoes }
     }
 
-    /// The number of the message that `payload` is, which came at `now`; `None` if it is none of this flow's,
-    /// or if there is no row for its echo.
+    /// The number of the message `payload`, which came at `now`. `None` if it is no message of this flow, or
+    /// if the memory budget has no row for its echo.
     pub(super) fn number_in(&mut self, spec: &FlowSpec, payload: &[u8], now: Instant) -> Option<u64> {
         if self.tagger.as_ref().is_some_and(|tagger| !tagger.accepts(payload)) {
             return None;
@@ -125,20 +131,20 @@ impl Incoming {
         (is_whole && seq < self.bound && self.echoes.as_mut().is_none_or(is_payable)).then_some(seq)
     }
 
-    /// The number of echoes whose rows the memory budget has already paid for, when their messages came.
+    /// The number of echoes whose rows the memory budget paid for when their messages came.
     pub(super) fn paid_rows(&self) -> u64 {
         self.echoes.as_ref().map_or(0, EchoRows::paid)
     }
 
-    /// Message `seq` came: short numbers are extended to one near the next.
+    /// Takes note that message `seq` came. The low bits in later headers are completed to numbers near it.
     pub(super) fn expect_after(&mut self, seq: u64) {
         self.expected = self.expected.max(seq + 1);
     }
 
-    /// Message `seq`, a number that [`Incoming::number_in`] gave, has been read.
+    /// Takes note that the application has read message `seq`. [`Incoming::number_in`] returned this number.
     pub(super) fn note(&mut self, seq: u64) {
         self.expect_after(seq);
-        // `bound` limits seq, and the session's budget limits `bound`.
+        // `bound` limits the number, and the session's budget limits `bound`, so `seen` stays small.
         let (word, bit) = (usize::try_from(seq / 64).unwrap_or(0), 1 << (seq % 64));
         if self.seen.len() <= word {
             self.seen.resize(word + 1, 0);
@@ -149,31 +155,32 @@ impl Incoming {
         }
     }
 
-    /// The longest time in which nothing came, if it makes numbers rest on the clock alone.
+    /// The longest time in which nothing came, if it was so long that only the clock decided the next number.
     pub(super) fn gap(&self) -> Option<Duration> {
         self.short.as_ref().and_then(ShortNumbers::gap)
     }
 
-    /// Messages that arrived, duplicates left out.
+    /// The number of messages that have arrived, without duplicates.
     pub(super) const fn unique(&self) -> u64 {
         self.unique
     }
 }
 
 impl EchoRows {
-    /// Those of an end of the flow `spec`; `None` if it echoes nothing.
+    /// Makes the payer of the end at `place` of the flow `spec`. `None` if the end sends no echoes.
     pub(super) fn of(spec: &FlowSpec, place: &EndPlace, common: &EndContext) -> Option<Self> {
         let echoes = spec.echo_per_read.is_some() && !place.is_sender;
         echoes.then(|| Self { budget: Arc::clone(&common.budget), paid: 0 })
     }
 
-    /// Numbers below this have their rows, or the budget has paid for them.
+    /// The budget has paid for the rows of all messages with a number below this.
     pub(super) const fn paid(&self) -> u64 {
         self.paid
     }
 
-    /// Whether the echo of message `seq` has its row. It has none if the message cannot be due yet: a single
-    /// message costs no more than all that may have come before it.
+    /// Returns true if the budget has paid, or pays now, for the row of the echo of message `seq`. It does
+    /// not pay for a message that cannot be due at `now`. Otherwise one message with a large number could use
+    /// up the whole budget.
     pub(super) fn pay_for(&mut self, seq: u64, spec: &FlowSpec, now: Instant) -> bool {
         if seq < self.paid {
             return true;
@@ -187,6 +194,6 @@ impl EchoRows {
     }
 }
 
-/// How far the sender's clock may be ahead of this end's (chosen: both are set by round trips of at most a
-/// few seconds, and a message of the first seconds costs little).
+/// How far the sender's clock may be ahead of this end's clock. Chosen: round trips of at most a few seconds
+/// set both clocks, and the messages of a few seconds cost little.
 const MAX_AHEAD_NS: u64 = 5_000_000_000;

@@ -1,26 +1,28 @@
-//! Which messages are in encrypted packets: for the emulator, which is between the hosts and cannot read
-//! them.
+//! Notes which messages are in which encrypted packet. The emulator between the hosts asks for the notes,
+//! because it cannot read the packets.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The packets of one end that carry messages, until the emulator has asked for them.
+/// The notes about the packets of one end that carry messages. A note is kept until the emulator asks for it.
 #[derive(Debug, Default)]
 pub struct PacketNotes(Mutex<VecDeque<Note>>);
 
-/// A packet, and which messages are in it.
+/// The note about one packet.
 #[derive(Debug)]
 struct Note {
     packet: PacketMark,
-    /// For each message its flow, by the flow's place in the connection, and its number.
+    /// For each message, the place of its flow in the connection and the message's number.
     messages: Vec<(u32, u64)>,
 }
 
-/// What tells a packet from others: the last octets of its tag, which are as good as random (RFC 9001 §5.3).
+/// Tells a packet from other packets: the last octets of its tag, which are as good as random (RFC 9001
+/// §5.3).
 type PacketMark = [u8; 8];
 
 impl PacketNotes {
-    /// The UDP payload `packet` is about to leave, with these messages in it, if there are any.
+    /// Notes that the UDP payload `packet`, which is about to leave, carries `messages`. A packet without
+    /// messages is not noted.
     pub fn note(&self, packet: &[u8], messages: Vec<(u32, u64)>) {
         let Some(mark) = packet.last_chunk().filter(|_| !messages.is_empty()) else { return };
         let mut notes = self.lock();
@@ -30,12 +32,14 @@ impl PacketNotes {
         notes.push_back(Note { packet: *mark, messages });
     }
 
-    /// The messages in the UDP payload `packet`, each with its flow; `None` if there are none.
+    /// Takes the messages in the UDP payload `packet`, each with its flow. `None` if there is no note about
+    /// it.
     pub fn take(&self, packet: &[u8]) -> Option<Vec<(u32, u64)>> {
         let mark: &PacketMark = packet.last_chunk()?;
         let mut notes = self.lock();
         let at = notes.iter().position(|note| note.packet == *mark)?;
-        // A packet passes once, in order: those before it never came.
+        // Each packet passes the emulator once, and in order. The packets before this one never came, so
+        // their notes are removed too.
         notes.drain(..=at).next_back().map(|note| note.messages)
     }
 
@@ -44,7 +48,7 @@ impl PacketNotes {
     }
 }
 
-/// Notes that nobody asked for (chosen: above what a host's socket and device hold).
+/// The largest number of notes that are kept (chosen: above what a host's socket and device hold).
 const MAX_NOTES: usize = 1 << 14;
 
 #[cfg(test)]

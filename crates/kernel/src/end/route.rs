@@ -1,4 +1,4 @@
-//! Where a flow's datagrams are sent: a socket and, if the socket is not connected, the addresses.
+//! The route of a flow's datagrams: a socket and, if the socket is not connected, the addresses.
 
 use std::io;
 use std::net::UdpSocket;
@@ -17,25 +17,26 @@ use crate::sys::{path_mtu, send_with};
 /// The destination of a flow's datagrams.
 #[derive(Clone)]
 pub struct UdpRoute {
-    /// The client's own connected socket, or the server's, shared by all flows.
+    /// The connected socket that belongs to this flow (client), or the socket that all flows share (server).
     pub socket: Arc<UdpSocket>,
-    /// Where they go, if the socket is not connected.
+    /// The addresses of the datagrams, if the socket is not connected.
     pub unconnected: Option<Unconnected>,
 }
 
-/// Why the kernel did not take a datagram.
+/// The reason why a datagram was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SendFailure {
-    /// It had no room for it, or cannot carry it.
+    /// The kernel had no room for the datagram, or cannot carry it.
     Refused,
-    /// It has no network for it: no route, device or address, or a rule of this host forbids it.
+    /// The kernel has no network for the datagram: no route, device or address, or a rule of this host
+    /// forbids it.
     NoNetwork,
     /// The flow has no route yet.
     NotOpen,
 }
 
 impl SendFailure {
-    /// What the error of a send says (send(2), udp(7), netfilter's `nf_hook_slow`).
+    /// Finds the reason in the error of a send (send(2), udp(7), netfilter's `nf_hook_slow`).
     pub(super) fn of(error: &io::Error) -> Self {
         match error.raw_os_error() {
             None if error.kind() == io::ErrorKind::NotConnected => Self::NotOpen,
@@ -57,7 +58,7 @@ impl SendFailure {
         }
     }
 
-    /// What that is to the application.
+    /// The outcome of the application's write.
     pub(super) const fn outcome(self) -> WriteOutcome {
         match self {
             Self::Refused => WriteOutcome::Refused,
@@ -68,13 +69,14 @@ impl SendFailure {
 }
 
 impl UdpRoute {
-    /// From now on no datagram on this route is fragmented, neither by this host nor by a router.
+    /// Makes sure that from now on neither this host nor a router fragments a datagram of this route.
     pub(super) fn keep_whole(&mut self) {
         match &mut self.unconnected {
             Some(unconnected) => unconnected.is_whole = true,
             None => {
                 let is_v6 = self.socket.local_addr().is_ok_and(|address| address.is_ipv6());
-                // If the system does not let it, a search for the path's MTU may find too much.
+                // The error is ignored. If the system refuses, a search for the path's MTU may find a value
+                // that is too large.
                 let _ = never_fragment(self.socket.as_fd(), is_v6);
             }
         }
@@ -84,8 +86,9 @@ impl UdpRoute {
     /// by refusing the next one with ECONNREFUSED, once. So a datagram that meets ECONNREFUSED is sent a
     /// second time.
     ///
-    /// # Errors The system's: EAGAIN and ENOBUFS for want of room, EMSGSIZE for a datagram that is too large,
-    /// and others.
+    /// # Errors
+    /// Returns the system's error: EAGAIN or ENOBUFS if there is no room, EMSGSIZE if the datagram is too
+    /// large, and others.
     pub fn send(&self, payload: &[u8]) -> io::Result<()> {
         let send = || match self.unconnected {
             None => self.socket.send(payload),
@@ -97,10 +100,11 @@ impl UdpRoute {
         }
     }
 
-    /// Sends `payload`, cut into datagrams of `size` bytes (the last may have less), by one call.
+    /// Sends `payload` by one system call. The kernel cuts it into datagrams of `size` bytes, of which the
+    /// last may be shorter.
     ///
     /// # Errors
-    /// As [`UdpRoute::send`], and those of a kernel or a device that does not cut.
+    /// As [`UdpRoute::send`], and an error if the kernel or the device cannot cut the payload.
     pub(super) fn send_train(&self, payload: &[u8], size: usize) -> io::Result<()> {
         let size = u16::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?;
         let send = || self.send_as(payload, Some(size));
@@ -110,10 +114,11 @@ impl UdpRoute {
         }
     }
 
-    /// As [`UdpRoute::send`], of a datagram that must not be fragmented.
+    /// As [`UdpRoute::send`], for a datagram that must not be fragmented. An EMSGSIZE may be about an earlier
+    /// datagram, so this datagram is then sent a second time.
     ///
     /// # Errors
-    /// As there.
+    /// As [`UdpRoute::send`].
     pub(super) fn send_whole(&self, payload: &[u8]) -> io::Result<()> {
         match self.send(payload) {
             Err(error) if is_of_an_earlier(&error) => self.send(payload),
@@ -125,13 +130,13 @@ impl UdpRoute {
         send_with(self.socket.as_fd(), payload, self.unconnected, size)
     }
 
-    /// Whether its datagrams have IPv6's header.
+    /// Returns true if the datagrams of this route have an IPv6 header.
     pub(super) fn is_over_v6(&self) -> bool {
         let to = self.unconnected.map(|unconnected| unconnected.to).or_else(|| self.socket.peer_addr().ok());
         to.is_some_and(|to| to.ip().to_canonical().is_ipv6())
     }
 
-    /// The MTU of the path, as far as the kernel knows it: of a connected socket.
+    /// The MTU of the path as the kernel knows it. `None` if the socket is not connected.
     pub(super) fn path_mtu(&self) -> Option<u32> {
         let is_v6 = self.socket.local_addr().ok()?.is_ipv6();
         path_mtu(self.socket.as_fd(), is_v6).ok().filter(|_| self.unconnected.is_none())
@@ -155,9 +160,9 @@ impl UdpRoute {
     }
 }
 
-/// Whether a connected socket may say this of an earlier datagram, by its ICMP message: that nobody listens
-/// at the port, or that it was larger than the path's MTU (`__udp4_lib_err` of net/ipv4/udp.c). It says so
-/// once.
+/// Returns true if the error may be about an earlier datagram. A connected socket reports the ICMP message of
+/// an earlier datagram once, at the next send: nobody listens at the port, or the datagram was larger than
+/// the path's MTU (`__udp4_lib_err` of net/ipv4/udp.c).
 fn is_of_an_earlier(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ConnectionRefused || error.raw_os_error() == Some(libc::EMSGSIZE)
 }

@@ -1,12 +1,12 @@
-//! When the state of a connection of our own protocols is noted.
+//! Decides when the state of a connection of our own protocols is noted.
 
 use talkpath_units::{Duration, Instant};
 use talkpath_wire::Observation;
 
 use crate::log::StateSample;
 
-/// A connection's state is noted if a window changed, a packet was declared lost or the queue is longer than
-/// ever, and else at a regular interval.
+/// Notes a connection's state at a regular interval. The state is noted earlier if a window has changed, if a
+/// packet was declared lost, or if the queue is longer than ever before.
 pub(super) struct Sampling {
     interval: Duration,
     next: Instant,
@@ -20,7 +20,7 @@ impl Sampling {
         Self { interval, next: Instant::ZERO, windows: (None, None), max_queued: 0, lost_packets: 0 }
     }
 
-    /// What was `seen` at `now`, if it is to be noted.
+    /// Returns the observation `seen` at `now` if it is to be noted.
     pub(super) fn note(&mut self, seen: Observation, now: Instant) -> Option<(Observation, Instant)> {
         let sample = StateSample::of(&seen, now);
         let (windows, queued) = ((sample.cwnd, sample.ssthresh), sample.queued);

@@ -1,30 +1,35 @@
-//! Datagrams of one size to one peer that leave by one system call (UDP_SEGMENT of udp(7)). The kernel cuts
-//! them apart, at the latest before the device.
+//! Trains: datagrams of one size to one peer that leave by one system call (UDP_SEGMENT of udp(7)). The
+//! kernel cuts a train into its datagrams, at the latest before the device.
 //!
-//! A burst or a bulk transfer gives many messages in one turn. One call for each costs more than all else
-//! that is done for it. Messages of a clock leave by themselves: they are due one by one.
+//! A burst or a bulk transfer writes many messages in one turn. A system call for each message costs more
+//! than all other work on the message. The messages of a clock have no trains, because they are due one by
+//! one.
 
 use std::io;
 
 use super::route::{SendFailure, UdpRoute};
 
-/// Messages that leave when the turn ends, or when there are [`MAX_MESSAGES`].
+/// The messages that wait to leave together. They leave when the turn ends, or when there are
+/// [`MAX_MESSAGES`].
 pub(super) struct Train {
-    /// Whether there are trains for this flow: neither its workload nor the kernel is against it.
+    /// True if this flow has trains. False if its workload follows a clock, or if the kernel has refused a
+    /// train.
     is_on: bool,
-    /// The messages' bytes, one after the other.
+    /// The bytes of all waiting messages, one message after the other.
     bytes: Vec<u8>,
-    /// Bytes of each message but the last, which may have less.
+    /// The size in bytes of each message but the last, which may be shorter.
     size: usize,
+    /// The numbers of the waiting messages.
     seqs: Vec<u64>,
+    /// The messages that the kernel did not take, until the channel takes them.
     unsent: Vec<Unsent>,
 }
 
-/// A message that the kernel would not take.
+/// A message that the kernel did not take.
 pub(super) struct Unsent {
     pub(super) seq: u64,
     pub(super) failure: SendFailure,
-    /// The system's words.
+    /// The text of the system's error.
     pub(super) why: String,
 }
 
@@ -35,22 +40,23 @@ impl Unsent {
 }
 
 impl Train {
-    /// Trains, unless `is_on` is false.
+    /// Makes an empty train. If `is_on` is false, no message ever leaves with others.
     pub(super) const fn new(is_on: bool) -> Self {
         Self { is_on, bytes: Vec::new(), size: 0, seqs: Vec::new(), unsent: Vec::new() }
     }
 
-    /// Whether a message of `size` bytes leaves with others.
+    /// Returns true if a message of `size` bytes may leave with others.
     pub(super) fn takes(&self, size: u64) -> bool {
         self.is_on && (1..=MAX_SIZE).contains(&size)
     }
 
-    /// Whether messages wait to leave, and another of their size may join them.
+    /// Returns true if messages wait to leave and another message of their size may join them.
     pub(super) fn is_joinable(&self) -> bool {
         (1..MAX_MESSAGES).contains(&self.seqs.len()) && self.bytes.len() + self.size <= MAX_BYTES
     }
 
-    /// Message `seq` leaves with the train over `route`.
+    /// Adds message `seq` to the train. If the message does not fit behind the waiting ones, these leave
+    /// first over `route`.
     pub(super) fn push(&mut self, seq: u64, message: &[u8], route: &UdpRoute) {
         let is_shorter = self.bytes.len() != self.seqs.len() * self.size;
         if !self.seqs.is_empty() && (is_shorter || message.len() > self.size || !self.is_joinable()) {
@@ -63,7 +69,7 @@ impl Train {
         self.seqs.push(seq);
     }
 
-    /// All that waits leaves.
+    /// Sends all waiting messages over `route`.
     pub(super) fn leave(&mut self, route: &UdpRoute) {
         if self.seqs.len() > 1 {
             match route.send_train(&self.bytes, self.size) {
@@ -81,7 +87,7 @@ impl Train {
         self.bytes.clear();
     }
 
-    /// What the kernel would not take since the last time.
+    /// Takes the messages that the kernel has refused since the last call.
     pub(super) fn take_unsent(&mut self) -> Vec<Unsent> {
         std::mem::take(&mut self.unsent)
     }
@@ -95,19 +101,20 @@ impl Train {
     }
 }
 
-/// Whether it is the train that the kernel does not take, and not what is in it (`udp_send_skb` and
-/// `udp_sendmsg` of net/ipv4/udp.c): a device without checksums, messages that do not fit the path's MTU, a
-/// kernel before 4.18.
+/// Returns true if the error is about the train and not about a datagram in it (`udp_send_skb` and
+/// `udp_sendmsg` of net/ipv4/udp.c). A train does not work with a device without checksums, with messages
+/// that do not fit the path's MTU, or with a kernel before 4.18.
 fn is_against_trains(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
 }
 
-/// UDP_MAX_SEGMENTS of linux/udp.h, before Linux 6.9 doubled it.
+/// The largest number of messages in a train: UDP_MAX_SEGMENTS of linux/udp.h, before Linux 6.9 doubled it.
 const MAX_MESSAGES: usize = 64;
-/// The largest UDP payload over IPv4, which a train is to the kernel's front door.
+/// The largest number of bytes in a train: the largest UDP payload over IPv4, because the system call takes a
+/// train as one payload.
 const MAX_BYTES: usize = 65_507;
-/// A train of messages that fragment makes no sense, and the kernel refuses it: the payload of an Ethernet
-/// packet over IPv6.
+/// The largest message in a train: the payload of an Ethernet packet over IPv6. The kernel refuses a train
+/// whose messages would be fragmented.
 const MAX_SIZE: u64 = 1500 - 40 - 8;
 
 #[cfg(test)]
