@@ -1,7 +1,8 @@
-//! What wakes the pacer before the deadline that it sleeps to.
+//! The alarm, which wakes the pacer before the deadline that it sleeps to.
 //!
-//! A clock's deadlines are known when the pacer goes to sleep. A connection's are not: what arrives in
-//! another thread may bring the next packet's time forward. Whoever handles it then says so here.
+//! The deadlines of a clock are known when the pacer goes to sleep. The deadlines of a connection are not: a
+//! packet that arrives in another thread may bring the next deadline forward. The thread that handles the
+//! packet then rings the alarm.
 //!
 //! ```text
 //!  pacer:     take what came forward ─► serve who is due ─► sleep_until(the nearest deadline) ─┐
@@ -23,31 +24,32 @@ use crate::rest::{REST_NS, Rest};
 /// The alarm of one pacer.
 #[derive(Debug, Default)]
 pub struct Alarm {
-    /// The deadline that the pacer sleeps to, or last slept to, ns into the run.
+    /// The deadline that the pacer sleeps to, or last slept to, ns since the run's beginning.
     until: AtomicU64,
-    /// Ends whose deadline came forward since the pacer last took them.
+    /// The ends whose deadline came forward since the pacer last took them, with the new deadlines.
     forward: Mutex<Vec<(Key, Instant)>>,
     bell: Condvar,
 }
 
 impl Alarm {
-    /// The next deadline of the end `key` is `deadline` now, before the one that the pacer knows.
+    /// Tells the pacer that the next deadline of the end `key` is now `deadline`. The pacer knew a later one.
     pub(crate) fn bring_forward(&self, key: Key, deadline: Instant) {
-        // Under the lock: a pacer that looks after this finds it, and one that looked before sleeps.
+        // The lock is held until the bell rings. A pacer that looks after this finds the entry, and a pacer
+        // that looked before already sleeps and hears the bell.
         self.forward().push((key, deadline));
         if deadline.as_nanos() < self.until.load(Ordering::SeqCst) {
             self.bell.notify_one();
         }
     }
 
-    /// Moves what came forward into `into`, which is empty.
+    /// Moves the deadlines that came forward into `into`, which is empty.
     pub fn take(&self, into: &mut Vec<(Key, Instant)>) {
         core::mem::swap(&mut *self.forward(), into);
     }
 
-    /// Sleeps until `deadline`, for `max`, or until it rings, whatever comes first. It does not sleep if
-    /// something came forward that was not taken. As precise as [`RunClock::sleep_until`] as long as the
-    /// thread owes no `rest` and deadlines are no crowd; else up to 0.2 ms late.
+    /// Sleeps until `deadline`, for `max`, or until the bell rings, whichever comes first. It does not sleep
+    /// if a deadline came forward that was not taken. The sleep is as precise as [`RunClock::sleep_until`],
+    /// unless the thread owes a rest or deadlines are a crowd ([`Rest`]). Then it ends up to 0.2 ms late.
     pub fn sleep_until(&self, clock: RunClock, deadline: Instant, max: Duration, rest: &mut Rest) {
         self.until.store(deadline.as_nanos(), Ordering::SeqCst);
         let left = deadline.since(clock.now());
@@ -62,7 +64,7 @@ impl Alarm {
         };
         let forward = self.forward();
         if !forward.is_empty() {
-            // Also a thread that is always wanted rests.
+            // A thread that always has work rests too.
             drop(forward);
             if is_rest {
                 rest.take();
@@ -70,17 +72,19 @@ impl Alarm {
             return;
         }
         if nap > 0 {
-            // The wait's clock is CLOCK_MONOTONIC, and its slack the thread's (futex(2), prctl(2)).
+            // The wait uses CLOCK_MONOTONIC and the timer slack of the thread (futex(2), prctl(2)).
             let waited = rest.during(|| self.bell.wait_timeout(forward, StdDuration::from_nanos(nap)));
             let is_woken = !waited.unwrap_or_else(PoisonError::into_inner).0.is_empty();
             if is_woken || is_slept {
                 return;
             }
         } else {
-            // Whoever brings a deadline forward does not wait for the spin.
+            // The lock is released, so that a thread that brings a deadline forward does not wait for the
+            // spin.
             drop(forward);
         }
-        // What is left is spun. A wait that ended early, for no reason, is begun again by the caller.
+        // The thread spins for the rest of the time. If the wait ended early for no reason, more time is left
+        // than a spin takes, and the caller calls again.
         if is_near && deadline.since(clock.now()).as_nanos() <= SPIN_NS.unsigned_abs() {
             clock.sleep_until(deadline, max);
         }
@@ -91,8 +95,8 @@ impl Alarm {
     }
 }
 
-/// The least that is slept in a crowd of deadlines, so that one wake-up serves several (chosen: with it 512
-/// and 1,000 calls take as much of a processor as in iperf3; see docs/reference/performance.md).
+/// The shortest sleep in a crowd of deadlines, so that one wake-up serves several of them. Chosen: with this
+/// sleep, 512 and 1,000 calls take as much of a processor as in iperf3 (docs/reference/performance.md).
 const CROWD_NS: i64 = 150_000;
 
 #[cfg(test)]

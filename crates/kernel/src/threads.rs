@@ -1,5 +1,5 @@
-//! The three timed loops: pacing by a calendar of absolute deadlines, receiving datagrams, serving
-//! connections.
+//! The loops of the threads that call the ends: the pacer with a calendar of absolute deadlines, the receiver
+//! of datagrams, the reader of a slow receiver, and the server of TCP connections.
 
 use std::io;
 use std::net::UdpSocket;
@@ -18,16 +18,17 @@ use crate::end::SharedEnd;
 use crate::rest::Rest;
 use crate::sys::{ReceiveBatch, Received, become_real_time};
 
-/// What a pacer may take of its host to be punctual.
+/// The means by which a pacer may be punctual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Punctuality {
-    /// Whether it runs in SCHED_FIFO if that is allowed: before all ordinary threads of the host.
+    /// True if the pacer runs in SCHED_FIFO where that is allowed. It then runs before all ordinary threads.
     pub real_time: bool,
-    /// Whether it spins for the last 60 us before a deadline, instead of waking some 60 us after it.
+    /// True if the pacer spins for the last 60 us before a deadline. Otherwise it wakes some 60 us after it.
     pub spins: bool,
 }
 
-/// Says stop when it goes, also if that is for a panic: a scope waits for its threads.
+/// Sets the flag to true when it is dropped, also in a panic. The flag tells threads to stop. Without it, a
+/// thread scope would wait for its threads for ever after a panic.
 pub struct StoresOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for StoresOnDrop<'_> {
@@ -36,14 +37,14 @@ impl Drop for StoresOnDrop<'_> {
     }
 }
 
-/// Hands every message over at its time and serves the ends' own timers, until `stop`; `alarm` wakes it if an
-/// end has something due before the deadline that it sleeps to. Returns why the thread could not be made
-/// real-time, if so.
+/// Runs the pacer until `stop`: calls each end when its next message or timer is due. `alarm` wakes the pacer
+/// if an end has something due before the deadline that the pacer sleeps to. Returns the reason if the thread
+/// could not become a real-time thread.
 pub fn pace(ends: &[Arc<SharedEnd>], clock: RunClock, alarm: &Alarm, stop: &AtomicBool) -> Option<String> {
     pace_as(Punctuality { real_time: true, spins: true }, ends, clock, alarm, stop)
 }
 
-/// The same with the means that are allowed.
+/// As [`pace`], but only with the means that `punctuality` allows.
 pub fn pace_as(
     punctuality: Punctuality,
     ends: &[Arc<SharedEnd>],
@@ -56,7 +57,8 @@ pub fn pace_as(
     let denied = if punctuality.real_time { become_real_time().err() } else { None };
     let mut calendar = Calendar::new(ends);
     let mut rest = if punctuality.spins { Rest::new() } else { Rest::without_spinning() };
-    // The clock reads zero until the run begins: what starts at zero would start now.
+    // The clock reads zero until the run begins. Without this sleep a flow that starts at zero would start
+    // now.
     clock.sleep_until(Instant::ZERO, MAX_LEAD);
     while !stop.load(Ordering::Relaxed) {
         let (next, met) = calendar.serve(ends, clock, alarm);
@@ -66,16 +68,17 @@ pub fn pace_as(
     denied.map(|error| error.to_string())
 }
 
-/// When each end is wanted next.
+/// The next deadline of each end.
 struct Calendar {
     wheel: Wheel,
-    /// The wheel's present: nothing is armed for a time before it.
+    /// The time of the last turn. No end is armed for an earlier time.
     present: Instant,
-    /// When all ends are asked again, whatever the wheel says: some things that move a deadline do not ring,
-    /// a connection that was opened among them.
+    /// When all ends are asked for their deadlines again. Some events move a deadline without ringing the
+    /// alarm, for example the opening of a connection.
     next_look: Instant,
-    /// What came forward; ends that are due.
+    /// The deadlines that came forward since the last turn.
     forward: Vec<(Key, Instant)>,
+    /// The ends that may be due in this turn.
     due: Vec<Key>,
 }
 
@@ -93,8 +96,9 @@ impl Calendar {
         }
     }
 
-    /// Serves each end that is due, once. Returns when the next one is due, and how many deadlines were met:
-    /// an end that wants another turn at once, as in a burst, has no deadline that the pacer waits for.
+    /// Calls each end that is due, once. Returns when the next end is due, and the number of deadlines that
+    /// were met. An end that needs another turn at once, for example in a burst, does not count as a met
+    /// deadline, because the pacer does not wait for it.
     fn serve(&mut self, ends: &[Arc<SharedEnd>], clock: RunClock, alarm: &Alarm) -> (Instant, usize) {
         alarm.take(&mut self.forward);
         for (key, deadline) in self.forward.drain(..) {
@@ -134,18 +138,19 @@ impl Calendar {
     }
 }
 
-/// Whether a thread of this process may be real-time; tried in one of its own, which then is gone.
+/// Checks whether a thread of this process may become a real-time thread. It tries it in a new thread, which
+/// ends afterwards.
 ///
 /// # Errors
-/// The system's: `PermissionDenied` without CAP_SYS_NICE or an RLIMIT_RTPRIO.
+/// Returns the system's error. It is `PermissionDenied` without CAP_SYS_NICE and without an RLIMIT_RTPRIO.
 pub fn try_real_time() -> io::Result<()> {
     std::thread::spawn(become_real_time).join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
 }
 
-/// Takes datagrams from each flow's own connected socket, until `stop`.
+/// Reads the datagrams from each flow's own connected socket and hands them to the flow's end, until `stop`.
 ///
 /// # Errors
-/// The system's, if the sockets cannot be watched.
+/// Returns the system's error if the sockets cannot be watched.
 pub fn receive_datagrams(flows: &[(Arc<UdpSocket>, Arc<SharedEnd>)], stop: &AtomicBool) -> io::Result<()> {
     let mut batch = ReceiveBatch::default();
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -169,7 +174,8 @@ pub fn receive_datagrams(flows: &[(Arc<UdpSocket>, Arc<SharedEnd>)], stop: &Atom
                     |datagram: Received<'_>| end.lock().handle_sent(datagram.payload, datagram.stamp_ns);
                 let _ = batch.receive_sent(socket.as_fd(), sent);
             }
-            // An error here is an ICMP message about something sent before: it says nothing of what arrives.
+            // The error is ignored, because it is an ICMP message about a datagram that this end sent
+            // earlier.
             let _ = batch.receive(socket.as_fd(), |datagram: Received<'_>| {
                 end.handle_datagram(&datagram);
             });
@@ -178,8 +184,8 @@ pub fn receive_datagrams(flows: &[(Arc<UdpSocket>, Arc<SharedEnd>)], stop: &Atom
     Ok(())
 }
 
-/// Has the end of a slow receiver read its datagrams from `socket`, each when the application is ready, until
-/// `stop`.
+/// Makes the end of a slow receiver read its datagrams from `socket`, each one when the application is ready,
+/// until `stop`.
 pub fn read_slowly(
     socket: &UdpSocket,
     end: &SharedEnd,
@@ -192,7 +198,7 @@ pub fn read_slowly(
             Some(next) => clock.sleep_until(next, SLICE),
             None => {
                 end.lock().handle_readable();
-                // It is at work on a message now, or there is none.
+                // Without a next read, the socket was empty, so the thread waits for a datagram.
                 if end.lock().next_read().is_none() {
                     wait(&mut [PollFd::new(socket, PollFlags::IN)])?;
                 }
@@ -226,7 +232,8 @@ pub fn serve_connections(
         loop {
             match epoll::wait(epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
                 Ok(_) => break,
-                // A process that was stopped and goes on (signal(7)): what came meanwhile is there now.
+                // The process was stopped and continues (signal(7)). Events that came meanwhile are ready, so
+                // the wait is tried again without a timeout.
                 Err(rustix::io::Errno::INTR) => timeout.tv_nsec = 0,
                 Err(error) => return Err(error.into()),
             }
@@ -247,8 +254,8 @@ pub fn serve_connections(
     Ok(())
 }
 
-/// Closes the connections among `ends` that end with an exchange of packets, and waits for it, but not for
-/// long: if a far end does not answer, nothing is measured any more.
+/// Closes the connections of our own protocols among `ends`, and waits until the far ends have answered. The
+/// wait is short, because nothing is measured any more.
 pub fn close_connections(ends: &[Arc<SharedEnd>], clock: RunClock) {
     ends.iter().for_each(|end| end.close());
     let latest = clock.now().saturating_add(CLOSING);
@@ -266,18 +273,19 @@ fn wait(fds: &mut [PollFd<'_>]) -> io::Result<()> {
     }
 }
 
-/// A close and its answer take a round trip; a few of a satellite's, for what is lost (chosen).
+/// The longest wait for the answer to a close (chosen: a few round trips over a satellite, because a packet
+/// may be lost).
 const CLOSING: Duration = Duration::from_secs(2);
-/// How often is looked whether all is closed.
+/// The interval at which the ends are asked whether they are closed.
 const CLOSING_SLICE: Duration = Duration::from_millis(2);
-/// No run begins later than this after its threads.
+/// The longest time from the start of the threads to the beginning of the run.
 const MAX_LEAD: Duration = Duration::from_secs(5);
-/// The longest that a loop goes without looking whether it shall stop.
+/// The longest time in which a loop does not check whether it shall stop, ns.
 const POLL_NS: u64 = 20_000_000;
-/// The same for the pacer.
+/// The longest time in which the pacer does not check whether it shall stop.
 const SLICE: Duration = Duration::from_millis(20);
-/// Deadlines of a pacer follow each other after about this long (chosen: those of 1,000 voice flows, each
-/// with a message every 20 ms).
+/// The expected time between two deadlines of a pacer (chosen: that of 1,000 voice flows with a message every
+/// 20 ms).
 const PACED_APART: Duration = Duration::from_micros(20);
 
 #[cfg(test)]

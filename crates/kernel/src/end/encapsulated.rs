@@ -1,19 +1,22 @@
-//! A flow's channel over a protocol of ours, as DCCP (RFC 4340), each packet in a UDP datagram (RFC 6773) of
-//! the flow's own sockets.
+//! A flow's channel over a protocol of ours, such as DCCP (RFC 4340). Each packet is in a UDP datagram (RFC
+//! 6773) of the flow's own sockets.
 //!
 //! ```text
 //!  write ─► state machine ─► flush: encode ─► datagram    driven by: the pacer, at the machine's deadlines;
 //!  read  ◄─ state machine ◄──────── decode ◄─ datagram    the receiving thread, with what arrives
 //! ```
 //!
-//! A packet is timed by the kernel's receive stamp if that is later than all before it, so that a late thread
-//! of this host makes no round trip longer. The client opens and closes; the server answers.
+//! A packet arrives at the time of the kernel's receive stamp, so that a late thread of this host makes no
+//! round trip longer. The machine's time never goes back, so a stamp before that time counts as that time.
+//! The client opens and closes the connection, and the server answers.
 //!
-//! After RFC 6773: the packet's header is unchanged, its checksum zero, UDP's covers all (§3.3). The ports
-//! below are the connection's own. Which UDP ports carry it is agreed by the arena, not 6511 (§5.1 allows
-//! that).
-//! Left out: ECN (the sockets neither set nor read the codepoint, so the machine takes packets for not
-//! capable), and the reduced MTU that ICMP may report: the MTU is given.
+//! RFC 6773 leaves the packet's header unchanged. Its checksum is zero, because the checksum of UDP covers
+//! the whole packet (§3.3). The ports in the packet are the connection's own. The arena decides which UDP
+//! ports carry the packets, and not port 6511 (§5.1 allows that).
+//!
+//! Left out: ECN, because the sockets neither set nor read the ECN field, so the machine takes the packets
+//! for not ECN-capable. Left out as well: the smaller MTU that ICMP may report, because the scenario gives
+//! the MTU.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -48,25 +51,26 @@ pub(super) struct EncapsulatedChannel {
     clock: RunClock,
     life: Lifecycle,
     route: Option<UdpRoute>,
-    /// As packets of this end carry them.
+    /// The ports in the packets of this end.
     ports: Ports,
     outgoing: Outgoing,
     incoming: Incoming,
     headers: HeaderCount,
     encoded: Vec<u8>,
-    /// The machine's time: it never goes back, though a receive stamp may lie before a timer that has fired.
+    /// The machine's time. It never goes back, although a receive stamp may lie before a timer that has
+    /// fired.
     now: Instant,
-    /// When the packet came that is being read.
+    /// When the packet came whose messages are being read.
     arrived: Option<Instant>,
-    /// Pieces of a file that arrived and were not read yet.
+    /// The pieces of a file that have arrived and are not read yet, with their message numbers.
     unread: VecDeque<(u64, Vec<u8>)>,
-    /// The piece that was read last.
+    /// The piece of a file that was read last.
     piece: Vec<u8>,
-    /// Messages that the kernel took.
+    /// The number of messages that the kernel took.
     sent: u64,
-    /// Why the machine refused messages, and how many each.
+    /// The number of messages that the machine refused, for each reason.
     refusals: BTreeMap<String, u64>,
-    /// Why packets did not leave: the system's words, and how many each.
+    /// The number of packets that did not leave, for each text of the system's errors.
     unsent: BTreeMap<String, u64>,
     /// How late the machine's timers fired.
     lateness: Histogram,
@@ -74,7 +78,8 @@ pub(super) struct EncapsulatedChannel {
 }
 
 impl Channel for EncapsulatedChannel {
-    /// Messages that a flow writes before another flow gets its turn (chosen: some 200 us of system calls).
+    /// The number of messages that a flow writes before another flow gets its turn (chosen: some 200 us of
+    /// system calls).
     const MAX_TURN: usize = 64;
 
     /// The time now, on the machine's clock.
@@ -199,7 +204,7 @@ impl HostChannel for EncapsulatedChannel {
         let counters = self.machine.counters();
         totals.data_packets = Some(counters.data_packets);
         totals.timeouts = counters.timeouts;
-        // See the module's head.
+        // ECN is left out: see the documentation of this module.
         totals.takes_marks = Some(false);
         totals.headers = self.headers.figures(self.route.as_ref().and_then(UdpRoute::path_mtu));
         totals.refusals.clone_from(&self.refusals);
@@ -211,7 +216,7 @@ impl HostChannel for EncapsulatedChannel {
         if occasion != Occasion::Turn {
             return None;
         }
-        // No protocol of ours has a far end's window.
+        // The far end of our own protocols announces no receive window.
         self.sampling.note(Observation { window: None, ..self.machine.observe() }, self.now)
     }
 
@@ -230,7 +235,7 @@ impl DatagramChannel for EncapsulatedChannel {
     }
 
     fn handle_datagram(&mut self, datagram: &Received<'_>, wants_data: bool) -> bool {
-        // Anything else (a registration's answer, a stranger's idea) is no packet of this connection.
+        // Another payload, such as the answer to a registration, is no packet of this connection.
         let Some(decoded) = decode(self.kind, datagram.payload) else { return false };
         let DecodedPacket { mut packet, ports: Ports { source, destination }, data } = decoded;
         if (destination, source) != (self.ports.source, self.ports.destination) {
@@ -241,7 +246,7 @@ impl DatagramChannel for EncapsulatedChannel {
         if !data.is_empty() {
             let number = self.incoming.number_in(&self.spec, data, stamp);
             packet.set_message(number.unwrap_or(UNKNOWN));
-            // What is no message of this flow is not read either.
+            // Data that is no message of this flow is not kept, because it is never read.
             if let Some(number) = number.filter(|_| wants_data) {
                 self.unread.push_back((number, data.to_vec()));
             }
@@ -258,7 +263,7 @@ impl OwnProtocol for EncapsulatedChannel {
         self.arrived = None;
         self.life.note_open(self.is_open());
         if has_read_all {
-            // What was not read by now was no data, or a copy.
+            // The application has read all messages. The pieces that are left belong to duplicates.
             self.unread.clear();
         }
         self.notice_end(is_finished);
@@ -273,8 +278,8 @@ impl OwnProtocol for EncapsulatedChannel {
         }
     }
 
-    /// The other end knows that the connection ended. An end that has messages left does not close it, so
-    /// that there is nothing to wait for.
+    /// Returns true if the close is complete. An end with messages left does not close the connection, so
+    /// there is nothing to wait for in that case either.
     fn is_closed(&self, has_written_all: bool) -> bool {
         self.machine.is_over() || !self.is_empty() || !has_written_all
     }
@@ -285,7 +290,7 @@ impl OwnProtocol for EncapsulatedChannel {
 }
 
 impl EncapsulatedChannel {
-    /// An end of the connection that `spec`, the flow's transport, describes.
+    /// Makes an end of the connection. `spec` is the flow's transport.
     pub(super) fn new(setup: &ChannelSetup<'_>, spec: &EncapsulatedSpec) -> Self {
         let ChannelSetup { flow, place, bound, common, .. } = *setup;
         let role = if place.is_client { Role::Active } else { Role::Passive };
@@ -317,12 +322,13 @@ impl EncapsulatedChannel {
         }
     }
 
-    /// Whether nothing waits to be sent, or to be acknowledged.
+    /// Returns true if no message waits to be sent or acknowledged.
     fn is_empty(&self) -> bool {
         self.machine.observe().send_buffer == Bytes::ZERO
     }
 
-    /// A packet that the kernel will not take is lost on this host, as on a full queue of any other.
+    /// Sends a packet. A packet that the kernel does not take counts as lost on this host, as if a full queue
+    /// had dropped it.
     fn send(&mut self, transmit: &Transmit, tap: Option<&mut LegTap>, now: Instant) {
         let Packet::Encapsulated(packet) = &transmit.packet else { return };
         let data = match packet.payload() {
@@ -348,7 +354,7 @@ impl EncapsulatedChannel {
         }
     }
 
-    /// A connection that ends while it is wanted has failed.
+    /// Notes a failure if the connection has ended while the flow still needs it.
     fn notice_end(&mut self, is_finished: bool) {
         if self.life.is_closing {
             return;
@@ -361,11 +367,12 @@ impl EncapsulatedChannel {
     }
 }
 
-/// Of data that is no message of this flow.
+/// The message number of data that is no message of this flow.
 const UNKNOWN: u64 = u64::MAX;
-/// Of a file's piece.
+/// The bytes of the header before a piece of a file.
 const FILE_HEADER: usize = crate::wire::FILE_HEADER as usize;
-/// As in captures of simulated runs: dynamic ports for clients (RFC 6335 §6), talkpath's own for servers.
+/// The first port of clients, which is a dynamic port (RFC 6335 §6). Captures of simulated runs have the same
+/// ports.
 const CLIENT_PORTS: u16 = 49_152;
 const SERVER_PORT: u16 = crate::ports::DEFAULT_PORT;
 

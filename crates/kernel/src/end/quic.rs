@@ -1,24 +1,26 @@
-//! A flow's channel over QUIC (RFC 9000), each packet in a UDP datagram of the flow's own sockets.
+//! A flow's channel over QUIC (RFC 9000). Each packet is in a UDP datagram of the flow's own sockets.
 //!
 //! ```text
 //!  write ─► engine ─► flush: packets ─► train ─► datagrams    driven by: the pacer, at the engine's deadlines;
 //!  read  ◄─ engine ◄───────────────────────────  datagrams    the receiving thread, with what arrives
 //! ```
 //!
-//! A packet is timed by the kernel's receive stamp if that is later than all before it, so that a late thread
-//! of this host makes no round trip longer. The client opens and closes; the server answers.
+//! A packet arrives at the time of the kernel's receive stamp, so that a late thread of this host makes no
+//! round trip longer. The engine's time never goes back, so a stamp before that time counts as that time. The
+//! client opens and closes the connection, and the server answers.
 //!
-//! A message's number is in its own bytes (`wire.rs`), which only the two ends can read. One stream for all
-//! messages carries bytes without numbers, as TCP does.
+//! The number of a message is in the message's own bytes (`wire.rs`), which only the two ends can read. If
+//! one stream carries all messages, it carries bytes without numbers, as TCP does.
 //!
-//! **Several flows of one connection.** Each has a channel of its own; the engine and the sockets are shared
-//! ([`connection`]). A flow that begins later than the connection waits for its own start.
+//! **Several flows of one connection.** Each flow has a channel of its own. The flows share the engine and
+//! the sockets ([`connection`]). A flow that begins later than the connection waits for its own start.
 //!
-//! **ECN.** The engine says of each packet whether it leaves with ECT(0). It stops for good if the path does
-//! not take it; then the socket, or the route of a server, is set anew.
+//! **ECN.** The engine says for each packet whether it leaves with ECT(0). If the path does not pass ECT(0),
+//! the engine stops using it for good, and the ECN field of the socket (client) or of the route (server)
+//! changes.
 //!
-//! **Trains.** Packets of one size that leave in one turn leave by one call ([`super::train`]), where the
-//! arena allows it and a flow of the connection has messages that no clock paces.
+//! **Trains.** Packets of one size that leave in one turn leave by one system call ([`super::train`]), if the
+//! arena allows it and if at least one flow of the connection has messages without a clock.
 
 mod connection;
 
@@ -57,27 +59,29 @@ pub(super) struct QuicChannel {
     carry: Carry,
     cc: QuicCongestionControl,
     connection: SharedConnection,
-    /// Which of the connection's flows it is; the first one leads.
+    /// The flow's place among the flows of the connection. The first flow leads: it has the engine's
+    /// deadlines and the sockets.
     index: usize,
     clock: RunClock,
     is_sender: bool,
     life: Lifecycle,
-    /// When the sender of a flow that shares its connection begins, until then: another flow may have opened
-    /// the connection before.
+    /// When the sender of a flow on a shared connection begins. Another flow may have opened the connection
+    /// earlier. `None` once the flow has begun, and for a flow with a connection of its own.
     begins: Option<Instant>,
-    /// When it began, if the connection was open already.
+    /// When the flow began, if the connection was already open then.
     began: Option<Instant>,
     outgoing: Outgoing,
     incoming: Incoming,
-    /// The frames around the messages of one stream, if their sizes vary.
+    /// The frames that separate the messages of one stream. `None` if all messages have one size.
     frames: Option<Frames>,
-    /// What was read last.
+    /// The data that was read last.
     piece: Data,
-    /// Messages that the engine took and that did not expire; bytes of one stream.
+    /// The number of messages that the engine took and that did not expire. On one stream for all messages,
+    /// the number of bytes.
     sent: u64,
-    /// Bytes of one stream that were read.
+    /// The number of bytes that were read from one stream for all messages.
     received: u64,
-    /// Why the engine refused messages, and how many each.
+    /// The number of messages that the engine refused, for each reason.
     refusals: BTreeMap<String, u64>,
     /// How late the engine's timers fired.
     lateness: Histogram,
@@ -85,8 +89,8 @@ pub(super) struct QuicChannel {
 }
 
 impl Channel for QuicChannel {
-    /// Messages that a flow writes before another flow gets its turn (chosen: some 500 us of encryption and
-    /// system calls).
+    /// The number of messages that a flow writes before another flow gets its turn (chosen: some 500 us of
+    /// encryption and system calls).
     const MAX_TURN: usize = 64;
 
     /// The time now, on the engine's clock.
@@ -153,7 +157,7 @@ impl Channel for QuicChannel {
                     None => Some(size.get()),
                 };
                 match readable {
-                    // It was the beginning of a frame, and there may be more.
+                    // The data is only a part of a frame, and the engine may hold more of it.
                     Some(0) => continue,
                     Some(readable) => break (Delivery::Stream { bytes: Bytes::new(readable) }, came_at),
                     None => {
@@ -162,7 +166,7 @@ impl Channel for QuicChannel {
                     }
                 }
             }
-            // Anything else is no message of this flow.
+            // Data without a number of this flow is no message of this flow, and is skipped.
             if let Some(seq) = self.incoming.number_in(&self.spec, &self.piece, came_at) {
                 self.incoming.note(seq);
                 break (Delivery::Message { seq, size }, came_at);
@@ -174,7 +178,8 @@ impl Channel for QuicChannel {
         Some(Read { delivery, came_at: Some(came_at), held_since: None, begun, data })
     }
 
-    /// Of datagrams room for a whole one, or none: a transfer cuts all its messages alike.
+    /// The room for bytes. For datagrams it is the room for one datagram of the largest size, or zero,
+    /// because all datagrams of a transfer but the last have the same size.
     fn writable(&mut self, _flow: FlowId) -> Bytes {
         if self.life.is_closing {
             return Bytes::ZERO;
@@ -198,7 +203,7 @@ impl Channel for QuicChannel {
         let was_ready = connection.engine.is_ready(self.index);
         connection.flush(self.index, self.clock);
         if !was_ready {
-            // What its own packets changed, it knows by now.
+            // The flow was not ready before. What its own packets have changed, it handles in this turn.
             connection.engine.clear_ready(self.index);
         }
         let (mut gone, mut given_back) = (0, 0);
@@ -222,7 +227,7 @@ impl Channel for QuicChannel {
             let limit = connection.engine.largest_message(self.index).unwrap_or(Bytes::ZERO);
             *self.refusals.entry(Refused::TooLarge { limit }.to_string()).or_default() += given_back;
         }
-        // Nobody waits for what did not leave.
+        // A message that did not leave does not count as sent, so that nobody waits for its arrival.
         self.sent = self.sent.saturating_sub(gone);
     }
 
@@ -258,12 +263,14 @@ impl HostChannel for QuicChannel {
         if self.life.asks(now) {
             let now = connection.now;
             connection.engine.open(now);
-            // A ticket opens it at the start, however late this host is.
+            // With a 0-RTT ticket the connection is open at once. It counts as open from the flow's start,
+            // even if this host is late.
             self.began = Some(self.start()).filter(|_| connection.engine.is_open());
         }
         if self.begins.is_some_and(|begins| begins <= now) {
             let begun = self.begins.take();
-            // It is due from its start on, however late this host is. An opening connection keeps it waiting.
+            // Messages are due from the flow's start on, even if this host is late. If the connection is not
+            // open yet, the flow begins when it opens.
             self.began = begun.filter(|_| connection.was_open || connection.engine.is_open());
         }
         self.life.give_up(now, MIN_PATIENCE, || connection.no_answer());
@@ -306,7 +313,7 @@ impl HostChannel for QuicChannel {
         totals.headers = connection.headers.figures(path_mtu);
         totals.refusals.clone_from(&self.refusals);
         totals.gap_ns = self.incoming.gap().map(Duration::as_nanos);
-        // Packets are the connection's, and are counted once.
+        // Packets belong to the connection, so only its first flow counts them.
         if self.leads() {
             totals.unsent.clone_from(&connection.unsent);
         }
@@ -354,8 +361,8 @@ impl OwnProtocol for QuicChannel {
         self.notice_end(is_finished);
     }
 
-    /// The client sends its close once, with the last flow of the connection; nobody answers it (RFC 9000
-    /// §10.2).
+    /// Closes the flow. The client closes the connection when its last flow closes. The server sends no
+    /// answer (RFC 9000 §10.2).
     fn close(&mut self, _has_written_all: bool) {
         self.life.is_closing = true;
         if self.life.is_client {
@@ -365,7 +372,7 @@ impl OwnProtocol for QuicChannel {
         }
     }
 
-    /// Nobody answers a close (RFC 9000 §10.2), so there is nothing to wait for.
+    /// Returns true, because a close has no answer to wait for (RFC 9000 §10.2).
     fn is_closed(&self, _has_written_all: bool) -> bool {
         true
     }
@@ -376,7 +383,7 @@ impl OwnProtocol for QuicChannel {
 }
 
 impl QuicChannel {
-    /// An end of a flow whose transport is `spec`.
+    /// Makes an end of a flow. `spec` is the flow's transport.
     pub(super) fn new(setup: &ChannelSetup<'_>, spec: &QuicSpec) -> Self {
         let ChannelSetup { session, flow, place, bound, common } = *setup;
         let (connection, index) = common.connections.of(session, place);
@@ -404,26 +411,26 @@ impl QuicChannel {
         }
     }
 
-    /// From now on the channel notes which messages each packet carries.
+    /// Makes the channel write to `notes` from now on which messages each packet carries.
     pub(super) fn note_packets(&mut self, notes: Arc<PacketNotes>) {
         lock(&self.connection).note_packets(notes);
     }
 
-    /// If the flow's first messages leave with a 0-RTT ticket: opens a client's connection before the run,
-    /// and waits for its ticket until `is_over`.
+    /// Fetches the ticket of a client whose first messages leave in 0-RTT packets. It opens a connection
+    /// before the run and waits for the ticket until `is_over` returns true. Does nothing for other flows.
     ///
     /// # Errors
-    /// Why there is no ticket.
+    /// Returns the reason if there is no ticket.
     pub(super) fn fetch_ticket(&mut self, is_over: &dyn Fn() -> bool) -> Result<(), String> {
         lock(&self.connection).fetch_ticket(self.clock, is_over)
     }
 
-    /// The application's turn begins, in which it learns what is new.
+    /// Takes note that the application's turn begins. In this turn the flow handles all that is new for it.
     pub(super) fn begin_turn(&mut self) {
         lock(&self.connection).engine.clear_ready(self.index);
     }
 
-    /// Takes a flow of the connection for which there is something new, by its place there: it gets a turn.
+    /// Takes the place of a flow for which the connection has something new. The caller gives it a turn.
     pub(super) fn take_ready(&self) -> Option<usize> {
         lock(&self.connection).take_ready()
     }
@@ -432,18 +439,18 @@ impl QuicChannel {
         Instant::from_nanos(self.spec.start_ns)
     }
 
-    /// Whether this is the connection's first flow.
+    /// Returns true if this is the first flow of the connection.
     const fn leads(&self) -> bool {
         self.index == 0
     }
 
-    /// Whether nothing waits to be sent.
+    /// Returns true if no data waits to be sent or acknowledged.
     fn is_empty(&self) -> bool {
         lock(&self.connection).engine.send_buffer(self.index) == Bytes::ZERO
     }
 
-    /// The next bytes of one stream for all messages, at most as many as are to be written: of the file, if
-    /// there is one.
+    /// The next bytes of one stream for all messages, at most as many as `write` asks for. They are bytes of
+    /// the file if the flow carries one.
     fn stream_bytes(&mut self, write: &Write) -> Data {
         if let Some(frames) = &mut self.frames {
             return Data::copy_from_slice(frames.next(write));
@@ -462,8 +469,8 @@ impl QuicChannel {
         }
     }
 
-    /// A connection that ends while it is wanted has failed. So has a flow on one stream that the far end
-    /// stops or resets.
+    /// Notes a failure if the connection has ended while the flow still needs it, or if the far end has
+    /// stopped or reset the stream of the flow.
     fn notice_end(&mut self, is_finished: bool) {
         let connection = lock(&self.connection);
         if let Some(why) = connection.engine.stream_failure(self.index)
@@ -474,16 +481,16 @@ impl QuicChannel {
         let Some(why) = connection.engine.lost() else { return };
         let is_orderly = self.life.is_closing || (connection.engine.was_closed_by_peer() && is_finished);
         if !is_orderly {
-            // The far end may have written it.
+            // The far end may have written the reason, so it is shortened to printable characters.
             self.life.fail(format!("the QUIC connection was lost: {}", few_words(why)));
         }
     }
 }
 
-/// Of a file's piece.
+/// The bytes of the header before a piece of a file.
 const FILE_HEADER: usize = crate::wire::FILE_HEADER as usize;
-/// A client's first packets leave after 0, 1 and 3 s (RFC 9002 §6.2.2: a round trip of 333 ms is assumed): if
-/// three find no answer, there is none.
+/// The shortest time after which a missing answer is a failure. A client's first packets leave after 0, 1 and
+/// 3 s (RFC 9002 §6.2.2 assumes a round trip of 333 ms), so three packets had no answer by then.
 const MIN_PATIENCE: Duration = Duration::from_secs(3);
 
 #[cfg(test)]

@@ -391,7 +391,7 @@ impl UdpChannel {
     /// transfer.
     pub(super) fn sent_message(&self, packet: &[u8], stamp_ns: Option<i64>) -> Option<(u64, Instant)> {
         let payload = match self.spec.constant_size() {
-            // It is the last bytes of the packet, whatever headers precede it.
+            // The message is the last bytes of the packet, whatever headers precede it.
             Some(size) => {
                 let header_bytes = packet.len().checked_sub(usize::try_from(size).ok()?)?;
                 packet.split_at_checked(header_bytes)?.1
@@ -404,12 +404,12 @@ impl UdpChannel {
         Some((seq, self.clock.stamped(Some(stamp_ns?))))
     }
 
-    /// The kernel did not take a message.
+    /// Counts a message that the kernel did not take.
     fn note_failure(&mut self, failure: SendFailure, why: String) {
         let counts = match failure {
             SendFailure::Refused => &mut self.refusals,
             SendFailure::NoNetwork => &mut self.no_network,
-            // The time to the flow's opening shows it.
+            // The flow had no route yet. The time until its opening shows that, so nothing is counted.
             SendFailure::NotOpen => return,
         };
         *counts.entry(why).or_default() += 1;
@@ -447,8 +447,8 @@ impl ReceivedDatagrams {
     }
 }
 
-/// The UDP payload in a packet with all headers, of messages that begin with `token`: behind a header that
-/// says that all that follows is its datagram (RFC 768).
+/// Finds the UDP payload in a packet with all headers. The payload begins with `token`, and the UDP header
+/// before it says that the datagram reaches to the packet's end (RFC 768).
 fn udp_payload(packet: &[u8], token: u32) -> Option<&[u8]> {
     (0..=packet.len().min(MAX_HEADERS)).find_map(|begin| {
         let datagram = packet.get(begin..)?;
@@ -458,8 +458,8 @@ fn udp_payload(packet: &[u8], token: u32) -> Option<&[u8]> {
     })
 }
 
-/// A UDP header begins within so many bytes of a packet: behind Ethernet's header with two tags and IPv4's
-/// with all its options (14 + 8 + 60), or IPv6's.
+/// The largest number of bytes before a UDP header in a packet: Ethernet's header with two tags and IPv4's
+/// header with all its options (14 + 8 + 60). An IPv6 header is shorter.
 const MAX_HEADERS: usize = 82;
 /// How long a sender that found no room waits before it tries again (chosen: the time of two full packets at
 /// 100 Mbps).

@@ -1,18 +1,18 @@
-//! What the flows of one QUIC connection share at one end: the engine, the sockets, and what leaves in which
-//! packet.
+//! The part of a QUIC connection's end that its flows share: the engine, the sockets, and which message
+//! leaves in which packet.
 //!
 //! ```text
 //!  flow 0 ─┐ write         ┌─► train ─► datagrams
 //!  flow 1 ─┼─────► engine ─┤
-//!  flow 2 ─┘ read  ◄───────┴─── datagrams       what became of its messages: each flow takes its own
+//!  flow 2 ─┘ read  ◄───────┴─── datagrams       each flow takes the outcomes of its own messages
 //! ```
 //!
-//! A packet carries data of several flows. So a flow that has its turn sends all packets that may leave, and
-//! the time at which each message left is kept until its own flow takes it. The first flow of a connection,
-//! its leader, has the engine's deadlines and the sockets.
+//! A packet may carry data of several flows. So a flow that has its turn sends all packets that may leave.
+//! The time at which each message left is kept until the message's own flow takes it. The first flow of a
+//! connection is the leader. It has the engine's deadlines and the sockets.
 //!
-//! A flow's end is locked before its connection, and a thread locks one of each at most
-//! during a run.
+//! A thread locks the end of a flow before the connection. During a run it holds at most one lock of each
+//! kind.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -34,19 +34,19 @@ use crate::join::few_words;
 use crate::spec::{FlowSpec, QuicSpec, SessionSpec};
 use crate::sys::{Received, set_tos};
 
-/// The QUIC connections of a run's ends, while the ends are made.
+/// The QUIC connections of a run. The ends look up their connections here while they are made.
 #[derive(Default)]
 pub struct QuicConnections(Mutex<BTreeMap<ConnectionEnd, SharedConnection>>);
 
-/// The first flow of a connection, and whether it is the client's end.
+/// The place of the first flow of a connection in the session, and true for the client's end.
 type ConnectionEnd = (usize, bool);
 
 /// One end of a connection, as its flows share it.
 pub(super) type SharedConnection = Arc<Mutex<QuicConnection>>;
 
 impl QuicConnections {
-    /// The end of the connection of the flow at `place`, and which of its flows this is. The first flow of a
-    /// connection makes it.
+    /// Returns the end of the connection of the flow at `place`, and the place of the flow among the flows of
+    /// the connection. The first flow that asks makes the connection.
     pub(super) fn of(&self, session: &SessionSpec, place: &EndPlace) -> (SharedConnection, usize) {
         let leader = session.leader(place.index);
         let members = session.members(place.index);
@@ -61,7 +61,8 @@ impl QuicConnections {
     }
 }
 
-/// Exclusive use; a thread that panicked while it had it has made the counts no less true.
+/// Locks the connection. A lock that a panicking thread held is taken all the same, because the counts so far
+/// are still true.
 pub(super) fn lock(connection: &SharedConnection) -> MutexGuard<'_, QuicConnection> {
     connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -69,34 +70,35 @@ pub(super) fn lock(connection: &SharedConnection) -> MutexGuard<'_, QuicConnecti
 /// One end of a connection.
 pub(super) struct QuicConnection {
     pub(super) engine: End,
-    /// The connection before the run, until the run's own begins: the client has its ticket from it.
+    /// The connection before the run, from which the client has its 0-RTT ticket. `None` once the run's own
+    /// connection has begun.
     earlier: Option<EarlierEnd>,
     pub(super) route: Option<UdpRoute>,
-    /// The byte of the IP header of packets without ECT(0), and with it.
+    /// The byte of the IP header with DSCP and ECN field, for packets without ECT(0) and for packets with it.
     tos: [u8; 2],
-    /// What datagrams leave with now, as the engine wants it; `None` if it is not set on `route` yet.
+    /// The ECN field that is set on `route`. `None` if it is not set yet.
     pub(super) ecn: Option<Ecn>,
-    /// What leaves together.
+    /// The packets that wait to leave by one system call.
     train: Train,
     /// The number of the next packet.
     packets: u64,
     /// The messages that leave in this turn.
     leaving: Vec<Leaving>,
-    /// Who else wants to know what is in the packets.
+    /// The notes for the emulator about the messages in each packet. `None` without an emulator.
     notes: Option<Arc<PacketNotes>>,
     pub(super) headers: HeaderCount,
-    /// The engine's time: it never goes back, though a receive stamp may lie before a timer that has fired.
+    /// The engine's time. It never goes back, although a receive stamp may lie before a timer that has fired.
     pub(super) now: Instant,
-    /// Why packets did not leave: the system's words, and how many each.
+    /// The number of packets that did not leave, for each text of the system's errors.
     pub(super) unsent: BTreeMap<String, u64>,
-    /// Whether the engine is or was open.
+    /// True if the engine is or was open.
     pub(super) was_open: bool,
     flows: Vec<FlowState>,
 }
 
 /// A message, or a part of a stream, that leaves in this turn.
 struct Leaving {
-    /// The number of its packet.
+    /// The number of the packet that carries it.
     packet: u64,
     flow: usize,
     range: PayloadRange,
@@ -104,30 +106,31 @@ struct Leaving {
     at: Instant,
 }
 
-/// What the connection keeps for one of its flows.
+/// The state that the connection keeps for one of its flows.
 struct FlowState {
     carry: Carry,
-    /// What became of its messages, in order.
+    /// What became of the flow's messages, in order, since the flow last took it.
     outcomes: Vec<SendOutcome>,
     is_closing: bool,
 }
 
 /// What became of a message that the engine took.
 pub(super) enum SendOutcome {
-    /// It left, or these bytes of the stream did, at that time.
+    /// The message, or this range of the stream, left at this time.
     Left(PayloadRange, Instant),
-    /// It expired before it left.
+    /// The message expired before it left.
     Expired(u64),
-    /// The far end takes no datagram of its size, as was known only once the handshake was over.
+    /// The message is too large for a datagram of the far end. This was known only after the handshake.
     GivenBack(u64),
-    /// The far end stopped its stream.
+    /// The far end stopped the message's stream.
     Stopped(u64),
-    /// The kernel would not take its packet, and it is not sent again.
+    /// The kernel did not take the message's packet, and the message is not sent again.
     Unsent(u64, SendFailure),
 }
 
 impl QuicConnection {
-    /// The end of the connection that `members` of the session share, at the place of one of them.
+    /// Makes the end of the connection that the flows `members` of the session share. `place` is the place of
+    /// one of these flows.
     fn new(session: &SessionSpec, members: &[usize], place: &EndPlace) -> Self {
         let flows = || members.iter().map(|&member| &session.flows[member]);
         let quic = |flow: &FlowSpec| flow.transport.as_quic().cloned();
@@ -162,36 +165,36 @@ impl QuicConnection {
         }
     }
 
-    /// From now on datagrams are sent over `route`.
+    /// Sets the route that datagrams are sent over from now on.
     pub(super) fn set_route(&mut self, mut route: UdpRoute) {
         // RFC 9000 §14: no packet of QUIC is fragmented.
         route.keep_whole();
         (self.route, self.ecn) = (Some(route), None);
     }
 
-    /// From now on `notes` says which messages each packet carries.
+    /// Makes the connection write to `notes` from now on which messages each packet carries.
     pub(super) fn note_packets(&mut self, notes: Arc<PacketNotes>) {
         self.notes = Some(notes);
     }
 
-    /// The time now, on the engine's clock.
+    /// Moves the engine's clock to `now` and returns its time. The clock never goes back.
     pub(super) fn tick(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
         self.now
     }
 
-    /// Does what the engine has to do by now; returns how late that is, if it has something to do.
+    /// Does what the engine has to do by now. Returns how late that is, or `None` if nothing was due.
     pub(super) fn handle_timeout(&mut self) -> Option<Duration> {
         let deadline = self.engine.poll_timeout().filter(|deadline| *deadline <= self.now)?;
         self.engine.handle_timeout(self.now);
         Some(self.now.since(deadline))
     }
 
-    /// Takes a datagram, which came at `stamp`. Returns false if it is one of the connection before the run.
+    /// Takes a datagram that came at `stamp`. Returns false if it belongs to the connection before the run.
     pub(super) fn handle_datagram(&mut self, datagram: &Received<'_>, stamp: Instant) -> bool {
         let packet = QuicPacket { bytes: datagram.payload.to_vec(), pieces: Vec::new() };
         if let Some(earlier) = &mut self.earlier {
-            // Its time is the end's, not the run's.
+            // The engine of the connection before the run has the time of the stamp.
             if earlier.handle_packet(&packet, datagram.ecn(), stamp) {
                 send_all(earlier, self.route.as_ref(), stamp);
                 return false;
@@ -204,8 +207,8 @@ impl QuicConnection {
         true
     }
 
-    /// If the run begins with a 0-RTT ticket: opens a connection before the run, over this client's own
-    /// socket, and keeps its ticket. `is_over` ends the wait early.
+    /// Opens a connection before the run, over this client's own socket, and keeps its 0-RTT ticket. Does
+    /// nothing if the run needs no ticket. The wait ends early when `is_over` returns true.
     pub(super) fn fetch_ticket(&mut self, clock: RunClock, is_over: &dyn Fn() -> bool) -> Result<(), String> {
         let (Some(mut earlier), Some(route)) = (self.earlier.take(), &self.route) else { return Ok(()) };
         let mut buffer = vec![0; 1 << 16];
@@ -221,9 +224,9 @@ impl QuicConnection {
             }
             earlier.handle_timeout(now);
             send_all(&mut earlier, Some(route), now);
-            // An error is news of something sent before.
+            // The socket may report an error of an earlier datagram. It ends the reads of this round.
             if route.wait_readable(TICKET_SLICE) {
-                // Whoever sends without end is not read without end.
+                // The reads of one round are limited, so that the timers run even if datagrams keep coming.
                 for _ in 0..MAX_AT_ONCE {
                     let Ok(size) = route.socket.recv(&mut buffer) else { break };
                     let packet = QuicPacket { bytes: buffer[..size].to_vec(), pieces: Vec::new() };
@@ -236,7 +239,7 @@ impl QuicConnection {
         Ok(())
     }
 
-    /// Why the connection did not open, in words.
+    /// The text that says why the connection did not open.
     pub(super) fn no_answer(&self) -> String {
         let is_v6 = self.route.as_ref().is_some_and(UdpRoute::is_over_v6);
         let needs = (SMALLEST_QUIC_MTU + Bytes::new(if is_v6 { 20 } else { 0 })).get();
@@ -256,19 +259,20 @@ impl QuicConnection {
         }
     }
 
-    /// Takes a flow for which there is something new. Whoever takes it gives it a turn.
+    /// Takes a flow for which the connection has something new. The caller gives the flow a turn.
     pub(super) fn take_ready(&mut self) -> Option<usize> {
         let flow = self.engine.next_ready(0)?;
         self.engine.clear_ready(flow);
         Some(flow)
     }
 
-    /// Whether several flows share it.
+    /// Returns true if several flows share the connection.
     pub(super) const fn is_shared(&self) -> bool {
         self.flows.len() > 1
     }
 
-    /// `flow` wants no more of the connection. With the last of its flows it is closed, once.
+    /// Takes note that `flow` no longer needs the connection. When no flow needs it, the connection is
+    /// closed.
     pub(super) fn close(&mut self, flow: usize) {
         let was_closing = core::mem::replace(&mut self.flows[flow].is_closing, true);
         if !was_closing && self.flows.iter().all(|flow| flow.is_closing) {
@@ -276,7 +280,7 @@ impl QuicConnection {
         }
     }
 
-    /// Sends all packets that may leave now, whatever flows their data is of, in the turn of `flow`.
+    /// Sends all packets that may leave now, in the turn of `flow`. The packets may carry data of any flow.
     pub(super) fn flush(&mut self, flow: usize, clock: RunClock) {
         loop {
             let now = self.tick(clock.now());
@@ -285,18 +289,18 @@ impl QuicConnection {
                 self.send(flow, &packet, transmit.ecn);
             }
         }
-        // What expired may leave nothing to send.
+        // If messages have expired, there may be no packet to send, and the events are taken only here.
         self.take_send_events(flow);
         self.leave();
     }
 
-    /// What became of the messages of `flow` since the last call.
+    /// Takes what became of the messages of `flow` since the last call.
     pub(super) fn take_outcomes(&mut self, flow: usize) -> std::vec::Drain<'_, SendOutcome> {
         self.flows[flow].outcomes.drain(..)
     }
 
-    /// Sends a packet in the turn of `flow`, or has it leave with the train. One that the kernel will not
-    /// take is lost on this host, as on a full queue of any other.
+    /// Sends a packet in the turn of `flow`, or adds it to the train. A packet that the kernel does not take
+    /// counts as lost on this host, as if a full queue had dropped it.
     fn send(&mut self, flow: usize, packet: &QuicPacket, ecn: Ecn) {
         if self.ecn != Some(ecn) {
             self.leave();
@@ -308,8 +312,9 @@ impl QuicConnection {
         if let Some(notes) = &self.notes {
             notes.note(&packet.bytes, packet.messages().collect());
         }
-        // A PING and padding, larger than any packet before it. That this host has no room for it either is
-        // what it was to find out.
+        // A packet without messages that is larger than other such packets is a probe: a PING and padding
+        // that searches for a larger MTU. EMSGSIZE from this host is then a result of the search and no
+        // failure.
         let is_probe = packet.pieces.is_empty() && packet.bytes.len() > SMALLEST_PACKET;
         if is_probe {
             self.leave();
@@ -334,8 +339,8 @@ impl QuicConnection {
         }
     }
 
-    /// What the engine says of messages, of `flow` and of those for which there is something new: messages
-    /// that left did so with the newest packet.
+    /// Takes the engine's events about messages, for `flow` and for every flow that the engine has something
+    /// new for. A message that was sent left with the newest packet.
     fn take_send_events(&mut self, flow: usize) {
         let packet = self.packets.saturating_sub(1);
         let mut next = Some(flow);
@@ -358,7 +363,7 @@ impl QuicConnection {
         }
     }
 
-    /// All that waits in the train leaves, and what left in this turn is noted.
+    /// Sends the train, and notes for each flow which of its messages left in this turn.
     fn leave(&mut self) {
         let Some(route) = &self.route else { return };
         self.train.leave(route);
@@ -373,7 +378,8 @@ impl QuicConnection {
         }
     }
 
-    /// The packets of these numbers did not leave: their datagrams are lost. Streams are sent again.
+    /// Takes note that the packets with these numbers did not leave. The datagram messages in them are lost.
+    /// The engine sends the data of streams again.
     fn lose(&mut self, numbers: &BTreeMap<u64, SendFailure>) {
         if numbers.is_empty() {
             return;
@@ -392,7 +398,7 @@ impl QuicConnection {
         });
     }
 
-    /// From now on datagrams leave with `ecn`.
+    /// Sets the ECN field that datagrams leave with from now on.
     fn mark(&mut self, ecn: Ecn) {
         let Some(route) = &mut self.route else { return };
         self.ecn = Some(ecn);
@@ -401,25 +407,26 @@ impl QuicConnection {
             Some(unconnected) => unconnected.tos = Some(tos),
             None => {
                 let is_v6 = route.socket.local_addr().is_ok_and(|address| address.is_ipv6());
-                // If the system does not let it, the path takes no marks; the engine finds that out.
+                // The error is ignored. If the system refuses, no packet has ECT(0), and the engine finds
+                // that out.
                 let _ = set_tos(route.socket.as_fd(), is_v6, tos);
             }
         }
     }
 }
 
-/// Lets leave what the connection before the run has to send. What does not leave is lost.
+/// Sends all packets of the connection before the run. A packet that does not leave is lost.
 fn send_all(earlier: &mut EarlierEnd, route: Option<&UdpRoute>, now: Instant) {
     while let Some(packet) = earlier.poll_transmit(now) {
         let _ = route.map(|route| route.send(&packet));
     }
 }
 
-/// A packet that is larger than this carries messages or is a probe (RFC 9000 §14.1, §14.4).
+/// A packet of more bytes than this carries messages or is a probe (RFC 9000 §14.1, §14.4).
 const SMALLEST_PACKET: usize = 1200;
-/// How long a ticket may take (chosen, as for the registration of a flow: some retransmissions).
+/// The longest wait for a ticket (chosen: some retransmissions, as for the registration of a flow).
 const TICKET_PATIENCE: Duration = Duration::from_secs(5);
-/// Datagrams that are read before it is seen what is due (chosen).
+/// The number of datagrams that are read before the timers run again (chosen).
 const MAX_AT_ONCE: usize = 64;
-/// How often the wait for it looks for what is due.
+/// The longest wait for a datagram before the timers run again.
 const TICKET_SLICE: Duration = Duration::from_millis(5);
