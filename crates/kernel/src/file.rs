@@ -1,13 +1,13 @@
-//! Files on their way: what the sender reads, and the folder in which the receiver may keep them. Putting a
-//! file together and checking it is the application's (`flow::file`).
+//! The files that flows carry: reads the sender's file, and keeps the received file in the receiver's folder.
+//! The application puts a file together and checks it (`flow::file`).
 //!
-//! Both ends know a file by [`FileSpec`]: its name, size and SHA-256 (FIPS 180-4), which the sender works out
-//! before the run. A stream carries the file's bytes and nothing else. Over UDP each message carries its
-//! header (`wire.rs`) and the next piece of the file, so that a sequence number gives the piece's place, and
-//! what is missing is known to the byte.
+//! Both ends know a file by its name, its size and its SHA-256 (FIPS 180-4; [`FileSpec`]). The sender
+//! computes the SHA-256 before the run. A stream carries only the bytes of the file. Over UDP each message
+//! carries a header (`wire.rs`) and the next piece of the file. The message's number gives the place of the
+//! piece, so the receiver knows to the byte what is missing.
 //!
-//! Left out: sending again what is missing (that would be another transport), and files that grow while they
-//! are sent.
+//! Left out: missing pieces are not sent again, because that would be another transport. Files that grow
+//! while they are sent are left out too.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -25,20 +25,20 @@ use crate::random::random;
 /// A file as both ends know it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileSpec {
-    /// The source's own name, without its folder.
+    /// The name of the sender's file, without its folder.
     pub name: String,
-    /// Of the whole file, in hexadecimal.
+    /// The SHA-256 of the whole file, in hexadecimal.
     pub(crate) sha256: String,
-    /// What is sent; only the sender has it.
+    /// The bytes of the file. Empty at the receiver.
     #[serde(skip)]
     pub content: Arc<Vec<u8>>,
 }
 
 impl FileSpec {
-    /// Reads `source`, which had `bytes` bytes when the scenario was read.
+    /// Reads the file `source`, which had `bytes` bytes when the scenario was read.
     ///
     /// # Errors
-    /// Why it cannot be sent, in words.
+    /// Returns a text that says why the file cannot be sent.
     pub fn read(source: &str, bytes: u64) -> Result<Self, String> {
         if bytes > MAX_BYTES {
             return Err(format!("{source}: {bytes} B; real arenas send files of at most {MAX_BYTES} B"));
@@ -55,10 +55,10 @@ impl FileSpec {
         Ok(Self { name, sha256, content: Arc::new(content) })
     }
 
-    /// What a stranger's description must be, in words.
+    /// Checks a description that a far end has sent.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns a text that says what is wrong with the description.
     pub fn check(&self) -> Result<(), String> {
         let is_hash = self.sha256.len() == 64 && self.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
         if is_hash && self.name.len() <= MAX_NAME {
@@ -69,14 +69,14 @@ impl FileSpec {
     }
 }
 
-/// Keeps `content` in `folder` under a name made from `wanted`; returns that name.
+/// Writes `content` to a file in `folder`. Makes the file's name from `wanted` and returns it.
 ///
-/// The name has no separator, does not begin with a point, and is nobody else's: a file that is already there
-/// is never replaced, the new one gets a number. The file appears whole: it is written under a hidden name
-/// and renamed.
+/// The name has no separator and does not begin with a dot. An existing file is never replaced: if the name
+/// is taken, the new file gets a number. The file appears whole, because it is written under a hidden name
+/// and then renamed.
 ///
 /// # Errors
-/// The system's; `AlreadyExists` if a hundred files of that name are there.
+/// Returns the system's error, or `AlreadyExists` if the folder has a hundred files of that name.
 pub fn keep(folder: &Path, wanted: &str, content: &[u8]) -> io::Result<String> {
     let directory = open(folder, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let hidden = format!(".talkpath-{}", to_hex(&random::<8>()?));
@@ -102,16 +102,16 @@ pub fn keep(folder: &Path, wanted: &str, content: &[u8]) -> io::Result<String> {
         Err(io::ErrorKind::AlreadyExists.into())
     });
     if named.is_err() {
-        // The error that is returned came first.
+        // The error of the removal is ignored, because the earlier error is returned.
         let _ = unlinkat(&directory, hidden.as_str(), AtFlags::empty());
     }
     named
 }
 
-/// Whether `folder` is one in which files can be kept.
+/// Checks that files can be written in `folder`.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error if `folder` is no folder or cannot be written to.
 pub fn check_folder(folder: &Path) -> io::Result<()> {
     let directory = open(folder, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     Ok(accessat(&directory, ".", Access::WRITE_OK, AtFlags::empty())?)

@@ -1,14 +1,14 @@
-//! How far a flow is.
+//! The progress of a flow.
 
 use serde::{Deserialize, Serialize};
 
-/// How far one end of a flow is. Datagram flows count messages, stream flows bytes.
+/// The progress of one end of a flow. Datagram flows count messages, and stream flows count bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndProgress {
-    /// Nothing more will be sent unless something arrives.
+    /// True if the end will send nothing more unless something arrives.
     pub is_done: bool,
-    /// Taken by the transport.
+    /// The messages or bytes that the transport has taken.
     pub sent: u64,
-    /// Arrived, duplicates left out.
+    /// The messages or bytes that have arrived, without duplicates.
     pub received: u64,
 }

@@ -1,10 +1,11 @@
-//! What a real-time thread leaves to ordinary ones.
+//! The rests of a real-time thread, which leave processor time to ordinary threads.
 //!
-//! A kernel stops real-time threads that leave ordinary ones too little: by default they have 950 ms of each
-//! second, and then nothing for 50 ms (sched(7), sched_rt_runtime_us). Since Linux 6.12 the fair server gives
-//! waiting ordinary threads those 50 ms (`fair_server` in kernel/sched/deadline.c). A thread
-//! that spins to its deadlines reaches that bound as soon as they are closer together than it spins. So it
-//! rests by itself: often, and each time for so short that nothing becomes late by more than a wake-up.
+//! The kernel stops real-time threads that leave too little time to ordinary threads. By default real-time
+//! threads have 950 ms of each second, and then nothing for 50 ms (sched(7), sched_rt_runtime_us). Since
+//! Linux 6.12 the fair server gives these 50 ms to ordinary threads that wait (`fair_server` in
+//! kernel/sched/deadline.c). A thread that spins before its deadlines reaches this limit when the deadlines
+//! are closer together than the time that it spins. So the thread rests by itself. It rests often, and each
+//! rest is so short that nothing becomes later than a wake-up makes it.
 //!
 //! ```text
 //!  awake  ████████████ ████████████ ██████         awake: work and spinning
@@ -12,31 +13,31 @@
 //!  owed  ／／／／／／＼／／／／／／＼／／／＼＿＿＿   grows awake, falls asleep; above a bound, sleep
 //! ```
 //!
-//! Long before that a pacer stops spinning: where it has a crowd of deadlines, one sleep that ends a little
-//! late costs less than a spin to each ([`Rest::is_crowded`]).
+//! A pacer stops spinning long before it reaches the kernel's limit. If deadlines are a crowd, one sleep that
+//! ends a little late costs less than a spin to each deadline ([`Rest::is_crowded`]).
 
 use rustix::time::Timespec;
 
 use crate::clock::{SPIN_NS, monotonic};
 
-/// The account of one thread: what it owes the others, in ns of CLOCK_MONOTONIC.
+/// The account of one thread: the rest that it owes other threads, in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
 pub struct Rest {
-    /// Until when `owed_ns` is reckoned. The thread has been awake since.
+    /// The time for which `owed_ns` was computed. The thread has been awake since.
     settled_ns: i64,
-    /// Negative after a long sleep.
+    /// The rest that the thread owes, ns. Negative after a long sleep.
     owed_ns: i64,
-    /// Whether it may spin at all.
+    /// True if the thread may spin.
     spins: bool,
-    /// What it would have spun lately, ns. It grows with each deadline, and falls by one part in
-    /// [`PARTS_PER_SPIN`] of the time.
+    /// The time that spins before the latest deadlines would have taken, ns. It grows with each deadline, and
+    /// falls by one part in [`PARTS_PER_SPIN`] of the time.
     wanted_ns: i64,
-    /// When `wanted_ns` was reckoned.
+    /// The time for which `wanted_ns` was computed.
     wanted_at_ns: i64,
 }
 
 impl Rest {
-    /// The account of a thread that owes nothing yet.
+    /// Makes the account of a thread that owes no rest yet.
     pub fn new() -> Self {
         Self::at(monotonic(), 0)
     }
@@ -45,24 +46,24 @@ impl Rest {
         Self { settled_ns: now_ns, owed_ns, spins: true, wanted_ns: 0, wanted_at_ns: now_ns }
     }
 
-    /// That of a thread that never spins, since others decide how much it has to do: it always sleeps, and
-    /// wakes some 60 us after its deadlines.
+    /// Makes the account of a thread that never spins, because clients decide how much work it has. It always
+    /// sleeps, and wakes some 60 us after its deadlines.
     pub fn without_spinning() -> Self {
         Self { spins: false, ..Self::new() }
     }
 
-    /// Whether the thread has to sleep now, where it would otherwise spin or go on.
+    /// Returns true if the thread has to sleep now instead of spinning or working on.
     pub fn is_due(&self) -> bool {
         !self.spins || self.owed_at(monotonic()) > REST_NS
     }
 
-    /// Takes note of `count` deadlines that came, spun to or not.
+    /// Takes note of `count` deadlines that have come, with or without a spin.
     pub fn count_deadlines(&mut self, count: usize) {
         self.count_deadlines_at(monotonic(), count);
     }
 
-    /// Whether deadlines are so close together that the thread would spin for more than a quarter of its
-    /// time. It shall not spin then: a sleep that ends late serves several at once.
+    /// Returns true if deadlines are so close together that the thread would spin for more than a quarter of
+    /// its time. It shall sleep then, because a sleep that ends late serves several deadlines at once.
     pub fn is_crowded(&self) -> bool {
         self.is_crowded_at(monotonic())
     }
@@ -82,7 +83,7 @@ impl Rest {
         if left > 0 { left } else { 0 }
     }
 
-    /// Runs `sleep` and takes its time off what is owed.
+    /// Runs `sleep` and subtracts its time from the rest that the thread owes.
     pub fn during<T>(&mut self, sleep: impl FnOnce() -> T) -> T {
         let before = monotonic();
         let result = sleep();
@@ -92,7 +93,7 @@ impl Rest {
 
     /// Sleeps for as long as a rest takes.
     pub fn take(&mut self) {
-        // A signal ends it early; then the next is due sooner.
+        // A signal may end the sleep early. The next rest is then due sooner.
         let _ = self.during(|| {
             rustix::thread::clock_nanosleep_relative(
                 rustix::time::ClockId::Monotonic,

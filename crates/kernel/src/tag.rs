@@ -1,42 +1,43 @@
-//! The keyed tag of a datagram: whoever does not hold the flow's key can neither make one nor change one.
+//! The keyed tag of a datagram. Without the flow's key nobody can make a valid datagram or change one.
 //!
-//! A message of 16 B or more has 8 B of HMAC-SHA-256 (RFC 2104, FIPS 180-4) behind its token and
-//! number, over the direction and everything else that it carries. A shorter one has no room, and is not
-//! protected. Whoever repeats a datagram makes a duplicate, as a network does.
+//! A message of 16 B or more has a tag of 8 B of HMAC-SHA-256 (RFC 2104, FIPS 180-4) behind its token and
+//! number. The tag covers the direction and all other bytes of the message. A shorter message has no room for
+//! a tag and is not protected. An attacker who repeats a datagram makes a duplicate, as a network does.
 //!
-//! 64 bits are enough because a guess takes a datagram: 10^6 a second for an hour are 2^32 guesses, of which
-//! one is right with a probability of 2^-32. RFC 2104 §5 recommends 80 bits for what is attacked offline.
+//! A tag of 64 bits is enough, because each guess takes a datagram. 10^6 guesses a second for an hour are
+//! 2^32 guesses, and one of them is right with a probability of 2^-32. RFC 2104 §5 recommends 80 bits against
+//! attacks without such a limit.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// The key of a flow's datagrams, which both ends have from the server.
+/// The key for the tags of a flow's datagrams. The server draws it, and both ends have it.
 #[derive(Clone, Copy)]
 pub struct TagKey(pub [u8; 32]);
 
 impl core::fmt::Debug for TagKey {
-    /// Never the key itself.
+    /// Writes the type's name, and never the key.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("TagKey(..)")
     }
 }
 
-/// Tags what one end sends, or checks what it receives.
+/// Tags the messages that one end sends, or checks the messages that it receives.
 #[derive(Clone)]
 pub(crate) struct Tagger {
-    /// Has taken in the direction.
+    /// The HMAC after it has taken in the direction.
     begun: Hmac<Sha256>,
 }
 
 impl Tagger {
-    /// For datagrams from the client, or from the server.
+    /// Makes the tagger for datagrams from the client, or from the server if `is_from_client` is false.
     pub(crate) fn new(key: TagKey, is_from_client: bool) -> Self {
         let mut begun = Hmac::<Sha256>::new_from_slice(&key.0).expect("HMAC takes keys of any length");
         begun.update(if is_from_client { b"talkpath client" } else { b"talkpath server" });
         Self { begun }
     }
 
-    /// Writes the tag of `message` into it.
+    /// Writes the tag of `message` into the message. A message without room for a tag stays as it is.
     pub(crate) fn seal(&self, message: &mut [u8]) {
         if message.len() >= TAGGED_SIZE {
             let tag = self.mac(message).finalize().into_bytes();
@@ -44,7 +45,8 @@ impl Tagger {
         }
     }
 
-    /// Whether `message` has its tag, or is too short for one; takes the same time whatever is wrong with it.
+    /// Returns true if `message` has its tag, or is too short for a tag. The time that it takes does not
+    /// depend on which byte of the tag is wrong.
     pub(crate) fn accepts(&self, message: &[u8]) -> bool {
         message.len() < TAGGED_SIZE || self.mac(message).verify_truncated_left(&message[TAG]).is_ok()
     }
@@ -57,7 +59,7 @@ impl Tagger {
     }
 }
 
-/// Where the tag is: behind token and number.
+/// The place of the tag in a message: behind token and number.
 const TAG: core::ops::Range<usize> = 8..8 + TAG_SIZE;
 const TAG_SIZE: usize = 8;
 /// The shortest message that has a tag.

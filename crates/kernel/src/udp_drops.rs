@@ -30,22 +30,23 @@ pub struct UdpErrors {
 }
 
 impl UdpErrors {
-    /// Of this thread's namespace, since it was made; `None` if the kernel does not report it.
+    /// Reads the counters of this thread's namespace, since the namespace was made. `None` if the kernel does
+    /// not report them.
     pub fn here() -> Option<Self> {
-        // IPv4's datagrams are counted separately even if a socket takes both; a host without IPv6 has no
-        // such file.
+        // The kernel counts the datagrams of IPv4 and of IPv6 in two files, even if one socket takes both. A
+        // host without IPv6 does not have the second file.
         let v4 = std::fs::read_to_string("/proc/thread-self/net/snmp").ok()?;
         let v6 = std::fs::read_to_string("/proc/thread-self/net/snmp6").unwrap_or_default();
         Self::read(&v4, &v6)
     }
 
-    /// These and those of another namespace.
+    /// Adds the counters of another namespace.
     pub const fn and(self, other: Self) -> Self {
         Self { checksum: self.checksum + other.checksum, no_room: self.no_room + other.no_room }
     }
 
-    /// From the texts of snmp, in which a line of names precedes one of figures, and snmp6, in which each
-    /// figure has a line. Either may be empty, and counts for nothing then.
+    /// Reads the counters from the texts of the files snmp and snmp6. In snmp a line of names precedes a line
+    /// of figures. In snmp6 each figure has a line. An empty text counts as zero.
     pub fn read(v4: &str, v6: &str) -> Option<Self> {
         let mut lines = v4.lines().filter_map(|line| line.strip_prefix("Udp: "));
         let (names, figures) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
@@ -71,27 +72,28 @@ impl UdpErrors {
     }
 }
 
-/// What some sockets dropped between two moments.
+/// The datagrams that some sockets dropped between two moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UdpDrops {
-    /// By these sockets, for either cause; `None` if the kernel does not report it.
+    /// The drops of these sockets, for either cause. `None` if the kernel does not report them.
     pub by_sockets: Option<u64>,
-    /// Datagrams with a wrong checksum, of all sockets of the namespace; `None` if the kernel does not report
-    /// it.
+    /// The datagrams with a wrong checksum at all sockets of the namespace. `None` if the kernel does not
+    /// report them.
     pub checksum_errors: Option<u64>,
-    /// Datagrams without room, of all sockets of the namespace; `None` if the kernel does not report it.
+    /// The datagrams that found no room at all sockets of the namespace. `None` if the kernel does not report
+    /// them.
     pub room_errors: Option<u64>,
 }
 
 impl UdpDrops {
-    /// What sockets that dropped `by_sockets` and their namespace, in which `errors` were counted, say
-    /// together.
+    /// Joins the count of the sockets, which dropped `by_sockets` datagrams, with the `errors` of their
+    /// namespace.
     pub fn new(by_sockets: Option<u64>, errors: Option<UdpErrors>) -> Self {
         let (checksum_errors, room_errors) = (errors.map(|it| it.checksum), errors.map(|it| it.no_room));
         Self { by_sockets, checksum_errors, room_errors }
     }
 
-    /// Of a run without UDP, which these counts say nothing about.
+    /// The drops of a run without UDP: none.
     pub const fn none() -> Self {
         Self { by_sockets: Some(0), checksum_errors: Some(0), room_errors: Some(0) }
     }
@@ -134,25 +136,25 @@ impl UdpDrops {
     }
 }
 
-/// Counts what some sockets drop, from a moment on.
+/// Counts the datagrams that some sockets drop, from a moment on.
 pub struct DropCount {
     errors: Option<UdpErrors>,
     by_sockets: Option<Vec<u32>>,
 }
 
 impl DropCount {
-    /// From now on, of `sockets` of this thread's namespace.
+    /// Starts to count the drops of `sockets`, which are in this thread's namespace.
     pub fn start<'a>(sockets: impl Iterator<Item = BorrowedFd<'a>>) -> Self {
-        // The namespace's counters are read first here and last at the end, so that they hold what the
-        // sockets' do.
+        // The namespace's counters are read before the sockets' counters here, and after them at the end. So
+        // they contain every drop that the sockets' counters contain.
         let errors = UdpErrors::here();
         Self { errors, by_sockets: drops_of(sockets) }
     }
 
-    /// Until now, of the same `sockets`.
+    /// Ends the count for the same `sockets`.
     pub fn finish<'a>(&self, sockets: impl Iterator<Item = BorrowedFd<'a>>) -> UdpDrops {
         let by_sockets = drops_of(sockets).zip(self.by_sockets.as_ref()).map(|(after, before)| {
-            // A socket's counter has 32 bits and goes round.
+            // A socket's counter has 32 bits and wraps around.
             after.iter().zip(before).map(|(after, before)| u64::from(after.wrapping_sub(*before))).sum()
         });
         let errors = UdpErrors::here().zip(self.errors).map(|(after, before)| UdpErrors {
@@ -163,7 +165,7 @@ impl DropCount {
     }
 }
 
-/// Drops of each socket since it was opened; `None` if the kernel does not report it.
+/// Reads the number of drops of each socket since it was opened. `None` if the kernel does not report it.
 pub fn drops_of<'a>(sockets: impl Iterator<Item = BorrowedFd<'a>>) -> Option<Vec<u32>> {
     sockets.map(|socket| socket_drops(socket).ok()).collect()
 }

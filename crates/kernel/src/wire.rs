@@ -1,6 +1,6 @@
-//! What a measured UDP payload carries, and how a client proves its address.
+//! The layout of a measured message, and the packets by which a client proves its address.
 //!
-//! Everything travels inside the message's `size`:
+//! The header is a part of the message and counts in the message's `size`:
 //!
 //! | size | layout |
 //! | --- | --- |
@@ -10,14 +10,15 @@
 //! | 2 and 3 B | sequence number modulo 2^16, filling |
 //! | 1 B | sequence number modulo 2^8 |
 //!
-//! The first two rows are also those of messages whose size varies: these have 8 B or more. On a stream they
-//! begin with their size and their number ([`FRAME`]); on a stream with messages of one size nothing is but
-//! filling, and a file's bytes.
+//! Messages of varying size have 8 B or more, so the first two rows hold for them. On a stream a message of
+//! varying size begins with its size and its number ([`FRAME`]). A stream whose messages have one size
+//! carries only filling or the bytes of a file.
 //!
-//! Big-endian. A short number is extended to the one nearest to what is expected next, so it is right while
-//! messages are displaced by less than half its range. On a clock, numbers of one and two bytes are found by
-//! the time of arrival ([`ShortNumbers`]): 256 of them pass in 5 s of a call. The filling is a fixed
-//! pseudo-random sequence, which no link compresses.
+//! Numbers are big-endian. A header has only the low bits of a number. The reader completes them to the
+//! number nearest to the expected one. That is right as long as messages are displaced by less than half the
+//! range. For messages on a clock with numbers of one or two bytes, the time of arrival completes the number
+//! ([`ShortNumbers`]), because 256 messages of a call pass in 5 s. The filling is a fixed pseudo-random
+//! sequence, which no link can compress.
 
 use std::sync::OnceLock;
 
@@ -43,7 +44,8 @@ pub fn write_header(payload: &mut [u8], token: u32, seq: u64) {
     }
 }
 
-/// The sequence number of the message `payload`, nearest to `expected`; `None` if the token is not `token`.
+/// Reads the number of the message `payload`, completed to the number nearest to `expected`. `None` if the
+/// message carries another token than `token`.
 pub fn read_header(payload: &[u8], token: u32, expected: u64) -> Option<u64> {
     match *payload {
         [] => None,
@@ -57,30 +59,30 @@ pub fn read_header(payload: &[u8], token: u32, expected: u64) -> Option<u64> {
     }
 }
 
-/// The numbers of messages on a clock that carry only the low one or two bytes of theirs.
+/// Completes the numbers of messages on a clock that carry only the low one or two bytes of their number.
 ///
-/// A message of number k is due k intervals after the clock's beginning, and comes a delay later. So the
-/// newest number that can have come by `at` is known from the smallest delay until now; the message is the
-/// latest one below that with these low bytes. That is right while delays are less than three quarters of the
-/// range above the smallest one, however long nothing came.
+/// Message k is due k intervals after the clock's beginning, and arrives a delay later. So the smallest delay
+/// until now tells the largest number that can have arrived by a given time. The message is the latest one up
+/// to that number with these low bytes. That is right while delays exceed the smallest delay by less than
+/// three quarters of the range, however long nothing has come.
 pub struct ShortNumbers {
     modulus: u64,
-    /// `messages` of them are due every `nanos` ns.
+    /// The number of messages that are due every `nanos` ns.
     messages: u128,
     nanos: u128,
-    /// When number 0 is due, if that is known.
+    /// When message 0 is due, ns since the run's beginning, if that is known.
     start: Option<i64>,
-    /// When number 0 would have come with the smallest delay of late, ns of the run.
+    /// When message 0 would have come with the smallest recent delay, ns since the run's beginning.
     base: Option<i64>,
-    /// When the last message came, ns of the run.
+    /// When the last message came, ns since the run's beginning.
     last: i64,
     /// The longest time in which nothing came, ns.
     silence: i64,
 }
 
 impl ShortNumbers {
-    /// The numbers of messages of `size` bytes, of which `messages` are due every `nanos` ns from `start` on;
-    /// `None` if theirs are not short.
+    /// Makes the numbers for messages of `size` bytes, of which `messages` are due every `nanos` ns from
+    /// `start` on. `None` if messages of this size have room for a longer number.
     pub fn new(size: u64, messages: u64, nanos: u128, start: Option<Instant>) -> Option<Self> {
         let modulus = match size {
             1 => 1 << 8,
@@ -116,21 +118,21 @@ impl ShortNumbers {
         Some(seq)
     }
 
-    /// The longest time in which nothing came, if half of all numbers were due in it: those after it rest on
-    /// the clock alone.
+    /// The longest time in which nothing came, if half of all possible numbers were due in it. Only the clock
+    /// then decided the next number.
     pub fn gap(&self) -> Option<Duration> {
         let is_long = self.count(self.silence) >= self.modulus / 2;
         is_long.then(|| Duration::from_nanos(self.silence.unsigned_abs()))
     }
 
-    /// The latest number with these low bytes of those that were due within `elapsed` ns, or a quarter of the
-    /// range later.
+    /// The latest number with the low bytes `low` among the messages that are due within `elapsed` ns, plus a
+    /// quarter of the range.
     fn latest(&self, low: u64, elapsed: i64) -> u64 {
         let most = self.count(elapsed) + self.modulus / 4;
         most.checked_sub(low).map_or(low, |above| most - above % self.modulus)
     }
 
-    /// How many messages are due within `elapsed` ns.
+    /// The number of messages that are due within `elapsed` ns.
     fn count(&self, elapsed: i64) -> u64 {
         let elapsed = u128::try_from(elapsed).unwrap_or(0);
         u64::try_from(elapsed * self.messages / self.nanos).unwrap_or(u64::MAX / 2)
@@ -141,10 +143,11 @@ fn nanos_of(at: Instant) -> i64 {
     i64::try_from(at.as_nanos()).unwrap_or(i64::MAX / 2)
 }
 
-/// The smallest delay is forgotten by a thousandth of the time (chosen: hosts' clocks drift by less).
+/// The smallest delay grows by one part in this many of the time (chosen: hosts' clocks drift by less).
 const LEAK: i64 = 1000;
 
-/// The number nearest to `expected` that is `low` modulo `modulus`, and not negative.
+/// The number that is nearest to `expected` among the numbers that are `low` modulo `modulus` and not
+/// negative.
 fn nearest(low: u64, modulus: u64, expected: u64) -> u64 {
     let base = expected - expected % modulus + low;
     if base > expected + modulus / 2 && base >= modulus {
@@ -156,9 +159,9 @@ fn nearest(low: u64, modulus: u64, expected: u64) -> u64 {
     }
 }
 
-/// The packet by which a client shows the server the source address of a UDP flow's datagrams: `REGISTER`,
-/// the flow's secret, zeroes. The server answers [`registered`], a quarter as long, and only to a known
-/// secret.
+/// Makes the packet by which a client shows the server the source address of a UDP flow's datagrams. The
+/// packet consists of `REGISTER`, the flow's secret and zeroes. The server answers a known secret with
+/// [`registered`], which is a quarter as long. It does not answer an unknown secret.
 pub fn registration(secret: &Secret) -> [u8; REGISTRATION_SIZE] {
     let mut packet = [0; REGISTRATION_SIZE];
     packet[..4].copy_from_slice(&REGISTER);
@@ -166,7 +169,7 @@ pub fn registration(secret: &Secret) -> [u8; REGISTRATION_SIZE] {
     packet
 }
 
-/// The secret in `payload`, if it is a registration.
+/// Reads the secret in `payload`. `None` if the payload is no registration.
 pub fn read_registration(payload: &[u8]) -> Option<Secret> {
     let payload: &[u8; REGISTRATION_SIZE] = payload.try_into().ok()?;
     if payload[..4] != REGISTER || payload[20..] != [0; 12] {
@@ -177,7 +180,7 @@ pub fn read_registration(payload: &[u8]) -> Option<Secret> {
     Some(Secret(secret))
 }
 
-/// The answer to a registration.
+/// Makes the answer to a registration.
 pub fn registered(token: u32) -> [u8; 8] {
     let mut packet = [0; 8];
     packet[..4].copy_from_slice(&REGISTERED);
@@ -185,12 +188,12 @@ pub fn registered(token: u32) -> [u8; 8] {
     packet
 }
 
-/// Whether `token` cannot be mistaken for the beginning of a registration or its answer.
+/// Returns true if `token` cannot be mistaken for the beginning of a registration or of its answer.
 pub fn is_usable_token(token: u32) -> bool {
     token.to_be_bytes() != REGISTER && token.to_be_bytes() != REGISTERED
 }
 
-/// What a client must know to join a flow: 128 random bits.
+/// The secret that a client must know to join a flow: 128 random bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Secret(pub [u8; 16]);
 

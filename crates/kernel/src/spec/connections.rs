@@ -1,4 +1,4 @@
-//! Which flows of a session share a QUIC connection, and on what they have to agree.
+//! The flows of a session that share a QUIC connection, and the options in which they have to agree.
 
 use talkpath_config::Carry;
 use talkpath_model::{Demand, Flow};
@@ -6,14 +6,14 @@ use talkpath_model::{Demand, Flow};
 use super::{FlowSpec, QuicSpec, SessionSpec, TransportSpec, receive_window};
 
 impl SessionSpec {
-    /// The first flow of the connection that flow `index` belongs to: the flow itself, if no flow before it
-    /// has the same connection. That flow has the sockets of the connection.
+    /// The place of the first flow of the connection that flow `index` belongs to. This is `index` if no flow
+    /// before it has the same connection. The first flow has the sockets of the connection.
     pub fn leader(&self, index: usize) -> usize {
         let quic = self.flows.get(index).and_then(|flow| flow.transport.as_quic());
         quic.and_then(QuicSpec::leader).unwrap_or(index)
     }
 
-    /// Whether flow `index` is the first one of its connection.
+    /// Returns true if flow `index` is the first flow of its connection.
     pub fn is_leader(&self, index: usize) -> bool {
         self.leader(index) == index
     }
@@ -24,14 +24,15 @@ impl SessionSpec {
         (0..self.flows.len()).filter(|&other| self.leader(other) == leader).collect()
     }
 
-    /// Which of the flows of its connection flow `index` is.
+    /// The place of flow `index` among the flows of its connection.
     pub fn place_in_connection(&self, index: usize) -> usize {
         self.members(index).iter().position(|&member| member == index).unwrap_or(0)
     }
 
-    /// Bytes of memory that a far end can make one end of the connection of flow `index` hold beside rows: on
-    /// QUIC's streams what nobody has read, once in the engine, and twice the room for half messages, whose
-    /// buffers grow. They count for the connection's first flow.
+    /// The bytes of memory that a far end can make one end of a QUIC connection hold, without the rows of
+    /// logs. They are the unread data on streams in the engine, and twice the room for half messages, because
+    /// the buffers of half messages grow. The bytes count for the first flow of the connection. For every
+    /// other flow the answer is zero.
     pub fn connection_bytes(&self, index: usize) -> u64 {
         let is_quic = self.flows.get(index).is_some_and(|flow| flow.transport.as_quic().is_some());
         if !is_quic || !self.is_leader(index) {
@@ -40,14 +41,15 @@ impl SessionSpec {
         self.half_message_room(index).saturating_mul(2).saturating_add(self.receive_window(index).into())
     }
 
-    /// Bytes on streams that the far end of the connection of flow `index` may send and nobody has read.
+    /// The bytes of unread data on streams that the far end may have sent on the connection of flow `index`.
     pub(crate) fn receive_window(&self, index: usize) -> u32 {
         receive_window(self.members(index).into_iter().all(|member| self.flows[member].is_clocked()))
     }
 
-    /// Bytes that one end of that connection keeps of messages of which a part came, each on a stream of its
-    /// own. Chosen: a window, and of each flow two of its largest messages, because one that a lost packet
-    /// holds up lets most of the next one come.
+    /// The bytes that one end of the connection of flow `index` keeps of half messages: messages with a
+    /// stream of their own of which only a part has come. Chosen: at least a receive window, and at least two
+    /// of the largest messages of each flow. While a lost packet holds up one message, most of the next
+    /// message may come.
     pub(crate) fn half_message_room(&self, index: usize) -> u64 {
         let flows = self.members(index).into_iter().map(|member| &self.flows[member]);
         let is_whole = |flow: &&FlowSpec| {
@@ -57,7 +59,7 @@ impl SessionSpec {
         u64::from(self.receive_window(index)).max(largest.saturating_mul(2))
     }
 
-    /// Makes flows that name the same connection in the scenario share it.
+    /// Makes flows share a connection if they name the same connection in the scenario.
     pub(super) fn share_connections(&mut self, flows: &[Flow]) {
         let name = |flow: &Flow| flow.transport.as_quic().and_then(|quic| quic.connection.clone());
         for (index, flow) in flows.iter().enumerate() {
@@ -69,11 +71,11 @@ impl SessionSpec {
         }
     }
 
-    /// What a connection of several flows cannot do, in words, and the flow that it is about. The server
-    /// checks it again, since anybody may write a session.
+    /// Checks that the flows of each shared connection agree. The server checks it again, because anybody may
+    /// send a session to it.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Returns the place of a flow and a text that says what is wrong with it.
     pub fn check_connections(&self) -> Result<(), (usize, String)> {
         for (index, flow) in self.flows.iter().enumerate().filter(|(index, _)| !self.is_leader(*index)) {
             let leader = self.leader(index);
@@ -104,7 +106,7 @@ impl SessionSpec {
         self.check_names()
     }
 
-    /// Whether each connection has at most one flow whose messages do not all name it.
+    /// Checks that each connection has at most one flow with messages that do not name their flow.
     fn check_names(&self) -> Result<(), (usize, String)> {
         let mut leaders = Vec::new();
         for (index, flow) in self.flows.iter().enumerate().filter(|(_, flow)| !flow.is_named()) {
@@ -127,8 +129,8 @@ impl SessionSpec {
 }
 
 impl FlowSpec {
-    /// Whether the far end can see of each of its messages which flow of a connection it belongs to. A flow
-    /// on one stream is known by that, and has no messages to name.
+    /// Returns true if each message says to the far end which flow of the connection it belongs to. A flow
+    /// with one stream for all messages is known by its stream, so its messages need no name.
     pub(crate) fn is_named(&self) -> bool {
         if self.transport.as_quic().is_none_or(|quic| quic.carry() == Carry::Stream) {
             return true;
@@ -143,7 +145,7 @@ impl FlowSpec {
             }
             Demand::Greedy { bytes: None, .. } | Demand::Clocked { .. } | Demand::Bursts { .. } => 0,
         };
-        // All are as long as the first, but for the last one of a transfer.
+        // All messages of a transfer are as long as the first one, except the last one.
         [0, last].into_iter().all(|seq| self.datagram_size(seq).is_none_or(is_named))
     }
 }

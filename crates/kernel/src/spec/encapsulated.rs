@@ -14,25 +14,26 @@ use talkpath_units::Bytes;
 
 use super::bounds::is_buffer;
 
-/// One flow. What a far end says is checked by `EncapsulatedSpec::check`.
+/// The transport of one flow. `EncapsulatedSpec::check` checks a spec that came from a far end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EncapsulatedSpec {
     config: EncapsulatedConfig,
-    /// What takes the place of the config's buffer at the receiver, if the scenario has a receiver's own.
+    /// The buffer that the scenario sets for the receiver. It replaces the buffer in `config` there.
     receive_buffer: Option<Bytes>,
-    /// The largest IP packet.
+    /// The size of the largest IP packet.
     mtu: Bytes,
 }
 
 impl EncapsulatedSpec {
-    /// What `config` says, on a path of this MTU; `receive_buffer` is the receiver's own.
+    /// Makes the spec of a transport with `config` on a path with this MTU. `receive_buffer` is the buffer
+    /// that the scenario sets for the receiver.
     pub fn new(config: &EncapsulatedConfig, receive_buffer: Option<Bytes>, mtu: Bytes) -> Self {
         let mut config = config.clone();
         config.options_mut().leave_out_ecn();
         Self { config, receive_buffer, mtu }
     }
 
-    /// Which protocol it is.
+    /// The kind of the protocol.
     pub const fn kind(&self) -> EncapsulatedKind {
         self.config.kind()
     }
@@ -42,12 +43,12 @@ impl EncapsulatedSpec {
         &self.config
     }
 
-    /// A server with this keeps no state before a client's address is shown.
+    /// Makes the server keep no state before the client has proved its address.
     pub(super) fn keep_no_state(&mut self) {
         self.config.options_mut().keep_no_state();
     }
 
-    /// The receiver's own buffer.
+    /// The buffer that the scenario sets for the receiver.
     pub const fn receive_buffer(&self) -> Option<Bytes> {
         self.receive_buffer
     }
@@ -57,15 +58,15 @@ impl EncapsulatedSpec {
         self.mtu
     }
 
-    /// The largest message.
+    /// The size of the largest message in bytes.
     pub(crate) fn largest_message(&self) -> u64 {
         self.config.options().largest_message(self.mtu).get()
     }
 
-    /// What no scenario's check would have let through, in words.
+    /// Checks the values as the check of a scenario does, because a far end may have sent the spec.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Returns a text that says what the transport needs.
     pub(super) fn check(&self) -> Result<(), String> {
         let options = self.config.options();
         let are_buffers = is_buffer(options.socket_buffer().get())

@@ -1,4 +1,4 @@
-//! QUIC as client and server describe it to each other.
+//! The QUIC transport of a flow, as client and server describe it to each other.
 
 use serde::{Deserialize, Serialize};
 use talkpath_config::{Carry, QuicConfig, QuicCongestionControl, SMALLEST_QUIC_MTU, largest_quic_datagram};
@@ -12,18 +12,18 @@ use super::bounds::{MAX_STREAM_MESSAGE, is_buffer};
 pub struct QuicSpec {
     carry: CarrySpec,
     is_newreno: bool,
-    /// A message that has waited so long is not put into a packet any more, ns.
+    /// The time after which a message that still waits expires, ns.
     expire_ns: Option<u64>,
     priority: u8,
-    /// Bytes of datagrams that the receiver's application has not read, if the scenario says so.
+    /// The largest number of bytes in unread datagrams at the receiver, if the scenario sets it.
     receive_buffer: Option<u64>,
-    /// Bytes of the largest IP packet that is searched for.
+    /// The size in bytes of the largest IP packet that the search for the path's MTU tries.
     mtu: u64,
-    /// Whether messages leave in the client's first flight.
+    /// True if messages leave in 0-RTT packets of the client's first flight.
     #[serde(default)]
     zero_rtt: bool,
-    /// The earlier flow of the session whose connection this one shares, by its place there; `None` of a flow
-    /// that is the first of its connection.
+    /// The place in the session of the earlier flow whose connection this flow shares. `None` for the first
+    /// flow of a connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     leader: Option<u32>,
 }
@@ -38,10 +38,11 @@ enum CarrySpec {
 }
 
 impl QuicSpec {
-    /// What `config` says, on a path of this MTU; `receive_buffer` is the receiver's own.
+    /// Makes the spec of a transport with `config` on a path with this MTU. `receive_buffer` is the buffer
+    /// that the scenario sets for the receiver.
     pub fn new(config: &QuicConfig, receive_buffer: Option<Bytes>, mtu: Bytes) -> Self {
-        // All fields by name, so that a new one is not forgotten. Which flows share a connection is the
-        // session's: `SessionSpec::share_connections`. Packets are always encrypted: `unsupported.rs`.
+        // All fields are listed, so that a new field is not forgotten. `SessionSpec::share_connections` reads
+        // `connection`. `encryption` is not read, because packets are always encrypted (`unsupported.rs`).
         let QuicConfig { carry, cc, expire, priority, zero_rtt, connection: _, encryption: _ } = config;
         Self {
             carry: match carry {
@@ -53,30 +54,31 @@ impl QuicSpec {
             expire_ns: expire.map(Duration::as_nanos),
             priority: *priority,
             receive_buffer: receive_buffer.map(Bytes::get),
-            // What this host's kernel knows of the path may be less (RFC 1191). It may be wrong: whether
-            // packets of 1200 B pass, the connection finds out.
+            // This host's kernel may know a smaller MTU (RFC 1191), which may be wrong. The connection itself
+            // finds out whether packets of 1200 B pass.
             mtu: mtu.max(SMALLEST_QUIC_MTU).get(),
             zero_rtt: *zero_rtt,
             leader: None,
         }
     }
 
-    /// The flow whose connection this one shares.
+    /// The place of the flow whose connection this flow shares.
     pub(super) fn leader(&self) -> Option<usize> {
         self.leader.map(|leader| usize::try_from(leader).unwrap_or(usize::MAX))
     }
 
-    /// From now on this flow shares the connection of the flow at place `leader`.
+    /// Makes this flow share the connection of the flow at place `leader`.
     pub(super) const fn follow(&mut self, leader: u32) {
         self.leader = Some(leader);
     }
 
-    /// Whether it agrees with the `first` flow of its connection on what a connection has one of.
+    /// Returns true if this flow and the `first` flow of its connection agree in all options that a
+    /// connection has only once.
     pub(super) fn fits_connection_of(&self, first: &Self) -> bool {
         (self.is_newreno, self.mtu, self.zero_rtt) == (first.is_newreno, first.mtu, first.zero_rtt)
     }
 
-    /// Whether messages leave in the client's first flight (RFC 9001 §4.6).
+    /// Returns true if messages leave in 0-RTT packets of the client's first flight (RFC 9001 §4.6).
     pub const fn zero_rtt(&self) -> bool {
         self.zero_rtt
     }
@@ -95,24 +97,24 @@ impl QuicSpec {
         if self.is_newreno { QuicCongestionControl::NewReno } else { QuicCongestionControl::Cubic }
     }
 
-    /// How long a message is of use.
+    /// The time after which a message that still waits expires.
     pub(super) fn lifetime(&self) -> Option<Duration> {
         self.expire_ns.map(Duration::from_nanos)
     }
 
-    /// What the machine of an end is made of that carries `flows` in a connection of this flow's.
+    /// The setup of an end of this flow's connection. The connection carries `flows`.
     pub(crate) fn setup(&self, flows: Vec<FlowSetup>, seed: Seed) -> Setup {
         let config = QuicConfig { cc: self.cc(), zero_rtt: self.zero_rtt, ..QuicConfig::new(self.carry()) };
         Setup { config, flows, path_mtu: Bytes::new(self.mtu), seed }
     }
 
-    /// The flow in a connection; the sender's end has no buffer of the receiver's.
+    /// The setup of this flow in a connection. Only the receiver's end has the receive buffer.
     pub(crate) fn flow_setup(&self, is_sender: bool) -> FlowSetup {
         let receive_buffer = self.receive_buffer.map(Bytes::new).filter(|_| !is_sender);
         FlowSetup { carry: self.carry(), priority: self.priority, receive_buffer }
     }
 
-    /// The largest message.
+    /// The size of the largest message in bytes.
     pub(crate) fn largest_message(&self) -> u64 {
         match self.carry {
             CarrySpec::Datagram => largest_quic_datagram(Bytes::new(self.mtu)).get(),
@@ -120,10 +122,10 @@ impl QuicSpec {
         }
     }
 
-    /// What no scenario's check would have let through, in words.
+    /// Checks the values as the check of a scenario does, because a far end may have sent the spec.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Returns a text that says what QUIC needs.
     pub(super) fn check(&self) -> Result<(), String> {
         let can_expire = self.expire_ns.is_none() || self.carry != CarrySpec::Stream;
         let values = [
@@ -138,9 +140,10 @@ impl QuicSpec {
     }
 }
 
-/// Bytes on streams that a far end may have sent and the application has not read. The simulator has no
-/// bound; a peer must not take all memory. Chosen: of a transfer 8 MiB, which is more than the 1.25 MB that
-/// quinn lets each stream have; of messages on a clock 1 MiB, two minutes of a call.
+/// The largest number of bytes on streams that a far end has sent and the application has not read. The
+/// simulator has no such limit, but a peer over a network must not take all memory. Chosen: 8 MiB for a
+/// transfer, which is more than the 1.25 MB that quinn gives each stream, and 1 MiB for messages on a clock,
+/// which is two minutes of a call.
 pub(crate) const fn receive_window(is_clocked: bool) -> u32 {
     if is_clocked { 1 << 20 } else { 8 << 20 }
 }

@@ -1,5 +1,5 @@
-//! The transport of a flow as client and server describe it to each other: a socket, what is set on it, and
-//! who runs the protocol.
+//! The transport of a flow, as client and server describe it to each other: the kind of socket and its
+//! options.
 
 use std::ops::RangeInclusive;
 
@@ -16,7 +16,7 @@ use super::bounds::{MAX_STREAM_MESSAGE, is_buffer};
 use super::{EncapsulatedSpec, QuicSpec};
 use crate::wire::MAX_UDP_PAYLOAD;
 
-/// A socket and what is set on it.
+/// A socket and its options.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransportSpec {
@@ -24,7 +24,7 @@ pub enum TransportSpec {
     Udp {
         /// SO_RCVBUF, if the scenario set it.
         receive_buffer: Option<u64>,
-        /// Whether datagrams leave with ECT(0) (RFC 3168 §5).
+        /// True if datagrams leave with ECT(0) (RFC 3168 §5).
         #[serde(default)]
         ecn: bool,
     },
@@ -40,32 +40,33 @@ pub enum TransportSpec {
         send_buffer: Option<u64>,
         /// SO_RCVBUF of the receiver.
         receive_buffer: Option<u64>,
-        /// Whether the socket is one of Multipath TCP (RFC 8684).
+        /// True if the socket is one of Multipath TCP (RFC 8684).
         #[serde(default)]
         multipath: bool,
     },
     /// QUIC, in UDP datagrams.
     Quic(QuicSpec),
-    /// A protocol of ours, in UDP datagrams. As text it is under its own name, as those above are.
+    /// A protocol of ours, in UDP datagrams. Its JSON has the protocol's own name as the key, as the other
+    /// transports have theirs.
     #[serde(untagged)]
     Encapsulated(EncapsulatedSpec),
 }
 
-/// What channel a flow has between two real hosts, and so who opens it and who serves it. An arena matches
-/// on this, and not on the transport.
+/// The kind of a flow's channel between two real hosts. It decides who opens the channel and which thread
+/// serves it. An arena matches on this kind and not on the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelKind {
-    /// A UDP socket of each host. The kernel runs the protocol; a datagram is a message.
+    /// Each host has a UDP socket. The kernel runs the protocol, and a datagram is a message.
     Datagrams,
     /// A TCP connection, which one host dials. The kernel runs the protocol.
     Connection,
-    /// A UDP socket of each host, whose datagrams are packets of a protocol that runs in this process: both
-    /// ends have timers, and a queue of their own from which messages leave.
+    /// Each host has a UDP socket. Its datagrams are packets of a protocol that runs in this process. Both
+    /// ends have timers and a send queue of their own.
     OverUdp,
 }
 
 impl ChannelKind {
-    /// Whether each end has a UDP socket, which must be known to the other.
+    /// Returns true if each end has a UDP socket whose address the other end must know.
     pub const fn is_udp(self) -> bool {
         match self {
             Self::Datagrams | Self::OverUdp => true,
@@ -73,8 +74,8 @@ impl ChannelKind {
         }
     }
 
-    /// Whether the protocol runs in this process: then both ends have something to do at times of their own,
-    /// and report when each message left its queue.
+    /// Returns true if the protocol runs in this process. Both ends then have timers, and they report when
+    /// each message left the send queue.
     pub const fn runs_here(self) -> bool {
         match self {
             Self::OverUdp => true,
@@ -84,11 +85,12 @@ impl ChannelKind {
 }
 
 impl TransportSpec {
-    /// That of `flow`, on a path of this MTU.
+    /// Makes the transport of `flow`, on a path with this MTU.
     pub(super) fn new(flow: &Flow, mtu: Bytes) -> Self {
         let receive_buffer = flow.receiver.socket_buffer.map(Bytes::get);
         match &flow.transport {
-            // A prompt reader's socket has room for the machine's own delays.
+            // Without a service time the receiver reads promptly. Its socket then keeps the kernel's usual
+            // buffer, which has room for the delays of the machine.
             TransportConfig::Udp(config) => Self::Udp {
                 receive_buffer: receive_buffer
                     .or((!flow.receiver.service.is_zero()).then_some(config.socket_buffer.get())),
@@ -111,7 +113,7 @@ impl TransportSpec {
         }
     }
 
-    /// Which transport it is.
+    /// The kind of the transport.
     pub const fn kind(&self) -> TransportKind {
         match self {
             Self::Udp { .. } => TransportKind::Udp,
@@ -121,7 +123,7 @@ impl TransportSpec {
         }
     }
 
-    /// The part that is QUIC's; `None` for another transport.
+    /// The spec of QUIC. `None` for another transport.
     pub const fn as_quic(&self) -> Option<&QuicSpec> {
         match self {
             Self::Quic(spec) => Some(spec),
@@ -129,7 +131,7 @@ impl TransportSpec {
         }
     }
 
-    /// What channel it has between real hosts.
+    /// The kind of the channel between real hosts.
     pub const fn channel_kind(&self) -> ChannelKind {
         match self {
             Self::Udp { .. } => ChannelKind::Datagrams,
@@ -138,7 +140,7 @@ impl TransportSpec {
         }
     }
 
-    /// The largest message that it carries, or that a session may have.
+    /// The size in bytes of the largest message that the transport carries and that a session may have.
     pub(super) fn largest_message(&self) -> u64 {
         match self {
             Self::Udp { .. } => MAX_UDP_PAYLOAD,
@@ -148,7 +150,7 @@ impl TransportSpec {
         }
     }
 
-    /// The largest message of a transfer, which fills what there is.
+    /// The size in bytes of the largest message of a transfer, which makes its messages as large as possible.
     pub(super) fn largest_greedy(&self) -> u64 {
         let largest = self.largest_message().min(LARGEST_BULK_MESSAGE.get());
         match self {
@@ -159,10 +161,10 @@ impl TransportSpec {
         }
     }
 
-    /// What no scenario's check would have let through, in words.
+    /// Checks the values as the check of a scenario does, because a far end may have sent the spec.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Returns a text that says what is wrong.
     pub(super) fn check(&self) -> Result<(), String> {
         let check = |key: &str, size: &Option<u64>| match size {
             Some(size) if !is_buffer(*size) => {
@@ -189,10 +191,11 @@ impl TransportSpec {
         }
     }
 
-    /// A server with this keeps no state before a client's address is shown (RFC 4340 §8.1.4).
+    /// Makes the server keep no state before the client has proved its address (RFC 4340 §8.1.4).
     pub(super) fn keep_no_state(&mut self) {
         match self {
-            // Who talks QUIC here has registered its address.
+            // A client with one of these transports is not a stranger: over QUIC it has registered its
+            // address.
             Self::Udp { .. } | Self::Tcp { .. } | Self::Quic(_) => {}
             Self::Encapsulated(spec) => spec.keep_no_state(),
         }
@@ -206,7 +209,7 @@ impl TransportSpec {
         }
     }
 
-    /// Whether it is Multipath TCP.
+    /// Returns true if the transport is Multipath TCP.
     pub const fn is_multipath(&self) -> bool {
         match self {
             Self::Udp { .. } | Self::Encapsulated(_) | Self::Quic(_) => false,
@@ -214,7 +217,7 @@ impl TransportSpec {
         }
     }
 
-    /// The protocol of a socket for its connection.
+    /// The protocol of the socket of a TCP connection.
     pub const fn stream_protocol(&self) -> Protocol {
         if self.is_multipath() { Protocol::MPTCP } else { Protocol::TCP }
     }
@@ -227,22 +230,23 @@ impl TransportSpec {
         }
     }
 
-    /// Whether the scenario sets a segment size on a connection of Multipath TCP.
+    /// Returns true if the scenario sets a segment size on a connection of Multipath TCP.
     pub const fn sets_multipath_mss(&self) -> bool {
         self.is_multipath() && self.mss().is_some()
     }
 
-    /// Whether its datagrams leave with ECT(0), set on the socket or beside each of them.
+    /// Returns true if this program makes datagrams leave with ECT(0), by an option of the socket or of each
+    /// send.
     pub const fn sets_ect(&self) -> bool {
         match self {
             Self::Udp { ecn, .. } => *ecn,
-            // Until the engine finds that the path takes no marks (RFC 9000 §13.4.2).
+            // QUIC stops if the engine finds that the path does not pass ECT(0) (RFC 9000 §13.4.2).
             Self::Quic(_) => true,
             Self::Tcp { .. } | Self::Encapsulated(_) => false,
         }
     }
 
-    /// How long a message is of use from its due time on; `None` for ever.
+    /// The time after its due time at which a message expires. `None` if messages never expire.
     pub fn lifetime(&self) -> Option<Duration> {
         match self {
             Self::Quic(spec) => spec.lifetime(),
@@ -260,10 +264,11 @@ impl TransportSpec {
     }
 }
 
-/// The kernel's name for the congestion control of `config`; its `reno` recovers as NewReno does (RFC 6582).
+/// The kernel's name for the congestion control of `config`. The kernel's `reno` recovers as NewReno does
+/// (RFC 6582), so it stands for both.
 const fn kernel_cc(config: &TcpConfig) -> &'static str {
     match config.cc {
-        // No kernel has it; the socket option says so.
+        // No kernel has Tahoe. The error of the socket option says so.
         Some(CongestionControlKind::Tahoe) => "tahoe",
         Some(CongestionControlKind::Reno | CongestionControlKind::NewReno) => "reno",
         Some(CongestionControlKind::Cubic) | None => "cubic",
@@ -271,16 +276,17 @@ const fn kernel_cc(config: &TcpConfig) -> &'static str {
     }
 }
 
-/// Whether the kernel may have a congestion control of this name. The other host's is quoted on the terminal
-/// and in files.
+/// Returns true if a kernel may have a congestion control of this name. The other host's name is printed on
+/// the terminal and in files, so it must not contain control characters.
 pub(crate) fn is_congestion_control(name: &str) -> bool {
     let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
     (1..=MAX_CC_NAME).contains(&name.len()) && name.bytes().all(is_plain)
 }
 
-/// What a socket of Linux takes as TCP_MAXSEG, in bytes: TCP_MIN_MSS to MAX_TCP_WINDOW (net/ipv4/tcp.c,
-/// do_tcp_setsockopt; include/net/tcp.h).
+/// The values in bytes that a socket of Linux takes as TCP_MAXSEG: TCP_MIN_MSS to MAX_TCP_WINDOW
+/// (do_tcp_setsockopt of net/ipv4/tcp.c; include/net/tcp.h).
 pub const SEGMENT_SIZES: RangeInclusive<u32> = 88..=32_767;
 
-/// TCP_CA_NAME_MAX (include/net/tcp.h) is 16 with the NUL at the end.
+/// The longest name of a congestion control. TCP_CA_NAME_MAX (include/net/tcp.h) is 16 with the NUL at the
+/// end.
 const MAX_CC_NAME: usize = 15;
