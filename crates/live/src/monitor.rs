@@ -1,4 +1,4 @@
-//! Monitors one pair of hosts for ever: sessions follow each other without a gap.
+//! Measures between one pair of hosts without end. Sessions follow each other without a gap.
 //!
 //! ```text
 //!  session 0   ├── its messages are due ──┤ drain, report
@@ -10,12 +10,12 @@
 //! in exactly one session. For a short time both sessions exist: the earlier one waits for its last
 //! messages, which are still in the network.
 //!
-//! Why not one session without an end? The server would have to hand over rows during the run, and the two
-//! clocks would be compared once for weeks. With sessions the server needs nothing new: its limits of rows,
-//! time and sessions hold, both hosts keep the rows of at most two sessions, the clocks are compared for each
-//! session, and an outage is the time in which no session could begin.
+//! Why not one session without an end? The server would have to send its rows during the run, and the two
+//! clocks would be compared only once in weeks. With sessions the server needs nothing new. Its limits of rows,
+//! time and sessions hold. Both hosts keep the rows of at most two sessions. The clocks are compared for each
+//! session. An outage is the time in which no session could begin.
 //!
-//! Left out: connections that outlive a session. Over TCP and DCCP every session opens its own.
+//! Left out: connections that outlive a session. Over TCP and DCCP every session opens its own connections.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -34,71 +34,74 @@ use talkpath_units::{Duration, Instant};
 
 use crate::client::{BegunRun, LiveArena, LiveOptions, PreparedRun};
 
-/// What is measured without end.
+/// A measurement without end.
 pub struct Monitor<'a> {
     /// The host that runs a [`crate::Server`], as [`LiveArena::connect`] takes it. Its name is resolved anew
     /// after each outage.
     pub host: &'a str,
-    /// How to reach it.
+    /// How to reach the server.
     pub options: LiveOptions,
-    /// What one session measures; its duration is the session's.
+    /// The scenario that each session measures. A session is as long as the scenario.
     pub scenario: &'a Scenario,
     /// How sessions sample state over time.
     pub series: Option<SeriesDetail>,
     /// Becomes true when the user wants to stop.
     pub interrupt: &'a AtomicBool,
-    /// The monitor writes here until when the running session sends: ns of CLOCK_MONOTONIC, 0 if none runs.
+    /// The monitor writes the time at which the running session stops sending, ns of CLOCK_MONOTONIC. The
+    /// value is 0 if no session runs.
     pub measured_until_ns: &'a AtomicI64,
 }
 
-/// What the scheduler hands on, in order.
+/// A message from the scheduler to the thread that reports, in the order of the sessions.
 enum Entry<'scope> {
+    /// A session that will begin, or has begun.
     Session {
-        /// CLOCK_MONOTONIC of its beginning.
+        /// CLOCK_MONOTONIC when the session begins.
         start_ns: i64,
         thread: ScopedJoinHandle<'scope, MonitorSession>,
     },
-    /// A session could not begin, and no other is running; why.
+    /// No session runs, because the next one could not begin for this reason.
     Failed(String),
 }
 
-/// Consecutive failures: sessions that could not begin, or that were cut at once. It sets the back-off.
+/// The number of consecutive failures. A failure is a session that could not begin, or that was cut short at
+/// once. The number sets the back-off.
 #[derive(Default)]
-struct Attempts(AtomicU32);
+struct Failures(AtomicU32);
 
-impl Attempts {
+impl Failures {
     /// Counts a failure. Returns how long to wait before the next attempt, in ns.
-    fn fail(&self) -> i64 {
+    fn count(&self) -> i64 {
         back_off_ns(self.0.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Forgets the failures: a session has lasted.
-    fn end(&self) {
+    /// Forgets the failures, because a session has lasted.
+    fn forget(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 }
 
-/// How far a session has come. Its thread writes it, the scheduler reads it.
+/// The progress of a session. The session's thread writes it, and the scheduler reads it.
 #[derive(Default)]
-struct Reach {
-    /// ns into the session.
+struct Progress {
+    /// The time since the session began, ns.
     now_ns: AtomicU64,
     is_over: AtomicBool,
-    /// The failures before it, which are forgotten once it has lasted.
-    attempts: Arc<Attempts>,
+    /// The failures before the session, which are forgotten once the session has lasted.
+    failures: Arc<Failures>,
 }
 
-impl Reach {
-    /// Notes that the session, which has this `length`, is at `now_ns`.
-    fn note_progress(&self, now_ns: u64, length: Duration) {
+impl Progress {
+    /// Notes that a session of `length` has come to `now_ns` since its beginning.
+    fn note(&self, now_ns: u64, length: Duration) {
         self.now_ns.store(now_ns, Ordering::Relaxed);
         if now_ns >= lasting_ns(length) {
-            self.attempts.end();
+            self.failures.forget();
         }
     }
 }
 
-/// How far a session of `length` must come to count as one that has lasted, in ns.
+/// Returns the time after which a session of `length` counts as one that has lasted, ns.
 fn lasting_ns(length: Duration) -> u64 {
     length.as_nanos().min(LASTING_NS)
 }
@@ -107,19 +110,19 @@ fn lasting_ns(length: Duration) -> u64 {
 struct Current {
     end_ns: i64,
     length: Duration,
-    reach: Arc<Reach>,
+    progress: Arc<Progress>,
 }
 
 impl Current {
-    /// Whether the session ended before its time.
+    /// Whether the session ended before its planned end.
     fn ended_early(&self) -> bool {
-        self.reach.is_over.load(Ordering::Acquire)
-            && self.reach.now_ns.load(Ordering::Relaxed) < self.length.as_nanos()
+        self.progress.is_over.load(Ordering::Acquire)
+            && self.progress.now_ns.load(Ordering::Relaxed) < self.length.as_nanos()
     }
 
-    /// Whether it ended so early that it counts as a failure.
+    /// Whether the session ended so early that it counts as a failure.
     fn counts_as_failure(&self) -> bool {
-        self.ended_early() && self.reach.now_ns.load(Ordering::Relaxed) < lasting_ns(self.length)
+        self.ended_early() && self.progress.now_ns.load(Ordering::Relaxed) < lasting_ns(self.length)
     }
 
     /// Whether the session still sends.
@@ -129,24 +132,24 @@ impl Current {
 }
 
 impl Monitor<'_> {
-    /// Measures until the user stops it; `handle` is called in this thread, session after session.
+    /// Measures until the user stops the monitor. `handle` is called in this thread, session after session.
     ///
     /// # Errors
-    /// [`ArenaError::Unavailable`] if this host cannot run the first session; [`ArenaError::Unsupported`] and
-    /// [`ArenaError::Unwelcome`] if no session has begun yet. All later errors are outages, and so is a far
-    /// end that does not answer.
+    /// Returns [`ArenaError::Unavailable`] if this host cannot run the first session. Returns
+    /// [`ArenaError::Unsupported`] or [`ArenaError::Unwelcome`] if the server or this host refuses and no
+    /// session has begun before. All later errors are outages. A server that does not answer is an outage, too.
     pub fn run(&self, handle: &mut dyn FnMut(Happening)) -> Result<(), ArenaError> {
         let mut timeline = Timeline { end_ns: monotonic(), has_begun: false, down: None, cut: None };
         scope(|scope| {
-            let (entries, coming) = channel();
+            let (entries, receiver) = channel();
             let scheduling = move || self.schedule(scope, &entries);
             let scheduler = Builder::new().spawn_scoped(scope, scheduling).map_err(ArenaError::no_thread)?;
-            for entry in coming {
+            for entry in receiver {
                 match entry {
                     Entry::Failed(why) => timeline.take_failure(why, handle),
                     Entry::Session { start_ns, thread } => {
-                        // An outage that was reported ends when the next session begins, not when that
-                        // session is over.
+                        // A reported outage ends when the next session begins. Without this wait the end would
+                        // be reported only when that session is over.
                         if timeline.down.is_some() {
                             self.wait_until(start_ns, || thread.is_finished());
                             if monotonic() >= start_ns {
@@ -175,19 +178,20 @@ impl Monitor<'_> {
     ) -> Result<(), ArenaError> {
         let (mut arena, mut current) = (None, None::<Current>);
         let (mut number, mut is_first) = (0, true);
-        let attempts = Arc::<Attempts>::default();
+        let failures = Arc::<Failures>::default();
         while !self.interrupt.load(Ordering::Relaxed) {
             if current.take_if(|current| current.counts_as_failure()).is_some() {
                 self.measured_until_ns.store(0, Ordering::Relaxed);
-                self.wait_until(monotonic() + attempts.fail(), || false);
+                self.wait_until(monotonic() + failures.count(), || false);
                 continue;
             }
-            // The next session begins when the present one ends, or as soon as it can if that was cut short.
-            let next =
+            // The next session begins when the current session ends. If the current session was cut short, the
+            // next session begins as soon as possible.
+            let next_start_ns =
                 current.as_ref().filter(|current| !current.ended_early()).map(|current| current.end_ns);
             let prepared = self.prepare(&mut arena, number);
-            let begun = prepared.and_then(|prepared| prepared.begin(next));
-            match begun.and_then(|begun| self.start(begun, number, scope, &attempts)) {
+            let begun = prepared.and_then(|prepared| prepared.begin(next_start_ns));
+            match begun.and_then(|begun| self.start(begun, number, scope, &failures)) {
                 Ok((session, begun)) => {
                     let end_ns = begun.end_ns;
                     self.measured_until_ns.store(end_ns, Ordering::Relaxed);
@@ -216,7 +220,7 @@ impl Monitor<'_> {
                             return Ok(());
                         }
                     }
-                    self.wait_until(monotonic() + attempts.fail(), || false);
+                    self.wait_until(monotonic() + failures.count(), || false);
                 }
             }
         }
@@ -250,22 +254,23 @@ impl Monitor<'_> {
         begun: BegunRun<'scope>,
         number: u64,
         scope: &'scope Scope<'scope, '_>,
-        attempts: &Arc<Attempts>,
+        failures: &Arc<Failures>,
     ) -> Result<(Entry<'scope>, Current), ArenaError> {
         let (start_ns, length) = (begun.start_ns(), self.scenario.duration);
-        let reach = Arc::new(Reach { attempts: Arc::clone(attempts), ..Reach::default() });
-        let theirs = Arc::clone(&reach);
+        let progress = Arc::new(Progress { failures: Arc::clone(failures), ..Progress::default() });
+        let shared = Arc::clone(&progress);
         let session = move || {
-            or_cut_by_a_panic(number, start_ns, length, &theirs, || measure(begun, number, length, &theirs))
+            catch_panic(number, start_ns, length, &shared, || measure(begun, number, length, &shared))
         };
         let thread = Builder::new().spawn_scoped(scope, session);
         let thread = thread
             .map_err(|error| ArenaError::far_end(format!("this host gives a session no thread: {error}")))?;
-        let current = Current { end_ns: start_ns.saturating_add(nanoseconds(length)), length, reach };
+        let current = Current { end_ns: start_ns.saturating_add(nanoseconds(length)), length, progress };
         Ok((Entry::Session { start_ns, thread }, current))
     }
 
-    /// Waits until `until_ns` of CLOCK_MONOTONIC, until `is_over`, or until the user stops it.
+    /// Waits until CLOCK_MONOTONIC shows `until_ns`. The wait ends earlier if `is_over` returns true, or if the
+    /// user stops the monitor.
     fn wait_until(&self, until_ns: i64, is_over: impl Fn() -> bool) {
         while !self.interrupt.load(Ordering::Relaxed) && !is_over() {
             let left = u64::try_from(until_ns - monotonic()).unwrap_or(0);
@@ -277,28 +282,28 @@ impl Monitor<'_> {
     }
 }
 
-/// Runs `session`. If it panics, the result is a session that was cut short at that moment, without a record:
-/// the time before it was not measured, and a report must say so.
-fn or_cut_by_a_panic(
+/// Runs `session`. If it panics, returns a session without a record that was cut short at that moment. A report
+/// then says that the time before the panic was not measured.
+fn catch_panic(
     number: u64,
     start_ns: i64,
     length: Duration,
-    reach: &Reach,
+    progress: &Progress,
     session: impl FnOnce() -> MonitorSession,
 ) -> MonitorSession {
     catch_unwind(AssertUnwindSafe(session)).unwrap_or_else(|_| {
-        let length = length.min(reached(reach, None, false));
-        reach.is_over.store(true, Ordering::Release);
+        let length = length.min(measured_length(progress, None, false));
+        progress.is_over.store(true, Ordering::Release);
         let cut = Some("a fault of talkpath ended the session; its message is on standard error".to_owned());
         MonitorSession { number, start_ns, length, record: None, cut }
     })
 }
 
-/// Runs a session to its end, or to what ended it.
-fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) -> MonitorSession {
+/// Runs a session until its end, or until an error ends it.
+fn measure(begun: BegunRun<'_>, number: u64, length: Duration, progress: &Progress) -> MonitorSession {
     let start_ns = begun.start_ns();
-    let progress = |now: Instant| reach.note_progress(now.as_nanos(), length);
-    let ended = begun.watched_by(&progress).run();
+    let note_time = |now: Instant| progress.note(now.as_nanos(), length);
+    let ended = begun.watched_by(&note_time).run();
     let is_interrupted = matches!(ended, Err(ArenaError::Interrupted { .. }));
     let (record, cut) = match ended {
         Ok(record) => (Some(record), None),
@@ -308,20 +313,20 @@ fn measure(begun: BegunRun<'_>, number: u64, length: Duration, reach: &Reach) ->
         }
         Err(error) => (None, Some(error.to_string())),
     };
-    let reached = match &cut {
+    let measured = match &cut {
         None => length,
-        Some(_) => length.min(reached(reach, record.as_ref(), is_interrupted)),
+        Some(_) => length.min(measured_length(progress, record.as_ref(), is_interrupted)),
     };
-    reach.note_progress(reached.as_nanos(), length);
-    reach.is_over.store(true, Ordering::Release);
-    MonitorSession { number, start_ns, length: reached, record, cut }
+    progress.note(measured.as_nanos(), length);
+    progress.is_over.store(true, Ordering::Release);
+    MonitorSession { number, start_ns, length: measured, record, cut }
 }
 
-/// How much of a session was measured that was cut short: all messages in its record are due before that. It
-/// is zero if the user stopped the session before it began. Its record may hold a message that is due at the
-/// beginning, but that message is not lost.
-fn reached(reach: &Reach, record: Option<&RunRecord>, is_interrupted: bool) -> Duration {
-    let now_ns = reach.now_ns.load(Ordering::Relaxed);
+/// Returns how much of a session was measured before it was cut short. All messages in the session's record
+/// are due before that time. The time is zero if the user stopped the session before it began. The record may
+/// then hold a message that is due at the beginning, but that message is not lost.
+fn measured_length(progress: &Progress, record: Option<&RunRecord>, is_interrupted: bool) -> Duration {
+    let now_ns = progress.now_ns.load(Ordering::Relaxed);
     if is_interrupted && now_ns == 0 {
         return Duration::ZERO;
     }
@@ -330,14 +335,14 @@ fn reached(reach: &Reach, record: Option<&RunRecord>, is_interrupted: bool) -> D
     Duration::from_nanos(now_ns.max(last_due))
 }
 
-/// Puts the times without a session between the sessions.
+/// The timeline of the monitor. It finds the times without a session between the sessions.
 struct Timeline {
-    /// CLOCK_MONOTONIC until which everything is reported.
+    /// CLOCK_MONOTONIC up to which everything has been reported.
     end_ns: i64,
     has_begun: bool,
-    /// How many sessions could not begin, if one is reported as missing.
+    /// The number of sessions that could not begin during the outage; `None` if no outage is reported.
     down: Option<u64>,
-    /// Why the last session was cut short.
+    /// The reason why the last session was cut short, if it was.
     cut: Option<String>,
 }
 
@@ -349,7 +354,7 @@ impl Timeline {
         *self.down.get_or_insert(0) += 1;
     }
 
-    /// A session has begun: an outage is over.
+    /// Reports the end of an outage, because a session has begun.
     fn take_start(&mut self, start_ns: i64, handle: &mut dyn FnMut(Happening)) {
         if let Some(attempts) = self.down.take() {
             let from_ns = self.end_ns;
@@ -377,24 +382,25 @@ fn nanoseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// How long to wait after failure number `attempts`, from 0: twice as long each time, up to a minute. A
-/// quarter of the wait is drawn at random, so that the clients of one server do not all come back at once.
+/// Returns how long to wait before the next attempt after `attempts` earlier failures in a row, ns. The wait
+/// doubles with each failure, up to a minute. A quarter of the wait is drawn at random, so that the clients of
+/// one server do not all come back at once.
 fn back_off_ns(attempts: u32) -> i64 {
     let longest = FIRST_BACK_OFF_NS.saturating_mul(1 << attempts.min(16)).min(LAST_BACK_OFF_NS);
-    // Without a random number all wait for the longest.
+    // Without a random number the wait is the longest one.
     let [drawn] = random::<1>().unwrap_or([255]);
     longest - longest / 4 * i64::from(255 - drawn) / 255
 }
 
-/// How long before its beginning a session is prepared (chosen: nine round trips over a satellite take 5.4 s,
-/// and both hosts must agree on the beginning 1.7 s ahead).
+/// The time from the preparation of a session to its beginning (chosen: nine round trips over a satellite take
+/// 5.4 s, and both hosts must agree on the beginning 1.7 s ahead).
 const PREPARE_AHEAD_NS: i64 = 8_000_000_000;
-/// A session that lasted so long is no failure, whatever ends it (chosen: half of the shortest usual session,
-/// which has a single interval of 10 s).
+/// A session that lasted this long does not count as a failure, whatever ended it (chosen: half of the shortest
+/// usual session, which has a single interval of 10 s).
 const LASTING_NS: u64 = 5_000_000_000;
-/// The shortest and the longest wait between attempts (chosen: a restarted server is found soon, and one that
-/// is away for long is asked once a minute).
+/// The shortest wait between attempts (chosen: a restarted server is found soon).
 const FIRST_BACK_OFF_NS: i64 = 1_000_000_000;
+/// The longest wait between attempts (chosen: a server that is away for long is asked once a minute).
 const LAST_BACK_OFF_NS: i64 = 60_000_000_000;
 /// How often a wait checks whether it has to end.
 const SLICE: StdDuration = StdDuration::from_millis(50);
@@ -411,7 +417,7 @@ mod tests {
         let mut lines = Vec::new();
         let mut handle = |happening| {
             lines.push(match happening {
-                Happening::Measured(it) => format!("{} from {}", it.number, it.start_ns),
+                Happening::Measured(session) => format!("{} from {}", session.number, session.start_ns),
                 Happening::Down { from_ns, why } => format!("down {from_ns} {why}"),
                 Happening::Up { from_ns, to_ns, attempts } => format!("up {from_ns} {to_ns} {attempts}"),
             });
@@ -432,10 +438,11 @@ mod tests {
 
     #[test]
     fn a_session_that_panics_is_one_that_was_cut_short_there() {
-        let reach = Arc::<Reach>::default();
-        let current = Current { end_ns: 1_600, length: Duration::from_nanos(100), reach: Arc::clone(&reach) };
-        let measured = or_cut_by_a_panic(3, 1_500, current.length, &reach, || {
-            reach.now_ns.store(40, Ordering::Relaxed);
+        let progress = Arc::<Progress>::default();
+        let current =
+            Current { end_ns: 1_600, length: Duration::from_nanos(100), progress: Arc::clone(&progress) };
+        let measured = catch_panic(3, 1_500, current.length, &progress, || {
+            progress.now_ns.store(40, Ordering::Relaxed);
             panic!("as a fault would");
         });
         assert!(current.counts_as_failure(), "the next one waits");
@@ -465,11 +472,11 @@ mod tests {
 
     #[test]
     fn a_session_that_the_user_stops_counts_from_its_beginning_to_the_stop_whatever_was_sent() {
-        let reach = |now_ns| Reach { now_ns: AtomicU64::new(now_ns), ..Reach::default() };
+        let progress = |now_ns| Progress { now_ns: AtomicU64::new(now_ns), ..Progress::default() };
         let received = record_of(Some(Instant::from_millis(3)));
         let not_sent = record_of(None);
         for record in [Some(&received), Some(&not_sent), None] {
-            let length = |now_ns| reached(&reach(now_ns), record, true);
+            let length = |now_ns| measured_length(&progress(now_ns), record, true);
             assert_eq!(length(8_000_000_000), Duration::from_secs(8), "{record:?}");
             assert_eq!(length(0), Duration::ZERO, "it had not begun: {record:?}");
         }
@@ -510,14 +517,14 @@ mod tests {
 
     #[test]
     fn sessions_that_are_cut_at_once_become_rarer_until_one_lasts() {
-        let attempts = Arc::<Attempts>::default();
+        let failures = Arc::<Failures>::default();
         let cut = |length_ms: u64, at_ms: u64| {
             let (length, at) = (Duration::from_millis(length_ms), Duration::from_millis(at_ms));
-            let reach = Arc::new(Reach { attempts: Arc::clone(&attempts), ..Reach::default() });
-            reach.note_progress(at.as_nanos(), length);
-            reach.is_over.store(true, Ordering::Release);
-            let current = Current { end_ns: 0, length, reach };
-            current.counts_as_failure().then(|| attempts.fail() / 500_000_000)
+            let progress = Arc::new(Progress { failures: Arc::clone(&failures), ..Progress::default() });
+            progress.note(at.as_nanos(), length);
+            progress.is_over.store(true, Ordering::Release);
+            let current = Current { end_ns: 0, length, progress };
+            current.counts_as_failure().then(|| failures.count() / 500_000_000)
         };
         // From three quarters of 1, 2 and 4 s, in halves of a second.
         for expected in [1..=2, 3..=4, 6..=8] {

@@ -1,8 +1,9 @@
-//! The control protocol: one JSON object a line over TCP, requests from the client, answers from the server.
+//! The control protocol. It runs over TCP and has one JSON object a line. The client sends requests, and the
+//! server sends answers.
 //!
 //! ```text
 //!  client                                        server
-//!  hello {version, opening, filling}    ─►               (silent before; the hello is as long as any answer)
+//!  hello {version, opening, filling}    ─►               (the hello is as long as any answer to it)
 //!                                       ◄─  welcome {answer}
 //!       with a key, all that follows is sealed (seal.rs)
 //!  session {flows, duration, ...}       ─►
@@ -18,11 +19,14 @@
 //!  bye                                  ─►
 //! ```
 //!
-//! An answer that cannot be given is `refused {why}`. Lines are limited at both ends; what is longer, or no
-//! such object, ends the connection. What waits for a peer that does not read is limited too: beyond
-//! [`UNSENT_LIMIT`] nothing is read from this peer, and TCP's window closes.
+//! If the server cannot do what a request asks, it answers `refused {why}`. The length of a line is limited at
+//! both ends. A line that is longer, or that is no such object, ends the connection. The bytes that wait for a
+//! peer that does not read are limited too: beyond [`UNSENT_LIMIT`] nothing is read from this peer, and TCP's
+//! window closes.
 
 mod registrations;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -44,19 +48,20 @@ use talkpath_units::{from_hex, printable};
 use crate::seal::Seal;
 pub(crate) use registrations::{Registration, Registrations};
 
-/// What the client says; `hello` and `data` open a connection.
+/// A message of the client. `hello` opens a control connection, and `data` opens the connection of a flow.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
     /// Opens a control connection.
     Hello {
-        /// [`VERSION`].
+        /// The client's [`VERSION`].
         version: u32,
-        /// The first word of the handshake (seal.rs) in hexadecimal; empty without a key. A server of a
-        /// version up to 7 finds a nonce here, and so can say which version it speaks.
+        /// The first message of the handshake (seal.rs) in hexadecimal; empty without a key. The field is
+        /// called `nonce` on the wire, so that servers up to version 7 can read the hello and can say which
+        /// version they speak.
         #[serde(rename = "nonce")]
         opening: String,
-        /// Makes the line at least [`HELLO_SIZE`] long.
+        /// Characters that make the line longer than [`HELLO_SIZE`] bytes.
         filling: String,
     },
     /// Opens a TCP flow's data connection.
@@ -64,124 +69,124 @@ pub(crate) enum Request {
         /// The flow's secret, in hexadecimal.
         secret: String,
     },
-    /// Describes the run.
+    /// Describes the run that the client wants.
     Session(SessionSpec),
     /// Requests a reading of the server's clock.
     Probe {
-        /// Comes back.
+        /// A number that the answer repeats.
         number: u32,
     },
-    /// Asks from which addresses flows over UDP registered.
+    /// Requests the addresses from which flows over UDP registered.
     Registrations,
-    /// The run begins.
+    /// Says when the run begins.
     Go {
-        /// When, on the server's clock, ns since 1970.
+        /// The beginning of the run on the server's clock, ns since 1970.
         start_ns: i64,
     },
-    /// Asks how far the flows are; also says that the client lives.
+    /// Requests the progress of the flows. It also shows the server that the client lives.
     Ask,
-    /// The run is over.
+    /// Says that the run is over.
     Stop,
-    /// Requests a flow's log.
+    /// Requests the server's log of a flow.
     Report {
-        /// Index in the session.
+        /// The index of the flow in the session.
         flow: u32,
     },
-    /// The client leaves.
+    /// Says that the client leaves.
     Bye,
 }
 
-/// What the server says.
+/// A message of the server.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
-    /// The client is in.
+    /// Accepts the hello.
     Welcome {
-        /// The server's word of the handshake (seal.rs), if there is a key.
+        /// The server's message of the handshake (seal.rs), if there is a key.
         answer: Option<String>,
     },
-    /// No.
+    /// Refuses the hello or the session.
     Refused {
-        /// In words for a person.
+        /// The reason, in words for a person.
         why: String,
-        /// The flow of the session that the refusal is about, if it is about a single flow.
+        /// The index of the flow that the refusal is about, if it is about a single flow.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         flow: Option<u32>,
     },
-    /// Not now: every session is taken.
+    /// Refuses the session for now, because too few seats or too little memory is left.
     Busy {
-        /// In words for a person.
+        /// The reason, in words for a person.
         why: String,
     },
-    /// The session is ready.
+    /// Accepts the session.
     Ready {
-        /// One a flow.
+        /// The admission of each flow, in the session's order.
         flows: Vec<Admission>,
-        /// What bends the run on the server's side.
+        /// The options that the server cannot set, in words for a person.
         warnings: Vec<String>,
     },
-    /// The server's clock.
+    /// Gives a reading of the server's clock.
     Probe {
-        /// Of the request.
+        /// The number of the request.
         number: u32,
-        /// When the request was read, ns since 1970 on the server's clock.
+        /// When the server read the request, ns since 1970 on the server's clock.
         received_ns: i64,
-        /// When this was written.
+        /// When the server wrote this answer, ns since 1970 on the server's clock.
         sent_ns: i64,
     },
-    /// What came of the registrations of flows over UDP.
+    /// Gives the registrations of flows over UDP.
     Registrations(Registrations),
-    /// The run begins.
+    /// Confirms the beginning of the run.
     Going {
-        /// When, on the server's clock; later than requested if that was past.
+        /// The beginning of the run on the server's clock, ns since 1970. It is later than requested if the
+        /// requested time was past.
         start_ns: i64,
     },
-    /// How far the flows are, in the session's order. With its two stamps it is a probe of the server's
-    /// clock, too.
+    /// Gives the progress of the flows. Its two time stamps also make it a probe of the server's clock.
     Progress {
-        /// One a flow.
+        /// The progress of each flow, in the session's order.
         flows: Vec<EndProgress>,
-        /// When the question was read, ns since 1970 on the server's clock.
+        /// When the server read the request, ns since 1970 on the server's clock.
         received_ns: i64,
-        /// When this was written.
+        /// When the server wrote this answer, ns since 1970 on the server's clock.
         sent_ns: i64,
-        /// What ended the run at the server, if something did.
+        /// The reason why the server wants the run to end, if there is one.
         trouble: Option<String>,
     },
-    /// The run is over here too.
+    /// Confirms the end of the run.
     Stopped {
-        /// How late the server's pacer was: p50, p99, maximum, ns; absent if it paced nothing.
+        /// The lateness of the server's pacer: p50, p99 and maximum, ns. Absent if it paced nothing.
         lateness_ns: Option<[u64; 3]>,
-        /// Datagrams that the receiving sockets dropped, and what may be known of the causes.
+        /// The number of datagrams that the receiving sockets dropped, and what is known of the causes.
         drops: UdpDrops,
-        /// Of the whole session.
+        /// The registrations of the whole session.
         registrations: Registrations,
     },
-    /// Part of a flow's log.
+    /// Gives a part of a flow's log.
     Rows(Box<Chunk>),
-    /// The flow's log is complete.
+    /// Says that the flow's log is complete.
     End,
 }
 
-/// How a flow is joined.
+/// The secret and the keys with which a client joins a flow.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Admission {
-    /// 16 random bytes in hexadecimal.
+    /// The flow's secret, 16 random bytes in hexadecimal.
     pub(crate) secret: String,
-    /// What datagrams carry.
+    /// The token that each datagram of the flow carries.
     pub(crate) token: u32,
-    /// With what they are tagged, 32 random bytes in hexadecimal; absent without a key.
+    /// The key of the tags of the flow's datagrams, 32 random bytes in hexadecimal. Absent without a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tag_key: Option<String>,
-    /// SHA-256 of the certificate that the server shows on the flow's QUIC connection, in hexadecimal, the
-    /// same for all flows of one connection; absent for other transports.
+    /// The SHA-256 of the certificate that the server shows on the flow's QUIC connection, in hexadecimal. All
+    /// flows of one connection have the same certificate. Absent for other transports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) certificate: Option<String>,
 }
 
 impl Admission {
-    /// With what the client's end of a QUIC flow begins; `None` inside of another transport. `None` if a QUIC
-    /// flow has no certificate.
+    /// Returns the keys of the client's end of a flow. The outer `None` is a mistake of the server: a QUIC flow
+    /// without a certificate. The inner `None` says that the transport is not QUIC and needs no keys.
     pub(crate) fn quic_keys(&self, transport: &TransportSpec) -> Option<Option<HostKeys>> {
         let fingerprint = self.certificate.as_deref().and_then(from_hex::<32>).map(Fingerprint);
         match (transport, fingerprint) {
@@ -193,8 +198,9 @@ impl Admission {
         }
     }
 
-    /// With what the flow's datagrams are tagged, if they are. `None` if a session that `is_sealed` has no
-    /// key for them, or another one has.
+    /// Returns the key of the tags of the flow's datagrams. The outer `None` is a mistake of the server: a
+    /// sealed session without such a key, or an unsealed session with one. The inner `None` says that the
+    /// datagrams have no tags.
     pub(crate) fn tag_key(&self, is_sealed: bool) -> Option<Option<TagKey>> {
         match (&self.tag_key, is_sealed) {
             (Some(key), true) => from_hex::<32>(key).map(|key| Some(TagKey(key))),
@@ -204,48 +210,51 @@ impl Admission {
     }
 }
 
-/// Why a control connection ended.
+/// The reason why a control connection ended. The subject of each text is the other side, for example "the
+/// client closed the connection".
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ControlError {
     /// The other side closed it.
     #[error("closed the connection")]
     Closed,
-    /// Nothing came in time.
+    /// The other side sent nothing for this many seconds.
     #[error("said nothing for {0} s")]
     Silent(u64),
-    /// Answers wait, and the client took none in time.
+    /// The other side read none of the waiting bytes for this many seconds.
     #[error("read no answers for {0} s")]
     Unread(u64),
     /// The session took longer than the server allows.
     #[error("took too long: {0}")]
     Overtime(String),
-    /// Nothing of the client's: this host cannot serve it further.
+    /// This host lacks the resources to serve the client. The client did nothing wrong.
     #[error("was let go: {0}")]
-    Own(String),
-    /// What came does not bear the other end's seal.
+    ThisHost(String),
+    /// The bytes that came are not sealed by the other side.
     #[error("sent what is not sealed with the key: somebody changed it on the way")]
     Unsealed,
-    /// What came is not this protocol.
+    /// The bytes that came are not a message of this protocol. The string is their beginning.
     #[error("sent what is not talkpath's protocol: {0:?}")]
     Garbage(String),
-    /// The system's error.
+    /// The system reported an error of the connection.
     #[error("connection failed: {0}")]
     Io(#[from] io::Error),
 }
 
-/// One end of a control connection that reads `In`.
+/// One side of a control connection. It reads messages of the type `In`.
 pub(crate) struct Control<In> {
     stream: TcpStream,
-    /// What those who hold a key seal with.
+    /// The seal of both directions; `None` if there is no key.
     seal: Option<Seal>,
-    /// What came sealed and is not a whole piece yet.
+    /// Sealed bytes that came and are not a whole piece yet.
     sealed: Vec<u8>,
     unread: Unread,
     unsent: VecDeque<u8>,
-    /// The socket has no room for what is unsent.
+    /// The socket has no room for the bytes in `unsent`.
     is_blocked: bool,
+    /// The longest line that is read, bytes.
     line_limit: usize,
-    /// CLOCK_MONOTONIC of the last sign of life: a byte came, or the peer made room for answers that waited.
+    /// CLOCK_MONOTONIC of the peer's last sign of life: a byte came, or the peer made room for bytes that
+    /// waited.
     heard_ns: i64,
     /// How long the peer may give no sign of life, seconds.
     patience_s: u64,
@@ -253,10 +262,10 @@ pub(crate) struct Control<In> {
 }
 
 impl<In: DeserializeOwned> Control<In> {
-    /// Takes over `stream`; lines longer than `line_limit` bytes are garbage.
+    /// Takes over `stream`. Lines that are longer than `line_limit` bytes end the connection.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error if the options of the socket cannot be set.
     pub(crate) fn new(stream: TcpStream, line_limit: usize) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
@@ -267,47 +276,49 @@ impl<In: DeserializeOwned> Control<In> {
         Ok(Self { stream, seal, sealed, unread, unsent, is_blocked, line_limit, heard_ns, patience_s, reads })
     }
 
-    /// From now on all is sealed, both ways.
+    /// Seals all bytes from now on, in both directions.
     pub(crate) fn start_sealing(&mut self, seal: Seal) {
         self.seal = Some(seal);
-        let came = std::mem::take(&mut self.unread);
-        self.sealed.extend_from_slice(came.bytes());
+        // The bytes behind the last line are sealed already.
+        let sealed = std::mem::take(&mut self.unread);
+        self.sealed.extend_from_slice(sealed.bytes());
     }
 
-    /// Whether all is sealed.
+    /// Whether the connection is sealed.
     pub(crate) const fn is_sealed(&self) -> bool {
         self.seal.is_some()
     }
 
-    /// The socket below.
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }
 
-    /// Gives up the socket, and the bytes that were read from it beyond the last line.
+    /// Returns the socket, and the bytes that were read from the socket behind the last line.
     pub(crate) fn into_stream(self) -> (TcpStream, Vec<u8>) {
         (self.stream, self.unread.bytes().to_vec())
     }
 
-    /// From now on lines may be this long.
+    /// Sets the longest line that is read from now on, bytes.
     pub(crate) fn set_line_limit(&mut self, limit: usize) {
         self.line_limit = limit;
     }
 
-    /// From now on the peer may be silent for this long.
+    /// Sets how long the peer may be silent from now on.
     pub(crate) fn set_patience(&mut self, seconds: u64) {
         self.patience_s = seconds;
     }
 
-    /// ns since the peer's last sign of life.
+    /// Returns the time since the peer's last sign of life, ns.
     pub(crate) fn silence_ns(&self) -> i64 {
         monotonic() - self.heard_ns
     }
 
-    /// Whether the peer gave a sign of life within [`SILENCE_S`], or [`OUTAGE_S`] of a run.
+    /// Checks that the peer has given a sign of life in time: within [`SILENCE_S`], or within [`OUTAGE_S`]
+    /// during a run ([`Control::set_patience`]).
     ///
     /// # Errors
-    /// [`ControlError::Silent`], or [`ControlError::Unread`] if answers wait for it.
+    /// Returns [`ControlError::Unread`] if bytes wait for a silent peer, and [`ControlError::Silent`] if none
+    /// wait.
     pub(crate) fn check_alive(&self) -> Result<(), ControlError> {
         match (self.silence_ns() > self.patience_s as i64 * 1_000_000_000, self.is_blocked) {
             (false, _) => Ok(()),
@@ -316,10 +327,10 @@ impl<In: DeserializeOwned> Control<In> {
         }
     }
 
-    /// Queues `message` and writes what the socket takes.
+    /// Queues `message`, and writes as much of the queue as the socket takes.
     ///
     /// # Errors
-    /// [`ControlError::Io`] or [`ControlError::Closed`].
+    /// Returns [`ControlError::Io`] or [`ControlError::Closed`] if the socket fails.
     pub(crate) fn send(&mut self, message: &impl Serialize) -> Result<(), ControlError> {
         if let Some(seal) = &mut self.seal {
             let mut line = serde_json::to_vec(message).map_err(io::Error::from)?;
@@ -332,17 +343,17 @@ impl<In: DeserializeOwned> Control<In> {
         self.flush()
     }
 
-    /// Bytes that the socket has not taken yet.
+    /// Returns the number of queued bytes that the socket has not taken yet.
     pub(crate) fn unsent(&self) -> usize {
         self.unsent.len()
     }
 
-    /// The next whole line, if it has come; never blocks, and reads at most [`READ_AT_ONCE`] however fast
-    /// more comes. Nothing is read, and no line given, while more than [`UNSENT_LIMIT`] waits for the peer
-    /// to read.
+    /// Reads the next message. Returns `None` if no whole line has come. Never blocks, and reads at most
+    /// [`READ_AT_ONCE`] bytes even if the peer sends faster. While more than [`UNSENT_LIMIT`] bytes wait for
+    /// the peer to read, returns `None` and reads nothing.
     ///
     /// # Errors
-    /// [`ControlError`].
+    /// Returns [`ControlError`] if the connection has ended, or if a line is not a message of this protocol.
     pub(crate) fn receive(&mut self) -> Result<Option<In>, ControlError> {
         self.flush()?;
         if self.is_held_back() {
@@ -352,12 +363,12 @@ impl<In: DeserializeOwned> Control<In> {
             return Ok(Some(message));
         }
         let mut buffer = [0; 16 * 1024];
-        let mut came = 0;
-        while came < READ_AT_ONCE {
+        let mut read_bytes = 0;
+        while read_bytes < READ_AT_ONCE {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(ControlError::Closed),
                 Ok(count) => {
-                    came += count;
+                    read_bytes += count;
                     self.heard_ns = monotonic();
                     self.take(&buffer[..count])?;
                     if let Some(message) = self.parse()? {
@@ -369,15 +380,16 @@ impl<In: DeserializeOwned> Control<In> {
                 Err(error) => return Err(reset_is_closed(error)),
             }
         }
-        // The socket still tells that it has more (poll(2), epoll(7)); others have their turn before.
+        // The socket stays readable (poll(2), epoll(7)), so the rest is read in a later call. Other connections
+        // of the same thread are read before that.
         Ok(None)
     }
 
-    /// Waits at most `ms` for something to read (or for room to write what is queued), then as
-    /// [`Control::receive`].
+    /// Waits at most `ms` milliseconds until there is input, or room for queued bytes. Then reads the next
+    /// message as [`Control::receive`] does.
     ///
     /// # Errors
-    /// [`ControlError`].
+    /// Returns the same errors as [`Control::receive`].
     pub(crate) fn receive_within(&mut self, ms: i64) -> Result<Option<In>, ControlError> {
         if let Some(message) = self.receive()? {
             return Ok(Some(message));
@@ -392,10 +404,11 @@ impl<In: DeserializeOwned> Control<In> {
         }
     }
 
-    /// The next line, waiting up to `seconds` for it.
+    /// Waits up to `seconds` for the next message.
     ///
     /// # Errors
-    /// [`ControlError`], with [`ControlError::Silent`] if nothing whole came in time.
+    /// Returns [`ControlError::Silent`] if no whole message came in time, and the same errors as
+    /// [`Control::receive`].
     pub(crate) fn expect(&mut self, seconds: u64) -> Result<In, ControlError> {
         let deadline = monotonic() + seconds as i64 * 1_000_000_000;
         while monotonic() < deadline {
@@ -406,7 +419,7 @@ impl<In: DeserializeOwned> Control<In> {
         Err(ControlError::Silent(seconds))
     }
 
-    /// Takes in what came, out of its seal if there is one.
+    /// Adds `bytes` to the unread bytes. If the connection is sealed, opens the seal first.
     fn take(&mut self, bytes: &[u8]) -> Result<(), ControlError> {
         let Some(seal) = &mut self.seal else {
             self.unread.append(bytes);
@@ -424,7 +437,7 @@ impl<In: DeserializeOwned> Control<In> {
         while !self.unsent.is_empty() {
             match self.stream.write(self.unsent.as_slices().0) {
                 Ok(count) => {
-                    // What the socket had no room for goes when the peer has read.
+                    // The socket has room again, so the peer has read. That is a sign of life.
                     if std::mem::take(&mut self.is_blocked) {
                         self.heard_ns = monotonic();
                     }
@@ -441,16 +454,16 @@ impl<In: DeserializeOwned> Control<In> {
         Ok(())
     }
 
-    /// Whether the peer has to read before it is read from.
+    /// Whether the peer has to read some of the waiting bytes before it is read from again.
     fn is_held_back(&self) -> bool {
         self.unsent.len() > UNSENT_LIMIT
     }
 
     fn parse(&mut self) -> Result<Option<In>, ControlError> {
         let Some(end) = self.unread.line_end() else {
-            // A line is an object, or a bare word in quotes (`"end"`): anything else is refused at once, not
-            // only when it is too long. The line feed may come later than the rest: TCP keeps no message
-            // together.
+            // A line is an object, or a bare word in quotes (`"end"`). Anything else is refused at its first
+            // byte, and not only when it is too long. The line feed may come later than the rest, because TCP
+            // does not keep messages together.
             let bytes = self.unread.bytes();
             let is_garbage = bytes.len() > self.line_limit
                 || bytes.first().is_some_and(|first| !matches!(first, b'{' | b'"'));
@@ -466,14 +479,14 @@ impl<In: DeserializeOwned> Control<In> {
     }
 }
 
-/// Bytes that came and were not parsed. However the lines are cut, each byte is moved at most once and
-/// searched once for a line feed.
+/// Bytes that came and were not parsed yet. However the input is cut into pieces, each byte is moved at most
+/// once, and searched once for a line feed.
 #[derive(Default)]
 struct Unread {
     bytes: Vec<u8>,
-    /// Bytes before this are parsed.
+    /// The bytes before this index are parsed.
     begin: usize,
-    /// Bytes before this hold no line feed but parsed ones.
+    /// The bytes from `begin` to this index hold no line feed.
     searched: usize,
 }
 
@@ -482,15 +495,15 @@ impl Unread {
         &self.bytes[self.begin..]
     }
 
-    fn append(&mut self, more: &[u8]) {
-        // Only what came behind a parsed line, in one read with its end, is moved.
+    fn append(&mut self, bytes: &[u8]) {
+        // This moves only the bytes that came in one read with the end of a parsed line.
         self.bytes.drain(..self.begin);
         self.searched = self.searched.saturating_sub(self.begin);
         self.begin = 0;
-        self.bytes.extend_from_slice(more);
+        self.bytes.extend_from_slice(bytes);
     }
 
-    /// How long the first line is, if it is whole.
+    /// Returns the length of the first line, or `None` if no whole line has come.
     fn line_end(&mut self) -> Option<usize> {
         let from = self.searched.max(self.begin);
         match self.bytes[from..].iter().position(|&byte| byte == b'\n') {
@@ -510,7 +523,7 @@ impl Unread {
     }
 }
 
-/// The hello, filled up to [`HELLO_SIZE`].
+/// Makes a hello whose filling has [`HELLO_SIZE`] bytes.
 pub(crate) fn hello(version: u32, opening: &str) -> Request {
     Request::Hello { version, opening: opening.to_owned(), filling: ".".repeat(HELLO_SIZE) }
 }
@@ -522,168 +535,47 @@ fn reset_is_closed(error: io::Error) -> ControlError {
     }
 }
 
-/// The beginning of what came, printable.
+/// Makes the error for bytes that are no message, with their beginning in printable characters.
 fn garbage(bytes: &[u8]) -> ControlError {
     let shown = &bytes[..bytes.len().min(40)];
     ControlError::Garbage(words(&String::from_utf8_lossy(shown)))
 }
 
-/// Another host's words, fit for a terminal.
+/// Makes another host's words printable, and cuts them to [`MAX_SHOWN`] characters.
 pub(crate) fn words(text: &str) -> String {
     printable(text, MAX_SHOWN)
 }
 
-/// The longest that is shown of another host's words (chosen: a few lines of a terminal).
+/// The largest number of characters that are shown of another host's words (chosen: a few lines of a
+/// terminal).
 const MAX_SHOWN: usize = 500;
-/// Version of this protocol; both ends must speak the same.
+/// The version of this protocol. Both sides must speak the same version.
 pub(crate) const VERSION: u32 = 13;
-/// The hello's filling, and so more than the longest answer to a hello.
+/// The length of the hello's filling, bytes. So a hello is longer than the longest answer to it.
 pub(crate) const HELLO_SIZE: usize = 512;
-/// The longest line that a stranger may send.
+/// The longest line that a stranger may send, bytes.
 pub(crate) const OPENING_LIMIT: usize = 2 * 1024;
-/// The longest line that a client may send: a session of many flows.
+/// The longest line that a client may send, bytes. It is the description of a session with many flows.
 pub(crate) const REQUEST_LIMIT: usize = 256 * 1024;
-/// The longest line that a server may send of a session of few flows: a chunk of rows. Of many, an answer
-/// that has something of each flow is longer (`FLOW_ANSWER_BYTES` in client/control.rs).
+/// The longest line that a server may send in a session of few flows, bytes. It is a chunk of rows. In a
+/// session of many flows, an answer with an entry for each flow is longer (`FLOW_ANSWER_BYTES` in
+/// client/control.rs).
 pub(crate) const ANSWER_LIMIT: usize = 1024 * 1024;
-/// Above this, nothing is read from a client until it has read its answers. One answer may come on top: a
-/// chunk of rows of half a megabyte, 1 MiB in all (chosen: two such answers), or more of thousands of flows.
+/// If more bytes than this wait for a client, nothing is read from the client until it has read some of them.
+/// One more answer may then be queued, for example a chunk of rows of half a megabyte (chosen: two such
+/// answers, 1 MiB together). An answer about thousands of flows may be longer.
 pub(crate) const UNSENT_LIMIT: usize = 512 * 1024;
-/// What is read of a peer in one go at most, so that one that sends without end and without a line holds no
-/// thread (chosen: two lines of the longest kind from a client).
+/// The largest number of bytes that one call reads from a peer. A peer that sends without end and without a
+/// line feed then does not hold the thread (chosen: two lines of the longest kind from a client).
 const READ_AT_ONCE: usize = 512 * 1024;
-/// Either end takes the other for dead after this many seconds of silence; on a path with heavy loss the
+/// Each side takes the other side for dead after this many seconds of silence. On a path with heavy loss the
 /// control connection itself needs that long for a few retransmissions (chosen; see docs/models/live.md).
 pub(crate) const SILENCE_S: u64 = 10;
-/// The same while a run is measured. An outage of the path is a result of the run. After one of 15 s TCP
-/// sends again after 25 s (RFC 6298 §5.5: its timeout doubles from 200 ms), and after one of 30 s after 51 s.
+/// The same limit while a run is measured, because an outage of the path is a result of the run. After an
+/// outage of 15 s TCP sends again after 25 s (RFC 6298 §5.5: its timeout doubles from 200 ms). After an outage
+/// of 30 s it sends again after 51 s.
 pub(crate) const OUTAGE_S: u64 = 60;
 
-/// The slowest that a report comes: a row takes some 40 B, so this is 64 kbps (chosen: slower lines carry no
-/// call that could be measured).
+/// The slowest rate at which a client fetches a report, rows a second. A row takes some 40 B, so this is 64
+/// kbps (chosen: slower lines carry no call that could be measured).
 pub(crate) const ROWS_PER_S: u64 = 200;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::net::TcpListener;
-
-    #[test]
-    fn a_line_that_comes_in_two_pieces_is_read_wherever_it_is_cut() {
-        let probe = Answer::Probe { number: 7, received_ns: 1, sent_ns: 2 };
-        for answer in [Answer::End, probe] {
-            let mut line = serde_json::to_vec(&answer).unwrap();
-            line.push(b'\n');
-            for cut in 1..line.len() {
-                let (mut far, mut near) = pair::<Answer>();
-                far.write_all(&line[..cut]).unwrap();
-                while near.unread.bytes().len() < cut {
-                    assert!(near.receive().unwrap().is_none(), "{cut} bytes are no line");
-                }
-                far.write_all(&line[cut..]).unwrap();
-                let read = near.expect(SILENCE_S).unwrap();
-                assert_eq!(serde_json::to_vec(&read).unwrap(), line[..line.len() - 1]);
-            }
-        }
-    }
-
-    #[test]
-    fn who_sends_without_end_holds_no_thread() {
-        let (mut far, mut near) = pair::<Request>();
-        near.set_line_limit(usize::MAX);
-        let sender = std::thread::spawn(move || {
-            far.write_all(&vec![b'{'; 8 << 20]).unwrap();
-            far
-        });
-        let mut came = 0;
-        while came < 8 << 20 {
-            assert!(near.receive().unwrap().is_none());
-            let all = near.unread.bytes().len();
-            assert!(all - came < READ_AT_ONCE + (16 << 10), "{} B at once", all - came);
-            came = all;
-        }
-        drop(sender.join().unwrap());
-    }
-
-    #[test]
-    fn what_is_shown_of_another_host_moves_no_cursor() {
-        assert_eq!(words("a\u{1b}[2J\r\nb\u{9b}c"), r"a\u{1b}[2J\r\nb\u{9b}c");
-        assert_eq!(words(&"x".repeat(1000)).len(), MAX_SHOWN);
-    }
-
-    #[test]
-    fn another_protocol_is_told_by_its_first_byte() {
-        let (mut far, mut near) = pair::<Answer>();
-        far.write_all(b"SSH-2.0").unwrap();
-        let error = near.expect(SILENCE_S).unwrap_err();
-        assert!(matches!(error, ControlError::Garbage(what) if what.starts_with('S')));
-    }
-
-    #[test]
-    fn who_reads_no_answers_is_read_no_further_and_goes_on_when_it_reads() {
-        let (mut far, mut near) = pair::<Request>();
-        far.set_nonblocking(true).unwrap();
-        for socket in [socket2::SockRef::from(&far), socket2::SockRef::from(near.stream())] {
-            socket.set_recv_buffer_size(128 * 1024).unwrap();
-            socket.set_send_buffer_size(128 * 1024).unwrap();
-        }
-        let flows = vec![EndProgress { is_done: false, sent: 1 << 40, received: 1 << 40 }; 64];
-        let answer = Answer::Progress { flows, received_ns: i64::MIN, sent_ns: i64::MIN, trouble: None };
-        // Blanks, so that the kernel's buffers hold fewer of them.
-        let question = format!("\"ask\"{}\n", " ".repeat(94));
-        let questions = question.repeat(1000).into_bytes();
-        let (mut asked, mut answered, mut max_kept) = (0, 0, 0);
-        let mut turn = |far: &mut TcpStream, near: &mut Control<Request>| {
-            let asked_before = asked;
-            while let Ok(count) = far.write(&questions[asked % questions.len()..]) {
-                asked += count;
-                if asked - asked_before > 100_000 {
-                    break;
-                }
-            }
-            let mut is_stuck = asked == asked_before;
-            while near.receive().unwrap().is_some() {
-                is_stuck = false;
-                near.send(&answer).unwrap();
-                answered += 1;
-                max_kept = max_kept.max(near.unsent() + near.unread.bytes.len());
-                assert!(max_kept <= 1 << 20, "{max_kept} B kept after {answered} answers");
-            }
-            (is_stuck, asked / question.len(), answered)
-        };
-        while !turn(&mut far, &mut near).0 {}
-        assert!(near.is_held_back());
-        let (_, asked, answered) = turn(&mut far, &mut near);
-        assert!(answered < asked, "{asked} questions wait, {answered} were answered");
-        near.heard_ns -= 1_000_000_000 * (SILENCE_S as i64 + 1);
-        assert!(matches!(near.check_alive(), Err(ControlError::Unread(SILENCE_S))));
-        // It reads again: all is answered, and more.
-        let (mut read, mut buffer) = (0, vec![0; 1 << 20]);
-        while read < asked + 100 {
-            while let Ok(count @ 1..) = far.read(&mut buffer) {
-                read += buffer[..count].iter().filter(|&&byte| byte == b'\n').count();
-            }
-            turn(&mut far, &mut near);
-        }
-        assert!(near.check_alive().is_ok());
-    }
-
-    #[test]
-    fn lines_are_read_one_by_one_from_what_came_at_once() {
-        let (mut far, mut near) = pair::<Request>();
-        far.write_all(b"\"ask\"\n{\"probe\":{\"number\":7}}\n\"stop\"\n\"b").unwrap();
-        assert!(matches!(near.expect(SILENCE_S), Ok(Request::Ask)));
-        assert!(matches!(near.expect(SILENCE_S), Ok(Request::Probe { number: 7 })));
-        assert!(matches!(near.expect(SILENCE_S), Ok(Request::Stop)));
-        assert!(near.receive().unwrap().is_none());
-        assert_eq!(near.unread.bytes(), b"\"b");
-        far.write_all(b"ye\"\n").unwrap();
-        assert!(matches!(near.expect(SILENCE_S), Ok(Request::Bye)));
-    }
-
-    fn pair<In: DeserializeOwned>() -> (TcpStream, Control<In>) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (far, Control::new(listener.accept().unwrap().0, ANSWER_LIMIT).unwrap())
-    }
-}

@@ -1,18 +1,18 @@
-//! The far end: `talkpath serve`.
+//! The server, which `talkpath serve` runs.
 //!
-//! Nobody gets in: strangers on UDP get nothing; on TCP the server says nothing before a whole valid hello,
-//! and no answer to a stranger is longer than what it sent. Strangers hold no place for long ([`handshake`]);
-//! those let in are held to [`Limits`].
+//! The server trusts nobody. It does not answer strangers on UDP. On TCP it says nothing before it has read a
+//! whole valid hello, and no answer to a stranger is longer than what the stranger sent. A stranger can wait
+//! only for a short time ([`handshake`]). Clients that were let in have to keep within [`Limits`].
 
 pub(crate) mod bind;
 mod datagrams;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod handshake;
+mod limited_log;
 pub(crate) mod origin;
 mod places;
 mod session;
-mod trifles;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -33,68 +33,72 @@ use crate::key::Key;
 use crate::protocol::{REQUEST_LIMIT, Registration, words};
 
 use bind::DatagramSocket;
+use limited_log::LimitedLog;
 use origin::Shares;
-use trifles::Trifles;
 
-/// How to serve.
+/// The options of a server.
 #[derive(Clone, Debug, Default)]
 pub struct ServeOptions {
-    /// The addresses to listen on, TCP and UDP on the same port; port 0 lets the system choose. Empty takes
-    /// port 7160 of every address, IPv6 and IPv4.
+    /// The addresses to listen on, with TCP and UDP on the same port. Port 0 lets the system choose a port. If
+    /// the list is empty, the server listens on port 7160 of every address, IPv6 and IPv4.
     pub bind: Vec<SocketAddr>,
-    /// The key that clients must know; `None` lets everybody in.
+    /// The key that clients must know. With `None` the server lets everybody in.
     pub key: Option<Key>,
-    /// What one client, and all together, may take.
+    /// The limits for one client and for all clients together.
     pub limits: Limits,
-    /// The folder that keeps files that arrive intact; `None` keeps none.
+    /// The folder in which the server keeps files that arrive intact. With `None` it keeps no files.
     pub keep: Option<PathBuf>,
-    /// Whether the threads that pace flows downwards run in SCHED_FIFO: more punctual on a busy host, and
-    /// before everything else there, at the word of whoever is served.
+    /// Whether the threads that pace flows from server to client run in SCHED_FIFO. The threads are then more
+    /// punctual on a busy host. They also run before everything else on this host whenever a client wants it.
     pub real_time: bool,
-    /// The state machines of flows over protocols of ours.
+    /// The state machines of flows whose protocol talkpath implements itself.
     pub machines: Machines,
 }
 
-/// What the server gives away at most.
+/// The limits of what the server gives to its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Sessions at a time; one address has at most half of them.
+    /// The number of concurrent sessions. One address has at most half of the sessions.
     pub sessions: usize,
-    /// Connections that have not described a session yet. If one more comes, the address with the most loses
-    /// one. At most a quarter of the descriptors that the process may have, so that strangers cannot take
-    /// them all.
+    /// The number of connections that have not described a session yet. If one more connection comes, the
+    /// address with the most connections loses one. The server lowers this limit to a quarter of the
+    /// descriptors that the process may have, so that strangers cannot take all descriptors.
     pub strangers: usize,
-    /// Flows of a session.
+    /// The number of flows of a session.
     pub flows: usize,
-    /// Payload that a session's flows send within a second together, as far as they and not the network bound
-    /// it; both directions of an echo counted, bits a second.
+    /// The payload that the flows of a session send together, bits a second. Only flows whose rate is not set
+    /// by the network count. Both directions of an echo count.
     pub rate_bps: u64,
-    /// Messages that a session has the server hand over within a second, all flows together: those of flows
-    /// downwards that come on a clock, or that UDP takes at one moment.
+    /// The number of messages that the server sends for a session within a second, all flows together. The
+    /// messages that count are those of flows from server to client that are sent by a clock, or that are
+    /// given to UDP at one moment.
     pub messages_per_s: u64,
-    /// Duration and drain of a run together, seconds.
+    /// The duration and the drain of a run together, seconds.
     pub duration_s: u64,
-    /// From the description of a session to its `go`, seconds.
+    /// The time from the description of a session to its `go`, seconds.
     pub prepare_s: u64,
-    /// What every session has after its run for its report, seconds; large reports have more.
+    /// The time that every session has after its run to fetch the report, seconds. Large reports have more
+    /// time.
     pub report_s: u64,
-    /// Rows (a message, an arrival, a read, a sample of TCP's state) that a session may keep. A message that
-    /// is sent or echoed takes some 90 B, the others up to 50 B. The default is up to 450 MB a session. An
-    /// echo has a row for each message before it: a single datagram may cost those of all messages that could
-    /// have been sent by then, and they are taken out of this number before they are made.
+    /// The number of rows that a session may keep. A row is a message, an arrival, a read or a sample of TCP's
+    /// state. A row of a message that is sent or echoed takes some 90 B, the other rows take up to 50 B. The
+    /// default allows up to 450 MB a session. An echo has a row for each message before it. So a single
+    /// datagram may cost a row for each message that could have been sent by then. These rows are subtracted
+    /// from the limit before they are made.
     pub rows: u64,
-    /// Bytes of memory for what is on its way, of all sessions together: files over UDP, all files that are
-    /// kept, and what QUIC's streams may hold. One address has at most half.
+    /// The memory for data on its way, of all sessions together, bytes: files over UDP, all files that the
+    /// server keeps, and the data in QUIC's streams. One address has at most half of the memory.
     pub held_bytes: u64,
-    /// Bytes of files that are kept, in all, until the server stops.
+    /// The size of all files that the server keeps until it stops, bytes.
     pub kept_bytes: u64,
 }
 
 impl Default for Limits {
-    /// 16 sessions of 64 flows, 1 Gbps, 10,000 messages a second, an hour and five million rows each; 1,024
-    /// strangers; 512 MiB of files and QUIC streams on their way, 4 GiB kept. Until `go` a client has 30 s,
-    /// in which ours compares the clocks (1 s or four round trips), registers its flows (5 s), and has the
-    /// connections for 0-RTT tickets (two round trips each); after the run 60 s.
+    /// 16 sessions, each with 64 flows, 1 Gbps, 10,000 messages a second, an hour and five million rows. 1,024
+    /// strangers. 512 MiB of files and QUIC streams on their way, and 4 GiB of kept files. A client has 30 s
+    /// until `go`. In this time talkpath's client compares the clocks (1 s or four round trips), registers its
+    /// flows (3 s), and opens the connections for 0-RTT tickets (two round trips each). After the run a client
+    /// has 60 s.
     fn default() -> Self {
         Self {
             sessions: 16,
@@ -113,19 +117,21 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The longest description of a session that it takes, in bytes: one of as many flows as it serves.
+    /// The longest description of a session that the server reads, bytes. It has room for as many flows as the
+    /// server serves.
     fn request_bytes(&self) -> usize {
         REQUEST_LIMIT.max(self.flows.saturating_mul(FLOW_BYTES))
     }
 }
 
-/// What the description of one flow may take (chosen: a call over UDP takes 140 B).
+/// The room for the description of one flow (chosen: a call over UDP takes 140 B).
 const FLOW_BYTES: usize = 512;
 
-/// Why the server cannot start, or go on.
+/// The reason why the server cannot start or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The port is taken, the address is not ours, or it takes more rights.
+    /// The server cannot listen: the port is taken, this host does not have the address, or the process lacks
+    /// the right.
     #[error("cannot listen on {address} ({protocol}): {source}{}", hint(source))]
     Bind {
         /// The address and port.
@@ -135,13 +141,13 @@ pub enum ServeError {
         /// The system's error.
         source: io::Error,
     },
-    /// Threads cannot be scheduled in real time.
+    /// The system does not allow real-time scheduling for this process.
     #[error("real-time scheduling is not allowed here: {source}")]
     RealTime {
         /// The system's error.
         source: io::Error,
     },
-    /// Files cannot be kept there.
+    /// The server cannot write files to the folder.
     #[error("cannot keep files in {}: {source}", folder.display())]
     Keep {
         /// The folder.
@@ -149,13 +155,13 @@ pub enum ServeError {
         /// The system's error.
         source: io::Error,
     },
-    /// There is no thread for a socket.
+    /// The system gives no thread for a socket.
     #[error("this host gives no thread for the server's datagrams: {source}")]
     Thread {
         /// The system's error.
         source: io::Error,
     },
-    /// Its sockets cannot be watched.
+    /// The system does not let the server watch its sockets.
     #[error("the server cannot watch its connections: {source}")]
     Watch {
         /// The system's error.
@@ -163,35 +169,37 @@ pub enum ServeError {
     },
 }
 
-/// A bound server; [`Server::run`] serves.
+/// A server whose sockets are bound. [`Server::run`] serves clients.
 pub struct Server {
     listeners: Vec<TcpListener>,
     sockets: Vec<Arc<DatagramSocket>>,
     shared: Arc<Shared>,
 }
 
-/// What the server's threads share.
+/// The state that the server's threads share.
 struct Shared {
     key: Option<Key>,
     limits: Limits,
     keep: Option<PathBuf>,
     punctuality: Punctuality,
     machines: Machines,
-    /// Places of sessions.
+    /// The seats of sessions.
     seats: Shares,
-    /// Bytes of memory for files and QUIC streams on their way.
+    /// The memory for files and QUIC streams on their way, bytes.
     memory: Shares,
-    /// Bytes of files that were kept.
+    /// The size of all files that the server has kept, bytes.
     kept_bytes: AtomicU64,
     flows: Mutex<Flows>,
-    trifles: Mutex<Trifles>,
+    limited_log: Mutex<LimitedLog>,
     stop: AtomicBool,
 }
 
-/// Flows that may be joined, by their secrets, and UDP flows by the address that registered.
+/// The flows that clients may join.
 #[derive(Default)]
 struct Flows {
+    /// Each flow by its secret.
     by_secret: BTreeMap<Secret, Arc<Joinable>>,
+    /// Each flow over UDP by the address that registered for it.
     by_address: BTreeMap<SocketAddr, Arc<Joinable>>,
 }
 
@@ -199,22 +207,23 @@ struct Flows {
 struct Joinable {
     spec: FlowSpec,
     token: u32,
-    /// Only from here: the address of the control connection.
+    /// The client's address on the control connection. Only this address may join.
     client: IpAddr,
-    /// The server's address on that connection, from which datagrams are sent.
+    /// The server's address on the control connection. Datagrams to the client leave from it.
     local: IpAddr,
     end: Arc<SharedEnd>,
     epoll: Arc<rustix::fd::OwnedFd>,
     index: u64,
-    /// What came of its registrations.
+    /// The last registration that counts; `None` if the client has sent none.
     registration: Mutex<Option<Registration>>,
 }
 
 impl Joinable {
-    /// One with the flow's secret came from `from`, and was answered if it `is_served`.
+    /// Notes that a registration with the flow's secret came from `from`. `is_served` says whether the server
+    /// answers it, and `has_moved` whether the flow had another address before.
     fn note_registration(&self, from: IpAddr, is_served: bool, has_moved: bool) {
         let mut known = self.registration.lock().unwrap_or_else(PoisonError::into_inner);
-        // What comes from elsewhere changes nothing for a flow that is served.
+        // A registration from an address that is not served changes nothing for a flow that is served.
         if !is_served && known.is_some_and(|known| known.is_served) {
             return;
         }
@@ -228,10 +237,11 @@ impl Joinable {
 }
 
 impl Server {
-    /// Opens the ports.
+    /// Binds the sockets of the server, and checks its folder and its right to real-time scheduling.
     ///
     /// # Errors
-    /// [`ServeError`] with the address, the folder or the right, and what is wrong with it.
+    /// Returns [`ServeError`] if a socket cannot be bound, if the folder cannot be written, or if the right is
+    /// missing.
     pub fn bind(options: ServeOptions) -> Result<Self, ServeError> {
         if let Some(folder) = &options.keep {
             check_folder(folder).map_err(|source| ServeError::Keep { folder: folder.clone(), source })?;
@@ -240,13 +250,13 @@ impl Server {
             try_real_time().map_err(|source| ServeError::RealTime { source })?;
         }
         let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
-        for (listener, socket) in bind::all(&options.bind)? {
+        for (listener, socket) in bind::bind_all(&options.bind)? {
             listeners.push(listener);
             sockets.push(Arc::new(socket));
         }
-        let few = usize::try_from(descriptors::limit() / 4).unwrap_or(usize::MAX);
-        let strangers = options.limits.strangers.min(few).max(1);
-        // Who has shown no key gets no processor for nothing.
+        let quarter = usize::try_from(descriptors::limit() / 4).unwrap_or(usize::MAX);
+        let strangers = options.limits.strangers.min(quarter).max(1);
+        // The pacer spins, which costs processor time, only for clients that have shown a key.
         let punctuality = Punctuality { real_time: options.real_time, spins: options.key.is_some() };
         let shared = Shared {
             key: options.key,
@@ -258,42 +268,42 @@ impl Server {
             memory: Shares::new(options.limits.held_bytes),
             kept_bytes: AtomicU64::new(0),
             flows: Mutex::default(),
-            trifles: Mutex::default(),
+            limited_log: Mutex::default(),
             stop: AtomicBool::new(false),
         };
         Ok(Self { listeners, sockets, shared: Arc::new(shared) })
     }
 
-    /// The first address that it listens on, with the port that the system chose.
+    /// Returns the first address that the server listens on, with the port that the system chose.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addrs().next().unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
-    /// Every address that it listens on, in the order of [`ServeOptions::bind`].
+    /// Returns every address that the server listens on, in the order of [`ServeOptions::bind`].
     pub fn local_addrs(&self) -> impl Iterator<Item = SocketAddr> {
         self.sockets.iter().filter_map(|socket| socket.socket.local_addr().ok())
     }
 
-    /// Serves until `stop`; running sessions then end at once.
+    /// Serves clients until `stop` is set. Running sessions then end at once.
     ///
     /// # Errors
-    /// [`ServeError::Thread`] and [`ServeError::Watch`]: what ended it before.
+    /// Returns [`ServeError::Thread`] or [`ServeError::Watch`] if the system does not let the server go on.
     pub fn run(&self, stop: &AtomicBool) -> Result<(), ServeError> {
         self.run_logged(stop, &|_| {})
     }
 
-    /// As [`Server::run`], with a line for `log` when a session begins, ends or is refused.
+    /// Does the same as [`Server::run`], and gives `log` a line when a session ends or is refused.
     ///
     /// # Errors
-    /// The same.
+    /// Returns the same errors as [`Server::run`].
     pub fn run_logged(&self, stop: &AtomicBool, log: &(dyn Fn(&str) + Sync)) -> Result<(), ServeError> {
         self.shared.stop.store(false, Ordering::Relaxed);
-        // What is logged may quote a guest.
+        // A line may quote a client, so it is made printable first.
         let log: &(dyn Fn(&str) + Sync) = &|line| log(&words(line));
         std::thread::scope(|scope| {
-            let _stops = StoresOnDrop(&self.shared.stop);
+            let _stop_guard = StoresOnDrop(&self.shared.stop);
             for socket in &self.sockets {
-                socket.unreported.iter().for_each(|what| log(&format!("this host's kernel {what}")));
+                socket.unreported.iter().for_each(|lack| log(&format!("this host's kernel {lack}")));
                 let serve = || datagrams::serve(socket, &self.shared);
                 let thread = std::thread::Builder::new().spawn_scoped(scope, serve);
                 thread.map_err(|source| ServeError::Thread { source })?;
@@ -309,14 +319,14 @@ impl Shared {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn trifles(&self) -> MutexGuard<'_, Trifles> {
-        self.trifles.lock().unwrap_or_else(PoisonError::into_inner)
+    fn limited_log(&self) -> MutexGuard<'_, LimitedLog> {
+        self.limited_log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Logs a `line` of a kind that anybody can cause as often as he likes: a few such lines are written, the
-    /// others are counted.
-    fn say_briefly(&self, line: &str, log: &(dyn Fn(&str) + Sync)) {
-        self.trifles().say(line, log);
+    /// Logs a `line` of a kind that anybody can cause as often as he likes. The log has a few such lines a
+    /// minute, and the number of the others.
+    fn log_limited(&self, line: &str, log: &(dyn Fn(&str) + Sync)) {
+        self.limited_log().write(line, log);
     }
 
     /// Whether a session of the client at `address` is under way.
@@ -325,8 +335,8 @@ impl Shared {
         self.flows().by_secret.values().any(|flow| flow.client == address)
     }
 
-    /// Gives `stream`, which opened with `secret` and continued with `unread`, to its flow; drops it if there
-    /// is no such flow for this client.
+    /// Gives `stream` to the flow that has `secret`. `unread` holds the bytes that followed the secret. The
+    /// stream is closed if this client has no such flow.
     fn join_stream(&self, stream: TcpStream, unread: &[u8], secret: &Secret) {
         let Some(flow) = self.flows().by_secret.get(secret).cloned() else { return };
         let is_client = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical() == flow.client);
@@ -348,8 +358,8 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// The pacer takes 60 to 70 us of a processor for each message that it hands over alone: 60 us of spinning to
-/// its deadline and the system call (measured again since it rests: `cargo test -p talkpath-kernel --lib
-/// pacer_cost -- --ignored --nocapture`). This many take two thirds of a processor; with more it rests, and
-/// never takes a whole one.
+/// The default of [`Limits::messages_per_s`]. The pacer takes 60 to 70 us of a processor for each message that
+/// it sends alone: 60 us in which it spins until the deadline, and the system call (measured: `cargo test -p
+/// talkpath-kernel --lib pacer_cost -- --ignored --nocapture`). So 10,000 messages take two thirds of a
+/// processor. With more messages the pacer rests in between, so it never takes a whole processor.
 const MESSAGES_PER_S: u64 = 10_000;

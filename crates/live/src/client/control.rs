@@ -364,7 +364,7 @@ impl ServerControl {
             }
             ControlError::Unread(_)
             | ControlError::Overtime(_)
-            | ControlError::Own(_)
+            | ControlError::ThisHost(_)
             | ControlError::Unsealed
             | ControlError::Io(_) => {
                 format!("{name}: {error}")

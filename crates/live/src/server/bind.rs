@@ -1,6 +1,6 @@
-//! Opening TCP and UDP on the same port.
+//! Binding of TCP and UDP sockets to the same port.
 //!
-//! The listener speaks Multipath TCP (RFC 8684) if this kernel has it: a client that does not speak it gets a
+//! The listener speaks Multipath TCP (RFC 8684) if this kernel has it. A client without Multipath TCP gets a
 //! socket of plain TCP from such a listener.
 
 use std::io;
@@ -14,24 +14,24 @@ use talkpath_kernel::sys::{SocketSwitch, Unreported, report_arrivals, switch_on}
 use super::ServeError;
 use crate::client::enlarge_receive_buffer;
 
-/// A UDP socket for all sessions.
+/// A UDP socket that all sessions share.
 pub(crate) struct DatagramSocket {
     pub(crate) socket: std::sync::Arc<UdpSocket>,
     pub(crate) is_v6: bool,
-    /// What this kernel does not report of what arrives there.
+    /// The facts about arriving datagrams that this kernel does not report.
     pub(crate) unreported: Vec<Unreported>,
 }
 
-/// Listens on every address of `bind`, or on the default port of all addresses if it is empty.
+/// Binds the sockets of every address of `bind`, or of the default port of all addresses if `bind` is empty.
 ///
 /// # Errors
-/// [`ServeError::Bind`] for the first that fails.
-pub(super) fn all(bind: &[SocketAddr]) -> Result<Vec<(TcpListener, DatagramSocket)>, ServeError> {
+/// Returns [`ServeError::Bind`] for the first address that cannot be bound.
+pub(super) fn bind_all(bind: &[SocketAddr]) -> Result<Vec<(TcpListener, DatagramSocket)>, ServeError> {
     if !bind.is_empty() {
-        return bind.iter().map(|&address| both(address)).collect();
+        return bind.iter().map(|&address| bind_address(address)).collect();
     }
-    // One IPv6 socket takes IPv4 too; if the host has no IPv6, IPv4 alone.
-    let everywhere = both(SocketAddr::from((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT)));
+    // One IPv6 socket serves IPv4 too. If the host has no IPv6, the server listens on IPv4 alone.
+    let everywhere = bind_address(SocketAddr::from((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT)));
     let is_without_v6 = |error: &ServeError| match error {
         ServeError::Bind { source, .. } => {
             matches!(source.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
@@ -43,23 +43,26 @@ pub(super) fn all(bind: &[SocketAddr]) -> Result<Vec<(TcpListener, DatagramSocke
     };
     match everywhere {
         Err(error) if is_without_v6(&error) => {
-            both(SocketAddr::from((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT))).map(|pair| vec![pair])
+            bind_address(SocketAddr::from((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT))).map(|pair| vec![pair])
         }
         result => result.map(|pair| vec![pair]),
     }
 }
 
-fn both(address: SocketAddr) -> Result<(TcpListener, DatagramSocket), ServeError> {
+/// Binds a TCP listener and a UDP socket to the same port of `address`.
+fn bind_address(address: SocketAddr) -> Result<(TcpListener, DatagramSocket), ServeError> {
     let fail = |protocol| move |source| ServeError::Bind { address, protocol, source };
     let mut tries = 0;
     loop {
         let listener = listen(address).map_err(fail("TCP"))?;
-        // Only its port: a listener of Multipath TCP does not say which link its address belongs to.
+        // Only the port is taken from the listener, because a listener of Multipath TCP does not say which
+        // interface its address belongs to.
         let mut chosen = address;
         chosen.set_port(listener.local_addr().map_err(fail("TCP"))?.port());
         match datagrams(chosen) {
             Ok(socket) => return Ok((listener, socket)),
-            // The system chose a TCP port whose UDP twin is taken: another choice will do.
+            // The system chose a port that is free for TCP and taken for UDP. Another choice may be free for
+            // both.
             Err(error) if address.port() == 0 && error.kind() == io::ErrorKind::AddrInUse && tries < 20 => {
                 tries += 1;
             }
@@ -70,24 +73,26 @@ fn both(address: SocketAddr) -> Result<(TcpListener, DatagramSocket), ServeError
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let domain = Domain::for_address(address);
-    let of = |protocol| Socket::new(domain, Type::STREAM.nonblocking(), Some(protocol));
-    let socket = of(Protocol::MPTCP).or_else(|_| of(Protocol::TCP))?;
+    let open = |protocol| Socket::new(domain, Type::STREAM.nonblocking(), Some(protocol));
+    let socket = open(Protocol::MPTCP).or_else(|_| open(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(!address.ip().is_unspecified())?;
     }
-    // A server that comes back finds its port although old connections linger in TIME-WAIT (RFC 9293 §3.6.1).
+    // A server that starts again can bind its port although old connections are still in TIME-WAIT (RFC 9293
+    // §3.6.1).
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
-    // As many as the kernel allows (listen(2): net.core.somaxconn, 4096): a flood waits here in turn.
+    // The longest queue that the kernel allows (listen(2): net.core.somaxconn, 4096). A flood of connections
+    // waits in this queue.
     socket.listen(4096)?;
     Ok(socket.into())
 }
 
-/// A socket at `address` that takes datagrams without blocking, and whose kernel reports their headers and
-/// when they came, if it can.
+/// Binds a UDP socket that does not block to `address`. The kernel reports the headers and the arrival times
+/// of its datagrams, as far as this kernel can.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error if the socket cannot be made or bound.
 pub(crate) fn datagrams(address: SocketAddr) -> io::Result<DatagramSocket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
     if address.is_ipv6() {
@@ -97,7 +102,7 @@ pub(crate) fn datagrams(address: SocketAddr) -> io::Result<DatagramSocket> {
     let socket = UdpSocket::from(socket);
     let is_v6 = address.is_ipv6();
     let info = if is_v6 { SocketSwitch::PacketInfoV6 } else { SocketSwitch::PacketInfoV4 };
-    // Without it, answers leave from the address of the control connection.
+    // If the kernel refuses, answers leave from the server's address on the control connection.
     let _ = switch_on(socket.as_fd(), info);
     let unreported = report_arrivals(socket.as_fd(), is_v6);
     enlarge_receive_buffer(&socket);

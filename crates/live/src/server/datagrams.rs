@@ -1,5 +1,5 @@
-//! The server's UDP: one socket for all sessions; a datagram belongs to the flow that its source registered
-//! for.
+//! The server's UDP. All sessions share one socket for each address that the server listens on. A datagram
+//! belongs to the flow for which its source address has registered.
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -15,13 +15,14 @@ use talkpath_kernel::wire::{read_registration, registered};
 use super::bind::DatagramSocket;
 use super::{Joinable, Shared};
 
-/// Serves until the server stops.
+/// Gives the datagrams of `socket` to their flows until the server stops.
 pub(super) fn serve(socket: &DatagramSocket, shared: &Shared) {
     let mut batch = ReceiveBatch::default();
     while !shared.stop.load(Ordering::Relaxed) {
         let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
         let _ = poll(&mut [PollFd::new(&*socket.socket, PollFlags::IN)], Some(&timeout));
-        // What fails here is news of something sent before: it says nothing of what arrives.
+        // An error here is a report about a datagram that was sent before. It says nothing about the datagrams
+        // that arrive.
         let _ = batch.receive(socket.socket.as_fd(), |datagram| {
             handle(socket, shared, &datagram);
         });
@@ -37,9 +38,10 @@ fn handle(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>) {
     flow.end.handle_datagram(datagram);
 }
 
-/// A source shows that it knows a flow's secret: from now on it is that flow's. Unknown secrets get no
-/// answer, nor does a source that is not the session's client: nobody can point a flow at somebody else. The
-/// client learns of the latter over its control connection.
+/// Registers the source address `from` for the flow whose secret the datagram shows. A datagram with an
+/// unknown secret gets no answer. A source that is not the session's client gets no answer either, so nobody
+/// can direct a flow at somebody else. The client then learns over its control connection where its
+/// registration came from.
 fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, from: SocketAddr) {
     let Some(secret) = read_registration(datagram.payload) else { return };
     let mut flows = shared.flows();
@@ -48,10 +50,10 @@ fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, f
         return;
     }
     let is_served = from.ip() == flow.client;
-    let same = |other: &Arc<Joinable>| Arc::ptr_eq(other, &flow);
-    let is_here = flows.by_address.get(&from).is_some_and(same);
-    let was_elsewhere = !is_here && flows.by_address.values().any(same);
-    flow.note_registration(from.ip(), is_served, is_served && was_elsewhere);
+    let is_this_flow = |other: &Arc<Joinable>| Arc::ptr_eq(other, &flow);
+    let is_known_address = flows.by_address.get(&from).is_some_and(is_this_flow);
+    let has_moved = !is_known_address && flows.by_address.values().any(is_this_flow);
+    flow.note_registration(from.ip(), is_served, is_served && has_moved);
     if !is_served {
         return;
     }
@@ -66,11 +68,12 @@ fn register(socket: &DatagramSocket, shared: &Shared, datagram: &Received<'_>, f
         }),
     };
     let answer = registered(flow.token);
-    // A flow that changes its address (an address translator forgot it) leaves the old one.
-    flows.by_address.retain(|address, other| *address == from || !same(other));
+    // A flow has one address. It may change, for example if an address translator forgot the flow.
+    flows.by_address.retain(|address, other| *address == from || !is_this_flow(other));
     flows.by_address.insert(from, Arc::clone(&flow));
     drop(flows);
-    // The route is set before the client gets its answer: with all flows answered it starts the run.
+    // The route is set before the client gets its answer, because the client starts the run when all of its
+    // flows have been answered.
     flow.end.lock().set_route(route.clone());
     // If the answer is lost, the client repeats its registration.
     let _ = route.send(&answer);

@@ -1,4 +1,5 @@
-//! What anybody says to a server: a stranger, a guest after its handshake, or somebody on the path of one.
+//! Fuzzing of the server: input from a stranger, from a guest after its handshake, or from somebody who changes
+//! a guest's bytes on the path.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -21,17 +22,17 @@ use crate::fuzzing::wire::{heard, key, line, pair, say};
 use crate::protocol::{Answer, Control, OPENING_LIMIT, VERSION, hello};
 use crate::seal::{Opening, Seal};
 
-/// The server has a key.
+/// The bit that gives the server a key.
 pub(crate) const KEYED: u8 = 1;
-/// A handshake went before.
+/// The bit that lets a valid handshake go before the input.
 pub(crate) const INTRODUCED: u8 = 2;
-/// What is said is sealed with what the handshake gave; else it is said as it is.
+/// The bit that seals the input with the keys of the handshake. Without it the input is sent as it is.
 pub(crate) const GUEST: u8 = 4;
-/// It comes in pieces of this many bytes, by the two bits above.
+/// The sizes of the pieces in which the input is sent, bytes. The two bits above [`GUEST`] choose one.
 const PIECES: [usize; 4] = [usize::MAX, 1, 7, 100];
 
-/// A server hears `said`; returns whether a session begins. Who has not shown the key begins none, and hears
-/// no more than it said.
+/// Sends `said` to a server, and returns whether a session begins. Panics if a session begins without the key,
+/// or if the server answers with more bytes than it was sent.
 pub(crate) fn hear(how: u8, said: &[u8], machines: Machines) -> bool {
     let is_keyed = how & KEYED != 0;
     let shared = server(is_keyed);
@@ -43,7 +44,7 @@ pub(crate) fn hear(how: u8, said: &[u8], machines: Machines) -> bool {
     if how & INTRODUCED != 0 {
         let opening = is_keyed.then(|| Opening::new(key()).ok()).flatten();
         say(&far, &line(&hello(VERSION, opening.as_ref().map_or("", Opening::word))));
-        let Next::Stay(welcomed) = handshake::hear(stranger, shared) else {
+        let Next::Stay(welcomed) = handshake::read(stranger, shared) else {
             panic!("an honest hello is welcome")
         };
         stranger = welcomed;
@@ -59,25 +60,25 @@ pub(crate) fn hear(how: u8, said: &[u8], machines: Machines) -> bool {
     let (mut sent, mut answered, mut begins) = (0, 0, false);
     for piece in wire.chunks(PIECES[usize::from(how >> 3 & 3)]) {
         sent += say(&far, piece);
-        let next = handshake::hear(stranger, shared);
+        let next = handshake::read(stranger, shared);
         answered += heard(&far).len();
         match next {
-            Next::Stay(it) => stranger = it,
+            Next::Stay(waiting) => stranger = waiting,
             Next::Begin(_, spec) => {
                 assert!(may_begin, "a session without the key: {spec:?}");
                 take(&spec, machines);
                 begins = true;
                 break;
             }
-            Next::Join(..) | Next::Refused(_) | Next::Gone => break,
+            Next::Join(..) | Next::Refused(_) | Next::Done => break,
         }
     }
     assert!(answered <= sent, "{answered} B for {sent} B");
     begins
 }
 
-/// A server with the default limits takes or refuses the session `spec`. What it takes keeps within them, and
-/// its flows have ends.
+/// Checks the session `spec` against the default limits. If the session is let in, asserts that it keeps
+/// within the limits and that the ends of its flows can be made.
 pub(crate) fn take(spec: &SessionSpec, machines: Machines) {
     let limits = Limits::default();
     if session::admit::check(spec, &limits).is_err() {
@@ -109,17 +110,17 @@ pub(crate) fn take(spec: &SessionSpec, machines: Machines) {
             quic_keys: None,
         };
         let end = SharedEnd::new(spec, &flow, &place, Receiver::default(), &common);
-        // A large file's memory is counted before, for all sessions together.
+        // A server counts the memory of a large file before it makes the end. This test makes no large file.
         let end = if flow.held_bytes(false) <= MAX_FILE { end.receiving_file(false) } else { end };
         let mut end = end.lock();
         let _ = (end.poll_timeout(), end.progress());
         end.finish();
-        // Nothing came yet: what was due before it opened has a row each.
+        // Nothing has arrived yet. Only messages that were due before the flow opened have a row.
         assert!(end.log.held() <= MAX_ROWS + 1 && end.log.chunks().count() >= 1, "{} rows", end.log.held());
     }
 }
 
-/// The seal of a client that was welcomed.
+/// Returns the seal of a client whose hello the server has welcomed.
 fn finish(opening: Opening, answer: &[u8]) -> Seal {
     match serde_json::from_slice(answer) {
         Ok(Answer::Welcome { answer: Some(answer) }) => opening.finish(&answer).expect("both hold the key"),
@@ -127,7 +128,7 @@ fn finish(opening: Opening, answer: &[u8]) -> Seal {
     }
 }
 
-/// A server without sockets.
+/// Returns a server without sockets.
 fn server(is_keyed: bool) -> &'static Arc<Shared> {
     static SERVERS: OnceLock<[Arc<Shared>; 2]> = OnceLock::new();
     let new = |is_keyed: bool| {
@@ -142,16 +143,16 @@ fn server(is_keyed: bool) -> &'static Arc<Shared> {
             memory: Shares::new(limits.held_bytes),
             kept_bytes: AtomicU64::new(0),
             flows: Mutex::default(),
-            trifles: Mutex::default(),
+            limited_log: Mutex::default(),
             stop: AtomicBool::new(false),
         })
     };
     &SERVERS.get_or_init(|| [new(false), new(true)])[usize::from(is_keyed)]
 }
 
-/// So long ago the run began (chosen: some messages are due).
+/// How long ago the run began (chosen: some messages are due).
 const NOW_NS: i64 = 1_000_000_000;
-/// Rows that a session may keep here.
+/// The number of rows that a session may keep in this test.
 const MAX_ROWS: u64 = 1000;
-/// The largest file that an end is made for here.
+/// The largest file that this test makes an end for, bytes.
 const MAX_FILE: u64 = 1 << 16;

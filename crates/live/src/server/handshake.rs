@@ -1,4 +1,5 @@
-//! The handshake: connections are strangers until they have described a session.
+//! The handshake of the control connection. A connection is a stranger until it has said a valid hello, and
+//! then a guest until it has described a session.
 //!
 //! ```text
 //!  accepted ─► hello ─► welcome ─► session described ─► a thread of its own
@@ -6,9 +7,10 @@
 //!     └─ two seconds for each step, and a bounded number of places (places.rs)
 //! ```
 //!
-//! All strangers together take one thread, a bounded number of sockets and a few kB each. If the process has
-//! no descriptor for one more connection, the listeners rest for [`REST_NS`] instead of failing without end:
-//! clients that wait in their queues are taken when others have left, and those inside are served meanwhile.
+//! One thread serves all strangers and guests. Each of them takes a socket and a few kB, and their number is
+//! bounded. If the process has no descriptor for one more connection, the listeners rest for [`REST_NS`]
+//! instead of failing again and again. The clients in the listeners' queues are then accepted when other
+//! clients have left. The clients that were accepted before are served meanwhile.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -26,14 +28,14 @@ use talkpath_kernel::wire::Secret;
 use talkpath_units::from_hex;
 
 use super::bind::DatagramSocket;
+use super::limited_log::MINUTE_NS;
 use super::origin::Origin;
 use super::places::Places;
-use super::trifles::MINUTE_NS;
 use super::{Shared, session};
 use crate::protocol::{Answer, Control, ControlError, HELLO_SIZE, OPENING_LIMIT, OUTAGE_S, Request, VERSION};
 use crate::seal;
 
-/// A connection that has not described a session.
+/// A connection that has not described a session yet.
 pub(super) struct Stranger {
     pub(super) control: Control<Request>,
     pub(super) from: SocketAddr,
@@ -41,37 +43,41 @@ pub(super) struct Stranger {
     pub(super) deadline_ns: i64,
 }
 
+/// The message that the server expects next from a connection.
 pub(super) enum Step {
     Hello,
     Session,
 }
 
-/// What one message of a stranger leads to.
+/// What the server does after it has read a message of a connection.
 pub(super) enum Next {
+    /// Wait for the next message.
     Stay(Stranger),
+    /// Begin the session that the connection has described.
     Begin(Stranger, SessionSpec),
-    /// A flow's data connection, with its secret.
+    /// Give the connection to the flow with this secret.
     Join(Stranger, Secret),
-    /// A guest is not let in and knows why; a line for the log.
+    /// Close the connection. The client has been told why; the string is a line for the log.
     Refused(String),
-    Gone,
+    /// Nothing: the connection is closed, or waits in its place.
+    Done,
 }
 
-/// The guests that have not described a session yet, and the epoll that reports what they send.
+/// The connections that have not described a session yet, and the epoll that reports what they send.
 struct Door {
     epoll: OwnedFd,
-    /// The number of the next connection; listeners have the largest ones.
-    next: u64,
-    /// Those who have not shown who they are.
+    /// The number of the next connection. Listeners have the largest numbers.
+    next_number: u64,
+    /// The connections that have not said a valid hello.
     strangers: Places<Stranger>,
-    /// Those who were let in, and have yet to say for what.
-    welcomed: Places<Stranger>,
+    /// The guests: connections that have said a valid hello, but have not described a session.
+    guests: Places<Stranger>,
 }
 
-/// Accepts strangers and answers them until `stop`.
+/// Accepts connections and carries out their handshakes until `stop` is set.
 ///
 /// # Errors
-/// The system's, if it cannot watch sockets.
+/// Returns the system's error if the sockets cannot be watched.
 pub(super) fn serve_strangers<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     listeners: &'env [TcpListener],
@@ -88,8 +94,9 @@ pub(super) fn serve_strangers<'scope, 'env>(
         rest.end(|| door.watch_listeners(listeners), log)?;
         for number in door.wait()? {
             if let Some(index) = listener_index(number) {
+                // Numbers in the listeners' range that no listener has do not occur.
                 let Some(listener) = listeners.get(index) else { continue };
-                if let Err(error) = door.admit(listener)
+                if let Err(error) = door.accept(listener)
                     && !rest.is_on()
                 {
                     rest.begin(&error, log);
@@ -97,42 +104,44 @@ pub(super) fn serve_strangers<'scope, 'env>(
                 }
                 continue;
             }
-            match door.hear(number, shared) {
+            match door.read(number, shared) {
                 Next::Begin(stranger, spec) => {
                     begin(scope, stranger, spec, move |control, from, spec| {
                         session::serve(control, from, spec, sockets, shared, log);
                     })
-                    .unwrap_or_else(|why| shared.say_briefly(&why, log));
+                    .unwrap_or_else(|why| shared.log_limited(&why, log));
                 }
                 Next::Join(stranger, secret) => {
                     let (stream, unread) = stranger.control.into_stream();
                     shared.join_stream(stream, &unread, &secret);
                 }
-                Next::Refused(line) => shared.say_briefly(&line, log),
-                Next::Stay(_) | Next::Gone => {}
+                Next::Refused(line) => shared.log_limited(&line, log),
+                Next::Stay(_) | Next::Done => {}
             }
         }
         let now = monotonic();
-        shared.trifles().end_if_over(now, log);
+        shared.limited_log().end_if_over(now, log);
         if now >= next_sweep {
             next_sweep = now + SWEEP_NS;
             let is_late = |stranger: &Stranger| stranger.deadline_ns <= now;
-            // It may be a flow's connection, whose opening line the path has lost again and again.
+            // A late connection may be the connection of a flow, if the path has lost its first line several
+            // times. It has more time if its address has a session.
             let may_join = |stranger: &Stranger| {
                 stranger.deadline_ns + JOIN_NS > now && shared.has_session_of(stranger.from.ip())
             };
             door.strangers.sweep(|stranger| is_late(stranger) && !may_join(stranger));
-            door.welcomed.sweep(is_late);
+            door.guests.sweep(is_late);
         }
     }
-    shared.trifles().end(log);
+    shared.limited_log().end(log);
     Ok(())
 }
 
-/// Gives the session that a guest described a thread of its own, which does `serve`.
+/// Starts a thread that calls `serve` for the session that a guest has described.
 ///
 /// # Errors
-/// A line for the log, if no thread can be started. The guest gets the answer that the server is busy.
+/// Returns a line for the log if no thread can be started. The guest has then been told that the server is
+/// busy.
 fn begin<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     stranger: Stranger,
@@ -140,12 +149,13 @@ fn begin<'scope, 'env>(
     serve: impl FnOnce(Control<Request>, SocketAddr, SessionSpec) + Send + 'scope,
 ) -> Result<(), String> {
     let from = stranger.from;
-    // A thread that does not begin must not take the guest along.
+    // If the thread cannot be started, its closure is dropped. The guest must not be dropped with it, because
+    // the guest still gets an answer. So both sides share the guest, and whoever needs the guest takes it.
     let guest = Arc::new(Mutex::new(Some((stranger.control, spec))));
-    let taken = Arc::clone(&guest);
+    let guest_of_thread = Arc::clone(&guest);
     let take = |guest: &Mutex<Option<_>>| guest.lock().unwrap_or_else(PoisonError::into_inner).take();
     let thread = std::thread::Builder::new().spawn_scoped(scope, move || {
-        if let Some((control, spec)) = take(&taken) {
+        if let Some((control, spec)) = take(&guest_of_thread) {
             serve(control, from, spec);
         }
     });
@@ -161,15 +171,15 @@ impl Door {
     fn new(shared: &Shared) -> io::Result<Self> {
         Ok(Self {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
-            next: 0,
+            next_number: 0,
             strangers: Places::new(shared.limits.strangers),
-            welcomed: Places::new(
+            guests: Places::new(
                 shared.limits.strangers.min((WELCOMED_BYTES / shared.limits.request_bytes()).max(1)),
             ),
         })
     }
 
-    /// Watches all of them, or none.
+    /// Adds the listeners to the epoll. After an error none of them is watched.
     fn watch_listeners(&self, listeners: &[TcpListener]) -> io::Result<()> {
         let watched = (0..).zip(listeners).try_for_each(|(index, listener)| {
             let number = EventData::new_u64(u64::MAX - index);
@@ -180,12 +190,13 @@ impl Door {
 
     fn leave_listeners(&self, listeners: &[TcpListener]) {
         for listener in listeners {
-            // One that is not watched is no mistake.
+            // A listener that is not watched gives an error, which does not matter.
             let _ = epoll::delete(&self.epoll, listener);
         }
     }
 
-    /// The numbers of the guests and listeners that are readable, after at most 20 ms; listeners come last.
+    /// Waits at most 20 ms for input. Returns the numbers of the connections and listeners that have input. The
+    /// listeners come last, because they have the largest numbers.
     fn wait(&self) -> io::Result<Vec<u64>> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(64);
         let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -198,26 +209,29 @@ impl Door {
         Ok(numbers)
     }
 
-    /// Takes who waits at `listener`: as many as there are places free, and one if there is none. Whoever was
-    /// taken is heard before another takes its place.
+    /// Accepts as many of the connections that wait at `listener` as there are free places. If no place is
+    /// free, accepts one connection. Each accepted connection is read at least once before another connection
+    /// can push it out.
     ///
     /// # Errors
-    /// If there is no descriptor for one more.
-    fn admit(&mut self, listener: &TcpListener) -> io::Result<()> {
-        // A flood of connections must not take this thread from those that were accepted.
+    /// Returns the system's error if the process or the system has no descriptor for one more connection.
+    fn accept(&mut self, listener: &TcpListener) -> io::Result<()> {
+        // The number is bounded, because a flood of new connections must not keep this thread from the
+        // connections that it has accepted.
         for _ in 0..ACCEPTED_AT_ONCE.min(self.strangers.free()).max(1) {
             let (stream, from) = match listener.accept() {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if descriptors::are_exhausted(&error) => return Err(error),
-                // News of a connection that is gone already (accept(2)): others may wait behind it.
+                // The error is about a connection that has ended already (accept(2)). More connections may wait
+                // behind it.
                 Err(_) => continue,
             };
             let Ok(control) = Control::new(stream, OPENING_LIMIT) else { continue };
-            let number = self.next;
-            self.next += 1;
+            let number = self.next_number;
+            self.next_number += 1;
             let data = EventData::new_u64(number);
-            // Closing a socket ends its watch.
+            // The socket leaves the epoll when it is closed.
             if epoll::add(&self.epoll, control.stream(), data, EventFlags::IN | EventFlags::RDHUP).is_ok() {
                 let deadline_ns = monotonic() + STEP_NS;
                 let stranger = Stranger { control, from, step: Step::Hello, deadline_ns };
@@ -227,21 +241,23 @@ impl Door {
         Ok(())
     }
 
-    /// What the connection of `number` has to say. Who stays is back in its place.
-    fn hear(&mut self, number: u64, shared: &Arc<Shared>) -> Next {
-        let waiting = self.strangers.remove(number).or_else(|| self.welcomed.remove(number));
-        let Some(stranger) = waiting else { return Next::Gone };
-        match hear(stranger, shared) {
+    /// Reads the connection with `number`, and returns what to do with it. A connection that has to wait for
+    /// its next message is put back into a place.
+    fn read(&mut self, number: u64, shared: &Arc<Shared>) -> Next {
+        let waiting = self.strangers.remove(number).or_else(|| self.guests.remove(number));
+        // The connection may have been pushed out after the epoll had reported it.
+        let Some(stranger) = waiting else { return Next::Done };
+        match read(stranger, shared) {
             Next::Stay(stranger) => {
                 let places = match stranger.step {
-                    Step::Session => &mut self.welcomed,
+                    Step::Session => &mut self.guests,
                     Step::Hello => &mut self.strangers,
                 };
                 places.insert(number, Origin::of(stranger.from.ip()), stranger);
-                Next::Gone
+                Next::Done
             }
             next => {
-                // Another thread reads it from now on.
+                // Another thread reads the connection from now on.
                 if let Next::Begin(stranger, _) | Next::Join(stranger, _) = &next {
                     let _ = epoll::delete(&self.epoll, stranger.control.stream().as_fd());
                 }
@@ -251,18 +267,18 @@ impl Door {
     }
 }
 
-/// Which listener has `number`, if it is a listener's.
+/// Returns the index of the listener that has `number`, or `None` if `number` is in the range of connections.
 fn listener_index(number: u64) -> Option<usize> {
     usize::try_from(u64::MAX - number).ok().filter(|index| *index < MAX_LISTENERS)
 }
 
-/// The listeners' rest while the kernel has nothing left for another connection.
+/// The time in which the listeners rest, because the kernel has no resources for another connection.
 #[derive(Default)]
 struct Rest {
-    /// CLOCK_MONOTONIC of its end; `None` if the listeners are watched.
+    /// CLOCK_MONOTONIC when the rest ends; `None` if the listeners are watched.
     until_ns: Option<i64>,
-    /// CLOCK_MONOTONIC of the last failure, and the system's number of its error.
-    failed: Option<(i64, Option<i32>)>,
+    /// CLOCK_MONOTONIC of the last shortage, and the number of the system's error.
+    last_shortage: Option<(i64, Option<i32>)>,
 }
 
 impl Rest {
@@ -270,17 +286,18 @@ impl Rest {
         self.until_ns.is_some()
     }
 
-    /// Ends it if its time is over and `watch` watches the listeners again; if that takes what the kernel has
-    /// none left of, it begins anew.
+    /// Ends the rest if its time is over and `watch` can watch the listeners again. If `watch` fails because
+    /// the kernel lacks resources, the rest begins again.
     ///
     /// # Errors
-    /// Another one of `watch`.
+    /// Returns each other error of `watch`.
     fn end(&mut self, watch: impl FnOnce() -> io::Result<()>, log: &(dyn Fn(&str) + Sync)) -> io::Result<()> {
         if self.until_ns.take_if(|until| monotonic() >= *until).is_none() {
             return Ok(());
         }
         match watch() {
-            // epoll_ctl(2): no memory, or fs.epoll.max_user_watches reached by all of this user's programs.
+            // epoll_ctl(2): there is no memory, or the programs of this user together have reached
+            // fs.epoll.max_user_watches.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::ENOSPC)) => {
                 self.begin(&error, log);
                 Ok(())
@@ -289,11 +306,11 @@ impl Rest {
         }
     }
 
-    /// Begins. A server that met the same shortage a minute ago does not say so again.
+    /// Begins the rest. Logs the shortage, unless the server met the same shortage within the last minute.
     fn begin(&mut self, error: &io::Error, log: &(dyn Fn(&str) + Sync)) {
         let (now, number) = (monotonic(), error.raw_os_error());
-        let before = self.failed.replace((now, number));
-        if before.is_none_or(|(at, of)| of != number || now - at > QUIET_NS) {
+        let previous = self.last_shortage.replace((now, number));
+        if previous.is_none_or(|(at, its_number)| its_number != number || now - at > QUIET_NS) {
             let (what, how) = descriptors::shortage(error).unwrap_or_else(|| match number {
                 Some(libc::ENOSPC) => (
                     "this user's programs watch as many sockets as the system lets them".to_owned(),
@@ -310,27 +327,27 @@ impl Rest {
     }
 }
 
-/// Reads what `stranger` said, message by message.
-pub(super) fn hear(mut stranger: Stranger, shared: &Arc<Shared>) -> Next {
+/// Reads the messages of `stranger` one by one, and returns what to do with the connection.
+pub(super) fn read(mut stranger: Stranger, shared: &Arc<Shared>) -> Next {
     loop {
         let next = match stranger.control.receive() {
             Ok(None) => return Next::Stay(stranger),
             Ok(Some(request)) => answer(stranger, request, shared),
-            // A server says nothing to who does not speak its language.
+            // The server does not answer a peer that does not speak its protocol.
             Err(
                 ControlError::Garbage(_)
                 | ControlError::Closed
                 | ControlError::Silent(_)
                 | ControlError::Unread(_)
                 | ControlError::Overtime(_)
-                | ControlError::Own(_)
+                | ControlError::ThisHost(_)
                 | ControlError::Unsealed
                 | ControlError::Io(_),
-            ) => return Next::Gone,
+            ) => return Next::Done,
         };
         match next {
-            // More may have come with it.
-            Next::Stay(it) => stranger = it,
+            // The next message may have arrived with this one.
+            Next::Stay(waiting) => stranger = waiting,
             next => return next,
         }
     }
@@ -343,11 +360,12 @@ fn answer(mut stranger: Stranger, request: Request, shared: &Arc<Shared>) -> Nex
             hello(stranger, version, &opening, shared)
         }
         (Step::Hello, Request::Data { secret }) => {
-            from_hex::<16>(&secret).map_or(Next::Gone, |secret| Next::Join(stranger, Secret(secret)))
+            from_hex::<16>(&secret).map_or(Next::Done, |secret| Next::Join(stranger, Secret(secret)))
         }
         (Step::Session, Request::Session(spec)) => Next::Begin(stranger, spec),
-        (Step::Session, Request::Bye) => Next::Gone,
-        _ => Next::Gone,
+        (Step::Session, Request::Bye) => Next::Done,
+        // The message is out of turn, or the hello is too short. The connection is closed without an answer.
+        _ => Next::Done,
     }
 }
 
@@ -369,7 +387,7 @@ fn hello(mut stranger: Stranger, version: u32, opening: &str, shared: &Shared) -
         },
     };
     if stranger.control.send(&Answer::Welcome { answer }).is_err() {
-        return Next::Gone;
+        return Next::Done;
     }
     if let Some(seal) = seal {
         stranger.control.start_sealing(seal);
@@ -381,16 +399,16 @@ fn hello(mut stranger: Stranger, version: u32, opening: &str, shared: &Shared) -
 }
 
 fn refuse(mut stranger: Stranger, why: &str) -> Next {
-    // Who is refused is not waited for.
+    // The connection is closed in each case, so it does not matter whether the client reads the answer.
     let _ = stranger.control.send(&Answer::Refused { why: why.to_owned(), flow: None });
     Next::Refused(format!("{}: refused: {why}", stranger.from))
 }
 
-/// How long a stranger may take for each step.
+/// The time that a connection has for each step of the handshake.
 const STEP_NS: i64 = 2_000_000_000;
-/// How much longer one may take whose address has a session (chosen: as long as an outage may last).
+/// The additional time of a stranger whose address has a session (chosen: as long as an outage may last).
 const JOIN_NS: i64 = OUTAGE_S as i64 * 1_000_000_000;
-/// How often those are dropped whose time is up.
+/// The interval at which connections whose time is over are closed.
 const SWEEP_NS: i64 = 20_000_000;
 /// How many connections are accepted before the accepted ones are read (chosen).
 const ACCEPTED_AT_ONCE: usize = 64;
@@ -398,12 +416,12 @@ const ACCEPTED_AT_ONCE: usize = 64;
 /// a key they take some 120 MiB, because sealed bytes wait beside opened ones (chosen: 256 guests with 64
 /// flows each).
 const WELCOMED_BYTES: usize = 64 << 20;
-/// No server has as many; numbers above are listeners'.
+/// More listeners than any server has. The largest `MAX_LISTENERS` numbers belong to listeners.
 const MAX_LISTENERS: usize = 1 << 16;
 /// How long the listeners rest if there is no descriptor for one more connection (chosen: a client that waits
-/// for a session to end does not notice it, and ten failing calls a second cost nothing).
+/// for a session to end does not notice this time, and ten failing calls a second cost nothing).
 const REST_NS: i64 = 100_000_000;
-/// A shortage is said again when there was none for so long.
+/// A shortage is logged again if the last one is longer ago than this.
 const QUIET_NS: i64 = MINUTE_NS;
 
 #[cfg(test)]
@@ -413,7 +431,8 @@ mod tests {
     #[test]
     fn a_rest_whose_end_meets_a_shortage_begins_anew_and_ends_no_server() {
         let end = |before: i32, error: Option<i32>| {
-            let mut rest = Rest { until_ns: Some(monotonic()), failed: Some((monotonic(), Some(before))) };
+            let mut rest =
+                Rest { until_ns: Some(monotonic()), last_shortage: Some((monotonic(), Some(before))) };
             let watch = || error.map_or(Ok(()), |error| Err(io::Error::from_raw_os_error(error)));
             let said = Mutex::new(String::new());
             let ended = rest.end(watch, &|line| said.lock().unwrap().push_str(line));

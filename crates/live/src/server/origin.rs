@@ -1,11 +1,11 @@
-//! Whose a connection is: what one client has is bounded by its address.
+//! The origin of a connection. The server bounds what a client may have by the client's address.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 
-/// An IPv4 address, or the /64 of an IPv6 address: a host may take any address of its subnet (RFC 4291
-/// §2.5.1, RFC 8981), so the subnet is what it cannot choose.
+/// The origin of a client: its IPv4 address, or the /64 of its IPv6 address. A host may take any IPv6 address
+/// of its subnet (RFC 4291 §2.5.1, RFC 8981), but it cannot choose the subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Origin(IpAddr);
 
@@ -18,30 +18,31 @@ impl Origin {
     }
 }
 
-/// What sessions share: places, or bytes of memory. One address has at most half, so that no single one can
-/// hold the server (chosen).
+/// An amount that the sessions share: seats, or bytes of memory. One address has at most half of the amount,
+/// so that a single address cannot hold the whole server (chosen).
 pub(super) struct Shares {
-    /// The whole amount that is shared out.
+    /// The whole amount.
     all: u64,
+    /// The amount that each origin has.
     taken: Mutex<BTreeMap<Origin, u64>>,
 }
 
-/// One session's share, given back when dropped.
+/// The share of one session. It is given back when it is dropped.
 pub(super) struct Share<'a> {
-    of: &'a Shares,
+    shares: &'a Shares,
     origin: Origin,
     amount: u64,
 }
 
-/// Why there is no share.
+/// The reason why a session gets no share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lack {
-    /// One address may never have so much.
-    Ever,
-    /// Too little is left: all addresses together have this much.
-    OfAll(u64),
-    /// The address would have more than its half: it has this much.
-    OfAddress(u64),
+    /// The session wants more than one address may ever have.
+    TooMuch,
+    /// Too little is left. All addresses together have this amount.
+    AllTaken(u64),
+    /// The address would have more than half. It already has this amount.
+    AddressFull(u64),
 }
 
 impl Shares {
@@ -49,41 +50,40 @@ impl Shares {
         Self { all, taken: Mutex::default() }
     }
 
-    /// The whole amount that is shared out.
     pub(super) const fn all(&self) -> u64 {
         self.all
     }
 
-    /// The most that one address has.
-    pub(super) const fn of_address(&self) -> u64 {
+    /// Returns the largest amount that one address may have.
+    pub(super) const fn most_per_address(&self) -> u64 {
         self.all.div_ceil(2)
     }
 
-    /// So much for `origin`.
+    /// Takes `amount` for a session of `origin`.
     ///
     /// # Errors
-    /// What is lacking.
+    /// Returns [`Lack`] if one address may not have so much, or if too little is left.
     pub(super) fn take(&self, origin: Origin, amount: u64) -> Result<Share<'_>, Lack> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if amount > self.of_address() {
-            return Err(Lack::Ever);
+        if amount > self.most_per_address() {
+            return Err(Lack::TooMuch);
         }
         let together = taken.values().copied().fold(0, u64::saturating_add);
         if amount > self.all.saturating_sub(together) {
-            return Err(Lack::OfAll(together));
+            return Err(Lack::AllTaken(together));
         }
         let own = taken.get(&origin).copied().unwrap_or(0);
-        if amount > self.of_address().saturating_sub(own) {
-            return Err(Lack::OfAddress(own));
+        if amount > self.most_per_address().saturating_sub(own) {
+            return Err(Lack::AddressFull(own));
         }
         taken.insert(origin, own + amount);
-        Ok(Share { of: self, origin, amount })
+        Ok(Share { shares: self, origin, amount })
     }
 }
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
-        let mut taken = self.of.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.shares.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = taken.get_mut(&self.origin) {
             *own -= self.amount;
             if *own == 0 {
@@ -106,10 +106,10 @@ mod tests {
         let shares = Shares::new(8);
         let take = |address: &str, amount| shares.take(origin(address), amount);
         let first = [1, 3].map(|amount| take("192.0.2.1", amount).unwrap());
-        assert_eq!(take("::ffff:192.0.2.1", 1).err(), Some(Lack::OfAddress(4)));
+        assert_eq!(take("::ffff:192.0.2.1", 1).err(), Some(Lack::AddressFull(4)));
         let _second = take("192.0.2.2", 3).unwrap();
-        assert_eq!(take("192.0.2.3", 2).err(), Some(Lack::OfAll(7)));
-        assert_eq!(take("192.0.2.3", 5).err(), Some(Lack::Ever));
+        assert_eq!(take("192.0.2.3", 2).err(), Some(Lack::AllTaken(7)));
+        assert_eq!(take("192.0.2.3", 5).err(), Some(Lack::TooMuch));
         let _nothing = take("192.0.2.1", 0).unwrap();
         drop(first);
         assert!(take("192.0.2.1", 4).is_ok());

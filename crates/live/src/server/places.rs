@@ -1,10 +1,12 @@
-//! A bounded number of places for connections that wait, given to many addresses rather than to one.
+//! A bounded number of places for connections that wait. Many addresses are preferred to many connections of
+//! one address.
 //!
-//! If all are taken and one more comes, the address with the most connections loses one, drawn at random.
-//! Several addresses may have as many; then one of them, drawn at random. So a single address that opens
-//! connections without end pushes out only its own. With fewer addresses than places, whoever has a single
-//! connection keeps it; with more, everybody but who has just come has the same chance. (sshd's MaxStartups
-//! turns away who comes, sshd_config(5).)
+//! If all places are taken and one more connection comes, the address with the most connections loses one of
+//! its connections, drawn at random. If several addresses have the most, the connection is drawn from all of
+//! theirs. So an address that opens connections without end pushes out only its own connections. With fewer
+//! addresses than places, an address with a single connection keeps this connection. With more addresses than
+//! places, all connections but the newest have the same chance to be pushed out. (sshd's MaxStartups turns
+//! away the newest connection instead, sshd_config(5).)
 
 use std::collections::BTreeMap;
 
@@ -12,52 +14,53 @@ use talkpath_kernel::random::random;
 
 use super::origin::Origin;
 
-/// What waits, by the number that it was given.
+/// The places, and the items that wait in them.
 pub(super) struct Places<T> {
     capacity: usize,
+    /// Each item by the number that it was inserted under.
     waiting: BTreeMap<u64, (Origin, T)>,
-    /// The numbers of each origin's.
-    of: BTreeMap<Origin, Vec<u64>>,
+    /// The numbers of each origin's items.
+    by_origin: BTreeMap<Origin, Vec<u64>>,
 }
 
 impl<T> Places<T> {
     pub(super) fn new(capacity: usize) -> Self {
-        Self { capacity: capacity.max(1), waiting: BTreeMap::new(), of: BTreeMap::new() }
+        Self { capacity: capacity.max(1), waiting: BTreeMap::new(), by_origin: BTreeMap::new() }
     }
 
-    /// Gives `item` of `origin` a place under `number`; gives back who lost one for that, which is
-    /// another: who comes is heard at least once.
+    /// Gives `item` of `origin` a place under `number`. If that pushes out an item, returns the item that was
+    /// pushed out. The new item is never the one that is pushed out, so each item is read at least once.
     pub(super) fn insert(&mut self, number: u64, origin: Origin, item: T) -> Option<T> {
         self.waiting.insert(number, (origin, item));
-        self.of.entry(origin).or_default().push(number);
+        self.by_origin.entry(origin).or_default().push(number);
         if self.waiting.len() <= self.capacity {
             return None;
         }
-        let most = self.of.values().map(Vec::len).max()?;
-        let candidates = self.of.values().filter(|numbers| numbers.len() == most).flatten();
-        let candidates: Vec<u64> = candidates.copied().filter(|it| *it != number).collect();
-        // If the system gives no random number, the choice is a fixed one.
+        let most = self.by_origin.values().map(Vec::len).max()?;
+        let candidates = self.by_origin.values().filter(|numbers| numbers.len() == most).flatten();
+        let candidates: Vec<u64> = candidates.copied().filter(|candidate| *candidate != number).collect();
+        // If the system gives no random number, the choice does not vary.
         let drawn = random::<8>().map_or(usize::MAX, |bytes| u64::from_le_bytes(bytes) as usize);
         self.remove(*candidates.get(drawn % candidates.len().max(1))?)
     }
 
-    /// How many places nobody has.
+    /// Returns the number of free places.
     pub(super) fn free(&self) -> usize {
         self.capacity.saturating_sub(self.waiting.len())
     }
 
     pub(super) fn remove(&mut self, number: u64) -> Option<T> {
         let (origin, item) = self.waiting.remove(&number)?;
-        if let Some(numbers) = self.of.get_mut(&origin) {
-            numbers.retain(|it| *it != number);
+        if let Some(numbers) = self.by_origin.get_mut(&origin) {
+            numbers.retain(|waiting| *waiting != number);
             if numbers.is_empty() {
-                self.of.remove(&origin);
+                self.by_origin.remove(&origin);
             }
         }
         Some(item)
     }
 
-    /// Takes out everything that `is_over`.
+    /// Removes each item for which `is_over` returns true.
     pub(super) fn sweep(&mut self, is_over: impl Fn(&T) -> bool) {
         let over: Vec<u64> =
             self.waiting.iter().filter(|(_, (_, item))| is_over(item)).map(|(number, _)| *number).collect();
@@ -86,7 +89,7 @@ mod tests {
             assert_ne!(lost, Some(0));
         }
         assert_eq!(places.remove(0), Some(0));
-        assert_eq!((places.waiting.len(), places.of.len()), (7, 1));
+        assert_eq!((places.waiting.len(), places.by_origin.len()), (7, 1));
     }
 
     #[test]
@@ -121,6 +124,6 @@ mod tests {
             places.insert(number, origin(number as u32 % 2), number);
         }
         places.sweep(|number| number % 2 == 0);
-        assert_eq!((places.waiting.len(), places.of.len()), (3, 1));
+        assert_eq!((places.waiting.len(), places.by_origin.len()), (3, 1));
     }
 }

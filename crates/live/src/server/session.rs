@@ -1,4 +1,4 @@
-//! One client's session: a thread for its control connection, others for what its flows need.
+//! One session of a client. One thread serves the control connection, and more threads serve the flows.
 
 pub(super) mod admit;
 mod quic_keys;
@@ -37,7 +37,8 @@ use super::origin::Origin;
 use super::{Joinable, Shared};
 use crate::protocol::{Admission, Answer, Control, ControlError, OUTAGE_S, ROWS_PER_S, Request, SILENCE_S};
 
-/// Serves a client that has described `spec`, until it leaves, falls silent, or the server stops.
+/// Serves a client that has described the session `spec`. The session ends when the client leaves or falls
+/// silent, or when the server stops.
 pub(super) fn serve(
     mut control: Control<Request>,
     from: SocketAddr,
@@ -48,49 +49,53 @@ pub(super) fn serve(
 ) {
     match admit(&spec, Origin::of(from.ip()), shared) {
         Err(refusal) => {
-            shared.say_briefly(&format!("{from}: refused: {}", refusal.why), log);
+            shared.log_limited(&format!("{from}: refused: {}", refusal.why), log);
             let _ = control.send(&refusal.answer());
         }
         Ok(admitted) => {
             let session = match Session::begin(&mut control, spec, shared, sockets, &admitted.warnings) {
                 Ok(session) => session,
                 Err(error) => {
-                    return shared.say_briefly(&format!("{from}: no session: the client {error}"), log);
+                    return shared.log_limited(&format!("{from}: no session: the client {error}"), log);
                 }
             };
             let outcome = session.serve(&mut control, shared, log);
-            if let Err(ControlError::Overtime(why) | ControlError::Own(why)) = &outcome {
+            if let Err(ControlError::Overtime(why) | ControlError::ThisHost(why)) = &outcome {
                 let _ = control.send(&Answer::Refused { why: why.clone(), flow: None });
             }
             let line = format!("{from}: {}", session.summary(outcome.err().as_ref()));
-            if session.is_trifle() { shared.say_briefly(&line, log) } else { log(&line) }
+            // Sessions of this kind cost a client nothing, so they must not fill the log.
+            if session.is_empty_or_short() { shared.log_limited(&line, log) } else { log(&line) }
         }
     }
 }
 
-/// A session whose flows may be joined.
+/// A session whose flows the client may join.
 struct Session<'a> {
     spec: SessionSpec,
     shared: &'a Arc<Shared>,
+    /// This host's end of each flow, in the order of `spec`.
     ends: Vec<Arc<SharedEnd>>,
-    /// The flows that a client may join, with their secrets. Of a connection with several flows, the first.
+    /// The flows that the client may join, with their secrets. If several flows share a connection, only the
+    /// first of these flows (the leader) is in the list.
     joinable: Vec<(Secret, Arc<Joinable>)>,
     /// The client's address on the control connection.
     client: IpAddr,
     epoll: Arc<OwnedFd>,
     budget: Arc<RowBudget>,
     alarm: Arc<Alarm>,
-    host: HostClock,
-    /// CLOCK_MONOTONIC of its beginning.
+    host_clock: HostClock,
+    /// CLOCK_MONOTONIC when the session began.
     begun_ns: i64,
     sockets: &'a [Arc<DatagramSocket>],
     drops: DropCount,
 }
 
-/// Until when a part of a session must be over, whatever its client says meanwhile.
+/// The time limit of one part of a session. It holds even if the client goes on talking.
 struct Deadline {
-    /// CLOCK_MONOTONIC.
+    /// CLOCK_MONOTONIC after which the part has taken too long.
     at_ns: i64,
+    /// The words for the client and for the log if the part has taken too long.
     why: String,
 }
 
@@ -105,12 +110,12 @@ impl Deadline {
     }
 }
 
-/// How serving ended.
-enum Phase {
-    /// The client wants the run stopped, and has a report coming.
+/// How the server's part of a run ended.
+enum RunOutcome {
+    /// The client stopped the run, and will fetch the report.
     Stopped,
-    /// The session is over.
-    Over,
+    /// The client left, or the server stops. Nobody will fetch the report.
+    SessionOver,
 }
 
 impl<'a> Session<'a> {
@@ -121,8 +126,8 @@ impl<'a> Session<'a> {
         sockets: &'a [Arc<DatagramSocket>],
         warnings: &[String],
     ) -> Result<Self, ControlError> {
-        let epoll = epoll_for(control)?;
-        let host = HostClock::anchor();
+        let epoll = create_epoll(control)?;
+        let host_clock = HostClock::anchor();
         let mut session = Self {
             shared,
             ends: Vec::new(),
@@ -131,7 +136,7 @@ impl<'a> Session<'a> {
             epoll: Arc::new(epoll),
             budget: RowBudget::new(shared.limits.rows),
             alarm: Arc::default(),
-            host,
+            host_clock,
             begun_ns: monotonic(),
             sockets,
             drops: DropCount::start(descriptors(sockets)),
@@ -139,7 +144,7 @@ impl<'a> Session<'a> {
         };
         let local = control.stream().local_addr()?.ip().to_canonical();
         let common = EndContext {
-            clock: host.run_from(host.now_ns()),
+            clock: host_clock.run_from(host_clock.now_ns()),
             budget: Arc::clone(&session.budget),
             alarm: Arc::clone(&session.alarm),
             connections: QuicConnections::default(),
@@ -148,9 +153,9 @@ impl<'a> Session<'a> {
         let mut admissions = Vec::new();
         let mut all_keys: Vec<QuicKeys> = Vec::new();
         for index in 0..session.spec.flows.len() {
-            // Flows of one connection have its first flow's keys, and register by that one.
+            // Flows that share a connection use the keys and the registration of the first of these flows.
             let keys = match all_keys.get(session.spec.leader(index)) {
-                Some(of_leader) => *of_leader,
+                Some(leader_keys) => *leader_keys,
                 None => quic_keys(&session.spec.flows[index].transport)?,
             };
             all_keys.push(keys);
@@ -159,14 +164,20 @@ impl<'a> Session<'a> {
         SharedEnd::introduce(&session.spec, &session.ends);
         let mut warnings = warnings.to_vec();
         if session.has_datagrams() {
-            let all: BTreeSet<_> = sockets.iter().flat_map(|socket| &socket.unreported).collect();
-            warnings.extend(all.into_iter().map(|what| format!("the far host's kernel {what}")));
+            // Each lack is said once, even if several sockets have it. The client shows these words to its
+            // user, so this host is the far host in them.
+            let lacks: BTreeSet<_> = sockets.iter().flat_map(|socket| &socket.unreported).collect();
+            warnings.extend(lacks.into_iter().map(|lack| format!("the far host's kernel {lack}")));
         }
         control.send(&Answer::Ready { flows: admissions, warnings })?;
         Ok(session)
     }
 
-    /// Makes this host's end of flow `index`, and lets the client join it: returns by what.
+    /// Makes this host's end of flow `index`, and lets the client join the flow. Returns the secret and the
+    /// keys that the client needs to join.
+    ///
+    /// # Errors
+    /// Returns [`ControlError::Io`] if the kernel gives no random bytes.
     fn open_flow(
         &mut self,
         index: usize,
@@ -219,22 +230,24 @@ impl<'a> Session<'a> {
         shared: &Shared,
         log: &(dyn Fn(&str) + Sync),
     ) -> Result<(), ControlError> {
-        // Until `go`, the client compares the clocks and opens its ports.
+        // Before it sends `go`, the client compares the clocks and opens its sockets.
         let Some(start_ns) = self.prepare(control, shared, log)? else { return Ok(()) };
-        let clock = self.host.run_from(start_ns);
+        let clock = self.host_clock.run_from(start_ns);
         for end in &self.ends {
             end.lock().set_clock(clock);
         }
         control.send(&Answer::Going { start_ns })?;
         match self.measure(control, shared, clock)? {
-            Phase::Over => Ok(()),
-            Phase::Stopped => {
+            RunOutcome::SessionOver => Ok(()),
+            RunOutcome::Stopped => {
                 self.keep_files(shared, log);
                 self.report(control, shared)
             }
         }
     }
 
+    /// Answers the client until it sends `go`. Returns the beginning of the run in ns since 1970 on this
+    /// host's clock, or `None` if the client leaves or the server stops.
     fn prepare(
         &self,
         control: &mut Control<Request>,
@@ -249,12 +262,12 @@ impl<'a> Session<'a> {
                 Some(Request::Probe { number }) => self.answer_probe(control, number)?,
                 Some(Request::Registrations) => {
                     let registrations = self.registrations();
-                    self.say_elsewhere(&registrations, log);
+                    self.log_other_address(&registrations, log);
                     control.send(&Answer::Registrations(registrations))?;
                 }
-                // Not before now, and not so late that the session would hold its place for nothing.
+                // A run cannot begin in the past. A run that begins too late would hold a seat for nothing.
                 Some(Request::Go { start_ns }) => {
-                    let now = self.host.now_ns();
+                    let now = self.host_clock.now_ns();
                     return Ok(Some(start_ns.clamp(now, now.saturating_add(LATEST_START_NS))));
                 }
                 Some(other) => return Err(out_of_turn(&other)),
@@ -262,20 +275,21 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The run: threads for what flows here need, and answers to the client's questions.
+    /// Carries out the run: starts the threads that the flows need on this host, and answers the client's
+    /// questions until the run ends.
     fn measure(
         &self,
         control: &mut Control<Request>,
         shared: &Shared,
         clock: RunClock,
-    ) -> Result<Phase, ControlError> {
+    ) -> Result<RunOutcome, ControlError> {
         let stop = AtomicBool::new(false);
         let interval = sample_interval(Duration::from_nanos(self.spec.duration_ns));
         control.set_patience(OUTAGE_S);
         let outcome = std::thread::scope(|scope| {
-            // However this ends, the threads end with it.
-            let _stops = StoresOnDrop(&stop);
-            let no_thread = |error| ControlError::Own(format!("this host gives it no thread: {error}"));
+            // The guard stops the threads in each case, also after an error or a panic.
+            let _stop_guard = StoresOnDrop(&stop);
+            let no_thread = |error| ControlError::ThisHost(format!("this host gives it no thread: {error}"));
             let thread = || std::thread::Builder::new();
             if self.spec.flows.iter().any(|flow| !flow.is_up || flow.transport.channel_kind().runs_here()) {
                 let pacer = || pace_as(self.shared.punctuality, &self.ends, clock, &self.alarm, &stop);
@@ -288,7 +302,7 @@ impl<'a> Session<'a> {
             self.answer(control, shared, clock)
         });
         control.set_patience(SILENCE_S);
-        // Nothing that still arrives belongs to the run.
+        // What arrives from now on does not belong to the run.
         self.forget();
         for end in &self.ends {
             end.lock().finish();
@@ -296,22 +310,24 @@ impl<'a> Session<'a> {
         outcome
     }
 
+    /// Answers the client's questions during the run, until the client stops the run or leaves.
     fn answer(
         &self,
         control: &mut Control<Request>,
         shared: &Shared,
         clock: RunClock,
-    ) -> Result<Phase, ControlError> {
+    ) -> Result<RunOutcome, ControlError> {
+        // After this time the client is told that the run takes too long.
         let limit = Duration::from_secs(shared.limits.duration_s.saturating_add(SILENCE_S));
-        // A client that knows of the limit has time to stop, and to fetch its report.
+        // The session is broken off later, so that the client has time to stop the run and to fetch its report.
         let seconds = shared.limits.duration_s.saturating_add(3 * SILENCE_S);
         let deadline = Deadline::after(seconds, || format!("the run did not end within {seconds} s"));
         loop {
             match self.next(control, shared, &deadline)? {
-                None | Some(Request::Bye) => return Ok(Phase::Over),
-                Some(Request::Stop) => return Ok(Phase::Stopped),
+                None | Some(Request::Bye) => return Ok(RunOutcome::SessionOver),
+                Some(Request::Stop) => return Ok(RunOutcome::Stopped),
                 Some(Request::Ask) => {
-                    let received_ns = self.host.now_ns();
+                    let received_ns = self.host_clock.now_ns();
                     let flows = self.ends.iter().map(|end| end.lock().progress()).collect();
                     let is_overdue = clock.now().since(talkpath_units::Instant::ZERO) > limit;
                     let trouble = if self.budget.is_spent() {
@@ -321,7 +337,7 @@ impl<'a> Session<'a> {
                     } else {
                         None
                     };
-                    let sent_ns = self.host.now_ns();
+                    let sent_ns = self.host_clock.now_ns();
                     control.send(&Answer::Progress { flows, received_ns, sent_ns, trouble })?;
                 }
                 Some(other) => return Err(out_of_turn(&other)),
@@ -329,7 +345,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Keeps what arrived intact, if the server has a folder for files.
+    /// Writes each file that arrived intact to the server's folder. Does nothing if the server has no folder
+    /// for files. The flow's log then says under which name the file was kept, or why it was not kept.
     fn keep_files(&self, shared: &Shared, log: &(dyn Fn(&str) + Sync)) {
         let Some(folder) = &shared.keep else { return };
         for end in &self.ends {
@@ -343,7 +360,7 @@ impl<'a> Session<'a> {
             });
             let kept = match room {
                 Ok(_) => keep(folder, &file.name, sink.content()).map_err(|error| {
-                    // What is not there takes no room.
+                    // The file was not written, so it takes no room.
                     shared.kept_bytes.fetch_sub(size, Ordering::Relaxed);
                     error.to_string()
                 }),
@@ -356,13 +373,15 @@ impl<'a> Session<'a> {
                     outcome.kept_as = Some(name);
                 }
                 Err(why) => {
-                    shared.say_briefly(&format!("a file of {size} B could not be kept: {why}"), log);
+                    shared.log_limited(&format!("a file of {size} B could not be kept: {why}"), log);
                     outcome.not_kept = Some(why);
                 }
             }
         }
     }
 
+    /// Says what the run was, and sends the client the logs of the flows that it asks for, until the client
+    /// leaves.
     fn report(&self, control: &mut Control<Request>, shared: &Shared) -> Result<(), ControlError> {
         let mut lateness = Histogram::new();
         for end in &self.ends {
@@ -382,7 +401,8 @@ impl<'a> Session<'a> {
                 Some(Request::Report { flow }) => {
                     let end = usize::try_from(flow).ok().and_then(|index| self.ends.get(index));
                     if let Some(end) = end {
-                        // Others may want the end while this client takes its time.
+                        // The lock is released before the chunks are sent, because a slow client could hold
+                        // it for long.
                         let chunks = end.lock().log.chunks();
                         for chunk in chunks {
                             control.send(&Answer::Rows(Box::new(chunk)))?;
@@ -391,7 +411,7 @@ impl<'a> Session<'a> {
                     }
                     control.send(&Answer::End)?;
                 }
-                // A question that crossed the end of the run.
+                // The client sent this question before it stopped the run. Nobody waits for the answer.
                 Some(Request::Ask) => {}
                 Some(other) => return Err(out_of_turn(&other)),
             }
@@ -399,11 +419,14 @@ impl<'a> Session<'a> {
     }
 
     fn answer_probe(&self, control: &mut Control<Request>, number: u32) -> Result<(), ControlError> {
-        let received_ns = self.host.now_ns();
-        control.send(&Answer::Probe { number, received_ns, sent_ns: self.host.now_ns() })
+        let received_ns = self.host_clock.now_ns();
+        control.send(&Answer::Probe { number, received_ns, sent_ns: self.host_clock.now_ns() })
     }
 
-    /// The client's next request; `None` if the server stops.
+    /// Waits for the client's next request. Returns `None` if the server stops.
+    ///
+    /// # Errors
+    /// Returns [`ControlError`] if the connection ends, if the client falls silent, or if `deadline` is over.
     fn next(
         &self,
         control: &mut Control<Request>,
@@ -422,48 +445,49 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What the session was, and what was moved, in a line of the log.
-    fn summary(&self, ended: Option<&ControlError>) -> String {
+    /// Makes the line of the log about the session: its flows, its length, what it carried and how it ended.
+    fn summary(&self, error: Option<&ControlError>) -> String {
+        // Received, then sent.
         let (mut messages, mut bytes) = ([0, 0], [0, 0]);
         for end in &self.ends {
             let end = end.lock();
             let progress = end.progress();
             let is_stream = !end.spec.features().keeps_messages;
-            let moved = if is_stream { &mut bytes } else { &mut messages };
-            for (sum, more) in moved.iter_mut().zip([progress.received, progress.sent]) {
-                *sum += more;
+            let sums = if is_stream { &mut bytes } else { &mut messages };
+            for (sum, count) in sums.iter_mut().zip([progress.received, progress.sent]) {
+                *sum += count;
             }
         }
         let seconds = (monotonic() - self.begun_ns) as f64 / 1e9;
-        let moved = |way: usize| match (messages[way], bytes[way]) {
+        let amount = |direction: usize| match (messages[direction], bytes[direction]) {
             (messages, 0) => format!("{messages} messages"),
             (0, bytes) => format!("{bytes} B of streams"),
             (messages, bytes) => format!("{messages} messages and {bytes} B of streams"),
         };
-        let ended = ended.map_or_else(|| "ended".to_owned(), |why| format!("broken off: the client {why}"));
+        let ending = error.map_or_else(|| "ended".to_owned(), |why| format!("broken off: the client {why}"));
         let flows = if self.ends.len() == 1 { "flow" } else { "flows" };
         format!(
-            "session of {} {flows}, {seconds:.1} s: received {}, sent {}; {ended}",
+            "session of {} {flows}, {seconds:.1} s: received {}, sent {}; {ending}",
             self.ends.len(),
-            moved(0),
-            moved(1),
+            amount(0),
+            amount(1),
         )
     }
 
-    /// Whether it carried nothing, or was over before a run could have been.
-    fn is_trifle(&self) -> bool {
-        let carried = |end: &Arc<SharedEnd>| {
+    /// Whether the session carried nothing, or ended before a run could have taken place.
+    fn is_empty_or_short(&self) -> bool {
+        let has_carried = |end: &Arc<SharedEnd>| {
             let progress = end.lock().progress();
             progress.received > 0 || progress.sent > 0
         };
-        monotonic() - self.begun_ns < SHORTEST_RUN_NS || !self.ends.iter().any(carried)
+        monotonic() - self.begun_ns < SHORTEST_RUN_NS || !self.ends.iter().any(has_carried)
     }
 
     fn has_datagrams(&self) -> bool {
         self.spec.flows.iter().any(|flow| flow.transport.channel_kind().is_udp())
     }
 
-    /// Nobody joins these flows any more.
+    /// Closes the session's flows to clients: no connection and no datagram reaches them any more.
     fn forget(&self) {
         let mut flows = self.shared.flows();
         for (secret, _) in &self.joinable {
@@ -479,8 +503,11 @@ impl Drop for Session<'_> {
     }
 }
 
-/// An epoll for the connections of a session. If there is none, the client learns why.
-fn epoll_for(control: &mut Control<Request>) -> Result<OwnedFd, ControlError> {
+/// Makes the epoll for the connections of a session.
+///
+/// # Errors
+/// Returns [`ControlError::ThisHost`] if the kernel gives no epoll. The client has then been told why.
+fn create_epoll(control: &mut Control<Request>) -> Result<OwnedFd, ControlError> {
     let error = match epoll::create(epoll::CreateFlags::CLOEXEC).map_err(std::io::Error::from) {
         Ok(epoll) => return Ok(epoll),
         Err(error) => error,
@@ -491,11 +518,11 @@ fn epoll_for(control: &mut Control<Request>) -> Result<OwnedFd, ControlError> {
         format!("it cannot watch the flows: {error}")
     };
     control.send(&Answer::Busy { why })?;
-    Err(ControlError::Own(error.to_string()))
+    Err(ControlError::ThisHost(error.to_string()))
 }
 
-/// Gives a data connection to its flow; `unread` are the bytes that were read together with the opening line.
-/// If the connection's options cannot be set, closes it, which the client notices.
+/// Gives a data connection to its flow. `unread` holds the bytes that were read together with the opening
+/// line. If the connection's options cannot be set, the connection is closed, which the client notices.
 pub(super) fn attach(flow: &Joinable, stream: std::net::TcpStream, unread: &[u8]) {
     flow.end.work(|end| {
         let socket = Socket::from(stream);
@@ -505,11 +532,11 @@ pub(super) fn attach(flow: &Joinable, stream: std::net::TcpStream, unread: &[u8]
     });
 }
 
-/// Waits until the socket has taken what is queued, so that a report never piles up here.
+/// Waits until the socket has taken everything that is queued, so that a report does not fill the memory.
 fn drain(control: &mut Control<Request>, shared: &Shared, deadline: &Deadline) -> Result<(), ControlError> {
     while control.unsent() > 0 && !shared.stop.load(Ordering::Relaxed) {
         deadline.check()?;
-        // The client says nothing while it reads a report; what it says anyway is out of turn.
+        // The client has to be quiet while it reads a report, so each request is out of turn.
         if let Some(request) = control.receive_within(20)? {
             return Err(out_of_turn(&request));
         }
@@ -536,9 +563,9 @@ fn out_of_turn(request: &Request) -> ControlError {
     ControlError::Garbage(name.chars().take(20).collect())
 }
 
-/// A client compares the clocks before its run, which takes a second; only one that does not measure ends
-/// before.
+/// A session that is shorter than this cannot have measured. Before its run a client compares the clocks,
+/// which takes a second.
 const SHORTEST_RUN_NS: i64 = 500_000_000;
 
-/// A run begins at most so long after the client says go.
+/// The longest time from the client's `go` to the beginning of the run.
 const LATEST_START_NS: i64 = 5_000_000_000;

@@ -1,4 +1,5 @@
-//! Who is let in: whether a session keeps within the limits, and whether there is a seat and memory for it.
+//! Admission of sessions: a session is let in if it keeps within the limits, and if there is a seat and memory
+//! for it.
 
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath_mss};
@@ -9,16 +10,16 @@ use crate::server::{Limits, Shared};
 
 /// A session that is let in.
 pub(super) struct Admitted<'a> {
-    /// What this host cannot set for it.
+    /// The options of the session that this host cannot set.
     pub(super) warnings: Vec<String>,
-    /// Its seat and its memory, which are given back when this is dropped.
+    /// The session's seat and memory. They are given back when this value is dropped.
     _shares: [Share<'a>; 2],
 }
 
-/// Lets a session of `origin` in.
+/// Lets in a session that comes from `origin`.
 ///
 /// # Errors
-/// Why it is refused.
+/// Returns [`Refusal`] with the reason if the session is not let in.
 pub(super) fn admit<'a>(
     spec: &SessionSpec,
     origin: Origin,
@@ -29,49 +30,52 @@ pub(super) fn admit<'a>(
     Ok(Admitted { warnings, _shares: [seat, take_memory(spec, origin, shared)?] })
 }
 
-/// A place for a session.
+/// Takes a seat for a session.
 fn take_seat(origin: Origin, seats: &Shares) -> Result<Share<'_>, Refusal> {
     seats.take(origin, 1).map_err(|lack| {
         Refusal::for_now(match lack {
-            Lack::Ever | Lack::OfAll(_) => {
+            Lack::TooMuch | Lack::AllTaken(_) => {
                 format!("all its {} sessions are taken; try again later", seats.all())
             }
-            Lack::OfAddress(own) => {
+            Lack::AddressFull(own) => {
                 format!("your address has {own} sessions, which is half of all; end one, or try again later")
             }
         })
     })
 }
 
-/// The memory that a session's files and QUIC connections may take.
+/// Takes the memory that a session's files and QUIC connections may need.
 fn take_memory<'a>(spec: &SessionSpec, origin: Origin, shared: &'a Shared) -> Result<Share<'a>, Refusal> {
     let keeps = shared.keep.is_some();
-    let needed = |(index, flow): (usize, &FlowSpec)| {
+    let needed_bytes = |(index, flow): (usize, &FlowSpec)| {
         flow.held_bytes(keeps).saturating_add(spec.connection_bytes(index))
     };
-    let bytes = spec.flows.iter().enumerate().map(needed).fold(0, u64::saturating_add);
+    let bytes = spec.flows.iter().enumerate().map(needed_bytes).fold(0, u64::saturating_add);
     let memory = &shared.memory;
     memory.take(origin, bytes).map_err(|lack| {
         let what = format!("files and QUIC connections of {bytes} B");
         match lack {
-            Lack::Ever => {
-                let most = memory.of_address();
+            Lack::TooMuch => {
+                let most = memory.most_per_address();
                 format!("{what}; this server holds {most} B for those of one address").into()
             }
-            Lack::OfAll(taken) => Refusal::for_now(format!(
+            Lack::AllTaken(taken) => Refusal::for_now(format!(
                 "{what}; this server holds {} B for those, {taken} B of them taken; try again later",
                 memory.all()
             )),
-            Lack::OfAddress(own) => Refusal::for_now(format!(
+            Lack::AddressFull(own) => Refusal::for_now(format!(
                 "{what}; this server holds {} B for those of one address, and your address has {own} B of them; \
                  end a session, or try again later",
-                memory.of_address()
+                memory.most_per_address()
             )),
         }
     })
 }
 
-/// Whether the session keeps within the limits; gives what the server cannot set.
+/// Checks that the session keeps within the limits. Returns warnings about options that the server cannot set.
+///
+/// # Errors
+/// Returns [`Refusal`] with the first limit that the session exceeds, or with what this host cannot do.
 pub(in crate::server) fn check(spec: &SessionSpec, limits: &Limits) -> Result<Vec<String>, Refusal> {
     if spec.flows.is_empty() || spec.flows.len() > limits.flows {
         let (found, most) = (spec.flows.len(), limits.flows);
@@ -126,10 +130,11 @@ pub(in crate::server) fn check(spec: &SessionSpec, limits: &Limits) -> Result<Ve
     })
 }
 
-/// Whether the pacer has to hand over at most as many messages as the limit allows.
+/// Checks that the server's pacer does not have to send more messages a second than the limit allows.
 fn check_messages(spec: &SessionSpec, limits: &Limits) -> Result<(), Refusal> {
     let rates: Vec<u64> = spec.flows.iter().map(FlowSpec::served_messages).collect();
     let together = rates.iter().copied().fold(0, u64::saturating_add);
+    // The refusal is about the flow with the highest rate.
     let Some((index, rate)) = rates.into_iter().enumerate().max_by_key(|&(_, rate)| rate) else {
         return Ok(());
     };
@@ -148,11 +153,11 @@ fn check_messages(spec: &SessionSpec, limits: &Limits) -> Result<(), Refusal> {
 
 /// Why a session is refused.
 pub(in crate::server) struct Refusal {
-    /// In words for a person.
+    /// The reason, in words for a person.
     pub(super) why: String,
-    /// The flow that the refusal is about, if it is about a single flow.
+    /// The index of the flow that the refusal is about, if it is about a single flow.
     flow: Option<u32>,
-    /// Whether an empty server would have taken it: then it may be tried again.
+    /// Whether a server without other sessions would have taken the session. The client may then try again.
     is_for_now: bool,
 }
 

@@ -1,19 +1,19 @@
-//! What a QUIC flow of a session proves itself with.
+//! The secret and the certificate with which the server's end of a QUIC flow proves who it is.
 
 use talkpath_kernel::end::{Fingerprint, HostKeys};
 use talkpath_kernel::random::random;
 use talkpath_kernel::spec::TransportSpec;
 
-/// What a QUIC flow's end proves itself with; nothing of a flow over another transport.
+/// The keys of a QUIC flow. Both fields are `None` for a flow over another transport.
 #[derive(Clone, Copy, Default)]
 pub(super) struct QuicKeys {
-    /// The keys of the end.
+    /// The secret of the server's end.
     pub(super) host: Option<HostKeys>,
     /// The fingerprint by which its client knows the certificate.
     pub(super) certificate: Option<Fingerprint>,
 }
 
-/// The keys of a flow: fresh ones for each connection of each session.
+/// Makes new keys for a flow. Each connection of each session has keys of its own.
 pub(super) fn quic_keys(transport: &TransportSpec) -> std::io::Result<QuicKeys> {
     match transport {
         TransportSpec::Quic(_) => {

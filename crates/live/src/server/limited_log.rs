@@ -1,28 +1,29 @@
-//! Lines of the log that cost a stranger or a guest nothing to cause.
+//! A limit for those lines of the log that a stranger or a client can cause at no cost.
 
 use talkpath_kernel::clock::monotonic;
 
-/// The log's lines on refused guests and on sessions that carried nothing. A flood of such guests must not
-/// fill the log.
+/// Limits the lines about refused clients and about sessions that carried nothing. A flood of such clients
+/// must not fill the log.
 #[derive(Default)]
-pub(super) struct Trifles {
-    /// CLOCK_MONOTONIC of the first of this minute.
+pub(super) struct LimitedLog {
+    /// CLOCK_MONOTONIC of the first line of this minute.
     begun_ns: Option<i64>,
-    said: u32,
-    /// How many had no line of their own.
-    more: u64,
+    /// The number of lines that were written in this minute.
+    written: u32,
+    /// The number of lines that were left out in this minute.
+    left_out: u64,
 }
 
-impl Trifles {
-    pub(super) fn say(&mut self, line: &str, log: &(dyn Fn(&str) + Sync)) {
+impl LimitedLog {
+    pub(super) fn write(&mut self, line: &str, log: &(dyn Fn(&str) + Sync)) {
         let now = monotonic();
         self.end_if_over(now, log);
         self.begun_ns.get_or_insert(now);
-        if self.said < TRIFLES_A_MINUTE {
-            self.said += 1;
+        if self.written < LINES_A_MINUTE {
+            self.written += 1;
             log(line);
         } else {
-            self.more += 1;
+            self.left_out += 1;
         }
     }
 
@@ -33,10 +34,10 @@ impl Trifles {
     }
 
     pub(super) fn end(&mut self, log: &(dyn Fn(&str) + Sync)) {
-        if self.more > 0 {
+        if self.left_out > 0 {
             log(&format!(
                 "and {} more were refused, or left at once or without a message, within a minute",
-                self.more
+                self.left_out
             ));
         }
         *self = Self::default();
@@ -46,7 +47,7 @@ impl Trifles {
 pub(super) const MINUTE_NS: i64 = 60_000_000_000;
 /// How many such events a minute have a line of their own (chosen: a client that is set up wrongly can be
 /// found in the log, and a flood makes 1 kB a minute).
-const TRIFLES_A_MINUTE: u32 = 10;
+const LINES_A_MINUTE: u32 = 10;
 
 #[cfg(test)]
 mod tests {
@@ -58,19 +59,19 @@ mod tests {
     fn a_flood_of_those_who_are_refused_has_a_few_lines_of_the_log_and_their_number() {
         let said = Mutex::new(Vec::new());
         let log = |line: &str| said.lock().unwrap().push(line.to_owned());
-        let mut trifles = Trifles::default();
+        let mut limited_log = LimitedLog::default();
         for _ in 0..1000 {
-            trifles.say("refused", &log);
+            limited_log.write("refused", &log);
         }
-        trifles.end_if_over(monotonic() + MINUTE_NS, &log);
+        limited_log.end_if_over(monotonic() + MINUTE_NS, &log);
         let lines = std::mem::take(&mut *said.lock().unwrap());
         assert_eq!(lines.len(), 11, "{lines:?}");
         assert_eq!(
             lines[10],
             "and 990 more were refused, or left at once or without a message, within a minute"
         );
-        trifles.say("refused", &log);
-        trifles.end(&log);
+        limited_log.write("refused", &log);
+        limited_log.end(&log);
         assert_eq!(*said.lock().unwrap(), ["refused"]);
     }
 }
