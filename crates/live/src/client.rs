@@ -1,7 +1,7 @@
-//! The client: [`LiveArena`].
+//! The client, [`LiveArena`].
 //!
-//! A repetition is one session with the server: handshake, clock probes, the run, both logs, clock probes
-//! again.
+//! A repetition is one session with the server. It consists of the handshake, a comparison of the clocks, the
+//! run, the transfer of the server's logs, and a second comparison of the clocks.
 
 pub(crate) mod address;
 mod checks;
@@ -29,27 +29,29 @@ use control::ServerControl;
 pub(crate) use run::enlarge_receive_buffer;
 pub use run::{BegunRun, PreparedRun};
 
-/// How to reach the server.
+/// The options of a client.
 #[derive(Clone, Debug, Default)]
 pub struct LiveOptions {
-    /// The key that the server was started with, if it was.
+    /// The key that the server was started with, if it has one.
     pub key: Option<Key>,
-    /// The user vouches that both hosts' clocks show one time (GPS, PTP): stamps are compared as they are.
+    /// Whether the user vouches that the clocks of both hosts show the same time (GPS, PTP). Time stamps of
+    /// both hosts are then compared without a correction.
     pub clocks_synchronised: bool,
-    /// Takes at once a line about what a run meets and goes on with: that nothing comes back over UDP.
+    /// Receives a line at once if a run meets a problem and goes on, for example if nothing comes back over
+    /// UDP.
     pub notice: Notice,
-    /// The state machines of flows over protocols of ours.
+    /// The state machines of flows whose protocol talkpath implements itself.
     pub machines: Machines,
 }
 
-/// Takes a line for a person; by default nobody.
+/// A receiver of lines for a person. The default drops the lines.
 #[derive(Clone, Default)]
 pub struct Notice(Option<Arc<Tell>>);
 
 type Tell = dyn Fn(&str) + Send + Sync;
 
 impl Notice {
-    /// `tell` takes the lines.
+    /// Makes a notice that gives each line to `tell`.
     pub fn to(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(tell)))
     }
@@ -67,31 +69,32 @@ impl fmt::Debug for Notice {
     }
 }
 
-/// The network itself, to a host that runs a [`crate::Server`].
+/// The live arena. It measures over the network itself, to a host that runs a [`crate::Server`].
 #[derive(Debug)]
 pub struct LiveArena {
-    /// As the user wrote it, with its port.
+    /// The server's host as the user wrote it, with its port.
     name: String,
     address: SocketAddr,
     options: LiveOptions,
-    /// Nothing came back over UDP in the last session that had flows over it.
+    /// Whether nothing came back over UDP in the last session that had flows over UDP.
     udp_is_silent: AtomicBool,
 }
 
 impl LiveArena {
-    /// Finds `host` (`HOST`, `HOST:PORT`, `ADDRESS` or `[V6]:PORT`) and asks whether a server of this version
-    /// answers there and takes the key. Nothing stays open.
+    /// Resolves `host` (`HOST`, `HOST:PORT`, `ADDRESS` or `[V6]:PORT`), and checks that a server of this
+    /// version answers there and accepts the key. No connection stays open.
     ///
     /// # Errors
-    /// [`ArenaError::FarEnd`] or [`ArenaError::Unwelcome`] says in one line what is wrong at which address,
-    /// and what would be right.
+    /// Returns [`ArenaError::FarEnd`] if no server answers, and [`ArenaError::Unwelcome`] if a server
+    /// refuses. The text has one line. It says what is wrong at which address, and what would be right.
     pub fn connect(host: &str, options: LiveOptions) -> Result<Self, ArenaError> {
         let (name, addresses) = address::resolve(host).map_err(ArenaError::far_end)?;
         Self::connect_to(&name, &addresses, options)
     }
 
-    /// The first of `addresses` where a server takes us. If none does, a server that refuses us says more
-    /// than an address where there is none.
+    /// Takes the first of `addresses` at which a server accepts this client. If no server does, the error is
+    /// that of a server that refused, because it tells the user more than the error of an address without a
+    /// server.
     fn connect_to(name: &str, addresses: &[SocketAddr], options: LiveOptions) -> Result<Self, ArenaError> {
         let mut refusal = ArenaError::far_end(format!("no such host: {name}"));
         for &address in addresses {
@@ -111,11 +114,12 @@ impl LiveArena {
         Err(refusal)
     }
 
-    /// Agrees with the server on one repetition: the flows are described, the clocks compared and the ports
-    /// open. What is left is to say when it begins. The scenario's links are ignored, with a warning.
+    /// Agrees with the server on one repetition. Describes the flows, compares the clocks and opens the
+    /// sockets. The run begins with [`PreparedRun::begin`]. The scenario's links are ignored, with a warning.
     ///
     /// # Errors
-    /// [`ArenaError`]: what is missing, wrong or gone.
+    /// Returns [`ArenaError`] if a host cannot run the scenario, if the server refuses or does not answer, or
+    /// if the user stops the run.
     pub fn prepare<'a>(
         &self,
         scenario: &'a Scenario,
@@ -123,7 +127,8 @@ impl LiveArena {
     ) -> Result<PreparedRun<'a>, ArenaError> {
         let mtu = address::path_mtu(self.address);
         let session = SessionSpec::new(scenario, plan.seed, Some(mtu)).map_err(|why| {
-            // If it fits the usual MTU, the path is the cause, or what the kernel has learned of the path.
+            // If the scenario fits the usual MTU, the cause is the MTU that the kernel has learned of the
+            // path.
             match SessionSpec::new(scenario, plan.seed, Some(USUAL_MTU)) {
                 Ok(_) => ArenaError::far_end(format!(
                     "{why}; this host's kernel knows a path MTU of {} to {} (`ip route get {}`)",
@@ -151,14 +156,14 @@ impl LiveArena {
 }
 
 impl Arena for LiveArena {
-    /// Runs one repetition over the network; the scenario's links are ignored, with a warning.
+    /// Runs one repetition over the network. The scenario's links are ignored, with a warning.
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError> {
         self.prepare(scenario, plan)?.begin(None)?.run()
     }
 }
 
-/// A control connection. Its segments are small in both directions (TCP_MAXSEG before SYN, tcp(7)): a path
-/// that drops large packets must not keep the far end's report back.
+/// Opens a control connection. Its segments are small in both directions (TCP_MAXSEG before SYN, tcp(7)), so
+/// that a path that drops large packets cannot keep the server's report back.
 fn open(address: SocketAddr) -> std::io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_tcp_mss(CONTROL_MSS)?;
@@ -166,15 +171,15 @@ fn open(address: SocketAddr) -> std::io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// `HOST:PORT`, with the address if the name does not say it.
+/// Returns the name of a server for messages: `HOST:PORT`, with the address if `HOST` is not the address.
 fn shown(name: &str, address: SocketAddr) -> String {
     let address = address.to_string();
     if name == address { address } else { format!("{name} ({address})") }
 }
 
-/// What every path carries (RFC 9293 §3.7.1: the default MSS for IPv4).
+/// A segment size that every path carries, bytes (RFC 9293 §3.7.1: the default MSS for IPv4).
 const CONTROL_MSS: u32 = 536;
-/// How long a connection may take to open (chosen: several retransmissions of a SYN).
+/// The longest time in which a connection has to open (chosen: several retransmissions of a SYN).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

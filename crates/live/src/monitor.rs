@@ -11,9 +11,9 @@
 //! messages, which are still in the network.
 //!
 //! Why not one session without an end? The server would have to send its rows during the run, and the two
-//! clocks would be compared only once in weeks. With sessions the server needs nothing new. Its limits of rows,
-//! time and sessions hold. Both hosts keep the rows of at most two sessions. The clocks are compared for each
-//! session. An outage is the time in which no session could begin.
+//! clocks would be compared only once in weeks. With sessions the server needs nothing new. Its limits of
+//! rows, time and sessions hold. Both hosts keep the rows of at most two sessions. The clocks are compared
+//! for each session. An outage is the time in which no session could begin.
 //!
 //! Left out: connections that outlive a session. Over TCP and DCCP every session opens its own connections.
 
@@ -137,7 +137,8 @@ impl Monitor<'_> {
     /// # Errors
     /// Returns [`ArenaError::Unavailable`] if this host cannot run the first session. Returns
     /// [`ArenaError::Unsupported`] or [`ArenaError::Unwelcome`] if the server or this host refuses and no
-    /// session has begun before. All later errors are outages. A server that does not answer is an outage, too.
+    /// session has begun before. All later errors are outages. A server that does not answer is an outage,
+    /// too.
     pub fn run(&self, handle: &mut dyn FnMut(Happening)) -> Result<(), ArenaError> {
         let mut timeline = Timeline { end_ns: monotonic(), has_begun: false, down: None, cut: None };
         scope(|scope| {
@@ -148,8 +149,8 @@ impl Monitor<'_> {
                 match entry {
                     Entry::Failed(why) => timeline.take_failure(why, handle),
                     Entry::Session { start_ns, thread } => {
-                        // A reported outage ends when the next session begins. Without this wait the end would
-                        // be reported only when that session is over.
+                        // A reported outage ends when the next session begins. Without this wait the end
+                        // would be reported only when that session is over.
                         if timeline.down.is_some() {
                             self.wait_until(start_ns, || thread.is_finished());
                             if monotonic() >= start_ns {
@@ -185,8 +186,8 @@ impl Monitor<'_> {
                 self.wait_until(monotonic() + failures.count(), || false);
                 continue;
             }
-            // The next session begins when the current session ends. If the current session was cut short, the
-            // next session begins as soon as possible.
+            // The next session begins when the current session ends. If the current session was cut short,
+            // the next session begins as soon as possible.
             let next_start_ns =
                 current.as_ref().filter(|current| !current.ended_early()).map(|current| current.end_ns);
             let prepared = self.prepare(&mut arena, number);
@@ -269,8 +270,8 @@ impl Monitor<'_> {
         Ok((Entry::Session { start_ns, thread }, current))
     }
 
-    /// Waits until CLOCK_MONOTONIC shows `until_ns`. The wait ends earlier if `is_over` returns true, or if the
-    /// user stops the monitor.
+    /// Waits until CLOCK_MONOTONIC shows `until_ns`. The wait ends earlier if `is_over` returns true, or if
+    /// the user stops the monitor.
     fn wait_until(&self, until_ns: i64, is_over: impl Fn() -> bool) {
         while !self.interrupt.load(Ordering::Relaxed) && !is_over() {
             let left = u64::try_from(until_ns - monotonic()).unwrap_or(0);
@@ -282,8 +283,8 @@ impl Monitor<'_> {
     }
 }
 
-/// Runs `session`. If it panics, returns a session without a record that was cut short at that moment. A report
-/// then says that the time before the panic was not measured.
+/// Runs `session`. If it panics, returns a session without a record that was cut short at that moment. A
+/// report then says that the time before the panic was not measured.
 fn catch_panic(
     number: u64,
     start_ns: i64,
@@ -383,8 +384,8 @@ fn nanoseconds(duration: Duration) -> i64 {
 }
 
 /// Returns how long to wait before the next attempt after `attempts` earlier failures in a row, ns. The wait
-/// doubles with each failure, up to a minute. A quarter of the wait is drawn at random, so that the clients of
-/// one server do not all come back at once.
+/// doubles with each failure, up to a minute. A quarter of the wait is drawn at random, so that the clients
+/// of one server do not all come back at once.
 fn back_off_ns(attempts: u32) -> i64 {
     let longest = FIRST_BACK_OFF_NS.saturating_mul(1 << attempts.min(16)).min(LAST_BACK_OFF_NS);
     // Without a random number the wait is the longest one.
@@ -392,11 +393,11 @@ fn back_off_ns(attempts: u32) -> i64 {
     longest - longest / 4 * i64::from(255 - drawn) / 255
 }
 
-/// The time from the preparation of a session to its beginning (chosen: nine round trips over a satellite take
-/// 5.4 s, and both hosts must agree on the beginning 1.7 s ahead).
+/// The time from the preparation of a session to its beginning (chosen: nine round trips over a satellite
+/// take 5.4 s, and both hosts must agree on the beginning 1.7 s ahead).
 const PREPARE_AHEAD_NS: i64 = 8_000_000_000;
-/// A session that lasted this long does not count as a failure, whatever ended it (chosen: half of the shortest
-/// usual session, which has a single interval of 10 s).
+/// A session that lasted this long does not count as a failure, whatever ended it (chosen: half of the
+/// shortest usual session, which has a single interval of 10 s).
 const LASTING_NS: u64 = 5_000_000_000;
 /// The shortest wait between attempts (chosen: a restarted server is found soon).
 const FIRST_BACK_OFF_NS: i64 = 1_000_000_000;

@@ -19,10 +19,10 @@
 //!  bye                                  ─►
 //! ```
 //!
-//! If the server cannot do what a request asks, it answers `refused {why}`. The length of a line is limited at
-//! both ends. A line that is longer, or that is no such object, ends the connection. The bytes that wait for a
-//! peer that does not read are limited too: beyond [`UNSENT_LIMIT`] nothing is read from this peer, and TCP's
-//! window closes.
+//! If the server cannot do what a request asks, it answers `refused {why}`. The length of a line is limited
+//! at both ends. A line that is longer, or that is no such object, ends the connection. The bytes that wait
+//! for a peer that does not read are limited too: beyond [`UNSENT_LIMIT`] nothing is read from this peer, and
+//! TCP's window closes.
 
 mod registrations;
 #[cfg(test)]
@@ -178,15 +178,15 @@ pub(crate) struct Admission {
     /// The key of the tags of the flow's datagrams, 32 random bytes in hexadecimal. Absent without a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tag_key: Option<String>,
-    /// The SHA-256 of the certificate that the server shows on the flow's QUIC connection, in hexadecimal. All
-    /// flows of one connection have the same certificate. Absent for other transports.
+    /// The SHA-256 of the certificate that the server shows on the flow's QUIC connection, in hexadecimal.
+    /// All flows of one connection have the same certificate. Absent for other transports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) certificate: Option<String>,
 }
 
 impl Admission {
-    /// Returns the keys of the client's end of a flow. The outer `None` is a mistake of the server: a QUIC flow
-    /// without a certificate. The inner `None` says that the transport is not QUIC and needs no keys.
+    /// Returns the keys of the client's end of a flow. The outer `None` is a mistake of the server: a QUIC
+    /// flow without a certificate. The inner `None` says that the transport is not QUIC and needs no keys.
     pub(crate) fn quic_keys(&self, transport: &TransportSpec) -> Option<Option<HostKeys>> {
         let fingerprint = self.certificate.as_deref().and_then(from_hex::<32>).map(Fingerprint);
         match (transport, fingerprint) {
@@ -380,8 +380,8 @@ impl<In: DeserializeOwned> Control<In> {
                 Err(error) => return Err(reset_is_closed(error)),
             }
         }
-        // The socket stays readable (poll(2), epoll(7)), so the rest is read in a later call. Other connections
-        // of the same thread are read before that.
+        // The socket stays readable (poll(2), epoll(7)), so the rest is read in a later call. Other
+        // connections of the same thread are read before that.
         Ok(None)
     }
 
@@ -572,8 +572,8 @@ const READ_AT_ONCE: usize = 512 * 1024;
 /// control connection itself needs that long for a few retransmissions (chosen; see docs/models/live.md).
 pub(crate) const SILENCE_S: u64 = 10;
 /// The same limit while a run is measured, because an outage of the path is a result of the run. After an
-/// outage of 15 s TCP sends again after 25 s (RFC 6298 §5.5: its timeout doubles from 200 ms). After an outage
-/// of 30 s it sends again after 51 s.
+/// outage of 15 s TCP sends again after 25 s (RFC 6298 §5.5: its timeout doubles from 200 ms). After an
+/// outage of 30 s it sends again after 51 s.
 pub(crate) const OUTAGE_S: u64 = 60;
 
 /// The slowest rate at which a client fetches a report, rows a second. A row takes some 40 B, so this is 64

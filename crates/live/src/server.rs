@@ -39,8 +39,8 @@ use origin::Shares;
 /// The options of a server.
 #[derive(Clone, Debug, Default)]
 pub struct ServeOptions {
-    /// The addresses to listen on, with TCP and UDP on the same port. Port 0 lets the system choose a port. If
-    /// the list is empty, the server listens on port 7160 of every address, IPv6 and IPv4.
+    /// The addresses to listen on, with TCP and UDP on the same port. Port 0 lets the system choose a port.
+    /// If the list is empty, the server listens on port 7160 of every address, IPv6 and IPv4.
     pub bind: Vec<SocketAddr>,
     /// The key that clients must know. With `None` the server lets everybody in.
     pub key: Option<Key>,
@@ -80,11 +80,11 @@ pub struct Limits {
     /// The time that every session has after its run to fetch the report, seconds. Large reports have more
     /// time.
     pub report_s: u64,
-    /// The number of rows that a session may keep. A row is a message, an arrival, a read or a sample of TCP's
-    /// state. A row of a message that is sent or echoed takes some 90 B, the other rows take up to 50 B. The
-    /// default allows up to 450 MB a session. An echo has a row for each message before it. So a single
-    /// datagram may cost a row for each message that could have been sent by then. These rows are subtracted
-    /// from the limit before they are made.
+    /// The number of rows that a session may keep. A row is a message, an arrival, a read or a sample of
+    /// TCP's state. A row of a message that is sent or echoed takes some 90 B, the other rows take up to 50
+    /// B. The default allows up to 450 MB a session. An echo has a row for each message before it. So a
+    /// single datagram may cost a row for each message that could have been sent by then. These rows are
+    /// subtracted from the limit before they are made.
     pub rows: u64,
     /// The memory for data on its way, of all sessions together, bytes: files over UDP, all files that the
     /// server keeps, and the data in QUIC's streams. One address has at most half of the memory.
@@ -94,11 +94,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 16 sessions, each with 64 flows, 1 Gbps, 10,000 messages a second, an hour and five million rows. 1,024
-    /// strangers. 512 MiB of files and QUIC streams on their way, and 4 GiB of kept files. A client has 30 s
-    /// until `go`. In this time talkpath's client compares the clocks (1 s or four round trips), registers its
-    /// flows (3 s), and opens the connections for 0-RTT tickets (two round trips each). After the run a client
-    /// has 60 s.
+    /// 16 sessions, each with 64 flows, 1 Gbps, 10,000 messages a second, an hour and five million rows.
+    /// 1,024 strangers. 512 MiB of files and QUIC streams on their way, and 4 GiB of kept files. A client has
+    /// 30 s until `go`. In this time talkpath's client compares the clocks (1 s or four round trips),
+    /// registers its flows (3 s), and opens the connections for 0-RTT tickets (two round trips each). After
+    /// the run a client has 60 s.
     fn default() -> Self {
         Self {
             sessions: 16,
@@ -117,8 +117,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The longest description of a session that the server reads, bytes. It has room for as many flows as the
-    /// server serves.
+    /// The longest description of a session that the server reads, bytes. It has room for as many flows as
+    /// the server serves.
     fn request_bytes(&self) -> usize {
         REQUEST_LIMIT.max(self.flows.saturating_mul(FLOW_BYTES))
     }
@@ -240,8 +240,8 @@ impl Server {
     /// Binds the sockets of the server, and checks its folder and its right to real-time scheduling.
     ///
     /// # Errors
-    /// Returns [`ServeError`] if a socket cannot be bound, if the folder cannot be written, or if the right is
-    /// missing.
+    /// Returns [`ServeError`] if a socket cannot be bound, if the folder cannot be written, or if the right
+    /// is missing.
     pub fn bind(options: ServeOptions) -> Result<Self, ServeError> {
         if let Some(folder) = &options.keep {
             check_folder(folder).map_err(|source| ServeError::Keep { folder: folder.clone(), source })?;
@@ -358,8 +358,8 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// The default of [`Limits::messages_per_s`]. The pacer takes 60 to 70 us of a processor for each message that
-/// it sends alone: 60 us in which it spins until the deadline, and the system call (measured: `cargo test -p
-/// talkpath-kernel --lib pacer_cost -- --ignored --nocapture`). So 10,000 messages take two thirds of a
-/// processor. With more messages the pacer rests in between, so it never takes a whole processor.
+/// The default of [`Limits::messages_per_s`]. The pacer takes 60 to 70 us of a processor for each message
+/// that it sends alone: 60 us in which it spins until the deadline, and the system call (measured: `cargo
+/// test -p talkpath-kernel --lib pacer_cost -- --ignored --nocapture`). So 10,000 messages take two thirds of
+/// a processor. With more messages the pacer rests in between, so it never takes a whole processor.
 const MESSAGES_PER_S: u64 = 10_000;

@@ -1,4 +1,5 @@
-//! From what the user typed to addresses, and from the system's errors to a line that helps.
+//! Addresses of servers: from the host that the user typed to addresses, and from the system's errors to a
+//! line that helps the user.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -9,18 +10,18 @@ use talkpath_kernel::sys;
 use talkpath_model::{USUAL_MTU, host_and_port};
 use talkpath_units::Bytes;
 
-/// The host with its port, as text and as addresses to try in order.
+/// Resolves a host. Returns the host with its port as text, and the addresses to try in order.
 ///
 /// # Errors
-/// What is wrong with it, in one line.
+/// Returns in one line what is wrong with `host`.
 pub(super) fn resolve(host: &str) -> Result<(String, Vec<SocketAddr>), String> {
     resolve_at(host, DEFAULT_PORT)
 }
 
-/// The same with another port for a host without one.
+/// Does the same as [`resolve`], but takes `default_port` for a host without a port.
 ///
 /// # Errors
-/// The same.
+/// Returns the same errors as [`resolve`].
 pub(crate) fn resolve_at(host: &str, default_port: u16) -> Result<(String, Vec<SocketAddr>), String> {
     let host = host.trim();
     if host.is_empty() {
@@ -47,13 +48,14 @@ pub(crate) fn resolve_at(host: &str, default_port: u16) -> Result<(String, Vec<S
     Ok((shown, addresses))
 }
 
-/// Whether `address` is link-local (RFC 4291 §2.5.6) and does not name its link.
+/// Whether `address` is link-local (RFC 4291 §2.5.6) and has no interface.
 fn is_unscoped(address: &SocketAddr) -> bool {
     matches!(address, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0)
 }
 
-/// The MTU of the path to `address`: Ethernet's, or less if the kernel knows so. For IPv6 it is 20 B less, by
-/// which IPv6's header is larger, so that it can be used as if over IPv4.
+/// Returns the MTU of the path to `address`: the MTU of Ethernet, or less if the kernel knows a smaller one.
+/// For IPv6 the result is 20 B smaller, because IPv6's header is 20 B larger. So the result can be used as if
+/// the path were IPv4.
 pub(super) fn path_mtu(address: SocketAddr) -> Bytes {
     let any = if address.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" };
     let known = UdpSocket::bind(any).and_then(|socket| {
@@ -64,18 +66,18 @@ pub(super) fn path_mtu(address: SocketAddr) -> Bytes {
     known.min(USUAL_MTU).saturating_sub(more_header(address))
 }
 
-/// What `mtu` of [`path_mtu`] is of a packet to `address`.
+/// Turns the result of [`path_mtu`] back into the size of a packet to `address`.
 pub(super) fn with_ipv6(mtu: Bytes, address: SocketAddr) -> Bytes {
     mtu + more_header(address)
 }
 
-/// What IPv6's header has beside IPv4's.
+/// Returns the bytes by which the IP header of a packet to `address` is larger than IPv4's header.
 fn more_header(address: SocketAddr) -> Bytes {
     let is_v6 = matches!(address.ip().to_canonical(), IpAddr::V6(_));
     if is_v6 { Bytes::new(20) } else { Bytes::ZERO }
 }
 
-/// Why a connection to `host` failed, and what would be right.
+/// Says why a connection to `host` failed, and what the user can do about it.
 pub(super) fn explain(host: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {

@@ -1,5 +1,5 @@
-//! What a real arena cannot do, reported before the run: an error if figures would be wrong, a warning if
-//! harmless.
+//! Checks before a run: what a real arena cannot do with a scenario. It is an error if the figures would be
+//! wrong, and a warning if the figures stay right.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,10 +8,10 @@ use talkpath_kernel::this_kernel::profile_warning;
 use talkpath_kernel::unsupported::{ignored, lacks_congestion_control, lacks_multipath, lacks_multipath_mss};
 use talkpath_model::{IpVersion, Scenario};
 
-/// Whether this kernel has every congestion control that a flow names.
+/// Checks that this kernel has every congestion control that a flow names.
 ///
 /// # Errors
-/// Which one is missing and which there are.
+/// Returns which congestion control is missing, and which ones this kernel has.
 pub(super) fn congestion_controls(session: &SessionSpec) -> Result<(), String> {
     session
         .flows
@@ -20,11 +20,12 @@ pub(super) fn congestion_controls(session: &SessionSpec) -> Result<(), String> {
         .try_for_each(|cc| lacks_congestion_control(cc, "this host"))
 }
 
-/// Whether this kernel has Multipath TCP, if a flow wants it, and takes the segment size that the flow sets.
-/// A far host without Multipath TCP falls back to TCP; its segment sizes it checks itself.
+/// Checks that this kernel has Multipath TCP if a flow uses it, and that the kernel accepts the segment size
+/// of such a flow. The far host needs no check here: without Multipath TCP it falls back to TCP, and the
+/// server checks the segment sizes.
 ///
 /// # Errors
-/// What would give it.
+/// Returns what is missing, and what the user can do about it.
 pub(super) fn multipath(session: &SessionSpec) -> Result<(), String> {
     if session.flows.iter().any(|flow| flow.transport.is_multipath()) {
         lacks_multipath("this host")?;
@@ -36,10 +37,11 @@ pub(super) fn multipath(session: &SessionSpec) -> Result<(), String> {
     }
 }
 
-/// Whether the far host's address is of the version of IP that the scenario names; the default is none.
+/// Checks that the far host's address has the version of IP that the scenario names. Only `ip = "ipv6"` can
+/// be violated, because `ipv4` is the default of a scenario without the key.
 ///
 /// # Errors
-/// What is the other's.
+/// Returns the address if it is an IPv4 address and the scenario wants IPv6.
 pub(super) fn ip(scenario: &Scenario, address: SocketAddr, host: &str) -> Result<(), String> {
     match (scenario.ip, address.ip().to_canonical()) {
         (IpVersion::V6, IpAddr::V4(ip)) => Err(format!(
@@ -49,10 +51,10 @@ pub(super) fn ip(scenario: &Scenario, address: SocketAddr, host: &str) -> Result
     }
 }
 
-/// Whether every file goes from here to the far host, which has none of ours.
+/// Checks that every file goes from this host to the far host. The far host does not have the user's files.
 ///
 /// # Errors
-/// Which flow's does not.
+/// Returns the flow whose file goes the other direction.
 pub(super) fn files(scenario: &Scenario, session: &SessionSpec) -> Result<(), String> {
     let mut flows = scenario.flows.iter().zip(&session.flows);
     match flows.find(|(_, spec)| spec.file.is_some() && !spec.is_up) {
@@ -64,7 +66,7 @@ pub(super) fn files(scenario: &Scenario, session: &SessionSpec) -> Result<(), St
     }
 }
 
-/// What the run ignores.
+/// Returns warnings about the parts of the scenario that the run ignores.
 pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
     let mut warnings = Vec::new();
     if scenario.has_path {

@@ -22,31 +22,35 @@ use crate::protocol::{
 };
 use crate::seal::Opening;
 
-/// A server that has let us in.
+/// The control connection to a server that has accepted this client.
 pub(super) struct ServerControl {
     control: Control<Answer>,
+    /// The server's name for messages.
     name: String,
+    /// The server's address and port.
     address: SocketAddr,
+    /// This host's address and port of the control connection.
     local: SocketAddr,
-    /// When each question that waits for its answer was sent, ns on our clock; `None` if that says nothing of
-    /// the server's clock. Answers come in the order of the questions.
+    /// When each question that waits for its answer was sent, ns on this host's clock. `None` if the answer
+    /// cannot serve as a probe of the server's clock. Answers come in the order of the questions.
     asked: VecDeque<Option<i64>>,
 }
 
-/// What the server said of a run under way.
+/// The server's answer about a run that is under way.
 pub(super) struct Heard {
-    /// How far its flows are.
+    /// The progress of each flow at the server.
     pub(super) flows: Vec<EndProgress>,
-    /// Its clock against ours.
+    /// A comparison of the server's clock with this host's clock, if the answer can serve as one.
     pub(super) probe: Option<Probe>,
-    /// How long nothing at all had come from it before, if that was long.
+    /// How long nothing had come from the server before this answer, if the silence is long enough to be
+    /// listed.
     pub(super) silence_ns: Option<i64>,
 }
 
-/// How flows are joined and what bends the run there, or why the server will not.
+/// The admission of each flow and the server's warnings, or the reason why the server refuses the session.
 pub(super) type Beginning = Result<(Vec<Admission>, Vec<String>), String>;
 
-/// What the server counted besides its flows' logs.
+/// The figures that the server reports in addition to the flows' logs.
 #[derive(Default)]
 pub(super) struct ServerTotals {
     pub(super) lateness_ns: Option<[u64; 3]>,
@@ -54,17 +58,18 @@ pub(super) struct ServerTotals {
     pub(super) registrations: Registrations,
 }
 
-/// What bounds the report of a session's flows, all together.
+/// The bounds of a report. They hold for the logs of all flows of a session together.
 pub(super) struct Report<'a> {
     rows: u64,
     budget: Arc<RowBudget>,
-    /// CLOCK_MONOTONIC.
+    /// CLOCK_MONOTONIC when the report began.
     begun_ns: i64,
+    /// Ends the report when it becomes true. With `None` the user cannot end the report.
     interrupt: Option<&'a AtomicBool>,
 }
 
 impl<'a> Report<'a> {
-    /// One of up to `rows` that begins now; `interrupt` ends it.
+    /// Begins a report of up to `rows` rows. The report ends early if `interrupt` becomes true.
     pub(super) fn begin(rows: u64, interrupt: Option<&'a AtomicBool>) -> Self {
         Self { rows, budget: RowBudget::new(rows), begun_ns: monotonic(), interrupt }
     }
@@ -75,10 +80,12 @@ fn seconds_since(begun_ns: i64) -> u64 {
 }
 
 impl ServerControl {
-    /// Hello and welcome, with which either end shows that it holds the key, if there is one.
+    /// Carries out the handshake. If there is a key, both sides show in it that they hold the key.
     ///
     /// # Errors
-    /// [`ArenaError::FarEnd`] or [`ArenaError::Unwelcome`], in one line for a person, with the host's name.
+    /// Returns [`ArenaError::Unwelcome`] if the server refuses the client, or if only one side has a key.
+    /// Returns [`ArenaError::FarEnd`] for each other failure. The text is one line for a person, with the
+    /// host's name.
     pub(super) fn greet(stream: TcpStream, name: &str, key: Option<&Key>) -> Result<Self, ArenaError> {
         let (address, local) = match (stream.peer_addr(), stream.local_addr()) {
             (Ok(peer), Ok(local)) => (peer, local),
@@ -108,18 +115,20 @@ impl ServerControl {
                 far.control.start_sealing(seal);
                 Ok(far)
             }
-            // All sessions taken is another answer: this one is about the key or the version.
+            // `Refused` is about the key or the version here. A server without a free seat answers `Busy`.
             (refused @ Answer::Refused { .. }, _) => Err(ArenaError::Unwelcome(far.unexpected(refused))),
             (other, _) => Err(ArenaError::far_end(far.unexpected(other))),
         }
     }
 
-    /// Describes the run of `flows`; gives how they are joined and what bends the run there.
+    /// Describes the run to the server. Returns the admission of each flow and the server's warnings. `flows`
+    /// has the names of the flows for messages.
     ///
     /// # Errors
-    /// In one line for a person; `Ok(Err)` if the server will not, with its reason.
+    /// Returns `Ok(Err)` with the reason if the server refuses the session. Returns `Err` with one line for a
+    /// person if the connection fails.
     pub(super) fn begin(&mut self, session: &SessionSpec, flows: &[Flow]) -> Result<Beginning, String> {
-        // An answer may have something of each flow.
+        // An answer may have an entry for each flow.
         self.control.set_line_limit(ANSWER_LIMIT.max(session.flows.len().saturating_mul(FLOW_ANSWER_BYTES)));
         let answer = self.exchange(&Request::Session(session.clone()));
         let answer = answer.map_err(|error| {
@@ -147,10 +156,10 @@ impl ServerControl {
         }
     }
 
-    /// Compares the clocks: up to [`PROBES`] exchanges, fewer if the path is slow.
+    /// Compares the clocks of both hosts in up to [`PROBES`] exchanges, or fewer if the path is slow.
     ///
     /// # Errors
-    /// In one line for a person.
+    /// Returns one line for a person if the connection fails.
     pub(super) fn probe(&mut self, clock: HostClock) -> Result<Vec<Probe>, String> {
         let begun = clock.now_ns();
         let mut probes = Vec::new();
@@ -163,10 +172,10 @@ impl ServerControl {
         Ok(probes)
     }
 
-    /// One exchange of the clocks; a sign of life, too.
+    /// Compares the clocks in one exchange. The exchange also shows the server that the client lives.
     ///
     /// # Errors
-    /// In one line for a person.
+    /// Returns one line for a person if the connection fails.
     pub(super) fn probe_once(&mut self, clock: HostClock, number: u32) -> Result<Probe, String> {
         let sent = clock.now_ns();
         self.control.send(&Request::Probe { number }).map_err(|error| self.lost(&error))?;
@@ -179,10 +188,10 @@ impl ServerControl {
         }
     }
 
-    /// What the server saw of the registrations of flows over UDP.
+    /// Asks the server which registrations of flows over UDP have reached it.
     ///
     /// # Errors
-    /// In one line for a person.
+    /// Returns one line for a person if the connection fails.
     pub(super) fn registrations(&mut self) -> Result<Registrations, String> {
         match self.exchange(&Request::Registrations).map_err(|error| self.lost(&error))? {
             Answer::Registrations(registrations) => Ok(registrations),
@@ -190,10 +199,11 @@ impl ServerControl {
         }
     }
 
-    /// The run begins at `start_ns` on the server's clock, or when the server then says.
+    /// Asks the server to begin the run at `start_ns` on its clock. Returns the time at which the server
+    /// begins.
     ///
     /// # Errors
-    /// In one line for a person.
+    /// Returns one line for a person if the connection fails.
     pub(super) fn go(&mut self, start_ns: i64) -> Result<i64, String> {
         match self.exchange(&Request::Go { start_ns }).map_err(|error| self.lost(&error))? {
             Answer::Going { start_ns } => {
@@ -204,12 +214,13 @@ impl ServerControl {
         }
     }
 
-    /// Asks how far the flows are there; the answer comes by [`ServerControl::hear`].
+    /// Asks for the progress of the flows at the server. [`ServerControl::hear`] returns the answer. Asks
+    /// nothing while an earlier question waits for room in the socket.
     ///
     /// # Errors
-    /// In one line for a person.
+    /// Returns one line for a person if the connection fails.
     pub(super) fn ask(&mut self, clock: HostClock) -> Result<(), String> {
-        // Questions that a dead path never took must not pile up.
+        // During an outage of the path, questions must not pile up.
         if self.control.unsent() > 0 {
             return Ok(());
         }
@@ -217,10 +228,11 @@ impl ServerControl {
         self.control.send(&Request::Ask).map_err(|error| self.lost(&error))
     }
 
-    /// Waits at most `ms` for an answer to [`ServerControl::ask`].
+    /// Waits at most `ms` milliseconds for an answer to [`ServerControl::ask`].
     ///
     /// # Errors
-    /// In one line for a person: also if the server is silent for too long, or gave the run up.
+    /// Returns one line for a person if the connection fails, if the server is silent for too long, or if the
+    /// server has ended the run.
     pub(super) fn hear(&mut self, ms: i64, clock: HostClock) -> Result<Option<Heard>, String> {
         let was_silent_ns = self.control.silence_ns();
         match self.control.receive_within(ms).map_err(|error| self.lost(&error))? {
@@ -228,7 +240,8 @@ impl ServerControl {
                 let received = clock.now_ns();
                 let silence_ns = (was_silent_ns > SILENT_NS).then_some(was_silent_ns);
                 if silence_ns.is_some() {
-                    // What was asked in an outage came with a delay that says nothing of the clock.
+                    // The answers to questions of an outage are late, so they cannot serve as probes of the
+                    // clock.
                     self.asked.iter_mut().for_each(|sent| *sent = None);
                 }
                 let probe = self.asked.pop_front().flatten().map(|sent| Probe {
@@ -250,17 +263,18 @@ impl ServerControl {
         }
     }
 
-    /// Ends the run there. Waits for `patience_s`, whatever else comes meanwhile.
+    /// Ends the run at the server. Waits for the answer for `patience_s` seconds in all, even if answers to
+    /// earlier questions come meanwhile.
     ///
     /// # Errors
-    /// In one line for a person.
+    /// Returns one line for a person if the connection fails, or if no answer comes in time.
     pub(super) fn stop(&mut self, patience_s: u64) -> Result<ServerTotals, String> {
         self.control.send(&Request::Stop).map_err(|error| self.lost(&error))?;
         let begun = monotonic();
         loop {
             let left_s = patience_s.saturating_sub(seconds_since(begun));
             let answer = self.control.expect(left_s).map_err(|error| match error {
-                // Not only for what is left after answers to earlier questions.
+                // The message names the whole wait, and not only its last part.
                 ControlError::Silent(_) => self.lost(&ControlError::Silent(patience_s)),
                 error => self.lost(&error),
             })?;
@@ -268,23 +282,23 @@ impl ServerControl {
                 Answer::Stopped { lateness_ns, drops, registrations } => {
                     return Ok(ServerTotals { lateness_ns, drops: Some(drops), registrations });
                 }
-                // The answer to an earlier question. Few are open.
+                // This is the answer to an earlier question.
                 Answer::Progress { .. } if self.asked.pop_front().is_some() => {}
                 other => return Err(self.unexpected(other)),
             }
         }
     }
 
-    /// The server's log of flow `index`; `report` is that of all flows.
+    /// Fetches the server's log of flow `index`. `report` has the bounds for the logs of all flows.
     ///
     /// # Errors
-    /// In one line for a person.
+    /// Returns one line for a person if the connection fails, or if the logs exceed their bounds.
     pub(super) fn report(&mut self, index: usize, report: &Report<'_>) -> Result<Chunk, String> {
         let flow = u32::try_from(index).unwrap_or(u32::MAX);
         self.control.send(&Request::Report { flow }).map_err(|error| self.lost(&error))?;
         let mut log = Chunk::default();
         loop {
-            match self.next_of(report)? {
+            match self.next_answer(report)? {
                 Answer::Rows(chunk) => {
                     if !report.budget.take(chunk.row_count()) {
                         return Err(format!("{} reports more than it can have seen", self.name));
@@ -297,8 +311,12 @@ impl ServerControl {
         }
     }
 
-    /// The next answer of a `report`, unless its time is up or the user has stopped it.
-    fn next_of(&mut self, report: &Report<'_>) -> Result<Answer, String> {
+    /// Waits for the next answer of a report.
+    ///
+    /// # Errors
+    /// Returns one line for a person if the connection fails, if the report's time is over, or if the user
+    /// has interrupted the report.
+    fn next_answer(&mut self, report: &Report<'_>) -> Result<Answer, String> {
         let begun = monotonic();
         loop {
             let rows = report.rows.saturating_sub(report.budget.left());
@@ -318,13 +336,13 @@ impl ServerControl {
         }
     }
 
-    /// Ends the session in peace.
+    /// Says goodbye to the server and closes the connection.
     pub(super) fn leave(mut self) {
-        // It is over either way.
+        // The connection ends in each case, so an error does not matter.
         let _ = self.control.send(&Request::Bye);
     }
 
-    /// Whether both ends have shown that they hold the key.
+    /// Whether both sides have shown that they hold the key.
     pub(super) const fn is_sealed(&self) -> bool {
         self.control.is_sealed()
     }
@@ -333,12 +351,12 @@ impl ServerControl {
         &self.name
     }
 
-    /// Where the server's UDP and data ports are.
+    /// Returns the server's address and port, which serve for UDP and for the connections of flows, too.
     pub(super) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Our address on the way there, with the port of the control connection.
+    /// Returns this host's address on the path to the server, with the port of the control connection.
     pub(super) const fn local(&self) -> SocketAddr {
         self.local
     }
@@ -348,7 +366,7 @@ impl ServerControl {
         self.control.expect(ANSWER_S)
     }
 
-    /// The first answer did not come: is this a server at all?
+    /// Says why the first answer did not come. Perhaps the peer is no talkpath server.
     fn no_server(&self, error: &ControlError) -> String {
         let name = &self.name;
         match error {
@@ -389,23 +407,25 @@ impl ServerControl {
     }
 }
 
-/// The most bytes of an answer per flow: an admission with a key and a certificate takes 223 B.
+/// The largest size of one flow's entry in an answer, bytes. An admission with a key and a certificate takes
+/// 223 B.
 const FLOW_ANSWER_BYTES: usize = 256;
-/// The most of a server's warnings that are passed on (chosen: ours has one).
+/// The largest number of a server's warnings that the user reads (chosen: talkpath's server has at most a
+/// few).
 const MAX_WARNINGS: usize = 20;
-/// How long an answer to a handshake may take: a few round trips of the slowest path, one retransmission
-/// among them.
+/// The longest time for the answer to a request, seconds. It allows a few round trips of the slowest path,
+/// with one retransmission.
 const ANSWER_S: u64 = 4;
-/// What a report may take besides the time for its rows (chosen: as a server gives).
+/// The time for a report in addition to the time for its rows, seconds (chosen: the same as a server gives).
 const REPORT_S: u64 = 60;
-/// A silence during a run is listed if it is longer (chosen: six progress messages; two losses in a row of
-/// the control connection's segments are 0.6 s).
+/// A silence during a run is listed if it is longer than this (chosen: six progress messages. Two losses in a
+/// row of the control connection's segments take 0.6 s).
 const SILENT_NS: i64 = 3_000_000_000;
-/// Exchanges before and after a run.
+/// The number of exchanges in a comparison of the clocks.
 pub(super) const PROBES: u32 = 8;
-/// The least number of exchanges, however slow the path is.
+/// The least number of exchanges, even if the path is slow.
 const FEWEST_PROBES: usize = 4;
-/// After this long no further exchange begins.
+/// No further exchange begins after this time, if there were [`FEWEST_PROBES`].
 const PROBE_NS: i64 = 1_000_000_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a false server says to a client.
+//! Fuzzing of the client: input from a false server.
 
 use std::net::Shutdown;
 
@@ -10,8 +10,8 @@ use super::control::{PROBES, Report, ServerControl};
 use crate::fuzzing::wire::{line, pair, say};
 use crate::protocol::{Answer, HELLO_SIZE, Registrations};
 
-/// A client hears `said` after as many steps of an honest server as the low bits of `how` say.
-/// It leaves with a sentence, or has a report within its bounds.
+/// Sends `said` to a client, after the first steps of an honest server. The low three bits of `how` say how
+/// many steps. Asserts that the client ends with a short printable error, or with a report within its bounds.
 pub(crate) fn hear(how: u8, said: &[u8]) {
     let Ok((far, near)) = pair() else { return };
     let mut all: Vec<u8> = honest(how & 7).iter().flat_map(line).collect();
@@ -23,7 +23,7 @@ pub(crate) fn hear(how: u8, said: &[u8]) {
     }
 }
 
-/// A run of no flows, from hello to report.
+/// Carries out a run without flows, from hello to report.
 fn talk(near: std::net::TcpStream) -> Result<(), String> {
     let host = HostClock::anchor();
     let session = SessionSpec { flows: Vec::new(), warm_up_ns: 0, duration_ns: 1_000_000_000, drain_ns: 0 };
@@ -43,7 +43,7 @@ fn talk(near: std::net::TcpStream) -> Result<(), String> {
     Ok(())
 }
 
-/// What an honest server says up to `step`.
+/// Returns the answers of an honest server in its first `step` steps.
 fn honest(step: u8) -> Vec<Answer> {
     let progress = || Answer::Progress { flows: Vec::new(), received_ns: 1, sent_ns: 2, trouble: None };
     let steps: [Vec<Answer>; 6] = [
@@ -61,5 +61,5 @@ fn honest(step: u8) -> Vec<Answer> {
     steps.into_iter().take(step.into()).flatten().collect()
 }
 
-/// Rows of a report.
+/// The number of rows that a report may have.
 const MAX_ROWS: u64 = 100;

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Registrations {
     /// The client's address on the control connection. The server serves flows only from this address.
     pub(crate) client: IpAddr,
-    /// The registration of each flow, in the session's order; `None` if no datagram with the flow's secret came.
+    /// The registration of each flow, in the session's order; `None` if no datagram with the flow's secret
+    /// came.
     pub(crate) flows: Vec<Option<Registration>>,
 }
 

@@ -21,8 +21,8 @@ pub(super) fn serve(socket: &DatagramSocket, shared: &Shared) {
     while !shared.stop.load(Ordering::Relaxed) {
         let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
         let _ = poll(&mut [PollFd::new(&*socket.socket, PollFlags::IN)], Some(&timeout));
-        // An error here is a report about a datagram that was sent before. It says nothing about the datagrams
-        // that arrive.
+        // An error here is a report about a datagram that was sent before. It says nothing about the
+        // datagrams that arrive.
         let _ = batch.receive(socket.socket.as_fd(), |datagram| {
             handle(socket, shared, &datagram);
         });

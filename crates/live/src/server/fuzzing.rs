@@ -1,5 +1,5 @@
-//! Fuzzing of the server: input from a stranger, from a guest after its handshake, or from somebody who changes
-//! a guest's bytes on the path.
+//! Fuzzing of the server: input from a stranger, from a guest after its handshake, or from somebody who
+//! changes a guest's bytes on the path.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -31,8 +31,8 @@ pub(crate) const GUEST: u8 = 4;
 /// The sizes of the pieces in which the input is sent, bytes. The two bits above [`GUEST`] choose one.
 const PIECES: [usize; 4] = [usize::MAX, 1, 7, 100];
 
-/// Sends `said` to a server, and returns whether a session begins. Panics if a session begins without the key,
-/// or if the server answers with more bytes than it was sent.
+/// Sends `said` to a server, and returns whether a session begins. Panics if a session begins without the
+/// key, or if the server answers with more bytes than it was sent.
 pub(crate) fn hear(how: u8, said: &[u8], machines: Machines) -> bool {
     let is_keyed = how & KEYED != 0;
     let shared = server(is_keyed);

@@ -195,8 +195,8 @@ impl Door {
         }
     }
 
-    /// Waits at most 20 ms for input. Returns the numbers of the connections and listeners that have input. The
-    /// listeners come last, because they have the largest numbers.
+    /// Waits at most 20 ms for input. Returns the numbers of the connections and listeners that have input.
+    /// The listeners come last, because they have the largest numbers.
     fn wait(&self) -> io::Result<Vec<u64>> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(64);
         let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -223,8 +223,8 @@ impl Door {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if descriptors::are_exhausted(&error) => return Err(error),
-                // The error is about a connection that has ended already (accept(2)). More connections may wait
-                // behind it.
+                // The error is about a connection that has ended already (accept(2)). More connections may
+                // wait behind it.
                 Err(_) => continue,
             };
             let Ok(control) = Control::new(stream, OPENING_LIMIT) else { continue };

@@ -319,7 +319,8 @@ impl<'a> Session<'a> {
     ) -> Result<RunOutcome, ControlError> {
         // After this time the client is told that the run takes too long.
         let limit = Duration::from_secs(shared.limits.duration_s.saturating_add(SILENCE_S));
-        // The session is broken off later, so that the client has time to stop the run and to fetch its report.
+        // The session is broken off later, so that the client has time to stop the run and to fetch its
+        // report.
         let seconds = shared.limits.duration_s.saturating_add(3 * SILENCE_S);
         let deadline = Deadline::after(seconds, || format!("the run did not end within {seconds} s"));
         loop {

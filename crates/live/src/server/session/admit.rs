@@ -1,5 +1,5 @@
-//! Admission of sessions: a session is let in if it keeps within the limits, and if there is a seat and memory
-//! for it.
+//! Admission of sessions: a session is let in if it keeps within the limits, and if there is a seat and
+//! memory for it.
 
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath_mss};
@@ -72,7 +72,8 @@ fn take_memory<'a>(spec: &SessionSpec, origin: Origin, shared: &'a Shared) -> Re
     })
 }
 
-/// Checks that the session keeps within the limits. Returns warnings about options that the server cannot set.
+/// Checks that the session keeps within the limits. Returns warnings about options that the server cannot
+/// set.
 ///
 /// # Errors
 /// Returns [`Refusal`] with the first limit that the session exceeds, or with what this host cannot do.
