@@ -1,4 +1,4 @@
-//! One session of the client, from the description of its flows to the record.
+//! One session of the client, from the description of the flows to the record.
 
 mod drain;
 mod record;
@@ -44,17 +44,19 @@ use ways::Way;
 struct Session<'a> {
     scenario: &'a Scenario,
     spec: SessionSpec,
-    /// The user vouches for both clocks.
+    /// Whether the user vouches that both clocks show the same time.
     clocks_synchronised: bool,
     plan: RunPlan<'a>,
+    /// This host's end of each flow, in the order of `spec`.
     ends: Vec<Arc<SharedEnd>>,
+    /// The UDP sockets. Flows that share a connection share the socket of the first of these flows.
     sockets: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
-    /// The routes of the flows over datagrams.
+    /// The ways of the flows over UDP, which are explained in ways.rs.
     ways: Vec<Way>,
     /// The registrations that reached the server before the run.
-    seen: Registrations,
+    early_registrations: Registrations,
     notice: Notice,
-    /// What this kernel does not report about datagrams that arrive.
+    /// The facts about arriving datagrams that this kernel does not report.
     unreported: BTreeSet<Unreported>,
     epoll: Arc<OwnedFd>,
     budget: Arc<RowBudget>,
@@ -62,12 +64,12 @@ struct Session<'a> {
     warnings: Vec<String>,
 }
 
-/// What the watch over a run saw.
+/// What the main loop of a run ([`Session::watch`]) has observed.
 struct Watched {
     outcome: RunOutcome,
-    /// The far clock against ours, during the run.
+    /// The comparisons of the far host's clock with this host's clock during the run.
     probes: Vec<Probe>,
-    /// When nothing at all came over the control connection for long.
+    /// The long times in which nothing came over the control connection.
     silences: Vec<Silence>,
 }
 
@@ -77,30 +79,34 @@ struct Silence {
     length: Duration,
 }
 
-/// Why the run's loop ended.
+/// The reason why the main loop of a run ended.
 enum RunOutcome {
+    /// Everything was delivered, or nothing was delivered for the time of the drain.
     Drained,
+    /// The user stopped the run.
     Interrupted,
+    /// The run cannot go on. Either the server is gone or breaks the protocol, or a limit is reached.
     Gone(String),
     /// This host gives no thread for the run.
     NoThread(String),
 }
 
-/// What the server reports after a run.
+/// The server's report after a run.
 struct Collected {
-    /// Of each flow the far end's log.
+    /// The server's log of each flow.
     logs: Vec<Chunk>,
-    /// The far clock against ours, after the run.
+    /// The comparisons of the far host's clock with this host's clock after the run.
     probes: Vec<Probe>,
     totals: ServerTotals,
 }
 
-/// A run that both hosts have agreed on and opened their ports for.
+/// A run that both hosts have agreed on, and for which both hosts have opened their sockets.
 pub struct PreparedRun<'a> {
     far: ServerControl,
     session: Session<'a>,
     host: HostClock,
-    before: Vec<Probe>,
+    /// The comparisons of the clocks before the run.
+    probes_before: Vec<Probe>,
 }
 
 /// A run whose beginning both hosts have agreed on.
@@ -109,14 +115,14 @@ pub struct BegunRun<'a> {
     start: Starts,
 }
 
-/// When a run begins, ns since 1970 on each host's own clock.
+/// The beginning of a run on each host's own clock, ns since 1970.
 #[derive(Clone, Copy)]
 struct Starts {
-    ours: i64,
-    theirs: i64,
+    this_host: i64,
+    far_host: i64,
 }
 
-/// Agrees on a run of `scenario` with the server behind `far`.
+/// Agrees on a run of `scenario` with the server behind `far`, and opens the sockets of this host.
 pub(super) fn prepare<'a>(
     mut far: ServerControl,
     scenario: &'a Scenario,
@@ -130,7 +136,7 @@ pub(super) fn prepare<'a>(
         far.begin(&spec, &scenario.flows).map_err(ArenaError::far_end)?.map_err(ArenaError::Unsupported)?;
     warnings.extend(far_warnings);
     let host = HostClock::anchor();
-    let mut before = far.probe(host).map_err(ArenaError::far_end)?;
+    let mut probes_before = far.probe(host).map_err(ArenaError::far_end)?;
     let provisional = host.run_from(host.now_ns());
     let budget = RowBudget::new(CLIENT_ROWS);
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| unavailable(&error.into()))?;
@@ -143,7 +149,7 @@ pub(super) fn prepare<'a>(
         ends: Vec::new(),
         sockets: Vec::new(),
         ways: Vec::new(),
-        seen: Registrations::default(),
+        early_registrations: Registrations::default(),
         notice: options.notice.clone(),
         unreported: BTreeSet::new(),
         epoll: Arc::new(epoll),
@@ -165,42 +171,45 @@ pub(super) fn prepare<'a>(
     let unreported = session.unreported.iter().map(|what| format!("this host's kernel {what}"));
     session.warnings.extend(unreported);
     session.register(&mut far, udp_is_silent)?;
-    before.extend(session.fetch_tickets(&mut far, host)?);
+    probes_before.extend(session.fetch_tickets(&mut far, host)?);
     session.stamp_transmissions();
-    Ok(PreparedRun { far, session, host, before })
+    Ok(PreparedRun { far, session, host, probes_before })
 }
 
 impl<'a> PreparedRun<'a> {
-    /// Agrees with the server on the beginning: `at_ns` of CLOCK_MONOTONIC, or soon if that is past or
-    /// `None`. Waits until shortly before it; the server holds a session for 30 s before it begins.
+    /// Agrees with the server on the beginning of the run, and waits until shortly before the beginning. The
+    /// run begins at `at_ns` of CLOCK_MONOTONIC. If `at_ns` is past or `None`, the run begins as soon as
+    /// possible. `at_ns` must not be too late, because the server holds a session for only 30 s before it
+    /// begins.
     ///
     /// # Errors
-    /// The far end is gone, or the user stopped it.
+    /// Returns [`ArenaError::FarEnd`] if the server is gone or begins too late, and
+    /// [`ArenaError::Interrupted`] if the user stops the run.
     pub fn begin(mut self, at_ns: Option<i64>) -> Result<BegunRun<'a>, ArenaError> {
-        let lead = lead_ns(&self.before);
+        let lead = lead_ns(&self.probes_before);
         let at = at_ns.map(|at_ns| self.host.at_monotonic(at_ns));
         if let Some(at) = at {
             self.wait_until(at - lead - GO_AHEAD_NS)?;
         }
-        let offset = Offset::new(&self.before, &[], &[])
+        let offset = Offset::new(&self.probes_before, &[], &[])
             .ok_or_else(|| ArenaError::far_end("the clocks could not be compared".to_owned()))?;
         let soonest = self.host.now_ns() + lead;
         let start = at.map_or(soonest, |at| at.max(soonest));
         let asked = start.saturating_add(offset.at_start());
         let far_start = self.far.go(asked).map_err(ArenaError::far_end)?;
-        if far_start.saturating_sub(asked) > latest_start_ns(&self.before) {
+        if far_start.saturating_sub(asked) > latest_start_ns(&self.probes_before) {
             return Err(ArenaError::far_end(format!(
                 "{} would begin the run later than any server does",
                 self.far.name()
             )));
         }
-        // The server may have begun later than asked; our clock then begins with it.
+        // If the server begins later than it was asked to, this host begins later, too.
         let start = if far_start > asked { start.max(offset.to_ours(far_start)) } else { start };
-        Ok(BegunRun { prepared: self, start: Starts { ours: start, theirs: far_start } })
+        Ok(BegunRun { prepared: self, start: Starts { this_host: start, far_host: far_start } })
     }
 
-    /// Waits until this host's clock shows `until_ns`. The server is shown that its client lives, and the
-    /// clocks are compared anew.
+    /// Waits until this host's clock shows `until_ns`. Meanwhile compares the clocks now and then, which also
+    /// shows the server that its client lives.
     fn wait_until(&mut self, until_ns: i64) -> Result<(), ArenaError> {
         let mut next_probe = self.host.now_ns() + SIGN_OF_LIFE_NS;
         let clock = self.host.run_from(self.host.now_ns());
@@ -210,7 +219,7 @@ impl<'a> PreparedRun<'a> {
             }
             if self.host.now_ns() >= next_probe {
                 next_probe = self.host.now_ns() + SIGN_OF_LIFE_NS;
-                self.before.push(self.far.probe_once(self.host, 0).map_err(ArenaError::far_end)?);
+                self.probes_before.push(self.far.probe_once(self.host, 0).map_err(ArenaError::far_end)?);
             }
             let left = u64::try_from(until_ns - self.host.now_ns()).unwrap_or(0);
             clock.sleep_until(Instant::MAX, Duration::from_nanos(left).min(WAIT_SLICE));
@@ -220,12 +229,12 @@ impl<'a> PreparedRun<'a> {
 }
 
 impl<'a> BegunRun<'a> {
-    /// CLOCK_MONOTONIC of this host when it begins, ns.
+    /// Returns the beginning of the run, ns of this host's CLOCK_MONOTONIC.
     pub const fn start_ns(&self) -> i64 {
-        self.prepared.host.to_monotonic(self.start.ours)
+        self.prepared.host.to_monotonic(self.start.this_host)
     }
 
-    /// The same run, with `progress` called now and then with its own time.
+    /// Makes the run call `progress` now and then, with the time since its beginning.
     pub fn watched_by<'b>(self, progress: &'b (dyn Fn(Instant) + Sync)) -> BegunRun<'b>
     where
         'a: 'b,
@@ -235,50 +244,62 @@ impl<'a> BegunRun<'a> {
         begun
     }
 
-    /// Runs it to its end.
+    /// Carries out the run until its end, and returns its record.
     ///
     /// # Errors
-    /// [`ArenaError`] with what was measured.
+    /// Returns [`ArenaError::FarEnd`] if the server is gone or a limit is reached, and
+    /// [`ArenaError::Interrupted`] if the user stops the run. Both hold what was measured until then. Returns
+    /// [`ArenaError::Unavailable`] if this host gives no thread.
     pub fn run(self) -> Result<RunRecord, ArenaError> {
-        let PreparedRun { mut far, mut session, host, before } = self.prepared;
+        let PreparedRun { mut far, mut session, host, probes_before } = self.prepared;
+        // The ways are taken out for the run, because the run changes them and only reads the session.
         let mut ways = std::mem::take(&mut session.ways);
-        let clock = host.run_from(self.start.ours);
+        let clock = host.run_from(self.start.this_host);
         for end in &session.ends {
             end.lock().set_clock(clock);
         }
         let (watched, disturbance) = session.measure(&mut ways, &mut far, host, clock);
         session.ways = ways;
-        session.conclude(far, watched, &before, host, self.start, &disturbance)
+        session.conclude(far, watched, &probes_before, host, self.start, &disturbance)
     }
 }
 
-/// What the machine did to the run.
+/// How this host disturbed the run.
 #[derive(Default)]
 struct Disturbance {
-    realtime_denied: Option<String>,
+    /// The reason why the pacer did not run with real-time priority; `None` if it did. It also says so if the
+    /// pacer's thread panicked.
+    pacer_problem: Option<String>,
+    /// The datagrams that this host's sockets dropped.
     drops: UdpDrops,
-    trouble: Option<String>,
+    /// The failure of a receiving thread; the last one if several threads failed.
+    receiver_failure: Option<String>,
+    /// The share of the time that the hypervisor took from this host; `None` if the kernel does not report
+    /// it.
     stolen_share: Option<f64>,
 }
 
 impl Session<'_> {
-    /// Registers the flows over datagrams. Where nothing came back over UDP in the session before, that is
-    /// not waited for again, and not said again.
+    /// Registers the flows over UDP with the server, and tells the user if the server does not answer. If
+    /// nothing came back over UDP in the last session either, the wait is short and the user is not told
+    /// again.
     fn register(&mut self, far: &mut ServerControl, udp_is_silent: &AtomicBool) -> Result<(), ArenaError> {
+        // The ways are taken out, because the registration changes them and only reads the session.
         let mut ways = std::mem::take(&mut self.ways);
         let was_silent = udp_is_silent.load(Ordering::Relaxed);
         let patience_ns = if was_silent { ways::REGISTER_AGAIN_NS } else { ways::REGISTER_NS };
         ways::register(&mut ways, patience_ns, self)?;
         if ways.iter().any(Way::is_closed) {
-            self.seen = far.registrations().map_err(ArenaError::far_end)?;
+            self.early_registrations = far.registrations().map_err(ArenaError::far_end)?;
         }
-        match ways::closed(&ways, far, &self.seen) {
+        match ways::closed(&ways, far, &self.early_registrations) {
             Some((text, is_all)) => {
                 udp_is_silent.store(is_all, Ordering::Relaxed);
                 if !(is_all && was_silent) {
                     self.notice.give(&text);
                 }
             }
+            // A session without flows over UDP says nothing about UDP.
             None if ways.is_empty() => {}
             None => udp_is_silent.store(false, Ordering::Relaxed),
         }
@@ -286,7 +307,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The run itself: three threads and the watch over them.
+    /// Carries out the run. Starts up to three threads: the pacer, a thread for datagrams if there are UDP
+    /// sockets, and a thread for connections if there are streams. This thread runs the main loop meanwhile.
     fn measure(
         &self,
         ways: &mut [Way],
@@ -302,8 +324,8 @@ impl Session<'_> {
         let descriptors = || self.sockets.iter().map(|(socket, _)| socket.as_fd());
         let drops = DropCount::start(descriptors());
         let watched = std::thread::scope(|scope| {
-            // However this ends, the threads end with it.
-            let stops = StoresOnDrop(&stop);
+            // The guard stops the threads in each case, also after a panic.
+            let stop_guard = StoresOnDrop(&stop);
             let thread = || std::thread::Builder::new();
             let pacer = thread().spawn_scoped(scope, || pace(&self.ends, clock, &self.alarm, &stop));
             let mut receivers = Vec::new();
@@ -315,26 +337,26 @@ impl Session<'_> {
                 let connections = || serve_connections(&self.epoll, &self.ends, clock, interval, &stop);
                 receivers.push(thread().spawn_scoped(scope, connections));
             }
-            let refused = receivers.iter().filter_map(|thread| thread.as_ref().err());
+            let failed_threads = receivers.iter().filter_map(|thread| thread.as_ref().err());
             let mut watched =
                 Watched { outcome: RunOutcome::Drained, probes: Vec::new(), silences: Vec::new() };
-            watched.outcome = match pacer.as_ref().err().into_iter().chain(refused).next() {
+            watched.outcome = match pacer.as_ref().err().into_iter().chain(failed_threads).next() {
                 Some(error) => RunOutcome::NoThread(error.to_string()),
                 None => self.watch(ways, far, host, clock, &mut watched),
             };
             if matches!(watched.outcome, RunOutcome::Drained) {
                 close_connections(&self.ends, clock);
             }
-            drop(stops);
-            disturbance.realtime_denied = pacer
+            drop(stop_guard);
+            disturbance.pacer_problem = pacer
                 .map_or(None, |pacer| pacer.join().unwrap_or_else(|_| Some("the pacer failed".to_owned())));
             for thread in receivers.into_iter().flatten() {
                 match thread.join() {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => {
-                        disturbance.trouble = Some(format!("a receiving thread ended: {error}"));
+                        disturbance.receiver_failure = Some(format!("a receiving thread ended: {error}"));
                     }
-                    Err(_) => disturbance.trouble = Some("a receiving thread failed".to_owned()),
+                    Err(_) => disturbance.receiver_failure = Some("a receiving thread failed".to_owned()),
                 }
             }
             watched
@@ -349,8 +371,11 @@ impl Session<'_> {
         (watched, disturbance)
     }
 
-    /// Asks the server how far it is, until all is delivered, nothing was for `drain`, or something ends the
-    /// run.
+    /// The main loop of a run. Asks the server for its progress and keeps the ways open.
+    ///
+    /// The run is drained when everything has been delivered, or when nothing has been delivered for the time
+    /// of the drain. It ends earlier if the user stops it, if the server is gone, if this host's limit of
+    /// rows is reached, or if the drain takes too long ([`DrainDeadline`]).
     fn watch(
         &self,
         ways: &mut [Way],
@@ -429,7 +454,8 @@ impl Session<'_> {
         }
     }
 
-    /// Whether the far end says that it received more than ever, of what was sent from here.
+    /// Whether the server has received more of this host's messages than it said before. `most` holds the
+    /// largest count of each flow so far. The server cannot have received more than this host has sent.
     fn has_received_more(&self, theirs: &[EndProgress], most: &mut [u64]) -> bool {
         let mut has_more = false;
         for ((end, theirs), most) in self.ends.iter().zip(theirs).zip(most) {
@@ -440,12 +466,13 @@ impl Session<'_> {
         has_more
     }
 
-    /// Collects the far end's logs and writes the record.
+    /// Ends the run at the server, collects the server's logs, and makes the record. If the logs cannot be
+    /// collected, the record holds what this host knows.
     fn conclude(
         mut self,
         mut far: ServerControl,
         Watched { outcome, probes, silences }: Watched,
-        before: &[Probe],
+        probes_before: &[Probe],
         host: HostClock,
         start: Starts,
         disturbance: &Disturbance,
@@ -455,9 +482,10 @@ impl Session<'_> {
             RunOutcome::NoThread(error) => return Err(ArenaError::no_thread(error)),
             RunOutcome::Drained | RunOutcome::Interrupted => None,
         };
-        // If one flow failed, the control connection may still report what the others did.
+        // Even if the run could not go on, the server may still have a report. But the server gets less time.
         let patience_s = if matches!(outcome, RunOutcome::Drained) { OUTAGE_S } else { SILENCE_S };
-        // Who interrupted the run wants its report still; who interrupts the report does not.
+        // A user who has interrupted the run still wants the report, so the interrupt does not end the
+        // report. In each other case an interrupt ends the report.
         let interrupt = (!matches!(outcome, RunOutcome::Interrupted)).then_some(self.plan.interrupt);
         let collected = self.collect(&mut far, host, patience_s, interrupt);
         let (logs, after, totals) = match collected {
@@ -471,7 +499,7 @@ impl Session<'_> {
         if logs.is_some() {
             far.leave();
         }
-        let offset = Offset::new(before, &probes, &after)
+        let offset = Offset::new(probes_before, &probes, &after)
             .map(|offset| if self.clocks_synchronised { offset.synchronised() } else { offset });
         let end = if gone.is_none() && matches!(outcome, RunOutcome::Drained) {
             RunEnd::Drained
@@ -483,8 +511,9 @@ impl Session<'_> {
         let logs = logs.map(|logs| self.far_logs(&logs, offset, start));
         let mut record = self.record(logs.as_deref(), offset, end);
         record.warnings.extend(silences.into_iter().map(silence_warning));
-        let seen = if logs.is_some() { &totals.registrations } else { &self.seen };
-        record.warnings.extend(self.way_warnings(seen, far_port));
+        // The registrations of the whole session are in the report.
+        let registrations = if logs.is_some() { &totals.registrations } else { &self.early_registrations };
+        record.warnings.extend(self.way_warnings(registrations, far_port));
         self.judge(&mut record, disturbance, &totals, logs.as_deref());
         let partial = |record| Some(Box::new(record));
         match (gone, is_interrupted) {
@@ -494,6 +523,10 @@ impl Session<'_> {
         }
     }
 
+    /// Ends the run at the server, and fetches the server's log of each flow. Then compares the clocks again.
+    ///
+    /// # Errors
+    /// Returns one line for a person if the connection fails or the report is interrupted.
     fn collect(
         &self,
         far: &mut ServerControl,
@@ -502,8 +535,8 @@ impl Session<'_> {
         interrupt: Option<&AtomicBool>,
     ) -> Result<Collected, String> {
         let totals = far.stop(patience_s)?;
-        let moved = self.ends.iter().map(|end| end.lock().progress());
-        let rows = report_bound(&self.spec, moved).min(CLIENT_ROWS);
+        let progress = self.ends.iter().map(|end| end.lock().progress());
+        let rows = report_bound(&self.spec, progress).min(CLIENT_ROWS);
         let report = Report::begin(rows, interrupt);
         let logs = (0..self.ends.len()).map(|index| far.report(index, &report)).collect::<Result<_, _>>()?;
         let probes = far.probe(host)?;
@@ -511,13 +544,13 @@ impl Session<'_> {
     }
 }
 
-/// A silence of `ns` that ends now.
+/// Makes a silence of `ns` nanoseconds that ends now.
 fn silence(now: Instant, ns: i64) -> Silence {
     let length = Duration::from_nanos(u64::try_from(ns).unwrap_or(0));
     Silence { from: Instant::from_nanos(now.as_nanos().saturating_sub(length.as_nanos())), length }
 }
 
-/// The words for a silence of the control connection.
+/// Makes the warning about a silence of the control connection.
 fn silence_warning(Silence { from, length }: Silence) -> String {
     let from_s = from.since(Instant::ZERO).as_millis_f64() / 1e3;
     let length_s = length.as_millis_f64() / 1e3;
@@ -527,46 +560,50 @@ fn silence_warning(Silence { from, length }: Silence) -> String {
     )
 }
 
-/// Whether all that was sent on a flow has arrived, and nothing more will be sent.
+/// Whether everything that was sent on a flow has arrived, and nothing more will be sent.
 fn is_delivered(spec: &FlowSpec, near: EndProgress, far: EndProgress) -> bool {
     let (sender, receiver) = if spec.is_up { (near, far) } else { (far, near) };
-    let is_there = sender.is_done && receiver.received == sender.sent;
-    let is_back = spec.echo_per_read.is_none() || sender.received == sender.sent;
-    is_there && is_back
+    let has_arrived = sender.is_done && receiver.received == sender.sent;
+    let has_echo = spec.echo_per_read.is_none() || sender.received == sender.sent;
+    has_arrived && has_echo
 }
 
-/// How long after the client's word both ends begin: the word must have reached the server, and its answer
-/// this host, whose threads must be ready to begin in time. If the word comes late all the same, both begin
-/// later.
+/// Returns the time from the client's `go` to the beginning of the run, ns. In this time `go` has to reach
+/// the server, the answer has to reach this host, and this host has to start its threads. If `go` still comes
+/// too late, both hosts begin later.
 fn lead_ns(probes: &[Probe]) -> i64 {
     let slowest = probes.iter().map(Probe::round_trip).max().unwrap_or(0);
     LEAD_NS + slowest.min(MAX_ROUND_TRIP_NS)
 }
 
-/// The most that a server begins later than it was asked to.
+/// Returns the longest time by which a server may begin later than it was asked to, ns.
 fn latest_start_ns(probes: &[Probe]) -> i64 {
     let slowest = probes.iter().map(Probe::round_trip).max().unwrap_or(0);
     LATEST_START_NS.saturating_add(slowest)
 }
 
-/// For the threads, and for what the word takes longer than the probes did (chosen).
+/// The time for the start of the threads, and for a `go` that takes longer than the probes did (chosen).
 const LEAD_NS: i64 = 100_000_000;
-/// A server begins at most 5 s after it hears the word.
+/// The longest round trip that [`lead_ns`] allows for. A server begins at most 5 s after it has received
+/// `go`.
 const MAX_ROUND_TRIP_NS: i64 = 4_000_000_000;
-/// The same, plus the longest round trip, is what a client believes: the word itself may come late.
+/// The longest delay of the beginning that a server may cause. [`latest_start_ns`] adds the longest round
+/// trip, because `go` itself may come late.
 const LATEST_START_NS: i64 = 5_000_000_000;
-/// How long before the beginning the word goes out, beyond what the word itself takes (chosen: two
-/// retransmissions on a path of 200 ms; a server begins at most 5 s after it).
+/// How long before the beginning `go` is sent, in addition to the lead (chosen: two retransmissions on a path
+/// of 200 ms; a server begins at most 5 s after `go`).
 const GO_AHEAD_NS: i64 = 1_000_000_000;
-/// A server lets a client go that says nothing for 10 s.
+/// The interval at which a waiting client shows that it lives. A server gives up a client that is silent for
+/// 10 s.
 const SIGN_OF_LIFE_NS: i64 = 2_000_000_000;
-/// How often a wait looks whether it shall end.
+/// How often a wait checks whether it has to end.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
-/// How often is looked whether the ways of flows are open.
+/// How often the main loop checks the ways of the flows.
 const LOOK_AT_WAYS: Duration = Duration::from_millis(100);
-/// How often the server is asked how far it is: 200 B each way, which no measured path should notice ...
+/// How often the server is asked for its progress. Each exchange takes 200 B in each direction, which no
+/// measured path should notice.
 const ASK: Duration = Duration::from_millis(500);
-/// ... and while the run drains.
+/// How often the server is asked for its progress while the run drains.
 const ASK_DRAINING: Duration = Duration::from_millis(50);
-/// Rows that a run may keep here: 1 GB or so.
+/// The number of rows that a run may keep on this host. They take 1 GB or so.
 const CLIENT_ROWS: u64 = 20_000_000;

@@ -1,8 +1,9 @@
-//! How long a run may drain.
+//! The time limit of the drain of a run.
 //!
-//! What TCP or DCCP took before the stop may need long to arrive: 4 MiB of a send buffer take nine minutes at
-//! 64 kbps. A far end that delivers is not gone, so the deadline moves with what it delivers. It moves by no
-//! more than what two hosts can hold of a flow, so that one which only says so is left.
+//! The data that TCP or DCCP took before the stop may need long to arrive. For example, 4 MiB of a send
+//! buffer take nine minutes at 64 kbps. As long as data arrives, the server is not gone, so each arrival
+//! moves the deadline. A false server might only claim that data arrives. So the deadline moves by no more
+//! than the data that two hosts can hold of a flow.
 
 use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::spec::FlowSpec;
@@ -12,34 +13,36 @@ use crate::protocol::OUTAGE_S;
 
 /// The deadline of a run that drains.
 pub(super) struct DrainDeadline {
-    /// When nothing more is sent.
+    /// The end of sending.
     stop: Instant,
-    /// Without any delivery.
+    /// The deadline if nothing arrives after the stop.
     first: Instant,
-    /// Payload bytes that had arrived at the stop, and that have by now.
-    at_stop: Option<u64>,
-    moved: u64,
+    /// The payload bytes that had arrived at the stop; `None` before the stop.
+    arrived_at_stop: Option<u64>,
+    /// The payload bytes that have arrived since the stop, at most [`MAX_DRAINED`].
+    drained: u64,
 }
 
 impl DrainDeadline {
-    /// Of a run that stops at `stop`, and drains until nothing was delivered for `drain`.
+    /// Makes the deadline of a run that stops sending at `stop`. `drain` is the time without a delivery after
+    /// which the run is drained.
     pub(super) fn new(stop: Instant, drain: Duration) -> Self {
         let first = stop.saturating_add(drain.saturating_mul(LONGEST_DRAIN)).saturating_add(DRAIN_GRACE);
-        Self { stop, first, at_stop: None, moved: 0 }
+        Self { stop, first, arrived_at_stop: None, drained: 0 }
     }
 
-    /// `arrived` payload bytes have arrived by `now`, at both hosts together.
+    /// Notes that `arrived` payload bytes have arrived by `now`, at both hosts together.
     pub(super) fn note(&mut self, arrived: u64, now: Instant) {
         if now < self.stop {
             return;
         }
-        let at_stop = *self.at_stop.get_or_insert(arrived);
-        self.moved = self.moved.max(arrived.saturating_sub(at_stop)).min(MAX_DRAINED);
+        let at_stop = *self.arrived_at_stop.get_or_insert(arrived);
+        self.drained = self.drained.max(arrived.saturating_sub(at_stop)).min(MAX_DRAINED);
     }
 
-    /// Why the run is over at `now` although not all is there; `None` if it may drain on.
+    /// Returns why the run has to end at `now` although data is missing; `None` if the drain may go on.
     pub(super) fn overrun(&self, now: Instant) -> Option<String> {
-        let patience = Duration::from_millis(self.moved.saturating_mul(1000) / MIN_DRAIN_BYTES_PER_S);
+        let patience = Duration::from_millis(self.drained.saturating_mul(1000) / MIN_DRAIN_BYTES_PER_S);
         if now <= self.first.saturating_add(patience) {
             return None;
         }
@@ -47,27 +50,28 @@ impl DrainDeadline {
         Some(format!(
             "still had messages of the run on their way after {seconds} s, in which {} B arrived: that is too slow to wait \
              for the rest",
-            self.moved
+            self.drained
         ))
     }
 }
 
-/// Payload bytes of a flow that arrived at its receiver, and with an echo at its sender, as both ends say. A
-/// far end may say anything: of what this host sent, no more than that has arrived.
+/// Returns the payload bytes of a flow that have arrived at both ends together. A false server may claim any
+/// number, so at most the data that this host has sent counts as arrived there.
 pub(super) fn arrived_bytes(spec: &FlowSpec, near: EndProgress, far: EndProgress) -> u64 {
-    // Datagram flows count messages, each of them as large as the largest.
+    // The progress of datagram flows is in messages. Each message is counted as if it had the largest size.
     let size = if spec.features().keeps_messages { spec.largest_size().unwrap_or(1) } else { 1 };
     near.received.saturating_add(far.received.min(near.sent)).saturating_mul(size)
 }
 
-/// Even if nothing is delivered, a run drains for at most so many times `drain` ...
+/// If nothing is delivered, a run drains for at most this many times `drain`, plus [`DRAIN_GRACE`].
 const LONGEST_DRAIN: u64 = 10;
-/// ... and a minute (chosen: as long as an outage may last).
+/// The time that is added to [`LONGEST_DRAIN`] times `drain` (chosen: as long as an outage may last).
 const DRAIN_GRACE: Duration = Duration::from_secs(OUTAGE_S);
-/// The slowest delivery that is waited for: 8 kbps (chosen: that of the slowest codecs of speech).
+/// The slowest delivery that a run waits for: 8 kbps (chosen: the rate of the slowest codecs of speech).
 const MIN_DRAIN_BYTES_PER_S: u64 = 1000;
-/// So much at that speed is waited for at most, under five hours (chosen: several times what a kernel holds
-/// of a connection at both ends by default, net.ipv4.tcp_wmem and tcp_rmem).
+/// The largest amount of data that a run waits for at that rate, which takes under five hours (chosen:
+/// several times the data that the kernels at both ends hold of a connection by default, net.ipv4.tcp_wmem
+/// and tcp_rmem).
 const MAX_DRAINED: u64 = 16 << 20;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! After a run: both ends' logs become its record, with what disturbed it.
+//! The record of a run. It is made from the logs of both ends after the run, with the disturbances of both
+//! hosts.
 
 use talkpath_arena::offset::{Offset, withdraw_trust_in_impossible_delays};
 use talkpath_flow::{Side, lateness_ns};
@@ -16,16 +17,17 @@ use super::{Disturbance, Session, Starts, sender};
 use crate::client::control::ServerTotals;
 
 impl Session<'_> {
-    /// What the far ends reported, on this host's clock.
+    /// Turns the server's rows into the logs of the far ends, with all times on this host's clock.
     pub(super) fn far_logs(&self, rows: &[Chunk], offset: Option<Offset>, start: Starts) -> Vec<EndLog> {
         let ours = |at: u64| {
-            offset.map_or(Instant::from_nanos(at), |offset| offset.correct(at, start.theirs, start.ours))
+            offset
+                .map_or(Instant::from_nanos(at), |offset| offset.correct(at, start.far_host, start.this_host))
         };
         let flows = self.spec.flows.iter().zip(&self.ends).zip(rows);
         flows
             .map(|((spec, near), rows)| {
-                // The far end echoes at most what was sent to it, and the number of its workload's messages
-                // is the one that it states.
+                // A far end that echoes has at most as many messages as this host has sent. A far end that
+                // sends states the number of its messages itself.
                 let (side, bound) = if spec.is_up {
                     (Side::Far, near.lock().log.taps.forward.rows().count())
                 } else {
@@ -36,6 +38,7 @@ impl Session<'_> {
             .collect()
     }
 
+    /// Makes the record of the run. `logs` has the logs of the far ends, if they could be collected.
     pub(super) fn record(&self, logs: Option<&[EndLog]>, offset: Option<Offset>, end: RunEnd) -> RunRecord {
         let clock = offset.map_or_else(ClockRecord::default, |offset| offset.record());
         let window = Instant::from_nanos(self.spec.warm_up_ns)..self.spec.stop();
@@ -79,8 +82,8 @@ impl Session<'_> {
         record
     }
 
-    /// Which flows ended before the run did although they had opened, and why. That is the path's doing or
-    /// the far host's, and a result: the run stays valid.
+    /// Returns a warning for each flow that opened and then failed before the run ended. The path or the far
+    /// host caused the failure, so it is a result, and the run stays valid.
     fn failures(&self, logs: Option<&[EndLog]>) -> Vec<String> {
         let mut lines = Vec::new();
         for (index, flow) in self.scenario.flows.iter().enumerate() {
@@ -98,7 +101,7 @@ impl Session<'_> {
         lines
     }
 
-    /// What the kernels said of the messages that they would not take.
+    /// Returns warnings about the messages that the kernels did not take.
     fn refusals(&self, logs: Option<&[EndLog]>) -> Vec<String> {
         let mut lines = Vec::new();
         for (index, flow) in self.scenario.flows.iter().enumerate() {
@@ -117,7 +120,7 @@ impl Session<'_> {
         lines
     }
 
-    /// How long each flow's echoing host held messages, and which host that is.
+    /// Returns for each flow with an echo which host echoes, and how long it held the messages.
     fn turn_rounds(&self, logs: Option<&[EndLog]>) -> Vec<(&'static str, TurnRoundRecord)> {
         let mut all = Vec::new();
         for (index, (flow, spec)) in self.scenario.flows.iter().zip(&self.spec.flows).enumerate() {
@@ -132,7 +135,8 @@ impl Session<'_> {
         all
     }
 
-    /// Says what disturbed the run, and past the stated limits that it is not valid.
+    /// Adds the figures and warnings about disturbances by both hosts to `record`. Marks the run as not valid
+    /// if a disturbance is above its limit.
     pub(super) fn judge(
         &mut self,
         record: &mut RunRecord,
@@ -162,14 +166,14 @@ impl Session<'_> {
                 .map(|(here, far)| here.saturating_add(far)),
             checksum_errors: here_dropped.checksum_errors,
             far_checksum_errors: totals.drops.and_then(|drops| drops.checksum_errors),
-            real_time: Some(disturbance.realtime_denied.is_none()),
+            real_time: Some(disturbance.pacer_problem.is_none()),
             stolen_share: disturbance.stolen_share,
             turn_rounds: turn_rounds.into_iter().map(|(_, turns)| turns).collect(),
             ..MachineRecord::default()
         });
         record.warnings.extend(stolen::warning(disturbance.stolen_share));
         for (place, figures) in [("this host", here), ("the far host", totals.lateness_ns)] {
-            let denied = disturbance.realtime_denied.as_deref().filter(|_| place == "this host");
+            let denied = disturbance.pacer_problem.as_deref().filter(|_| place == "this host");
             let judged = figures.and_then(|late| sender::judge(late, place, denied, || sender::trip(record)));
             if let Some((line, is_within)) = judged {
                 record.warnings.push(warning::invalid_unless(is_within, line));
@@ -181,14 +185,14 @@ impl Session<'_> {
             record.warnings.extend(drops.warnings(place));
             record.valid &= drops.min_without_room().unwrap_or(0) == 0;
         }
-        if let Some(trouble) = &disturbance.trouble {
-            record.warnings.push(warning::invalid(trouble));
+        if let Some(failure) = &disturbance.receiver_failure {
+            record.warnings.push(warning::invalid(failure));
             record.valid = false;
         }
     }
 }
 
-/// p50, p99 and maximum, as measured in ns.
+/// Makes a lateness record from the p50, the p99 and the maximum, ns.
 fn late([p50, p99, max]: [u64; 3]) -> LatenessRecord {
     let [p50, p99, max] = [p50, p99, max].map(Duration::from_nanos);
     LatenessRecord { p50, p99, max }

@@ -1,42 +1,47 @@
-//! How many rows a far end may report of a session: what was planned and what this end sent and received,
-//! with room for copies and retransmissions. A false far end would fill the memory otherwise.
+//! The bound of the rows that a server may report of a session. It follows from the planned messages and from
+//! the messages that this host sent and received, with room for copies and retransmissions. Without a bound a
+//! false server could fill this host's memory.
 
 use talkpath_kernel::log::sample_interval;
 use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_units::Duration;
 
-/// The most rows of all flows of `spec` together. `moved` is what this end has sent and received of each.
+/// Returns the largest number of rows of all flows of `spec` together. `moved` gives the progress of each
+/// flow at this host.
 pub(super) fn report_bound(spec: &SessionSpec, moved: impl Iterator<Item = EndProgress>) -> u64 {
     let flows = spec.flows.iter().zip(moved);
-    let of_flow = |(flow, moved): (&FlowSpec, EndProgress)| {
+    let flow_rows = |(flow, moved): (&FlowSpec, EndProgress)| {
         let planned = flow.message_bound(spec.duration_ns).saturating_mul(2);
         let moved = moved.sent.max(moved.received);
-        let of_messages = if flow.features().keeps_messages {
+        let message_rows = if flow.features().keeps_messages {
             planned.max(moved).saturating_mul(ROWS_OF_A_MESSAGE)
         } else {
             planned.saturating_mul(ROWS_OF_A_MESSAGE).saturating_add(moved / BYTES_OF_A_READ)
         };
-        of_messages.saturating_add(SLACK)
+        message_rows.saturating_add(SLACK)
     };
     let whole = Duration::from_nanos(spec.duration_ns.saturating_add(spec.drain_ns));
     let interval = sample_interval(Duration::from_nanos(spec.duration_ns));
     let samples = whole.as_nanos().div_ceil(interval.as_nanos().max(1)).saturating_mul(SAMPLES_AT_ONCE);
-    flows.map(of_flow).fold(0, |sum: u64, rows| sum.saturating_add(rows).saturating_add(samples))
+    flows.map(flow_rows).fold(0, |sum: u64, rows| sum.saturating_add(rows).saturating_add(samples))
 }
 
-/// A message has a row where it was sent, where it left the host, where it arrived and where it was read, one
-/// for each copy and a few for retransmissions. Chosen: four times that.
+/// The largest number of rows of one message. A message has a row when it is sent, when it leaves the host,
+/// when it arrives and when it is read. It also has a row for each copy, and a few rows for retransmissions.
+/// Chosen: four times these four rows.
 const ROWS_OF_A_MESSAGE: u64 = 16;
 
-/// A read of a stream takes a segment at least, whose payload is 48 B or more unless the message itself is
-/// smaller (TCP_MIN_SND_MSS of Linux). Chosen: a third of that.
+/// The least bytes of one read of a stream. A read takes at least one segment. The payload of a segment is 48
+/// B or more, unless the message itself is smaller (TCP_MIN_SND_MSS of Linux). Chosen: a third of 48 B.
 const BYTES_OF_A_READ: u64 = 16;
 
-/// Chosen: the state of several connections of a flow, each with what it says of its recovery.
+/// The largest number of rows of one sample of state. Chosen: the state of several connections of a flow,
+/// each with the state of its recovery.
 const SAMPLES_AT_ONCE: u64 = 32;
 
-/// Rows of each flow for messages that waited in the far host's queues and reached no receiver. Chosen.
+/// The additional rows of each flow, for messages that waited in the far host's queues and reached no
+/// receiver (chosen).
 const SLACK: u64 = 10_000;
 
 #[cfg(test)]

@@ -1,16 +1,17 @@
-//! What is said of a host that sent late.
+//! The judgement of a host that sent late.
 //!
-//! A message's delay counts from its due time, so a late sender is in it. It must not pass for the path: past
-//! a limit the run is not valid. The limit depends on what was measured. A sender that is 3 ms late says
-//! little of a path of 40 ms, and everything of a cable.
+//! The delay of a message counts from its due time, so it includes the lateness of the sender. This lateness
+//! must not be taken for delay of the path. So a run is not valid if the lateness is above a limit. The limit
+//! depends on the measured delay: a lateness of 3 ms changes little on a path of 40 ms, and falsifies the
+//! figures of a cable.
 
 use talkpath_measure::RunRecord;
 use talkpath_measure::summarise::summarise_flow;
 use talkpath_units::Duration;
 
-/// A line about senders at `place` that were late by these p50, p99 and maximum (ns), and whether the run is
-/// valid all the same; `None` if they were prompt. `trip` is the shortest median trip, `denied` why the
-/// threads have no real-time priority.
+/// Judges the senders at `place`, whose lateness has this p50, p99 and maximum (ns). Returns a line for the
+/// user, and whether the run is still valid. Returns `None` if the senders were punctual. `trip` gives the
+/// shortest median trip, and `denied` is the reason why the threads have no real-time priority.
 pub(super) fn judge(
     [p50, p99, max]: [u64; 3],
     place: &str,
@@ -39,7 +40,8 @@ pub(super) fn judge(
     Some((line, is_within))
 }
 
-/// The shortest median of the flows' round trips, or one way without an echo; `None` if no flow has one.
+/// Returns the shortest median of the flows' trips. The trip of a flow is its round trip if it has an echo,
+/// else its one-way delay. Returns `None` if no flow has a delay.
 pub(super) fn trip(record: &RunRecord) -> Option<Duration> {
     let window = record.window_start..record.window_end;
     let medians = record.flows.iter().filter_map(|flow| {
@@ -50,13 +52,15 @@ pub(super) fn trip(record: &RunRecord) -> Option<Duration> {
     Some(Duration::from_nanos((shortest.max(0.0) * 1e6) as u64))
 }
 
-/// A p99 later than this is worth a warning. It makes the run invalid if the trip is short: so on a cable, of
-/// which half of the trips take less than a millisecond, one in a hundred is never 1 ms too long for the
-/// host's sake alone.
+/// The user is warned if the p99 of the lateness is above this. If the trip is short, the run is then also
+/// not valid. So on a cable, where half of the trips take less than a millisecond, a valid run has at most
+/// one message in a hundred that this host delayed by more than 1 ms.
 const LATE_NS: u64 = 1_000_000;
-/// Later than this the run is invalid: a quarter of a codec's frame time (chosen; see docs/models/live.md).
+/// The run is not valid if the p99 of the lateness is above this: a quarter of a codec's frame time (chosen;
+/// see docs/models/live.md).
 const INVALID_LATE_NS: u64 = 5_000_000;
-/// Up to that, later than this part of the trip makes it invalid (chosen: a tenth changes no conclusion).
+/// Between these two limits, the run is not valid if the p99 of the lateness is above the trip divided by
+/// this (chosen: a tenth changes no conclusion).
 const SHARE: u64 = 10;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Before a run: a socket for each flow over datagrams, which the server has to see once, and a dial for each
-//! stream.
+//! The sockets of a run, which are made before it begins. A flow over UDP gets a socket, which has to
+//! register with the server. A stream gets a dial, with which it connects to the server.
 
 use std::io;
 use std::net::UdpSocket;
@@ -24,7 +24,7 @@ use crate::client::control::ServerControl;
 use crate::protocol::{Admission, Request};
 
 impl Session<'_> {
-    /// Makes this end of one flow.
+    /// Makes this host's end of one flow, with its socket or its dial.
     pub(super) fn open(
         &mut self,
         flow: &FlowSpec,
@@ -65,7 +65,7 @@ impl Session<'_> {
                 let epoll = Arc::clone(&self.epoll);
                 end.lock().set_dial(Dial { to: far.address(), opening, epoll, index: index as u64 });
             }
-            // The first flow of a connection has its socket.
+            // The first flow of a connection has the socket for all flows of the connection.
             ChannelKind::Datagrams | ChannelKind::OverUdp if !self.spec.is_leader(index) => {}
             ChannelKind::Datagrams | ChannelKind::OverUdp => {
                 let (socket, unreported) = udp_socket(far, flow).map_err(SocketError::unavailable)?;
@@ -79,7 +79,8 @@ impl Session<'_> {
                     Arc::clone(&end),
                     registration(&secret),
                 ));
-                // A connection finds out by itself whether its packets are answered.
+                // Plain UDP gets its route when the server has answered. A connection of DCCP or QUIC gets it
+                // now, because it finds out by itself whether its packets are answered.
                 if flow.transport.channel_kind().runs_here() {
                     end.lock().set_route(UdpRoute { socket: Arc::clone(&socket), unconnected: None });
                 }
@@ -90,8 +91,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Has the connections that the tickets of flows with `zero_rtt` come from, one after the other. The
-    /// server is shown meanwhile that its client lives; returns these comparisons of the clocks.
+    /// Fetches the 0-RTT tickets of flows with `zero_rtt`. Opens a connection for each ticket, one after the
+    /// other. Meanwhile compares the clocks now and then, which also shows the server that its client lives.
+    /// Returns these comparisons.
     pub(super) fn fetch_tickets(
         &mut self,
         far: &mut ServerControl,
@@ -101,7 +103,7 @@ impl Session<'_> {
         let mut probes = Vec::new();
         let mut next_probe = host.now_ns() + SIGN_OF_LIFE_NS;
         for (end, flow) in self.ends.iter().zip(&self.scenario.flows) {
-            // Its connection opens without one, or not at all.
+            // Without a ticket the flow's connection opens without 0-RTT, or not at all.
             if let Err(why) = end.lock().fetch_ticket(&is_over) {
                 self.warnings.push(format!("flow {}: no 0-RTT: {why}", flow.name));
             }
@@ -113,12 +115,12 @@ impl Session<'_> {
         Ok(probes)
     }
 
-    /// From now on clocked datagrams come back with the time when they left this host. If a kernel does not
-    /// do that, the time stays unknown.
+    /// Makes the kernel report when each clocked datagram leaves this host. If a kernel cannot do that, the
+    /// times stay unknown.
     pub(super) fn stamp_transmissions(&self) {
         for (socket, end) in &self.sockets {
             let end = end.lock();
-            // A protocol that runs here knows by itself when its messages leave.
+            // A protocol that talkpath runs itself knows when its messages leave.
             let is_stamped = end.spec.is_clocked() && !end.spec.transport.channel_kind().runs_here();
             let size = end.spec.largest_size().filter(|_| is_stamped);
             if size.is_some_and(|size| size <= MAX_UNFRAGMENTED) {
@@ -128,7 +130,8 @@ impl Session<'_> {
     }
 }
 
-/// Why a flow has no socket: the step, as the system calls it, and its error.
+/// The reason why a flow has no socket: the step that failed, by the system's name for it, and the system's
+/// error.
 struct SocketError(&'static str, io::Error);
 
 impl SocketError {
@@ -145,7 +148,7 @@ impl SocketError {
     }
 }
 
-/// What would give the socket that failed with `error`.
+/// Says what the user can do about a socket that failed with `error`.
 fn help(error: &io::Error) -> String {
     if let Some((_, how)) = descriptors::shortage(error) {
         return how;
@@ -165,9 +168,10 @@ fn help(error: &io::Error) -> String {
     }
 }
 
-/// The flow's own socket, connected to the server, and what this kernel does not report of what comes there.
+/// Makes the socket of a flow and connects it to the server. Also returns the facts about arriving datagrams
+/// that this kernel does not report.
 fn udp_socket(far: &ServerControl, flow: &FlowSpec) -> Result<(UdpSocket, Vec<Unreported>), SocketError> {
-    // With the interface that an IPv6 address of one link belongs to.
+    // The local address includes the interface of a link-local IPv6 address.
     let mut local = far.local();
     local.set_port(0);
     let is_v6 = far.address().is_ipv6();
@@ -195,10 +199,11 @@ fn udp_socket(far: &ServerControl, flow: &FlowSpec) -> Result<(UdpSocket, Vec<Un
     Ok((socket, unreported))
 }
 
-/// Room for a burst that comes while this thread waits for the processor; as much as the system allows.
+/// Enlarges the socket's receive buffer to [`RECEIVE_BUFFER`], or as far as the system allows. It has room
+/// for a burst that arrives while the receiving thread waits for a processor.
 pub(crate) fn enlarge_receive_buffer(socket: &UdpSocket) {
-    // Forcing takes CAP_NET_ADMIN; without it the system's own limit holds, and the socket's drop counter
-    // shows the effect.
+    // SO_RCVBUFFORCE needs CAP_NET_ADMIN. Without this right the system's limit holds, and the socket's drop
+    // counter shows the effect.
     if rustix::net::sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER).is_err() {
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER);
     }
@@ -208,8 +213,8 @@ pub(super) fn unavailable(error: &io::Error) -> ArenaError {
     ArenaError::Unavailable { what: format!("this host cannot prepare a run: {error}"), how: help(error) }
 }
 
-/// The largest payload that a packet of 1280 B (RFC 8200 §5) carries over IPv6: what is larger may leave in
-/// pieces.
+/// The largest payload that a packet of 1280 B (RFC 8200 §5) carries over IPv6. A larger datagram may leave
+/// in several fragments.
 const MAX_UNFRAGMENTED: u64 = 1280 - 40 - 8;
-/// SO_RCVBUF: 4 MB, the time slice of a busy machine at a gigabit a second.
+/// The size for SO_RCVBUF, bytes. 4 MB arrive in the time slice of a busy machine at a gigabit a second.
 const RECEIVE_BUFFER: usize = 4 << 20;
