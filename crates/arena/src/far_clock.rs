@@ -1,18 +1,18 @@
-//! A far host whose clock is wrong, as `far_clock` of a scenario has it, and what the tool can know of it.
+//! A far host whose clock is wrong (`far_clock` of a scenario), and what can be measured of its error.
 //!
 //! ```text
 //!  with_probes: the scenario and a flow of probes ─► the arena runs it
-//!      ─► see_through: far stamps misread, the clock estimated, stamps corrected
+//!      ─► apply_far_clock: far stamps read off the wrong clock, the clock estimated, stamps corrected
 //! ```
 //!
-//! Both arenas that own the path know the time at both ends. A scenario may set an error of the far host's
-//! clock, to show what that error does to a measurement. A small echo flow then travels beside the scenario's
-//! flows, like the exchanges of RFC 5905 §8. Every stamp that the far host would take is read off its wrong
-//! clock. From then on, all that is known of that clock are those exchanges ([`Offset`]). The probes take
-//! their room on the path, and that of a run is another run without them.
+//! The simulator and the emulator know the true time at both ends. A scenario may set an error of the far
+//! host's clock, to show the effect of this error on a measurement. The run then has an additional small echo
+//! flow, like the exchanges of RFC 5905 §8. Each stamp that the far host would take is read off its wrong
+//! clock. After that, the far clock is estimated from the exchanges alone ([`Offset`]). The probes take room
+//! on the path, so a run with probes differs from a run without them.
 //!
-//! Left out: the far host's pace. A timer that runs 100 ppm fast sends a packet 2 us early each 20 ms, and
-//! clocks that are set do not bend a host's timers (clock_getres(2), CLOCK_MONOTONIC).
+//! Left out: the pace of the far host. A timer that runs 100 ppm fast sends a packet 2 us early each 20 ms. A
+//! clock that is set does not change a host's timers (clock_getres(2), CLOCK_MONOTONIC).
 
 use talkpath_config::TransportConfig;
 use talkpath_measure::metrics::legs;
@@ -24,7 +24,8 @@ use talkpath_units::{Bytes, Duration, Instant, Rate};
 
 use crate::offset::{Offset, Probe, withdraw_trust_in_impossible_delays};
 
-/// `scenario` with a flow of probes, if its far clock is wrong; `None` if both hosts read one clock.
+/// Returns `scenario` with an additional flow of probes, if the scenario has a wrong far clock. Returns
+/// `None` if both hosts have the same clock.
 pub fn with_probes(scenario: &Scenario) -> Option<Scenario> {
     scenario.far_clock?;
     let first = scenario.flows.first()?;
@@ -57,48 +58,52 @@ pub fn with_probes(scenario: &Scenario) -> Option<Scenario> {
     Some(probed)
 }
 
-/// Reads the far host's stamps in `record`, a run of `scenario` [`with_probes`], off its wrong clock, and
-/// corrects them by the offset that the probes measure. Takes the probes out of the record. Without a wrong
-/// clock nothing changes.
-pub fn see_through(record: &mut RunRecord, scenario: &Scenario) {
+/// Replaces the far host's stamps in `record` by those of its wrong clock, and corrects them by the offset
+/// that the probes measure. `record` is a run of `scenario` [`with_probes`]. Removes the probes from the
+/// record. Does nothing if the scenario has no wrong clock.
+pub fn apply_far_clock(record: &mut RunRecord, scenario: &Scenario) {
     let Some(clock) = scenario.far_clock else { return };
     let Some(place) = record.flows.iter().position(|flow| flow.info.name == PROBES) else { return };
     let probes = probes(&record.flows.remove(place), &clock);
     record.series.retain(|series| series.entity != PROBES);
     let offset = Offset::throughout(&probes);
     record.clock = Offset::record_of(offset.as_ref());
-    let corrected = |at: Instant| {
+    let misread_and_correct = |at: Instant| {
         let reading = reading(&clock, at);
         let ours = offset.map_or(reading, |offset| offset.to_ours(reading));
         Instant::from_nanos(u64::try_from(ours).unwrap_or(0))
     };
     for flow in &mut record.flows {
-        let direction = scenario.flows.iter().find(|it| it.name == flow.info.name).map(|it| it.direction);
+        let direction = scenario
+            .flows
+            .iter()
+            .find(|planned| planned.name == flow.info.name)
+            .map(|planned| planned.direction);
         flow.info.clock_trusted = record.clock.trusted;
         let far_sends = direction == Some(Direction::Down);
-        misread(&mut flow.forward, far_sends, &corrected);
+        change_far_stamps(&mut flow.forward, far_sends, &misread_and_correct);
         if let Some(echo) = &mut flow.echo {
-            misread(echo, !far_sends, &corrected);
+            change_far_stamps(echo, !far_sends, &misread_and_correct);
         }
     }
     withdraw_trust_in_impossible_delays(record);
-    // What was counted by the true time is counted again by what is known of it.
+    // The arena has counted late messages by the true time. They are counted again by the corrected stamps.
     let window = record.window_start..record.window_end;
     record.flows.iter_mut().for_each(|flow| legs::recount(flow, &window));
 }
 
-/// What the far clock shows when `at` has passed since the run's beginning, ns.
+/// Returns what the far clock shows at the true time `at`, ns since the run's beginning.
 fn reading(clock: &FarClock, at: Instant) -> i64 {
     let ns = i128::from(at.as_nanos());
     let offset = i128::from(clock.offset.as_nanos());
-    // Rounded down.
+    // The skew is rounded down.
     let skewed = (ns * i128::from(clock.skew_ppb)).div_euclid(1_000_000_000);
     let jumps = clock.jump_every.map_or(0, |every| at.as_nanos() / every.as_nanos().max(1));
     let jumped = if jumps.is_multiple_of(2) { 0 } else { i128::from(clock.jump.as_nanos()) };
     i64::try_from(ns + offset + skewed + jumped).unwrap_or(i64::MAX)
 }
 
-/// The exchanges that came back, in order, with what each host's clock showed.
+/// Returns the probes that came back, in order, with the stamps of each host's clock.
 fn probes(flow: &FlowRecord, clock: &FarClock) -> Vec<Probe> {
     let Some(echo) = &flow.echo else { return Vec::new() };
     let ours = |at: Instant| i64::try_from(at.as_nanos()).unwrap_or(i64::MAX);
@@ -117,27 +122,28 @@ fn probes(flow: &FlowRecord, clock: &FarClock) -> Vec<Probe> {
     probes
 }
 
-/// Corrects the stamps of `leg` that the far host took: its sender's if `far_sends`, else its receiver's.
-fn misread(leg: &mut LegRecord, far_sends: bool, corrected: &dyn Fn(Instant) -> Instant) {
+/// Applies `change` to the stamps of `leg` that the far host took. These are the sender's stamps if
+/// `far_sends`, else the receiver's stamps.
+fn change_far_stamps(leg: &mut LegRecord, far_sends: bool, change: &dyn Fn(Instant) -> Instant) {
     for message in &mut leg.messages {
         if far_sends {
-            message.due = corrected(message.due);
-            message.sent = message.sent.map(corrected);
-            message.wire = message.wire.map(corrected);
+            message.due = change(message.due);
+            message.sent = message.sent.map(change);
+            message.wire = message.wire.map(change);
         } else {
-            message.received = message.received.map(corrected);
+            message.received = message.received.map(change);
         }
     }
     if !far_sends {
-        leg.reads.iter_mut().for_each(|(at, _)| *at = corrected(*at));
+        leg.reads.iter_mut().for_each(|(at, _)| *at = change(*at));
     }
 }
 
-/// What the probes are called; no flow of a scenario can have a name with a blank.
+/// The name of the flow of probes. No flow of a scenario can have this name, because it has a blank.
 const PROBES: &str = "clock probes";
-/// NTP's packet (RFC 5905 §7.3).
+/// The size of a probe: NTP's packet (RFC 5905 §7.3).
 const PROBE: Bytes = Bytes::new(48);
-/// One probe every 500 ms, as often as the live arena queries the far end's progress
+/// The rate of the probes: one probe every 500 ms, as often as the live arena asks for the far end's progress
 /// (docs/models/live.md).
 const PROBE_RATE: Rate = Rate::from_bps(768);
 
@@ -178,7 +184,7 @@ mod tests {
         // No probe came back: the stamps stay 1.2 s ahead.
         let probes = flow(PROBES);
         let mut record = RunRecord { window_end, flows: vec![call, probes], ..RunRecord::default() };
-        see_through(&mut record, &plan.cells[0].scenario);
+        apply_far_clock(&mut record, &plan.cells[0].scenario);
         assert_eq!(late(&record.flows[0]), Some(10));
     }
 

@@ -1,16 +1,18 @@
-//! What every arena shares: the trait, the errors, and the comparison of two hosts' clocks.
+//! The code that all arenas share: the trait, the errors, and the comparison of two hosts' clocks.
 //!
 //! - *arena*: a place where a scenario can run: the simulator, the emulator, or the network between two
 //!   hosts.
-//! - *cell*: one combination of a sweep's values; *repetition*: one run of a cell, with a seed of its own.
+//! - *cell*: one combination of a sweep's values.
+//! - *repetition*: one run of a cell, with a seed of its own.
 //! - *far host*: the second of two hosts. Its *stamps* are times that it reads off its own clock.
 //! - *probe*: a packet there and back with the four stamps of both hosts (RFC 5905 §8).
-//! - *bound*: how far the far clock can be ahead or behind at most, by one probe.
-//! - *offset*: the far clock minus ours, a straight line over the run. It lies between all bounds.
-//! - *session*, *outage*: a monitor makes one run after the other, each a session; in an outage none could
-//!   begin.
+//! - *our clock*: the clock of this host, the first of two hosts.
+//! - *bound*: the most by which the far clock can be ahead of ours, or behind ours, according to one probe.
+//! - *offset*: the far clock minus ours, as a straight line over the run. The line lies between all bounds.
+//! - *session*: one of the runs that a monitor makes one after the other.
+//! - *outage*: a time in which no session of a monitor could begin.
 //!
-//! Begin to read with [`Arena`]; `offset.rs` has the picture of the bounds.
+//! Begin to read with [`Arena`]. The drawing of the bounds is in `offset.rs`.
 
 pub mod far_clock;
 pub mod links;
@@ -26,48 +28,53 @@ use talkpath_units::{Instant, Seed};
 
 pub use monitor::{Happening, MonitorSession};
 
-/// One repetition of one cell, to be run.
+/// The plan of one repetition of one cell.
 #[derive(Clone, Copy)]
 pub struct RunPlan<'a> {
-    /// Index of the cell in the sweep.
+    /// The index of the cell in the sweep.
     pub cell: u64,
-    /// Repetition, from 0.
+    /// The number of the repetition, from 0.
     pub repetition: u64,
-    /// The repetition's own seed.
+    /// The seed of the repetition.
     pub seed: Seed,
-    /// Whether state over time is recorded, and in how many points. Live hosts sample theirs in either case.
+    /// The number of points in which state over time is recorded. With `None` the record has no state over
+    /// time. A live host samples its state in both cases.
     pub series: Option<SeriesDetail>,
-    /// Whether a row a message is kept. An arena that can do without keeps a [`talkpath_measure::FlowTally`]
-    /// instead, and memory does not grow with the run; the others keep their rows.
+    /// Whether the arena has to keep a row for each message. Without rows, some arenas keep a
+    /// [`talkpath_measure::FlowTally`] instead, so that the memory does not grow with the run. The other
+    /// arenas keep their rows in both cases.
     pub rows: bool,
-    /// Becomes true when the user wants to stop; the arena then ends the run and returns what it has.
+    /// Becomes true when the user wants to stop. The arena then ends the run and returns what it has
+    /// measured.
     pub interrupt: &'a AtomicBool,
-    /// Called now and then with the run's own time.
+    /// The arena calls this function now and then with the time since the run's beginning.
     pub progress: &'a (dyn Fn(Instant) + Sync),
 }
 
 /// A place where a scenario can run.
 pub trait Arena {
-    /// Runs one repetition.
+    /// Runs one repetition of `scenario`, and returns its record.
     ///
     /// # Errors
-    /// [`ArenaError`] says what is missing, wrong or gone; what was measured before a far end went away is in
-    /// it.
+    /// Returns [`ArenaError`] if the arena cannot run the scenario, or if the run was cut short. If something
+    /// was measured until then, the error holds it.
     fn run(&mut self, scenario: &Scenario, plan: RunPlan<'_>) -> Result<RunRecord, ArenaError>;
 
-    /// The last run's arrivals at its path and what became of them, once, if the arena owns a path whose
-    /// decisions can be computed again from them (`talkpath replay`).
+    /// Returns the log of the last run's arrivals at the path, with the decision on each arrival. Only an
+    /// arena whose decisions can be computed again from the log has one (`talkpath replay`). A second call
+    /// returns `None`.
     fn take_arrival_log(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// The last run's packets as pcapng, once, if the arena was set to keep them.
+    /// Returns the last run's packets as pcapng, if the arena was told to keep them. A second call returns
+    /// `None`.
     fn take_capture(&mut self) -> Option<Vec<u8>> {
         None
     }
 }
 
-/// Why a run did not come to its end.
+/// The reason why a run did not reach its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ArenaError {
     /// The scenario needs something that this arena cannot do.
@@ -89,11 +96,11 @@ pub enum ArenaError {
         /// What was measured until then.
         partial: Option<Box<RunRecord>>,
     },
-    /// The far end is there, and it and this host will not talk: the keys differ, one has none, or they speak
-    /// other versions. Waiting does not change that.
+    /// The far end answers, but it refuses this host or this host refuses it. The keys differ, only one side
+    /// has a key, or the versions differ. Waiting does not change that.
     #[error("{0}")]
     Unwelcome(String),
-    /// The user stopped it.
+    /// The user stopped the run.
     #[error("interrupted")]
     Interrupted {
         /// What was measured until then.
@@ -101,17 +108,17 @@ pub enum ArenaError {
     },
 }
 
-/// Where the system's limits of threads are.
+/// The words that tell the user where the system's limits of threads are.
 pub const NO_THREAD_HELP: &str =
     "see the limits of this user's processes (ulimit -u) and of the control group (pids.max)";
 
 impl ArenaError {
-    /// The far end failed before anything was measured.
+    /// Makes the error for a far end that failed before anything was measured.
     pub fn far_end(what: String) -> Self {
         Self::FarEnd { what, partial: None }
     }
 
-    /// It cannot go on for want of a thread; `error` is the system's.
+    /// Makes the error for a host that gives no thread. `error` is the system's error.
     pub fn no_thread(error: impl core::fmt::Display) -> Self {
         Self::Unavailable {
             what: format!("this host gives no thread: {error}"),

@@ -1,4 +1,4 @@
-//! What the arenas with a path of ours share about it: the network of a scenario, and what is recorded of its
+//! The code that the arenas with talkpath's own path share: the network of a scenario, and the records of its
 //! links.
 
 use talkpath_measure::series::{SeriesDetail, SeriesTap};
@@ -7,8 +7,9 @@ use talkpath_model::{Flow, LinkIndex, NamedLink, Scenario, SecondPath};
 use talkpath_path::{FlowRoutes, Network, NetworkConfig, Tag};
 use talkpath_units::{Duration, Instant, Seed};
 
-/// The network of `scenario`, its random streams drawn from `seed`, its links measuring from warm-up to
-/// duration. Its hosts have `timers` timers.
+/// Makes the network of `scenario`. Its random streams are drawn from `seed`, its links measure from the end
+/// of the warm-up to the end of the duration, and its hosts have `timers` timers. If it `observes_queues`,
+/// the network keeps the changes of its queues for [`QueueSeries`].
 pub fn network<T: Tag>(scenario: &Scenario, seed: Seed, timers: u32, observes_queues: bool) -> Network<T> {
     let indices = |route: &[LinkIndex]| route.iter().map(|link| link.0).collect();
     let flows = scenario.flows.iter().map(|flow| FlowRoutes {
@@ -17,7 +18,8 @@ pub fn network<T: Tag>(scenario: &Scenario, seed: Seed, timers: u32, observes_qu
         back: indices(&flow.return_route),
         send_jitter: flow.send_jitter,
     });
-    // As flows of their own after all others, in the order of `second_paths`. Their hosts hold no packet.
+    // The network has each second path as a flow of its own. These flows come after all others, in the order
+    // of `second_paths`. They have no send jitter.
     let seconds = scenario.flows.iter().filter_map(|flow| {
         let SecondPath { route, return_route } = flow.second_path.as_ref()?;
         let (out, back) = (indices(route), indices(return_route));
@@ -33,7 +35,8 @@ pub fn network<T: Tag>(scenario: &Scenario, seed: Seed, timers: u32, observes_qu
     })
 }
 
-/// By flow: the number under which the packets of its second path are in [`network`]; `None` if it has none.
+/// Returns for each flow the number that the packets of its second path have in [`network`]; `None` for a
+/// flow without a second path.
 pub fn second_paths(scenario: &Scenario) -> Vec<Option<u32>> {
     let mut next = u32::try_from(scenario.flows.len()).unwrap_or(u32::MAX);
     let number = |flow: &Flow| {
@@ -51,7 +54,7 @@ pub struct QueueSeries {
 }
 
 impl QueueSeries {
-    /// Nothing is recorded yet of the links of `scenario`.
+    /// Makes empty series for the links of `scenario`.
     pub fn new(scenario: &Scenario, detail: SeriesDetail) -> Self {
         let taps = |name: &String| {
             [SeriesKind::Queue, SeriesKind::QueueDelay].map(|kind| SeriesTap::new(name, kind, detail))
@@ -59,16 +62,17 @@ impl QueueSeries {
         Self { links: scenario.links.iter().map(|link| taps(&link.name)).collect() }
     }
 
-    /// Takes what happened to the queues of `network` since the last time.
+    /// Records the changes of the queues of `network` since the last call.
     pub fn take<T: Tag>(&mut self, network: &mut Network<T>) {
         for (link, [length, delay]) in (0..).zip(&mut self.links) {
+            // A network that does not observe its queues has no changes.
             let Some(changes) = network.queue_changes(link) else { return };
             changes.lengths.drain(..).for_each(|(at, waiting)| length.push(f64::from(waiting), at));
             changes.delays.drain(..).for_each(|(at, waited)| delay.push(waited.as_millis_f64(), at));
         }
     }
 
-    /// The series of the queues that ever changed: first all lengths, then all delays.
+    /// Returns the series of the queues that changed at least once. All lengths come first, then all delays.
     pub fn finish(self) -> impl Iterator<Item = Series> {
         let (lengths, delays): (Vec<_>, Vec<_>) = self.links.into_iter().map(Into::into).unzip();
         let taps = lengths.into_iter().chain(delays);
@@ -76,7 +80,7 @@ impl QueueSeries {
     }
 }
 
-/// Why a message is missing whose packet a queue dropped for `cause`.
+/// Returns the cause that the record of a message has if a queue dropped its packet for `cause`.
 pub const fn cause_of_drop(cause: talkpath_path::DropCause) -> DropCause {
     match cause {
         talkpath_path::DropCause::QueueFull => DropCause::Queue,
@@ -84,7 +88,7 @@ pub const fn cause_of_drop(cause: talkpath_path::DropCause) -> DropCause {
     }
 }
 
-/// What the links of `scenario` did up to `end`.
+/// Returns the records of the links of `scenario` up to `end`.
 pub fn link_records<T: Tag>(network: &mut Network<T>, scenario: &Scenario, end: Instant) -> Vec<LinkRecord> {
     let record = |(link, report): (&NamedLink, _)| {
         let talkpath_path::LinkReport {

@@ -1,27 +1,27 @@
-//! What a monitor of two live hosts reports: sessions, and outages between them.
+//! The reports of a monitor of two live hosts: the sessions, and the outages between sessions.
 
 use talkpath_measure::RunRecord;
 use talkpath_units::Duration;
 
-/// What a monitor reports, in order of time.
+/// One report of a monitor. The reports come in order of time.
 #[derive(Debug)]
 pub enum Happening {
     /// A session is over.
     Measured(Box<MonitorSession>),
-    /// Nothing is measured since `from_ns`: the far end is not there, or refuses.
+    /// An outage has begun.
     Down {
-        /// CLOCK_MONOTONIC, ns.
+        /// CLOCK_MONOTONIC when the outage began, ns.
         from_ns: i64,
-        /// In one line for a person.
+        /// The reason of the outage, in one line for a person.
         why: String,
     },
-    /// It is measured again.
+    /// An outage is over, because a session has begun.
     Up {
-        /// Since when it was not: CLOCK_MONOTONIC, ns.
+        /// CLOCK_MONOTONIC when the outage began, ns.
         from_ns: i64,
-        /// When the next session began.
+        /// CLOCK_MONOTONIC when the session began, ns.
         to_ns: i64,
-        /// Sessions that could not begin meanwhile.
+        /// The number of sessions that could not begin during the outage.
         attempts: u64,
     },
 }
@@ -29,14 +29,14 @@ pub enum Happening {
 /// One session that is over.
 #[derive(Debug)]
 pub struct MonitorSession {
-    /// From 0.
+    /// The number of the session, from 0.
     pub number: u64,
-    /// CLOCK_MONOTONIC when it began, ns.
+    /// CLOCK_MONOTONIC when the session began, ns.
     pub start_ns: i64,
-    /// Messages were due for this long: the scenario's duration unless it was cut short.
+    /// The time in which messages were due. It is the scenario's duration, unless the session was cut short.
     pub length: Duration,
-    /// What was measured; `None` if nothing was.
+    /// The record of the session; `None` if nothing was measured.
     pub record: Option<RunRecord>,
-    /// Why it did not come to its end, if so.
+    /// The reason why the session was cut short; `None` if it was not.
     pub cut: Option<String>,
 }

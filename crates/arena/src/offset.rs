@@ -1,24 +1,26 @@
-//! Two hosts' clocks: the offset from four-stamp probes (RFC 5905 §8), taken before, during and after the
-//! run.
+//! The offset of two hosts' clocks. It is measured by probes with four stamps (RFC 5905 §8) before, during
+//! and after the run.
 //!
-//! Each probe encloses the far clock. It cannot be ahead by more than the way there seems to take, nor behind
-//! by more than the way back seems to take. Over the run these bounds are a `Channel`, and the correction
-//! is a straight line along it (Moon, Skelly and Towsley 1999: the skew from the hull of the delays).
+//! Each probe bounds the far clock. The far clock cannot be ahead of ours by more than the trip to the far
+//! host seems to take. It cannot be behind ours by more than the trip back seems to take. Over the run these
+//! bounds make a `Channel`, and the correction is a straight line along the channel (Moon, Skelly and Towsley
+//! 1999: the skew from the hull of the delays).
 //!
 //! ```text
-//!  far - ours   ^   x      x        x        the way there: an upper bound
+//!  far - ours   ^   x      x        x        the trip there: an upper bound
 //!               |  __x____x_____x___x___     hull ┐
-//!               |  - - - - - - - - - - -     line ┤ the channel's width: the smallest way there and the
-//!               |  ‾‾o‾‾‾‾‾o‾‾‾‾‾‾o‾‾‾‾‾     hull ┘ smallest way back
-//!               |   o    o        o     o    the way back: a lower bound
+//!               |  - - - - - - - - - - -     line ┤ the channel's width: the shortest trip there and the
+//!               |  ‾‾o‾‾‾‾‾o‾‾‾‾‾‾o‾‾‾‾‾     hull ┘ shortest trip back
+//!               |   o    o        o     o    the trip back: a lower bound
 //! ```
 //!
-//! Two things are stated apart. The *bound* is half the smallest round trip. Within it an asymmetry of the
-//! path looks like an offset, and no probe can tell them apart. The *change* is how far the far clock may
-//! have left the line beyond that: a movement which lasts two probes lies between the bounds of both.
+//! The uncertainty has two parts. The *bound* is half the smallest round trip. Within the bound an asymmetry
+//! of the path looks like an offset, and no probe can tell them apart. The *change* is the most by which the
+//! far clock may have left the line beyond the bound. It is limited, because a movement that lasts for two
+//! probes lies between the bounds of both probes.
 //!
-//! If the channel is narrower than the smallest round trip by more than the round trips scatter, then no
-//! straight line fits: the clock was set, or runs unevenly. Left out: to correct along a bent line.
+//! No straight line fits if the channel is narrower than the smallest round trip by more than the round trips
+//! scatter. The clock was then set, or it runs unevenly. Left out: a correction along a bent line.
 
 mod channel;
 mod probe;
@@ -30,16 +32,19 @@ use channel::Channel;
 pub use probe::Probe;
 use probe::SKEW_LIMIT_PPM;
 
-/// The far clock against ours over a run.
+/// The offset of the far clock from ours over a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Offset {
     channel: Channel,
+    /// Whether there are probes after the run.
     has_after: bool,
+    /// Whether the user vouches that the clocks are synchronised.
     is_synchronised: bool,
 }
 
 impl Offset {
-    /// From the probes before the run, during it and after it; `None` without any before.
+    /// Computes the offset from the probes before, during and after the run. Returns `None` if there is no
+    /// probe before the run.
     pub fn new(before: &[Probe], during: &[Probe], after: &[Probe]) -> Option<Self> {
         let mut probes = [before, during, after].concat();
         probes.sort_by_key(|probe| probe.sent);
@@ -47,30 +52,31 @@ impl Offset {
         Some(Self { channel, has_after: !after.is_empty(), is_synchronised: false })
     }
 
-    /// From probes spread over the whole run: any but the first stands for those after it.
+    /// Computes the offset from probes that are spread over the whole run. The first probe counts as the
+    /// probe before the run, and all others count as probes after the run.
     pub fn throughout(probes: &[Probe]) -> Option<Self> {
         let (first, later) = probes.split_at(probes.len().min(1));
         Self::new(first, &[], later)
     }
 
-    /// The same for clocks that the user vouches for: stamps are compared as they are.
+    /// Makes the offset of clocks that the user vouches for. Their stamps are compared without a correction.
     #[must_use]
     pub fn synchronised(self) -> Self {
         Self { is_synchronised: true, ..self }
     }
 
-    /// Far clock minus ours at the run's beginning.
+    /// Returns the far clock minus ours at the run's beginning, ns.
     pub fn at_start(&self) -> i64 {
         self.channel.at(self.channel.first)
     }
 
-    /// Our clock's reading when the far clock reads `far_ns`.
+    /// Returns the reading of our clock when the far clock reads `far_ns`.
     pub fn to_ours(self, far_ns: i64) -> i64 {
         if self.is_synchronised {
             return far_ns;
         }
-        // The line's slope is at most a tenth, so each step leaves a tenth of what was missing at most; 12
-        // steps leave less than 1 ns of a second.
+        // The slope of the line is at most a tenth, so each step leaves at most a tenth of the error. 12
+        // steps leave less than 1 ns of an error of one second.
         let mut ours = far_ns.saturating_sub(self.at_start());
         for _ in 0..12 {
             let closer = far_ns.saturating_sub(self.channel.at(ours));
@@ -82,13 +88,14 @@ impl Offset {
         ours
     }
 
-    /// The run time here at which the far run clock, whose zero is `far_start`, reads `at`.
+    /// Turns a time of the run on the far clock into a time of the run on our clock. `at` counts from
+    /// `far_start` on the far clock, and the result counts from `our_start` on our clock.
     pub fn correct(self, at: u64, far_start: i64, our_start: i64) -> Instant {
         let ours = self.to_ours(far_start.saturating_add_unsigned(at));
         Instant::from_nanos(u64::try_from(ours.saturating_sub(our_start)).unwrap_or(0))
     }
 
-    /// What the record says of the clocks, also if no probe came back.
+    /// Makes the record of the clocks for an offset, or for a run in which no probe came back.
     pub fn record_of(offset: Option<&Self>) -> ClockRecord {
         let unknown = || ClockRecord {
             offset_ms: None,
@@ -102,7 +109,7 @@ impl Offset {
         offset.map_or_else(unknown, Self::record)
     }
 
-    /// What the record says of the clocks.
+    /// Makes the record of the clocks.
     pub fn record(&self) -> ClockRecord {
         let channel = &self.channel;
         let doubt = self.doubt();
@@ -113,7 +120,7 @@ impl Offset {
             }
             false => format!(
                 "which the path, and what may have changed during the run, explain: together {:.3} ms",
-                ms(self.known())
+                ms(self.uncertainty())
             ),
         };
         let why = match (&doubt, self.is_synchronised) {
@@ -140,12 +147,12 @@ impl Offset {
         }
     }
 
-    /// What the path may hide of the offset at any time of the run: the bound and the change.
-    fn known(&self) -> i64 {
+    /// Returns the uncertainty of the offset at any time of the run: the sum of the bound and the change.
+    fn uncertainty(&self) -> i64 {
         self.channel.bound().saturating_add(self.channel.change)
     }
 
-    /// Why the clocks cannot be trusted, if they cannot.
+    /// Returns the reason why the clocks cannot be trusted; `None` if they can.
     fn doubt(&self) -> Option<String> {
         let channel = &self.channel;
         if !self.has_after {
@@ -166,18 +173,18 @@ impl Offset {
                 ms(channel.chord.furthest_off)
             ));
         }
-        let known = self.known();
+        let uncertainty = self.uncertainty();
         if self.is_synchronised {
-            return (self.at_start().abs() > known).then(|| {
+            return (self.at_start().abs() > uncertainty).then(|| {
                 format!(
                     "the user vouches that the clocks are synchronised, but the probes show {:.3} ms between them, and the \
                      path explains {:.3} ms at most",
                     ms(self.at_start()),
-                    ms(known)
+                    ms(uncertainty)
                 )
             });
         }
-        (known > UNCERTAINTY_LIMIT_NS).then(|| {
+        (uncertainty > UNCERTAINTY_LIMIT_NS).then(|| {
             format!(
                 "the offset is known to {:.1} ms (half the smallest round trip), its changes to {:.1} ms; the limit of both \
                  is {} ms. --clocks-synchronised gives one-way figures if GPS or PTP keeps both clocks",
@@ -189,8 +196,8 @@ impl Offset {
     }
 }
 
-/// Withdraws the trust in the two clocks of `record` if a message arrived before it was sent, by more than
-/// the stated uncertainty: no path does that, so a clock was wrong in between.
+/// Withdraws the trust in the clocks of `record` if a message arrived before it was sent, by more than the
+/// stated uncertainty. No path does that, so a clock was wrong at that time.
 pub fn withdraw_trust_in_impossible_delays(record: &mut RunRecord) {
     let clock = &record.clock;
     let Some(bound_ms) = clock.uncertainty_ms.filter(|_| clock.trusted) else { return };
@@ -221,13 +228,13 @@ fn ms(ns: i64) -> f64 {
     SignedDuration::from_nanos(ns).as_millis_f64()
 }
 
-/// Beyond this a one-way figure says little about a call (chosen; see docs/models/live.md).
+/// The largest uncertainty with which the clocks are trusted. With more, a one-way figure says little about a
+/// call (chosen; see docs/models/live.md).
 const UNCERTAINTY_LIMIT_NS: i64 = 100_000_000;
-/// How long two looks at a live far end's clock are apart: it answers about the run's progress twice a second
-/// (docs/models/live.md).
+/// The time between two probes of a live far end's clock during a run. The far end answers about its progress
+/// twice a second (docs/models/live.md).
 const LOOKS_S: f64 = 0.5;
-/// How far clocks kept by GPS or PTP may be off each other (chosen: a thousand times PTP's usual
-/// microsecond).
+/// The largest difference of clocks that GPS or PTP keeps (chosen: a thousand times PTP's usual microsecond).
 const SYNCHRONISED_MS: f64 = 1.0;
 
 #[cfg(test)]

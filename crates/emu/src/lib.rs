@@ -149,7 +149,7 @@ impl EmuArena {
         let probed = far_clock::with_probes(scenario);
         let scenario = probed.as_ref().unwrap_or(scenario);
         let mut done = run::run(scenario, plan, self.snaplen, self.machines, stranger)?;
-        far_clock::see_through(&mut done.record, scenario);
+        far_clock::apply_far_clock(&mut done.record, scenario);
         (self.log, self.report, self.capture) = (Some(done.log), Some(done.report), done.capture);
         if done.is_interrupted {
             return Err(ArenaError::Interrupted { partial: Some(Box::new(done.record)) });

@@ -64,7 +64,7 @@ impl Arena for SimArena {
             return Err(ArenaError::Unsupported(overfull(&simulation, scenario, end.at)));
         }
         let mut record = simulation.finish(end.at, &plan, scenario);
-        far_clock::see_through(&mut record, scenario);
+        far_clock::apply_far_clock(&mut record, scenario);
         if end.cause == EndCause::Interrupted {
             // The figures' window ends where the run did.
             record.window_end = record.window_end.min(end.at);

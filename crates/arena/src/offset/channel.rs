@@ -1,58 +1,62 @@
-//! The bounds that probes set to the far clock, and the straight line between them.
+//! The bounds that the probes set to the far clock, and the straight line between the bounds.
 
 use super::probe::{Probe, SKEW_LIMIT_PPM, clamped};
 
 /// The bounds of all probes of a run, and the line along them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Channel {
-    /// Our time of the line's two ends: of the first probe and of the last. The line goes on flat beyond
-    /// them.
+    /// The time of the first probe on our clock, where the line begins. Before it the offset is constant.
     pub(super) first: i64,
+    /// The time of the last probe on our clock, where the line ends. After it the offset is constant.
     last: i64,
-    /// Far clock minus ours at the two ends.
+    /// The far clock minus ours at the first probe.
     at_first: i64,
+    /// The far clock minus ours at the last probe.
     at_last: i64,
     smallest_round_trip: i64,
-    /// The smallest way there plus the smallest way back, seen along the line that makes them largest.
+    /// The channel's width: the shortest trip there plus the shortest trip back, measured along the line
+    /// whose channel is widest.
     width: i64,
-    /// By how much the smallest round trip may be above the width on a path that scatters as this one does.
+    /// The most by which the smallest round trip may exceed the width, for the scatter of this path.
     scatter: i64,
-    /// How far the far clock may have left the line for two probes or more, beyond half the width; either
-    /// way.
+    /// The most by which the far clock may have left the line for two probes or more, in each direction,
+    /// beyond half the width.
     pub(super) change: i64,
     pub(super) chord: Chord,
 }
 
-/// The line from the best of the first probes to the best of the last ones: what a person is told of a clock
-/// that keeps to no line.
+/// The line from the best of the first probes to the best of the last probes. The messages about a clock that
+/// follows no straight line describe the clock by this line.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Chord {
-    /// How far it rises, and half of what the two round trips leave open.
+    /// The rise of the line from its beginning to its end.
     pub(super) rise: i64,
+    /// The uncertainty of the rise: the mean of the two probes' round trips.
     slack: i64,
-    /// Our time of the probe that lies furthest off it, beyond what its round trip explains.
+    /// The time on our clock of the probe that lies furthest from the line, beyond what its round trip
+    /// explains.
     pub(super) furthest_at: i64,
-    /// How far that probe lies off it.
+    /// The distance of this probe from the line.
     pub(super) furthest_off: i64,
 }
 
-/// A bound of one probe: far clock minus ours at `at`, both ns from the first probe's.
+/// A bound of one probe: the far clock minus ours at the time `at`. Both count from the first probe, ns.
 #[derive(Clone, Copy)]
 struct Bound {
     at: f64,
     value: f64,
 }
 
-/// What all probes say, from the first one's time and offset.
+/// The bounds of all probes. They count from the first probe's time and offset.
 struct Bounds {
-    /// The far clock is not above these: the ways there.
+    /// The upper bounds of the far clock, from the trips there.
     upper: Vec<Bound>,
-    /// Nor below these: the ways back.
+    /// The lower bounds of the far clock, from the trips back.
     lower: Vec<Bound>,
 }
 
 impl Channel {
-    /// Of `probes`, in the order of their sending; `None` without any.
+    /// Makes the channel of `probes`, which are in the order of their sending. Returns `None` without probes.
     pub(super) fn new(probes: &[Probe]) -> Option<Self> {
         let (first, last) = (probes.first()?, probes.last()?);
         let base = first.offset();
@@ -81,7 +85,7 @@ impl Channel {
         })
     }
 
-    /// Far clock minus ours when ours reads `ours`, on the line.
+    /// Returns the far clock minus ours on the line, when our clock reads `ours`.
     pub(super) fn at(&self, ours: i64) -> i64 {
         let span = self.span();
         let along = i128::from(ours.saturating_sub(self.first).clamp(0, span));
@@ -89,36 +93,36 @@ impl Channel {
         clamped(i128::from(self.at_first) + drift * along / i128::from(span.max(1)))
     }
 
-    /// Half the smallest round trip, rounded up.
+    /// Returns half the smallest round trip, rounded up.
     pub(super) const fn bound(&self) -> i64 {
         self.smallest_round_trip / 2 + self.smallest_round_trip % 2
     }
 
-    /// From the first probe to the last.
+    /// Returns the time from the first probe to the last.
     pub(super) const fn span(&self) -> i64 {
         self.last.saturating_sub(self.first)
     }
 
-    /// How far the line rises from the first probe to the last.
+    /// Returns the rise of the line from the first probe to the last.
     pub(super) const fn drift(&self) -> i64 {
         self.at_last.saturating_sub(self.at_first)
     }
 
-    /// The line's slope, if it is more than what the probes leave open.
+    /// Returns the slope of the line; `None` if it is within the uncertainty of the probes.
     pub(super) fn skew_ppm(&self) -> Option<f64> {
         let is_seen = self.drift().abs() > self.change.saturating_mul(2).max(CLOCK_READING_NS);
         is_seen.then(|| self.drift() as f64 / self.span().max(1) as f64 * 1e6)
     }
 
-    /// Whether no line fits that a clock disciplined by NTP can keep to.
+    /// Whether the clock runs faster or slower than each clock that NTP disciplines.
     pub(super) fn is_fast(&self) -> bool {
         let allowed = SKEW_LIMIT * self.span() as f64 + 1.0;
         let chord = &self.chord;
         self.drift().abs() as f64 > allowed || chord.rise.abs().saturating_sub(chord.slack) as f64 > allowed
     }
 
-    /// Whether no straight line fits: along any, the smallest way there and the smallest way back are less
-    /// than the smallest round trip, by more than the round trips scatter.
+    /// Whether no straight line fits. Along each line, the shortest trip there plus the shortest trip back is
+    /// then less than the smallest round trip, by more than the round trips scatter.
     pub(super) const fn is_bent(&self) -> bool {
         self.smallest_round_trip.saturating_sub(self.width) > self.scatter
     }
@@ -130,14 +134,17 @@ impl Bounds {
             at: (i128::from(middle) - i128::from(begun)) as f64,
             value: clamped(i128::from(far) - i128::from(ours) - i128::from(base)) as f64,
         };
-        // When the probe was at the far host is known to half a round trip.
+        // The probe was at the far host about half a round trip after it was sent.
         let half = |probe: &Probe| probe.round_trip() / 2;
-        let upper = |it: &Probe| bound(it.sent, it.sent.saturating_add(half(it)), it.far_received);
-        let lower = |it: &Probe| bound(it.received, it.received.saturating_sub(half(it)), it.far_sent);
+        let upper =
+            |probe: &Probe| bound(probe.sent, probe.sent.saturating_add(half(probe)), probe.far_received);
+        let lower =
+            |probe: &Probe| bound(probe.received, probe.received.saturating_sub(half(probe)), probe.far_sent);
         Self { upper: probes.iter().map(upper).collect(), lower: probes.iter().map(lower).collect() }
     }
 
-    /// Where lines of this slope touch the bounds from between them, at the first probe's time.
+    /// Returns the highest and the lowest line of this slope that lie between the upper and the lower bounds.
+    /// Each line is given by its value at the first probe's time.
     fn touching(&self, slope: f64) -> (f64, f64) {
         let level = |bound: &Bound| bound.value - slope * bound.at;
         let top = self.upper.iter().map(level).fold(f64::INFINITY, f64::min);
@@ -145,15 +152,16 @@ impl Bounds {
         (top, bottom)
     }
 
-    /// The channel's width along this slope. It is a concave function of the slope.
+    /// Returns the width of the channel along this slope. The width is a concave function of the slope.
     fn width(&self, slope: f64) -> f64 {
         let (top, bottom) = self.touching(slope);
         top - bottom
     }
 
-    /// The middle of the slopes whose channel is as wide as the widest one but for `scatter`, and the widest
-    /// one's width.
+    /// Finds the slopes whose channel is narrower than the widest channel by at most `scatter`. Returns the
+    /// middle of these slopes, and the width of the widest channel.
     fn best_slope(&self, scatter: f64, span: f64) -> (f64, f64) {
+        // Over a short time a slope cannot be measured, so the line is flat.
         if span < SHORT_NS {
             return (0.0, self.width(0.0));
         }
@@ -178,34 +186,37 @@ impl Bounds {
             }
             inside
         };
-        // Among the slopes that fit, those of clocks that NTP disciplines come first.
+        // If some of the slopes are possible for a clock that NTP disciplines, only these slopes count.
         let (low, high) = (edge(-MAX_SLOPE), edge(MAX_SLOPE));
         let is_usual = low <= SKEW_LIMIT && high >= -SKEW_LIMIT;
         let (low, high) = if is_usual { (low.max(-SKEW_LIMIT), high.min(SKEW_LIMIT)) } else { (low, high) };
         (f64::midpoint(low, high), width)
     }
 
-    /// How far the far clock may leave `line`, beyond `half` a width, either way: for each probe, the
-    /// smallest distance of a bound within what follows it in [`MOVEMENT_NS`], and at least of the next two.
+    /// Returns the most by which the far clock may leave `line` in each direction, beyond `half` a width. A
+    /// movement must stay within the bounds of all probes in [`MOVEMENT_NS`], and of at least two probes. So
+    /// the smallest distance of these bounds limits the movement.
     fn change(&self, line: &dyn Fn(f64) -> f64, half: f64) -> f64 {
-        let above = |it: &Bound| (it.at, it.value - line(it.at) - half);
-        let below = |it: &Bound| (it.at, line(it.at) - it.value - half);
-        let above = longest_room(&self.upper.iter().map(above).collect::<Vec<_>>());
-        let below = longest_room(&self.lower.iter().map(below).collect::<Vec<_>>());
-        // A slew may turn between two probes: beyond them it goes on for half the way that it went between
-        // them, and NTP's for no longer than they are apart.
+        let room_above = |bound: &Bound| (bound.at, bound.value - line(bound.at) - half);
+        let room_below = |bound: &Bound| (bound.at, line(bound.at) - bound.value - half);
+        let above = largest_room(&self.upper.iter().map(room_above).collect::<Vec<_>>());
+        let below = largest_room(&self.lower.iter().map(room_below).collect::<Vec<_>>());
+        // A slew may turn between two probes, where no probe sees it. It can then go further than the bounds
+        // of these probes, by at most half the distance that it went between them. A slew of NTP goes further
+        // by at most its fastest slope times the time between the probes.
         above.max(below) + ((above + below) / 4.0).min(MOVEMENT_NS * SKEW_LIMIT)
     }
 }
 
-/// The largest room that bounds leave to a movement which lasts; `(at, room)` in order of time.
-fn longest_room(rooms: &[(f64, f64)]) -> f64 {
-    // A movement after the last probe but one would be seen by one probe alone.
+/// Returns the largest room that the bounds leave to a movement that lasts for at least two probes. `rooms`
+/// holds the time and the room of each bound, in order of time.
+fn largest_room(rooms: &[(f64, f64)]) -> f64 {
+    // A movement that begins at the last probe is left out, because only one probe would see it.
     let begins = rooms.len().saturating_sub(1).max(1).min(rooms.len());
     let mut largest = 0.0_f64;
     for (index, &(at, room)) in rooms[..begins].iter().enumerate() {
         let later = rooms[index + 1..].iter().enumerate();
-        let lasting = later.take_while(|(more, (then, _))| *more < 1 || *then - at <= MOVEMENT_NS);
+        let lasting = later.take_while(|(offset, (then, _))| *offset < 1 || *then - at <= MOVEMENT_NS);
         largest = largest.max(lasting.fold(room, |least, (_, &(_, room))| least.min(room)));
     }
     largest
@@ -232,22 +243,23 @@ impl Chord {
     }
 }
 
-/// The slopes that are looked at: adjtimex(2) bends a clock by a tenth at most (`tick`).
+/// The largest slope that is considered. adjtimex(2) changes the rate of a clock by a tenth at most (`tick`).
 const MAX_SLOPE: f64 = 0.1;
 /// The largest slope of a clock that NTP disciplines.
 const SKEW_LIMIT: f64 = SKEW_LIMIT_PPM as f64 / 1e6;
-/// Steps of a search in slopes: a third or a half each leaves less than 1 ns of an hour.
+/// The number of steps of a search for a slope. Each step leaves two thirds or a half of the interval, so 80
+/// steps leave less than 1 ns of an hour.
 const HALVINGS: u32 = 80;
-/// Over less than this a slope says nothing (chosen).
+/// The shortest time over which a slope is measured (chosen).
 const SHORT_NS: f64 = 1e9;
-/// Probes within this count as one look at the clock, beside the next one: the 500 ms between two progress
-/// messages of a live run, and a fifth more, because none comes to the millisecond.
+/// The least duration of a movement of the clock that the probes must see. It is the 500 ms between two
+/// progress messages of a live run, and a fifth more, because the messages do not come to the millisecond.
 const MOVEMENT_NS: f64 = 0.6e9;
-/// The scatter of round trips is seen on the lowest quarter of them, and of these on so many (chosen: as many
-/// as a quiet path gives before and after a run).
+/// The scatter of the round trips is measured on the lowest quarter of them, and on at most this many
+/// (chosen: as many as a quiet path gives before and after a run).
 const LOW_ROUND_TRIPS: usize = 16;
-/// Probes of which the best one counts as the first, and as the last (as many as the live arena makes before
-/// and after a run).
+/// The number of probes from which the best is taken, at the beginning and at the end (as many as the live
+/// arena makes before and after a run).
 const FEW: usize = 8;
-/// What a reading of a clock and the thread that reads it may be off by (chosen).
+/// The error of a reading of a clock, with the delay of the thread that reads it (chosen).
 const CLOCK_READING_NS: i64 = 20_000;

@@ -1,29 +1,29 @@
-//! One exchange of stamps between two hosts.
+//! A probe: one exchange of stamps between two hosts.
 
-/// One exchange: sent and received here, received and sent there, ns on each end's own clock.
+/// One exchange of stamps. Each stamp is in ns on the clock of the host that took it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Left here.
+    /// When this host sent the probe.
     pub sent: i64,
-    /// Came there.
+    /// When the far host received the probe.
     pub far_received: i64,
-    /// Left there.
+    /// When the far host sent the answer.
     pub far_sent: i64,
-    /// Came back here.
+    /// When this host received the answer.
     pub received: i64,
 }
 
 impl Probe {
-    /// Far clock minus ours (RFC 5905 §8: theta), rounded down.
+    /// Returns the far clock minus ours (RFC 5905 §8: theta), rounded down, ns.
     ///
-    /// A far end may send any stamps; the offset is at most 73 years either way.
+    /// A far end may send any stamps. So the offset is limited to 73 years in both directions.
     pub fn offset(&self) -> i64 {
         let there = i128::from(self.far_received) - i128::from(self.sent);
         let back = i128::from(self.far_sent) - i128::from(self.received);
         clamped((there + back).div_euclid(2))
     }
 
-    /// Time on the way, both directions (RFC 5905 §8: delta); at least 0.
+    /// Returns the time that both packets spent on the path (RFC 5905 §8: delta), ns, at least 0.
     pub fn round_trip(&self) -> i64 {
         let here = self.received.saturating_sub(self.sent);
         let there = self.far_sent.saturating_sub(self.far_received);
@@ -31,11 +31,12 @@ impl Probe {
     }
 }
 
+/// Limits a time to [`FURTHEST_NS`] in both directions.
 pub(super) fn clamped(ns: i128) -> i64 {
     ns.clamp(-i128::from(FURTHEST_NS), i128::from(FURTHEST_NS)) as i64
 }
 
-/// The largest offset and round trip that a probe gives: 73 years, so that sums of a few do not overflow.
+/// The largest offset and the largest round trip of a probe: 73 years. Sums of a few of them do not overflow.
 pub(super) const FURTHEST_NS: i64 = i64::MAX / 4;
 /// The largest frequency error of a clock that NTP still disciplines (RFC 5905 §7.3 and appendix A.1: PHI and
 /// MAXFREQ, 500 ppm).
