@@ -90,15 +90,11 @@ pub fn load_with_files(source: &Source, options: &Options, files: &dyn Files) ->
 fn read(reading: &mut Reading<'_>) -> Option<Plan> {
     let Document { root, is_toml } = tree::document(reading.source, &mut reading.log)?;
     let root = run(&OVER_FILE, root, reading);
-    // The cells are checked one by one. What they do not hold is checked here: values that a sweep replaces,
-    // and what could be read of a file that is no TOML.
-    if !is_toml || root.get("sweep").is_some() {
-        check::check(root.clone(), &ROOT, Checks::PRESENT, &mut reading.log);
-    }
     let sweep = Sweep::read(&root, &mut reading.log);
     if !is_toml {
         // What was understood is half a scenario: what seems missing may be in the line whose syntax is
         // wrong.
+        check::check(root, &ROOT, Checks::PRESENT, &mut reading.log);
         return None;
     }
     let cells = cells(&sweep, reading);

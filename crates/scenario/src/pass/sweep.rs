@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::check::{self, Checks};
 use super::set::{self, flatten};
 use crate::diagnostic::{Log, Place};
+use crate::keys::ROOT;
 use crate::quantity::{self, Problem};
 use crate::read::wrong;
 use crate::tree::{Entry, Node, Table, Value, split};
@@ -40,10 +42,12 @@ pub(crate) struct SweptCell {
 }
 
 impl Sweep {
-    /// Takes `[sweep]` out of `root`, in which its keys are looked up.
+    /// Takes `[sweep]` out of `root`, in which its keys are looked up. The cells are checked one by one; the
+    /// values that they do not hold, because the sweep replaces them, are checked here.
     pub(crate) fn read(root: &Table, log: &mut Log) -> Self {
         let mut sweep = Self { axes: Vec::new(), base: root.clone(), is_wrong: false };
         let Some(node) = sweep.base.remove("sweep") else { return sweep };
+        check::check(root.clone(), &ROOT, Checks::PRESENT, log);
         let Some(table) = node.as_table() else {
             log.mistake(&node.place, "sweep", wrong(&node, "a table of \"KEY\" = [VALUES]").message, None);
             return Self { is_wrong: true, ..sweep };
