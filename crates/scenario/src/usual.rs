@@ -91,4 +91,5 @@ const USUAL: &[(&str, Dimension, u64, u64)] = &[
     ("start_within", Duration, S, 6 * H),
     ("window", Duration, MIN, 168 * H),
     ("retry", Duration, S, H),
+    ("store_timeout", Duration, S, H),
 ];
