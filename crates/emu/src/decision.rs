@@ -1,8 +1,8 @@
-//! What the path decides about each packet that enters it.
+//! The path's decisions about each packet that enters it.
 //!
-//! The network decides the same from the same arrivals, however late it is polled, since each decision
-//! carries the virtual time at which it holds. So the emulator only has to keep promised departures, and a
-//! replay of the arrivals makes every decision again.
+//! From the same arrivals the network makes the same decisions, however late it is polled, because each
+//! decision carries the virtual time at which it holds. So the emulator only has to write packets at their
+//! decided departures, and a replay of the arrivals makes every decision again.
 
 use talkpath_arena::links::{self, QueueSeries, link_records};
 use talkpath_measure::series::SeriesDetail;
@@ -16,53 +16,53 @@ use talkpath_units::{Ecn, Instant, Seed};
 pub(crate) struct Arrival {
     pub(crate) flow: u32,
     pub(crate) direction: Direction,
-    /// Which part of its datagram it is; the sending kernel may have cut it.
+    /// The part of the datagram that the packet carries. The sending kernel may have fragmented the datagram.
     pub(crate) part: FragmentRange,
-    /// Its ECN field.
+    /// The packet's ECN field.
     pub(crate) ecn: Ecn,
 }
 
-/// What became of a packet, or of one of its fragments.
+/// The decision about a packet, or about one of its fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
-    /// The arrival, counted from 0.
+    /// The number of the packet's arrival, counted from 0.
     pub(crate) number: u64,
-    /// What the driver gave with the arrival.
+    /// The tag that the caller gave with the arrival.
     pub(crate) tag: u32,
     pub(crate) part: FragmentRange,
-    /// When this holds: for a departure, when the packet is to be at the far host.
+    /// When the decision holds. For a departure, this is when the packet has to be at the far host.
     pub(crate) at: Instant,
     pub(crate) outcome: PacketOutcome,
 }
 
-/// See [`Decision`].
+/// What the path decided about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketOutcome {
-    /// It is at the end of its route.
+    /// The packet has come to the end of its route.
     Departs {
-        /// Whether it carries Congestion Experienced, from a queue of the path or as it arrived.
+        /// True if the packet carries the ECN mark CE, from a queue of the path or from its arrival on.
         is_ce: bool,
     },
-    /// The queue of this link dropped it.
+    /// The queue of a link dropped the packet.
     Dropped {
-        /// Index in the scenario; host delays follow.
+        /// The link's index in the scenario. The indices of host delays follow those of the links.
         link: u32,
-        /// Why.
+        /// The cause of the drop.
         cause: DropCause,
     },
-    /// The wire of this link ate it.
+    /// The wire of a link lost the packet.
     Lost {
-        /// Index in the scenario.
+        /// The link's index in the scenario.
         link: u32,
     },
 }
 
-/// The network of a scenario, and how many packets have entered it.
+/// The network of a scenario, and the number of packets that have entered it.
 pub(crate) struct DecidingNetwork {
     network: Network<Arrived>,
     queue_series: Option<QueueSeries>,
     arrivals: u64,
-    /// Everything up to here is decided.
+    /// The time up to which everything is decided.
     now: Instant,
 }
 
@@ -74,8 +74,8 @@ struct Arrived {
 }
 
 impl DecidingNetwork {
-    /// The network of `scenario`, its random streams drawn from `seed`; records the queues' lengths if there
-    /// are to be `series`.
+    /// Makes the network of `scenario`. Its random streams are drawn from `seed`. If `series` is given, it
+    /// records the lengths of the queues.
     pub(crate) fn new(scenario: &Scenario, seed: Seed, series: Option<SeriesDetail>) -> Self {
         Self {
             network: links::network(scenario, seed, 0, series.is_some()),
@@ -85,8 +85,8 @@ impl DecidingNetwork {
         }
     }
 
-    /// A packet enters at `now`; what is decided up to then, and at once, goes to `decisions`. Returns its
-    /// number.
+    /// Lets a packet enter the network at `now`. All decisions up to and at this time are added to
+    /// `decisions`. Returns the number of the packet's arrival.
     pub(crate) fn handle_arrival(
         &mut self,
         arrival: Arrival,
@@ -104,17 +104,17 @@ impl DecidingNetwork {
         number
     }
 
-    /// Everything up to here is decided.
+    /// The time up to which everything is decided.
     pub(crate) const fn now(&self) -> Instant {
         self.now
     }
 
-    /// When the next decision may be made, if there is anything to decide.
+    /// When the network may make its next decision. `None` if there is nothing to decide.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.network.poll_timeout()
     }
 
-    /// Decides everything up to `now`; the decisions go to `decisions`, in order of time.
+    /// Makes all decisions up to `now` and adds them to `decisions` in order of time.
     pub(crate) fn advance(&mut self, now: Instant, decisions: &mut Vec<Decision>) {
         while let Some(output) = self.network.poll_output(now) {
             let (packet, outcome) = match output.event {
@@ -125,7 +125,8 @@ impl DecidingNetwork {
                     (packet, PacketOutcome::Dropped { link, cause })
                 }
                 NetworkEvent::Lost { packet, link } => (packet, PacketOutcome::Lost { link }),
-                // The kernels of the hosts have their own timers, and hops are not observed.
+                // The network's timers are not used, because the hosts' kernels have their own. Entries into
+                // single links are not recorded.
                 NetworkEvent::Timer(_) | NetworkEvent::Entered { .. } => continue,
             };
             let Arrived { number, tag } = packet.tag;
@@ -137,9 +138,9 @@ impl DecidingNetwork {
         self.now = self.now.max(now);
     }
 
-    /// What the links of `scenario` did and how their queues went, as of `end`.
+    /// Returns the records of the links of `scenario` and the series of their queues, as of `end`.
     pub(crate) fn finish(mut self, scenario: &Scenario, end: Instant) -> (Vec<LinkRecord>, Vec<Series>) {
-        // Its reports begin the services that were due.
+        // The records of the links begin the services that were due, so the series are taken after them.
         let links = link_records(&mut self.network, scenario, end);
         if let Some(series) = &mut self.queue_series {
             series.take(&mut self.network);

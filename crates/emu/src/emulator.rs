@@ -5,11 +5,13 @@
 //!                    (and back, in the same thread: links may carry both directions)
 //! ```
 //!
-//! A packet's arrival is the moment at which the kernel took it from its host, which stamps it, however late
-//! this thread looks; the two cables' packets are taken in the order of their stamps. The path is stepped as
-//! far as both cables are known to be empty and no further. A packet that the kernel hands over later than
-//! that (it stamps first, then copies) counts from there; by how much is measured. Whatever happens later, a
-//! departure is decided by the model from the arrival; what the machine adds is the lateness of the write,
+//! A packet arrives at the time of its stamp, which the kernel writes when it takes the packet from its host.
+//! It does not matter how late this thread looks. The packets of both cables are taken in the order of their
+//! stamps. The path is stepped up to the last time at which both cables were empty, and no further. The
+//! kernel stamps a packet first and copies it then, so a packet may appear with a stamp before that time.
+//! Such a packet arrives at that time instead, and the emulator measures the difference.
+//!
+//! The model decides a packet's departure from its arrival. The machine adds only the lateness of the write,
 //! which is measured for every packet.
 
 mod departures;
@@ -37,7 +39,7 @@ use crate::stops::{LATE, Stops};
 use crate::watch::LegWatch;
 use crate::world::second_address;
 
-/// The emulator, before and while it runs.
+/// The emulator, before the run and during the run.
 pub(super) struct Emulator<'a> {
     network: DecidingNetwork,
     log: LogWriter,
@@ -46,113 +48,115 @@ pub(super) struct Emulator<'a> {
     clock: RunClock,
     rest: Rest,
     flows: Vec<EmuFlow>,
-    /// When something was last written.
+    /// When the emulator last wrote packets.
     written: Instant,
-    /// Until when this thread meant to be away.
+    /// When this thread wanted to run again after its last sleep.
     away_until: Instant,
-    /// Datagrams of one flow that leave now, in one write: their slots, and when each was to leave.
+    /// The datagrams of one flow that leave together by one write: the slot of each, and its decided
+    /// departure.
     train: Vec<(u32, Instant)>,
-    /// For each host, what the datagram belongs to that last had this identification.
+    /// For each host and identification, the owner of the latest datagram that began with a fragment.
     fragmented: [Identified; 2],
     slots: Vec<Slot>,
     free: Vec<u32>,
     slot_size: usize,
     max_slots: usize,
-    /// What the path decided and was not done yet.
+    /// The path's decisions that are not carried out yet.
     decisions: Vec<Decision>,
-    /// How many of `decisions` are in the log.
+    /// The number of `decisions` that are already in the log.
     logged: usize,
     fragment: Vec<u8>,
     totals: Totals,
 }
 
-/// What the emulator knows of a flow.
+/// A flow as the emulator knows it.
 pub(super) struct EmuFlow {
     pub(super) sender: Host,
     /// The protocol of its packets.
     pub(super) transport: TransportKind,
-    /// Whether its connection may use several paths. Each path then has sequence numbers of its own, which do
-    /// not number the bytes of the stream.
+    /// True if the flow's connection may use several paths. Each path then has TCP sequence numbers of its
+    /// own, which do not number the bytes of the stream.
     pub(super) is_multipath: bool,
-    /// The number of its second path in the network.
+    /// The number of the flow's second path in the network, if it has one.
     pub(super) second_path: Option<u32>,
-    /// From the sender, and back.
+    /// The watches of both directions: from the sender, and back to it.
     pub(super) watches: [LegWatch; 2],
-    /// Packets that were handed over marked, from the sender and back.
+    /// The number of packets that were handed over with the ECN mark CE, in both directions.
     pub(super) marked: [u64; 2],
     /// How often a packet of the flow was late by more than [`LATE`], in its arrival or its departure.
     pub(super) late: u64,
-    /// Datagram messages dropped or lost each way, for whoever waits for the run's end: one pair for each
-    /// flow of the connection, or of this flow alone.
+    /// The number of datagram messages that were dropped or lost in both directions. The thread that waits
+    /// for the run's end reads it. There is one pair for each flow of the connection.
     pub(super) drops: Vec<std::sync::Arc<[AtomicU64; 2]>>,
 }
 
-/// What the emulator leaves behind.
+/// The results of the emulator.
 pub(super) struct Emulated {
     pub(super) network: DecidingNetwork,
     pub(super) log: Vec<u8>,
-    /// The capture, and how many packets are not in it.
+    /// The capture, and the number of packets that are missing in it.
     pub(super) capture: Option<(Vec<u8>, u64)>,
     pub(super) flows: Vec<EmuFlow>,
     pub(super) totals: Totals,
-    /// When it stopped.
+    /// When the emulator stopped.
     pub(super) end: Instant,
 }
 
-/// What the machine did to the emulator.
+/// The counts of the emulator, most of which say how the machine disturbed it.
 #[derive(Clone, Debug)]
 pub(super) struct Totals {
-    /// From the promised departure of a packet to the moment of its write.
+    /// The time from the decided departure of each packet to its write.
     pub(super) lateness: Histogram,
-    /// By how much an arrival counts later than the kernel stamped it.
+    /// The time from the kernel's stamp of each packet to its arrival in the path.
     pub(super) backlog: Histogram,
-    /// Packets taken from the cables that belong to a flow.
+    /// The number of packets that belong to a flow and entered the path.
     pub(super) packets: u64,
-    /// Packets that no memory was left for.
+    /// The number of packets for which no memory was left.
     pub(super) overruns: u64,
-    /// Packets that a device would not take, or handed over uncut.
+    /// The number of packets that a device did not take, or that a host had not cut to its MTU.
     pub(super) refused: u64,
-    /// Packets of TCP or UDP that are of no flow, and so did not cross the path.
+    /// The number of packets of TCP or UDP that belong to no flow. They do not cross the path.
     pub(super) strays: u64,
-    /// When this thread did not run.
+    /// The times in which the thread did not run although it had work.
     pub(super) stops: Stops,
-    /// CPU time of the thread, ns.
+    /// The processor time of the thread, ns.
     pub(super) cpu_ns: u64,
-    /// Why the thread is not real-time; `None` if it is.
+    /// The reason why the thread has no real-time priority. `None` if it has.
     pub(super) realtime_denied: Option<String>,
 }
 
-/// By identification.
+/// The owners of fragmented datagrams, by their identification.
 type Identified = Box<[Option<Owner>]>;
 
-/// What a packet belongs to.
+/// The flow, path and message that a packet belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Owner {
     flow: u32,
-    /// The number of its path in the network.
+    /// The number of the path in the network.
     path: u32,
-    /// For a later fragment, the number of its datagram's message. `None` if that is unknown: the datagram is
-    /// another program's, say.
+    /// For a later fragment, the number of the message in its datagram. `None` if the number is not known,
+    /// for example if another program sent the datagram.
     seq: Option<u64>,
 }
 
-/// A packet's bytes, until each of its pieces has departed, or was dropped or lost.
+/// A place for a packet's bytes. The packet stays until each of its pieces has departed, or was dropped or
+/// lost.
 struct Slot {
     bytes: Box<[u8]>,
     parsed: Parsed,
-    /// Whether its transport's checksum is left to its host.
+    /// True if the checksum of TCP or UDP is not complete, so that the receiving host has to complete it.
     is_unsummed: bool,
     flow: u32,
     direction: Direction,
-    /// The number of the datagram message.
+    /// The number of the message in the packet's datagram, if it is known.
     seq: Option<u64>,
     to: Host,
-    /// Payload bytes that nothing was decided about yet.
+    /// The number of payload bytes for which the path has no decision yet.
     undecided: u32,
 }
 
 impl<'a> Emulator<'a> {
-    /// Between `devices`, whose packets have at most `mtu` bytes.
+    /// Makes the emulator between `devices`. Their packets have at most `mtu` bytes.
     pub(super) fn new(
         network: DecidingNetwork,
         log: LogWriter,
@@ -197,10 +201,10 @@ impl<'a> Emulator<'a> {
         }
     }
 
-    /// Carries packets until `stop`, on the processor that is `place`.
+    /// Carries packets until `stop`, on the processor `place`.
     ///
     /// # Errors
-    /// The system's: a device or the wait for it failed.
+    /// Returns the system's error if a device, or the wait for a device, failed.
     pub(super) fn run(mut self, place: &OwnProcessor, stop: &AtomicBool) -> io::Result<Emulated> {
         place.pin();
         self.totals.realtime_denied = raise_priority();
@@ -211,7 +215,7 @@ impl<'a> Emulator<'a> {
             self.away_until = now;
             let taken = self.take_burst();
             if taken < BURST {
-                // Both were found empty after `now`.
+                // Both cables were found empty after `now`, so everything up to `now` can be decided.
                 self.step(now);
             }
             if self.clock.now() >= self.next_write() {
@@ -233,8 +237,8 @@ impl<'a> Emulator<'a> {
         Ok(Emulated { network, log: log.finish(end), capture, flows, totals, end })
     }
 
-    /// Takes what waits in both cables, [`BURST`] packets at most, in the order of their stamps; returns how
-    /// many.
+    /// Takes the packets that wait in both cables, at most [`BURST`], in the order of their stamps. Returns
+    /// the number of packets.
     fn take_burst(&mut self) -> usize {
         let mut stamps = None;
         for taken in 0..BURST {
@@ -246,7 +250,7 @@ impl<'a> Emulator<'a> {
                 (Some(first), Some(second)) if first <= second => (Host::First, first),
                 (Some(_), Some(second)) => (Host::Second, second),
             };
-            // For a packet that came after the clocks were read, they are read again.
+            // If the packet came after the clocks were read, the clocks are read again.
             let known = stamps.filter(|stamps: &WallStamps| stamps.follows(stamp_ns));
             let stamp = stamps.insert(known.unwrap_or_else(|| self.clock.beside_wall())).at(stamp_ns);
             let arrival = stamp.max(self.network.now());
@@ -255,10 +259,11 @@ impl<'a> Emulator<'a> {
         BURST
     }
 
-    /// Takes the packet that waits longest in a host's cable; it arrives now, `displaced` after its stamp.
+    /// Takes the packet that waits longest in a host's cable. It arrives at `arrival`, which is `displaced`
+    /// after its stamp.
     fn take(&mut self, host: Host, arrival: Instant, displaced: Duration) {
         let Some(slot) = self.free_slot() else {
-            // Thrown away, since no memory is left to hold it.
+            // No memory is left for the packet, so it is thrown away.
             self.totals.overruns += 1;
             self.devices[host.index()].take(&mut []);
             return;
@@ -278,7 +283,7 @@ impl<'a> Emulator<'a> {
         self.free.push(slot);
     }
 
-    /// A packet lies in `slot`, whose arrival at `stamp` is `displaced` after the kernel's.
+    /// Lets the packet in `slot` enter the path at `stamp`, which is `displaced` after the kernel's stamp.
     fn handle_packet(&mut self, host: Host, slot: u32, stamp: Instant, displaced: Duration) {
         let entry = &mut self.slots[slot as usize];
         let parsed = entry.parsed;
@@ -294,7 +299,7 @@ impl<'a> Emulator<'a> {
         let direction = host.direction(emu_flow.sender);
         let watch = &mut emu_flow.watches[direction as usize];
         let seq = match (parsed.ports, parsed.protocol) {
-            // A later fragment has no transport's header, so nothing more can be read from it.
+            // A later fragment has no header of TCP or UDP. Only its datagram's first fragment is known.
             (None, _) => known_seq,
             (Some(_), Protocol::Udp) => {
                 let payload = entry.bytes.get(parsed.header + UDP_HEADER..parsed.length).unwrap_or(&[]);
@@ -319,7 +324,7 @@ impl<'a> Emulator<'a> {
             capture.note(interface, &entry.bytes[..parsed.length], &parsed, entry.is_unsummed, stamp);
         }
         self.totals.packets += 1;
-        // What was decided until now stands before this arrival in the log.
+        // The decisions until now are written before this arrival, so that the log is in order of time.
         self.step(stamp);
         let arrival = Arrival { flow: path, direction, part: parsed.part, ecn: parsed.ecn };
         self.log.arrival(&arrival, parsed.identification, stamp);
@@ -327,7 +332,7 @@ impl<'a> Emulator<'a> {
         self.log_decisions();
     }
 
-    /// Steps the path.
+    /// Makes all decisions of the path up to `until`, and writes them to the log.
     fn step(&mut self, until: Instant) {
         self.network.advance(until, &mut self.decisions);
         self.log_decisions();
@@ -351,8 +356,8 @@ impl<'a> Emulator<'a> {
         u32::try_from(self.slots.len() - 1).ok()
     }
 
-    /// When something has to be written: at the next departure, and not sooner than [`TOLERANCE`] after the
-    /// last write, so that what departs meanwhile leaves by one call.
+    /// When the emulator has to write next: at the next departure, but at least [`TOLERANCE`] after the last
+    /// write. Packets that depart within this time leave by one system call.
     fn next_write(&self) -> Instant {
         let departure = if self.decisions.is_empty() {
             self.network.poll_timeout().unwrap_or(Instant::MAX)
@@ -362,7 +367,8 @@ impl<'a> Emulator<'a> {
         departure.max(self.written.saturating_add(TOLERANCE))
     }
 
-    /// Sleeps until a packet arrives or the next write is near. The rest is spun, unless a rest is due.
+    /// Sleeps until a packet arrives or the next write is near. If the next write is already near, the thread
+    /// spins, unless it owes a rest.
     fn wait(&mut self) -> io::Result<()> {
         let gap = self.next_write().since(self.clock.now()).as_nanos();
         if gap <= SPIN_NS {
@@ -377,7 +383,7 @@ impl<'a> Emulator<'a> {
         self.away_until = self.clock.now().saturating_add(Duration::from_nanos(nanoseconds));
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(nanoseconds).unwrap_or(0) };
         let mut fds = [0, 1].map(|host: usize| PollFd::new(self.devices[host].fd(), PollFlags::IN));
-        // ppoll takes nanoseconds; epoll_wait, and rustix's over it, would round up to milliseconds.
+        // ppoll takes nanoseconds. epoll_wait would round up to milliseconds.
         match self.rest.during(|| poll(&mut fds, Some(&timeout))) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
@@ -411,7 +417,7 @@ impl Slot {
     }
 }
 
-/// What a packet of `host` belongs to: by its ports, or for a later fragment by its identification.
+/// Finds the owner of a packet from `host` by its ports, or for a later fragment by its identification.
 fn owner_of(parsed: &Parsed, host: Host, flows: usize, fragmented: &[Identified; 2]) -> Option<Owner> {
     let Some((source, destination)) = parsed.ports else {
         return fragmented[host.index()][usize::from(parsed.identification)];
@@ -421,8 +427,8 @@ fn owner_of(parsed: &Parsed, host: Host, flows: usize, fragmented: &[Identified;
     (source == destination && usize::from(flow) < flows).then_some(owner)
 }
 
-/// What a packet belongs to that has a host's second address as its source or destination. The host with that
-/// address has opened the subflow from a port that its kernel chose; the other end has the flow's port.
+/// Finds the owner of a packet whose source or destination is a host's second address. The host with that
+/// address has opened the subflow from a port that its kernel chose. The other end has the flow's port.
 fn second_path_of(packet: &[u8], parsed: &Parsed, flows: &[EmuFlow]) -> Option<Owner> {
     let (source, destination) = parsed.ports?;
     let is_second = |address: IpAddr| {
@@ -439,15 +445,16 @@ fn second_path_of(packet: &[u8], parsed: &Parsed, flows: &[EmuFlow]) -> Option<O
     Some(Owner { flow: flow.into(), path, seq: None })
 }
 
-/// Packets taken before what is due is written (chosen: some 20 us of work, below what a wake-up costs).
+/// The largest number of packets that are taken before the next write (chosen: some 20 us of work, which is
+/// less than a wake-up costs).
 const BURST: usize = 32;
-/// Writes are at least this far apart, so a departure is late by up to this much if another was just before
-/// it (chosen: what two to four writes take, and a sixth of what a run is warned of).
+/// The shortest time between two writes. A departure just after a write is late by up to this time (chosen:
+/// the time of two to four writes, and a sixth of the lateness at which a run has a warning).
 const TOLERANCE: Duration = Duration::from_micros(15);
-/// Sleeps end this long before a write, since they wake up late by about that much (measured;
+/// The time before a write at which a sleep ends. Wake-ups are late by about this time (measured;
 /// docs/models/emulation.md).
 const SPIN_NS: u64 = 60_000;
-/// The longest that the loop goes without looking whether it shall stop.
+/// The longest time in which the loop does not check whether it shall stop, ns.
 const MAX_WAIT_NS: u64 = 20_000_000;
 /// The memory for packets that are on their way (chosen: 2 Gbps over half a second).
 const MAX_MEMORY: usize = 256 << 20;

@@ -49,33 +49,34 @@ use crate::watch::{LegWatch, SocketRest};
 use crate::world::{Setting, SocketPlan, World};
 use ends::{Ends, FlowEnds};
 
-/// What a repetition leaves behind.
+/// The results of a repetition.
 pub(super) struct Done {
     pub(super) record: RunRecord,
     pub(super) log: Vec<u8>,
     pub(super) capture: Option<Vec<u8>>,
     pub(super) report: EmuReport,
     pub(super) is_interrupted: bool,
-    /// What our end counted beside a stranger.
+    /// The counts of our end, if the other end is a stranger.
     pub(super) beside: Option<OurEnd>,
 }
 
-/// What the threads found.
+/// The disturbances and failures that the threads found.
 #[derive(Default)]
 pub(super) struct Disturbance {
     pub(super) trouble: Vec<String>,
-    /// By flow: what its sockets did not hand over, there and back ([`FlowEnds::sockets`]).
+    /// For each flow, the datagrams that its sockets did not hand over, at the receiver and at the sender
+    /// ([`FlowEnds::sockets`]).
     pub(super) sockets: Vec<[Option<SocketRest>; 2]>,
-    /// What the hosts' kernels counted.
+    /// The UDP errors that the hosts' kernels counted.
     pub(super) udp_errors: Option<UdpErrors>,
     pub(super) device_drops: u64,
     pub(super) is_interrupted: bool,
-    /// What a hypervisor took meanwhile.
+    /// The share of processor time that a hypervisor gave to others during the run.
     pub(super) stolen_share: Option<f64>,
 }
 
-/// Runs `scenario`; keeps `snaplen` bytes of every packet, if that is given. A `stranger` takes the place of
-/// one end.
+/// Runs `scenario` once. If `snaplen` is given, it captures that many bytes of every packet. If `stranger` is
+/// given, another program takes the place of one end.
 pub(super) fn run(
     scenario: &Scenario,
     plan: RunPlan<'_>,
@@ -148,9 +149,10 @@ pub(super) fn run(
     Ok(record::record(scenario, &spec, &plan, &ends, emulated, disturbance, warnings))
 }
 
-/// What the scenario asks of the hosts' kernels and could not be set.
+/// The warnings about values that the scenario asks of the hosts' kernels and that could not be set.
 fn unset_warnings(settings: &[Setting], world: &World) -> Vec<String> {
-    // Without steering the emulator does the hosts' work too: the lateness report shows the effect.
+    // A missing packet steering has no warning of its own. The emulator's thread then does the hosts' work
+    // too, and the lateness in the report shows the effect.
     let unset = settings.iter().zip(&world.unset).filter(|((path, _), unset)| **unset && *path != STEERING);
     let line = |path: &CStr| {
         format!("emu: {} cannot be written; the kernel's own value holds", path.to_string_lossy())
@@ -164,7 +166,7 @@ fn unset_warnings(settings: &[Setting], world: &World) -> Vec<String> {
     warnings
 }
 
-/// Gives the stranger the socket of the end whose place it takes.
+/// Gives the stranger the socket of the end whose place the stranger takes.
 fn give_socket_away(stranger: &mut Stranger<'_>, sockets: &mut [Option<OwnedFd>]) -> Result<(), ArenaError> {
     let Some(socket) = sockets.get_mut(stranger.socket_index()).and_then(Option::take) else {
         return Ok(());
@@ -173,7 +175,8 @@ fn give_socket_away(stranger: &mut Stranger<'_>, sockets: &mut [Option<OwnedFd>]
         .map_err(|error| ArenaError::far_end(format!("the socket was not taken: {error}")))
 }
 
-/// Has the kernel report what arrives at the hosts' sockets of datagrams; returns what it does not report.
+/// Makes the kernel report stamps and headers of what arrives at the hosts' UDP sockets. Returns a warning
+/// for each thing that this kernel does not report.
 fn unreported(sockets: &[Option<OwnedFd>], plans: &[SocketPlan<'_>], ip: IpVersion) -> Vec<String> {
     let of_datagrams = |plan: &SocketPlan<'_>| plan.transport.channel_kind().is_udp();
     let pairs = sockets.iter().zip(plans).filter(|(_, plan)| of_datagrams(plan));
@@ -185,10 +188,10 @@ fn unreported(sockets: &[Option<OwnedFd>], plans: &[SocketPlan<'_>], ip: IpVersi
 }
 
 impl Ends {
-    /// The run itself: the threads and the watch over them.
+    /// Runs the repetition: starts the threads, watches over them and joins them.
     ///
     /// # Errors
-    /// The system gives no thread, or a device failed.
+    /// Returns an error if the system gives no thread, or if a device failed.
     fn measure(
         &mut self,
         emulator: Emulator<'_>,
@@ -209,7 +212,7 @@ impl Ends {
         let stolen = StolenTime::start();
         thread::scope(|scope| {
             let stop = &stop;
-            // However this ends, the threads end with it: the scope waits for them.
+            // The scope waits for its threads, so they must end however this function ends.
             let _stops = [stop, &stop_emulator].map(StoresOnDrop);
             let thread = thread::Builder::new;
             let emulating = || emulator.run(place, &stop_emulator);
@@ -228,14 +231,15 @@ impl Ends {
                 let read = move || in_real_time(place, || read_slowly(&socket, &end, clock, stop));
                 threads.push(thread().spawn_scoped(scope, read).map_err(ArenaError::no_thread)?);
             }
-            // It waits for the run's beginning by itself, in real time: a busy machine may keep this thread
-            // beyond that.
+            // The pacer waits for the run's beginning by itself and in real time, because a busy machine may
+            // delay this thread beyond the beginning.
             let pacer = || {
                 place.leave();
                 pace(&paced, clock, alarm, stop)
             };
             let pacer = thread().spawn_scoped(scope, pacer).map_err(ArenaError::no_thread)?;
-            // The clock reads zero until the run begins, and what starts at zero must not start before.
+            // The clock reads zero until the run begins. Without this sleep a flow that starts at zero would
+            // start before the run.
             clock.sleep_until(Instant::ZERO, LEAD);
             if has_streams {
                 let connect = move || in_real_time(place, || connect_flows(connecting, epoll, clock, stop));
@@ -260,11 +264,11 @@ impl Ends {
                     Err(_) => trouble("a thread of the endpoints failed".to_owned()),
                 }
             }
-            // After the ends, so that nothing that they wrote is left unread in a device.
+            // The emulator stops after the ends, so that no packet of theirs is left in a device.
             stop_emulator.store(true, Ordering::Relaxed);
             let emulated =
                 emulating.join().unwrap_or_else(|_| Err(io::Error::other("the emulator's thread failed")));
-            // After the emulator, so that nothing more comes.
+            // The sockets are drained after the emulator has stopped, so that nothing more comes.
             let sockets = self.flows.iter().map(FlowEnds::drain_sockets).collect();
             for end in all {
                 end.lock().finish();
@@ -281,7 +285,8 @@ impl Ends {
         })
     }
 
-    /// Waits until all is delivered, or nothing was for `drain`; returns whether the user ended it.
+    /// Waits for the end of the run: until all messages are delivered, or until none has arrived for the
+    /// scenario's `drain`. Returns true if the user has interrupted the run.
     fn watch(
         &self,
         scenario: &Scenario,
@@ -311,11 +316,12 @@ impl Ends {
     }
 }
 
-/// Runs an endpoint's loop in real time if that is allowed: what it reads is stamped when it wakes up.
+/// Runs an endpoint's loop in a real-time thread if that is allowed, because some times are taken when the
+/// thread wakes up.
 fn in_real_time<T>(emulator: &OwnProcessor, run: impl FnOnce() -> T) -> T {
     emulator.leave();
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
-    // If this is not allowed, the emulator says so, for all threads.
+    // The error is ignored here, because the emulator's report says whether real-time priority is allowed.
     let _ = become_real_time();
     run()
 }
@@ -365,9 +371,10 @@ fn emulated_flows(scenario: &Scenario, spec: &SessionSpec, ends: &Ends) -> Vec<E
         .collect()
 }
 
-/// The threads are up and waiting when the run begins (chosen: some time slices of a busy machine).
+/// The time from the start of the threads to the beginning of the run, at which all threads must wait
+/// (chosen: some time slices of a busy machine).
 pub(super) const LEAD: Duration = Duration::from_millis(100);
-/// How often the run's state is checked.
+/// The interval at which the run's state is checked.
 const WATCH: Duration = Duration::from_millis(10);
-/// Rows that a run may keep: some gigabytes.
+/// The largest number of rows that a run may keep (chosen: some gigabytes).
 const MAX_ROWS: u64 = 100_000_000;

@@ -1,5 +1,5 @@
-//! What the emulator sees of each flow's messages as they pass: when they left the host, and what became of
-//! them.
+//! Watches each flow's messages as they pass the emulator: when each message left its host, and what became
+//! of it.
 //!
 //! Datagrams carry their sequence number (`wire.rs`). A stream's messages are found from the TCP sequence
 //! numbers of its segments, which count the stream's bytes from the SYN on.
@@ -14,32 +14,34 @@ use talkpath_units::{Instant, SeqNum};
 
 use crate::packet::SegmentRange;
 
-/// One direction of one flow.
+/// The watch of one direction of one flow.
 #[derive(Debug)]
 pub(super) enum LegWatch {
-    /// UDP, and what travels in it.
+    /// The datagrams of UDP, or of a protocol of ours in UDP.
     Datagrams {
         token: u32,
-        /// What the datagrams are packets of.
+        /// The transport whose packets the datagrams are.
         transport: TransportKind,
-        /// Whether messages wait in a queue of their sender's before they leave.
+        /// True if messages wait in their sender's own queue before they leave.
         is_queued: bool,
-        /// Whether a message that the path drops is sent again: then the path does not decide its fate.
+        /// True if a message that the path drops is sent again. The path then does not decide the message's
+        /// fate.
         is_reliable: bool,
+        /// The number that the next message probably has.
         expected: u64,
-        /// By sequence number.
+        /// What was seen of each message, by its number.
         seen: Vec<Seen>,
     },
-    /// Encrypted packets with messages that are not sent again. Their sender notes what is in them.
+    /// Encrypted packets with messages that are not sent again. The sender notes the messages in each packet.
     Packets {
         notes: Arc<PacketNotes>,
-        /// The messages of each packet, by the packet's number: the flow of the connection, and the message's
-        /// number.
+        /// For each packet its messages: the place of each message's flow in the connection, and the
+        /// message's number.
         packets: Vec<Vec<(u32, u64)>>,
         /// The flows of the connection.
         members: Vec<Member>,
     },
-    /// TCP, and encrypted packets whose contents are sent again: the ends report what became of these.
+    /// TCP, and encrypted packets whose data is sent again. The ends report what became of their messages.
     Stream {
         /// The first sequence number after the SYN.
         begin: Option<u32>,
@@ -51,20 +53,20 @@ pub(super) enum LegWatch {
 /// A segment of a stream that left its host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
-    /// Offset of its first byte in the stream.
+    /// The offset of the segment's first byte in the stream.
     begin: u64,
-    /// Offset behind its last byte.
+    /// The offset behind the segment's last byte.
     end: u64,
-    /// When it left.
+    /// When the segment left its host.
     left_at: Instant,
 }
 
 /// One flow of a connection with encrypted packets.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Whether its messages are sent again: then the path does not decide their fate.
+    /// True if the flow's messages are sent again. The path then does not decide their fate.
     is_reliable: bool,
-    /// By sequence number.
+    /// What was seen of each message, by its number.
     seen: Vec<Seen>,
 }
 
@@ -74,21 +76,21 @@ pub(super) struct Seen {
     wire: Option<Instant>,
     transmissions: u32,
     drop_cause: Option<DropCause>,
-    /// Payload bytes of IPv4 that reached the far host.
+    /// The bytes behind the IP header that were handed to the far host.
     departed: u64,
 }
 
-/// What a socket did not hand to the end that reads it, as of the end of the run.
+/// The datagrams that a socket has not handed to its end when the run is over.
 #[derive(Clone, Debug)]
 pub(super) struct SocketRest {
-    /// The number of datagrams that it dropped; `None` if the kernel does not report it.
+    /// The number of datagrams that the socket dropped. `None` if the kernel does not report it.
     pub(super) drops: Option<u32>,
-    /// The numbers of the messages that wait in it.
+    /// The numbers of the messages that wait in the socket.
     pub(super) unread: Vec<u64>,
 }
 
 impl Seen {
-    /// The message left its host, for the first time or again.
+    /// Takes note that the message left its host, for the first time or again.
     fn note_transmission(&mut self, now: Instant) {
         self.wire.get_or_insert(now);
         self.transmissions = self.transmissions.saturating_add(1);
@@ -96,26 +98,27 @@ impl Seen {
 }
 
 impl LegWatch {
-    /// Messages with `token`, in datagrams of `transport`, that wait in a queue of their sender's before they
-    /// leave if `is_queued`.
+    /// Watches the messages with `token` in datagrams of `transport`. If `is_queued` is true, messages wait
+    /// in their sender's own queue before they leave.
     pub(super) const fn datagrams(token: u32, transport: TransportKind, is_queued: bool) -> Self {
         let is_reliable = transport.features().is_reliable;
         Self::Datagrams { token, transport, is_queued, is_reliable, expected: 0, seen: Vec::new() }
     }
 
-    /// A stream.
+    /// Watches a stream.
     pub(super) const fn stream() -> Self {
         Self::Stream { begin: None, expected: 0, segments: Vec::new() }
     }
 
-    /// Encrypted packets of a connection: for each of its flows whether it sends messages again.
+    /// Watches the encrypted packets of a connection. `are_reliable` says for each flow of the connection
+    /// whether its messages are sent again.
     pub(super) fn packets(notes: Arc<PacketNotes>, are_reliable: Vec<bool>) -> Self {
         let member = |is_reliable| Member { is_reliable, seen: Vec::new() };
         Self::Packets { notes, packets: Vec::new(), members: are_reliable.into_iter().map(member).collect() }
     }
 
-    /// A whole datagram, or its first fragment, leaves its host; returns the message's number, or of an
-    /// encrypted packet its own.
+    /// Takes note that a datagram, or its first fragment, leaves its host. Returns the number of the message
+    /// in the datagram, or the number of an encrypted packet.
     pub(super) fn on_datagram(&mut self, payload: &[u8], now: Instant) -> Option<u64> {
         if let Self::Packets { notes, packets, .. } = self {
             let messages = notes.take(payload).filter(|_| packets.len() < MAX_MESSAGES)?;
@@ -132,7 +135,7 @@ impl LegWatch {
         Some(seq)
     }
 
-    /// A segment leaves its host.
+    /// Takes note that a segment leaves its host.
     pub(super) fn on_segment(&mut self, range: &SegmentRange, now: Instant) {
         let Self::Stream { begin, expected, segments } = self else { return };
         let SegmentRange { sequence, is_syn, payload } = *range;
@@ -148,8 +151,8 @@ impl LegWatch {
         }
     }
 
-    /// A piece of datagram `seq` was dropped or lost; says to `lost` for each message that is lost by that,
-    /// and was not before, which flow of the connection it is of.
+    /// Takes note that a piece of datagram `seq` was dropped or lost. Calls `lost` for each message that is
+    /// lost only now, with the place of the message's flow in the connection.
     pub(super) fn on_dropped(&mut self, seq: u64, cause: DropCause, mut lost: impl FnMut(usize)) {
         if matches!(self, Self::Datagrams { is_reliable: true, .. }) {
             return;
@@ -161,16 +164,16 @@ impl LegWatch {
         });
     }
 
-    /// A piece of datagram `seq`, `bytes` long, is handed to the far host.
+    /// Takes note that a piece of datagram `seq` of `bytes` bytes is handed to the far host.
     pub(super) fn on_departed(&mut self, seq: u64, bytes: u64) {
         self.each_in(seq, |_, message| message.departed += bytes);
     }
 
-    /// Adds what was seen to `leg`, of the connection's flow `member`: wire stamps, transmissions, drop
-    /// causes, and what is still inside the path.
+    /// Adds what was seen to the record `leg` of the connection's flow `member`: wire stamps, transmissions,
+    /// drop causes, and the messages that are still inside the path.
     ///
-    /// `socket` is the receiving one, if it is this process's and takes datagrams. `is_drained` is false if
-    /// the run was cut short, so that more would have been read.
+    /// `socket` is the receiving socket, if this process has it and it takes datagrams. `is_drained` is false
+    /// if the run was cut short, so that the receiver would have read more messages.
     pub(super) fn complete(
         &self,
         member: usize,
@@ -183,7 +186,7 @@ impl LegWatch {
                 for row in &mut leg.messages {
                     let index = usize::try_from(row.seq).unwrap_or(usize::MAX);
                     let seen = seen.get(index).copied().unwrap_or_default();
-                    // What waits in its sender's own queue has not met the path.
+                    // A message that waits in its sender's own queue has not entered the path.
                     if *is_queued && row.wire.is_none() {
                         continue;
                     }
@@ -196,7 +199,8 @@ impl LegWatch {
             }
             Self::Packets { members, .. } => {
                 let Some(Member { is_reliable: false, seen }) = members.get(member) else { return };
-                // What waits in its sender's own queue, or expired there, has not met the path.
+                // A message without a wire stamp has not entered the path: it waits in its sender's own
+                // queue, or it expired in the queue.
                 for row in leg.messages.iter_mut().filter(|row| row.wire.is_some()) {
                     let index = usize::try_from(row.seq).unwrap_or(usize::MAX);
                     let seen = seen.get(index).copied().unwrap_or_default();
@@ -209,7 +213,8 @@ impl LegWatch {
         }
     }
 
-    /// Each message that the emulator knows under this number, and its flow.
+    /// Calls `apply` for each message that the emulator knows under `number`, with the place of the message's
+    /// flow in the connection.
     fn each_in(&mut self, number: u64, mut apply: impl FnMut(usize, &mut Seen)) {
         let Ok(index) = usize::try_from(number) else { return };
         match self {
@@ -228,7 +233,7 @@ impl LegWatch {
     }
 }
 
-/// The place of message `seq`; `None` if it is beyond what is watched.
+/// The entry of message `seq`. `None` if the number is beyond [`MAX_MESSAGES`].
 fn place(seen: &mut Vec<Seen>, seq: u64) -> Option<&mut Seen> {
     let index = usize::try_from(seq).ok().filter(|&index| index < MAX_MESSAGES)?;
     if seen.len() <= index {
@@ -248,20 +253,22 @@ fn complete_datagram(row: &mut MessageRecord, seen: Seen, socket: Option<&Socket
     let has_dropped = socket.is_some_and(|socket| socket.drops > Some(0));
     (row.fate, row.drop_cause) = match seen.drop_cause {
         Some(cause) => (Fate::Missing, Some(cause)),
-        // It waits in the receiver's socket.
+        // The message waits in the receiver's socket.
         None if is_unread => (Fate::Unfinished, None),
         None if is_through && has_dropped => (Fate::Missing, Some(DropCause::SocketBuffer)),
-        // The far host got it, and its socket dropped nothing. A QUIC end discards what it has no keys for
-        // (RFC 9001 §5.7), and nobody reports that.
+        // The far host got the message, and its socket dropped nothing. A QUIC end discards a packet for
+        // which it has no keys (RFC 9001 §5.7), and nobody reports that.
         None if is_through && is_drained => (Fate::Missing, None),
         None if is_through => (Fate::Unfinished, None),
-        // The device had no room for it: nobody's model lost it, and the run says so.
+        // The message never came to the emulator, because its host's device had no room. The run has a
+        // warning.
         None if seen.wire.is_none() => (Fate::Missing, None),
         None => (Fate::Unfinished, None),
     };
 }
 
-/// A message leaves with its first byte, again when a segment with that byte is sent again.
+/// Adds wire stamps and transmissions to the messages of a stream. A message leaves when a segment with its
+/// first byte leaves, and each further segment with that byte is a transmission of the message.
 fn complete_stream(leg: &mut LegRecord, segments: &[Segment]) {
     let mut starts: Vec<u64> = Vec::new();
     let mut rows: Vec<usize> = Vec::new();
@@ -282,7 +289,8 @@ fn complete_stream(leg: &mut LegRecord, segments: &[Segment]) {
     }
 }
 
-/// What is watched of one direction of a flow: messages or segments (chosen: half a gigabyte).
+/// The largest number of messages or segments that are watched in one direction of a flow (chosen: half a
+/// gigabyte).
 const MAX_MESSAGES: usize = 1 << 24;
 
 #[cfg(test)]

@@ -34,8 +34,8 @@ pub struct Alarm {
 impl Alarm {
     /// Tells the pacer that the next deadline of the end `key` is now `deadline`. The pacer knew a later one.
     pub(crate) fn bring_forward(&self, key: Key, deadline: Instant) {
-        // The lock is held until the bell rings. A pacer that looks after this finds the entry, and a pacer
-        // that looked before already sleeps and hears the bell.
+        // The pacer holds the lock from its look until it sleeps. So a pacer that looks after this push finds
+        // the entry, and a pacer that looked before it already sleeps and hears the bell.
         self.forward().push((key, deadline));
         if deadline.as_nanos() < self.until.load(Ordering::SeqCst) {
             self.bell.notify_one();

@@ -1,6 +1,6 @@
-//! What leaves the emulator: packets and pieces of packets one by one, datagrams of one flow whose departures
-//! have come in trains (one write, which the far host's kernel cuts again), and the drops that nothing else
-//! would report.
+//! Carries out the path's decisions. Packets and pieces of packets are written one by one. Datagrams of one
+//! flow whose departures have come are written as a train: one write, which the far host's kernel cuts again.
+//! Drops are noted, because nothing else would report them.
 
 use std::sync::atomic::Ordering;
 
@@ -19,7 +19,7 @@ use crate::packet::{UDP_HEADER, set_ce, write_fragment};
 use crate::stops::LATE;
 
 impl Emulator<'_> {
-    /// Does what the path has decided.
+    /// Carries out all decisions of the path.
     pub(super) fn carry_out(&mut self) {
         if self.decisions.is_empty() {
             return;
@@ -46,8 +46,8 @@ impl Emulator<'_> {
         self.written = self.clock.now();
     }
 
-    /// Hands a packet, or a piece of one, to its destination, or lets it join the train that goes there;
-    /// returns which.
+    /// Writes a packet, or a piece of a packet, to its destination, or adds the packet to the train. Returns
+    /// true if the packet is in the train.
     fn depart(&mut self, decision: &Decision, is_ce: bool) -> bool {
         let slot = &mut self.slots[decision.tag as usize];
         let is_marked = is_ce && slot.parsed.ecn != Ecn::Ce;
@@ -68,12 +68,12 @@ impl Emulator<'_> {
         let slot = &mut self.slots[decision.tag as usize];
         let is_piece = !is_whole;
         if is_piece && slot.parsed.ip == IpVersion::V6 {
-            // No host here sends what a link would have to cut.
+            // Routers do not cut packets of IPv6, and the hosts here send none that a link would have to cut.
             self.totals.refused += 1;
             return false;
         }
         if is_piece && slot.is_unsummed {
-            // Nobody could complete it from a piece.
+            // The host cannot complete the checksum from a piece of the packet.
             complete_checksum(&mut slot.bytes, &slot.parsed);
             slot.is_unsummed = false;
         }
@@ -94,8 +94,9 @@ impl Emulator<'_> {
         false
     }
 
-    /// Whether the datagram in `slot` can be written behind those of the train: of the same flow and way,
-    /// marked alike, no larger than the first, and none before it smaller.
+    /// Returns true if the datagram in `slot` can be written behind those of the train. It must have the same
+    /// flow, direction and ECN field as the first datagram. It may be shorter than the first datagram, but
+    /// only as the last one of the train.
     fn is_next_of_train(&self, slot: &Slot) -> bool {
         let (Some((first, _)), Some((last, _))) = (self.train.first(), self.train.last()) else {
             return true;
@@ -142,14 +143,14 @@ impl Emulator<'_> {
         self.train = train;
     }
 
-    /// A packet is written `late` after its promised departure.
+    /// Takes note that a packet is written `late` after its decided departure.
     fn note_lateness(&mut self, tag: u32, late: Duration) {
         self.totals.lateness.record_unsigned(late);
         self.flows[self.slots[tag as usize].flow as usize].late += u64::from(late > LATE);
     }
 
-    /// A packet, or the piece of one that lies in `fragment`, was written, unless the device would not take
-    /// it.
+    /// Takes note that a packet, or the piece of it that lies in `fragment`, was written. `written` is an
+    /// error if the device did not take it.
     fn note_written(&mut self, tag: u32, part: FragmentRange, written: Result<(), Errno>, now: Instant) {
         if written.is_err() {
             self.totals.refused += 1;
@@ -168,7 +169,7 @@ impl Emulator<'_> {
         }
     }
 
-    /// Writes the train's datagrams one by one, since the kernel does not support trains, and stops making
+    /// Writes the train's datagrams one by one and makes no more trains, because the kernel does not support
     /// trains.
     fn break_train_up(&mut self) {
         self.devices.iter_mut().for_each(|device| device.takes_trains = false);
@@ -178,7 +179,8 @@ impl Emulator<'_> {
         }
     }
 
-    /// A datagram that lost a piece is lost; a segment is sent again, so its loss is no message's.
+    /// Takes note that the path dropped or lost a packet or a piece. A datagram that has lost a piece is lost
+    /// whole. A TCP segment has no message number and is not noted, because TCP sends its bytes again.
     fn note_drop(&mut self, tag: u32, part: FragmentRange, cause: DropCause) {
         let slot = &self.slots[tag as usize];
         let Some(seq) = slot.seq else { return };
@@ -194,5 +196,6 @@ impl Emulator<'_> {
     }
 }
 
-/// Bytes of a train, its headers counted for each datagram: below what one IP packet holds (RFC 791 §3.1).
+/// The largest number of bytes in a train, with the headers of each datagram (chosen: below the largest IP
+/// packet, RFC 791 §3.1).
 const MAX_TRAIN_BYTES: usize = 65_000;

@@ -1,4 +1,4 @@
-//! The ends of all flows of a repetition: which sockets they have, and which thread serves them.
+//! The ends of all flows of a repetition, their sockets, and the threads that serve them.
 
 use std::io;
 use std::net::UdpSocket;
@@ -23,14 +23,14 @@ use crate::stranger::{OurEnd, Stranger};
 use crate::watch::SocketRest;
 use crate::world::endpoint;
 
-/// The ends of all flows, and who serves them.
+/// The ends of all flows, sorted by the threads that serve them.
 pub(super) struct Ends {
     pub(super) flows: Vec<FlowEnds>,
-    /// What the TCP loop serves: senders at even places, receivers at odd ones.
+    /// All ends, for the TCP loop: senders at even places, receivers at odd places.
     pub(super) all: Vec<Arc<SharedEnd>>,
     pub(super) datagrams: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
     pub(super) connecting: Vec<Connecting>,
-    /// Receivers that read their datagrams from the socket when they are ready, each in a thread of its own.
+    /// Slow receivers of datagrams. Each one reads its socket in a thread of its own.
     pub(super) slow: Vec<(Arc<UdpSocket>, Arc<SharedEnd>)>,
     pub(super) alarm: Arc<Alarm>,
     pub(super) epoll: Arc<OwnedFd>,
@@ -40,14 +40,15 @@ pub(super) struct Ends {
 pub(super) struct FlowEnds {
     pub(super) near: Arc<SharedEnd>,
     pub(super) far: Arc<SharedEnd>,
-    /// The sockets that datagrams come to, there and back. `None` for TCP, for a stranger's socket, and in a
-    /// flow that shares an earlier flow's connection.
+    /// The sockets that datagrams come to: the receiver's, and the sender's. `None` for TCP, for a stranger's
+    /// socket, and for a flow that shares an earlier flow's connection.
     pub(super) sockets: [Option<Arc<UdpSocket>>; 2],
-    /// Messages that the path dropped, there and back; none of a connection's, which are sent again.
+    /// The number of messages that the path dropped, to the receiver and back. Messages of a reliable
+    /// transport do not count, because they are sent again.
     pub(super) drops: Arc<[AtomicU64; 2]>,
-    /// What is in encrypted packets, there and back.
+    /// The notes about the messages in encrypted packets, to the receiver and back.
     pub(super) notes: Option<[Arc<PacketNotes>; 2]>,
-    /// The far end has something to do at a time of its own.
+    /// True if the far end has deadlines of its own, so that the pacer serves it too.
     pub(super) is_far_paced: bool,
     /// The end whose place a stranger takes.
     pub(super) stranger: Option<Side>,
@@ -57,30 +58,31 @@ pub(super) struct FlowEnds {
 struct FlowPlan<'a> {
     scenario: &'a Scenario,
     session: &'a SessionSpec,
-    /// The flow's place in both.
+    /// The flow's place in the scenario and in the session.
     index: usize,
-    /// What its transport draws from.
+    /// The seed that the flow's transport draws from.
     seed: Seed,
     common: &'a EndContext,
     /// The end whose place a stranger takes.
     stranger: Option<Side>,
-    /// The keys of our end beside a stranger. Without one both ends draw the same, certificate and all.
+    /// The keys of our QUIC end, if the other end is a stranger. Without a stranger both ends draw the same
+    /// keys and the same certificate from the seed.
     quic_keys: Option<HostKeys>,
 }
 
-/// The sockets of a flow's ends. An end has none if a stranger has it, or if the flow shares an earlier
-/// flow's connection.
+/// The sockets of a flow's ends. An end has no socket if a stranger has the socket, or if the flow shares an
+/// earlier flow's connection.
 struct FlowSockets {
     near: Option<OwnedFd>,
     far: Option<OwnedFd>,
 }
 
 impl Ends {
-    /// Makes the ends of all flows and gives each its socket. `sockets` holds the sender's and the receiver's
-    /// of each connection, but for that of a `stranger`.
+    /// Makes the ends of all flows and gives each end its socket. `sockets` holds the sender's and the
+    /// receiver's socket of each connection. The socket of a `stranger` is `None`.
     ///
     /// # Errors
-    /// The system's, if there is no epoll; `UnexpectedEof` if there are too few sockets.
+    /// Returns the system's error if it has no epoll, and `UnexpectedEof` if there are too few sockets.
     pub(super) fn new(
         scenario: &Scenario,
         session: &SessionSpec,
@@ -118,7 +120,7 @@ impl Ends {
         Ok(ends)
     }
 
-    /// Makes both ends of a flow, and has their sockets served.
+    /// Makes both ends of a flow, and gives their sockets to the threads that serve them.
     fn add(&mut self, plan: &FlowPlan<'_>, sockets: FlowSockets) {
         let (near, far) = (Arc::new(plan.end(true)), Arc::new(plan.end(false).receiving_file(false)));
         let kind = plan.spec().transport.channel_kind();
@@ -157,8 +159,8 @@ impl Ends {
         });
     }
 
-    /// Has the UDP thread serve `end` from its socket. A stranger's end has none, nor has one that uses
-    /// another flow's.
+    /// Makes the UDP thread serve `end` from its socket. Does nothing if `socket` is `None`, which is so for
+    /// a stranger's end and for a flow that uses another flow's socket.
     fn attach_datagrams(&mut self, end: &Arc<SharedEnd>, socket: Option<OwnedFd>) -> Option<Arc<UdpSocket>> {
         let socket = Arc::new(UdpSocket::from(socket?));
         end.lock().set_route(route_of(&socket));
@@ -166,7 +168,7 @@ impl Ends {
         Some(socket)
     }
 
-    /// Has a thread of its own serve `end`, a slow receiver of datagrams, from its socket.
+    /// Makes a thread of its own serve `end`, a slow receiver of datagrams, from its socket.
     fn attach_slow(&mut self, end: &Arc<SharedEnd>, socket: Option<OwnedFd>) -> Option<Arc<UdpSocket>> {
         let socket = Arc::new(UdpSocket::from(socket?));
         end.lock().read_from(route_of(&socket));
@@ -174,8 +176,8 @@ impl Ends {
         Some(socket)
     }
 
-    /// The ends that have something to do at a time of their own: those that send, both of a transport of
-    /// ours, and those that read a stream slowly.
+    /// The ends that have deadlines of their own: all senders, both ends of a protocol of ours, and receivers
+    /// that read a stream slowly.
     pub(super) fn paced(&self) -> Vec<Arc<SharedEnd>> {
         let near = self.flows.iter().filter(|flow| flow.stranger != Some(Side::Near)).map(|flow| &flow.near);
         let far = self.flows.iter().filter(|flow| flow.is_far_paced && flow.stranger != Some(Side::Far));
@@ -192,7 +194,7 @@ impl FlowPlan<'_> {
         &self.session.flows[self.index]
     }
 
-    /// The sending end, or the receiving one.
+    /// Makes the sending end, or the receiving end if `is_sender` is false.
     fn end(&self, is_sender: bool) -> SharedEnd {
         let place = EndPlace {
             index: self.index,
@@ -225,8 +227,8 @@ impl FlowPlan<'_> {
 }
 
 impl FlowEnds {
-    /// Whether all that was sent has arrived, or is known to be dropped, and nothing more will be sent.
-    /// Nobody knows that of a stranger.
+    /// Returns true if nothing more will be sent, and each message that was sent has arrived or is known to
+    /// be dropped. With a stranger the answer is always false, because nobody knows what the stranger sends.
     pub(super) fn is_delivered(&self) -> bool {
         if self.stranger.is_some() {
             return false;
@@ -240,8 +242,8 @@ impl FlowEnds {
         is_there && (!has_echo || sender.received + drops(1) >= receiver.sent)
     }
 
-    /// What the sockets of both ways dropped since the run began, and what waits in them. Nobody else reads
-    /// them any more.
+    /// Returns for the sockets of both directions the number of datagrams that were dropped since the run
+    /// began, and the messages that still wait. Call it when no thread reads the sockets any more.
     pub(super) fn drain_sockets(&self) -> [Option<SocketRest>; 2] {
         let readers = [&self.far, &self.near];
         [0, 1].map(|way: usize| {
@@ -253,12 +255,12 @@ impl FlowEnds {
                 reader.read_from(route_of(socket));
                 unread = reader.drain_socket();
             }
-            // The sockets are as old as the run.
+            // The sockets were made for this run, so all their drops are the run's.
             Some(SocketRest { drops: socket_drops(socket.as_fd()).ok(), unread })
         })
     }
 
-    /// What our end counted, if the other one is a stranger's.
+    /// The counts of our end, if the other end is a stranger.
     pub(super) fn beside(&self) -> Option<OurEnd> {
         let ours = match self.stranger? {
             Side::Near => &self.far,
@@ -273,8 +275,9 @@ impl FlowEnds {
     }
 }
 
-/// Has both ends of a connection, at its first flow, note what is in their packets, if the emulator cannot
-/// read them and has to know it: it decides the fate of messages that are not sent again.
+/// Makes both ends of a QUIC connection note the messages in their packets, if the connection has messages
+/// that are not sent again. The emulator decides the fate of these messages and cannot read the packets. The
+/// ends of the connection's first flow note the packets of all its flows.
 fn noted(spec: &SessionSpec, index: usize, ends: [&Arc<SharedEnd>; 2]) -> Option<[Arc<PacketNotes>; 2]> {
     let is_decided = |member: usize| {
         let kind = spec.flows[member].transport.kind();
@@ -290,12 +293,12 @@ fn noted(spec: &SessionSpec, index: usize, ends: [&Arc<SharedEnd>; 2]) -> Option
     })
 }
 
-/// The route of an end whose socket is connected to the other end's.
+/// The route of an end whose socket is connected to the other end's socket.
 fn route_of(socket: &Arc<UdpSocket>) -> UdpRoute {
     UdpRoute { socket: Arc::clone(socket), unconnected: None }
 }
 
-/// Whether a datagram waits in `socket`.
+/// Returns true if a datagram waits in `socket`.
 fn is_readable(socket: &UdpSocket) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
