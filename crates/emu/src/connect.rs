@@ -1,5 +1,5 @@
-//! Opening the connections: each flow's sender dials at its start, across the emulated path, and the receiver
-//! accepts.
+//! Opens the TCP connections: the sender of each flow dials at the flow's start across the emulated path, and
+//! the receiver accepts.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -18,14 +18,14 @@ use talkpath_units::Instant;
 pub(super) struct Connecting {
     pub(super) index: usize,
     pub(super) start: Instant,
-    /// The sender's socket, bound; gone once it is open.
+    /// The sender's bound socket. `None` once its connection is open.
     pub(super) dial: Option<Socket>,
-    /// The receiver's, listening; gone once it has accepted.
+    /// The receiver's listening socket. `None` once it has accepted the connection.
     pub(super) listener: Option<Socket>,
-    /// Whether further subflows may join the connection: the kernel takes them only while there is a
-    /// listener.
+    /// True if further subflows may join the connection. The kernel accepts them only while the listener is
+    /// open.
     pub(super) is_multipath: bool,
-    /// That listener, once it has accepted.
+    /// The listener of a connection with several paths, once it has accepted the connection.
     pub(super) joined_at: Option<Socket>,
     pub(super) near: Arc<SharedEnd>,
     pub(super) far: Arc<SharedEnd>,
@@ -34,7 +34,8 @@ pub(super) struct Connecting {
     pub(super) is_dialled: bool,
 }
 
-/// Opens `flows`, each at its start, until `stop`. Open connections are the TCP loop's, which `epoll` wakes.
+/// Opens the connection of each flow at the flow's start, until `stop`. The TCP loop serves the open
+/// connections, which `epoll` watches.
 pub(super) fn connect_flows(
     mut flows: Vec<Connecting>,
     epoll: &OwnedFd,
@@ -90,7 +91,7 @@ impl Connecting {
         }
     }
 
-    /// The dialled connection is open, or failed.
+    /// Gives the dialled connection to the sender, or notes that it has failed.
     fn opened(&mut self, epoll: &OwnedFd) -> io::Result<()> {
         let Some(socket) = self.dial.take() else { return Ok(()) };
         self.near.work(|end| {
@@ -115,10 +116,11 @@ impl Connecting {
     }
 }
 
-/// Where the TCP loop finds an end of flow `index`: senders at even places, receivers at odd ones.
+/// The place at which the TCP loop finds an end of flow `index`: senders at even places, receivers at odd
+/// places.
 fn place_of(index: usize, is_sender: bool) -> u64 {
     2 * index as u64 + u64::from(!is_sender)
 }
 
-/// The longest that the loop goes without looking whether it shall stop.
+/// The longest time in which the loop does not check whether it shall stop, ns.
 const POLL_NS: u64 = 20_000_000;

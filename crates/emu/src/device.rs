@@ -1,20 +1,21 @@
-//! A host's cable as the emulator has it: packets one by one from its end, packets and trains of datagrams to
-//! it.
+//! The emulator's end of a host's cable. The emulator takes packets from it one by one, and writes packets
+//! and trains of datagrams to it.
 //!
 //! ```text
 //!  take:  one packet, stamped by the kernel as it left its host
 //!  write: one packet                   or  headers | payload, payload, payload  (a train, cut by the host)
 //! ```
 //!
-//! A large TCP write, or a UDP write with UDP_SEGMENT, is cut by the sending host's kernel before its device
-//! (`talkpath_kernel::host::cable`), so that each packet has a stamp, an arrival and a decision of its own.
-//! The other way, datagrams of one flow whose departures have come are handed over in one write, as a network
-//! card's GRO would (the kernel cuts them again for the socket): a write costs as much as a dozen datagrams.
-//! TCP's segments are written one by one, since merging them would thin out its acknowledgements.
+//! The sending host's kernel cuts a large TCP write, or a UDP write with UDP_SEGMENT, before the host's
+//! device (`talkpath_kernel::host::cable`). So each packet has a stamp, an arrival and a decision of its own.
+//! In the other direction, datagrams of one flow whose departures have come are handed over by one write, as
+//! a network card with GRO would do it. The kernel cuts them again for the socket. A write costs as much as a
+//! dozen datagrams. TCP's segments are written one by one, because merged segments would have fewer
+//! acknowledgements.
 //!
-//! Each packet is preceded by a `virtio_net_hdr` (linux/virtio_net.h; 10 bytes, native byte order) and an
-//! Ethernet header. Checksums of TCP and UDP are left to be completed by whoever needs them, as between a
-//! host and its card: until then a packet holds the sum of the pseudo-header (RFC 9293 §3.1, RFC 768).
+//! Before each packet there are a `virtio_net_hdr` (linux/virtio_net.h; 10 bytes, native byte order) and an
+//! Ethernet header. The checksums of TCP and UDP are not complete, as between a host and its network card.
+//! Until somebody completes it, the field has the sum of the pseudo-header (RFC 9293 §3.1, RFC 768).
 
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
@@ -31,31 +32,32 @@ use crate::packet::{Parsed, Protocol, UDP, UDP_HEADER, checksum, parse, sum};
 pub(super) struct Device<'a> {
     fd: &'a OwnedFd,
     ring: Ring,
-    /// Whether the kernel knows UDP's super-packets (Linux 6.2 and later): it does until it refuses one.
+    /// True until the kernel refuses a train. Linux 6.2 and later know UDP's super-packets.
     pub(super) takes_trains: bool,
     header: [u8; FRONT],
 }
 
-/// What was taken.
+/// The outcome of taking a packet from a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// A packet that may be a flow's.
+    /// A packet that may belong to a flow.
     Packet {
         parsed: Parsed,
-        /// Whether its transport's checksum is not completed.
+        /// True if the checksum of TCP or UDP is not complete.
         is_unsummed: bool,
     },
-    /// None that can be a flow's: ICMP, multicast.
+    /// A packet that cannot belong to a flow: ICMP or multicast.
     Stray,
-    /// More than a packet of the device's MTU, which the host should have cut.
+    /// A packet larger than the device's MTU, which the host should have cut.
     Unfit,
 }
 
 impl<'a> Device<'a> {
-    /// The cables whose packet sockets are `fds`, made for packets of this version and of up to `mtu` bytes.
+    /// Makes the emulator's ends of both cables. Their packet sockets are `fds`. Packets have this version of
+    /// IP and at most `mtu` bytes.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error if the ring of a socket cannot be mapped.
     pub(super) fn pair(fds: &'a [OwnedFd; 2], ip: IpVersion, mtu: u16) -> io::Result<[Self; 2]> {
         Ok([Self::new(&fds[0], ip, mtu)?, Self::new(&fds[1], ip, mtu)?])
     }
@@ -64,7 +66,7 @@ impl<'a> Device<'a> {
         let mut header = [0; FRONT];
         let (to, rest) = header[VIRTIO_HEADER..].split_at_mut(HOST_HARDWARE.len());
         to.copy_from_slice(&HOST_HARDWARE);
-        // The sender's address stays zero: nobody answers to it.
+        // The sender's hardware address stays zero, because nobody answers to it.
         rest[HOST_HARDWARE.len()..].copy_from_slice(&ethertype(ip == IpVersion::V6).to_be_bytes());
         Ok(Self { fd, ring: Ring::map(fd, Layout::of(mtu))?, takes_trains: true, header })
     }
@@ -73,7 +75,7 @@ impl<'a> Device<'a> {
         self.fd
     }
 
-    /// When the packet that waits longest left its host, ns of CLOCK_REALTIME; `None` if none waits.
+    /// When the packet that waits longest left its host, ns of CLOCK_REALTIME. `None` if no packet waits.
     pub(super) fn waiting(&self) -> Option<i64> {
         self.ring.peek().map(|waiting| waiting.stamp_ns)
     }
@@ -85,10 +87,10 @@ impl<'a> Device<'a> {
         taken
     }
 
-    /// Hands a packet to the host.
+    /// Writes a packet to the host.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error if the device does not take the packet.
     pub(super) fn write(&mut self, packet: &[u8], parsed: &Parsed, is_unsummed: bool) -> Result<(), Errno> {
         self.header[..VIRTIO_HEADER].fill(0);
         if is_unsummed {
@@ -97,11 +99,11 @@ impl<'a> Device<'a> {
         rustix::io::writev(self.fd, &[IoSlice::new(&self.header), IoSlice::new(packet)]).map(drop)
     }
 
-    /// Hands datagrams of one flow to the host, at least one: `first` whole, and of those after it the
-    /// payloads; all of `size` payload bytes but for the last, which may be shorter.
+    /// Writes a train of datagrams of one flow to the host. `first` is the whole first datagram, and `rest`
+    /// are the payloads of the others. All payloads have `size` bytes, and only the last may be shorter.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error if the device does not take the train.
     pub(super) fn write_train<'b>(
         &mut self,
         first: &'b [u8],
@@ -134,7 +136,7 @@ impl<'a> Device<'a> {
         rustix::io::writev(self.fd, &slices[..count]).map(drop)
     }
 
-    /// Marks the checksum as one that the host need not verify, and gives its place.
+    /// Says in the header that the host has to complete the checksum, and where the checksum is.
     fn leave_sum_to_host(&mut self, parsed: &Parsed) {
         self.header[0] = NEEDS_CHECKSUM;
         self.header[6..8].copy_from_slice(&((ETHERNET_HEADER + parsed.header) as u16).to_ne_bytes());
@@ -153,8 +155,9 @@ fn take(waiting: &WaitingFrame<'_>, out: &mut [u8]) -> Taken {
     Taken::Packet { parsed, is_unsummed: flags & NEEDS_CHECKSUM != 0 }
 }
 
-/// Changes `headers`, which are those of a datagram like `parsed`, so that `payload` bytes follow: lengths,
-/// IPv4's checksum, and UDP's as far as the pseudo-header (RFC 768, RFC 8200 §8.1).
+/// Changes `headers`, which are those of a datagram like `parsed`, so that `payload` bytes follow. It sets
+/// the lengths, the checksum of IPv4, and UDP's checksum to the sum of the pseudo-header (RFC 768, RFC 8200
+/// §8.1).
 fn set_length(headers: &mut [u8], parsed: &Parsed, payload: usize) {
     // Callers hold the whole below 64 KiB.
     let total = (headers.len() + payload) as u16;
@@ -180,11 +183,11 @@ fn set_length(headers: &mut [u8], parsed: &Parsed, payload: usize) {
     headers[place..place + 2].copy_from_slice(&pseudo.to_be_bytes());
 }
 
-/// Completes the checksum of an unfragmented `packet`, which has that of the pseudo-header.
+/// Completes the checksum of an unfragmented `packet`, whose checksum field has the sum of the pseudo-header.
 pub(super) fn complete_checksum(packet: &mut [u8], parsed: &Parsed) {
     let place = parsed.header + checksum_place(parsed.protocol);
     let Some(transport) = packet.get(parsed.header..parsed.length) else { return };
-    // A sum of zero is sent as all ones: in UDP zero means that there is none (RFC 768).
+    // A sum of zero is sent as all ones, because zero in UDP means that there is no checksum (RFC 768).
     let sum = match checksum(transport) {
         0 => 0xffff,
         sum => sum,

@@ -1,4 +1,4 @@
-//! What of the flows' TCP is the host's: settings of a namespace or of its routes, not of a socket.
+//! The TCP settings that belong to a host: settings of its namespace or its routes, and not of a socket.
 //!
 //! | key | how it is set |
 //! | --- | --- |
@@ -9,8 +9,8 @@
 //! | `timer_granularity` | not at all: it is the kernel's own, and a scenario may name it |
 //! | `kernel` | not at all: a warning says what this kernel has instead |
 //!
-//! If the flows do not agree, the kernel's own value holds, and a warning names the flows that wanted
-//! another.
+//! If the flows do not agree, the kernel's own value holds, and a warning names each flow that wanted another
+//! value.
 
 use std::borrow::Cow;
 
@@ -33,12 +33,13 @@ pub(super) struct HostTcp {
     tlp: bool,
     min_rto: Duration,
     initial_window: Packets,
-    /// Every segment is acknowledged at once.
+    /// True if every segment is acknowledged at once.
     quick_acks: bool,
 }
 
 impl HostTcp {
-    /// The settings that the flows agree on; the kernel's own if they do not.
+    /// The settings on which the flows agree. If they do not agree on a setting, it has the kernel's own
+    /// value.
     pub(super) fn of(scenario: &Scenario) -> Self {
         let configs = || scenario.flows.iter().filter_map(tcp);
         let wanted = |of: fn(&TcpConfig) -> bool| configs().next().is_none() || configs().any(of);
@@ -55,8 +56,7 @@ impl HostTcp {
         }
     }
 
-    /// What is to be written (Documentation/networking/ip-sysctl.rst of the kernel); what is so already is
-    /// left alone.
+    /// The settings that differ from the kernel's own (Documentation/networking/ip-sysctl.rst of the kernel).
     pub(super) fn settings(self) -> impl Iterator<Item = Setting> {
         let off = Cow::Borrowed(&b"0"[..]);
         let microseconds = (self.min_rto.as_micros()).max(1).to_string().into_bytes();
@@ -74,7 +74,7 @@ impl HostTcp {
         changed.into_iter().filter(|(is_changed, _)| *is_changed).map(|(_, setting)| setting)
     }
 
-    /// What the routes have to say, if anything.
+    /// The TCP settings of the routes. `None` if all are the kernel's own.
     pub(super) fn route(self) -> Option<Route> {
         let is_usual = self.initial_window == KERNEL.initial_window;
         let initial_window =
@@ -86,8 +86,8 @@ impl HostTcp {
         })
     }
 
-    /// Names the settings that the kernel's transports do not take. The hosts here do keep `send_jitter` and
-    /// slow receivers, and pace if the scenario sets it.
+    /// The warnings about the keys that the kernel's transports cannot be set to. The hosts of this arena do
+    /// keep `send_jitter` and slow receivers, and they pace if the scenario says so.
     pub(super) fn warnings(self, scenario: &Scenario) -> Vec<String> {
         scenario
             .flows
@@ -133,9 +133,9 @@ impl HostTcp {
     }
 }
 
-/// What to say of an `rwnd` that does not bound the window here. Linux takes TCP_WINDOW_CLAMP back as soon as
-/// it has measured how much memory a segment takes (tcp_measure_rcv_mss), and tunes the buffer from then on,
-/// unless SO_RCVBUF is set.
+/// The warning about an `rwnd` that does not limit the window. Linux takes TCP_WINDOW_CLAMP back when it has
+/// measured how much memory a segment takes (tcp_measure_rcv_mss). From then on it tunes the buffer, unless
+/// SO_RCVBUF is set.
 fn loose_window(flow: &Flow, usual: Bytes) -> Option<String> {
     let config = tcp(flow).filter(|config| config.rwnd != usual)?;
     flow.receiver.socket_buffer.is_none().then(|| {
@@ -148,12 +148,13 @@ fn loose_window(flow: &Flow, usual: Bytes) -> Option<String> {
     })
 }
 
-/// The `rwnd` of a flow that does not bound its window: the scenario's kernel has it, or else the stack.
+/// The `rwnd` of a flow that does not limit its window. It is that of the scenario's kernel, or of the stack
+/// if the scenario names no kernel.
 pub(super) fn usual_rwnd(scenario: &Scenario) -> Bytes {
     scenario.kernel.as_ref().map_or(KERNEL.rwnd, |profile| profile.rwnd)
 }
 
-/// The value that all have, if there are any.
+/// The value that all `values` have. `None` if they differ, or if there are none.
 fn agreed<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
     let first = values.next()?;
     values.all(|value| value == first).then_some(first)
@@ -163,7 +164,7 @@ fn tcp(flow: &Flow) -> Option<&TcpConfig> {
     flow.transport.as_tcp()
 }
 
-/// Keys that this arena keeps, or reports on by itself.
+/// The keys that this arena can set, or has warnings of its own about.
 const OURS: [&str; 13] = [
     "rwnd",
     "send_jitter",
@@ -179,7 +180,7 @@ const OURS: [&str; 13] = [
     "delayed_ack",
     "pacing",
 ];
-/// A kernel whose settings were left alone.
+/// The TCP settings of a Linux kernel whose settings nobody has changed.
 const KERNEL: TcpConfig = TcpConfig::preset(Stack::Linux, false);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a scenario asks of the two hosts: devices, sockets, congestion controls.
+//! The devices, sockets and congestion controls that a scenario asks of the two hosts.
 
 use talkpath_arena::ArenaError;
 use talkpath_kernel::host::path_manager::PathManager;
@@ -11,8 +11,8 @@ use crate::host_tcp::usual_rwnd;
 use crate::packet::Host;
 use crate::world::{SecondAddresses, SocketPlan};
 
-/// For each flow the sender's socket and the receiver's; none for a flow that shares an earlier flow's
-/// connection.
+/// Plans the sender's socket and the receiver's socket of each flow. A flow that shares an earlier flow's
+/// connection has none.
 pub(super) fn socket_plans<'a>(
     scenario: &Scenario,
     spec: &'a SessionSpec,
@@ -50,7 +50,7 @@ pub(super) fn socket_plans<'a>(
     plans
 }
 
-/// Whether the kernel takes the segment sizes that sockets of Multipath TCP are to have.
+/// Checks that the kernel takes the segment sizes of the planned sockets of Multipath TCP.
 pub(super) fn check_segment_sizes(plans: &[SocketPlan<'_>]) -> Result<(), String> {
     let has_size = |plan: &SocketPlan<'_>| plan.path_mtu.is_some() || plan.transport.mss().is_some();
     if plans.iter().any(|plan| plan.transport.is_multipath() && has_size(plan)) {
@@ -61,8 +61,8 @@ pub(super) fn check_segment_sizes(plans: &[SocketPlan<'_>]) -> Result<(), String
     }
 }
 
-/// The largest MTU of the links that packets from `host` meet first: what exceeds it the kernel itself
-/// fragments.
+/// The MTU of the device of `host`: the largest MTU of the links that packets from the host enter first. The
+/// host's kernel fragments larger packets.
 pub(super) fn device_mtu(scenario: &Scenario, host: Host) -> u16 {
     let first_links = scenario.flows.iter().flat_map(|flow| {
         let second = flow.second_path.as_ref();
@@ -86,10 +86,10 @@ pub(super) fn sender(flow: &Flow) -> Host {
     }
 }
 
-/// Which hosts have second addresses; `None` if no flow has a second path.
+/// The second addresses of the hosts. `None` if no flow has a second path.
 ///
 /// # Errors
-/// The kernel has no Multipath TCP, and a flow wants it.
+/// Returns an error if a flow wants Multipath TCP and the kernel does not have it.
 pub(super) fn second_addresses(
     scenario: &Scenario,
     spec: &SessionSpec,
@@ -109,15 +109,16 @@ pub(super) fn second_addresses(
     Ok(Some(SecondAddresses { manager, opens }))
 }
 
-/// What the datagrams of flow `index` carry.
+/// The token that the datagrams of flow `index` carry.
 pub(super) fn token(index: usize) -> u32 {
-    // Never what a registration begins with, whose first byte is a letter (wire.rs).
+    // The token of a small index cannot be the beginning of a registration, whose first byte is a letter
+    // (wire.rs).
     index as u32
 }
 
-/// Whether the kernel has the congestion controls that the flows name. A socket on our hosts may use every
-/// one that the kernel has, even if an ordinary socket of this user may not (tcp_allowed_congestion_control):
-/// there we are root.
+/// Checks that the kernel has the congestion controls that the flows name. A socket of an emulated host may
+/// use every congestion control of the kernel, because this process is root there. An ordinary socket of this
+/// user may use only those in tcp_allowed_congestion_control.
 pub(super) fn check_congestion_controls(spec: &SessionSpec) -> Result<(), String> {
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let available = available.unwrap_or_default();

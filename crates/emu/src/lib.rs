@@ -80,13 +80,12 @@ pub use report::{EmuReport, LatenessFigures};
 pub use stranger::{OurEnd, Stranger, Way, ways};
 pub use world::Means;
 
-/// Two namespaces and the path between them. Runs share nothing but the machine: runs at the same time delay
-/// each other, and each run's report shows by how much. The default is without a look whether this machine
-/// allows it.
+/// Two namespaces and the path between them. Runs share only the machine. Concurrent runs delay each other,
+/// and each run's report shows how much. `default()` does not check whether this machine allows the arena.
 #[derive(Debug, Default)]
 pub struct EmuArena {
     log: Option<Vec<u8>>,
-    /// Bytes of each packet that are kept, if packets are kept.
+    /// The number of bytes of each packet that the capture keeps. `None` makes no capture.
     snaplen: Option<u32>,
     capture: Option<Vec<u8>>,
     report: Option<EmuReport>,
@@ -94,10 +93,10 @@ pub struct EmuArena {
 }
 
 impl EmuArena {
-    /// The arena, after a look whether this machine allows it.
+    /// Makes the arena, after a check whether this machine allows it.
     ///
     /// # Errors
-    /// [`ArenaError::Unavailable`] says what is missing and how to get it.
+    /// Returns [`ArenaError::Unavailable`], which says what is missing and how to get it.
     pub fn open() -> Result<Self, ArenaError> {
         world::World::build(IpVersion::V4, [1500; 2], &[], &[], None, None)?;
         Ok(Self::default())
@@ -133,12 +132,12 @@ impl EmuArena {
         Ok((record, ours.unwrap_or_default()))
     }
 
-    /// What the machine did to the last run.
+    /// The report about how the machine disturbed the last run.
     pub fn report(&self) -> Option<&EmuReport> {
         self.report.as_ref()
     }
 
-    /// One run, and what our end counted if there is a `stranger`.
+    /// Runs the scenario once. If there is a `stranger`, it also returns the counts of our end.
     fn run_once(
         &mut self,
         scenario: &Scenario,

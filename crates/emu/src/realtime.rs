@@ -1,5 +1,5 @@
-//! What lets the emulator's thread be on time, if the machine allows it: priority, timer slack, a processor
-//! of its own.
+//! The means that keep the emulator's thread on time, if the machine allows them: priority, timer slack and a
+//! processor of its own.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,25 +16,27 @@ pub(super) fn raise_priority() -> Option<String> {
     // 1 ns: the default of 50 us would let the kernel wake us that much later (prctl(2), PR_SET_TIMERSLACK).
     let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
     let denied = fork::become_emulator().err()?;
-    // An RLIMIT_RTPRIO of 1 allows the endpoints' priority, which is better than none.
+    // An RLIMIT_RTPRIO of 1 allows at least the priority of the endpoints' threads.
     Some(match become_real_time() {
         Ok(()) => format!("{denied}; it has the endpoints' priority"),
         Err(_) => denied.to_string(),
     })
 }
 
-/// The processor that an emulator has for itself, as far as this process can see to it: its endpoints'
-/// threads stay away, and the kernel does the hosts' part of receiving elsewhere.
+/// The processor that an emulator has for itself, as far as this process can arrange it. The threads of its
+/// endpoints run on other processors, and the kernel does the hosts' part of receiving on other processors.
 ///
-/// The last processor, and beside other emulators of this process the next one down, in the upper half. An
-/// emulator that finds none left runs anywhere, as all threads do on a machine with one processor.
+/// The first emulator takes the last processor. A concurrent emulator of this process takes the next lower
+/// one that is free, but only in the upper half. An emulator that finds no free processor runs anywhere. So
+/// does every thread on a machine with one processor.
 pub(super) struct OwnProcessor {
-    /// Its place from the last one, and the processors that this process may use.
+    /// The processor's place, counted down from the last processor, and the processors that this process may
+    /// use.
     taken: Option<(u32, CpuSet)>,
 }
 
 impl OwnProcessor {
-    /// Takes one, until it is dropped.
+    /// Takes a processor until the value is dropped.
     pub(super) fn take() -> Self {
         let Ok(allowed) = sched_getaffinity(None) else { return Self::none() };
         let places = (allowed.count() / 2).min(u64::BITS);
@@ -45,12 +47,13 @@ impl OwnProcessor {
         Self { taken: claimed.ok().and_then(free).map(|place| (place, allowed)) }
     }
 
-    /// No processor: the emulator runs anywhere.
+    /// Takes no processor, so that the emulator runs anywhere.
     pub(super) const fn none() -> Self {
         Self { taken: None }
     }
 
-    /// Puts the calling thread on it. If that is not allowed, the lateness report shows the effect.
+    /// Pins the calling thread to the processor. The error is ignored: if that is not allowed, the lateness
+    /// in the report shows the effect.
     pub(super) fn pin(&self) {
         let Some(cpu) = self.cpu() else { return };
         let mut only = CpuSet::new();
@@ -58,16 +61,16 @@ impl OwnProcessor {
         let _ = sched_setaffinity(None, &only);
     }
 
-    /// Keeps the calling thread off it.
+    /// Keeps the calling thread off the processor.
     pub(super) fn leave(&self) {
         if let Some(others) = self.others() {
             let _ = sched_setaffinity(None, &others);
         }
     }
 
-    /// Has the kernel receive for a host on the other processors (receive packet steering,
-    /// Documentation/networking/scaling.rst; Linux 6.3 for the default of new devices). Otherwise the thread
-    /// that writes a packet to a host also does all that the host's kernel does with it.
+    /// The setting that makes the kernel receive for a host on the other processors (receive packet steering,
+    /// Documentation/networking/scaling.rst; Linux 6.3 for the default of new devices). Without it the thread
+    /// that writes a packet to a host also does all the work of the host's kernel with the packet.
     pub(super) fn steering(&self) -> Option<Setting> {
         let others = self.others()?;
         Some((STEERING, Cow::Owned(mask(|cpu| others.is_set(cpu)).into_bytes())))
@@ -93,7 +96,8 @@ impl Drop for OwnProcessor {
     }
 }
 
-/// A set of processors as the kernel reads it: hexadecimal words of 32 bits, the highest first, with commas.
+/// Writes a set of processors as the kernel reads it: hexadecimal words of 32 bits with commas, the highest
+/// word first.
 fn mask(is_set: impl Fn(usize) -> bool) -> String {
     let word =
         |word: usize| (0..32).fold(0_u32, |bits, bit| bits | u32::from(is_set(word * 32 + bit)) << bit);
@@ -101,10 +105,10 @@ fn mask(is_set: impl Fn(usize) -> bool) -> String {
     words.map(|word| format!("{word:08x}")).collect::<Vec<_>>().join(",")
 }
 
-/// Which places emulators of this process have: a bit for each.
+/// One bit for each place that an emulator of this process has taken.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
-/// The mask of receive packet steering of devices that are made later in this namespace.
+/// The file with the mask of receive packet steering, for devices that are made later in the namespace.
 pub(super) const STEERING: &core::ffi::CStr = c"/proc/sys/net/core/rps_default_mask";
 
 #[cfg(test)]

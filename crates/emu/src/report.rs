@@ -1,4 +1,4 @@
-//! How the machine disturbed a run, and whether the run is valid all the same.
+//! The report about how the machine disturbed a run, and the judgement whether the run is valid.
 
 use core::fmt;
 
@@ -11,54 +11,56 @@ use talkpath_units::{Duration, Histogram};
 
 use crate::stops::{FlowLateness, Stops};
 
-/// What the machine did to a run.
+/// How the machine disturbed a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EmuReport {
-    /// From a packet's promised departure to its write; `None` if no packet departed.
+    /// The time from a packet's decided departure to its write. `None` if no packet departed.
     pub emulator: Option<LatenessFigures>,
-    /// By how much arrivals count later than the kernel stamped them, since the path had been stepped past
-    /// the stamp.
+    /// The time from the kernel's stamp of a packet to its arrival in the path. A packet arrives after its
+    /// stamp if the path had already been stepped past the stamp.
     pub backlog: Option<LatenessFigures>,
-    /// From a clocked message's due time to its hand-over to the socket; `None` if no flow has a clock.
+    /// The time from the due time of a message on a clock to its hand-over to the socket. `None` if no flow
+    /// has a clock.
     pub endpoints: Option<LatenessFigures>,
-    /// Packets that entered the path.
+    /// The number of packets that entered the path.
     pub packets: u64,
-    /// Packets that the devices had no room for, on the way to the emulator or from it.
+    /// The number of packets for which a device had no room, in either direction.
     pub device_drops: u64,
-    /// Packets that the emulator had no memory for.
+    /// The number of packets for which the emulator had no memory.
     pub overruns: u64,
-    /// Packets of TCP or UDP that belong to no flow, and so did not cross the path.
+    /// The number of packets of TCP or UDP that belong to no flow. They did not cross the path.
     pub strays: u64,
-    /// Datagrams that sockets dropped whose buffers the scenario leaves to the tool.
+    /// The datagrams that sockets dropped, without the sockets whose buffers the scenario sets.
     pub(crate) udp: UdpDrops,
-    /// Share of one processor that the emulator's thread took, 0 to 1.
+    /// The share of one processor that the emulator's thread took, 0 to 1.
     pub cpu_share: f64,
-    /// Why the emulator's thread had no real-time priority above the endpoints' threads, if it had none.
+    /// The reason why the emulator's thread had no real-time priority above the endpoints' threads. `None` if
+    /// it had.
     pub not_real_time: Option<String>,
-    /// Share of all processors' time that a hypervisor gave to others, 0 to 1; `None` if the kernel does not
-    /// report it.
+    /// The share of all processors' time that a hypervisor gave to others, 0 to 1. `None` if the kernel does
+    /// not report it.
     pub stolen_share: Option<f64>,
-    /// When the emulator's thread did not run.
+    /// The times in which the emulator's thread did not run although it had work.
     pub(crate) stops: Stops,
-    /// What that did to each flow.
+    /// How the lateness disturbed each flow.
     pub(crate) flows: Vec<FlowLateness>,
-    /// How long the ends that echo held messages, but for those that the scenario makes slow.
+    /// How long the echoing ends held messages. Receivers that the scenario makes slow are left out.
     pub turn_rounds: Vec<TurnRoundRecord>,
 }
 
-/// How late something was.
+/// The percentiles of a lateness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatenessFigures {
-    /// Half were later.
+    /// The median: half were later.
     pub p50: Duration,
-    /// One in a hundred was later.
+    /// The 99th percentile: one in a hundred was later.
     pub p99: Duration,
-    /// The latest.
+    /// The largest lateness.
     pub max: Duration,
 }
 
 impl LatenessFigures {
-    /// The figures of what was measured; `None` if nothing was.
+    /// Computes the percentiles of the measured lateness. `None` if nothing was measured.
     pub(super) fn of(late: &Histogram) -> Option<Self> {
         let [p50, p99, max] = lateness_ns(late)?.map(Duration::from_nanos);
         Some(Self { p50, p99, max })
@@ -66,7 +68,7 @@ impl LatenessFigures {
 }
 
 impl EmuReport {
-    /// The same for the run's record.
+    /// Returns the report in the form of the run's record.
     pub(super) fn record(&self) -> MachineRecord {
         let late = |figures: Option<LatenessFigures>| {
             figures.map(|LatenessFigures { p50, p99, max }| LatenessRecord { p50, p99, max })
@@ -91,7 +93,7 @@ impl EmuReport {
         }
     }
 
-    /// Which figures of the run stand; what disturbed it goes to `warnings`.
+    /// Judges which figures of the run are valid. The disturbances are added to `warnings`.
     pub(super) fn judge(&self, warnings: &mut Vec<String>) -> Judgement {
         let mut judgement = Judgement { is_sound: true, late_flows: Vec::new() };
         if let Some(why) = &self.not_real_time {
@@ -150,18 +152,19 @@ impl EmuReport {
     }
 }
 
-/// Which figures of a run stand.
+/// The judgement on which figures of a run are valid.
 pub(super) struct Judgement {
-    /// All do, but for those of `late_flows`.
+    /// True if all figures are valid, except some of those of `late_flows`.
     pub(super) is_sound: bool,
-    /// The flows of which the machine made so many packets late that some of their figures do not stand.
+    /// The flows with so many late packets that some of their figures are not valid.
     pub(super) late_flows: Vec<LateFlow>,
 }
 
 impl Judgement {
-    /// The far application held echoes of a flow past its limits: they count as late packets of that flow of
-    /// `flows`. An echo of a flow without a clock makes all figures fall, and so does one that was held past
-    /// [`turn_round::INVALID_ONE`], which alone decides whether its message is in time.
+    /// Takes note that the far application held echoes of a flow past its limits. These echoes count as late
+    /// packets of the flow. If the flow has no clock, no figure of the run is valid. The same holds if one
+    /// echo was held past [`turn_round::INVALID_ONE`], because that time alone decides whether the message is
+    /// in time.
     fn hold_echoes(&mut self, turns: &TurnRoundRecord, flows: &[FlowLateness]) {
         let flow = flows.iter().find(|flow| flow.packets.name == turns.flow && flow.is_clocked());
         let Some(flow) = flow.filter(|_| turns.max <= turn_round::INVALID_ONE) else {
@@ -204,11 +207,11 @@ impl fmt::Display for EmuReport {
     }
 }
 
-/// A p99 above this is a warning: an idle machine with real-time priority stays below
-/// (docs/models/emulation.md).
+/// The p99 of the emulator's lateness above which there is a warning. An idle machine with real-time priority
+/// stays below it (docs/models/emulation.md).
 const EMULATOR_WARN: Duration = Duration::from_micros(100);
-/// Above this the path is not the scenario's any more (chosen: the serialisation of a full packet at
-/// 12 Mbps).
+/// The p99 of the emulator's lateness above which the path is no longer the scenario's (chosen: the
+/// serialisation of a full packet at 12 Mbps).
 const EMULATOR_INVALID: Duration = Duration::from_millis(1);
 /// The same limits as the live arena's (docs/models/live.md).
 const ENDPOINT_WARN: Duration = Duration::from_millis(1);

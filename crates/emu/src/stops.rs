@@ -1,16 +1,18 @@
-//! Stops: times in which the emulator's thread did not run although it had something to do. Then the whole
-//! path does not move.
+//! Stops: times in which the emulator's thread did not run although it had work. The whole path stands still
+//! then.
 //!
-//! The percentiles of all packets' lateness do not show a stop: 100 ms meet few packets of a call, and a
-//! thousandth of the packets of a fast transfer. So each figure is judged by the stop that it can bear:
+//! The percentiles of the lateness of all packets do not show a stop. A stop of 100 ms delays few packets of
+//! a call, and a thousandth of the packets of a fast transfer. So each figure is judged by the stop that it
+//! can tolerate:
 //!
 //! | figures of a flow | they are valid as long as |
 //! | --- | --- |
 //! | the quantile q of its delays | at most (1 - q) / 4 of its messages were late by more than 1 ms |
 //! | goodput, cwnd and queue, without a clock | no stop outlasts its queue, or a thousandth of the run |
 //!
-//! Both bounds are chosen. By the first, three quarters of what lies beyond a quantile is the path's. During
-//! a stop a queue goes on being served in the model; if it outlasts the stop, the link was never idle for it.
+//! Both limits are chosen. By the first limit, the path causes at least three quarters of the delays beyond a
+//! quantile. For the second limit: the model serves a queue during a stop too. If the queue lasts longer than
+//! the stop, the link was never idle because of the stop.
 
 use talkpath_measure::LateFlow;
 use talkpath_measure::metrics::percentile::PerMille;
@@ -20,13 +22,13 @@ use talkpath_units::{Duration, Instant};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stops {
     pub(crate) count: u64,
-    /// All together.
+    /// The time of all stops together.
     pub(crate) total: Duration,
     pub(crate) longest: Duration,
 }
 
 impl Stops {
-    /// The thread runs at `now`, and should have at `expected`.
+    /// Takes note that the thread runs at `now` and should have run at `expected`.
     pub(crate) fn note(&mut self, expected: Instant, now: Instant) {
         let away = now.since(expected);
         if away > STOP && expected > Instant::ZERO {
@@ -36,7 +38,7 @@ impl Stops {
         }
     }
 
-    /// A line about the stops; `None` if there were none.
+    /// The warning about the stops. `None` if there were none.
     pub(crate) fn line(&self) -> Option<String> {
         let ms = Duration::as_millis_f64;
         let times = match self.count {
@@ -49,18 +51,18 @@ impl Stops {
     }
 }
 
-/// What the machine did to one flow.
+/// How the machine disturbed one flow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FlowLateness {
-    /// How often a packet of it was late by more than [`LATE`], on its way out or back. Each acknowledgement
-    /// counts, too.
+    /// How often a packet of the flow was late by more than [`LATE`], in either direction. Acknowledgements
+    /// count too.
     pub(crate) packets: LateFlow,
-    /// The longest stop that its queue bears; `None` for a flow with a clock.
+    /// The longest stop that the flow's queue tolerates. `None` for a flow with a clock.
     pub(crate) bears: Option<Duration>,
 }
 
 impl FlowLateness {
-    /// Which figures of the flow are not valid, and why; `None` if all are.
+    /// The warning that names the figures of the flow that are not valid, and why. `None` if all are valid.
     pub(crate) fn judge(&self, stops: &Stops) -> Option<String> {
         let LateFlow { name, messages, late } = &self.packets;
         if let Some(bears) = self.bears {
@@ -88,7 +90,7 @@ impl FlowLateness {
         })
     }
 
-    /// Whether its delays are judged by how many packets were late: it has a clock.
+    /// Returns true if the flow has a clock. Its delays are then judged by the number of late packets.
     pub(crate) const fn is_clocked(&self) -> bool {
         self.bears.is_none()
     }
@@ -97,9 +99,9 @@ impl FlowLateness {
 /// The quantiles by which a flow is judged.
 const QUANTILES: [(&str, PerMille); 3] =
     [("p50", PerMille(500)), ("p90", PerMille(900)), ("p99", PerMille(990))];
-/// A thread that runs later than this has stood still (the limit of the emulator's lateness).
+/// The lateness of the thread from which on there is a stop (the limit of the emulator's lateness).
 const STOP: Duration = Duration::from_millis(1);
-/// A message that is so late counts against its flow's quantiles.
+/// The lateness of a packet above which it counts against the quantiles of its flow.
 pub(crate) const LATE: Duration = Duration::from_millis(1);
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! A program that is not ours in the place of one end of a flow.
+//! A stranger: another program in the place of one end of a flow.
 //!
-//! The sockets of both hosts belong to this process ([`crate::world`]). So the socket of one end can go to
-//! another process, which speaks there with our other end, over the emulated path. That process needs no
-//! rights and knows nothing of namespaces: its socket is bound, and connected to our end's.
+//! The sockets of both hosts belong to this process ([`crate::world`]). So this process can give the socket
+//! of one end to another process, which then speaks with our other end over the emulated path. The other
+//! process needs no rights and knows nothing of namespaces, because its socket is bound, and connected to the
+//! socket of our end.
 //!
-//! The arrival log has each packet of both ends, so what a stranger and our end count can be held against it
-//! ([`ways`]).
+//! The arrival log has each packet of both ends. So the counts of the stranger and of our end can be compared
+//! with the log ([`ways`]).
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,18 +22,18 @@ use crate::decision::PacketOutcome;
 
 /// A program that takes the place of one end of a flow over datagrams.
 pub struct Stranger<'a> {
-    /// The flow, by its place in the scenario.
+    /// The place of the flow in the scenario.
     pub flow: usize,
-    /// The end whose place it takes. The near end is the sender, and a connection's client.
+    /// The end whose place the stranger takes. The near end is the sender, and the client of a connection.
     pub side: Side,
-    /// The keys of our end of a QUIC connection; `None` draws them from the seed.
+    /// The keys of our end of a QUIC connection. `None` draws them from the seed.
     pub quic_keys: Option<HostKeys>,
     /// Gives the socket away. The run begins when it returns.
     pub take_socket: &'a mut dyn FnMut(OwnedFd) -> io::Result<()>,
 }
 
 impl Stranger<'_> {
-    /// The index of its socket: each flow's sender and receiver have one, in this order.
+    /// The index of the stranger's socket. Each flow has two sockets: the sender's, then the receiver's.
     pub(crate) const fn socket_index(&self) -> usize {
         let place = match self.side {
             Side::Near => 0,
@@ -41,7 +42,7 @@ impl Stranger<'_> {
         2 * self.flow + place
     }
 
-    /// Whether it can take part in `scenario`; if not, why.
+    /// Checks that a stranger can take part in `scenario`. Returns the reason if not.
     pub(crate) fn check(&self, scenario: &Scenario, spec: &SessionSpec) -> Result<(), String> {
         let Some(flow) = spec.flows.get(self.flow) else {
             let (place, flows) = (self.flow, spec.flows.len());
@@ -68,19 +69,20 @@ impl Stranger<'_> {
     }
 }
 
-/// What our end counted beside a stranger.
+/// The counts of our end, whose other end is a stranger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OurEnd {
-    /// Messages that left; bytes of one stream for all.
+    /// The number of messages that left. With one stream for all messages, the number of bytes.
     pub sent: u64,
-    /// Messages that came, each once; bytes of one stream for all.
+    /// The number of messages that came, without duplicates. With one stream for all messages, the number of
+    /// bytes.
     pub received: u64,
-    /// What ended the flow before its time.
+    /// The reason why the flow ended before its time.
     pub failure: Option<String>,
 }
 
 impl OurEnd {
-    /// What `end` counted.
+    /// Reads the counts of `end`.
     pub(crate) fn of(end: &SharedEnd) -> Self {
         let end = end.lock();
         let progress = end.progress();
@@ -88,29 +90,31 @@ impl OurEnd {
     }
 }
 
-/// The packets of one direction and their fates, each as its number of bytes behind the IP header.
+/// The packets of one direction and their fates. Each packet is given by its number of bytes behind the IP
+/// header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Way {
-    /// Those that entered the path.
+    /// The packets that entered the path.
     pub arrived: Vec<u32>,
-    /// Those that were handed to the far host.
+    /// The packets that were handed to the far host.
     pub departed: Vec<u32>,
-    /// Those that a wire ate or a queue dropped.
+    /// The packets that a wire lost or a queue dropped.
     pub lost: Vec<u32>,
-    /// Whether the last packet that entered the path was lost: a close that did not arrive, say.
+    /// True if the last packet that entered the path was lost. It may have been the close of a connection.
     pub is_last_lost: bool,
 }
 
-/// The packets in the arrival log `bytes` and their fates: those from the senders, and those to them.
-/// Their paths do not cut packets.
+/// Reads the packets and their fates from the arrival log `bytes`: the packets from the senders, and the
+/// packets to them. The path of the run must not cut packets.
 ///
 /// # Errors
-/// [`LogError`].
+/// Returns [`LogError`] if the log is damaged or of another version.
 pub fn ways(bytes: &[u8]) -> Result<[Way; 2], LogError> {
     let (_, mut reader) = LogReader::open(bytes)?;
     let mut ways = [Way::default(), Way::default()];
     let mut arrivals: Vec<(usize, u32)> = Vec::new();
-    // The last of each way that entered, and that was lost.
+    // For each direction, the number of the last packet that entered the path, and of the last packet that
+    // was lost.
     let (mut last_arrived, mut last_lost) = ([None; 2], [None; 2]);
     loop {
         match reader.next()? {

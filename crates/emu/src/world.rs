@@ -1,4 +1,4 @@
-//! Two hosts: network namespaces without a name, joined by nothing but the emulator.
+//! The two hosts: network namespaces without a name. Only the emulator joins them.
 //!
 //! ```text
 //!   this process                      a child, for some milliseconds
@@ -8,11 +8,13 @@
 //!                                      exit
 //! ```
 //!
-//! A network namespace lives as long as a descriptor from it. This process holds the only ones, so however it
-//! ends the kernel takes namespaces, devices, addresses and routes away with it: nothing has a name on disk,
-//! and there is nothing to clean up. The child is what lets a process with threads do without root: only a
-//! process of one thread may enter a user namespace (unshare(2), EINVAL), and a socket stays in the namespace
-//! that it was made in.
+//! A network namespace lives as long as a descriptor from it is open. This process has the only descriptors.
+//! So however this process ends, the kernel removes the namespaces, devices, addresses and routes. Nothing
+//! has a name on disk, and there is nothing to clean up.
+//!
+//! The child makes it possible to run without root. Only a process with one thread may enter a user namespace
+//! (unshare(2), EINVAL), and this process has several. A socket stays in the namespace in which it was made,
+//! so this process can use the sockets that the child has made.
 
 mod child;
 mod failure;
@@ -42,30 +44,30 @@ pub(super) use socket::SocketPlan;
 
 /// The two hosts.
 pub(super) struct World {
-    /// The packet sockets at the emulator's ends of the hosts' cables, or the TUN devices: the first host's,
-    /// the second's.
+    /// The packet sockets at the emulator's ends of the hosts' cables, or the TUN devices. The first host's
+    /// comes first.
     pub(super) devices: [OwnedFd; 2],
-    /// The largest packet of either host: what the rings of the packet sockets were made for.
+    /// The size of the largest packet of either host. The rings of the packet sockets are made for it.
     pub(super) mtu: u16,
-    /// In the plan's order.
+    /// The hosts' sockets in the order of the plan.
     pub(super) sockets: Vec<OwnedFd>,
     kind: Kind,
-    /// /proc/net/dev of each host.
+    /// The open file /proc/net/dev of each host.
     counters: [File; 2],
-    /// /proc/net/snmp of each host, or snmp6.
+    /// The open file /proc/net/snmp or snmp6 of each host.
     errors: [File; 2],
     ip: IpVersion,
-    /// Packets that found no frame free in a ring, as far as the kernel was asked.
+    /// The number of packets that found no free frame in a ring, until the kernel was last asked.
     unread: u64,
-    /// How the namespaces were had.
+    /// The means by which the namespaces were made.
     pub(super) means: Means,
-    /// Which of the wanted settings could not be made, by place.
+    /// For each wanted setting, true if it could not be made.
     pub(super) unset: Vec<bool>,
-    /// Whether the routes' TCP settings could not be made.
+    /// True if the TCP settings of the routes could not be made.
     pub(super) route_is_unset: bool,
 }
 
-/// What leads from the hosts to this process.
+/// The kind of device that leads from a host to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A cable to a packet socket with a ring.
@@ -74,18 +76,19 @@ pub(super) enum Kind {
     Tun,
 }
 
-/// A file under /proc/sys/net and what is to be in it; each namespace has its own.
+/// A file under /proc/sys/net and the text to write to it. Each namespace has its own file.
 pub(super) type Setting = (&'static CStr, Cow<'static, [u8]>);
 
-/// Which hosts have connections with second paths.
+/// The second addresses of the hosts, for connections with second paths.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SecondAddresses {
     pub(super) manager: PathManager,
-    /// By host: whether it opens such connections, and so adds the second path.
+    /// For each host, true if it opens such connections. The host that opens a connection adds the second
+    /// path.
     pub(super) opens: [bool; 2],
 }
 
-/// How namespaces can be had.
+/// The means by which this process may make namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
     /// With CAP_SYS_ADMIN.
@@ -94,7 +97,7 @@ pub enum Means {
     UserNamespace,
 }
 
-/// Packets that a device had no room for, or could not hand to its host.
+/// The numbers of packets that the devices dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct DeviceDrops {
     /// On the way from the host to the emulator.
@@ -104,11 +107,11 @@ pub(super) struct DeviceDrops {
 }
 
 impl World {
-    /// Makes both hosts with addresses of `ip`, these MTUs, sockets and settings (at most 15), routes that
-    /// say `route` of TCP, and second addresses if there are to be such.
+    /// Makes both hosts with addresses of version `ip`, the MTU of each host, the sockets of `plan` and at
+    /// most 15 `settings`. `route` has the TCP settings of the routes. `second` makes second addresses.
     ///
     /// # Errors
-    /// [`ArenaError::Unavailable`] says what this machine does not allow, and how to get it.
+    /// Returns [`ArenaError::Unavailable`], which says what this machine does not allow and how to get it.
     pub(super) fn build(
         ip: IpVersion,
         mtu: [u16; 2],
@@ -120,7 +123,8 @@ impl World {
         Self::build_with(Kind::Cable, ip, mtu, plan, settings, route, second)
     }
 
-    /// The same with devices of this kind; a TUN device's host has no `route` and no second address.
+    /// As [`World::build`], with devices of this `kind`. A host with a TUN device has no `route` and no
+    /// second address.
     ///
     /// # Errors
     /// As [`World::build`].
@@ -137,9 +141,10 @@ impl World {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .map_err(|error| failed(&error.into()))?;
-        // Two descriptors a flow, twice while the child has them too, may be more than the soft limit of old.
+        // Each flow needs two descriptors, and twice as many while the child has them too. The usual soft
+        // limit may be smaller.
         descriptors::raise_to((plan.len() as u64 + 64) * 2 + 256);
-        // All that the child needs of memory is made before the fork.
+        // The child must not allocate memory, so everything is allocated before the fork.
         let mut wanted =
             Wanted::new(kind, ip, mtu, plan, settings, route, second).map_err(|error| failed(&error))?;
         let mut made = Vec::with_capacity(plan.len() + FIXED);
@@ -164,7 +169,7 @@ impl World {
         Ok(world)
     }
 
-    /// Sorts what the child made, host after host, into its places.
+    /// Sorts the descriptors that the child made, host after host. `None` if there are too few.
     fn sort(kind: Kind, ip: IpVersion, plan: &[SocketPlan<'_>], fds: Vec<OwnedFd>) -> Option<Self> {
         let mut fds = fds.into_iter();
         let mut sockets: Vec<Option<OwnedFd>> = plan.iter().map(|_| None).collect();
@@ -192,10 +197,10 @@ impl World {
         })
     }
 
-    /// What the devices and the rings dropped since they were made.
+    /// Reads the number of packets that the devices and the rings have dropped since they were made.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error if the counters cannot be read.
     pub(super) fn device_drops(&mut self) -> io::Result<DeviceDrops> {
         let mut drops = DeviceDrops::default();
         for file in &mut self.counters {
@@ -212,7 +217,7 @@ impl World {
         Ok(drops)
     }
 
-    /// What the two hosts' kernels counted of UDP since they were made; `None` if they do not report it.
+    /// Reads the UDP errors of both hosts since they were made. `None` if the kernel does not report them.
     pub(super) fn udp_errors(&mut self) -> Option<UdpErrors> {
         let ip = self.ip;
         let of_host = |file: &mut File| {
@@ -227,7 +232,7 @@ impl World {
     }
 }
 
-/// The text of a file of /proc, as of now.
+/// Reads the current text of an open file of /proc.
 fn whole(file: &mut File) -> io::Result<String> {
     let mut text = String::new();
     file.rewind()?;
@@ -237,8 +242,8 @@ fn whole(file: &mut File) -> io::Result<String> {
 
 /// The address of a host.
 pub(super) const fn address(host: Host, ip: IpVersion) -> IpAddr {
-    // TEST-NET-1 (RFC 5737) and the addresses for documentation (RFC 3849): no route of this machine's is
-    // shadowed, since the namespaces have none.
+    // The addresses are from TEST-NET-1 (RFC 5737) and from the range for documentation (RFC 3849). They hide
+    // no route of this machine, because the namespaces have none of its routes.
     let number = host as u8 + 1;
     match ip {
         IpVersion::V4 => IpAddr::V4(Ipv4Addr::new(192, 0, 2, number)),
@@ -246,7 +251,8 @@ pub(super) const fn address(host: Host, ip: IpVersion) -> IpAddr {
     }
 }
 
-/// The second address of a host whose connections have second paths; in another network than the first.
+/// The second address of a host whose connections have second paths. It is in another network than the first
+/// address.
 pub(super) const fn second_address(host: Host, ip: IpVersion) -> IpAddr {
     let number = host as u8 + 5;
     match ip {
@@ -255,7 +261,8 @@ pub(super) const fn second_address(host: Host, ip: IpVersion) -> IpAddr {
     }
 }
 
-/// What the child hands over besides the sockets: a device and two files for each host.
+/// The number of descriptors that the child hands over besides the sockets: a device and two files for each
+/// host.
 const FIXED: usize = 6;
 
 /// The address and port of flow `flow` at `host`.
@@ -264,15 +271,16 @@ pub(super) fn endpoint(host: Host, ip: IpVersion, flow: usize) -> SocketAddr {
     SocketAddr::new(address(host, ip), port)
 }
 
-/// TX and RX drops of the device in the text of /proc/net/dev: name, eight columns of receiving, eight of
-/// sending; the fourth of each are drops. What the emulator writes, the device receives.
+/// Reads the TX and RX drops of the host's device in the text of /proc/net/dev. A line has the device's name,
+/// eight columns about receiving and eight about sending, and the fourth column of each are drops. The device
+/// receives what the emulator writes.
 fn parse_drops(text: &str) -> Option<(u64, u64)> {
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix("talkpath:"))?;
     let columns: Vec<u64> = line.split_ascii_whitespace().map_while(|column| column.parse().ok()).collect();
     Some((*columns.get(11)?, *columns.get(3)?))
 }
 
-/// Takes what the child made, until there are `wanted` descriptors.
+/// Receives the descriptors that the child made, until there are `wanted` of them.
 fn receive(channel: &OwnedFd, wanted: usize) -> Result<(Found, Vec<OwnedFd>), ArenaError> {
     let mut fds = Vec::with_capacity(wanted);
     let mut found = Found { means: Means::Privilege, unset: 0 };

@@ -1,8 +1,8 @@
-//! The life of the child: it enters one namespace after the other, makes what belongs there, and hands the
-//! descriptors over.
+//! The life of the child. It enters one namespace after the other, makes the devices and sockets of the
+//! namespace, and hands the descriptors over.
 //!
-//! After fork (see `talkpath_kernel::host::fork`): but for what makes a [`Wanted`], nothing here allocates,
-//! locks or panics.
+//! All functions here run after the fork (see `talkpath_kernel::host::fork`), except those that make a
+//! [`Wanted`]. They do not allocate, lock or panic.
 
 use std::ffi::CStr;
 use std::io;
@@ -20,12 +20,12 @@ use super::socket::{SocketPlan, make_socket};
 use super::{Kind, Means, SecondAddresses, Setting, address, second_address};
 use crate::packet::Host;
 
-/// What the child makes. Everything here is allocated before the fork.
+/// The devices, settings and sockets that the child makes. Everything here is allocated before the fork.
 pub(super) struct Wanted<'a> {
     devices: Devices,
     plan: &'a [SocketPlan<'a>],
     settings: &'a [Setting],
-    /// For each host what its path manager is set to, if connections have second paths.
+    /// The requests that set the path manager of each host. Empty if connections have no second paths.
     paths: [Vec<NetlinkRequest>; 2],
     maps: IdentityMaps,
     ip: IpVersion,
@@ -40,15 +40,15 @@ enum Devices {
 /// The route to the other host.
 struct RouteRequest {
     request: NetlinkRequest,
-    /// Whether packets may be too large for the path without it.
+    /// True if packets may be too large for the path without the route.
     is_needed: bool,
 }
 
 impl<'a> Wanted<'a> {
-    /// What [`World::build_with`](super::World::build_with) is to make.
+    /// Prepares what [`World::build_with`](super::World::build_with) makes.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error if a placeholder descriptor cannot be opened.
     pub(super) fn new(
         kind: Kind,
         ip: IpVersion,
@@ -86,8 +86,8 @@ impl<'a> Wanted<'a> {
 }
 
 impl SecondAddresses {
-    /// What the path manager of `host` is set to: a connection has one subflow beside its first, from the
-    /// second address of the host that opened it.
+    /// The requests that set the path manager of `host`. A connection has one more subflow besides its first
+    /// one, from the second address of the host that opened the connection.
     fn requests(self, host: Host, ip: IpVersion) -> Vec<NetlinkRequest> {
         let limit = self.manager.limit(1);
         let endpoint = self.opens[host.index()].then(|| self.manager.endpoint(second_address(host, ip)));
@@ -96,9 +96,10 @@ impl SecondAddresses {
 }
 
 impl RouteRequest {
-    /// The route to the host `there`, if it says anything.
+    /// The request for the route to the host `there`. `None` if the route has nothing to set.
     fn new(there: IpAddr, mtu: u16, largest: u16, route: Option<Route>) -> Option<Self> {
-        // A device takes nothing that is larger than what it sends, so the smaller MTU is the route's.
+        // A device does not receive packets larger than its own MTU. So both devices have the larger MTU, and
+        // the host with the smaller MTU has it on its route.
         let mtu = if mtu == largest { 0 } else { u32::from(mtu) };
         if route.is_none() && mtu == 0 {
             return None;
@@ -107,7 +108,7 @@ impl RouteRequest {
         Some(Self { request: route_request(there, route), is_needed: mtu > 0 })
     }
 
-    /// Makes the route, and notes one that cannot be made and is not needed. After fork.
+    /// Makes the route. If it cannot be made and is not needed, it is noted in `found`. After fork.
     fn make(&self, found: &mut Found) -> io::Result<()> {
         match route_socket().and_then(|here| self.request.send(&here)) {
             Err(error) if self.is_needed => return Err(error),
@@ -118,7 +119,7 @@ impl RouteRequest {
     }
 }
 
-/// What the child found out.
+/// The facts that the child reports.
 #[derive(Clone, Copy)]
 pub(super) struct Found {
     pub(super) means: Means,
@@ -126,7 +127,8 @@ pub(super) struct Found {
     pub(super) unset: u16,
 }
 
-/// The child's whole life. After fork (see `fork.rs`): nothing here allocates, locks or panics.
+/// Runs the child: makes the hosts and sends the descriptors over `channel`, or the step and the error. After
+/// fork.
 pub(super) fn be_helper(channel: &OwnedFd, wanted: &mut Wanted<'_>, made: &mut Vec<OwnedFd>) {
     fork::die_with_parent();
     let mut found = Found { means: Means::Privilege, unset: 0 };
@@ -149,7 +151,7 @@ pub(super) fn be_helper(channel: &OwnedFd, wanted: &mut Wanted<'_>, made: &mut V
     if let Err((step, error)) = told {
         let number = error.raw_os_error().unwrap_or(0).to_ne_bytes();
         let message = [step as u8, found.means as u8, low, high, number[0], number[1], number[2], number[3]];
-        // If this fails too, the parent sees the channel close.
+        // The error is ignored. If this fails too, the parent sees that the channel closes.
         let _ = fork::send_descriptors(channel.as_fd(), &message, &[]);
     }
 }
@@ -166,7 +168,7 @@ fn make_hosts(
         .and_then(|()| ring::tap().map(drop).map_err(at(Step::Tap)));
     if let Err((step, why)) = as_we_are {
         found.means = Means::UserNamespace;
-        // If namespaces are allowed and packet sockets are not, packet sockets are what is missing.
+        // If namespaces are allowed and packet sockets are not, the error is about packet sockets.
         enter_user_namespace(&wanted.maps)
             .map_err(|error| (step, if step == Step::Tap { why } else { error }))?;
     }
@@ -183,8 +185,8 @@ fn make_hosts(
     };
     for (host, tap) in [Host::First, Host::Second].into_iter().zip(taps) {
         fork::unshare(false).map_err(at(Step::Namespace))?;
-        // If /proc/sys cannot be written, the emulator ignores what IPv6 sends, and connections that follow
-        // each other in a run learn from each other.
+        // Errors are ignored. If /proc/sys cannot be written, the emulator ignores the packets of IPv6
+        // itself, and a connection learns from an earlier connection of the run.
         let of_ip: &[QuietSetting] = match wanted.ip {
             IpVersion::V4 => &QUIET,
             IpVersion::V6 => &QUIET_V6,
@@ -200,7 +202,7 @@ fn make_hosts(
         let device = make_device(&wanted.devices, host, tap, found);
         made.push(device.map_err(at(Step::Device))?);
         set_paths(&wanted.paths[host.index()]).map_err(at(Step::PathManager))?;
-        // Opened here, the files keep showing this namespace.
+        // The files are opened in this namespace, so they show this namespace for ever.
         made.push(fork::open_file(c"/proc/thread-self/net/dev").map_err(at(Step::Counters))?);
         let errors = match wanted.ip {
             IpVersion::V4 => c"/proc/thread-self/net/snmp",
@@ -214,8 +216,7 @@ fn make_hosts(
     Ok(())
 }
 
-/// Makes a host's TUN device, or lays its cable, whose packet socket is `tap`, and makes its route. After
-/// fork.
+/// Makes a host's TUN device, or the host's cable with the packet socket `tap` and its routes. After fork.
 fn make_device(
     devices: &Devices,
     host: Host,
@@ -236,7 +237,7 @@ fn make_device(
     }
 }
 
-/// Sets the path manager of the host whose namespace the caller is in. After fork.
+/// Sets the path manager of the caller's namespace. After fork.
 fn set_paths(requests: &[NetlinkRequest]) -> io::Result<()> {
     if requests.is_empty() {
         return Ok(());
@@ -245,16 +246,17 @@ fn set_paths(requests: &[NetlinkRequest]) -> io::Result<()> {
     requests.iter().try_for_each(|request| request.send(&here))
 }
 
-/// Becomes root of a user namespace that maps nobody but the caller. After fork.
+/// Becomes root of a new user namespace that maps only the caller. After fork.
 fn enter_user_namespace(maps: &IdentityMaps) -> io::Result<()> {
     fork::unshare(true)?;
-    // Without this the group map cannot be written (user_namespaces(7)); kernels before 3.19 lack the file.
+    // Without this the group map cannot be written (user_namespaces(7)). The error is ignored, because
+    // kernels before 3.19 do not have the file.
     let _ = fork::write_file(c"/proc/self/setgroups", b"deny");
     fork::write_file(c"/proc/self/uid_map", &maps.user)?;
     fork::write_file(c"/proc/self/gid_map", &maps.group)
 }
 
-/// Lines for uid_map and gid_map: root inside is the caller outside.
+/// The lines for uid_map and gid_map. They map root inside the namespace to the caller outside.
 struct IdentityMaps {
     user: Vec<u8>,
     group: Vec<u8>,
@@ -270,16 +272,16 @@ impl IdentityMaps {
     }
 }
 
-/// A file under /proc/sys/net and what is written to it.
+/// A file under /proc/sys/net and the text that is written to it.
 type QuietSetting = (&'static CStr, &'static [u8]);
-/// No router solicitations on the devices, and no connection that learns from the one before it.
+/// The settings of hosts with IPv4: no packets of IPv6, and no connection that learns from an earlier one.
 const QUIET: [QuietSetting; 3] = [
     (c"/proc/sys/net/ipv6/conf/all/disable_ipv6", b"1"),
     (c"/proc/sys/net/ipv6/conf/default/disable_ipv6", b"1"),
     (c"/proc/sys/net/ipv4/tcp_no_metrics_save", b"1"),
 ];
-/// The same for hosts with IPv6: an address of theirs is the only one on its device (ip-sysctl.rst of the
-/// kernel: `addr_gen_mode` 1 makes none).
+/// The settings of hosts with IPv6: the kernel makes no addresses by itself (`addr_gen_mode` 1 of the
+/// kernel's ip-sysctl.rst), sends no router solicitations, and no connection learns from an earlier one.
 const QUIET_V6: [QuietSetting; 4] = [
     (c"/proc/sys/net/ipv6/conf/default/addr_gen_mode", b"1"),
     (c"/proc/sys/net/ipv6/conf/default/accept_ra", b"0"),

@@ -1,11 +1,12 @@
-//! What a machine may not allow, by the step at which that shows, and how to get it.
+//! The errors of making the two hosts: for each step of the child, what this machine does not allow and how
+//! to get it.
 
 use std::io;
 
 use talkpath_arena::ArenaError;
 use talkpath_kernel::descriptors;
 
-/// What the child was doing when it failed; its message is the step and the system's error number.
+/// The step at which the child failed. The child's message has the step and the system's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Step {
@@ -21,22 +22,22 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// The step that the child named by this number.
+    /// The step with this number in the child's message.
     pub(super) fn from_number(number: u8) -> Option<Self> {
         STEPS.into_iter().find(|it| *it as u8 == number)
     }
 }
 
-/// What is missing, and how to get it.
+/// Makes the error that says what is missing, and how to get it.
 pub(super) fn unavailable(step: Step, error: &io::Error) -> ArenaError {
-    // Every step takes descriptors: which one had none says nothing of what the kernel has.
+    // Every step opens descriptors. If none is left, the step does not matter.
     if let Some((what, how)) = descriptors::shortage(error) {
         return ArenaError::Unavailable { what: format!("{what} for two hosts: {error}"), how };
     }
     if error.raw_os_error() == Some(libc::ENOENT)
         && matches!(step, Step::Namespace | Step::UserNamespace | Step::Counters)
     {
-        // What these steps open is there alone.
+        // The files that these steps open are all below /proc.
         return ArenaError::Unavailable {
             what: format!("the two hosts cannot be set up without /proc: {error}"),
             how: "mount it: `mount -t proc proc /proc`".to_owned(),

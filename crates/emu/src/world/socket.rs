@@ -1,4 +1,4 @@
-//! The sockets of a host: made in its namespace by the child, with what the scenario sets on them.
+//! The sockets of a host. The child makes them in the host's namespace, with the options of the scenario.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,23 +15,24 @@ use crate::packet::Host;
 
 /// A socket to be made on a host.
 pub(crate) struct SocketPlan<'a> {
-    /// Index of the flow: both ends use port [`FIRST_PORT`](crate::packet::FIRST_PORT) + this.
+    /// The index of the flow. Both ends use the port [`FIRST_PORT`](crate::packet::FIRST_PORT) plus this
+    /// index.
     pub(crate) flow: usize,
     pub(crate) host: Host,
     pub(crate) transport: &'a TransportSpec,
-    /// The byte of the IP header with the DSCP, and of datagrams with the ECN field, if the flow has its own.
+    /// The byte of the IP header with the DSCP, and for datagrams with the ECN field, if the flow sets it.
     pub(crate) tos: Option<u8>,
-    /// Whether this end sends: it dials, the other listens.
+    /// True at the sender, which dials a TCP connection. The receiver listens.
     pub(crate) is_sender: bool,
-    /// What full segments must fit in, if that is less than the device's MTU.
+    /// The MTU of the flow's path, if it is smaller than the device's MTU.
     pub(crate) path_mtu: Option<u32>,
-    /// Largest window that a TCP receiver advertises, if the scenario bounds it.
+    /// The largest window that a TCP receiver advertises, if the scenario sets it.
     pub(crate) window_clamp: Option<u32>,
-    /// Whether a TCP sender's segments are paced whatever its congestion control.
+    /// True if the segments of a TCP sender are paced whatever its congestion control.
     pub(crate) is_paced: bool,
 }
 
-/// A socket that is ready to be used from anywhere: bound, and connected (UDP) or listening (TCP's receiver).
+/// Makes a socket that any process can use: it is bound, and connected (UDP) or listening (TCP's receiver).
 /// After fork.
 pub(super) fn make_socket(plan: &SocketPlan<'_>, ip: IpVersion) -> io::Result<OwnedFd> {
     match plan.transport.channel_kind() {
@@ -45,9 +46,9 @@ pub(super) fn make_socket(plan: &SocketPlan<'_>, ip: IpVersion) -> io::Result<Ow
 fn datagram_socket(plan: &SocketPlan<'_>, ip: IpVersion, receive_buffer: Option<u64>) -> io::Result<OwnedFd> {
     let socket = Socket::new(domain(ip), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
     match (ip, plan.path_mtu) {
-        // The path fragments: the model's links do not know the don't-fragment flag.
+        // The path fragments datagrams, because the model's links do not know the don't-fragment flag.
         (IpVersion::V4, _) => sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DONT)?,
-        // The source fragments, as if it had discovered the path's MTU (RFC 8201).
+        // The sender fragments datagrams, as if it had discovered the path's MTU (RFC 8201).
         (IpVersion::V6, Some(mtu)) => {
             let mtu = libc::c_int::try_from(mtu).unwrap_or(libc::c_int::MAX);
             set_option(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_MTU, [mtu])?;
@@ -61,8 +62,8 @@ fn datagram_socket(plan: &SocketPlan<'_>, ip: IpVersion, receive_buffer: Option<
     }
     match receive_buffer.filter(|_| !plan.is_sender) {
         Some(bytes) => socket.set_recv_buffer_size(usize::try_from(bytes).unwrap_or(usize::MAX))?,
-        // The path must not lose what waits there for a late thread of ours; unprivileged, the system's own
-        // limit holds, and drops are reported.
+        // Datagrams that wait for a late thread of ours must not be dropped, so the buffer is large. Without
+        // privilege the system's limit holds, and drops are reported.
         None => {
             if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
                 let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
@@ -76,8 +77,8 @@ fn stream_socket(plan: &SocketPlan<'_>, ip: IpVersion, mss: Option<u32>) -> io::
     let protocol = plan.transport.stream_protocol();
     let socket = Socket::new(domain(ip), Type::STREAM.nonblocking(), Some(protocol))?;
     apply_options(&socket, plan.transport, plan.tos, plan.is_sender)?;
-    // Closed with data in it, a socket would go on retransmitting for minutes and keep its namespace; an
-    // accepted one inherits this.
+    // Without this option, a socket that is closed with data in it would retransmit for minutes and keep its
+    // namespace. An accepted socket inherits the option.
     socket.set_linger(Some(core::time::Duration::ZERO))?;
     if let Some(mtu) = plan.path_mtu {
         let headers = TCP_HEADERS + ip.extra_header().get() as u32;
@@ -89,7 +90,7 @@ fn stream_socket(plan: &SocketPlan<'_>, ip: IpVersion, mss: Option<u32>) -> io::
         set_option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, [window])?;
     }
     if plan.is_paced && plan.is_sender {
-        // Any limit switches pacing on; this one, 17 Gbit/s, is above what an emulated path carries.
+        // Any limit switches pacing on. This limit of 17 Gbit/s is above what an emulated path carries.
         set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, [libc::c_int::MAX])?;
     }
     socket.bind(&endpoint(plan.host, ip, plan.flow).into())?;
@@ -108,5 +109,6 @@ const fn domain(ip: IpVersion) -> Domain {
 
 /// IPv4 and TCP headers without options.
 const TCP_HEADERS: u32 = 40;
-/// SO_RCVBUF if the scenario says nothing: 4 MB, the time slice of a busy machine at a gigabit a second.
+/// SO_RCVBUF if the scenario does not set it: 4 MB. That is what a gigabit a second brings in a time slice of
+/// a busy machine.
 const RECEIVE_BUFFER: usize = 4 << 20;
