@@ -1,5 +1,5 @@
-//! The command line, as docs/reference/interface.md promises it. Every flag has a `TALKPATH_*` variable; the
-//! flag wins.
+//! The command line, as docs/reference/interface.md promises it. Almost every flag has an environment
+//! variable `TALKPATH_*`. If both are given, the flag wins.
 #![expect(missing_docs, reason = "clap prints a comment here as help, and `Command` has the commands' texts")]
 
 mod campaign;
@@ -76,21 +76,21 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 --strict did not hold, or the re
 usage or a scenario that does not validate; 3 the arena is not available here; 4 the far end failed or went away; \
 5 a threshold did not hold; 6 a threshold is undecided, and none fails; 130 interrupted. What was measured is always kept.";
 
-/// Flags of every command.
+/// Flags that every command has.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// Repetitions at the same time in `sim` (default: one for each core; at most 4096); for a study in
-    /// `emu`, the maximum number of cells
+    /// How many repetitions run at the same time in `sim` (default: one for each core; at most 4096). For a
+    /// study in `emu`, how many cells
     #[arg(help_heading = heading::REPETITIONS, long, global = true, value_name = "N", env = "TALKPATH_JOBS", value_parser = jobs)]
     pub jobs: Option<NonZeroUsize>,
-    /// Folder in which each run gets a directory of its own
+    /// Folder in which each run makes its own directory
     #[arg(help_heading = heading::FILES, long, global = true, value_name = "DIR", env = "TALKPATH_OUT", default_value = "talkpath-runs")]
     pub out: PathBuf,
-    /// Which record files to write; summary.json is complete in each case (default: all; of `compare` in sim
-    /// none, and `export`, `play` and `report` make the rows again)
+    /// Which record files to write. summary.json is always written (default: all; for `compare` in sim none,
+    /// because `export`, `play` and `report` can simulate the run again)
     #[arg(help_heading = heading::FILES, long, global = true, value_parser = choice(about_records), env = "TALKPATH_RECORDS")]
     pub records: Option<Records>,
-    /// How many points of each line series.parquet keeps
+    /// How many points series.parquet keeps of each quantity over time
     #[arg(
         help_heading = heading::FILES,
         long,
@@ -100,8 +100,8 @@ pub struct Common {
         default_value = SeriesDetail::Sampled.word()
     )]
     pub series: SeriesDetail,
-    /// Print the result as JSON on standard output, and nothing else there: of a run its summary.json without
-    /// the repetitions, with `--json=runs` all of it. Commands without such a result refuse it
+    /// Print only JSON on standard output. For a run this is summary.json without its repetitions; with
+    /// `--json=runs` it is the whole summary.json. A command that has no JSON result refuses this flag
     #[arg(
         help_heading = heading::OUTPUT,
         id = "json",
@@ -121,7 +121,7 @@ pub struct Common {
     /// Say more about each repetition
     #[arg(help_heading = heading::OUTPUT, long, short, global = true, env = "TALKPATH_VERBOSE", action = ArgAction::Count)]
     pub verbose: u8,
-    /// Print help; `--help` says more about some options than `-h`
+    /// Print help. `--help` says more about some options than `-h`
     #[arg(help_heading = heading::OUTPUT, long, short, global = true, action = ArgAction::Help)]
     help: Option<bool>,
 }
@@ -132,24 +132,25 @@ impl Common {
         self.json_detail.is_some_and(|detail| detail != JsonDetail::Nothing)
     }
 
-    /// `--records`, or all.
+    /// The value of `--records`; all record files if the flag was not given.
     pub fn records(&self) -> Records {
         self.records.unwrap_or(Records::All)
     }
 }
 
-/// What of a run is printed as JSON.
+/// Which part of a run's result is printed as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonDetail {
-    /// None of it: the variable says so.
+    /// Nothing: the environment variable switches JSON off.
     Nothing,
-    /// All but the repetitions.
+    /// summary.json without its repetitions.
     Cells,
-    /// All of summary.json.
+    /// The whole summary.json.
     Runs,
 }
 
-/// `runs`, or what a variable says for yes and no.
+/// Reads the value of `--json`: `runs`, or one of the words for yes and no that an environment variable may
+/// have.
 fn json_detail(text: &str) -> Result<JsonDetail, String> {
     match text.to_ascii_lowercase().as_str() {
         "" | "0" | "n" | "no" | "f" | "false" | "off" => Ok(JsonDetail::Nothing),
@@ -159,7 +160,7 @@ fn json_detail(text: &str) -> Result<JsonDetail, String> {
     }
 }
 
-/// Chosen: more processors than one machine has, and few enough threads for any.
+/// Chosen: no machine has more processors, and every machine can start so many threads.
 const MOST_JOBS: usize = 4096;
 
 fn jobs(text: &str) -> Result<NonZeroUsize, String> {
@@ -171,7 +172,7 @@ fn run_again(text: &str) -> Result<Duration, String> {
     parse_duration(text, Duration::MAX)
 }
 
-/// A parser of the words of a choice, each with what its help is.
+/// Makes a parser for the words of a choice. `about` gives the help of each word.
 fn choice<T: Choice + Send + Sync>(about: fn(T) -> &'static str) -> impl TypedValueParser<Value = T> {
     let words = T::ALL.iter().map(|&choice| PossibleValue::new(choice.word()).help(about(choice)));
     PossibleValuesParser::new(words).try_map(|word| T::named(&word).ok_or("no such word"))
@@ -202,25 +203,25 @@ const fn about_arena(arena: ArenaKind) -> &'static str {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run one voice call over each transport: which is best, why, and a table
+    /// Run one voice call over each transport; print which is best, why, and a table
     Compare(Box<CompareArgs>),
     /// Run a scenario file
     Run(RunArgs),
-    /// Print what a scenario would run: cells, repetitions, seeds, about what each costs
+    /// Print what a scenario would run: cells, repetitions, seeds and their approximate cost
     Plan(PlanArgs),
-    /// Make one run of the parts that `run --shard` left on several machines
+    /// Merge the parts that `run --shard` made on several machines into one run
     Merge(MergeArgs),
-    /// Send a file to a host that runs `talkpath serve`; it checks what arrived
+    /// Send a file to a host that runs `talkpath serve`, which checks what arrives
     Send(SendArgs),
     /// Send a burst of messages to a host that runs `talkpath serve`
     Burst(BurstArgs),
-    /// Validate a scenario file: every mistake at once, each at its line and column
+    /// Validate a scenario file, and report every mistake with its line and column
     Check(CheckArgs),
-    /// Be the far end for `--arena live` on another host
+    /// Be the server for `--arena live` on another host
     Serve(ServeArgs),
-    /// Measure one pair of hosts for ever: events, metrics, records that rotate
+    /// Measure one pair of hosts without end, with events, metrics and records that rotate
     Monitor(Box<MonitorArgs>),
-    /// Measure with STAMP (RFC 8762), against any reflector, or be one
+    /// Measure against any STAMP reflector (RFC 8762), or be a reflector
     Stamp(Box<StampArgs>),
     /// Measure many pairs of hosts again and again for days
     Campaign(CampaignArgs),
@@ -232,9 +233,9 @@ pub enum Command {
     Export(ExportArgs),
     /// Write a page that plays a simulated run: packets on links, queues, drops, windows
     Play(PlayArgs),
-    /// Compute the emulator's decisions again from its own log: no difference is allowed
+    /// Compute the emulator's decisions again from its log, and fail at any difference
     Replay(ReplayArgs),
-    /// Rate a call by hand: delay, loss and codec in, a mean opinion score (MOS) out
+    /// Compute the mean opinion score (MOS) of a call from a delay, a loss and a codec
     Mos(MosArgs),
     /// Print what this machine can do, and how to get what is missing
     Doctor,
@@ -243,14 +244,14 @@ pub enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page, or that of a command
+    /// Print the manual page of talkpath or of one command
     Man {
         /// Which command
         command: Option<String>,
     },
 }
 
-/// Where a run happens, and with which seeds: what `compare` and `run` share.
+/// Where a run happens and with which seeds. `compare` and `run` share these flags.
 #[derive(Debug, Args)]
 pub struct Place {
     /// Where to run (default: sim, or live if --to is given)
@@ -259,17 +260,17 @@ pub struct Place {
     /// The host that runs `talkpath serve`; port 7160 unless given
     #[arg(help_heading = heading::WHERE, long, value_name = "HOST[:PORT]", env = "TALKPATH_TO")]
     pub to: Option<String>,
-    /// The key that `talkpath serve --key-file` was given
+    /// The file with the key, the same as for `talkpath serve --key-file`
     #[arg(help_heading = heading::WHERE, long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
     pub key_file: Option<PathBuf>,
-    /// live: both hosts' clocks are kept by GPS or PTP, so stamps are compared as they are
+    /// live: take the clocks of both hosts as equal, because GPS or PTP keeps them
     #[arg(help_heading = heading::WHERE, long, env = "TALKPATH_CLOCKS_SYNCHRONISED", value_parser = FalseyValueParser::new())]
     pub clocks_synchronised: bool,
     /// Seed of the first repetition
     #[arg(help_heading = heading::REPETITIONS, long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// How many repetitions (default: the scenario's; for `compare` in sim 20 to 200, until they decide, else
-    /// 5 rounds)
+    /// How many repetitions (default: the number in the scenario; for `compare` in sim from 20 up to 200,
+    /// until they decide, in emu and live 5 rounds)
     #[arg(help_heading = heading::REPETITIONS, long, value_name = "N", env = "TALKPATH_REPEAT", allow_negative_numbers = true)]
     pub repeat: Option<u64>,
     /// emu: keep every packet, or its first SNAPLEN bytes, for `export --format pcapng`
@@ -284,28 +285,28 @@ pub struct Place {
         env = "TALKPATH_CAPTURE"
     )]
     pub capture: Option<u32>,
-    /// emu and live: let no processor sleep while something is measured. On a virtual machine one that sleeps
-    /// comes back late
+    /// emu and live: let no processor sleep during a measurement. On a virtual machine a processor that
+    /// sleeps wakes up late
     #[arg(help_heading = heading::REPETITIONS, long, env = "TALKPATH_KEEP_AWAKE", value_parser = FalseyValueParser::new())]
     pub keep_awake: bool,
-    /// emu and live: for how long repetitions that the machine disturbed past its stated limits run again;
-    /// `0s` is never (default: as long as all take once, at least 1 min)
+    /// emu and live: the time for running repetitions again that the machine disturbed past the stated
+    /// limits. `0s` runs none again (default: as long as all repetitions take once, at least 1 min)
     #[arg(help_heading = heading::REPETITIONS, long, value_name = "TIME", value_parser = run_again, env = "TALKPATH_RUN_AGAIN")]
     pub run_again: Option<Duration>,
     /// Exit with 1 if the machine disturbed the run past its stated limits
     #[arg(help_heading = heading::REPETITIONS, long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub strict: bool,
-    /// Figures of every copy of a flow in summary.json, also of one with more than 500
+    /// Write the figures of every copy of a flow to summary.json, even if the flow has more than 500 copies
     #[arg(help_heading = heading::FILES, long, env = "TALKPATH_PER_FLOW", value_parser = FalseyValueParser::new())]
     pub per_flow: bool,
     #[command(flatten)]
     pub tables: TableArgs,
 }
 
-/// How much is said below tables.
+/// What is printed below tables.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct TableArgs {
-    /// Print what the columns of the tables mean; report.html says it in any case
+    /// Print what the columns of the tables mean. report.html always says it
     #[arg(help_heading = heading::OUTPUT, long, env = "TALKPATH_EXPLAIN", value_parser = FalseyValueParser::new())]
     pub explain: bool,
 }
@@ -332,22 +333,22 @@ pub struct CompareArgs {
     /// How long each transport runs, as in `30s`
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "TIME")]
     pub duration: Option<String>,
-    /// Add a bulk upload beside the call in `live` too (`sim` and `emu` do unless --alone)
+    /// live: run a bulk upload beside the compared flow. `sim` and `emu` do so without this flag
     #[arg(help_heading = heading::TRAFFIC, long, env = "TALKPATH_LOAD", value_parser = FalseyValueParser::new())]
     pub load: bool,
-    /// sim and emu: without an upload beside it, whatever TALKPATH_LOAD says
+    /// sim and emu: run no upload beside the compared flow, even if TALKPATH_LOAD is set
     #[arg(help_heading = heading::TRAFFIC, long)]
     pub alone: bool,
-    /// A file with `up` and `down` as those under scenarios/paths/, or a preset: lan,
-    /// home-adsl, home-adsl-fq, home-cable, home-cable-fq, wifi-busy, lte, starlink, geo-satellite or
+    /// A preset, or a file with the tables `up` and `down` like those in scenarios/paths/. Presets: lan,
+    /// home-adsl, home-adsl-fq, home-cable, home-cable-fq, wifi-busy, lte, starlink, geo-satellite and
     /// transatlantic (default: home-adsl)
     #[arg(help_heading = heading::PATH, long, value_name = "PRESET|FILE.toml", env = "TALKPATH_PATH")]
     pub path: Option<String>,
-    /// Your line away from you: rate, one-way delay, and what its queue holds, as in
-    /// 10Mbps/15ms/256kB or 10Mbps/15ms/fq_codel (a drop-tail queue of 1000 packets unless given)
+    /// The upload of your line: its rate, its one-way delay and its queue, as in 10Mbps/15ms/256kB or
+    /// 10Mbps/15ms/fq_codel (default: a drop-tail queue of 1000 packets)
     #[arg(help_heading = heading::PATH, long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
     pub up: Option<OwnLink>,
-    /// The same towards you
+    /// The download of your line, written like --up
     #[arg(help_heading = heading::PATH, long, value_name = "RATE/DELAY[/LIMIT][/QUEUE]", value_parser = OwnLink::parse)]
     pub down: Option<OwnLink>,
     /// The queue discipline of both directions, such as fq_codel
@@ -364,14 +365,14 @@ pub struct CompareArgs {
     pub demand: DemandArgs,
 }
 
-/// The preset that `compare` takes by itself.
+/// The preset that `compare` uses if the user names no path.
 pub const HOME: &str = "home-adsl";
 
-/// What `compare` compares by itself.
+/// The transports that `compare` compares if the user names none.
 const DEPLOYED: [&str; 6] =
     ["udp", "tcp", "tcp-nodelay", "quic-datagram", "quic-stream", "quic-stream-per-message"];
 
-/// The workloads that `compare` and `monitor` know by a word.
+/// Makes a parser for the names of the workloads of `compare` and `monitor`.
 fn workload() -> impl TypedValueParser<Value = Compared> {
     PossibleValuesParser::new(
         Compared::ALL.map(|workload| PossibleValue::new(workload.name()).help(workload.about())),
@@ -380,12 +381,13 @@ fn workload() -> impl TypedValueParser<Value = Compared> {
 }
 
 impl CompareArgs {
-    /// The transports that the user chose, or those that anybody can deploy.
+    /// The transports that the user chose, or the default ones, which anybody can deploy.
     pub fn transports(&self) -> Vec<String> {
         let chosen: &[&str] = match (self.transports.as_slice(), self.workload) {
             ([], Compared::Bulk) => &["tcp"],
             ([], Compared::Voice | Compared::Game) => &DEPLOYED,
-            // `quic` is one of those that name what carries a message.
+            // `quic` alone is left out: it is a short name for one of the three ways to use QUIC, which are
+            // all in the list.
             ([all], _) if all == "all" => {
                 &transport_names().into_iter().filter(|&name| name != "quic").collect::<Vec<_>>()
             }
@@ -395,22 +397,22 @@ impl CompareArgs {
     }
 }
 
-/// What the command line changes in a scenario.
+/// The changes that the command line makes to a scenario.
 #[derive(Debug, Args)]
 pub struct ChangeArgs {
-    /// Set a key of the scenario, such as `path.up.rate=2 Mbps`; may be given again. `*` stands for both
-    /// directions of the path, or for each link or flow, as in `path.*.loss=1%`
+    /// Set a key of the scenario, such as `path.up.rate=2 Mbps`. The flag may be given several times. `*`
+    /// stands for both directions of the path, or for every link or flow, as in `path.*.loss=1%`
     #[arg(help_heading = heading::KEYS, long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
-    /// Run with each of these values of a key, as in `path.up.queue.limit=16kB,64kB`, and with each
-    /// combination if given again: the report of a run over two keys has heat maps. `*` is as in --set:
-    /// `path.*.loss=0,1%`. For a round trip of 100 ms: `path.*.delay=50ms`
+    /// Run once with each of these values of a key, as in `path.up.queue.limit=16kB,64kB`. If the flag is
+    /// given several times, every combination runs. The report of a sweep over two keys has heat maps. `*`
+    /// works as in --set: `path.*.loss=0,1%`, or `path.*.delay=50ms` for a round trip of 100 ms
     #[arg(help_heading = heading::KEYS, long = "sweep", value_name = "KEY=A,B,...", value_parser = key_values)]
     pub sweep: Vec<(String, String)>,
 }
 
 impl ChangeArgs {
-    /// The keys in the order in which they are set: a sweep comes after what it changes.
+    /// The settings in the order in which they are applied. Sweeps come last, so a sweep wins over --set.
     pub fn settings(&self) -> impl Iterator<Item = Setting> {
         let set = self.set.iter().cloned().map(Setting::from);
         set.chain(self.sweep.iter().map(|(key, values)| Setting::sweep(key, values)))
@@ -419,17 +421,17 @@ impl ChangeArgs {
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The scenario file; with --resume, the run directory's own unless given
+    /// The scenario file. With --resume it may be left out; then it is the one in the run directory
     #[arg(value_name = "SCENARIO.toml", required_unless_present = "resume")]
     pub scenario: Option<PathBuf>,
     #[command(flatten)]
     pub change: ChangeArgs,
     #[command(flatten)]
     pub place: Place,
-    /// emu and live: in each repetition every cell has its turn, in an order drawn anew, as in `compare`
+    /// emu and live: run all cells once before any cell runs again, in a random order, as `compare` does
     #[arg(help_heading = heading::REPETITIONS, long)]
     pub rounds: bool,
-    /// Continue a run that was killed or interrupted: finished repetitions are kept
+    /// Continue a run that was killed or interrupted. Finished repetitions are kept and do not run again
     #[arg(help_heading = heading::REPETITIONS, long, value_name = "RUN_DIR")]
     pub resume: Option<PathBuf>,
     #[command(flatten)]
@@ -448,7 +450,7 @@ pub struct CheckArgs {
     /// Print the JSON Schema of scenario files, for an editor
     #[arg(long, conflicts_with_all = ["scenario", "set", "sweep"])]
     pub schema: bool,
-    /// Print every key of scenario files as Markdown tables: values, default, meaning
+    /// Print all keys of scenario files as Markdown tables, with their values, defaults and meanings
     #[arg(long, conflicts_with_all = ["scenario", "schema", "set", "sweep"])]
     pub keys: bool,
 }
@@ -458,8 +460,8 @@ pub struct ReportArgs {
     /// Run directories
     #[arg(value_name = "RUN_DIR", required = true)]
     pub runs: Vec<PathBuf>,
-    /// Where to write it (default: report.html in the run directory); with several directories, one page with
-    /// all of them
+    /// Where to write the page (default: report.html in the run directory). With several directories one page
+    /// holds them all
     #[arg(short, long, value_name = "FILE.html")]
     pub output: Option<PathBuf>,
     /// Also write each figure of the page into DIR, as SVG. Two swept keys also give heat maps:
@@ -480,31 +482,31 @@ pub struct ExportArgs {
     /// The run directory
     #[arg(value_name = "RUN_DIR")]
     pub run: PathBuf,
-    /// csv, jsonl and parquet hold a table; log is for a person
+    /// The format. csv, jsonl and parquet hold a table; log is a text for people
     #[arg(long, value_enum)]
     pub format: ExportFormat,
-    /// csv, jsonl and parquet: which table (default: messages)
+    /// The table, for csv, jsonl and parquet (default: messages)
     #[arg(long, value_enum)]
     pub table: Option<ExportTable>,
-    /// pcapng, qlog and nam: which repetition
+    /// The repetition, for pcapng, qlog and nam
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub repetition: u64,
-    /// pcapng, qlog and nam: which cell of the sweep
+    /// The cell of the sweep, for pcapng, qlog and nam
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub cell: u64,
-    /// pcapng and qlog: at which end of the flows
+    /// The end of the flows at which packets are recorded, for pcapng and qlog
     #[arg(long, value_enum, default_value_t = CaptureAt::Near)]
     pub at: CaptureAt,
     /// pcapng: leave DCCP within UDP (RFC 6773), instead of unwrapping it to IP protocol 33
     #[arg(long)]
     pub encapsulated: bool,
-    /// nam: the run time at which it begins
+    /// The run time at which a nam file begins
     #[arg(long, value_name = "TIME", default_value = "0 s")]
     pub from: String,
-    /// nam: how long it is (default: to the end of sending)
+    /// How much of the run a nam file holds (default: until the flows stop sending)
     #[arg(long = "for", value_name = "TIME")]
     pub length: Option<String>,
-    /// Where to write it (default: standard output)
+    /// Where to write the export (default: standard output)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -526,59 +528,60 @@ pub struct PlayArgs {
     /// How much of the run the page plays
     #[arg(long = "for", value_name = "TIME", default_value = "10 s")]
     pub length: String,
-    /// Where to write it (default: play.html in the run directory)
+    /// Where to write the page (default: play.html in the run directory)
     #[arg(short, long, value_name = "FILE.html")]
     pub output: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CaptureAt {
-    /// Where messages are sent
+    /// The end that sends the flow's messages
     Near,
-    /// Where they arrive
+    /// The end that receives the flow's messages
     Far,
 }
 
-/// A table with one value in a field; what is swept stands in columns of its own, in SI units.
+/// A table of an export. Every field holds one value. Each swept key has its own column, in SI units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportTable {
-    /// One row a message and leg: packets.parquet with the swept keys
+    /// One row for each message and direction: packets.parquet with the swept keys
     Messages,
-    /// One row a point of a line: series.parquet with the swept keys
+    /// One row for each point of a quantity over time: series.parquet with the swept keys
     Series,
-    /// One row for each flow in each repetition, a column a figure
+    /// One row for each flow in each repetition, with a column for each figure
     Repetitions,
     /// One row for each figure of a flow in each cell: its median, mean and 95 % interval
     Cells,
-    /// One row for each link in each repetition, a column a figure
+    /// One row for each link in each repetition, with a column for each figure
     Links,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
-    /// A header, then a line a row, comma-separated
+    /// A header, then one line for each row, with commas between the fields
     Csv,
-    /// One JSON object a row and line
+    /// One JSON object on a line for each row
     Jsonl,
     /// A Parquet file, each column with its type
     Parquet,
-    /// Every packet as one end saw it, for tshark; a simulation is run again, an emulated run kept its
-    /// packets
+    /// Every packet as one end saw it, for tshark. A simulation is run again; an emulated run must have been
+    /// run with --capture
     Pcapng,
-    /// What one end of every QUIC connection sent, received and knew of the path, as qlog
+    /// What one end of every QUIC connection sent, received and measured, as qlog
     /// (draft-ietf-quic-qlog-quic-events); a simulation is run again
     Qlog,
-    /// Nodes, links and every packet's way over them, for the network animator nam; a simulation is run again
+    /// Nodes, links and the route of every packet, for the network animator nam. The simulation is run again
     Nam,
-    /// Start, end, transfer time, packet size, received, expected, protocol
+    /// A line for each transfer: start, end, transfer time, packet size, received, expected, protocol
     Log,
 }
 
-/// The command line and the environment. Help, and wrong usage in clap's words, end the process.
+/// Reads the command line and the environment variables. A request for help ends the process here.
 pub fn parse() -> Result<Cli, Failure> {
     let matches = Cli::command().try_get_matches().map_err(|error| wrong_usage(&error))?;
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    // The variable is a setting for all commands, and means nothing to these.
+    // Commands without a JSON result refuse the flag `--json`, but ignore its environment variable, which the
+    // user may have set for the other commands.
     if let Some(failure) = refused_json(&cli.command)
         && matches.value_source("json") == Some(ValueSource::CommandLine)
     {
@@ -595,19 +598,19 @@ pub fn flag_word(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default()
 }
 
-/// `ADDR[:PORT]` as a socket has it, at `port` unless another is given.
+/// Reads `ADDR[:PORT]`; without `:PORT` the port is `port`.
 fn socket_address(text: &str, port: u16) -> Result<SocketAddr, String> {
     let alone = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     let address = text.parse().or_else(|_| alone.map(|address| SocketAddr::new(address, port)));
     address.map_err(|_| format!("expected ADDR[:PORT], as in 0.0.0.0, 127.0.0.1:{port} or [::]:{port}"))
 }
 
-/// `KEY=VALUE`, split at the first `=`.
+/// Splits `KEY=VALUE` at the first `=`.
 pub fn key_value(text: &str) -> Result<(String, String), String> {
     split_key(text, "KEY=VALUE, as in path.up.rate=2 Mbps")
 }
 
-/// `KEY=A,B,...`, split at the first `=`.
+/// Splits `KEY=A,B,...` at the first `=`.
 fn key_values(text: &str) -> Result<(String, String), String> {
     split_key(text, "KEY=A,B,..., as in path.up.loss=0,1%")
 }

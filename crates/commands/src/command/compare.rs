@@ -1,4 +1,8 @@
-//! `talkpath compare`: the main job, with every choice made that the user leaves open.
+//! `talkpath compare` runs one flow over each transport and says which transport serves it best. It has a
+//! default for every choice that the user leaves open.
+//!
+//! A comparison grows while it runs: if the answer is still open after the first repetitions, more are run
+//! (`grow`).
 
 use std::path::Path;
 
@@ -41,11 +45,12 @@ pub fn run(
         )));
     }
     let plan = plan(args, &place, &path)?;
-    has_a_choice(args, &place)?;
+    check_choice(args, &place)?;
+    // A threshold that the plan cannot hold is refused now, and not after a long run.
     thresholds::before_the_run(&plan)?;
     refuse_junit(args.demand.junit.as_deref(), &[])?;
     let sizes: &[u64] = match (place.arena, args.place.repeat) {
-        // Over a sweep each size costs as many runs as there are combinations.
+        // A sweep does not grow, because each of its combinations would run again at every size.
         (ArenaKind::Sim, None) if args.change.sweep.is_empty() => &SIZES,
         _ => &[],
     };
@@ -54,7 +59,8 @@ pub fn run(
         grow(plan, summary, sizes, tries_cure).map_err(|why| Error::Unusable(why.in_full()))
     };
     let takes_turns = place.arena != ArenaKind::Sim;
-    // Rows of a simulated run can be made again at any time: they fill the folder only if they are asked for.
+    // The simulator can make the rows of a run again at any time, from the scenario and the seed. So it
+    // writes them only if the user asks for records, and keeps exact figures instead.
     let exact = common.records.is_none() && place.arena == ArenaKind::Sim;
     let records = if exact { Records::None } else { common.records() };
     let experiment = Experiment {
@@ -70,22 +76,26 @@ pub fn run(
     if !args.change.sweep.is_empty() {
         next += &files_of_sweep(&outcome.dir, &outcome.summary);
     }
-    next += &way_on(args, &experiment.place, repeat_on(args.place.repeat, &outcome.summary));
+    next +=
+        &next_commands(args, &experiment.place, repetitions_to_propose(args.place.repeat, &outcome.summary));
     let table = comparison_table(&outcome.summary, args.workload.flow(), &table_style(args.place.tables));
     let junit = args.demand.junit.as_deref();
     conclude(outcome, &table, &next, junit, common, args.place.strict, terminal)
 }
 
-/// Where the flows run.
+/// The path over which the transports are compared.
 struct ComparedPath<'a> {
-    /// As the run's name calls it.
+    /// The name of the path in the run's name.
     name: String,
+    /// The scenario text that describes the path.
     source: Source,
-    /// The file that it stands in, if it is one of the user's.
+    /// The file of `source`, if the user gave a file.
     file: Option<&'a Path>,
 }
 
 impl<'a> ComparedPath<'a> {
+    /// Finds the path that the user chose: a network, a line of `--up` and `--down`, a file or a preset. With
+    /// --path, the flags --up and --down change that path and are applied in [`path_settings`].
     fn new(args: &'a CompareArgs, place: &Place) -> Result<Self, Failure> {
         if let Some(host) = &place.to {
             return Self::network(host, args);
@@ -94,7 +104,7 @@ impl<'a> ComparedPath<'a> {
             (None, Some(up), Some(down)) => Some(format!("{up} up and {down} down")),
             (None, Some(_), None) => return Err(one_way("--up", "--down")),
             (None, None, Some(_)) => return Err(one_way("--down", "--up")),
-            _ => None,
+            (None, None, None) | (Some(_), _, _) => None,
         };
         if let Some(name) = own {
             return Ok(Self { name, source: Source::path(OURS, ""), file: None });
@@ -108,24 +118,25 @@ impl<'a> ComparedPath<'a> {
         let Some(preset) = preset(path) else {
             let known: Vec<_> = presets().iter().map(|preset| preset.name).collect();
             return Err(Failure::Usage(format!(
-                "--path {path}: no such preset; there are {}; the name of a file ends in .toml",
+                "--path {path}: no such preset; the presets are {}; a file's name must end in .toml",
                 known.join(", ")
             )));
         };
         Ok(Self { name: path.to_owned(), source: Source::path(preset.name, preset.text), file: None })
     }
 
-    /// Between two hosts the path is what it is.
+    /// Describes the network between this host and `host`. Flags that would change a path are refused,
+    /// because nobody can change the network.
     fn network(host: &str, args: &CompareArgs) -> Result<Self, Failure> {
-        let of_a_path = [
+        let path_flags = [
             ("--up", args.up.is_some()),
             ("--down", args.down.is_some()),
             ("--queue", args.queue.is_some()),
             ("--loss", args.loss.is_some()),
         ];
         let changed = args.change.set.iter().chain(&args.change.sweep);
-        let changed = changed.map(|(key, _)| key.as_str()).filter(|key| is_of_path(key));
-        let given = of_a_path.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag);
+        let changed = changed.map(|(key, _)| key.as_str()).filter(|key| is_path_key(key));
+        let given = path_flags.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag);
         if let Some(what) = given.chain(changed).next() {
             return Err(Failure::Usage(format!(
                 "{what} belongs to sim and emu: between two hosts the path is the network"
@@ -137,9 +148,11 @@ impl<'a> ComparedPath<'a> {
                     .into(),
             ));
         }
+        // A network's delay is not known, so what is under way at the end of the run has 5 s to arrive.
         Ok(Self { name: host.to_owned(), source: Source::new(OURS, "drain = \"5 s\""), file: None })
     }
 
+    /// Reads the scenario of the path, changed by `options`.
     fn load(&self, options: &Options) -> Result<Plan, Failure> {
         match self.file {
             Some(file) => load_source_beside(file, &self.source, options),
@@ -148,13 +161,15 @@ impl<'a> ComparedPath<'a> {
     }
 }
 
+/// The error for a line with one direction only.
 fn one_way(given: &str, other: &str) -> Failure {
     Failure::Usage(format!(
-        "{given} without {other}: a line has both directions; give {other} too, or --path for the rest"
+        "{given} without {other}: a line has an upload and a download; give {other} too, or give --path for the direction that is missing"
     ))
 }
 
-/// What is run: the user's choices, and ours where there is none.
+/// Makes the plan of the run from the user's choices and from our defaults. Later settings win over earlier
+/// ones, so `--set` and `--sweep` win over the flags of the path and of the comparison.
 fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Plan, Failure> {
     let begin_with = match place.arena {
         ArenaKind::Sim => SIZES[0],
@@ -163,7 +178,7 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
     let load = has_load(args, place.arena);
     let transports = args.transports();
     let controls = controls(args, place);
-    let of_path = of_path(args);
+    let path_settings = path_settings(args);
     let plan_for = |duration: &str| {
         let comparison = Comparison {
             path: &path.name,
@@ -178,10 +193,10 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
             cc: ByOption { value: &controls, option: &format!("--cc {}", controls.join(",")) },
             load,
             duration: ByOption { value: duration, option: &format!("--duration {duration}") },
-            // The kernel's own hosts are compared with hosts as this kernel makes them.
+            // In `emu` this machine's kernel is measured, so defaults are those of this kernel.
             kernel: (place.arena == ArenaKind::Emu).then_some("this"),
         };
-        let mut set = of_path.clone();
+        let mut set = path_settings.clone();
         set.extend(comparison.settings());
         if args.no_plc {
             set.push(Setting::by("--no-plc", "flow.call.workload.concealment", quoted("none")));
@@ -204,7 +219,7 @@ fn plan(args: &CompareArgs, place: &Place, path: &ComparedPath<'_>) -> Result<Pl
     }
 }
 
-/// What was typed of the receiver's concealment.
+/// The flag about concealment that the user typed.
 const fn plc(args: &CompareArgs) -> Option<&'static str> {
     match (args.plc, args.no_plc) {
         (true, _) => Some("--plc"),
@@ -213,7 +228,7 @@ const fn plc(args: &CompareArgs) -> Option<&'static str> {
     }
 }
 
-/// The congestion controls that the user chose, or those that everybody has.
+/// The congestion controls that the user chose, or for `bulk` the ones that the arena has.
 fn controls(args: &CompareArgs, place: &Place) -> Vec<String> {
     match (&args.cc[..], args.workload) {
         ([], Compared::Bulk) => {
@@ -224,31 +239,32 @@ fn controls(args: &CompareArgs, place: &Place) -> Vec<String> {
     }
 }
 
-/// Refuses a comparison with nothing to compare: one transport, with one congestion control.
-fn has_a_choice(args: &CompareArgs, place: &Place) -> Result<(), Failure> {
+/// Refuses a comparison that has only one transport with only one congestion control.
+fn check_choice(args: &CompareArgs, place: &Place) -> Result<(), Failure> {
     let transports = args.transports();
     let (tcp, other): (Vec<_>, Vec<_>) = transports.iter().partition(|name| name.starts_with("tcp"));
     if tcp.len() * controls(args, place).len().max(1) + other.len() >= 2 {
         return Ok(());
     }
-    let of_a_sweep = match args.change.sweep.is_empty() {
-        true => String::new(),
-        false => format!(
+    let advice_for_sweep = if args.change.sweep.is_empty() {
+        String::new()
+    } else {
+        format!(
             "; compare two over the sweep first: then `talkpath run RUN_DIR/scenario.toml --set flow.{}.transport={}` \
              runs one over the same sweep",
             args.workload.flow(),
             transports.first().map_or("udp", String::as_str)
-        ),
+        )
     };
     Err(Failure::Usage(format!(
         "{} alone: a comparison needs two transports or more, as in --transports udp,tcp, or for TCP two congestion \
-         controls, as in --cc cubic,reno; `talkpath run SCENARIO.toml` runs a single one{of_a_sweep}",
+         controls, as in --cc cubic,reno; `talkpath run SCENARIO.toml` runs a single one{advice_for_sweep}",
         transports.first().map_or("", String::as_str)
     )))
 }
 
-/// What the flags say of the path.
-fn of_path(args: &CompareArgs) -> Vec<Setting> {
+/// The settings of the path that the flags ask for.
+fn path_settings(args: &CompareArgs) -> Vec<Setting> {
     let mut set = Vec::new();
     for (name, link) in [("up", &args.up), ("down", &args.down)] {
         set.extend(link.iter().flat_map(|link| link.settings(name)));
@@ -264,8 +280,11 @@ fn of_path(args: &CompareArgs) -> Vec<Setting> {
     set
 }
 
-/// The plan to go on with: more repetitions, up to the largest of `sizes`, until the answer is settled; and
-/// if nothing is usable, the same cells with `fq_codel` on the link whose queue is longest.
+/// Returns the plan to run next, or `None` if the run is complete.
+///
+/// While the answer is open, the next plan has more repetitions, up to the largest of `sizes`. If the answer
+/// is that no transport is usable, the next plan adds the same cells with `fq_codel` on the link with the
+/// longest queue.
 fn grow(plan: &Plan, summary: &Summary, sizes: &[u64], tries_cure: bool) -> Result<Option<Plan>, Failure> {
     let lacking = lacking(summary);
     let next = sizes.iter().copied().find(|&size| size > plan.repeat).filter(|_| lacking.repetitions);
@@ -277,7 +296,7 @@ fn grow(plan: &Plan, summary: &Summary, sizes: &[u64], tries_cure: bool) -> Resu
     text.map(|text| load_changed(plan, text)).transpose()
 }
 
-/// Whether an upload over the path has too many packets for 20 repetitions of 60 s without a long wait.
+/// Whether the uplink is so fast that 20 repetitions of 60 s would take long to simulate.
 fn is_fast(plan: &Plan) -> bool {
     let links = plan.cells.iter().flat_map(|cell| &cell.scenario.links);
     let up = links.filter(|link| link.name == "up");
@@ -287,9 +306,11 @@ fn is_fast(plan: &Plan) -> bool {
     })
 }
 
-/// The repetitions of the commands to type next: as many as were `given`, but where these did not decide, as
-/// many as the answer proposes, or the arena's own number.
-fn repeat_on(given: Option<u64>, summary: &Summary) -> Option<u64> {
+/// How many repetitions the commands under the answer propose.
+///
+/// They propose the number that the user has `given`. If that number did not decide, they propose as many as
+/// the answer asks for. `None` stands for the arena's own number.
+fn repetitions_to_propose(given: Option<u64>, summary: &Summary) -> Option<u64> {
     let given = given?;
     let answers = || summary.comparisons.iter().map(|comparison| &comparison.answer);
     if !answers().any(|answer| answer.outcome == AnswerKind::Undecided) {
@@ -299,7 +320,8 @@ fn repeat_on(given: Option<u64>, summary: &Summary) -> Option<u64> {
     (more <= HOPELESS).then_some(given + more)
 }
 
-/// Whether there is an upload beside what is compared. Somebody else's network is not filled unasked.
+/// Whether an upload runs beside the compared flow. On a real network it does so only if the user asks,
+/// because an upload fills somebody else's network.
 const fn has_load(args: &CompareArgs, arena: ArenaKind) -> bool {
     match arena {
         ArenaKind::Sim | ArenaKind::Emu => !args.alone,
@@ -307,13 +329,13 @@ const fn has_load(args: &CompareArgs, arena: ArenaKind) -> bool {
     }
 }
 
-/// Whether a key of the scenario says what the path is.
-fn is_of_path(key: &str) -> bool {
+/// Whether `key` is a key of the path.
+fn is_path_key(key: &str) -> bool {
     key.split('.').next() == Some("path")
 }
 
-/// What to type next: the same over real sockets, or in the simulator.
-fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
+/// The commands that run the same comparison in another arena.
+fn next_commands(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
     let compare = format!("{} compare", program());
     let flag = |name: &str, value: String| format!(" --{name} {}", shell_word(&value));
     let list = |name: &str, words: &[String]| match words {
@@ -332,15 +354,15 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
     if args.no_plc {
         choices += " --no-plc";
     }
-    let keys = |of_path: bool| {
+    let keys = |wants_path: bool| {
         let set = args.change.set.iter().map(|pair| ("set", pair));
         let all = set.chain(args.change.sweep.iter().map(|pair| ("sweep", pair)));
-        let fitting = all.filter(|(_, (key, _))| is_of_path(key) == of_path);
+        let fitting = all.filter(|(_, (key, _))| is_path_key(key) == wants_path);
         fitting.map(|(name, (key, value))| flag(name, format!("{key}={value}"))).collect::<String>()
     };
     choices += &keys(false);
-    // Between two hosts the path is the network, and an upload is a choice. The default path is named, too:
-    // whoever goes on in another arena shall see what stays the same.
+    // The default path is named as well, so that the user sees that the path stays the same. Over a network
+    // this text is not printed.
     let path = [
         match (&args.path, &args.up) {
             (None, Some(_)) => String::new(),
@@ -368,7 +390,7 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
             };
             format!("The same in the simulator: {compare}{path}{choices}{kernel}\n")
         }
-        // The network between hosts is unknown.
+        // No preset is known to be like this network, so the user has to choose the path.
         ArenaKind::Live => {
             let alone = if args.load { "" } else { " --alone" };
             format!("On a simulated path: {compare} --path PATH{alone}{choices}\n")
@@ -376,22 +398,23 @@ fn way_on(args: &CompareArgs, place: &Place, repeat: Option<u64>) -> String {
     }
 }
 
-/// How messages call the part of the scenario that is ours.
+/// The file name in messages about the part of the scenario that this command writes.
 const OURS: &str = "talkpath compare";
 /// docs/reference/interface.md: what `--workload bulk` compares. A kernel need not have BBR.
 const SIM_CONTROLS: [&str; 3] = ["cubic", "reno", "bbr"];
 const KERNEL_CONTROLS: [&str; 2] = ["cubic", "reno"];
 /// docs/reference/interface.md: 60 s in `sim`.
 const SIM_DURATION: &str = "60 s";
-/// docs/reference/interface.md: with how many repetitions the answer is tried, until it is settled. Each time
-/// about twice as many: `measure::ranking` says what so few tries cost in certainty.
+/// docs/reference/interface.md: the numbers of repetitions after which the answer is tried. Each is about
+/// twice the one before; `measure::ranking` says what so few tries cost in certainty.
 const SIZES: [u64; 5] = [20, 40, 80, 160, 200];
-/// docs/reference/interface.md: rounds in real time, in each of which every transport has its turn.
+/// docs/reference/interface.md: rounds in real time. In each round every transport runs once.
 const ROUNDS: u64 = 5;
-/// docs/reference/interface.md: a call's turn without a load.
+/// docs/reference/interface.md: how long a transport runs in a round without an upload.
 const ROUND_DURATION: &str = "2 s";
-/// docs/reference/interface.md: a call's turn beside a load, and a repetition on a fast path.
+/// docs/reference/interface.md: how long a transport runs in a round beside an upload, and how long a
+/// repetition on a fast path is.
 const SHORT_DURATION: &str = "10 s";
-/// docs/reference/interface.md. On a faster uplink 60 s of an upload are at least half a million packets a
-/// repetition.
+/// docs/reference/interface.md: an uplink above this rate is fast. A repetition of 60 s then has at least
+/// half a million packets.
 const FAST: Rate = Rate::from_bps(100_000_000);
