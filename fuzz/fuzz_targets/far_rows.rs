@@ -33,17 +33,17 @@ fuzz_target!(|bytes: &[u8]| {
         true => (Side::Far, MESSAGES),
         false => (Side::Near, rows.sent_rows() as u64),
     };
-    let far = EndLog::from_rows(&rows, (side, spec), bound, &Instant::from_nanos);
+    let far = EndLog::from_rows(&rows, side, spec, bound, &Instant::from_nanos);
     let (sender, receiver) = if spec.is_up { (&near, &far) } else { (&far, &near) };
-    let window = (Instant::ZERO, Instant::from_secs(1));
+    let window = Instant::ZERO..Instant::from_secs(1);
     let end = if first & 0x40 == 0 { RunEnd::Drained } else { RunEnd::Cut };
-    let record = flow_record(flow, spec, Some(sender), Some(receiver), window, end, first & 0x20 == 0);
+    let record = flow_record(flow, spec, Some(sender), Some(receiver), &window, end, first & 0x20 == 0);
     let sent = if spec.is_up { MESSAGES } else { bound };
     assert!(record.forward.messages.len() as u64 <= sent);
     // This host's own echoes have their rows, even if the far one denies what it sent.
     assert!(record.echo.as_ref().is_none_or(|echo| echo.messages.len() as u64 <= sent.max(MESSAGES)));
     let _ = series("fuzz", sender);
-    let _ = serde_json::to_string(&summarise_flow(&record, &(window.0..window.1)));
+    let _ = serde_json::to_string(&summarise_flow(&record, &window));
 });
 
 /// What this host's end saw of 20 messages of 160 B.
