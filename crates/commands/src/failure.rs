@@ -17,14 +17,13 @@ pub enum Failure {
     /// `--strict`, or what a study expects, did not hold; or a file that was sent did not arrive whole.
     #[error("{0}")]
     NotHeld(String),
-    /// Results could not be written.
-    #[error("cannot write {what}: {why}{}", help_line(help))]
-    Write {
-        /// Which file or stream.
-        what: String,
-        /// What the system said.
-        why: io::Error,
-        /// What helps; empty if nothing is known.
+    /// What may end an experiment, too: results that could not be written, a file that could not be used, an
+    /// arena, the far end, or the user.
+    #[error("{}", told(error, help))]
+    Experiment {
+        /// What it is.
+        error: Error,
+        /// What helps; empty if nothing is known, or if the error says it.
         help: String,
     },
     /// Whoever read our standard output has gone; nothing is wrong.
@@ -41,20 +40,6 @@ pub enum Failure {
         /// `FILE:LINE:COLUMN: ...` with the source line below.
         mistakes: Vec<String>,
     },
-    /// The arena is not available here.
-    #[error("{what}\nhelp: {how}")]
-    Unavailable {
-        /// What is missing.
-        what: String,
-        /// How to get it.
-        how: String,
-    },
-    /// The far end failed or went away.
-    #[error("{0}")]
-    FarEnd(String),
-    /// The user stopped it.
-    #[error("{0}")]
-    Interrupted(String),
 }
 
 impl Failure {
@@ -62,13 +47,17 @@ impl Failure {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
-            Self::NotHeld(_) | Self::Write { .. } => 1,
+            Self::NotHeld(_) => 1,
             Self::Usage(_) | Self::Scenario { .. } => 2,
-            Self::Unavailable { .. } => 3,
-            Self::FarEnd(_) => 4,
             Self::Threshold(_) => 5,
             Self::Undecided(_) => 6,
-            Self::Interrupted(_) => 130,
+            Self::Experiment { error, .. } => match error {
+                Error::Write { .. } | Error::NoRunDirectory { .. } => 1,
+                Error::Read { .. } | Error::Unusable(_) | Error::Busy(_) | Error::Unsupported(_) => 2,
+                Error::Unavailable { .. } => 3,
+                Error::FarEnd(_) => 4,
+                Error::Interrupted(_) => 130,
+            },
         }
     }
 
@@ -76,14 +65,11 @@ impl Failure {
     /// cut the work short, a threshold, the rest, and a reader that has gone last.
     const fn rank(&self) -> u8 {
         match self {
-            Self::Interrupted(_)
-            | Self::Usage(_)
-            | Self::Scenario { .. }
-            | Self::Unavailable { .. }
-            | Self::FarEnd(_) => 0,
+            Self::Experiment { error: Error::Write { .. } | Error::NoRunDirectory { .. }, .. }
+            | Self::NotHeld(_) => 3,
+            Self::Experiment { .. } | Self::Usage(_) | Self::Scenario { .. } => 0,
             Self::Threshold(_) => 1,
             Self::Undecided(_) => 2,
-            Self::NotHeld(_) | Self::Write { .. } => 3,
             Self::OutputClosed => 4,
         }
     }
@@ -101,13 +87,27 @@ impl Failure {
 
     /// A file or folder that could not be written.
     pub fn write(path: &Path, why: io::Error) -> Self {
-        Self::Write { what: path.display().to_string(), why, help: String::new() }
+        Error::write(path, why).into()
     }
 
     /// A folder that could not be made.
     pub fn folder(path: &Path, why: io::Error) -> Self {
-        let what = format!("the folder {}, which cannot be made", path.display());
-        Self::Write { what, why, help: String::new() }
+        Error::Write { what: format!("the folder {}, which cannot be made", path.display()), why }.into()
+    }
+
+    /// The arena, or something else that is needed, is not here: `what` is missing, and `how` to get it.
+    pub fn unavailable(what: impl Into<String>, how: impl Into<String>) -> Self {
+        Error::Unavailable { what: what.into(), how: how.into() }.into()
+    }
+
+    /// The far end failed or went away.
+    pub fn far_end(what: impl Into<String>) -> Self {
+        Error::FarEnd(what.into()).into()
+    }
+
+    /// The user stopped it.
+    pub fn interrupted(what: impl Into<String>) -> Self {
+        Error::Interrupted(what.into()).into()
     }
 
     /// All that it says, also each mistake of a scenario.
@@ -121,7 +121,9 @@ impl Failure {
     /// A failure to write, with what helps.
     pub fn with_help(self, text: impl Into<String>) -> Self {
         match self {
-            Self::Write { what, why, .. } => Self::Write { what, why, help: text.into() },
+            Self::Experiment {
+                error: error @ (Error::Write { .. } | Error::NoRunDirectory { .. }), ..
+            } => Self::Experiment { error, help: text.into() },
             other => other,
         }
     }
@@ -134,24 +136,21 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        match error {
-            Error::Write { what, why } => Self::Write { what, why, help: String::new() },
-            Error::NoRunDirectory { what, why } => {
-                let help = "`--out DIR` names another folder for runs".to_owned();
-                Self::Write { what, why, help }
-            }
-            Error::Read { .. } | Error::Unusable(_) | Error::Busy(_) | Error::Unsupported(_) => {
-                Self::Usage(error.to_string())
-            }
-            Error::Unavailable { what, how } => Self::Unavailable { what, how },
-            Error::FarEnd(what) => Self::FarEnd(what),
-            Error::Interrupted(what) => Self::Interrupted(what),
-        }
+        let help = match error {
+            Error::NoRunDirectory { .. } => "`--out DIR` names another folder for runs",
+            _ => "",
+        };
+        Self::Experiment { error, help: help.to_owned() }
     }
 }
 
-fn help_line(help: &str) -> String {
-    if help.is_empty() { String::new() } else { format!("\nhelp: {help}") }
+/// What a person is told of `error`, and what helps.
+fn told(error: &Error, help: &str) -> String {
+    match (error, help) {
+        (Error::Unavailable { what, how }, _) => format!("{what}\nhelp: {how}"),
+        (error, "") => error.to_string(),
+        (error, help) => format!("{error}\nhelp: {help}"),
+    }
 }
 
 fn in_all(mistakes: usize, file: &str) -> String {
@@ -167,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_gravest_failure_ends_the_command_wherever_it_stands() {
-        let far = || Some(Failure::FarEnd("gone".to_owned()));
+        let far = || Some(Failure::far_end("gone"));
         let threshold = || Some(Failure::Threshold("call.mos".to_owned()));
         let undecided = || Some(Failure::Undecided("call.loss_rate".to_owned()));
         let unwritten = || Some(Failure::write(Path::new("junit.xml"), io::Error::other("full")));
@@ -189,5 +188,25 @@ mod tests {
             assert_eq!((ended.exit_code(), count.get()), (code, told), "{ended}");
         }
         assert!(Failure::gravest([None, None], |_| ()).is_none());
+    }
+
+    #[test]
+    fn what_ends_an_experiment_has_its_exit_code_and_says_what_helps() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let unmade = Error::NoRunDirectory { what: "runs".to_owned(), why: full() };
+        let unavailable = Error::Unavailable { what: "no namespaces".to_owned(), how: "be root".to_owned() };
+        for (error, code, end) in [
+            (unmade, 1, "\nhelp: `--out DIR` names another folder for runs"),
+            (Error::Busy("run".into()), 2, "run: another process works on it"),
+            (unavailable, 3, "no namespaces\nhelp: be root"),
+            (Error::FarEnd("gone".to_owned()), 4, "gone"),
+            (Error::interrupted(), 130, "interrupted"),
+        ] {
+            let failure = Failure::from(error);
+            assert!(failure.exit_code() == code && failure.to_string().ends_with(end), "{failure}");
+        }
+        let helped = Failure::write(Path::new("a"), full()).with_help("b");
+        assert!(helped.to_string().ends_with("\nhelp: b"), "{helped}");
+        assert_eq!(Failure::far_end("gone").with_help("b").to_string(), "gone", "nothing was to be written");
     }
 }

@@ -81,11 +81,12 @@ fn way_on(error: Error, experiment: &Experiment<'_>, dir: &RunDir) -> Failure {
         let to = to.as_ref().map_or_else(String::new, |to| format!(" --to {}", shell_word(to)));
         format!("\nhelp: {} run --resume {}{to}", program(), shell_path(dir.path()))
     };
-    match failed(error, experiment.records) {
-        Failure::Interrupted(what) if dir.has_parts() => Failure::Interrupted(what + &resume()),
-        Failure::FarEnd(what) if dir.has_parts() => Failure::FarEnd(what + &resume()),
+    let error = match error {
+        Error::Interrupted(what) if dir.has_parts() => Error::Interrupted(what + &resume()),
+        Error::FarEnd(what) if dir.has_parts() => Error::FarEnd(what + &resume()),
         other => other,
-    }
+    };
+    failed(error, experiment.records)
 }
 
 /// What `error` means for the command. What could not be written for want of room has what helps with it.

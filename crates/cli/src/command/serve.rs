@@ -74,5 +74,5 @@ fn unavailable(why: &ServeError) -> Failure {
         ServeError::Thread { .. } => talkpath_arena::NO_THREAD_HELP,
         ServeError::Watch { .. } => "see this host's memory, and `sysctl fs.epoll.max_user_watches`",
     };
-    Failure::Unavailable { what: why.to_string(), how: how.to_owned() }
+    Failure::unavailable(why.to_string(), how)
 }

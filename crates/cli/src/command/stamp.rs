@@ -9,6 +9,7 @@ use talkpath_commands::args::{Common, StampArgs};
 use talkpath_commands::failure::Failure;
 use talkpath_commands::interrupt;
 use talkpath_commands::terminal::{self, Terminal};
+use talkpath_experiment::Error;
 use talkpath_experiment::json::json;
 use talkpath_live::stamp::{self, PORT, ReflectOptions, Reflector, StampOptions, StampRun};
 use talkpath_measure::metrics::delay::{sorted_delays, statistics};
@@ -49,14 +50,14 @@ fn send(to: &str, args: &StampArgs, common: &Common, terminal: Terminal) -> Resu
     let run = stamp::send(&options, &stop).map_err(|why| arenas::failure(why).1);
     let shown = run.and_then(|run| show(to, &run, common, terminal));
     // Of what was sent until then there are figures.
-    let is_said = matches!(shown, Err(Failure::Interrupted(_)));
+    let is_said = matches!(shown, Err(Failure::Experiment { error: Error::Interrupted(_), .. }));
     let stopped = (stop.load(Ordering::Relaxed) && !is_said).then(arenas::interrupted);
     terminal.end_with([stopped, shown.err()])
 }
 
 /// Prints what came of it.
 fn show(to: &str, run: &StampRun, common: &Common, terminal: Terminal) -> Result<(), Failure> {
-    let figures = Figures::new(to, run).ok_or_else(|| Failure::FarEnd(format!("{to}: no record")))?;
+    let figures = Figures::new(to, run).ok_or_else(|| Failure::far_end(format!("{to}: no record")))?;
     for warning in &run.record.warnings {
         terminal.warning(warning);
     }
@@ -217,9 +218,9 @@ fn reflect(args: &StampArgs, terminal: Terminal) -> Result<(), Failure> {
         packets_per_s: args.max_packets,
         sessions: args.max_sessions as usize,
     };
-    let unavailable = |why: std::io::Error| Failure::Unavailable {
-        what: format!("cannot reflect on {bind}: {why}"),
-        how: "--bind ADDR:PORT chooses another port; those below 1024 need more rights".to_owned(),
+    let unavailable = |why: std::io::Error| {
+        let how = "--bind ADDR:PORT chooses another port; those below 1024 need more rights";
+        Failure::unavailable(format!("cannot reflect on {bind}: {why}"), how)
     };
     let mut reflector = Reflector::bind(options).map_err(unavailable)?;
     let address = reflector.local_addr().map_err(unavailable)?;

@@ -130,7 +130,7 @@ impl Coordinator<'_> {
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 let dir = self.store.path().display();
-                return Err(Failure::Interrupted(format!(
+                return Err(Failure::interrupted(format!(
                     "interrupted; what was measured is in {dir}, and the same command goes on"
                 )));
             }

@@ -96,7 +96,7 @@ impl Met {
         }
         met.extend(calls(open, loaded, &folder.path, stop));
         if stop.load(Ordering::Relaxed) {
-            return Err(Failure::Interrupted("interrupted; nothing was changed".to_owned()));
+            return Err(Failure::interrupted("interrupted; nothing was changed"));
         }
         Ok(Self { hosts, pairs: met })
     }

@@ -73,7 +73,7 @@ fn check(args: &CampaignCheckArgs, common: &Common, terminal: Terminal) -> Resul
     };
     let failed = match met.failed() {
         (0, _) => None,
-        (failed, tried) => Some(Failure::FarEnd(format!("{failed} of {tried} hosts and pairs do not work"))),
+        (failed, tried) => Some(Failure::far_end(format!("{failed} of {tried} hosts and pairs do not work"))),
     };
     terminal.end_with([failed, printed.err()])
 }

@@ -52,7 +52,7 @@ pub fn run(
     let listener = args.metrics.map(|address| http::bind(address, args.metrics_open)).transpose();
     let listener = listener.map_err(|(what, is_usage)| match is_usage {
         true => Failure::Usage(what),
-        false => Failure::Unavailable { what, how: "--metrics takes another port".to_owned() },
+        false => Failure::unavailable(what, "--metrics takes another port"),
     })?;
     if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
         terminal.note(&format!("metrics: http://{address}/metrics"));

@@ -105,8 +105,8 @@ impl Push {
     /// because what has failed least often comes first.
     ///
     /// # Errors
-    /// [`Failure::FarEnd`] with the first reason, or the store's if the store failed too often in a row;
-    /// [`Failure::Interrupted`].
+    /// [`Failure::far_end`] with the first reason, or the store's if the store failed too often in a row;
+    /// [`Failure::interrupted`].
     pub(crate) fn all(&self, measurements: &[Measurement], scope: Scope) -> Result<Copied, Failure> {
         let noted = uploads(&self.directory, &self.name);
         let mut copied = Copied::default();
@@ -156,8 +156,8 @@ impl Push {
     fn failure(&self, why: &Uncopied) -> Failure {
         let text = format!("{why}; what is copied stays, and the same command goes on");
         match why {
-            Uncopied::Stopped => Failure::Interrupted(text),
-            Uncopied::Unread(_) | Uncopied::Store(_) => Failure::FarEnd(text),
+            Uncopied::Stopped => Failure::interrupted(text),
+            Uncopied::Unread(_) | Uncopied::Store(_) => Failure::far_end(text),
         }
     }
 

@@ -42,9 +42,9 @@ impl Uploader {
         let name = push.name().to_owned();
         let worker = Worker { push, plan: plan.clone(), retry, terminal };
         let thread = thread::Builder::new().spawn(move || worker.work(&news));
-        let thread = thread.map_err(|why| Failure::Unavailable {
-            what: format!("this machine gives no thread for that: {why}"),
-            how: format!("`{} campaign push` copies what is measured", program()),
+        let thread = thread.map_err(|why| {
+            let how = format!("`{} campaign push` copies what is measured", program());
+            Failure::unavailable(format!("this machine gives no thread for that: {why}"), how)
         })?;
         Ok(Self { measured, thread, name })
     }

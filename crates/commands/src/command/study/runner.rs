@@ -327,7 +327,7 @@ fn ended(why: Error) -> Failure {
     match why {
         Error::Interrupted(what) => {
             let way_on = "what ran to its end is kept\nhelp: the same command with --resume goes on";
-            Failure::Interrupted(format!("{what}; {way_on}"))
+            Failure::interrupted(format!("{what}; {way_on}"))
         }
         other => other.into(),
     }
