@@ -1,8 +1,8 @@
-//! Ancillary data of sendmsg(2) and recvmsg(2), read and written as bytes.
+//! Reads and writes the ancillary data of sendmsg(2) and recvmsg(2) as bytes.
 //!
-//! rustix knows descriptors and credentials only, and socket2 hands the bytes to its caller. The layout is
-//! the kernel's (`struct cmsghdr` of linux/socket.h, cmsg(3)); a message begins at the end of the one before
-//! it, rounded up to a machine word:
+//! rustix knows only descriptors and credentials, and socket2 gives the bytes to its caller. The layout is
+//! the kernel's (`struct cmsghdr` of linux/socket.h, cmsg(3)). Each message begins at the end of the message
+//! before it, rounded up to a machine word:
 //!
 //! ```text
 //!  length: size_t (of header and payload) │ level: int │ type: int │ payload
@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use libc::c_int;
 use talkpath_units::Ecn;
 
-/// Bytes for the messages of one packet: stamps, and a packet info or an address.
+/// The size of the buffer for the messages of one packet: stamps, and a packet info or an address.
 pub(crate) const CAPACITY: usize = 256;
 
 /// A buffer for ancillary data. It is aligned as `cmsghdr` is, which the kernel does not need but libc's
@@ -33,7 +33,7 @@ pub(crate) enum ControlMessage {
     To(IpAddr),
     /// IP_TOS or IPV6_TCLASS: the byte with DSCP and ECN field that the packet came with.
     Tos(u8),
-    /// IP_TTL or IPV6_HOPLIMIT: how many hops the packet had left.
+    /// IP_TTL or IPV6_HOPLIMIT: the TTL (or hop limit) of the packet.
     Ttl(u8),
 }
 
@@ -43,8 +43,8 @@ impl Buffer {
         Self([0; CAPACITY])
     }
 
-    /// Writes, from byte `at` on, the message that makes `from` the source address of a datagram; returns
-    /// where the next one begins.
+    /// Writes the message that makes `from` the source address of a datagram, from byte `at` on. Returns the
+    /// place of the next message.
     pub(crate) fn put_source(&mut self, at: usize, from: IpAddr) -> usize {
         match from {
             IpAddr::V4(ip) => {
@@ -62,15 +62,16 @@ impl Buffer {
         }
     }
 
-    /// The same for the message that sends a datagram with the byte `tos` (DSCP and ECN field); to an IPv6
-    /// address if `is_v6`.
+    /// Writes the message that sets the byte with DSCP and ECN field of a datagram, from byte `at` on.
+    /// `is_v6` is true for a datagram to an IPv6 address. Returns the place of the next message.
     pub(crate) fn put_tos(&mut self, at: usize, is_v6: bool, tos: u8) -> usize {
         let (level, kind) =
             if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
         self.put(at, level, kind, &c_int::from(tos).to_ne_bytes())
     }
 
-    /// The same for the message that has the kernel cut a payload into datagrams of `size` bytes.
+    /// Writes the message that makes the kernel cut a payload into datagrams of `size` bytes, from byte `at`
+    /// on. Returns the place of the next message.
     pub(crate) fn put_segment(&mut self, at: usize, size: u16) -> usize {
         self.put(at, libc::SOL_UDP, libc::UDP_SEGMENT, &size.to_ne_bytes())
     }
@@ -86,7 +87,7 @@ impl Buffer {
     }
 }
 
-/// The messages in `bytes`, without those of other types.
+/// Lists the messages in `bytes`. Messages of other types are left out.
 pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = ControlMessage> {
     core::iter::from_fn(move || {
         let (header, _) = bytes.split_at_checked(HEADER)?;
@@ -126,7 +127,7 @@ fn parse(level: c_int, kind: c_int, payload: &[u8]) -> Option<ControlMessage> {
     }
 }
 
-/// An int that holds a byte.
+/// Reads a byte that the kernel gives as an int.
 fn low_byte(payload: &[u8]) -> Option<u8> {
     u8::try_from(c_int::from_ne_bytes(payload.get(..4)?.try_into().ok()?)).ok()
 }
@@ -144,7 +145,7 @@ pub const fn ecn(byte: u8) -> Ecn {
 /// The codepoint ECT(0) in the byte that has the ECN field.
 pub const ECT_0: c_int = 0b10;
 
-/// A `timespec`, whose two fields are of 64 bits, or of 32 on a machine of 32 bits.
+/// Reads a `timespec`. Its two fields have 64 bits, or 32 bits on a machine of 32 bits.
 fn nanoseconds(timespec: &[u8]) -> Option<i64> {
     let field = |bytes: &[u8]| match bytes.len() {
         8 => bytes.try_into().ok().map(i64::from_ne_bytes),
@@ -155,11 +156,11 @@ fn nanoseconds(timespec: &[u8]) -> Option<i64> {
     Some(field(seconds)?.saturating_mul(1_000_000_000).saturating_add(field(rest)?))
 }
 
-/// The places of a header's parts.
+/// The places of the parts of a header.
 const LEVEL: usize = size_of::<usize>();
 const KIND: usize = LEVEL + size_of::<c_int>();
 const HEADER: usize = KIND + size_of::<c_int>();
-/// What each message's end is rounded up to.
+/// The end of each message is rounded up to a multiple of this.
 const WORD: usize = size_of::<usize>();
 
 #[cfg(test)]

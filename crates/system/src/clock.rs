@@ -1,9 +1,9 @@
-//! This host's clock, as runs read it.
+//! The clock of this host, as runs read it.
 //!
-//! Time is CLOCK_MONOTONIC, which no one steps; at the beginning of a session it is anchored at
-//! CLOCK_REALTIME, so that two hosts' readings are comparable numbers. The kernel's stamps are
-//! CLOCK_REALTIME: [`WallStamps`], a reading of both clocks at one moment, turns them into run time, so that
-//! a step of the wall clock between two packets bends neither.
+//! Time is CLOCK_MONOTONIC, which nobody steps. At the beginning of a session it is anchored at
+//! CLOCK_REALTIME, so that the readings of two hosts can be compared. The kernel stamps packets with
+//! CLOCK_REALTIME. [`WallStamps`] is a reading of both clocks at one moment and converts stamps into run
+//! time. So a step of the wall clock between two packets changes the time of neither packet.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use talkpath_units::{Duration, Instant};
@@ -11,39 +11,42 @@ use talkpath_units::{Duration, Instant};
 /// CLOCK_MONOTONIC anchored once at CLOCK_REALTIME.
 #[derive(Clone, Copy, Debug)]
 pub struct HostClock {
-    /// What to add to CLOCK_MONOTONIC.
+    /// The difference between this clock and CLOCK_MONOTONIC, ns.
     shift_ns: i64,
-    /// CLOCK_MONOTONIC at the anchoring.
+    /// CLOCK_MONOTONIC at the time of the anchor, ns.
     anchored_ns: i64,
 }
 
-/// Counts from a run's beginning on this host.
+/// A clock that counts from a run's beginning on this host.
 #[derive(Clone, Copy, Debug)]
 pub struct RunClock {
-    /// CLOCK_MONOTONIC at the run's beginning.
+    /// CLOCK_MONOTONIC at the run's beginning, ns.
     epoch_ns: i64,
     host: HostClock,
 }
 
-/// A reading of both clocks; see [`RunClock::beside_wall`].
+/// A reading of CLOCK_REALTIME and CLOCK_MONOTONIC at one moment ([`RunClock::beside_wall`]).
 #[derive(Clone, Copy, Debug)]
 pub struct WallStamps {
-    /// CLOCK_REALTIME at the run's beginning, as if it had gone like CLOCK_MONOTONIC since.
+    /// CLOCK_REALTIME at the run's beginning, computed as if it had run like CLOCK_MONOTONIC since then, ns.
     epoch_ns: i64,
+    /// CLOCK_REALTIME at the reading, ns.
     latest_ns: i64,
-    /// Stamps before this say nothing.
+    /// The oldest stamp that is used, ns.
     oldest_ns: i64,
 }
 
 impl WallStamps {
-    /// Whether a stamp of CLOCK_REALTIME was made before this reading.
+    /// Returns true if a stamp of CLOCK_REALTIME was made before this reading.
     pub const fn follows(self, stamp_ns: i64) -> bool {
         stamp_ns <= self.latest_ns
     }
 
-    /// The run time of a stamp of CLOCK_REALTIME. A stamp is not used if it is later than the reading, from
-    /// before the clocks were anchored, or a second or more old and the wall clock was stepped meanwhile: it
-    /// counts as of the reading, as a packet without a stamp does.
+    /// Converts a stamp of CLOCK_REALTIME into run time.
+    ///
+    /// A stamp is not used if it is later than the reading, or older than the anchor of the clocks. If the
+    /// wall clock was stepped since the anchor, a stamp that is more than a second old is not used either. A
+    /// stamp that is not used counts as made at the time of the reading, as if the packet had no stamp.
     pub fn at(self, stamp_ns: i64) -> Instant {
         let is_usable = (self.oldest_ns..=self.latest_ns).contains(&stamp_ns);
         let stamp_ns = if is_usable { stamp_ns } else { self.latest_ns };
@@ -52,56 +55,56 @@ impl WallStamps {
 }
 
 impl HostClock {
-    /// Anchors now.
+    /// Anchors the clock now.
     pub fn anchor() -> Self {
         let (wall_ns, anchored_ns) = both();
         Self { shift_ns: wall_ns - anchored_ns, anchored_ns }
     }
 
-    /// Nanoseconds since 1970 as of the anchor, plus what CLOCK_MONOTONIC counted since.
+    /// The nanoseconds since 1970 at the anchor, plus the time that CLOCK_MONOTONIC has counted since.
     pub fn now_ns(self) -> i64 {
         monotonic() + self.shift_ns
     }
 
-    /// What this clock shows when CLOCK_MONOTONIC shows `monotonic_ns`.
+    /// The time of this clock when CLOCK_MONOTONIC shows `monotonic_ns`.
     pub const fn at_monotonic(self, monotonic_ns: i64) -> i64 {
         monotonic_ns + self.shift_ns
     }
 
-    /// CLOCK_MONOTONIC when this clock shows `wall_ns`.
+    /// The time of CLOCK_MONOTONIC when this clock shows `wall_ns`.
     pub const fn to_monotonic(self, wall_ns: i64) -> i64 {
         wall_ns - self.shift_ns
     }
 
-    /// The run clock whose zero is `wall_ns` on this clock.
+    /// Makes the run clock whose zero is `wall_ns` on this clock.
     pub fn run_from(self, wall_ns: i64) -> RunClock {
         RunClock { epoch_ns: wall_ns - self.shift_ns, host: self }
     }
 }
 
 impl RunClock {
-    /// Time since the run's beginning; zero before it.
+    /// The time since the run's beginning. Zero before the beginning.
     pub fn now(self) -> Instant {
         self.at(monotonic())
     }
 
-    /// The run time at which the kernel stamped a datagram with `stamp_ns` on CLOCK_REALTIME; now if there is
-    /// no stamp.
+    /// The run time at which the kernel stamped a datagram with `stamp_ns` of CLOCK_REALTIME. If there is no
+    /// stamp, the time now.
     pub fn stamped(self, stamp_ns: Option<i64>) -> Instant {
         stamp_ns.map_or_else(|| self.now(), |stamp_ns| self.beside_wall().at(stamp_ns))
     }
 
-    /// What turns the kernel's stamps into run time, as of now: for stamps of the last moments.
+    /// Reads both clocks now. The reading converts stamps of the last moments into run time.
     pub fn beside_wall(self) -> WallStamps {
         let (wall_ns, monotonic_ns) = both();
         self.beside(wall_ns, monotonic_ns)
     }
 
-    /// The same of a reading.
+    /// Makes the reading from the times of both clocks.
     const fn beside(self, wall_ns: i64, monotonic_ns: i64) -> WallStamps {
         let shift_ns = wall_ns - monotonic_ns;
-        // Both clocks are slewed alike (adjtimex(2)): as long as neither was stepped, they stay as far from
-        // each other, and a stamp is right however long its packet has waited.
+        // Both clocks are slewed alike (adjtimex(2)). Unless the wall clock is stepped, their difference
+        // stays the same, and a stamp is right however long its packet has waited.
         let is_stepped = (shift_ns - self.host.shift_ns).abs() > STEP_NS;
         let begun_ns = self.host.anchored_ns + self.host.shift_ns;
         let recent_ns = wall_ns - OLDEST_STAMP_NS;
@@ -109,10 +112,10 @@ impl RunClock {
         WallStamps { epoch_ns: self.epoch_ns + shift_ns, latest_ns: wall_ns, oldest_ns }
     }
 
-    /// Sleeps until `deadline`, or for `max` if that comes first.
+    /// Sleeps until `deadline`, or for `max` if that is shorter.
     ///
-    /// The last 60 us are spun, since a sleep wakes up late by about that much (chosen; see
-    /// docs/models/live.md).
+    /// The thread spins for the last 60 us before the deadline, because a sleep ends late by about that time
+    /// (chosen; see docs/models/live.md).
     pub fn sleep_until(self, deadline: Instant, max: Duration) {
         let now = monotonic();
         let due = self.epoch_ns.saturating_add(i64::try_from(deadline.as_nanos()).unwrap_or(i64::MAX));
@@ -121,7 +124,7 @@ impl RunClock {
         let until = if spins { due - SPIN_NS } else { limit };
         if until > now {
             let request = Timespec { tv_sec: until.div_euclid(SECOND), tv_nsec: until.rem_euclid(SECOND) };
-            // A signal ends the sleep early; the caller reads the clock again anyway.
+            // A signal may end the sleep early. The caller reads the clock again in any case.
             let _ = rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &request);
         }
         while spins && monotonic() < due && due - monotonic() <= SPIN_NS {
@@ -136,7 +139,8 @@ impl RunClock {
 
 /// CLOCK_REALTIME and CLOCK_MONOTONIC at one moment, ns.
 fn both() -> (i64, i64) {
-    // Whoever is interrupted between two readings reads again: what counts is the narrowest of some.
+    // The thread may be interrupted between two readings. So it reads several times and takes the narrowest
+    // reading.
     let (mut wall_ns, mut monotonic_ns, mut width) = (0, 0, i64::MAX);
     for _ in 0..READINGS {
         let before = monotonic();
@@ -169,17 +173,19 @@ fn read(clock: ClockId) -> i64 {
 
 /// ns in a second.
 const SECOND: i64 = 1_000_000_000;
-/// How long before a deadline the sleep ends and the spin begins: about as long as a wake-up takes on a
-/// virtual machine (chosen; see docs/models/live.md).
+/// The time before a deadline at which the sleep ends and the spin begins, ns: about the time of a wake-up on
+/// a virtual machine (chosen; see docs/models/live.md).
 pub const SPIN_NS: i64 = 60_000;
-/// Two readings within this are of one moment (chosen: ten times what a reading takes); at most `READINGS`
-/// are tried.
+/// Two readings within this time count as made at one moment, ns (chosen: ten times the time of a reading).
 const NARROW_NS: i64 = 1_000;
+/// The largest number of readings that are tried.
 const READINGS: u32 = 4;
-/// Two readings that differ by more are of before and after a step (chosen: more than a reading is wrong by,
-/// and a tenth of the smallest step that NTP makes by itself, RFC 5905 §10: STEPT, 125 ms).
+/// If the difference between the clocks has changed by more than this, the wall clock was stepped, ns
+/// (chosen: more than the error of a reading, and a tenth of the smallest step that NTP makes by itself, RFC
+/// 5905 §10: STEPT, 125 ms).
 const STEP_NS: i64 = 12_500_000;
-/// If the wall clock was stepped, a stamp older than this is taken for one from before the step (chosen).
+/// If the wall clock was stepped, a stamp older than this may be from before the step and is not used, ns
+/// (chosen).
 const OLDEST_STAMP_NS: i64 = SECOND;
 
 #[cfg(test)]

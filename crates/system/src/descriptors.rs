@@ -1,18 +1,18 @@
-//! File descriptors: how many this process may have, and what to do and to say when there are none left.
+//! The limit of file descriptors of this process, and the errors when no descriptor is left.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit of open files to the hard one, which is the administrator's word (setrlimit(2)). A
-/// soft limit of 1024 is for programs that use select(2), and nothing here does. If the call fails, the old
-/// limit stays.
+/// Raises the soft limit of open files to the hard limit, which the administrator sets (setrlimit(2)). The
+/// usual soft limit of 1024 is for programs that use select(2), which this program does not. If the call
+/// fails, the old limit stays.
 pub fn raise_descriptor_limit() {
     raise_to(u64::MAX);
 }
 
-/// Raises the soft limit of open files to `wanted`, or to the hard limit if that is less. It is never
-/// lowered.
+/// Raises the soft limit of open files to `wanted`, or to the hard limit if that is less. It never lowers the
+/// limit.
 pub fn raise_to(wanted: u64) {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
@@ -22,18 +22,18 @@ pub fn raise_to(wanted: u64) {
     }
 }
 
-/// How many descriptors this process may have.
+/// The number of descriptors that this process may have.
 pub fn limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Whether a call failed for want of a descriptor, or of the memory for one: errors that the same call
-/// repeats until something else closes (accept(2), open(2)).
+/// Returns true if a call failed because no descriptor was left, or no memory for one. The same call fails
+/// again until something else is closed (accept(2), open(2)).
 pub fn are_exhausted(error: &io::Error) -> bool {
     shortage(error).is_some() || matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM))
 }
 
-/// Which limit a call met that failed for want of a descriptor, and how to raise it; `None` for other errors.
+/// The limit that a call met when no descriptor was left, and how to raise it. `None` for other errors.
 pub fn shortage(error: &io::Error) -> Option<(String, String)> {
     match error.raw_os_error() {
         Some(libc::EMFILE) => Some((

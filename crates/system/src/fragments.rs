@@ -1,10 +1,10 @@
-//! Datagrams that the path must not cut: what QUIC sends (RFC 9000 §14), so that a search for the path's MTU
-//! finds the path's and not what the hosts put together again.
+//! Sends datagrams that must not be fragmented. QUIC needs this (RFC 9000 §14): otherwise its search for the
+//! path's MTU would find the size of datagrams that the hosts put together from fragments.
 //!
-//! Linux has a socket option for it, and none for a single datagram. A socket of one flow has the option set
-//! for good ([`never_fragment`]). The server's socket carries all flows, and a large datagram of UDP leaves
-//! in fragments. There the option is set for each of QUIC's datagrams and set back, and no other leaves in
-//! between (`whole`, `any`).
+//! Linux has an option for this on a socket, but not for a single datagram. A socket of one flow has the
+//! option set for good ([`never_fragment`]). The server's socket carries all flows, and a large datagram of a
+//! UDP flow has to leave in fragments. On that socket the option is set for each datagram of QUIC and set
+//! back afterwards. No other datagram leaves in between (`whole`, `any`).
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,21 +13,22 @@ use std::sync::{PoisonError, RwLock};
 
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 
-/// From now on no datagram of `socket` is fragmented, here or on the path, whatever the kernel has learned of
-/// the path's MTU (IP_PMTUDISC_PROBE of ip(7)). One that the device does not take is refused by EMSGSIZE.
+/// Makes sure that from now on no datagram of `socket` is fragmented, neither by this host nor on the path.
+/// The MTU that the kernel knows of the path is ignored (IP_PMTUDISC_PROBE of ip(7)). A datagram that is too
+/// large for the device is refused with EMSGSIZE.
 ///
 /// # Errors
-/// The system's. Then packets may be fragmented.
+/// Returns the system's error. Datagrams may then be fragmented.
 pub fn never_fragment(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<()> {
     if is_v6 {
         sockopt::set_ipv6_mtu_discover(socket, Ipv6PathMtuDiscovery::PROBE)?;
     }
-    // An IPv6 socket also sends IPv4, mapped.
+    // A socket of IPv6 also sends packets of IPv4, to mapped addresses.
     Ok(sockopt::set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::PROBE)?)
 }
 
-/// Sends a datagram to `to` by a socket that others share, not to be fragmented. If the system does not let
-/// the option be set, it is sent all the same.
+/// Sends a datagram that must not be fragmented to `to`, by a socket that other flows share. If the system
+/// refuses the option, the datagram is sent all the same.
 pub(crate) fn whole<T>(
     socket: BorrowedFd<'_>,
     to: SocketAddr,
@@ -49,14 +50,14 @@ pub(crate) fn whole<T>(
     }
 }
 
-/// Sends a datagram by a socket that others share, as the socket does it.
+/// Sends a datagram by a socket that other flows share, without a change of its options.
 pub(crate) fn any<T>(send: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let _beside_others = SHARED_SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
     send()
 }
 
-/// Whoever changes the option of a shared socket holds this for writing, whoever sends by one for reading. A
-/// server has one or two such sockets, so that one lock is enough.
+/// The lock of all shared sockets. A thread that changes the option holds it for writing, and a thread that
+/// only sends holds it for reading. A server has one or two such sockets, so one lock is enough.
 static SHARED_SOCKETS: RwLock<()> = RwLock::new(());
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
-//! Processors that do not sleep while something is measured.
+//! Keeps processors from sleeping during a measurement.
 //!
-//! A processor that sleeps comes back late, a virtual one by tens or hundreds of microseconds: its hypervisor
-//! has to schedule it again. On a real machine the kernel's PM QoS interface bounds that
-//! (Documentation/power/pm_qos_interface.rst). On a virtual one only work keeps a processor from sleeping: so
-//! a thread of the class for which nothing else is left to do (SCHED_IDLE, sched(7)) spins on each.
+//! A processor that sleeps wakes up late. A virtual processor wakes up tens or hundreds of microseconds late,
+//! because its hypervisor has to schedule it again. On a real machine the kernel's PM QoS interface limits
+//! this time (Documentation/power/pm_qos_interface.rst). On a virtual machine only work keeps a processor
+//! from sleeping. So a thread of the class SCHED_IDLE (sched(7)) spins on each processor. It runs only if no
+//! other thread has work.
 //!
-//! A quota of processor time (`cpu.max`, Documentation/admin-guide/cgroup-v2.rst) counts such threads as all
-//! others: they would use it up, and the kernel would stop the whole group until its next period. So none is
-//! started there. Left out: quotas of cgroup v1.
+//! A quota of processor time (`cpu.max`, Documentation/admin-guide/cgroup-v2.rst) counts these threads as all
+//! others. They would use the quota up, and the kernel would stop the whole group until its next period. So
+//! no such thread is started if there is a quota. Left out: quotas of cgroup v1.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -19,23 +20,23 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::sys::become_idle;
 
-/// Keeps the kernel from choosing deep sleeps, until it is dropped.
+/// Keeps the kernel from choosing deep sleeps, until the value is dropped.
 #[derive(Debug)]
 pub struct ShallowSleep(
     #[expect(dead_code, reason = "the kernel looks at whether it is open")] std::fs::File,
 );
 
 impl ShallowSleep {
-    /// `None` where that is not allowed, or not offered.
+    /// Begins. `None` if the interface is not allowed or does not exist.
     pub fn begin() -> Option<Self> {
         let mut file = std::fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
-        // The latency that is tolerable, us.
+        // The text is the tolerable latency, us.
         file.write_all(&0_i32.to_ne_bytes()).ok()?;
         Some(Self(file))
     }
 }
 
-/// Keeps every processor that this process may use awake, until it is dropped.
+/// Keeps every processor that this process may use awake, until the value is dropped.
 #[derive(Debug)]
 pub struct KeepAwake {
     stop: Arc<AtomicBool>,
@@ -43,12 +44,12 @@ pub struct KeepAwake {
 }
 
 impl KeepAwake {
-    /// Begins. A thread that may not be of the idle class, or not on its processor, ends at once: it would
-    /// take time from others.
+    /// Begins. A thread that may not have the idle class, or not run on its processor, ends at once, because
+    /// it would take time from other threads.
     ///
     /// # Errors
-    /// A quota of processor time, which the threads would use up. The system's: no threads, or the processors
-    /// are not known.
+    /// Returns `Unsupported` if there is a quota of processor time, which the threads would use up. Returns
+    /// the system's error if it gives no thread, or if the processors are not known.
     pub fn begin() -> io::Result<Self> {
         let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         match quota(Path::new("/sys/fs/cgroup"), &own) {
@@ -85,14 +86,15 @@ impl Drop for KeepAwake {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // It does nothing that could fail.
+            // The thread does nothing that could fail, so the result is ignored.
             let _ = thread.join();
         }
     }
 }
 
-/// The quota of processor time, as it stands in `cpu.max`, of the cgroup that `own`, the text of
-/// /proc/self/cgroup, names below `root`, or of one around it. The root has a file only in a container.
+/// Reads the quota of processor time from `cpu.max` of this process's cgroup, or of a cgroup around it. `own`
+/// is the text of /proc/self/cgroup, and `root` is the folder of all cgroups. The root itself has a `cpu.max`
+/// only in a container.
 fn quota(root: &Path, own: &str) -> Option<String> {
     let group = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let folder = root.join(group);

@@ -1,9 +1,9 @@
-//! Bytes that nobody can foresee: getrandom(2).
+//! Random bytes that nobody can foresee (getrandom(2)).
 
-/// `N` bytes from the kernel's random source.
+/// Reads `N` bytes from the kernel's random source.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error if the kernel has no random numbers.
 pub fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     let mut bytes = [0; N];
     let count = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;

@@ -1,9 +1,9 @@
-//! System calls for which no safe library is good enough: batched receive with kernel stamps, TCP_INFO, the
-//! send queue's fill, the real-time scheduling class. Linux only.
+//! The system calls that no safe library offers as we need them: batched receive with kernel stamps,
+//! TCP_INFO, the fill of the send queue, and the real-time scheduling class. Linux only.
 //!
-//! Sending, addresses and most options are socket2's and rustix's. Each function here says why its call
-//! stays. The emulator's own calls are in `host/fork.rs`, `host/ring.rs` and `host/cable.rs` of the crate
-//! `kernel`; no other file outside of tests is unsafe.
+//! socket2 and rustix do the sending, the addresses and most options. Each function here says why it calls
+//! the system itself. The emulator's own calls are in `host/fork.rs`, `host/ring.rs` and `host/cable.rs` of
+//! the crate `kernel`. No other file outside of tests is unsafe.
 #![expect(unsafe_code, reason = "these calls have no safe wrapper; each block says why it is sound")]
 
 mod arrivals;
@@ -23,22 +23,22 @@ use crate::fragments;
 
 pub use arrivals::{Unreported, report_arrivals};
 
-/// Datagrams taken with one system call.
+/// The largest number of datagrams that one system call receives.
 const BATCH: usize = 32;
-/// The largest UDP payload over IPv4 is 65,507 B, over IPv6 65,527 B.
+/// The size of the buffer for a datagram. The largest UDP payload has 65,507 B over IPv4 and 65,527 B over
+/// IPv6.
 const DATAGRAM: usize = 65_536;
-/// One received datagram.
+/// A received datagram.
 pub struct Received<'a> {
-    /// Who sent it; absent if the kernel gave no address.
+    /// The address of the sender, if the kernel gave one.
     pub from: Option<SocketAddr>,
-    /// Which of our addresses it came to, if the socket has that option set.
+    /// The address of this host that the datagram came to, if the socket reports it.
     pub to: Option<IpAddr>,
-    /// CLOCK_REALTIME at which the kernel took it from the device, ns since 1970.
+    /// When the kernel took the datagram from the device, CLOCK_REALTIME, ns since 1970.
     pub stamp_ns: Option<i64>,
-    /// The byte of its header with DSCP and ECN field, and how many hops it had left, if the socket reports
-    /// them ([`report_arrivals`]).
+    /// The byte of the IP header with DSCP and ECN field, if the socket reports it ([`report_arrivals`]).
     pub tos: Option<u8>,
-    /// See `tos`.
+    /// The TTL (or hop limit) of the IP header, if the socket reports it ([`report_arrivals`]).
     pub ttl: Option<u8>,
     /// The payload.
     pub payload: &'a [u8],
@@ -52,7 +52,7 @@ pub struct ReceiveBatch {
 }
 
 impl Default for ReceiveBatch {
-    /// Buffers for a full batch.
+    /// Makes buffers for a full batch.
     fn default() -> Self {
         Self {
             data: vec![0; BATCH * DATAGRAM],
@@ -63,27 +63,29 @@ impl Default for ReceiveBatch {
 }
 
 impl Received<'_> {
-    /// Its ECN field, if the socket reports that; else not ECN-capable.
+    /// The ECN field of the datagram. If the socket does not report it, the datagram counts as not
+    /// ECN-capable.
     pub fn ecn(&self) -> Ecn {
         self.tos.map_or(Ecn::NotEct, ecn)
     }
 }
 
 impl ReceiveBatch {
-    /// Takes what waits in the socket, at most one batch, without blocking; returns how many datagrams there
-    /// were.
+    /// Takes the datagrams that wait in the socket, at most one batch, without blocking. Returns the number
+    /// of datagrams.
     ///
     /// # Errors
-    /// The system's: `WouldBlock` if nothing waits, and ICMP errors of a connected socket.
+    /// Returns the system's error: `WouldBlock` if nothing waits, or an ICMP error of a connected socket.
     pub fn receive(&mut self, socket: BorrowedFd<'_>, each: impl FnMut(Received<'_>)) -> io::Result<usize> {
         self.take(socket, 0, each)
     }
 
-    /// Takes what came back of sent datagrams ([`stamp_transmissions`]), at most one batch: each with
-    /// whatever headers it had, its stamp being the time when the kernel gave it to the device.
+    /// Takes the kernel's copies of sent datagrams ([`stamp_transmissions`]), at most one batch. Each copy
+    /// has all headers of the packet. Its stamp is the time at which the kernel gave the packet to the
+    /// device.
     ///
     /// # Errors
-    /// The system's: `WouldBlock` if nothing waits.
+    /// Returns the system's error. It is `WouldBlock` if nothing waits.
     pub fn receive_sent(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -102,8 +104,8 @@ impl ReceiveBatch {
     ) -> io::Result<usize> {
         let mut iovecs = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: DATAGRAM }; BATCH];
         let mut headers = [libc::mmsghdr { msg_hdr: empty_header(), msg_len: 0 }; BATCH];
-        // Each pointer comes from a borrow of its own slot alone, so that taking the next one leaves it
-        // valid.
+        // Each pointer comes from a borrow of its own slot only, so that the borrow of the next slot leaves
+        // it valid.
         let slots = self.data.chunks_exact_mut(DATAGRAM).zip(&mut self.control).zip(&mut self.names);
         for ((header, iovec), ((data, control), name)) in headers.iter_mut().zip(&mut iovecs).zip(slots) {
             iovec.iov_base = data.as_mut_ptr().cast();
@@ -158,13 +160,13 @@ fn empty_header() -> libc::msghdr {
     unsafe { zeroed() }
 }
 
-/// What the kernel wrote into `buffer`, which was the control buffer of `header`.
+/// The bytes that the kernel wrote into `buffer`, which was the control buffer of `header`.
 fn filled<'a>(buffer: &'a ancillary::Buffer, header: &libc::msghdr) -> &'a [u8] {
     let length: usize = header.msg_controllen as _;
     &buffer.0[..length.min(buffer.0.len())]
 }
 
-/// The address that the kernel wrote into `storage`, an IPv4 one without its IPv6 mapping.
+/// The address that the kernel wrote into `storage`. An IPv4-mapped IPv6 address is returned as IPv4.
 fn address(storage: SockAddrStorage, length: libc::socklen_t) -> Option<SocketAddr> {
     // SAFETY: the storage was all zeroes before the kernel wrote an address of `length` bytes into it. Zeroes
     // alone are of the family AF_UNSPEC.
@@ -177,7 +179,7 @@ fn address(storage: SockAddrStorage, length: libc::socklen_t) -> Option<SocketAd
     })
 }
 
-/// `address` with an IPv4-mapped IPv6 address written as IPv4.
+/// Converts an IPv4-mapped IPv6 address to IPv4. Other addresses stay as they are.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
@@ -185,28 +187,28 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// What a socket that is not connected needs for each datagram.
+/// The values that a send needs for each datagram if the socket is not connected.
 #[derive(Clone, Copy, Debug)]
 pub struct Unconnected {
-    /// From which of our addresses, so that the answer of a host with many comes from the one that was asked.
+    /// The source address. A host with several addresses has to answer from the address that was asked.
     pub from: IpAddr,
-    /// To whom.
+    /// The destination.
     pub to: SocketAddr,
-    /// Whether the socket is IPv6: IPv4 then goes mapped.
+    /// True if the socket is one of IPv6. Addresses of IPv4 are then mapped.
     pub is_v6: bool,
-    /// The byte with DSCP and ECN field that it leaves with, if the flow has its own. A connected socket has
-    /// that set on it ([`set_tos`]).
+    /// The byte of the IP header with DSCP and ECN field, if the flow sets it. A connected socket has the
+    /// byte as an option ([`set_tos`]).
     pub tos: Option<u8>,
-    /// Whether it must not be fragmented. A connected socket has that set on it
+    /// True if the datagram must not be fragmented. A connected socket has this as an option
     /// ([`never_fragment`](crate::fragments::never_fragment)).
     pub is_whole: bool,
 }
 
-/// Sends `payload` as one datagram, or cut into datagrams of `size` bytes (UDP_SEGMENT of udp(7)). `to` says
-/// where, if the socket is not connected.
+/// Sends `payload` as one datagram, or cut into datagrams of `size` bytes (UDP_SEGMENT of udp(7)). `to` has
+/// the addresses if the socket is not connected.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub fn send_with(
     socket: BorrowedFd<'_>,
     payload: &[u8],
@@ -230,7 +232,7 @@ pub fn send_with(
             (false, IpAddr::V6(_)) => 0,
         };
         if let Some(tos) = tos {
-            // What goes mapped has IPv4's header.
+            // A datagram to a mapped address has the header of IPv4.
             end = control.put_tos(end, to.is_ipv6(), tos);
         }
     }
@@ -250,14 +252,14 @@ pub fn send_with(
     }
 }
 
-/// Reads from a stream, or a datagram of a connected socket, into `buffer` without blocking, with what the
-/// kernel says beside it.
+/// Reads from a stream, or one datagram from a connected socket, into `buffer` without blocking. The kernel's
+/// ancillary data is returned too.
 ///
-/// On libc because rustix's recvmsg reads descriptors and credentials only, and socket2's takes buffers that
-/// may be uninitialised, into which `buffer` cannot be turned safely.
+/// It calls libc because rustix's recvmsg reads only descriptors and credentials. The buffers of socket2's
+/// recvmsg may be uninitialised, and `buffer` cannot be converted to such a buffer safely.
 ///
 /// # Errors
-/// The system's: `WouldBlock` if nothing waits.
+/// Returns the system's error. It is `WouldBlock` if nothing waits.
 pub fn receive_one(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<ReceivedOne> {
     let mut control = ancillary::Buffer::new();
     let mut iovec = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
@@ -282,14 +284,14 @@ pub fn receive_one(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Rece
     Ok(received)
 }
 
-/// What [`receive_one`] read.
+/// The result of [`receive_one`].
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedOne {
-    /// Bytes.
+    /// The number of bytes that were read.
     pub count: usize,
-    /// If [`SocketSwitch::KernelStamps`] is on: when the kernel took the segment that the last byte came in
-    /// (ns since 1970, CLOCK_REALTIME). Segments that wait are merged, and then share the stamp of the one
-    /// merged last (`tcp_try_coalesce` of net/ipv4/tcp_input.c).
+    /// When the kernel took the segment with the last byte, CLOCK_REALTIME, ns since 1970. `None` if
+    /// [`SocketSwitch::KernelStamps`] is off. The kernel merges segments that wait. Merged segments have the
+    /// stamp of the segment that was merged last (`tcp_try_coalesce` of net/ipv4/tcp_input.c).
     pub stamp_ns: Option<i64>,
     /// See [`Received::tos`].
     pub tos: Option<u8>,
@@ -297,10 +299,10 @@ pub struct ReceivedOne {
     pub ttl: Option<u8>,
 }
 
-/// Switches an integer socket option on.
+/// Switches a socket option on.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error if the kernel does not have the option.
 pub fn switch_on(socket: BorrowedFd<'_>, option: SocketSwitch) -> io::Result<()> {
     let (level, name) = match option {
         SocketSwitch::KernelStamps => (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS),
@@ -314,21 +316,21 @@ pub fn switch_on(socket: BorrowedFd<'_>, option: SocketSwitch) -> io::Result<()>
     set_option(socket, level, name, [1])
 }
 
-/// Has the packets of `socket` leave with the byte `tos` of the header (DSCP and ECN field; of a stream the
-/// kernel sets the latter).
+/// Sets the byte of the IP header with DSCP and ECN field for all packets of `socket`. For a stream the
+/// kernel sets the ECN field by itself.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub fn set_tos(socket: BorrowedFd<'_>, is_v6: bool, tos: u8) -> io::Result<()> {
     if is_v6 {
         set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, [libc::c_int::from(tos)])?;
     }
-    // An IPv6 socket sends IPv4, too.
+    // A socket of IPv6 sends packets of IPv4 too.
     set_option(socket, libc::IPPROTO_IP, libc::IP_TOS, [libc::c_int::from(tos)])
 }
 
-/// Whether the kernel's clock is synchronised to an outer source, and how far it may be off, ns (adjtimex(2):
-/// STA_UNSYNC, maxerror).
+/// Returns true if the kernel's clock is synchronised to an outer source, and the largest error of the clock,
+/// ns (adjtimex(2): STA_UNSYNC, maxerror).
 pub fn clock_error() -> (bool, u64) {
     // SAFETY: `timex` is plain old data, for which all zeroes is a valid value: no mode, so the call only
     // reads the clock's state, into live memory of its type.
@@ -342,20 +344,21 @@ pub fn clock_error() -> (bool, u64) {
     (is_synchronised, max_us.saturating_mul(1000))
 }
 
-/// Has the kernel hand back a copy of each datagram that `socket` sends, stamped when it goes to the device.
+/// Makes the kernel return a copy of each datagram that `socket` sends, with the time at which the datagram
+/// goes to the device.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub fn stamp_transmissions(socket: BorrowedFd<'_>) -> io::Result<()> {
     let flags = (libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE) as libc::c_int;
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, [flags])
 }
 
-/// Sets a socket option of one or more integers. For those that neither rustix nor socket2 has: stamps,
-/// packet infos, packet sockets, pacing, the window clamp, segmentation of UDP.
+/// Sets a socket option of one or more integers. It is for options that neither rustix nor socket2 has:
+/// stamps, packet infos, packet sockets, pacing, the window clamp and the segmentation of UDP.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub fn set_option<const N: usize>(
     socket: BorrowedFd<'_>,
     level: libc::c_int,
@@ -391,11 +394,11 @@ pub enum ReadableOption {
     SubflowInfos,
 }
 
-/// Reads a socket option into `words`; returns how many bytes the kernel wrote. For structures that grow from
-/// kernel to kernel, which neither rustix nor socket2 has.
+/// Reads a socket option into `words`. Returns the number of bytes that the kernel wrote. It is for
+/// structures that grow from kernel to kernel, which neither rustix nor socket2 has.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub fn option(socket: BorrowedFd<'_>, option: ReadableOption, words: &mut [u32]) -> io::Result<usize> {
     let (level, name) = match option {
         ReadableOption::TcpInfo => (libc::IPPROTO_TCP, libc::TCP_INFO),
@@ -413,7 +416,7 @@ pub fn option(socket: BorrowedFd<'_>, option: ReadableOption, words: &mut [u32])
     if result == 0 { Ok(length as usize) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What [`switch_on`] switches.
+/// The options that [`switch_on`] switches on.
 #[derive(Clone, Copy, Debug)]
 pub enum SocketSwitch {
     /// SO_TIMESTAMPNS: stamp each datagram when the kernel takes it.
@@ -432,40 +435,40 @@ pub enum SocketSwitch {
     TtlV6,
 }
 
-/// What the kernel's TCP lets one see of a connection (`struct tcp_info` of linux/tcp.h).
+/// The state of a connection of the kernel's TCP (`struct tcp_info` of linux/tcp.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Retransmission timeout, us.
     pub rto_us: u32,
     /// Payload of a full segment, B.
     pub mss: u32,
-    /// The far end's window, B; `None` before Linux 5.4.
+    /// The receive window of the far end, B. `None` before Linux 5.4.
     pub send_window: Option<u32>,
     /// Smoothed round-trip time, us.
     pub srtt_us: u32,
-    /// Slow start threshold, packets; 0x7fff_ffff while unlimited.
+    /// Slow start threshold, packets. 0x7fff_ffff while unlimited.
     pub ssthresh: u32,
     /// Congestion window, packets.
     pub cwnd: u32,
-    /// Segments sent again.
+    /// The number of retransmitted segments.
     pub total_retrans: u32,
-    /// Segments that came before one that belongs before them; `None` before Linux 5.4.
+    /// The number of segments that came before an earlier segment of the stream. `None` before Linux 5.4.
     pub out_of_order: Option<u32>,
-    /// Segments with data sent, retransmissions included.
+    /// The number of segments with data that were sent, retransmissions included.
     pub data_segs_out: u32,
-    /// Retransmission timeouts that fired; `None` before Linux 6.7.
+    /// The number of retransmission timeouts. `None` before Linux 6.7.
     pub total_rto: Option<u16>,
-    /// Whether both ends agreed on ECN (TCPI_OPT_ECN).
+    /// True if both ends agreed on ECN (TCPI_OPT_ECN).
     pub takes_marks: bool,
-    /// Segments with data that were delivered as acknowledgements with an echo of a mark said; `None` before
-    /// Linux 4.18.
+    /// The number of segments with data that the far end acknowledged with an echo of the ECN mark. `None`
+    /// before Linux 4.18.
     pub delivered_ce: Option<u32>,
 }
 
-/// Reads TCP_INFO.
+/// Reads TCP_INFO of a connection.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error.
 pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     // 248 bytes in Linux 6.18, with room for more.
     let mut words = [0; 128];
@@ -474,7 +477,7 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
 }
 
 impl TcpInfo {
-    /// From what the kernel wrote, `length` bytes of it, at the beginning of `words`.
+    /// Reads the state from the first `length` bytes of `words`, which the kernel has written.
     pub fn read(words: &[u32], length: usize) -> Self {
         // The offsets are those of linux/tcp.h, which only ever grows at its end. A missing field reads as
         // zero.
@@ -497,11 +500,11 @@ impl TcpInfo {
     }
 }
 
-/// Datagrams that `socket` dropped since it was opened, for whatever cause (SO_MEMINFO of socket(7), from
-/// Linux 4.12 on): a count of 32 bits that wraps.
+/// The number of datagrams that `socket` has dropped since it was opened, for any cause (SO_MEMINFO of
+/// socket(7), from Linux 4.12 on). The count has 32 bits and wraps around.
 ///
 /// # Errors
-/// The system's.
+/// Returns the system's error, or `Unsupported` if the kernel does not report the count.
 pub fn socket_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
     // Nine figures in Linux 6.18 (SK_MEMINFO_VARS of linux/sock_diag.h), with room for more.
     let mut figures = [0; 32];

@@ -10,8 +10,8 @@
 //! | `initial_rwnd` | half of a new TCP socket's SO_RCVBUF |
 //! | `rwnd`, `send_buffer_max` | /proc/sys/net/ipv4/tcp_rmem and tcp_wmem |
 //!
-//! CONFIG_HZ and what MAX_TCP_HEADER follows from also stand in the kernel's configuration, but many machines
-//! do not have that file.
+//! CONFIG_HZ and the options that MAX_TCP_HEADER follows from are also in the file of the kernel's
+//! configuration, but many machines do not have that file.
 
 use std::fs;
 use std::io;
@@ -26,10 +26,10 @@ use talkpath_units::{Bytes, Duration};
 
 use crate::sys::{ReadableOption, option};
 
-/// The running kernel's profile.
+/// Reads the profile of the kernel that runs this process.
 ///
 /// # Errors
-/// What cannot be read or measured, as a phrase.
+/// Returns a phrase that names the value that cannot be read or measured.
 pub fn this_kernel() -> Result<KernelProfile, String> {
     let [_, _, rmem_max] = sysctl("tcp_rmem")?;
     let [_, _, wmem_max] = sysctl("tcp_wmem")?;
@@ -48,7 +48,8 @@ pub fn this_kernel() -> Result<KernelProfile, String> {
     })
 }
 
-/// A warning if the profile that `scenario` names is not this kernel's.
+/// The warning about a kernel profile of `scenario` that differs from this kernel. `None` if they agree, or
+/// if the scenario names no profile.
 pub fn profile_warning(scenario: &Scenario) -> Option<String> {
     let profile = scenario.kernel.as_ref()?;
     match this_kernel() {
@@ -66,22 +67,23 @@ pub fn profile_warning(scenario: &Scenario) -> Option<String> {
     }
 }
 
-/// A jiffy, if the kernel reports it.
+/// The length of a jiffy, if the kernel reports it.
 pub fn jiffy() -> Option<Duration> {
     let tick = clock_getres(ClockId::RealtimeCoarse);
     let nanoseconds = u64::try_from(tick.tv_sec * 1_000_000_000 + tick.tv_nsec).ok()?;
     (nanoseconds > 0).then_some(Duration::from_nanos(nanoseconds))
 }
 
-/// MAX_TCP_HEADER. When a connection is established, its send buffer has room for ten segments or so, each as
-/// large as the next power of two above MSS + MAX_TCP_HEADER + sizeof(skb_shared_info) (tcp_sndbuf_expand).
-/// The largest MSS before it doubles shows the second term, which is a whole number of cache lines.
+/// Measures MAX_TCP_HEADER. When a connection is established, its send buffer has room for about ten
+/// segments. The kernel counts each segment as the next power of two above MSS + MAX_TCP_HEADER +
+/// sizeof(skb_shared_info) (tcp_sndbuf_expand). The largest MSS before the buffer doubles shows
+/// MAX_TCP_HEADER, which is a whole number of cache lines.
 fn header_room() -> io::Result<Bytes> {
     for power in POWERS {
         let with_room = |lines: u64| send_buffer(power - SHARED_INFO - lines * CACHE_LINE);
-        // Without room the segment takes twice `power`.
+        // Without room for a header the segment takes twice `power`.
         let doubled = with_room(0)?;
-        // A buffer that tcp_wmem[1] made larger than either, or tcp_wmem[2] keeps smaller, shows nothing.
+        // The buffer shows nothing if tcp_wmem[1] makes both sizes larger or tcp_wmem[2] keeps both smaller.
         if with_room(MAX_LINES)? < doubled {
             let (mut too_few, mut enough) = (0, MAX_LINES);
             while enough - too_few > 1 {
@@ -98,7 +100,7 @@ fn header_room() -> io::Result<Bytes> {
     Err(io::Error::other("its send buffer does not show how much is kept free for headers"))
 }
 
-/// SO_SNDBUF of a new connection whose segments carry at most `mss` bytes.
+/// Reads SO_SNDBUF of a new connection whose segments carry at most `mss` bytes.
 fn send_buffer(mss: u64) -> io::Result<usize> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
@@ -107,8 +109,9 @@ fn send_buffer(mss: u64) -> io::Result<usize> {
     socket.send_buffer_size()
 }
 
-/// The object of a small packet's head: what a datagram of 1 B is charged, without its sk_buff. A power of
-/// two is not an object of its own (SKB_SMALL_HEAD_CACHE_SIZE).
+/// Measures the memory of a small packet's head: the memory that a datagram of 1 B is charged, without its
+/// sk_buff. If it is a power of two, the kernel has no own object for small heads
+/// (SKB_SMALL_HEAD_CACHE_SIZE), and the answer is `None`.
 fn small_head() -> io::Result<Option<Bytes>> {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let sender = UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
@@ -125,14 +128,14 @@ fn small_head() -> io::Result<Option<Bytes>> {
     Ok((!head.is_power_of_two()).then(|| Bytes::new(head)))
 }
 
-/// Half of the receive buffer that a new socket has.
+/// Half of the receive buffer of a new socket.
 fn half_buffer(kind: Type) -> io::Result<Bytes> {
     let socket = Socket::new(Domain::IPV4, kind, None)?;
     let size = SockRef::from(&socket).recv_buffer_size()? as u64;
     Ok(Bytes::new((size / 2).clamp(MIN_WINDOW, MAX_WINDOW)))
 }
 
-/// Least, default and largest size of TCP's buffers.
+/// Reads the least, default and largest size of TCP's buffers.
 fn sysctl(name: &str) -> Result<[u64; 3], String> {
     let path = format!("/proc/sys/net/ipv4/{name}");
     let text = read(&path)?;

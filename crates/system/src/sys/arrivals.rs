@@ -1,16 +1,17 @@
-//! What a kernel reports of datagrams that arrive, and what follows if it does not.
+//! Makes the kernel report stamps and headers of the datagrams that arrive, and names what it does not
+//! report.
 
 use std::os::fd::BorrowedFd;
 
 use super::{SocketSwitch, switch_on};
 
-/// What a kernel does not report of the datagrams that a socket receives, and what follows from that. Old and
-/// trimmed kernels and sandboxes lack such options; all of them can be done without.
+/// A property of received datagrams that the kernel does not report, and what follows from that. Old and
+/// trimmed kernels and sandboxes lack some of the options. A run works without all of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unreported {
-    /// The socket option, and what the system said of it.
+    /// The socket option, and the system's error.
     pub option: String,
-    /// What is not known, or known less well.
+    /// The property that is not known, or known less well.
     pub means: &'static str,
 }
 
@@ -21,8 +22,8 @@ impl core::fmt::Display for Unreported {
     }
 }
 
-/// Has the kernel report of each datagram that `socket` receives when it came, its DSCP, ECN field and TTL.
-/// Returns what it does not report.
+/// Makes the kernel report the arrival time, DSCP, ECN field and TTL of each datagram that `socket` receives.
+/// Returns the properties that it does not report.
 pub fn report_arrivals(socket: BorrowedFd<'_>, is_v6: bool) -> Vec<Unreported> {
     let switches: &[SocketSwitch] = match is_v6 {
         true => &[
@@ -42,7 +43,7 @@ pub fn report_arrivals(socket: BorrowedFd<'_>, is_v6: bool) -> Vec<Unreported> {
 }
 
 impl SocketSwitch {
-    /// As socket(7), ip(7) and ipv6(7) call it.
+    /// The name of the option in socket(7), ip(7) and ipv6(7).
     pub const fn name(self) -> &'static str {
         match self {
             Self::KernelStamps => "SO_TIMESTAMPNS",
@@ -55,7 +56,7 @@ impl SocketSwitch {
         }
     }
 
-    /// What follows for the figures if it cannot be switched on.
+    /// The text that says what follows for the figures if the option cannot be switched on.
     const fn means(self) -> &'static str {
         match self {
             Self::KernelStamps => "arrivals are timed when they are read, which is late on a busy machine",
