@@ -30,7 +30,7 @@ impl ShallowSleep {
     /// Begins. `None` if the interface is not allowed or does not exist.
     pub fn begin() -> Option<Self> {
         let mut file = std::fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
-        // The text is the tolerable latency, us.
+        // The value is the tolerable latency, us.
         file.write_all(&0_i32.to_ne_bytes()).ok()?;
         Some(Self(file))
     }
