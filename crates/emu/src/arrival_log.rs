@@ -19,38 +19,38 @@
 //! follows, bit 4 that the packet departs with Congestion Experienced, or was dropped to signal congestion
 //! and not for want of room. Bit 3 of the end says that the log was full before.
 //!
-//! Version 1 had no ECN and no queue that signals: those bits were zero, which says the same here.
+//! Version 1 had no ECN and no queue that signals congestion. Its bits for them were zero, which means the
+//! same here.
 //!
-//! A packet takes some 16 bytes. The log is bounded: past [`MAX_BYTES`] nothing is added, and its end says
-//! so.
+//! A packet takes some 16 bytes. Past [`MAX_BYTES`] nothing is added to the log, and the log's end says so.
 
 use talkpath_path::{Direction, DropCause, FragmentRange};
 use talkpath_units::{Duration, Ecn, Instant};
 
 use crate::decision::{Arrival, Decision, PacketOutcome};
 
-/// Which run a log is of.
+/// The run that a log belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogHeader {
-    /// Index of the cell in the sweep.
+    /// The index of the cell in the sweep.
     pub cell: u64,
-    /// Repetition, from 0.
+    /// The number of the repetition, from 0.
     pub repetition: u64,
     /// The repetition's seed.
     pub seed: u64,
-    /// Flows in the scenario.
+    /// The number of flows in the scenario.
     pub flows: u32,
-    /// Links in the scenario.
+    /// The number of links in the scenario.
     pub links: u32,
 }
 
-/// Why bytes are no log.
+/// The reason why a log cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// They do not begin as a log does.
+    /// The bytes do not begin as a log does.
     #[error("this is no emulator log")]
     NoLog,
-    /// Another version wrote it.
+    /// The log has a version that this program cannot read.
     #[error("the log has version {0}, this program reads version {VERSION}")]
     Version(u16),
     /// A record ends too early, or follows the end.
@@ -61,7 +61,7 @@ pub enum LogError {
 /// Writes a log.
 #[derive(Debug)]
 pub(super) struct LogWriter {
-    /// Full pieces of [`PIECE`] bytes: growing one vector would copy all of it while packets wait.
+    /// The full pieces of [`PIECE`] bytes. One growing vector would be copied as a whole while packets wait.
     pieces: Vec<Vec<u8>>,
     current: Vec<u8>,
     limit: usize,
@@ -71,14 +71,14 @@ pub(super) struct LogWriter {
     arrivals: u64,
 }
 
-/// One record.
+/// A record of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
     Arrival {
         arrival: Arrival,
         at: Instant,
     },
-    /// `part` is `None` if it is the packet as it arrived.
+    /// A decision. `part` is `None` if the decision is about the packet as it arrived.
     Decision {
         number: u64,
         at: Instant,
@@ -102,7 +102,7 @@ pub(super) struct LogReader<'a> {
 }
 
 impl LogWriter {
-    /// A log of the run that `header` names, of at most `limit` bytes.
+    /// Begins the log of the run that `header` names, with at most `limit` bytes.
     pub(super) fn new(header: &LogHeader, limit: usize) -> Self {
         let mut current = Vec::with_capacity(PIECE);
         current.extend_from_slice(MAGIC);
@@ -124,7 +124,7 @@ impl LogWriter {
         }
     }
 
-    /// A packet has arrived; `at` is at or after the last one's.
+    /// Writes the arrival of a packet. `at` is not before the last arrival.
     pub(super) fn arrival(&mut self, arrival: &Arrival, identification: u16, at: Instant) {
         self.arrivals += 1;
         if !self.has_room() {
@@ -144,7 +144,8 @@ impl LogWriter {
         self.last_arrival = at;
     }
 
-    /// `decision` was made about a packet that arrived as `arrived`; its time is at or after the last one's.
+    /// Writes a decision about a packet that arrived as the part `arrived`. Its time is not before the last
+    /// decision's.
     pub(super) fn decision(&mut self, decision: &Decision, arrived: FragmentRange) {
         if !self.has_room() {
             return;
@@ -172,7 +173,7 @@ impl LogWriter {
         self.last_decision = decision.at;
     }
 
-    /// The run ended; returns the log.
+    /// Writes the end of the run at `at` and returns the log.
     pub(super) fn finish(mut self, at: Instant) -> Vec<u8> {
         self.current.push(KIND_END | if self.is_full { BIT_3 } else { 0 });
         self.number(at.as_nanos());
@@ -180,7 +181,8 @@ impl LogWriter {
         self.pieces.concat()
     }
 
-    /// Once there is none there never is again: a log with a hole could not be replayed.
+    /// Returns true if the log has room for another record. Once it is full it stays full, because a log with
+    /// a hole could not be replayed.
     fn has_room(&mut self) -> bool {
         if self.current.len() > PIECE - MAX_RECORD {
             if (self.pieces.len() + 2) * PIECE > self.limit {
@@ -203,10 +205,10 @@ impl LogWriter {
 }
 
 impl<'a> LogReader<'a> {
-    /// The header of the log `bytes`, and the reader of its records.
+    /// Opens the log `bytes`. Returns its header and the reader of its records.
     ///
     /// # Errors
-    /// [`LogError`].
+    /// Returns [`LogError`] if the bytes are no log or of another version.
     pub(super) fn open(bytes: &'a [u8]) -> Result<(LogHeader, Self), LogError> {
         let mut reader =
             Self { bytes, at: 0, last_arrival: Instant::ZERO, last_decision: Instant::ZERO, arrivals: 0 };
@@ -227,10 +229,10 @@ impl<'a> LogReader<'a> {
         Ok((header, reader))
     }
 
-    /// The next record; the last one is [`Record::End`].
+    /// Reads the next record. The last record is [`Record::End`].
     ///
     /// # Errors
-    /// [`LogError::Damaged`].
+    /// Returns [`LogError::Damaged`] if the record is not whole, or if bytes follow the end.
     pub(super) fn next(&mut self) -> Result<Record, LogError> {
         let first = *self.take(1)?.first().ok_or(LogError::NoLog)?;
         match first & KIND_MASK {

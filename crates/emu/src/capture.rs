@@ -1,15 +1,15 @@
-//! What passed the hosts' devices, kept for `talkpath export --format pcapng`.
+//! Captures the packets that pass the hosts' devices, for `talkpath export --format pcapng`.
 //!
 //! ```text
 //!  run:     packet read from a device, or written to one ─► Capture ─► a pcapng file of several interfaces
 //!  export:  that file ─► one end of all flows, protocols of ours taken out of UDP ─► a pcapng file of one interface
 //! ```
 //!
-//! A packet that leaves its host has the moment from which it counts: the kernel's stamp, or a later moment
-//! if the path was stepped past that stamp already. A packet that arrives has the moment of the emulator's
-//! write, so the emulator's lateness is included. The capture keeps at most `snaplen` bytes of a packet and
-//! [`MAX_BYTES`] in all; what is left out is counted. Checksums that a kernel left to its device are
-//! completed first, as it would have done.
+//! A packet that leaves its host has the time of its arrival in the path. That is the kernel's stamp, or a
+//! later time if the path had already been stepped past the stamp. A packet that comes to its host has the
+//! time of the emulator's write, so the emulator's lateness is included. The capture keeps at most `snaplen`
+//! bytes of each packet and [`MAX_BYTES`] in all. Packets that are left out are counted. A checksum that a
+//! kernel left to its device is completed first, as the device would have done.
 
 use std::io::{self, Write};
 
@@ -22,30 +22,30 @@ use talkpath_wire::encapsulated::native_form;
 use crate::device::complete_checksum;
 use crate::packet::{IPV6_HEADER, Parsed, UDP, checksum, sum};
 
-/// Which end of a flow sees a packet, and what the flow speaks: an interface of the file.
+/// An interface of the pcapng file: the end of a flow that sees a packet, and the protocol of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interface {
     is_far: bool,
-    /// Which protocol of ours its datagrams carry; `None` for the kernel's transports and QUIC.
+    /// The protocol of ours that the datagrams carry. `None` for the kernel's transports and QUIC.
     inside: Option<EncapsulatedKind>,
 }
 
 /// A capture that grows.
 #[derive(Debug)]
 pub(super) struct Capture {
-    /// So that no packet waits for a large buffer to be moved.
+    /// The full pieces of the file. One growing buffer would be moved as a whole while packets wait.
     pieces: Vec<Vec<u8>>,
     current: Vec<u8>,
     size: usize,
     limit: usize,
     snaplen: usize,
     scratch: Vec<u8>,
-    /// Packets that there was no room for.
+    /// The number of packets for which the capture had no room.
     left_out: u64,
 }
 
 impl Capture {
-    /// Keeps up to `snaplen` bytes of each packet, and up to [`MAX_BYTES`] in all.
+    /// Begins a capture of at most `snaplen` bytes of each packet and at most [`MAX_BYTES`] in all.
     pub(super) fn new(snaplen: u32) -> Self {
         Self::bounded(snaplen, MAX_BYTES)
     }
@@ -59,7 +59,7 @@ impl Capture {
         Self { pieces: Vec::new(), current, size, limit, snaplen, scratch: Vec::new(), left_out: 0 }
     }
 
-    /// `packet` passed `interface` at `at`.
+    /// Captures `packet`, which passed `interface` at `at`.
     pub(super) fn note(
         &mut self,
         interface: Interface,
@@ -89,7 +89,7 @@ impl Capture {
         self.size += self.current.len() - before;
     }
 
-    /// The file, and how many packets are not in it.
+    /// Returns the file, and the number of packets that are not in it.
     pub(super) fn finish(self) -> (Vec<u8>, u64) {
         let mut file = Vec::with_capacity(self.size);
         self.pieces.iter().for_each(|piece| file.extend_from_slice(piece));
@@ -99,7 +99,7 @@ impl Capture {
 }
 
 impl Interface {
-    /// That of the far end, or of the near one, of a flow over `transport`.
+    /// The interface of the far end of a flow over `transport`, or of the near end if `is_far` is false.
     pub(super) const fn of(is_far: bool, transport: TransportKind) -> Self {
         let inside = match transport {
             TransportKind::Encapsulated(kind) => Some(kind),
@@ -108,7 +108,7 @@ impl Interface {
         Self { is_far, inside }
     }
 
-    /// Its place in [`names`].
+    /// The interface's place in [`names`].
     fn number(self) -> u32 {
         let place = EncapsulatedKind::ALL.iter().position(|kind| Some(*kind) == self.inside);
         let group = place.map_or(0, |place| place as u32 + 1);
@@ -122,7 +122,7 @@ impl Interface {
     }
 }
 
-/// Why a capture cannot be exported.
+/// The reason why a capture cannot be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The file is not one that a run writes.
@@ -133,12 +133,12 @@ pub enum CaptureError {
     Io(#[from] io::Error),
 }
 
-/// Writes what one end of all flows saw of the run whose capture is `file`: the far one's or the near one's.
-/// A protocol of ours comes by itself if it has such a form, DCCP as IP protocol 33, or as it travelled, in
-/// UDP.
+/// Writes the packets that the far ends of all flows saw, or the near ends if `far` is false. `file` is the
+/// capture of the run. A protocol of ours is taken out of UDP if it has a form without UDP, as DCCP has (IP
+/// protocol 33). If `encapsulated` is true, it is written as it travelled, in UDP.
 ///
 /// # Errors
-/// [`CaptureError`].
+/// Returns [`CaptureError`] if the capture is damaged or the output cannot be written.
 pub fn export_capture(
     file: &[u8],
     far: bool,
@@ -161,9 +161,9 @@ pub fn export_capture(
     Ok(())
 }
 
-/// The packet of a protocol of ours in an IP packet's UDP datagram, in its own `form`. `bytes` are the
-/// first bytes of that packet, which has `original` bytes. `None` if it holds no such packet, or too few
-/// bytes.
+/// Takes the packet of a protocol of ours out of the UDP datagram in an IP packet, in the protocol's own
+/// `form`. `bytes` are the captured bytes of the IP packet, which has `original` bytes. `None` if there is no
+/// such packet in it, or if too few bytes were captured.
 fn unwrapped(bytes: &[u8], original: u32, form: &NativeForm) -> Option<Vec<u8>> {
     let is_v6 = *bytes.first()? >> 4 == 6;
     let header = if is_v6 { IPV6_HEADER } else { usize::from(bytes[0] & 0x0f) * 4 };
@@ -193,7 +193,8 @@ fn unwrapped(bytes: &[u8], original: u32, form: &NativeForm) -> Option<Vec<u8>> 
     let addresses = sum(&ip[if is_v6 { 8..40 } else { 12..20 }]);
     let contents = match out.get(header..header + covered) {
         Some(bytes) => sum(bytes),
-        // What was cut off is known from UDP's checksum, which is the complement of all that it covers.
+        // The bytes that were not captured are computed from UDP's checksum, which is the complement of the
+        // sum of all bytes that it covers.
         None if covered == whole => {
             let told = sum(&[!udp[6], !udp[7]]);
             let length = (whole + UDP_HEADER) as u32;
@@ -224,7 +225,7 @@ fn names() -> Vec<String> {
 
 /// The largest capture of a repetition (chosen: a quarter of a gigabyte of memory, and of disk).
 pub(super) const MAX_BYTES: usize = 256 << 20;
-/// Memory is taken in pieces of this size (chosen).
+/// The size of the pieces in which memory is taken (chosen).
 const PIECE: usize = 1 << 20;
 /// RFC 768.
 const UDP_HEADER: usize = 8;

@@ -1,21 +1,23 @@
-//! The packets of the two hosts: whose flow they are of, and how they are cut (RFC 791 §3.1, RFC 8200, RFC
-//! 768, RFC 9293 §3.1).
+//! Reads and cuts the packets of the two hosts, and finds the flow that a packet belongs to (RFC 791 §3.1,
+//! RFC 8200, RFC 768, RFC 9293 §3.1).
 //!
-//! Ports name the flow: both ends of flow f use port [`FIRST_PORT`] + f. A fragment beyond the first has no
-//! ports and is matched by its identification, since a kernel sends a datagram's fragments in a row. Of
-//! IPv6's 32 bits of identification the lower 16 count: a kernel draws them at random for each datagram.
+//! Ports name the flow: both ends of flow f use the port [`FIRST_PORT`] + f. A fragment beyond the first has
+//! no ports. It is matched by its identification, because a kernel sends the fragments of a datagram in a
+//! row. The lower 16 of IPv6's 32 bits of identification are enough, because a kernel draws them at random
+//! for each datagram.
 //!
-//! The path's model counts what an IPv4 header of 20 B precedes. Of an IPv6 packet it gets all but 20 B as
-//! payload, so that a link carries, queues and limits the packet's true size.
+//! The path's model adds an IPv4 header of 20 B to each payload. So it gets an IPv6 packet as a payload that
+//! is 20 B smaller than the packet, and a link carries, queues and limits the true size of the packet.
 //!
-//! IPv6's extension headers (RFC 8200 §4) are passed over as far as the transport's header: hop-by-hop
-//! options, routing, destination options and fragments. A packet with any other (authentication, encryption,
-//! mobility) is nobody's, as ICMP is: it does not cross the path. An IPv6 packet is cut by its source alone
-//! (RFC 8200 §4.5); the hosts know the path's MTU and are never sent Packet Too Big (`world/socket.rs`).
+//! The extension headers of IPv6 (RFC 8200 §4) before the transport's header are skipped: hop-by-hop options,
+//! routing, destination options and fragments. A packet with another extension header (authentication,
+//! encryption, mobility) belongs to no flow and does not cross the path, as ICMP does not. Only the source
+//! cuts an IPv6 packet (RFC 8200 §4.5). The hosts know the path's MTU and never get a Packet Too Big
+//! (`world/socket.rs`).
 //!
-//! Left out: IPv4 options (no kernel here sends any; they would not be counted as carried bytes), and jumbo
-//! payloads (RFC 2675). What is not TCP or UDP between the flows' ports (ICMP, multicast) does not cross the
-//! path.
+//! Left out: IPv4 options, which would not be counted as carried bytes (no kernel here sends any), and jumbo
+//! payloads (RFC 2675). A packet that is not TCP or UDP between the flows' ports (ICMP, multicast) does not
+//! cross the path.
 
 use std::net::IpAddr;
 
@@ -23,43 +25,43 @@ use talkpath_model::IpVersion;
 use talkpath_path::{Direction, FragmentRange, IPV4_HEADER};
 use talkpath_units::Ecn;
 
-/// What the emulator needs to know of a packet.
+/// The headers of a packet, as far as the emulator needs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parsed {
     pub(super) ip: IpVersion,
-    /// Bytes of the IP header, with IPv6's extension headers.
+    /// The bytes of the IP header, with the extension headers of IPv6.
     pub(super) header: usize,
-    /// Bytes of the packet.
+    /// The bytes of the whole packet.
     pub(super) length: usize,
-    /// As the path's model has it.
+    /// The part of the datagram that the packet carries, in the form of the path's model.
     pub(super) part: FragmentRange,
     /// The ECN field (RFC 3168 §5).
     pub(super) ecn: Ecn,
     pub(super) identification: u16,
     pub(super) protocol: Protocol,
-    /// Source and destination port; absent in a fragment beyond the first.
+    /// The source and destination port. `None` in a fragment beyond the first.
     pub(super) ports: Option<(u16, u16)>,
 }
 
 impl Parsed {
-    /// Bytes of the transport's header and payload in the piece `part` of this packet.
+    /// The bytes of the transport's header and payload in the piece `part` of this packet.
     pub(super) fn transport_bytes(&self, part: FragmentRange) -> u32 {
         match self.ip {
             IpVersion::V4 => part.length,
-            // It is never cut, so the piece is the whole packet.
+            // The path never cuts an IPv6 packet, so the piece is the whole packet.
             IpVersion::V6 => (self.length - self.header) as u32,
         }
     }
 
-    /// Whether it can be one of a train of datagrams: whole, and without extension headers, of which a train
-    /// has one set for all.
+    /// Returns true if the packet can be in a train of datagrams. It must be a whole datagram without
+    /// extension headers, because a train has only one set of headers.
     pub(super) fn fits_in_train(&self) -> bool {
         let has_extensions = self.ip == IpVersion::V6 && self.header > IPV6_HEADER;
         self.protocol == Protocol::Udp && self.part.is_whole() && !has_extensions
     }
 }
 
-/// What the flows speak.
+/// The transport protocol of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// RFC 9293.
@@ -71,14 +73,14 @@ pub(super) enum Protocol {
 /// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Host {
-    /// The first: where flows with direction up begin.
+    /// The first host, on which flows with direction up begin.
     First,
-    /// The second.
+    /// The second host.
     Second,
 }
 
 impl Host {
-    /// The other one.
+    /// The other host.
     pub(super) const fn other(self) -> Self {
         match self {
             Self::First => Self::Second,
@@ -91,13 +93,13 @@ impl Host {
         self as usize
     }
 
-    /// Which way a packet that leaves here goes in a flow whose sender is `sender`.
+    /// The direction of a packet that leaves this host, in a flow whose sender is on the host `sender`.
     pub(super) fn direction(self, sender: Self) -> Direction {
         if self == sender { Direction::Out } else { Direction::Back }
     }
 }
 
-/// Reads the headers of a packet; `None` for what is no TCP and no UDP.
+/// Reads the headers of a packet. `None` if the packet is neither TCP nor UDP.
 pub(super) fn parse(packet: &[u8]) -> Option<Parsed> {
     match packet.first()? >> 4 {
         4 => parse_v4(packet),
@@ -154,7 +156,7 @@ fn parse_v6(packet: &[u8]) -> Option<Parsed> {
             }
             _ => return None,
         }
-        // What follows the headers of a later fragment is payload, whatever it looks like.
+        // A later fragment carries only payload behind its headers, even if the payload looks like a header.
         if offset > 0 {
             break match next {
                 TCP => Protocol::Tcp,
@@ -173,7 +175,7 @@ fn parse_v6(packet: &[u8]) -> Option<Parsed> {
     (header <= length).then_some(Parsed { ip, header, length, part, ecn, identification, protocol, ports })
 }
 
-/// Source and destination of a packet.
+/// The source and destination address of a packet.
 pub(super) fn addresses(packet: &[u8], ip: IpVersion) -> Option<(IpAddr, IpAddr)> {
     fn at<const N: usize>(packet: &[u8], from: usize) -> Option<IpAddr>
     where
@@ -230,17 +232,17 @@ pub(super) fn write_fragment(packet: &[u8], parsed: &Parsed, part: FragmentRange
     let length = out.len() as u16;
     let flags = (part.offset / 8) as u16 | if part.more { MORE_FRAGMENTS } else { 0 };
     out[2..4].copy_from_slice(&length.to_be_bytes());
-    // The don't-fragment flag goes: the model's links do not know it.
+    // The don't-fragment flag is cleared, because the model's links do not know it.
     out[6..8].copy_from_slice(&flags.to_be_bytes());
     write_header_checksum(out, parsed.header);
 }
 
-/// What the sequence numbers of a TCP segment say of its stream.
+/// The range of its stream that a TCP segment carries.
 pub(super) struct SegmentRange {
     /// The sequence number in its header.
     pub(super) sequence: u32,
     pub(super) is_syn: bool,
-    /// Bytes of the stream that it carries.
+    /// The number of bytes of the stream that the segment carries.
     pub(super) payload: u32,
 }
 
@@ -270,7 +272,7 @@ fn u16_at(packet: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(packet.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// Both ends of flow 0 use this port, those of flow f the f-th after it.
+/// The port of both ends of flow 0. Both ends of flow f use the f-th port after it.
 pub(super) const FIRST_PORT: u16 = 1024;
 /// The number of flows for which there are ports.
 pub(super) const MAX_FLOWS: usize = 65_536 - FIRST_PORT as usize;

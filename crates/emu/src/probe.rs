@@ -13,32 +13,31 @@ use talkpath_model::IpVersion;
 use crate::preemption::{PreemptionModel, preemption};
 use crate::world::{Means, World};
 
-/// What this machine can do. `Err` says what is missing and how to get it, in words for a person.
+/// The capabilities of this machine. An `Err` says to a person what is missing and how to get it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capabilities {
-    /// Network namespaces with a cable between each and us: all that the emulated arena needs, and by which
-    /// means.
+    /// The means by which network namespaces with cables can be made. The emulated arena needs nothing else.
     pub emulation: Result<Means, String>,
-    /// How many user namespaces a user may have; zero forbids the way without root.
+    /// The number of user namespaces that a user may have. Without any, emulation needs root.
     pub user_namespaces: Result<u64, String>,
-    /// Whether threads can be scheduled in real time, the emulator's one step above the others.
+    /// `Ok` if threads can be scheduled in real time, and the emulator's thread one step above the others.
     pub real_time: Result<(), String>,
-    /// When a real-time thread gets the processor from a neighbour's system call; `None` if unknown.
+    /// When a real-time thread gets the processor from another thread's system call. `None` if unknown.
     pub preemption: Option<PreemptionModel>,
-    /// Share of all processors' time since the start that a hypervisor gave to others, 0 to 1; `None` if
-    /// unknown.
+    /// The share of all processors' time since the machine's start that a hypervisor gave to others, 0 to 1.
+    /// `None` if unknown.
     pub stolen_share: Option<f64>,
-    /// Whether this is a virtual machine, as far as the processor says so (x86's `hypervisor` flag).
+    /// True if the processor says that this is a virtual machine (x86's `hypervisor` flag).
     pub is_virtual: bool,
-    /// Whether the kernel stamps arriving datagrams.
+    /// `Ok` if the kernel stamps arriving datagrams.
     pub kernel_stamps: Result<(), String>,
-    /// Whether the kernel reports DSCP, ECN field and TTL of arriving datagrams.
+    /// `Ok` if the kernel reports DSCP, ECN field and TTL of arriving datagrams.
     pub ip_headers: Result<(), String>,
-    /// The congestion controls that a socket may select here; more may be modules.
+    /// The congestion controls that a socket may select now. The kernel may have more as modules.
     pub congestion_controls: Vec<String>,
-    /// The one that sockets have by default.
+    /// The congestion control that sockets have by default.
     pub default_congestion_control: Option<String>,
-    /// What the kernel reads the time from: `tsc` is quick, `hpet` and `acpi_pm` are not.
+    /// The source from which the kernel reads the time. `tsc` is quick, `hpet` and `acpi_pm` are not.
     pub clock_source: Option<String>,
     /// The kernel's release.
     pub kernel: String,
@@ -95,7 +94,7 @@ fn user_namespaces() -> Result<u64, String> {
 }
 
 fn real_time() -> Result<(), String> {
-    // In a thread of its own, which then is gone.
+    // The priority is tried in a new thread, which ends afterwards.
     let raised = std::thread::Builder::new()
         .spawn(fork::become_emulator)
         .and_then(|thread| thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())));

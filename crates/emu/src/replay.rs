@@ -1,4 +1,4 @@
-//! Making the emulator's decisions again from its log.
+//! Makes the emulator's decisions again from its log, and compares them.
 
 use talkpath_arena::links::second_paths;
 use talkpath_model::Scenario;
@@ -8,55 +8,55 @@ use talkpath_units::{Instant, Seed};
 use crate::arrival_log::{LogError, LogHeader, LogReader, Record};
 use crate::decision::{DecidingNetwork, Decision, PacketOutcome};
 
-/// What a replay found: nothing that differs.
+/// The counts of a replay that found no difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayReport {
-    /// Packets that entered the path.
+    /// The number of packets that entered the path.
     pub arrivals: u64,
-    /// Packets, or pieces of them, that departed.
+    /// The number of packets and pieces of packets that departed.
     pub departed: u64,
-    /// Packets or pieces for which a queue had no room.
+    /// The number of packets and pieces that a queue dropped.
     pub dropped: u64,
-    /// Packets or pieces that a wire lost.
+    /// The number of packets and pieces that a wire lost.
     pub lost: u64,
-    /// Whether the log was full before the run's end: what came after could not be compared.
+    /// True if the log was full before the run's end. Later decisions could not be compared.
     pub is_truncated: bool,
 }
 
-/// Why a log is no proof of its run.
+/// The reason why a log does not prove its run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
-    /// It cannot be read.
+    /// The log cannot be read.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// It is of another scenario.
+    /// The log belongs to another scenario.
     #[error("the log has {0} flows and {1} links, the scenario has not")]
     OtherScenario(u32, u32),
-    /// The path decides otherwise.
+    /// The path has decided otherwise in the replay.
     #[error("decision {number} differs: the emulator made {logged}, the replay makes {replayed}")]
     Differs {
-        /// Counted from 0.
+        /// The number of the decision, counted from 0.
         number: u64,
-        /// What the log says.
+        /// The decision in the log.
         logged: String,
-        /// What the path model says.
+        /// The decision of the path model in the replay.
         replayed: String,
     },
 }
 
-/// Which run the log `bytes` is of.
+/// Reads the header of the log `bytes`, which names the run.
 ///
 /// # Errors
-/// [`LogError`].
+/// Returns [`LogError`] if the bytes are no log or of another version.
 pub fn log_header(bytes: &[u8]) -> Result<LogHeader, LogError> {
     LogReader::open(bytes).map(|(header, _)| header)
 }
 
-/// Feeds the arrivals of the log `bytes` to the path of `scenario` (the cell that the log's header names) and
-/// compares every decision: which packet, what, when, which link, which piece.
+/// Feeds the arrivals of the log `bytes` to the path of `scenario`, the cell that the log's header names, and
+/// compares every decision: its packet, outcome, time, link and piece.
 ///
 /// # Errors
-/// [`ReplayError`] at the first difference.
+/// Returns [`ReplayError`] at the first difference, or if the log cannot be read.
 pub fn replay(bytes: &[u8], scenario: &Scenario) -> Result<ReplayReport, ReplayError> {
     let probed = talkpath_arena::far_clock::with_probes(scenario);
     let scenario = probed.as_ref().unwrap_or(scenario);

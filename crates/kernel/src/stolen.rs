@@ -1,16 +1,18 @@
-//! Processor time that a hypervisor gave to other guests while a run went on.
+//! Stolen time: processor time that a hypervisor gave to other guests during a run.
 //!
-//! A virtual processor that is not running delays whatever it has to do, real-time threads too, and nothing
-//! inside the guest can help it: no priority, no spin and no pinned core. If the hypervisor takes more than
-//! one part in a hundred of the time, about one packet in a hundred meets it, so the 99th percentile of every
-//! lateness is the hypervisor's. Linux counts it by clock ticks (proc_stat(5): the eighth figure of the line
-//! `cpu`, "steal"); without a hypervisor, or with one that does not report it, the count stays at zero.
+//! A virtual processor that does not run delays all its threads, real-time threads too. Nothing inside the
+//! guest helps: no priority, no spin and no pinned core. If the hypervisor takes more than one part in a
+//! hundred of the time, about one packet in a hundred is delayed. The hypervisor then decides the 99th
+//! percentile of every lateness.
+//!
+//! Linux counts stolen time in clock ticks (proc_stat(5): the eighth figure of the line `cpu`, "steal").
+//! Without a hypervisor, or with one that does not report it, the count stays at zero.
 
-/// Counts from some moment on.
+/// The count of stolen time from some moment on.
 #[derive(Clone, Copy, Debug)]
 pub struct StolenTime(Option<Ticks>);
 
-/// Of all processors together since the machine started.
+/// The clock ticks of all processors together since the machine started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ticks {
     stolen: u64,
@@ -18,18 +20,18 @@ struct Ticks {
 }
 
 impl StolenTime {
-    /// Counts from now.
+    /// Starts the count now.
     pub fn start() -> Self {
         Self(Ticks::now())
     }
 
-    /// Counts from the machine's start.
+    /// The count from the machine's start on.
     pub const fn since_boot() -> Self {
         Self(Some(Ticks { stolen: 0, all: 0 }))
     }
 
-    /// The share of all processors' time since then, 0 to 1; `None` if the kernel does not report it or no
-    /// tick has passed.
+    /// The stolen share of all processors' time since the start of the count, 0 to 1. `None` if the kernel
+    /// does not report it, or if no tick has passed.
     pub fn share(self) -> Option<f64> {
         self.0?.share_until(Ticks::now()?)
     }
@@ -42,7 +44,8 @@ impl Ticks {
 
     fn read(stat: &str) -> Option<Self> {
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        // user, nice, system, idle, iowait, irq, softirq, steal; a guest's time is counted in user already.
+        // The columns are user, nice, system, idle, iowait, irq, softirq and steal. The columns of guests
+        // that follow are already counted in user.
         let mut all = 0_u64;
         let mut stolen = None;
         for (column, figure) in line.split_whitespace().take(STEAL + 1).enumerate() {

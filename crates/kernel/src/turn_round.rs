@@ -1,11 +1,11 @@
-//! What is said of an echoing host that held messages for too long.
+//! The warning about an echoing host that held messages for too long.
 
 use talkpath_flow::HELD_TOO_LONG;
 use talkpath_measure::TurnRoundRecord;
 use talkpath_units::Duration;
 
-/// A line about the echoes of a flow, which `host` sent, and whether the run is valid; `None` if
-/// they were prompt.
+/// Judges the echoes of a flow, which `host` sent. Returns the warning, and false if the run is not valid.
+/// `None` if the echoes were prompt.
 pub fn judge(turns: &TurnRoundRecord, host: &str) -> Option<(String, bool)> {
     let is_valid = turns.p99 <= INVALID && turns.max <= INVALID_ONE;
     if is_valid && turns.p99 <= WARN && turns.max <= INVALID {
@@ -27,13 +27,13 @@ pub fn judge(turns: &TurnRoundRecord, host: &str) -> Option<(String, bool)> {
     Some((line, is_valid))
 }
 
-/// A p99 above this is a warning, and ...
+/// The p99 above which there is a warning: the limit of a late sender (docs/models/live.md).
 const WARN: Duration = Duration::from_millis(1);
-/// ... above this the run is not valid: the limits of a late sender (docs/models/live.md). One echo above it
-/// is a warning.
+/// The p99 above which the run is not valid: the limit of a late sender (docs/models/live.md). A single echo
+/// above it is a warning.
 const INVALID: Duration = HELD_TOO_LONG;
-/// An echo that is held for longer than this makes the run not valid by itself: the delay that ITU-T G.114
-/// lets go unnoticed, so that the host alone would decide whether a message is in time.
+/// A single echo that is held for longer than this makes the run not valid. It is the delay that ITU-T G.114
+/// lets go unnoticed. The time at the host alone would decide whether such a message is in time.
 pub const INVALID_ONE: Duration = Duration::from_millis(150);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The record of a repetition: what both ends logged, joined with what the emulator saw and what the machine
-//! did.
+//! Makes the record of a repetition. It joins the logs of both ends with what the emulator saw, and judges
+//! how the machine disturbed the run.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ use crate::report::{ENDPOINT_INVALID, EmuReport, LatenessFigures};
 use crate::stops::FlowLateness;
 use crate::watch::SocketRest;
 
-/// The record of a run that is over.
+/// Makes the record of a run that is over.
 pub(super) fn record(
     scenario: &Scenario,
     spec: &SessionSpec,
@@ -119,7 +119,7 @@ pub(super) fn record(
     Done { record, log: emulated.log, capture, report, is_interrupted, beside }
 }
 
-/// What the records of flows are made from.
+/// The results of a run from which the records of its flows are made.
 struct FinishedRun<'a> {
     scenario: &'a Scenario,
     spec: &'a SessionSpec,
@@ -130,15 +130,17 @@ struct FinishedRun<'a> {
     window: &'a Range<Instant>,
 }
 
-/// A flow's record, and what else its ends say.
+/// A flow's record, and what its ends report besides.
 struct RecordedFlow {
     record: FlowRecord,
     series: Vec<Series>,
-    /// How long its receiver held what it echoed; `None` if that is the scenario's own time.
+    /// How long the flow's receiver held messages before it echoed them. `None` if the scenario makes the
+    /// receiver slow.
     turns: Option<TurnRoundRecord>,
-    /// How late its sender handed messages over.
+    /// How late the flow's sender handed messages over.
     lateness: Histogram,
-    /// Packets that the emulator took too late, and messages that the sender handed over too late.
+    /// The number of packets that the emulator carried too late, plus the number of messages that the sender
+    /// handed over too late.
     late: u64,
     warnings: Vec<String>,
 }
@@ -157,7 +159,7 @@ impl FinishedRun<'_> {
         warnings.extend(short_number_warnings(&record, spec, &logs));
         warnings.extend(no_network_warnings(&flow.name, &logs));
         warnings.extend(unsent_warnings(&flow.name, &logs));
-        // A slow application's own time is the scenario's.
+        // The scenario sets the time that a slow application takes, so the machine is not judged by it.
         let turns = far.log.totals.turn_round.filter(|_| flow.receiver.service.is_zero());
         RecordedFlow {
             record,
@@ -169,19 +171,21 @@ impl FinishedRun<'_> {
         }
     }
 
-    /// The logs of both ends of a flow, joined and completed by what the emulator and the sockets saw.
+    /// Joins the logs of both ends of a flow, and completes the record by what the emulator and the sockets
+    /// saw.
     fn joined(&self, index: usize, near: &EndLog, far: &EndLog) -> FlowRecord {
         let (flow, spec) = (&self.scenario.flows[index], &self.spec.flows[index]);
         let mut record = flow_record(flow, spec, Some(near), Some(far), self.window, RunEnd::Drained, true);
         if spec.transport.channel_kind() == ChannelKind::Connection
             && let Some(ecn) = &mut record.ecn
         {
-            // A kernel does not say how many of a connection's segments came marked.
+            // The kernel does not report how many segments of a connection came with the ECN mark. The
+            // emulator does.
             let [forward, back] = self.emulated.flows[index].marked;
             ecn.marked_forward = Some(forward);
             ecn.marked_return = record.echo.is_some().then_some(back);
         }
-        // Packets and sockets of a shared connection are its first flow's.
+        // The packets and sockets of a shared connection belong to its first flow.
         let leader = self.spec.leader(index);
         let member = self.spec.place_in_connection(index);
         let watches = &self.emulated.flows[leader].watches;
@@ -191,14 +195,14 @@ impl FinishedRun<'_> {
         if let Some(echo) = &mut record.echo {
             watches[1].complete(member, echo, back, is_drained);
         }
-        // What a socket or the path still held is known only now.
+        // Only now it is known which messages a socket or the path still held, so the legs are counted again.
         legs::recount(&mut record, self.window);
         record
     }
 }
 
-/// How long a stop of the path `flow` bears without a change of its figures; `None` if it has a clock, and
-/// each late message counts.
+/// The longest stop of the path that does not change the figures of `flow`. `None` if the flow has a clock,
+/// because then each late message counts.
 fn bears(flow: &Flow, links: &[LinkRecord], window: &Range<Instant>) -> Option<Duration> {
     if flow.workload.is_clocked() {
         return None;
@@ -209,18 +213,20 @@ fn bears(flow: &Flow, links: &[LinkRecord], window: &Range<Instant>) -> Option<D
     Some(queues.max().unwrap_or(Duration::ZERO).max(least))
 }
 
-/// How many messages a flow's sender handed over later than the limit for senders.
+/// The number of messages that a flow's sender handed over later than the limit for senders.
 fn sent_late(lateness: &Histogram) -> u64 {
     let limit = SignedDuration::from_nanos(i64::try_from(ENDPOINT_INVALID.as_nanos()).unwrap_or(i64::MAX));
     lateness.buckets().filter(|(span, _)| *span > limit).map(|(_, count)| count).sum()
 }
 
-/// A stop of less than this part of the run changes no mean of it by more (chosen: a thousandth).
+/// A stop of less than one part in this many of the run changes no mean of the run by more than that part
+/// (chosen).
 const SHORT_STOP: u64 = 1000;
 
-/// Datagrams that were dropped by sockets whose buffers the scenario leaves to the tool; `None` if the kernel
-/// does not report it. Of each flow: its sockets, there and back, and whether the scenario bounds the first
-/// one. What that one drops for want of room is the scenario's doing.
+/// Counts the datagrams that sockets dropped, without the sockets whose buffers the scenario sets. `None` if
+/// the kernel does not report the drops. `flows` has for each flow the sockets of receiver and sender, and
+/// true if the scenario sets the buffer of the receiver's socket. The scenario causes the drops of such a
+/// socket, and not the machine.
 fn drops_of_unbounded<'a>(flows: impl Iterator<Item = (&'a [Option<SocketRest>; 2], bool)>) -> Option<u64> {
     let unbounded = flows.flat_map(|([there, back], is_bounded)| {
         there.as_ref().filter(|_| !is_bounded).into_iter().chain(back)

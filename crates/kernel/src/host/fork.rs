@@ -1,8 +1,8 @@
 //! The system calls that make the two hosts: namespaces, and descriptors handed from process to process.
 //! Their devices are made in `cable.rs`.
 //!
-//! What is marked "after fork" allocates nothing and takes no lock, so that it may run in the child of a
-//! process with several threads (signal-safety(7)).
+//! A function that is marked "after fork" allocates nothing and takes no lock. So it may run in the child of
+//! a process with several threads (signal-safety(7)).
 #![expect(unsafe_code, reason = "these calls have no safe wrapper; each block says why it is sound")]
 
 use std::ffi::CStr;
@@ -23,7 +23,7 @@ use crate::sys::become_fifo;
 /// Descriptors that one message carries at most; the kernel's SCM_MAX_FD is 253.
 pub const MAX_DESCRIPTORS: usize = 200;
 
-/// What becomes of the caller of [`fork`].
+/// The side of [`fork`] on which its caller is.
 pub enum Forked {
     /// This is the child.
     Child,
@@ -31,8 +31,8 @@ pub enum Forked {
     Parent(Pid),
 }
 
-/// Splits the process. The child has the calling thread alone: it may only do what is marked "after fork".
-/// rustix has no fork that leaves libc's state whole.
+/// Splits the process. The child has only the calling thread, so it may only call functions that are marked
+/// "after fork". rustix has no fork that leaves libc's state whole.
 ///
 /// # Errors
 /// The system's.
@@ -47,24 +47,24 @@ pub fn fork() -> io::Result<Forked> {
     Ok(Pid::from_raw(result).map_or(Forked::Child, Forked::Parent))
 }
 
-/// Ends this process at once, running nothing of what a normal exit runs. rustix has no such call. After
-/// fork.
+/// Ends this process at once, without the work of a normal exit. rustix has no such call. After fork.
 pub fn exit_now() -> ! {
     // SAFETY: `_exit` has no preconditions and does not return.
     unsafe { libc::_exit(0) }
 }
 
-/// Has the kernel kill this process when the thread that forked it ends. After fork.
+/// Makes the kernel kill this process when the thread that forked it ends. After fork.
 pub fn die_with_parent() {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
 }
 
-/// Waits for a child to end; one that somebody else has waited for is as good.
+/// Waits for a child to end. The error is ignored if somebody else has already waited for the child.
 pub fn reap(child: Pid) {
     let _ = rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(child), WaitOptions::empty()));
 }
 
-/// Leaves for new namespaces. After fork.
+/// Moves the calling process into a new network namespace, and with `user_too` into a new user namespace.
+/// After fork.
 ///
 /// # Errors
 /// The system's.
@@ -136,9 +136,9 @@ pub fn receive_descriptors(
     Ok(message.bytes)
 }
 
-/// Puts the calling thread into SCHED_FIFO one step above the endpoints' threads: what they send then wakes
-/// the emulator on their own processor at once; otherwise it would wait for a sleeping processor (measured;
-/// docs/models/emulation.md).
+/// Puts the calling thread into SCHED_FIFO one step above the endpoints' threads. A packet that they send
+/// then wakes the emulator at once on their own processor. Otherwise the emulator would wait for a sleeping
+/// processor (measured; docs/models/emulation.md).
 ///
 /// # Errors
 /// The system's: `PermissionDenied` without CAP_SYS_NICE or an RLIMIT_RTPRIO of 2.

@@ -1,5 +1,5 @@
-//! What makes the hosts of an emulated path: namespaces, the cables between them, and the memory in which the
-//! kernel leaves what comes through these.
+//! Makes the hosts of an emulated path: their namespaces, the cables between them, and the rings in which the
+//! kernel leaves the packets of the cables.
 //!
 //! | file | what it does |
 //! | --- | --- |
