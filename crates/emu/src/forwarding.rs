@@ -1,5 +1,4 @@
-//! How many packets the emulator carries: a measurement of this machine, for benchmarks and
-//! `talkpath doctor`.
+//! Measures how many packets the emulator can carry on this machine, for benchmarks and `talkpath doctor`.
 
 use std::collections::VecDeque;
 use std::io;
@@ -35,45 +34,48 @@ use crate::run::LEAD;
 use crate::watch::LegWatch;
 use crate::world::{Kind, SocketPlan, World};
 
-/// What [`measure_forwarding`] found.
+/// The result of [`measure_forwarding`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forwarding {
-    /// Packets carried from one host to the other.
+    /// The number of packets that were carried from one host to the other.
     pub packets: u64,
-    /// Packets that found no room in the device: the sender was quicker.
+    /// The number of packets that found no room in the device, because the sender was faster than the
+    /// emulator.
     pub dropped: u64,
-    /// How long that took.
+    /// The duration of the measurement.
     pub wall: Duration,
-    /// Processor time of the forwarding thread meanwhile.
+    /// The processor time of the forwarding thread during the measurement.
     pub cpu: Duration,
 }
 
 impl Forwarding {
-    /// Packets a second of the thread's processor time: what a core of its own would carry, even if some
-    /// packets were dropped or the thread slept at times. A thread that keeps up with each packet by itself
-    /// has its hands full below what it can carry.
+    /// The number of packets for each second of the thread's processor time. A core of its own would carry
+    /// that many, even if packets were dropped or the thread slept at times. A thread that handles each
+    /// packet as it comes is busy all the time below this number, because it then makes more system calls for
+    /// each packet.
     pub fn packets_per_cpu_second(&self) -> f64 {
         self.packets as f64 / self.cpu.as_secs_f64()
     }
 }
 
-/// How the sender of [`measure_forwarding`] hands its datagrams over.
+/// The way in which the sender of [`measure_forwarding`] hands its datagrams over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handover {
-    /// 64 in one write, which the device cuts (UDP_SEGMENT).
+    /// Up to 64 datagrams in one write, which the kernel cuts (UDP_SEGMENT).
     SuperPackets,
-    /// One in each write.
+    /// One datagram in each write.
     Single,
 }
 
-/// Floods a path of 1 ms with UDP datagrams of `size` payload bytes for `time`, and counts. Each is a packet
-/// of its own to the path model: it has an arrival and a decision in the log, and a departure.
+/// Floods a path of 1 ms with UDP datagrams of `size` payload bytes for `time`, and counts the carried
+/// packets. Each datagram is a packet of its own for the path model. It has an arrival and a decision in the
+/// log, and a departure.
 ///
-/// The sender has a thread of its own; nobody reads at the far end, whose kernel works within the emulator's
-/// write all the same.
+/// The sender has a thread of its own. Nobody reads at the far end, but the far end's kernel does its work
+/// all the same, within the emulator's write.
 ///
 /// # Errors
-/// [`ArenaError::Unavailable`] if the machine allows no namespaces.
+/// Returns [`ArenaError::Unavailable`] if the machine allows no namespaces.
 pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Result<Forwarding, ArenaError> {
     through(Kind::Cable, size, time, handover, |devices, clock, stop| {
         let devices = Device::pair(devices, IpVersion::V4, MTU)?;
@@ -100,10 +102,11 @@ pub fn measure_forwarding(size: Bytes, time: Duration, handover: Handover) -> Re
     })
 }
 
-/// The same flood through the loop of mahimahi's mm-delay (github.com/ravinet/mahimahi, `PacketShell::Ferry`
-/// and `DelayQueue`), written again here: poll; read one packet and queue it, stamped in milliseconds; write
-/// what is due, one write for each. It decides nothing, logs nothing and carries one way, and its hosts have
-/// TUN devices, as mahimahi's have.
+/// Measures the same flood through a loop like that of mahimahi's mm-delay (github.com/ravinet/mahimahi,
+/// `PacketShell::Ferry` and `DelayQueue`), which is written again here. The loop polls, reads one packet and
+/// queues it with a time in milliseconds, and writes each packet that is due by a write of its own. It
+/// decides nothing, logs nothing and carries packets in one direction only. Its hosts have TUN devices, as
+/// mahimahi's hosts have.
 ///
 /// # Errors
 /// As [`measure_forwarding`].
@@ -138,14 +141,15 @@ pub fn measure_plain_loop(size: Bytes, time: Duration, handover: Handover) -> Re
     })
 }
 
-/// What a loop between two devices did.
+/// The counts of a loop between two devices.
 struct Carried {
     packets: u64,
     cpu_ns: u64,
     end: Instant,
 }
 
-/// Floods the first of two devices, between which `forward` has a thread of its own until `stop` is set.
+/// Floods the first of two devices, while `forward` runs in a thread of its own and carries packets between
+/// the devices.
 fn through(
     kind: Kind,
     size: Bytes,
@@ -184,22 +188,23 @@ fn through(
     let (stop, is_ready) = (AtomicBool::new(false), Barrier::new(2));
     let carried = std::thread::scope(|scope| {
         let forwarding = scope.spawn(|| {
-            // Before the sender is: a real-time sender would keep a thread that is not from beginning at all.
+            // This thread becomes real-time before the sender does. Otherwise a real-time sender could keep
+            // it from beginning.
             let _ = fork::become_emulator().or_else(|_| become_real_time());
             is_ready.wait();
             forward(&world.devices, clock, &stop)
         });
         let sending = scope.spawn(|| {
             is_ready.wait();
-            // So that a busy machine does not make the sender the slower of the two; if it is not allowed,
-            // idle time counts too.
+            // A real-time sender stays faster than the forwarding thread on a busy machine. The error is
+            // ignored: without real time, idle time of the forwarding thread counts too.
             let _ = become_real_time();
             clock.sleep_until(Instant::ZERO, LEAD);
             let datagrams = vec![0; usize::try_from(size * at_once).unwrap_or(0)];
             let until = Instant::ZERO + time;
             while clock.now() < until {
-                // If the device's queue is full, the datagrams are lost: the sender is quicker, and that is
-                // intended.
+                // If the device's queue is full, the datagrams are lost. The sender is meant to be faster
+                // than the forwarding thread.
                 let _ = sender.send(&datagrams);
             }
         });

@@ -1,5 +1,5 @@
-//! How this kernel lets a thread have the processor that another's system call occupies
-//! (kernel/Kconfig.preempt).
+//! Finds out when this kernel takes the processor away from a thread in a system call, so that another thread
+//! can run (kernel/Kconfig.preempt).
 //!
 //! A build names its model in `uname -v` as far as it has one; if the model can be changed (PREEMPT_DYNAMIC,
 //! kernel-parameters.txt, `preempt=`), what was chosen is in debugfs or on the kernel's command line, and the
@@ -8,31 +8,31 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// When a thread that is to run takes the place of another that is in a system call.
+/// When a waiting thread takes the processor from a thread that is in a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preemption {
-    /// When the call is over.
+    /// The waiting thread runs when the call is over.
     None,
-    /// When the call comes to a place that checks for a waiting thread.
+    /// The waiting thread runs when the call comes to a place that checks for waiting threads.
     Voluntary,
-    /// A real-time thread at once, another at the next tick.
+    /// A real-time thread runs at once, and any other thread at the next tick.
     Lazy,
-    /// At once.
+    /// The waiting thread runs at once.
     Full,
-    /// At once, wherever the kernel is (PREEMPT_RT).
+    /// The waiting thread runs at once, wherever the kernel is (PREEMPT_RT).
     RealTime,
 }
 
-/// What this kernel does, and whether it could be set to do otherwise.
+/// The model of this kernel, and whether it can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreemptionModel {
-    /// What it does.
+    /// The model that the kernel uses now.
     pub kind: Preemption,
-    /// Whether it could be another after a reboot, or at once.
+    /// True if another model can be chosen, at once or by a reboot.
     pub is_dynamic: bool,
 }
 
-/// What this kernel does; `None` if no source here says so.
+/// Finds out the model of this kernel. `None` if no source says it.
 pub(super) fn preemption() -> Option<PreemptionModel> {
     let uname = rustix::system::uname();
     model(
@@ -43,7 +43,8 @@ pub(super) fn preemption() -> Option<PreemptionModel> {
     )
 }
 
-/// The model, from `uname -v`, debugfs's switch, the kernel's command line and its configuration.
+/// Finds out the model from `uname -v`, the switch in debugfs, the kernel's command line and the kernel's
+/// configuration.
 fn model(
     version: &str,
     switch: Option<&str>,
@@ -71,25 +72,25 @@ fn model(
     Some(PreemptionModel { kind, is_dynamic })
 }
 
-/// The configuration that the kernel was built with, from the place in which distributions leave it or from
-/// the kernel itself.
+/// Reads the configuration that the kernel was built with, from the file of the distribution or from the
+/// kernel itself.
 fn configuration(release: &str) -> Option<String> {
     let files = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
     files.iter().find_map(|path| fs::read_to_string(path).ok()).or_else(|| {
-        // Not worth a library that unpacks.
+        // The program zcat unpacks the file, because a library for this one file is not worth it.
         let child = Command::new("zcat").arg("/proc/config.gz").stderr(Stdio::null()).output().ok()?;
         child.status.success().then(|| String::from_utf8_lossy(&child.stdout).into_owned())
     })
 }
 
-/// Names of `preempt=`.
+/// The models by their names in `preempt=`.
 const BY_NAME: [(&str, Preemption); 4] = [
     ("none", Preemption::None),
     ("voluntary", Preemption::Voluntary),
     ("lazy", Preemption::Lazy),
     ("full", Preemption::Full),
 ];
-/// Of these a configuration has one.
+/// The models by their options in the configuration, of which one is set.
 const BY_OPTION: [(&str, Preemption); 5] = [
     ("CONFIG_PREEMPT_RT", Preemption::RealTime),
     ("CONFIG_PREEMPT_NONE", Preemption::None),

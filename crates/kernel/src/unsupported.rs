@@ -1,5 +1,5 @@
-//! What of a scenario the kernel's transports cannot be set to: the keys that they ignore, and the congestion
-//! controls that this kernel lacks.
+//! Finds what a scenario asks for and the kernel's transports cannot do: the keys that they ignore, and the
+//! congestion controls that this kernel does not have.
 
 use talkpath_config::{CongestionControlKind, NagleKind, Stack, TcpConfig, TransportConfig, UdpConfig};
 use talkpath_model::{Flow, KernelProfile};
@@ -7,11 +7,11 @@ use talkpath_units::Bytes;
 
 use crate::this_kernel::jiffy;
 
-/// Whether the kernel of `host` (this one; the name is for the message) has congestion control `cc`, and
-/// gives it to this user.
+/// Checks that this kernel has the congestion control `cc` and gives it to this user. `host` is the name of
+/// this host in the message.
 ///
 /// # Errors
-/// Which there are instead.
+/// Returns a text that names the congestion controls that the kernel has.
 pub fn lacks_congestion_control(cc: &str, host: &str) -> Result<(), String> {
     let refusal = |error: std::io::Error| {
         let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
@@ -34,10 +34,10 @@ pub fn lacks_congestion_control(cc: &str, host: &str) -> Result<(), String> {
     socket.set_tcp_congestion(cc.as_bytes()).map_err(refusal)
 }
 
-/// Whether the kernel of `host` (this one; the name is for the message) has Multipath TCP.
+/// Checks that this kernel has Multipath TCP. `host` is the name of this host in the message.
 ///
 /// # Errors
-/// What it says instead, and what would give it.
+/// Returns a text with the kernel's error, and how to get Multipath TCP.
 pub fn lacks_multipath(host: &str) -> Result<(), String> {
     match multipath_socket() {
         Ok(_) => Ok(()),
@@ -48,17 +48,18 @@ pub fn lacks_multipath(host: &str) -> Result<(), String> {
     }
 }
 
-/// Whether the kernel of `host` (this one; the name is for the message) takes a segment size on a socket of
-/// Multipath TCP, if it has any. Kernels had Multipath TCP for years before they took TCP_MAXSEG there.
+/// Checks that this kernel takes a segment size on a socket of Multipath TCP. A kernel without Multipath TCP
+/// passes the check. Kernels had Multipath TCP for years before they took TCP_MAXSEG on its sockets. `host`
+/// is the name of this host in the message.
 ///
 /// # Errors
-/// What it says instead, and how to do without.
+/// Returns a text with the kernel's error, and how to run without a segment size.
 pub fn lacks_multipath_mss(host: &str) -> Result<(), String> {
     let Ok(socket) = multipath_socket() else { return Ok(()) };
     socket.set_tcp_mss(ANY_MSS).map_err(|error| mss_refusal(host, &error))
 }
 
-/// The kernel of `host` takes no segment size on a socket of Multipath TCP.
+/// The message that the kernel of `host` takes no segment size on a socket of Multipath TCP.
 fn mss_refusal(host: &str, error: &std::io::Error) -> String {
     format!(
         "the kernel of {host} takes no segment size (TCP_MAXSEG) on a socket of Multipath TCP ({error}): leave `multipath` out, \
@@ -71,14 +72,16 @@ fn multipath_socket() -> std::io::Result<socket2::Socket> {
     of(socket2::Domain::IPV4).or_else(|_| of(socket2::Domain::IPV6))
 }
 
-/// The keys of `flow` that the kernel's transports do not have a way to set, and those of the host that
-/// nothing here does. `profile` is the scenario's kernel: a key that says what it has asks for nothing.
+/// Lists the keys of `flow` that the kernel's transports cannot be set to, and the keys of the host that
+/// nothing here does. `profile` is the scenario's kernel. A key with the value of that kernel asks for
+/// nothing and is not listed.
 pub fn ignored(flow: &Flow, profile: Option<&KernelProfile>) -> Vec<&'static str> {
     let mut ignored = match &flow.transport {
         TransportConfig::Udp(config) if config.stack != Stack::Linux => vec![OTHER_STACK],
         TransportConfig::Udp(config) => {
             let usual = profile.map_or(UdpConfig::LINUX.socket_buffer, |profile| profile.socket_buffer);
-            // A slow reader's socket has it, and the receiver's own wins.
+            // The socket of a slow receiver has the buffer. A buffer that the receiver sets replaces the
+            // transport's.
             let is_set = flow.receiver.socket_buffer.is_some() || !flow.receiver.service.is_zero();
             if is_set || config.socket_buffer == usual { Vec::new() } else { vec!["socket_buffer"] }
         }
@@ -105,7 +108,7 @@ pub fn ignored(flow: &Flow, profile: Option<&KernelProfile>) -> Vec<&'static str
     ignored
 }
 
-/// Keys that differ from what Linux does and have no socket option.
+/// Lists the keys of TCP that differ from what Linux does and have no socket option.
 fn ignored_of_tcp(
     config: &TcpConfig,
     receive_buffer: Option<Bytes>,

@@ -6,16 +6,16 @@
 //!   talkpath, an address ── cable ───────── host1, host2: no address, nobody but the packet socket listens
 //! ```
 //!
-//! No end resolves hardware addresses (IFF_NOARP): the kernel then puts its own into what it sends, and the
-//! emulator the one that all hosts have here into what it hands over. A host's end does not offer to cut
-//! super-packets (TSO, USO), so that the kernel cuts them before its device and each packet of them is
-//! stamped; the emulator's end does offer, for trains.
+//! No end resolves hardware addresses (IFF_NOARP). The kernel writes its own hardware address into the
+//! packets that it sends. The emulator writes the hardware address that all hosts have here into the packets
+//! that it hands over. A host's end does not offer to cut super-packets (TSO, USO), so the kernel cuts them
+//! before its device and each packet is stamped. The emulator's end does offer it, for trains.
 //!
-//! The benchmark that carries packets as mahimahi does has its TUN devices.
+//! The benchmark that carries packets as mahimahi does uses TUN devices.
 //!
-//! What the child sends is built before the fork ([`CableRequests`], [`TunRequests`]). The rest is "after
-//! fork" (`fork.rs`): it allocates nothing and takes no lock. Left out: queues (a cable has none), hardware
-//! receive offload (GRO is off, as veth has it: segments stay one by one).
+//! The requests that the child sends are built before the fork ([`CableRequests`], [`TunRequests`]). All else
+//! runs "after fork" (`fork.rs`) and neither allocates nor takes a lock. Left out: queues, because a cable
+//! has none, and hardware receive offload, because GRO is off at a veth and segments stay separate.
 #![expect(unsafe_code, reason = "these ioctls have no safe wrapper; each block says why it is sound")]
 
 use std::ffi::CStr;
@@ -33,29 +33,30 @@ use super::ring::{self, Layout};
 
 /// The namespace with the emulator's ends of the cables.
 pub struct Between {
-    /// Its number is what the requests for cables hold. Before the fork it is a placeholder.
+    /// The descriptor of the namespace. The requests for cables contain its number. Before the fork it is a
+    /// placeholder.
     namespace: OwnedFd,
-    /// For requests to it from anywhere; none before it exists.
+    /// The socket for requests to the namespace. `None` before the namespace exists.
     requests: Option<OwnedFd>,
 }
 
-/// What is sent to rtnetlink(7) for a host's cable.
+/// The requests to rtnetlink(7) for a host's cable.
 pub struct CableRequests {
     lay: NetlinkRequest,
     bring_up_far_end: NetlinkRequest,
-    /// The host's address, and its second one if it has one.
+    /// The requests for the host's address, and for its second address if it has one.
     addresses: Vec<NetlinkRequest>,
     bring_up: NetlinkRequest,
     /// The index of the emulator's end.
     far_index: u32,
     largest_packet: u16,
-    /// What the packet socket hears.
+    /// The ethertype of the packets that the packet socket receives.
     ethertype: u16,
-    /// How the line of each address begins in /proc/net/ipv6_route; none for IPv4.
+    /// The beginning of each IPv6 address's line in /proc/net/ipv6_route. Empty for IPv4.
     local_routes: Vec<Box<[u8]>>,
 }
 
-/// The same for a host's TUN device.
+/// The requests to rtnetlink(7) for a host's TUN device.
 pub struct TunRequests {
     limits: NetlinkRequest,
     address: NetlinkRequest,
@@ -70,7 +71,7 @@ struct InterfaceRequest {
 }
 
 impl Between {
-    /// A namespace that is still to be made.
+    /// Makes a placeholder for a namespace that does not exist yet.
     ///
     /// # Errors
     /// The system's.
@@ -78,7 +79,7 @@ impl Between {
         Ok(Self { namespace: open_file(c"/dev/null")?, requests: None })
     }
 
-    /// Makes it the namespace that the caller is in. After fork.
+    /// Replaces the placeholder by the caller's namespace. After fork.
     ///
     /// # Errors
     /// The system's.
@@ -98,10 +99,11 @@ impl Between {
         let here = route_socket()?;
         let between = self.requests.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         cable.lay.send(&here)?;
-        // This end first: a device that comes up beside one that is down waits for the kernel's link watch,
-        // up to a second.
+        // The emulator's end comes up first. A device that comes up while the other end is down waits for the
+        // kernel's link watch, up to a second.
         cable.bring_up_far_end.send(between)?;
-        // A packet socket that is bound to a device that is down has an error waiting.
+        // The packet socket is bound only now, because one that is bound to a device that is down gets an
+        // error.
         ring::listen(tap, cable.far_index, cable.ethertype, Layout::of(cable.largest_packet))?;
         for address in &cable.addresses {
             address.send(&here)?;
@@ -136,15 +138,15 @@ impl CableRequests {
     }
 }
 
-/// The line of `address` in /proc/net/ipv6_route, as far as the destination goes: 32 digits, and the length
-/// of the prefix.
+/// The beginning of the line of `address` in /proc/net/ipv6_route: the destination in 32 digits, and the
+/// length of the prefix.
 fn local_route(address: Ipv6Addr) -> Box<[u8]> {
     format!("{:032x} 80 ", u128::from(address)).into_bytes().into()
 }
 
-/// Waits until the host takes packets to its IPv6 address. The kernel puts it into its tables from a thread
-/// of its own (`addrconf_dad_work` of net/ipv6/addrconf.c), late if the machine is busy, and drops what comes
-/// before. After fork.
+/// Waits until the host takes packets to its IPv6 address. The kernel adds the address to its tables in a
+/// thread of its own (`addrconf_dad_work` of net/ipv6/addrconf.c), late if the machine is busy. It drops
+/// packets that come before. After fork.
 fn await_address(local_route: &[u8]) -> io::Result<()> {
     for _ in 0..MOST_WAITS {
         let file = open_file(c"/proc/thread-self/net/ipv6_route")?;
@@ -158,14 +160,14 @@ fn await_address(local_route: &[u8]) -> io::Result<()> {
         if text[..length].split(|byte| *byte == b'\n').any(|line| line.starts_with(local_route)) {
             return Ok(());
         }
-        // A signal ends it early; then it is looked at sooner.
+        // A signal may end the sleep early. The next look is then sooner.
         let _ = rustix::thread::nanosleep(&WAIT);
     }
     Err(rustix::io::Errno::TIMEDOUT.into())
 }
 
 impl TunRequests {
-    /// The requests for the device of a host with this address.
+    /// Makes the requests for the device of a host with this address.
     pub fn new(address: IpAddr, mtu: u16) -> Self {
         Self {
             limits: NetlinkRequest::limits(HOST_INDEX, mtu, TUN_QUEUE),
@@ -199,7 +201,7 @@ impl TunRequests {
     }
 }
 
-/// What an Ethernet header calls the packets of this version of IP (RFC 894, RFC 2464).
+/// The ethertype of the packets of this version of IP (RFC 894, RFC 2464).
 pub const fn ethertype(is_v6: bool) -> u16 {
     (if is_v6 { libc::ETH_P_IPV6 } else { libc::ETH_P_IP }) as u16
 }
@@ -290,18 +292,20 @@ const HOST_INDEX: u32 = 1000;
 /// The emulator's ends, by host.
 pub const FAR_ENDS: [CableEnd<'_>; 2] =
     [CableEnd { name: c"host1", index: 1001 }, CableEnd { name: c"host2", index: 1002 }];
-/// Packets that wait in a TUN device (chosen: a flood's of some tens of milliseconds).
+/// The largest number of packets that wait in a TUN device (chosen: those of a flood in some tens of
+/// milliseconds).
 const TUN_QUEUE: u32 = 32_768;
 /// linux/ethtool.h.
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETH_SS_FEATURES: u32 = 4;
-/// Twice what Linux 6.18 has.
+/// The largest number of features of a device (chosen: twice what Linux 6.18 has).
 const MAX_FEATURES: usize = 128;
-/// The table of a host that has two devices: some ten lines of 150 B each (chosen).
+/// The size of the buffer for the routes of a host with two devices (chosen: there are some ten lines of 150
+/// B).
 const ROUTES_TEXT: usize = 8192;
-/// How long an address is waited for at most: 5 s (chosen: a busy machine took 0.8 s).
+/// The largest number of looks for an address, which take 5 s together (chosen: a busy machine took 0.8 s).
 const MOST_WAITS: u32 = 5000;
-/// How long between two looks.
+/// The time between two looks.
 const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };

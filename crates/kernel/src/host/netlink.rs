@@ -1,7 +1,8 @@
 //! Requests to rtnetlink(7) that make the hosts' devices, addresses and routes.
 //!
-//! A request is built before the fork and sent after it, so that building may allocate. It therefore holds
-//! every number that it needs: the caller chooses the devices' indices and the descriptor of the namespace.
+//! A request is built before the fork, where it may allocate, and sent after the fork. So it must contain
+//! every number that it needs. The caller chooses the indices of the devices and the descriptor of the
+//! namespace.
 
 use std::ffi::CStr;
 use std::io;
@@ -14,7 +15,7 @@ use netlink_packet_core::{
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
 
-/// One request, as the kernel reads it.
+/// A request in the bytes that the kernel reads.
 pub struct NetlinkRequest(Vec<u8>);
 
 /// One end of a cable.
@@ -26,12 +27,12 @@ pub struct CableEnd<'a> {
     pub index: u32,
 }
 
-/// What a route says; zero leaves it to the kernel.
+/// The settings of a route. A value of zero leaves the setting to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Route {
     /// `initcwnd` (ip-route(8)): TCP's initial congestion window, in segments.
     pub initial_window: u32,
-    /// `quickack`: whether every TCP segment is acknowledged at once.
+    /// `quickack`: true if every TCP segment is acknowledged at once.
     pub quick_acks: bool,
     /// `mtu`: the largest packet, if that is less than the device's.
     pub mtu: u32,
@@ -66,7 +67,7 @@ impl NetlinkRequest {
         Self::new(libc::RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &head, &attributes)
     }
 
-    /// Sets how large packets of a TUN device are and how many may wait in it.
+    /// Sets the MTU of a TUN device, and the number of packets that may wait in it.
     pub fn limits(index: u32, mtu: u16, queue: u32) -> Self {
         let attributes = [number(libc::IFLA_MTU, mtu.into()), number(libc::IFLA_TXQLEN, queue)];
         Self::new(libc::RTM_SETLINK, 0, &interface_info(index, 0), &attributes)
@@ -78,8 +79,8 @@ impl NetlinkRequest {
         Self::new(libc::RTM_SETLINK, 0, &interface_info(index, flags as u32), &[])
     }
 
-    /// Gives a device an address in a network of four addresses. Nobody is asked whether they have an IPv6
-    /// address already (RFC 4862 §5.4): nobody can.
+    /// Gives a device an address in a network of four addresses. For IPv6 there is no search for duplicates
+    /// (RFC 4862 §5.4), because no other host is there.
     pub fn address(index: u32, address: IpAddr) -> Self {
         let RawAddress { family, octets, bits } = address.into();
         let flags = if address.is_ipv6() { libc::IFA_F_NODAD as u8 } else { 0 };
@@ -119,12 +120,12 @@ impl NetlinkRequest {
         Self::new(libc::RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, &head, &attributes)
     }
 
-    /// A command of a generic netlink family (linux/genetlink.h).
+    /// Makes a command of a generic netlink family (linux/genetlink.h).
     pub(super) fn generic(family: u16, command: u8, version: u8, attributes: &[DefaultNla]) -> Self {
         Self::new(family, 0, &[command, version, 0, 0], attributes)
     }
 
-    /// As the kernel reads it.
+    /// The bytes of the request.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -155,8 +156,8 @@ impl NetlinkRequest {
     }
 }
 
-/// What the kernel says of a request: nothing, or an error. It allocates nothing, so that an answer which is
-/// none is found by its length here instead of by the library's own check.
+/// Reads the kernel's answer to a request, which is a success or an error. It must not allocate, so it checks
+/// the length of the answer itself instead of using the library's check.
 fn parse_answer(answer: &[u8]) -> io::Result<()> {
     let is_whole = answer.len() >= NLMSGERR && answer.len() >= NetlinkBuffer::new(answer).length() as usize;
     if !is_whole || NetlinkBuffer::new(answer).message_type() != NLMSG_ERROR {
@@ -168,21 +169,21 @@ fn parse_answer(answer: &[u8]) -> io::Result<()> {
     }
 }
 
-/// A socket for requests to the namespace that the caller is in. After fork.
+/// Makes a socket for requests to the caller's namespace. After fork.
 ///
 /// # Errors
 /// The system's.
 pub fn route_socket() -> io::Result<OwnedFd> {
-    // NETLINK_ROUTE is the family's protocol of number zero, which is what no protocol means.
+    // NETLINK_ROUTE is the protocol with the number zero, which is also the number of no protocol.
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
 }
 
-/// An IP address as netlink's messages have it.
+/// An IP address in the form of netlink's messages.
 struct RawAddress {
     /// AF_INET or AF_INET6.
     family: u8,
     octets: Vec<u8>,
-    /// The length of a prefix that is the whole address.
+    /// The number of bits of the address.
     bits: u8,
 }
 

@@ -16,17 +16,17 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 
 use super::netlink::{NETLINK_HEADER, NetlinkRequest, attribute, nest, number};
 
-/// The kernel's path manager, known by its family's number.
+/// The kernel's path manager, with the number of its generic netlink family.
 #[derive(Clone, Copy, Debug)]
 pub struct PathManager {
     family: u16,
 }
 
 impl PathManager {
-    /// Looks its family up.
+    /// Looks the family of the path manager up.
     ///
     /// # Errors
-    /// The system's: `NotFound` if the kernel has no Multipath TCP.
+    /// Returns the system's error. It is `NotFound` if the kernel has no Multipath TCP.
     pub fn find() -> io::Result<Self> {
         let name = attribute(CTRL_ATTR_FAMILY_NAME, NAME);
         let request = NetlinkRequest::generic(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1, &[name]);
@@ -37,13 +37,13 @@ impl PathManager {
         parse_family(&answer[..length]).map(|family| Self { family })
     }
 
-    /// How many subflows the connections of a host may have beside their first one.
+    /// Makes the request that limits the subflows of a connection besides its first one.
     pub fn limit(self, subflows: u32) -> NetlinkRequest {
         let attributes = [number(MPTCP_PM_ATTR_RCV_ADD_ADDRS, 0), number(MPTCP_PM_ATTR_SUBFLOWS, subflows)];
         NetlinkRequest::generic(self.family, MPTCP_PM_CMD_SET_LIMITS, MPTCP_PM_VERSION, &attributes)
     }
 
-    /// An address from which a host adds a subflow to each connection that it opens.
+    /// Makes the request for an address from which a host adds a subflow to each connection that it opens.
     pub fn endpoint(self, address: IpAddr) -> NetlinkRequest {
         let (family, kind, octets) = match address {
             IpAddr::V4(ip) => (libc::AF_INET, MPTCP_PM_ADDR_ATTR_ADDR4, ip.octets().to_vec()),
@@ -59,7 +59,7 @@ impl PathManager {
     }
 }
 
-/// A socket for requests to the namespace that the caller is in. After fork (`fork.rs`).
+/// Makes a socket for requests to the caller's namespace. After fork (`fork.rs`).
 ///
 /// # Errors
 /// The system's.
@@ -67,7 +67,7 @@ pub fn generic_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::GENERIC))?)
 }
 
-/// The number of the family in an answer to CTRL_CMD_GETFAMILY.
+/// Reads the number of the family in an answer to CTRL_CMD_GETFAMILY.
 fn parse_family(answer: &[u8]) -> io::Result<u16> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     let kind = answer.get(4..6).ok_or_else(invalid)?;

@@ -7,9 +7,9 @@
 //!  frame:  tpacket2_hdr (whose it is, stamp, where) │ virtio_net_hdr │ Ethernet │ packet
 //! ```
 //!
-//! A packet costs no system call: the sending host's own call copies it into the next frame, stamps it and
-//! gives the frame to us (`TP_STATUS_USER`); we give it back. What finds no frame free is dropped and counted
-//! (PACKET_STATISTICS).
+//! A packet costs no system call. The sending host's own system call copies the packet into the next frame,
+//! stamps it and gives the frame to this process (`TP_STATUS_USER`). This process gives the frame back. A
+//! packet that finds no free frame is dropped and counted (PACKET_STATISTICS).
 #![expect(unsafe_code, reason = "memory that is shared with the kernel; each block says why it is sound")]
 
 use std::ffi::c_int;
@@ -24,7 +24,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::sys::{ReadableOption, option, set_option};
 
-/// How a ring's memory is divided.
+/// The division of a ring's memory into frames and blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     frame: usize,
@@ -32,7 +32,7 @@ pub struct Layout {
     blocks: usize,
 }
 
-/// A ring as we read it.
+/// A ring that this process reads.
 pub struct Ring {
     base: NonNull<u8>,
     layout: Layout,
@@ -40,15 +40,15 @@ pub struct Ring {
     next: usize,
 }
 
-/// What lies in the next frame.
+/// The packet in the next frame.
 pub struct WaitingFrame<'a> {
-    /// When the kernel took it from its host, ns of CLOCK_REALTIME.
+    /// When the kernel took the packet from its host, ns of CLOCK_REALTIME.
     pub stamp_ns: i64,
     /// The `virtio_net_hdr`.
     pub header: &'a [u8],
     /// The IP packet.
     pub packet: &'a [u8],
-    /// Whether the frame had room for the whole packet.
+    /// True if the frame had room for the whole packet.
     pub is_whole: bool,
 }
 
@@ -66,7 +66,7 @@ struct FrameHeader {
 }
 
 impl Layout {
-    /// For packets of up to `mtu` bytes.
+    /// The layout for packets of at most `mtu` bytes.
     pub const fn of(mtu: u16) -> Self {
         let frame = (FRAME_OVERHEAD + mtu as usize).next_multiple_of(TPACKET_ALIGNMENT);
         let block = if frame > BLOCK { frame.next_power_of_two() } else { BLOCK };
@@ -81,14 +81,14 @@ impl Layout {
         self.block * self.blocks
     }
 
-    /// The place of frame `number`; no frame crosses a block's end.
+    /// The place of frame `number` in the memory. No frame crosses the end of a block.
     const fn place(self, number: usize) -> usize {
         let in_block = self.block / self.frame;
         number / in_block * self.block + number % in_block * self.frame
     }
 }
 
-/// A packet socket of the namespace that the caller is in; it hears nothing yet. After fork.
+/// Makes a packet socket in the caller's namespace. It receives nothing yet. After fork.
 ///
 /// # Errors
 /// The system's.
@@ -97,7 +97,7 @@ pub fn tap() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?)
 }
 
-/// Gives the packet socket `tap` its ring, and has it hear the packets of this ethertype that the device
+/// Gives the packet socket `tap` its ring, and makes it receive the packets of this ethertype that the device
 /// `index` receives. After fork.
 ///
 /// # Errors
@@ -105,11 +105,11 @@ pub fn tap() -> io::Result<OwnedFd> {
 pub fn listen(tap: &OwnedFd, index: u32, ethertype: u16, layout: Layout) -> io::Result<()> {
     for (option, value) in [
         (PACKET_VERSION, TPACKET_V2),
-        // Each packet that we receive begins with a header that says what its host left to the device
-        // (checksums), and so may each that we send.
+        // Each received packet begins with a header that says what its host left to the device (checksums).
+        // Each sent packet begins with such a header too.
         (PACKET_VNET_HDR, 1),
-        // What we send goes to the device at once. We do not hear it ourselves: a socket that is bound to one
-        // protocol hears only what its device receives (packet(7)).
+        // A sent packet goes to the device at once. This socket does not receive it, because a socket that is
+        // bound to one protocol receives only what its device receives (packet(7)).
         (PACKET_QDISC_BYPASS, 1),
     ] {
         set_option(tap.as_fd(), libc::SOL_PACKET, option, [value])?;
@@ -148,7 +148,8 @@ fn widen_send_buffer(tap: &OwnedFd) {
     }
 }
 
-/// Packets that found no frame free since the last call (packet(7): the kernel counts from zero again).
+/// Takes the number of packets that found no free frame since the last call. The kernel then counts from zero
+/// again (packet(7)).
 ///
 /// # Errors
 /// The system's.
@@ -160,7 +161,7 @@ pub fn take_drops(tap: &OwnedFd) -> io::Result<u64> {
 }
 
 impl Ring {
-    /// The ring of `tap`, which was given this layout.
+    /// Maps the ring of `tap`, which was made with this layout.
     ///
     /// # Errors
     /// The system's.
@@ -172,7 +173,7 @@ impl Ring {
         Ok(Self { base, layout, next: 0 })
     }
 
-    /// What waits longest, if anything does.
+    /// The packet that waits longest. `None` if no packet waits.
     pub fn peek(&self) -> Option<WaitingFrame<'_>> {
         let (start, header) = self.frame();
         if header.status.load(Ordering::Acquire) & TP_STATUS_USER == 0 {
@@ -195,8 +196,8 @@ impl Ring {
         })
     }
 
-    /// Gives the frame that was peeked at back to the kernel. Nothing that was borrowed from it is left,
-    /// since this borrows exclusively.
+    /// Gives the frame that `peek` returned back to the kernel. No borrow of the frame is left, because this
+    /// call borrows the ring exclusively.
     pub fn release(&mut self) {
         let (_, header) = self.frame();
         header.status.store(TP_STATUS_KERNEL, Ordering::Release);
