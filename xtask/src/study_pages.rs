@@ -2,7 +2,7 @@
 //! and where they say what came out no figure stands that nothing writes.
 //!
 //! A run in full is taken if it is committed, else the short one; beside it the one over real sockets,
-//! `emu.json`, if there is one. A study without a committed run is left out.
+//! `emu.json.gz`, if there is one. A study without a committed run is left out.
 
 use std::path::Path;
 use std::process::Command;
@@ -46,8 +46,9 @@ fn pages<'a>(root: &Path, tree: &'a [Source]) -> Vec<&'a Source> {
 /// The committed runs of a study: in the simulator the whole one, else the short one, and one over real
 /// sockets.
 fn runs_of(root: &Path, name: &str) -> Vec<String> {
-    let path =
-        |file: &str| Some(format!("studies/{name}/results/{file}.json")).filter(|it| root.join(it).is_file());
+    let path = |file: &str| {
+        Some(format!("studies/{name}/results/{file}.json.gz")).filter(|it| root.join(it).is_file())
+    };
     let simulated = path("full").or_else(|| path("quick"));
     simulated.into_iter().chain(path("emu")).collect()
 }
@@ -148,7 +149,7 @@ mod tests {
     #[test]
     fn the_run_over_real_sockets_stands_behind_the_whole_one_in_the_simulator() {
         let root = crate::tree::workspace_root();
-        let wanted = ["full", "emu"].map(|file| format!("studies/foderaro-1995/results/{file}.json"));
+        let wanted = ["full", "emu"].map(|file| format!("studies/foderaro-1995/results/{file}.json.gz"));
         assert_eq!(runs_of(&root, "foderaro-1995"), wanted);
         assert!(runs_of(&root, "conformance").is_empty());
     }

@@ -123,11 +123,15 @@ fn swept<'a>(flow: &'a str, judged: &'a [ConditionVerdict<'a>]) -> Option<Sweep<
 /// Each figure of the page as an SVG file that needs nothing beside it: its name without the extension, and
 /// its text.
 pub fn figure_files(page: &Page<'_>) -> Vec<(String, String)> {
+    let named = |figure: Figure| figure_file(&figure).map(|file| (figure.id, file));
+    all_figures(page).into_iter().filter_map(named).collect()
+}
+
+/// A figure as an SVG file on light ground that needs nothing beside it; `None` if there is nothing to draw.
+pub(crate) fn figure_file(figure: &Figure) -> Option<String> {
     let variables = variables();
     let light = variables.split_once("@media").map_or("", |(light, _)| light);
-    let style = format!("{light}{FIGURE_CSS}");
-    let file = |figure: Figure| Some((figure.id.clone(), printable_xml(&figure.file(&style)?)));
-    all_figures(page).into_iter().filter_map(file).collect()
+    figure.file(&format!("{light}{FIGURE_CSS}")).map(|file| printable_xml(&file))
 }
 
 /// Every figure of the page, in its order.

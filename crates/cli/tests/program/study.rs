@@ -411,6 +411,16 @@ fn two_runs_are_held_against_each_other_and_a_page_quotes_what_is_kept() {
     assert!(page.contains("-->22 %<!--"), "{page}");
     assert!(page.contains("reproduced: holds under base; the same with seed 2"), "{page}");
     bench.run(&checked).succeeds();
+    // Compressed it is the same run.
+    bench.run(&["study", "keep", &own, "kept.json.gz", "--seed-of", &two]).succeeds();
+    bench.run(&["study", "diff", "kept.json", "kept.json.gz"]).succeeds();
+    bench.run(&["study", "fill", "page.md", "--from", "kept.json.gz", "--check"]).succeeds();
+    let packed = std::fs::read(bench.path("kept.json.gz")).unwrap();
+    assert!(packed.len() < std::fs::read(bench.path("kept.json")).unwrap().len());
+    bench.file("cut.json.gz", &packed[..packed.len() / 2]);
+    bench
+        .run(&["study", "diff", "kept.json", "cut.json.gz"])
+        .fails(2, &["cut.json.gz: not a whole file of gzip"]);
     // A second run of the same arena leaves open which one is quoted.
     let twice = ["study", "fill", "page.md", "--from", "kept.json", "--from", &own];
     bench.run(&twice).fails(2, &["kept.json and", "are both runs of", "in sim; give one for each arena"]);

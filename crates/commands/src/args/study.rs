@@ -81,7 +81,7 @@ pub struct StudyKeepArgs {
     /// The run's directory or its study.json
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
-    /// The file to write
+    /// The file to write; compressed by gzip if its name ends with .gz
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// A run that differs in its seed alone; may be given again. A verdict that it contradicts is not robust

@@ -6,7 +6,7 @@
 //!
 //! The first words are the study and what is shown of it; options follow, each after ` ; ` (a bar would end
 //! the cell of a table). A place in a line is text; `verdicts`, `tables`, `cells` and `figure` are Markdown
-//! tables between lines of their own.
+//! tables between lines of their own, `pictures` are the charts, each a file beside the page.
 
 use talkpath_measure::figures::Unit;
 use talkpath_study::{
@@ -14,6 +14,7 @@ use talkpath_study::{
     TableOutcome, median, shown, shown_range, shown_unit,
 };
 
+use super::pictures::{Picture, picture_links, pictures};
 use super::published::{Here, off, ours, printed};
 use super::{count, medians_over, verdict_words};
 use crate::number::{UNKNOWN, list};
@@ -22,6 +23,8 @@ use crate::number::{UNKNOWN, list};
 const BEGIN: &str = "<!-- study ";
 const CLOSE: &str = " -->";
 const END: &str = "<!-- end -->";
+/// The place that shows every chart.
+const PICTURES: &str = "pictures";
 
 /// `page` with every marked place written from the outcome of its study.
 ///
@@ -57,6 +60,16 @@ pub fn fill_page(page: &str, outcomes: &[Outcome]) -> Result<String, Vec<(usize,
     if mistakes.is_empty() { Ok(filled) } else { Err(mistakes) }
 }
 
+/// The pictures that `page` shows at its places `<!-- study STUDY pictures -->`: charts of the first run.
+pub fn page_pictures(page: &str, outcomes: &[Outcome]) -> Vec<Picture> {
+    let is_shown = |outcome: &&Outcome| {
+        let runs = runs_of(&outcome.study, outcomes).unwrap_or_default();
+        let is_first = runs.first().is_some_and(|first| core::ptr::eq(*first, *outcome));
+        is_first && page.contains(&format!("{BEGIN}{} {PICTURES}{CLOSE}", outcome.study))
+    };
+    outcomes.iter().filter(is_shown).flat_map(pictures).collect()
+}
+
 /// What a marker asks for.
 fn shown_at(marker: &str, outcomes: &[Outcome]) -> Result<String, String> {
     let mut parts = marker.split(" ; ").map(str::trim);
@@ -72,6 +85,7 @@ fn shown_at(marker: &str, outcomes: &[Outcome]) -> Result<String, String> {
         "verdicts" if options.arena.is_some() => Ok(verdicts(outcome, &[])),
         "verdicts" => Ok(verdicts(outcome, &runs[1..])),
         "tables" => Ok(tables(outcome)),
+        PICTURES => Ok(picture_links(outcome)),
         "count" => Ok(count(outcome)),
         "kinds" => kinds(outcome, what),
         "figure" => table_of_figure(outcome, what, &options),
@@ -89,7 +103,7 @@ fn shown_at(marker: &str, outcomes: &[Outcome]) -> Result<String, String> {
             table_of_cells(outcome, name, metrics, &options)
         }
         other => Err(format!(
-            "no `{other}`; there are claim, cell, cells, figure, verdict, verdicts, tables, count and kinds"
+            "no `{other}`; there are claim, cell, cells, figure, verdict, verdicts, tables, pictures, count and kinds"
         )),
     }
 }

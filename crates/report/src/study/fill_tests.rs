@@ -100,6 +100,56 @@ fn a_figure_of_medians_is_a_table_of_its_lines() {
     assert!(fill(absent, "figure 2").is_err_and(|found| found[0].1.contains("does not show medians")));
 }
 
+/// The outcome with a figure of medians, one of curves without their points, and one that is not drawn.
+fn with_figures() -> Outcome {
+    let figure = |number: &str, drawing: Drawing| {
+        let text = |text: &str| text.to_owned();
+        let (title, y_title) = (text("Delay [ms]"), text("ms"));
+        talkpath_study::FigureOutcome {
+            number: text(number),
+            title,
+            x_title: String::new(),
+            y_title,
+            note: String::new(),
+            drawing,
+        }
+    };
+    let points = vec![talkpath_study::FigurePoint::new(0.0, 75.0, None)];
+    let lines = vec![FigureLine { label: "UDP".to_owned(), points }];
+    let medians = Drawing::Groups { names: vec!["CAM".to_owned()], lines };
+    let panels = vec![talkpath_study::TracePanel::default()];
+    let curves = Drawing::Traces { panels, seconds: (0.0, 1.0), levels: Vec::new() };
+    let absent = Drawing::Absent { why: "a photograph".to_owned() };
+    Outcome {
+        figures: vec![figure("4.1, HOME", medians), figure("2", curves), figure("3", absent)],
+        ..outcome()
+    }
+}
+
+#[test]
+fn a_page_shows_each_chart_of_medians_as_a_file_and_names_the_curves() {
+    let page = "a\n<!-- study x-1999 pictures -->\nold\n<!-- end -->\n";
+    let outcomes = [with_figures()];
+    let filled = fill_page(page, &outcomes).unwrap_or_else(|found| panic!("{found:?}"));
+    let shown = "![Figure 4.1, HOME: Delay ms](x-1999/figure-4-1--HOME.svg)\n\n\
+                 Curves over time are on the page of a run alone: 2.\n\n<!-- end -->";
+    assert!(filled.contains(shown), "{filled}");
+    let pictures = page_pictures(page, &outcomes);
+    assert_eq!(pictures.len(), 1);
+    assert_eq!(pictures[0].path, "x-1999/figure-4-1--HOME.svg");
+    let document = roxmltree::Document::parse(&pictures[0].svg).unwrap_or_else(|why| panic!("{why}"));
+    assert!(document.root_element().has_tag_name(("http://www.w3.org/2000/svg", "svg")));
+    assert!(pictures[0].svg.contains("CAM"));
+    assert!(page_pictures("<!-- study x-1999 verdicts -->\n<!-- end -->\n", &outcomes).is_empty());
+}
+
+#[test]
+fn a_study_that_is_called_like_a_path_has_its_pictures_beside_the_page() {
+    let outcome = Outcome { study: "../../etc".to_owned(), ..with_figures() };
+    let pictures = page_pictures("<!-- study ../../etc pictures --><!-- end -->", &[outcome]);
+    assert_eq!(pictures[0].path, "------etc/figure-4-1--HOME.svg");
+}
+
 #[test]
 fn a_verdict_that_another_seed_contradicts_says_so() {
     assert_eq!(filled("verdict C1"), "reproduced, fragile: holds under base alone; differs with seed 3");

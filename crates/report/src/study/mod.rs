@@ -9,6 +9,7 @@ mod fill;
 mod guide;
 mod links;
 mod page;
+mod pictures;
 mod prose;
 mod published;
 mod text;
@@ -21,8 +22,9 @@ use talkpath_study::{
 use crate::number::list;
 
 pub use changes::study_changes;
-pub use fill::fill_page;
+pub use fill::{fill_page, page_pictures};
 pub use page::study_page;
+pub use pictures::Picture;
 pub use text::study_table;
 
 /// The medians of a check, in the order of its comparison, and the figure that they make.

@@ -1,9 +1,14 @@
 //! Runs that are kept: held against each other, reduced to what pages quote, and quoted.
 
+use std::fs;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use serde::Serialize;
-use talkpath_report::{fill_page, study_changes};
+use talkpath_report::{Picture, fill_page, page_pictures, study_changes};
 use talkpath_study::{ArenaName, Outcome, Standing, Verdict, VerdictChange, arena_list};
 use talkpath_units::printable;
 
@@ -15,8 +20,11 @@ use crate::scenario_file;
 use crate::terminal::{Terminal, print, program};
 use talkpath_experiment::json::json;
 use talkpath_experiment::run_dir::PARTS;
-use talkpath_experiment::store::whole::read_json;
+use talkpath_experiment::store::whole::{open_file, read_json, unexpected_json};
 
+/// The most that a compressed run may unpack to, in bytes: a small file can stand for one without an end.
+/// Chosen: eighty times the largest committed run.
+const MAX_TEXT: u64 = 100_000_000;
 /// Characters that are shown of a study's or a claim's name that a file gives. Chosen.
 const MAX_NAME_CHARS: usize = 200;
 
@@ -74,7 +82,12 @@ pub(super) fn keep(args: &StudyKeepArgs, terminal: Terminal) -> Result<(), Failu
     }
     outcome.add_seeds(&others).map_err(Failure::Usage)?;
     let outcome = outcome.for_pages();
-    write_named_bytes(&args.file, &by_lines(&outcome)?)?;
+    let text = by_lines(&outcome)?;
+    let bytes = match is_compressed(&args.file) {
+        true => compressed(&text).map_err(|why| Failure::write(&args.file, why))?,
+        false => text,
+    };
+    write_named_bytes(&args.file, &bytes)?;
     let (seeds, file) = (others.len(), args.file.display());
     terminal.result(&format!("{file}: {} claims, {seeds} other seeds\n", outcome.claims.len()))
 }
@@ -98,7 +111,7 @@ fn keepable(outcome: &Outcome) -> Result<(), String> {
     Ok(())
 }
 
-/// Fills the pages.
+/// Fills the pages, and writes the pictures that they show beside them.
 pub(super) fn fill(args: &StudyFillArgs, terminal: Terminal) -> Result<(), Failure> {
     let outcomes = args.from.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     let runs: Vec<(&Path, &Outcome)> = args.from.iter().map(PathBuf::as_path).zip(&outcomes).collect();
@@ -110,6 +123,7 @@ pub(super) fn fill(args: &StudyFillArgs, terminal: Terminal) -> Result<(), Failu
             Err(found) => {
                 mistakes
                     .extend(found.into_iter().map(|(line, why)| format!("{}:{line}: {why}", page.display())));
+                continue;
             }
             Ok(filled) if filled == text => {}
             Ok(filled) if args.check => different.push(first_difference(page, &text, &filled)),
@@ -118,6 +132,20 @@ pub(super) fn fill(args: &StudyFillArgs, terminal: Terminal) -> Result<(), Failu
                 written += 1;
             }
         }
+        for Picture { path, svg } in page_pictures(&text, &outcomes) {
+            let file = page.with_file_name(path);
+            if fs::read(&file).is_ok_and(|found| found == svg.as_bytes()) {
+                continue;
+            }
+            if args.check {
+                different.push(format!("{}: not the chart of the run", file.display()));
+                continue;
+            }
+            let folder = file.parent().unwrap_or(Path::new("."));
+            fs::create_dir_all(folder).map_err(|why| Failure::folder(folder, why))?;
+            write_named_bytes(&file, svg.as_bytes())?;
+            written += 1;
+        }
     }
     if !mistakes.is_empty() {
         return Err(Failure::Usage(mistakes.join("\n")));
@@ -125,7 +153,7 @@ pub(super) fn fill(args: &StudyFillArgs, terminal: Terminal) -> Result<(), Failu
     if !different.is_empty() {
         return Err(Failure::NotHeld(different.join("\n")));
     }
-    terminal.result(&format!("{} pages, {written} written\n", args.pages.len()))
+    terminal.result(&format!("{} pages, {written} pages and pictures written\n", args.pages.len()))
 }
 
 /// Refuses two runs of one study in one arena: a page would quote either.
@@ -156,7 +184,7 @@ fn first_difference(page: &Path, shown: &str, wanted: &str) -> String {
 /// A run by its directory, or by its file.
 fn read(path: &Path) -> Result<Outcome, Failure> {
     if !path.is_dir() {
-        return Ok(read_json(path)?);
+        return if is_compressed(path) { read_compressed(path) } else { Ok(read_json(path)?) };
     }
     let outcome = path.join(OUTCOME);
     if !outcome.is_file() {
@@ -167,6 +195,30 @@ fn read(path: &Path) -> Result<Outcome, Failure> {
         )));
     }
     Ok(read_json(&outcome)?)
+}
+
+/// Whether the file's name says that it is compressed by gzip (RFC 1952).
+fn is_compressed(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "gz")
+}
+
+/// `text` compressed by gzip, without the time: the same run gives the same file.
+fn compressed(text: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text)?;
+    encoder.finish()
+}
+
+fn read_compressed(path: &Path) -> Result<Outcome, Failure> {
+    let file = open_file(path).map_err(|why| Failure::read(path, &why))?;
+    let mut text = Vec::new();
+    let read = GzDecoder::new(file).take(MAX_TEXT + 1).read_to_end(&mut text);
+    read.map_err(|why| Failure::Usage(format!("{}: not a whole file of gzip: {why}", path.display())))?;
+    if text.len() as u64 > MAX_TEXT {
+        let most = MAX_TEXT / 1_000_000;
+        return Err(Failure::Usage(format!("{}: more than {most} MB of text are in it", path.display())));
+    }
+    serde_json::from_slice(&text).map_err(|why| unexpected_json(path, &why).into())
 }
 
 /// JSON with a line for each claim, cell, figure and table, so that a changed claim is a changed line.
