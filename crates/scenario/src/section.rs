@@ -31,7 +31,7 @@ impl<'a> Section<'a> {
         self.keys.iter().any(|key| key.name == name)
     }
 
-    /// What the value of `name` means. `None` if the value is wrong (its mistake is reported already) or absent.
+    /// What the value of `name` means. `None` if it is absent, or wrong: its mistake is reported already.
     pub(crate) fn meaning(&self, name: &str) -> Option<Meaning> {
         self.table.get(name)?.meaning
     }
