@@ -317,7 +317,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("xtask/src/peers.rs", "each comparison runs the simulators that all describe"),
 ];
 
-/// What a definition's name stands behind.
+/// The keywords before a definition's name.
 const DEFINING: [&str; 9] = ["fn", "struct", "enum", "trait", "const", "static", "type", "union", "mod"];
 /// Re-exports of re-exports that are followed.
 const MAX_HOPS: usize = 16;

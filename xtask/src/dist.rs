@@ -89,7 +89,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<String, String> {
 /// One making of all packages.
 struct Dist<'a> {
     root: &'a Path,
-    /// Where what they are made of stands.
+    /// The folder of what they are made from.
     packages: &'a Path,
     /// Where they are put.
     made: &'a Path,

@@ -1,6 +1,6 @@
 //! Writes into the pages what a command prints, or checks that they show it.
 //!
-//! A page marks such a place with two comments, and what stands between them is the command's output:
+//! A page marks such a place with two comments, and between them is the command's output:
 //!
 //! ```text
 //! <!-- cargo xtask docs: talkpath compare -->
@@ -177,7 +177,7 @@ fn marker(command: &str) -> String {
     format!("{BEGIN}{command} -->")
 }
 
-/// What stands between the markers: the output as a block of code, or unchanged if it is Markdown.
+/// The text between the markers: the output as a block of code, or unchanged if it is Markdown.
 fn body(command: &str, printed: &str) -> String {
     let printed = printed.trim_end();
     if MARKDOWN.contains(&command) { format!("\n{printed}\n\n") } else { format!("```\n{printed}\n```\n") }
@@ -345,7 +345,7 @@ mod tests {
         assert!(found.is_empty(), "{}", found.join("\n"));
     }
 
-    /// Paths within a crate, such as `queue/mod.rs`, are named where the crate stands beside them.
+    /// Paths within a crate, such as `queue/mod.rs`, are named together with the crate.
     #[test]
     fn every_file_that_the_architecture_names_by_its_crate_is_there() {
         let root = crate::tree::workspace_root();

@@ -150,7 +150,7 @@ fn fetch_kernel(folder: &Path, unpacked: &Path) -> Result<(), String> {
     }
 }
 
-/// The package that Debian's own for the cloud kernel stands for at present.
+/// The package that Debian's meta-package for the cloud kernel depends on at present.
 fn kernel_package() -> Option<String> {
     let depends = output(Command::new("apt-cache").args(["depends", "linux-image-cloud-amd64"])).ok()?;
     depends.lines().find_map(|line| line.trim().strip_prefix("Depends: ")).map(str::to_owned)

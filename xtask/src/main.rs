@@ -3,7 +3,7 @@
 //! `cargo xtask kernel-queues`, `cargo xtask quic-peers`, `cargo xtask vendored`,
 //! `cargo xtask nightly`, `cargo xtask weekly`.
 //!
-//! Has no dependencies, so that it builds in a second and never stands in the way of `cargo run`.
+//! Has no dependencies, so that it builds in a second and never delays `cargo run`.
 
 mod campaigns;
 mod ci;

@@ -67,7 +67,7 @@ fn checks(root: &Path, folder: &Path, python: &Path, deadline: Instant) -> Resul
     let executed = folder.join("notebooks");
     fs::create_dir_all(&executed).map_err(|error| format!("{}: {error}", executed.display()))?;
     for notebook in &notebooks {
-        // A notebook runs in the folder that it stands in, and leaves its runs there.
+        // A notebook runs in its own folder, and leaves its runs there.
         let copy = executed.join(notebook.file_name().unwrap_or_default());
         fs::copy(notebook, &copy).map_err(|error| format!("{}: {error}", notebook.display()))?;
         let copy = copy.display().to_string();

@@ -212,7 +212,7 @@ fn go() -> Option<PathBuf> {
     std::env::split_paths(&path).chain([usual]).map(|folder| folder.join("go")).find(|it| it.is_file())
 }
 
-/// The command alone may build all of it (chosen).
+/// The command may have to build everything (chosen).
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// What BoringSSL's build may take, longer than the nightly job has. Chosen: it took 4 min of processor time

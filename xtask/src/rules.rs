@@ -31,9 +31,9 @@ struct Rule {
     id: String,
     section: String,
     level: String,
-    /// How many of the text's key words it stands for.
+    /// How many of the text's key words it covers.
     times: usize,
-    /// The labels that it stands for, if they are several.
+    /// The labels that it covers, if they are several.
     covers: Vec<String>,
     rule: String,
     fate: Fate,
@@ -133,7 +133,7 @@ impl Rule {
     }
 }
 
-/// One `[[rule]]`, or what stands above the first one: keys with their values and lines.
+/// One `[[rule]]`, or the head of the file: keys with their values and lines.
 type Entries = BTreeMap<String, (String, usize)>;
 
 /// Takes `key` out of `entries`. Empty if it is not there, or blank.
@@ -246,7 +246,7 @@ fn unknown(source: &Source, entries: &Entries, findings: &mut Vec<String>) {
     }
 }
 
-/// What stands between commas.
+/// The words between commas.
 fn list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
@@ -348,7 +348,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The functions of `text` that stand below a `#[test]`.
+/// The functions of `text` that follow a `#[test]`.
 fn tests_of(text: &str) -> impl Iterator<Item = &str> {
     let mut is_test = false;
     text.lines().map(str::trim).filter_map(move |line| {

@@ -290,7 +290,7 @@ fn character_or_lifetime(rest: &str) -> usize {
         }
         _ => match characters.next() {
             Some((at, '\'')) => at + 1,
-            // A lifetime: its name is a token that stands for nothing.
+            // A lifetime: its name is a token without a meaning here.
             _ => 1,
         },
     }

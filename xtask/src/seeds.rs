@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// The seeds: other ones than `compare` takes by itself.
 const SEEDS: core::ops::RangeInclusive<u32> = 2..=21;
-/// How many of them may have another outcome.
+/// How many seeds may have another outcome.
 const MAX_OTHERS: usize = 1;
 
 /// What one seed said.
@@ -31,7 +31,7 @@ impl Said {
     }
 }
 
-/// Runs all of them with the release build in `target`. Each answer is kept in the folder `kept` until all
+/// Runs all seeds with the release build in `target`. Each answer is kept in the folder `kept` until all
 /// agree, so that a run that was cut short continues with the next seed.
 ///
 /// # Errors
@@ -129,7 +129,7 @@ fn said(summary: &str) -> Option<Said> {
     Some(Said { outcome: after("\"outcome\":", ',')?, best: after("\"best\": [", ']')? })
 }
 
-/// What most of them said, or in what they disagree.
+/// What most answers say, or how they disagree.
 fn agree(said: &[Said]) -> Result<String, String> {
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
     said.iter().for_each(|it| *outcomes.entry(&it.outcome).or_default() += 1);

@@ -1,5 +1,5 @@
 //! The pages of studies: their marked figures are written from the committed runs in `studies/NAME/results/`,
-//! and where they say what came out no figure stands that nothing writes.
+//! and where they say what came out, every figure is one that is written.
 //!
 //! A run in full is taken if it is committed, else the short one; beside it the one over real sockets,
 //! `emu.json.gz`, if there is one. A study without a committed run is left out.
@@ -98,7 +98,7 @@ fn is_figure(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit()) && !word.contains("BSD") && !word.ends_with("th")
 }
 
-/// `line` without its marked places, one of which may go on over lines.
+/// `line` without its marked places; such a place may go on over lines.
 fn without_marked(line: &str, is_marked: &mut bool) -> String {
     let mut kept = String::new();
     let mut rest = line;
@@ -117,7 +117,7 @@ fn without_marked(line: &str, is_marked: &mut bool) -> String {
     }
 }
 
-/// `text` without what stands between `begin` and the next `end`.
+/// `text` without what is between `begin` and the next `end`.
 fn without(text: &str, begin: &str, end: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;

@@ -220,7 +220,7 @@ fn promised_tests(tree: &[Source], found: &mut Vec<String>) {
     }
 }
 
-/// Unsafe code is in two crates, and little: a reader can go through all of it.
+/// Unsafe code is in two crates, and little: a reader can go through every place.
 fn unsafe_code(tree: &[Source], found: &mut Vec<String>) {
     let mut places = Vec::new();
     for source in tree.iter().filter(|source| source.has_extension("rs") && source.path.contains("src/")) {
@@ -250,7 +250,7 @@ fn numbered(source: &Source) -> impl Iterator<Item = (usize, &str)> {
     source.text.lines().enumerate().map(|(index, line)| (index + 1, line))
 }
 
-/// Whether `word` stands in `line` with no letter or digit before it (nor after it, if it ends in one).
+/// Whether `line` has `word` with no letter or digit before it (nor after it, if it ends in one).
 fn contains_word(line: &str, word: &str) -> bool {
     let is_part = |character: Option<char>| character.is_some_and(|c| c.is_alphanumeric() || c == '_');
     line.match_indices(word).any(|(start, _)| {

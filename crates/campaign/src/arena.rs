@@ -1,4 +1,5 @@
-//! A campaign as an arena of a study: each measurement's figures as those of the cells that it stands for.
+//! A campaign as an arena of a study: each measurement's figures as those of the study's cells that it
+//! measured.
 //!
 //! A study's `[[campaign]]` names hosts, a day and a transport for each flow of a cell. A cell may have
 //! several flows at a time where the campaign measures one transport after the other: repetition k of the

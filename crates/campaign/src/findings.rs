@@ -33,11 +33,11 @@ pub struct Findings {
     pub hosts: Vec<String>,
     /// Measurements in the plan.
     pub planned: u64,
-    /// Of these, in the records.
+    /// Measurements that are in the records.
     pub done: u64,
-    /// Of these, due by now: at work, or still to be tried.
+    /// Measurements due by now: at work, or still to be tried.
     pub open: u64,
-    /// Of these, not due yet.
+    /// Measurements not due yet.
     pub later: u64,
     /// One row a pair, measure and transport, over the whole campaign.
     pub matrix: Vec<MatrixRow>,
@@ -48,8 +48,8 @@ pub struct Findings {
     /// What was measured and is not valid, since a machine disturbed more than half of its repetitions: the
     /// figures may be the machines', not the network's.
     pub not_valid: Vec<Missing>,
-    /// Valid measurements of which repetitions are left out, since a machine disturbed them, with how many
-    /// and the first reason.
+    /// Valid measurements with repetitions left out, because a machine disturbed them, with how many and the
+    /// first reason.
     pub left_out: Vec<Missing>,
     /// What was not measured.
     pub missing: Vec<Missing>,
@@ -76,7 +76,7 @@ pub struct MatrixRow {
     pub transport: String,
     /// Measurements.
     pub measurements: u64,
-    /// Of these, valid.
+    /// Measurements that are valid.
     pub valid: u64,
     /// Of these, with clocks by which one-way figures are shown.
     pub clock_trusted: u64,
@@ -149,7 +149,7 @@ pub struct Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    /// Whether a machine disturbed a repetition of it past its stated limits.
+    /// Whether a machine disturbed this repetition past its stated limits.
     pub(crate) fn is_disturbed(&self, run: &RunSummary) -> bool {
         // A file that does not say it of each repetition says it of all.
         let is_valid = run.machine.as_ref().and_then(|machine| machine.valid);
@@ -279,8 +279,8 @@ impl Seen<'_> {
         FLOW.row(path).number(self.flow)
     }
 
-    /// A statistic of the delay, such as `p90`: of the round trip, or one way of a flow without an echo. One
-    /// of which no echo came back has none: one way's among round trips would be no delay of theirs.
+    /// A statistic of the delay, such as `p90`: of the round trip, or one way of a flow without an echo. An
+    /// echo flow without any echo has none: its one-way delay would not be comparable with round trips.
     fn delay_ms(&self, statistic: &str) -> Option<f64> {
         let delay = if self.is_round_trip() { "round_trip_delay_ms" } else { "one_way_delay_ms" };
         self.figure(&format!("{delay}.{statistic}"))

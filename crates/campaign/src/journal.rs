@@ -58,7 +58,7 @@ pub struct JournalError {
 }
 
 impl Journal {
-    /// Reads a journal's file. What stands after the last line feed is no line yet.
+    /// Reads a journal's file. What follows the last line feed is no line yet.
     ///
     /// # Errors
     /// A whole line that is no entry: no process that was killed leaves that.

@@ -17,15 +17,16 @@ pub struct Status {
     pub name: String,
     /// Measurements in the plan.
     pub planned: u64,
-    /// Of these, in the records.
+    /// Measurements that are in the records.
     pub done: u64,
-    /// Of these, not made, with a reason, and what the end of its window overtook while no coordinator ran.
+    /// Measurements that were not made, for a reason in the journal, or because no coordinator ran until
+    /// their window ended.
     pub abandoned: u64,
-    /// Of these, begun and not ended: at work now, or cut off when the coordinator ended.
+    /// Measurements begun and not ended: at work now, or cut off when the coordinator ended.
     pub begun: u64,
-    /// Of these, due by now, and not begun or to be tried again.
+    /// Measurements due by now, not begun or to be tried again.
     pub overdue: u64,
-    /// Of these, due later.
+    /// Measurements due later.
     pub later: u64,
     /// When the next one is due, by clocks of the campaign's zone, and between which hosts.
     pub next: Option<Measurement>,

@@ -97,7 +97,7 @@ pub(crate) struct Repetitions {
 
 impl Repetitions {
     /// Those of `dir`, in the plan's order. `lacks` is the file of rows that it does not have.
-    pub(crate) fn of(dir: &RunDir, lacks: &Path, arenas: &dyn Arenas) -> Result<Self, Failure> {
+    pub(crate) fn open(dir: &RunDir, lacks: &Path, arenas: &dyn Arenas) -> Result<Self, Failure> {
         let unusable = |why: String| {
             Failure::Usage(format!(
                 "{}: not there: the run was made with --records none or summary, or did not end, and {why}",
@@ -161,7 +161,7 @@ pub(crate) fn is_repeatable(head: &Head) -> Result<(), String> {
     }
 }
 
-/// The repetitions that the summary in `dir` has; the rest of it is passed over.
+/// The repetitions in the summary of `dir`. Nothing else of that file is kept.
 fn measured(dir: &RunDir) -> Result<Vec<PartId>, Failure> {
     #[derive(Deserialize)]
     struct Runs {

@@ -1,6 +1,6 @@
-//! Where a scenario runs, and what the commands need of the arenas. The arenas stand above: only the program
-//! knows all three, and hands them to its commands as [`Arenas`]. So a change in one compiles no command
-//! again.
+//! Where a scenario runs, and what the commands need of the arenas. This crate depends on no arena: only the
+//! program knows all three, and hands them to its commands as [`Arenas`]. So a change in an arena compiles no
+//! command again.
 
 use core::sync::atomic::{AtomicBool, AtomicI64};
 use std::io::{self, Write};

@@ -61,7 +61,7 @@ fn again(dir: &RunDir, flags: &str) -> String {
     format!("Again: {} run {}{flags}\n", program(), shell_path(&dir.file(SCENARIO)))
 }
 
-/// The summary without its repetitions, of which there may be many.
+/// The summary without its repetitions: there may be many.
 fn without_runs(summary: &Summary) -> Vec<u8> {
     let mut value = serde_json::to_value(summary).unwrap_or_default();
     if let Value::Object(keys) = &mut value {
@@ -75,7 +75,7 @@ fn without_runs(summary: &Summary) -> Vec<u8> {
 fn conclude(
     outcome: Outcome,
     table: &str,
-    way_on: &str,
+    next_commands: &str,
     junit: Option<&Path>,
     common: &Common,
     strict: bool,
@@ -85,7 +85,8 @@ fn conclude(
     let judged = summary.thresholds.as_slice();
     let lines = thresholds::lines(judged);
     let printed = if common.json() {
-        // The tables say them in their heading. A note helps to read figures, and stands beside them.
+        // The heading of the tables has the warnings. A note helps to read figures, and is printed beside
+        // them.
         for warning in summary.warnings.iter().filter(|warning| !warning::is_note(warning)) {
             terminal.warning(warning);
         }
@@ -98,7 +99,7 @@ fn conclude(
         let lines = if lines.is_empty() { lines } else { format!("\n{lines}") };
         // On a full disk there is none.
         let page = if report.exists() { format!("Report: {}\n", report.display()) } else { String::new() };
-        terminal.result(&format!("{}\n{lines}\n{page}{way_on}", table.trim_end()))
+        terminal.result(&format!("{}\n{lines}\n{page}{next_commands}", table.trim_end()))
     };
     let junit = junit.map(|path| thresholds::write_junit(path, &summary.name, judged));
     let unwritten = junit.and_then(Result::err);

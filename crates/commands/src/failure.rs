@@ -74,8 +74,8 @@ impl Failure {
         }
     }
 
-    /// The failure by which the command ends: of the gravest the first. The others are only told; not that a
-    /// reader has gone, as nothing is wrong then.
+    /// The failure that ends the command: the first of the gravest kind. The others are printed, unless it is
+    /// only that the reader of the output has gone.
     pub fn gravest(failures: impl IntoIterator<Item = Option<Self>>, tell: impl Fn(&Self)) -> Option<Self> {
         let mut failures: Vec<Self> = failures.into_iter().flatten().collect();
         failures.sort_by_key(Self::rank);

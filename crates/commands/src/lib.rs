@@ -10,7 +10,7 @@
 //! - *demand*: what the command line says that a figure must hold. With those of the scenario they are its
 //!   *thresholds*.
 //! - *failure*: why a command ended early. Each kind has its exit code.
-//! - *way on*: the commands that are printed after a result, for the user to type next.
+//! - *next commands*: the commands that are printed after a result, for the user to type next.
 //! - *cure*: the same cells with `fq_codel` on a link, which `compare` tries if no transport is usable.
 //! - *cell*, *repetition*, *part*, *room*: see the crate `experiment`.
 //! - *session*, *interval*, *totals*: one run of a monitor; a stretch of it, with its figures; sums since the

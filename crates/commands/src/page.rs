@@ -1,4 +1,4 @@
-//! A run's page, and what stands in its summary beside the figures.
+//! A run's page, and what its summary has beside the figures.
 
 use std::path::Path;
 
@@ -36,7 +36,8 @@ impl Findings for Pages {
     }
 }
 
-/// What runs `scenario` again in `arena`. If the far host of a live run is not known, `HOST` stands for it.
+/// What runs `scenario` again in `arena`. If the far host of a live run is not known, it is written as
+/// `HOST`.
 pub(crate) fn command_again(scenario: &Path, arena: &str, to: Option<&str>) -> String {
     let to = to.or_else(|| (arena == "live").then_some("HOST"));
     let to = to.map_or_else(String::new, |to| format!(" --to {}", shell_word(to)));

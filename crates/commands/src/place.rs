@@ -1,4 +1,5 @@
-//! Where a run happens: as a command line says it, and as one is told to say it again.
+//! Where a run happens: from the flags of a command line, and back to flags for the command that runs it
+//! again.
 
 use talkpath_experiment::choice::{ArenaKind, Choice};
 use talkpath_experiment::place::Place;

@@ -61,7 +61,7 @@ fn ended(
     outcome: Result<talkpath_experiment::Outcome, Error>,
 ) -> Result<Outcome, Failure> {
     let outcome = outcome.map_err(|why| failed(why, experiment.records))?;
-    let failure = outcome.failure.map(|why| way_on(why, experiment, &outcome.dir));
+    let failure = outcome.failure.map(|why| with_resume_command(why, experiment, &outcome.dir));
     Ok(Outcome { dir: outcome.dir, summary: outcome.summary, failure })
 }
 
@@ -70,12 +70,12 @@ fn part_ended(
     outcome: Result<PartOutcome, Error>,
 ) -> Result<(PartOutcome, Option<Failure>), Failure> {
     let mut outcome = outcome.map_err(|why| failed(why, experiment.records))?;
-    let failure = outcome.failure.take().map(|why| way_on(why, experiment, &outcome.dir));
+    let failure = outcome.failure.take().map(|why| with_resume_command(why, experiment, &outcome.dir));
     Ok((outcome, failure))
 }
 
 /// What ended `experiment`, with the command that goes on with what `dir` holds.
-fn way_on(error: Error, experiment: &Experiment<'_>, dir: &RunDir) -> Failure {
+fn with_resume_command(error: Error, experiment: &Experiment<'_>, dir: &RunDir) -> Failure {
     let resume = || {
         let Place { to, .. } = &experiment.place;
         let to = to.as_ref().map_or_else(String::new, |to| format!(" --to {}", shell_word(to)));
@@ -104,7 +104,7 @@ pub(crate) fn failed(error: Error, records: Records) -> Failure {
 }
 
 /// Says on the terminal what happens in an experiment.
-pub(crate) struct Told {
+pub(crate) struct TerminalObserver {
     terminal: Terminal,
     /// What the experiment writes.
     records: Records,
@@ -118,7 +118,7 @@ struct Bar {
     done: AtomicU64,
 }
 
-impl Told {
+impl TerminalObserver {
     pub(crate) const fn new(terminal: Terminal, records: Records) -> Self {
         Self { terminal, records, bar: RwLock::new(None) }
     }
@@ -133,7 +133,7 @@ impl Told {
     }
 }
 
-impl Observer for Told {
+impl Observer for TerminalObserver {
     fn observe(&self, event: Event<'_>) {
         match event {
             Event::Directory(path) => self.terminal.detail(&format!("run directory: {}", path.display())),

@@ -57,8 +57,8 @@ pub(crate) fn refuse_later_format(dir: &RunDir) -> Result<(), Failure> {
     }
 }
 
-/// What a summary says of its run as a whole. The cells and repetitions, of which there may be many
-/// thousands, are passed over and take no memory.
+/// What a summary says of its run as a whole. The cells and repetitions, perhaps many thousands, are skipped
+/// and take no memory.
 #[derive(Debug, Deserialize)]
 pub struct Head {
     /// Where it ran.

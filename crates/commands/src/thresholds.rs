@@ -11,9 +11,10 @@
 //! tables (`measure::statistic`); a flag must hold in each repetition. The threshold must hold in each cell
 //! that has the flow or link and such a figure. The line shows the figure with the least margin.
 //!
-//! A bound on a share that is finer than one message of the run neither holds nor fails, unless what was
-//! seen is clear all the same: it is undecided (`measure::metrics::share`). So is a bound on the share of
-//! lost messages where more of them are unfinished than ended, unless it is clear whatever becomes of them.
+//! A bound on a share that is finer than one message of the run neither holds nor fails, unless what was seen
+//! is clear all the same: it is undecided (`measure::metrics::share`). A bound on the share of lost messages
+//! is undecided, too, if more messages are unfinished than ended, unless the unfinished ones cannot change
+//! the outcome.
 
 mod figure;
 mod junit;
@@ -30,7 +31,7 @@ use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{RunSummary, Summary, ThresholdOutcome, ThresholdSummary};
 use talkpath_scenario::{Bound, Operator, Plan, Scenario, Threshold, ThresholdOf};
 
-use self::figure::{Looked, Observed, known_before, no_such_figure, of_flow, of_group, of_link};
+use self::figure::{Looked, Observed, flow_figure, group_figure, known_before, link_figure, no_such_figure};
 use crate::failure::Failure;
 use crate::output_file::write_named_bytes;
 use crate::terminal::counted;
@@ -45,9 +46,9 @@ struct Judgement {
     found: Found,
     /// How many cells have such a figure.
     cells: usize,
-    /// In how many of them it does not hold.
+    /// In how many of these cells the threshold fails.
     failing: usize,
-    /// In how many of them it is undecided.
+    /// In how many of these cells the threshold is undecided.
     undecided: usize,
     /// Why there is nothing to judge: no cell has such a figure.
     unknown: Option<String>,
@@ -89,7 +90,7 @@ pub(crate) fn judge(plan: &Plan, summary: &Summary) -> Vec<ThresholdSummary> {
     let judged = |threshold| {
         let mut judgement = judge_one(threshold, plan, &runs);
         if judgement.outcome() == ThresholdOutcome::Holds {
-            judgement.unheard = unheard::of(threshold, &runs);
+            judgement.unheard = unheard::warning(threshold, &runs);
         }
         judgement.summary()
     };
@@ -110,7 +111,7 @@ impl Judgement {
 
     fn summary(self) -> ThresholdSummary {
         let text = match &self.unknown {
-            // What is right is told with it.
+            // This text also says what would be right.
             Some(why) => why.clone(),
             None => self.text(),
         };
@@ -173,9 +174,9 @@ impl Judgement {
         let Some((messages, needed)) = known.filter(|_| self.outcome() == ThresholdOutcome::Undecided) else {
             return String::new();
         };
-        let one = number(100.0 / messages.max(1) as f64);
+        let percent = number(100.0 / messages.max(1) as f64);
         format!(
-            ": {} cannot show it, as one of them is {one} %; at least {needed} are needed",
+            ": {} cannot show it, as one of them is {percent} %; at least {needed} are needed",
             counted(usize::try_from(messages).unwrap_or(usize::MAX), "message")
         )
     }
@@ -183,13 +184,13 @@ impl Judgement {
 
 /// A line for each threshold.
 pub(crate) fn lines(judged: &[ThresholdSummary]) -> String {
-    let line = |it: &ThresholdSummary| match it.outcome {
-        ThresholdOutcome::Holds => format!("holds  {}\n", it.text),
-        ThresholdOutcome::Fails => format!("FAILS  {}\n", it.text),
-        ThresholdOutcome::Undecided => format!("UNDECIDED  {}\n", it.text),
+    let line = |threshold: &ThresholdSummary| match threshold.outcome {
+        ThresholdOutcome::Holds => format!("holds  {}\n", threshold.text),
+        ThresholdOutcome::Fails => format!("FAILS  {}\n", threshold.text),
+        ThresholdOutcome::Undecided => format!("UNDECIDED  {}\n", threshold.text),
         // The error says more.
         ThresholdOutcome::Unknown => {
-            format!("FAILS  {} is no figure of this run, must be {}\n", it.figure, it.bound)
+            format!("FAILS  {} is no figure of this run, must be {}\n", threshold.figure, threshold.bound)
         }
     };
     judged.iter().map(line).collect()
@@ -198,18 +199,18 @@ pub(crate) fn lines(judged: &[ThresholdSummary]) -> String {
 /// Why the exit code is 5 or 6, if it is; `with_lines` if nobody has read the lines yet. A threshold that
 /// fails goes before one that is undecided.
 pub(crate) fn failure(judged: &[ThresholdSummary], with_lines: bool) -> Option<Failure> {
-    let of = |outcome| judged.iter().filter(move |it| it.outcome == outcome);
-    let told = |outcome, one: &str, several: &str| {
-        let count = match (judged.len(), of(outcome).count()) {
-            (1, _) => format!("the threshold {one}"),
-            (all, n) => format!("{n} of {all} thresholds {several}"),
+    let with = |outcome| judged.iter().filter(move |threshold| threshold.outcome == outcome);
+    let report = |outcome, singular: &str, plural: &str| {
+        let count = match (judged.len(), with(outcome).count()) {
+            (1, _) => format!("the threshold {singular}"),
+            (all, n) => format!("{n} of {all} thresholds {plural}"),
         };
-        let why = of(outcome).map(|it| format!("\n  {}", it.text)).collect::<String>();
+        let why = with(outcome).map(|threshold| format!("\n  {}", threshold.text)).collect::<String>();
         if with_lines { format!("{count}:{why}") } else { count }
     };
-    let fails = || told(ThresholdOutcome::Fails, "does not hold", "do not hold");
-    let undecided = || told(ThresholdOutcome::Undecided, "is undecided", "are undecided");
-    match (of(ThresholdOutcome::Fails).next(), of(ThresholdOutcome::Undecided).next()) {
+    let fails = || report(ThresholdOutcome::Fails, "does not hold", "do not hold");
+    let undecided = || report(ThresholdOutcome::Undecided, "is undecided", "are undecided");
+    match (with(ThresholdOutcome::Fails).next(), with(ThresholdOutcome::Undecided).next()) {
         (None, None) => None,
         (Some(_), None) => Some(Failure::Threshold(fails())),
         (None, Some(_)) => Some(Failure::Undecided(undecided())),
@@ -266,18 +267,19 @@ fn judge_at(
         let runs = by_cell.get(&index).map_or(&[][..], Vec::as_slice);
         let label = cell.map_or("", |cell| cell.label.as_str());
         let figures = figures(&threshold.of, path, runs);
-        seen.extend(figures.iter().flat_map(|(_, values)| values).map(|it| it.looked));
-        let is_unknown = |it: &Observed| it.looked == Looked::Unknown;
+        seen.extend(figures.iter().flat_map(|(_, values)| values).map(|value| value.looked));
+        let is_unknown = |value: &Observed| value.looked == Looked::Unknown;
         if figures.iter().all(|(_, values)| values.iter().all(is_unknown)) {
             continue;
         }
         let asked = asked.map_or_else(|| Asked::Shown(statistic_of(path)), Asked::Named);
         let found = |(member, values): (Option<String>, Vec<Observed>)| {
-            Found::of(member, label, &values, bound, asked)
+            Found::new(member, label, &values, bound, asked)
         };
         cells.push(figures.into_iter().map(found).collect());
     }
-    // What would stand below `null` may be a figure or not: a cell that can tell, and knows none, decides.
+    // Whether there is a figure below a `null` is not known: a cell that knows, and has no figure there,
+    // decides.
     let is_none = seen.contains(&Looked::Unknown)
         && seen.iter().all(|value| matches!(value, Looked::Unknown | Looked::Below));
     let unknown = is_none.then(|| no_such_figure(threshold));
@@ -293,7 +295,7 @@ fn judge_at(
     let worst = cells.into_iter().flatten().min_by(|a, b| {
         a.rank().cmp(&b.rank()).then(margin(a.value, bound).total_cmp(&margin(b.value, bound)))
     });
-    let found = worst.unwrap_or_else(|| Found::of(None, "", &[], bound, Asked::Shown(statistic_of(path))));
+    let found = worst.unwrap_or_else(|| Found::new(None, "", &[], bound, Asked::Shown(statistic_of(path))));
     Judgement {
         figure: threshold.figure.clone(),
         bound,
@@ -308,8 +310,8 @@ fn judge_at(
 
 /// Whether the flow or the link is in this cell: a sweep may give a flow directions, or the path links, that
 /// not all cells have.
-fn is_in(of: &ThresholdOf, scenario: &Scenario) -> bool {
-    match of {
+fn is_in(subject: &ThresholdOf, scenario: &Scenario) -> bool {
+    match subject {
         ThresholdOf::Flow { members, .. } => scenario.flows.iter().any(|flow| members.contains(&flow.name)),
         ThresholdOf::Link { name } => scenario.links.iter().any(|link| link.name == *name),
     }
@@ -319,42 +321,42 @@ fn is_in(of: &ThresholdOf, scenario: &Scenario) -> bool {
 type Figures = Vec<(Option<String>, Vec<Observed>)>;
 
 /// The figure of each copy and direction, or of the link, in the repetitions of one cell.
-fn figures(of: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
+fn figures(subject: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
     let below = Observed::from(Looked::Below);
-    // A cell of which nothing was kept has no figure.
+    // A cell without a repetition has no figure.
     if runs.is_empty() {
         return vec![(None, vec![below])];
     }
-    let mut figures: Figures = match of {
+    let mut figures: Figures = match subject {
         ThresholdOf::Link { name } => {
-            let of_link = |run: &&RunSummary| of_link(run.links.get(name).map(Box::as_ref), path).into();
-            vec![(None, runs.iter().map(of_link).collect())]
+            let value = |run: &&RunSummary| link_figure(run.links.get(name).map(Box::as_ref), path).into();
+            vec![(None, runs.iter().map(value).collect())]
         }
         ThresholdOf::Flow { name, members } => {
-            // Of the copies together there are figures that none of them has.
-            let is_of_group = runs.iter().all(|run| {
-                let mut of_members = members.iter().filter_map(|member| run.flows.get(member));
-                of_members.all(|flow| of_flow(Some(flow), path) == Looked::Unknown)
+            // The group of copies has figures that no single copy has.
+            let is_group_figure = runs.iter().all(|run| {
+                let mut flows = members.iter().filter_map(|member| run.flows.get(member));
+                flows.all(|flow| flow_figure(Some(flow), path) == Looked::Unknown)
                     && run.groups.contains_key(name)
             });
-            if is_of_group {
-                let of_group = |run: &&RunSummary| Observed {
-                    looked: of_group(run.groups.get(name).map(Box::as_ref), path),
+            if is_group_figure {
+                let value = |run: &&RunSummary| Observed {
+                    looked: group_figure(run.groups.get(name).map(Box::as_ref), path),
                     messages: run.groups.get(name).and_then(|group| group.messages_of(path)),
                     unfinished: run.groups.get(name).map_or(0, |group| group.unfinished_of(path)),
                 };
-                vec![(None, runs.iter().map(of_group).collect())]
+                vec![(None, runs.iter().map(value).collect())]
             } else {
                 let is_there = |member: &&String| runs.iter().any(|run| run.flows.contains_key(*member));
-                let of_member = |member: &String| {
-                    let of_run = |run: &&RunSummary| Observed {
-                        looked: of_flow(run.flows.get(member).map(Box::as_ref), path),
+                let values = |member: &String| {
+                    let value = |run: &&RunSummary| Observed {
+                        looked: flow_figure(run.flows.get(member).map(Box::as_ref), path),
                         messages: run.flows.get(member).and_then(|flow| flow.messages_of(path)),
                         unfinished: run.flows.get(member).map_or(0, |flow| flow.unfinished_of(path)),
                     };
-                    (Some(member.clone()).filter(|member| member != name), runs.iter().map(of_run).collect())
+                    (Some(member.clone()).filter(|member| member != name), runs.iter().map(value).collect())
                 };
-                members.iter().filter(is_there).map(of_member).collect()
+                members.iter().filter(is_there).map(values).collect()
             }
         }
     };
@@ -365,24 +367,25 @@ fn figures(of: &ThresholdOf, path: &str, runs: &[&RunSummary]) -> Figures {
     }
 }
 
-/// Of copies and directions the worst in each repetition, if the flow is judged by this figure: the tables
-/// and the answer have the mean of these, which is below that of each copy where they take turns.
+/// The worst copy or direction in each repetition, if the flow is judged by this figure. The tables and the
+/// answer have the mean of these worst values. It is below the mean of every copy if the copies take turns in
+/// being the worst.
 fn worst_of_each(path: &str, figures: &Figures) -> Option<(Option<String>, Vec<Observed>)> {
     let is_judged = ["call.mos", "in_time", "goodput_bps"].contains(&path);
     let (_, first) = figures.first().filter(|_| is_judged && figures.len() > 1)?;
-    let of = |repetition: usize| {
+    let worst_in = |repetition: usize| {
         let each = figures.iter().filter_map(|(_, values)| values.get(repetition));
-        let known = each.filter(|it| it.looked.number().is_some()).copied();
+        let known = each.filter(|value| value.looked.number().is_some()).copied();
         known.min_by(|a, b| a.looked.number().partial_cmp(&b.looked.number()).unwrap_or(Ordering::Equal))
     };
-    let worst: Option<Vec<Observed>> = (0..first.len()).map(of).collect();
+    let worst: Option<Vec<Observed>> = (0..first.len()).map(worst_in).collect();
     Some((Some(WORST.to_owned()), worst?))
 }
 
 impl Found {
     /// What `values`, one a repetition, are together: the statistic that is asked for. Of flags, if none is
     /// named, the one that holds least, as a single file that is damaged shall not pass among others.
-    fn of(member: Option<String>, cell: &str, values: &[Observed], bound: Bound, asked: Asked) -> Self {
+    fn new(member: Option<String>, cell: &str, values: &[Observed], bound: Bound, asked: Asked) -> Self {
         let has_flag = values.iter().any(|value| matches!(value.looked, Looked::Flag(_)));
         let statistic = match asked {
             Asked::Shown(_) if has_flag => None,
@@ -445,9 +448,9 @@ enum Asked {
     Named(Statistic),
 }
 
-/// Whether `value` holds the bound. Where that is finer than one of the messages of which the value is a
-/// share, their interval decides, if it lies on one side. Where more messages are unfinished than ended, all
-/// that can become of them decides.
+/// Whether `value` holds the bound. If the bound is finer than one message of the share, the share's interval
+/// decides, provided that it lies on one side. If more messages are unfinished than ended, every outcome that
+/// they can have must agree.
 fn outcome(value: Option<f64>, messages: Option<u64>, unfinished: u64, bound: Bound) -> ThresholdOutcome {
     let holds = |holds| if holds { ThresholdOutcome::Holds } else { ThresholdOutcome::Fails };
     let interval = match (value, messages) {

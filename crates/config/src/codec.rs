@@ -53,7 +53,7 @@ pub struct FrameShape {
 pub struct Concealed {
     /// Its word in scenarios and in summary.json.
     pub name: &'static str,
-    /// What stands in parentheses behind "with concealment", for people.
+    /// The words in parentheses behind "with concealment", for people.
     pub title: &'static str,
     /// How speech sounds with it.
     pub impairment: Impairment,
@@ -105,7 +105,7 @@ impl Codec {
     /// Words of codecs that people ask for and that no flow has yet.
     pub const LATER: &[&str] = &["g729", "g726", "amr-wb", "opus"];
 
-    /// The words of those that a flow may have.
+    /// The words of the codecs that a flow may have.
     pub const OF_FLOWS: &[&str] = &OF_FLOWS;
 
     /// The words of what a flow's receiver may play where a frame is missing: silence, then each codec's own.

@@ -39,7 +39,7 @@ use talkpath_units::{Bytes, Duration, Packets};
 /// Of windows and queues. Chosen: past any path in packets.
 pub const LARGEST_WINDOW: Packets = Packets::new(1_000_000_000);
 
-/// Of initial windows. Chosen: a greedy flow without a receiver's window (DCCP) sends the whole of it at one
+/// Of initial windows. Chosen: a greedy flow without a receiver's window (DCCP) sends the whole window at one
 /// moment, which memory has to hold.
 pub const LARGEST_INITIAL_WINDOW: Packets = Packets::new(1_000_000);
 
@@ -91,7 +91,7 @@ pub struct TcpConfig {
     pub mss: Option<Bytes>,
     /// Receive buffer of the far end, which bounds the advertised window.
     pub rwnd: Bytes,
-    /// What of it Linux offers at first: half of `net.ipv4.tcp_rmem[1]`.
+    /// The part of `rwnd` that Linux offers at first: half of `net.ipv4.tcp_rmem[1]`.
     pub initial_rwnd: Bytes,
     /// When the receiver acknowledges.
     pub delayed_ack: DelayedAck,
@@ -239,7 +239,7 @@ impl TcpConfig {
         multipath: false,
     };
 
-    /// The RFCs as they stand, taking what they recommend.
+    /// The RFCs to the letter, with what they recommend.
     const RFC: Self = Self {
         stack: Stack::Rfc,
         // RFC 9293 §3.7.4.
@@ -364,7 +364,7 @@ words! {
     pub enum Stack {
         /// Linux 6.x.
         Linux = "linux",
-        /// The RFCs as they stand.
+        /// The RFCs to the letter.
         Rfc = "rfc",
         /// 4.3BSD-Reno of 1990.
         BsdReno = "bsd-reno",
@@ -422,8 +422,8 @@ words! {
         /// By SMSS * SMSS / `cwnd`, and one byte at least, with each acknowledgement of new data (RFC 5681
         /// §3.1 eq. 3).
         EachAck = "each-ack",
-        /// By an eighth of SMSS more with each acknowledgement, as 4.3BSD-Reno did, which takes a window that
-        /// stands at `ssthresh` for one in slow start. RFC 5681 §3.1 calls the addition incorrect.
+        /// By an eighth of SMSS more with each acknowledgement, as 4.3BSD-Reno did, which takes a window
+        /// equal to `ssthresh` for one in slow start. RFC 5681 §3.1 calls the addition incorrect.
         Bsd = "bsd",
     }
 }

@@ -1,4 +1,5 @@
-//! Choices with a word each, written once: the enum, all of it, and its words in scenarios and summaries.
+//! Choices with a word each, written once: the enum, its variants in order, and their words in scenarios and
+//! summaries.
 
 /// Defines an enum whose variants have a word each, with `ALL`, `WORDS` in the same order, `name` and
 /// `named`.
@@ -12,7 +13,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them.
+            /// Every variant, in order.
             pub const ALL: [Self; [$($word),*].len()] = [$(Self::$variant),*];
 
             /// Their words in scenarios, in the order of `ALL`.

@@ -129,7 +129,7 @@ struct StreamEcho {
     begun: usize,
     /// The offset in the stream at which the last message of `begun` ends.
     begun_end: u64,
-    /// The messages of `begun` of which no byte was written back: `seq`, and the offset of the first byte.
+    /// The messages of `begun` without a byte written back: `seq`, and the offset of the first byte.
     unsent: VecDeque<(u64, u64)>,
 }
 

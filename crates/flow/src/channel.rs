@@ -66,8 +66,8 @@ pub struct Read<'a> {
     /// When it came to the host, where that is when an application that reads at once has it; `None` counts
     /// it when it is read.
     pub came_at: Option<Instant>,
-    /// Since when the host may have held a part of it, if that is earlier than `came_at`: a kernel stamps
-    /// what it merged as the last piece.
+    /// Since when the host may have held a part of the read, if that is earlier than `came_at`: a kernel
+    /// stamps what it merged as the last piece.
     pub held_since: Option<Instant>,
     /// Of a stream with messages of varying size: those whose frame ends in these bytes, by number and size.
     pub begun: &'a [(u64, Bytes)],

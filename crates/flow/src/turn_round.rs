@@ -14,7 +14,7 @@
 //!
 //! Two figures of a stream differ. A kernel that merged segments has one stamp for all, that of the last. The
 //! round trip loses what is certain: the time since that stamp. Here the time counts from when the host may
-//! have held the first of them, because this figure decides whether the run is valid.
+//! have held the first segment, because this figure decides whether the run is valid.
 //!
 //! Left out: when the echo left the far host's device.
 

@@ -185,7 +185,7 @@ fn write_csv(kind: ColumnKind, field: &Field, out: &mut impl Write) -> io::Resul
     match fitting(kind, field) {
         Some(Field::Text(text)) => {
             let text = harmless(text);
-            // RFC 4180 §2: what has a comma, a quote or a line break stands in quotes, its quotes doubled.
+            // RFC 4180 §2: what has a comma, a quote or a line break is put in quotes, its quotes doubled.
             match text.contains([',', '"', '\n']) {
                 true => write!(out, "\"{}\"", text.replace('"', "\"\"")),
                 false => out.write_all(text.as_bytes()),
@@ -197,8 +197,8 @@ fn write_csv(kind: ColumnKind, field: &Field, out: &mut impl Write) -> io::Resul
 }
 
 /// `text` as no spreadsheet takes it for a formula and no terminal for a command: another host may have
-/// written it. With a quote before it a spreadsheet takes it as it stands (OWASP, "CSV Injection"). What
-/// steers a terminal is escaped, but for line feeds.
+/// written it. With a quote before it a spreadsheet takes it as text (OWASP, "CSV Injection"). What steers a
+/// terminal is escaped, but for line feeds.
 fn harmless(text: &str) -> Cow<'_, str> {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     if !is_formula && text.chars().all(is_printable) {

@@ -144,7 +144,7 @@ impl JudgedBy {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Mos, Self::InTime, Self::Goodput];
 
-    /// Where the figure stands in summary.json, below its flow.
+    /// The figure's place in summary.json, below its flow.
     pub const fn path(self) -> &'static str {
         match self {
             Self::Mos => "call.mos",

@@ -131,7 +131,7 @@ pub struct MessageRecord {
     pub wire: Option<Instant>,
     /// When the far application read its last byte, the first time, on the sender's clock.
     pub received: Option<Instant>,
-    /// What became of it.
+    /// How it ended.
     pub fate: Fate,
     /// Why it did not arrive, if that is known.
     pub drop_cause: Option<DropCause>,
@@ -152,7 +152,7 @@ pub enum Fate {
     Unfinished,
     /// The transport would not take it.
     Refused,
-    /// It was of no use any more before it had left, or before all of it had arrived, and the sender gave it
+    /// It was of no use any more before it had left, or before it had arrived whole, and the sender gave it
     /// up.
     Expired,
     /// Its host had no network for it, or was not allowed to send it: it never left.
@@ -170,7 +170,7 @@ pub enum DropCause {
     Aqm,
     /// The wire ate it.
     Loss,
-    /// Another fragment of it was dropped or lost, so it could not be put together.
+    /// Another fragment of the message was dropped or lost, so the message could not be put together.
     Fragment,
     /// The receiving socket's buffer had no room.
     SocketBuffer,

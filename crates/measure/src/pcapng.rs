@@ -81,7 +81,7 @@ pub struct Sighted<'a> {
     pub interface: u32,
     /// When it was seen, since the run's start.
     pub at: Instant,
-    /// What was kept of it.
+    /// The bytes that were kept.
     pub bytes: &'a [u8],
     /// Bytes that it had.
     pub original: u32,

@@ -99,7 +99,7 @@ pub struct FlowRecord {
 }
 
 impl FlowRecord {
-    /// A flow of which nothing was recorded.
+    /// A flow without records.
     pub fn new(info: FlowInfo) -> Self {
         Self {
             info,
@@ -211,25 +211,25 @@ pub struct MachineRecord {
     pub longest_stop: Option<Duration>,
     /// How long echoing hosts held messages, one entry a flow that was echoed.
     pub turn_rounds: Vec<TurnRoundRecord>,
-    /// The flows with figures that are not the path's, since the machine made packets of them late. Empty
+    /// The flows with figures that are not the path's, because the machine made their packets late. Empty
     /// unless the run is invalid for nothing but this.
     pub late_flows: Vec<LateFlow>,
 }
 
-/// A flow of which the machine made packets late.
+/// A flow whose packets the machine made late.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LateFlow {
     /// The flow's name.
     pub name: String,
     /// Its messages that were due.
     pub messages: u64,
-    /// How often a packet of it was late past the limit: each packet of a message counts.
+    /// How many of its packets were late past the limit: each packet of a message counts.
     pub late: u64,
 }
 
 impl LateFlow {
     /// Whether the `quantile` of its delays is the path's: at most a quarter of the messages that lie beyond
-    /// it were late (chosen: three quarters of them are then the path's).
+    /// it were late (chosen: three quarters of those messages are then the path's).
     pub const fn bears(&self, quantile: PerMille) -> bool {
         let beyond = 1000_u64.saturating_sub(quantile.0 as u64);
         self.late.saturating_mul(4000) <= self.messages.saturating_mul(beyond)

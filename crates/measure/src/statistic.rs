@@ -25,7 +25,7 @@ pub enum Statistic {
 }
 
 impl Statistic {
-    /// All of them.
+    /// Every statistic.
     pub const ALL: [Self; 4] = [Self::Mean, Self::Median, Self::P10, Self::Min];
 
     /// Splits `call.mos.mean` into the figure's path and the statistic; `None` without one at its end.

@@ -54,8 +54,8 @@ pub fn summarise_flows(record: &RunRecord, window: &Range<Instant>) -> BTreeMap<
     flows
 }
 
-/// The most copies of a flow whose figures stand one by one in summary.json, unless the user wants each.
-/// Chosen: a page with a row for each of more is no longer read, and each has 4 kB of figures.
+/// The most copies of a flow whose figures summary.json has one by one, unless the user wants each. Chosen: a
+/// page with a row for each of more is no longer read, and each has 4 kB of figures.
 pub const MAX_LISTED_COPIES: u64 = 500;
 
 /// Takes the single figures out of `summary`, that of `record`, of each flow that has more than

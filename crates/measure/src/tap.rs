@@ -43,7 +43,7 @@ pub struct LegTap {
     on_wire: usize,
     /// How many of `accepted` were read whole.
     read_whole: usize,
-    /// Messages that are due and of which it is still open what becomes of them.
+    /// Messages that are due and whose fate is still open.
     pending: u64,
     /// Messages that the far application has read, each once.
     delivered: u64,
@@ -72,7 +72,7 @@ pub enum ReadMessages {
     Whole,
     /// Each message of the stream has this size; one without any counts as one byte.
     OfSize(Bytes),
-    /// Each message of the stream begins with a frame of this size, of which [`LegTap::on_begun`] tells.
+    /// Each message of the stream begins with a frame of this size, reported by [`LegTap::on_begun`].
     Framed(Bytes),
 }
 
@@ -326,7 +326,7 @@ impl LegTap {
             let was_pending = is_pending(row);
             row.copies = row.copies.saturating_add(1);
             row.fate = Fate::Delivered;
-            // Another copy of it was dropped, and this one came through.
+            // Another copy of the message was dropped, and this one arrived.
             row.drop_cause = None;
             row.received.get_or_insert(now);
             self.pending -= u64::from(was_pending);
@@ -405,7 +405,7 @@ impl LegTap {
         self.settle(seq, Fate::Expired);
     }
 
-    /// Messages that are due and of which it is still open what becomes of them.
+    /// Messages that are due and whose fate is still open.
     pub fn pending(&self) -> u64 {
         self.pending
     }
@@ -573,7 +573,7 @@ impl LegTap {
     }
 }
 
-/// Whether it is still open what becomes of it.
+/// Whether the message's fate is still open.
 fn is_pending(row: &MessageRecord) -> bool {
     row.fate == Fate::Unfinished && row.drop_cause.is_none()
 }

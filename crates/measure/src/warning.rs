@@ -1,5 +1,6 @@
 //! Warnings are texts. One that makes its run invalid begins with a word that says so, in every place that
-//! shows it. One that only helps to read the figures begins with a word of its own, and stands below them.
+//! shows it. One that only helps to read the figures begins with a word of its own, and is printed below
+//! them.
 
 use core::fmt;
 
@@ -65,10 +66,10 @@ pub fn which_left_out(warning: &str) -> Option<&str> {
     warning.split_once(LEFT_OUT).map(|(_, which)| which)
 }
 
-/// Stands before the repetitions that are left out.
+/// Precedes the list of repetitions that are left out.
 const LEFT_OUT: &str = "; the others were disturbed past the stated limits and are left out: ";
 
-/// Those that make the run invalid stand first, and notes last.
+/// Those that make the run invalid come first, and notes last.
 pub fn sort(warnings: &mut [String]) {
     warnings.sort_by_key(|warning| (reason(warning).is_none(), is_note(warning)));
 }

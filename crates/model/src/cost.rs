@@ -1,4 +1,4 @@
-//! About how much work a repetition is, so that parts of a run can be made alike before any of it has run.
+//! About how much work a repetition is, so that a run can be cut into parts of equal work before it begins.
 //!
 //! The work of a simulation is that of its hops: packets that cross a link. They are estimated from what the
 //! flows offer and what the links let through. Left out: what congestion control, losses and queues do to a

@@ -32,8 +32,8 @@ pub struct Scenario {
     pub ip: IpVersion,
     /// The kernel of both hosts, if the scenario names it. Its values are in the flows' transports already.
     pub kernel: Option<KernelProfile>,
-    /// Whether it says what lies between the hosts. If not, `links` are a perfect path that stands for a
-    /// network: a live run needs no more, and the other arenas refuse it ([`Scenario::path_is_known`]).
+    /// Whether it says what lies between the hosts. If not, `links` are a perfect path in the network's
+    /// place: a live run needs no more, and the other arenas refuse it ([`Scenario::path_is_known`]).
     pub has_path: bool,
     /// Every one-way link; a route names them by index.
     pub links: Vec<NamedLink>,

@@ -28,7 +28,7 @@ pub struct Node {
     pub receivers: Vec<usize>,
     /// From 0, the left edge, to 1, the right one.
     pub x: f64,
-    /// From 0, the upper edge, to 1, the lower one; 0.5 in a column of one.
+    /// From 0, the upper edge, to 1, the lower one; 0.5 if the column has one node.
     pub y: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What an application sends, and what bounds and estimates need to know of it.
+//! What an application sends, and what bounds and estimates need to know about it.
 //!
 //! A new workload answers here what the rest of the workspace asks: [`WorkloadConfig::demand`] says
 //! when and how much it sends, and most other methods follow from that.
@@ -204,8 +204,7 @@ impl WorkloadConfig {
         matches!(self.sizes(), Some(MessageSize::Uniform { .. }))
     }
 
-    /// Bytes of a G.711 frame, of which each is a sample; `None` if the workload is no voice, or has another
-    /// codec.
+    /// Bytes of a G.711 frame, one sample each; `None` if the workload is no voice, or has another codec.
     pub fn voice_frame(&self) -> Option<Bytes> {
         match self {
             Self::Voice { codec, size, .. } => Some(*size).filter(|_| *codec == Codec::G711),

@@ -116,7 +116,7 @@ impl LossModel {
             Self::Bernoulli { rate } => *rate,
             // In a long run the chain is bad for p / (p + r) of the packets (Gilbert 1960).
             Self::GilbertElliott { p, r, loss_bad, loss_good } => {
-                // Without a way out of it the chain stays in the good state, in which it begins.
+                // If the chain can never leave its first state, the good one, it stays there.
                 let bad = if *p > 0.0 { p / (p + r) } else { 0.0 };
                 bad * loss_bad + (1.0 - bad) * loss_good
             }

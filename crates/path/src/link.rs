@@ -48,7 +48,7 @@ pub struct Link<T> {
     /// The size of the IP packet whose service began last.
     in_service: Bytes,
     pipe: Pipe<T>,
-    /// Boxed, since most links have none of it: those are small, and ask once for each packet.
+    /// Boxed, because most links have nothing here: a link stays small, and reads this field once per packet.
     rare: Option<Box<Rare<T>>>,
     framing: Framing,
     mtu: Bytes,

@@ -2,10 +2,10 @@
 //! Record-and-Replay for HTTP*, 2015; the format is that of its `mm-link`).
 //!
 //! Each line is a moment in whole milliseconds from the trace's beginning, never lower than the line before,
-//! at which the link may deliver 1504 bytes; a moment stands once for each such opportunity. The trace
+//! at which the link may deliver 1504 bytes; a moment is written once for each such opportunity. The trace
 //! repeats with the last line as its period. What is not used at an opportunity is gone. A packet may be
-//! spread over several opportunities and leaves with the last of them; packets that wait share what is left
-//! of one. A packet uses only opportunities after its arrival: mahimahi spends those of the present
+//! spread over several opportunities and leaves with its last one; packets that wait share what is left of an
+//! opportunity. A packet uses only opportunities after its arrival: mahimahi spends those of the present
 //! millisecond before it takes in a packet.
 //!
 //! mahimahi counts four bytes of the TUN device's header with each packet, which is why 1504 bytes carry one
@@ -83,7 +83,7 @@ const OPPORTUNITY: Bytes = Bytes::new(1504);
 const IP_PACKET: Bytes = Bytes::new(1500);
 /// What mahimahi counts with each IP packet: the TUN device's packet information.
 const TUN_HEADER: Bytes = Bytes::new(4);
-/// No run lasts longer than this; keeps nanoseconds within their range (a tenth of it).
+/// No run lasts longer than this; keeps nanoseconds within a tenth of their range.
 const LONGEST_MS: u64 = u64::MAX / 1_000_000 / 10;
 /// How much of a wrong line an error quotes.
 const QUOTED_CHARS: usize = 40;
@@ -182,7 +182,7 @@ pub(crate) struct TraceClock {
     next: usize,
     /// The last opportunity used ...
     current: Instant,
-    /// ... and what is left of it.
+    /// ... and the bytes of it that are left.
     left: Bytes,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A datagram is whole when every byte from 0 to the end of its last fragment is there, in whatever order and
 //! however often the parts came. A datagram that is not whole at its deadline is given up: one lost fragment
-//! costs all of it.
+//! costs the whole datagram.
 //!
 //! RFC 1122 §3.3.2 wants a fixed timeout between 60 and 120 s; Linux takes 30 s (`net.ipv4.ipfrag_time`), and
 //! Linux is what the real-time arenas run on, so [`LINUX_TIMEOUT`] is the default here; the choice shows only
@@ -156,7 +156,7 @@ impl Partial {
         if !fragment.more {
             self.total = Some(end);
         }
-        // The spans that touch the new one become part of it.
+        // The spans that touch the new one are merged with it.
         let first = self.there.partition_point(|&(_, there_end)| there_end < start);
         let past = self.there.partition_point(|&(there_start, _)| there_start <= end);
         for &(there_start, there_end) in &self.there[first..past.max(first)] {

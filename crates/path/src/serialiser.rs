@@ -161,7 +161,7 @@ fn service_time(size: Bytes, rate: Rate) -> Exact {
 }
 
 impl Exact {
-    /// Stands for never.
+    /// Never.
     const MAX: Self = Self { rounded_up: u64::MAX, surplus: 0 };
 }
 
@@ -216,8 +216,8 @@ mod tests {
                 assert_eq!(serialiser.serve(Bytes::new(size), at(1)), Instant::MAX);
             }
         }
-        // At the highest rate a byte takes 4.3e-10 ns: a thousand of them share the one nanosecond of
-        // rounding up.
+        // At the highest rate a byte takes 4.3e-10 ns: a thousand bytes share the one nanosecond of rounding
+        // up.
         let mut fastest = fixed(u64::MAX);
         for _ in 0..1000 {
             assert_eq!(fastest.serve(Bytes::new(1), at(7)), at(8));

@@ -13,9 +13,9 @@
 //! stream, and none can be opened.
 //!
 //! With what a flow reads comes the time of the packet that brought it: of a datagram its own, of a stream
-//! the newest one with data of it before the read. It stands beside the message until then, because another
-//! thread may read the flow than the one that took the packet. A packet that repeats data of a stream counts,
-//! too: the engine reports the stream for it and does not show whether a byte is new.
+//! the newest one with data of it before the read. The time is kept beside the message until then, because
+//! another thread may read the flow than the one that took the packet. A packet that repeats data of a stream
+//! counts, too: the engine reports the stream for it and does not show whether a byte is new.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -41,7 +41,7 @@ pub(crate) struct Arriving {
     came_at: Instant,
     /// The flows on one stream, in the order of their streams.
     one_stream: Vec<usize>,
-    /// By ID: streams of one message, of which a part was read from the engine.
+    /// By ID: streams of one message that were read from the engine in part.
     begun: BTreeMap<u64, Begun>,
     /// Bytes in `begun`.
     begun_bytes: usize,
@@ -58,7 +58,7 @@ struct FlowState {
     inbox: Inbox<(Bytes, Instant)>,
     /// Datagrams that gave way.
     dropped: VecDeque<Bytes>,
-    /// Streams that may have something to read, each once, and when the newest packet with data of it came.
+    /// Streams that may have something to read, each once, and when the newest packet with its data came.
     readable: VecDeque<(u64, Instant)>,
     /// The far end's code, once it has reset the stream of all messages.
     reset: Option<VarInt>,
@@ -198,7 +198,7 @@ impl Arriving {
         (self.flows[flow].carry == carry).then_some(flow)
     }
 
-    /// The flow of a stream; `None` while too little of it came to know it, or if it is no flow's.
+    /// The flow of a stream; `None` while too little of the stream has come to tell, or if it is no flow's.
     fn flow_of_stream(&mut self, connection: &mut Connection, id: u64) -> Option<usize> {
         // RFC 9000 §2.1: the last two bits are the kind of the stream. Here it is always the same: the far
         // end's unidirectional streams.
@@ -248,7 +248,7 @@ impl Arriving {
         (!read.is_empty()).then(|| read.into())
     }
 
-    /// The message on a stream, if all of it came.
+    /// The message on a stream, if it came whole.
     fn read_message(&mut self, connection: &mut Connection, id: u64) -> Option<Bytes> {
         let mut begun = self.take_begun(id);
         if begun.is_finished {
@@ -272,7 +272,7 @@ impl Arriving {
 
     /// Keeps what was read of the message on a stream. If there is no room for it, the largest message is
     /// given up and its stream is stopped (RFC 9000 §3.5): the engine gives nothing more of a stopped stream,
-    /// so that what still comes of it is never read as a message.
+    /// so that later bytes are never read as a message.
     fn keep_begun(&mut self, connection: &mut Connection, id: u64, begun: Begun) {
         self.begun_bytes += begun.message.len();
         self.begun.insert(id, begun);
@@ -292,5 +292,5 @@ pub const NAMED: usize = 8;
 /// What the far end of a stream that is no flow's is stopped with: ours.
 const NOBODYS: VarInt = VarInt::from_u32(2);
 
-/// What the far end of a message is told that finds no room among the half messages: ours.
+/// The code that the far end gets if its message finds no room among the half messages. Chosen.
 const NO_ROOM: VarInt = VarInt::from_u32(3);

@@ -17,7 +17,7 @@ pub(crate) struct Certificate {
 }
 
 impl Certificate {
-    /// The certificate of the key that `secret` stands for (RFC 8032 §5.1.5).
+    /// The certificate of the key that is made from `secret` (RFC 8032 §5.1.5).
     pub(crate) fn from_secret(secret: &[u8; 32]) -> Result<Self, KeyRejected> {
         let pair = Ed25519KeyPair::from_seed_unchecked(secret)?;
         let content = to_be_signed(pair.public_key().as_ref());

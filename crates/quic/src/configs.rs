@@ -34,10 +34,10 @@ pub struct Configs {
     pub endpoint_client: EndpointConfig,
     /// Of the server's endpoint.
     pub endpoint_server: EndpointConfig,
-    /// Of the client's connections. It keeps session tickets: a second connection to [`SERVER_NAME`] with a
-    /// clone of it can send 0-RTT data.
+    /// For the client's connections. It keeps session tickets: a second connection to [`SERVER_NAME`] with a
+    /// clone of this configuration can send 0-RTT data.
     pub client: ClientConfig,
-    /// Of the server's connections.
+    /// For the server's connections.
     pub server: ServerConfig,
     /// The secrets of the client's connections.
     pub(crate) key_log: KeyLog,

@@ -20,7 +20,7 @@ impl Content {
         }
     }
 
-    /// The next of them, as many as are at hand in one piece: all, of a message that a datagram holds.
+    /// The next bytes, as many as lie in one piece. If a datagram holds the message, these are all.
     pub(crate) fn piece(&self) -> Bytes {
         match self {
             Self::Zeros(count) => zeros(usize::try_from(*count).unwrap_or(usize::MAX)),
@@ -28,7 +28,7 @@ impl Content {
         }
     }
 
-    /// The next `count` of them.
+    /// The next `count` bytes.
     pub(crate) fn first(&self, count: u64) -> Self {
         match self {
             Self::Zeros(left) => Self::Zeros(count.min(*left)),
@@ -45,7 +45,7 @@ impl Content {
     }
 }
 
-/// Zeros, at most 64 KiB of them.
+/// Zeros, at most 64 KiB.
 fn zeros(count: usize) -> Bytes {
     Bytes::from_static(&ZEROS[..count.min(ZEROS.len())])
 }

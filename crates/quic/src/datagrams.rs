@@ -1,8 +1,8 @@
 //! Messages that wait to leave as DATAGRAM frames.
 //!
-//! The engine sends the datagrams of its own queue in order and forgets none of them. Here messages expire
-//! and have priorities, so they wait outside, and the engine's queue holds what fits one packet. What may not
-//! leave any more is taken back from there (`Datagrams::discard_unsent`, which our copy of the engine has).
+//! The engine sends the datagrams of its own queue in order and forgets none. Here messages expire and have
+//! priorities, so they wait outside, and the engine's queue holds what fits one packet. What may not leave
+//! any more is taken back from there (`Datagrams::discard_unsent`, which our copy of the engine has).
 //!
 //! ```text
 //!  waiting (by priority, then in order) ─► inside (the engine's queue, one packet's) ─► a packet
@@ -61,7 +61,7 @@ pub(crate) struct DatagramQueue {
 }
 
 impl DatagramQueue {
-    /// On a path of this MTU.
+    /// An empty queue, for a path with this MTU.
     pub(crate) fn new(path_mtu: Bytes) -> Self {
         let largest = usize::try_from(largest_quic_datagram(path_mtu).get()).unwrap_or(usize::MAX);
         Self {

@@ -1,10 +1,10 @@
-//! The connection before the one that is measured, for a ticket of it: with that, messages leave in the
-//! client's first flight (0-RTT; RFC 9001 §4.6, RFC 8446 §4.6.1).
+//! The connection before the one that is measured. It gives the client a ticket, with which messages leave in
+//! the client's first flight (0-RTT; RFC 9001 §4.6, RFC 8446 §4.6.1).
 //!
 //! Between hosts with keys of their own it is a connection over the network like the other, before the run
 //! begins, and carries no message. Both are made of the same configurations, which keep the client's tickets
-//! and what the server remembers of them. Ends that draw all from one seed need none: each plays both ends of
-//! it ([`End::on_host`]).
+//! and what the server remembers about them. Ends that draw everything from one seed need no network for it:
+//! each plays both ends ([`End::on_host`]).
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl EarlierEnd {
         !self.end.has_refused_another()
     }
 
-    /// Reads what a far end says on this connection, which carries no message, and keeps none of it: a guest
+    /// Reads what a far end says on this connection, which carries no message, and keeps nothing: a guest
     /// shall not fill the server's memory.
     fn throw_away(&mut self) {
         for flow in 0..self.flows {

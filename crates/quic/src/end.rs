@@ -5,8 +5,8 @@
 //!  read  ◄─ inboxes, streams  ◄── engine ◄─ handle_packet
 //! ```
 //!
-//! The engine is quinn-proto. Here is what it leaves to its user: messages in datagrams and streams, which of
-//! them expire, which flow each belongs to, and when each left.
+//! The engine is quinn-proto. Here is what it leaves to its user: messages in datagrams and streams, which
+//! messages expire, which flow each belongs to, and when each left.
 //!
 //! As of other transports of the simulator, the number of a message is not on the wire:
 //! [`QuicPacket::pieces`] has it. The bytes of messages are zeros.
@@ -77,7 +77,7 @@ pub struct End {
     qlog: Option<Box<Qlog>>,
     /// What each flow counted of its own.
     flow_counters: Vec<FlowCounters>,
-    /// Room for the flows of a packet's data, and whether any of that was sent before.
+    /// Scratch space: the flows whose data a packet carries, and whether any data was sent before.
     sent_flows: Vec<(usize, bool)>,
     ecn: EcnCounters,
 }
@@ -95,9 +95,9 @@ pub struct Ends {
 /// What an end counts of one flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct FlowCounters {
-    /// Packets with data of it.
+    /// Packets with the flow's data.
     data_packets: u64,
-    /// Of these, packets with data of it that was sent before.
+    /// Packets with data of the flow that was sent before.
     retransmissions: u64,
 }
 
@@ -205,7 +205,7 @@ impl End {
         self.take_engine_events();
     }
 
-    /// Closes the connection: what has not left does not leave, and the far end is told.
+    /// Closes the connection, and says so to the far end. What has not left does not leave.
     pub fn close(&mut self, now: Instant) {
         self.is_open = false;
         if let Some((_, connection)) = &mut self.connection {
@@ -241,7 +241,7 @@ impl End {
         self.is_open
     }
 
-    /// Takes `message` of `flow`, or of a flow on one stream a part of it.
+    /// Takes `message` of `flow`; on one stream for all messages, perhaps only its beginning.
     ///
     /// # Errors
     /// Why it takes nothing.
@@ -478,7 +478,7 @@ impl End {
     }
 
     /// The counts since the beginning: packets and retransmissions of `flow`, all else of the connection. A
-    /// packet with data of several flows counts for each of them. The engine does not say how often its probe
+    /// packet with data of several flows counts for each flow. The engine does not say how often its probe
     /// timeout fired.
     pub fn counters(&self, flow: usize) -> Counters {
         let events = self.connection.as_ref().map_or(0, |(_, it)| it.stats().path.congestion_events);
@@ -521,8 +521,7 @@ impl End {
         qlog.note(now, self.watch.take_packets(), connection.stats().path.lost_packets, metrics);
     }
 
-    /// Takes what the frames of a packet carried; gives them as pieces, and whether any of it was sent
-    /// before.
+    /// Takes what the frames of a packet carried; gives them as pieces, and whether any data was sent before.
     fn take_frames(&mut self) -> (Vec<QuicPiece>, bool) {
         let mut pieces = Vec::with_capacity(self.frames.len());
         self.sent_flows.clear();
@@ -543,7 +542,7 @@ impl End {
             };
             pieces.push(piece);
             let flow = piece.flow as usize;
-            // There is room for more of it.
+            // The flow has room to write again.
             self.ready.mark(flow);
             match self.sent_flows.iter_mut().find(|it| it.0 == flow) {
                 Some(it) => it.1 |= is_again,
@@ -669,7 +668,7 @@ const FAR: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4433);
 /// What [`End::close`] says to the far end: nothing is wrong. Ours.
 const IN_ORDER: VarInt = VarInt::from_u32(0);
 
-/// The longest reason of a close that is kept; a peer wrote a part of it. Chosen: a few lines of a terminal.
+/// The longest reason of a close that is kept. A peer may have written it. Chosen: a few lines of a terminal.
 const MAX_REASON: usize = 500;
 
 /// A handshake takes three. Chosen: some more.

@@ -1,6 +1,6 @@
 //! The frames of a packet (RFC 9000 §19, RFC 9221 §4), as far as the engine sends them.
 
-/// A frame. Times and codes are as they stand in the packet.
+/// A frame. Times and codes are as in the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
     /// PADDING frames in a row.

@@ -38,7 +38,7 @@ use crate::watch::{PacketWatch, Watch};
 pub struct Fingerprint(pub [u8; 32]);
 
 impl Fingerprint {
-    /// That of the certificate whose Ed25519 key `secret` stands for (RFC 8032 §5.1.5).
+    /// The fingerprint of the certificate whose Ed25519 key is made from `secret` (RFC 8032 §5.1.5).
     ///
     /// # Errors
     /// The secret is no key.
@@ -55,8 +55,8 @@ impl Fingerprint {
     }
 }
 
-/// The server's certificate of the key that `secret` stands for, and the private key to it, as other programs
-/// read them: both in DER (RFC 5280 §4.1; RFC 5958 §2, PKCS #8).
+/// The server's certificate of the key that is made from `secret`, and the private key to it, as other
+/// programs read them: both in DER (RFC 5280 §4.1; RFC 5958 §2, PKCS #8).
 ///
 /// # Errors
 /// The secret is no key.
@@ -94,8 +94,8 @@ impl core::fmt::Debug for HostKeys {
 impl End {
     /// An end that carries the flows of `setup` between hosts. Packets are encrypted whatever it says. On
     /// streams the far end has at most `window` bytes under way that the applications have not read: that
-    /// much waits in the engine, and twice as much in messages of which a part was taken out of it, if
-    /// [`End::keep_half_messages`] says no other figure.
+    /// much waits in the engine. Messages that came in part may take twice as much, unless
+    /// [`End::keep_half_messages`] sets another bound.
     ///
     /// # Errors
     /// Why there is no such connection.
@@ -197,8 +197,8 @@ impl End {
         end
     }
 
-    /// Keeps at most `room` bytes of messages of which a part came, each on a stream of its own. If that is
-    /// too little, the largest of them is given up, and its stream stopped (RFC 9000 §3.5).
+    /// Keeps at most `room` bytes of messages that came in part, each on a stream of its own. If that is too
+    /// little, the largest message is given up, and its stream stopped (RFC 9000 §3.5).
     pub fn keep_half_messages(&mut self, room: u64) {
         self.inbound.keep_half_messages(room);
     }
@@ -228,7 +228,8 @@ impl End {
         self.read_stamped(flow, limit).map(|(data, _)| data)
     }
 
-    /// The same, and when the newest packet with data of it came before the read ([`End::handle_stamped`]).
+    /// The same, with the time at which the newest packet with its data came before the read
+    /// ([`End::handle_stamped`]).
     pub fn read_stamped(&mut self, flow: usize, limit: Bytes) -> Option<(bytes::Bytes, Instant)> {
         let (_, connection) = self.connection.as_mut()?;
         self.inbound.read_bytes(connection, flow, limit)
@@ -314,7 +315,7 @@ fn server(secret: &[u8; 32], watch: &Watch, has_tickets: bool) -> Result<ServerC
     Ok(ServerConfig::with_crypto(watch.of_server(tls)))
 }
 
-/// Takes one certificate. Its owner signs the handshake (RFC 8446 §4.4.3), so a copy of it is of no use.
+/// Takes one certificate. Its owner signs the handshake (RFC 8446 §4.4.3), so a copy is of no use.
 #[derive(Debug)]
 struct Pinned {
     fingerprint: Fingerprint,

@@ -87,7 +87,7 @@ impl Receiving {
         }
     }
 
-    /// Forgets the streams of a packet that were closed before, of which nothing more will be read.
+    /// Forgets the streams of a packet that were closed before: nothing more will be read from them.
     fn forget_closed(&mut self, connection: &mut Connection, pieces: &[QuicPiece]) {
         for id in pieces.iter().filter_map(|piece| piece.stream) {
             let is_unread = self.streams.get(&id).is_some_and(|stream| !stream.is_listed && stream.read == 0);

@@ -1,9 +1,9 @@
 //! What the engine's loss recovery knows and does not show: rttvar (RFC 9002 §5.3) and bytes in flight
 //! (RFC 9002 §B.2).
 //!
-//! The engine calls its congestion controller at each step of its recovery. A [`WatchedController`] stands
-//! before the controller and keeps what it was called with. When a packet left, its end adds it, because the
-//! engine does not say there which packets count.
+//! The engine calls its congestion controller at each step of its recovery. A [`WatchedController`] wraps the
+//! controller and keeps what it was called with. The end adds each packet that left, because the engine does
+//! not tell the controller which packets count.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -82,7 +82,7 @@ impl ActiveKeyExchange for X25519 {
     }
 }
 
-/// *ring*'s AES-128-GCM, and random numbers and keys from `stream`; the clock that stands.
+/// *ring*'s AES-128-GCM, and random numbers and keys from `stream`; a clock that never moves.
 pub(crate) fn provider(stream: Stream) -> (Arc<CryptoProvider>, Arc<dyn TimeProvider>) {
     let lease = Lease::new(stream);
     let provider = CryptoProvider {
@@ -128,8 +128,8 @@ impl TimeProvider for Lease {
     }
 }
 
-/// The engine's clock, which stands: address validation tokens are judged by it, and certificates and session
-/// tickets by the same instant. None of them runs out during a run.
+/// The engine's clock, which never moves: address validation tokens are judged by it, and certificates and
+/// session tickets by the same instant. None runs out during a run.
 pub(crate) struct FixedTime;
 
 impl TimeSource for FixedTime {

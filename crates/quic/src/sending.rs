@@ -24,7 +24,7 @@ pub(crate) struct Sending {
     streams: BTreeMap<u64, SentStream>,
     /// When the messages of `streams` expire that have not left whole.
     expiries: BTreeSet<(Instant, u64)>,
-    /// Flows with a message of which a part is still to be written.
+    /// Flows with a message that is written in part.
     with_rest: BTreeSet<usize>,
     /// Flows that wait until the far end allows another stream.
     without_stream: BTreeSet<usize>,
@@ -47,7 +47,7 @@ struct FlowState {
     stream: Option<StreamId>,
     /// The last message's stream and what is still to be written on it.
     rest: Option<(StreamId, Content)>,
-    /// True while the engine takes no more of it.
+    /// True while the engine takes no more bytes.
     is_blocked: bool,
     /// The far end's code, once it has stopped the stream of all messages.
     stopped: Option<VarInt>,
@@ -62,7 +62,7 @@ struct SentStream {
     seq: u64,
     /// Its size, if it carries one message.
     size: Option<u64>,
-    /// It is given up then; `None` once all of it has left.
+    /// When the message is given up; `None` once it has left whole.
     expires: Option<Instant>,
     /// One past the last byte that left.
     left: u64,
@@ -82,9 +82,9 @@ struct RejectedStream {
 pub(crate) struct Sent {
     pub(crate) flow: usize,
     pub(crate) seq: u64,
-    /// What of it the records count; `None` without the first byte of a message, or without any.
+    /// The part that the records count; `None` without the first byte of a message, or without any.
     pub(crate) range: Option<PayloadRange>,
-    /// Whether any of it was sent before.
+    /// Whether any byte was sent before.
     pub(crate) is_again: bool,
 }
 
@@ -93,7 +93,8 @@ pub(crate) struct Sent {
 pub enum SendEvent {
     /// It was put into a packet, or these bytes of the flow's stream were, for the first time or again.
     Sent(PayloadRange),
-    /// It expired before all of it had left, or would have after the connection was lost. It will not arrive.
+    /// It expired before it had left whole, or would have expired after the connection was lost. It will not
+    /// arrive.
     Expired {
         /// [`Message::seq`].
         seq: u64,
@@ -105,7 +106,7 @@ pub enum SendEvent {
         /// [`Message::seq`].
         seq: u64,
     },
-    /// The far end stopped the stream of this message alone (RFC 9000 §3.5): what of it has not arrived will
+    /// The far end stopped the stream of this message alone (RFC 9000 §3.5): bytes that have not arrived will
     /// not.
     Stopped {
         /// [`Message::seq`].
@@ -176,7 +177,7 @@ impl Sending {
         if is_full { Bytes::ZERO } else { Bytes::new(UNSENT) }
     }
 
-    /// Room for the next message of a flow on datagrams, of which none is larger than `largest`.
+    /// Room for the next message of a flow on datagrams, at most `largest`.
     pub(crate) fn datagram_room(&self, flow: usize, largest: Bytes) -> Bytes {
         Bytes::new(DATAGRAMS.saturating_sub(self.flows[flow].unsent)).min(largest)
     }
@@ -314,8 +315,8 @@ impl Sending {
     }
 
     /// Writes again what the far end rejected, as far as there is room. As with other messages, what has
-    /// expired by `now` and had not left whole is given up. Returns true when the last of it is written: then
-    /// all flows may go on.
+    /// expired by `now` and had not left whole is given up. Returns true when everything is written again:
+    /// then all flows may go on.
     pub(crate) fn write_rejected(
         &mut self,
         connection: &mut Connection,
@@ -388,7 +389,7 @@ impl Sending {
         while self.next_expiry().is_some_and(|expires| expires <= now)
             && let Some((_, id)) = self.expiries.pop_first()
         {
-            // Not all of it has left, so it is not closed.
+            // The message has not left whole, so the stream is not closed.
             let _reset = connection.send_stream(stream_id(id)).reset(EXPIRED);
             self.forget(id, expired);
         }
@@ -404,7 +405,7 @@ impl Sending {
         code: VarInt,
     ) -> Option<(usize, Option<u64>)> {
         // RFC 9000 §3.5: the sender resets the stream, with the code that it was stopped with. That holds
-        // also if all of it has left: what is lost of it is not sent again.
+        // also if the message has left whole: lost bytes are not sent again.
         let _reset = connection.send_stream(stream_id(id)).reset(code);
         let SentStream { flow, seq, size, expires, .. } = *self.streams.get(&id)?;
         if let Some(expires) = expires {
@@ -485,7 +486,7 @@ fn open(connection: &mut Connection, priority: u8) -> Option<StreamId> {
     Some(id)
 }
 
-/// Writes what is left of the last message of a flow. Returns true if nothing of it is left.
+/// Writes the remaining bytes of a flow's last message. Returns true if none remain.
 fn write_rest(connection: &mut Connection, flow: &mut FlowState) -> bool {
     let Some((id, content)) = &mut flow.rest else { return true };
     let id = *id;

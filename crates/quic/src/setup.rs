@@ -15,9 +15,9 @@ pub struct Setup {
     pub config: QuicConfig,
     /// Its flows.
     pub flows: Vec<FlowSetup>,
-    /// The smallest MTU of the path, or what of it is known: packets grow no larger.
+    /// The smallest MTU of the path, as far as it is known: packets grow no larger.
     pub path_mtu: Bytes,
-    /// What everything random of it follows from.
+    /// Everything random in it follows from this.
     pub seed: Seed,
 }
 

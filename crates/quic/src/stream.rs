@@ -20,7 +20,7 @@ pub(crate) enum StreamEnd {
 /// is the application's (RFC 9000 §20.2), and the far end may be another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamFailure {
-    /// The far end reads no more of it: STOP_SENDING (RFC 9000 §19.5).
+    /// The far end reads no more: STOP_SENDING (RFC 9000 §19.5).
     Stopped(u64),
     /// The far end sends no more on it: RESET_STREAM (RFC 9000 §19.4).
     Reset(u64),

@@ -2,7 +2,7 @@
 //! The engine does not say it, and the records need it: when a message left, what a lost packet took with it,
 //! and what counts in flight. A qlog needs all frames of both directions.
 //!
-//! The watch stands around the engine's crypto session, so that it works whatever protects the packets.
+//! The watch wraps the engine's crypto session, so that it works whatever protects the packets.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

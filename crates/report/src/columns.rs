@@ -1,5 +1,5 @@
-//! A table by its columns: what stands above a column, its rank where there is little room, and its cells
-//! are said in one place.
+//! A table by its columns: a column's head, its rank where there is little room, and its cells are defined
+//! together.
 
 use talkpath_measure::figures::Figure;
 
@@ -46,7 +46,7 @@ impl<'a, R> Columns<'a, R> {
 }
 
 impl<'a, T: 'static> Columns<'a, (&'a String, &'a T)> {
-    /// A column of a figure of what the row names, in the unit in which it stands alone.
+    /// Adds a column with `figure` of each row, in the unit that the figure has by itself.
     pub(crate) fn add_figure(&mut self, head: Column, figure: &'static Figure<T>) {
         self.add(head, move |(_, of)| figure.text(of));
     }

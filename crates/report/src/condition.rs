@@ -88,7 +88,7 @@ impl Condition<'_> {
         self.pairs(flow).map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// The same without a copy of them.
+    /// The same keys and values, by reference.
     pub(crate) fn pairs(&self, flow: &str) -> impl Iterator<Item = (&String, &Value)> {
         let own_keys = [transport_key(flow), RUN_KEY.to_owned()];
         let first = self.cells.first().map(|cell| &cell.cell.sweep);

@@ -5,9 +5,9 @@
 //! dark one until it has WCAG 2.2 §1.4.11's contrast of 3:1 with both backgrounds (a test computes it). Dash
 //! and marker repeat what the colour says, for print and for those who see none.
 
-/// The page's background in the light theme, on which [`Display::light`] must stand out.
+/// The page's background in the light theme, to which [`Display::light`] must have contrast.
 pub(crate) const LIGHT_BACKGROUND: &str = "#ffffff";
-/// The page's background in the dark theme, on which [`Display::dark`] must stand out.
+/// The page's background in the dark theme, to which [`Display::dark`] must have contrast.
 pub(crate) const DARK_BACKGROUND: &str = "#15181d";
 
 /// One transport's appearance.
@@ -48,8 +48,8 @@ pub(crate) fn display(kind: &str) -> &'static Display {
     TRANSPORTS.iter().find(|display| display.kind == kind).unwrap_or(&FALLBACK)
 }
 
-/// The appearance of the transport `kind` over Multipath TCP (RFC 8684), which is an option of it in
-/// scenarios and summaries; `None` if it has no such form.
+/// The appearance of the transport `kind` over Multipath TCP (RFC 8684), which is an option of that transport
+/// in scenarios and summaries; `None` if it has no such form.
 pub(crate) fn multipath(kind: &str) -> Option<&'static Display> {
     match kind.replace('_', "-").as_str() {
         "tcp" => Some(display("mptcp")),
@@ -108,7 +108,7 @@ impl From<&'static Display> for Look {
     }
 }
 
-/// All of them, for the page's style sheet.
+/// Every appearance, for the page's style sheet.
 pub(crate) fn all() -> impl Iterator<Item = &'static Display> {
     TRANSPORTS.iter().chain([&FALLBACK])
 }
@@ -247,7 +247,7 @@ static TRANSPORTS: [Display; 13] = [
     },
 ];
 
-/// A transport that this table does not know yet; its name is shown as it stands.
+/// A transport that this table does not know yet; its name is shown unchanged.
 static FALLBACK: Display = Display {
     kind: "other",
     name: "",

@@ -25,20 +25,20 @@ pub(crate) struct Grid {
     pub rows: Vec<Row>,
 }
 
-/// A column. Neighbours of one group stand under one title.
+/// A column. Neighbours of one group share a title.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     /// Title over this and its neighbours of the same group; empty for none.
     pub group: String,
     /// Name or unit.
     pub head: String,
-    /// Words stand left, numbers right.
+    /// Words are aligned left, numbers right.
     pub align: Align,
     /// The rank by which it goes where the terminal is too narrow ([`Self::dispensable`]).
     pub dispensable: u8,
 }
 
-/// Where a column's cells stand.
+/// How a column's cells are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,

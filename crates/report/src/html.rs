@@ -27,13 +27,13 @@ use crate::usable::receivers_decide;
 use crate::verdict::{ConditionVerdict, FlowCells, Verdict, answers};
 use crate::view::{CellView, is_copy, main_flow};
 
-/// Cells whose tables stand open on the page; more are folded.
+/// Cells whose tables are open on the page; more are folded.
 const OPEN_CELLS: usize = 4;
 
 /// With more cells, the page leaves the table of every figure to summary.json.
 pub(crate) const DETAILED_CELLS: usize = 24;
 
-/// Answers that stand on top in full; more are counted, and the table over the sweep has each.
+/// Answers that the top of the page has in full; more are counted, and the table over the sweep has each.
 const FULL_VERDICTS: usize = 3;
 
 /// What the one-page report shows.
@@ -47,7 +47,7 @@ pub struct Page<'a> {
     pub scenario_toml: &'a str,
     /// The command that repeats the run.
     pub command: &'a str,
-    /// The network and how to watch it; `None` if it is not known, or several runs stand on the page.
+    /// The network and how to watch it; `None` if it is not known, or the page has several runs.
     pub network: Option<&'a Network>,
 }
 
@@ -172,8 +172,8 @@ fn network_figure(page: &Page<'_>) -> Option<Figure> {
     })
 }
 
-/// Of which cell the network is drawn, `cell 0: path.up.rate = 1 Mbps`; `None` if the cells differ in
-/// transports alone.
+/// The cell whose network is drawn, `cell 0: path.up.rate = 1 Mbps`; `None` if the cells differ in transports
+/// alone.
 fn drawn_cell(summary: &Summary) -> Option<String> {
     let first = CellView::of(summary, summary.cells.first()?.cell).filter(|_| summary.cells.len() > 1)?;
     let transports = first.cell.sweep.keys().filter(|key| key.ends_with(".transport"));
@@ -355,7 +355,7 @@ fn few(mut names: Vec<String>, between: &str) -> String {
 /// Links, or flows, that a caption names; chosen.
 const NAMED: usize = 4;
 
-/// Rows of a table over a sweep that stand open; chosen: about a screen.
+/// Rows of a table over a sweep that are open; chosen: about a screen.
 const OPEN_ROWS: usize = 40;
 
 /// The lines of an answer, after what it is the answer for.
@@ -518,7 +518,7 @@ fn everything(page: &Page<'_>) -> Markup {
     }
 }
 
-/// Flows of which the page has every figure. Chosen: a column a flow, of some kB each.
+/// Flows for which the page has every figure. Chosen: each takes a column of some kB.
 const DETAILED_FLOWS: usize = 100;
 
 /// The tables of a cell's groups, and of what one repetition has.
@@ -555,7 +555,7 @@ fn provenance(page: &Page<'_>) -> Markup {
     }
     let clock = &summary.clock;
     let clock_text = match (clock.trusted, clock.offset_ms, clock.uncertainty_ms) {
-        // Two clocks: the reason says what is known of them.
+        // Two clocks: the reason says how well their offset is known.
         (true, Some(offset), Some(bound)) if bound > 0.0 => {
             format!("offset {offset:.3} ms; {}", clock.why)
         }

@@ -1,4 +1,4 @@
-//! What stands beside a call's score: the share of its repetitions that gaps bar, and the inputs that the
+//! What is said beside a call's score: the share of its repetitions that gaps bar, and the inputs that the
 //! E-model was not made for.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +19,8 @@ struct OutsideCalls {
     furthest: BTreeMap<ModelInput, OutsideModel>,
 }
 
-/// The names among `calls` that have inputs outside of the model's table. A call of which nothing was played
-/// is not rated by the model: its score is the worst whatever the inputs are.
+/// The names among `calls` that have inputs outside of the model's table. A call without a played frame is
+/// not rated by the model: its score is the worst whatever the inputs are.
 fn outside_calls<'a>(calls: impl Iterator<Item = (String, &'a CallSummary)>) -> Vec<OutsideCalls> {
     let mut named: Vec<OutsideCalls> = Vec::new();
     for (name, call) in calls.filter(|(_, call)| call.played > 0) {

@@ -10,8 +10,8 @@ use crate::grid::printable;
 /// Flows that are named beside what their receivers do; chosen.
 const MAX_NAMED: usize = 4;
 
-/// `MOS for G.711 without concealment, adaptive playout`. Receivers that differ stand one after the other,
-/// each with its flows. `None` without a call.
+/// `MOS for G.711 without concealment, adaptive playout`. Receivers that differ are listed one after the
+/// other, each with its flows. `None` without a call.
 pub(crate) fn receivers(summary: &Summary) -> Option<String> {
     let mut kinds: Vec<(String, BTreeSet<&str>)> = Vec::new();
     for (name, flow) in summary.runs.iter().flat_map(|run| &run.flows) {

@@ -36,7 +36,7 @@ pub(crate) struct Selection<T> {
     pub id: &'static str,
 }
 
-/// The cells that stand in one set of figures.
+/// The cells that one set of figures shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn<'a> {
     pub summary: &'a Summary,
@@ -131,7 +131,8 @@ impl Drawn<'_> {
             return (format!("{}, {transport}", figures.flow), looks);
         }
         let Some(view) = view else { return (cell.label.clone(), looks) };
-        // The cells of one combination differ in the transport alone, and its values stand above them.
+        // The cells of one combination differ in the transport alone, and the heading above the figures has
+        // the combination's values.
         let rest = match self.cells {
             Some(_) => String::new(),
             None => view.sweep_label(&[&transport_key(self.flow), RUN_KEY]),
@@ -144,7 +145,7 @@ impl Drawn<'_> {
     }
 }
 
-/// Tells lines of one transport apart: the second of them has another dash and marker than the first.
+/// Distinguishes lines of one transport: the second one has another dash and marker than the first.
 pub(crate) fn vary<'a>(looks: impl Iterator<Item = &'a mut Look>) {
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for look in looks {

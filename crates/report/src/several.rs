@@ -23,10 +23,10 @@ pub struct RunPart {
     pub figures: Vec<CellFigures>,
 }
 
-/// The runs as one; a cell of one stands beside the same cell of the others. `None` without a run.
+/// The runs as one summary: each cell comes beside the same cell of the other runs. `None` without a run.
 pub fn side_by_side(parts: &[RunPart]) -> Option<(Summary, Vec<CellFigures>)> {
     let mut all = together(parts)?;
-    // Where a cell with the same values stands first.
+    // The place of the first cell with the same values.
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut cells = Vec::new();
     for (part, RunPart { label, summary, .. }) in parts.iter().enumerate() {
@@ -70,7 +70,7 @@ fn by_cell<T>(items: &[T], cell: impl Fn(&T) -> u64) -> BTreeMap<u64, Vec<&T>> {
     found
 }
 
-/// What stands once on the page: names joined, times added, and only as valid as the least valid run.
+/// What the page has once: names joined, times added, and only as valid as the least valid run.
 fn together(parts: &[RunPart]) -> Option<Summary> {
     let first = parts.first()?;
     let joined = |of: &dyn Fn(&Summary) -> &str| {

@@ -373,8 +373,8 @@ impl Combination<'_> {
     }
 }
 
-/// The lowest and highest outcome of repetitions: both are their `mean`, unless they fall into two clusters,
-/// of which no repetition has the mean.
+/// The lowest and highest outcome of repetitions: both are their `mean`, unless they fall into two clusters:
+/// then no repetition has the mean.
 fn outcomes(mean: f64, clusters: Option<Clusters>) -> (f64, f64) {
     clusters.map_or((mean, mean), |two| (two.low, two.high))
 }

@@ -1,4 +1,4 @@
-//! Which figures stand in which column. The same grids become text and HTML.
+//! Which column has which figure. The same grids become text and HTML.
 
 mod comparison;
 mod machine;

@@ -69,7 +69,7 @@ fn losses(summary: &Summary, style: &Style) -> String {
     if lines.is_empty() { lines } else { lines + "\n" }
 }
 
-/// What is compared: nothing of it if nothing is.
+/// The answers and their tables; empty if nothing is compared.
 struct Compared {
     answers: String,
     tables: String,
@@ -195,8 +195,8 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
     out
 }
 
-/// Sentences on the calls of these cells of which the receiver decides whether they are usable, but for those
-/// that have an answer.
+/// Sentences about calls of these cells that are usable with one receiver alone. Calls that have an answer
+/// are left out.
 fn undecided_by_receivers(cells: &[CellView<'_>], flows: &[FlowCells<'_>], style: &Style) -> String {
     let answered: Vec<&str> =
         flows.iter().filter(|it| !answers(&it.judged()).is_empty()).map(|it| it.flow.as_str()).collect();

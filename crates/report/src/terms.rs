@@ -190,7 +190,7 @@ pub(crate) fn sweep_terms(sweep: &Sweep<'_>, judged: &[ConditionVerdict<'_>]) ->
     terms
 }
 
-/// The outcomes that the sweep has; `None` if none of them has a meaning.
+/// What the outcomes of this sweep mean; `None` if they need no meaning.
 fn outcomes(sweep: &Sweep<'_>) -> Option<Term> {
     let found: BTreeSet<&str> =
         sweep.combinations.iter().map(|combination| combination.outcome().word()).collect();

@@ -106,8 +106,8 @@ impl UsableCall {
     }
 }
 
-/// A sentence for each call of `cell` of which the receiver decides whether it is usable, but for the flows
-/// that `is_answered` says: an answer speaks of these.
+/// A sentence for each call of `cell` that is usable with one receiver alone. Flows for which `is_answered`
+/// holds are left out: their answer says it.
 pub(crate) fn receivers_decide(cell: &CellView<'_>, is_answered: impl Fn(&str) -> bool) -> Vec<String> {
     let sentence = |name: &String| {
         let call = UsableCall::new(cell, name).filter(UsableCall::depends)?;

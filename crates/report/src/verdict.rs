@@ -110,7 +110,7 @@ pub fn lacking(summary: &Summary) -> Lacking {
     }
 }
 
-/// An answer, and where it stands among the condition's cells.
+/// The answer for one condition, with the cells that it ranks.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     pub answer: Answer,
@@ -122,7 +122,7 @@ pub(crate) struct Verdict {
     pub named: Vec<String>,
     /// Index of the leader's cell, from which the differences of the others are stated.
     pub first: usize,
-    /// Indices of the cells that stand out; none if nothing is usable, or the run is not valid.
+    /// Indices of the best cells; none if nothing is usable, or the run is not valid.
     pub best: Vec<usize>,
     /// What the flow is judged by, and the floor.
     pub by: JudgedBy,
@@ -154,7 +154,7 @@ impl Verdict {
         lines.into_iter().flatten().map(String::as_str).filter(|line| !line.is_empty()).collect()
     }
 
-    /// How the cell `index` of the condition stands; `None` if it was not ranked.
+    /// The standing of the condition's cell `index`; `None` if it was not ranked.
     pub(crate) fn standing(&self, index: usize) -> Option<&Standing> {
         let at = self.judged.iter().position(|judged| *judged == index)?;
         self.ranking.standings.get(at)
@@ -354,7 +354,7 @@ impl Blamed {
         if ranking.outcome != AnswerKind::Unusable {
             return None;
         }
-        // Scores of 1.00 and 1.01 are one: the first of them says why, not the leader.
+        // Scores of 1.00 and 1.01 count as equal: the first such candidate gives the cause, not the leader.
         let at = *ranking.best().first()?;
         let Candidate { cell, flow, .. } = &candidates[at];
         let cause = Cause::new(cell, flow, ranking.standings[at].is_barred());
@@ -382,7 +382,7 @@ fn too_late(by: JudgedBy, candidates: &[Candidate<'_>]) -> Option<f64> {
 }
 
 /// The candidates by their median delay, the least first. Their share in time stays what it is; nothing is
-/// usable, and no interval of it says anything.
+/// usable, and an interval of that share would say nothing.
 fn rank_by_delay(kind: DelayKind, candidates: &[Candidate<'_>], ranking: Ranking) -> Option<Ranking> {
     let metric = Metric::Delay(kind, Quantile::P50);
     let delays = |candidate: &Candidate<'_>| -> BTreeMap<u64, f64> {
@@ -423,7 +423,7 @@ fn two_outcomes(candidates: &[Candidate<'_>], ranking: &Ranking) -> Vec<TwoOutco
 
 /// Tolerances and gaps are chosen: nobody hears less than 0.1 of MOS, and half a step of MOS, or a tenth of
 /// the messages, makes another call or game. Nobody waits for the last twentieth of a transfer's speed, and a
-/// fifth makes another transfer. Of what is possible only this is known of a goodput: it is not below zero.
+/// fifth makes another transfer. A goodput has no bound but zero.
 fn measure(by: JudgedBy, floor: f64, figures: &[BTreeMap<u64, f64>]) -> Measure {
     let possible = by.possible();
     match by {

@@ -1,4 +1,4 @@
-//! Reading a [`Summary`]: which cells belong side by side, what they are called, and which figure stands for
+//! Reading a [`Summary`]: which cells belong side by side, what they are called, and which figure represents
 //! a flow.
 //!
 //! With one repetition the figure is the run's own; with several it is the mean or the median over them
@@ -263,7 +263,7 @@ impl<'a> CellView<'a> {
         flows.keys().map(String::as_str).filter(|key| is_copy(key, name)).min_by(worse)
     }
 
-    /// The figure that stands for this cell: the only repetition's own, or the mean or the median as the
+    /// The figure that represents this cell: the only repetition's own, or the mean or the median as the
     /// summary has it; `None` if it is not known.
     pub(crate) fn value(&self, flow: &str, metric: Metric) -> Option<f64> {
         let (kept, path) = match (metric, self.summed_up(flow)) {
@@ -380,15 +380,15 @@ impl<'a> CellView<'a> {
     }
 }
 
-/// Chosen: with a tenth the true share of losses can be far from the one of those that ended, and a queue of
-/// some hundred milliseconds leaves fewer.
+/// Chosen: with a tenth of the messages unfinished, the true share of losses can be far from that among the
+/// others, and a queue of some hundred milliseconds leaves fewer.
 const MANY_UNFINISHED: f64 = 0.1;
 
-/// The statistic of the figure at `path` that stands for a cell; without a path it is a share.
+/// The statistic of the figure at `path` that represents a cell; without a path the figure is a share.
 fn shown(path: Option<&str>, spread: &Spread) -> f64 {
     match path.map_or(Statistic::Mean, statistic_of) {
         Statistic::Median => spread.median,
-        // No other stands for a figure unless somebody asks for it.
+        // No other statistic represents a figure unless somebody asks for it.
         Statistic::Mean | Statistic::P10 | Statistic::Min => spread.mean,
     }
 }

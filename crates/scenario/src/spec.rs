@@ -125,7 +125,7 @@ pub(crate) struct Tagged {
     pub(crate) variants: &'static [Variant],
     /// Kinds that are not available yet.
     pub(crate) later: &'static [&'static str],
-    /// A bare number stands for the variant and key named here.
+    /// A bare number is short for the variant and key named here.
     pub(crate) number: Option<(&'static str, &'static str)>,
     /// A quantity in place of the table was probably meant for the variant and key named here.
     pub(crate) quantity: Option<(&'static str, &'static str)>,

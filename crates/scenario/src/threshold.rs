@@ -166,7 +166,7 @@ fn is_share(name: &str) -> bool {
     name.ends_with("_rate") || name.ends_with("_share") || SHARES.contains(&name)
 }
 
-/// Of these a percentage means what it says, too: an index from 0 to 1, and what the copies of a flow are
+/// A percentage is right for these figures, too: an index from 0 to 1, and what the copies of a flow are
 /// judged by, which is a share for some workloads (docs/reference/metrics.md).
 const MAY_BE_SHARES: [&str; 3] = ["jain_index", "judged", "worst"];
 

@@ -263,8 +263,8 @@ fn doubt_of_rate(trace: &RateTrace, duration: Duration, name: &str) -> Option<St
     Some(text)
 }
 
-/// The unit below the millisecond in which the lines of `trace` would most likely be, and how many of it a
-/// millisecond has.
+/// The unit below the millisecond in which the lines of `trace` would most likely be, and how many of that
+/// unit a millisecond has.
 fn finer_unit(trace: &RateTrace) -> (&'static str, u32) {
     let units = [("Microseconds", 1_000), ("Nanoseconds", 1_000_000)];
     let decades_off =

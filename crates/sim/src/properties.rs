@@ -18,7 +18,8 @@ use talkpath_units::Instant;
 use crate::build::build;
 use crate::simulation::Simulation;
 
-/// A link: kb/s, delay in ms, packets that may wait, what the wire does, and how far on the next link stands.
+/// A link: kb/s, delay in ms, packets that may wait, what the wire does, and how many links further the next
+/// link is.
 type AnyLink = (u64, u64, u64, usize, usize);
 /// A flow: the link that it starts at, its transport, its workload.
 type AnyFlow = (usize, usize, usize);

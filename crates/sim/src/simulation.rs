@@ -160,8 +160,8 @@ impl Simulation {
         }
     }
 
-    /// Handles the next `count` outputs of the network. Returns the time of the last of them, or `None` if
-    /// the run is complete.
+    /// Handles the next `count` outputs of the network. Returns the time of the last output, or `None` if the
+    /// run is complete.
     pub(crate) fn handle_outputs(&mut self, count: u32) -> Option<Instant> {
         let mut last = None;
         for _ in 0..count {
@@ -318,8 +318,8 @@ impl Simulation {
             Reassembled::Whole { ecn, .. } => return Some(ecn),
             Reassembled::Incomplete => {
                 if self.packets.take_off_path(fragment.tag, fragment.part()) {
-                    // No part is on its way, so the packet will never be whole. What the path has dropped of
-                    // it was recorded then, and is not recorded twice.
+                    // No part is on its way, so the packet will never be whole. Fragments that the path
+                    // dropped were recorded then, and are not recorded twice.
                     self.record_loss(&fragment, DropCause::Fragment);
                     self.packets.remove(fragment.tag);
                 }
@@ -332,8 +332,8 @@ impl Simulation {
     /// Lets the endpoint of a flow at `side` do everything that it can do now, and arms its timer. If a
     /// packet has `arrived`, the endpoint takes it first.
     ///
-    /// Several flows over QUIC may share one connection. Then a packet can carry data of each of them, and
-    /// other flows take a step too.
+    /// Several flows over QUIC may share one connection. Then a packet can carry data of each flow, and other
+    /// flows take a step too.
     fn step(&mut self, index: u32, side: Side, arrived: Option<ArrivedPacket>, now: Instant) {
         match self.flows[index as usize].shared {
             None => {

@@ -1,10 +1,10 @@
 //! A study that ran more than once: with another seed, with `--quick`, by another version. Which verdicts
-//! changed, and what a claim's standing makes of it.
+//! changed, and how that changes a claim's standing.
 
 use crate::claim::{Standing, Verdict};
 use crate::outcome::{ArenaVerdict, CellOutcome, Drawing, Outcome, SeedVerdict, UnderAssumption};
 
-/// A claim of which two runs say something else.
+/// A claim whose verdict differs between two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerdictChange {
     /// The claim's id.
@@ -20,8 +20,8 @@ pub struct VerdictChange {
 }
 
 impl Outcome {
-    /// The claims of which `later` says something else, in this run's order. Claims that one of them left
-    /// out are no change.
+    /// The claims whose verdict differs in `later`, in this run's order. A claim that one of the runs left
+    /// out is no change.
     ///
     /// # Errors
     /// If it is the run of another study.
@@ -46,9 +46,8 @@ impl Outcome {
         Ok(all.filter_map(change).collect())
     }
 
-    /// The claims of which this run, a shorter one, says more for the publication than the whole run `full`:
-    /// that they hold where they do not, under every set where they do not, or under a set under which they
-    /// do not.
+    /// The claims for which this run, a shorter one, favours the publication more than the whole run `full`:
+    /// here such a claim holds, or holds under every set, or under a certain set, and in `full` it does not.
     pub fn better_than<'a>(&'a self, full: &'a Self) -> impl Iterator<Item = &'a str> {
         let holds = |verdict: &ArenaVerdict| match verdict.verdict {
             Verdict::Reproduced => 2,
@@ -72,11 +71,11 @@ impl Outcome {
             .map(|claim| claim.id.as_str())
     }
 
-    /// Adds what runs with other seeds found. A verdict that one of them contradicts, or finds less than
+    /// Adds what runs with other seeds found. A verdict that such a run contradicts, or finds less than
     /// robust, is not robust.
     ///
     /// # Errors
-    /// If one of them differs in more than its seed.
+    /// If another run differs in more than its seed.
     pub fn add_seeds(&mut self, others: &[Self]) -> Result<(), String> {
         for other in others {
             let Some(seed) = other.seed else {
@@ -109,8 +108,8 @@ impl Outcome {
         Ok(())
     }
 
-    /// What pages quote of it: without the curves of figures, and without the cells of other sets than the
-    /// base, which stand in the claims' checks.
+    /// What pages quote: the outcome without the curves of figures, and without the cells of other sets than
+    /// the base, whose medians are in the claims' checks.
     pub fn for_pages(mut self) -> Self {
         let base = self.assumptions.first().map(|it| it.0.clone()).unwrap_or_default();
         self.cells.retain(|cell: &CellOutcome| cell.assumption == base);

@@ -21,7 +21,7 @@ pub struct BandPoint {
     pub at_s: f64,
     /// A twentieth of the repetitions lie below.
     pub low: f64,
-    /// A twentieth of them lie above.
+    /// A twentieth of the repetitions lie above.
     pub high: f64,
 }
 
@@ -69,7 +69,7 @@ fn time((from, to): (f64, f64), step: usize) -> f64 {
 
 /// Steps into which a figure's stretch is cut. Chosen: a second each where a figure shows 100 s.
 const STEPS: usize = 100;
-/// The fewest repetitions of which a band is drawn: as many as an interval of their median needs.
+/// The fewest repetitions with a band: as many as the interval of a median needs.
 const LEAST: usize = 6;
 /// The band leaves out the lowest and the highest twentieth of the repetitions. Chosen.
 const LEFT_OUT: f64 = 0.05;

@@ -1,8 +1,8 @@
 //! Whether a check's basis agrees with what the published numbers beside it were used for.
 //!
 //! Both say what a figure rests on: a check's `basis`, and the `role` of the row of a table that has the same
-//! cell and metric. A check of several figures rests on the weakest: it is fitted if all of them are, and no
-//! prediction if one is.
+//! cell and metric. A check of several figures rests on the weakest: it is fitted if all its figures are, and
+//! no prediction if one figure is.
 
 use std::collections::BTreeMap;
 

@@ -26,7 +26,7 @@ impl Embedded {
     }
 }
 
-/// All of them, by year.
+/// Every built-in study, by year.
 pub const fn embedded() -> &'static [Embedded] {
     STUDIES
 }

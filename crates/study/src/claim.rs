@@ -19,12 +19,12 @@ pub struct Claim {
     pub published: String,
     /// Where it is judged.
     pub arenas: Vec<ArenaName>,
-    /// The verdict that the study's author found in each of them; if a run disagrees, it exits with 1.
+    /// The verdict that the study's author found in each arena. If a run disagrees, its exit code is 1.
     pub expected: BTreeMap<ArenaName, Expected>,
     /// What the expected verdict rests on: what is fitted, assumed or predicted, and the mechanism of a
     /// difference.
     pub why: String,
-    /// All of them must hold.
+    /// Checks that must all hold.
     pub checks: Vec<Check>,
 }
 
@@ -43,17 +43,17 @@ impl Claim {
     }
 }
 
-/// Whether a claim stands under the base set.
+/// Whether a claim holds under the base set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// All its checks hold, and at least one of them was not fitted.
+    /// All its checks hold, and at least one was not fitted.
     Reproduced,
-    /// All that are judged hold, and all of these were fitted: the set-up was chosen so that they do.
+    /// All judged checks hold, and all were fitted: the set-up was chosen so that they hold.
     Consistent,
-    /// Those that `--quick` judged hold, and it left others out: what a whole run finds is open.
+    /// The checks that `--quick` judged hold. It left others out, so that a whole run may find otherwise.
     PartlyJudged,
-    /// At least one does not.
+    /// At least one check does not hold.
     Differs,
     /// It was not run, or not often enough.
     NotTested,
@@ -78,7 +78,7 @@ impl fmt::Display for Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// It is the same under every set, and with every other seed that was tried.
+    /// The verdict is the same under every set, and with every other seed that was tried.
     Robust,
     /// The claim holds under the base and fails under at least one other, or with another seed.
     Fragile,
@@ -162,7 +162,7 @@ pub struct Operand {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimKind {
-    /// One figure that is made of them lies within a bound.
+    /// One figure that is made from the medians lies within a bound.
     Figure {
         /// How it is made.
         of: Figure,

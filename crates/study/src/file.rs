@@ -43,7 +43,7 @@ pub(crate) struct File {
     pub(crate) axis: BTreeMap<String, BTreeMap<String, Settings>>,
     pub(crate) assumption: Vec<AssumptionEntry>,
     pub(crate) cells: Vec<CellsEntry>,
-    /// Which measurements of a campaign stand for which cells.
+    /// Which measurements of a campaign are which cells.
     #[serde(default)]
     pub(crate) campaign: Vec<CampaignEntry>,
     pub(crate) claim: Vec<ClaimEntry>,
@@ -145,7 +145,7 @@ pub(crate) struct MetricEntry {
     pub(crate) correlation: Option<String>,
     /// With `correlation`: the receiver's window, packets.
     pub(crate) cap: Option<f64>,
-    /// A flow with copies: the share of losses that hit all of them.
+    /// A flow with copies: the share of losses that hit all copies.
     pub(crate) shared_losses: Option<String>,
     /// With `shared_losses`: how long an episode lasts, s.
     pub(crate) within: Option<f64>,
@@ -223,7 +223,7 @@ pub(crate) struct CampaignEntry {
     pub(crate) day: Option<Spanned<String>>,
     /// The cell's flows, and the transport over which the campaign measured each.
     pub(crate) flows: BTreeMap<String, Spanned<String>>,
-    /// The entry is made for each combination of these, as a check is.
+    /// The entry is made for each combination of these values, as a check is.
     #[serde(default)]
     pub(crate) each: BTreeMap<String, Vec<String>>,
 }
@@ -282,7 +282,7 @@ pub(crate) struct CheckEntry {
     pub(crate) arenas: Option<Vec<ArenaName>>,
     /// The only arenas where the shorter run judges it; everywhere without this.
     pub(crate) quick: Option<Vec<ArenaName>>,
-    /// The check is made for each combination of these, `{AXIS}` in names standing for the value.
+    /// The check is made for each combination of these values. `{AXIS}` in names becomes the value.
     #[serde(default)]
     pub(crate) each: BTreeMap<String, Vec<String>>,
 }
@@ -323,7 +323,7 @@ pub(crate) enum Within {
 pub(crate) struct FigureEntry {
     pub(crate) number: Spanned<String>,
     pub(crate) title: String,
-    /// What a reader should know of it: that the publication prints a curve without figures, say.
+    /// What a reader should know, such as that the publication prints a curve without figures.
     #[serde(default)]
     pub(crate) note: String,
     pub(crate) trace: Option<TraceEntry>,
@@ -334,7 +334,7 @@ pub(crate) struct FigureEntry {
     pub(crate) absent: Option<String>,
 }
 
-/// One point a cell, and a line through all of them.
+/// One point a cell, and a line through all points.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScatterEntry {

@@ -15,7 +15,7 @@ use crate::place::Mistakes;
 use crate::wording::reworded;
 
 /// Adds every mistake of form in `text`: each entry, and each check of a claim, is read by itself. What could
-/// be read is returned, so that the rest of what is wrong can be told with them.
+/// be read is returned, so that the other mistakes can be reported, too.
 pub(crate) fn add_mistakes(text: &str, mistakes: &mut Mistakes<'_>) -> Option<File> {
     let (root, errors) = DeTable::parse_recoverable(text);
     for error in &errors {

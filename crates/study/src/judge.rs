@@ -1,13 +1,13 @@
 //! From samples to verdicts.
 //!
-//! A check is held against the medians over repetitions; single repetitions are counted beside it and
-//! decide nothing, and those that the machine disturbed past its stated limits are reported and left out. A
-//! claim holds under an assumption set if all its checks do. Its verdict is that under the base set:
-//! `reproduced` if it holds there (`consistent` if every check that is judged was fitted, `partly-judged`
-//! if `--quick` left checks out), else `differs`. Its standing says what the other sets make of that. A set
-//! whose runs equal the base's supports nothing, and one whose deciding checks lie within the medians'
-//! intervals, or that gives no figure, leaves the standing open. Each arena has a verdict of its own; a claim
-//! that compares arenas has one for all.
+//! A check is held against the medians over repetitions; single repetitions are counted beside it and decide
+//! nothing, and those that the machine disturbed past its stated limits are reported and left out. A claim
+//! holds under an assumption set if all its checks do. Its verdict is that under the base set: `reproduced`
+//! if it holds there (`consistent` if every check that is judged was fitted, `partly-judged` if `--quick`
+//! left checks out), else `differs`. Its standing says whether the verdict is the same under the other sets.
+//! A set whose runs equal the base's is no evidence. A set leaves the standing open if it gives no figure, or
+//! if the checks that decide under it hold or fail by less than the medians' intervals. Each arena has a
+//! verdict of its own; a claim that compares arenas has one for all.
 
 mod check;
 mod draw;
@@ -61,7 +61,7 @@ pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> O
     }
 }
 
-/// The figures and tables of the publication of which nothing ran, by their numbers and titles.
+/// The publication's figures and tables for which no cell ran, by their numbers and titles.
 fn not_shown(study: &Study, figures: &[FigureOutcome], tables: &[TableOutcome]) -> Vec<String> {
     let is_drawn = |number: &str| figures.iter().any(|drawn| drawn.number == number);
     let is_filled = |title: &str| tables.iter().any(|filled| filled.title == title);
@@ -78,7 +78,7 @@ impl Outcome {
         self.all().filter(|(_, verdict)| verdict.is_unexpected())
     }
 
-    /// The claims of which `--quick` left deciding checks out, with the arena.
+    /// The claims whose deciding checks `--quick` left out, with the arena.
     pub fn partly_judged(&self) -> impl Iterator<Item = (&ClaimOutcome, &ArenaVerdict)> {
         self.all().filter(|(_, verdict)| verdict.verdict == Verdict::PartlyJudged)
     }
@@ -93,7 +93,7 @@ impl Outcome {
     }
 }
 
-/// That this is not the study as it stands, if keys were set over its own.
+/// A warning that keys were set over the study's own, if any were.
 fn changed(study: &Study) -> Option<String> {
     let set: Vec<_> = study.changes.set.iter().map(|(key, value)| format!("{key} = {value}")).collect();
     let is_changed = !set.is_empty();
@@ -228,7 +228,7 @@ fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict 
     let left_out_checks = ran.selection.checks_left_out(claim, arenas);
     let (verdict, not_tested) = match under_base.and_then(|it| it.holds) {
         Some(false) => (Verdict::Differs, None),
-        // Checks that hold say nothing of those that were left out.
+        // Checks that hold say nothing about the checks that were left out.
         Some(true) if !left_out_checks.is_empty() => (Verdict::PartlyJudged, None),
         // The claim may have others, which another arena judges.
         Some(true) if checks.iter().all(|check| check.basis == Basis::Fitted) => (Verdict::Consistent, None),
@@ -299,7 +299,7 @@ enum Answer {
     Fails,
     /// The checks that decide lie within the medians' intervals.
     Undecided,
-    /// Every run equals the base's: it could not have said anything else.
+    /// Every run equals the base's, so this set is no evidence.
     AsBase,
 }
 
@@ -389,7 +389,7 @@ fn under(checks: &[&Check], arenas: &[ArenaName], assumption: usize, ran: &Ran<'
     let checks: Vec<_> = checks.iter().map(|it| judge_check(it, arenas, assumption, ran)).collect();
     let all: Option<Vec<bool>> = checks.iter().map(|check| check.holds).collect();
     let whole = all.filter(|all| !all.is_empty()).map(|all| all.iter().all(|holds| *holds));
-    // What ran can make the claim fail, whatever the rest would say; that it holds takes all of it.
+    // One check that fails makes the claim fail, whatever the others say. The claim holds only if all do.
     let fails = checks.iter().any(|check| check.holds == Some(false));
     UnderAssumption {
         assumption: ran.study.assumptions[assumption].name.clone(),

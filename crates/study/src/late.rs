@@ -1,4 +1,4 @@
-//! Which figures of a flow are the path's, where the machine made packets of it late and disturbed the run in
+//! Which figures of a flow are the path's, where the machine made its packets late and disturbed the run in
 //! no other way. The others are taken out of the summary, as if the arena could not know them.
 //!
 //! | figure | it is the path's as long as |
@@ -8,7 +8,7 @@
 //! | the largest delay, a call, what a flow is judged by, RTP's jitter | the flow bears the 99th percentile |
 //! | the smallest delay, counts, shares lost, rates | always: the machine made packets late and lost none |
 //!
-//! A group's figures pool its flows, so they fall with the first of these.
+//! A group's figures pool its flows: they are taken out if those of one flow are.
 
 use serde_json::Value as Json;
 use talkpath_measure::LateFlow;

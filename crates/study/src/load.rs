@@ -40,7 +40,7 @@ pub fn load(name: &str, source: &Source, files: &[Source]) -> Result<Study, Diag
 /// Reads the study `name` with `changes` in every cell.
 ///
 /// # Errors
-/// As [`load`]; what a change has wrong stands where the study names the scenario.
+/// As [`load`]; a mistake in a change is reported where the study names the scenario.
 pub fn load_with(
     name: &str,
     source: &Source,
@@ -411,7 +411,7 @@ fn settings(set: &Settings) -> impl Iterator<Item = Setting> + '_ {
     })
 }
 
-/// Each metric that the study reads, with the cell of which; without one if it is read of all.
+/// Each metric that the study reads, with its cell; without a cell if it is read from every cell.
 type Read<'a> = (Option<&'a str>, &'a String);
 
 fn reads<'a>(

@@ -8,7 +8,7 @@ use talkpath_measure::figures::{CLOCK, FLOW, GROUP, LINK, MACHINE, Table, Unit};
 use crate::over_time::{OverTime, TimeFigure};
 
 /// A number that the study makes of a run's own, for each repetition by itself. Paths may name other metrics
-/// of the study; `*` in a path stands for any part of a name, so that one path means all copies of a flow.
+/// of the study; `*` in a path matches any part of a name, so that one path means all copies of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Derived {
     /// The first over the second.
@@ -54,12 +54,12 @@ pub(crate) const OVER_TIME: &str = "over_time";
 /// A study's own metrics by name.
 pub type Metrics = BTreeMap<String, Derived>;
 
-/// The units of a study's own metrics by name; of those that have one.
+/// The units of a study's own metrics by name, for metrics that have a unit.
 pub type Units = BTreeMap<String, Unit>;
 
-/// The unit of `name`: of one of the study's own what is `stated`, or what all have of which it is a
-/// difference, a sum or a mean; of any other that of its figure. `None` if it has no unit, or one that nobody
-/// said.
+/// The unit of `name`. A metric of the study's own has the unit that is `stated`, or the common unit of the
+/// metrics in its difference, sum or mean. Any other metric has the unit of its figure. `None` if it has no
+/// unit, or if none is stated.
 pub(crate) fn unit(name: &str, metrics: &Metrics, stated: &Units) -> Option<Unit> {
     unit_at(name, metrics, stated, 0)
 }
@@ -110,7 +110,7 @@ fn look_up(run: &Json, name: &str, metrics: &Metrics, depth: usize) -> Option<f6
     made.is_finite().then_some(made)
 }
 
-/// Everything that `paths` mean; `None` if one of them is not known or nothing is meant.
+/// Everything that `paths` mean; `None` if a value is not known or nothing is meant.
 fn all(run: &Json, paths: &[String], metrics: &Metrics, depth: usize) -> Option<Vec<f64>> {
     let mut values = Vec::new();
     for path in paths {

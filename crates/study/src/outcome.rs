@@ -20,9 +20,9 @@ pub struct Outcome {
     pub study: String,
     /// The publication's title.
     pub title: String,
-    /// Where it ran; of several arenas the base, in which the claims are judged first.
+    /// Where it ran; the first arena if there are several, in which claims are judged first.
     pub arena: ArenaName,
-    /// All of them, the base first.
+    /// Every arena, that of `arena` first.
     pub arenas: Vec<ArenaName>,
     /// Whether it was the shorter run.
     pub quick: bool,
@@ -48,7 +48,7 @@ pub struct Outcome {
     pub figures: Vec<FigureOutcome>,
     /// Its printed figures beside ours.
     pub tables: Vec<TableOutcome>,
-    /// Its figures and tables of which no cell is part of this run.
+    /// Its figures and tables without a cell in this run.
     #[serde(default)]
     pub not_shown: Vec<String>,
 }
@@ -78,7 +78,7 @@ impl ClaimOutcome {
     }
 }
 
-/// A claim's verdict in one arena; of a claim that compares arenas, in all of them together.
+/// A claim's verdict in one arena; if the claim compares arenas, in all together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArenaVerdict {
     /// `sim`, `emu`, or for a claim that compares them `sim,emu`.
@@ -99,12 +99,13 @@ pub struct ArenaVerdict {
     pub under: String,
     /// The assumption sets under which it holds, in the study's order.
     pub holds_under: Vec<String>,
-    /// Those under which it fails: at least one check does, also if the set does not run the cells of others.
+    /// The sets under which it fails: at least one check does, even if the set does not run the cells of
+    /// other checks.
     pub fails_under: Vec<String>,
-    /// Those that leave it open: the checks that decide hold or fail by less than the medians' intervals. The
-    /// base, if it is one, stands above too, by its medians.
+    /// The sets that leave it open: the checks that decide hold or fail by less than the medians' intervals.
+    /// If the base is such a set, it is also in one of the two lists above, by its medians.
     pub undecided_under: Vec<String>,
-    /// Those whose runs of its cells equal the base's in every repetition. They support no verdict.
+    /// The sets whose runs of its cells equal the base's in every repetition. They are no evidence.
     pub without_effect: Vec<String>,
     /// Why: what the verdict rests on (fitted, assumed or predicted figures), why it differs, or why it was
     /// not tested.
@@ -115,7 +116,7 @@ pub struct ArenaVerdict {
     pub sets_left_out: Vec<String>,
     /// The sets whose cells should have run and did not, or not to their end.
     pub sets_not_run: Vec<String>,
-    /// The sets whose cells ran, and of which a check has no figure: a division by zero, points without
+    /// The sets whose cells ran, but under which a check has no figure: a division by zero, points without
     /// spread, or no number for a metric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets_without_figure: Vec<String>,
@@ -176,8 +177,7 @@ pub struct CheckOutcome {
     pub name: String,
     /// The metric's path: that of the first thing compared.
     pub metric: String,
-    /// The unit of a metric of the study's own, if it has one; that of a figure stands in the table of
-    /// figures.
+    /// The unit of a metric of the study's own, if it has one; the table of figures has that of a figure.
     #[serde(rename = "unit", default, skip_serializing_if = "Option::is_none")]
     pub own_unit: Option<Unit>,
     /// What must hold.
@@ -191,8 +191,8 @@ pub struct CheckOutcome {
     /// The cell and metric of each, if one did not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compared: Vec<Operand>,
-    /// The one figure made of them, if one is judged: a ratio, a difference, a slope, by how much an arena is
-    /// off.
+    /// The one figure made from the values, if one is judged: a ratio, a difference, a slope, by how much an
+    /// arena is off.
     pub figure: Option<f64>,
     /// Of that figure; `null` below 6 repetitions, or 5 of an agreement.
     pub ci95: Option<(f64, f64)>,
@@ -284,13 +284,12 @@ pub struct RowOutcome {
     /// As printed.
     #[serde(flatten)]
     pub row: PublishedRow,
-    /// The unit of a metric of the study's own, if it has one; that of a figure stands in the table of
-    /// figures.
+    /// The unit of a metric of the study's own, if it has one; the table of figures has that of a figure.
     #[serde(rename = "unit", default, skip_serializing_if = "Option::is_none")]
     pub own_unit: Option<Unit>,
     /// Under the base assumptions, one an arena in the order of the run's.
     pub values: Vec<Value>,
-    /// By how much of the printed figures' mean ours is off in the first of them; `null` if that is 0.
+    /// By how much our first value is off, as a share of the printed figures' mean; `null` if that mean is 0.
     pub off: Option<f64>,
 }
 
@@ -303,8 +302,7 @@ pub struct Value {
     pub arena: ArenaName,
     /// The metric's path.
     pub metric: String,
-    /// The unit of a metric of the study's own, if it has one; that of a figure stands in the table of
-    /// figures.
+    /// The unit of a metric of the study's own, if it has one; the table of figures has that of a figure.
     #[serde(rename = "unit", default, skip_serializing_if = "Option::is_none")]
     pub own_unit: Option<Unit>,
     /// Repetitions.
@@ -332,7 +330,7 @@ pub struct CellOutcome {
     pub n: u64,
     /// Repetitions that are not: the machine disturbed them past its stated limits.
     pub disturbed: u64,
-    /// The most other runs that stood beside one of them in real time.
+    /// The most other runs that ran beside one of its repetitions in real time.
     pub beside: u64,
     /// By metric path.
     pub metrics: std::collections::BTreeMap<String, Value>,
@@ -349,7 +347,7 @@ pub struct FigureOutcome {
     pub x_title: String,
     /// The vertical axis.
     pub y_title: String,
-    /// What a reader should know of it; may be empty.
+    /// What a reader should know; may be empty.
     pub note: String,
     /// What is drawn.
     pub drawing: Drawing,
@@ -389,7 +387,7 @@ pub enum Drawing {
     Scatter {
         /// The points of one label each.
         lines: Vec<FigureLine>,
-        /// The line through all of them; `null` below 2 points.
+        /// The line through all points; `null` below 2 points.
         fit: Option<Fit>,
     },
     /// Not drawn again.
@@ -402,7 +400,7 @@ pub enum Drawing {
 /// State over time in one repetition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TracePanel {
-    /// Which kind of run, how many there are of it, and which of them is shown; empty if it is the only
+    /// Which kind of run, how many runs are of this kind, and which one is shown; empty if it is the only
     /// panel.
     pub title: String,
     /// The value of the metric that distinguishes kinds; `null` if the figure knows none.

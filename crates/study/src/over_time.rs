@@ -1,5 +1,5 @@
 //! Figures of state over time that a run's summary does not have: how alike windows move, how many flows a
-//! loss hits, how far a queue swings. They are read from the series of one repetition, every change of it.
+//! loss hits, how far a queue swings. They are read from the series of one repetition, with every change.
 
 use talkpath_measure::{RunRecord, Series};
 
@@ -111,7 +111,7 @@ impl OverTime {
     }
 }
 
-/// Whether a figure that names `wanted` shows `flow`: the flow of that name, or the copies of one.
+/// Whether a figure that names `wanted` shows `flow`: the flow of that name, or a copy of it.
 pub(crate) fn is_flow_of(flow: &str, wanted: &str) -> bool {
     flow.strip_prefix(wanted).is_some_and(|rest| {
         rest.is_empty()
@@ -119,9 +119,9 @@ pub(crate) fn is_flow_of(flow: &str, wanted: &str) -> bool {
     })
 }
 
-/// Pearson's coefficient; `None` if one of them does not move.
+/// Pearson's coefficient; `None` if one series does not move.
 fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
-    // The mean of equal values need not equal them: what is left of a window that stands still would count.
+    // The mean of equal values need not equal them: a constant window would still count for its rounding.
     let moves = |values: &[f64]| values.windows(2).any(|pair| pair[0] != pair[1]);
     if !moves(a) || !moves(b) {
         return None;

@@ -31,7 +31,7 @@ impl<'a> Mistakes<'a> {
         }
     }
 
-    /// The key of the value that begins at `at`; empty if no `KEY =` stands directly before it.
+    /// The key of the value that begins at `at`; empty if no `KEY =` is directly before it.
     pub(crate) fn key_before(&self, at: usize) -> String {
         let before = self.source.text.get(..at).unwrap_or_default().trim_end();
         let Some(before) = before.strip_suffix('=').map(str::trim_end) else { return String::new() };

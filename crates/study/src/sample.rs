@@ -70,7 +70,7 @@ impl CellSamples {
         self.samples.iter().any(|sample| sample.bent.iter().any(|bent| bent == metric))
     }
 
-    /// One metric by repetition, of those that are judged and know it.
+    /// One metric by repetition, for repetitions that are judged and know it.
     pub(crate) fn figures(&self, metric: &str) -> BTreeMap<u64, f64> {
         self.valid().filter_map(|sample| Some((sample.repetition, *sample.values.get(metric)?))).collect()
     }
@@ -115,7 +115,7 @@ pub struct KeptTrace {
     pub repetition: u64,
     /// Its values of the metrics that distinguish kinds of runs; none if the figures know no kinds.
     pub kinds: Vec<(String, f64)>,
-    /// What the figures draw of it.
+    /// What the figures draw.
     pub trace: StateTrace,
 }
 
@@ -151,16 +151,16 @@ impl TraceLine {
 pub struct LossRun {
     /// Which flow.
     pub flow: String,
-    /// When the first of them was due, s.
+    /// When the first message was due, s.
     pub at_s: f64,
     /// How many.
     pub length: u64,
 }
 
 impl Sample {
-    /// What `study` reads of `record`, a run of `cell`, of its summary and of what was `watched` of it packet
-    /// by packet (`null` if nothing was). Its `instants` are those of [`StateTrace::instants`], and the
-    /// caller's to add.
+    /// What `study` reads from `record`, a run of `cell`: from its summary, and from what was `watched`
+    /// packet by packet (`null` if nothing was). The caller adds its `instants`, from
+    /// [`StateTrace::instants`].
     pub fn of(record: &RunRecord, run: &RunSummary, study: &Study, cell: &Cell, watched: Json) -> Self {
         let mut json = serde_json::to_value(run).unwrap_or_default();
         json["clock"] = serde_json::to_value(Clock::from(&record.clock)).unwrap_or_default();
@@ -275,7 +275,7 @@ fn delays(record: &RunRecord, names: &[String], late: &[LateFlow]) -> BTreeMap<S
 }
 
 impl StateTrace {
-    /// What the figures draw of `record`, a run of `cell`; `None` if they draw nothing of it.
+    /// What the figures draw from `record`, a run of `cell`; `None` if they draw nothing from it.
     pub fn of(record: &RunRecord, cell: &Cell) -> Option<Self> {
         let kept = &cell.kept.traces;
         if kept.is_empty() {
@@ -338,7 +338,7 @@ fn goodput_line(flow: &FlowRecord, stretch: (f64, f64)) -> TraceLine {
     TraceLine { entity: flow.info.name.clone(), kind: "goodput".to_owned(), points: cut(points, stretch) }
 }
 
-/// The points of the stretch, the first of them at `from` with the value that held there.
+/// The points of the stretch, the first one at `from` with the value that held there.
 pub(crate) fn cut(points: impl Iterator<Item = (f64, f64)>, (from, to): (f64, f64)) -> Vec<(f64, f64)> {
     let mut kept: Vec<(f64, f64)> = Vec::new();
     for (at, value) in points.take_while(|point| point.0 <= to) {

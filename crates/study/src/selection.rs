@@ -33,8 +33,8 @@ impl Selection {
         self.arenas.iter().copied().filter(|arena| claim.arenas.contains(arena)).collect()
     }
 
-    /// The checks of `claim` that are judged in `arenas`: `--quick` leaves those out that it should not judge
-    /// in one of them.
+    /// The checks of `claim` that are judged in `arenas`: `--quick` leaves out those that it should not judge
+    /// in one of the arenas.
     pub fn checks<'s>(&self, claim: &'s Claim, arenas: &[ArenaName]) -> Vec<&'s Check> {
         claim.checks.iter().filter(|check| check.is_of(arenas) && self.judges(check, arenas)).collect()
     }

@@ -16,7 +16,7 @@ pub struct Median {
     pub ci95: Option<(f64, f64)>,
 }
 
-/// The fewest values whose range stands for the interval of their median when two arenas are compared: it
+/// The fewest values whose range is taken for the interval of their median when two arenas are compared: it
 /// covers the median with 1 - 2 / 2^5 = 93.75 %. Real time affords few repetitions, and fewer than these say
 /// next to nothing of their spread.
 pub(crate) const LEAST_FOR_SPREAD: u64 = 5;

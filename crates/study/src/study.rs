@@ -32,7 +32,7 @@ pub struct Study {
     pub repeat: u64,
     /// What the publication leaves open; the first is the base.
     pub assumptions: Vec<Assumption>,
-    /// The sets that stand beside each claim as its sensitivity, by index.
+    /// The sets that are shown with each claim as its sensitivity, by index.
     pub sensitivity: Vec<usize>,
     /// Every cell in every arena and under every assumption set, by arena, assumption and then in the file's
     /// order.
@@ -47,9 +47,9 @@ pub struct Study {
     pub tables: Vec<PublishedTable>,
     /// Every metric that a claim or a figure reads.
     pub metrics: Vec<String>,
-    /// Those that the study makes of others.
+    /// The metrics that the study computes from others.
     pub derived: Metrics,
-    /// The units of those, as far as they have one.
+    /// The units of these metrics, as far as they have one.
     pub units: Units,
     /// Its files: `study.toml`, and the scenarios and tables that it names. (name, text)
     pub files: Vec<(String, String)>,
@@ -118,19 +118,19 @@ pub struct Form {
     pub repeat: u64,
     /// What runs.
     pub scenario: Arc<Scenario>,
-    /// Distinguishes what runs, and what is kept of it, from an edited cell. A resumed run compares it.
+    /// Changes if what runs changes, or what is kept. A resumed run compares it.
     pub fingerprint: String,
 }
 
 /// What figures draw of a cell beside its metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kept {
-    /// By series, the stretch of run time in seconds of which the first repetition keeps a trace.
+    /// By series, the stretch of run time in seconds that the first repetition keeps as a trace.
     pub traces: BTreeMap<String, (f64, f64)>,
     /// The metrics whose values distinguish kinds of runs: the first repetition of each kind keeps a trace.
     pub kinds: BTreeSet<String>,
-    /// The study's figures of state over time that claims read of it: every repetition keeps whole series
-    /// until they are made.
+    /// The figures of state over time that claims read from this cell: every repetition keeps whole series
+    /// until they are computed.
     pub over_time: Vec<String>,
     /// Whether a claim reads what is watched of its runs packet by packet.
     pub watched: bool,
@@ -145,7 +145,7 @@ pub struct Figure {
     pub number: String,
     /// What it shows.
     pub title: String,
-    /// What a reader should know of it; may be empty.
+    /// What a reader should know; may be empty.
     pub note: String,
     /// How.
     pub kind: FigureKind,
@@ -233,7 +233,7 @@ pub enum FigureKind {
         /// One for each value of `x`.
         lines: Vec<MedianLine>,
     },
-    /// Medians of one metric over those of another, a point a cell, with the line through all of them.
+    /// Medians of one metric over those of another, a point a cell, with the line through all points.
     Scatter {
         /// The metric on the horizontal axis.
         x: String,

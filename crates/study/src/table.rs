@@ -18,13 +18,13 @@ pub struct PublishedTable {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedRow {
-    /// Which of the publication's tables it stands in; empty if the file holds one alone.
+    /// Which of the publication's tables it is in; empty if the file holds a single table.
     #[serde(default)]
     pub table: String,
     /// For a person; the cell and the metric if it is empty.
     #[serde(default)]
     pub what: String,
-    /// The column in which it stands, if the table has several; `what` is then its row.
+    /// Its column, if the table has several; `what` is then its row.
     #[serde(default)]
     pub column: String,
     /// The cell that answers it.
@@ -38,7 +38,7 @@ pub struct PublishedRow {
     /// What the figure was used for.
     #[serde(default)]
     pub role: Role,
-    /// Where it stands, or why it is exempt.
+    /// Its place in the publication, or why it is exempt.
     #[serde(default)]
     pub note: String,
 }

@@ -45,7 +45,7 @@ fn unknown<'a>(line: &'a str, prefix: &str) -> Option<(String, &'a str)> {
     Some((name.to_owned(), rest))
 }
 
-/// What stands between back quotes.
+/// The words between back quotes.
 fn names(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }

@@ -27,7 +27,7 @@ pub fn shown_value(value: &Value) -> String {
     }
 }
 
-/// What stands after a figure in `unit`: ` ms`, `/s`, or nothing.
+/// What follows a figure in `unit`: ` ms`, `/s`, or nothing.
 pub fn shown_unit(unit: Option<Unit>) -> &'static str {
     scale(unit).1
 }
@@ -255,7 +255,7 @@ pub(crate) enum NotTested {
     NoValue {
         /// The cell.
         cell: String,
-        /// What was read of it.
+        /// The metric that was read.
         metric: String,
     },
     /// They ran, and the figure that a check makes of their numbers has no value.
@@ -284,7 +284,7 @@ pub(crate) struct Sets<'a> {
     pub(crate) base: &'a str,
     pub(crate) holding: &'a [String],
     pub(crate) failing: &'a [String],
-    /// The base, if it is one, stands in one of the above too.
+    /// If the base is undecided, it is in one of the two lists above, too.
     pub(crate) undecided: &'a [String],
     pub(crate) without_effect: &'a [String],
     /// By `--quick`.

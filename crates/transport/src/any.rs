@@ -22,7 +22,8 @@ pub enum AnyTransport {
     Udp(Udp),
     /// TCP (RFC 9293).
     Tcp(Tcp),
-    /// DCCP (RFC 4340). In a box, because it is twice as large as TCP, of which there may be thousands.
+    /// DCCP (RFC 4340). In a box, because it is twice as large as TCP, and there may be thousands of TCP
+    /// ends.
     Dccp(Box<Dccp>),
 }
 
@@ -98,7 +99,7 @@ pub fn new_machine(
 
 /// Work that is compiled for each transport.
 pub trait EndVisitor {
-    /// What comes of it.
+    /// What the work returns.
     type Output;
 
     /// Does it.

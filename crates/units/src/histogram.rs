@@ -1,4 +1,4 @@
-//! Spans of time without keeping each of them: the buckets of a histogram of high dynamic range (Tene's
+//! Spans of time without keeping each one: the buckets of a histogram of high dynamic range (Tene's
 //! HdrHistogram), which grow with the value, so that a percentile is known to a relative error whatever the
 //! values are.
 //!

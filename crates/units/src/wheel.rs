@@ -1,5 +1,5 @@
-//! A timing wheel: which of many keys is to be woken first, and when. It knows nothing of what they stand
-//! for.
+//! A timing wheel: which of many keys is to be woken first, and when. It does not know what a key means to
+//! its owner.
 //!
 //! Each key has at most one entry, so the wheel is as large as the number of keys that wait for something: of
 //! links and endpoints, say, and not of packets under way.
@@ -12,12 +12,12 @@
 //! ```
 //!
 //! It is hierarchical (Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987, scheme 7) and never
-//! ticks: a bit for each slot that holds something, and one for each 64 of those, lead to the next entry at
-//! once. A slot that is reached in a higher level moves down to where its entries' next digits say, which an
-//! entry pays for once in most runs. The cost of an entry thus depends on how close events follow each other
-//! and not on how many wait. A slot of the lowest level, which most entries meet alone, holds its one entry
-//! itself; more than one, and those of higher levels, are lists through the keys. Nothing is allocated after
-//! it is made.
+//! ticks: a bit for each slot that holds something, and a bit for each 64 such bits, lead to the next entry
+//! at once. A slot that is reached in a higher level moves down to where its entries' next digits say, which
+//! an entry pays for once in most runs. The cost of an entry thus depends on how close events follow each
+//! other and not on how many wait. A slot of the lowest level, which most entries meet alone, holds its one
+//! entry itself; more than one, and those of higher levels, are lists through the keys. Nothing is allocated
+//! after it is made.
 //!
 //! A key is **armed** ([`Wheel::arm`]) to be woken at a time or before: to arm it for a later time than it is
 //! armed for does nothing; it is woken at the earlier one, its owner finds nothing due and arms it again. A
@@ -58,7 +58,7 @@ pub struct Wheel {
     armed: Vec<u64>,
 }
 
-/// Which slots of a level hold something: a bit for each, and one for each word of those.
+/// Which slots of a level hold something: a bit for each slot, and a bit for each word of such bits.
 #[derive(Clone, Copy, Debug)]
 struct Occupied {
     words: u64,
@@ -71,8 +71,8 @@ struct Occupied {
 struct Near(u64);
 
 /// When an key in a list is woken, in nanoseconds, and its neighbours there: the next one was inserted before
-/// this one, the previous one after it. With both it is taken out without a walk, of which each step would
-/// wait for memory.
+/// this one, the previous one after it. With both it is taken out without a walk along the list, whose every
+/// step would wait for memory.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at: u64,
@@ -171,8 +171,7 @@ impl Occupied {
 }
 
 impl Wheel {
-    /// A wheel for `keys` keys that waits for none of them, and whose events follow each other after about
-    /// `apart`.
+    /// A wheel for `keys` keys that waits for none, and whose events follow each other after about `apart`.
     pub fn new(keys: usize, apart: Duration) -> Self {
         assert!(keys < Near::SEVERAL as usize, "a wheel has fewer than 2^31 keys");
         Self {

@@ -148,7 +148,7 @@ pub struct Levels {
 pub struct Counters {
     /// Packets with application data handed to the wire, retransmissions included.
     pub data_packets: u64,
-    /// Of these, how many carried data that was sent before.
+    /// How many packets carried data that was sent before.
     pub retransmissions: u64,
     /// Retransmission timeouts that fired; `None` if the protocol does not say.
     pub timeouts: Option<u64>,
@@ -174,8 +174,7 @@ pub struct EcnCounters {
     pub echoed: Option<u64>,
 }
 
-/// Takes the packets that leave: the network, or what stands in for it. Any function of a [`Transmit`] is
-/// one.
+/// Takes the packets that leave: the network, or a substitute for it. Any function of a [`Transmit`] is one.
 pub trait Outlet {
     /// Takes a packet that leaves now.
     fn take(&mut self, transmit: Transmit);
@@ -199,10 +198,10 @@ pub trait Transport {
     /// # Errors
     /// [`Refused`] says why not; the transport's state is as before.
     fn handle_message(&mut self, message: Message, now: Instant) -> Result<(), Refused>;
-    /// Takes what there is room for of a message that [`Transport::handle_message`] does not take whole,
-    /// `rest` of it being left, and returns how much; zero from transports whose messages are whole. What
-    /// leaves then may make room at once: an application calls again until nothing is taken, and passes how
-    /// much was `written` since it began to.
+    /// Takes as much as there is room for of a message that [`Transport::handle_message`] does not take
+    /// whole. `rest` bytes of the message are left. Returns how much was taken: zero from transports whose
+    /// messages are whole. What leaves then may make room at once: an application calls again until nothing
+    /// is taken, and passes how much was `written` since it began to.
     fn handle_part(&mut self, _rest: Bytes, _written: Bytes) -> Bytes {
         Bytes::ZERO
     }
@@ -259,7 +258,8 @@ pub trait Transport {
         let Observation { cwnd, window, send_buffer, .. } = self.observe();
         Levels { cwnd, window, send_buffer }
     }
-    /// What [`Levels::cwnd`] and [`Levels::window`] follow from: while this stands, they do. Cheaper to read.
+    /// What [`Levels::cwnd`] and [`Levels::window`] follow from: while this is unchanged, so are they.
+    /// Cheaper to read.
     fn windows_key(&self) -> (u64, u64) {
         let Levels { cwnd, window, .. } = self.levels();
         (cwnd.map_or(0, f64::to_bits), window.map_or(0, f64::to_bits))

@@ -6,7 +6,7 @@ use talkpath_config::EncapsulatedKind;
 use crate::carrier::{Carrier, NativeForm, Ports};
 use crate::dccp::{DccpPacket, codec};
 
-/// A packet of one of them.
+/// A packet of such a protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EncapsulatedPacket {
     /// A DCCP packet. In a box, so that other packets do not grow by the room of its options.

@@ -7,8 +7,7 @@ use crate::contract::Transport;
 
 /// The state machine of a protocol of ours that real hosts carry in UDP datagrams.
 pub trait Machine: Transport {
-    /// Whether no connection is left, or none was opened: the far end has heard of its end, or is not to hear
-    /// of it.
+    /// Whether no connection is left, or none was opened: the far end knows that it ended, or need not know.
     fn is_over(&self) -> bool;
     /// How the connection ended; `None` until it has.
     fn ending(&self) -> Option<Ending>;

@@ -59,7 +59,7 @@ pub struct Segment {
     pub window: u16,
     /// Payload bytes.
     pub payload: u32,
-    /// SACK blocks, the first `sack_count` of them (RFC 2018 §3).
+    /// SACK blocks; the first `sack_count` are in use (RFC 2018 §3).
     pub sack: [SackBlock; 3],
     /// The number of blocks in `sack`.
     pub sack_count: u8,
@@ -67,7 +67,7 @@ pub struct Segment {
     pub options: SegmentOptions,
 }
 
-/// The options of a segment, SACK excepted. One byte says which of them are present, so that a packet stays
+/// The options of a segment, SACK excepted. One byte says which options are present, so that a packet stays
 /// small: a network copies it at each hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentOptions {

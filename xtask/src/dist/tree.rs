@@ -14,7 +14,7 @@ const SHELLS: [(&str, &str); 3] = [
     ("fish", "share/fish/vendor_completions.d/talkpath.fish"),
 ];
 
-/// What stands in the folder of documentation.
+/// What is put into the folder of documentation.
 const DOCUMENTS: [&str; 3] = ["README.md", "CHANGELOG.md", "CITATION.cff"];
 
 /// What the archive has besides. Debian wants them in its copyright file.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::failure::Failure;
 
-/// Settles what flags and variables of `cli`'s command say against each other; `matches` are the command's.
+/// Settles contradictions between flags and variables of `cli`'s command; `matches` are the command's.
 ///
 /// # Errors
 /// [`Failure::Usage`] if options that were given do not go together, or name no host.
@@ -50,7 +50,7 @@ impl Given<'_> {
         self.0.value_source(id) == Some(ValueSource::EnvVariable)
     }
 
-    /// Puts `option` back to what it is without its variable, if that is where it comes from.
+    /// If `option` comes from its variable, puts it back to its default.
     fn ignore_variable<T: Default>(&self, id: &str, option: &mut T) {
         if self.is_variable(id) {
             *option = T::default();
@@ -167,7 +167,7 @@ const OF_FORMATS: [(&str, &str, &[ExportFormat]); 7] = {
     ]
 };
 
-/// Refuses a far end that cannot be one, whoever is asked.
+/// Refuses a far end that is no host, in any command.
 fn to_a_host(command: &Command) -> Result<(), Failure> {
     let to = match command {
         Command::Compare(args) => args.place.to.as_deref(),

@@ -13,8 +13,8 @@ pub struct ShardArgs {
     /// sim: run part I of N alone, or parts I to J; `talkpath merge` makes one run of all parts
     #[arg(help_heading = heading::REPETITIONS, long, value_name = "I[-J]/N", conflicts_with = "resume")]
     pub(crate) shard: Option<Shard>,
-    /// With --shard: the part's directory (default: a new one under --out). If the part was begun there, what
-    /// is missing of it is run
+    /// With --shard: the part's directory (default: a new one under --out). If the part was begun there, its
+    /// missing repetitions are run
     #[arg(help_heading = heading::FILES, short, long, value_name = "DIR", requires = "shard")]
     pub output: Option<PathBuf>,
 }

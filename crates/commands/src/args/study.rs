@@ -111,7 +111,7 @@ pub struct StudyRunArgs {
     /// Run only this claim and the cells that it reads; may be given again
     #[arg(long = "claim", value_name = "ID")]
     pub claims: Vec<String>,
-    /// Where the cells run: sim, emu, or both; the verdict of the first stands on top
+    /// Where the cells run: sim, emu, or both; the verdict of the first is shown first
     #[arg(
         long,
         value_name = "A[,B]",

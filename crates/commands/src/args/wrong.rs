@@ -47,7 +47,7 @@ pub(super) fn wrong_usage(error: &Error) -> Failure {
     }
 }
 
-/// A value that names what is not there yet, and where to read of it.
+/// A value that names something that is not built yet, and the page that says so.
 fn refused_word(error: &Error) -> Option<(&str, String)> {
     match error.get(ContextKind::InvalidValue) {
         Some(ContextValue::String(word)) => Some((word, not_yet_help(word)?)),

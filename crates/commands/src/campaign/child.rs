@@ -157,7 +157,7 @@ pub(crate) fn wait_at_most(child: &mut Child, most: Duration) -> io::Result<Opti
     }
 }
 
-/// The command line: `via`, a shell, and over ssh all of it quoted.
+/// The command line: `via`, then a shell. Over ssh the whole line is quoted.
 fn command(host: &Host, script: &str, arguments: &[String]) -> Command {
     let shell = ["sh", "-c", script, "talkpath"].map(str::to_owned);
     let words: Vec<String> = host.via.iter().cloned().chain(shell).chain(arguments.iter().cloned()).collect();

@@ -59,7 +59,7 @@ pub(crate) struct MetPair {
     pub(crate) far: String,
     /// Messages of the call.
     pub(crate) sent: u64,
-    /// Of these, the far host sent back.
+    /// Messages that the far host sent back.
     pub(crate) received: u64,
     /// What does not work; `null` if all does.
     pub(crate) why: Option<String>,
@@ -103,26 +103,26 @@ impl Met {
 
     /// How many hosts and pairs do not work, and how many were tried.
     pub(crate) fn failed(&self) -> (usize, usize) {
-        let why = self.hosts.iter().map(|it| &it.why).chain(self.pairs.iter().map(|it| &it.why));
+        let why = self.hosts.iter().map(|host| &host.why).chain(self.pairs.iter().map(|pair| &pair.why));
         (why.filter(|why| why.is_some()).count(), self.hosts.len() + self.pairs.len())
     }
 
     /// A line for each.
     pub(crate) fn text(&self) -> String {
-        let hosts = self.hosts.iter().map(|it| {
-            let found = match (&it.why, &it.version) {
+        let hosts = self.hosts.iter().map(|host| {
+            let found = match (&host.why, &host.version) {
                 (Some(why), _) => format!("FAILED: {why}"),
                 (None, Some(version)) => version.clone(),
                 (None, None) => "works".to_owned(),
             };
-            format!("{} ({}): {found}\n", it.host, it.way)
+            format!("{} ({}): {found}\n", host.host, host.way)
         });
-        let pairs = self.pairs.iter().map(|it| {
-            let found = match &it.why {
+        let pairs = self.pairs.iter().map(|pair| {
+            let found = match &pair.why {
                 Some(why) => format!("FAILED: {why}"),
-                None => format!("{} of {} messages came back", it.received, it.sent),
+                None => format!("{} of {} messages came back", pair.received, pair.sent),
             };
-            format!("{} > {}: {found}\n", it.near, it.far)
+            format!("{} > {}: {found}\n", pair.near, pair.far)
         });
         hosts.chain(pairs).collect()
     }
@@ -168,19 +168,20 @@ impl MetPair {
     }
 }
 
-/// Does `work` on each of `of`, each in a thread of its own; `unable` says of which there was no thread.
+/// Does `work` on each of `items`, each in a thread of its own; `unable` makes the result of an item for
+/// which there was no thread.
 fn side_by_side<T: Copy + Send, R: Send>(
-    of: impl Iterator<Item = T>,
+    items: impl Iterator<Item = T>,
     work: impl Fn(T) -> R + Sync,
     unable: impl Fn(T, String) -> R,
 ) -> Vec<R> {
     let work = &work;
     thread::scope(|scope| {
-        let start = |one| (one, thread::Builder::new().spawn_scoped(scope, move || work(one)));
-        let threads: Vec<_> = of.map(start).collect();
-        let done = |(one, thread): (T, std::io::Result<thread::ScopedJoinHandle<'_, R>>)| match thread {
+        let start = |item| (item, thread::Builder::new().spawn_scoped(scope, move || work(item)));
+        let threads: Vec<_> = items.map(start).collect();
+        let done = |(item, thread): (T, std::io::Result<thread::ScopedJoinHandle<'_, R>>)| match thread {
             Ok(thread) => thread.join().ok(),
-            Err(why) => Some(unable(one, format!("not tried, as this machine gives no thread: {why}"))),
+            Err(why) => Some(unable(item, format!("not tried, as no thread can be started: {why}"))),
         };
         threads.into_iter().filter_map(done).collect()
     })
@@ -209,7 +210,7 @@ fn version(host: &Host, tools: &[&str], stop: &AtomicBool) -> Result<String, Str
     let since = Instant::now();
     let mut started = Started::start(host, script)?;
     let output = started.output();
-    // What a host says without an end is not waited for: only the first of it is read, in a thread. What the
+    // What a host says without an end is not waited for: only its beginning is read, in a thread. What the
     // program left running may hold its output open after its own end.
     let (said, answer) = mpsc::channel();
     let read = move || {
@@ -218,7 +219,7 @@ fn version(host: &Host, tools: &[&str], stop: &AtomicBool) -> Result<String, Str
         let _ = said.send(String::from_utf8_lossy(&text).into_owned());
     };
     let reader = thread::Builder::new().spawn(read);
-    reader.map_err(|why| format!("this machine gives no thread for what it says: {why}"))?;
+    reader.map_err(|why| format!("cannot start a thread to read what it says: {why}"))?;
     let status = loop {
         if let Some(status) = started.ended() {
             break status;
@@ -313,7 +314,7 @@ run "$p" --version
 /// What a near host needs besides `sh` and `mktemp`, and a host whose server is started.
 const NEAR_TOOLS: &[&str] = &["dd", "tar"];
 const FAR_TOOLS: &[&str] = &["dd"];
-/// Ten frames of a call, each of which the far host sends back.
+/// Ten frames of a call; the far host sends each one back.
 const CALL: &str = "name = \"check\"\nduration = \"200 ms\"\ndrain = \"2 s\"\n\n[flow.call]\ntransport = \"udp\"\n\
                     workload = { kind = \"voice\", echo = true }\n";
 /// Chosen: ssh's own time to connect, and some.

@@ -70,7 +70,7 @@ struct Checked<'a> {
 /// A mistake or a warning.
 #[derive(Serialize)]
 struct Finding<'a> {
-    /// The option that it is about, as it stands on the command line; then line, column and text are `null`.
+    /// The option that it is about, as typed on the command line; then line, column and text are `null`.
     option: Option<&'a str>,
     /// From 1.
     line: Option<usize>,
@@ -94,9 +94,11 @@ impl<'a> Checked<'a> {
             cells: Some(cells),
             repetitions: Some(plan.repeat.saturating_mul(cells as u64)),
             mistakes: Vec::new(),
-            warnings: Finding::of(source, &plan.warnings)
+            warnings: Finding::from_diagnostics(source, &plan.warnings)
                 .into_iter()
-                .chain(plan.understood.not_in_sim.iter().map(|(key, message)| Finding::of_key(key, message)))
+                .chain(
+                    plan.understood.not_in_sim.iter().map(|(key, message)| Finding::about_key(key, message)),
+                )
                 .collect(),
             understood: plan.understood.lines().map(String::as_str).collect(),
         }
@@ -109,7 +111,7 @@ impl<'a> Checked<'a> {
             name: None,
             cells: None,
             repetitions: None,
-            mistakes: Finding::of(source, mistakes),
+            mistakes: Finding::from_diagnostics(source, mistakes),
             warnings: Vec::new(),
             understood: Vec::new(),
         }
@@ -117,12 +119,12 @@ impl<'a> Checked<'a> {
 }
 
 impl<'a> Finding<'a> {
-    /// About a key, wherever it stands.
-    const fn of_key(key: &'a str, message: &'a str) -> Self {
+    /// About a key, without its place in the file.
+    const fn about_key(key: &'a str, message: &'a str) -> Self {
         Self { option: None, line: None, column: None, text: None, key, message, help: None }
     }
 
-    fn of(source: &'a Source, diagnostics: &'a [Diagnostic]) -> Vec<Self> {
+    fn from_diagnostics(source: &'a Source, diagnostics: &'a [Diagnostic]) -> Vec<Self> {
         let told = |it: &'a Diagnostic| {
             let is_in_file = it.option.is_none();
             Self {

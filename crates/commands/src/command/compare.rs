@@ -22,7 +22,7 @@ use crate::args::{Common, CompareArgs, HOME, quoted};
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::place;
-use crate::running::{self, Told};
+use crate::running::{self, TerminalObserver};
 use crate::scenario_file::{load_changed, load_source, load_source_beside, read};
 use crate::terminal::{Terminal, program, shell_word, table_style};
 use crate::thresholds;
@@ -68,7 +68,7 @@ pub fn run(
         takes_turns,
         records,
         exact,
-        observer: Box::new(Told::new(terminal, records)),
+        observer: Box::new(TerminalObserver::new(terminal, records)),
         ..experiment(&plan, None, place, common, arenas, terminal)
     };
     let outcome = running::run(&experiment, Destination::Under(&common.out))?;

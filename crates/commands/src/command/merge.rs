@@ -72,8 +72,8 @@ pub fn run(
     let merged = merged.and_then(|merged| merged.unwritten.map_or(Ok(merged.summary), |why| Err(why.into())));
     let summary = merged.inspect_err(|_| dir.discard_if_new())?;
     let table = run_table(&summary, &table_style(args.tables));
-    let way_on = again(&dir, "");
-    conclude(Outcome { dir, summary, failure: None }, &table, &way_on, None, common, false, terminal)
+    let next_commands = again(&dir, "");
+    conclude(Outcome { dir, summary, failure: None }, &table, &next_commands, None, common, false, terminal)
 }
 
 /// What belongs to the run and not to its repetitions.
@@ -120,8 +120,8 @@ impl PartDir {
             ));
         };
         // No lock is kept: a process cannot hold a file open for each of many parts. Whoever goes on with a
-        // part meanwhile changes no whole repetition. The folder of one that was cut short may go: a merge
-        // that takes it then fails, and names it.
+        // part meanwhile changes no whole repetition. The folder of a repetition that was cut short may
+        // disappear: a merge that reads it then fails, and names it.
         dir.refuse_company()?;
         let mut fresh = journal::read(&dir)?;
         // The plan has them.

@@ -418,7 +418,7 @@ fn for_person(at: &str, interval: &Interval) -> String {
     lines
 }
 
-/// The score of a call, and of which receiver it is if there are two.
+/// The score of a call, and with which receiver if there are two.
 fn score(call: &CallSummary) -> String {
     match &call.other_receiver {
         None => format!(", MOS {:.2}", call.mos),

@@ -14,7 +14,7 @@ use talkpath_experiment::json as files;
 use talkpath_experiment::run_dir::{SCENARIO, write_trace};
 use talkpath_experiment::store::whole::write_bytes;
 
-/// Prints the plan, and writes what every machine needs of it.
+/// Prints the plan, and writes the files from which every machine runs its part.
 pub fn run(args: &PlanArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let set = args.change.settings().collect();
     let options = Options { set, seed: args.seed, repeat: args.repeat };

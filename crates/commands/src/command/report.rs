@@ -99,7 +99,7 @@ fn drawn_again(
     drawn: &BTreeMap<u64, u64>,
     arenas: &dyn Arenas,
 ) -> Result<Vec<CellFigures>, Failure> {
-    let mut again = Repetitions::of(dir, &dir.file(PACKETS), arenas)?;
+    let mut again = Repetitions::open(dir, &dir.file(PACKETS), arenas)?;
     let labels: BTreeMap<u64, String> =
         again.plan().cells.iter().map(|cell| (cell.index, cell.label.clone())).collect();
     let mut made = Vec::new();

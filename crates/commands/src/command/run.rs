@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::page::Pages;
 use crate::place;
-use crate::running::{self, Outcome, Told};
+use crate::running::{self, Outcome, TerminalObserver};
 use crate::scenario_file::load_file;
 use crate::terminal::{self, Terminal, program, shell_path, shell_word};
 use crate::thresholds;
@@ -37,13 +37,13 @@ pub fn run(args: &RunArgs, common: &Common, arenas: &dyn Arenas, terminal: Termi
                 None => begun.run(dir, args, common, arenas, terminal),
             }
         }
-        (None, Some(scenario), None) => fresh(scenario, args, common, arenas, terminal),
-        (None, Some(scenario), Some(shard)) => part(scenario, shard, args, common, arenas, terminal),
+        (None, Some(scenario), None) => start(scenario, args, common, arenas, terminal),
+        (None, Some(scenario), Some(shard)) => run_shard(scenario, shard, args, common, arenas, terminal),
         (None, None, _) => Err(Failure::Usage("run needs a scenario file".to_owned())),
     }
 }
 
-fn fresh(
+fn start(
     scenario: &Path,
     args: &RunArgs,
     common: &Common,
@@ -54,11 +54,11 @@ fn fresh(
     let plan = load_file(scenario, &options(args))?;
     refuse_junit(args.demand.junit.as_deref(), &[])?;
     let outcome = run_plan(&plan, place.clone(), args.rounds, common, arenas, terminal)?;
-    told(outcome, &place, &plan, args, common, terminal)
+    conclude_run(outcome, &place, &plan, args, common, terminal)
 }
 
-/// Prints what a whole run has shown.
-fn told(
+/// Prints the tables of a whole run, and what to type next.
+fn conclude_run(
     outcome: Outcome,
     place: &Place,
     plan: &Plan,
@@ -67,12 +67,12 @@ fn told(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let table = run_table(&outcome.summary, &terminal::table_style(args.place.tables));
-    let mut way_on = again(&outcome.dir, &place::flags(place));
+    let mut next_commands = again(&outcome.dir, &place::flags(place));
     if plan.cells.len() > 1 {
-        way_on += &files_of_sweep(&outcome.dir, &outcome.summary);
+        next_commands += &files_of_sweep(&outcome.dir, &outcome.summary);
     }
     let junit = args.demand.junit.as_deref();
-    conclude(outcome, &table, &way_on, junit, common, args.place.strict, terminal)
+    conclude(outcome, &table, &next_commands, junit, common, args.place.strict, terminal)
 }
 
 /// Runs all of `plan` in a new directory; each repetition's cells in an order of its own if it `takes_turns`.
@@ -89,7 +89,7 @@ pub(super) fn run_plan(
     running::run(&experiment, Destination::Under(&common.out))
 }
 
-/// All of `plan`, or the part `shard` of it, as it runs unless something else is said.
+/// The experiment that runs `plan`, or its part `shard`, with all else at its default.
 pub(super) fn experiment<'p>(
     plan: &'p Plan,
     shard: Option<Shard>,
@@ -116,13 +116,13 @@ pub(super) fn experiment<'p>(
         series: common.series,
         at_once,
         jobs: jobs(common),
-        observer: Box::new(Told::new(terminal, common.records())),
+        observer: Box::new(TerminalObserver::new(terminal, common.records())),
         findings: &Pages,
     }
 }
 
 /// Runs a part, in a directory of its own or where it was begun.
-fn part(
+fn run_shard(
     scenario: &Path,
     shard: Shard,
     args: &RunArgs,
@@ -162,11 +162,11 @@ fn part(
         Some(path) => Destination::At(path),
         None => Destination::Under(&common.out),
     };
-    part_told(running::run_part(&experiment, folder)?, shard, common, terminal)
+    conclude_part(running::run_part(&experiment, folder)?, shard, common, terminal)
 }
 
 /// Prints what a part has done.
-fn part_told(
+fn conclude_part(
     (outcome, failure): (PartOutcome, Option<Failure>),
     shard: Shard,
     common: &Common,
@@ -272,7 +272,7 @@ impl EarlierRun {
         let (records, series) = (self.begun.records()?, self.begun.series()?);
         let exact = self.begun.exact;
         let experiment = experiment(&self.plan, self.shard, self.place.clone(), common, arenas, terminal);
-        let observer = Box::new(Told::new(terminal, records));
+        let observer = Box::new(TerminalObserver::new(terminal, records));
         Ok(Experiment { records, exact, series, observer, ..experiment })
     }
 
@@ -290,7 +290,7 @@ impl EarlierRun {
             ..self.experiment(common, arenas, terminal)?
         };
         let outcome = running::resume(&experiment, dir, self.begun.clone())?;
-        told(outcome, &self.place, &self.plan, args, common, terminal)
+        conclude_run(outcome, &self.place, &self.plan, args, common, terminal)
     }
 
     fn run_part(
@@ -302,7 +302,7 @@ impl EarlierRun {
         terminal: Terminal,
     ) -> Result<(), Failure> {
         let experiment = self.experiment(common, arenas, terminal)?;
-        part_told(running::resume_part(&experiment, dir, self.begun.clone())?, shard, common, terminal)
+        conclude_part(running::resume_part(&experiment, dir, self.begun.clone())?, shard, common, terminal)
     }
 }
 

@@ -91,11 +91,11 @@ impl Transfer {
             outcome.failure = outcome.failure.or_else(|| not_whole(&outcome.summary));
         }
         let again = again(&outcome.dir, &place::flags(&place));
-        let way_on = format!("Log: {}\n{again}", outcome.dir.file(LOG).display());
+        let next_commands = format!("Log: {}\n{again}", outcome.dir.file(LOG).display());
         let table = run_table(&outcome.summary, &table_style(args.tables));
         let table = format!("{}\n{}", table.trim_end(), arrived(&outcome.summary));
         let junit = args.demand.junit.as_deref();
-        conclude(outcome, &table, &way_on, junit, common, args.strict, terminal)
+        conclude(outcome, &table, &next_commands, junit, common, args.strict, terminal)
     }
 
     fn plan(&self, args: &TransferArgs) -> Result<Plan, Failure> {

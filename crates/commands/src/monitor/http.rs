@@ -66,8 +66,8 @@ fn answer(mut stream: TcpStream, render: &dyn Fn(Format) -> String) -> io::Resul
     write_by(&mut stream, &reply, Instant::now() + PATIENCE)
 }
 
-/// Writes all until `deadline`. A time limit for each write alone would let who reads a little of it now and
-/// then hold up everybody else.
+/// Writes all until `deadline`. With a time limit for each write alone, a reader that takes a little now and
+/// then would hold up everybody else.
 fn write_by(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -187,7 +187,7 @@ mod tests {
         let is_over = AtomicBool::new(false);
         let took = std::thread::scope(|scope| {
             scope.spawn(|| {
-                // 256 KiB each 50 ms, so that some of it always goes: 13 s for the whole.
+                // Reads 256 KiB every 50 ms, so that each write makes progress: the whole takes 13 s.
                 let mut some = vec![0; 256 << 10];
                 while !is_over.load(Ordering::Relaxed) {
                     let _ = scraper.read(&mut some);

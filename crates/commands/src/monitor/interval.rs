@@ -1,5 +1,5 @@
 //! A session's record becomes intervals. A message belongs to the interval in which it was due, and to no
-//! other: intervals are half-open, touch each other, and a session is a whole number of them.
+//! other: intervals are half-open and touch each other, and a session is a whole number of intervals.
 
 use core::ops::Range;
 
@@ -46,9 +46,9 @@ pub(crate) struct FlowInterval {
 pub(crate) struct Counts {
     /// Messages due that the transport did not refuse.
     pub(crate) sent: u64,
-    /// Of these, delivered; with an echo, back again.
+    /// Sent messages that were delivered; with an echo, whose echo came back.
     pub(crate) received: u64,
-    /// Of these, lost ...
+    /// Sent messages that were lost ...
     pub(crate) lost: u64,
     /// ... on the way out, as far as it is known, ...
     pub(crate) lost_forward: u64,
@@ -93,7 +93,7 @@ impl Counts {
         if decided == 0 { 0.0 } else { self.lost as f64 * 100.0 / decided as f64 }
     }
 
-    pub(crate) fn of(figures: &FlowSummary, bytes: u64) -> Self {
+    pub(crate) fn from_figures(figures: &FlowSummary, bytes: u64) -> Self {
         let ledger = figures.ledger.unwrap_or_default();
         Self {
             sent: figures.sent,
@@ -141,12 +141,12 @@ impl FlowInterval {
             (None, true) => fill(&mut one_way, &trips),
             (None, false) => {}
         }
-        let counts = Counts::of(&figures, bytes);
+        let counts = Counts::from_figures(&figures, bytes);
         Self { name: flow.info.name.clone(), counts, figures, round_trips, one_way }
     }
 
-    /// In an interval that is a part of its session, what `figures` has of that part alone.
-    fn of_part(
+    /// In an interval that is a part of its session: the figures that are known of that part alone.
+    fn in_part(
         flow: &FlowRecord,
         mut figures: FlowSummary,
         overtaken: &[Instant],
@@ -220,14 +220,14 @@ fn flows(
         true => summarise(record, &Default::default()).flows,
         false => summarise_flows(record, &window),
     };
-    let of_flow = |(flow, overtaken): (&FlowRecord, &Vec<Instant>)| {
+    let interval = |(flow, overtaken): (&FlowRecord, &Vec<Instant>)| {
         let figures = *figures.remove(&flow.info.name).unwrap_or_default();
         match is_whole {
             true => FlowInterval::new(flow, figures, &window),
-            false => FlowInterval::of_part(flow, figures, overtaken, &window),
+            false => FlowInterval::in_part(flow, figures, overtaken, &window),
         }
     };
-    record.flows.iter().zip(overtaken).map(of_flow).collect()
+    record.flows.iter().zip(overtaken).map(interval).collect()
 }
 
 /// Round trips and one-way delays, as summary.json has statistics.

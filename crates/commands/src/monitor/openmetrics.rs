@@ -34,7 +34,7 @@ impl Format {
 
 /// What kind of samples a family has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FamilyKind {
     /// Its sample's name ends in `_total`.
     Counter,
     Gauge,
@@ -45,18 +45,18 @@ enum Kind {
 struct Family {
     /// Without `_total`.
     name: &'static str,
-    kind: Kind,
+    kind: FamilyKind,
     /// What it says, as a sentence without a full stop; a figure's is its definition.
     help: &'static str,
     /// Of its samples; a figure's is that of its row.
     unit: Unit,
-    value: Value,
+    value: FamilyValue,
 }
 
 /// Where a family's samples come from.
-enum Value {
+enum FamilyValue {
     /// One sample.
-    One(fn(&Shown<'_>) -> Option<f64>),
+    Single(fn(&Shown<'_>) -> Option<f64>),
     /// One a flow: the count at this path of summary.json, summed over all intervals.
     Sum(&'static str, fn(&Counts) -> u64),
     /// One a flow: the figure at this path of summary.json, in the last interval.
@@ -79,27 +79,33 @@ pub(crate) struct Shown<'a> {
     pub(crate) now_ns: i64,
 }
 
-const fn one(
+const fn single(
     name: &'static str,
-    kind: Kind,
+    kind: FamilyKind,
     help: &'static str,
     value: fn(&Shown<'_>) -> Option<f64>,
 ) -> Family {
-    Family { name, kind, help, unit: Unit::One, value: Value::One(value) }
+    Family { name, kind, help, unit: Unit::One, value: FamilyValue::Single(value) }
 }
 
 /// The sum of the count at `path`.
 const fn sum(name: &'static str, path: &'static str, count: fn(&Counts) -> u64) -> Family {
-    Family { name, kind: Kind::Counter, help: "", unit: Unit::Count, value: Value::Sum(path, count) }
+    Family {
+        name,
+        kind: FamilyKind::Counter,
+        help: "",
+        unit: Unit::Count,
+        value: FamilyValue::Sum(path, count),
+    }
 }
 
 /// The figure at `path`.
 const fn last(name: &'static str, path: &'static str) -> Family {
-    Family { name, kind: Kind::Gauge, help: "", unit: Unit::One, value: Value::Last(path) }
+    Family { name, kind: FamilyKind::Gauge, help: "", unit: Unit::One, value: FamilyValue::Last(path) }
 }
 
 const fn delays(name: &'static str, help: &'static str, value: fn(&FlowTotals) -> &Histogram) -> Family {
-    Family { name, kind: Kind::Histogram, help, unit: Unit::Seconds, value: Value::Delays(value) }
+    Family { name, kind: FamilyKind::Histogram, help, unit: Unit::Seconds, value: FamilyValue::Delays(value) }
 }
 
 impl Family {
@@ -110,8 +116,8 @@ impl Family {
     /// The row of the table of figures that it shows.
     fn figure(&self) -> Option<&'static Figure<FlowSummary>> {
         match self.value {
-            Value::Sum(path, _) | Value::Last(path) => Some(FLOW.row(path)),
-            Value::One(_) | Value::Payload | Value::Delays(_) => None,
+            FamilyValue::Sum(path, _) | FamilyValue::Last(path) => Some(FLOW.row(path)),
+            FamilyValue::Single(_) | FamilyValue::Payload | FamilyValue::Delays(_) => None,
         }
     }
 
@@ -120,7 +126,7 @@ impl Family {
             text.chars().take(1).flat_map(char::to_uppercase).chain(text.chars().skip(1)).collect()
         };
         match (self.figure(), &self.value) {
-            (Some(figure), Value::Last(_)) => format!("In the last interval: {}", figure.definition),
+            (Some(figure), FamilyValue::Last(_)) => format!("In the last interval: {}", figure.definition),
             (Some(figure), _) => begun(figure.definition),
             (None, _) => self.help.to_owned(),
         }
@@ -152,52 +158,55 @@ const fn base(unit: Unit) -> (f64, Option<&'static str>) {
 
 /// Every family, in order.
 const FAMILIES: [Family; 27] = [
-    one("talkpath_up", Kind::Gauge, "1 while messages are due, 0 in an outage", |shown| {
+    single("talkpath_up", FamilyKind::Gauge, "1 while messages are due, 0 in an outage", |shown| {
         Some(f64::from(u8::from(shown.is_up)))
     }),
-    one("talkpath_start_time_seconds", Kind::Gauge, "When the monitor began, seconds since 1970", |shown| {
-        Some(shown.epoch.wall.timestamp_millis() as f64 / 1e3)
-    })
+    single(
+        "talkpath_start_time_seconds",
+        FamilyKind::Gauge,
+        "When the monitor began, seconds since 1970",
+        |shown| Some(shown.epoch.wall.timestamp_millis() as f64 / 1e3),
+    )
     .seconds(),
-    one("talkpath_intervals", Kind::Counter, "Intervals that are over", |shown| {
+    single("talkpath_intervals", FamilyKind::Counter, "Intervals that are over", |shown| {
         Some(shown.totals.intervals as f64)
     }),
-    one(
+    single(
         "talkpath_invalid_intervals",
-        Kind::Counter,
+        FamilyKind::Counter,
         "Intervals that a host disturbed past the stated limits, or without figures",
         |shown| Some(shown.totals.invalid_intervals as f64),
     ),
-    one("talkpath_measured_seconds", Kind::Counter, "Length of all intervals", |shown| {
+    single("talkpath_measured_seconds", FamilyKind::Counter, "Length of all intervals", |shown| {
         Some(shown.totals.measured.as_secs_f64())
     })
     .seconds(),
-    one("talkpath_outages", Kind::Counter, "Times in which nothing was measured", |shown| {
+    single("talkpath_outages", FamilyKind::Counter, "Times in which nothing was measured", |shown| {
         Some(shown.totals.outages as f64)
     }),
-    one(
+    single(
         "talkpath_outage_seconds",
-        Kind::Counter,
+        FamilyKind::Counter,
         "Length of all outages, the present one among them",
         |shown| Some(shown.totals.outage_counter_s(shown.now_ns)),
     )
     .seconds(),
-    one(
+    single(
         "talkpath_unrecorded_sessions",
-        Kind::Counter,
+        FamilyKind::Counter,
         "Sessions whose records could not be written",
         |shown| Some(shown.totals.unrecorded as f64),
     ),
-    one(
+    single(
         "talkpath_last_interval_timestamp_seconds",
-        Kind::Gauge,
+        FamilyKind::Gauge,
         "When the last interval ended, seconds since 1970",
         |shown| Some(shown.epoch.wall(shown.totals.last_end_ns?).timestamp_millis() as f64 / 1e3),
     )
     .seconds(),
-    one(
+    single(
         "talkpath_clock_uncertainty_seconds",
-        Kind::Gauge,
+        FamilyKind::Gauge,
         "How far the comparison of both clocks may be wrong, either way",
         |shown| Some(shown.totals.clock_uncertainty_ms? / 1e3),
     )
@@ -215,10 +224,10 @@ const FAMILIES: [Family; 27] = [
     sum("talkpath_messages_reordered", "reordered", |counts| counts.reordered),
     Family {
         name: "talkpath_payload_bytes",
-        kind: Kind::Counter,
+        kind: FamilyKind::Counter,
         help: "Payload delivered",
         unit: Unit::Bytes,
-        value: Value::Payload,
+        value: FamilyValue::Payload,
     },
     delays(
         "talkpath_round_trip_seconds",
@@ -240,29 +249,29 @@ const FAMILIES: [Family; 27] = [
 const BOUNDS: [f64; 16] =
     [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.4, 1.0, 2.0, 5.0, 10.0];
 
-/// All of it as text.
+/// The whole page as text.
 pub(crate) fn render(shown: &Shown<'_>, format: Format) -> String {
     let mut text = String::new();
     let to = escaped(shown.to);
     for family in &FAMILIES {
         heading(&mut text, family, format);
-        let sample = if family.kind == Kind::Counter {
+        let sample = if family.kind == FamilyKind::Counter {
             format!("{}_total", family.name)
         } else {
             family.name.to_owned()
         };
         match family.value {
-            Value::One(value) => {
+            FamilyValue::Single(value) => {
                 if let Some(value) = value(shown) {
                     put(&mut text, &sample, &format!("to=\"{to}\""), value);
                 }
             }
-            Value::Sum(_, count) => {
+            FamilyValue::Sum(_, count) => {
                 for (name, flow) in &shown.totals.flows {
                     put(&mut text, &sample, &labels(&to, name, flow), count(&flow.counts) as f64);
                 }
             }
-            Value::Last(path) => {
+            FamilyValue::Last(path) => {
                 let (figure, (factor, _)) = (FLOW.row(path), family.base());
                 for (name, flow) in &shown.totals.flows {
                     if let Some(value) = figure.number(&flow.last) {
@@ -270,12 +279,12 @@ pub(crate) fn render(shown: &Shown<'_>, format: Format) -> String {
                     }
                 }
             }
-            Value::Payload => {
+            FamilyValue::Payload => {
                 for (name, flow) in &shown.totals.flows {
                     put(&mut text, &sample, &labels(&to, name, flow), flow.counts.bytes as f64);
                 }
             }
-            Value::Delays(delays) => {
+            FamilyValue::Delays(delays) => {
                 for (name, flow) in &shown.totals.flows {
                     histogram(&mut text, &sample, &labels(&to, name, flow), delays(flow));
                 }
@@ -290,11 +299,11 @@ pub(crate) fn render(shown: &Shown<'_>, format: Format) -> String {
 
 fn heading(text: &mut String, family: &Family, format: Format) {
     let (kind, suffix) = match (family.kind, format) {
-        (Kind::Counter, Format::OpenMetrics) => ("counter", ""),
+        (FamilyKind::Counter, Format::OpenMetrics) => ("counter", ""),
         // There the family has the sample's name.
-        (Kind::Counter, Format::Text) => ("counter", "_total"),
-        (Kind::Gauge, _) => ("gauge", ""),
-        (Kind::Histogram, _) => ("histogram", ""),
+        (FamilyKind::Counter, Format::Text) => ("counter", "_total"),
+        (FamilyKind::Gauge, _) => ("gauge", ""),
+        (FamilyKind::Histogram, _) => ("histogram", ""),
     };
     let name = format!("{}{suffix}", family.name);
     let _ = writeln!(text, "# HELP {name} {}.", family.help());
@@ -408,9 +417,9 @@ mod tests {
             ledger: Some(ledger),
             ..FlowSummary::default()
         };
-        let counts = Counts::of(&figures, 0);
+        let counts = Counts::from_figures(&figures, 0);
         for family in &FAMILIES {
-            if let Value::Sum(path, count) = family.value {
+            if let FamilyValue::Sum(path, count) = family.value {
                 assert_eq!(Some(count(&counts) as f64), FLOW.row(path).number(&figures), "{}", family.name);
             }
         }
@@ -453,7 +462,7 @@ mod tests {
             .lines()
             .filter(|line| !line.starts_with('#'))
             .filter_map(|line| Some(line.split('{').next()?.to_owned()))
-            .chain(FAMILIES.iter().filter(|it| it.kind == Kind::Gauge).map(|it| it.name.to_owned()))
+            .chain(FAMILIES.iter().filter(|it| it.kind == FamilyKind::Gauge).map(|it| it.name.to_owned()))
             .collect();
         let panels = dashboard["panels"].as_array().unwrap();
         let queries: Vec<&str> = panels
@@ -473,7 +482,7 @@ mod tests {
     fn the_guide_lists_every_metric() {
         let guide = names(&of_project("docs/guide/monitor.md"));
         for family in &FAMILIES {
-            let suffix = if family.kind == Kind::Counter { "_total" } else { "" };
+            let suffix = if family.kind == FamilyKind::Counter { "_total" } else { "" };
             let name = format!("{}{suffix}", family.name);
             assert!(guide.contains(&name), "docs/guide/monitor.md does not have {name}");
         }

@@ -1,5 +1,5 @@
-//! Standard output of a monitor, written by a thread of its own. A reader that is slow has all of it; one
-//! that stalls holds up neither the records nor the metrics nor the end for more than [`PATIENCE`].
+//! Standard output of a monitor, written by a thread of its own. A slow reader gets every line. One that
+//! stalls holds up neither the records nor the metrics nor the end for more than [`PATIENCE`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Printer {
         let waiting = Arc::new(AtomicUsize::new(0));
         let left = Arc::clone(&waiting);
         let work = move || {
-            // Nobody waits for it any longer if it cannot be told.
+            // If this fails, nobody waits for the end of the output any more.
             let _ = end.send(print_all(&queue, &left, print, &stop, terminal));
         };
         // Nothing joins it: a write that nobody reads ends with the process alone.

@@ -25,7 +25,7 @@ use crate::args::Amount;
 use crate::failure::Failure;
 use crate::monitor::event_file::last_time;
 use crate::page::Pages;
-use crate::running::{Told, failed};
+use crate::running::{TerminalObserver, failed};
 use crate::scenario_file::{load_source_beside, read};
 use crate::terminal::Terminal;
 use talkpath_experiment::choice::Records;
@@ -214,7 +214,7 @@ impl<'a> Recorder<'a> {
             series,
             at_once: 1,
             jobs: 1,
-            observer: Box::new(Told::new(self.keeping.terminal, records)),
+            observer: Box::new(TerminalObserver::new(self.keeping.terminal, records)),
             findings: &Pages,
         }
     }

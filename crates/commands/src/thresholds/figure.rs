@@ -7,7 +7,7 @@ use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{FlowSummary, GroupSummary, LinkSummary};
 use talkpath_scenario::{Threshold, ThresholdOf, nearest};
 
-/// What stands at a path.
+/// What a summary has at a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Looked {
     /// A number.
@@ -49,31 +49,31 @@ impl From<Looked> for Observed {
     }
 }
 
-/// What stands at `path` of a flow.
-pub(super) fn of_flow(flow: Option<&FlowSummary>, path: &str) -> Looked {
+/// The figure at `path` of a flow.
+pub(super) fn flow_figure(flow: Option<&FlowSummary>, path: &str) -> Looked {
     let absent = if flow.is_none() { Looked::Below } else { Looked::Unknown };
     look_up(&FLOW, flow, path).unwrap_or(absent)
 }
 
-/// What stands at `path` of a flow's copies together.
-pub(super) fn of_group(group: Option<&GroupSummary>, path: &str) -> Looked {
+/// The figure at `path` of a flow's copies together.
+pub(super) fn group_figure(group: Option<&GroupSummary>, path: &str) -> Looked {
     look_up(&GROUP, group, path).unwrap_or(Looked::Unknown)
 }
 
-/// What stands at `path` of a link.
-pub(super) fn of_link(link: Option<&LinkSummary>, path: &str) -> Looked {
+/// The figure at `path` of a link.
+pub(super) fn link_figure(link: Option<&LinkSummary>, path: &str) -> Looked {
     look_up(&LINK, link, path).unwrap_or(Looked::Unknown)
 }
 
-/// What stands at `path` of `of`; `None` if the table has no such number, flag or counts by name.
-fn look_up<T>(table: &'static Table<T>, of: Option<&T>, path: &str) -> Option<Looked> {
+/// The figure at `path` of `owner`; `None` if the table has no such number, flag or counts by name.
+fn look_up<T>(table: &'static Table<T>, owner: Option<&T>, path: &str) -> Option<Looked> {
     if let Some((counts, name)) = table.counts(path) {
-        let Some(counts) = of.and_then(counts) else { return Some(Looked::Below) };
+        let Some(counts) = owner.and_then(counts) else { return Some(Looked::Below) };
         return Some(counts.get(name).map_or(Looked::Unknown, |count| Looked::Figure(*count as f64)));
     }
     let figure = table.find(path).filter(|figure| is_bounded(figure))?;
-    let Some(of) = of else { return Some(Looked::Below) };
-    Some(match figure.value(of) {
+    let Some(owner) = owner else { return Some(Looked::Below) };
+    Some(match figure.value(owner) {
         Some(Value::Number(value)) => Looked::Figure(value),
         Some(Value::Flag(flag)) => Looked::Flag(flag),
         Some(Value::Word(_)) | None => Looked::Null,
@@ -105,11 +105,11 @@ pub(super) fn known_before(threshold: &Threshold) -> Result<(), String> {
 }
 
 /// The paths of all figures that a threshold about this can have.
-fn paths_of(of: &ThresholdOf) -> BTreeSet<&'static str> {
+fn paths_of(subject: &ThresholdOf) -> BTreeSet<&'static str> {
     fn paths<T>(table: &'static Table<T>) -> impl Iterator<Item = &'static str> {
         table.rows().filter(|figure| is_bounded(figure)).map(|figure| figure.path)
     }
-    match of {
+    match subject {
         ThresholdOf::Flow { .. } => paths(&FLOW).chain(paths(&GROUP)).collect(),
         ThresholdOf::Link { .. } => paths(&LINK).collect(),
     }
@@ -124,7 +124,7 @@ pub(super) fn no_such_figure(threshold: &Threshold) -> String {
 }
 
 fn unknown(threshold: &Threshold, name: &str, known: &BTreeSet<&str>) -> String {
-    let of = match &threshold.of {
+    let owner = match &threshold.of {
         ThresholdOf::Flow { name, .. } => format!("the flow {name}"),
         ThresholdOf::Link { name } => format!("the link {name}"),
     };
@@ -132,7 +132,7 @@ fn unknown(threshold: &Threshold, name: &str, known: &BTreeSet<&str>) -> String 
     let figure = name.rsplit_once('.').map(|(figure, _)| figure).filter(|figure| known.contains(figure));
     let help = match (figure, nearest(name, known.iter().copied())) {
         (Some(figure), _) => {
-            let words = Statistic::ALL.map(|it| format!(".{it}")).join(", ");
+            let words = Statistic::ALL.map(|word| format!(".{word}")).join(", ");
             format!("of `{figure}` over the repetitions there are {words}")
         }
         (None, Some(meant)) => format!("did you mean `{meant}`?"),
@@ -141,5 +141,8 @@ fn unknown(threshold: &Threshold, name: &str, known: &BTreeSet<&str>) -> String 
             format!("there are: {}", keys.into_iter().collect::<Vec<_>>().join(", "))
         }
     };
-    format!("threshold {}: {of} has no figure `{name}` in summary.json\n  = help: {help}", threshold.figure)
+    format!(
+        "threshold {}: {owner} has no figure `{name}` in summary.json\n  = help: {help}",
+        threshold.figure
+    )
 }

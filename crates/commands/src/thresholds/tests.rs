@@ -389,7 +389,7 @@ fn a_flag_must_hold_in_each_repetition() {
     let is = |text: &str| Bound { operator: Operator::Equal, value: if text == "true" { 1.0 } else { 0.0 } };
     let value = |flags: &[Looked], bound| {
         let flags: Vec<Observed> = flags.iter().copied().map(Observed::from).collect();
-        Found::of(None, "", &flags, bound, Asked::Shown(Statistic::Mean)).value
+        Found::new(None, "", &flags, bound, Asked::Shown(Statistic::Mean)).value
     };
     let damaged = [Looked::Flag(true), Looked::Flag(false), Looked::Flag(true)];
     assert_eq!(value(&damaged, is("true")), Some(0.0), "one of three files is damaged");

@@ -10,15 +10,15 @@ use talkpath_scenario::{Operator, Threshold, ThresholdOf};
 use super::{CellRuns, counted};
 
 /// The end of the threshold's line; `None` if it is on no call's score, or asks for less than a usable one.
-pub(super) fn of(threshold: &Threshold, by_cell: &CellRuns<'_>) -> Option<String> {
+pub(super) fn warning(threshold: &Threshold, by_cell: &CellRuns<'_>) -> Option<String> {
     let ThresholdOf::Flow { name, members } = &threshold.of else { return None };
-    let is_of_score = threshold.path == SCORE || threshold.path.starts_with("call.mos.");
-    if !is_of_score || !matches!(threshold.bound.operator, Operator::AtLeast | Operator::Above) {
+    let is_on_score = threshold.path == SCORE || threshold.path.starts_with("call.mos.");
+    if !is_on_score || !matches!(threshold.bound.operator, Operator::AtLeast | Operator::Above) {
         return None;
     }
     let cells = threshold.cells.iter().filter_map(|cell| by_cell.get(cell));
     let flows: Vec<Vec<&FlowSummary>> = cells
-        .flat_map(|runs| members.iter().map(|member| of_member(runs, member)))
+        .flat_map(|runs| members.iter().map(|member| calls_of(runs, member)))
         .filter(|flows| !flows.is_empty())
         .collect();
     let least = flows.iter().flatten().filter_map(|flow| flow.floor).fold(0.0, f64::max);
@@ -47,7 +47,8 @@ pub(super) fn of(threshold: &Threshold, by_cell: &CellRuns<'_>) -> Option<String
     Some(text)
 }
 
-fn of_member<'a>(runs: &[&'a RunSummary], member: &str) -> Vec<&'a FlowSummary> {
+/// The flow `member` in the repetitions in which it is a call.
+fn calls_of<'a>(runs: &[&'a RunSummary], member: &str) -> Vec<&'a FlowSummary> {
     let flows = runs.iter().filter_map(|run| run.flows.get(member));
     flows.map(|flow| &**flow).filter(|flow| flow.call.is_some()).collect()
 }
@@ -65,7 +66,7 @@ fn is_barred(flows: &[&FlowSummary]) -> bool {
 fn other<'a>(flows: &[&'a FlowSummary]) -> Option<(&'a str, f64)> {
     let others: Vec<_> = calls(flows).filter_map(|call| call.other_receiver.as_ref()).collect();
     let first = others.first()?;
-    Some((first.playout.as_str(), others.iter().map(|it| it.mos).sum::<f64>() / others.len() as f64))
+    Some((first.playout.as_str(), others.iter().map(|other| other.mos).sum::<f64>() / others.len() as f64))
 }
 
 const SCORE: &str = "call.mos";

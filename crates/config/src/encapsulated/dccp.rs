@@ -36,7 +36,7 @@ pub struct DccpConfig {
     pub tfrc: Revision,
     /// Room of the receiving socket, in bytes of payload.
     pub socket_buffer: Bytes,
-    /// Whether packets may be marked instead of dropped (RFC 4340 §12). Real hosts say nothing of it.
+    /// Whether packets may be marked instead of dropped (RFC 4340 §12). Real hosts do not exchange it.
     #[serde(skip)]
     pub ecn: bool,
     /// Whether a server keeps no state before the handshake is complete (RFC 4340 §8.1.4).

@@ -172,8 +172,8 @@ impl Application {
         }
     }
 
-    /// Writes a message, or what is left of one that `is_begun`, part by part, and leaves in it what is not
-    /// written; returns whether nothing of it has to wait for room.
+    /// Writes a message, or the rest of one that `is_begun`, part by part, and leaves in it what is not
+    /// written; returns whether it was written whole.
     #[inline(always)]
     fn write_message<C: Channel>(
         &mut self,

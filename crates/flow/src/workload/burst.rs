@@ -1,9 +1,9 @@
 //! Bursts: `count` messages as fast as the transport takes them, `repeat` times, `gap` apart.
 //!
-//! A message is due when the transport was found to have room for the whole of it, or for its beginning where
-//! it is larger than the transport's whole buffer. The gap runs from the due time of a burst's last message
-//! to the first of the next; where the transport has room when the gap ends, that message is due at the gap's
-//! end however late the poll comes (a late poll must not hide a delay).
+//! A message is due when the transport was found to have room for the whole message, or for its beginning
+//! where it is larger than the transport's whole buffer. The gap runs from the due time of a burst's last
+//! message to the first of the next; where the transport has room when the gap ends, that message is due at
+//! the gap's end however late the poll comes (a late poll must not hide a delay).
 
 use talkpath_units::{Bytes, Duration, Instant};
 use talkpath_wire::Message;

@@ -8,7 +8,7 @@
 //! | file, as [`Bulk`] | none | as large as fits, up to `size` |
 //! | [`Burst`] | none within a burst, `gap` between bursts | `size` bytes |
 //!
-//! [`AnyWorkload`] is any of them: dispatch is by match.
+//! [`AnyWorkload`] is any workload: dispatch is by match.
 //!
 //! Nothing is due at or after the stop that [`AnyWorkload::new`] is given. Left out: what the far end does
 //! with a message (echo), which is the application's part.
@@ -43,8 +43,8 @@ pub enum AnyWorkload {
 }
 
 impl AnyWorkload {
-    /// The workload that `config` describes, of which nothing is due at or after `stop` (the run's duration).
-    /// What it draws, it draws from `seed`.
+    /// The workload that `config` describes. Nothing is due at or after `stop` (the run's duration). What it
+    /// draws, it draws from `seed`.
     pub fn new(config: &WorkloadConfig, seed: Seed, stop: Instant) -> Self {
         match *config {
             WorkloadConfig::File { size, .. } => {

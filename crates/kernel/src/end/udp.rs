@@ -18,7 +18,7 @@
 //! ENOBUFS if it has no room, EMSGSIZE if the datagram is too large. The message is then refused for good.
 //! ENETUNREACH, EPERM and the like ([`SendFailure`]) say that there is no network for it. The error's text is
 //! counted in both cases. Of a train ([`super::train`]) the kernel takes all datagrams or none. If it takes
-//! none, this holds for each of them. ECONNREFUSED is an exception, which [`UdpRoute::send`] treats: it
+//! none, this holds for each datagram. ECONNREFUSED is an exception, which [`UdpRoute::send`] treats: it
 //! reports an earlier datagram's ICMP error.
 //!
 //! A *route* is a socket and the address that it sends to. A *train* is several datagrams that one system

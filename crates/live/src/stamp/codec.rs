@@ -272,7 +272,7 @@ const SECOND: i64 = 1_000_000_000;
 mod tests {
     use super::*;
 
-    /// RFC 8762 figure 2, each field with bytes that say where it stands.
+    /// RFC 8762 figure 2, each field with bytes that name its place.
     #[test]
     fn a_senders_packet_is_laid_out_as_in_figure_2() {
         let packet = SenderPacket {

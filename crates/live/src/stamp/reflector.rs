@@ -37,8 +37,8 @@ pub struct ReflectOptions {
     pub is_stateful: bool,
     /// Packets that are answered within a second; one address has half of them.
     pub packets_per_s: u32,
-    /// Sessions of a stateful reflector at a time: an address, a port and an SSID. One address has half of
-    /// them. Who comes when all are taken takes the place of another.
+    /// Sessions of a stateful reflector at a time: an address, a port and an SSID. One address has half. If
+    /// all are taken, a newcomer takes the place of another session.
     pub sessions: usize,
 }
 

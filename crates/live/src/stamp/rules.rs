@@ -122,7 +122,8 @@ impl Rules {
         } else {
             return;
         };
-        // Of many sessions several at once, so that a flood does not look at all of them for each packet.
+        // If there are many sessions, several go at once, so that a flood does not cost a search of all for
+        // each packet.
         let count = (all / AT_ONCE).min(candidates.len() / 2).max(1);
         let mut ranked: Vec<_> = candidates
             .into_iter()

@@ -147,7 +147,7 @@ struct Sender {
     start_ns: i64,
     ssid: u16,
     rows: Vec<Row>,
-    /// Numbers of packets in the order in which their answers came, and further copies of them.
+    /// Numbers of packets in the order in which their answers came, further copies included.
     arrivals: Vec<u64>,
     /// Rows with an answer.
     answered: usize,
@@ -377,7 +377,7 @@ impl Sender {
         let info = FlowInfo { clock_trusted: clock.trusted, ..FlowInfo::on_a_clock(FLOW) };
         let flow = FlowRecord { forward, echo: Some(echo), ..FlowRecord::new(info) };
         let end = options.interval.saturating_mul(self.rows.len() as u64);
-        // A packet that was sent late is still one of them.
+        // A packet that was sent late still counts.
         let last = self.rows.iter().filter_map(|row| row.sent).max().unwrap_or(Instant::ZERO);
         let window_end = Instant::ZERO.saturating_add(end).max(last.saturating_add(Duration::from_nanos(1)));
         let mut record = RunRecord {

@@ -34,8 +34,8 @@ pub use unit::{Better, Scale, Unit};
 
 use crate::statistic::Statistic;
 
-/// The unit of the figure at `path` below a flow, group or link; `None` if there is no such figure. Where two
-/// of these have a figure at one path, both have one unit.
+/// The unit of the figure at `path` below a flow, group or link; `None` if there is no such figure. If two
+/// kinds have a figure at one path, both have one unit.
 pub fn unit_of(path: &str) -> Option<Unit> {
     let of_group = || GROUP.find(path).map(|figure| figure.unit);
     let of_link = || LINK.find(path).map(|figure| figure.unit);

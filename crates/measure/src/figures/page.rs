@@ -112,7 +112,7 @@ fn judged(by: JudgedBy) -> Json {
     json!({ "title": by.title(), "factor": factor, "decimals": decimals, "ends": ends })
 }
 
-/// The words that the Python package's types name, as a module of it.
+/// The words that the Python package's types name, as a module of the package.
 pub fn python_words() -> String {
     let codecs: Vec<String> = Codec::ALL.iter().map(|codec| format!("\"{}\"", codec.name())).collect();
     format!(
@@ -125,7 +125,7 @@ pub fn python_words() -> String {
     )
 }
 
-/// `schema` with the descriptions of its figures, and a list of them under `figures`.
+/// `schema` with the descriptions of its figures, and a list of all under `figures`.
 ///
 /// A type that has several meanings, as `DelayMs` of one way and of a round trip, keeps its own description;
 /// the list has each figure.
@@ -195,7 +195,7 @@ impl Entry {
     }
 }
 
-/// The type in the schema's `$defs` and its key in which the figure at `path` of the type `kind` stands.
+/// Where the schema has the figure at `path` of the type `kind`: a type in `$defs`, and its key.
 fn place(schema: &Json, kind: &str, path: &'static str) -> Option<(String, &'static str)> {
     let Some((key, rest)) = path.split_once('.') else {
         schema["$defs"][kind]["properties"].get(path)?;

@@ -8,7 +8,7 @@ use super::unit::{Better, Scale, Unit};
 
 /// A figure of a `T`: of one flow, group, link, machine or clock in one repetition.
 pub struct Figure<T: 'static> {
-    /// Where it stands in summary.json, below its flow, group or link: `call.mouth_to_ear_ms.p50`.
+    /// Its place in summary.json, below its flow, group or link: `call.mouth_to_ear_ms.p50`.
     pub path: &'static str,
     /// The unit of the number there.
     pub unit: Unit,
@@ -92,7 +92,7 @@ impl<T: 'static> Table<T> {
         self.find(path).unwrap_or_else(|| panic!("no figure {path}"))
     }
 
-    /// The counts of which the one at `path` is a part, and its name: `EF` of `ip.forward.dscp.EF`.
+    /// The counts that the one at `path` belongs to, and its name there: `EF` of `ip.forward.dscp.EF`.
     pub fn counts<'p>(&'static self, path: &'p str) -> Option<(Counts<T>, &'p str)> {
         self.rows().find_map(|figure| match figure.get {
             Getter::Counts(get) => Some((get, path.strip_prefix(figure.path)?.strip_prefix('.')?)),
@@ -163,7 +163,7 @@ impl<T: 'static> Figure<T> {
         }
     }
 
-    /// How it is written where it stands alone.
+    /// How it is written by itself.
     pub const fn scale(&self) -> Scale {
         match (&self.get, self.unit) {
             // As of an MTU.

@@ -1,7 +1,7 @@
 //! Numbers for people: as many digits as are needed to distinguish values, a figure that is not there as a
 //! dash, and a small loss never as no loss.
 
-/// What stands in place of an unknown figure.
+/// What is printed in place of an unknown figure.
 pub const UNKNOWN: &str = "–";
 
 /// How many decimals milliseconds of this size need so that neighbours in a column can be distinguished.

@@ -1,4 +1,4 @@
-//! The units of figures, and how numbers of them are written for people.
+//! The units of figures, and how their numbers are written for people.
 
 use serde::{Deserialize, Serialize};
 
@@ -97,7 +97,7 @@ impl Unit {
         }
     }
 
-    /// How it is written for people where a figure stands alone.
+    /// How a figure is written for people by itself.
     pub const fn scale(self) -> Scale {
         match self {
             Self::Count => Scale::new(1.0, "", Some(0)),

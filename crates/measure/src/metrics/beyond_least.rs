@@ -46,14 +46,14 @@ struct Kept(u32);
 enum Run {
     /// One frame with this delay, ns beyond the base.
     Offset(i64),
-    /// This many frames, of which this becomes.
+    /// This many frames with this outcome.
     Decided(Heard, u32),
     /// This many frames with the delay of the one before.
     Again(u32),
 }
 
 impl BeyondLeast {
-    /// No frame yet of those that are `frame` apart.
+    /// A receiver without frames, of a call whose frames are `frame` apart.
     ///
     /// # Panics
     /// `wait` is not below half a second: offsets have no bits for it.
@@ -158,7 +158,7 @@ impl BeyondLeast {
         }
     }
 
-    /// Counts the first of those that are kept, as far as they are decided.
+    /// Counts the oldest kept frames, as far as they are decided.
     fn count_decided(&mut self) {
         let mut before = Heard::Missing;
         while let Some(first) = self.kept.front() {
@@ -203,7 +203,7 @@ const OFFSETS: i64 = 1 << 30;
 const COUNT: u32 = (1 << 29) - 1;
 
 impl Kept {
-    /// Bit 31 is 0 before an offset, of which 2^30 is zero. Else bits 30 and 29 say which run it is, and
+    /// Bit 31 is 0 before an offset, to which 2^30 is added. Else bits 30 and 29 say which run it is, and
     /// those below count its frames. `None` if the number does not fit.
     fn new(run: Run) -> Option<Self> {
         let (kind, count) = match run {

@@ -6,7 +6,7 @@
 //!
 //! Two flows without echo, one each way, are a call in both directions, too. Where the clocks are not
 //! trusted, the delays of both are off by one offset, with opposite signs. Playout does not see it, because a
-//! receiver needs no clock but its own, and the sum of both delays is free of it. Half that sum is then the
+//! receiver needs no clock but its own, and it cancels in the sum of both delays. Half that sum is then the
 //! delay of either ([`CallCounter::halve`]).
 
 use core::cmp::Ordering;
@@ -128,8 +128,8 @@ impl CallCounter {
     }
 
     /// The figures of one direction of a call whose `other` direction is a flow of its own, between clocks
-    /// that are not trusted: the mean delay of both is half their sum. `None` without a frame, and of an echo
-    /// flow. If one of them played nothing, its delay is not known, and loss alone decides.
+    /// that are not trusted: the mean delay of both is half their sum. `None` without a frame, and for an
+    /// echo flow. If one direction played nothing, its delay is not known, and loss alone decides.
     pub(crate) fn halve(&self, other: &Self, floor: f64) -> Option<CallSummary> {
         let (Self::OneWay(this, _), Self::OneWay(other, _)) = (self, other) else { return None };
         let halved = this.mouth_to_ear_ms().zip(other.mouth_to_ear_ms()).map(|(this, other)| {
@@ -301,7 +301,7 @@ impl Listener {
 
 impl Reception {
     /// Which of two directions is the worse one: less. One that gaps bar is worse than one that is usable,
-    /// whatever their scores are, and one of which nothing is heard is the worst.
+    /// whatever their scores are, and one in which nothing is heard is the worst.
     fn order(&self, other: &Self) -> Ordering {
         let rank = |it: &Self| (it.frames.played > 0, it.is_usable);
         rank(self).cmp(&rank(other)).then(self.r.total_cmp(&other.r))

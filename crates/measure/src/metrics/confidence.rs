@@ -6,7 +6,7 @@
 
 use crate::summary::Spread;
 
-/// Finds spreads of many metrics, most of which have as many repetitions: their quantile is found once.
+/// Finds spreads of many metrics. Most have the same number of repetitions, whose quantile is computed once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Confidence {
     /// The latest degrees of freedom, and their t(0.975).
@@ -21,8 +21,8 @@ impl Confidence {
         let n = sorted.len();
         let upper = *sorted.get(n / 2)?;
         let median = if n % 2 == 1 { upper } else { (sorted[n / 2 - 1] + upper) / 2.0 };
-        // Summed in ascending order, so that the order of the repetitions cannot move a bit; what is the same
-        // in all of them has no interval, and no rounding makes one.
+        // Summed in ascending order, so that the order of the repetitions cannot move a bit; a figure that is
+        // the same in all has no interval, and rounding must not make one.
         let is_constant = sorted[0].to_bits() == sorted[n - 1].to_bits();
         let mean = if is_constant { median } else { sorted.iter().sum::<f64>() / n as f64 };
         Some(Spread { median, mean, ci95: self.interval(&sorted, mean), n: None })

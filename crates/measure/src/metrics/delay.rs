@@ -4,7 +4,7 @@
 //! One-way delay after RFC 7679 and round-trip delay after RFC 2681, with two departures: both are taken
 //! between applications, and they begin at `due`, not at the first bit on the wire, so that a blocked sender
 //! cannot hide the wait (coordinated omission). Missing messages, whose delay those documents call undefined
-//! (infinite), are left out here and stand in the loss figures.
+//! (infinite), are left out here and counted by the loss figures.
 
 use talkpath_units::SignedDuration;
 

@@ -104,7 +104,7 @@ impl Interarrivals {
         self.jitter
     }
 
-    /// All of it; `None` with fewer than two arrivals.
+    /// The figures of all arrivals; `None` with fewer than two.
     pub fn stream(&self) -> Option<RtpStream> {
         let (least, most) = self.delta?;
         let span = self.before?.0.signed_since(self.first?).as_millis_f64();

@@ -14,12 +14,12 @@
 //! played, and how these come in bursts ([`Call`]). The other inputs are those of two digital telephones and
 //! stay at the defaults of Table 2 ([`Inputs`]).
 //!
-//! Table 2 also says for which values of an input the model was made. A call outside of them is rated all the
-//! same, and says so ([`Call::outside`]):
+//! Table 2 also says for which values of an input the model was made. A call outside of these values is rated
+//! all the same, and says so ([`Call::outside`]):
 //!
 //! - The burst ratio is held to the table. Ie,eff grows with it without end, so that one gap in a long call
-//!   would be rated below a call of which nothing is heard.
-//! - Loss and delay are taken as they are: more of them is never better.
+//!   would be rated below a call in which nothing is heard.
+//! - Loss and delay are taken as they are: more loss or delay is never better.
 //! - R is at least 0, and 0 where all frames are lost, so that nothing is rated below that (chosen; MOS is 1
 //!   at R = 0 and below, Annex B).
 

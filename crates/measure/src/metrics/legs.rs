@@ -5,8 +5,8 @@
 //! round trip is for both directions, so each has half of it. This needs two clocks that agree.
 //!
 //! Loss and reordering are counted as for the whole flow ([`super::loss`], [`super::reordering`]). Bursts are
-//! those of RFC 3611 §4.7.2: losses of which any two neighbours have less than `GMIN` received messages
-//! between them. A loss that stands alone belongs to the gap around it.
+//! those of RFC 3611 §4.7.2: losses in which any two neighbours have fewer than `GMIN` received messages
+//! between them. A single loss belongs to the gap around it.
 //!
 //! Left out: discards. RFC 3611 counts what came too late to be played as lost; here only what never came.
 

@@ -1,8 +1,8 @@
 //! Loss by sequence number, runs of it, and the ledger: what became of each message that was due.
 //!
 //! What was never sent for want of a network or of an open connection is lost like what the path ate: who
-//! waits for it hears the same. What the transport refused is none of these: it had no room, or could not
-//! carry the message on any path.
+//! waits for it hears the same. What the transport refused is not lost: it had no room, or could not carry
+//! the message on any path.
 //!
 //! Counting loss as sent minus received lets every duplicate hide a loss; here each message has one outcome,
 //! so a duplicate can only ever raise `duplicates`. A run is a stretch of consecutive lost messages, the loss

@@ -1,6 +1,6 @@
 //! The metrics: pure functions from a flow's records to figures, one file a metric.
 //!
-//! Definitions, formulas, units and sources for a reader of the figures stand in docs/reference/metrics.md.
+//! Definitions, formulas, units and sources for a reader of the figures are in docs/reference/metrics.md.
 //! Each file cites the document that it follows.
 
 pub(crate) mod beyond_least;

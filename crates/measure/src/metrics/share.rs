@@ -10,7 +10,7 @@
 //! to be lost independently of each other. Losses that come in runs tell less: with a mean run of L messages
 //! the variance is about 2L - 1 times as large, and the intervals here are too narrow.
 
-/// The 95 % interval of a share of which `hits` of `messages` were seen; `None` of no messages.
+/// The 95 % interval of a share, from `hits` among `messages`; `None` without messages.
 pub fn interval(hits: u64, messages: u64) -> Option<(f64, f64)> {
     if messages == 0 {
         return None;
@@ -30,14 +30,14 @@ pub fn interval(hits: u64, messages: u64) -> Option<(f64, f64)> {
     Some((((middle - half) / scale).max(0.0), ((middle + half) / scale).min(1.0)))
 }
 
-/// Whether `bound`, on a share, lies nearer to none or to all than one of `messages` is: 0.1 % of 200
-/// messages, of which one is 0.5 %. That none or all are demanded is no fine bound: a count shows it.
+/// Whether `bound`, on a share, lies nearer to none or to all than one of `messages` is: as with 0.1 % of 200
+/// messages, where one message is 0.5 %. A bound that demands none or all is not fine: a count decides it.
 pub fn is_finer_than_one(bound: f64, messages: u64) -> bool {
     distance(bound).is_some_and(|distance| distance * (messages as f64) < 1.0 - ROUNDING)
 }
 
 /// How many messages, all of them on the right side, put the interval's end at `bound`: 3,000 for 0.1 % or
-/// 99.9 %. `None` of a bound that is no share between none and all.
+/// 99.9 %. `None` for a bound that is no share between none and all.
 pub fn needed(bound: f64) -> Option<u64> {
     // Below 1e19 for any share that can be told from none.
     distance(bound).map(|distance| libm::ceil(RULE_OF_THREE / distance - ROUNDING) as u64)

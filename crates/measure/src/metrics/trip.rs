@@ -27,7 +27,7 @@ pub struct Trip {
     pub due: Instant,
     /// When the transport took it.
     pub sent: Option<Instant>,
-    /// What became of it.
+    /// How it ended.
     pub outcome: TripOutcome,
     /// How long the far host held it between its ways there and back; zero one way, and if that is unknown.
     pub turn_round: Duration,

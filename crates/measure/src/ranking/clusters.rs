@@ -42,7 +42,7 @@ fn two_means(sorted: &[f64]) -> Clusters {
         below += value;
         let size = (at + 1) as f64;
         let (low, high) = (below / size, (total - below) / (n - size));
-        // The sum of squares between the means; the more of it, the less is left around them.
+        // The sum of squares between the means: the larger it is, the less is left around the means.
         let between = size * (n - size) * (high - low) * (high - low);
         if between > best {
             best = between;

@@ -6,9 +6,9 @@
 //! Hesterberg does it (*What Teachers Should Know About the Bootstrap*, The American Statistician 69, 2015,
 //! expanded percentile interval): at a normal sample it is then as wide as Student's.
 //!
-//! An end is the mean of repetitions that were measured, so it lies between the least and the most of them.
-//! With fewer than six repetitions there are too few different resamples; Student's interval is taken, cut
-//! at what is possible.
+//! An end is the mean of repetitions that were measured, so it lies between their least and their largest
+//! value. With fewer than six repetitions there are too few different resamples; Student's interval is taken,
+//! cut at what is possible.
 
 use talkpath_units::Seed;
 
@@ -44,8 +44,8 @@ enum Means {
 }
 
 impl Resampled {
-    /// Resamples `values`, which must be finite; an interval of few of them is cut at what is `possible`.
-    /// `None` of fewer than two.
+    /// Resamples `values`, which must be finite; an interval of few values is cut at what is `possible`.
+    /// `None` for fewer than two.
     pub fn new(values: &[f64], possible: (f64, f64)) -> Option<Self> {
         let n = values.len();
         let first = *values.first().filter(|_| n >= 2)?;

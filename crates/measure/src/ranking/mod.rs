@@ -11,12 +11,12 @@
 //! - else *undecided*. So is one that does better than the leader in their common repetitions, which can be
 //!   where the two lack different ones.
 //!
-//! The answer is undecided if one of them is, else alike if one of them is, else distinct. If the leader's
-//! mean is below the floor, all this is idle: nothing is usable.
+//! The answer is undecided if one candidate is, else alike if one is, else distinct. If the leader's mean is
+//! below the floor, none of this matters: nothing is usable.
 //!
-//! **Barred.** Something beside the figure can bar a repetition: the gaps of a call. A candidate of which
-//! half of the repetitions or more are barred is not usable, whatever its mean is. One that is usable leads
-//! before it, and it is then worse than the leader. Half is chosen: it is what the median of them does.
+//! **Barred.** Something beside the figure can bar a repetition: the gaps of a call. A candidate with half of
+//! its repetitions barred, or more, is not usable, whatever its mean is. One that is usable leads before it,
+//! and it is then worse than the leader. Half is chosen: it is what the median of the repetitions does.
 //!
 //! **When to stop.** Whoever repeats until the answer suits is wrong more often than in 1 of 20 cases. So an
 //! answer ends the repetitions early only if the 99 % intervals give it too, for every candidate: with the
@@ -66,7 +66,7 @@ pub struct Ranking {
 pub struct Standing {
     /// Over its repetitions.
     pub mean: f64,
-    /// How it stands to the leader.
+    /// How it compares with the leader.
     pub relation: Relation,
     /// 95 % interval of its difference to the leader, over pairs of repetitions; `None` for the leader, and
     /// with one pair.
@@ -82,7 +82,7 @@ pub struct Standing {
     pub clusters: Option<Clusters>,
 }
 
-/// How a candidate stands to the leader.
+/// How a candidate compares with the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// It is the leader.

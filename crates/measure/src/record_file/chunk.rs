@@ -1,4 +1,4 @@
-//! A column chunk: the pages of encoded values, and what the file's metadata says of them.
+//! A column chunk: the pages of encoded values, and what the file's metadata says about them.
 
 use std::io::Write;
 
@@ -31,12 +31,12 @@ impl<'a, W: Write + Send> Group<'a, W> {
         Self { writer, columns: columns.iter(), rows: rows as u32 }
     }
 
-    /// The next column, of which every row has a value.
+    /// The next column, in which every row has a value.
     pub(super) fn required(&mut self, values: Values) -> Result<(), RecordError> {
         self.put(None, values)
     }
 
-    /// The next column, of which the rows have values as `levels` says.
+    /// The next column, in which the rows have values as `levels` says.
     pub(super) fn optional(&mut self, levels: &Levels, values: Values) -> Result<(), RecordError> {
         self.put(Some(levels), values)
     }

@@ -51,7 +51,7 @@ impl Bounds {
 
 /// Integers as differences of neighbours (Encodings.md, "Delta Encoding").
 pub(super) struct Differences {
-    /// The first value, which stands before all blocks.
+    /// The first value, which precedes all blocks.
     first: Option<i64>,
     /// The last value before the open block.
     before: i64,
@@ -80,7 +80,7 @@ impl Differences {
         }
     }
 
-    /// One more value.
+    /// Adds a value.
     #[inline]
     pub(super) fn push(&mut self, value: i64) {
         if self.first.is_none() {
@@ -186,7 +186,7 @@ impl Doubles {
 
     /// Ends the column.
     pub(super) fn finish(self) -> Values {
-        // A bound that is zero stands for both zeros (parquet.thrift, "ColumnOrder").
+        // A bound that is zero covers both zeros (parquet.thrift, "ColumnOrder").
         let bounds = self.bounds.map(|(least, most)| {
             (if least == 0.0 { -0.0 } else { least }, if most == 0.0 { 0.0 } else { most })
         });
@@ -204,7 +204,7 @@ pub(super) trait Entry: Ord + Copy {
     /// Appends it as it is (Encodings.md, "Plain").
     fn put(self, into: &mut Vec<u8>);
 
-    /// The bounds of these, if they are kept for values of this type.
+    /// The bounds of `entries`, if bounds are kept for this type.
     fn bounds(entries: impl Iterator<Item = Self>) -> Option<Bounds>;
 }
 
@@ -233,8 +233,8 @@ impl Entry for &str {
     }
 }
 
-/// Values of which few are distinct and neighbours mostly equal: each distinct one once, and runs of its
-/// place (Encodings.md, "Dictionary Encoding").
+/// Values that repeat, with neighbours mostly equal: each distinct one once, and runs of its place
+/// (Encodings.md, "Dictionary Encoding").
 pub(super) struct Dictionary<T> {
     places: BTreeMap<T, u32>,
     /// In the order of their places.

@@ -238,7 +238,7 @@ impl<'a> Columns<'a> {
         self.optional::<Int64Type>()?.into_iter().map(instant).collect()
     }
 
-    /// Texts, of which equal ones are shared: they take no more memory than the file's own.
+    /// Texts; equal ones are shared: they take no more memory than the file's own.
     fn shared_texts(&mut self) -> Result<Vec<Arc<str>>, RecordError> {
         let name = self.name();
         let values = self.required::<ByteArrayType>()?;

@@ -9,7 +9,7 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::TypePtr;
 
 /// The version of both tables. Raised with every change of a column's name, type or meaning; the reader of
-/// the old version and a sample file of it stay.
+/// the old version and a sample file of that version stay.
 pub const RECORD_VERSION: u32 = 1;
 
 /// The metadata key that holds [`RECORD_VERSION`].

@@ -304,7 +304,7 @@ impl<'r> TableColumns<'r> for SeriesColumns<'r> {
     }
 }
 
-/// A column of stamps, some of which are unknown.
+/// A column of stamps; some may be unknown.
 struct Instants {
     levels: Levels,
     known: Differences,

@@ -36,7 +36,7 @@ pub(super) struct Column {
 const SHARES: [&str; 2] = ["loss_rate", "in_time"];
 
 impl Columns {
-    /// One more repetition's.
+    /// Adds one repetition's figures.
     pub(super) fn add(&mut self, flow: &FlowSummary) {
         let mut expected = 0;
         FLOW.each_number(flow, |figure, value| self.push(&mut expected, figure, value));

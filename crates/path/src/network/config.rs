@@ -12,7 +12,7 @@ pub struct NetworkConfig<'a> {
     pub links: Vec<(&'a str, &'a LinkConfig)>,
     /// The flows, by number.
     pub flows: Vec<FlowRoutes<'a>>,
-    /// Each random element draws from its own stream of it.
+    /// Each random element draws from its own stream of this seed.
     pub seed: Seed,
     /// Links measure in [from, to).
     pub window: (Instant, Instant),

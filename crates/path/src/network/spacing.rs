@@ -6,8 +6,8 @@ use talkpath_units::Duration;
 use crate::config::{LinkConfig, RateModel};
 use crate::network::config::NetworkConfig;
 
-/// The mean time between two events when all is busy: each slowest link of some route passes full packets,
-/// each of which has as many hops as that route.
+/// The mean time between two events when all is busy: the slowest link of each route passes full packets, and
+/// each packet has as many hops as its route.
 pub(super) fn event_spacing(config: &NetworkConfig<'_>) -> Duration {
     let rate = |link: u32| fixed_rate(config.links[link as usize].1);
     let mut hops = vec![0; config.links.len()];

@@ -58,7 +58,7 @@ pub struct CodelParameters {
 #[derive(Debug)]
 pub(crate) struct CodelQueue<T, A = Exact> {
     waiting: VecDeque<Queued<T>>,
-    /// Bytes of those that wait.
+    /// Bytes of the waiting packets.
     bytes: Bytes,
     limit: QueueLimit,
     parameters: CodelParameters,
@@ -119,7 +119,7 @@ pub(super) struct Taken<T> {
     pub(super) behind: Bytes,
 }
 
-/// The packet at the head of a queue, taken out, and what the control says of it (RFC 8289 §5.6:
+/// The packet at the head of a queue, taken out, and what the control says about it (RFC 8289 §5.6:
 /// `dodequeue_result`).
 struct Head<T> {
     /// `None` if the queue was empty.

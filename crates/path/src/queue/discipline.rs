@@ -21,7 +21,7 @@ pub(crate) trait Discipline<T>: Debug {
 
     /// Takes a packet that arrives while no packet waits and the serialiser is idle. Returns the packet,
     /// which then goes into service at once, or `None` if it is dropped. The link does not call `dequeue`
-    /// when it becomes idle, so this call is also the first that a discipline hears of it.
+    /// when it becomes idle, so with this call the discipline also learns that the link is idle.
     fn pass(&mut self, packet: T, now: Instant, signals: &mut Signals<T>) -> Option<T> {
         self.enqueue(packet, Bytes::ZERO, now, signals);
         self.dequeue(now, signals).map(|queued| queued.packet)

@@ -85,7 +85,7 @@ disciplines! {
 
 /// The queue of a link.
 ///
-/// Nearly all links have drop-tail, so it stands in the link itself. Every other discipline is behind a
+/// Nearly all links have drop-tail, so it lies in the link itself. Every other discipline is behind a
 /// pointer: its code is then not part of each place where a packet enters or leaves a link, and no link is
 /// larger for it.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use super::{Animation, PlayFate, PlayHop, PlayNode, colour, too_many};
 use crate::plot::panel::WIDTH;
 use crate::plot::svg::{Anchor, Svg};
 
-/// Where a node stands, each from 0 to 1, from the left and from the top.
+/// A node's place: distances from the left and from the top, each from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Place {
     /// From the left.
@@ -93,7 +93,7 @@ pub(super) fn topology(animation: &Animation) -> Svg {
     svg
 }
 
-/// How many nodes stand in each column.
+/// How many nodes each column has.
 fn columns(animation: &Animation) -> BTreeMap<i64, usize> {
     let mut columns = BTreeMap::new();
     for node in &animation.nodes {

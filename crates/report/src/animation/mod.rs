@@ -16,7 +16,7 @@ pub(crate) use frame::still;
 pub struct Animation {
     /// The run's name.
     pub name: String,
-    /// What is shown of it: cell, repetition, from when to when.
+    /// Which cell and repetition, and from when to when.
     pub about: String,
     /// What a person should know before they look; may be empty.
     pub warnings: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Animation {
 pub struct PlayNode {
     /// Its name; empty for a router.
     pub label: String,
-    /// Where it stands, each from 0 to 1, from the left and from the top.
+    /// Its place: distances from the left and from the top, each from 0 to 1.
     pub place: Place,
 }
 

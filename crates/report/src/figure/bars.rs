@@ -67,7 +67,7 @@ fn styles(lossy: &[&Series<'_>]) -> Vec<String> {
     lossy.iter().enumerate().map(style).collect()
 }
 
-/// Opacity; chosen: a bar that still stands out on the page.
+/// Opacity; chosen: a bar that is still visible on the page.
 const FAINTEST: f64 = 0.3;
 
 fn draw(lossy: &[&Series<'_>], styles: &[String], counts: &[Vec<u64>]) -> Svg {

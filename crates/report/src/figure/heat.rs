@@ -25,7 +25,7 @@ const TITLE_LEFT: f64 = 8.0;
 const ROW: f64 = 26.0;
 /// Room under the cells for the values of the horizontal axis and its title.
 const FOOT: f64 = 46.0;
-/// Sets of names behind a +N that a caption writes out; chosen: more are longer than the rest of it.
+/// Sets of names behind a +N that a caption writes out; chosen: more are longer than the rest of the caption.
 const MAX_SETS: usize = 3;
 /// Maps under one another, one for each combination of further keys; chosen.
 const MAX_MAPS: usize = 6;
@@ -40,7 +40,7 @@ pub(crate) enum Heat {
 }
 
 /// The figure, with `conditions` as the end of its caption; `None` if fewer than two parameters are swept, if
-/// several runs stand side by side, or for the winner if nothing is compared.
+/// the page shows several runs, or for the winner if nothing is compared.
 pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat, conditions: &str) -> Option<Figure> {
     let (x, mut others) = along(sweep)?;
     let y = *others.iter().max_by_key(|&&at| sweep.axes[at].values.len())?;
@@ -60,7 +60,7 @@ pub(crate) fn heat_map(sweep: &Sweep<'_>, heat: Heat, conditions: &str) -> Optio
     })
 }
 
-/// One kind of map, of which several stand under one another.
+/// One kind of map, perhaps several under one another.
 struct HeatMap<'a> {
     sweep: &'a Sweep<'a>,
     heat: Heat,

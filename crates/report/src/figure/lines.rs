@@ -163,7 +163,7 @@ impl<'a> CellSeries<'a> {
     }
 }
 
-/// Until when the last value of `line` holds, in s. Goodput is the mean over equal spans, the last of which
+/// Until when the last value of `line` holds, in s. Goodput is the mean over equal spans, and the last span
 /// ends before the drain; all else holds until the run's `end`.
 fn holds_until(line: &StepLine, end: f64) -> f64 {
     match line.points.as_slice() {

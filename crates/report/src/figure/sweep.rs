@@ -15,7 +15,7 @@ use crate::sweep::{Axis, Combination, Served, Sweep};
 use crate::verdict::written;
 
 const TOP: f64 = 26.0;
-/// Heights of a panel that stands alone, and of one among several.
+/// Heights of a single panel, and of a panel among several.
 const HEIGHT: f64 = 260.0;
 const LOW_HEIGHT: f64 = 130.0;
 const GAP: f64 = 34.0;
@@ -224,7 +224,7 @@ impl SweptLine<'_> {
     }
 }
 
-/// Where a value of the axis stands: its number, or its place if it is a word.
+/// The position of a value on the axis: its number, or its index if it is a word.
 fn place(axis: &Axis, index: usize) -> f64 {
     axis.numbers.as_ref().map_or(index as f64, |numbers| numbers.values[index])
 }

@@ -1,4 +1,4 @@
-//! From values to places on the page, and where the ticks stand.
+//! From values to places on the page, and where the ticks are.
 
 use talkpath_measure::figures::text::trimmed;
 

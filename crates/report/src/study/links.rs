@@ -51,7 +51,7 @@ fn named<'f>(text: &str, figures: &'f [FigureOutcome]) -> Vec<(usize, usize, &'f
     words.flat_map(|word| behind(text, word, figures)).collect()
 }
 
-/// The figures that stand at `first` in `text`, behind the word that begins at `start`.
+/// The figures that are named at `first` in `text`, behind the word that begins at `start`.
 fn behind<'f>(
     text: &str,
     (start, first, is_list): (usize, usize, bool),
@@ -70,7 +70,7 @@ fn behind<'f>(
     found
 }
 
-/// The figure whose number stands at `at`: the longest, so that "4.2" is not taken for "4".
+/// The figure whose number is at `at`: the longest, so that "4.2" is not taken for "4".
 fn number_at<'f>(text: &str, at: usize, figures: &'f [FigureOutcome]) -> Option<(usize, &'f FigureOutcome)> {
     let rest = &text[at..];
     let found = figures.iter().filter(|figure| rest.starts_with(&figure.number));
@@ -86,7 +86,7 @@ fn number_at<'f>(text: &str, at: usize, figures: &'f [FigureOutcome]) -> Option<
 
 /// "Figure" or "figure", without its first letter.
 const NAME: &str = "igure";
-/// What stands between the numbers of a list.
+/// What separates the numbers of a list.
 const SEPARATORS: [&str; 3] = [", ", " and ", " to "];
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A study's outcome for a person: the table of claims in the terminal, and one page with the figures drawn
 //! again.
 //!
-//! As everywhere here, nothing is computed: medians, intervals and verdicts stand in the [`Outcome`].
+//! As everywhere here, nothing is computed: medians, intervals and verdicts are in the [`Outcome`].
 
 mod changes;
 mod figure;

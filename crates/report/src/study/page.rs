@@ -180,7 +180,7 @@ fn basis(check: &CheckOutcome) -> Markup {
     explained(&check.basis.to_string(), basis_meaning(check.basis))
 }
 
-/// Every check of a claim in one arena, folded; what compares arenas stands open.
+/// Every check of a claim in one arena, folded; what compares arenas is open.
 fn checks(verdict: &ArenaVerdict) -> Markup {
     let (mut agreements, mut others) = (Vec::new(), Vec::new());
     for under in &verdict.by_assumption {
@@ -239,7 +239,7 @@ fn agreement(check: &CheckOutcome) -> Row {
     marked_row(check, &[&check.name, &value(0), &value(1), &off, &spreads.join("; "), &asked])
 }
 
-/// What fails stands out.
+/// A check that fails is marked.
 fn marked_row(check: &CheckOutcome, texts: &[&str]) -> Row {
     Row { is_marked: check.holds == Some(false), cells: texts.iter().map(|text| html! { (text) }).collect() }
 }

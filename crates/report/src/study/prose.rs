@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 /// A row of a table of running text. Its first cell is its head.
 pub(super) struct Row {
-    /// Whether the head stands out.
+    /// Whether the head is marked.
     pub(super) is_marked: bool,
     pub(super) cells: Vec<Markup>,
 }

@@ -126,7 +126,7 @@ fn notes(table: &TableOutcome) -> Markup {
 pub(super) fn printed(outcome: &RowOutcome) -> String {
     let row = &outcome.row;
     let mut all: Vec<_> = row.published.iter().map(|value| shown(outcome.unit(), *value)).collect();
-    // The unit stands after the last one.
+    // The unit follows the last value.
     let last = all.len().saturating_sub(1);
     for text in &mut all[..last] {
         text.truncate(text.find(' ').unwrap_or(text.len()));

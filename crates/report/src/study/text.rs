@@ -83,7 +83,7 @@ fn paragraph(text: &mut String, label: &str, words: &str, style: &Style) {
     wrapped(text, "    ", &format!("{label}: {words}"), style);
 }
 
-/// Words on lines of the terminal's width; later lines stand in by four.
+/// Words on lines of the terminal's width; later lines are indented by four more.
 fn wrapped(text: &mut String, indent: &str, words: &str, style: &Style) {
     hanging(text, indent, &format!("{indent}    "), words, style);
 }

@@ -1,4 +1,4 @@
-//! One swept key with its values, and what a scale needs of them.
+//! One swept key with its values, and what a scale needs to place them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ impl Axis {
         Self { key, values, numbers }
     }
 
-    /// Where each value stands, by its JSON.
+    /// The index of each value, by its JSON.
     pub(crate) fn places(&self) -> BTreeMap<String, usize> {
         self.values.iter().map(Value::to_string).zip(0..).collect()
     }

@@ -142,7 +142,7 @@ impl Sweep<'_> {
                 None => String::new(),
             });
             let cells = spans.chain([self.names(group), self.figures(group), self.outcomes(group)]);
-            // A colour stands for one transport that is best.
+            // A row has a colour only if one transport is best.
             let display = match &group.members[..] {
                 [only] if matches!(only.outcome(), Outcome::Distinct(_)) => {
                     only.leader.map(|at| self.series[at].display)

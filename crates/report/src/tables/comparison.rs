@@ -16,7 +16,7 @@ use crate::usable::{Usable, with_both};
 use crate::verdict::{self, Cause, Verdict, Written};
 use crate::view::{CellView, Metric, Quantile};
 
-/// The comparison of transports: one row a cell. The columns of the answer stand first.
+/// The comparison of transports: one row a cell. The columns of the answer come first.
 pub(crate) fn comparison(condition: &Condition<'_>, flow: &str, verdict: Option<&Verdict>) -> Grid {
     Comparison { condition, flow, verdict }.grid()
 }
@@ -83,7 +83,7 @@ impl Comparison<'_> {
         &self.condition.cells
     }
 
-    /// The compared flow in `cell`: of copies the one that stands for all.
+    /// The compared flow in `cell`; if it has copies, the one that represents them.
     fn own_flow<'c>(&'c self, cell: &CellView<'c>) -> &'c str {
         cell.resolve(self.flow).unwrap_or(self.flow)
     }
@@ -288,8 +288,8 @@ impl Answer<'_> {
         self.verdict.ranking.standings.iter().any(holds)
     }
 
-    /// `text` of each cell's standing in `verdict`; a dash of a cell that is not judged, or whose connection
-    /// did not open: the worst of the scale is no score of it.
+    /// `text` of each cell's standing in `verdict`; a dash for a cell that is not judged, or whose connection
+    /// did not open: it has no score, and not the worst one.
     fn texts(&self, verdict: &Verdict, text: impl Fn(&Standing) -> String) -> Vec<String> {
         let Comparison { flow, .. } = self.comparison;
         let cells = self.comparison.cells().iter().enumerate();

@@ -161,7 +161,7 @@ pub(super) fn difference(standings: &[&Standing], by: JudgedBy) -> String {
     )
 }
 
-/// Which frames are late or missing, and of which direction.
+/// Which frames are late or missing, and in which direction.
 pub(super) fn late(calls: &[&CallSummary]) -> String {
     // Where the clocks are not trusted, an echo flow's frame and its echo count as one.
     let is_both = calls.iter().any(|call| call.basis == Basis::HalfRoundTrip && call.direction.is_none());

@@ -18,9 +18,9 @@ pub(crate) enum Cause {
     Loss(f64, Option<Loser>),
     /// The path itself is long.
     Distance(Distance),
-    /// None of these, and hardly a frame of the call is late or missing. With how the receiver waits.
+    /// No cause above applies, and hardly a frame of the call is late or missing. Has how the receiver waits.
     Whole(DelaySpread, String),
-    /// None of these: delays vary.
+    /// No cause above applies: delays vary.
     Variation(Option<Variation>),
 }
 

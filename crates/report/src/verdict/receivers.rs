@@ -37,7 +37,7 @@ impl Verdict {
         self
     }
 
-    /// Says that one transport is best with both receivers, but that others are as good with one of them
+    /// Says that one transport is best with both receivers, but that others are as good with one receiver
     /// alone.
     fn share_the_best(&mut self, other: &Self) {
         let with = named_receiver(&other.playout);

@@ -1,4 +1,4 @@
-//! An answer in words. Every figure in it stands in the table beside it, rounded to as many digits or fewer.
+//! An answer in words. The table beside it has every figure of the answer, with as many digits or more.
 
 use talkpath_measure::ranking::{Relation, Standing};
 use talkpath_measure::summary::{AnswerKind, JudgedBy};
@@ -57,7 +57,7 @@ impl Judgement<'_> {
             // A ranking rests on one receiver, and never depends on two.
             AnswerKind::Unusable | AnswerKind::DependsOnReceiver => {
                 let beside = self.beside();
-                // Where the best are one to the last digit, no name stands out.
+                // If the best have equal figures to the last digit, no name is set apart.
                 let is_one = |&at: &usize| self.figure(at) == self.figure(leader);
                 let name = match best.len() > 1 && best.iter().all(is_one) {
                     true => "",
@@ -101,7 +101,7 @@ impl Judgement<'_> {
         parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Where shares of lost messages are named: of which transports many messages are in none of them.
+    /// If the answer names shares of lost messages: the transports with many messages that are in no share.
     fn unfinished(&self) -> Option<String> {
         let has_losses = match &self.blamed {
             Some(blamed) => matches!(blamed.cause, Cause::Loss(..)),
@@ -359,7 +359,7 @@ impl Judgement<'_> {
         }
     }
 
-    /// Candidates that are known to be worse, the best of them first. Those over which nothing came have no
+    /// Candidates that are known to be worse, the best first. Transports over which nothing came have no
     /// figures to compare: a sentence of their own names them.
     fn worse(&self) -> Vec<usize> {
         let standings = &self.ranking.standings;
@@ -469,8 +469,8 @@ fn figure_of(by: JudgedBy, floor: f64, standing: &Standing, name: &str) -> Strin
     if notes.is_empty() { text } else { format!("{text} ({})", notes.join(", ")) }
 }
 
-/// The mean, or both outcomes where there are two: no repetition has their mean. And what to say of it: gaps
-/// bar what the score alone would call usable.
+/// The mean, or both outcomes where there are two: no repetition has their mean. Then a remark, if gaps bar
+/// what the score alone would call usable.
 fn bare(by: JudgedBy, floor: f64, standing: &Standing) -> (String, &'static str) {
     let written = written(by);
     let text = match standing.clusters {

@@ -106,8 +106,8 @@ pub(crate) fn flatten<'a>(table: &'a Table, before: &str, into: &mut Vec<(String
     }
 }
 
-/// The keys that `names` stands for, each as its names. `*` in the second place stands for both directions of
-/// the path, or for every link or flow that `root` has.
+/// The keys that `names` means, each as its names. `*` in the second place means both directions of the path,
+/// or every link or flow that `root` has.
 ///
 /// # Errors
 /// If `*` matches nothing, or no key comes after it.

@@ -248,7 +248,7 @@ fn warn_of_missing_rates(root: &Table, log: &mut Log) {
     }
 }
 
-/// Stands for a copy's number in the name of a link.
+/// Replaced by a copy's number in the name of a link.
 const NUMBER: &str = "{n}";
 
 /// The number that makes `template` into `name`.

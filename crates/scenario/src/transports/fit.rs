@@ -19,8 +19,8 @@ pub(crate) struct Fit<'a, 'b> {
     pub(crate) mtu: Option<Bytes>,
 }
 
-/// What is wrong with so much written at one moment over `what`, where nothing holds it back: all of it would
-/// be in memory at once, or its end would never come.
+/// What is wrong with so much written at one moment over `what`, where nothing holds it back: everything
+/// would be in memory at once, or the end would never come.
 pub(crate) fn flood(demand: Demand, what: &str) -> Option<Problem> {
     let (messages, bytes) = match demand {
         Demand::Bursts { count, size, repeat, gap } => {

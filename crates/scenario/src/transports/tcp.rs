@@ -211,8 +211,8 @@ const CC: Words = Words {
 const NAGLE: Words =
     Words { noun: "a form of Nagle's algorithm", known: NagleKind::WORDS, later: &[], why: "" };
 
-/// From below what any stack takes (chosen) to the largest IPv4 packet less two headers. A socket of Linux
-/// takes less of it, which the real arenas check.
+/// From below what any stack takes (chosen) to the largest IPv4 packet less two headers. A Linux socket takes
+/// a smaller range, which the real arenas check.
 const MSS: &[Measure] = &[measure(Dimension::Size, 48, 65_495)];
 
 /// Chosen: from a TCP header up to a page.

@@ -120,8 +120,8 @@ fn clock_key(cbr: &Section<'_>) -> &'static str {
     if cbr.node("message_rate").is_some() { "message_rate" } else { "rate" }
 }
 
-/// The mean rate of messages of `size`, `millihertz` of them in 1000 s, rounded to the nearest; `None` if no
-/// link could have it.
+/// The mean rate of messages of `size`, with `millihertz` messages in 1000 s, rounded to the nearest; `None`
+/// if no link could have it.
 fn bps_of(millihertz: u64, size: MessageSize) -> Option<u64> {
     let thousandths = u128::from(millihertz) * u128::from(size.twice_mean()) * 4;
     let bps = u64::try_from((thousandths + 500) / 1_000).ok()?;

@@ -6,7 +6,7 @@
 //! (`send_jitter`) comes after the tap.
 //!
 //! QUIC's packets are encrypted, also where the scenario leaves that out: sizes and times are the same. Their
-//! secrets stand before the first packet, so the run is made once more for them.
+//! secrets come before the first packet, so the run is made once more for them.
 
 mod frame;
 

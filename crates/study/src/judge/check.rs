@@ -14,7 +14,7 @@ use crate::fit::{fit, slope};
 use crate::outcome::{CheckOutcome, HeldBy, Value};
 use crate::stats::LEAST_FOR_SPREAD;
 
-/// What `check` gave in `arenas`: of each of them if it compares arenas, else of the first.
+/// The outcome of `check`: from each of `arenas` if it compares arenas, else from the first.
 pub(super) fn judge_check(
     check: &Check,
     arenas: &[ArenaName],
@@ -168,8 +168,8 @@ fn is_bound_certain(bound: Bound, (low, high): (f64, f64), holds: bool) -> bool 
     if holds { low >= least && high <= most } else { high < least || low > most }
 }
 
-/// Whether every value of `other` is within the tolerance of every one of `base`, of which the tolerance is a
-/// share. A relative one is below 100 %, so that the ends of the intervals decide.
+/// Whether every value of `other` is within the tolerance of every value of `base`. A relative tolerance is a
+/// share of the base's value, and below 100 %, so that the ends of the intervals decide.
 fn is_near_for_certain(base: (f64, f64), other: (f64, f64), within: Tolerance) -> bool {
     other.1 - base.0 <= within.around(base.0) && base.1 - other.0 <= within.around(base.1)
 }

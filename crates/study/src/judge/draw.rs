@@ -12,7 +12,7 @@ use crate::stats::median;
 use crate::study::{Figure, FigureAxis, FigureKind, Kinds, MedianLine};
 use crate::table::{PublishedRow, PublishedTable};
 
-/// The figure; `None` if nothing of it ran.
+/// The figure; `None` if none of its cells ran.
 pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
     let (x_title, y_title, drawing) = match &figure.kind {
         FigureKind::Trace { series, seconds, cap, levels, .. } => {
@@ -54,7 +54,7 @@ pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
 }
 
 impl FigureOutcome {
-    /// Whether a line of it has a point; traces have something if they are there.
+    /// Whether there is something to draw: a line with a point, or a trace.
     fn has_something(&self) -> bool {
         match &self.drawing {
             Drawing::Lines { lines }
@@ -66,7 +66,7 @@ impl FigureOutcome {
     }
 }
 
-/// The table with what came out; `None` if nothing of it ran.
+/// The table with what came out; `None` if none of its cells ran.
 pub(super) fn fill(table: &PublishedTable, ran: &Ran<'_>) -> Option<TableOutcome> {
     let row = |row: &PublishedRow| {
         let arenas = ran.selection.arenas.iter();

@@ -104,7 +104,7 @@ impl<'a> Ran<'a> {
         self.cells.get(&(arena, assumption, cell)).copied()
     }
 
-    /// In how many repetitions `metric` is known, and of how many, if there is a median of it.
+    /// In how many repetitions `metric` is known, and how many there are; `None` if it has no median.
     pub(super) fn known(
         &self,
         cell: &str,
@@ -157,8 +157,8 @@ impl<'a> Ran<'a> {
     }
 }
 
-/// One metric over the repetitions that know it, if they are enough: a median that leaves the others out
-/// tells nothing of them.
+/// One metric over the repetitions that know it, if they are enough: the median says nothing about the
+/// others.
 fn judged_values(samples: &CellSamples, metric: &str) -> Option<Vec<f64>> {
     let values = samples.values(metric);
     let is_known = !values.is_empty() && is_enough(values.len() as u64, samples.valid().count() as u64);

@@ -12,8 +12,8 @@ use crate::place::known;
 use crate::study::{CampaignCell, Cell, Form};
 
 impl Loader<'_, '_> {
-    /// Adds the cells that a campaign measures to `cells`. What is read of them is what is read of the cell
-    /// in the simulator.
+    /// Adds the cells that a campaign measures to `cells`. The metrics read from them are those read from the
+    /// cell in the simulator.
     pub(super) fn campaign(&mut self, cells: &mut Vec<Cell>) -> Vec<CampaignCell> {
         self.runs_nothing_in_a_campaign();
         let mut by_name: BTreeMap<&str, &Cell> = BTreeMap::new();

@@ -212,7 +212,7 @@ impl<'a> Loader<'a, '_> {
         Some(only.scenario.clone())
     }
 
-    /// A scenario's mistakes stand where the study sets the key, or else where it names the file.
+    /// A scenario's mistakes are reported where the study sets the key, or else where it names the file.
     fn scenario_mistakes(&mut self, diagnostics: &Diagnostics, entry: &CellsEntry, set: &[Setting]) {
         for mistake in diagnostics.iter() {
             let option = mistake.option.as_deref();

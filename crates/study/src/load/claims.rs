@@ -122,7 +122,7 @@ impl Loader<'_, '_> {
         None
     }
 
-    /// What a check requires, and of which operands, whose axes are not filled in yet.
+    /// What a check requires, and its operands, whose axes are not filled in yet.
     fn check(&mut self, check: &Spanned<CheckEntry>) -> Option<(ClaimKind, Vec<Spanned<Operand>>)> {
         let entry = check.get_ref();
         let within = match &entry.within {

@@ -1,4 +1,5 @@
-//! Entries that stand for several: `each` has the axes, and `{AXIS}` in a text stands for the value.
+//! Entries that are written once and mean several: `each` has the axes, and `{AXIS}` in a text becomes the
+//! value.
 
 use core::ops::Range;
 use std::collections::BTreeMap;

@@ -59,7 +59,7 @@ impl Loader<'_, '_> {
         }
     }
 
-    /// A metric that is read of every cell exists in one of them at least.
+    /// A metric that is read from every cell must exist in at least one.
     pub(super) fn known_somewhere(&mut self, metric: &Spanned<String>, known: &Known<'_>) {
         let mut found =
             known.cells.values().map(|(_, shape)| unknown(shape, metric.get_ref(), known.derived));

@@ -112,8 +112,8 @@ impl Epoch {
     }
 
     /// The `acks_per_packet` with which `cwnd` reaches `W_cubic(t_ms)` (RFC 9438 §4.2 eq. 1) within a round
-    /// trip. A round trip brings `cwnd` acknowledgements, so each packet of growth takes `cwnd / growth` of
-    /// them.
+    /// trip. A round trip brings `cwnd` acknowledgements, so each packet of growth takes `cwnd / growth`
+    /// acknowledgements.
     fn acks_to_reach_curve(&self, cwnd: u64, t_ms: u64) -> u64 {
         let t = t_ms * 1024 / 1000;
         // At a distance of 2^20 / 1024 s = 17 minutes the curve is so steep that [`MIN_ACKS_PER_PACKET`]

@@ -1,10 +1,10 @@
 //! NewReno: RFC 6582. As Reno, but fast recovery lasts until all that was in flight at its beginning is
 //! acknowledged.
 //!
-//! A partial acknowledgement, of a part of it, reveals the next loss. That segment is sent again at once: one
-//! loss is repaired in each round trip. Losses below the end of the last recovery begin no further one (§3.2
-//! step 1), so that duplicates that needless retransmissions caused do not count as losses. Left out: the
-//! heuristics of §4, which are optional.
+//! A partial acknowledgement, of a part of that flight, reveals the next loss. That segment is sent again at
+//! once: one loss is repaired in each round trip. Losses below the end of the last recovery begin no further
+//! one (§3.2 step 1), so that duplicates that needless retransmissions caused do not count as losses. Left
+//! out: the heuristics of §4, which are optional.
 
 use super::{Ack, Counting, RecoveryAck, Window, WindowBased};
 

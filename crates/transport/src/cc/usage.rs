@@ -3,7 +3,7 @@
 //! A window that the application does not fill says nothing about the path and must not grow (RFC 7661 §1).
 //! Linux's rule applies wherever `cwnd_validation` is on: the window may grow if it was full in the latest
 //! round trip, and in slow start to twice what was in flight. (Kernels before 6.1 forgot in slow start that
-//! it was full.) The `linux` stack also reduces a window of which a part was not used for an RTO
+//! it was full.) The `linux` stack also reduces a window that was not used in full for an RTO
 //! (tcp_cwnd_application_limited; RFC 2861 §3.2). It does so with `cwnd_validation = false`, too: that key is
 //! about growth alone.
 
@@ -45,7 +45,7 @@ impl WindowUsage {
     }
 
     /// After [`Self::on_drained`], with `outstanding` unacknowledged: if the window was not full for `rto`,
-    /// returns how much of it was used.
+    /// returns how much was used.
     #[inline]
     pub(crate) fn unused(
         &mut self,

@@ -1,7 +1,7 @@
 //! Controls that move `cwnd` with each acknowledgement and reduce it at each loss (RFC 5681 and its
 //! successors).
 //!
-//! An algorithm says how `cwnd` grows and what a loss leaves of it. What all of them do is in
+//! An algorithm says how `cwnd` grows and how far a loss reduces it. What all algorithms do is in
 //! `window_controller`.
 
 use talkpath_units::{Duration, Instant};

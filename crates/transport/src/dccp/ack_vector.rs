@@ -30,7 +30,7 @@ pub enum AckState {
 pub struct AckRun {
     /// Their state.
     pub state: AckState,
-    /// The latest of them.
+    /// The latest packet of the run.
     pub last: Seq,
     /// How many: at least 1.
     pub count: u64,

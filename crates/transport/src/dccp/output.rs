@@ -194,8 +194,8 @@ impl Dccp {
         self.features.value(Feature::SendAckVector, Location::Local) == 1
     }
 
-    /// Packet `seq` leaves and acknowledges. Only what an Ack Vector has told may be forgotten once `seq` is
-    /// acknowledged (RFC 4340 §11.4.2); there may have been no room for one.
+    /// Packet `seq` leaves and acknowledges. Only what an Ack Vector has reported may be forgotten once `seq`
+    /// is acknowledged (RFC 4340 §11.4.2), and the packet may have had no room for one.
     fn on_acknowledged(&mut self, seq: Seq, options: &Options, now: Instant) {
         if options.into_iter().any(|option| matches!(option, DccpOption::AckVector { .. })) {
             self.history.on_reported(seq);

@@ -9,7 +9,7 @@ use talkpath_units::{Duration, Instant, Seed};
 
 use talkpath_config::{Role, Ticks};
 
-/// How a host's clock stands to the run's.
+/// How far a host's clock is ahead of the run's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HostClock {
     /// Nanoseconds by which it is ahead.

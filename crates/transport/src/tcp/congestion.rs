@@ -1,7 +1,7 @@
 //! The congestion window as the connection uses it: what may leave, what a loss halves, and whether the
 //! window may grow.
 //!
-//! The algorithms are in [`crate::cc`]. This room adds the connection's side: amounts are converted to the
+//! The algorithms are in [`crate::cc`]. This part adds the connection's side: amounts are converted to the
 //! window's unit (bytes, or packets as in Linux), and the use of the window is watched.
 
 use talkpath_config::{CongestionControlKind, Stack, TcpConfig};

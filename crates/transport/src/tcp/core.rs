@@ -112,7 +112,7 @@ impl Core {
         Ok(())
     }
 
-    /// Takes what there is room for of the `rest` of a message, of which `written` bytes were taken before.
+    /// Takes as much of the `rest` of a message as there is room for; `written` bytes were taken before.
     pub(super) fn write_part(&mut self, rest: Bytes, written: Bytes) -> Bytes {
         if !self.is_open() {
             return Bytes::ZERO;
@@ -273,7 +273,7 @@ impl Core {
         }
     }
 
-    /// `cwnd` and the smaller of it and the offered window. The segment size changes with the handshake
+    /// `cwnd`, and the smaller of `cwnd` and the offered window. The segment size changes with the handshake
     /// alone, and the window with it.
     #[inline]
     pub(super) fn windows_key(&self) -> (u64, u64) {

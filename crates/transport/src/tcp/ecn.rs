@@ -10,7 +10,7 @@
 //!   new data, CWR ──►                              stops echoing
 //! ```
 //!
-//! This room keeps what both ends agreed on, what the receiver echoes, and what the sender owes. What a mark
+//! This part keeps what both ends agreed on, what the receiver echoes, and what the sender owes. What a mark
 //! does to `cwnd` is in `recovery/echo`. Retransmissions, acknowledgements and SYNs are not ECN-capable
 //! (§6.1.1, §6.1.4, §6.1.5).
 //!
@@ -107,7 +107,7 @@ impl EcnState {
         self.echoed += packets;
     }
 
-    /// What came of it until now.
+    /// The counts of marks until now.
     pub(super) const fn counters(&self) -> EcnCounters {
         EcnCounters { capable: self.agreed, marked: self.marked, echoed: Some(self.echoed) }
     }

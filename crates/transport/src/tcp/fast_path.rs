@@ -75,7 +75,7 @@ impl Tcp {
         self
     }
 
-    /// The core, to be changed: nothing is known of it any longer.
+    /// The core, to be changed. The proof about it is cleared.
     #[inline]
     const fn core_mut(&mut self) -> &mut Core {
         self.fast = None;

@@ -7,7 +7,7 @@
 //!   ACK ──►
 //! ```
 //!
-//! This room keeps the two initial sequence numbers, and the SYN, SYN-ACK or RST that has to leave before
+//! This part keeps the two initial sequence numbers, and the SYN, SYN-ACK or RST that has to leave before
 //! anything else.
 
 use talkpath_config::{Role, Stack, TcpConfig};
@@ -143,8 +143,8 @@ impl Handshake {
         self.pending = Some(Control::Reset(Box::new(reset)));
     }
 
-    /// RFC 9293 §3.6.1: resets our own connection, of which everything before the offset `snd_nxt` was sent
-    /// and everything before `rcv_nxt` received (tcp_send_active_reset). RFC 7323 §3.2: with `timestamps`, if
+    /// RFC 9293 §3.6.1: resets our own connection. Everything before the offset `snd_nxt` was sent, and
+    /// everything before `rcv_nxt` received (tcp_send_active_reset). RFC 7323 §3.2: with `timestamps`, if
     /// they were agreed on.
     pub(super) fn request_active_reset(
         &mut self,

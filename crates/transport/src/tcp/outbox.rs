@@ -27,7 +27,7 @@ pub(super) enum Polled {
 }
 
 impl Outbox {
-    /// Packets with data that left, and how many of them carried data that was sent before.
+    /// Packets with data that left, and how many carried data that was sent before.
     pub(super) const fn counts(&self) -> (u64, u64) {
         (self.data_packets, self.retransmissions)
     }

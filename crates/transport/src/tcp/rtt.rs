@@ -255,7 +255,7 @@ impl RttEstimator {
             rttvar_x4_ticks = 2 * (sample + 1);
         } else {
             let error = (srtt_x8_ticks / 8).abs_diff(sample);
-            // BSD sets a sum of zero to 1, since zero stands for "no sample".
+            // BSD sets a sum of zero to 1, since zero means "no sample".
             rttvar_x4_ticks = smooth(rttvar_x4_ticks, 4, error).max(1);
             srtt_x8_ticks = smooth(srtt_x8_ticks, 8, sample).max(1);
         }
@@ -305,8 +305,8 @@ impl LinuxDeviation {
     /// Moves the mean deviation towards the deviation of this sample from `srtt_ns`, by a quarter of the
     /// difference. So 4 times the mean moves by the whole difference.
     ///
-    /// If the sample is shorter than SRTT and raises the mean, the mean moves by only an eighth of that: a
-    /// shorter round trip is no reason for a longer timeout.
+    /// If the sample is shorter than SRTT and raises the mean, the mean moves by only an eighth of the
+    /// difference: a shorter round trip is no reason for a longer timeout.
     fn on_sample(&mut self, rtt_ns: u64, srtt_ns: u64) {
         let error = srtt_ns.abs_diff(rtt_ns);
         let mean = self.mean_x4 / 4;

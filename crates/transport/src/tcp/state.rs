@@ -55,7 +55,7 @@ impl ConnectionState {
         matches!(self.state, State::Established)
     }
 
-    /// True if the application may write. A close forbids it too, and the sender knows of that.
+    /// True if the application may write. A close forbids it too, which the sender knows.
     #[inline]
     pub(super) const fn takes_writes(self) -> bool {
         matches!(self.state, State::Established | State::CloseWait)

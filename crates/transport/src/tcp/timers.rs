@@ -1,9 +1,9 @@
 //! The connection's timers: when each one expires, and which ones share a deadline.
 //!
 //! Retransmission, loss probe and reordering share one deadline, as in Linux (icsk_pending). At most one of
-//! the three runs, and setting one of them stops the one that ran. A retransmission timer that was stopped in
-//! this way comes back: when a loss probe or the reordering timer expires, the retransmission timer is set
-//! again (Recovery::restart_retransmission).
+//! the three runs, and setting one stops the one that ran. A retransmission timer that was stopped in this
+//! way comes back: when a loss probe or the reordering timer expires, the retransmission timer is set again
+//! (Recovery::restart_retransmission).
 //!
 //! Only the deadlines are here. This table names the code that sets each timer, and the event that stops it:
 //!

@@ -30,7 +30,7 @@ pub struct Arrival {
     pub marked: bool,
 }
 
-/// A loss interval with everything that is reported of it (RFC 4342 §8.6.1).
+/// A loss interval with everything that is reported about it (RFC 4342 §8.6.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossInterval {
     /// The number that it begins with.
@@ -170,7 +170,7 @@ impl LossHistory {
         self.event_over |= steps(self.base, counter) > SAME_EVENT;
     }
 
-    /// The next `count` numbers are lost, the last `ndp` of them without data. Returns whether data was.
+    /// The next `count` numbers are lost, and the last `ndp` carried no data. Returns whether data was.
     fn lose(&mut self, count: u64, ndp: u64) -> bool {
         let without_data = count.min(ndp);
         let data = count - without_data;

@@ -7,7 +7,7 @@ use super::Variant;
 pub struct Interval {
     /// Data packets, lost ones included.
     pub packets: u32,
-    /// Of these, lost or marked.
+    /// Packets that were lost or marked.
     pub dropped: u32,
     /// Whether it lasted two round trips at most.
     pub short: bool,

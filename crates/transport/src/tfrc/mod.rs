@@ -28,8 +28,8 @@
 //! History discounting (§5.5) is optional and off unless configured; the rate is then the sender's, which
 //! averages the intervals that the receiver reports. Left out: packets that arrive after they were taken for
 //! lost (§5.1 lets them fill the hole), feedback more than once a round trip (§6, optional), and the feedback
-//! timer, which the window counter stands in for (§6.3, RFC 4342 §10.3). RFC 4342's own initial rate of two
-//! to four packets is RFC 5348's; RFC 3448 is taken as it stands.
+//! timer, whose place the window counter takes (§6.3, RFC 4342 §10.3). RFC 4342's own initial rate of two to
+//! four packets is RFC 5348's; RFC 3448 is taken to the letter.
 
 mod counter;
 mod equation;

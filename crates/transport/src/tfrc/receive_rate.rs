@@ -34,7 +34,7 @@ impl ReceiveRate {
         bytes as f64 / span.as_secs_f64().max(LEAST_SPAN)
     }
 
-    /// As [`Self::measure`], and a report is made of it.
+    /// As [`Self::measure`], for a report that leaves now.
     pub(super) fn report(&mut self, rtt: Duration, now: Instant) -> f64 {
         let rate = self.measure(rtt, now);
         let useful = self.reports.iter().rposition(|(time, _)| now.since(*time) >= rtt);

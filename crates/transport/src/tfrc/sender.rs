@@ -395,7 +395,7 @@ impl Sender {
     }
 
     /// max(4 R, 2 s / X), and twice the interval between data packets (RFC 4342 §5) if the application sets
-    /// that interval: feedback answers packets, and a timer that ran out between two of them would mean
+    /// that interval: feedback answers packets, and a timer that ran out between two packets would mean
     /// nothing (RFC 4342 §10.3).
     fn timeout(&self) -> Duration {
         let between = 2.0 * self.size() / self.allowed_rate();
@@ -457,8 +457,8 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(2);
 /// RFC 4828 §3.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
 /// 100 µs, Linux's bound on a sample (DCCP_SANE_RTT_MIN, net/dccp/dccp.h): ten of the 10 µs units in which a
-/// peer reports its elapsed time (RFC 4340 §13.2), and more than the error of clocks and wake-ups. No rate is
-/// infinite, no timer shorter than 4 of it.
+/// peer reports its elapsed time (RFC 4340 §13.2), and more than the error of clocks and wake-ups. So no rate
+/// is infinite, and no timer shorter than four times this.
 const LEAST_RTT: f64 = 1e-4;
 /// Chosen: feedback comes once a round trip and with each new loss event, so two round trips hold four.
 const KEPT_RATES: usize = 16;

@@ -10,7 +10,7 @@
 //!
 //! Inside UDP the header is the same, its checksum 0 and not verified: UDP's covers all (RFC 6773 §3.3).
 //! Decoding is step 1 of RFC 4340 §8.5; it takes nothing but the bytes given and copies at most
-//! [`Options::ROOM`] of them.
+//! [`Options::ROOM`] bytes.
 
 use super::{DccpOption, DccpPacket, Options, PacketKind, Reset, ResetCode, Seq, ServiceCode};
 use crate::carrier::NativeForm;
@@ -67,8 +67,8 @@ pub enum Malformed {
     Coverage,
 }
 
-/// The bytes of `packet` with `data`, whose length stands for `packet.payload`, behind what `out` holds. A
-/// Data Checksum option is filled in from `data`, whatever it holds: state machines have no data.
+/// The bytes of `packet` with `data`, whose length is taken in place of `packet.payload`, behind what `out`
+/// holds. A Data Checksum option is filled in from `data`, whatever it holds: state machines have no data.
 pub fn encode(packet: &DccpPacket, ports: Ports, data: &[u8], carrier: Carrier, out: &mut Vec<u8>) {
     let start = out.len();
     let header = packet.header_size();
@@ -113,7 +113,7 @@ pub fn encode(packet: &DccpPacket, ports: Ports, data: &[u8], carrier: Carrier, 
     }
 }
 
-/// The packet that `bytes` are, all of them.
+/// Reads `bytes` as one packet, to their end.
 ///
 /// # Errors
 /// [`Malformed`] says why they are none.

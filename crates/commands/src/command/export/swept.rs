@@ -52,7 +52,7 @@ impl Swept {
     }
 
     /// The fields of one cell.
-    pub(super) fn of(&self, cell: u64) -> &[Field] {
+    pub(super) fn fields(&self, cell: u64) -> &[Field] {
         self.cells.get(&cell).unwrap_or(&self.none)
     }
 }
@@ -62,7 +62,7 @@ fn spread(key: &str, value: &Value, fields: &mut BTreeMap<String, Field>) {
     let (name, field) = match value {
         Value::Null => return,
         Value::Bool(flag) => (key.to_owned(), Field::Flag(*flag)),
-        Value::Number(number) => (key.to_owned(), of_number(number)),
+        Value::Number(number) => (key.to_owned(), number_field(number)),
         Value::String(text) => match si_amount(text) {
             // Seconds and hertz may be fractions; the rest is counted.
             Some(amount) if matches!(amount.unit, "s" | "hz") => {
@@ -87,7 +87,7 @@ fn spread(key: &str, value: &Value, fields: &mut BTreeMap<String, Field>) {
 }
 
 /// A number of JSON: whole if it is written so.
-fn of_number(number: &serde_json::Number) -> Field {
+fn number_field(number: &serde_json::Number) -> Field {
     match (number.as_i64(), number.as_f64()) {
         (Some(whole), _) => Field::Integer(whole),
         (None, Some(number)) => Field::Number(number),
@@ -136,7 +136,7 @@ mod tests {
         let cells: Vec<BTreeMap<String, Value>> =
             cells.iter().map(|cell| serde_json::from_value(cell.clone()).unwrap()).collect();
         let swept = Swept::new((0..).zip(&cells));
-        let fields = (0..cells.len() as u64).map(|cell| swept.of(cell).to_vec()).collect();
+        let fields = (0..cells.len() as u64).map(|cell| swept.fields(cell).to_vec()).collect();
         (swept.columns.into_iter().map(|it| (it.name, it.kind)).collect(), fields)
     }
 

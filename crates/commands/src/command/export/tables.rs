@@ -109,7 +109,7 @@ impl<Row, Stored: Iterator<Item = Result<Row, RecordError>>> RowTable<Row, Store
         let mut table = TableWriter::new(columns, format, out).map_err(|why| failed(why, &unwritten))?;
         let mut fields = Vec::new();
         let mut add = |cell: u64, row: &Row| {
-            (self.fill)(row, swept.of(cell), &mut fields);
+            (self.fill)(row, swept.fields(cell), &mut fields);
             table.row(&fields).map_err(|why| failed(why, &unwritten))
         };
         match stored(dir, self.file, self.read)? {
@@ -119,7 +119,7 @@ impl<Row, Stored: Iterator<Item = Result<Row, RecordError>>> RowTable<Row, Store
                     add((self.cell)(&row), &row)?;
                 }
             }
-            None => Repetitions::of(dir, &dir.file(self.file), arenas)?
+            None => Repetitions::open(dir, &dir.file(self.file), arenas)?
                 .each(|_| true, |record| (self.again)(&record).try_for_each(|row| add(record.cell, &row)))?,
         }
         table.finish().map_err(|why| failed(why, &unwritten))
@@ -188,7 +188,7 @@ fn repetitions(
     for run in summary.counted_runs() {
         for (name, entry) in of(run) {
             let mut fields = vec![Field::integer(run.cell), Field::integer(run.repetition)];
-            fields.extend_from_slice(swept.of(run.cell));
+            fields.extend_from_slice(swept.fields(run.cell));
             fields.extend([Field::Unsigned(run.seed), Field::text(name)]);
             let mut found: BTreeMap<String, Field> = entry.into_iter().collect();
             fields.extend(figures.iter().map(|(path, _)| found.remove(path).unwrap_or(Field::Unknown)));
@@ -218,7 +218,7 @@ fn cells(summary: &Summary, format: TableFormat, out: impl Write + Send) -> Resu
         for (flow, figures) in cell.flows.iter().chain(&cell.groups) {
             for (figure, Spread { median, mean, ci95, n }) in figures.iter() {
                 let mut fields = vec![Field::integer(cell.cell)];
-                fields.extend_from_slice(swept.of(cell.cell));
+                fields.extend_from_slice(swept.fields(cell.cell));
                 fields.extend([Field::integer(n.unwrap_or(cell.n)), Field::text(flow), Field::text(figure)]);
                 fields.extend([Field::Number(*median), Field::Number(*mean)]);
                 let end = |end: Option<f64>| end.map_or(Field::Unknown, Field::Number);
@@ -251,7 +251,7 @@ fn known<T>(table: &'static Table<T>, of: &T) -> Vec<(String, Field)> {
     fields
 }
 
-/// Adds what `fields` has and `columns` lacks, each behind what stands before it.
+/// Adds the fields that `columns` lacks, each behind the one that precedes it in `fields`.
 fn add_columns(fields: &[(String, Field)], columns: &mut Vec<(String, ColumnKind)>) {
     let mut next = 0;
     for (path, field) in fields {

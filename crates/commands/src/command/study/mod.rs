@@ -25,7 +25,7 @@ use crate::args::{Common, StudyArena, StudyArgs, StudyCommand, StudyRunArgs};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::network::network;
-use crate::running::Told;
+use crate::running::TerminalObserver;
 use crate::scenario_file;
 use crate::terminal::{self, Terminal, counted, program, shell_path, shell_word};
 use talkpath_experiment::choice::ArenaKind;
@@ -135,7 +135,7 @@ fn run_study(
     };
     folder.keep_study(&study)?;
     terminal.detail(&format!("run directory: {}", folder.path().display()));
-    let told = Told::new(terminal, common.records());
+    let told = TerminalObserver::new(terminal, common.records());
     let runner = Runner {
         study: &study,
         selection: &selection,

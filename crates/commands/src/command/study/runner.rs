@@ -14,7 +14,7 @@ use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Sampled, Select
 use super::folder::{CellName, StudyDir};
 use crate::arenas::Arenas;
 use crate::failure::Failure;
-use crate::running::{Told, runs_again};
+use crate::running::{TerminalObserver, runs_again};
 use crate::terminal::Terminal;
 use talkpath_experiment::observer::{Disturbed, Event, Observer};
 use talkpath_experiment::place::{Place, Worker};
@@ -31,7 +31,7 @@ pub(super) struct Runner<'a> {
     pub(super) arenas: &'a dyn Arenas,
     pub(super) terminal: Terminal,
     /// Hears how far the repetitions are.
-    pub(super) told: &'a Told,
+    pub(super) told: &'a TerminalObserver,
     pub(super) stop: &'a AtomicBool,
 }
 

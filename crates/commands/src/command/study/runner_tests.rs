@@ -121,7 +121,7 @@ fn run(study: &Study, folder: &StudyDir, treats: &[Treats]) -> Came {
     let machine = Arc::new(Machine { treats: treats.to_vec(), ..Machine::default() });
     let selection = Selection { arenas: vec![ArenaName::Emu], ..Selection::default() };
     let (stop, terminal) = (AtomicBool::new(false), Terminal::plain());
-    let told = Told::new(terminal, Records::All);
+    let told = TerminalObserver::new(terminal, Records::All);
     let runner = Runner {
         study,
         selection: &selection,

@@ -1,5 +1,5 @@
 //! Groups of bars: a median and its interval each, with printed figures beside it. Where values span decades
-//! the scale is logarithmic, and points stand for bars, whose length would mean nothing.
+//! the scale is logarithmic, and points replace bars, whose length would mean nothing.
 
 use talkpath_study::{FigureLine, FigureOutcome};
 
@@ -10,13 +10,13 @@ use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::{Anchor, Svg, unit};
 
-/// Groups of which the names fit beside each other; the names of more read upwards.
+/// The most groups whose names fit beside each other. With more groups the names read upwards.
 const MOST_ACROSS: usize = 12;
 /// The height that they take beyond that of names beside each other, SVG units.
 const NAMES_UPWARDS: f64 = 18.0;
 /// The share of a group's width that its bars take.
 const BARS: f64 = 0.76;
-/// The share of a bar's place that is bar: behind it stand the printed figures.
+/// The share of a bar's place that is bar: the printed figures are behind it.
 const BAR: f64 = 0.62;
 
 pub(super) fn draw(

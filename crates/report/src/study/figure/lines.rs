@@ -98,7 +98,7 @@ mod tests {
             drawing: Drawing::Lines { lines },
         };
         let html = super::super::draw(&figure).html().into_string();
-        // From -2 to 3, so that zero stands two fifths above the bottom.
+        // From -2 to 3, so that zero is two fifths above the bottom.
         let zero = unit(TOP + HEIGHT * 3.0 / 5.0);
         for place in [unit(TOP + HEIGHT), zero, unit(TOP)] {
             assert!(

@@ -144,7 +144,7 @@ const fn shape(role: Role) -> Marker {
     }
 }
 
-/// Entries for the markers of printed figures that stand in `lines`.
+/// Legend entries for the markers of the printed figures in `lines`.
 fn printed_entries(lines: &[FigureLine]) -> Vec<Entry> {
     let roles = [
         (Role::Predicted, "printed"),

@@ -1,6 +1,6 @@
 //! How much more than expected is acknowledged at once (bbr_update_ack_aggregation).
 //!
-//! If acknowledgements come in bursts, the window has to last through the silence between two of them. It is
+//! If acknowledgements come in bursts, the window has to last through the silence between two bursts. It is
 //! widened by the largest excess of the last five to ten rounds.
 
 /// Acknowledged segments in excess of what the bandwidth explains.

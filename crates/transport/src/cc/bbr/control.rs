@@ -75,7 +75,7 @@ impl Bbr {
         cwnd.max(MIN_CWND)
     }
 
-    /// What bursts of acknowledgements add to the window, at most 100 ms worth of it
+    /// What bursts of acknowledgements add to the window, at most 100 ms worth of bandwidth
     /// (bbr_ack_aggregation_cwnd).
     fn excess(&self, bw: u64) -> u64 {
         if !self.full_pipe.reached {

@@ -60,7 +60,7 @@ impl Reassembly {
     /// In-order bytes that the application has not read.
     #[inline]
     pub(super) fn unread(&self) -> u64 {
-        // Before the SYN has arrived `read` already stands at the first byte.
+        // Before the SYN has arrived `read` is already the first byte.
         self.rcv_nxt.saturating_sub(self.read + u64::from(self.fin_received()))
     }
 
@@ -88,7 +88,7 @@ impl Reassembly {
     }
 
     /// Takes the data `start..start + payload` and a FIN behind it, as far as the window's `edge` allows.
-    /// Notes in `report` what SACK is to report of it.
+    /// Notes in `report` what SACK is to report.
     #[inline]
     pub(super) fn on_segment(
         &mut self,
@@ -144,7 +144,7 @@ impl Reassembly {
         here
     }
 
-    /// Adds an island and merges it with those that it touches. Returns false if all of it was here.
+    /// Adds an island and merges it with those that it touches. Returns false if every byte was here.
     fn insert(&mut self, start: u64, end: u64) -> bool {
         // Most data beyond a gap follows what came before it.
         if let Some(last) = self.islands.last_mut().filter(|last| last.1 == start) {

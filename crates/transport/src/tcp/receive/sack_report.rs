@@ -2,7 +2,7 @@
 //!
 //! The block with the latest segment comes first, then those reported most recently (RFC 2018 §4). Four
 //! blocks are remembered, and the oldest is forgotten, as in Linux (tcp_sack_new_ofo_skb). An option holds
-//! three beside timestamps. After a duplicate the first of them reports it, once.
+//! three beside timestamps. After a duplicate the first block reports it, once.
 
 use talkpath_units::SeqNum;
 
@@ -14,7 +14,7 @@ pub(super) struct SackReport {
     count: usize,
     /// The segment that was here already (RFC 2883 §4).
     duplicate: Option<(u64, u64)>,
-    /// Ranges `start..end` beyond RCV.NXT, the most recent first; `count` of them.
+    /// Ranges `start..end` beyond RCV.NXT, the most recent first; `count` are in use.
     blocks: [(u64, u64); REMEMBERED],
 }
 

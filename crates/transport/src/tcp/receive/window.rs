@@ -35,10 +35,10 @@ pub(super) struct OfferedWindow {
 }
 
 impl OfferedWindow {
-    /// The window of an empty `buffer`, of which Linux's rule offers `initial` at first.
+    /// The window of an empty `buffer`. Linux's rule offers `initial` at first.
     pub(super) fn new(rule: OfferRule, buffer: Bytes, initial: Bytes) -> Self {
         let buffer = buffer.get().clamp(1, LARGEST_SCALED_WINDOW);
-        // Linux's shift shows the memory of the buffer (tcp_rmem[2]), of which half is left to overhead
+        // Linux's shift shows the memory of the buffer (tcp_rmem[2]), half of which is left to overhead
         // (tcp_select_initial_window).
         let (shown, tuning) = match rule {
             OfferRule::Rfc9293 => (buffer, Tuning::fixed(buffer)),
@@ -157,7 +157,7 @@ impl OfferedWindow {
         self.free(rcv_nxt, read) < self.full() / 2
     }
 
-    /// Room in the buffer. Data beyond a gap lies inside the window and takes none of it.
+    /// Room in the buffer. Data beyond a gap lies inside the window and takes no room.
     const fn free(&self, rcv_nxt: u64, read: u64) -> u64 {
         read.saturating_add(self.tuning.clamp()).saturating_sub(rcv_nxt)
     }

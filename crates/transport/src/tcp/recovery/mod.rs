@@ -179,7 +179,7 @@ impl Recovery {
             && self.frto == Frto::Off
     }
 
-    /// All is plain, and segments were acknowledged. The last of them was sent at `newest.0`, `rtt` ago, and
+    /// All is plain, and segments were acknowledged. The last segment was sent at `newest.0`, `rtt` ago, and
     /// ends at `newest.1`.
     #[inline]
     pub(super) fn on_plain_progress(&mut self, rtt: Duration, newest: (Instant, u64), now: Instant) {

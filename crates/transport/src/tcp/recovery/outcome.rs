@@ -117,13 +117,13 @@ impl AckOutcome {
         self.has_original
     }
 
-    /// When the first and the last of the acknowledged segments were sent. `None` if one of them was sent
-    /// more than once.
+    /// When the first and the last of the acknowledged segments were sent. `None` if one was sent more than
+    /// once.
     pub(super) fn acked_span(&self) -> Option<(Instant, Instant)> {
         self.acked_span.filter(|_| !self.has_retransmitted)
     }
 
-    /// When the first and the last of the sacked segments were sent, of those that were sent once.
+    /// When the first and the last of the sacked segments that were sent once were sent.
     pub(super) const fn sacked_span(&self) -> Option<(Instant, Instant)> {
         self.sacked_span
     }

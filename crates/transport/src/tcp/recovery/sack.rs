@@ -117,7 +117,7 @@ impl Arrived {
 
 impl Recovery {
     /// Processes an acknowledgement in seven steps, which are numbered below. An old acknowledgement without
-    /// SACK blocks passes all of them and changes nothing: it does not move SND.UNA, and is no duplicate.
+    /// SACK blocks passes all steps and changes nothing: it does not move SND.UNA, and is no duplicate.
     pub(in crate::tcp) fn on_ack_with_sack(&mut self, mut incoming: IncomingAck, context: &mut Context<'_>) {
         // The state before the acknowledgement, for the steps 2, 4 and 7.
         let old_una = context.scoreboard.snd_una();
@@ -354,8 +354,8 @@ impl Recovery {
         }
         let old_resent = context.scoreboard.resent_segments();
         let waits_for_reordering = self.find_losses(arrived, outcome, context);
-        // `resent_segments` counts the retransmissions in flight. The search lowers it if one of them is
-        // lost.
+        // `resent_segments` counts the retransmissions in flight. The search lowers the count if a
+        // retransmission is lost.
         if context.scoreboard.resent_segments() < old_resent {
             self.reduce_again(context);
         }

@@ -47,7 +47,7 @@ pub(in crate::tcp) struct Acked {
     pub(in crate::tcp) bytes: u64,
     /// Whole segments.
     pub(in crate::tcp) segments: u64,
-    /// When the first of them was sent. `None` if one of them was sent more than once (Karn's algorithm).
+    /// When the first segment was sent. `None` if a segment was sent more than once (Karn's algorithm).
     pub(in crate::tcp) sample_from: Option<Instant>,
 }
 
@@ -173,12 +173,12 @@ impl Scoreboard {
         self.segments.front().is_some_and(SentSegment::was_retransmitted)
     }
 
-    /// Bytes sent and not acknowledged, whatever became of them.
+    /// Bytes sent and not acknowledged, lost or not.
     pub(in crate::tcp) const fn outstanding_bytes(&self) -> u64 {
         self.snd_max - self.snd_una
     }
 
-    /// Segments sent and not acknowledged, whatever became of them (packets_out).
+    /// Segments sent and not acknowledged, lost or not (packets_out).
     #[inline]
     pub(in crate::tcp) fn outstanding_segments(&self) -> u64 {
         self.segments.len() as u64
@@ -489,7 +489,7 @@ impl Scoreboard {
             if !segment.has(Marks::SACKED) {
                 outcome.on_delivered(&segment, highest);
                 // What arrives beyond a gap echoes the segment before the gap (RFC 7323 §4.3), so the echo
-                // says nothing of it (tcp_sacktag_one).
+                // says nothing about this segment (tcp_sacktag_one).
                 outcome.note_arrival(&segment, None);
                 outcome.on_sacked(&segment);
                 let mut delivered = segment;

@@ -1,4 +1,4 @@
-//! A segment in the retransmission queue, and what is known of it.
+//! A segment in the retransmission queue, and what is known about it.
 
 use talkpath_units::Instant;
 
@@ -31,7 +31,7 @@ impl Marks {
     pub(super) const LOST: Self = Self(2);
     /// The segment is marked as lost, and its retransmission is in flight.
     pub(super) const RESENT: Self = Self(4);
-    /// The segment was sent more than once, whatever is known of it now. It gives no round-trip sample
+    /// The segment was sent more than once, whatever its other marks are. It gives no round-trip sample
     /// (Karn's algorithm).
     const RETRANSMITTED: Self = Self(8);
 }
@@ -112,7 +112,7 @@ impl SentSegment {
         is_latest && !waits_to_be_resent && !self.has(Marks::SACKED)
     }
 
-    /// True if it was sent once and nothing is known of it.
+    /// True if it was sent once and has no mark.
     #[inline]
     pub(super) const fn is_unmarked(&self) -> bool {
         self.marks.0 == 0

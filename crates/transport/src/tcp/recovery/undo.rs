@@ -100,7 +100,7 @@ impl Recovery {
             && (self.undo.is_proved_by_duplicates() || self.undo.is_proved_by_echo(arrived.incoming().echo))
     }
 
-    /// Recovery ends: the reduction is undone if it was needless, and stands otherwise.
+    /// Recovery ends: the reduction is undone if it was needless, and stays otherwise.
     pub(super) fn undo_or_accept(&mut self, arrived: Arrived, context: &mut Context<'_>) {
         if self.may_undo(arrived) {
             self.restore(context);

@@ -127,7 +127,7 @@ impl Sender {
         self.offered_bytes(scoreboard).cast_signed() as f64 / f64::from(self.smss())
     }
 
-    /// True if there is new data and the far end's window has room for some of it.
+    /// True if there is new data and the far end's window has any room.
     pub(super) fn can_send_new(&self, scoreboard: &Scoreboard) -> bool {
         self.unsent(scoreboard) > 0 && self.window.edge() > scoreboard.snd_max()
     }
@@ -156,7 +156,7 @@ impl Sender {
     }
 
     /// What a tail loss probe sends of the new data: a full segment, or all that is left. `None` if there is
-    /// nothing, or if the window has no room for the whole of it: a probe is no reason for a small segment
+    /// nothing, or if the window has no room for the whole segment: a probe is no reason for a small segment
     /// (RFC 9293 §3.8.6.2.1; tcp_snd_wnd_test).
     pub(super) fn plan_loss_probe(&self, scoreboard: &Scoreboard) -> Option<u32> {
         let payload = self.unsent(scoreboard).min(u64::from(self.full_payload()));
@@ -267,7 +267,7 @@ impl Sender {
         &mut self.pacing
     }
 
-    /// True if the far end's window is being probed, or was and the probes' count still stands.
+    /// True if the far end's window is being probed, or was probed and the count of probes is not reset.
     #[inline]
     pub(super) fn is_persisting(&self, timers: &Timers) -> bool {
         self.persist.is_active(timers)

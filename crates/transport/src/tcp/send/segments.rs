@@ -131,7 +131,7 @@ impl Stream {
     /// The number of bytes that were written and are not acknowledged.
     #[inline]
     pub(super) fn queued(&self, scoreboard: &Scoreboard) -> u64 {
-        // A FIN that was sent and acknowledged stands one above `written`.
+        // A FIN that was sent and acknowledged is one above `written`.
         self.written.saturating_sub(scoreboard.snd_una().max(1))
     }
 

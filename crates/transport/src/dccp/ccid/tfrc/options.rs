@@ -85,7 +85,7 @@ impl ReportedIntervals {
         let mut intervals = Self::new(skip.into());
         for entry in entries.chunks_exact(ENTRY) {
             let lossy = get_24(&entry[3..6]) & (MAX_24 >> 1);
-            // Without a Drop Count the Loss Length stands in for it (RFC 5622 §8.7).
+            // Without a Drop Count the Loss Length takes its place (RFC 5622 §8.7).
             let interval = ReportedInterval {
                 lossless: get_24(&entry[..3]),
                 lossy,

@@ -76,7 +76,8 @@ impl TfrcSender {
         self.log.get(index).filter(|entry| entry.seq == seq)
     }
 
-    /// Takes over the reported intervals. Returns whether any of them is a loss event that was not known.
+    /// Takes over the reported intervals. Returns whether any interval begins a loss event that was not
+    /// known.
     fn merge(&mut self, ack: Seq, options: &FeedbackOptions, acknowledged: Option<Instant>) -> bool {
         let reported = options.intervals.as_slice();
         let mut places = [(Seq::default(), ReportedInterval::default()); INTERVALS + 1];
