@@ -14,7 +14,7 @@ use talkpath_measure::statistic::is_enough;
 use talkpath_measure::summary::{FlowSummary, RunSummary, Summary};
 use talkpath_measure::warning::{reason, which_left_out};
 use talkpath_study::median;
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Duration, Instant, counted};
 
 use crate::journal::Entry;
 use crate::plan::{Measurement, Plan};
@@ -232,7 +232,7 @@ fn not_valid(measured: &Recorded<'_>) -> Option<Missing> {
 
 fn left_out(measured: &Recorded<'_>) -> Option<Missing> {
     let (some, all) = (measured.disturbed(), measured.all());
-    let why = || format!("{some} of {all} repetitions: {}", measured.reason());
+    let why = || format!("{some} of {}: {}", counted(all, "repetition"), measured.reason());
     (some > 0 && measured.is_valid()).then(|| measured.with_reason(why()))
 }
 

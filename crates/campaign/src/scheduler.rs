@@ -12,7 +12,7 @@
 //! in that time, not one for each measurement. Of what can begin, what has failed less often comes first,
 //! then what was due earlier.
 
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Duration, Instant, times};
 
 use crate::journal::{Entry, Event};
 use crate::plan::{Plan, instant};
@@ -235,7 +235,7 @@ impl<'p> Scheduler<'p> {
     fn reason(&self, at: usize, failures: u32, why: Option<&str>) -> String {
         let measurement = &self.plan.measurements[at];
         if let Some(why) = why {
-            let times = if failures == 1 { "once".to_owned() } else { format!("{failures} times") };
+            let times = times(failures.into());
             return format!("tried {times} in its window; the last time: {why}");
         }
         if measurement.until() <= self.begun {

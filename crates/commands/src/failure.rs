@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use talkpath_experiment::Error;
+use talkpath_units::counted;
 
 /// Why a command failed. Its text is for a person, without `error:` before it.
 #[derive(Debug, thiserror::Error)]
@@ -154,7 +155,7 @@ fn told(error: &Error, help: &str) -> String {
 }
 
 fn in_all(mistakes: usize, file: &str) -> String {
-    let count = if mistakes == 1 { "1 mistake".to_owned() } else { format!("{mistakes} mistakes") };
+    let count = counted(mistakes, "mistake");
     if file.is_empty() { format!("{count} in the options") } else { format!("{count} in {file}") }
 }
 

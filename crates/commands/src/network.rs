@@ -4,8 +4,9 @@ use talkpath_path::{LinkConfig, QueueKind, QueueLimit, RateModel};
 use talkpath_report::{Animation, Network, Place, PlayFlow, PlayLink, PlayNode};
 use talkpath_scenario::{Plan, Scenario, Topology};
 
-use crate::terminal::{counted, program, shell_path};
+use crate::terminal::{program, shell_path};
 use talkpath_experiment::run_dir::RunDir;
+use talkpath_units::counted;
 
 /// The nodes, links and flows of `scenario`.
 pub fn network(scenario: &Scenario) -> Animation {
@@ -105,7 +106,7 @@ fn about(link: &LinkConfig) -> String {
     let queue = match &link.queue {
         QueueKind::DropTail(queue) => match queue.limit {
             QueueLimit::Packets(count) if count.get() <= NARROW_PACKETS => {
-                format!(", queue {} packets", count.get())
+                format!(", queue {}", counted(count.get(), "packet"))
             }
             QueueLimit::Bytes(bytes) if bytes.get() <= NARROW_BYTES => format!(", queue {} B", bytes.get()),
             _ => String::new(),
@@ -124,6 +125,21 @@ mod tests {
     use talkpath_scenario::{Options, Source, load};
 
     use super::*;
+
+    #[test]
+    fn a_queue_of_one_packet_has_no_plural() {
+        let about_limit = |limit: &str| {
+            let text = format!(
+                "name = \"x\"\nduration = \"10 s\"\n[path.up]\nrate = \"1 Mbps\"\ndelay = \"20 ms\"\n\
+                 queue = {{ kind = \"drop-tail\", limit = \"{limit}\" }}\n[path.down]\nrate = \"1 Mbps\"\n\
+                 delay = \"20 ms\"\n[flow.call]\ntransport = \"udp\"\nworkload = {{ kind = \"voice\" }}\n"
+            );
+            let plan = load(&Source::new("x.toml", text), &Options::default()).unwrap();
+            about(&plan.cells[0].scenario.links[0].config)
+        };
+        assert_eq!(about_limit("1 packet"), "1 Mb/s, 20 ms, queue 1 packet");
+        assert_eq!(about_limit("2 packets"), "1 Mb/s, 20 ms, queue 2 packets");
+    }
 
     #[test]
     fn a_heading_says_how_long_a_repetition_is_and_which_links_the_cells_share() {

@@ -12,11 +12,11 @@ use talkpath_experiment::resumable::Resumable;
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::{Destination, Error, Experiment, PartOutcome};
 use talkpath_measure::summary::Summary;
-use talkpath_units::Duration;
+use talkpath_units::{Duration, counted};
 
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::terminal::{Terminal, counted, program, shell_path, shell_word};
+use crate::terminal::{Terminal, program, shell_path, shell_word};
 
 /// What came of a whole run. One that ended early has both: what was measured, and why it ended.
 pub(crate) struct Outcome {
@@ -147,7 +147,7 @@ impl Observer for TerminalObserver {
                 let told = match disturbed {
                     None => "done".to_owned(),
                     Some(Disturbed { others, warnings }) => {
-                        format!("disturbed beside {others} others: {}", warnings.join("; "))
+                        format!("disturbed beside {}: {}", counted(others, "other"), warnings.join("; "))
                     }
                 };
                 let seed = seed.get();
@@ -197,7 +197,8 @@ impl Bar {
     }
 
     fn show(&self) {
-        self.bar.set_message(format!("{} of {} repetitions", self.done.load(Ordering::Relaxed), self.total));
+        let (done, total) = (self.done.load(Ordering::Relaxed), counted(self.total, "repetition"));
+        self.bar.set_message(format!("{done} of {total}"));
     }
 }
 

@@ -120,11 +120,6 @@ pub fn shell_path(path: &Path) -> String {
     shell_word(&path.to_string_lossy())
 }
 
-/// `1 cell`, `3 cells`.
-pub fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
 /// Writes `bytes` to standard output, whole.
 pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     let mut output = io::stdout().lock();

@@ -30,11 +30,11 @@ use talkpath_measure::metrics::share;
 use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{RunSummary, Summary, ThresholdOutcome, ThresholdSummary};
 use talkpath_scenario::{Bound, Operator, Plan, Scenario, Threshold, ThresholdOf};
+use talkpath_units::counted;
 
 use self::figure::{Looked, Observed, flow_figure, group_figure, known_before, link_figure, no_such_figure};
 use crate::failure::Failure;
 use crate::output_file::write_named_bytes;
-use crate::terminal::counted;
 
 /// A threshold, held against a run.
 #[derive(Debug, PartialEq)]
@@ -140,7 +140,8 @@ impl Judgement {
     /// The figure that was found, and what must hold where.
     fn text(&self) -> String {
         let Found { value, statistic, member, cell, repetitions, .. } = &self.found;
-        let found = value.map_or_else(|| "is not known (null)".to_owned(), number);
+        let found =
+            value.map_or_else(|| "is not known (null)".to_owned(), |value| significant(value, DIGITS));
         let over = statistic.map_or("worst", Statistic::word);
         let cells = match (self.cells, self.failing, self.undecided) {
             (0 | 1, ..) => None,
@@ -164,7 +165,7 @@ impl Judgement {
     fn why_undecided(&self) -> String {
         let Found { unfinished, messages, .. } = self.found;
         if self.outcome() == ThresholdOutcome::Undecided && self.found.is_mostly_unfinished() {
-            let all = usize::try_from(messages.unwrap_or(0) + unfinished).unwrap_or(usize::MAX);
+            let all = messages.unwrap_or(0) + unfinished;
             return format!(
                 ": {unfinished} of {} were still queued or in flight at the end, and what becomes of them decides",
                 counted(all, "message")
@@ -174,10 +175,10 @@ impl Judgement {
         let Some((messages, needed)) = known.filter(|_| self.outcome() == ThresholdOutcome::Undecided) else {
             return String::new();
         };
-        let percent = number(100.0 / messages.max(1) as f64);
+        let one = significant(100.0 / messages.max(1) as f64, DIGITS);
         format!(
-            ": {} cannot show it, as one of them is {percent} %; at least {needed} are needed",
-            counted(usize::try_from(messages).unwrap_or(usize::MAX), "message")
+            ": {} cannot show it, as one of them is {one} %; at least {needed} are needed",
+            counted(messages, "message")
         )
     }
 }
@@ -505,10 +506,8 @@ fn margin(value: Option<f64>, bound: Bound) -> f64 {
     }
 }
 
-/// With six significant digits: enough to be distinguished from a bound.
-fn number(value: f64) -> String {
-    significant(value, 6)
-}
+/// Significant digits of a figure: enough to be distinguished from its bound. Chosen.
+const DIGITS: i32 = 6;
 
 /// Of the copies of a flow the one that is worst, repetition by repetition.
 const WORST: &str = "the worst of each repetition";

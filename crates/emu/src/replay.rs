@@ -3,7 +3,7 @@
 use talkpath_arena::links::second_paths;
 use talkpath_model::Scenario;
 use talkpath_path::FragmentRange;
-use talkpath_units::{Instant, Seed};
+use talkpath_units::{Instant, Seed, counted};
 
 use crate::arrival_log::{LogError, LogHeader, LogReader, Record};
 use crate::decision::{DecidingNetwork, Decision, PacketOutcome};
@@ -30,7 +30,7 @@ pub enum ReplayError {
     #[error(transparent)]
     Log(#[from] LogError),
     /// The log belongs to another scenario.
-    #[error("the log has {0} flows and {1} links, the scenario has not")]
+    #[error("the log has {} and {}, the scenario has not", counted(*.0, "flow"), counted(*.1, "link"))]
     OtherScenario(u32, u32),
     /// The path has decided otherwise in the replay.
     #[error("decision {number} differs: the emulator made {logged}, the replay makes {replayed}")]

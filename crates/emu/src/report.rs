@@ -7,7 +7,7 @@ use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_kernel::{stolen, turn_round};
 use talkpath_measure::warning;
 use talkpath_measure::{LateFlow, LatenessRecord, MachineRecord, TurnRoundRecord};
-use talkpath_units::{Duration, Histogram};
+use talkpath_units::{Duration, Histogram, counted};
 
 use crate::stops::{FlowLateness, Stops};
 
@@ -132,18 +132,18 @@ impl EmuReport {
             }
         }
         warnings.extend(stolen::warning(self.stolen_share).map(|what| format!("emu: {what}")));
-        let lost = [
-            (self.device_drops, "packets found no room in a device"),
-            (self.overruns, "packets found no memory in the emulator"),
-        ];
+        let lost = [(self.device_drops, "room in a device"), (self.overruns, "memory in the emulator")];
         for (count, what) in lost.into_iter().filter(|(count, _)| *count > 0) {
-            warnings.push(warning::invalid(format!("emu: {count} {what}; the path did not lose them")));
+            let packets = counted(count, "packet");
+            warnings.push(warning::invalid(format!(
+                "emu: {packets} found no {what}, which is no loss of the path"
+            )));
             judgement.is_sound = false;
         }
         if self.strays > 0 {
             warnings.push(format!(
-                "emu: {} packets of TCP or UDP belong to no flow, and did not cross the path",
-                self.strays
+                "emu: {} of TCP or UDP, but of no flow, did not cross the path",
+                counted(self.strays, "packet")
             ));
         }
         warnings.extend(self.udp.warnings("emu"));
@@ -191,15 +191,15 @@ impl fmt::Display for EmuReport {
         };
         write!(
             f,
-            "emulator late {}, backlog {}, {} stops; senders late {}; {} packets, {} dropped by devices, {} overruns, {} by sockets; \
+            "emulator late {}, backlog {}, {}; senders late {}; {}, {} dropped by devices, {}, {} by sockets; \
              {:.0} % of a processor{}",
             figures(self.emulator),
             figures(self.backlog),
-            self.stops.count,
+            counted(self.stops.count, "stop"),
             figures(self.endpoints),
-            self.packets,
+            counted(self.packets, "packet"),
             self.device_drops,
-            self.overruns,
+            counted(self.overruns, "overrun"),
             self.udp.min_without_room().unwrap_or(0),
             self.cpu_share * 100.0,
             if self.not_real_time.is_some() { ", not real-time" } else { "" }

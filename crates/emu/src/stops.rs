@@ -16,7 +16,7 @@
 
 use talkpath_measure::LateFlow;
 use talkpath_measure::metrics::percentile::PerMille;
-use talkpath_units::{Duration, Instant};
+use talkpath_units::{Duration, Instant, counted, is_or_are, times};
 
 /// The stops of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,11 +41,10 @@ impl Stops {
     /// The warning about the stops. `None` if there were none.
     pub(crate) fn line(&self) -> Option<String> {
         let ms = Duration::as_millis_f64;
-        let times = match self.count {
-            0 => return None,
-            1 => "once".to_owned(),
-            count => format!("{count} times"),
-        };
+        if self.count == 0 {
+            return None;
+        }
+        let times = times(self.count);
         let (total, longest) = (ms(self.total), ms(self.longest));
         Some(format!("the path stood still {times}, {total:.1} ms in all, at most {longest:.1} ms"))
     }
@@ -82,10 +81,12 @@ impl FlowLateness {
             .collect();
         (!void.is_empty()).then(|| {
             format!(
-                "flow {name}: the machine made packets late by more than 1 ms {late} times, for {messages} messages, so \
+                "flow {name}: the machine made packets late by more than 1 ms {}, for {}, so \
                  its {} {} not the path's alone",
+                counted(*late, "time"),
+                counted(*messages, "message"),
                 void.join(", "),
-                if void.len() == 1 { "is" } else { "are" }
+                is_or_are(void.len() as u64)
             )
         })
     }

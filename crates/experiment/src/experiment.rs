@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::Plan;
-use talkpath_units::Duration;
+use talkpath_units::{Duration, counted, is_or_are};
 
 use crate::Error;
 use crate::choice::{Choice, Records};
@@ -308,7 +308,7 @@ impl Experiment<'_> {
             }
             Some(Error::Interrupted(what)) => {
                 let (kept, all) = done;
-                Some(Error::Interrupted(format!("{what}; {kept} of {all} repetitions are kept")))
+                Some(Error::Interrupted(format!("{what}; {}", kept_of(kept, all))))
             }
             failure => failure,
         };
@@ -442,12 +442,17 @@ fn is_in_vain(failure: &Error, dir: &RunDir, kept: &Fresh) -> bool {
     matches!(failure, Error::Unsupported(_) | Error::Unavailable { .. }) && nothing_measured()
 }
 
+/// `3 of 5 repetitions are kept`
+fn kept_of(kept: u64, all: u64) -> String {
+    format!("{kept} of {} {} kept", counted(all, "repetition"), is_or_are(kept))
+}
+
 /// `failure`, with how much of `plan` is kept all the same.
 fn with_count(plan: &Plan, failure: Error, dir: &RunDir, kept: &Fresh) -> Error {
     let parts = all_parts(dir, kept).unwrap_or_default();
     let kept = parts.iter().filter(|(_, unfinished)| !unfinished).count();
     let all = plan.cells.len() as u64 * plan.repeat;
-    let told = |what: String| format!("{what}; {kept} of {all} repetitions are kept");
+    let told = |what: String| format!("{what}; {}", kept_of(kept as u64, all));
     match failure {
         Error::Interrupted(what) => Error::Interrupted(told(what)),
         Error::FarEnd(what) => Error::FarEnd(told(what)),

@@ -7,6 +7,7 @@ use serde_json::Value;
 use talkpath_measure::summary::RunSummary;
 use talkpath_measure::warning;
 use talkpath_scenario::Plan;
+use talkpath_units::{counted, is_or_are, is_same_but_for_plural};
 
 use crate::Error;
 use crate::part::{Part, named};
@@ -48,8 +49,8 @@ pub(crate) fn ran_again_note(parts: &[Part]) -> Option<String> {
     let times = || parts.iter().map(Part::ran_again).filter(|times| *times > 0);
     let (count, sum) = (times().count(), times().sum::<u64>());
     let in_all = if sum > count as u64 { format!(", {sum} times in all") } else { String::new() };
-    let plural = if count == 1 { "" } else { "s" };
-    let told = format!("{count} repetition{plural} ran again{in_all}: disturbed past the stated limits");
+    let repetitions = counted(count, "repetition");
+    let told = format!("{repetitions} ran again{in_all}: disturbed past the stated limits");
     (count > 0).then(|| warning::note(told))
 }
 
@@ -85,7 +86,7 @@ fn gathered(parts: &[(String, &[String])], copies: &BTreeMap<&str, &str>) -> Vec
         };
         let last = pieces.last();
         let (copy, of) = copy.unwrap_or_default();
-        let at = found.iter().position(|it| it.of == of && it.pieces.words == pieces.words);
+        let at = found.iter().position(|it| it.of == of && it.pieces.differ_in_numbers_alone(&pieces));
         let entry = match at {
             Some(at) => {
                 found[at].pieces.widen(&pieces);
@@ -169,7 +170,18 @@ impl Pieces {
         Self { words, numbers }
     }
 
+    /// Whether both say the same of other numbers: `1 packet came` and `3 packets came` do.
+    fn differ_in_numbers_alone(&self, other: &Self) -> bool {
+        self.words.len() == other.words.len()
+            && self.words.iter().zip(&other.words).all(|(own, others)| is_same(own, others))
+    }
+
     fn widen(&mut self, other: &Self) {
+        for (own, others) in self.words.iter_mut().zip(&other.words) {
+            if others.len() > own.len() {
+                own.clone_from(others);
+            }
+        }
         let value = |text: &str| text.parse::<f64>().unwrap_or(0.0);
         for ((least, most), (low, high)) in self.numbers.iter_mut().zip(&other.numbers) {
             if value(low) < value(least) {
@@ -201,6 +213,12 @@ impl Pieces {
     }
 }
 
+/// Whether the words after a number are the same, but for the plural of the first.
+fn is_same(a: &str, b: &str) -> bool {
+    let after_space = a.strip_prefix(' ').zip(b.strip_prefix(' '));
+    a == b || after_space.is_some_and(|(a, b)| is_same_but_for_plural(a, b))
+}
+
 /// What distinguishes a cell from the others; empty if there is only one cell.
 fn label(plan: &Plan, cell: u64) -> &str {
     plan.cell(cell).map_or("", |it| it.label.as_str())
@@ -217,7 +235,8 @@ pub(crate) fn missing_warning(plan: &Plan, missing: &[PartId], failure: Option<&
         format!(" ({})", failure.to_string().lines().next().unwrap_or_default())
     });
     let all = plan.cells.len() as u64 * plan.repeat;
-    format!("{} of {all} repetitions are missing or cut short{why}: {named}", missing.len())
+    let (count, all) = (missing.len() as u64, counted(all, "repetition"));
+    format!("{count} of {all} {} missing or cut short{why}: {named}", is_or_are(count))
 }
 
 /// If nothing random affects a cell, its repetitions are identical, and an interval over them would suggest
@@ -303,6 +322,23 @@ mod tests {
         assert_eq!(gathered(&parts, &BTreeMap::new()), [told]);
         let other = ["stream 1 of 10.0.0.1:80 é".to_owned(), "stream 2 of 10.0.0.2:80 é".to_owned()];
         assert_eq!(gathered(&[(String::new(), &other)], &BTreeMap::new()), other, "an address is no number");
+    }
+
+    #[test]
+    fn a_warning_of_one_packet_and_of_several_is_one_with_a_range() {
+        let unsent =
+            |packets: &str| vec![format!("flow a: this host could not send {packets}: no buffer space")];
+        let all = [unsent("1 packet"), unsent("3 packets"), unsent("2 packets")];
+        for order in [[0, 1, 2], [1, 0, 2], [2, 1, 0]] {
+            let parts: Vec<_> = order.iter().map(|&at| (format!("repetition {at}"), &all[at][..])).collect();
+            assert_eq!(
+                gathered(&parts, &BTreeMap::new()),
+                ["flow a: this host could not send 1 to 3 packets: no buffer space"]
+            );
+        }
+        let other = [unsent("1 packet"), unsent("2 messages")];
+        let parts: Vec<_> = other.iter().map(|of| (String::new(), &of[..])).collect();
+        assert_eq!(gathered(&parts, &BTreeMap::new()).len(), 2, "another noun is another warning");
     }
 
     #[test]

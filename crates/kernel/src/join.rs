@@ -26,7 +26,7 @@ use talkpath_measure::{
     MessageRecord, Series, SeriesKind,
 };
 use talkpath_model::{Flow, WorkloadConfig};
-use talkpath_units::{Bytes, Duration, Instant, printable};
+use talkpath_units::{Bytes, Duration, Instant, counted, printable};
 
 use crate::log::{EndLog, EndTotals, RecoverySample, Sample, StateSample};
 use crate::spec::{FlowSpec, is_congestion_control};
@@ -463,7 +463,8 @@ pub fn no_network_warnings(flow: &str, ends: &[(&str, Option<&EndLog>)]) -> Vec<
         for (why, count) in log.totals.no_network.iter().take(MAX_WORDS) {
             let why = few_words(why);
             lines.push(format!(
-                "flow {flow}: {place} had no network for {count} messages, which are lost: {why}"
+                "flow {flow}: {place} had no network for {}, never sent: {why}",
+                counted(*count, "message")
             ));
         }
     }
@@ -476,7 +477,8 @@ pub fn unsent_warnings(flow: &str, ends: &[(&str, Option<&EndLog>)]) -> Vec<Stri
     let mut lines = Vec::new();
     for (place, log) in ends.iter().filter_map(|&(place, log)| Some((place, log?))) {
         for (why, count) in log.totals.unsent.iter().take(MAX_WORDS) {
-            lines.push(format!("flow {flow}: {place} could not send {count} packets: {}", few_words(why)));
+            let packets = counted(*count, "packet");
+            lines.push(format!("flow {flow}: {place} could not send {packets}: {}", few_words(why)));
         }
     }
     lines
@@ -495,9 +497,10 @@ pub fn file_warnings(flow: &FlowRecord, not_kept: Option<&str>) -> Vec<String> {
         let what = match file.missing_ranges {
             0 => "its SHA-256 is not the sender's".to_owned(),
             ranges => format!(
-                "{} of {} B arrived, {ranges} byte ranges are missing (log.txt lists them)",
+                "{} of {} B arrived; {} missing, which log.txt lists",
                 file.received.map_or(0, Bytes::get),
-                file.bytes.get()
+                file.bytes.get(),
+                counted(ranges, "byte range")
             ),
         };
         lines.push(format!("flow {}: the file {} is not intact: {what}", flow.info.name, file.name));

@@ -2,7 +2,7 @@
 
 use talkpath_flow::HELD_TOO_LONG;
 use talkpath_measure::TurnRoundRecord;
-use talkpath_units::Duration;
+use talkpath_units::{Duration, counted};
 
 /// Judges the echoes of a flow, which `host` sent. Returns the warning, and false if the run is not valid.
 /// `None` if the echoes were prompt.
@@ -19,9 +19,9 @@ pub fn judge(turns: &TurnRoundRecord, host: &str) -> Option<(String, bool)> {
         String::new()
     };
     let [p50, p99, max] = [turns.p50, turns.p99, turns.max].map(Duration::as_millis_f64);
-    let (flow, count) = (&turns.flow, turns.count);
+    let (flow, echoes) = (&turns.flow, counted(turns.count, "echo"));
     let line = format!(
-        "flow {flow}: {host} held its {count} echoes for p50 {p50:.3} ms, p99 {p99:.3} ms, at most {max:.3} ms{limit}; the round \
+        "flow {flow}: {host} held its {echoes} for p50 {p50:.3} ms, p99 {p99:.3} ms, at most {max:.3} ms{limit}; the round \
          trips leave that out as far as the kernel's stamps show it"
     );
     Some((line, is_valid))

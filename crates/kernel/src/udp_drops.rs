@@ -17,6 +17,7 @@ use std::os::fd::BorrowedFd;
 
 use serde::{Deserialize, Serialize};
 use talkpath_measure::warning;
+use talkpath_units::counted;
 
 use crate::sys::socket_drops;
 
@@ -117,7 +118,8 @@ impl UdpDrops {
         if min > 0 {
             let bound = if self.checksum_errors.unwrap_or(0) > 0 { "at least " } else { "" };
             lines.push(warning::invalid(format!(
-                "{place}: {bound}{min} datagrams found no room in the receiving socket; the path did not lose them"
+                "{place}: {bound}{} found no room in the receiving socket, which is no loss of the path",
+                counted(min, "datagram")
             )));
         }
         if let Some(errors @ 1..) = self.checksum_errors {
@@ -128,8 +130,9 @@ impl UdpDrops {
                 ),
             };
             lines.push(format!(
-                "{place}: {errors} UDP datagrams had a wrong checksum, of all that its sockets got: the path damaged them, \
-                 and the run's own count as missing{unclear}"
+                "{place}: {} had a wrong checksum, of all that its sockets got: the path did the damage, and the run's own \
+                 count as missing{unclear}",
+                counted(errors, "UDP datagram")
             ));
         }
         lines
@@ -223,9 +226,10 @@ mod tests {
         assert_eq!(
             full,
             [
-                "invalid: this host: 4 datagrams found no room in the receiving socket; the path did not lose them"
+                "invalid: this host: 4 datagrams found no room in the receiving socket, which is no loss of the path"
             ]
         );
+        assert!(drops(1, 0, 1).warnings("this host")[0].contains(": 1 datagram found no room"));
         let mixed = drops(10, 4, 8);
         assert_eq!(mixed.min_without_room(), Some(6));
         let lines = mixed.warnings("this host");

@@ -3,6 +3,7 @@
 //! them.
 
 use core::fmt;
+use talkpath_units::counted;
 
 /// Begins a warning that makes its run invalid.
 const INVALID: &str = "invalid: ";
@@ -55,10 +56,10 @@ pub fn reason(warning: &str) -> Option<&str> {
     warning.strip_prefix(INVALID)
 }
 
-/// That `counted` of `all` repetitions count, since the others were disturbed past the stated limits; `which`
+/// That `of_all` of `all` repetitions count, since the others were disturbed past the stated limits; `which`
 /// names those, with the reasons.
-pub fn left_out(counted: usize, all: usize, which: impl fmt::Display) -> String {
-    format!("the figures rest on {counted} of {all} repetitions{LEFT_OUT}{which}")
+pub fn left_out(of_all: usize, all: usize, which: impl fmt::Display) -> String {
+    format!("the figures rest on {of_all} of {}{LEFT_OUT}{which}", counted(all, "repetition"))
 }
 
 /// Which repetitions a warning says are left out; `None` of any other.

@@ -1,27 +1,23 @@
 //! Numbers in sentences, and lists of things. How a figure is written, `measure::figures` says.
 
 use talkpath_measure::figures::Scale;
+use talkpath_measure::figures::text::three_digits;
 pub(crate) use talkpath_measure::figures::text::{UNKNOWN, count, decimals, fixed};
+use talkpath_units::numbered;
 
 /// A share of 1 as a percentage with two decimals, without the sign.
 pub(crate) fn percent(share: Option<f64>) -> String {
     Scale::PERCENT.text(share)
 }
 
-/// Milliseconds in a sentence, with the unit: three figures are enough for a reader.
+/// Milliseconds in a sentence, with the unit.
 pub(crate) fn ms(value: f64) -> String {
-    let decimals = match value.abs() {
-        size if size < 1.0 => 3,
-        size if size < 10.0 => 2,
-        size if size < 100.0 => 1,
-        _ => 0,
-    };
-    format!("{} ms", fixed(Some(value), decimals))
+    format!("{} ms", three_digits(value))
 }
 
-/// `1 repetition`, `3 repetitions`.
+/// `1 repetition`, `12 000 repetitions`.
 pub(crate) fn counted(value: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(value), if value == 1 { "" } else { "s" })
+    format!("{} {}", count(value), numbered(value, noun))
 }
 
 /// `text` with no-break spaces between numbers and their units, so that a line never ends between them.

@@ -187,11 +187,11 @@ impl<'a> Sweep<'a> {
 
     /// The answers in one sentence, by how often each came out.
     pub(crate) fn headline(&self) -> String {
-        let total = count(self.combinations.len() as u64);
+        let total = self.combinations.len() as u64;
         let keys: Vec<String> = self.axes.iter().map(|axis| axis.key.clone()).collect();
         let over = match &keys[..] {
-            [only] => format!("{total} values of {only}"),
-            keys => format!("{total} combinations of {}", list(keys)),
+            [only] => format!("{} of {only}", counted(total, "value")),
+            keys => format!("{} of {}", counted(total, "combination"), list(keys)),
         };
         if !self.is_compared() {
             return format!("{} over {over}: {}.", self.flow, self.extremes());

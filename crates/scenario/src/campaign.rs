@@ -13,7 +13,7 @@ use core::net::IpAddr;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use talkpath_model::host_and_port;
-use talkpath_units::Duration;
+use talkpath_units::{Duration, counted};
 use toml_edit::{DocumentMut, Item};
 
 use crate::compare::Compared;
@@ -507,7 +507,8 @@ fn schedule(root: &Table, log: &mut Log) -> Option<Schedule> {
     }
     let (every, days, window) = (every?, days?, window?);
     if every > day.saturating_mul(days) {
-        let message = format!("found {every}, expected at most the whole campaign, {days} days of {day}");
+        let message =
+            format!("found {every}, expected at most the whole campaign, {} of {day}", counted(days, "day"));
         section.problem("every", Problem::new(message), log);
     }
     if u128::from(day.as_nanos()) * u128::from(days) / u128::from(every.as_nanos()) > u128::from(MOST_SLOTS) {

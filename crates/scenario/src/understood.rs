@@ -8,7 +8,7 @@ use core::fmt::Write as _;
 
 use talkpath_model::Scenario;
 use talkpath_path::{DelayTrace, LossTrace, QueueName, RateTrace};
-use talkpath_units::{Duration, Rate};
+use talkpath_units::{Duration, Rate, counted};
 
 use crate::contents::Contents;
 use crate::diagnostic::Log;
@@ -98,7 +98,7 @@ fn traces(contents: &Contents) -> Vec<String> {
 
 fn of_rate(trace: &RateTrace) -> String {
     let count = trace.opportunities().len();
-    let deliveries = if count == 1 { "1 delivery".to_owned() } else { format!("{count} deliveries") };
+    let deliveries = counted(count, "delivery");
     let mean = match trace.mean_rate().as_bps() {
         0 => "less than 1 b/s".to_owned(),
         _ => rate(trace.mean_rate()),
@@ -108,12 +108,12 @@ fn of_rate(trace: &RateTrace) -> String {
 
 fn of_loss(trace: &LossTrace) -> String {
     let lost = trace.marks().iter().filter(|lost| **lost).count();
-    let packets = packets(trace.marks().len());
+    let packets = counted(trace.marks().len(), "packet");
     format!("{packets}, {lost} of them lost ({}), repeats after these", percent(trace.share()))
 }
 
 fn of_delay(trace: &DelayTrace) -> String {
-    let packets = packets(trace.additions().len());
+    let packets = counted(trace.additions().len(), "packet");
     let (mean, most) = (time(trace.mean()), time(trace.largest()));
     format!("{packets}, {mean} added in the mean and {most} at most, repeats after these")
 }
@@ -304,10 +304,6 @@ fn doubt_of_delay(trace: &DelayTrace, duration: Duration, name: &str) -> Option<
 /// The file's name without the folder that the resolved form gives it.
 fn base(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
-}
-
-fn packets(count: usize) -> String {
-    if count == 1 { "1 packet".to_owned() } else { format!("{count} packets") }
 }
 
 /// Three digits, as in `1.2 Mb/s`.

@@ -14,6 +14,7 @@ mod draw;
 mod ran;
 
 use std::collections::BTreeSet;
+use talkpath_units::{counted, is_same_but_for_plural};
 
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::{Basis, Check, Claim, Operand, Standing, Verdict};
@@ -109,7 +110,8 @@ fn warnings(samples: &[CellSamples], wanted: usize, missing: &[&&Cell]) -> Vec<S
         let (count, all) = (disturbed.count(), cell.samples.len());
         let (arena, name) = (cell.arena, &cell.cell);
         warnings.push(format!(
-            "{arena}: {name}: {count} of {all} repetitions were disturbed past the limits and are not judged: {why}"
+            "{arena}: {name}: {count} of {} disturbed past the limits, not judged: {why}",
+            counted(all, "repetition")
         ));
     }
     let (measured, missing): (Vec<&&Cell>, Vec<&&Cell>) =
@@ -118,17 +120,18 @@ fn warnings(samples: &[CellSamples], wanted: usize, missing: &[&&Cell]) -> Vec<S
         let names: Vec<&str> = measured.iter().take(MOST_NAMED).map(|cell| cell.name.as_str()).collect();
         let more = if measured.len() > MOST_NAMED { ", ..." } else { "" };
         warnings.push(format!(
-            "{} of {wanted} cells are not in the campaign's records, or were disturbed in more than half of their repetitions: \
-             {}{more}",
+            "{} of {} not in the campaign's records, or disturbed in more than half of the repetitions: {}{more}",
             measured.len(),
+            counted(wanted, "cell"),
             names.join(", ")
         ));
     }
     if !missing.is_empty() {
         warnings.push(format!(
-            "{} of {wanted} cells did not run to their end, or were disturbed in more than half of their repetitions; --resume \
+            "{} of {} did not run to the end, or the machine disturbed more than half of the repetitions; --resume \
              runs what is missing and what was disturbed",
-            missing.len()
+            missing.len(),
+            counted(wanted, "cell")
         ));
     }
     warnings
@@ -147,9 +150,10 @@ fn partly_known<'s>(claims: impl Iterator<Item = &'s Claim>, ran: &Ran<'_>) -> B
                         && known < all
                     {
                         found.insert(format!(
-                            "{arena}: {cell} under {}: {} of {all} repetitions have no {metric}; its median is of the others",
+                            "{arena}: {cell} under {}: {} of {} without {metric}; its median is of the others",
                             assumption.name,
-                            all - known
+                            all - known,
+                            counted(all, "repetition")
                         ));
                     }
                 }
@@ -161,19 +165,40 @@ fn partly_known<'s>(claims: impl Iterator<Item = &'s Claim>, ran: &Ran<'_>) -> B
 
 /// Warnings that differ in their numbers alone are listed once, with their count.
 fn alike<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let mut kinds: Vec<(String, &String, u64)> = Vec::new();
+    struct Alike<'a> {
+        first: &'a String,
+        count: u64,
+    }
+    let mut kinds: Vec<Alike<'_>> = Vec::new();
     for warning in all {
-        let shape: String = warning.chars().filter(|it| !it.is_ascii_digit() && *it != '.').collect();
-        match kinds.iter_mut().find(|kind| kind.0 == shape) {
-            Some(kind) => kind.2 += 1,
-            None => kinds.push((shape, warning, 1)),
+        match kinds.iter_mut().find(|kind| differ_in_numbers_alone(kind.first, warning)) {
+            Some(kind) => kind.count += 1,
+            None => kinds.push(Alike { first: warning, count: 1 }),
         }
     }
-    let told = |(_, first, count): (String, &String, u64)| match count {
+    let told = |Alike { first, count }: Alike<'_>| match count {
         1 => first.clone(),
         _ => format!("{first} (the first of {count} such)"),
     };
     kinds.into_iter().map(told).collect()
+}
+
+/// Whether two warnings say the same of other numbers: `1 packet came` and `3 packets came` do.
+fn differ_in_numbers_alone(a: &str, b: &str) -> bool {
+    let without_digits = |word: &str| word.replace(|c: char| c.is_ascii_digit() || c == '.', "");
+    let (mut words, mut others) = (a.split(' '), b.split(' '));
+    let mut is_after_number = false;
+    loop {
+        let (word, other) = match (words.next(), others.next()) {
+            (None, None) => return true,
+            (Some(word), Some(other)) => (without_digits(word), without_digits(other)),
+            _ => return false,
+        };
+        if word != other && !(is_after_number && is_same_but_for_plural(&word, &other)) {
+            return false;
+        }
+        is_after_number = word.is_empty();
+    }
 }
 
 fn judge_claim(claim: &Claim, ran: &Ran<'_>) -> ClaimOutcome {
@@ -395,5 +420,21 @@ fn under(checks: &[&Check], arenas: &[ArenaName], assumption: usize, ran: &Ran<'
         assumption: ran.study.assumptions[assumption].name.clone(),
         holds: whole.or(fails.then_some(false)),
         checks,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_that_differ_in_their_numbers_alone_are_one_and_a_noun_after_a_number_is_no_difference() {
+        let warnings =
+            ["could not send 1 packet: 2.5 ms", "could not send 31 packets: 0.4 ms", "late by 2 ms"];
+        let all: Vec<String> = warnings.map(str::to_owned).to_vec();
+        let told = alike(all.iter());
+        assert_eq!(told, ["could not send 1 packet: 2.5 ms (the first of 2 such)", "late by 2 ms"]);
+        assert!(!differ_in_numbers_alone("1 packet lost", "3 messages lost"));
+        assert!(!differ_in_numbers_alone("1 packet lost", "1 packet lost again"));
     }
 }

@@ -1,7 +1,8 @@
 //! Values and reasons in words, the same in the table, on the page and in the JSON.
 
 use talkpath_measure::figures::Unit;
-use talkpath_measure::figures::text::trimmed;
+use talkpath_measure::figures::text::{four_digits, rounded};
+use talkpath_units::counted;
 
 use crate::arena::{ArenaName, arena_list};
 use crate::claim::Verdict;
@@ -11,17 +12,17 @@ use crate::outcome::{CheckOutcome, HeldBy, UnderAssumption, Value};
 /// `value` in `unit` for a person: rates in Mb/s or messages a second, shares in %, everything else as it is.
 pub fn shown(unit: Option<Unit>, value: f64) -> String {
     let (factor, unit) = scale(unit);
-    format!("{}{unit}", digits(value * factor))
+    format!("{}{unit}", four_digits(value * factor))
 }
 
 /// `9.31 [9.2, 9.4]`, `1.37 [1.36, 1.38] Mb/s`.
 pub fn shown_value(value: &Value) -> String {
     let (factor, unit) = scale(value.unit());
-    let median = digits(value.median * factor);
+    let median = four_digits(value.median * factor);
     match value.ci95 {
         // If all repetitions are alike, the median says it all.
         Some((low, high)) if low < high => {
-            format!("{median} [{}, {}]{unit}", digits(low * factor), digits(high * factor))
+            format!("{median} [{}, {}]{unit}", four_digits(low * factor), four_digits(high * factor))
         }
         _ => format!("{median}{unit}"),
     }
@@ -48,19 +49,11 @@ const fn scale(unit: Option<Unit>) -> (f64, &'static str) {
 pub fn shown_range(unit: Option<Unit>, (low, high): (f64, f64), decimals: Option<usize>) -> String {
     let (factor, unit) = scale(unit);
     let text = |value: f64| match decimals {
-        Some(decimals) => unsigned_zero(format!("{:.decimals$}", value * factor)),
-        None => digits(value * factor),
+        Some(decimals) => rounded(value * factor, decimals),
+        None => four_digits(value * factor),
     };
     let (low, high) = (text(low), text(high));
     if low == high { format!("{low}{unit}") } else { format!("{low} to {high}{unit}") }
-}
-
-/// A zero that was rounded from below it, without its sign.
-fn unsigned_zero(text: String) -> String {
-    match text.strip_prefix('-') {
-        Some(rest) if rest.bytes().all(|byte| matches!(byte, b'0' | b'.')) => rest.to_owned(),
-        _ => text,
-    }
 }
 
 /// A check's figure, with its interval and, unless the check is called so, what it is:
@@ -87,10 +80,14 @@ pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
             let is_said = names.iter().any(|name| check.name.contains(name.trim_end()));
             let name = if is_said { "" } else { names[0] };
             let (factor, unit) = scale(check.figure_unit());
-            let figure_text = digits(figure * factor);
+            let figure_text = four_digits(figure * factor);
             match check.ci95 {
                 Some((low, high)) if low < high => {
-                    format!("{name}{figure_text} [{}, {}]{unit}", digits(low * factor), digits(high * factor))
+                    format!(
+                        "{name}{figure_text} [{}, {}]{unit}",
+                        four_digits(low * factor),
+                        four_digits(high * factor)
+                    )
                 }
                 _ => format!("{name}{figure_text}{unit}"),
             }
@@ -160,17 +157,6 @@ fn labels(named: &[(&str, &str)]) -> Vec<String> {
         }
     };
     named.iter().zip(&parts).map(label).collect()
-}
-
-/// Four significant digits from 1 on, and no fewer than the whole number has; three decimals below 1.
-fn digits(value: f64) -> String {
-    let decimals = match value.abs() {
-        size if size >= 1000.0 || size == 0.0 => 0,
-        size if size >= 100.0 => 1,
-        size if size >= 10.0 => 2,
-        _ => 3,
-    };
-    trimmed(value, decimals)
 }
 
 /// A claim's figures under one assumption set: values if one was published, else how many orders hold; and
@@ -309,7 +295,8 @@ pub(crate) fn under(sets: &Sets<'_>, part: Option<(usize, usize)>) -> String {
     if words.is_empty() {
         return words;
     }
-    let part = part.map_or_else(String::new, |(judged, all)| format!("{judged} of {all} checks judged: "));
+    let part = part
+        .map_or_else(String::new, |(judged, all)| format!("{judged} of {} judged: ", counted(all, "check")));
     let more = match sets.left_out {
         0 => String::new(),
         1 => "; 1 more set is judged without --quick".to_owned(),

@@ -1,5 +1,5 @@
 //! The types that every talkpath crate shares: time, rates, sizes, sequence numbers, the ECN field, random
-//! streams; the timing wheel, the histogram, and text of other hosts made fit to print.
+//! streams; the timing wheel, the histogram, counts in sentences, and text of other hosts made fit to print.
 //!
 //! The type is the unit, so nothing here takes or returns a bare number without naming its unit. Time is
 //! integer nanoseconds; floats appear only at the edges, to draw from a distribution or to print.
@@ -13,6 +13,7 @@
 //!
 //! Begin to read with `time.rs`.
 
+mod counted;
 mod ecn;
 mod hash;
 mod hex;
@@ -24,6 +25,7 @@ mod seq;
 mod time;
 pub mod wheel;
 
+pub use counted::{counted, is_or_are, is_same_but_for_plural, numbered, times};
 pub use ecn::Ecn;
 pub use hash::fnv1a;
 pub use hex::{from_hex, to_hex};

@@ -6,6 +6,7 @@ use core::ops::{Add, AddAssign, Sub, SubAssign};
 use serde::{Deserialize, Serialize};
 
 use crate::Duration;
+use crate::counted::counted;
 
 /// A rate in bits per second, at the layer that its owner names. As text the bare number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -133,7 +134,7 @@ impl fmt::Display for Bytes {
 
 impl fmt::Display for Packets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} packets", self.0)
+        f.write_str(&counted(self.0, "packet"))
     }
 }
 

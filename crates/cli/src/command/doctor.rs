@@ -13,6 +13,7 @@ use talkpath_emu::{Capabilities, Means, Preemption, probe};
 use talkpath_experiment::json::json;
 use talkpath_measure::STOLEN_SHARE_TOLD;
 use talkpath_system::this_kernel::this_kernel;
+use talkpath_units::counted;
 
 /// Prints one line a finding, or with `--json` all of them as an object.
 pub(crate) fn run(common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -51,7 +52,11 @@ fn findings() -> Vec<Finding> {
     let machine = probe();
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     vec![
-        Finding { subject: "sim", state: format!("ready: {cores} repetitions at a time"), advice: None },
+        Finding {
+            subject: "sim",
+            state: format!("ready: {} at a time", counted(cores, "repetition")),
+            advice: None,
+        },
         live(),
         emu(&machine),
         real_time(&machine),

@@ -18,7 +18,7 @@ use talkpath_measure::{DropCause, SeriesKind};
 use talkpath_model::Scenario;
 use talkpath_report::{Animation, PlayFate, PlayHop, play_page};
 use talkpath_sim::journey::{Hop, HopFate, Journeys, journeys};
-use talkpath_units::Instant;
+use talkpath_units::{Instant, counted};
 
 /// Runs the simulation again and writes the page.
 pub(crate) fn run(args: &PlayArgs, terminal: Terminal) -> Result<(), Failure> {
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &PlayArgs, terminal: Terminal) -> Result<(), Failure> {
         let page = play_page(&animation, env!("CARGO_PKG_VERSION"));
         writer.write_all(page.as_bytes()).map_err(|why| Failure::write(&path, why))
     })?;
-    terminal.result(&format!("{} hops of packets: {}\n", animation.hops.len(), path.display()))
+    terminal.result(&format!("{} of packets: {}\n", counted(animation.hops.len(), "hop"), path.display()))
 }
 
 /// What the page plays of `seen`, a run of `scenario`.

@@ -12,6 +12,7 @@ use talkpath_emu::{log_header, replay};
 use talkpath_experiment::part::ARRIVALS;
 use talkpath_experiment::run_dir::{RunDir, SCENARIO};
 use talkpath_scenario::Options;
+use talkpath_units::counted;
 
 /// Replays every repetition's log; the first difference is an error.
 pub(crate) fn run(args: &ReplayArgs, terminal: Terminal) -> Result<(), Failure> {
@@ -28,8 +29,13 @@ pub(crate) fn run(args: &ReplayArgs, terminal: Terminal) -> Result<(), Failure> 
             .map_err(|why| Failure::NotHeld(format!("{}: {why}", path.display())))?;
         let until = if report.is_truncated { ", up to where the log was full" } else { "" };
         terminal.result(&format!(
-            "cell {} repetition {}: {} arrivals, the same {} departures, {} drops and {} losses again{until}\n",
-            header.cell, header.repetition, report.arrivals, report.departed, report.dropped, report.lost
+            "cell {} repetition {}: {}, the same {}, {} and {} again{until}\n",
+            header.cell,
+            header.repetition,
+            counted(report.arrivals, "arrival"),
+            counted(report.departed, "departure"),
+            counted(report.dropped, "drop"),
+            counted(report.lost, "loss")
         ))?;
     }
     Ok(())

@@ -18,7 +18,7 @@ use talkpath_measure::metrics::trip::one_way_trips;
 use talkpath_measure::summarise::summarise_flow;
 use talkpath_measure::summary::{Clock, DelayMs, IpdvMs};
 use talkpath_measure::{FlowRecord, LegRecord};
-use talkpath_units::{Bytes, Histogram};
+use talkpath_units::{Bytes, Histogram, counted};
 
 /// Sends or reflects.
 pub(crate) fn run(args: &StampArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -183,7 +183,7 @@ impl<'a> Figures<'a> {
                 class.dscp_there
             ));
         } else if self.odd_answers > 0 {
-            text.push_str(&format!("{} answers were none to these packets\n", self.odd_answers));
+            text.push_str(&format!("{} to no packet of this test\n", counted(self.odd_answers, "answer")));
         }
         text
     }
@@ -230,8 +230,10 @@ fn reflect(args: &StampArgs, terminal: Terminal) -> Result<(), Failure> {
     terminal.result(&format!("reflecting on {address}\n"))?;
     let done = reflector.run(&stop);
     terminal.note(&format!(
-        "answered {} packets; {} were no test packets, {} beyond a bound",
-        done.answered, done.ignored, done.beyond
+        "answered {}; passed over {} that were no test packets, and {} beyond a bound",
+        counted(done.answered, "packet"),
+        done.ignored,
+        done.beyond
     ));
     Ok(())
 }

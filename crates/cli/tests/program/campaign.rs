@@ -183,7 +183,7 @@ fn a_coordinator_that_is_killed_goes_on_and_measures_every_host_on_every_day_onc
 fn every_host_is_met_before_a_campaign_begins_and_each_failure_is_said_at_its_host() {
     let lab = Lab::new(&[]);
     let seen = lab.run("check", &["--hosts"]);
-    seen.fails(4, &["1 of 5 hosts and pairs do not work"]);
+    seen.fails(4, &["1 of 5 hosts and pairs does not work"]);
     for line in ["here (local): talkpath ", "new (ssh new): talkpath ", "here > there: ", "here > new: "] {
         assert!(seen.out.contains(line) && !seen.out.contains(&format!("{line}FAILED")), "{}", seen.out);
     }
@@ -191,7 +191,7 @@ fn every_host_is_met_before_a_campaign_begins_and_each_failure_is_said_at_its_ho
     assert!(!lab.bench.path("talkpath-runs").exists(), "nothing of it is kept");
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let seen = Seen::of(lab.command("check", &["--hosts"]).stdout(full).output().unwrap());
-    seen.fails(4, &["1 of 5 hosts and pairs do not work", "cannot write standard output"]);
+    seen.fails(4, &["1 of 5 hosts and pairs does not work", "cannot write standard output"]);
     let lab = Lab::new(&[
         ("ssh = \"new\"", "ssh = \"nwe\""),
         ("[host.down]", "[host.down]\nserver = \"standing\""),

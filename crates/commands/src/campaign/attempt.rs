@@ -23,6 +23,7 @@ use super::child::{Script, StandardError, Started, wait_at_most};
 use crate::key_file::read_key_file;
 use talkpath_experiment::part::SUMMARY;
 use talkpath_experiment::store::whole::{read_json, sync_folder};
+use talkpath_units::counted;
 
 /// What to do.
 pub(crate) struct Attempt {
@@ -198,14 +199,14 @@ impl Attempt {
         let [run] = runs.as_slice() else {
             return Err(at(
                 &self.near,
-                &format!("found {} run directories in what came, expected 1", runs.len()),
+                &format!("found {} in what came, expected 1", counted(runs.len(), "run directory")),
             ));
         };
         let summary: Summary =
             read_json(&run.join(SUMMARY)).map_err(|why| at(&self.near, &why.to_string()))?;
         if (summary.runs.len() as u64) < self.repetitions {
             let (found, expected) = (summary.runs.len(), self.repetitions);
-            return Err(at(&self.far, &format!("{found} of {expected} repetitions were measured")));
+            return Err(at(&self.far, &format!("measured {found} of {}", counted(expected, "repetition"))));
         }
         self.keep(run).map_err(|why| self.here("the records cannot be kept", &why))
     }

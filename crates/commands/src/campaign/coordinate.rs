@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use talkpath_campaign::{Entry, Event, Fault, Measurement, Plan, Scheduler, Status, Step, millis, status};
-use talkpath_units::Instant;
+use talkpath_units::{Instant, counted};
 
 use super::attempt::Attempt;
 use super::load::{Loaded, Prepared};
@@ -96,7 +96,7 @@ fn found(opened: &Opened, retry: talkpath_units::Duration) -> String {
         status(plan, entries, retry, now());
     let next = next.map_or_else(String::new, |next| format!("; next: {}", next.local));
     if *is_new {
-        return format!("{}: planned {planned} measurements, {overdue} of them due{next}", plan.name);
+        return format!("{}: planned {}, {overdue} due{next}", plan.name, counted(planned, "measurement"));
     }
     let cut = if begun > 0 { format!(", {begun} cut off and to be measured again") } else { String::new() };
     let lines = match repaired {

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use talkpath_measure::summary::Summary;
 use talkpath_scenario::campaign::Host;
-use talkpath_units::printable;
+use talkpath_units::{counted, printable};
 
 use super::attempt::{Attempt, program};
 use super::child::{Script, Started};
@@ -120,7 +120,7 @@ impl Met {
         let pairs = self.pairs.iter().map(|pair| {
             let found = match &pair.why {
                 Some(why) => format!("FAILED: {why}"),
-                None => format!("{} of {} messages came back", pair.received, pair.sent),
+                None => format!("{} of {} came back", it.received, counted(it.sent, "message")),
             };
             format!("{} > {}: {found}\n", pair.near, pair.far)
         });

@@ -22,9 +22,10 @@ use crate::campaign::store::Store;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output_file::{refuse_records, write_named_bytes};
-use crate::terminal::{Terminal, counted, print};
+use crate::terminal::{Terminal, print};
 use talkpath_experiment::json::json;
 use talkpath_experiment::part::REPORT;
+use talkpath_units::counted;
 
 /// Does what the subcommand says.
 pub fn run(args: &CampaignArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -73,7 +74,10 @@ fn check(args: &CampaignCheckArgs, common: &Common, terminal: Terminal) -> Resul
     };
     let failed = match met.failed() {
         (0, _) => None,
-        (failed, tried) => Some(Failure::far_end(format!("{failed} of {tried} hosts and pairs do not work"))),
+        (failed, tried) => Some(Failure::far_end(format!(
+            "{failed} of {tried} hosts and pairs {} not work",
+            if failed == 1 { "does" } else { "do" }
+        ))),
     };
     terminal.end_with([failed, printed.err()])
 }

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::scenario_file::{diagnose_file, failure};
 use crate::terminal::{Terminal, print};
 use talkpath_experiment::json::json;
+use talkpath_units::counted;
 
 /// Validates, or prints the schema or the keys.
 pub fn run(args: &CheckArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -41,9 +42,7 @@ pub fn run(args: &CheckArgs, common: &Common, terminal: Terminal) -> Result<(), 
     }
     let cells = plan.cells.len();
     let repetitions = plan.repeat.saturating_mul(cells as u64);
-    let cells = if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") };
-    let runs =
-        if repetitions == 1 { "1 repetition".to_owned() } else { format!("{repetitions} repetitions") };
+    let (cells, runs) = (counted(cells, "cell"), counted(repetitions, "repetition"));
     let is_live = plan.cells.iter().any(|cell| !cell.scenario.has_path);
     let live = if is_live { "; without a `path` it runs between live hosts alone" } else { "" };
     let valid = format!("{}: valid: \"{}\", {cells}, {runs} in all{live}\n", path.display(), plan.name);

@@ -25,6 +25,7 @@ use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO};
 use talkpath_experiment::shard::{Division, Shard};
 use talkpath_experiment::stopwatch::Stopwatch;
 use talkpath_experiment::store::whole::write_bytes;
+use talkpath_units::{counted, is_or_are};
 
 /// Merges.
 pub fn run(
@@ -165,7 +166,10 @@ impl PartDir {
         }
         if found.repeat != plan.repeat {
             let (theirs, ours) = (found.repeat, plan.repeat);
-            return refuse(format!("{theirs} repetitions, but {first} has {ours}: not parts of one run"));
+            return refuse(format!(
+                "{}, but {first} has {ours}: not parts of one run",
+                counted(theirs, "repetition")
+            ));
         }
         if found.resolved != plan.resolved {
             let differs = |(ours, theirs): &(&str, &str)| ours != theirs;
@@ -236,8 +240,9 @@ fn complete(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(),
         if lacks > 0 {
             let (program, path) = (program(), shell_path(&folder.path));
             lines.push(format!(
-                "{}: {lacks} repetitions are missing: {program} run --resume {path}",
-                folder.path.display()
+                "{}: {} missing: {program} run --resume {path}",
+                folder.path.display(),
+                counted(lacks, "repetition")
             ));
         }
     }
@@ -250,11 +255,12 @@ fn complete(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(),
     }
     let more = lines.len().saturating_sub(MAX_NAMED);
     lines.truncate(MAX_NAMED);
-    let more = if more > 0 { format!("\nand {more} more directories") } else { String::new() };
+    let more = if more > 0 { format!("\nand {}", counted(more, "more directory")) } else { String::new() };
     let missing: u64 = by_part.values().sum();
     Err(Failure::Usage(format!(
-        "{missing} of {} repetitions are missing\n{}{more}\nhelp: --partial merges what is there",
-        plan.cells.len() as u64 * plan.repeat,
+        "{missing} of {} {} missing\n{}{more}\nhelp: --partial merges what is there",
+        counted(plan.cells.len() as u64 * plan.repeat, "repetition"),
+        is_or_are(missing),
         lines.join("\n")
     )))
 }

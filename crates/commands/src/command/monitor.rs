@@ -20,7 +20,7 @@ use talkpath_measure::summary::{CallSummary, DelayMs};
 use talkpath_scenario::{Options, Plan, Setting, Source};
 use talkpath_system::clock::monotonic;
 use talkpath_system::descriptors::raise_descriptor_limit;
-use talkpath_units::Duration;
+use talkpath_units::{Duration, counted};
 
 use crate::arenas::{Arenas, Monitored, no_thread};
 use crate::args::{Common, MonitorArgs, quoted};
@@ -117,12 +117,14 @@ pub fn run(
 /// What prints events, or words for a person.
 fn printer(is_json: bool, interrupt: &Arc<AtomicBool>, terminal: Terminal) -> Result<Printer, Failure> {
     let left_out: fn(u64) -> Vec<u8> = match is_json {
-        true => {
-            |count| events::error(&format!("nobody read standard output: {count} events are left out here"))
-        }
-        false => {
-            |count| format!("nobody read standard output: {count} lines are left out here\n").into_bytes()
-        }
+        true => |count| {
+            let events = counted(count, "event");
+            events::error(&format!("nobody read standard output: {events} left out here"))
+        },
+        false => |count| {
+            let lines = counted(count, "line");
+            format!("nobody read standard output: {lines} left out here\n").into_bytes()
+        },
     };
     Printer::start(Box::new(terminal::print), left_out, Arc::clone(interrupt), terminal)
 }
@@ -172,8 +174,8 @@ fn plan(args: &MonitorArgs, session: Duration) -> Result<Plan, Failure> {
     match plan.cells.as_slice() {
         [_] => Ok(plan),
         cells => Err(Failure::Usage(format!(
-            "the scenario sweeps {} cells, and a monitor measures one thing for ever: leave [sweep] out",
-            cells.len()
+            "the scenario sweeps {}, and a monitor measures one thing for ever: leave [sweep] out",
+            counted(cells.len(), "cell")
         ))),
     }
 }

@@ -13,6 +13,7 @@ use crate::terminal::{Terminal, print};
 use talkpath_experiment::json as files;
 use talkpath_experiment::run_dir::{SCENARIO, write_trace};
 use talkpath_experiment::store::whole::write_bytes;
+use talkpath_units::counted;
 
 /// Prints the plan, and writes the files from which every machine runs its part.
 pub fn run(args: &PlanArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
@@ -60,9 +61,9 @@ fn as_text(plan: &Plan) -> String {
     let mut text = format!(
         "{}\n{} in all: {}, {} of each\nseeds: {}{more}\ncost: about {} of one core, an estimate\n\n",
         plan.name,
-        count(cells.saturating_mul(repeat), "repetition"),
-        count(cells, "cell"),
-        count(repeat, "repetition"),
+        counted(cells.saturating_mul(repeat), "repetition"),
+        counted(cells, "cell"),
+        counted(repeat, "repetition"),
         seeds.join(", "),
         span(all(plan)),
     );
@@ -75,7 +76,7 @@ fn as_text(plan: &Plan) -> String {
     }
     match plan.cells.len().saturating_sub(SHOWN_CELLS) {
         0 => {}
-        more => text += &format!("and {more} more cells; --json has them all\n"),
+        more => text += &format!("and {}; --json has them all\n", counted(more, "more cell")),
     }
     text
 }
@@ -98,10 +99,6 @@ fn span(hops: u64) -> String {
         time if time < 6_000.0 => format!("{:.0} min", time / 60.0),
         time => format!("{:.0} h", time / 3_600.0),
     }
-}
-
-fn count(number: u64, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// Chosen: a screen.

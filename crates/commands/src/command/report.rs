@@ -13,7 +13,7 @@ use talkpath_measure::record_file::{
 use talkpath_measure::summary::{FlowSummary, RunSummary, Summary};
 use talkpath_report::{Network, Page, RunPart, figure_files, html, side_by_side};
 use talkpath_scenario::{Cell, Options, Plan};
-use talkpath_units::Instant;
+use talkpath_units::{Instant, counted};
 
 use crate::again::{Repetitions, is_repeatable};
 use crate::arenas::Arenas;
@@ -174,7 +174,7 @@ impl StoredRun {
         for (name, svg) in &files {
             write_bytes(&folder.join(format!("{name}.svg")), svg.as_bytes())?;
         }
-        terminal.result(&format!("{} figures: {}\n", files.len(), folder.display()))
+        terminal.result(&format!("{}: {}\n", counted(files.len(), "figure"), folder.display()))
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan, WorkloadConfig};
-use talkpath_units::Duration;
+use talkpath_units::{Duration, counted};
 
 use super::{again, conclude, files_of_sweep, jobs};
 use crate::arenas::Arenas;
@@ -184,8 +184,9 @@ fn conclude_part(
             "cpu_s": cpu_s,
         }))),
         false => terminal.result(&format!(
-            "Part {shard}: {done} of its {all} repetitions are in {path}\n\
+            "Part {shard}: {path} has {done} of its {}\n\
              When all parts are there: {} merge DIR... -o RUN\n",
+            counted(all, "repetition"),
             program()
         )),
     };

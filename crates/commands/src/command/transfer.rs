@@ -6,7 +6,7 @@ use std::path::Path;
 use talkpath_measure::summary::{FileSummary, RunSummary, Summary};
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan, Setting, Source, fitting_name};
-use talkpath_units::Duration;
+use talkpath_units::{Duration, counted};
 
 use super::run::run_plan;
 use super::{again, conclude};
@@ -54,7 +54,7 @@ pub fn burst(
         Setting::by(&format!("--size {size}"), &format!("{WORKLOAD}.size"), quoted(&with_unit)),
         Setting::by(&format!("--count {count}"), &format!("{WORKLOAD}.count"), count.to_string()),
     ];
-    let what = format!("{count} messages of {with_unit} to {}", transfer.to);
+    let what = format!("{} of {with_unit} to {}", counted(*count, "message"), transfer.to);
     Transfer { what, kind: "burst", keys, transport: "udp", lossy_duration: "10 s" }
         .run(transfer, common, arenas, terminal)
 }

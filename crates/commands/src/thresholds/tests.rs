@@ -443,12 +443,6 @@ fn junit_has_an_undecided_threshold_as_an_error_with_what_is_needed() {
 }
 
 #[test]
-fn a_figure_is_shown_finely_enough_to_be_told_from_its_bound() {
-    let shown = [3.599_96, 12.0, 0.01, 1_234_567.891, 0.000_001_5, -2.5].map(number);
-    assert_eq!(shown, ["3.59996", "12", "0.01", "1234568", "0.0000015", "-2.5"]);
-}
-
-#[test]
 fn a_score_that_holds_says_so_where_gaps_bar_the_call_or_the_other_receiver_fails() {
     let of = |gap: f64, other: f64, bound: &str| {
         let mut run = run(0, 0, None, [Some(4.2), Some(4.1)]);

@@ -6,8 +6,9 @@
 
 use talkpath_measure::summary::{CallSummary, FlowSummary, RunSummary};
 use talkpath_scenario::{Operator, Threshold, ThresholdOf};
+use talkpath_units::counted;
 
-use super::{CellRuns, counted};
+use super::CellRuns;
 
 /// The end of the threshold's line; `None` if it is on no call's score, or asks for less than a usable one.
 pub(super) fn warning(threshold: &Threshold, by_cell: &CellRuns<'_>) -> Option<String> {

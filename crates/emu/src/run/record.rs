@@ -16,7 +16,7 @@ use talkpath_measure::{
     FlowRecord, LateFlow, LinkRecord, MachineRecord, RunRecord, Series, TurnRoundRecord, warning,
 };
 use talkpath_model::{Flow, Scenario};
-use talkpath_units::{Duration, Histogram, Instant, SignedDuration};
+use talkpath_units::{Duration, Histogram, Instant, SignedDuration, counted};
 
 use super::{Disturbance, Done, Ends, FlowEnds, LEAD};
 use crate::capture::MAX_BYTES;
@@ -94,7 +94,8 @@ pub(super) fn record(
     let capture = emulated.capture.map(|(file, left_out)| {
         if left_out > 0 {
             warnings.push(format!(
-                "emu: {left_out} packets are not in the capture, which holds {} MiB at most",
+                "emu: {} did not fit into the capture, which holds {} MiB at most",
+                counted(left_out, "packet"),
                 MAX_BYTES >> 20
             ));
         }

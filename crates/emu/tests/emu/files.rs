@@ -103,7 +103,12 @@ fn what_is_missing_of_a_file_over_udp_is_listed_by_its_bytes() {
         let file = found(&record, "f");
         assert_eq!((file.received, file.intact), (Some(Bytes::new(8000)), Some(false)));
         assert_eq!((&file.missing[..], file.missing_ranges), (&[(1000, 3000), (10_000, 10_500)][..], 2));
-        assert!(record.warnings.iter().any(|line| line.contains("8000 of 10500 B arrived, 2 byte ranges")));
+        assert!(
+            record
+                .warnings
+                .iter()
+                .any(|line| line.contains("8000 of 10500 B arrived; 2 byte ranges missing"))
+        );
     });
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use talkpath_measure::summary::{IpSeen, IpSummary};
 use talkpath_model::{Dscp, Flow};
-use talkpath_units::Ecn;
+use talkpath_units::{Ecn, counted};
 
 use crate::ancillary::ecn;
 use crate::log::{EndLog, Headers};
@@ -66,7 +66,8 @@ pub fn dscp_warnings(flow: &str, ip: &IpSummary) -> Vec<String> {
         if changed > 0 {
             let names: Vec<_> = others().take(3).map(|(dscp, _)| dscp.as_str()).collect();
             lines.push(format!(
-                "flow {flow}: on the way {way} {changed} datagrams came with the DSCP {}, not {wanted}: the path changed it",
+                "flow {flow}: on the way {way} {} came with the DSCP {}, not {wanted}: the path changed it",
+                counted(changed, "datagram"),
                 names.join(", ")
             ));
         }

@@ -14,6 +14,7 @@ use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_kernel::udp_drops::UdpDrops;
 use talkpath_model::Flow;
+use talkpath_units::counted;
 
 use crate::key::Key;
 use crate::protocol::{
@@ -135,9 +136,10 @@ impl ServerControl {
             let lost = self.lost(&error);
             match serde_json::to_vec(session) {
                 Ok(line) if line.len() > REQUEST_LIMIT => format!(
-                    "{lost}; {} flows take {} kB to describe: was it started with --max-flows {0}?",
-                    session.flows.len(),
+                    "{lost}; {} kB describe {}: was it started with --max-flows {}?",
                     line.len() / 1000,
+                    counted(session.flows.len(), "flow"),
+                    session.flows.len(),
                 ),
                 _ => lost,
             }
@@ -322,7 +324,7 @@ impl ServerControl {
             let rows = report.rows.saturating_sub(report.budget.left());
             let seconds = seconds_since(report.begun_ns);
             if seconds > REPORT_S + rows / ROWS_PER_S {
-                return Err(format!("{} gave {rows} rows in {seconds} s", self.name));
+                return Err(format!("{} gave {} in {seconds} s", self.name, counted(rows, "row")));
             }
             if report.interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed)) {
                 return Err(format!("{}'s report was interrupted", self.name));

@@ -28,7 +28,7 @@ use talkpath_kernel::threads::{StoresOnDrop, pace_as, serve_connections};
 use talkpath_kernel::udp_drops::{DropCount, UdpDrops};
 use talkpath_kernel::wire::{Secret, is_usable_token};
 use talkpath_model::Receiver;
-use talkpath_units::{Duration, Histogram, to_hex};
+use talkpath_units::{Duration, Histogram, counted, to_hex};
 
 use self::admit::admit;
 use self::quic_keys::{QuicKeys, quic_keys};
@@ -461,15 +461,14 @@ impl<'a> Session<'a> {
         }
         let seconds = (monotonic() - self.begun_ns) as f64 / 1e9;
         let amount = |direction: usize| match (messages[direction], bytes[direction]) {
-            (messages, 0) => format!("{messages} messages"),
+            (messages, 0) => counted(messages, "message"),
             (0, bytes) => format!("{bytes} B of streams"),
-            (messages, bytes) => format!("{messages} messages and {bytes} B of streams"),
+            (messages, bytes) => format!("{} and {bytes} B of streams", counted(messages, "message")),
         };
         let ending = error.map_or_else(|| "ended".to_owned(), |why| format!("broken off: the client {why}"));
-        let flows = if self.ends.len() == 1 { "flow" } else { "flows" };
         format!(
-            "session of {} {flows}, {seconds:.1} s: received {}, sent {}; {ending}",
-            self.ends.len(),
+            "session of {}, {seconds:.1} s: received {}, sent {}; {ending}",
+            counted(self.ends.len(), "flow"),
             amount(0),
             amount(1),
         )

@@ -28,7 +28,7 @@ use talkpath_kernel::end::UdpRoute;
 use talkpath_kernel::random::random;
 use talkpath_kernel::sys::{ReceiveBatch, Received, Unreported, clock_error, report_arrivals, set_tos};
 use talkpath_measure::{Fate, FlowInfo, FlowRecord, LegRecord, MessageRecord, RunRecord};
-use talkpath_units::{Bytes, Duration, Histogram, Instant};
+use talkpath_units::{Bytes, Duration, Histogram, Instant, counted};
 
 use super::PORT;
 use super::codec::{
@@ -179,9 +179,9 @@ pub fn send(options: &StampOptions, interrupt: &AtomicBool) -> Result<StampRun, 
     }
     if sender.rows.iter().all(|row| row.answer.is_none()) {
         return Err(ArenaError::far_end(format!(
-            "{name} answered none of {} packets; does a STAMP reflector run there (`talkpath stamp --reflect`), and does a \
+            "{name} answered none of {}; does a STAMP reflector run there (`talkpath stamp --reflect`), and does a \
              firewall let UDP through to this port?",
-            sender.rows.len()
+            counted(sender.rows.len(), "packet")
         )));
     }
     sender

@@ -187,6 +187,12 @@ impl Scale {
         let value = value.map(|value| value * self.factor);
         text::fixed(value, self.decimals.unwrap_or_else(|| value.map_or(1, text::decimals)))
     }
+
+    /// A difference of two values of summary.json in this scale, with its sign; what rounds to zero has none.
+    pub fn signed(&self, difference: f64) -> String {
+        let difference = difference * self.factor;
+        text::signed(difference, self.decimals.unwrap_or_else(|| text::decimals(difference)))
+    }
 }
 
 impl Better {

@@ -1,6 +1,6 @@
 //! From values to places on the page, and where the ticks are.
 
-use talkpath_measure::figures::text::trimmed;
+pub(crate) use talkpath_measure::figures::text::tick_label;
 
 /// A straight or logarithmic map from values to SVG units.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,17 +88,6 @@ impl Scale {
     pub(crate) fn holds(&self, value: f64) -> bool {
         value >= self.domain.0 && value <= self.domain.1
     }
-}
-
-/// A tick's label: only as many decimals as it needs, and no rounding noise.
-pub(crate) fn tick_label(value: f64) -> String {
-    if value != 0.0 && value.abs() < 1e-4 {
-        // Six figures, as below: any that a step needs, and none of the rounding.
-        let text = format!("{value:.5e}");
-        let (figures, power) = text.split_once('e').unwrap_or((&text, "0"));
-        return format!("{}e{power}", figures.trim_end_matches('0').trim_end_matches('.'));
-    }
-    trimmed(value, 6)
 }
 
 /// Multiples of 1, 2 or 5 times a power of ten.

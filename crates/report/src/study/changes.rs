@@ -3,6 +3,7 @@
 use talkpath_study::{Outcome, Standing, Verdict, VerdictChange};
 
 use crate::grid::printable;
+use crate::number::counted;
 
 /// Which claims of `later` have another verdict or standing than in `first`, and a line that counts them.
 pub fn study_changes(first: &Outcome, later: &Outcome, changes: &[VerdictChange]) -> String {
@@ -13,11 +14,11 @@ pub fn study_changes(first: &Outcome, later: &Outcome, changes: &[VerdictChange]
         _ => format!("{count} verdicts change"),
     };
     let mut text = format!(
-        "{}: {} against {}: {} claims, {verdicts}\n",
+        "{}: {} against {}: {}, {verdicts}\n",
         printable(&first.study),
         called(later),
         called(first),
-        first.claims.len()
+        counted(first.claims.len() as u64, "claim")
     );
     for change in changes {
         let mark = if change.contradicts { "  changed  " } else { "           " };

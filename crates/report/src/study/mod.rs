@@ -19,7 +19,7 @@ use talkpath_study::{
     arena_list, shown, shown_figure, shown_value, value_labels,
 };
 
-use crate::number::list;
+use crate::number::{counted, list};
 
 pub use changes::study_changes;
 pub use fill::{fill_page, page_pictures};
@@ -107,8 +107,7 @@ fn verdict_words(verdict: &ArenaVerdict) -> String {
 /// What runs with other seeds found; nothing if there are none.
 fn by_seeds(verdict: &ArenaVerdict) -> String {
     let seeds = |seeds: &[String]| {
-        let word = if seeds.len() == 1 { "seed" } else { "seeds" };
-        format!("{word} {}", list(seeds))
+        format!("{} {}", talkpath_units::numbered(seeds.len() as u64, "seed"), list(seeds))
     };
     if matches!(verdict.verdict, Verdict::NotTested | Verdict::Disturbed) {
         return String::new();
@@ -191,8 +190,7 @@ fn medians_over(outcome: &Outcome) -> String {
 fn repetitions(outcome: &Outcome) -> String {
     let counts = || outcome.cells.iter().map(|cell| cell.n);
     match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
-        (1, 1) => "1 repetition".to_owned(),
-        (min, max) if min == max => format!("{max} repetitions"),
+        (min, max) if min == max => counted(max, "repetition"),
         (min, max) => format!("{min} to {max} repetitions"),
     }
 }

@@ -2,6 +2,7 @@
 //! one.
 
 use maud::{Markup, html};
+use talkpath_measure::figures::text::signed;
 use talkpath_study::{Outcome, Role, RowOutcome, TableOutcome, Value, shown, shown_unit, shown_value};
 
 use super::prose::{Row, prose_table};
@@ -161,16 +162,10 @@ pub(super) fn off(outcome: &RowOutcome, here: &Here) -> String {
             let sign = if difference > 0.0 { "+" } else { "" };
             format!("{sign}{}", shown(outcome.unit(), difference))
         }
-        Some(off) => per_cent(off),
+        Some(off) => format!("{} %", signed(100.0 * off, 1)),
         None => return String::new(),
     };
     if here.is_one_arena { text } else { format!("{text} ({})", first.arena.name()) }
-}
-
-/// A share with its sign; one that rounds to nothing has none.
-fn per_cent(share: f64) -> String {
-    let text = format!("{:+.1} %", 100.0 * share);
-    if matches!(text.as_str(), "-0.0 %" | "+0.0 %") { "0.0 %".to_owned() } else { text }
 }
 
 #[cfg(test)]

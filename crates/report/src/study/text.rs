@@ -6,6 +6,7 @@ use talkpath_study::{ArenaVerdict, ClaimOutcome, Outcome, UnderAssumption, Verdi
 
 use super::{about, count, headline, mark, medians};
 use crate::Style;
+use crate::number::counted;
 
 /// Every claim: what was published, what came out under the base assumptions and under those that show its
 /// sensitivity, the verdict and why.
@@ -51,8 +52,10 @@ fn in_arena(text: &mut String, verdict: &ArenaVerdict, sensitivity: &[String], s
             let line =
                 format!("{}: {} (asked: {}) {}", check.name, medians(check), shown_must(check), mark(check));
             let single = format!(
-                "; {}; in {} of {} single repetitions",
-                check.basis, check.single_hits, check.single_runs
+                "; {}; in {} of {}",
+                check.basis,
+                check.single_hits,
+                counted(check.single_runs, "single repetition")
             );
             wrapped(text, "      ", &format!("{line}{single}"), style);
         }

@@ -5,7 +5,7 @@ use talkpath_measure::summary::RunSummary;
 use super::titles::short;
 use crate::columns::Columns;
 use crate::grid::{Column, Grid};
-use crate::number::{count, fixed, percent};
+use crate::number::{count, counted, fixed, percent};
 
 /// What the machine did to one repetition; `None` in `sim`.
 pub(crate) fn machine(run: &RunSummary) -> Option<Grid> {
@@ -52,7 +52,8 @@ pub(crate) fn machine_line(run: &RunSummary) -> Option<String> {
     }
     if let Some(packets) = machine.packets {
         let share = percent(machine.emulator_cpu_share);
-        parts.push(format!("{} packets through the emulator on {share} % of a processor", count(packets)));
+        parts
+            .push(format!("{} through the emulator on {share} % of a processor", counted(packets, "packet")));
     }
     if let Some(drops) = machine.device_drops {
         parts.push(format!("{} dropped by its devices", count(drops)));

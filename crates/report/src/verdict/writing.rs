@@ -41,12 +41,7 @@ impl Written {
 
     /// A difference of two figures, with its sign; what rounds to zero has none.
     pub(crate) fn signed(&self, difference: f64) -> String {
-        let Scale { factor, decimals, .. } = self.scale;
-        let zero = self.number(0.0);
-        match format!("{:+.*}", decimals.unwrap_or(1), difference * factor) {
-            text if text[1..] == zero => zero,
-            text => text,
-        }
+        self.scale.signed(difference)
     }
 
     /// `4.38 and 4.31` of `MOS 4.38 and 4.31`

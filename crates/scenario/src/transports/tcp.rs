@@ -2,7 +2,7 @@
 
 use talkpath_config::{CongestionControlKind, DelayedAck, Growth, NagleKind, Stack, TcpConfig, Ticks};
 use talkpath_model::MIN_BULK_ROOM;
-use talkpath_units::{Bytes, Duration};
+use talkpath_units::{Bytes, Duration, Packets};
 
 use super::fit::{INITIAL_WINDOW, SMALL_HEAD};
 use crate::diagnostic::Log;
@@ -377,8 +377,10 @@ fn rwnd(section: &Section<'_>, mss: Option<Bytes>, mtu: Option<Bytes>, log: &mut
             let segment = mss.or(mtu.map(|mtu| mtu.saturating_sub(HEADERS)))?;
             let room = Bytes::new(count.saturating_mul(segment.get()));
             if room > LARGEST_WINDOW {
-                let message =
-                    format!("found {count} packets of {segment}, expected at most {LARGEST_WINDOW} in all");
+                let message = format!(
+                    "found {} of {segment}, expected at most {LARGEST_WINDOW} in all",
+                    Packets::new(count)
+                );
                 section.problem("rwnd", Problem::new(message), log);
                 return None;
             }

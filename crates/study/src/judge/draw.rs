@@ -11,6 +11,7 @@ use crate::sample::{CellSamples, KeptTrace, Sample, cut};
 use crate::stats::median;
 use crate::study::{Figure, FigureAxis, FigureKind, Kinds, MedianLine};
 use crate::table::{PublishedRow, PublishedTable};
+use talkpath_units::counted;
 
 /// The figure; `None` if none of its cells ran.
 pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
@@ -90,7 +91,9 @@ fn trace_title(series: &str, cap: Option<f64>) -> String {
     match (series, cap) {
         ("loss-runs", _) => "packets lost in a row".to_owned(),
         ("cwnd", None) => "cwnd, packets".to_owned(),
-        ("cwnd", Some(cap)) => format!("window: cwnd, at most {cap} packets"),
+        ("cwnd", Some(cap)) => {
+            format!("window: cwnd, at most {cap} {}", if cap == 1.0 { "packet" } else { "packets" })
+        }
         ("goodput", _) => "goodput in each second, kb/s".to_owned(),
         _ => "waiting packets".to_owned(),
     }
@@ -144,9 +147,10 @@ fn kind_panel(
     let all = samples.values(&kinds.metric);
     let (runs, of) = (all.iter().filter(|it| **it == value).count(), all.len());
     let title = format!(
-        "{} {}: {runs} of {of} runs; run {} is shown",
+        "{} {}: {runs} of {}; run {} is shown",
         crate::words::shown(None, value * kinds.times),
         kinds.what,
+        counted(of, "run"),
         kept.repetition + 1
     );
     let runs = (runs as u64, of as u64);

@@ -5,6 +5,7 @@ use super::sense::Known;
 use crate::file::{FigureEntry, LineEntry, MediansEntry, ScatterEntry, TraceEntry};
 use crate::study::{Figure, FigureAxis, FigureKind, Kinds, MedianLine, Printed};
 use crate::table::PublishedRow;
+use talkpath_units::counted;
 
 impl Loader<'_, '_> {
     pub(super) fn figure(&mut self, entry: &FigureEntry, known: &Known<'_>) -> Option<Figure> {
@@ -112,7 +113,8 @@ impl Loader<'_, '_> {
             self.known_metric((name, metric.get_ref()), place, known);
         }
         if cells.len() != count {
-            let message = format!("expected {count} cells, one for each value of `x` or `names`");
+            let message =
+                format!("expected {}, one for each value of `x` or `names`", counted(count, "cell"));
             self.mistakes.add(line.cells.span(), "figure.medians.lines", message, None);
         }
         let of_cell = |cell: &String| {

@@ -20,6 +20,7 @@ use std::sync::atomic::AtomicBool;
 
 use talkpath_campaign::{Measurement, Upload, Uploads, millis, partition};
 use talkpath_scenario::campaign::StoreCommand;
+use talkpath_units::counted;
 
 use super::now;
 use super::store::Store;
@@ -146,7 +147,7 @@ impl Push {
             [] => Ok(copied),
             [only] => Err(self.failure(&Uncopied::Store(only.clone()))),
             [first, ..] => {
-                let why = format!("{first}; {} measurements failed", failed.len());
+                let why = format!("{first}; {} failed", counted(failed.len(), "measurement"));
                 Err(self.failure(&Uncopied::Store(why)))
             }
         }

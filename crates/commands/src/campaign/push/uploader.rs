@@ -9,10 +9,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use talkpath_campaign::{Measurement, Plan};
+use talkpath_units::counted;
 
 use super::{Copied, MOST_IN_A_ROW, Push, Uncopied, uploads};
 use crate::failure::Failure;
-use crate::terminal::{Terminal, counted, program};
+use crate::terminal::{Terminal, program};
 
 /// The thread, and how it learns of a measurement.
 pub(crate) struct Uploader {

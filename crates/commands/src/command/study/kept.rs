@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 use talkpath_report::{Picture, fill_page, page_pictures, study_changes};
 use talkpath_study::{ArenaName, Outcome, Standing, Verdict, VerdictChange, arena_list};
-use talkpath_units::printable;
+use talkpath_units::{counted, printable};
 
 use super::OUTCOME;
 use crate::args::{Common, StudyDiffArgs, StudyFillArgs, StudyKeepArgs};
@@ -88,8 +88,8 @@ pub(super) fn keep(args: &StudyKeepArgs, terminal: Terminal) -> Result<(), Failu
         false => text,
     };
     write_named_bytes(&args.file, &bytes)?;
-    let (seeds, file) = (others.len(), args.file.display());
-    terminal.result(&format!("{file}: {} claims, {seeds} other seeds\n", outcome.claims.len()))
+    let (claims, seeds) = (counted(outcome.claims.len(), "claim"), counted(others.len(), "other seed"));
+    terminal.result(&format!("{}: {claims}, {seeds}\n", args.file.display()))
 }
 
 /// Whether pages may quote the run, or why not.
@@ -153,7 +153,8 @@ pub(super) fn fill(args: &StudyFillArgs, terminal: Terminal) -> Result<(), Failu
     if !different.is_empty() {
         return Err(Failure::NotHeld(different.join("\n")));
     }
-    terminal.result(&format!("{} pages, {written} pages and pictures written\n", args.pages.len()))
+    let pages = counted(args.pages.len(), "page");
+    terminal.result(&format!("{pages}, {written} pages and pictures written\n"))
 }
 
 /// Refuses two runs of one study in one arena: a page would quote either.

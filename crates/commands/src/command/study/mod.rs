@@ -27,13 +27,14 @@ use crate::interrupt;
 use crate::network::network;
 use crate::running::TerminalObserver;
 use crate::scenario_file;
-use crate::terminal::{self, Terminal, counted, program, shell_path, shell_word};
+use crate::terminal::{self, Terminal, program, shell_path, shell_word};
 use talkpath_experiment::choice::ArenaKind;
 use talkpath_experiment::json::json;
 use talkpath_experiment::part::REPORT;
 use talkpath_experiment::place::Place;
 use talkpath_experiment::stopwatch::Stopwatch;
 use talkpath_experiment::store::whole::write_bytes;
+use talkpath_units::counted;
 
 /// Lists, shows or runs.
 pub fn run(
@@ -62,7 +63,8 @@ fn list(common: &Common, terminal: Terminal) -> Result<(), Failure> {
         all.push(
             serde_json::json!({ "study": study.name, "title": study.title, "claims": study.claims.len() }),
         );
-        text.push_str(&format!("{}  {} ({} claims)\n", study.name, study.title, study.claims.len()));
+        let claims = counted(study.claims.len(), "claim");
+        text.push_str(&format!("{}  {} ({claims})\n", study.name, study.title));
     }
     if common.json() { terminal::print(&json(&all)) } else { terminal.result(&text) }
 }
@@ -401,7 +403,7 @@ fn length(study: &Study, selection: &Selection) -> String {
     let runs: u64 = forms.iter().map(|form| form.repeat).sum();
     let seconds: u64 =
         forms.iter().map(|form| form.repeat.saturating_mul(form.scenario.duration.as_millis() / 1000)).sum();
-    format!("{} cells, {runs} runs, {} of path time", cells.len(), in_words(seconds))
+    format!("{}, {}, {} of path time", counted(cells.len(), "cell"), counted(runs, "run"), in_words(seconds))
 }
 
 /// The most runs in real time beside each other if `--jobs` does not say (chosen: by far fewer of most fit a

@@ -10,6 +10,7 @@ use talkpath_measure::RunRecord;
 use talkpath_measure::series::SeriesDetail;
 use talkpath_measure::summarise::summarise;
 use talkpath_study::{ArenaName, Cell, CellSamples, Form, Sample, Sampled, Selection, StateTrace, Study};
+use talkpath_units::counted;
 
 use super::folder::{CellName, StudyDir};
 use crate::arenas::Arenas;
@@ -127,7 +128,7 @@ impl<'a> Stage<'a> {
         let whole = plans.iter().filter(|plan| progress.missing(**plan) == 0).count();
         if whole > 0 {
             let arena = self.arena;
-            self.runner.terminal.note(&format!("{arena}: {whole} of {} cells are kept", plans.len()));
+            self.runner.terminal.note(&format!("{arena}: kept {whole} of {}", counted(plans.len(), "cell")));
         }
         progress
     }
@@ -148,8 +149,9 @@ impl<'a> Stage<'a> {
         let is_told = arena.is_real_time() && runs > 0;
         if is_told {
             terminal.note(&format!(
-                "{arena}: {runs} repetitions in real time, {} of path time; at most {} beside each other, fewer where the \
+                "{arena}: {} in real time, {} of path time; at most {} beside each other, fewer where the \
                  machine is late",
+                counted(runs, "repetition"),
                 in_words(teller.whole_ms / 1000),
                 workers.len()
             ));
@@ -168,9 +170,9 @@ impl<'a> Stage<'a> {
         .run(workers, progress);
         if is_told {
             terminal.note(&format!(
-                "{arena}: took {}; at most {} runs at a time; {} ran again",
+                "{arena}: took {}; at most {} at a time; {} ran again",
                 in_words(teller.began.wall_s().ceil() as u64),
-                came.peak,
+                counted(came.peak, "run"),
                 came.ran_again
             ));
         }
@@ -277,7 +279,7 @@ impl<'a> Teller<'a> {
         match arena.is_real_time() {
             true => {
                 let (done, cells, time) = (left.done, self.cells, in_words(self.seconds_for(left.ms)));
-                terminal.note(&format!("{told}, {done} of {cells} cells; about {time} left"));
+                terminal.note(&format!("{told}, {done} of {}; about {time} left", counted(cells, "cell")));
             }
             false => terminal.detail(&told),
         }
@@ -301,7 +303,7 @@ impl Observer for Teller<'_> {
                 if let Some(Disturbed { others, warnings }) = disturbed {
                     let beside = match others {
                         0 => String::new(),
-                        others => format!(" beside {others} others"),
+                        others => format!(" beside {}", counted(others, "other")),
                     };
                     let why = warnings.join("; ");
                     terminal.note(&format!("{arena}: {}: disturbed{beside}: {why}", it.cell.name));

@@ -11,7 +11,7 @@ use talkpath_kernel::log::{Chunk, EndLog};
 use talkpath_kernel::{stolen, turn_round};
 use talkpath_measure::warning;
 use talkpath_measure::{ClockRecord, LatenessRecord, MachineRecord, RunRecord, TurnRoundRecord};
-use talkpath_units::{Duration, Histogram, Instant};
+use talkpath_units::{Duration, Histogram, Instant, counted};
 
 use super::{Disturbance, Session, Starts, sender};
 use crate::client::control::ServerTotals;
@@ -111,7 +111,8 @@ impl Session<'_> {
             for (place, log) in ends.iter().filter_map(|&(place, log)| Some((place, log?))) {
                 for (why, count) in log.totals.refusals.iter().take(MAX_WORDS) {
                     let why = few_words(why);
-                    lines.push(format!("flow {}: {place} refused {count} messages: {why}", flow.name));
+                    let messages = counted(*count, "message");
+                    lines.push(format!("flow {}: {place} refused {messages}: {why}", flow.name));
                 }
             }
             lines.extend(no_network_warnings(&flow.name, &ends));

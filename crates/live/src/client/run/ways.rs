@@ -27,7 +27,7 @@ use talkpath_kernel::end::{FlowEnd, SharedEnd, UdpRoute};
 use talkpath_kernel::progress::EndProgress;
 use talkpath_kernel::sys::ReceiveBatch;
 use talkpath_measure::warning;
-use talkpath_units::Instant;
+use talkpath_units::{Instant, times};
 
 use super::Session;
 use crate::client::control::ServerControl;
@@ -291,7 +291,7 @@ fn seconds(at: Instant) -> f64 {
 
 /// The words for a flow whose address changed during the run.
 fn moved(name: &str, moves: u32, is_quic: bool) -> String {
-    let times = if moves == 1 { "once".to_owned() } else { format!("{moves} times") };
+    let times = times(moves.into());
     let how = if is_quic {
         "talkpath's QUIC does not follow a new address yet (RFC 9000 §9), and goes on only once the flow has \
              registered anew: its silence before that is not the path's loss"

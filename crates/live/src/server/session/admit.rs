@@ -3,6 +3,7 @@
 
 use talkpath_kernel::spec::{FlowSpec, SessionSpec};
 use talkpath_kernel::unsupported::{lacks_congestion_control, lacks_multipath_mss};
+use talkpath_units::counted;
 
 use crate::protocol::Answer;
 use crate::server::origin::{Lack, Origin, Share, Shares};
@@ -35,10 +36,13 @@ fn take_seat(origin: Origin, seats: &Shares) -> Result<Share<'_>, Refusal> {
     seats.take(origin, 1).map_err(|lack| {
         Refusal::for_now(match lack {
             Lack::TooMuch | Lack::AllTaken(_) => {
-                format!("all its {} sessions are taken; try again later", seats.all())
+                format!("all its {} are taken; try again later", counted(seats.all(), "session"))
             }
             Lack::AddressFull(own) => {
-                format!("your address has {own} sessions, which is half of all; end one, or try again later")
+                format!(
+                    "your address has {}, half of all; end one, or try again later",
+                    counted(own, "session")
+                )
             }
         })
     })
@@ -81,7 +85,7 @@ pub(in crate::server) fn check(spec: &SessionSpec, limits: &Limits) -> Result<Ve
     if spec.flows.is_empty() || spec.flows.len() > limits.flows {
         let (found, most) = (spec.flows.len(), limits.flows);
         let more = if found > most { "; started with `serve --max-flows N` it takes more" } else { "" };
-        return Err(format!("{found} flows; this server takes 1 to {most}{more}").into());
+        return Err(format!("{}; this server takes 1 to {most}{more}", counted(found, "flow")).into());
     }
     spec.flows.iter().try_for_each(FlowSpec::check)?;
     spec.check_connections().map_err(|(index, why)| Refusal::of_flow(index, why))?;
@@ -107,8 +111,9 @@ pub(in crate::server) fn check(spec: &SessionSpec, limits: &Limits) -> Result<Ve
     let rows = spec.message_bound();
     if rows > limits.rows {
         return Err(format!(
-            "up to {rows} messages, both directions of an echo counted; this server keeps {} of a session; \
+            "up to {}, both directions of an echo counted; this server keeps {} of a session; \
              make the run shorter, or have fewer flows",
+            counted(rows, "message"),
             limits.rows
         )
         .into());
@@ -145,8 +150,9 @@ fn check_messages(spec: &SessionSpec, limits: &Limits) -> Result<(), Refusal> {
     let all =
         if spec.flows.len() == 1 { String::new() } else { format!(" ({together} with the other flows)") };
     let why = format!(
-        "it has the far host send {rate} messages a second{all}; \
+        "it has the far host send {} a second{all}; \
          this server sends at most {} a second for a session",
+        counted(rate, "message"),
         limits.messages_per_s
     );
     Err(Refusal::of_flow(index, why))

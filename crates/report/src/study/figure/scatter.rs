@@ -5,6 +5,7 @@ use talkpath_study::{FigureLine, FigureOutcome, Fit, shown};
 use super::{HEIGHT, Looks, TOP, scale, sentences, values, with_zero};
 use crate::display::Marker;
 use crate::figure::{Entry, Sample, extent, marker};
+use crate::number::counted;
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::Svg;
@@ -64,7 +65,8 @@ pub(super) fn draw(
 
 fn caption(count: usize, fit: Option<Fit>, x_scale: f64) -> String {
     let points = format!(
-        "{count} points, each the medians of a cell under the base assumptions; upright lines are 95 % confidence intervals"
+        "{}, each the medians of a cell under the base assumptions; upright lines are 95 % confidence intervals",
+        counted(count as u64, "point")
     );
     let Some(line) = fit else { return points };
     let with = |value: f64, interval: Option<(f64, f64)>| match interval {
