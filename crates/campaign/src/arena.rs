@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use talkpath_measure::summary::{FlowSummary, RunSummary};
-use talkpath_study::{ArenaName, CampaignCell, Cell, CellSamples, Sample, Study};
+use talkpath_study::{ArenaName, CampaignCell, Cell, CellSamples, RunId, Sample, Study};
 
 use crate::findings::{Recorded, main_flow, transport};
 
@@ -63,8 +63,8 @@ fn add(made: &mut CellSamples, recorded: &Recorded<'_>, of: &CampaignCell, study
         let is_disturbed = by_transport.values().any(|(run, _)| recorded.is_disturbed(run));
         let disturbing = is_disturbed.then_some(summary.warnings.as_slice());
         // Days follow each other, each with all its rounds.
-        let repetition = made.samples.len() as u64;
-        made.add(Sample::of_campaign(&flows, &summary.clock, (repetition, run.seed), disturbing, study));
+        let id = RunId { repetition: made.samples.len() as u64, seed: run.seed };
+        made.add(Sample::of_campaign(&flows, &summary.clock, id, disturbing, study));
     }
 }
 

@@ -24,7 +24,7 @@ use crate::sweep::{MAX_ON_PAGE, Sweep};
 use crate::tables;
 use crate::terms::{self, ComparisonWords, RunWords, Term};
 use crate::usable::receivers_decide;
-use crate::verdict::{ConditionVerdict, FlowCells, Verdict, answers};
+use crate::verdict::{ConditionVerdict, FlowCells, JudgedFlow, Verdict};
 use crate::view::{CellView, is_copy, main_flow};
 
 /// Cells whose tables are open on the page; more are folded.
@@ -75,22 +75,20 @@ const SCRIPT: PreEscaped<&str> =
 /// The page.
 pub fn html(page: &Page<'_>) -> String {
     let flows = FlowCells::all(page.summary);
-    let judged: Vec<(&str, Vec<ConditionVerdict<'_>>)> =
-        flows.iter().map(|flow| (flow.flow.as_str(), flow.judged())).collect();
-    let sweeps: Vec<Sweep<'_>> = judged.iter().filter_map(|(flow, judged)| swept(flow, judged)).collect();
-    let sections = [
-        ("answer", "Answer", answer(page.summary, &judged, &sweeps)),
-        ("sweep", "Over the sweep", over_the_sweep(page, &sweeps)),
-        ("compared", "Transports compared", comparisons(page, &judged)),
-        ("figures", "Figures", drawn(page, &judged)),
-        ("cells", "Every flow and link", everything(page)),
-        ("network", "The network", network(page)),
-        ("source", "Where this comes from", provenance(page)),
-    ];
-    let sections: Vec<_> = sections.into_iter().filter(|(.., body)| !body.0.is_empty()).collect();
+    let judged: Vec<JudgedFlow<'_>> = flows.iter().map(FlowCells::judged).collect();
+    let sweeps: Vec<Sweep<'_>> = judged.iter().filter_map(swept).collect();
+    let sections = Section::with_content([
+        Section { id: ANSWER, title: "Answer", body: answer(page.summary, &judged, &sweeps) },
+        Section { id: "sweep", title: "Over the sweep", body: over_the_sweep(page, &sweeps) },
+        Section { id: "compared", title: "Transports compared", body: comparisons(page, &judged) },
+        Section { id: "figures", title: "Figures", body: drawn(page, &judged) },
+        Section { id: "cells", title: "Every flow and link", body: everything(page) },
+        Section { id: "network", title: "The network", body: network(page) },
+        Section { id: "source", title: "Where this comes from", body: provenance(page) },
+    ]);
     let main = html! {
         (validity(page.summary))
-        @for (id, _, body) in sections.iter().take(1).filter(|section| section.0 == "answer") {
+        @for Section { id, body, .. } in sections.iter().filter(|section| section.id == ANSWER) {
             section id=(id) {
                 (body)
                 @for line in page.summary.understood.losses.iter().chain(&page.summary.understood.fragments) {
@@ -102,22 +100,50 @@ pub fn html(page: &Page<'_>) -> String {
         @for note in page.summary.warnings.iter().filter(|warning| warning::is_note(warning)) {
             p.about { (note) }
         }
-        nav.contents aria-label="Contents" {
-            ul { @for (id, title, _) in &sections { li { a href={ "#" (id) } { (title) } } } }
-        }
-        @for (id, title, body) in sections.iter().filter(|section| section.0 != "answer") {
-            section id=(id) { h2 { (title) } (body) }
-        }
+        (Section::contents(&sections))
+        @for section in sections.iter().filter(|section| section.id != ANSWER) { (section.html()) }
     };
     let about = [Some(terms::about_run(page.summary)), receivers(page.summary)];
     let about = about.into_iter().flatten().collect::<Vec<_>>().join("; ");
     document(&page.summary.name, &about, &main, &page.summary.talkpath)
 }
 
+/// The section that has no heading, as it is what the page is read for.
+const ANSWER: &str = "answer";
+
+/// A part of a page.
+pub(crate) struct Section {
+    /// What a link to it names.
+    pub id: &'static str,
+    /// Its heading.
+    pub title: &'static str,
+    pub body: Markup,
+}
+
+impl Section {
+    /// Those of `sections` that have a body.
+    pub(crate) fn with_content(sections: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        sections.into_iter().filter(|section| !section.body.0.is_empty()).collect()
+    }
+
+    /// A list of links to `sections`.
+    pub(crate) fn contents(sections: &[Self]) -> Markup {
+        html! {
+            nav.contents aria-label="Contents" {
+                ul { @for Self { id, title, .. } in sections { li { a href={ "#" (id) } { (title) } } } }
+            }
+        }
+    }
+
+    pub(crate) fn html(&self) -> Markup {
+        html! { section id=(self.id) { h2 { (self.title) } (self.body) } }
+    }
+}
+
 /// The sweep of a flow, if it is over more than its transport.
-fn swept<'a>(flow: &'a str, judged: &'a [ConditionVerdict<'a>]) -> Option<Sweep<'a>> {
-    let is_one = answers(judged).len() == 1;
-    Sweep::new(flow, judged).filter(|sweep| !is_one || !sweep.is_compared())
+fn swept<'a>(judged: &'a JudgedFlow<'a>) -> Option<Sweep<'a>> {
+    let is_one = judged.answers().len() == 1;
+    Sweep::new(judged).filter(|sweep| !is_one || !sweep.is_compared())
 }
 
 /// Each figure of the page as an SVG file that needs nothing beside it: its name without the extension, and
@@ -137,11 +163,10 @@ pub(crate) fn figure_file(figure: &Figure) -> Option<String> {
 /// Every figure of the page, in its order.
 fn all_figures(page: &Page<'_>) -> Vec<Figure> {
     let flows = FlowCells::all(page.summary);
-    let judged: Vec<(&str, Vec<ConditionVerdict<'_>>)> =
-        flows.iter().map(|flow| (flow.flow.as_str(), flow.judged())).collect();
-    let sweeps = judged.iter().filter_map(|(flow, judged)| swept(flow, judged));
+    let judged: Vec<JudgedFlow<'_>> = flows.iter().map(FlowCells::judged).collect();
+    let sweeps = judged.iter().filter_map(swept);
     let over: Vec<Figure> = sweeps.flat_map(|sweep| sweep_figures(page, &sweep)).collect();
-    let drawn = drawn_sets(page, &judged).into_iter().flat_map(|(_, figures)| figures);
+    let drawn = drawn_sets(page, &judged).into_iter().flat_map(|set| set.figures);
     over.into_iter().chain(drawn).chain(network_figure(page)).collect()
 }
 
@@ -268,22 +293,22 @@ pub(crate) fn warnings(warnings: &[String]) -> Markup {
 }
 
 /// The answers on top: counted over a sweep, and in full if they are few.
-fn answer(summary: &Summary, judged: &[(&str, Vec<ConditionVerdict<'_>>)], sweeps: &[Sweep<'_>]) -> Markup {
-    let answered: Vec<&str> =
-        judged.iter().filter(|(_, judged)| !answers(judged).is_empty()).map(|(flow, _)| *flow).collect();
+fn answer(summary: &Summary, judged: &[JudgedFlow<'_>], sweeps: &[Sweep<'_>]) -> Markup {
+    let answered = judged.iter().filter(|judged| !judged.answers().is_empty());
+    let answered: Vec<&str> = answered.map(|judged| judged.flow).collect();
     let is_answered = |name: &str| answered.iter().any(|flow| *flow == name || is_copy(name, flow));
     let cells = if summary.cells.len() <= DETAILED_CELLS { CellView::all(summary) } else { Vec::new() };
     html! {
-        @for (flow, judged) in judged {
-            @let answers = answers(judged);
-            @let sweep = sweeps.iter().find(|sweep| sweep.flow == *flow && sweep.has_answers());
+        @for judged in judged {
+            @let answers = judged.answers();
+            @let sweep = sweeps.iter().find(|sweep| sweep.flow == judged.flow && sweep.has_answers());
             @if !answers.is_empty() || sweep.is_some() {
-                div.verdict aria-label={ "Verdict for " (flow) } {
+                div.verdict aria-label={ "Verdict for " (judged.flow) } {
                     @if let Some(sweep) = sweep { p { strong { (sweep.headline()) } } }
-                    @if answers.len() == 1 {
-                        (in_full(answers[0].1, ""))
+                    @if let [only] = &answers[..] {
+                        (in_full(only.verdict, ""))
                     } @else if answers.len() <= FULL_VERDICTS {
-                        @for (condition, verdict) in &answers { (in_full(verdict, &condition.label)) }
+                        @for answer in &answers { (in_full(answer.verdict, &answer.condition.label)) }
                     }
                 }
             }
@@ -375,28 +400,29 @@ fn in_full(verdict: &Verdict, label: &str) -> Markup {
 }
 
 /// The tables of transports, if anything is compared; those of a sweep are folded.
-fn comparisons(page: &Page<'_>, judged: &[(&str, Vec<ConditionVerdict<'_>>)]) -> Markup {
+fn comparisons(page: &Page<'_>, judged: &[JudgedFlow<'_>]) -> Markup {
     html! {
-        @for (flow, judged) in judged {
-            @if judged.iter().any(|(condition, _)| condition.cells.len() > 1) {
-                (comparison(page, flow, judged))
+        @for judged in judged {
+            @if judged.conditions.iter().any(|judged| judged.condition.cells.len() > 1) {
+                (comparison(page, judged))
             }
         }
     }
 }
 
-fn comparison(page: &Page<'_>, flow: &str, judged: &[ConditionVerdict<'_>]) -> Markup {
-    if judged.len() > MAX_ON_PAGE {
+fn comparison(page: &Page<'_>, judged: &JudgedFlow<'_>) -> Markup {
+    let (flow, n) = (judged.flow, judged.conditions.len());
+    if n > MAX_ON_PAGE {
         let text = format!(
             "The {} combinations for {flow} are more than a page has tables for: the figures of each transport are in \
              summary.json.",
-            count(judged.len() as u64)
+            count(n as u64)
         );
         return html! { p { (text) } };
     }
-    let is_folded = answers(judged).len() > FULL_VERDICTS;
+    let is_folded = judged.answers().len() > FULL_VERDICTS;
     let tables = html! {
-        @for (condition, verdict) in judged {
+        @for ConditionVerdict { condition, verdict } in &judged.conditions {
             @let table = tables::comparison(condition, flow, verdict.as_deref());
             @if is_folded {
                 details.cell {
@@ -416,11 +442,11 @@ fn comparison(page: &Page<'_>, flow: &str, judged: &[ConditionVerdict<'_>]) -> M
             }
         }
     };
-    let terms = ComparisonWords { summary: page.summary, judged, flow, shown: &tables.0 }.terms();
+    let terms = ComparisonWords { summary: page.summary, judged, shown: &tables.0 }.terms();
     html! {
         @if is_folded {
             details {
-                summary { (counted(judged.len() as u64, "combination")) " for " (flow) ", each with its transports" }
+                summary { (counted(n as u64, "combination")) " for " (flow) ", each with its transports" }
                 (tables)
             }
         } @else { (tables) }
@@ -429,13 +455,13 @@ fn comparison(page: &Page<'_>, flow: &str, judged: &[ConditionVerdict<'_>]) -> M
 }
 
 /// The figures of messages and queues: of all cells, or of a sweep's first and last combination.
-fn drawn(page: &Page<'_>, judged: &[(&str, Vec<ConditionVerdict<'_>>)]) -> Markup {
+fn drawn(page: &Page<'_>, judged: &[JudgedFlow<'_>]) -> Markup {
     let sets = drawn_sets(page, judged);
     let is_swept = sets.len() > 1;
-    if sets.iter().all(|(_, figures)| figures.is_empty()) {
+    if sets.iter().all(|set| set.figures.is_empty()) {
         return html! {};
     }
-    let all = judged.first().map_or(0, |(_, judged)| judged.len());
+    let all = judged.first().map_or(0, |judged| judged.conditions.len());
     html! {
         @if page.summary.cells.iter().any(|cell| cell.n > 1) {
             p.about { "Figures show " (shown_repetition(page.figures)) "; the tables show all." }
@@ -446,9 +472,9 @@ fn drawn(page: &Page<'_>, judged: &[(&str, Vec<ConditionVerdict<'_>>)]) -> Marku
                 (if all > MAX_ON_PAGE { "summary.json" } else { "the tables" }) "."
             }
         }
-        @for (label, figures) in &sets {
-            @if is_swept { h3.set { (label) } }
-            @for figure in figures { (figure.html()) }
+        @for set in &sets {
+            @if is_swept { h3.set { (set.label) } }
+            @for figure in &set.figures { (figure.html()) }
         }
     }
 }
@@ -458,21 +484,26 @@ fn shown_repetition(figures: &[CellFigures]) -> String {
     terms::shown_repetition(figures.iter().map(|figures| figures.repetition))
 }
 
-/// Figures under what they are drawn for.
-fn drawn_sets(page: &Page<'_>, judged: &[(&str, Vec<ConditionVerdict<'_>>)]) -> Vec<(String, Vec<Figure>)> {
+/// Figures that are drawn of the same cells.
+struct FigureSet {
+    /// What the cells have in common; empty if they are all.
+    label: String,
+    figures: Vec<Figure>,
+}
+
+fn drawn_sets(page: &Page<'_>, judged: &[JudgedFlow<'_>]) -> Vec<FigureSet> {
     let flow = main_flow(page.summary);
-    let set = |cells: Option<&[u64]>, id| {
+    let figures_of = |cells: Option<&[u64]>, id| {
         figures(&Drawn { summary: page.summary, figures: page.figures, cells, flow: &flow, id })
     };
-    let conditions = judged.first().map(|(_, judged)| judged.as_slice()).unwrap_or_default();
-    let cells_of = |(condition, _): &ConditionVerdict<'_>| {
-        condition.cells.iter().map(|cell| cell.cell.cell).collect::<Vec<u64>>()
+    let set = |ConditionVerdict { condition, .. }: &ConditionVerdict<'_>, id| {
+        let cells: Vec<u64> = condition.cells.iter().map(|cell| cell.cell.cell).collect();
+        FigureSet { label: condition.label.clone(), figures: figures_of(Some(&cells), id) }
     };
+    let conditions = judged.first().map(|judged| judged.conditions.as_slice()).unwrap_or_default();
     match conditions {
-        [first, .., last] => [(first, "first-"), (last, "last-")]
-            .map(|(judged, id)| (judged.0.label.clone(), set(Some(&cells_of(judged)), id)))
-            .into(),
-        _ => vec![(String::new(), set(None, ""))],
+        [first, .., last] => vec![set(first, "first-"), set(last, "last-")],
+        _ => vec![FigureSet { label: String::new(), figures: figures_of(None, "") }],
     }
 }
 

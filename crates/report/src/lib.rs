@@ -58,6 +58,6 @@ pub use grid::Style;
 pub use html::{Network, Page, figure_files, html};
 pub use play::play_page;
 pub use several::{RunPart, side_by_side};
-pub use study::{Picture, fill_page, page_pictures, study_changes, study_page, study_table};
+pub use study::{PageMistake, Picture, fill_page, page_pictures, study_changes, study_page, study_table};
 pub use terminal::{comparison_table, run_table};
 pub use verdict::{HOPELESS, Lacking, comparisons, lacking};

@@ -17,11 +17,12 @@ use talkpath_measure::ranking::clusters::Clusters;
 use talkpath_measure::summary::{AnswerKind, JudgedBy, Spread};
 
 pub(crate) use self::axis::Axis;
+use crate::condition::Condition;
 use crate::display::Look;
 use crate::number::{UNKNOWN, count, counted, list};
 use crate::select::vary;
 use crate::usable::Usable;
-use crate::verdict::{ConditionVerdict, Verdict, written};
+use crate::verdict::{ConditionVerdict, JudgedFlow, Verdict, written};
 use crate::view::{CellView, TransportView};
 
 /// With more combinations than this the page has no table for each, and refers to summary.json; chosen: each
@@ -75,62 +76,21 @@ pub(crate) struct Served {
 impl<'a> Sweep<'a> {
     /// `None` if there is but one combination with a place on every axis, or nothing that the flow is judged
     /// by.
-    pub(crate) fn new(flow: &'a str, judged: &'a [ConditionVerdict<'a>]) -> Option<Self> {
-        let axes = Axis::all(judged.iter().flat_map(|(condition, _)| condition.pairs(flow)));
-        let places: Vec<BTreeMap<String, usize>> = axes.iter().map(Axis::places).collect();
-        let mut series: Vec<TransportView> = Vec::new();
-        for cell in judged.iter().flat_map(|(condition, _)| &condition.cells) {
-            let view = cell.transport(flow);
-            if series.iter().all(|known| known.label != view.label) {
-                series.push(view);
-            }
-        }
-        let mut looks: Vec<Look> = series.iter().map(|view| Look::from(view.display)).collect();
-        vary(looks.iter_mut());
-        let (mut by, mut confidence) = (None, Confidence::default());
-        let mut combinations = Vec::with_capacity(judged.len());
-        for (condition, verdict) in judged {
-            let value =
-                |axis: &Axis| condition.pairs(flow).find(|(key, _)| **key == axis.key).map(|pair| pair.1);
-            let place = |(axis, places): (&Axis, &BTreeMap<String, usize>)| {
-                places.get(&value(axis)?.to_string()).copied()
-            };
-            let at: Option<Vec<usize>> = axes.iter().zip(&places).map(place).collect();
-            let Some(at) = at else { continue };
-            let place_of = |cell: &CellView<'_>| {
-                let label = cell.transport(flow).label;
-                series.iter().position(|view| view.label == label)
-            };
-            let mut figures: Vec<Option<Served>> = series.iter().map(|_| None).collect();
-            for (index, cell) in condition.cells.iter().enumerate() {
-                let judged = cell.judged(flow);
-                let Some(first) = judged.values().next() else { continue };
-                by.get_or_insert(first.by);
-                let values: Vec<f64> = judged.values().map(|judged| judged.worst).collect();
-                let Some((place, own)) = place_of(cell).zip(Usable::new(&judged)) else { continue };
-                if let Some(spread) = confidence.spread(&values) {
-                    // Goodputs are held against the best transport's.
-                    let clusters = match verdict {
-                        Some(verdict) => verdict.clusters(index),
-                        None => own.clusters,
-                    };
-                    let other = Usable::new(&cell.judged_with(flow, Receiver::Other));
-                    figures[place] = Some(Served { spread, clusters, own, other });
-                }
-            }
-            // The verdict sums its means in another order than `spread`: they are the same but for the last
-            // bit.
-            let leader = match verdict {
-                Some(verdict) => condition.cells.get(verdict.first).and_then(place_of),
-                None => best_of(&figures),
-            };
-            combinations.push(Combination { at, figures, verdict: verdict.as_deref(), leader });
-        }
+    pub(crate) fn new(judged: &'a JudgedFlow<'a>) -> Option<Self> {
+        let (flow, conditions) = (judged.flow, &judged.conditions);
+        let layout = Layout::new(judged);
+        let mut confidence = Confidence::default();
+        let combination = |judged| layout.combination(judged, &mut confidence);
+        let combinations: Vec<Combination<'a>> = conditions.iter().filter_map(combination).collect();
         if combinations.len() < 2 {
             return None;
         }
-        let (by, without_place) = (by?, judged.len() - combinations.len());
-        let beside = judged.first().map(|(condition, _)| condition.other_flows(flow)).unwrap_or_default();
+        let by = conditions.iter().find_map(|judged| layout.judged_by(judged.condition))?;
+        let without_place = conditions.len() - combinations.len();
+        let beside = conditions.first().map(|judged| judged.condition.other_flows(flow)).unwrap_or_default();
+        let Layout { axes, series, .. } = layout;
+        let mut looks: Vec<Look> = series.iter().map(|view| Look::from(view.display)).collect();
+        vary(looks.iter_mut());
         Some(Self { flow, axes, series, looks, combinations, without_place, beside, by })
     }
 
@@ -267,6 +227,88 @@ impl<'a> Sweep<'a> {
             .map(|combination| combination.figures.iter().flatten().count() as u64)
             .sum::<u64>();
         format!("{} of {}", count(all - below), counted(all, "cell"))
+    }
+}
+
+/// On which a sweep's figures are laid out: the axes, and at each combination of their values the series.
+struct Layout<'a> {
+    flow: &'a str,
+    axes: Vec<Axis>,
+    /// One an axis: the index of each value on it, by its JSON.
+    places: Vec<BTreeMap<String, usize>>,
+    series: Vec<TransportView>,
+}
+
+impl<'a> Layout<'a> {
+    fn new(judged: &'a JudgedFlow<'a>) -> Self {
+        let flow = judged.flow;
+        let conditions = || judged.conditions.iter().map(|judged| judged.condition);
+        let axes = Axis::all(conditions().flat_map(|condition| condition.pairs(flow)));
+        let mut series: Vec<TransportView> = Vec::new();
+        for cell in conditions().flat_map(|condition| &condition.cells) {
+            let view = cell.transport(flow);
+            if series.iter().all(|known| known.label != view.label) {
+                series.push(view);
+            }
+        }
+        Self { flow, places: axes.iter().map(Axis::places).collect(), axes, series }
+    }
+
+    /// Index of the condition's value on each axis; `None` if it lacks the key of one.
+    fn place(&self, condition: &Condition<'_>) -> Option<Vec<usize>> {
+        let index = |(axis, places): (&Axis, &BTreeMap<String, usize>)| {
+            let (_, value) = condition.pairs(self.flow).find(|(key, _)| **key == axis.key)?;
+            places.get(&value.to_string()).copied()
+        };
+        self.axes.iter().zip(&self.places).map(index).collect()
+    }
+
+    /// Index of the series that a cell belongs to.
+    fn series_of(&self, cell: &CellView<'_>) -> Option<usize> {
+        let label = cell.transport(self.flow).label;
+        self.series.iter().position(|view| view.label == label)
+    }
+
+    /// What the flow is judged by, under a condition with a place.
+    fn judged_by(&self, condition: &Condition<'_>) -> Option<JudgedBy> {
+        self.place(condition)?;
+        condition.cells.iter().find_map(|cell| Some(cell.judged(self.flow).values().next()?.by))
+    }
+
+    /// `None` if it has no place on an axis.
+    fn combination(
+        &self,
+        judged: &'a ConditionVerdict<'a>,
+        confidence: &mut Confidence,
+    ) -> Option<Combination<'a>> {
+        let ConditionVerdict { condition, verdict } = judged;
+        let at = self.place(condition)?;
+        let figures = self.figures(judged, confidence);
+        // The verdict sums its means in another order than `spread`: they are the same but for the last bit.
+        let leader = match verdict {
+            Some(verdict) => condition.cells.get(verdict.first).and_then(|cell| self.series_of(cell)),
+            None => best_of(&figures),
+        };
+        Some(Combination { at, figures, verdict: verdict.as_deref(), leader })
+    }
+
+    /// How each series serves the flow under a condition.
+    fn figures(&self, judged: &ConditionVerdict<'_>, confidence: &mut Confidence) -> Vec<Option<Served>> {
+        let mut figures: Vec<Option<Served>> = self.series.iter().map(|_| None).collect();
+        for (index, cell) in judged.condition.cells.iter().enumerate() {
+            let repetitions = cell.judged(self.flow);
+            let values: Vec<f64> = repetitions.values().map(|judged| judged.worst).collect();
+            let Some((series, own)) = self.series_of(cell).zip(Usable::new(&repetitions)) else { continue };
+            let Some(spread) = confidence.spread(&values) else { continue };
+            // Goodputs are held against the best transport's.
+            let clusters = match &judged.verdict {
+                Some(verdict) => verdict.clusters(index),
+                None => own.clusters,
+            };
+            let other = Usable::new(&cell.judged_with(self.flow, Receiver::Other));
+            figures[series] = Some(Served { spread, clusters, own, other });
+        }
+        figures
     }
 }
 

@@ -16,7 +16,7 @@ use crate::sweep::table::SweepTable;
 use crate::tables;
 use crate::terms::{self, ComparisonWords, RunWords, Term, TermKind, Terms};
 use crate::usable::receivers_decide;
-use crate::verdict::{ConditionVerdict, FlowCells, Verdict, answers, no_answer};
+use crate::verdict::{ConditionAnswer, ConditionVerdict, FlowCells, JudgedFlow, Verdict, no_answer};
 use crate::view::{CellView, is_copy};
 
 /// Cells whose tables of every flow `run_table` prints; chosen: a comparison of three transports, and more
@@ -49,8 +49,8 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
         if !is_swept {
             let judged = flows[0].judged();
             tables.clear();
-            print_comparisons(&mut tables, &judged, flow, style);
-            terms = ComparisonWords { summary, judged: &judged, flow, shown: &tables }.terms();
+            print_comparisons(&mut tables, &judged, style);
+            terms = ComparisonWords { summary, judged: &judged, shown: &tables }.terms();
         }
     }
     out.push_str(&answers);
@@ -84,9 +84,9 @@ fn compared(summary: &Summary, flows: &[FlowCells<'_>], style: &Style) -> Compar
         Compared { answers: String::new(), tables: String::new(), terms: Terms::new(), is_swept: false };
     let rows = MAX_ROWS / flows.len().max(1);
     for cells in flows {
-        let (flow, judged) = (&cells.flow, cells.judged());
-        let answers = answers(&judged);
-        let sweep = Sweep::new(flow, &judged).filter(|sweep| answers.len() > 1 || !sweep.is_compared());
+        let judged = cells.judged();
+        let (flow, answers) = (judged.flow, judged.answers());
+        let sweep = Sweep::new(&judged).filter(|sweep| answers.len() > 1 || !sweep.is_compared());
         if let Some(sweep) = &sweep {
             out.is_swept = true;
             let headline = wrap(&printable(&sweep.headline()), style.width, "", "");
@@ -94,8 +94,8 @@ fn compared(summary: &Summary, flows: &[FlowCells<'_>], style: &Style) -> Compar
             out.answers.push_str("\n\n");
         }
         let is_in_full = answers.len() <= MAX_IN_FULL;
-        for (condition, verdict) in answers.iter().filter(|_| is_in_full) {
-            let flow = if flows.len() > 1 { flow.as_str() } else { "" };
+        for ConditionAnswer { condition, verdict } in answers.iter().filter(|_| is_in_full) {
+            let flow = if flows.len() > 1 { flow } else { "" };
             let condition = if answers.len() > 1 { condition.label.as_str() } else { "" };
             let label =
                 [flow, condition].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ");
@@ -117,8 +117,8 @@ fn compared(summary: &Summary, flows: &[FlowCells<'_>], style: &Style) -> Compar
         }
         if is_in_full && !answers.is_empty() {
             let mut tables = String::new();
-            print_comparisons(&mut tables, &judged, flow, style);
-            let words = ComparisonWords { summary, judged: &judged, flow, shown: &tables };
+            print_comparisons(&mut tables, &judged, style);
+            let words = ComparisonWords { summary, judged: &judged, shown: &tables };
             add(&mut out.terms, words.terms());
             out.tables.push_str(&tables);
         }
@@ -136,13 +136,13 @@ fn add(terms: &mut Terms, more: Terms) {
 }
 
 /// A table for each condition, one row a transport: it has the figures of the answer.
-fn print_comparisons(out: &mut String, judged: &[ConditionVerdict<'_>], flow: &str, style: &Style) {
-    for (condition, verdict) in judged {
+fn print_comparisons(out: &mut String, judged: &JudgedFlow<'_>, style: &Style) {
+    for ConditionVerdict { condition, verdict } in &judged.conditions {
         if !condition.label.is_empty() {
             out.push_str(&paint(&printable(&condition.label), "1", style.color));
             out.push_str("\n\n");
         }
-        print_grid(out, &tables::comparison(condition, flow, verdict.as_deref()), style);
+        print_grid(out, &tables::comparison(condition, judged.flow, verdict.as_deref()), style);
     }
 }
 
@@ -199,7 +199,7 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
 /// are left out.
 fn undecided_by_receivers(cells: &[CellView<'_>], flows: &[FlowCells<'_>], style: &Style) -> String {
     let answered: Vec<&str> =
-        flows.iter().filter(|it| !answers(&it.judged()).is_empty()).map(|it| it.flow.as_str()).collect();
+        flows.iter().filter(|it| !it.judged().answers().is_empty()).map(|it| it.flow.as_str()).collect();
     let is_answered = |name: &str| answered.iter().any(|flow| *flow == name || is_copy(name, flow));
     let mut out = String::new();
     for cell in cells {

@@ -20,7 +20,7 @@ use crate::number::{UNKNOWN, counted};
 use crate::rated::outside_meaning;
 use crate::sweep::Sweep;
 use crate::tables::{CLUSTERS, DIFFERENCE, ECHOED, IN_TIME, MOS, WAIT};
-use crate::verdict::{ConditionVerdict, Verdict, rule};
+use crate::verdict::{JudgedFlow, Verdict, rule};
 use crate::view::{CellView, DelayKind, names};
 
 /// `sim, 1 repetition, seed 1, percentiles exact`.
@@ -42,9 +42,7 @@ pub(crate) fn about_run(summary: &Summary) -> String {
 /// A comparison of transports, whose words are to be explained.
 pub(crate) struct ComparisonWords<'a> {
     pub summary: &'a Summary,
-    pub judged: &'a [ConditionVerdict<'a>],
-    /// The flow that is compared.
-    pub flow: &'a str,
+    pub judged: &'a JudgedFlow<'a>,
     /// The tables as text: a column that is not there needs no words.
     pub shown: &'a str,
 }
@@ -58,7 +56,7 @@ impl<'a> ComparisonWords<'a> {
         terms.extend(self.ranking());
         terms.extend(self.wait());
         terms.extend(self.playout());
-        terms.extend(outside_the_model(self.cells(), self.flow));
+        terms.extend(outside_the_model(self.cells(), self.judged.flow));
         terms.extend(self.calls().find_map(second_receiver));
         terms.extend(delays(["round trip", "one way"], |kind| self.has_delay(kind)));
         terms.extend(turn_round(self.shown));
@@ -74,7 +72,7 @@ impl<'a> ComparisonWords<'a> {
     }
 
     fn conditions(&self) -> impl Iterator<Item = &'a Condition<'a>> + use<'a> {
-        self.judged.iter().map(|(condition, _)| *condition)
+        self.judged.conditions.iter().map(|judged| judged.condition)
     }
 
     fn cells(&self) -> impl Iterator<Item = &'a CellView<'a>> + use<'a> {
@@ -83,11 +81,11 @@ impl<'a> ComparisonWords<'a> {
 
     /// The compared flow of each cell, where it is a call.
     fn calls(&self) -> impl Iterator<Item = &'a CallSummary> {
-        self.cells().filter_map(|cell| cell.flow(cell.resolve(self.flow)?)?.call.as_deref())
+        self.cells().filter_map(|cell| cell.flow(cell.resolve(self.judged.flow)?)?.call.as_deref())
     }
 
     fn verdicts(&self) -> impl Iterator<Item = &'a Verdict> + use<'a> {
-        self.judged.iter().filter_map(|(_, verdict)| verdict.as_deref())
+        self.judged.conditions.iter().filter_map(|judged| judged.verdict.as_deref())
     }
 
     fn standings(&self) -> impl Iterator<Item = &'a Standing> + use<'a> {
@@ -99,17 +97,17 @@ impl<'a> ComparisonWords<'a> {
     }
 
     fn has_delay(&self, kind: DelayKind) -> bool {
-        self.conditions().any(|condition| condition.delay_kind(self.flow) == kind)
+        self.conditions().any(|condition| condition.delay_kind(self.judged.flow) == kind)
     }
 
     fn has_neighbours(&self) -> bool {
-        self.conditions().any(|condition| !condition.other_flows(self.flow).is_empty())
+        self.conditions().any(|condition| !condition.other_flows(self.judged.flow).is_empty())
     }
 
     /// Each transport whose name alone does not say what it is.
     fn transports(&self) -> Terms {
         let mut terms = Terms::new();
-        for display in self.cells().map(|cell| cell.transport(self.flow).display) {
+        for display in self.cells().map(|cell| cell.transport(self.judged.flow).display) {
             if !display.about.is_empty() && terms.iter().all(|term| term.name != display.name) {
                 terms.push(Term::new(display.name, display.about));
             }
@@ -119,7 +117,7 @@ impl<'a> ComparisonWords<'a> {
 
     fn judged_figure(&self) -> Option<Term> {
         let floors = self.verdicts().map(|verdict| verdict.floor);
-        Some(judged_figure(self.judged_by()?, floors, self.cells(), self.flow))
+        Some(judged_figure(self.judged_by()?, floors, self.cells(), self.judged.flow))
     }
 
     fn difference(&self) -> Option<Term> {
@@ -162,7 +160,8 @@ impl<'a> ComparisonWords<'a> {
     }
 
     fn unfinished(&self) -> Option<Term> {
-        self.cells().find_map(|cell| cell.many_unfinished(cell.resolve(self.flow)?)).map(|_| unfinished())
+        let many = |cell: &CellView<'_>| cell.many_unfinished(cell.resolve(self.judged.flow)?);
+        self.cells().find_map(many).map(|_| unfinished())
     }
 
     fn missing(&self) -> Terms {
@@ -173,8 +172,8 @@ impl<'a> ComparisonWords<'a> {
 }
 
 /// The words of the table over a sweep.
-pub(crate) fn sweep_terms(sweep: &Sweep<'_>, judged: &[ConditionVerdict<'_>]) -> Terms {
-    let cells = || judged.iter().flat_map(|(condition, _)| &condition.cells);
+pub(crate) fn sweep_terms(sweep: &Sweep<'_>, judged: &JudgedFlow<'_>) -> Terms {
+    let cells = || judged.conditions.iter().flat_map(|judged| &judged.condition.cells);
     let mut terms = Terms::new();
     if sweep.is_compared() {
         let best = "of the transports; several if they serve alike or if the repetitions do not decide; the least bad if \
@@ -421,7 +420,7 @@ mod tests {
         }
         let flows = FlowCells::all(&summary);
         let judged = flows[0].judged();
-        let terms = sweep_terms(&Sweep::new("call", &judged).unwrap(), &judged);
+        let terms = sweep_terms(&Sweep::new(&judged).unwrap(), &judged);
         let outside = terms.iter().find(|term| term.name == "outside").unwrap();
         assert!(outside.meaning.contains("at the furthest: UDP (loss 30.00 %)"), "{outside:?}");
     }

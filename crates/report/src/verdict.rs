@@ -36,9 +36,25 @@ use crate::condition::{Condition, conditions};
 use crate::rated::barred;
 use crate::view::{CellView, DelayKind, Metric, Quantile, TransportView, is_copy, judged_flows};
 
-/// Cells that differ in one flow's transport only, and the answer there. Boxed, because most conditions of a
-/// large sweep may have none, and it takes half a kilobyte.
-pub(crate) type ConditionVerdict<'a> = (&'a Condition<'a>, Option<Box<Verdict>>);
+/// Cells that differ in one flow's transport only, and the answer there.
+pub(crate) struct ConditionVerdict<'a> {
+    pub condition: &'a Condition<'a>,
+    /// `None` where there are not two transports to compare. Boxed, because most conditions of a large sweep
+    /// may have none, and it takes half a kilobyte.
+    pub verdict: Option<Box<Verdict>>,
+}
+
+/// One judged flow, and the answer under each condition.
+pub(crate) struct JudgedFlow<'a> {
+    pub flow: &'a str,
+    pub conditions: Vec<ConditionVerdict<'a>>,
+}
+
+/// An answer that is to be read, and the cells that it is of.
+pub(crate) struct ConditionAnswer<'a> {
+    pub condition: &'a Condition<'a>,
+    pub verdict: &'a Verdict,
+}
 
 /// One judged flow with its cells, grouped so that in a group only its transport differs.
 pub(crate) struct FlowCells<'a> {
@@ -54,8 +70,11 @@ impl<'a> FlowCells<'a> {
     }
 
     /// The conditions with their answers.
-    pub(crate) fn judged(&'a self) -> Vec<ConditionVerdict<'a>> {
-        self.conditions.iter().zip(judge(&self.conditions, &self.flow)).collect()
+    pub(crate) fn judged(&'a self) -> JudgedFlow<'a> {
+        let verdicts = judge(&self.conditions, &self.flow);
+        let conditions = self.conditions.iter().zip(verdicts);
+        let conditions = conditions.map(|(condition, verdict)| ConditionVerdict { condition, verdict });
+        JudgedFlow { flow: &self.flow, conditions: conditions.collect() }
     }
 }
 
@@ -66,12 +85,13 @@ pub fn comparisons(summary: &Summary) -> Vec<Comparison> {
         return Vec::new();
     }
     let mut comparisons = Vec::new();
-    for FlowCells { flow, conditions } in FlowCells::all(summary) {
-        for (condition, verdict) in conditions.iter().zip(judge(&conditions, &flow)) {
+    for cells in FlowCells::all(summary) {
+        let JudgedFlow { flow, conditions } = cells.judged();
+        for ConditionVerdict { condition, verdict } in conditions {
             let cells = condition.cells.iter().map(|cell| cell.cell.cell).collect();
             comparisons.extend(verdict.map(|verdict| Comparison {
-                flow: flow.clone(),
-                sweep: condition.common(&flow),
+                flow: flow.to_owned(),
+                sweep: condition.common(flow),
                 cells,
                 answer: verdict.answer,
             }));
@@ -93,20 +113,37 @@ pub struct Lacking {
 /// What `summary` lacks to be an answer.
 pub fn lacking(summary: &Summary) -> Lacking {
     let flows = FlowCells::all(summary);
-    let judged: Vec<_> = flows.iter().map(|flow| (flow.flow.as_str(), flow.judged())).collect();
-    let each = || judged.iter().flat_map(|(flow, judged)| judged.iter().map(move |judged| (*flow, judged)));
-    let verdicts = || each().filter_map(|(_, (_, verdict))| verdict.as_ref());
+    let judged: Vec<JudgedFlow<'_>> = flows.iter().map(FlowCells::judged).collect();
+    let verdicts =
+        || judged.iter().flat_map(|judged| &judged.conditions).filter_map(|it| it.verdict.as_ref());
     let is_tried = verdicts().any(|verdict| verdict.is_cure);
-    let unusable = each().find_map(|(flow, (condition, verdict))| {
-        let verdict = verdict.as_ref().filter(|verdict| verdict.may_be_unusable() && !verdict.is_cure)?;
-        let cell = &condition.cells[verdict.first];
-        // A queue that only the slowest messages meet can be the cause of delays that vary.
-        let (link, _) = cause::longest_wait(cell, cell.resolve(flow)?, Quantile::P99)?;
-        Some(link.to_owned())
-    });
+    let cure_on = judged.iter().find_map(JudgedFlow::longest_queue_where_unusable);
     Lacking {
         repetitions: verdicts().any(|verdict| !verdict.is_settled()),
-        cure_on: unusable.filter(|_| !is_tried),
+        cure_on: cure_on.filter(|_| !is_tried).map(str::to_owned),
+    }
+}
+
+impl JudgedFlow<'_> {
+    /// The answers that are to be read: cells that are the cure of others speak within theirs.
+    pub(crate) fn answers(&self) -> Vec<ConditionAnswer<'_>> {
+        let answers = self.conditions.iter().filter_map(|judged| {
+            let verdict = judged.verdict.as_deref()?;
+            Some(ConditionAnswer { condition: judged.condition, verdict })
+        });
+        answers.filter(|answer| !answer.verdict.is_cure).collect()
+    }
+
+    /// Under the first condition where nothing may be usable, the link on which the flow's packets wait
+    /// longest.
+    fn longest_queue_where_unusable(&self) -> Option<&str> {
+        self.conditions.iter().find_map(|ConditionVerdict { condition, verdict }| {
+            let verdict = verdict.as_ref().filter(|verdict| verdict.may_be_unusable() && !verdict.is_cure)?;
+            let cell = &condition.cells[verdict.first];
+            // A queue that only the slowest messages meet can be the cause of delays that vary.
+            let (link, _) = cause::longest_wait(cell, cell.resolve(self.flow)?, Quantile::P99)?;
+            Some(link)
+        })
     }
 }
 
@@ -204,12 +241,6 @@ pub(crate) fn no_answer(conditions: &[Condition<'_>], flow: &str) -> String {
     };
     let name = only.transport(flow).label;
     format!("Nothing to compare: {name} alone has figures, and {usable}: {figure}.{silent}")
-}
-
-/// The answers that are to be read: cells that are the cure of others speak within theirs.
-pub(crate) fn answers<'a>(judged: &'a [ConditionVerdict<'a>]) -> Vec<(&'a Condition<'a>, &'a Verdict)> {
-    let answers = judged.iter().filter_map(|(condition, verdict)| Some((*condition, verdict.as_deref()?)));
-    answers.filter(|(_, verdict)| !verdict.is_cure).collect()
 }
 
 /// Applies the rule to each condition; `None` where there are not two transports to compare.

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stretch::Stretch;
+
 /// Where the line of one flow or link lies in most repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceBand {
@@ -32,7 +34,7 @@ pub(crate) fn is_banded(series: &str) -> bool {
 }
 
 /// What a line of `points` has at each step of `stretch`; nothing if it has no point.
-pub(crate) fn at_steps(points: &[(f64, f64)], stretch: (f64, f64)) -> Vec<f64> {
+pub(crate) fn at_steps(points: &[(f64, f64)], stretch: Stretch) -> Vec<f64> {
     let held = |at: f64| {
         // The value that holds then; the first one before it begins.
         let before = points.partition_point(|point| point.0 <= at);
@@ -41,13 +43,9 @@ pub(crate) fn at_steps(points: &[(f64, f64)], stretch: (f64, f64)) -> Vec<f64> {
     (0..=STEPS).filter_map(|step| held(time(stretch, step))).collect()
 }
 
-/// The band over repetitions that have `values` at the steps of `stretch`, within `shown`. `None` if they are
-/// too few.
-pub(crate) fn band(
-    entity: &str,
-    values: &[&[f64]],
-    (stretch, shown): ((f64, f64), (f64, f64)),
-) -> Option<TraceBand> {
+/// The band over repetitions that have `values` at the steps of `stretch`, as far as it is `shown`. `None` if
+/// they are too few.
+pub(crate) fn band(entity: &str, values: &[&[f64]], stretch: Stretch, shown: Stretch) -> Option<TraceBand> {
     if values.len() < LEAST {
         return None;
     }
@@ -59,12 +57,12 @@ pub(crate) fn band(
         Some(BandPoint { at_s: time(stretch, step), low, high })
     };
     let points = (0..=STEPS).filter_map(point);
-    let points = points.filter(|point| shown.0 <= point.at_s && point.at_s <= shown.1).collect();
+    let points = points.filter(|point| shown.holds(point.at_s)).collect();
     Some(TraceBand { entity: entity.to_owned(), runs: values.len() as u64, points })
 }
 
-fn time((from, to): (f64, f64), step: usize) -> f64 {
-    from + (to - from) * step as f64 / STEPS as f64
+fn time(stretch: Stretch, step: usize) -> f64 {
+    stretch.from + (stretch.to - stretch.from) * step as f64 / STEPS as f64
 }
 
 /// Steps into which a figure's stretch is cut. Chosen: a second each where a figure shows 100 s.
@@ -82,18 +80,19 @@ mod tests {
     fn a_band_leaves_out_a_twentieth_at_either_end_and_needs_six_runs() {
         let runs: Vec<Vec<f64>> = (0..40).map(|it| vec![f64::from(it); STEPS + 1]).collect();
         let runs: Vec<&[f64]> = runs.iter().map(Vec::as_slice).collect();
-        let both = ((0.0, 10.0), (2.0, 4.0));
-        let found = band("wan", &runs, both).expect("a band");
+        let (stretch, shown) = (Stretch { from: 0.0, to: 10.0 }, Stretch { from: 2.0, to: 4.0 });
+        let found = band("wan", &runs, stretch, shown).expect("a band");
         assert_eq!((found.runs, found.points.len()), (40, 21));
         assert!(found.points.iter().all(|point| (point.low, point.high) == (2.0, 37.0)), "{found:?}");
-        assert!(band("wan", &runs[..5], both).is_none());
+        assert!(band("wan", &runs[..5], stretch, shown).is_none());
     }
 
     #[test]
     fn a_value_holds_until_the_next_one() {
-        let found = at_steps(&[(1.0, 5.0), (2.0, 7.0)], (0.0, 4.0));
+        let stretch = Stretch { from: 0.0, to: 4.0 };
+        let found = at_steps(&[(1.0, 5.0), (2.0, 7.0)], stretch);
         let at = |seconds: f64| found[(seconds * STEPS as f64 / 4.0) as usize];
         assert_eq!([0.0, 1.0, 1.96, 2.0, 4.0].map(at), [5.0, 5.0, 5.0, 7.0, 7.0]);
-        assert!(at_steps(&[], (0.0, 4.0)).is_empty());
+        assert!(at_steps(&[], stretch).is_empty());
     }
 }

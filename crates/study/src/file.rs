@@ -11,6 +11,7 @@ use toml::Spanned;
 
 use crate::arena::ArenaName;
 use crate::claim::{Basis, Verdict};
+use crate::stretch::Stretch;
 use crate::study::Level;
 
 /// Scenario keys and their values.
@@ -153,8 +154,8 @@ pub(crate) struct MetricEntry {
     pub(crate) quantile: Option<f64>,
     /// With `quantile`: the link.
     pub(crate) queue: Option<String>,
-    /// Of these three: from and to, s.
-    pub(crate) seconds: Option<(f64, f64)>,
+    /// Of these three: what of the run they read.
+    pub(crate) seconds: Option<Stretch>,
     /// The name of a unit of figures.
     pub(crate) unit: Option<Spanned<String>>,
 }
@@ -369,7 +370,7 @@ pub(crate) struct TraceEntry {
     pub(crate) series: Spanned<String>,
     pub(crate) entity: String,
     pub(crate) cell: Spanned<String>,
-    pub(crate) seconds: (f64, f64),
+    pub(crate) seconds: Stretch,
     /// The most that a value can mean: of `cwnd` the receiver's window, packets.
     pub(crate) cap: Option<f64>,
     /// One panel for each kind of run.

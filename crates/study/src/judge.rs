@@ -12,22 +12,20 @@
 mod check;
 mod draw;
 mod ran;
+mod verdict;
 
 use std::collections::BTreeSet;
 use talkpath_units::{counted, is_same_but_for_plural};
 
-use crate::arena::{ArenaName, arena_list};
-use crate::claim::{Basis, Check, Claim, Operand, Standing, Verdict};
-use crate::outcome::{
-    ArenaVerdict, CheckOutcome, ClaimOutcome, FigureOutcome, Outcome, TableOutcome, UnderAssumption,
-};
+use crate::arena::ArenaName;
+use crate::claim::{Claim, Operand, Verdict};
+use crate::outcome::{ArenaVerdict, ClaimOutcome, FigureOutcome, Outcome, TableOutcome};
 use crate::sample::CellSamples;
 use crate::selection::Selection;
 use crate::study::{Cell, Study};
-use crate::words::{self, NotTested, Sets};
 
-use self::check::judge_check;
 use self::ran::Ran;
+use self::verdict::JudgedClaim;
 
 /// Judges what `samples` hold; a cell without all its repetitions counts as not run.
 pub fn judge(study: &Study, selection: &Selection, samples: &[CellSamples]) -> Outcome {
@@ -204,11 +202,11 @@ fn differ_in_numbers_alone(a: &str, b: &str) -> bool {
 fn judge_claim(claim: &Claim, ran: &Ran<'_>) -> ClaimOutcome {
     let arenas = ran.selection.arenas_of(claim);
     let mut verdicts: Vec<ArenaVerdict> = match claim.compares_arenas() {
-        true => vec![judge_in(claim, &arenas, ran)],
-        false => arenas.iter().map(|&arena| judge_in(claim, &[arena], ran)).collect(),
+        true => vec![JudgedClaim::new(claim, &arenas, ran).verdict()],
+        false => arenas.iter().map(|&arena| JudgedClaim::new(claim, &[arena], ran).verdict()).collect(),
     };
     if verdicts.is_empty() {
-        verdicts.push(judge_in(claim, &[], ran));
+        verdicts.push(JudgedClaim::new(claim, &[], ran).verdict());
     }
     let base = verdicts.remove(0);
     let sensitivity = ran.study.sensitivity.iter().map(|&index| ran.study.assumptions[index].name.clone());
@@ -222,206 +220,8 @@ fn judge_claim(claim: &Claim, ran: &Ran<'_>) -> ClaimOutcome {
     }
 }
 
-/// The verdict in one arena, or over several for a claim that compares them.
-fn judge_in(claim: &Claim, arenas: &[ArenaName], ran: &Ran<'_>) -> ArenaVerdict {
-    let study = ran.study;
-    let checks = ran.selection.checks(claim, arenas);
-    let lacks_arena = arenas.is_empty() || (claim.compares_arenas() && arenas.len() < 2);
-    let by_assumption: Vec<UnderAssumption> = (0..study.assumptions.len())
-        .filter(|_| !lacks_arena)
-        .map(|assumption| under(&checks, arenas, assumption, ran))
-        .filter(|it| it.checks.iter().any(|check| !check.values.is_empty()))
-        .collect();
-    let base = &study.assumptions[0].name;
-    let answers: Vec<(&String, Answer)> = by_assumption
-        .iter()
-        .filter_map(|it| Some((&it.assumption, answer(it, &checks, arenas, ran)?)))
-        .collect();
-    let names = |wanted: Answer| -> Vec<String> {
-        let these = answers.iter().filter(|(_, answer)| *answer == wanted);
-        these.map(|(name, _)| (*name).clone()).collect()
-    };
-    let (mut holds_under, mut fails_under) = (names(Answer::Holds), names(Answer::Fails));
-    let (undecided_under, without_effect) = (names(Answer::Undecided), names(Answer::AsBase));
-    // The verdict is that of the base's medians, whatever their intervals say.
-    if undecided_under.contains(base) {
-        let by_medians = by_assumption.iter().find(|it| it.assumption == *base).and_then(|it| it.holds);
-        let list = if by_medians == Some(true) { &mut holds_under } else { &mut fails_under };
-        list.insert(0, base.clone());
-    }
-    let under_base = by_assumption.iter().find(|it| it.assumption == *base);
-    let left_out_checks = ran.selection.checks_left_out(claim, arenas);
-    let (verdict, not_tested) = match under_base.and_then(|it| it.holds) {
-        Some(false) => (Verdict::Differs, None),
-        // Checks that hold say nothing about the checks that were left out.
-        Some(true) if !left_out_checks.is_empty() => (Verdict::PartlyJudged, None),
-        // The claim may have others, which another arena judges.
-        Some(true) if checks.iter().all(|check| check.basis == Basis::Fitted) => (Verdict::Consistent, None),
-        Some(true) => (Verdict::Reproduced, None),
-        None => {
-            let why = not_tested(claim, &checks, arenas, under_base, ran);
-            let is_disturbed = matches!(why, NotTested::Disturbed);
-            (if is_disturbed { Verdict::Disturbed } else { Verdict::NotTested }, Some(why))
-        }
-    };
-    let left_out = matches!(not_tested, Some(NotTested::Arena(_) | NotTested::LeftOut { .. }));
-    let expected = arenas.first().or(claim.arenas.first()).and_then(|arena| claim.expected.get(arena));
-    let expected = expected.copied().unwrap_or(Verdict::NotTested);
-    let n = by_assumption.iter().flat_map(|it| &it.checks).flat_map(|it| &it.values).map(|it| it.n).min();
-    let name = |set: usize| study.assumptions[set].name.clone();
-    let sets_left_out: Vec<String> =
-        ran.selection.sets_left_out(study, claim, arenas).into_iter().map(name).collect();
-    let is_judged = |set: &String| answers.iter().any(|(name, _)| *name == set);
-    let wanted = ran.selection.sets(study, &checks, arenas).into_iter().map(name);
-    let (sets_not_run, sets_without_figure): (Vec<String>, Vec<String>) =
-        wanted.filter(|set| !is_judged(set)).partition(|set| ran.lacks_cells(&checks, arenas, set));
-    let sets = Sets {
-        base,
-        holding: &holds_under,
-        failing: &fails_under,
-        undecided: &undecided_under,
-        without_effect: &without_effect,
-        left_out: sets_left_out.len(),
-        not_run: sets_not_run.len(),
-        without_figure: sets_without_figure.len(),
-    };
-    let part =
-        (verdict == Verdict::PartlyJudged).then(|| (checks.len(), checks.len() + left_out_checks.len()));
-    let holds_under_base = under_base.and_then(|it| it.holds);
-    let finding = words::Finding { verdict, not_tested, expected, left_out: &left_out_checks };
-    ArenaVerdict {
-        arena: arena_list(if arenas.is_empty() { &claim.arenas } else { arenas }),
-        reproduced: by_assumption
-            .iter()
-            .find(|it| it.holds.is_some())
-            .map_or_else(String::new, |it| words::reproduced(it, left_out_checks.len())),
-        verdict,
-        standing: standing(verdict, &sets),
-        expected,
-        holds_under_base: holds_under_base.filter(|holds| verdict != Verdict::PartlyJudged || !holds),
-        under: words::under(&sets, part),
-        why: words::why(claim, &finding, under_base),
-        checks_left_out: left_out_checks.len() as u64,
-        n: n.unwrap_or(0),
-        left_out,
-        holds_under,
-        fails_under,
-        undecided_under,
-        without_effect,
-        sets_left_out,
-        sets_not_run,
-        sets_without_figure,
-        by_seed: Vec::new(),
-        not_judged: if by_assumption.is_empty() { not_judged(claim, study) } else { Vec::new() },
-        by_assumption,
-    }
-}
-
-/// What one set says of a claim.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
-    Holds,
-    Fails,
-    /// The checks that decide lie within the medians' intervals.
-    Undecided,
-    /// Every run equals the base's, so this set is no evidence.
-    AsBase,
-}
-
-fn answer(under: &UnderAssumption, checks: &[&Check], arenas: &[ArenaName], ran: &Ran<'_>) -> Option<Answer> {
-    let holds = under.holds?;
-    if ran.equals_base(checks, arenas, &under.assumption) {
-        return Some(Answer::AsBase);
-    }
-    let mut deciding = under.checks.iter().filter(|check| check.holds == Some(holds));
-    Some(match holds {
-        true if deciding.any(CheckOutcome::is_undecided) => Answer::Undecided,
-        false if deciding.all(CheckOutcome::is_undecided) => Answer::Undecided,
-        true => Answer::Holds,
-        false => Answer::Fails,
-    })
-}
-
-/// How a verdict fares under the other sets; `None` if that is open.
-fn standing(verdict: Verdict, sets: &Sets<'_>) -> Option<Standing> {
-    let others = sets.holding.len() + sets.failing.len() > 1;
-    let are_all_judged = sets.unjudged() == 0 && sets.undecided.is_empty();
-    match verdict {
-        Verdict::Reproduced | Verdict::Consistent if !sets.failing.is_empty() => Some(Standing::Fragile),
-        Verdict::Differs if !sets.holding.is_empty() => Some(Standing::OnlyUnder),
-        Verdict::Reproduced | Verdict::Consistent | Verdict::Differs => {
-            (others && are_all_judged).then_some(Standing::Robust)
-        }
-        Verdict::PartlyJudged | Verdict::NotTested | Verdict::Disturbed => None,
-    }
-}
-
-/// What a claim without a verdict would compare.
-fn not_judged(claim: &Claim, study: &Study) -> Vec<CheckOutcome> {
-    let metric =
-        |check: &Check| check.operands.first().map(|operand| operand.metric.clone()).unwrap_or_default();
-    let without_values = |check: &Check| CheckOutcome {
-        name: check.name.clone(),
-        metric: metric(check),
-        own_unit: study.units.get(&metric(check)).copied(),
-        must: check.kind,
-        basis: check.basis,
-        one_sided: check.one_sided.clone(),
-        values: Vec::new(),
-        compared: check.operands.clone(),
-        figure: None,
-        ci95: None,
-        holds: None,
-        held_by: None,
-        certain: false,
-        single_hits: 0,
-        single_runs: 0,
-    };
-    claim.checks.iter().map(without_values).collect()
-}
-
-/// Why the base set gives no verdict.
-fn not_tested(
-    claim: &Claim,
-    checks: &[&Check],
-    arenas: &[ArenaName],
-    under_base: Option<&UnderAssumption>,
-    ran: &Ran<'_>,
-) -> NotTested {
-    let lacks_arena = arenas.is_empty() || (claim.compares_arenas() && arenas.len() < 2);
-    let has_cells = || arenas.iter().all(|&arena| ran.selection.has_cells_of(ran.study, checks, arena));
-    if claim.checks.is_empty() {
-        NotTested::NoCheck
-    } else if lacks_arena {
-        NotTested::Arena(claim.arenas.clone())
-    } else if !has_cells() {
-        NotTested::LeftOut { quick: ran.selection.quick }
-    } else if ran.lacks_only_disturbed(checks, arenas) {
-        NotTested::Disturbed
-    } else if let Some(operand) = ran.without_value(checks, arenas) {
-        NotTested::NoValue { cell: operand.cell.clone(), metric: operand.metric.clone() }
-    } else if let Some(check) = under_base.and_then(|it| it.checks.iter().find(|it| it.lacks_figure())) {
-        NotTested::NoFigure { check: check.name.clone() }
-    } else {
-        NotTested::NotRun { is_campaign: arenas == [ArenaName::Campaign] }
-    }
-}
-
 /// Cells that a warning names. Chosen.
 const MOST_NAMED: usize = 5;
-
-fn under(checks: &[&Check], arenas: &[ArenaName], assumption: usize, ran: &Ran<'_>) -> UnderAssumption {
-    let checks: Vec<_> = checks.iter().map(|it| judge_check(it, arenas, assumption, ran)).collect();
-    let all: Option<Vec<bool>> = checks.iter().map(|check| check.holds).collect();
-    let whole = all.filter(|all| !all.is_empty()).map(|all| all.iter().all(|holds| *holds));
-    // One check that fails makes the claim fail, whatever the others say. The claim holds only if all do.
-    let fails = checks.iter().any(|check| check.holds == Some(false));
-    UnderAssumption {
-        assumption: ran.study.assumptions[assumption].name.clone(),
-        holds: whole.or(fails.then_some(false)),
-        checks,
-    }
-}
 
 #[cfg(test)]
 mod tests {

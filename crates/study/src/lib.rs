@@ -43,6 +43,7 @@ mod sample;
 mod selection;
 mod shape;
 mod stats;
+mod stretch;
 mod study;
 mod table;
 mod wording;
@@ -63,15 +64,16 @@ pub use load::{load, load_with};
 pub use metric::{Derived, Metrics, Units};
 pub use outcome::{
     ArenaVerdict, CellOutcome, CheckOutcome, ClaimOutcome, Drawing, FigureLine, FigureOutcome, FigurePoint,
-    HeldBy, Outcome, RowOutcome, SeedVerdict, TableOutcome, TracePanel, UnderAssumption, Value,
+    HeldBy, Outcome, RowOutcome, RunShare, SeedVerdict, TableOutcome, TracePanel, UnderAssumption, Value,
 };
 pub use over_time::{OverTime, TimeFigure};
-pub use sample::{CellSamples, KeptTrace, LossRun, Sample, StateTrace, TraceLine};
+pub use sample::{CellSamples, KeptTrace, LossRun, RunId, Sample, StateTrace, TraceLine};
 pub use selection::Selection;
 pub use stats::{Median, median};
+pub use stretch::Stretch;
 pub use study::{
-    Assumption, CampaignCell, Cell, Changes, Figure, FigureAxis, FigureKind, Form, Kept, Kinds, Level,
-    MedianLine, Printed, Study,
+    Assumption, AxisTitles, CampaignCell, Cell, Changes, Figure, FigureAxis, FigureKind, Form, Kept, Kinds,
+    LabelledCells, Level, MedianLine, Printed, Study,
 };
 pub use table::{PublishedRow, PublishedTable, Role};
 pub use words::{shown, shown_figure, shown_must, shown_range, shown_unit, shown_value, value_labels};

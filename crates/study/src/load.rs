@@ -22,6 +22,7 @@ use crate::form;
 use crate::metric::{self, Derived, Metrics, Units};
 use crate::over_time::{OverTime, TimeFigure};
 use crate::place::{Mistakes, known};
+use crate::stretch::Stretch;
 use crate::study::{Assumption, Cell, Changes, Figure, FigureKind, Kept, Study};
 use crate::table::PublishedTable;
 
@@ -120,7 +121,7 @@ impl Loader<'_, '_> {
         }
         let also: Vec<String> = file.also.iter().map(|it| it.get_ref().clone()).collect();
         let reads = reads(&claims, &figures, &tables, &also);
-        let metrics: BTreeSet<&String> = reads.iter().map(|(_, metric)| *metric).collect();
+        let metrics: BTreeSet<&String> = reads.iter().map(|read| read.metric).collect();
         let metrics: Vec<String> = metrics.into_iter().cloned().collect();
         for cell in &mut cells {
             let read = read_of(&cell.name, &reads, &derived);
@@ -306,8 +307,9 @@ impl Loader<'_, '_> {
     }
 
     /// A stretch of run time has a beginning and an end.
-    fn stretch(&mut self, (from, to): (f64, f64), span: Range<usize>, key: &str) {
-        if !(0.0 <= from && from < to) {
+    fn stretch(&mut self, stretch: Stretch, span: Range<usize>, key: &str) {
+        if !stretch.is_within_a_run() {
+            let Stretch { from, to } = stretch;
             let message =
                 format!("found [{from}, {to}], expected a stretch of run time, from 0 on: [from, to]");
             self.mistakes.add(span, key, message, None);
@@ -411,8 +413,12 @@ fn settings(set: &Settings) -> impl Iterator<Item = Setting> + '_ {
     })
 }
 
-/// Each metric that the study reads, with its cell; without a cell if it is read from every cell.
-type Read<'a> = (Option<&'a str>, &'a String);
+/// A metric that the study reads.
+struct Read<'a> {
+    /// Of which cell; `None` if of all.
+    cell: Option<&'a str>,
+    metric: &'a String,
+}
 
 fn reads<'a>(
     claims: &'a [Claim],
@@ -420,30 +426,33 @@ fn reads<'a>(
     tables: &'a [PublishedTable],
     also: &'a [String],
 ) -> Vec<Read<'a>> {
+    fn of_cell<'a>(cell: &'a String, metric: &'a String) -> Read<'a> {
+        Read { cell: Some(cell), metric }
+    }
     let operands = claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.operands);
-    let of_claims = operands.map(|operand| (&operand.cell, &operand.metric));
+    let of_claims = operands.map(|operand| of_cell(&operand.cell, &operand.metric));
     let of_figures = figures.iter().flat_map(|figure| match &figure.kind {
         FigureKind::Cells { lines, .. } => {
-            lines.iter().flat_map(|line| line.cells.iter().map(|cell| (cell, &line.metric))).collect()
+            lines.iter().flat_map(|line| line.cells.iter().map(|cell| of_cell(cell, &line.metric))).collect()
         }
         FigureKind::Scatter { x, y, points, .. } => {
-            let cells = points.iter().flat_map(|(_, cells)| cells);
-            cells.flat_map(|cell| [(cell, x), (cell, y)]).collect()
+            let cells = points.iter().flat_map(|labelled| &labelled.cells);
+            cells.flat_map(|cell| [of_cell(cell, x), of_cell(cell, y)]).collect()
         }
-        FigureKind::Trace { kinds, cell, .. } => kinds.iter().map(|kinds| (cell, &kinds.metric)).collect(),
+        FigureKind::Trace { kinds, cell, .. } => {
+            kinds.iter().map(|kinds| of_cell(cell, &kinds.metric)).collect()
+        }
         FigureKind::Quantiles { .. } | FigureKind::Absent(_) => Vec::new(),
     });
-    let of_tables = tables.iter().flat_map(|table| &table.rows).map(|row| (&row.cell, &row.metric));
-    let of_cells = of_claims.chain(of_figures).chain(of_tables);
-    let of_cells = of_cells.map(|(cell, metric)| (Some(cell.as_str()), metric));
-    of_cells.chain(also.iter().map(|metric| (None, metric))).collect()
+    let of_tables = tables.iter().flat_map(|table| &table.rows).map(|row| of_cell(&row.cell, &row.metric));
+    let of_all = also.iter().map(|metric| Read { cell: None, metric });
+    of_claims.chain(of_figures).chain(of_tables).chain(of_all).collect()
 }
 
 /// What is read of the cell called `cell`, and all that the study makes it of.
 fn read_of<'a>(cell: &str, reads: &[Read<'a>], derived: &'a Metrics) -> BTreeSet<&'a str> {
-    let is_read = |of: Option<&str>| of.is_none_or(|of| of == cell);
-    let mut open: Vec<&str> =
-        reads.iter().filter(|(of, _)| is_read(*of)).map(|(_, metric)| metric.as_str()).collect();
+    let is_read = |read: &&Read<'_>| read.cell.is_none_or(|of| of == cell);
+    let mut open: Vec<&str> = reads.iter().filter(is_read).map(|read| read.metric.as_str()).collect();
     let mut found = BTreeSet::new();
     while let Some(name) = open.pop() {
         if found.insert(name) {
@@ -459,7 +468,8 @@ fn kept(cell: &Cell, figures: &[Figure]) -> Kept {
     for figure in figures.iter().filter(|_| cell.assumption == 0) {
         match &figure.kind {
             FigureKind::Trace { series, cell: name, seconds, kinds, .. } if cell.name == *name => {
-                let stretch = widened(kept.traces.get(series).copied(), *seconds);
+                let before = kept.traces.get(series);
+                let stretch = before.map_or(*seconds, |before| before.joined(*seconds));
                 kept.traces.insert(series.clone(), stretch);
                 kept.kinds.extend(kinds.iter().map(|kinds| kinds.metric.clone()));
             }
@@ -470,10 +480,6 @@ fn kept(cell: &Cell, figures: &[Figure]) -> Kept {
         }
     }
     kept
-}
-
-fn widened(before: Option<(f64, f64)>, (from, to): (f64, f64)) -> (f64, f64) {
-    before.map_or((from, to), |before| (before.0.min(from), before.1.max(to)))
 }
 
 /// Different texts need different fingerprints, and nothing more.

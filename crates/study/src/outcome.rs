@@ -10,6 +10,7 @@ use crate::claim::{Basis, ClaimKind, Figure, Operand, Standing, Verdict};
 use crate::fit::Fit;
 use crate::metric::figure_at;
 use crate::sample::{LossRun, TraceLine};
+use crate::stretch::Stretch;
 use crate::study::Level;
 use crate::table::{PublishedRow, Role};
 
@@ -361,8 +362,8 @@ pub enum Drawing {
     Traces {
         /// One, or one for each kind of run.
         panels: Vec<TracePanel>,
-        /// The horizontal range, s.
-        seconds: (f64, f64),
+        /// The horizontal range.
+        seconds: Stretch,
         /// Printed figures, across all panels.
         levels: Vec<Level>,
     },
@@ -407,8 +408,8 @@ pub struct TracePanel {
     pub kind: Option<f64>,
     /// Which repetition is shown.
     pub repetition: u64,
-    /// How many repetitions are of its kind, and of how many.
-    pub runs: (u64, u64),
+    /// How many repetitions it stands for.
+    pub runs: RunShare,
     /// Series of flows and links.
     pub steps: Vec<TraceLine>,
     /// Loss runs; empty for the other series.
@@ -416,6 +417,28 @@ pub struct TracePanel {
     /// Where the lines of all repetitions (of its kind) lie; empty if they are few, or of several arenas.
     #[serde(default)]
     pub bands: Vec<TraceBand>,
+}
+
+/// Repetitions of one kind among all; in JSON `[of_kind, all]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u64)", into = "(u64, u64)")]
+pub struct RunShare {
+    /// Those of the kind; 1 if the runs are of no kinds, and one of them is shown.
+    pub of_kind: u64,
+    /// All that are judged.
+    pub all: u64,
+}
+
+impl From<(u64, u64)> for RunShare {
+    fn from((of_kind, all): (u64, u64)) -> Self {
+        Self { of_kind, all }
+    }
+}
+
+impl From<RunShare> for (u64, u64) {
+    fn from(runs: RunShare) -> Self {
+        (runs.of_kind, runs.all)
+    }
 }
 
 /// One line of medians.

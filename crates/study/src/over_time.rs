@@ -3,6 +3,8 @@
 
 use talkpath_measure::{RunRecord, Series};
 
+use crate::stretch::Stretch;
+
 /// A figure of one kind of series over a stretch of run time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverTime {
@@ -10,8 +12,8 @@ pub struct OverTime {
     pub figure: TimeFigure,
     /// The flow or link, or the flow whose copies are meant.
     pub entity: String,
-    /// From and to, s.
-    pub seconds: (f64, f64),
+    /// What of the run is read.
+    pub seconds: Stretch,
 }
 
 /// What is made of series.
@@ -51,9 +53,8 @@ impl OverTime {
                 series.points.iter().map(|(at, value)| (at.as_nanos() as f64 / 1e9, *value)).collect()
             })
             .collect();
-        let (from, to) = self.seconds;
-        let seconds = (from, to.min(record.window_end.as_nanos() as f64 / 1e9));
-        OverTime { seconds, ..self.clone() }.of_lines(&lines)
+        let to = self.seconds.to.min(record.window_end.as_nanos() as f64 / 1e9);
+        OverTime { seconds: Stretch { to, ..self.seconds }, ..self.clone() }.of_lines(&lines)
     }
 
     /// Of each line's points: (time in s, the value from there on).
@@ -80,7 +81,7 @@ impl OverTime {
 
     /// The value at each step of the stretch; before the first point it is 0.
     fn samples(&self, line: &[(f64, f64)]) -> Vec<f64> {
-        let (from, to) = self.seconds;
+        let Stretch { from, to } = self.seconds;
         let steps = ((to - from) / STEP).round() as usize;
         let at = |step: usize| {
             let now = from + step as f64 * STEP;
@@ -91,18 +92,23 @@ impl OverTime {
     }
 
     fn shared_losses(&self, lines: &[Vec<(f64, f64)>], within: f64) -> Option<f64> {
-        let (from, to) = self.seconds;
-        let mut reductions: Vec<(f64, usize)> = Vec::new();
+        struct Reduction {
+            at_s: f64,
+            line: usize,
+        }
+        let mut reductions: Vec<Reduction> = Vec::new();
         for (index, line) in lines.iter().enumerate() {
             let falls = line.windows(2).filter(|pair| pair[1].1 <= REDUCED * pair[0].1);
-            reductions.extend(falls.map(|pair| (pair[1].0, index)).filter(|it| it.0 >= from && it.0 <= to));
+            let falls = falls.map(|pair| Reduction { at_s: pair[1].0, line: index });
+            reductions.extend(falls.filter(|fall| self.seconds.holds(fall.at_s)));
         }
-        reductions.sort_by(|a, b| a.0.total_cmp(&b.0));
+        reductions.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         let (mut episodes, mut shared) = (0u64, 0u64);
         let mut rest = reductions.as_slice();
         while let Some(first) = rest.first() {
-            let end = rest.partition_point(|it| it.0 <= first.0 + within);
-            let hit = (0..lines.len()).filter(|index| rest[..end].iter().any(|it| it.1 == *index)).count();
+            let end = rest.partition_point(|fall| fall.at_s <= first.at_s + within);
+            let is_hit = |line: &usize| rest[..end].iter().any(|fall| fall.line == *line);
+            let hit = (0..lines.len()).filter(is_hit).count();
             episodes += 1;
             shared += u64::from(hit == lines.len());
             rest = &rest[end..];
@@ -145,7 +151,7 @@ mod tests {
     use super::*;
 
     fn over(figure: TimeFigure) -> OverTime {
-        OverTime { figure, entity: "ftp".to_owned(), seconds: (0.0, 8.0) }
+        OverTime { figure, entity: "ftp".to_owned(), seconds: Stretch { from: 0.0, to: 8.0 } }
     }
 
     /// A saw tooth from 8 to 16 over two seconds, `late` seconds behind.

@@ -17,6 +17,7 @@ use crate::band::{at_steps, is_banded};
 use crate::late;
 use crate::metric::{self, Derived};
 use crate::over_time::is_flow_of;
+use crate::stretch::Stretch;
 use crate::study::{Cell, Study};
 
 /// The repetitions of one cell. A line of a study's journal is one of one repetition.
@@ -157,6 +158,15 @@ pub struct LossRun {
     pub length: u64,
 }
 
+/// Which run a sample is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunId {
+    /// From 0.
+    pub repetition: u64,
+    /// What it ran with.
+    pub seed: u64,
+}
+
 impl Sample {
     /// What `study` reads from `record`, a run of `cell`: from its summary, and from what was `watched`
     /// packet by packet (`null` if nothing was). The caller adds its `instants`, from
@@ -167,7 +177,8 @@ impl Sample {
         json["log"] = logged(record, study);
         json[metric::WATCHED] = watched;
         json[metric::OVER_TIME] = over_time(record, study, cell);
-        let whole = Self::of_json(&json, (run.repetition, run.seed), study);
+        let id = RunId { repetition: run.repetition, seed: run.seed };
+        let whole = Self::of_json(&json, id, study);
         let late_flows = record.machine.as_ref().map_or(&[][..], |machine| &machine.late_flows);
         late::take_out(&mut json, late_flows);
         let stands = |metric: &String| metric::value(&json, metric, &study.derived).is_some();
@@ -192,17 +203,18 @@ impl Sample {
     pub fn of_campaign(
         flows: &BTreeMap<&str, &FlowSummary>,
         clock: &Clock,
-        (repetition, seed): (u64, u64),
+        run: RunId,
         disturbing: Option<&[String]>,
         study: &Study,
     ) -> Self {
         let json = serde_json::json!({ "flows": flows, "clock": clock });
         let disturbed = disturbing.map(disturbance);
-        Self { disturbed, ..Self::of_json(&json, (repetition, seed), study) }
+        Self { disturbed, ..Self::of_json(&json, run, study) }
     }
 
-    fn of_json(json: &Json, (repetition, seed): (u64, u64), study: &Study) -> Self {
+    fn of_json(json: &Json, run: RunId, study: &Study) -> Self {
         let value = |path: &String| Some((path.clone(), metric::value(json, path, &study.derived)?));
+        let RunId { repetition, seed } = run;
         Self {
             repetition,
             seed,
@@ -310,7 +322,7 @@ impl StateTrace {
     }
 }
 
-fn loss_runs(record: &RunRecord, (from, to): (f64, f64)) -> Vec<LossRun> {
+fn loss_runs(record: &RunRecord, stretch: Stretch) -> Vec<LossRun> {
     let mut loss_runs = Vec::new();
     for flow in record.flows.iter().filter(|flow| flow.info.clocked) {
         let mut run: Option<LossRun> = None;
@@ -327,19 +339,20 @@ fn loss_runs(record: &RunRecord, (from, to): (f64, f64)) -> Vec<LossRun> {
         }
         loss_runs.extend(run);
     }
-    loss_runs.retain(|run| run.at_s >= from && run.at_s <= to);
+    loss_runs.retain(|run| stretch.holds(run.at_s));
     loss_runs
 }
 
 /// kb/s that a flow delivered in each whole second.
-fn goodput_line(flow: &FlowRecord, stretch: (f64, f64)) -> TraceLine {
-    let bits = goodput::bits_per_second(flow, &(Instant::ZERO..Instant::from_secs(stretch.1.ceil() as u64)));
+fn goodput_line(flow: &FlowRecord, stretch: Stretch) -> TraceLine {
+    let bits = goodput::bits_per_second(flow, &(Instant::ZERO..Instant::from_secs(stretch.to.ceil() as u64)));
     let points = bits.iter().enumerate().map(|(second, &bits)| (second as f64, bits as f64 / 1e3));
     TraceLine { entity: flow.info.name.clone(), kind: "goodput".to_owned(), points: cut(points, stretch) }
 }
 
-/// The points of the stretch, the first one at `from` with the value that held there.
-pub(crate) fn cut(points: impl Iterator<Item = (f64, f64)>, (from, to): (f64, f64)) -> Vec<(f64, f64)> {
+/// The points of the stretch, the first of them at `from` with the value that held there.
+pub(crate) fn cut(points: impl Iterator<Item = (f64, f64)>, stretch: Stretch) -> Vec<(f64, f64)> {
+    let Stretch { from, to } = stretch;
     let mut kept: Vec<(f64, f64)> = Vec::new();
     for (at, value) in points.take_while(|point| point.0 <= to) {
         if at <= from {
@@ -370,6 +383,7 @@ mod tests {
     #[test]
     fn a_cut_begins_with_the_value_that_held() {
         let points = [(0.0, 1.0), (4.0, 2.0), (6.0, 3.0), (11.0, 4.0)];
-        assert_eq!(cut(points.into_iter(), (5.0, 10.0)), [(5.0, 2.0), (6.0, 3.0)]);
+        let stretch = Stretch { from: 5.0, to: 10.0 };
+        assert_eq!(cut(points.into_iter(), stretch), [(5.0, 2.0), (6.0, 3.0)]);
     }
 }

@@ -121,7 +121,9 @@ impl Figure {
                     cell.name == *name
                 }
                 FigureKind::Cells { lines, .. } => lines.iter().any(|line| line.cells.contains(&cell.name)),
-                FigureKind::Scatter { points, .. } => points.iter().any(|it| it.1.contains(&cell.name)),
+                FigureKind::Scatter { points, .. } => {
+                    points.iter().any(|labelled| labelled.cells.contains(&cell.name))
+                }
                 FigureKind::Absent(_) => false,
             }
     }

@@ -9,6 +9,7 @@ use talkpath_model::Scenario;
 use crate::arena::ArenaName;
 use crate::claim::Claim;
 use crate::metric::{Metrics, Units};
+use crate::stretch::Stretch;
 use crate::table::{PublishedTable, Role};
 
 /// A study, ready to run and to judge.
@@ -125,8 +126,8 @@ pub struct Form {
 /// What figures draw of a cell beside its metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kept {
-    /// By series, the stretch of run time in seconds that the first repetition keeps as a trace.
-    pub traces: BTreeMap<String, (f64, f64)>,
+    /// By series, the stretch of run time of which the first repetition keeps a trace.
+    pub traces: BTreeMap<String, Stretch>,
     /// The metrics whose values distinguish kinds of runs: the first repetition of each kind keeps a trace.
     pub kinds: BTreeSet<String>,
     /// The figures of state over time that claims read from this cell: every repetition keeps whole series
@@ -203,6 +204,24 @@ pub struct Printed {
     pub role: Role,
 }
 
+/// What the axes of a figure are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AxisTitles {
+    /// Of the horizontal axis.
+    pub x: String,
+    /// Of the vertical axis.
+    pub y: String,
+}
+
+/// Cells whose points have one colour and shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelledCells {
+    /// What the legend calls them.
+    pub label: String,
+    /// Their names.
+    pub cells: Vec<String>,
+}
+
 /// How a figure is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FigureKind {
@@ -215,8 +234,8 @@ pub enum FigureKind {
         entity: String,
         /// The cell.
         cell: String,
-        /// From and to.
-        seconds: (f64, f64),
+        /// What of the run it shows.
+        seconds: Stretch,
         /// The most that a value can mean, if values are cut there.
         cap: Option<f64>,
         /// One panel for each kind of run, if runs are of several.
@@ -229,7 +248,7 @@ pub enum FigureKind {
         /// The horizontal axis.
         x: FigureAxis,
         /// What the axes are called; the horizontal one's may be empty.
-        titles: (String, String),
+        titles: AxisTitles,
         /// One for each value of `x`.
         lines: Vec<MedianLine>,
     },
@@ -239,10 +258,10 @@ pub enum FigureKind {
         x: String,
         /// The metric on the vertical axis.
         y: String,
-        /// The axes' titles.
-        titles: (String, String),
-        /// Labels and their cells.
-        points: Vec<(String, Vec<String>)>,
+        /// What the axes are called.
+        titles: AxisTitles,
+        /// The cells, by the label that their points have.
+        points: Vec<LabelledCells>,
     },
     /// Not drawn again, for this reason.
     Absent(String),

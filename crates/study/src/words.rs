@@ -11,48 +11,69 @@ use crate::outcome::{CheckOutcome, HeldBy, UnderAssumption, Value};
 
 /// `value` in `unit` for a person: rates in Mb/s or messages a second, shares in %, everything else as it is.
 pub fn shown(unit: Option<Unit>, value: f64) -> String {
-    let (factor, unit) = scale(unit);
-    format!("{}{unit}", four_digits(value * factor))
+    Scale::of(unit).text(value)
 }
 
 /// `9.31 [9.2, 9.4]`, `1.37 [1.36, 1.38] Mb/s`.
 pub fn shown_value(value: &Value) -> String {
-    let (factor, unit) = scale(value.unit());
-    let median = four_digits(value.median * factor);
-    match value.ci95 {
-        // If all repetitions are alike, the median says it all.
-        Some((low, high)) if low < high => {
-            format!("{median} [{}, {}]{unit}", four_digits(low * factor), four_digits(high * factor))
-        }
-        _ => format!("{median}{unit}"),
-    }
+    Scale::of(value.unit()).text_with_interval(value.median, value.ci95)
 }
 
 /// What follows a figure in `unit`: ` ms`, `/s`, or nothing.
 pub fn shown_unit(unit: Option<Unit>) -> &'static str {
-    scale(unit).1
+    Scale::of(unit).unit
 }
 
-/// What a number in `unit` is multiplied by for a person, and the unit after it.
-const fn scale(unit: Option<Unit>) -> (f64, &'static str) {
-    match unit {
-        Some(Unit::Bps) => (1e-6, " Mb/s"),
-        Some(Unit::Pps) => (1.0, "/s"),
-        Some(Unit::Share) => (100.0, " %"),
-        Some(Unit::Ms) => (1.0, " ms"),
-        _ => (1.0, ""),
+/// How a study's figures of one unit are written for a person.
+struct Scale {
+    /// What a number of summary.json is multiplied by.
+    factor: f64,
+    /// What stands after it, with its space.
+    unit: &'static str,
+}
+
+impl Scale {
+    const fn of(unit: Option<Unit>) -> Self {
+        let (factor, unit) = match unit {
+            Some(Unit::Bps) => (1e-6, " Mb/s"),
+            Some(Unit::Pps) => (1.0, "/s"),
+            Some(Unit::Share) => (100.0, " %"),
+            Some(Unit::Ms) => (1.0, " ms"),
+            _ => (1.0, ""),
+        };
+        Self { factor, unit }
+    }
+
+    /// Without the unit.
+    fn digits(&self, value: f64) -> String {
+        four_digits(value * self.factor)
+    }
+
+    fn text(&self, value: f64) -> String {
+        format!("{}{}", self.digits(value), self.unit)
+    }
+
+    /// `2.6 [2.5, 2.7] ms`; if all repetitions are alike, `2.6 ms` says it all.
+    fn text_with_interval(&self, value: f64, ci95: Option<(f64, f64)>) -> String {
+        match ci95 {
+            Some((low, high)) if low < high => {
+                let [value, low, high] = [value, low, high].map(|value| self.digits(value));
+                format!("{value} [{low}, {high}]{}", self.unit)
+            }
+            _ => self.text(value),
+        }
     }
 }
 
 /// `77.1 to 83 ms`, or one figure if both are shown alike; with a number of decimals instead of the usual
 /// significant digits if it is given.
 pub fn shown_range(unit: Option<Unit>, (low, high): (f64, f64), decimals: Option<usize>) -> String {
-    let (factor, unit) = scale(unit);
+    let scale = Scale::of(unit);
     let text = |value: f64| match decimals {
-        Some(decimals) => rounded(value * factor, decimals),
-        None => four_digits(value * factor),
+        Some(decimals) => rounded(value * scale.factor, decimals),
+        None => scale.digits(value),
     };
-    let (low, high) = (text(low), text(high));
+    let (low, high, unit) = (text(low), text(high), scale.unit);
     if low == high { format!("{low}{unit}") } else { format!("{low} to {high}{unit}") }
 }
 
@@ -79,18 +100,8 @@ pub fn shown_figure(check: &CheckOutcome) -> Option<String> {
             };
             let is_said = names.iter().any(|name| check.name.contains(name.trim_end()));
             let name = if is_said { "" } else { names[0] };
-            let (factor, unit) = scale(check.figure_unit());
-            let figure_text = four_digits(figure * factor);
-            match check.ci95 {
-                Some((low, high)) if low < high => {
-                    format!(
-                        "{name}{figure_text} [{}, {}]{unit}",
-                        four_digits(low * factor),
-                        four_digits(high * factor)
-                    )
-                }
-                _ => format!("{name}{figure_text}{unit}"),
-            }
+            let text = Scale::of(check.figure_unit()).text_with_interval(figure, check.ci95);
+            format!("{name}{text}")
         }
         _ => return None,
     })
@@ -288,15 +299,22 @@ impl Sets<'_> {
     }
 }
 
+/// How many of a claim's checks were judged.
+pub(crate) struct Part {
+    pub(crate) judged: usize,
+    pub(crate) all: usize,
+}
+
 /// Under which sets a claim holds and under which it fails, the base first: `fails under base; holds under a,
 /// b`; of a claim that was judged in part, by how many of its checks. Empty if it was judged under none.
-pub(crate) fn under(sets: &Sets<'_>, part: Option<(usize, usize)>) -> String {
+pub(crate) fn under(sets: &Sets<'_>, part: Option<Part>) -> String {
     let words = under_sets(sets);
     if words.is_empty() {
         return words;
     }
-    let part = part
-        .map_or_else(String::new, |(judged, all)| format!("{judged} of {} judged: ", counted(all, "check")));
+    let part = part.map_or_else(String::new, |Part { judged, all }| {
+        format!("{judged} of {} judged: ", counted(all, "check"))
+    });
     let more = match sets.left_out {
         0 => String::new(),
         1 => "; 1 more set is judged without --quick".to_owned(),

@@ -303,7 +303,7 @@ mod tests {
         let lines = |summary: &talkpath_measure::summary::Summary| {
             let flows = FlowCells::all(summary);
             let judged = flows[0].judged();
-            let figure = sweep_lines(&Sweep::new("call", &judged).unwrap()).unwrap();
+            let figure = sweep_lines(&Sweep::new(&judged).unwrap()).unwrap();
             let names: Vec<String> = figure.legend.iter().map(|entry| entry.name.clone()).collect();
             (
                 figure.svg.unwrap().0.matches("a6.5 6.5 0 1 0 13 0").count(),

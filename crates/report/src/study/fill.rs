@@ -26,11 +26,20 @@ const END: &str = "<!-- end -->";
 /// The place that shows every chart.
 const PICTURES: &str = "pictures";
 
+/// A marked place that cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageMistake {
+    /// Of the page, from 1.
+    pub line: usize,
+    /// In words for a person.
+    pub why: String,
+}
+
 /// `page` with every marked place written from the outcome of its study.
 ///
 /// # Errors
-/// Each place that names nothing, as line of `page` and reason.
-pub fn fill_page(page: &str, outcomes: &[Outcome]) -> Result<String, Vec<(usize, String)>> {
+/// Each place that names nothing.
+pub fn fill_page(page: &str, outcomes: &[Outcome]) -> Result<String, Vec<PageMistake>> {
     let (mut filled, mut mistakes) = (String::new(), Vec::new());
     let mut rest = page;
     while let Some((before, after)) = rest.split_once(BEGIN) {
@@ -39,17 +48,17 @@ pub fn fill_page(page: &str, outcomes: &[Outcome]) -> Result<String, Vec<(usize,
         let read = page.len() - after.len();
         let line = page[..read].matches('\n').count() + 1;
         let Some((marker, body)) = after.split_once(CLOSE) else {
-            mistakes.push((line, "this place's marker does not end".to_owned()));
+            mistakes.push(PageMistake { line, why: "this place's marker does not end".to_owned() });
             break;
         };
         let Some((old, later)) = body.split_once(END) else {
-            mistakes.push((line, format!("no `{END}` ends this place")));
+            mistakes.push(PageMistake { line, why: format!("no `{END}` ends this place") });
             break;
         };
         let text = match shown_at(marker, outcomes) {
             Ok(text) => text,
             Err(why) => {
-                mistakes.push((line, format!("{marker}: {why}")));
+                mistakes.push(PageMistake { line, why: format!("{marker}: {why}") });
                 old.to_owned()
             }
         };
@@ -223,17 +232,13 @@ fn of_claim<'a>(claim: &'a ClaimOutcome, name: &str, options: &Options) -> Resul
     let mut values = Vec::new();
     for check in &checks {
         let value = options.value.map(|at| check.values.get(at.wrapping_sub(1)));
-        match (value, options.interval) {
-            (Some(value), false) => values.extend(value.map(|value| value.median)),
-            (None, false) => {
-                values.extend(check.figure.or_else(|| check.values.first().map(|value| value.median)));
-            }
-            (Some(value), true) => {
-                values.extend(
-                    value.and_then(|value| value.ci95).map(|value| [value.0, value.1]).iter().flatten(),
-                );
-            }
-            (None, true) => values.extend(check.ci95.map(|it| [it.0, it.1]).iter().flatten()),
+        let (figure, ci95) = match value {
+            Some(value) => (value.map(|value| value.median), value.and_then(|value| value.ci95)),
+            None => (check.figure.or_else(|| Some(check.values.first()?.median)), check.ci95),
+        };
+        match options.interval {
+            true => values.extend(ci95.into_iter().flat_map(|(low, high)| [low, high])),
+            false => values.extend(figure),
         }
     }
     let metric = |check: &'a CheckOutcome| {
@@ -291,7 +296,7 @@ fn of_cells(outcome: &Outcome, name: &str, metric: &str, options: &Options) -> R
         return Err(format!("{} has no {metric}; it has {}", found[0].cell, known.join(", ")));
     }
     let of: Vec<f64> = match options.interval {
-        true => values.iter().filter_map(|it| it.ci95).flat_map(|it| [it.0, it.1]).collect(),
+        true => values.iter().filter_map(|value| value.ci95).flat_map(|(low, high)| [low, high]).collect(),
         false => values.iter().map(|value| value.median).collect(),
     };
     options.range(values[0].unit(), &of)
@@ -322,20 +327,13 @@ fn table_of_figure(outcome: &Outcome, number: &str, options: &Options) -> Result
         let known: Vec<_> = outcome.figures.iter().map(|figure| figure.number.as_str()).collect();
         return Err(format!("no figure {number}; there are {}", known.join(", ")));
     };
-    let (places, lines): (Vec<(f64, String)>, &[FigureLine]) = match &figure.drawing {
-        Drawing::Lines { lines } => {
-            let mut places: Vec<f64> = lines.iter().flat_map(|line| &line.points).map(|it| it.x).collect();
-            places.sort_by(f64::total_cmp);
-            places.dedup();
-            (places.into_iter().map(|x| (x, shown(None, x))).collect(), lines)
-        }
-        Drawing::Groups { names, lines } => {
-            (names.iter().enumerate().map(|(at, name)| (at as f64, name.clone())).collect(), lines)
-        }
+    let (places, lines): (Vec<AxisPlace>, &[FigureLine]) = match &figure.drawing {
+        Drawing::Lines { lines } => (AxisPlace::of_numbers(lines), lines),
+        Drawing::Groups { names, lines } => (AxisPlace::of_names(names), lines),
         _ => return Err(format!("figure {number} does not show medians over an axis")),
     };
     let mut text = String::from("\n\n");
-    let heads: Vec<&str> = places.iter().map(|(_, head)| head.as_str()).collect();
+    let heads: Vec<&str> = places.iter().map(|place| place.head.as_str()).collect();
     let head = match figure.x_title.as_str() {
         "" => figure.y_title.clone(),
         x_title => format!("{}, by {x_title}", figure.y_title),
@@ -344,7 +342,7 @@ fn table_of_figure(outcome: &Outcome, number: &str, options: &Options) -> Result
     text.push_str(&row(&vec!["---"; heads.len() + 1]));
     for line in lines {
         let mut columns = vec![line.label.clone()];
-        for (x, _) in &places {
+        for AxisPlace { x, .. } in &places {
             let point = line.points.iter().find(|point| point.x.total_cmp(x).is_eq());
             columns.push(match point {
                 Some(point) => options.range(None, &[point.median])?,
@@ -355,6 +353,28 @@ fn table_of_figure(outcome: &Outcome, number: &str, options: &Options) -> Result
     }
     text.push('\n');
     Ok(text)
+}
+
+/// A place on the horizontal axis of a figure: a column of its table.
+struct AxisPlace {
+    /// The `x` of the points there.
+    x: f64,
+    head: String,
+}
+
+impl AxisPlace {
+    /// The numbers at which `lines` have points, ascending.
+    fn of_numbers(lines: &[FigureLine]) -> Vec<Self> {
+        let mut numbers: Vec<f64> = lines.iter().flat_map(|line| &line.points).map(|point| point.x).collect();
+        numbers.sort_by(f64::total_cmp);
+        numbers.dedup();
+        numbers.into_iter().map(|x| Self { x, head: shown(None, x) }).collect()
+    }
+
+    fn of_names(names: &[String]) -> Vec<Self> {
+        let place = |(at, name): (usize, &String)| Self { x: at as f64, head: name.clone() };
+        names.iter().enumerate().map(place).collect()
+    }
 }
 
 /// Whether `name` is `pattern`, in which a `*` stands for anything.

@@ -46,8 +46,8 @@ fn refused(marker: &str) -> String {
     let page = format!("one\ntwo <!-- study {marker} -->old<!-- end -->\n");
     let found = fill_page(&page, &[outcome()]).expect_err(marker);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].0, 2);
-    found[0].1.clone()
+    assert_eq!(found[0].line, 2);
+    found[0].why.clone()
 }
 
 #[test]
@@ -95,9 +95,9 @@ fn a_figure_of_medians_is_a_table_of_its_lines() {
         fill(&groups, "figure 2")
             .is_ok_and(|page| page.contains("| MOS, by lost, % | far |\n| --- | --- |\n| UDP | 4.381 |\n"))
     );
-    assert!(fill(&groups, "figure 3").is_err_and(|found| found[0].1.contains("no figure 3; there are 2")));
+    assert!(fill(&groups, "figure 3").is_err_and(|found| found[0].why.contains("no figure 3; there are 2")));
     let absent = r#"{ "kind": "absent", "why": "a photograph" }"#;
-    assert!(fill(absent, "figure 2").is_err_and(|found| found[0].1.contains("does not show medians")));
+    assert!(fill(absent, "figure 2").is_err_and(|found| found[0].why.contains("does not show medians")));
 }
 
 /// The outcome with a figure of medians, one of curves without their points, and one that is not drawn.
@@ -173,7 +173,7 @@ fn what_a_place_does_not_find_is_named_with_what_there_is() {
     assert!(refused("x-1999 claim C1: day 1: wait ; digits many").contains("a number expected"));
     assert!(refused("x-1999 poem").contains("no `poem`"));
     let open = fill_page("<!-- study x-1999 verdicts -->\n", &[outcome()]).expect_err("no end");
-    assert!(open[0].1.contains("no `<!-- end -->`"), "{open:?}");
+    assert!(open[0].why.contains("no `<!-- end -->`"), "{open:?}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_mistake_stands_at_its_line_of_the_page_whatever_stood_before_it() {
     let page = "<!-- study x-1999 verdicts -->old<!-- end -->\n<!-- study x-1999 poem -->\nold\n<!-- end -->\n\n\
                 two <!-- study x-1999 song -->old<!-- end -->\nand <!-- study x-1999 verdicts -->\n";
     let found = fill_page(page, &[outcome()]).expect_err("three mistakes");
-    assert_eq!(found.iter().map(|it| it.0).collect::<Vec<_>>(), [2, 6, 7], "{found:?}");
+    assert_eq!(found.iter().map(|it| it.line).collect::<Vec<_>>(), [2, 6, 7], "{found:?}");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_star_that_fits_figures_of_two_units_is_refused() {
     };
     let found = fill("claim C1: day *: wait").expect_err("two units");
     assert!(
-        found[0].1.contains("`day 1: wait` is delay_ms, `day 2: wait` is flows.call.loss_rate"),
+        found[0].why.contains("`day 1: wait` is delay_ms, `day 2: wait` is flows.call.loss_rate"),
         "{found:?}"
     );
     assert!(fill("claim C1: day 1*").is_ok_and(|page| page.contains("77 ms")));
@@ -226,7 +226,7 @@ fn over_sockets() -> Outcome {
     other
 }
 
-fn filled_from_two(marker: &str) -> Result<String, Vec<(usize, String)>> {
+fn filled_from_two(marker: &str) -> Result<String, Vec<PageMistake>> {
     // The simulator's stands first, in whatever order the runs are given.
     fill_page(&format!("<!-- study x-1999 {marker} -->old<!-- end -->"), &[over_sockets(), outcome()])
 }
@@ -241,12 +241,12 @@ fn a_place_shows_the_arena_that_it_names_and_without_one_the_simulator() {
     assert!(shows("cell near: delay_ms", "76.8 ms"));
     assert!(shows("cell near: delay_ms ; in emu", "78.5 ms"));
     assert!(shows("verdict C1 ; in emu", "differs (expected reproduced): fails under base"));
-    let refused = |marker: &str| filled_from_two(marker).expect_err(marker).remove(0).1;
+    let refused = |marker: &str| filled_from_two(marker).expect_err(marker).remove(0).why;
     assert!(
         refused("cell near: delay_ms ; in live").contains("no run in `live` is given; there is sim, emu")
     );
     let alone = fill_page("<!-- study x-1999 verdict C1 ; in emu -->old<!-- end -->", &[outcome()]);
-    assert!(alone.is_err_and(|found| found[0].1.contains("no run in `emu` is given; there is sim")));
+    assert!(alone.is_err_and(|found| found[0].why.contains("no run in `emu` is given; there is sim")));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! From a claim's words to the figures that they name, and back.
 
+use core::ops::Range;
+
 use maud::{Markup, PreEscaped, html};
 use talkpath_study::{ClaimOutcome, FigureOutcome, Outcome};
 
@@ -8,11 +10,11 @@ use crate::figure::word;
 /// `text` with a link at each figure of the page that it names, as "figure 9".
 pub(super) fn with_figures(text: &str, figures: &[FigureOutcome]) -> Markup {
     let (mut from, mut linked) = (0, String::new());
-    for (start, end, figure) in named(text, figures) {
-        let link =
-            html! { (text[from..start]) a href={ "#figure-" (word(&figure.number)) } { (text[start..end]) } };
+    for Name { range, figure } in named(text, figures) {
+        let before = &text[from..range.start];
+        let link = html! { (before) a href={ "#figure-" (word(&figure.number)) } { (text[range.clone()]) } };
         linked.push_str(&link.0);
-        from = end;
+        from = range.end;
     }
     linked.push_str(&html! { (text[from..]) }.0);
     PreEscaped(linked)
@@ -39,39 +41,56 @@ pub(super) fn claims_of(figure: &FigureOutcome, outcome: &Outcome) -> Markup {
     }
 }
 
-/// Where `text` names which of `figures`: from, to, and which. A name is "figure 9", or in a list of several
-/// ("figures 4 and 5", "figures 10, 11") each number.
-fn named<'f>(text: &str, figures: &'f [FigureOutcome]) -> Vec<(usize, usize, &'f FigureOutcome)> {
+/// The name of a figure in a text.
+struct Name<'f> {
+    /// Where it stands, in bytes.
+    range: Range<usize>,
+    figure: &'f FigureOutcome,
+}
+
+/// Where `text` names which of `figures`. A name is "figure 9", or in a list of several ("figures 4 and 5",
+/// "figures 10, 11") each number.
+fn named<'f>(text: &str, figures: &'f [FigureOutcome]) -> Vec<Name<'f>> {
     let words = text.match_indices(NAME).filter_map(|(at, _)| {
         let start = at.checked_sub(1).filter(|&start| matches!(text.get(start..at), Some("F" | "f")))?;
         let rest = &text[at + NAME.len()..];
         let first = rest.strip_prefix("s ").or_else(|| rest.strip_prefix(' '))?;
-        Some((start, text.len() - first.len(), rest.starts_with('s')))
+        Some(Word { start, first: text.len() - first.len(), is_list: rest.starts_with('s') })
     });
-    words.flat_map(|word| behind(text, word, figures)).collect()
+    words.flat_map(|word| word.names(text, figures)).collect()
 }
 
-/// The figures that are named at `first` in `text`, behind the word that begins at `start`.
-fn behind<'f>(
-    text: &str,
-    (start, first, is_list): (usize, usize, bool),
-    figures: &'f [FigureOutcome],
-) -> Vec<(usize, usize, &'f FigureOutcome)> {
-    let (mut found, mut at) = (Vec::new(), first);
-    while let Some((end, figure)) = number_at(text, at, figures) {
-        // Of a list the word is no part of the link.
-        found.push((if is_list { at } else { start }, end, figure));
-        let next = SEPARATORS
-            .iter()
-            .find_map(|separator| text[end..].starts_with(separator).then_some(end + separator.len()));
-        let Some(next) = next.filter(|_| is_list) else { break };
-        at = next;
+/// The word "figure" or "figures" in a text.
+struct Word {
+    /// Where it begins, in bytes.
+    start: usize,
+    /// Where the first number behind it begins.
+    first: usize,
+    /// Whether a list of numbers may follow.
+    is_list: bool,
+}
+
+impl Word {
+    /// The figures whose numbers stand behind it in `text`.
+    fn names<'f>(&self, text: &str, figures: &'f [FigureOutcome]) -> Vec<Name<'f>> {
+        let (mut found, mut at) = (Vec::new(), self.first);
+        while let Some(number) = number_at(text, at, figures) {
+            let end = number.range.end;
+            // Of a list the word is no part of the link.
+            let range = if self.is_list { number.range } else { self.start..end };
+            found.push(Name { range, ..number });
+            let next = SEPARATORS
+                .iter()
+                .find_map(|separator| text[end..].starts_with(separator).then_some(end + separator.len()));
+            let Some(next) = next.filter(|_| self.is_list) else { break };
+            at = next;
+        }
+        found
     }
-    found
 }
 
-/// The figure whose number is at `at`: the longest, so that "4.2" is not taken for "4".
-fn number_at<'f>(text: &str, at: usize, figures: &'f [FigureOutcome]) -> Option<(usize, &'f FigureOutcome)> {
+/// The figure whose number stands at `at`: the longest, so that "4.2" is not taken for "4".
+fn number_at<'f>(text: &str, at: usize, figures: &'f [FigureOutcome]) -> Option<Name<'f>> {
     let rest = &text[at..];
     let found = figures.iter().filter(|figure| rest.starts_with(&figure.number));
     let figure = found.max_by_key(|figure| figure.number.len())?;
@@ -81,7 +100,7 @@ fn number_at<'f>(text: &str, at: usize, figures: &'f [FigureOutcome]) -> Option<
         (Some('.'), Some(next)) => next.is_ascii_digit(),
         _ => false,
     };
-    (!goes_on).then_some((at + figure.number.len(), figure))
+    (!goes_on).then(|| Name { range: at..at + figure.number.len(), figure })
 }
 
 /// "Figure" or "figure", without its first letter.

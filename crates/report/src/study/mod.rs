@@ -22,7 +22,7 @@ use talkpath_study::{
 use crate::number::{counted, list};
 
 pub use changes::study_changes;
-pub use fill::{fill_page, page_pictures};
+pub use fill::{PageMistake, fill_page, page_pictures};
 pub use page::study_page;
 pub use pictures::Picture;
 pub use text::study_table;

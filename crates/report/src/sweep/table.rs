@@ -246,7 +246,7 @@ mod tests {
     fn table(summary: &Summary, max: usize) -> (Vec<Vec<String>>, String) {
         let flows = FlowCells::all(summary);
         let judged = flows[0].judged();
-        let sweep = Sweep::new(&flows[0].flow, &judged).unwrap();
+        let sweep = Sweep::new(&judged).unwrap();
         let rows = sweep.table_within(max).grid.rows;
         (rows.into_iter().map(|row| row.cells[row.cells.len() - 3..].to_vec()).collect(), sweep.headline())
     }
@@ -275,7 +275,7 @@ mod tests {
         fixture::refresh(&mut summary);
         let flows = FlowCells::all(&summary);
         let judged = flows[0].judged();
-        let sweep = Sweep::new(&flows[0].flow, &judged).unwrap();
+        let sweep = Sweep::new(&judged).unwrap();
         let rows = |max| sweep.table_within(max).grid.rows.into_iter().map(|row| row.cells[0].clone());
         assert_eq!(rows(2).collect::<Vec<_>>(), ["1 ms to 30 ms", "0.04 s"]);
         assert_eq!(rows(5).collect::<Vec<_>>(), delays, "one by one in the file's order");
@@ -308,7 +308,7 @@ mod tests {
         assert!(headline.contains("MOS 3.50, 2 of 3 cells usable"), "{headline}");
         let flows = FlowCells::all(&summary);
         let judged = flows[0].judged();
-        let sweep = Sweep::new(&flows[0].flow, &judged).unwrap();
+        let sweep = Sweep::new(&judged).unwrap();
         assert_eq!(sweep.floor(), None);
         let figure = sweep_lines(&sweep).unwrap();
         assert!(!figure.svg.unwrap().0.contains("class=\"limit\""), "no one line is the limit");

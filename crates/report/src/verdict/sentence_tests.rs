@@ -30,7 +30,7 @@ fn each_sentence_of_a_random_answer_holds_for_each_transport_that_it_names() {
         let (summary, by) = random_summary(&mut random, empty.clone());
         let flows = FlowCells::all(&summary);
         let judged = flows[0].judged();
-        for (condition, verdict) in answers(&judged) {
+        for ConditionAnswer { condition, verdict } in judged.answers() {
             for line in verdict.lines() {
                 for sentence in sentences(line) {
                     let truth = Truth { condition, by, summary: &summary };

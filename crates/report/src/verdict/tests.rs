@@ -132,11 +132,11 @@ fn nothing_usable_is_the_answer_with_cause_and_cure() {
     let cure = answer.cure.as_ref().unwrap();
     assert_eq!((cure.best.len(), cure.mos, cure.in_time), (2, Some(4.37), None));
     assert_eq!(cure.change, [("path.up.queue".to_owned(), "fq_codel".into())].into());
-    let conditions = conditions(&summary, "call");
-    let verdicts = judge(&conditions, "call");
-    assert!(verdicts[0].as_ref().unwrap().best.is_empty(), "no row stands out");
-    let judged: Vec<_> = conditions.iter().zip(verdicts).collect();
-    assert_eq!(answers(&judged).len(), 1, "the cure speaks within the answer");
+    let cells = FlowCells { flow: "call".to_owned(), conditions: conditions(&summary, "call") };
+    let judged = cells.judged();
+    let unusable = judged.conditions[0].verdict.as_ref().unwrap();
+    assert!(unusable.best.is_empty(), "no row stands out");
+    assert_eq!(judged.answers().len(), 1, "the cure speaks within the answer");
 }
 
 #[test]

@@ -10,6 +10,13 @@ use crate::number::{count, counted, fixed, list, ms, percent};
 use crate::rated::outside_sentence;
 use crate::view::{CellView, Metric, Quantile};
 
+/// A figure over a transport.
+struct ValueOver<'a> {
+    value: f64,
+    /// As a person calls it.
+    transport: &'a str,
+}
+
 impl Judgement<'_> {
     /// The names that the answer gives: `UDP or TCP`.
     pub(super) fn short(&self) -> String {
@@ -122,9 +129,9 @@ impl Judgement<'_> {
         );
         let delays = self
             .each_of(|candidate| candidate.cell.value(candidate.flow, Metric::Delay(kind, Quantile::P50)));
-        let least = delays.iter().map(|(delay, _)| *delay).fold(f64::INFINITY, f64::min);
-        let quick = delays.iter().filter(|(delay, _)| *delay <= least + ALIKE_MS);
-        let names: Vec<String> = quick.map(|(_, name)| (*name).to_owned()).collect();
+        let least = delays.iter().map(|delay| delay.value).fold(f64::INFINITY, f64::min);
+        let quick = delays.iter().filter(|delay| delay.value <= least + ALIKE_MS);
+        let names: Vec<String> = quick.map(|delay| delay.transport.to_owned()).collect();
         let Some(delays) = self.say(&delays, ms) else { return none };
         let quickest = match names.len() {
             all if all == self.candidates.len() => "All are as quick".to_owned(),
@@ -228,35 +235,45 @@ impl Judgement<'_> {
     }
 
     /// A figure of each candidate that knows it: the best first, then those that are worse.
-    fn each_of(&self, figure: impl Fn(&Candidate<'_>) -> Option<f64>) -> Vec<(f64, &str)> {
+    fn each_of(&self, figure: impl Fn(&Candidate<'_>) -> Option<f64>) -> Vec<ValueOver<'_>> {
         let all = self.ranking.best().into_iter().chain(self.worse());
-        all.filter_map(|at| Some((figure(&self.candidates[at])?, self.candidates[at].view.label.as_str())))
+        let candidates = all.map(|at| &self.candidates[at]);
+        candidates
+            .filter_map(|candidate| {
+                Some(ValueOver { value: figure(candidate)?, transport: &candidate.view.label })
+            })
             .collect()
     }
 
     /// `92.1 ms` if that is every candidate's; `92.1 ms (UDP) and 250 ms (TCP and QUIC stream)`; of more than
     /// a few `92.1 ms (UDP) to 250 ms (TCP)`. `None` without a figure.
-    fn say(&self, figures: &[(f64, &str)], text: impl Fn(f64) -> String) -> Option<String> {
-        let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-        for (value, name) in figures {
-            let text = text(*value);
-            match groups.iter_mut().find(|(known, _)| *known == text) {
-                Some((_, names)) => names.push((*name).to_owned()),
-                None => groups.push((text, vec![(*name).to_owned()])),
+    fn say(&self, figures: &[ValueOver<'_>], text: impl Fn(f64) -> String) -> Option<String> {
+        /// Transports whose figures are written alike.
+        struct Alike {
+            text: String,
+            names: Vec<String>,
+        }
+        let mut groups: Vec<Alike> = Vec::new();
+        for ValueOver { value, transport } in figures {
+            let (text, name) = (text(*value), (*transport).to_owned());
+            match groups.iter_mut().find(|group| group.text == text) {
+                Some(group) => group.names.push(name),
+                None => groups.push(Alike { text, names: vec![name] }),
             }
         }
-        if let [(only, names)] = &groups[..]
+        if let [Alike { text, names }] = &groups[..]
             && names.len() == self.candidates.len()
         {
-            return Some(only.clone());
+            return Some(text.clone());
         }
+        let in_full = |figure: &ValueOver<'_>| format!("{} ({})", text(figure.value), figure.transport);
         if groups.len() > MAX_FIGURES {
-            let least = figures.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
-            let most = figures.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-            return Some(format!("{} ({}) to {} ({})", text(least.0), least.1, text(most.0), most.1));
+            let least = figures.iter().min_by(|a, b| a.value.total_cmp(&b.value))?;
+            let most = figures.iter().max_by(|a, b| a.value.total_cmp(&b.value))?;
+            return Some(format!("{} to {}", in_full(least), in_full(most)));
         }
-        let each: Vec<String> =
-            groups.into_iter().map(|(text, names)| format!("{text} ({})", list(&names))).collect();
+        let each = groups.iter().map(|Alike { text, names }| format!("{text} ({})", list(names)));
+        let each: Vec<String> = each.collect();
         (!each.is_empty()).then(|| list(&each))
     }
 

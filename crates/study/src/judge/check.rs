@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::ran::Ran;
 use crate::arena::ArenaName;
-use crate::claim::{Bound, Check, ClaimKind, Figure, Tolerance, pairs};
+use crate::claim::{Bound, Check, ClaimKind, Figure, Operand, Tolerance, pairs};
 use crate::fit::{fit, slope};
 use crate::outcome::{CheckOutcome, HeldBy, Value};
 use crate::stats::LEAST_FOR_SPREAD;
@@ -22,17 +22,15 @@ pub(super) fn judge_check(
     ran: &Ran<'_>,
 ) -> CheckOutcome {
     let places = places(check, arenas);
-    let value = |&(arena, operand): &(ArenaName, usize)| {
-        let operand = &check.operands[operand];
-        ran.value(&operand.cell, arena, assumption, &operand.metric)
-    };
+    let value =
+        |place: &Place<'_>| ran.value(&place.operand.cell, place.arena, assumption, &place.operand.metric);
     let values: Vec<Value> = places.iter().filter_map(value).collect();
     let is_whole = values.len() == places.len();
     let medians: Vec<f64> = values.iter().map(|value| value.median).collect();
     let within = check.kind.holds(&medians).filter(|_| is_whole);
     let held_by = held_by(check.kind, &values, within);
     let holds = within.map(|within| within || held_by.is_some());
-    let (single_hits, single_runs) = singles(check, &places, assumption, ran);
+    let singles = singles(check.kind, &places, assumption, ran);
     let ci95 = if is_whole { figure_interval(check.kind, &values) } else { None };
     let metric = check.operands.first().map(|operand| operand.metric.clone()).unwrap_or_default();
     CheckOutcome {
@@ -49,8 +47,8 @@ pub(super) fn judge_check(
         values,
         holds,
         held_by,
-        single_hits,
-        single_runs,
+        single_hits: singles.hits,
+        single_runs: singles.runs,
     }
 }
 
@@ -70,36 +68,50 @@ fn interval(value: &Value) -> Option<(f64, f64)> {
     value.ci95.or_else(|| (value.n >= LEAST_FOR_SPREAD).then_some((value.min, value.max)))
 }
 
-/// Where each thing that is compared ran: (arena, index of the operand).
-fn places(check: &Check, arenas: &[ArenaName]) -> Vec<(ArenaName, usize)> {
+/// Something that is compared, where it ran.
+struct Place<'a> {
+    arena: ArenaName,
+    operand: &'a Operand,
+}
+
+/// Where each thing that is compared ran.
+fn places<'a>(check: &'a Check, arenas: &[ArenaName]) -> Vec<Place<'a>> {
     match check.kind {
         ClaimKind::Agree { .. } => {
             let mut arenas = arenas.to_vec();
             // From the model to the world.
             arenas.sort_unstable();
-            arenas.into_iter().map(|arena| (arena, 0)).collect()
+            let Some(operand) = check.operands.first() else { return Vec::new() };
+            arenas.into_iter().map(|arena| Place { arena, operand }).collect()
         }
-        _ => (0..check.operands.len()).filter_map(|operand| Some((*arenas.first()?, operand))).collect(),
+        _ => {
+            let Some(&arena) = arenas.first() else { return Vec::new() };
+            check.operands.iter().map(|operand| Place { arena, operand }).collect()
+        }
     }
 }
 
-/// In how many repetitions the check holds by itself, and in how many it could; repetition k of one cell is
-/// held against repetition k of the other, if both have a figure.
-fn singles(check: &Check, places: &[(ArenaName, usize)], assumption: usize, ran: &Ran<'_>) -> (u64, u64) {
-    let columns: Option<Vec<BTreeMap<u64, f64>>> = places
-        .iter()
-        .map(|&(arena, operand)| {
-            let operand = &check.operands[operand];
-            Some(ran.get(&operand.cell, arena, assumption)?.figures(&operand.metric))
-        })
-        .collect();
-    let Some(columns) = columns else { return (0, 0) };
-    let Some(first) = columns.first() else { return (0, 0) };
+/// Single repetitions in which a check could hold by itself.
+#[derive(Default)]
+struct Singles {
+    /// In which it does.
+    hits: u64,
+    runs: u64,
+}
+
+/// Repetition k of one cell is held against repetition k of the other, if both have a figure.
+fn singles(kind: ClaimKind, places: &[Place<'_>], assumption: usize, ran: &Ran<'_>) -> Singles {
+    let column = |Place { arena, operand }: &Place<'_>| {
+        Some(ran.get(&operand.cell, *arena, assumption)?.figures(&operand.metric))
+    };
+    let columns: Option<Vec<BTreeMap<u64, f64>>> = places.iter().map(column).collect();
+    let Some(columns) = columns else { return Singles::default() };
+    let Some(first) = columns.first() else { return Singles::default() };
     let values =
         |run: &u64| columns.iter().map(|column| column.get(run).copied()).collect::<Option<Vec<f64>>>();
     let whole: Vec<Vec<f64>> = first.keys().filter_map(values).collect();
-    let hits = whole.iter().filter(|values| check.kind.holds(values) == Some(true));
-    (hits.count() as u64, whole.len() as u64)
+    let hits = whole.iter().filter(|values| kind.holds(values) == Some(true)).count();
+    Singles { hits: hits as u64, runs: whole.len() as u64 }
 }
 
 /// The interval of the check's one figure. Of a median its own; of a ratio, a difference or an agreement all

@@ -5,17 +5,19 @@ use crate::TraceLine;
 use crate::arena::ArenaName;
 use crate::band::band;
 use crate::fit::fit;
-use crate::outcome::{Drawing, FigureLine, FigureOutcome, FigurePoint, RowOutcome, TableOutcome, TracePanel};
+use crate::outcome::{
+    Drawing, FigureLine, FigureOutcome, FigurePoint, RowOutcome, RunShare, TableOutcome, TracePanel,
+};
 use crate::over_time::is_flow_of;
 use crate::sample::{CellSamples, KeptTrace, Sample, cut};
 use crate::stats::median;
-use crate::study::{Figure, FigureAxis, FigureKind, Kinds, MedianLine};
+use crate::study::{AxisTitles, Figure, FigureAxis, FigureKind, Kinds, LabelledCells, MedianLine};
 use crate::table::{PublishedRow, PublishedTable};
 use talkpath_units::counted;
 
 /// The figure; `None` if none of its cells ran.
 pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
-    let (x_title, y_title, drawing) = match &figure.kind {
+    let (titles, drawing) = match &figure.kind {
         FigureKind::Trace { series, seconds, cap, levels, .. } => {
             let panels = panels(&figure.kind, ran);
             let is_empty = |panel: &TracePanel| panel.steps.is_empty() && panel.loss_runs.is_empty();
@@ -23,7 +25,7 @@ pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
                 return None;
             }
             let drawing = Drawing::Traces { panels, seconds: *seconds, levels: levels.clone() };
-            ("time, s".to_owned(), trace_title(series, *cap), drawing)
+            (AxisTitles { x: "time, s".to_owned(), y: trace_title(series, *cap) }, drawing)
         }
         FigureKind::Cells { x, titles, lines } => {
             let lines = median_lines(x, lines, ran);
@@ -31,26 +33,35 @@ pub(super) fn draw(figure: &Figure, ran: &Ran<'_>) -> Option<FigureOutcome> {
                 FigureAxis::Numbers(_) => Drawing::Lines { lines },
                 FigureAxis::Names(names) => Drawing::Groups { names: names.clone(), lines },
             };
-            (titles.0.clone(), titles.1.clone(), drawing)
+            (titles.clone(), drawing)
         }
         FigureKind::Quantiles { cell, flows } => {
             let mut arenas = ran.selection.arenas.clone();
             arenas.sort_unstable();
             let [model, .., measure] = arenas.as_slice() else { return None };
             let lines = quantile_lines(ran.get(cell, *model, 0)?, ran.get(cell, *measure, 0)?, flows);
-            let titles = (format!("delay in {measure}, ms"), format!("delay in {model}, ms"));
-            (titles.0, titles.1, Drawing::Quantiles { lines })
+            let titles =
+                AxisTitles { x: format!("delay in {measure}, ms"), y: format!("delay in {model}, ms") };
+            (titles, Drawing::Quantiles { lines })
         }
         FigureKind::Scatter { x, y, titles, points } => {
-            let lines = scatter_lines((x, y), points, ran);
+            let lines = scatter_lines(x, y, points, ran);
             let all: Vec<_> =
                 lines.iter().flat_map(|line| &line.points).map(|point| (point.x, point.median)).collect();
-            (titles.0.clone(), titles.1.clone(), Drawing::Scatter { lines, fit: fit(&all) })
+            (titles.clone(), Drawing::Scatter { lines, fit: fit(&all) })
         }
-        FigureKind::Absent(why) => (String::new(), String::new(), Drawing::Absent { why: why.clone() }),
+        FigureKind::Absent(why) => {
+            (AxisTitles { x: String::new(), y: String::new() }, Drawing::Absent { why: why.clone() })
+        }
     };
-    let (number, title, note) = (figure.number.clone(), figure.title.clone(), figure.note.clone());
-    let drawn = FigureOutcome { number, title, x_title, y_title, note, drawing };
+    let drawn = FigureOutcome {
+        number: figure.number.clone(),
+        title: figure.title.clone(),
+        x_title: titles.x,
+        y_title: titles.y,
+        note: figure.note.clone(),
+        drawing,
+    };
     drawn.has_something().then_some(drawn)
 }
 
@@ -91,9 +102,7 @@ fn trace_title(series: &str, cap: Option<f64>) -> String {
     match (series, cap) {
         ("loss-runs", _) => "packets lost in a row".to_owned(),
         ("cwnd", None) => "cwnd, packets".to_owned(),
-        ("cwnd", Some(cap)) => {
-            format!("window: cwnd, at most {cap} {}", if cap == 1.0 { "packet" } else { "packets" })
-        }
+        ("cwnd", Some(cap)) => format!("window: cwnd, at most {cap} packets"),
         ("goodput", _) => "goodput in each second, kb/s".to_owned(),
         _ => "waiting packets".to_owned(),
     }
@@ -116,7 +125,7 @@ fn panels(figure: &FigureKind, ran: &Ran<'_>) -> Vec<TracePanel> {
                 add_bands(&mut panel, &valid, figure, ran);
             }
             panel.repetition = kept.repetition;
-            panel.runs = (1, samples.valid().count() as u64);
+            panel.runs = RunShare { of_kind: 1, all: samples.valid().count() as u64 };
             has_any = true;
         }
         return has_any.then_some(panel).into_iter().collect();
@@ -133,7 +142,7 @@ fn panels(figure: &FigureKind, ran: &Ran<'_>) -> Vec<TracePanel> {
         });
         panels.extend(panel.filter(|panel| panels.iter().all(|it| it.kind != panel.kind)));
     }
-    panels.sort_by_key(|panel| (core::cmp::Reverse(panel.runs.0), panel.repetition));
+    panels.sort_by_key(|panel| (core::cmp::Reverse(panel.runs.of_kind), panel.repetition));
     panels
 }
 
@@ -143,17 +152,18 @@ fn kind_panel(
     samples: &CellSamples,
     figure: &FigureKind,
 ) -> Option<TracePanel> {
-    let value = kept.kinds.iter().find(|kind| kind.0 == kinds.metric)?.1;
+    let value = kept.kinds.iter().find_map(|(metric, value)| (*metric == kinds.metric).then_some(*value))?;
     let all = samples.values(&kinds.metric);
-    let (runs, of) = (all.iter().filter(|it| **it == value).count(), all.len());
+    let of_kind = all.iter().filter(|it| **it == value).count();
+    let runs = RunShare { of_kind: of_kind as u64, all: all.len() as u64 };
     let title = format!(
-        "{} {}: {runs} of {}; run {} is shown",
+        "{} {}: {} of {}; run {} is shown",
         crate::words::shown(None, value * kinds.times),
         kinds.what,
-        counted(of, "run"),
+        runs.of_kind,
+        counted(runs.all, "run"),
         kept.repetition + 1
     );
-    let runs = (runs as u64, of as u64);
     let mut panel =
         TracePanel { title, kind: Some(value), repetition: kept.repetition, runs, ..TracePanel::default() };
     add_trace(&mut panel, kept, figure, "");
@@ -165,8 +175,7 @@ fn add_trace(panel: &mut TracePanel, kept: &KeptTrace, figure: &FigureKind, suff
     let trace = &kept.trace;
     if series == "loss-runs" {
         let runs = trace.loss_runs.iter().filter(|run| run.flow.starts_with(entity));
-        let within = runs.filter(|run| run.at_s >= seconds.0 && run.at_s <= seconds.1);
-        panel.loss_runs.extend(within.cloned());
+        panel.loss_runs.extend(runs.filter(|run| seconds.holds(run.at_s)).cloned());
         return;
     }
     let of = |line: &&TraceLine| line.kind == *series && line.entity.starts_with(entity);
@@ -195,7 +204,7 @@ fn add_bands(panel: &mut TracePanel, samples: &[&Sample], figure: &FigureKind, r
     let Some(stretch) = stretch else { return };
     let of_line = |line: &TraceLine| {
         let values = samples.iter().filter_map(|sample| sample.instants.get(&line.key()));
-        band(&line.entity, &values.map(Vec::as_slice).collect::<Vec<_>>(), (stretch, *seconds))
+        band(&line.entity, &values.map(Vec::as_slice).collect::<Vec<_>>(), stretch, *seconds)
     };
     panel.bands = panel.steps.iter().filter_map(of_line).collect();
 }
@@ -224,16 +233,16 @@ fn median_lines(x: &FigureAxis, lines: &[MedianLine], ran: &Ran<'_>) -> Vec<Figu
     all.filter(|line| !line.points.is_empty()).collect()
 }
 
-/// Labels with a point for each of their cells that ran.
-fn scatter_lines((x, y): (&str, &str), points: &[(String, Vec<String>)], ran: &Ran<'_>) -> Vec<FigureLine> {
+/// Labels with a point for each of their cells that ran: the metric `x` to the right, `y` upwards.
+fn scatter_lines(x: &str, y: &str, points: &[LabelledCells], ran: &Ran<'_>) -> Vec<FigureLine> {
     let Some(&arena) = ran.selection.arenas.first() else { return Vec::new() };
     let point = |cell: &String| {
         let (x, y) = (ran.value(cell, arena, 0, x)?, ran.value(cell, arena, 0, y)?);
         Some(FigurePoint::new(x.median, y.median, y.ci95))
     };
-    let lines = points.iter().map(|(label, cells)| FigureLine {
-        label: label.clone(),
-        points: cells.iter().filter_map(point).collect(),
+    let lines = points.iter().map(|labelled| FigureLine {
+        label: labelled.label.clone(),
+        points: labelled.cells.iter().filter_map(point).collect(),
     });
     lines.filter(|line| !line.points.is_empty()).collect()
 }

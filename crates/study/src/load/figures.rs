@@ -3,7 +3,7 @@
 use super::Loader;
 use super::sense::Known;
 use crate::file::{FigureEntry, LineEntry, MediansEntry, ScatterEntry, TraceEntry};
-use crate::study::{Figure, FigureAxis, FigureKind, Kinds, MedianLine, Printed};
+use crate::study::{AxisTitles, Figure, FigureAxis, FigureKind, Kinds, LabelledCells, MedianLine, Printed};
 use crate::table::PublishedRow;
 use talkpath_units::counted;
 
@@ -38,15 +38,15 @@ impl Loader<'_, '_> {
             let message = format!("found \"{series}\", expected one of {}", SERIES.join(", "));
             self.mistakes.add(trace.series.span(), "figure.trace.series", message, None);
         }
-        let place = (trace.series.span(), "figure.trace.seconds");
-        self.stretch(trace.seconds, place.0.clone(), place.1);
-        if let Some(end) = known.duration_s(trace.cell.get_ref()).filter(|end| trace.seconds.1 > *end) {
-            let message = format!("found {} s, after the cell's end at {end} s", trace.seconds.1);
-            self.mistakes.add(place.0, place.1, message, None);
+        let (key, to) = ("figure.trace.seconds", trace.seconds.to);
+        self.stretch(trace.seconds, trace.series.span(), key);
+        if let Some(end) = known.duration_s(trace.cell.get_ref()).filter(|end| to > *end) {
+            let message = format!("found {to} s, after the cell's end at {end} s");
+            self.mistakes.add(trace.series.span(), key, message, None);
         }
         let kinds = trace.kinds.as_ref().map(|kinds| {
-            let place = (kinds.metric.span(), "figure.trace.kinds.metric");
-            self.known_metric((trace.cell.get_ref(), kinds.metric.get_ref()), place, known);
+            let (cell, key) = (trace.cell.get_ref(), "figure.trace.kinds.metric");
+            self.known_metric(cell, kinds.metric.get_ref(), kinds.metric.span(), key, known);
             Kinds { metric: kinds.metric.get_ref().clone(), times: kinds.times, what: kinds.what.clone() }
         });
         FigureKind::Trace {
@@ -82,7 +82,7 @@ impl Loader<'_, '_> {
         let lines: Vec<_> = medians
             .lines
             .iter()
-            .filter_map(|line| self.median_line(medians, line, (count, &printed), known))
+            .filter_map(|line| self.median_line(medians, line, count, &printed, known))
             .collect();
         if let Some(name) = &medians.published
             && lines.iter().all(|line| line.published.iter().all(|it| it.values.is_empty()))
@@ -90,15 +90,17 @@ impl Loader<'_, '_> {
             let message = format!("{} prints nothing of the figure's cells and metrics", name.get_ref());
             self.mistakes.add(name.span(), "figure.medians.published", message, None);
         }
-        let titles = (medians.x_title.clone(), medians.y_title.clone());
+        let titles = AxisTitles { x: medians.x_title.clone(), y: medians.y_title.clone() };
         Some(FigureKind::Cells { x: axis, titles, lines })
     }
 
+    /// A line with `count` cells, and what is `printed` of each.
     fn median_line(
         &mut self,
         medians: &MediansEntry,
         line: &LineEntry,
-        (count, printed): (usize, &[PublishedRow]),
+        count: usize,
+        printed: &[PublishedRow],
         known: &Known<'_>,
     ) -> Option<MedianLine> {
         let cells = line.cells.get_ref();
@@ -109,8 +111,7 @@ impl Loader<'_, '_> {
         };
         for name in cells {
             self.known_cell(name, line.cells.span(), "figure.medians.lines");
-            let place = (metric.span(), "figure.medians.metric");
-            self.known_metric((name, metric.get_ref()), place, known);
+            self.known_metric(name, metric.get_ref(), metric.span(), "figure.medians.metric", known);
         }
         if cells.len() != count {
             let message =
@@ -137,8 +138,7 @@ impl Loader<'_, '_> {
             for name in points.cells.get_ref() {
                 self.known_cell(name, points.cells.span(), "figure.scatter.points");
                 for metric in [&scatter.x, &scatter.y] {
-                    let place = (metric.span(), "figure.scatter");
-                    self.known_metric((name, metric.get_ref()), place, known);
+                    self.known_metric(name, metric.get_ref(), metric.span(), "figure.scatter", known);
                 }
             }
             if let Some(metric) = &points.metric {
@@ -146,12 +146,15 @@ impl Loader<'_, '_> {
                 self.mistakes.add(metric.span(), "figure.scatter.points", message, None);
             }
         }
-        let points = scatter.points.iter().map(|it| (it.label.clone(), it.cells.get_ref().clone()));
+        let labelled = |line: &LineEntry| LabelledCells {
+            label: line.label.clone(),
+            cells: line.cells.get_ref().clone(),
+        };
         FigureKind::Scatter {
             x: scatter.x.get_ref().clone(),
             y: scatter.y.get_ref().clone(),
-            titles: (scatter.x_title.clone(), scatter.y_title.clone()),
-            points: points.collect(),
+            titles: AxisTitles { x: scatter.x_title.clone(), y: scatter.y_title.clone() },
+            points: scatter.points.iter().map(labelled).collect(),
         }
     }
 }

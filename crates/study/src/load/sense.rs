@@ -19,24 +19,31 @@ use crate::study::Cell;
 /// What a name can mean.
 pub(super) struct Known<'a> {
     /// Every cell's scenario under the base set, or the first set that it has, with the paths of its summary.
-    cells: BTreeMap<String, (Arc<Scenario>, Json)>,
+    cells: BTreeMap<String, KnownCell>,
     /// The metrics that the study derives.
     pub(super) derived: &'a Metrics,
+}
+
+struct KnownCell {
+    scenario: Arc<Scenario>,
+    /// Of its summary: every path that it can have.
+    shape: Json,
 }
 
 impl<'a> Known<'a> {
     pub(super) fn new(cells: &[Cell], derived: &'a Metrics) -> Self {
         let mut known = BTreeMap::new();
         for cell in cells {
-            let of = || (Arc::clone(&cell.full.scenario), shape(&cell.full.scenario));
+            let scenario = &cell.full.scenario;
+            let new = || KnownCell { scenario: Arc::clone(scenario), shape: shape(scenario) };
             // They come by arena and assumption: the first is the base's in the simulator.
-            known.entry(cell.name.clone()).or_insert_with(of);
+            known.entry(cell.name.clone()).or_insert_with(new);
         }
         Self { cells: known, derived }
     }
 
     fn scenario(&self, cell: &str) -> Option<&Scenario> {
-        self.cells.get(cell).map(|it| it.0.as_ref())
+        self.cells.get(cell).map(|known| known.scenario.as_ref())
     }
 
     /// How long a run of `cell` lasts, s.
@@ -49,11 +56,13 @@ impl Loader<'_, '_> {
     /// A metric that is read of `cell` exists there. Of an unknown cell something else has been said.
     pub(super) fn known_metric(
         &mut self,
-        (cell, metric): (&str, &str),
-        (span, key): (Range<usize>, &str),
+        cell: &str,
+        metric: &str,
+        span: Range<usize>,
+        key: &str,
         known: &Known<'_>,
     ) {
-        let Some((_, shape)) = known.cells.get(cell) else { return };
+        let Some(KnownCell { shape, .. }) = known.cells.get(cell) else { return };
         if let Some((message, help)) = unknown(shape, metric, known.derived) {
             self.mistakes.add(span, key, message, Some(help));
         }
@@ -62,7 +71,7 @@ impl Loader<'_, '_> {
     /// A metric that is read from every cell must exist in at least one.
     pub(super) fn known_somewhere(&mut self, metric: &Spanned<String>, known: &Known<'_>) {
         let mut found =
-            known.cells.values().map(|(_, shape)| unknown(shape, metric.get_ref(), known.derived));
+            known.cells.values().map(|cell| unknown(&cell.shape, metric.get_ref(), known.derived));
         let Some(Some((message, help))) = found.next() else { return };
         if found.all(|it| it.is_some()) {
             self.mistakes.add(metric.span(), "also", message, Some(help));
@@ -77,8 +86,7 @@ impl Loader<'_, '_> {
         cells: &[Cell],
     ) {
         for operand in &check.operands {
-            let place = (entry.span(), "claim.check.metric");
-            self.known_metric((&operand.cell, &operand.metric), place, known);
+            self.known_metric(&operand.cell, &operand.metric, entry.span(), "claim.check.metric", known);
             self.runs_under_base(&operand.cell, entry, &check.arenas, cells);
             self.is_measured(&operand.cell, entry, &check.arenas, cells);
         }

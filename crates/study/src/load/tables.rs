@@ -20,9 +20,8 @@ impl Loader<'_, '_> {
             }
         }
         for row in &rows {
-            let place = || (entry.rows.span(), "table.rows");
-            self.known_cell(&row.cell, place().0, place().1);
-            self.known_metric((&row.cell, &row.metric), place(), known);
+            self.known_cell(&row.cell, entry.rows.span(), "table.rows");
+            self.known_metric(&row.cell, &row.metric, entry.rows.span(), "table.rows", known);
         }
         Some(PublishedTable { title: entry.title.clone(), rows })
     }

@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::Serialize;
-use talkpath_report::{Picture, fill_page, page_pictures, study_changes};
+use talkpath_report::{PageMistake, Picture, fill_page, page_pictures, study_changes};
 use talkpath_study::{ArenaName, Outcome, Standing, Verdict, VerdictChange, arena_list};
 use talkpath_units::{counted, printable};
 
@@ -121,8 +121,8 @@ pub(super) fn fill(args: &StudyFillArgs, terminal: Terminal) -> Result<(), Failu
         let text = scenario_file::read(page)?;
         match fill_page(&text, &outcomes) {
             Err(found) => {
-                mistakes
-                    .extend(found.into_iter().map(|(line, why)| format!("{}:{line}: {why}", page.display())));
+                let shown = |PageMistake { line, why }| format!("{}:{line}: {why}", page.display());
+                mistakes.extend(found.into_iter().map(shown));
                 continue;
             }
             Ok(filled) if filled == text => {}

@@ -3,7 +3,9 @@
 
 use talkpath_study::{FigureLine, FigureOutcome};
 
-use super::{HEIGHT, Looks, TOP, about_printed, draw_printed, printed_entries, scale, sentences, values};
+use super::{
+    Drawn, HEIGHT, Looks, TOP, about_printed, draw_printed, printed_entries, scale, sentences, values,
+};
 use crate::display::Marker;
 use crate::figure::{Entry, Sample, extent, marker};
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
@@ -19,11 +21,7 @@ const BARS: f64 = 0.76;
 /// The share of a bar's place that is bar: the printed figures are behind it.
 const BAR: f64 = 0.62;
 
-pub(super) fn draw(
-    figure: &FigureOutcome,
-    names: &[String],
-    lines: &[FigureLine],
-) -> (Svg, Vec<Entry>, String) {
+pub(super) fn draw(figure: &FigureOutcome, names: &[String], lines: &[FigureLine]) -> Drawn {
     let scale = scale(&figure.y_title);
     let (least, high) = extent(values(lines, scale));
     // Zeros do not keep the others from a logarithmic scale.
@@ -64,35 +62,54 @@ pub(super) fn draw(
         let colour = looks.at(index).colour.as_str();
         for point in &line.points {
             let left = LEFT + (point.x + (1.0 - BARS) / 2.0) * group + index as f64 * place;
-            let bar = (left, place * if point.published.is_empty() { 0.9 } else { BAR });
+            let width = place * if point.published.is_empty() { 0.9 } else { BAR };
             // What is printed beside a zero of ours is drawn all the same.
             if y.has_place(point.median) {
-                draw_bar(&mut svg, &panel, bar, (point.median * scale, is_log, colour));
+                let bar = Bar { left, width, value: point.median * scale, fill: colour };
+                if is_log {
+                    bar.draw_as_point(&mut svg, &panel)
+                } else {
+                    bar.draw(&mut svg, &panel)
+                }
                 if let Some((low, high)) = point.ci95 {
-                    let x = bar.0 + bar.1 / 2.0;
+                    let x = bar.middle();
                     svg.line("axis", (x, y.at(low * scale)), (x, y.at(high * scale)));
                 }
             }
-            draw_printed(&mut svg, &panel, left + place * (BAR + 0.16), (point, colour), scale);
+            draw_printed(&mut svg, &panel, left + place * (BAR + 0.16), point, colour, scale);
         }
     }
-    (svg, names_of(lines, is_log), caption(lines, is_log))
+    Drawn { svg, legend: names_of(lines, is_log), caption: caption(lines, is_log) }
 }
 
-fn draw_bar(
-    svg: &mut Svg,
-    panel: &Panel,
-    (left, width): (f64, f64),
-    (value, is_log, fill): (f64, bool, &str),
-) {
-    let y = panel.y.at(value);
-    if is_log {
-        let path = marker(Marker::Circle, left + width / 2.0, y);
-        svg.path("", &format!("fill:{fill}"), &path);
-    } else {
-        let zero = panel.y.at(0.0);
-        let style = format!("fill:{fill};fill-opacity:.8");
-        svg.rect("", &style, "", (left, y.min(zero)), (width, (y - zero).abs()));
+/// A median as it is drawn.
+struct Bar<'a> {
+    /// Its left side, SVG units.
+    left: f64,
+    /// SVG units.
+    width: f64,
+    /// In the unit of the axis.
+    value: f64,
+    /// A colour.
+    fill: &'a str,
+}
+
+impl Bar<'_> {
+    fn middle(&self) -> f64 {
+        self.left + self.width / 2.0
+    }
+
+    /// From the line of zero on.
+    fn draw(&self, svg: &mut Svg, panel: &Panel) {
+        let (y, zero) = (panel.y.at(self.value), panel.y.at(0.0));
+        let style = format!("fill:{};fill-opacity:.8", self.fill);
+        svg.rect("", &style, "", (self.left, y.min(zero)), (self.width, (y - zero).abs()));
+    }
+
+    /// On a logarithmic scale, which has no zero.
+    fn draw_as_point(&self, svg: &mut Svg, panel: &Panel) {
+        let path = marker(Marker::Circle, self.middle(), panel.y.at(self.value));
+        svg.path("", &format!("fill:{}", self.fill), &path);
     }
 }
 

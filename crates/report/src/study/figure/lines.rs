@@ -3,9 +3,9 @@
 use talkpath_study::{FigureLine, FigureOutcome};
 
 use super::{
-    HEIGHT, Looks, TOP, about_printed, draw_printed, line_legend, scale, sentences, values, with_zero,
+    Drawn, HEIGHT, Looks, TOP, about_printed, draw_printed, line_legend, scale, sentences, values, with_zero,
 };
-use crate::figure::{Entry, extent};
+use crate::figure::extent;
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::{Svg, unit};
@@ -13,7 +13,7 @@ use crate::plot::svg::{Svg, unit};
 /// Of a figure of quantiles, which is nearer to a square.
 const QUANTILE_HEIGHT: f64 = 420.0;
 
-pub(super) fn draw(figure: &FigureOutcome, lines: &[FigureLine]) -> (Svg, Vec<Entry>, String) {
+pub(super) fn draw(figure: &FigureOutcome, lines: &[FigureLine]) -> Drawn {
     let scale = scale(&figure.y_title);
     let (low, top) = extent(values(lines, scale));
     let xs = lines.iter().flat_map(|line| &line.points).map(|point| point.x);
@@ -31,10 +31,10 @@ pub(super) fn draw(figure: &FigureOutcome, lines: &[FigureLine]) -> (Svg, Vec<En
         "Medians over repetitions under the base assumptions; upright lines are 95 % confidence intervals",
         about_printed(lines),
     ]);
-    (svg, line_legend(&names, lines), caption)
+    Drawn { svg, legend: line_legend(&names, lines), caption }
 }
 
-pub(super) fn draw_quantiles(figure: &FigureOutcome, lines: &[FigureLine]) -> (Svg, Vec<Entry>, String) {
+pub(super) fn draw_quantiles(figure: &FigureOutcome, lines: &[FigureLine]) -> Drawn {
     let points = lines.iter().flat_map(|line| &line.points);
     let (low, high) = extent(points.flat_map(|point| [point.x, point.median]));
     // A tenth of room, and one scale for both axes.
@@ -53,7 +53,7 @@ pub(super) fn draw_quantiles(figure: &FigureOutcome, lines: &[FigureLine]) -> (S
     series(&mut svg, &panel, lines, 1.0);
     let names: Vec<&str> = lines.iter().map(|line| line.label.as_str()).collect();
     let caption = "The 1st to the 99th percentile of delay, each the median over repetitions; on the dotted line both arenas agree";
-    (svg, line_legend(&names, lines), caption.to_owned())
+    Drawn { svg, legend: line_legend(&names, lines), caption: caption.to_owned() }
 }
 
 fn axes(svg: &mut Svg, panel: &Panel, figure: &FigureOutcome, height: f64) {
@@ -75,7 +75,7 @@ fn series(svg: &mut Svg, panel: &Panel, lines: &[FigureLine], scale: f64) {
         }
         svg.path("series", &look.stroke, &path);
         for point in &line.points {
-            draw_printed(svg, panel, panel.x.at(point.x), (point, &look.colour), scale);
+            draw_printed(svg, panel, panel.x.at(point.x), point, &look.colour, scale);
         }
     }
 }

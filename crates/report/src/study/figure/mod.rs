@@ -74,12 +74,28 @@ impl Looks {
     }
 }
 
+/// A drawing, before it has a title.
+struct Drawn {
+    svg: Svg,
+    legend: Vec<Entry>,
+    caption: String,
+}
+
+impl Drawn {
+    /// The drawing of `figure` under `title`.
+    fn titled(self, figure: &FigureOutcome, title: String) -> Figure {
+        let id = word(&figure.number);
+        let description = format!("{} against {}.", figure.y_title, x_title(figure));
+        let svg = Some(self.svg.finish(&format!("svg-{id}"), &title, &description));
+        let caption = sentences(&[&self.caption, &figure.note]);
+        Figure { id, title, legend: self.legend, svg, caption }
+    }
+}
+
 /// The figure, ready for the page.
 pub(super) fn draw(figure: &FigureOutcome) -> Figure {
     let title = format!("Figure {}: {}", figure.number, figure.title);
-    let id = word(&figure.number);
-    let description = format!("{} against {}.", figure.y_title, x_title(figure));
-    let (svg, legend, caption) = match &figure.drawing {
+    let drawn = match &figure.drawing {
         Drawing::Traces { panels, seconds, levels } => traces::draw(figure, panels, *seconds, levels),
         Drawing::Lines { lines } => lines::draw(figure, lines),
         Drawing::Quantiles { lines } => lines::draw_quantiles(figure, lines),
@@ -88,11 +104,10 @@ pub(super) fn draw(figure: &FigureOutcome) -> Figure {
         Drawing::Absent { why } => {
             let seen = "It stands in the publication";
             let caption = sentences(&[&format!("Not drawn again: {why}."), seen, &figure.note]);
-            return Figure { id, title, legend: Vec::new(), svg: None, caption };
+            return Figure { id: word(&figure.number), title, legend: Vec::new(), svg: None, caption };
         }
     };
-    let svg = Some(svg.finish(&format!("svg-{id}"), &title, &description));
-    Figure { id, title, legend, svg, caption: sentences(&[&caption, &figure.note]) }
+    drawn.titled(figure, title)
 }
 
 fn x_title(figure: &FigureOutcome) -> &str {
@@ -128,7 +143,7 @@ fn values(lines: &[FigureLine], scale: f64) -> impl Iterator<Item = f64> {
 /// The printed figures of `point` at `x`: a diamond, a triangle if an assumption decides
 /// ours, a square if ours was fitted to it, a cross if it is
 /// exempt. What has no place on the scale is left out.
-fn draw_printed(svg: &mut Svg, panel: &Panel, x: f64, (point, colour): (&FigurePoint, &str), scale: f64) {
+fn draw_printed(svg: &mut Svg, panel: &Panel, x: f64, point: &FigurePoint, colour: &str, scale: f64) {
     for value in point.published.iter().map(|value| value * scale).filter(|it| panel.y.has_place(*it)) {
         let y = panel.y.at(value);
         svg.path("", &printed(colour), &marker(shape(point.role), x, y));

@@ -2,7 +2,7 @@
 
 use talkpath_study::{FigureLine, FigureOutcome, Fit, shown};
 
-use super::{HEIGHT, Looks, TOP, scale, sentences, values, with_zero};
+use super::{Drawn, HEIGHT, Looks, TOP, scale, sentences, values, with_zero};
 use crate::display::Marker;
 use crate::figure::{Entry, Sample, extent, marker};
 use crate::number::counted;
@@ -15,11 +15,7 @@ const MARKERS: [Marker; 5] =
 /// Of the line.
 const FITTED: &str = "stroke:var(--ink);stroke-dasharray:6 3";
 
-pub(super) fn draw(
-    figure: &FigureOutcome,
-    lines: &[FigureLine],
-    fit: Option<Fit>,
-) -> (Svg, Vec<Entry>, String) {
+pub(super) fn draw(figure: &FigureOutcome, lines: &[FigureLine], fit: Option<Fit>) -> Drawn {
     let (x_scale, y_scale) = (scale(&figure.x_title), scale(&figure.y_title));
     let points = || lines.iter().flat_map(|line| &line.points);
     let (left, right) = extent(points().map(|point| point.x));
@@ -60,7 +56,7 @@ pub(super) fn draw(
     });
     let fitted = fit.map(|_| Entry::line("line through all points", FITTED));
     let legend = own.chain(fitted).collect();
-    (svg, legend, caption(points().count(), fit, x_scale))
+    Drawn { svg, legend, caption: caption(points().count(), fit, x_scale) }
 }
 
 fn caption(count: usize, fit: Option<Fit>, x_scale: f64) -> String {

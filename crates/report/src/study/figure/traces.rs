@@ -1,9 +1,9 @@
 //! State over time: steps or loss runs, one panel or one for each kind of run.
 
-use talkpath_study::{BandPoint, FigureOutcome, Level, TracePanel};
+use talkpath_study::{BandPoint, FigureOutcome, Level, Stretch, TracePanel};
 
-use super::{HEIGHT, Looks, TOP, line_legend, sentences};
-use crate::figure::{Entry, extent};
+use super::{Drawn, HEIGHT, Looks, TOP, line_legend, sentences};
+use crate::figure::extent;
 use crate::plot::panel::{BOTTOM, LEFT, Panel, RIGHT, WIDTH, stack};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::{Anchor, PathData, Svg};
@@ -15,9 +15,9 @@ const GAP: f64 = 40.0;
 pub(super) fn draw(
     figure: &FigureOutcome,
     panels: &[TracePanel],
-    seconds: (f64, f64),
+    seconds: Stretch,
     levels: &[Level],
-) -> (Svg, Vec<Entry>, String) {
+) -> Drawn {
     let is_several = panels.len() > 1;
     let height = if is_several { SMALL_HEIGHT } else { HEIGHT };
     let has_titles = panels.iter().any(|panel| !panel.title.is_empty());
@@ -31,7 +31,7 @@ pub(super) fn draw(
         let panel = Panel {
             top: place.0,
             bottom: place.1,
-            x: Scale::linear(seconds, (LEFT, WIDTH - RIGHT)),
+            x: Scale::linear(seconds.into(), (LEFT, WIDTH - RIGHT)),
             y: Scale::fitting((0.0, top), (place.1, place.0)),
         };
         // There is no half a packet in a row.
@@ -39,7 +39,7 @@ pub(super) fn draw(
         let is_last = at + 1 == panels.len();
         panel.horizontal_axis(&mut svg, 8, is_last.then_some(figure.x_title.as_str()));
         svg.text("name", "", (LEFT, place.0 - 8.0), Anchor::Start, &shown.title);
-        draw_panel(&mut svg, &panel, shown, seconds.1);
+        draw_panel(&mut svg, &panel, shown, seconds.to);
         for level in levels {
             panel.across(&mut svg, level.value);
             let at = (WIDTH - RIGHT - 4.0, panel.y.at(level.value) - 4.0);
@@ -53,11 +53,11 @@ pub(super) fn draw(
         .map(|panel| panel.steps.iter().map(|line| line.entity.as_str()).collect())
         .unwrap_or_default();
     let legend = if names.len() > 1 { line_legend(&names, &[]) } else { Vec::new() };
-    (svg, legend, caption(panels, counts_runs, !levels.is_empty()))
+    Drawn { svg, legend, caption: caption(panels, counts_runs, !levels.is_empty()) }
 }
 
 fn caption(panels: &[TracePanel], counts_runs: bool, has_levels: bool) -> String {
-    let all = panels.first().map_or(0, |panel| panel.runs.1);
+    let all = panels.first().map_or(0, |panel| panel.runs.all);
     let runs = if all > 1 { format!(" of {all}") } else { String::new() };
     let which = match panels {
         [one] if one.title.is_empty() => format!("Run {}{runs} under the base assumptions", one.repetition + 1),
@@ -137,7 +137,7 @@ fn steps(points: &[(f64, f64)], panel: &Panel, end: f64) -> String {
 mod tests {
     use super::super::draw as drawn;
     use super::*;
-    use talkpath_study::{Drawing, LossRun, TraceBand, TraceLine};
+    use talkpath_study::{Drawing, LossRun, RunShare, TraceBand, TraceLine};
 
     fn figure(panels: Vec<TracePanel>, levels: Vec<Level>) -> FigureOutcome {
         FigureOutcome {
@@ -146,7 +146,7 @@ mod tests {
             x_title: "time, s".to_owned(),
             y_title: "packets".to_owned(),
             note: "The paper prints a curve alone".to_owned(),
-            drawing: Drawing::Traces { panels, seconds: (0.0, 10.0), levels },
+            drawing: Drawing::Traces { panels, seconds: Stretch { from: 0.0, to: 10.0 }, levels },
         }
     }
 
@@ -185,7 +185,7 @@ mod tests {
     fn each_kind_of_run_has_a_panel_with_its_share_and_the_printed_level() {
         let kind = |title: &str| TracePanel {
             title: title.to_owned(),
-            runs: (3, 9),
+            runs: RunShare { of_kind: 3, all: 9 },
             steps: vec![TraceLine {
                 entity: "wan".to_owned(),
                 kind: "queue".to_owned(),

@@ -1,0 +1,73 @@
+//! A stretch of run time, which a figure shows or a metric reads.
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// From one moment of a run to a later one, both included; `[from, to]` in study.toml and in JSON.
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(f64, f64)", into = "(f64, f64)")]
+pub struct Stretch {
+    /// Its first moment, s.
+    pub from: f64,
+    /// Its last moment, s.
+    pub to: f64,
+}
+
+impl Stretch {
+    /// Whether it has a length, and does not begin before the run.
+    pub(crate) fn is_within_a_run(self) -> bool {
+        0.0 <= self.from && self.from < self.to
+    }
+
+    /// Whether the moment `at_s` lies in it.
+    pub(crate) fn holds(self, at_s: f64) -> bool {
+        self.from <= at_s && at_s <= self.to
+    }
+
+    /// The shortest stretch that has both within it.
+    pub(crate) const fn joined(self, other: Self) -> Self {
+        Self { from: self.from.min(other.from), to: self.to.max(other.to) }
+    }
+}
+
+/// As the pair: the fingerprint of a cell is made of this text, and a resumed run compares it.
+impl fmt::Debug for Stretch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (self.from, self.to).fmt(f)
+    }
+}
+
+impl From<(f64, f64)> for Stretch {
+    fn from((from, to): (f64, f64)) -> Self {
+        Self { from, to }
+    }
+}
+
+impl From<Stretch> for (f64, f64) {
+    fn from(stretch: Stretch) -> Self {
+        (stretch.from, stretch.to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_is_a_pair_in_json_and_in_the_text_of_a_fingerprint() {
+        let stretch: Stretch = serde_json::from_str("[0, 100.5]").unwrap();
+        assert_eq!(stretch, Stretch { from: 0.0, to: 100.5 });
+        assert_eq!(serde_json::to_string(&stretch).unwrap(), "[0.0,100.5]");
+        assert_eq!(format!("{stretch:?}"), "(0.0, 100.5)");
+    }
+
+    #[test]
+    fn both_ends_lie_in_a_stretch_and_a_stretch_without_length_is_none() {
+        let stretch = Stretch { from: 1.0, to: 2.0 };
+        assert!(stretch.holds(1.0) && stretch.holds(2.0) && !stretch.holds(2.5));
+        assert_eq!(stretch.joined(Stretch { from: 0.5, to: 1.5 }), Stretch { from: 0.5, to: 2.0 });
+        assert!(!Stretch { from: 1.0, to: 1.0 }.is_within_a_run());
+        assert!(!Stretch { from: -1.0, to: 1.0 }.is_within_a_run());
+    }
+}
