@@ -93,11 +93,11 @@ pub fn packets(file: &[u8]) -> impl Iterator<Item = Option<Sighted<'_>>> {
     core::iter::from_fn(move || {
         loop {
             let left = rest.filter(|left| !left.is_empty())?;
-            let Some((kind, body, next)) = read_block(left) else {
+            let Some(Block { kind, body, after }) = read_block(left) else {
                 rest = None;
                 return Some(None);
             };
-            rest = Some(next);
+            rest = Some(after);
             if kind == ENHANCED_PACKET {
                 let sighted = read_packet(body);
                 rest = rest.filter(|_| sighted.is_some());
@@ -107,12 +107,22 @@ pub fn packets(file: &[u8]) -> impl Iterator<Item = Option<Sighted<'_>>> {
     })
 }
 
-/// A block's type and body, and what follows it.
-fn read_block(bytes: &[u8]) -> Option<(u32, &[u8], &[u8])> {
+/// A block of a file.
+struct Block<'a> {
+    /// Its type.
+    kind: u32,
+    body: &'a [u8],
+    /// What follows it.
+    after: &'a [u8],
+}
+
+/// The block at the beginning of `bytes`; `None` if it is damaged.
+fn read_block(bytes: &[u8]) -> Option<Block<'_>> {
     let length = usize::try_from(u32_at(bytes, 4)?).ok()?;
     let body = bytes.get(8..length.checked_sub(4)?)?;
     let is_whole = length % 4 == 0 && u32_at(bytes, length - 4)? == u32_at(bytes, 4)?;
-    is_whole.then_some((u32_at(bytes, 0)?, body, bytes.get(length..)?))
+    let after = bytes.get(length..)?;
+    is_whole.then_some(Block { kind: u32_at(bytes, 0)?, body, after })
 }
 
 fn read_packet(body: &[u8]) -> Option<Sighted<'_>> {

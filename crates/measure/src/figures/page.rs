@@ -53,24 +53,36 @@ impl<T: 'static> From<&'static Figure<T>> for Entry {
     }
 }
 
-/// Every table with the name of its entries in a repetition, and of their type in the schema.
-fn tables() -> [(&'static str, &'static str, Vec<Entry>); 5] {
-    fn of<T: 'static>(table: &'static Table<T>) -> Vec<Entry> {
-        table.rows().map(Entry::from).collect()
+/// The figures of one kind of thing.
+struct KindTable {
+    /// What a repetition has of it: `flow`.
+    name: &'static str,
+    /// Its type in the schema: `FlowSummary`.
+    schema_type: &'static str,
+    entries: Vec<Entry>,
+}
+
+impl KindTable {
+    fn new<T: 'static>(name: &'static str, schema_type: &'static str, table: &'static Table<T>) -> Self {
+        Self { name, schema_type, entries: table.rows().map(Entry::from).collect() }
     }
+}
+
+/// What [`python`] has, flows and groups, stands first.
+fn tables() -> [KindTable; 5] {
     [
-        ("flow", "FlowSummary", of(&FLOW)),
-        ("group", "GroupSummary", of(&GROUP)),
-        ("link", "LinkSummary", of(&LINK)),
-        ("machine", "MachineSummary", of(&MACHINE)),
-        ("clock", "Clock", of(&CLOCK)),
+        KindTable::new("flow", "FlowSummary", &FLOW),
+        KindTable::new("group", "GroupSummary", &GROUP),
+        KindTable::new("link", "LinkSummary", &LINK),
+        KindTable::new("machine", "MachineSummary", &MACHINE),
+        KindTable::new("clock", "Clock", &CLOCK),
     ]
 }
 
 /// A Markdown table of each kind of entry.
 pub fn markdown() -> String {
     let mut out = String::new();
-    for (name, _, entries) in tables() {
+    for KindTable { name, entries, .. } in tables() {
         out.push_str(&format!(
             "### Of a {name}\n\n| figure | unit | meaning | better |\n| --- | --- | --- | --- |\n"
         ));
@@ -88,7 +100,7 @@ pub fn markdown() -> String {
 /// it is scaled, a line each.
 pub fn python() -> String {
     let mut lines: BTreeMap<&str, String> = BTreeMap::new();
-    for (_, _, entries) in tables().into_iter().take(2) {
+    for KindTable { entries, .. } in tables().into_iter().take(2) {
         for entry in entries.iter().filter(|entry| entry.is_number()) {
             let Entry { path, title, unit, factor, decimals, better, .. } = entry;
             // The mean of counts is no whole number.
@@ -132,9 +144,9 @@ pub fn python_words() -> String {
 pub fn described(schema: &Json) -> Json {
     let mut schema = schema.clone();
     let mut found: BTreeMap<(String, &str), BTreeSet<String>> = BTreeMap::new();
-    for (_, kind, entries) in tables() {
+    for KindTable { schema_type, entries, .. } in tables() {
         for entry in entries {
-            if let Some(place) = place(&schema, kind, entry.path) {
+            if let Some(place) = place(&schema, schema_type, entry.path) {
                 found.entry(place).or_default().insert(entry.description());
             }
         }
@@ -147,8 +159,7 @@ pub fn described(schema: &Json) -> Json {
             property.insert("description".to_owned(), json!(description));
         }
     }
-    let list =
-        tables().map(|(name, _, entries)| (name.to_owned(), entries.iter().map(Entry::json).collect()));
+    let list = tables().map(|table| (table.name.to_owned(), table.entries.iter().map(Entry::json).collect()));
     schema["figures"] = Json::Object(list.into_iter().collect());
     schema
 }
@@ -253,9 +264,10 @@ mod tests {
             "write what `cargo run -p talkpath-measure --example figure_table schema` prints to \
              docs/reference/summary.schema.json"
         );
-        for (_, kind, entries) in tables() {
+        for KindTable { schema_type, entries, .. } in tables() {
             for entry in entries {
-                assert!(place(&schema, kind, entry.path).is_some(), "{kind} has no {}", entry.path);
+                let place = place(&schema, schema_type, entry.path);
+                assert!(place.is_some(), "{schema_type} has no {}", entry.path);
             }
         }
     }

@@ -64,8 +64,8 @@ fn dip(sorted: &[f64]) -> f64 {
     while low < high && sorted[low] < sorted[high] {
         let minorant = hull(sorted, low, high, |left, right| left < right);
         let majorant = hull(sorted, low, high, |left, right| left > right);
-        let (gap, from, to) = widest_gap(sorted, &minorant, &majorant);
-        if gap <= twice {
+        let Gap { width, from, to } = widest_gap(sorted, &minorant, &majorant);
+        if width <= twice {
             break;
         }
         // What the minorant misses left of the new interval, and the majorant right of it.
@@ -103,34 +103,48 @@ fn hull(sorted: &[f64], low: usize, high: usize, bends: impl Fn(f64, f64) -> boo
     hull
 }
 
-/// The largest distance between minorant and majorant, in steps, and the mode's interval that it leaves: from
-/// a point of the minorant to a point of the majorant.
-fn widest_gap(sorted: &[f64], minorant: &[usize], majorant: &[usize]) -> (f64, usize, usize) {
-    let ends = (minorant[0], minorant[minorant.len() - 1]);
-    let mut widest = (1.0, ends.0, ends.1);
+/// A distance between minorant and majorant, and the mode's interval that it leaves.
+struct Gap {
+    /// In steps.
+    width: f64,
+    /// A point of the minorant.
+    from: usize,
+    /// A point of the majorant.
+    to: usize,
+}
+
+/// The largest distance between minorant and majorant.
+fn widest_gap(sorted: &[f64], minorant: &[usize], majorant: &[usize]) -> Gap {
+    let mut widest = Gap { width: 1.0, from: minorant[0], to: minorant[minorant.len() - 1] };
     for &at in minorant {
-        let Some((from, to)) = part_around(majorant, at) else { continue };
-        let gap = line(sorted, from, to, at) - at as f64 + 1.0;
-        if gap > widest.0 {
-            widest = (gap, at, to);
+        let Some(Part { from, to }) = part_around(majorant, at) else { continue };
+        let width = line(sorted, from, to, at) - at as f64 + 1.0;
+        if width > widest.width {
+            widest = Gap { width, from: at, to };
         }
     }
     for &at in majorant {
-        let Some((from, to)) = part_around(minorant, at) else { continue };
-        let gap = at as f64 - line(sorted, from, to, at) + 1.0;
-        if gap > widest.0 {
-            widest = (gap, from, at);
+        let Some(Part { from, to }) = part_around(minorant, at) else { continue };
+        let width = at as f64 - line(sorted, from, to, at) + 1.0;
+        if width > widest.width {
+            widest = Gap { width, from, to: at };
         }
     }
     widest
 }
 
+/// Two neighbours in a hull.
+struct Part {
+    from: usize,
+    to: usize,
+}
+
 /// The neighbours in `hull` between which `at` lies.
-fn part_around(hull: &[usize], at: usize) -> Option<(usize, usize)> {
+fn part_around(hull: &[usize], at: usize) -> Option<Part> {
     let after = hull.partition_point(|&point| point < at);
     let to = *hull.get(after)?;
     let from = if to == at { at } else { *hull.get(after.checked_sub(1)?)? };
-    Some((from, to))
+    Some(Part { from, to })
 }
 
 /// Height above `at` of the line between the points `from` and `to`.
