@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use talkpath_arena::links::second_paths;
 use talkpath_arena::{ArenaError, RunPlan};
@@ -27,7 +27,7 @@ use talkpath_kernel::threads::{
 };
 use talkpath_kernel::udp_drops::UdpErrors;
 use talkpath_measure::RunRecord;
-use talkpath_model::{IpVersion, Scenario};
+use talkpath_model::{Flow, IpVersion, Scenario};
 use talkpath_units::{Duration, Instant};
 use talkpath_wire::machine::Machines;
 
@@ -48,6 +48,7 @@ use crate::stranger::{OurEnd, Stranger};
 use crate::watch::{LegWatch, SocketRest};
 use crate::world::{Setting, SocketPlan, World};
 use ends::{Ends, FlowEnds};
+use record::FinishedRun;
 
 /// The results of a repetition.
 pub(super) struct Done {
@@ -86,13 +87,7 @@ pub(super) fn run(
 ) -> Result<Done, ArenaError> {
     scenario.path_is_known().map_err(ArenaError::Unsupported)?;
     let spec = SessionSpec::new(scenario, plan.seed, None).map_err(ArenaError::Unsupported)?;
-    if scenario.flows.len() > MAX_FLOWS {
-        return Err(ArenaError::Unsupported(format!("the emulator has ports for {MAX_FLOWS} flows at most")));
-    }
-    check_congestion_controls(&spec).map_err(ArenaError::Unsupported)?;
-    if let Some(stranger) = &stranger {
-        stranger.check(scenario, &spec).map_err(ArenaError::Unsupported)?;
-    }
+    check(scenario, &spec, stranger.as_deref()).map_err(ArenaError::Unsupported)?;
     let mtu = [Host::First, Host::Second].map(|host| device_mtu(scenario, host));
     let host_tcp = HostTcp::of(scenario);
     let place = OwnProcessor::take();
@@ -124,29 +119,43 @@ pub(super) fn run(
     };
     let mut ends =
         Ends::new(scenario, &spec, plan.seed, &common, sockets, stranger.as_deref()).map_err(unusable)?;
-    let header = LogHeader {
-        cell: plan.cell,
-        repetition: plan.repetition,
-        seed: plan.seed.get(),
-        flows: u32::try_from(scenario.flows.len()).unwrap_or(u32::MAX),
-        links: u32::try_from(scenario.links.len()).unwrap_or(u32::MAX),
-    };
     let emulator = Emulator::new(
         DecidingNetwork::new(scenario, plan.seed, plan.series),
-        LogWriter::new(&header, MAX_BYTES),
+        LogWriter::new(&log_header(scenario, &plan), MAX_BYTES),
         snaplen.map(Capture::new),
         devices,
         world.mtu,
         clock,
         emulated_flows(scenario, &spec, &ends),
     );
-    let (emulated, mut disturbance) = ends.measure(emulator, &place, scenario, &plan, clock)?;
+    let Measured { emulated, mut disturbance } = ends.measure(emulator, &place, scenario, &plan, clock)?;
     match world.device_drops() {
         Ok(drops) => disturbance.device_drops = drops.from_host + drops.to_host,
         Err(why) => disturbance.trouble.push(format!("what the devices dropped cannot be read: {why}")),
     }
     disturbance.udp_errors = world.udp_errors();
-    Ok(record::record(scenario, &spec, &plan, &ends, emulated, disturbance, warnings))
+    let finished = FinishedRun { scenario, spec: &spec, plan: &plan, ends: &ends, emulated, disturbance };
+    Ok(finished.done(warnings))
+}
+
+/// Whether the emulator can carry the flows; else why not.
+fn check(scenario: &Scenario, spec: &SessionSpec, stranger: Option<&Stranger<'_>>) -> Result<(), String> {
+    if scenario.flows.len() > MAX_FLOWS {
+        return Err(format!("the emulator has ports for {MAX_FLOWS} flows at most"));
+    }
+    check_congestion_controls(spec)?;
+    stranger.map_or(Ok(()), |stranger| stranger.check(scenario, spec))
+}
+
+/// What the log of arrivals says of its run.
+fn log_header(scenario: &Scenario, plan: &RunPlan<'_>) -> LogHeader {
+    LogHeader {
+        cell: plan.cell,
+        repetition: plan.repetition,
+        seed: plan.seed.get(),
+        flows: u32::try_from(scenario.flows.len()).unwrap_or(u32::MAX),
+        links: u32::try_from(scenario.links.len()).unwrap_or(u32::MAX),
+    }
 }
 
 /// The warnings about values that the scenario asks of the hosts' kernels and that could not be set.
@@ -187,6 +196,43 @@ fn unreported(sockets: &[Option<OwnedFd>], plans: &[SocketPlan<'_>], ip: IpVersi
     all.into_iter().map(|what| format!("emu: this host's kernel {what}")).collect()
 }
 
+/// What the run itself gave.
+struct Measured {
+    emulated: Emulated,
+    disturbance: Disturbance,
+}
+
+/// The threads that serve the ends of flows, all in real time if that is allowed.
+struct EndThreads<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    /// The emulator's processor, which they leave to it.
+    place: &'env OwnProcessor,
+    running: Vec<ScopedJoinHandle<'scope, io::Result<()>>>,
+}
+
+impl<'scope> EndThreads<'scope, '_> {
+    fn start(&mut self, serve: impl FnOnce() -> io::Result<()> + Send + 'scope) -> Result<(), ArenaError> {
+        let place = self.place;
+        let serving = thread::Builder::new().spawn_scoped(self.scope, move || in_real_time(place, serve));
+        self.running.push(serving.map_err(ArenaError::no_thread)?);
+        Ok(())
+    }
+
+    /// Whether one of them has ended.
+    fn has_ended(&self) -> bool {
+        self.running.iter().any(ScopedJoinHandle::is_finished)
+    }
+
+    /// Waits for all of them; says which failed.
+    fn join(self) -> impl Iterator<Item = String> {
+        self.running.into_iter().filter_map(|thread| match thread.join() {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(format!("a thread of the endpoints ended: {error}")),
+            Err(_) => Some("a thread of the endpoints failed".to_owned()),
+        })
+    }
+}
+
 impl Ends {
     /// Runs the repetition: starts the threads, watches over them and joins them.
     ///
@@ -199,7 +245,7 @@ impl Ends {
         scenario: &Scenario,
         plan: &RunPlan<'_>,
         clock: RunClock,
-    ) -> Result<(Emulated, Disturbance), ArenaError> {
+    ) -> Result<Measured, ArenaError> {
         let (stop, stop_emulator) = (AtomicBool::new(false), AtomicBool::new(false));
         let connecting = core::mem::take(&mut self.connecting);
         let slow = core::mem::take(&mut self.slow);
@@ -207,7 +253,6 @@ impl Ends {
         let paced = self.paced();
         let interval = sample_interval(scenario.duration);
         let (all, datagrams, epoll, alarm) = (&self.all, &self.datagrams, &self.epoll, &self.alarm);
-        let mut disturbance = Disturbance::default();
         let _shallow = ShallowSleep::begin();
         let stolen = StolenTime::start();
         thread::scope(|scope| {
@@ -217,19 +262,15 @@ impl Ends {
             let thread = thread::Builder::new;
             let emulating = || emulator.run(place, &stop_emulator);
             let emulating = thread().spawn_scoped(scope, emulating).map_err(ArenaError::no_thread)?;
-            let mut threads = Vec::new();
+            let mut threads = EndThreads { scope, place, running: Vec::new() };
             if !datagrams.is_empty() {
-                let receive = move || in_real_time(place, || receive_datagrams(datagrams, stop));
-                threads.push(thread().spawn_scoped(scope, receive).map_err(ArenaError::no_thread)?);
+                threads.start(move || receive_datagrams(datagrams, stop))?;
             }
             if has_streams {
-                let serve =
-                    move || in_real_time(place, || serve_connections(epoll, all, clock, interval, stop));
-                threads.push(thread().spawn_scoped(scope, serve).map_err(ArenaError::no_thread)?);
+                threads.start(move || serve_connections(epoll, all, clock, interval, stop))?;
             }
             for (socket, end) in slow {
-                let read = move || in_real_time(place, || read_slowly(&socket, &end, clock, stop));
-                threads.push(thread().spawn_scoped(scope, read).map_err(ArenaError::no_thread)?);
+                threads.start(move || read_slowly(&socket, &end, clock, stop))?;
             }
             // The pacer waits for the run's beginning by itself and in real time, because a busy machine may
             // delay this thread beyond the beginning.
@@ -242,47 +283,42 @@ impl Ends {
             // start before the run.
             clock.sleep_until(Instant::ZERO, LEAD);
             if has_streams {
-                let connect = move || in_real_time(place, || connect_flows(connecting, epoll, clock, stop));
-                threads.push(thread().spawn_scoped(scope, connect).map_err(ArenaError::no_thread)?);
+                threads.start(move || connect_flows(connecting, epoll, clock, stop))?;
             }
             // A thread that ended before the stop ends the run.
-            let is_broken = || emulating.is_finished() || threads.iter().any(ScopedJoinHandle::is_finished);
+            let is_broken = || emulating.is_finished() || threads.has_ended();
             let is_interrupted = self.watch(scenario, plan, clock, &is_broken);
             if !is_interrupted && !is_broken() {
                 let near: Vec<_> = self.flows.iter().map(|flow| Arc::clone(&flow.near)).collect();
                 close_connections(&near, clock);
             }
             stop.store(true, Ordering::Relaxed);
-            let mut trouble = |what: String| disturbance.trouble.push(what);
-            if pacer.join().is_err() {
-                trouble("the pacer failed".to_owned());
-            }
-            for thread in threads {
-                match thread.join() {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => trouble(format!("a thread of the endpoints ended: {error}")),
-                    Err(_) => trouble("a thread of the endpoints failed".to_owned()),
-                }
-            }
+            let failed_pacer = pacer.join().is_err().then(|| "the pacer failed".to_owned());
+            let mut trouble: Vec<String> = failed_pacer.into_iter().chain(threads.join()).collect();
             // The emulator stops after the ends, so that no packet of theirs is left in a device.
             stop_emulator.store(true, Ordering::Relaxed);
             let emulated =
                 emulating.join().unwrap_or_else(|_| Err(io::Error::other("the emulator's thread failed")));
             // The sockets are drained after the emulator has stopped, so that nothing more comes.
             let sockets = self.flows.iter().map(FlowEnds::drain_sockets).collect();
-            for end in all {
-                end.lock().finish();
-            }
-            for (flow, ends) in scenario.flows.iter().zip(&self.flows) {
-                if let Some(why) = &ends.near.lock().failure {
-                    trouble(format!("flow {}: {why}", flow.name));
-                }
-            }
-            disturbance.sockets = sockets;
-            disturbance.stolen_share = stolen.share();
-            disturbance.is_interrupted = is_interrupted;
-            Ok((emulated.map_err(devices_failed)?, disturbance))
+            trouble.extend(self.finish(scenario));
+            let stolen_share = stolen.share();
+            let disturbance =
+                Disturbance { trouble, sockets, is_interrupted, stolen_share, ..Disturbance::default() };
+            Ok(Measured { emulated: emulated.map_err(devices_failed)?, disturbance })
         })
+    }
+
+    /// Ends the logs; says which flows failed, and why.
+    fn finish(&self, scenario: &Scenario) -> Vec<String> {
+        for end in &self.all {
+            end.lock().finish();
+        }
+        let failed = |(flow, ends): (&Flow, &FlowEnds)| {
+            let near = ends.near.lock();
+            near.failure.as_ref().map(|why| format!("flow {}: {why}", flow.name))
+        };
+        scenario.flows.iter().zip(&self.flows).filter_map(failed).collect()
     }
 
     /// Waits for the end of the run: until all messages are delivered, or until none has arrived for the

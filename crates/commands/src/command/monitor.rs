@@ -7,6 +7,7 @@
 
 use std::fs::Permissions;
 use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -49,14 +50,7 @@ pub fn run(
 ) -> Result<(), Failure> {
     let session = session_length(args)?;
     let plan = plan(args, session)?;
-    let listener = args.metrics.map(|address| http::bind(address, args.metrics_open)).transpose();
-    let listener = listener.map_err(|(what, is_usage)| match is_usage {
-        true => Failure::Usage(what),
-        false => Failure::unavailable(what, "--metrics takes another port"),
-    })?;
-    if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
-        terminal.note(&format!("metrics: http://{address}/metrics"));
-    }
+    let listener = args.metrics.map(|address| listen(address, args.metrics_open, terminal)).transpose()?;
     let key = args.key_file.as_deref().map(|file| arenas.read_key(file)).transpose()?;
     let interrupt = interrupt::install()?;
     raise_descriptor_limit();
@@ -112,6 +106,18 @@ pub fn run(
         (ended, unwritten)
     });
     terminal.end_with([ended.err(), unwritten.err()])
+}
+
+/// The socket at which metrics are to be had.
+fn listen(address: SocketAddr, is_open: bool, terminal: Terminal) -> Result<TcpListener, Failure> {
+    let listener = http::bind(address, is_open).map_err(|(what, is_usage)| match is_usage {
+        true => Failure::Usage(what),
+        false => Failure::Unavailable { what, how: "--metrics takes another port".to_owned() },
+    })?;
+    if let Ok(address) = listener.local_addr() {
+        terminal.note(&format!("metrics: http://{address}/metrics"));
+    }
+    Ok(listener)
 }
 
 /// What prints events, or words for a person.

@@ -25,110 +25,157 @@ use crate::report::{ENDPOINT_INVALID, EmuReport, LatenessFigures};
 use crate::stops::FlowLateness;
 use crate::watch::SocketRest;
 
-/// Makes the record of a run that is over.
-pub(super) fn record(
-    scenario: &Scenario,
-    spec: &SessionSpec,
-    plan: &RunPlan<'_>,
-    ends: &Ends,
-    emulated: Emulated,
-    disturbance: Disturbance,
-    mut warnings: Vec<String>,
-) -> Done {
-    let is_interrupted = disturbance.is_interrupted;
-    let window = Instant::from_nanos(spec.warm_up_ns)..spec.stop();
-    let finished = FinishedRun {
-        scenario,
-        spec,
-        has_series: plan.series.is_some(),
-        ends,
-        emulated: &emulated,
-        disturbance: &disturbance,
-        window: &window,
-    };
-    let recorded: Vec<RecordedFlow> = (0..scenario.flows.len()).map(|index| finished.flow(index)).collect();
-    let end = emulated.end.max(window.end);
-    let (links, queues) = emulated.network.finish(scenario, if is_interrupted { emulated.end } else { end });
-    let mut lateness = Histogram::new();
-    let (mut flows, mut all_series, mut turn_rounds) = (Vec::new(), Vec::new(), Vec::new());
-    let mut late_flows = Vec::new();
-    for (flow, recorded) in scenario.flows.iter().zip(recorded) {
-        lateness.merge(&recorded.lateness);
-        late_flows.push(FlowLateness {
-            packets: LateFlow {
-                name: flow.name.clone(),
-                messages: recorded.record.forward.messages.len() as u64,
-                late: recorded.late,
-            },
-            bears: bears(flow, &links, &window),
-        });
-        flows.push(recorded.record);
-        all_series.extend(recorded.series);
-        turn_rounds.extend(recorded.turns);
-        warnings.extend(recorded.warnings);
-    }
-    all_series.extend(queues);
-    let is_bounded = spec.flows.iter().map(|flow| flow.transport.datagram_buffer().is_some());
-    let by_sockets = drops_of_unbounded(disturbance.sockets.iter().zip(is_bounded));
-    let report = EmuReport {
-        emulator: LatenessFigures::of(&emulated.totals.lateness),
-        backlog: LatenessFigures::of(&emulated.totals.backlog),
-        endpoints: LatenessFigures::of(&lateness),
-        packets: emulated.totals.packets,
-        device_drops: disturbance.device_drops + emulated.totals.refused,
-        overruns: emulated.totals.overruns,
-        strays: emulated.totals.strays,
-        udp: UdpDrops::new(by_sockets, disturbance.udp_errors),
-        cpu_share: emulated.totals.cpu_ns as f64 / (emulated.end.as_nanos() + LEAD.as_nanos()) as f64,
-        not_real_time: emulated.totals.realtime_denied.clone(),
-        stolen_share: disturbance.stolen_share,
-        stops: emulated.totals.stops,
-        flows: late_flows,
-        turn_rounds,
-    };
-    let judgement = report.judge(&mut warnings);
-    let is_sound = judgement.is_sound && !is_interrupted && disturbance.trouble.is_empty();
-    let valid = is_sound && judgement.late_flows.is_empty();
-    let late_flows = if is_sound { judgement.late_flows } else { Vec::new() };
-    warnings.extend(disturbance.trouble.into_iter().map(|what| warning::invalid(format!("emu: {what}"))));
-    let capture = emulated.capture.map(|(file, left_out)| {
-        if left_out > 0 {
-            warnings.push(format!(
-                "emu: {} did not fit into the capture, which holds {} MiB at most",
-                counted(left_out, "packet"),
-                MAX_BYTES >> 20
-            ));
-        }
-        file
-    });
-    let record = RunRecord {
-        cell: plan.cell,
-        repetition: plan.repetition,
-        seed: plan.seed.get(),
-        window_start: window.start,
-        window_end: if is_interrupted { window.end.min(emulated.end) } else { window.end },
-        flows,
-        links,
-        series: all_series,
-        drain: scenario.drain,
-        machine: Some(MachineRecord { late_flows, ..report.record() }),
-        valid,
-        warnings,
-        ..RunRecord::default()
-    };
-    let beside = ends.flows.iter().find_map(FlowEnds::beside);
-    Done { record, log: emulated.log, capture, report, is_interrupted, beside }
+/// A run that is over.
+pub(super) struct FinishedRun<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) spec: &'a SessionSpec,
+    pub(super) plan: &'a RunPlan<'a>,
+    pub(super) ends: &'a Ends,
+    pub(super) emulated: Emulated,
+    pub(super) disturbance: Disturbance,
 }
 
-/// The results of a run from which the records of its flows are made.
-struct FinishedRun<'a> {
-    scenario: &'a Scenario,
-    spec: &'a SessionSpec,
-    has_series: bool,
-    ends: &'a Ends,
-    emulated: &'a Emulated,
-    disturbance: &'a Disturbance,
-    window: &'a Range<Instant>,
+impl FinishedRun<'_> {
+    /// What it leaves behind; `warnings` are those that it began with.
+    pub(super) fn done(self, mut warnings: Vec<String>) -> Done {
+        let (scenario, plan, window) = (self.scenario, self.plan, self.window());
+        let is_interrupted = self.disturbance.is_interrupted;
+        let beside = self.ends.flows.iter().find_map(FlowEnds::beside);
+        let mut flows = self.flows();
+        let mut report = self.report(&flows.lateness);
+        let Emulated { network, log, capture, end: stopped, .. } = self.emulated;
+        let end = if is_interrupted { stopped } else { stopped.max(window.end) };
+        let (links, queues) = network.finish(scenario, end);
+        flows.series.extend(queues);
+        report.flows = flows.judged_by_lateness(scenario, &links, &window);
+        report.turn_rounds = flows.turn_rounds;
+        warnings.extend(flows.warnings);
+        let judgement = report.judge(&mut warnings);
+        let is_sound = judgement.is_sound && !is_interrupted && self.disturbance.trouble.is_empty();
+        let valid = is_sound && judgement.late_flows.is_empty();
+        let late_flows = if is_sound { judgement.late_flows } else { Vec::new() };
+        let trouble = self.disturbance.trouble.into_iter();
+        warnings.extend(trouble.map(|what| warning::invalid(format!("emu: {what}"))));
+        let capture = capture.map(|(file, left_out)| {
+            warnings.extend(incomplete_capture(left_out));
+            file
+        });
+        let record = RunRecord {
+            cell: plan.cell,
+            repetition: plan.repetition,
+            seed: plan.seed.get(),
+            window_start: window.start,
+            window_end: if is_interrupted { window.end.min(stopped) } else { window.end },
+            flows: flows.records,
+            links,
+            series: flows.series,
+            drain: scenario.drain,
+            machine: Some(MachineRecord { late_flows, ..report.record() }),
+            valid,
+            warnings,
+            ..RunRecord::default()
+        };
+        Done { record, log, capture, report, is_interrupted, beside }
+    }
+
+    /// Of the messages that are judged.
+    fn window(&self) -> Range<Instant> {
+        Instant::from_nanos(self.spec.warm_up_ns)..self.spec.stop()
+    }
+
+    fn flows(&self) -> RecordedFlows {
+        let mut flows = RecordedFlows::new();
+        (0..self.scenario.flows.len()).for_each(|index| flows.add(self.flow(index)));
+        flows
+    }
+
+    /// What the machine did, but for what is known of each flow. `lateness` is that of all senders.
+    fn report(&self, lateness: &Histogram) -> EmuReport {
+        let Self { emulated: Emulated { totals, end, .. }, disturbance, .. } = self;
+        let is_bounded = self.spec.flows.iter().map(|flow| flow.transport.datagram_buffer().is_some());
+        let by_sockets = drops_of_unbounded(disturbance.sockets.iter().zip(is_bounded));
+        EmuReport {
+            emulator: LatenessFigures::of(&totals.lateness),
+            backlog: LatenessFigures::of(&totals.backlog),
+            endpoints: LatenessFigures::of(lateness),
+            packets: totals.packets,
+            device_drops: disturbance.device_drops + totals.refused,
+            overruns: totals.overruns,
+            strays: totals.strays,
+            udp: UdpDrops::new(by_sockets, disturbance.udp_errors),
+            cpu_share: totals.cpu_ns as f64 / (end.as_nanos() + LEAD.as_nanos()) as f64,
+            not_real_time: totals.realtime_denied.clone(),
+            stolen_share: disturbance.stolen_share,
+            stops: totals.stops,
+            flows: Vec::new(),
+            turn_rounds: Vec::new(),
+        }
+    }
+}
+
+/// The records of all flows, and what else their ends say.
+struct RecordedFlows {
+    records: Vec<FlowRecord>,
+    series: Vec<Series>,
+    turn_rounds: Vec<TurnRoundRecord>,
+    /// How late all senders handed messages over.
+    lateness: Histogram,
+    /// By flow ([`RecordedFlow::late`]).
+    late: Vec<u64>,
+    warnings: Vec<String>,
+}
+
+impl RecordedFlows {
+    fn new() -> Self {
+        Self {
+            records: Vec::new(),
+            series: Vec::new(),
+            turn_rounds: Vec::new(),
+            lateness: Histogram::new(),
+            late: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, flow: RecordedFlow) {
+        self.records.push(flow.record);
+        self.series.extend(flow.series);
+        self.turn_rounds.extend(flow.turns);
+        self.lateness.merge(&flow.lateness);
+        self.late.push(flow.late);
+        self.warnings.extend(flow.warnings);
+    }
+
+    /// What each flow bears of what was late.
+    fn judged_by_lateness(
+        &self,
+        scenario: &Scenario,
+        links: &[LinkRecord],
+        window: &Range<Instant>,
+    ) -> Vec<FlowLateness> {
+        let flows = scenario.flows.iter().zip(&self.records).zip(&self.late);
+        let lateness = |((flow, record), late): ((&Flow, &FlowRecord), &u64)| FlowLateness {
+            packets: LateFlow {
+                name: flow.name.clone(),
+                messages: record.forward.messages.len() as u64,
+                late: *late,
+            },
+            bears: bears(flow, links, window),
+        };
+        flows.map(lateness).collect()
+    }
+}
+
+/// That a capture lacks `left_out` packets.
+fn incomplete_capture(left_out: u64) -> Option<String> {
+    let what = || {
+        format!(
+            "emu: {} did not fit into the capture, which holds {} MiB at most",
+            counted(left_out, "packet"),
+            MAX_BYTES >> 20
+        )
+    };
+    (left_out > 0).then(what)
 }
 
 /// A flow's record, and what its ends report besides.
@@ -164,7 +211,7 @@ impl FinishedRun<'_> {
         let turns = far.log.totals.turn_round.filter(|_| flow.receiver.service.is_zero());
         RecordedFlow {
             record,
-            series: if self.has_series { series(&flow.name, &near.log) } else { Vec::new() },
+            series: if self.plan.series.is_some() { series(&flow.name, &near.log) } else { Vec::new() },
             turns: turns.map(|turns| turns.record(&flow.name)),
             late: self.emulated.flows[self.spec.leader(index)].late.saturating_add(sent_late(&lateness)),
             lateness,
@@ -175,8 +222,9 @@ impl FinishedRun<'_> {
     /// Joins the logs of both ends of a flow, and completes the record by what the emulator and the sockets
     /// saw.
     fn joined(&self, index: usize, near: &EndLog, far: &EndLog) -> FlowRecord {
+        let window = self.window();
         let (flow, spec) = (&self.scenario.flows[index], &self.spec.flows[index]);
-        let mut record = flow_record(flow, spec, Some(near), Some(far), self.window, RunEnd::Drained, true);
+        let mut record = flow_record(flow, spec, Some(near), Some(far), &window, RunEnd::Drained, true);
         if spec.transport.channel_kind() == ChannelKind::Connection
             && let Some(ecn) = &mut record.ecn
         {
@@ -197,7 +245,7 @@ impl FinishedRun<'_> {
             watches[1].complete(member, echo, back, is_drained);
         }
         // Only now it is known which messages a socket or the path still held, so the legs are counted again.
-        legs::recount(&mut record, self.window);
+        legs::recount(&mut record, &window);
         record
     }
 }

@@ -279,6 +279,16 @@ struct Disturbance {
     stolen_share: Option<f64>,
 }
 
+/// How far all flows of a run are together.
+struct RunProgress {
+    /// Nothing more will arrive.
+    is_drained: bool,
+    /// At both ends.
+    arrived_bytes: u64,
+    /// At this host.
+    last_arrival: Instant,
+}
+
 impl Session<'_> {
     /// Registers the flows over UDP with the server, and tells the user if the server does not answer. If
     /// nothing came back over UDP in the last session either, the wait is short and the user is not told
@@ -424,34 +434,41 @@ impl Session<'_> {
                 Ok(None) => {}
                 Err(why) => return RunOutcome::Gone(why),
             }
-            let mut is_drained = true;
-            let mut arrived = 0_u64;
-            for (end, theirs) in self.ends.iter().zip(&theirs) {
-                let end = end.lock();
-                let (progress, last_arrival) = (end.progress(), end.last_arrival());
-                last_delivery = last_delivery.max(last_arrival);
-                arrived = arrived.saturating_add(arrived_bytes(&end.spec, progress, *theirs));
-                is_drained &= match end.failure {
-                    // Nothing more will come of this flow, but its messages are due until the stop.
-                    Some(_) => now >= stop,
-                    None => is_delivered(&end.spec, progress, *theirs),
-                };
-            }
+            let progress = self.progress(&theirs, now >= stop);
+            last_delivery = last_delivery.max(progress.last_arrival);
             if self.budget.is_spent() {
                 return RunOutcome::Gone(
                     "this host's limit of rows is reached; make the run shorter".to_owned(),
                 );
             }
-            deadline.note(arrived, clock.now());
+            deadline.note(progress.arrived_bytes, clock.now());
             if let Some(why) = deadline.overrun(clock.now()) {
                 return RunOutcome::Gone(format!("{} {why}", far.name()));
             }
-            if is_drained || clock.now() > last_delivery.saturating_add(drain) {
+            if progress.is_drained || clock.now() > last_delivery.saturating_add(drain) {
                 // A connection that never opened ends the run at once: no look came after the stop.
                 ways::note_silence(ways, clock.now());
                 return RunOutcome::Drained;
             }
         }
+    }
+
+    /// How far all flows are; `theirs` is what the far end said of each. If the run `is_over`, no message is
+    /// due any more.
+    fn progress(&self, theirs: &[EndProgress], is_over: bool) -> RunProgress {
+        let mut all = RunProgress { is_drained: true, arrived_bytes: 0, last_arrival: Instant::ZERO };
+        for (end, theirs) in self.ends.iter().zip(theirs) {
+            let end = end.lock();
+            let ours = end.progress();
+            all.last_arrival = all.last_arrival.max(end.last_arrival());
+            all.arrived_bytes = all.arrived_bytes.saturating_add(arrived_bytes(&end.spec, ours, *theirs));
+            all.is_drained &= match end.failure {
+                // Nothing more will come of this flow, but its messages are due until the stop.
+                Some(_) => is_over,
+                None => is_delivered(&end.spec, ours, *theirs),
+            };
+        }
+        all
     }
 
     /// Whether the server has received more of this host's messages than it said before. `most` holds the
