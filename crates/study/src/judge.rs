@@ -15,7 +15,7 @@ mod ran;
 mod verdict;
 
 use std::collections::BTreeSet;
-use talkpath_units::{counted, is_same_but_for_plural};
+use talkpath_units::{counted, is_or_are, is_same_but_for_plural};
 
 use crate::arena::ArenaName;
 use crate::claim::{Claim, Operand, Verdict};
@@ -118,9 +118,10 @@ fn warnings(samples: &[CellSamples], wanted: usize, missing: &[&&Cell]) -> Vec<S
         let names: Vec<&str> = measured.iter().take(MOST_NAMED).map(|cell| cell.name.as_str()).collect();
         let more = if measured.len() > MOST_NAMED { ", ..." } else { "" };
         warnings.push(format!(
-            "{} of {} not in the campaign's records, or disturbed in more than half of the repetitions: {}{more}",
+            "{} of {} {} not in the campaign's records, or disturbed in more than half of the repetitions: {}{more}",
             measured.len(),
             counted(wanted, "cell"),
+            is_or_are(measured.len() as u64),
             names.join(", ")
         ));
     }

@@ -426,7 +426,7 @@ fn reads<'a>(
     tables: &'a [PublishedTable],
     also: &'a [String],
 ) -> Vec<Read<'a>> {
-    fn of_cell<'a>(cell: &'a String, metric: &'a String) -> Read<'a> {
+    fn of_cell<'a>(cell: &'a str, metric: &'a String) -> Read<'a> {
         Read { cell: Some(cell), metric }
     }
     let operands = claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.operands);

@@ -291,7 +291,7 @@ fn a_study_judges(lab: &Lab) {
     assert!(seen.out.contains("reproduced") && seen.out.contains("not-tested"), "{}", seen.out);
     let about = seen.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(about.contains("medians over 4 repetitions of a cell"), "{about}");
-    assert!(seen.err.contains("1 of 2 cells are not in the campaign's records"), "{}", seen.err);
+    assert!(seen.err.contains("1 of 2 cells is not in the campaign's records"), "{}", seen.err);
     assert!(fs::read_to_string(dir.join("sites.html")).unwrap().contains("study judge sites --campaign"));
     judge("differs").fails(1, &["sites/C1 reproduced, expected differs"]);
     lab.bench

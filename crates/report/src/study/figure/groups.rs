@@ -67,9 +67,9 @@ pub(super) fn draw(figure: &FigureOutcome, names: &[String], lines: &[FigureLine
             if y.has_place(point.median) {
                 let bar = Bar { left, width, value: point.median * scale, fill: colour };
                 if is_log {
-                    bar.draw_as_point(&mut svg, &panel)
+                    bar.draw_as_point(&mut svg, &panel);
                 } else {
-                    bar.draw(&mut svg, &panel)
+                    bar.draw(&mut svg, &panel);
                 }
                 if let Some((low, high)) = point.ci95 {
                     let x = bar.middle();
