@@ -145,7 +145,7 @@ mod tests {
         let plan = talkpath_scenario::load(&source, &talkpath_scenario::Options::default()).unwrap();
         let scenario = std::sync::Arc::new(plan.cells[0].scenario.clone());
         let kinds = if has_kinds { ["losses".to_owned()].into() } else { [].into() };
-        let traces = [("cwnd".to_owned(), (0.0, 1.0))].into();
+        let traces = [("cwnd".to_owned(), crate::stretch::Stretch { from: 0.0, to: 1.0 })].into();
         Cell {
             index: 0,
             name: "a".to_owned(),
