@@ -112,7 +112,7 @@ pub fn run(
 fn listen(address: SocketAddr, is_open: bool, terminal: Terminal) -> Result<TcpListener, Failure> {
     let listener = http::bind(address, is_open).map_err(|(what, is_usage)| match is_usage {
         true => Failure::Usage(what),
-        false => Failure::Unavailable { what, how: "--metrics takes another port".to_owned() },
+        false => Failure::unavailable(what, "--metrics takes another port"),
     })?;
     if let Ok(address) = listener.local_addr() {
         terminal.note(&format!("metrics: http://{address}/metrics"));
