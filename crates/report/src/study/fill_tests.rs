@@ -118,7 +118,8 @@ fn with_figures() -> Outcome {
     let lines = vec![FigureLine { label: "UDP".to_owned(), points }];
     let medians = Drawing::Groups { names: vec!["CAM".to_owned()], lines };
     let panels = vec![talkpath_study::TracePanel::default()];
-    let curves = Drawing::Traces { panels, seconds: (0.0, 1.0), levels: Vec::new() };
+    let seconds = talkpath_study::Stretch { from: 0.0, to: 1.0 };
+    let curves = Drawing::Traces { panels, seconds, levels: Vec::new() };
     let absent = Drawing::Absent { why: "a photograph".to_owned() };
     Outcome {
         figures: vec![figure("4.1, HOME", medians), figure("2", curves), figure("3", absent)],
