@@ -50,8 +50,8 @@ pub struct Forwarding {
 
 impl Forwarding {
     /// The number of packets for each second of the thread's processor time. A core of its own would carry
-    /// that many, even if packets were dropped or the thread slept at times. A thread that handles each packet
-    /// as it comes is busy all the time at fewer packets than it could carry.
+    /// that many, even if packets were dropped or the thread slept at times. A thread that handles each
+    /// packet as it comes is busy all the time at fewer packets than it could carry.
     pub fn packets_per_cpu_second(&self) -> f64 {
         self.packets as f64 / self.cpu.as_secs_f64()
     }
