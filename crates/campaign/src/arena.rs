@@ -1,10 +1,10 @@
-//! A campaign as an arena of a study: each measurement's figures as those of the study's cells that it
-//! measured.
+//! A campaign as an arena of a study. The figures of the campaign's measurements become samples of the
+//! study's cells.
 //!
-//! A study's `[[campaign]]` names hosts, a day and a transport for each flow of a cell. A cell may have
-//! several flows at a time where the campaign measures one transport after the other: repetition k of the
-//! cell has the k-th round of each. Left out: links, what is watched packet by packet, and series, which
-//! summaries lack.
+//! A section `[[campaign]]` of a study names a cell, two hosts, a measure, perhaps a day, and a transport for
+//! each flow of the cell. The flows of a cell run at the same time, but a campaign measures one transport
+//! after the other. So repetition k of the cell consists of the k-th round of each transport. Left out:
+//! links, figures of single packets, and series, because summaries do not have them.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,17 @@ use talkpath_study::{ArenaName, CampaignCell, Cell, CellSamples, RunId, Sample, 
 
 use crate::findings::{Recorded, main_flow, transport};
 
-/// What the claims of `study` read of `recorded`: the samples of the cells that a campaign measures, as far
-/// as there are any.
+/// Makes the samples that the claims of `study` read from the measurements in `recorded`. A cell without a
+/// measurement is left out.
 pub fn samples(study: &Study, recorded: &[Recorded<'_>]) -> Vec<CellSamples> {
     let mut by_ends: BTreeMap<(&str, &str, &str), Vec<&Recorded<'_>>> = BTreeMap::new();
-    for one in recorded {
-        let of = one.measurement;
-        by_ends.entry((&of.near, &of.far, &of.measure)).or_default().push(one);
+    for item in recorded {
+        let measurement = item.measurement;
+        let ends = (measurement.near.as_str(), measurement.far.as_str(), measurement.measure.as_str());
+        by_ends.entry(ends).or_default().push(item);
     }
-    let base = study.assumptions.first().map_or("", |it| it.name.as_str());
+    // A campaign measures under the first assumption of the study.
+    let assumption = study.assumptions.first().map_or("", |assumption| assumption.name.as_str());
     let cells: BTreeMap<&str, &Cell> = study
         .cells
         .iter()
@@ -29,22 +31,25 @@ pub fn samples(study: &Study, recorded: &[Recorded<'_>]) -> Vec<CellSamples> {
         .map(|cell| (cell.name.as_str(), cell))
         .collect();
     let mut all = Vec::new();
-    for of in &study.campaign {
-        let Some(cell) = cells.get(of.cell.as_str()) else { continue };
-        let mut made = CellSamples::begin(cell, base, &cell.full.fingerprint);
-        let here = by_ends.get(&(&of.near, &of.far, &of.measure)).map_or(&[][..], Vec::as_slice);
-        for one in here.iter().filter(|it| of.day.is_none_or(|day| it.measurement.day == day)) {
-            add(&mut made, one, of, study);
+    for section in &study.campaign {
+        // Only cells of this arena are measured by a campaign.
+        let Some(cell) = cells.get(section.cell.as_str()) else { continue };
+        let mut samples = CellSamples::begin(cell, assumption, &cell.full.fingerprint);
+        let ends = (section.near.as_str(), section.far.as_str(), section.measure.as_str());
+        let between = by_ends.get(&ends).map_or(&[][..], Vec::as_slice);
+        let is_wanted = |item: &&&Recorded<'_>| section.day.is_none_or(|day| item.measurement.day == day);
+        for item in between.iter().filter(is_wanted) {
+            add_rounds(&mut samples, item, section, study);
         }
-        if !made.samples.is_empty() {
-            all.push(made);
+        if !samples.samples.is_empty() {
+            all.push(samples);
         }
     }
     all
 }
 
-/// Adds the rounds of one measurement.
-fn add(made: &mut CellSamples, recorded: &Recorded<'_>, of: &CampaignCell, study: &Study) {
+/// Adds each round of one measurement to `made` as a repetition.
+fn add_rounds(made: &mut CellSamples, recorded: &Recorded<'_>, section: &CampaignCell, study: &Study) {
     let summary = recorded.summary;
     let mut rounds: BTreeMap<u64, BTreeMap<String, (&RunSummary, &FlowSummary)>> = BTreeMap::new();
     for run in &summary.runs {
@@ -54,11 +59,12 @@ fn add(made: &mut CellSamples, recorded: &Recorded<'_>, of: &CampaignCell, study
         rounds.entry(run.repetition).or_default().insert(transport(run, name, flow), (run, flow));
     }
     for by_transport in rounds.values() {
-        let flows: BTreeMap<&str, &FlowSummary> = of
+        let flows: BTreeMap<&str, &FlowSummary> = section
             .flows
             .iter()
             .filter_map(|(flow, transport)| Some((flow.as_str(), by_transport.get(transport)?.1)))
             .collect();
+        // A round without any of the section's transports is left out.
         let Some((run, _)) = by_transport.values().next().filter(|_| !flows.is_empty()) else { continue };
         let is_disturbed = by_transport.values().any(|(run, _)| recorded.is_disturbed(run));
         let disturbing = is_disturbed.then_some(summary.warnings.as_slice());
@@ -138,7 +144,7 @@ check = [{ name = "trusted", metric = "clock.trusted=true", cell = "CAM", at_lea
         }
     }
 
-    /// Two rounds of UDP at 75 ms and of TCP, which takes `factor` times as long.
+    /// Makes the summary of two rounds, with a delay of 75 ms over UDP and `factor` times as much over TCP.
     fn summary(factor: f64, valid: bool) -> Summary {
         let delay = |p90: f64| json!({"min": 1.0, "mean": p90, "p50": p90, "p90": p90, "p95": p90, "p99": p90, "p999": p90, "max": p90});
         let run = |cell: u64, transport: &str, repetition: u64, p90: f64| {
@@ -158,7 +164,7 @@ check = [{ name = "trusted", metric = "clock.trusted=true", cell = "CAM", at_lea
         .unwrap()
     }
 
-    /// The verdicts of Z1 and Z8 over two days whose TCP takes `factor` times as long, and the repetitions.
+    /// Returns the verdicts of Z1 and Z8 over two days with [`summary`], and the number of repetitions.
     fn judged(factor: f64, valid: bool) -> (Verdict, Verdict, u64) {
         judged_of(&summary(factor, valid))
     }

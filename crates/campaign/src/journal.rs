@@ -1,67 +1,69 @@
-//! The journal: one line of JSON for each thing that became of a measurement.
+//! The journal of a campaign. It has one line of JSON for each event of a measurement.
 //!
-//! A line counts once its line feed is there. What a process that was killed left of its last line is cut off
-//! by the next one. Lines are only added.
+//! A line counts only with its line feed. If a process was killed while it wrote a line, the next process
+//! cuts off the unfinished line. Whole lines are never changed or removed.
 
 use serde::{Deserialize, Serialize};
 
-/// One line.
+/// One line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// When, in ms since the Unix epoch.
+    /// When the event happened, in ms since the Unix epoch.
     pub at_ms: u64,
-    /// Which measurement.
+    /// The name of the measurement.
     pub id: String,
-    /// What became of it.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// What became of a measurement.
+/// An event of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// It began. Without a later line the coordinator ended before it did.
+    /// The measurement has begun. If no later line is about it, it still runs, or the coordinator has ended
+    /// before it.
     Begun,
-    /// Its records are there.
+    /// The measurement has ended, and its records are written.
     Done,
-    /// It came to nothing, and is tried again within its window.
+    /// The measurement has failed. It is tried again within its window.
     Failed {
-        /// In words for a person.
+        /// The reason, in words for a person.
         why: String,
-        /// The host at which it failed; `None` if that is not known.
+        /// The host at which the measurement failed; `None` if the host is not known.
         host: Option<String>,
     },
-    /// It is not tried any more.
+    /// The measurement is not tried any more.
     Abandoned {
-        /// In words for a person.
+        /// The reason, in words for a person.
         why: String,
     },
 }
 
-/// What a journal's file holds.
+/// The content of a journal's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Journal {
     /// Every whole line.
     pub entries: Vec<Entry>,
-    /// Bytes of the file up to the end of the last whole line; what is beyond is to be cut off.
+    /// The size of the whole lines, bytes. The caller has to cut off the bytes behind them.
     pub whole: u64,
 }
 
-/// A whole line that is none of a journal.
+/// The error for a whole line that is not a line of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalError {
-    /// From 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub why: String,
 }
 
 impl Journal {
-    /// Reads a journal's file. What follows the last line feed is no line yet.
+    /// Parses a journal's file. The bytes after the last line feed are ignored.
     ///
     /// # Errors
-    /// A whole line that is no entry: no process that was killed leaves that.
+    /// Returns [`JournalError`] for a whole line that is not an entry. A process that was killed does not
+    /// leave such a line, so the file was changed by something else.
     pub fn parse(bytes: &[u8]) -> Result<Self, JournalError> {
         let mut journal = Self::default();
         for (at, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -77,7 +79,7 @@ impl Journal {
 }
 
 impl Entry {
-    /// Its line, with the line feed.
+    /// Returns the entry as a line, with the line feed.
     pub fn line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         line.push(b'\n');

@@ -1,4 +1,4 @@
-//! Many hosts, measured again and again for days.
+//! Campaigns: measurements between many hosts, repeated for days.
 //!
 //! ```text
 //! Campaign (scenario) ─► schedule ─► Plan ─► Scheduler ◄─── time, ends of measurements
@@ -8,21 +8,22 @@
 //! ```
 //!
 //! - *measurement*: one run from a *near* host, which starts it, to a *far* host, at one planned time.
-//! - *measure*: what the file says to run between which hosts (`[measure.NAME]`): many measurements.
+//! - *measure*: a section `[measure.NAME]` of the file. It says what to run between which hosts. The plan has
+//!   many measurements for it.
 //! - *slot*: one time at which every pair of hosts is measured.
-//! - *window*: how long after its slot a measurement may still begin. Then it is *abandoned*.
-//! - *back-off*: how long a measurement that failed waits, and the host at fault with it, before the next
-//!   try.
-//! - *journal*: what became of each measurement: begun, done, failed, abandoned, a line for each event.
+//! - *window*: the time after its slot in which a measurement may begin. After its window a measurement is
+//!   *abandoned*.
+//! - *back-off*: the wait before a measurement that failed is tried again. The host at which it failed also
+//!   waits.
+//! - *journal*: the events of all measurements, one line for each event: begun, done, failed, abandoned.
 //! - *findings*: the tables of the report, from the summaries of all records.
 //!
 //! Begin to read with `scheduler.rs`, then `plan.rs`.
 //!
-//! The plan is made once: it follows from the file and its seed. The scheduler is a state machine that is
-//! handed the time; the journal has what became of each measurement, and the scheduler is rebuilt from it.
-//! [`Upload`] is a line of the notes on what was copied to a store.
-//! [`Findings`] are the tables of the report, and [`samples`] what a study's claims read. No file is read
-//! here, no clock, and nothing is started.
+//! The plan is made once, from the file and its seed. The scheduler is a state machine that gets the time
+//! from its caller. It is rebuilt from the journal when a program starts again. [`Upload`] is a line of the
+//! notes on what was copied to a store. [`Findings`] are the tables of the report, and [`samples`] makes the
+//! data that a study's claims read. This crate reads no file and no clock, and it starts nothing.
 
 mod arena;
 mod findings;

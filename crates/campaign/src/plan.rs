@@ -1,4 +1,4 @@
-//! Everything that a campaign will measure, in the order in which it is due.
+//! The plan of a campaign: all measurements, in the order in which they are due.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -10,50 +10,51 @@ use crate::schedule::slots;
 /// `plan.json` of a campaign's directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The version of talkpath that made it.
+    /// The version of talkpath that made the plan.
     pub talkpath: String,
     /// The campaign's name.
     pub name: String,
-    /// Of the file and the scenarios that it was made from: [`fingerprint`].
+    /// The [`fingerprint`] of the file and the scenarios that the plan was made from.
     pub fingerprint: String,
-    /// When it was made, in ms since the Unix epoch.
+    /// When the plan was made, in ms since the Unix epoch.
     pub made_ms: u64,
     /// The time zone of all local times.
     pub zone: String,
-    /// Hosts in the order of the file.
+    /// The names of the hosts, in the order of the file.
     pub hosts: Vec<String>,
-    /// By when they are due.
+    /// The measurements, in the order in which they are due.
     pub measurements: Vec<Measurement>,
 }
 
 /// One measurement between two hosts at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// Its name in the journal, and its directory's.
+    /// The name of the measurement in the journal, and of its directory.
     pub id: String,
-    /// The host that starts it.
+    /// The host that starts the measurement.
     pub near: String,
-    /// The host that it goes to.
+    /// The host that the near host measures to.
     pub far: String,
-    /// `[measure.NAME]`.
+    /// The NAME of the measure (`[measure.NAME]`).
     pub measure: String,
     /// The campaign's day, from 1.
     pub day: u64,
-    /// What clocks show at its time, before the random start: `2026-12-01 06:00:00`.
+    /// The local time of the measurement's slot, without the random delay of the start: `2026-12-01
+    /// 06:00:00`.
     pub local: String,
-    /// When it is due, in ms since the Unix epoch.
+    /// When the measurement is due, in ms since the Unix epoch.
     pub due_ms: u64,
-    /// Until when it may begin, in ms since the Unix epoch.
+    /// The end of the window in which the measurement may begin, in ms since the Unix epoch.
     pub until_ms: u64,
-    /// The seed of its scenario.
+    /// The seed of the scenario.
     pub seed: u64,
 }
 
 impl Plan {
-    /// The plan of `campaign`, made at `made` (ns since the Unix epoch).
+    /// Makes the plan of `campaign`. `made` is the time at which the plan is made, ns since the Unix epoch.
     ///
     /// # Errors
-    /// What is beyond the calendar.
+    /// Returns a text if a time of the schedule is beyond the calendar, or if the time zone is unknown.
     pub fn new(
         campaign: &Campaign,
         fingerprint: String,
@@ -70,8 +71,9 @@ impl Plan {
                     let id = format!("d{:02}.t{:04}.{near}.{far}.{}", slot.day, slot.number, measure.name);
                     let mut stream = seed.stream(&format!("campaign/{id}"));
                     let late = stream.span(Duration::ZERO, schedule.start_within);
-                    // What is due at one moment has an order of its own each time; 53 bits are whole in JSON.
-                    let (order, own) = (stream.bits(), stream.bits() >> 11);
+                    // Measurements that are due at the same moment are ordered at random. The seed has 53
+                    // bits, because a number of JSON holds 53 bits exactly.
+                    let (order, own_seed) = (stream.bits(), stream.bits() >> 11);
                     let measurement = Measurement {
                         id,
                         near: near.clone(),
@@ -81,7 +83,7 @@ impl Plan {
                         local: slot.local.clone(),
                         due_ms: millis(slot.at.saturating_add(late)),
                         until_ms: millis(slot.at.saturating_add(schedule.window)),
-                        seed: own,
+                        seed: own_seed,
                     };
                     drawn.push((measurement.due_ms, order, measurement));
                 }
@@ -99,40 +101,42 @@ impl Plan {
         })
     }
 
-    /// The place of the measurement `id`.
+    /// Returns the index of the measurement `id` in the plan.
     pub fn position(&self, id: &str) -> Option<usize> {
         self.measurements.iter().position(|measurement| measurement.id == id)
     }
 }
 
 impl Measurement {
-    /// When it is due, in ns since the Unix epoch.
+    /// Returns when the measurement is due, in ns since the Unix epoch.
     pub fn due(&self) -> Instant {
         instant(self.due_ms)
     }
 
-    /// Until when it may begin, in ns since the Unix epoch.
+    /// Returns the end of the window in which the measurement may begin, in ns since the Unix epoch.
     pub fn until(&self) -> Instant {
         instant(self.until_ms)
     }
 }
 
-/// What the plan and its measurements follow from: `scenarios` are the texts of what runs. Addresses, keys
-/// and the way to a host may change while a campaign runs; names, pairs, what runs and when may not.
+/// Returns a fingerprint of everything that the plan and its measurements follow from. `scenarios` holds the
+/// texts of the scenarios. The addresses and keys of hosts, and the commands that reach them, may change
+/// while a campaign runs, so they are not part of the fingerprint. The names, the pairs, the scenarios and
+/// the times are.
 pub fn fingerprint(campaign: &Campaign, scenarios: &[String]) -> String {
     let hosts: Vec<_> = campaign.hosts.iter().map(|host| (&host.name, &host.emulated)).collect();
     let measures: Vec<_> = campaign.measures.iter().map(|measure| (&measure.name, &measure.pairs)).collect();
     let Schedule { zone, start, every, days, day, start_within, window, retry } = &campaign.schedule;
     let start = start.map(|start| start.to_string());
     let times = [every, day, start_within, window, retry].map(|time| time.as_nanos());
-    // Only what the file says, so that another version of talkpath gives the same.
+    // Only values of the file are used, so that another version of talkpath makes the same fingerprint.
     let Campaign { name, seed, .. } = campaign;
     let text = json!([name, seed, hosts, measures, zone, start, days, times, scenarios]).to_string();
-    // Different texts need different fingerprints, and nothing more.
+    // A fingerprint only has to differ for different texts, so a simple hash is enough.
     format!("{:016x}", fnv1a(text.bytes()))
 }
 
-/// Milliseconds since the Unix epoch, rounded down.
+/// Turns a time into milliseconds since the Unix epoch, rounded down.
 pub fn millis(at: Instant) -> u64 {
     at.as_nanos() / 1_000_000
 }

@@ -1,9 +1,10 @@
-//! From a schedule to moments: by the clocks of its time zone.
+//! The slots of a schedule, by the clocks of its time zone.
 //!
-//! Times are counted on the calendar and then looked up in the zone (the IANA time zone database, built in),
-//! so that "every 6 h" is at the same hours before and after summer time begins. A time that a clock skips is
-//! taken as long after the gap as it would have been without it, and one that it shows twice at the first
-//! (RFC 5545 §3.3.5, as for recurring events). A moment that a later time falls on again is taken once.
+//! The local times of the slots are counted on the calendar. Then each local time is looked up in the time
+//! zone (the IANA time zone database, built in). So "every 6 h" means the same hours before and after summer
+//! time begins. If the clocks skip a local time, the slot is later by the length of the gap. If the clocks
+//! show a local time twice, the slot is at the first of the two (RFC 5545 §3.3.5, as for recurring events).
+//! If two local times give the same moment, there is one slot.
 
 use jiff::civil::DateTime;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
@@ -11,33 +12,34 @@ use jiff::{SignedDuration, Timestamp};
 use talkpath_scenario::campaign::Schedule;
 use talkpath_units::{Duration, Instant};
 
-/// One time at which every pair is measured.
+/// One time at which every pair of hosts is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// From 0.
+    /// The number of the slot, from 0.
     pub number: u64,
     /// The campaign's day, from 1.
     pub day: u64,
-    /// What the zone's clocks show: `2026-12-01 06:00:00`.
+    /// The local time of the slot: `2026-12-01 06:00:00`.
     pub local: String,
-    /// Nanoseconds since the Unix epoch.
+    /// The time of the slot, nanoseconds since the Unix epoch.
     pub at: Instant,
 }
 
-/// Every time of `schedule`, in order. `made` is when the plan is made: the beginning, if the file has none.
+/// Returns the slots of `schedule`, in order of time. `made` is the time at which the plan is made. It is the
+/// beginning of the campaign if the file has no `start`.
 ///
 /// # Errors
-/// What is beyond the calendar.
+/// Returns a text if a time is beyond the calendar, or if the time zone is unknown.
 pub fn slots(schedule: &Schedule, made: Instant) -> Result<Vec<Slot>, String> {
     let zone = zone(&schedule.zone)?;
     let start = match schedule.start {
         Some(start) => start,
         None => whole_second(made, &zone)?,
     };
-    let whole = schedule.day.saturating_mul(schedule.days);
+    let length = schedule.day.saturating_mul(schedule.days);
     let mut slots: Vec<Slot> = Vec::new();
     let mut since = Duration::ZERO;
-    while since < whole {
+    while since < length {
         let civil = later(start, since)?;
         let zoned = zone.to_ambiguous_zoned_datetime(civil).compatible().map_err(|why| why.to_string())?;
         let at = u64::try_from(zoned.timestamp().as_nanosecond())
@@ -52,7 +54,8 @@ pub fn slots(schedule: &Schedule, made: Instant) -> Result<Vec<Slot>, String> {
     Ok(slots)
 }
 
-/// What clocks of the time zone `name` show at `at`, as in [`Slot::local`]; UTC if there is no such zone.
+/// Returns the local time in the time zone `name` at `at`, written as in [`Slot::local`]. Takes UTC if the
+/// time zone is unknown.
 pub(crate) fn local(name: &str, at: Instant) -> String {
     let seconds = i64::try_from(at.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX);
     let at = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
@@ -63,7 +66,7 @@ fn zone(name: &str) -> Result<TimeZone, String> {
     TimeZoneDatabase::bundled().get(name).map_err(|why| why.to_string())
 }
 
-/// The first whole second from `at` on, on the zone's clocks.
+/// Returns the local time of the first whole second that is not before `at`.
 fn whole_second(at: Instant, zone: &TimeZone) -> Result<DateTime, String> {
     let seconds = at.as_nanos().div_ceil(1_000_000_000);
     let seconds = i64::try_from(seconds).map_err(|why| why.to_string())?;

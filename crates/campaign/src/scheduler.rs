@@ -1,4 +1,4 @@
-//! What to do next, from the plan, the journal and the time.
+//! The scheduler of a campaign. It decides what to do next from the plan, the journal and the time.
 //!
 //! ```text
 //!             due, both hosts free
@@ -8,9 +8,10 @@
 //!    └──► Abandoned: its window is over
 //! ```
 //!
-//! A host that fails is left alone for the back-off, so that a host that is down costs the others one attempt
-//! in that time, not one for each measurement. Of what can begin, what has failed less often comes first,
-//! then what was due earlier.
+//! After a failure at a host, no measurement with this host begins until the back-off is over. So a host that
+//! is down causes one failed attempt in that time, and not one for each measurement. If several measurements
+//! can begin, the one that has failed less often comes first. If they have failed equally often, the one that
+//! was due earlier comes first.
 
 use talkpath_units::{Duration, Instant, times};
 
@@ -27,29 +28,29 @@ pub struct Scheduler<'p> {
     retry: Duration,
     /// When this process began.
     begun: Instant,
-    /// Every measurement before it is done or abandoned.
+    /// The index before which every measurement is done or abandoned.
     first_open: usize,
 }
 
-/// What the caller does next.
+/// What the caller has to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Write [`Event::Begun`] for this measurement and begin it.
+    /// Write [`Event::Begun`] for the measurement with this index, and begin the measurement.
     Begin(usize),
-    /// Write [`Event::Abandoned`] for this measurement.
+    /// Write [`Event::Abandoned`] with this reason for the measurement with this index.
     Abandon(usize, String),
-    /// Nothing until then, or until a measurement ends; `None` if all that is left is running.
+    /// Wait until this time, or until a measurement ends. With `None`, wait until a measurement ends.
     Wait(Option<Instant>),
     /// Every measurement is done or abandoned.
     Finished,
 }
 
-/// Why a measurement came to nothing.
+/// The reason why a measurement failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// In words for a person.
+    /// The reason, in words for a person.
     pub why: String,
-    /// The host at which it failed, if that is known.
+    /// The host at which the measurement failed, if the host is known.
     pub host: Option<String>,
 }
 
@@ -64,18 +65,20 @@ enum State {
 #[derive(Clone, Debug)]
 struct HostState {
     name: String,
-    /// Measurements that it takes at the same time.
+    /// The largest number of concurrent measurements with this host.
     at_once: u64,
+    /// The number of measurements with this host that run now.
     running: u64,
-    /// One after the other.
+    /// The number of failures at this host since its last success.
     failures: u32,
     not_before: Instant,
     why: Option<String>,
 }
 
 impl<'p> Scheduler<'p> {
-    /// The state after `entries`, for a process that begins at `now`. `at_once` has, for each host of the
-    /// plan, how many measurements it takes at the same time.
+    /// Rebuilds the state of a campaign from the `entries` of its journal. `now` is the time at which this
+    /// process begins. `at_once` holds the largest number of concurrent measurements of each host of the
+    /// plan.
     pub fn new(plan: &'p Plan, at_once: &[u64], retry: Duration, entries: &[Entry], now: Instant) -> Self {
         let waiting = State::Waiting { failures: 0, not_before: Instant::ZERO, why: None };
         let hosts = plan.hosts.iter().enumerate().map(|(at, name)| HostState {
@@ -94,22 +97,24 @@ impl<'p> Scheduler<'p> {
             begun: now,
             first_open: 0,
         };
-        // Names of measurements to their places: the plan is in the order of time.
-        let mut places: Vec<(&str, usize)> =
-            plan.measurements.iter().enumerate().map(|(at, it)| (it.id.as_str(), at)).collect();
-        places.sort_unstable();
+        // The plan is in the order of time, so the measurements are looked up by a sorted list of their
+        // names.
+        let names = plan.measurements.iter().map(|measurement| measurement.id.as_str());
+        let mut indices: Vec<(&str, usize)> = names.zip(0..).collect();
+        indices.sort_unstable();
         for entry in entries {
-            if let Ok(found) = places.binary_search_by_key(&entry.id.as_str(), |(id, _)| id) {
-                scheduler.replay(places[found].1, entry);
+            // Entries of measurements that are not in the plan are ignored.
+            if let Ok(found) = indices.binary_search_by_key(&entry.id.as_str(), |(id, _)| id) {
+                scheduler.replay(indices[found].1, entry);
             }
         }
         scheduler
     }
 
-    /// What to do at `now`.
+    /// Decides what to do at `now`. If a measurement is to begin, it counts as running from now on.
     pub fn step(&mut self, now: Instant) -> Step {
-        while self.states.get(self.first_open).is_some_and(|it| matches!(it, State::Done | State::Abandoned))
-        {
+        let is_closed = |state: &State| matches!(state, State::Done | State::Abandoned);
+        while self.states.get(self.first_open).is_some_and(is_closed) {
             self.first_open += 1;
         }
         let mut next: Option<Instant> = None;
@@ -121,7 +126,7 @@ impl<'p> Scheduler<'p> {
             is_open |= matches!(self.states[at], State::Waiting { .. } | State::Running { .. });
             let State::Waiting { failures, not_before, why } = &self.states[at] else { continue };
             if measurement.due() > now {
-                // The rest is due later.
+                // All measurements after this one are due later.
                 sooner(measurement.due());
                 break;
             }
@@ -153,7 +158,7 @@ impl<'p> Scheduler<'p> {
         }
     }
 
-    /// The measurement at `at` has ended; returns what to write down.
+    /// Notes that the measurement with the index `at` has ended. Returns the event for the journal.
     pub fn finish(&mut self, at: usize, outcome: Result<(), Fault>, now: Instant) -> Event {
         for host in self.pair(at) {
             self.hosts[host].running = self.hosts[host].running.saturating_sub(1);
@@ -166,13 +171,13 @@ impl<'p> Scheduler<'p> {
         event
     }
 
-    /// What [`Step::Abandon`] demanded is written down.
+    /// Notes that the event of a [`Step::Abandon`] is in the journal.
     pub fn abandoned(&mut self, at: usize) {
         self.states[at] = State::Abandoned;
     }
 
-    /// When the measurement at `at` may begin at the earliest, as far as failures decide that; `None` if it
-    /// runs, or is not tried any more.
+    /// Returns the earliest time at which the measurement with the index `at` may begin, as far as failures
+    /// delay it. Returns `None` if the measurement runs, or if it is not tried any more.
     pub fn next_try(&self, at: usize) -> Option<Instant> {
         let State::Waiting { not_before, .. } = self.states.get(at)? else { return None };
         let measurement = &self.plan.measurements[at];
@@ -180,7 +185,8 @@ impl<'p> Scheduler<'p> {
         (next < measurement.until()).then_some(next)
     }
 
-    /// Until when nothing is begun with the host at this place of the plan's, because of a failure.
+    /// Returns the end of the back-off of the host with this index in the plan. Before this time no
+    /// measurement with the host begins.
     pub fn rests_until(&self, host: usize) -> Instant {
         self.hosts.get(host).map_or(Instant::ZERO, |host| host.not_before)
     }
@@ -195,7 +201,7 @@ impl<'p> Scheduler<'p> {
             State::Done | State::Abandoned => return,
         };
         match event {
-            // It ran in a process that has ended: it waits again.
+            // The process in which the measurement ran has ended, so the measurement still waits.
             Event::Begun => {}
             Event::Done => {
                 self.states[at] = State::Done;
@@ -221,17 +227,19 @@ impl<'p> Scheduler<'p> {
         }
     }
 
-    /// When the rest of the measurement at `at`, which ends at `not_before`, and of its hosts is over.
+    /// Returns when the back-offs of a measurement and of its hosts are over. `not_before` is the end of the
+    /// measurement's own back-off.
     fn ready(&self, at: usize, not_before: Instant) -> Instant {
         self.pair(at).into_iter().map(|host| self.hosts[host].not_before).fold(not_before, Instant::max)
     }
 
-    /// Doubles with each failure, up to 16 times the first.
+    /// Returns the back-off after this number of failures. It doubles with each failure, up to 16 times the
+    /// first.
     fn wait(&self, failures: u32) -> Duration {
         self.retry.saturating_mul(1 << failures.saturating_sub(1).min(MOST_DOUBLINGS))
     }
 
-    /// Why a measurement was not made in its window.
+    /// Says why a measurement was not made in its window.
     fn reason(&self, at: usize, failures: u32, why: Option<&str>) -> String {
         let measurement = &self.plan.measurements[at];
         if let Some(why) = why {
@@ -248,13 +256,14 @@ impl<'p> Scheduler<'p> {
         }
     }
 
-    /// The places of its hosts.
+    /// Returns the indices of the hosts of the measurement with the index `at`.
     fn pair(&self, at: usize) -> [usize; 2] {
         let measurement = &self.plan.measurements[at];
-        let place = |name: &str| self.hosts.iter().position(|host| host.name == name).unwrap_or(0);
-        [place(&measurement.near), place(&measurement.far)]
+        let index = |name: &str| self.hosts.iter().position(|host| host.name == name).unwrap_or(0);
+        [index(&measurement.near), index(&measurement.far)]
     }
 }
 
-/// docs/reference/interface.md: up to 16 times the first wait. Chosen: from 30 s to 8 min.
+/// The largest number of doublings of the back-off (docs/reference/interface.md: up to 16 times the first
+/// wait. Chosen: from 30 s to 8 min).
 const MOST_DOUBLINGS: u32 = 4;

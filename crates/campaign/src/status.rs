@@ -1,4 +1,4 @@
-//! What ran, what is due, what failed and why.
+//! The state of a campaign: what was measured, what is due, and what failed for which reason.
 
 use std::collections::BTreeMap;
 
@@ -10,35 +10,36 @@ use crate::plan::{Measurement, Plan, millis};
 use crate::schedule::local;
 use crate::scheduler::Scheduler;
 
-/// What `talkpath campaign status --json` prints.
+/// The state of a campaign, as `talkpath campaign status --json` prints it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// The campaign's name.
     pub name: String,
-    /// Measurements in the plan.
+    /// The number of measurements in the plan.
     pub planned: u64,
-    /// Measurements that are in the records.
+    /// The number of planned measurements with records.
     pub done: u64,
-    /// Measurements that were not made, for a reason in the journal, or because no coordinator ran until
-    /// their window ended.
+    /// The number of planned measurements that were abandoned, or whose window ended while no coordinator
+    /// ran.
     pub abandoned: u64,
-    /// Measurements begun and not ended: at work now, or cut off when the coordinator ended.
+    /// The number of planned measurements that have begun and not ended. They run now, or the coordinator
+    /// ended before them.
     pub begun: u64,
-    /// Measurements due by now, not begun or to be tried again.
+    /// The number of planned measurements that are due, and that have not begun or have to be tried again.
     pub overdue: u64,
-    /// Measurements due later.
+    /// The number of planned measurements that are due later.
     pub later: u64,
-    /// When the next one is due, by clocks of the campaign's zone, and between which hosts.
+    /// The next measurement that is due; `null` if none is due later.
     pub next: Option<Measurement>,
-    /// One entry a host, in the order of the file.
+    /// The state of each host, in the order of the file.
     pub hosts: Vec<HostStatus>,
-    /// Attempts that failed at a host that is not known, or at the coordinator.
+    /// The number of attempts that failed at the coordinator, or at a host that is not known.
     pub failures_elsewhere: u64,
-    /// The last of these, in words.
+    /// The reason of the last of these failures, in words.
     pub last_failure_elsewhere: Option<String>,
-    /// What failed and may be tried again, in the order of the plan.
+    /// The measurements that failed and may be tried again, in the order of the plan.
     pub failing: Vec<Failing>,
-    /// What was not made, in the order of the plan.
+    /// The measurements that were not made, in the order of the plan.
     pub missing: Vec<Failing>,
     /// What of it is in the store; `null` without a `store_command`.
     pub store: Option<StoreStatus>,
@@ -55,7 +56,7 @@ pub struct StoreStatus {
     pub failing: Option<String>,
 }
 
-/// The measurements that a host takes part in.
+/// The counts of the measurements that a host takes part in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "as in Status")]
 pub struct HostStatus {
@@ -63,31 +64,31 @@ pub struct HostStatus {
     pub planned: u64,
     pub done: u64,
     pub abandoned: u64,
-    /// Attempts that failed at it.
+    /// The number of attempts that failed at this host.
     pub failures: u64,
-    /// The last of these, in words.
+    /// The reason of the last failure at this host, in words.
     pub last_failure: Option<String>,
-    /// Until when nothing is begun with it, by clocks of the campaign's zone; `null` if it does not rest.
+    /// The local time until which no measurement with this host begins; `null` if the host has no back-off.
     pub rests_until: Option<String>,
 }
 
 /// A measurement that failed, or was not made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failing {
-    /// Which.
+    /// The measurement.
     pub measurement: Measurement,
-    /// Attempts that failed.
+    /// The number of attempts that failed.
     pub failures: u64,
-    /// In words for a person.
+    /// The reason, in words for a person.
     pub why: String,
-    /// When it is tried again at the earliest, in ms since the Unix epoch, if its hosts are free then; `null`
-    /// if it is not tried again.
+    /// The earliest time of the next attempt, in ms since the Unix epoch. The attempt is later if the hosts
+    /// are not free then. `null` if there is no next attempt.
     pub next_try_ms: Option<u64>,
-    /// The same by clocks of the campaign's zone.
+    /// The local time of `next_try_ms`.
     pub next_try: Option<String>,
 }
 
-/// What became of each measurement.
+/// The events of one measurement, summed up.
 #[derive(Clone, Debug, Default)]
 struct Fate {
     is_begun: bool,
@@ -97,8 +98,8 @@ struct Fate {
     abandoned: Option<String>,
 }
 
-/// The state of `plan` after `entries`, at `now` (ns since the Unix epoch). `retry` is the schedule's wait
-/// after a first failure.
+/// Returns the state of `plan` after the `entries` of its journal, at `now` (ns since the Unix epoch).
+/// `retry` is the schedule's wait after a first failure.
 pub fn status(plan: &Plan, entries: &[Entry], retry: Duration, now: Instant) -> Status {
     let scheduler = Scheduler::new(plan, &[], retry, entries, now);
     let mut elsewhere = (0, None);
@@ -114,7 +115,7 @@ pub fn status(plan: &Plan, entries: &[Entry], retry: Duration, now: Instant) -> 
             Event::Failed { why, host } => {
                 fate.failures += 1;
                 fate.last = Some(why.clone());
-                match hosts.iter_mut().find(|it| Some(&it.host) == host.as_ref()) {
+                match hosts.iter_mut().find(|status| Some(&status.host) == host.as_ref()) {
                     Some(host) => {
                         host.failures += 1;
                         host.last_failure = Some(why.clone());
@@ -136,7 +137,9 @@ pub fn status(plan: &Plan, entries: &[Entry], retry: Duration, now: Instant) -> 
         let fate = fates.remove(measurement.id.as_str()).unwrap_or_default();
         let next_try = || scheduler.next_try(at).map(|at| (millis(at), local(&plan.zone, at)));
         count(&mut status, &fate, measurement, &next_try, now);
-        for host in hosts.iter_mut().filter(|it| it.host == measurement.near || it.host == measurement.far) {
+        let takes_part =
+            |status: &&mut HostStatus| [&measurement.near, &measurement.far].contains(&&status.host);
+        for host in hosts.iter_mut().filter(takes_part) {
             host.planned += 1;
             host.done += u64::from(fate.is_done);
             host.abandoned += u64::from(!fate.is_done && fate.abandoned.is_some());
@@ -151,6 +154,7 @@ pub fn status(plan: &Plan, entries: &[Entry], retry: Duration, now: Instant) -> 
     status
 }
 
+/// Adds one measurement to the counts and lists of `status`.
 fn count(
     status: &mut Status,
     fate: &Fate,

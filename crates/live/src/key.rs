@@ -1,12 +1,12 @@
-//! The shared key, from the file that both ends have.
+//! The shared key, which is made from the file that both hosts have.
 //!
-//! Whatever the file holds, Argon2id (RFC 9106) makes 256 bits of it. A key of random bits would not need
-//! that. A passphrase does: who has watched a handshake can try passphrases against it offline, and each try
-//! now takes 19 MiB and some tens of milliseconds. Nothing tells a passphrase from a key for certain, so all
-//! go this way; it is done once, when a program starts.
+//! Argon2id (RFC 9106) makes 256 bits from the content of the file. A key of random bits would not need that,
+//! but a passphrase does. Somebody who has recorded a handshake can try passphrases against it offline, and
+//! with Argon2id each try takes 19 MiB and some tens of milliseconds. A program cannot tell a passphrase from
+//! a random key with certainty, so Argon2id is used for both. It runs once, when a program starts.
 //!
-//! The salt is the same everywhere, because both ends must come to the same key without a word between them.
-//! So passphrases can be tried against all servers of the world at once: random bits are better.
+//! The salt is the same everywhere, because both hosts must make the same key before they talk to each other.
+//! So an attacker can try a passphrase against all servers of the world at once. Random bits are better.
 
 use argon2::Argon2;
 
@@ -14,7 +14,7 @@ use argon2::Argon2;
 #[derive(Clone)]
 pub struct Key([u8; 32]);
 
-/// Why bytes cannot be a key.
+/// The error for bytes that are too short for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the key has {bits} bits at most; at least {MIN_BITS} are needed. To make one: head -c 32 /dev/urandom | \
@@ -26,10 +26,11 @@ pub struct ShortKey {
 }
 
 impl Key {
-    /// A key of these bytes, white space at both ends left out (a key file ends with a line feed).
+    /// Makes a key from `bytes`. White space at both ends is ignored, because a key file ends with a line
+    /// feed.
     ///
     /// # Errors
-    /// [`ShortKey`] if they cannot have 128 bits.
+    /// Returns [`ShortKey`] if `bytes` cannot hold 128 random bits.
     pub fn new(bytes: &[u8]) -> Result<Self, ShortKey> {
         let bytes = bytes.trim_ascii();
         let bits = max_bits(bytes);
@@ -37,7 +38,7 @@ impl Key {
             return Err(ShortKey { bits });
         }
         let mut key = [0; 32];
-        // The crate's parameters are the first of those that OWASP recommends: 19 MiB, two passes, one lane.
+        // The defaults of the crate are parameters that OWASP recommends: 19 MiB, two passes, one lane.
         Argon2::default().hash_password_into(bytes, SALT, &mut key).expect("its lengths are within Argon2's");
         Ok(Self(key))
     }
@@ -49,13 +50,14 @@ impl Key {
 }
 
 impl std::fmt::Debug for Key {
-    /// Never the key itself.
+    /// Hides the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Key(..)")
     }
 }
 
-/// How many bits there can be in `bytes`, by the alphabet that they keep to.
+/// Returns the largest number of random bits that `bytes` can hold. A byte of a hexadecimal text holds 4
+/// bits, a byte of a base64 text 6 bits, and each other byte 8 bits.
 fn max_bits(bytes: &[u8]) -> usize {
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(byte);
     if bytes.iter().all(u8::is_ascii_hexdigit) {
@@ -67,9 +69,9 @@ fn max_bits(bytes: &[u8]) -> usize {
     }
 }
 
-/// The least that is called strong (RFC 4086 §8.2 names the same figure for high security).
+/// The least number of bits of a strong key (RFC 4086 §8.2 names the same figure for high security).
 const MIN_BITS: usize = 128;
-/// Sets these keys apart from those that other programs make of the same words.
+/// The salt, which makes the keys differ from the keys that other programs make from the same words.
 const SALT: &[u8] = b"talkpath key of serve, 8";
 
 #[cfg(test)]

@@ -15,19 +15,24 @@
 //! on its own clock. The protocol, its limits and what may be trusted are in docs/models/live.md. Linux only.
 //!
 //! - *session*: one run with a server, from the handshake to the report. A repetition is one session.
-//! - *stranger*: a connection that has not described a session yet. The server has few places for those.
-//! - *seat*: the right to one of the server's sessions. An address has at most half of them.
+//! - *far host*: the host of the server, as the client sees it. *This host* is the host that runs the code.
+//! - *end*: one end of a flow, at the client or at the server.
+//! - *leader*: the first of several flows that share a connection. It has the socket and the keys of all.
+//! - *stranger*: a connection that has not said a valid hello yet. A *guest* has said one, but has not
+//!   described a session yet. The server has a bounded number of *places* for both.
+//! - *seat*: the right to one of the server's sessions. An address has at most half of the seats.
 //! - *registration*: the datagram by which the server learns the address of a flow over UDP.
-//! - *way*: a flow's UDP socket, as far as the server knows its address; it is *open* once that is so.
-//! - *report*: what the server logged and counted, which the client collects after the run.
-//! - *drain*: the time after sending stopped in which messages under way still arrive.
+//! - *way*: the UDP socket of a flow with its registration. A way is *open* once the server has answered the
+//!   registration, and *closed* before.
+//! - *report*: the server's logs and counts, which the client collects after the run.
+//! - *drain*: the time after the end of sending in which messages on the path still arrive.
 //! - *reflector*, *sender*: the two roles of STAMP (RFC 8762), in `stamp/`.
 //!
-//! Begin to read with `protocol.rs`, which has the exchange of a session; then `client/run.rs` and
+//! Begin to read with `protocol.rs`, which has the exchange of a session. Then read `client/run.rs` and
 //! `server/session.rs` for its two sides.
 //!
-//! Left out: probes of the clocks during a run, when the far host's packets left it, and what the kernel's
-//! TCP does not let a program set (which a run's warnings name).
+//! Left out: the times at which the far host's packets leave it, and the options of TCP that the kernel does
+//! not let a program set (a run's warnings name these options).
 
 mod client;
 #[cfg(any(test, feature = "fuzzing"))]

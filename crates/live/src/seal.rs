@@ -1,5 +1,6 @@
-//! The encrypted, mutually authenticated control connection of those who hold a key: Noise NNpsk0 with
-//! X25519, ChaCha20-Poly1305 and SHA-256 (the Noise Protocol Framework, revision 34), by the crate `snow`.
+//! The seal of a control connection: encryption and mutual authentication by a shared key. It is Noise NNpsk0
+//! with X25519, ChaCha20-Poly1305 and SHA-256 (the Noise Protocol Framework, revision 34), by the crate
+//! `snow`.
 //!
 //! ```text
 //!  client                                   server
@@ -9,31 +10,32 @@
 //!  length (2 B), sealed bytes        ─►  ◄─ from here on, both ways: the lines of protocol.rs
 //! ```
 //!
-//! Each session has keys of its own, which the shared key alone does not give away later. The order of sealed
-//! pieces is part of their seal, so none can be left out, repeated or turned back.
+//! Each session has keys of its own. Somebody who learns the shared key later cannot decrypt earlier
+//! sessions. The order of the sealed pieces is part of their seal. So no piece can be left out, repeated, or
+//! sent back to its sender.
 
 use snow::{Builder, HandshakeState, TransportState};
 use talkpath_units::{from_hex, to_hex};
 
 use crate::key::Key;
 
-/// A client's handshake under way.
+/// A client's handshake that has begun.
 pub(crate) struct Opening {
     state: HandshakeState,
     word: String,
 }
 
-/// What the two ends' keys are good for after the handshake.
+/// The keys of both directions after the handshake. It seals what is sent, and opens what is received.
 pub(crate) struct Seal {
     state: TransportState,
     buffer: Vec<u8>,
 }
 
 impl Opening {
-    /// The client's first word.
+    /// Begins a handshake, and makes the client's message of the handshake.
     ///
     /// # Errors
-    /// If the system has no random numbers.
+    /// Returns an error if the system has no random numbers.
     pub(crate) fn new(key: &Key) -> Result<Self, snow::Error> {
         let mut state = builder(key)?.build_initiator()?;
         let mut word = [0; WORD_SIZE];
@@ -41,19 +43,21 @@ impl Opening {
         Ok(Self { state, word: to_hex(&word) })
     }
 
-    /// The word in hexadecimal.
+    /// Returns the client's message of the handshake in hexadecimal.
     pub(crate) fn word(&self) -> &str {
         &self.word
     }
 
-    /// The seal, if the server's `answer` shows that it holds the key.
+    /// Ends the handshake with the server's `answer`. Returns the seal, or `None` if the answer does not show
+    /// that the server holds the key.
     pub(crate) fn finish(mut self, answer: &str) -> Option<Seal> {
         self.state.read_message(&from_hex::<WORD_SIZE>(answer)?, &mut []).ok()?;
         Seal::new(self.state)
     }
 }
 
-/// The server's answer to a client's first word, and the seal; `None` if the client does not hold the key.
+/// Answers a client's message of the handshake. Returns the server's message and the seal, or `None` if the
+/// client does not hold the key.
 pub(crate) fn answer(key: &Key, word: &str) -> Option<(String, Seal)> {
     let mut state = builder(key).ok()?.build_responder().ok()?;
     state.read_message(&from_hex::<WORD_SIZE>(word)?, &mut []).ok()?;
@@ -70,7 +74,7 @@ impl Seal {
     /// Appends `plain`, sealed in pieces, to `sealed`.
     ///
     /// # Errors
-    /// After 2^64 pieces.
+    /// Returns an error after 2^64 pieces, because a piece needs a number of its own.
     pub(crate) fn seal(&mut self, plain: &[u8], sealed: &mut impl Extend<u8>) -> Result<(), snow::Error> {
         for piece in plain.chunks(MAX_PIECE - AUTHENTICATION_SIZE) {
             let size = self.state.write_message(piece, &mut self.buffer)?;
@@ -81,12 +85,13 @@ impl Seal {
         Ok(())
     }
 
-    /// Gives the bytes of each whole piece in `sealed` to `take`, and says how many bytes of `sealed` that
-    /// were.
+    /// Opens each whole piece in `sealed`, and gives its bytes to `take`. Returns how many bytes of `sealed`
+    /// the whole pieces had.
     ///
     /// # Errors
-    /// If a piece is not the one that the other end sealed next, or holds nothing: [`Seal::seal`] makes none
-    /// that does, and who sends such pieces alone would be read for ever.
+    /// Returns an error if a piece is not the one that the other side sealed next. Also returns an error if a
+    /// piece is empty. [`Seal::seal`] makes no empty pieces, and a peer that sends only empty pieces would
+    /// keep the reader busy for ever.
     pub(crate) fn open(&mut self, sealed: &[u8], mut take: impl FnMut(&[u8])) -> Result<usize, snow::Error> {
         let mut rest = sealed;
         while let Some((&length, behind)) = rest.split_first_chunk::<2>()
@@ -107,14 +112,14 @@ fn builder(key: &Key) -> Result<Builder<'_>, snow::Error> {
     Builder::new(PATTERN.parse()?).prologue(PROLOGUE)?.psk(0, key.psk())
 }
 
-/// Both ends must mean this protocol; its version is settled before, in the hello.
+/// The name of the protocol, which both sides must use. The hello has settled the version before.
 const PROLOGUE: &[u8] = b"talkpath control";
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
-/// A public key and an authentication of nothing: either end's word.
+/// The size of each side's message of the handshake, bytes: a public key and the tag of an empty text.
 const WORD_SIZE: usize = 32 + AUTHENTICATION_SIZE;
-/// Of ChaCha20-Poly1305 (RFC 8439 §2.8).
+/// The size of the tag of ChaCha20-Poly1305, bytes (RFC 8439 §2.8).
 const AUTHENTICATION_SIZE: usize = 16;
-/// Of a sealed piece (Noise §3).
+/// The largest size of a sealed piece, bytes (Noise §3).
 const MAX_PIECE: usize = 65_535;
 
 #[cfg(test)]

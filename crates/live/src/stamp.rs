@@ -1,5 +1,6 @@
-//! STAMP, the Simple Two-Way Active Measurement Protocol (RFC 8762), beside our own: for far ends that are
-//! routers or probes. Both roles, stateless and stateful, with two TLVs of RFC 8972.
+//! STAMP, the Simple Two-Way Active Measurement Protocol (RFC 8762). It measures to far ends that are routers
+//! or probes, which do not speak talkpath's protocol. Both roles are here, stateless and stateful, with two
+//! TLVs of RFC 8972.
 
 mod codec;
 mod reflector;

@@ -1,12 +1,12 @@
 //! The session-reflector of STAMP (RFC 8762 §4.3): `talkpath stamp --reflect`.
 //!
-//! A reflector cannot be used against others, as `serve` cannot: no answer is longer than its question,
-//! nobody gets an answer without a question, and the answers within a second and the sessions of a stateful
-//! reflector are limited (`rules.rs` shares both among the senders). A reflector does not answer a
-//! reflector's packet, so that nobody can make two reflectors answer each other for ever: a sender's packet
-//! has zeros where a reflector's has time stamps.
+//! A reflector cannot be misused for attacks on other hosts. No answer is longer than its question, and there
+//! is no answer without a question. The answers within a second and the sessions of a stateful reflector are
+//! limited (`rules.rs` shares both among the senders). A reflector does not answer the packet of a reflector,
+//! so nobody can make two reflectors answer each other for ever. It knows such a packet by its time stamps,
+//! because a sender's packet has zeros there.
 //!
-//! Left out: authenticated mode; TWAMP Light senders, which may fill these zeros with padding (RFC 8762
+//! Left out: authenticated mode, and TWAMP Light senders, which may fill these zeros with padding (RFC 8762
 //! §4.6). A firewall decides who may reach the port.
 
 use std::io;
@@ -27,18 +27,19 @@ use super::codec::{
 use super::rules::{Bounds, Rules};
 use crate::server::bind::{DatagramSocket, datagrams};
 
-/// How to reflect.
+/// The options of a reflector.
 #[derive(Clone, Copy, Debug)]
 pub struct ReflectOptions {
-    /// Where to listen; port 0 lets the system choose.
+    /// The address to listen on. Port 0 lets the system choose a port.
     pub bind: SocketAddr,
-    /// Whether each session's packets are numbered here, so that its sender knows which way a packet was lost
-    /// (RFC 8762 §4).
+    /// Whether the reflector numbers the packets of each session. The sender then knows in which direction a
+    /// packet was lost (RFC 8762 §4).
     pub is_stateful: bool,
-    /// Packets that are answered within a second; one address has half of them.
+    /// The number of packets that are answered within a second. One address has at most half of the answers.
     pub packets_per_s: u32,
-    /// Sessions of a stateful reflector at a time: an address, a port and an SSID. One address has half. If
-    /// all are taken, a newcomer takes the place of another session.
+    /// The number of concurrent sessions of a stateful reflector. A session is an address, a port and an
+    /// SSID. One address has at most half of the sessions. If all sessions are taken, a new session replaces
+    /// another.
     pub sessions: usize,
 }
 
@@ -49,18 +50,18 @@ impl ReflectOptions {
     }
 }
 
-/// What a reflector did.
+/// The counts of a reflector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reflected {
-    /// Packets answered.
+    /// The number of packets that were answered.
     pub answered: u64,
-    /// Packets that are no sender's, or come from a port where something answers.
+    /// The number of packets that no sender has sent, or that came from a port where a service answers.
     pub ignored: u64,
-    /// Packets beyond a bound.
+    /// The number of packets that were not answered because a limit was reached.
     pub beyond: u64,
 }
 
-/// A bound reflector; [`Reflector::run`] reflects.
+/// A reflector whose socket is bound. [`Reflector::run`] answers packets.
 pub struct Reflector {
     socket: Arc<UdpSocket>,
     is_v6: bool,
@@ -70,30 +71,31 @@ pub struct Reflector {
 }
 
 impl Reflector {
-    /// Opens the port.
+    /// Binds the socket.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error if the socket cannot be bound.
     pub fn bind(options: ReflectOptions) -> io::Result<Self> {
         let DatagramSocket { socket, is_v6, unreported } = datagrams(options.bind)?;
         let port = socket.local_addr()?.port();
         Ok(Self { socket, is_v6, port, rules: options.rules(), unreported })
     }
 
-    /// What this kernel does not report of the packets: the answers have zeros there, or times of reading.
+    /// Returns the facts about packets that this kernel does not report. The answers have default values in
+    /// their place, or the time at which the packet was read.
     pub fn unreported(&self) -> &[Unreported] {
         &self.unreported
     }
 
-    /// Where it listens.
+    /// Returns the address that the reflector listens on.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error if the socket has no address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Reflects until `stop`.
+    /// Answers packets until `stop` is set. Returns the counts.
     pub fn run(&mut self, stop: &AtomicBool) -> Reflected {
         let mut batch = ReceiveBatch::default();
         let mut done = Reflected::default();
@@ -101,13 +103,15 @@ impl Reflector {
             let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
             let _ = poll(&mut [PollFd::new(&*self.socket, PollFlags::IN)], Some(&timeout));
             let (socket, is_v6, port, rules) = (&self.socket, self.is_v6, self.port, &mut self.rules);
-            // What fails here is news of something sent before: it says nothing of what arrives.
+            // An error here is a report about a packet that was sent before. It says nothing about the
+            // packets that arrive.
             let _ = batch.receive(socket.as_fd(), |datagram| {
                 match reflect(&datagram, port, rules) {
                     Ok(Reflection { packet, class, to }) => {
                         let from = datagram.to.unwrap_or(unspecified(is_v6));
                         let to = Unconnected { from, to, is_v6, tos: Some(class), is_whole: false };
-                        // An answer that the socket does not take is lost, as on the path.
+                        // If the socket does not take the answer, the answer is lost, as if the path had lost
+                        // it.
                         let _ = send_with(socket.as_fd(), &packet, Some(to), None);
                         done.answered += 1;
                     }
@@ -120,7 +124,7 @@ impl Reflector {
     }
 }
 
-/// Why a packet is not answered.
+/// The reason why a packet is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     Ignored,
@@ -131,12 +135,12 @@ enum Refusal {
 #[derive(Debug, PartialEq, Eq)]
 struct Reflection {
     packet: Vec<u8>,
-    /// The traffic class that it leaves with.
+    /// The traffic class of the answer.
     class: u8,
     to: SocketAddr,
 }
 
-/// The answer to `datagram`.
+/// Makes the answer to `datagram`.
 fn reflect(datagram: &Received<'_>, own_port: u16, rules: &mut Rules) -> Result<Reflection, Refusal> {
     let from = datagram.from.ok_or(Refusal::Ignored)?;
     let packet = SenderPacket::parse(datagram.payload).ok_or(Refusal::Ignored)?;
@@ -145,14 +149,16 @@ fn reflect(datagram: &Received<'_>, own_port: u16, rules: &mut Rules) -> Result<
     }
     let now_ns = monotonic();
     let sequence = rules.admit(from, packet, now_ns).ok_or(Refusal::Beyond)?;
-    let came = datagram.tos.unwrap_or(0);
-    // The sender's own, unless it asks for another (RFC 8972 §4.4). An answer is not ECN-capable.
-    let mut class = came & !ECN_MASK;
+    let received_class = datagram.tos.unwrap_or(0);
+    // The answer has the sender's DSCP, unless the sender asks for another DSCP (RFC 8972 §4.4). An answer is
+    // not ECN-capable.
+    let mut class = received_class & !ECN_MASK;
     let mut answer = vec![0; datagram.payload.len()];
     answer[BASE..].copy_from_slice(&datagram.payload[BASE..]);
     reflect_tlvs(&mut answer[BASE..], |asked| {
         class = asked.dscp1 << 2;
-        ClassOfService { dscp2: came >> 2, ecn: came & ECN_MASK, reverse_path: 0, ..asked }
+        let (dscp2, ecn) = (received_class >> 2, received_class & ECN_MASK);
+        ClassOfService { dscp2, ecn, reverse_path: 0, ..asked }
     });
     let (is_synchronised, error_ns) = clock_error();
     let error = ErrorEstimate::new(error_ns, is_synchronised);
@@ -166,7 +172,7 @@ fn reflect(datagram: &Received<'_>, own_port: u16, rules: &mut Rules) -> Result<
         sender_sequence: packet.sequence,
         sender_timestamp: packet.timestamp,
         sender_error: packet.error,
-        // 255 if it is not known, as RFC 5357 §4.2.1 has it.
+        // An unknown TTL is 255 (RFC 5357 §4.2.1).
         sender_ttl: datagram.ttl.unwrap_or(u8::MAX),
     };
     answer[..BASE].copy_from_slice(&reply.write());
@@ -177,10 +183,10 @@ const fn unspecified(is_v6: bool) -> IpAddr {
     if is_v6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED) }
 }
 
-/// Source ports that no sender has: none at all, reflectors, and services that answer whatever comes (echo,
-/// RFC 862; chargen, RFC 864).
+/// The source ports that are not answered, because no sender has them: port 0, the port of reflectors, and
+/// the ports of services that answer every packet (echo, RFC 862; chargen, RFC 864).
 const UNANSWERED: [u16; 4] = [0, 7, 19, PORT];
-/// RFC 3168 §5.
+/// The bits of the ECN field in a traffic class (RFC 3168 §5).
 const ECN_MASK: u8 = 0b11;
 
 #[cfg(test)]

@@ -1,18 +1,20 @@
-//! The ways of flows over datagrams to the server: how they open, how they stay open, and what the user reads
-//! if one does not open. A way is a flow's UDP socket, whose address the server knows.
+//! The ways of flows over UDP to the server: how a way opens, how it stays open, and what the user reads if
+//! it does not open. A way is the UDP socket of a flow with its registration at the server.
 //!
-//! The server hears a flow's datagrams from one address only, which the flow's secret has registered.
+//! The server takes a flow's datagrams from one address only. This address has to be registered with the
+//! flow's secret.
 //!
 //! ```text
-//!  before the run   every flow registers, again and again, for a while
-//!  in the run       a flow without an answer registers once a second: it may open late
-//!                   a flow that sent and heard nothing for a second registers again, and so does a flow whose
-//!                   connection does not open: an address translator may have given it another port
-//!                   all other flows register every 15 s, so that translators do not forget them
+//!  before the run   every flow registers, again and again, for up to 3 s
+//!  in the run       a flow without an answer registers once a second, because its way may still open
+//!                   a flow that sends and gets nothing back for a second registers again, and so does a flow
+//!                   whose connection does not open, because a NAT may have given it another port
+//!                   all other flows register every 15 s, so that a NAT does not forget them
 //! ```
 //!
-//! Only the client's end of plain UDP has to know whether its way is open: a connection of DCCP or QUIC finds
-//! out by itself. Left out: a host whose IP address changes, which loses its control connection as well.
+//! Only the client's end of plain UDP has to know whether its way is open. A connection of DCCP or QUIC finds
+//! out by itself whether its packets are answered. Left out: a host whose IP address changes, because such a
+//! host loses its control connection as well.
 
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
@@ -35,24 +37,25 @@ use crate::protocol::{Registration, Registrations};
 
 /// The way of a flow, or of all flows of one connection.
 pub(super) struct Way {
-    /// The first of its flows, in the session's order.
+    /// The index of the way's first flow in the session.
     pub(super) index: usize,
-    /// All of its flows.
+    /// The indices of all flows of the way.
     members: Vec<usize>,
     socket: Arc<UdpSocket>,
     end: Arc<SharedEnd>,
-    /// The registration.
+    /// The datagram that registers the flow.
     packet: [u8; 32],
-    /// The server has answered a registration.
+    /// Whether the server has answered a registration.
     is_open: bool,
-    /// What had come back, and what had been sent, when something last came back.
-    heard: u64,
+    /// The count of received messages ([`Traffic::received`]) at its last change.
+    received: u64,
+    /// The count of sent messages ([`Traffic::sent`]) at that time.
     sent: u64,
-    /// CLOCK_MONOTONIC since when something was sent and nothing came back; `None` if that is not so.
+    /// CLOCK_MONOTONIC since when messages were sent and nothing came back; `None` if the way is not silent.
     silent_since_ns: Option<i64>,
     /// CLOCK_MONOTONIC of the last registration.
     tried_ns: i64,
-    /// When it was found silent to the end, on the run's clock.
+    /// The beginning, on the run's clock, of a silence that lasted until the run stopped sending.
     silent_from: Option<Instant>,
 }
 
@@ -71,7 +74,7 @@ impl Way {
             end,
             packet,
             is_open: false,
-            heard: 0,
+            received: 0,
             sent: 0,
             silent_since_ns: None,
             tried_ns: 0,
@@ -84,56 +87,56 @@ impl Way {
         !self.is_open
     }
 
-    /// Shows the server the source address of its datagrams. What is lost, or refused by ICMP, is tried
-    /// again.
+    /// Sends a registration, which shows the server the source address of the flow's datagrams. An error does
+    /// not matter, because the registration is repeated.
     fn register(&mut self, now_ns: i64) {
         self.tried_ns = now_ns;
         let _ = self.socket.send(&self.packet);
     }
 
-    /// The server has answered.
+    /// Opens the way, because the server has answered. The end may then send.
     fn open(&mut self) {
         if !std::mem::replace(&mut self.is_open, true) {
             self.end.lock().set_route(UdpRoute { socket: Arc::clone(&self.socket), unconnected: None });
         }
     }
 
-    /// Registers if it is time to.
-    fn keep(&mut self, traffic: Traffic, now_ns: i64) {
-        let Traffic { sent, heard, is_opening } = traffic;
+    /// Notes the traffic of the way, and sends a registration if one is due.
+    fn keep_open(&mut self, traffic: Traffic, now_ns: i64) {
+        let Traffic { sent, received, is_opening } = traffic;
         if self.end.lock().registered() > 0 {
             self.open();
         }
-        if heard != self.heard {
-            (self.heard, self.sent, self.silent_since_ns) = (heard, sent, None);
+        if received != self.received {
+            (self.received, self.sent, self.silent_since_ns) = (received, sent, None);
         } else if sent > self.sent || is_opening {
             self.silent_since_ns.get_or_insert(now_ns);
         }
         let is_silent = self.silent_since_ns.is_some_and(|since| now_ns - since >= SILENCE_NS);
-        let patience = if is_silent || !self.is_open { AGAIN_NS } else { KEEP_OPEN_NS };
-        if now_ns - self.tried_ns >= patience {
+        let interval = if is_silent || !self.is_open { AGAIN_NS } else { KEEP_OPEN_NS };
+        if now_ns - self.tried_ns >= interval {
             self.register(now_ns);
         }
     }
 }
 
-/// What passes on a way.
+/// The traffic of a way so far.
 #[derive(Clone, Copy)]
 struct Traffic {
-    /// What both ends have sent.
+    /// The sum of what both ends have sent.
     sent: u64,
-    /// What both have heard.
-    heard: u64,
-    /// A connection of DCCP or QUIC should be open and is not: its first packets are no message, and `sent`
-    /// does not count them.
+    /// The sum of what both ends have received.
+    received: u64,
+    /// Whether a connection of DCCP or QUIC should be open and is not. The packets that open it are not
+    /// counted in `sent`, because they are no messages.
     is_opening: bool,
 }
 
-/// Shows the server the source address of each way, until it has answered for every one, or for
+/// Registers all ways, again and again. Returns when the server has answered for every way, or after
 /// `patience_ns`.
 ///
 /// # Errors
-/// The user stopped it.
+/// Returns [`ArenaError::Interrupted`] if the user stops the run.
 pub(super) fn register(ways: &mut [Way], patience_ns: i64, session: &Session<'_>) -> Result<(), ArenaError> {
     let mut batch = ReceiveBatch::default();
     let begun = monotonic();
@@ -161,11 +164,11 @@ pub(super) fn register(ways: &mut [Way], patience_ns: i64, session: &Session<'_>
     Ok(())
 }
 
-/// Keeps the ways open during the run; `theirs` is how far the server says that it is.
+/// Keeps the ways open during the run. `theirs` is the progress of each flow at the server.
 pub(super) fn keep(ways: &mut [Way], theirs: &[EndProgress], session: &Session<'_>, now: Instant) {
     let now_ns = monotonic();
     for way in ways {
-        let mut traffic = Traffic { sent: 0, heard: way.end.heard(), is_opening: false };
+        let mut traffic = Traffic { sent: 0, received: way.end.heard(), is_opening: false };
         for &member in &way.members {
             let near = session.ends[member].lock();
             let has_started = now.as_nanos() >= near.spec.start_ns;
@@ -173,13 +176,13 @@ pub(super) fn keep(ways: &mut [Way], theirs: &[EndProgress], session: &Session<'
                 near.spec.transport.channel_kind().runs_here() && has_started && !near.was_open();
             let (near, far) = (near.progress(), theirs.get(member).copied().unwrap_or_default());
             traffic.sent = traffic.sent.saturating_add(near.sent).saturating_add(far.sent);
-            traffic.heard = traffic.heard.saturating_add(far.received);
+            traffic.received = traffic.received.saturating_add(far.received);
         }
-        way.keep(traffic, now_ns);
+        way.keep_open(traffic, now_ns);
     }
 }
 
-/// The run stops sending at `now`: notes which ways are silent.
+/// Notes which ways are silent at `now`, when the run has stopped sending.
 pub(super) fn note_silence(ways: &mut [Way], now: Instant) {
     let now_ns = monotonic();
     for way in ways.iter_mut().filter(|way| way.silent_from.is_none()) {
@@ -191,7 +194,8 @@ pub(super) fn note_silence(ways: &mut [Way], now: Instant) {
     }
 }
 
-/// A line before the run about ways that have not opened, and whether no way has; `None` if all are open.
+/// Returns a line for the user about the ways that have not opened before the run, and whether all ways are
+/// closed. Returns `None` if all ways are open.
 pub(super) fn closed(ways: &[Way], far: &ServerControl, seen: &Registrations) -> Option<(String, bool)> {
     let first = ways.iter().find(|way| !way.is_open)?;
     let port = far.address().port();
@@ -205,7 +209,7 @@ pub(super) fn closed(ways: &[Way], far: &ServerControl, seen: &Registrations) ->
     Some((text, is_all))
 }
 
-/// Why the way of flow `index` did not open, as far as the server knows.
+/// Says why the way of flow `index` did not open, as far as the server's registrations show.
 fn why_closed(seen: &Registrations, index: usize) -> String {
     match seen.flows.get(index).copied().flatten() {
         None => "nothing of it arrived at the server, so a firewall may drop UDP on the way there".to_owned(),
@@ -222,7 +226,8 @@ fn why_closed(seen: &Registrations, index: usize) -> String {
 }
 
 impl Session<'_> {
-    /// Which flows did not open, moved to another address, or were silent at the end, in words for a person.
+    /// Returns warnings about flows that did not open, that moved to another address, or that were silent at
+    /// the end. `port` is the server's port.
     pub(super) fn way_warnings(&self, seen: &Registrations, port: u16) -> Vec<String> {
         let mut lines = Vec::new();
         for (index, (flow, end)) in self.scenario.flows.iter().zip(&self.ends).enumerate() {
@@ -250,13 +255,13 @@ impl Session<'_> {
     }
 }
 
-/// Why a flow did not open during the run; `None` if it did.
+/// Says why a flow did not open during the run. Returns `None` if the flow opened.
 fn why_not_open(end: &FlowEnd, way: Option<&Way>, seen: &Registrations, port: u16) -> Option<String> {
     match way {
         Some(way) if way.is_closed() => {
             Some(format!("nothing came back over UDP port {port}: {}", why_closed(seen, way.index)))
         }
-        // UDP is open once its way is.
+        // Plain UDP has no connection, so the flow is open once its way is open.
         Some(_) if !end.spec.transport.channel_kind().runs_here() => None,
         _ if end.was_open() => None,
         Some(way) => Some(why_no_connection(end.failure.as_deref(), way.silent_from, port)),
@@ -267,8 +272,8 @@ fn why_not_open(end: &FlowEnd, way: Option<&Way>, seen: &Registrations, port: u1
     }
 }
 
-/// Why a connection over UDP did not open though its flow was registered: nothing came from `silent_from` of
-/// the run on, or small datagrams still have answers.
+/// Says why a connection over UDP did not open although its flow was registered. Either nothing came back
+/// from `silent_from` on, or small datagrams are answered and the connection's first packets are not.
 fn why_no_connection(failure: Option<&str>, silent_from: Option<Instant>, port: u16) -> String {
     match (silent_from, failure) {
         (Some(from), _) => format!(
@@ -284,12 +289,12 @@ fn why_no_connection(failure: Option<&str>, silent_from: Option<Instant>, port: 
     }
 }
 
-/// Seconds into the run.
+/// Returns the time since the beginning of the run, seconds.
 fn seconds(at: Instant) -> f64 {
     at.since(Instant::ZERO).as_millis_f64() / 1e3
 }
 
-/// The words for a flow whose address changed during the run.
+/// Makes the warning about a flow whose address changed during the run.
 fn moved(name: &str, moves: u32, is_quic: bool) -> String {
     let times = times(moves.into());
     let how = if is_quic {
@@ -302,24 +307,27 @@ fn moved(name: &str, moves: u32, is_quic: bool) -> String {
     format!("flow {name}: its address or port changed {times} during the run, as a translator's: {how}")
 }
 
-/// Before the run, registrations are tried so often ...
+/// The interval of registrations before the run.
 const RETRY_NS: i64 = 200_000_000;
-/// ... and waited for so long (chosen: as long as a QUIC client waits with its first three packets, RFC 9002
-/// §6.2.2; on a path that loses half of all packets each way all of 15 tries fail once in 75).
+/// The longest wait for the answers before the run (chosen: as long as a QUIC client waits with its first
+/// three packets, RFC 9002 §6.2.2. On a path that loses half of all packets in each direction, all 15 tries
+/// fail once in 75).
 pub(super) const REGISTER_NS: i64 = 3_000_000_000;
-/// The same where nothing came back over UDP in the session before (chosen: two tries over most paths; the
-/// run itself goes on trying).
+/// The longest wait if nothing came back over UDP in the last session (chosen: two tries over most paths; the
+/// flows go on registering during the run).
 pub(super) const REGISTER_AGAIN_NS: i64 = 500_000_000;
-/// Who sends and hears nothing for so long registers anew (chosen: the break that [`breaks`] lists).
+/// A flow that sends and gets nothing back for this long registers again (chosen: the break that [`breaks`]
+/// lists).
 ///
 /// [`breaks`]: talkpath_measure::breaks
 const SILENCE_NS: i64 = 1_000_000_000;
-/// How often, while that does not help: 32 B each.
+/// The interval of registrations of a way that is silent or closed. Each registration has 32 B.
 const AGAIN_NS: i64 = 1_000_000_000;
-/// Address translators may forget a way after two minutes (RFC 4787 §4.3, REQ-5), many do after thirty
-/// seconds.
+/// The interval of registrations of each other way. A NAT may forget a way after two minutes (RFC 4787 §4.3,
+/// REQ-5), and many forget it after thirty seconds.
 const KEEP_OPEN_NS: i64 = 15_000_000_000;
-/// A silence at the run's end is reported if it was longer (chosen: as for the control connection).
+/// A silence at the end of the run is reported if it is longer than this (chosen: as for the control
+/// connection).
 const DEAD_NS: i64 = 3_000_000_000;
 
 #[cfg(test)]
