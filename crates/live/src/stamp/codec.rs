@@ -11,15 +11,16 @@
 //! Left out: authenticated mode (RFC 8762 §4.2.2) and its HMAC TLV, and every other TLV, which a reflector
 //! marks as unknown and sends back.
 
-/// What a test packet has before its TLVs, both ways (RFC 8762 §4.2.1, §4.3.1).
+/// The size of a test packet without its TLVs, in both directions, bytes (RFC 8762 §4.2.1, §4.3.1).
 pub(crate) const BASE: usize = 44;
 
-/// A stamp as 64 bits (RFC 8762 §4.2.1): NTP's, seconds since 1900 and their fraction (RFC 5905 §6), or
-/// PTP's, seconds and nanoseconds (IEEE 1588, truncated), as its error estimate says.
+/// A time stamp in 64 bits (RFC 8762 §4.2.1). It has NTP's format, which is seconds since 1900 and their
+/// fraction (RFC 5905 §6), or PTP's format, which is seconds and nanoseconds (IEEE 1588, truncated). The
+/// error estimate of the packet says which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Timestamp(pub(crate) u64);
 
-/// How far a stamp may be wrong (RFC 4656 §4.1.2; Z is of RFC 8186 §2.1).
+/// The largest error of a time stamp (RFC 4656 §4.1.2; the bit Z is from RFC 8186 §2.1).
 ///
 /// ```text
 ///  │S│Z│ scale (6) │ multiplier (8) │     error = multiplier x 2^scale x 2^-32 s
@@ -27,7 +28,7 @@ pub(crate) struct Timestamp(pub(crate) u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ErrorEstimate(pub(crate) u16);
 
-/// What a session-sender sends.
+/// The packet of a session-sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SenderPacket {
     pub(crate) sequence: u32,
@@ -36,37 +37,39 @@ pub(crate) struct SenderPacket {
     pub(crate) ssid: u16,
 }
 
-/// What a session-reflector sends back.
+/// The packet of a session-reflector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReflectorPacket {
-    /// Stateless: the sender's. Stateful: its own count of this session's packets.
+    /// The sequence number. A stateless reflector copies the sender's number. A stateful reflector counts the
+    /// packets of the session itself.
     pub(crate) sequence: u32,
-    /// T3: when it sent this.
+    /// T3, when the reflector sent this packet.
     pub(crate) timestamp: Timestamp,
     pub(crate) error: ErrorEstimate,
     pub(crate) ssid: u16,
-    /// T2: when it received the sender's.
+    /// T2, when the reflector received the sender's packet.
     pub(crate) received: Timestamp,
     pub(crate) sender_sequence: u32,
-    /// T1.
+    /// T1, when the sender sent its packet.
     pub(crate) sender_timestamp: Timestamp,
     pub(crate) sender_error: ErrorEstimate,
-    /// TTL or hop limit with which the sender's packet came.
+    /// The TTL (or hop limit) with which the sender's packet arrived at the reflector.
     pub(crate) sender_ttl: u8,
 }
 
 impl Timestamp {
-    /// NTP's form of `unix_ns`, rounded to the nearest fraction.
+    /// Makes a time stamp in NTP's format from ns since 1970, rounded to the nearest fraction.
     pub(crate) fn from_unix_ns(unix_ns: i64) -> Self {
         let (seconds, ns) = (unix_ns.div_euclid(SECOND), unix_ns.rem_euclid(SECOND));
-        // A whole second of fraction carries into the seconds by itself.
+        // A fraction that is rounded up to a whole second adds to the seconds in the sum below.
         let fraction = ((i128::from(ns) << 32) + i128::from(SECOND / 2)) / i128::from(SECOND);
         let whole = i128::from(seconds + NTP_EPOCH) << 32;
-        // The era is not part of a stamp: what is above 64 bits goes.
+        // A time stamp does not include the era, so the bits above 64 are dropped.
         Self((whole + fraction) as u64)
     }
 
-    /// ns since 1970, in the era in which that is nearest to `near_ns` (RFC 5905 §6).
+    /// Returns the time stamp as ns since 1970. Takes the era in which the time is nearest to `near_ns` (RFC
+    /// 5905 §6).
     pub(crate) fn to_unix_ns(self, error: ErrorEstimate, near_ns: i64) -> i64 {
         let (seconds, low) = ((self.0 >> 32) as i64, self.0 & 0xffff_ffff);
         let (seconds, ns) = if error.is_ptp() {
@@ -82,7 +85,8 @@ impl Timestamp {
 }
 
 impl ErrorEstimate {
-    /// Of an NTP stamp that is wrong by `error_ns` at most; rounded up. A multiplier of zero is not allowed.
+    /// Makes the estimate of a time stamp in NTP's format whose error is at most `error_ns`, rounded up. The
+    /// multiplier is at least 1, because zero is not allowed.
     pub(crate) fn new(error_ns: u64, is_synchronised: bool) -> Self {
         let mut units = ((u128::from(error_ns) << 32).div_ceil(SECOND as u128)).max(1);
         let mut scale: u16 = 0;
@@ -99,12 +103,13 @@ impl ErrorEstimate {
         self.0 & 0x8000 != 0
     }
 
-    /// Whether the stamp is PTP's (Z).
+    /// Whether the time stamp has PTP's format (Z).
     pub(crate) const fn is_ptp(self) -> bool {
         self.0 & 0x4000 != 0
     }
 
-    /// Rounded down; `None` if the multiplier is zero, which says that the estimate is of no use.
+    /// Returns the largest error in ns, rounded down. Returns `None` if the multiplier is zero, which means
+    /// that the estimate must not be used.
     pub(crate) fn error_ns(self) -> Option<u64> {
         let (scale, multiplier) = (u32::from(self.0 >> 8 & 0x3f), u128::from(self.0 & 0xff));
         let ns = (multiplier * SECOND as u128) << scale >> 32;
@@ -122,8 +127,8 @@ impl SenderPacket {
         bytes
     }
 
-    /// `None` if it is too short, or has anything where only a reflector's packet has T2 and what the sender
-    /// sent; a sender's has zeros there.
+    /// Parses the packet of a sender. Returns `None` if the packet is too short, or if it is the packet of a
+    /// reflector. A sender's packet has zeros where a reflector's packet has T2 and the sender's fields.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.first_chunk::<BASE>()?;
         (at::<20>(bytes, 16) == [0; 20]).then(|| Self {
@@ -150,7 +155,7 @@ impl ReflectorPacket {
         bytes
     }
 
-    /// `None` if it is too short.
+    /// Parses the packet of a reflector. Returns `None` if the packet is too short.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.first_chunk::<BASE>()?;
         Some(Self {
@@ -174,11 +179,11 @@ impl ReflectorPacket {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ClassOfService {
-    /// With which the reflector is to send its packet.
+    /// The DSCP with which the reflector is to send its packet.
     pub(crate) dscp1: u8,
-    /// With which the sender's packet came there.
+    /// The DSCP with which the sender's packet arrived at the reflector.
     pub(crate) dscp2: u8,
-    /// The same of its ECN field.
+    /// The ECN field with which the sender's packet arrived at the reflector.
     pub(crate) ecn: u8,
     /// 1 if the reflector does not send with DSCP1.
     pub(crate) reverse_path: u8,
@@ -196,16 +201,17 @@ impl ClassOfService {
     }
 }
 
-/// Appends the TLVs of a sender's packet: U is set, since only a reflector knows which it recognises.
+/// Appends a TLV to a sender's packet. The flag U is set, and a reflector that recognises the TLV clears it.
 pub(crate) fn put_tlv(packet: &mut Vec<u8>, kind: u8, value: &[u8]) {
     packet.extend([UNRECOGNISED, kind]);
     packet.extend(u16::try_from(value.len()).unwrap_or(u16::MAX).to_be_bytes());
     packet.extend(value);
 }
 
-/// Marks the TLVs of a packet, all that follows its base, as a reflector does, in place (RFC 8972 §4):
-/// those that are known lose U, others keep it, and one that is longer than the packet has M and ends the
-/// work. `class` is called for a Class of Service.
+/// Marks the TLVs of a packet in place, as a reflector does (RFC 8972 §4). `tlvs` holds everything that
+/// follows the base. Known TLVs lose the flag U, and all others have it. A TLV that is longer than the packet
+/// gets the flag M, and the TLVs end with it. `class` is called for a Class of Service, and its result is
+/// written back.
 pub(crate) fn reflect_tlvs(tlvs: &mut [u8], mut class: impl FnMut(ClassOfService) -> ClassOfService) {
     let mut rest = tlvs;
     while let Some((header, after)) = rest.split_first_chunk_mut::<TLV_HEADER>() {
@@ -228,7 +234,7 @@ pub(crate) fn reflect_tlvs(tlvs: &mut [u8], mut class: impl FnMut(ClassOfService
     }
 }
 
-/// The Class of Service among `tlvs` that came back, if the reflector knew it.
+/// Returns the Class of Service among the `tlvs` of an answer, if the reflector recognised it.
 pub(crate) fn class_of_service(tlvs: &[u8]) -> Option<ClassOfService> {
     let mut rest = tlvs;
     while let Some((header, after)) = rest.split_first_chunk::<TLV_HEADER>() {
@@ -247,25 +253,28 @@ fn put(into: &mut [u8; BASE], at: usize, bytes: &[u8]) {
     into[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// The `N` bytes from `from` on, which lie within the base.
+/// Returns the `N` bytes of the base that begin at `from`.
 fn at<const N: usize>(bytes: &[u8; BASE], from: usize) -> [u8; N] {
     core::array::from_fn(|index| bytes[from + index])
 }
 
-/// RFC 8972 §4: flags, type, length.
+/// The size of a TLV's header, bytes: flags, type and length (RFC 8972 §4).
 pub(crate) const TLV_HEADER: usize = 4;
-/// RFC 8972 §5.1 table 2, the flags U, M and I.
+/// The flag U (RFC 8972 §5.1 table 2).
 const UNRECOGNISED: u8 = 0x80;
+/// The flag M (RFC 8972 §5.1 table 2).
 const MALFORMED: u8 = 0x40;
+/// The flag I (RFC 8972 §5.1 table 2).
 const INTEGRITY: u8 = 0x20;
-/// RFC 8972 §5.1, the types.
+/// The type of the TLV Extra Padding (RFC 8972 §5.1).
 pub(crate) const EXTRA_PADDING: u8 = 1;
+/// The type of the TLV Class of Service (RFC 8972 §5.1).
 pub(crate) const CLASS_OF_SERVICE: u8 = 4;
-/// From 1900 to 1970 (RFC 5905 §6 figure 4), s.
+/// The time from 1900 to 1970, s (RFC 5905 §6 figure 4).
 const NTP_EPOCH: i64 = 2_208_988_800;
-/// Seconds of an era.
+/// The length of an era of NTP, s.
 const ERA: i64 = 1 << 32;
-/// ns in a second.
+/// The number of ns in a second.
 const SECOND: i64 = 1_000_000_000;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Which packets a reflector answers, and with which sequence number. The answers of a second and the
-//! sessions are shared among the senders' addresses, which may be forged.
+//! The rules by which a reflector answers packets, and the sequence numbers of its answers. The answers of a
+//! second and the sessions are shared among the senders' addresses, which may be forged.
 //!
 //! ```text
 //! a second:   half for the addresses of the second before, in equal parts
@@ -8,10 +8,10 @@
 //!             a session that is over, or else the one whose packets are rarest
 //! ```
 //!
-//! So a flood from few forged addresses cannot take the newcomers' part. If a flood has more addresses than
-//! there are sessions, or answers in a second, newcomers get an answer by chance alone; a sender that was
-//! answered in the second before still gets its answers, and a session with more packets than the flood's
-//! sessions is kept.
+//! So a flood from few forged addresses cannot take the answers for new senders. If a flood has more
+//! addresses than there are sessions or answers in a second, a new sender is answered only by chance. But a
+//! sender that was answered in the second before still gets its answers, and a session with more packets than
+//! the flood's sessions is kept.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,43 +25,43 @@ use crate::server::origin::Origin;
 /// The bounds of a reflector.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Whether it numbers each session's packets.
+    /// Whether the reflector numbers each session's packets.
     pub(super) is_stateful: bool,
-    /// Packets that are answered within a second.
+    /// The largest number of packets that are answered within a second.
     pub(super) packets_per_s: u32,
-    /// Sessions at a time.
+    /// The largest number of concurrent sessions.
     pub(super) sessions: usize,
 }
 
-/// Who is answered, and with which number.
+/// The state by which a reflector decides whether to answer a packet, and with which number.
 pub(super) struct Rules {
     bounds: Bounds,
     second: Second,
     sessions: BTreeMap<SessionKey, Session>,
     /// The sessions of each address.
-    of: BTreeMap<Origin, Vec<SessionKey>>,
+    by_origin: BTreeMap<Origin, Vec<SessionKey>>,
 }
 
-/// The present second. Its maps have no more entries than packets may be answered.
+/// The counts of the current second. Each map has at most as many entries as packets may be answered.
 struct Second {
-    /// CLOCK_MONOTONIC at its beginning, ns.
+    /// CLOCK_MONOTONIC at the beginning of the second, ns.
     begun_ns: i64,
-    /// Packets that were answered, or refused for want of a session, of each address.
+    /// The number of packets of each address that were answered in this second.
     by_address: BTreeMap<Origin, u32>,
-    /// The same of the second before.
+    /// The number of packets of each address that were answered in the second before.
     before: BTreeMap<Origin, u32>,
-    /// Of the packets in `by_address` those from the half that is for the addresses of the second before, and
-    /// from the half for everybody.
-    of_known: u32,
-    of_everybody: u32,
+    /// The number of answers from the half for the addresses of the second before.
+    from_known_half: u32,
+    /// The number of answers from the half for everybody.
+    from_open_half: u32,
 }
 
-/// An address and port, and the SSID.
+/// The key of a session: the sender's address and port, and the SSID.
 type SessionKey = (SocketAddr, u16);
 
 /// A session of a stateful reflector.
 struct Session {
-    /// Of its next packet.
+    /// The number of the next answer.
     next: u32,
     packets: u32,
     begun_ns: i64,
@@ -74,13 +74,13 @@ impl Rules {
             begun_ns: i64::MIN / 2,
             by_address: BTreeMap::new(),
             before: BTreeMap::new(),
-            of_known: 0,
-            of_everybody: 0,
+            from_known_half: 0,
+            from_open_half: 0,
         };
-        Self { bounds, second, sessions: BTreeMap::new(), of: BTreeMap::new() }
+        Self { bounds, second, sessions: BTreeMap::new(), by_origin: BTreeMap::new() }
     }
 
-    /// The number of the answer to `packet`; `None` if that is beyond a bound.
+    /// Returns the sequence number of the answer to `packet`, or `None` if a bound is reached.
     pub(super) fn admit(&mut self, from: SocketAddr, packet: SenderPacket, now_ns: i64) -> Option<u32> {
         let origin = Origin::of(from.ip());
         if !self.second.admits(origin, self.bounds.packets_per_s, now_ns) {
@@ -93,10 +93,11 @@ impl Rules {
         }
     }
 
+    /// Returns the number of the next answer in the session `key`. Begins the session if there is none.
     fn number(&mut self, key: SessionKey, origin: Origin, now_ns: i64) -> u32 {
         if !self.sessions.contains_key(&key) {
             self.make_room(origin, now_ns);
-            self.of.entry(origin).or_default().push(key);
+            self.by_origin.entry(origin).or_default().push(key);
         }
         let new = Session { next: 0, packets: 0, begun_ns: now_ns, heard_ns: now_ns };
         let session = self.sessions.entry(key).or_insert(new);
@@ -110,20 +111,21 @@ impl Rules {
         sequence
     }
 
-    /// Takes sessions away where one more of `origin` would be beyond a bound.
+    /// Removes sessions if one more session of `origin` would exceed a bound. An address that has its half
+    /// loses sessions of its own. If all sessions are taken, the addresses with the most sessions lose some.
     fn make_room(&mut self, origin: Origin, now_ns: i64) {
         let all = self.bounds.sessions.max(1);
-        let own = self.of.get(&origin).map_or(0, Vec::len);
+        let own = self.by_origin.get(&origin).map_or(0, Vec::len);
         let candidates: Vec<SessionKey> = if own >= all.div_ceil(2) {
-            self.of.get(&origin).cloned().unwrap_or_default()
+            self.by_origin.get(&origin).cloned().unwrap_or_default()
         } else if self.sessions.len() >= all {
-            let most = self.of.values().map(Vec::len).max().unwrap_or(0);
-            self.of.values().filter(|keys| keys.len() == most).flatten().copied().collect()
+            let most = self.by_origin.values().map(Vec::len).max().unwrap_or(0);
+            self.by_origin.values().filter(|keys| keys.len() == most).flatten().copied().collect()
         } else {
             return;
         };
-        // If there are many sessions, several go at once, so that a flood does not cost a search of all for
-        // each packet.
+        // If there are many sessions, several are removed at once, so that a flood does not cause a search
+        // through all sessions for each packet.
         let count = (all / AT_ONCE).min(candidates.len() / 2).max(1);
         let mut ranked: Vec<_> = candidates
             .into_iter()
@@ -141,44 +143,45 @@ impl Rules {
     fn remove(&mut self, key: &SessionKey) {
         self.sessions.remove(key);
         let origin = Origin::of(key.0.ip());
-        if let Some(keys) = self.of.get_mut(&origin) {
-            keys.retain(|it| it != key);
+        if let Some(keys) = self.by_origin.get_mut(&origin) {
+            keys.retain(|other| other != key);
             if keys.is_empty() {
-                self.of.remove(&origin);
+                self.by_origin.remove(&origin);
             }
         }
     }
 }
 
 impl Second {
-    /// Whether one more packet of `origin` is within the bound of `all` packets a second. If so it counts.
+    /// Whether one more packet of `origin` is within the bound of `all` packets a second. A packet that is
+    /// within the bound is counted.
     fn admits(&mut self, origin: Origin, all: u32, now_ns: i64) -> bool {
         if now_ns - self.begun_ns >= SECOND_NS {
             let is_next = now_ns - self.begun_ns < 2 * SECOND_NS;
             let over = std::mem::take(&mut self.by_address);
             self.before = if is_next { over } else { BTreeMap::new() };
-            (self.begun_ns, self.of_known, self.of_everybody) = (now_ns, 0, 0);
+            (self.begun_ns, self.from_known_half, self.from_open_half) = (now_ns, 0, 0);
         }
         let addresses = self.before.len() as u32;
-        // Without an address in the second before there is nobody for whom something is kept.
+        // If no address was answered in the second before, everything is for everybody.
         let part = (all / 2).checked_div(addresses);
         let for_known = part.map_or(0, |part| if part > 0 { part * addresses } else { all / 2 });
         let for_everybody = all - for_known;
         let count = self.by_address.get(&origin).copied().unwrap_or(0);
-        // Where there is less than a packet for each, those who come again have twice as many as before: so
-        // one that was not answered then is made up for.
+        // If the half has less than one packet for each known address, an address may have twice as many
+        // packets as before. So a packet that was not answered in the second before can be made up for.
         let own = self
             .before
             .get(&origin)
             .map_or(0, |before| part.filter(|part| *part > 0).unwrap_or(before.saturating_mul(2)));
-        if count < own && self.of_known < for_known {
-            self.of_known += 1;
+        if count < own && self.from_known_half < for_known {
+            self.from_known_half += 1;
         } else {
             let most = own + (for_everybody / (addresses + 1)).max(1);
-            if count >= all.div_ceil(2).min(most) || self.of_everybody >= for_everybody {
+            if count >= all.div_ceil(2).min(most) || self.from_open_half >= for_everybody {
                 return false;
             }
-            self.of_everybody += 1;
+            self.from_open_half += 1;
         }
         self.by_address.insert(origin, count + 1);
         true
@@ -186,7 +189,7 @@ impl Second {
 }
 
 impl Session {
-    /// Whether no more packets of this session are expected, judged by their rate until now.
+    /// Whether no more packets of this session are expected, according to the rate of its packets so far.
     const fn is_over(&self, now_ns: i64) -> bool {
         let interval_ns = match self.packets {
             0 | 1 => SECOND_NS,
@@ -199,7 +202,7 @@ impl Session {
     }
 }
 
-/// A number by lot. If the system gives none, the choice is a fixed one.
+/// Draws a random number. If the system gives none, the number is always 0.
 fn drawn() -> u64 {
     random::<8>().map_or(0, u64::from_le_bytes)
 }
@@ -207,10 +210,11 @@ fn drawn() -> u64 {
 const SECOND_NS: i64 = 1_000_000_000;
 /// After this long without a packet a session is over (RFC 5357 §4.2: REFWAIT, 900 s).
 const REFWAIT_NS: i64 = 900 * SECOND_NS;
-/// Intervals without a packet after which a session is over. Chosen: eight losses in a row of a path that
-/// loses a third are one in 6,500.
+/// The number of intervals without a packet after which a session is over. Chosen: on a path that loses a
+/// third of the packets, eight losses in a row have a probability of one in 6,500.
 const PATIENCE: i64 = 8;
-/// So that a newcomer costs a look at about this many sessions, however many there are. Chosen.
+/// The share of the sessions that are removed at once: one in this number. So a new session costs a search
+/// through about this many sessions on average, even if there are many more (chosen).
 const AT_ONCE: usize = 1024;
 
 #[cfg(test)]

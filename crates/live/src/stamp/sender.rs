@@ -7,11 +7,12 @@
 //!   T4 ◄───── k, T1, T2, T3 ───────── T3          round trip      T4 - T1 without it
 //! ```
 //!
-//! Each answer is an exchange of both clocks, by which they are compared as those of a live run are
-//! (`arena::offset`). The packets become the record of one flow, so that its figures come from where those
-//! of all flows do. T1 is read just before the packet is handed over, T4 is the kernel's stamp.
+//! Each answer is a probe of the far clock, and the clocks are compared as in a live run (`arena::offset`).
+//! The packets become the record of one flow, so its figures are computed like those of all flows. T1 is read
+//! just before the packet is given to the kernel. T4 is the kernel's stamp.
 //!
-//! Left out: authenticated mode; a wall clock that is set during a run shows as a far clock that was.
+//! Left out: authenticated mode. If the wall clock of this host is set during a run, it looks as if the far
+//! clock was set.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -37,45 +38,46 @@ use super::codec::{
 };
 use crate::client::address;
 
-/// What to send.
+/// The options of a measurement.
 #[derive(Clone, Debug)]
 pub struct StampOptions {
-    /// `HOST` or `HOST:PORT`; port 862 unless it is given.
+    /// The reflector: `HOST` or `HOST:PORT`. The default port is 862.
     pub host: String,
-    /// From one packet to the next.
+    /// The time from one packet to the next.
     pub interval: Duration,
-    /// How many.
+    /// The number of packets.
     pub count: u32,
-    /// UDP payload of each: at least [`StampOptions::min_size`]. What is more is Extra Padding.
+    /// The UDP payload of each packet, at least [`StampOptions::min_size`]. The bytes beyond this size are
+    /// Extra Padding.
     pub size: Bytes,
-    /// With which DSCP the packets leave, and with which the answers are to leave: then a Class of Service
-    /// TLV is sent.
+    /// The DSCP of the packets, and the DSCP that the answers are to have. With `Some`, each packet has a
+    /// Class of Service TLV.
     pub dscp: Option<(u8, u8)>,
-    /// The user knows that the reflector numbers its own packets.
+    /// Whether the user knows that the reflector numbers its own packets.
     pub is_stateful: bool,
-    /// The user vouches for both clocks.
+    /// Whether the user vouches that both clocks show the same time.
     pub clocks_synchronised: bool,
-    /// How long to wait for answers after the last packet.
+    /// The time to wait for answers after the last packet.
     pub wait: Duration,
 }
 
 /// The result of a measurement.
 #[derive(Clone, Debug)]
 pub struct StampRun {
-    /// One flow, called `stamp`, with an echo.
+    /// The record of one flow with an echo. The flow is called `stamp`.
     pub record: RunRecord,
-    /// Whether the reflector numbers its own packets; `None` if nothing shows it.
+    /// Whether the reflector numbers its own packets; `None` if the answers do not show it.
     pub is_stateful: Option<bool>,
-    /// Packets lost on the way there and on the way back; `None` if only their sum is known.
+    /// The packets that were lost in the direction to the reflector, and those that were lost in the
+    /// direction back. `None` if only their sum is known.
     pub lost_each_way: Option<(u64, u64)>,
-    /// Whether the reflector says that its clock is synchronised, and how far it may be wrong, ns.
+    /// Whether the reflector says that its clock is synchronised, and the largest error that it states, ns.
     pub far_clock: Option<(bool, Option<u64>)>,
-    /// TTLs or hop limits with which packets came there, the least and the largest.
+    /// The smallest and the largest TTL (or hop limit) with which packets arrived at the reflector.
     pub ttl: Option<(u8, u8)>,
-    /// What the Class of Service TLV of the last answer said: the DSCP and the ECN field with which packets
-    /// came there, whether the answer's DSCP was refused, and the DSCP with which it came here.
+    /// The Class of Service TLV of the last answer, with the DSCP with which the answer arrived.
     pub class: Option<ClassSeen>,
-    /// Answers that are none: of nobody's packets, or malformed.
+    /// The number of answers that are malformed, or that do not belong to a packet of this session.
     pub odd: u64,
 }
 
@@ -90,12 +92,12 @@ pub struct ClassSeen {
 }
 
 impl StampOptions {
-    /// The least size that holds what is to be sent.
+    /// Returns the smallest payload that has room for the fields of a packet and its Class of Service, bytes.
     pub const fn min_size(dscp: Option<(u8, u8)>) -> u64 {
         BASE as u64 + if dscp.is_some() { TLV_HEADER as u64 + 4 } else { 0 }
     }
 
-    /// Everything behind the base of each packet.
+    /// Makes the TLVs, which follow the base of each packet.
     fn tlvs(&self) -> Vec<u8> {
         let mut tlvs = Vec::new();
         if let Some((_, dscp1)) = self.dscp {
@@ -103,7 +105,7 @@ impl StampOptions {
         }
         let size = usize::try_from(self.size.get()).unwrap_or(usize::MAX);
         let left = size.saturating_sub(BASE + tlvs.len());
-        // A TLV needs its header; less than that stays out.
+        // If the rest has no room for the header of a TLV, the packet has no padding.
         if let Some(length) = left.checked_sub(TLV_HEADER) {
             put_tlv(&mut tlvs, EXTRA_PADDING, &padding(length));
         }
@@ -111,60 +113,64 @@ impl StampOptions {
     }
 }
 
-/// Bytes that no link compresses (RFC 8972 §4.1: pseudo-random), the same each time.
+/// Makes pseudo-random bytes, which no link can compress (RFC 8972 §4.1). They are the same each time.
 fn padding(length: usize) -> Vec<u8> {
     let mut stream = talkpath_units::Seed::new(8972).stream("stamp/padding");
     (0..length).map(|_| (stream.bits() >> 56) as u8).collect()
 }
 
-/// A packet's way there and back, on this host's run clock.
+/// A packet and its first answer, with times on this host's clock of the run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     sent: Option<Instant>,
-    /// The answer that came first.
+    /// The first answer.
     answer: Option<Answer>,
     copies: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Answer {
-    /// The reflector's number.
+    /// The number that the reflector gave to the packet.
     sequence: u32,
-    /// T2 and T3, ns since 1970 on the far clock.
+    /// T2, ns since 1970 on the far clock.
     received_ns: i64,
+    /// T3, ns since 1970 on the far clock.
     sent_ns: i64,
-    /// T4.
+    /// T4, on this host's clock of the run.
     back: Instant,
 }
 
-/// A run under way.
+/// A measurement that runs.
 struct Sender {
     route: UdpRoute,
-    /// A packet as it is sent: all but its base stays.
+    /// The bytes of a packet. Only the base changes from packet to packet.
     packet: Vec<u8>,
     clock: RunClock,
-    /// On the host's clock.
+    /// The beginning of the run on the host's clock, ns since 1970.
     start_ns: i64,
     ssid: u16,
     rows: Vec<Row>,
-    /// Numbers of packets in the order in which their answers came, further copies included.
+    /// The numbers of the packets, in the order in which their answers arrived. Copies of an answer are
+    /// included.
     arrivals: Vec<u64>,
-    /// Rows with an answer.
+    /// The number of rows with an answer.
     answered: usize,
     far_clock: Option<(bool, Option<u64>)>,
     ttl: Option<(u8, u8)>,
     class: Option<ClassSeen>,
     odd: u64,
     lateness: Histogram,
-    /// What this host's kernel does not report of the answers.
+    /// The facts about answers that this host's kernel does not report.
     unreported: Vec<Unreported>,
 }
 
-/// Sends the packets, until the user stops it, and waits for the answers to those that were sent.
+/// Sends the packets until the user interrupts the sender, and waits for the answers to the packets that were
+/// sent.
 ///
 /// # Errors
-/// [`ArenaError::FarEnd`] if the host has no address, or nothing came back; [`ArenaError::Unavailable`] if
-/// there is no socket; [`ArenaError::Interrupted`] if the user stopped it before the first packet.
+/// Returns [`ArenaError::FarEnd`] if the host has no address, or if nothing came back. Returns
+/// [`ArenaError::Unavailable`] if the socket cannot be made. Returns [`ArenaError::Interrupted`] if the user
+/// interrupts the sender before the first packet.
 pub fn send(options: &StampOptions, interrupt: &AtomicBool) -> Result<StampRun, ArenaError> {
     let (name, addresses) = address::resolve_at(&options.host, PORT).map_err(ArenaError::far_end)?;
     let to =
@@ -195,7 +201,8 @@ impl Sender {
         let socket = UdpSocket::bind(any)?;
         socket.connect(to)?;
         socket.set_nonblocking(true)?;
-        // What is not reported is unknown in the figures. Without stamps the time of reading counts.
+        // Facts that the kernel does not report are unknown in the figures. Without the kernel's stamps, the
+        // time at which an answer is read counts.
         let unreported = report_arrivals(socket.as_fd(), to.is_ipv6());
         if let Some((dscp, _)) = options.dscp {
             set_tos(socket.as_fd(), to.is_ipv6(), dscp << 2)?;
@@ -221,7 +228,7 @@ impl Sender {
         })
     }
 
-    /// See [`send`].
+    /// Sends all packets and collects the answers, as [`send`] describes.
     fn send_all(&mut self, options: &StampOptions, interrupt: &AtomicBool) {
         let mut batch = ReceiveBatch::default();
         self.rows.reserve(options.count as usize);
@@ -239,14 +246,16 @@ impl Sender {
             self.lateness.record_unsigned(sent.since(due));
             self.send_one(sequence, sent);
         }
-        // What is on its way is not lost because the user stops it; who stops it again waits no longer.
+        // Also after an interrupt, the sender waits for the answers that are on the path, so that they do not
+        // count as lost.
         let end = self.clock.now().saturating_add(options.wait);
         while self.clock.now() < end && self.answered < self.rows.len() {
             self.wait(&mut batch, SLICE);
         }
     }
 
-    /// Sends packet `sequence`. One that the socket does not take is lost here, and has no time of sending.
+    /// Sends the packet with the number `sequence`. If the socket does not take the packet, its row has no
+    /// time of sending.
     fn send_one(&mut self, sequence: u32, sent: Instant) {
         let (is_synchronised, error_ns) = clock_error();
         let packet = SenderPacket {
@@ -260,7 +269,7 @@ impl Sender {
         self.rows.push(Row { sent: taken.is_ok().then_some(sent), ..Row::default() });
     }
 
-    /// Takes what comes within `time`.
+    /// Waits for at most `time` until answers arrive, and takes them.
     fn wait(&mut self, batch: &mut ReceiveBatch, time: Duration) {
         let timeout = Timespec { tv_sec: 0, tv_nsec: time.as_nanos().min(999_999_999) as i64 };
         let socket = Arc::clone(&self.route.socket);
@@ -272,13 +281,13 @@ impl Sender {
         });
     }
 
-    /// Takes an answer; `None` if it is none to this session.
+    /// Takes an answer. Returns `None` if it is not an answer to a packet of this session.
     fn take(&mut self, datagram: &Received<'_>) -> Option<()> {
         let packet = ReflectorPacket::parse(datagram.payload)?;
         let back = self.clock.stamped(datagram.stamp_ns);
         let sent = self.rows.get(packet.sender_sequence as usize)?.sent?;
-        // The reflector hands T1 back: who does not know it did not see the packet. A reflector without RFC
-        // 8972 knows no SSID, and has zeros there.
+        // The reflector sends T1 back. A host that does not know T1 has not seen the packet. A reflector
+        // without RFC 8972 has zeros in place of the SSID.
         let is_ours = packet.sender_timestamp == Timestamp::from_unix_ns(self.on_host(sent))
             && [0, self.ssid].contains(&packet.ssid);
         if !is_ours {
@@ -331,7 +340,7 @@ impl Sender {
         Some(Probe { sent: self.on_host(sent), far_received, far_sent, received: self.on_host(answer.back) })
     }
 
-    /// Whether the reflector numbers its own packets, and what each way lost.
+    /// Returns whether the reflector numbers its own packets, and the losses in each direction.
     fn losses(&self, is_said_stateful: bool) -> (Option<bool>, Option<(u64, u64)>) {
         losses(&self.rows, is_said_stateful)
     }
@@ -371,13 +380,13 @@ impl Sender {
                 ..there
             });
         }
-        // Of the way there only the order of the reflector's stamps is known.
-        forward.arrivals.sort_by_key(|&seq| self.rows[seq as usize].answer.map(|it| it.received_ns));
+        // The order of the arrivals at the reflector is only known from the reflector's stamps.
+        forward.arrivals.sort_by_key(|&seq| self.rows[seq as usize].answer.map(|answer| answer.received_ns));
         echo.arrivals.clone_from(&self.arrivals);
         let info = FlowInfo { clock_trusted: clock.trusted, ..FlowInfo::on_a_clock(FLOW) };
         let flow = FlowRecord { forward, echo: Some(echo), ..FlowRecord::new(info) };
         let end = options.interval.saturating_mul(self.rows.len() as u64);
-        // A packet that was sent late still counts.
+        // The window has to include a last packet that was sent late.
         let last = self.rows.iter().filter_map(|row| row.sent).max().unwrap_or(Instant::ZERO);
         let window_end = Instant::ZERO.saturating_add(end).max(last.saturating_add(Duration::from_nanos(1)));
         let mut record = RunRecord {
@@ -399,7 +408,8 @@ impl Sender {
     }
 }
 
-/// What a sender of four packets makes of `answers`: see `fuzzing::stamp_answers`.
+/// Gives `answers` to a sender that has sent four packets. The format of `answers` is described at
+/// `fuzzing::stamp_answers`.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn take_answers(mut answers: &[u8]) {
     let options = StampOptions {
@@ -412,7 +422,7 @@ pub(crate) fn take_answers(mut answers: &[u8]) {
         clocks_synchronised: false,
         wait: Duration::ZERO,
     };
-    // Nothing is sent: the socket only has to be there.
+    // The sender needs a socket, but nothing is sent.
     let Ok(mut sender) = Sender::open(SocketAddr::from(([127, 0, 0, 1], PORT)), &options) else { return };
     for number in 0..4 {
         let sent = Some(Instant::from_millis(number));
@@ -440,10 +450,14 @@ pub(crate) fn take_answers(mut answers: &[u8]) {
     }
 }
 
-/// A stateful reflector's number is below the sender's by as many as were lost on the way there, so one that
-/// is shows itself. Its highest number says how many came there, unless one came twice: it numbers copies
-/// that the way there made, and who sees a second answer does not know which way made it. Packets behind the
-/// last answer are lost either way, which nobody can tell: they count as lost on the way there.
+/// Returns whether the reflector numbers its own packets, and the losses in each direction (to the reflector,
+/// back).
+///
+/// The numbers of a stateful reflector are below those of the sender, by the number of packets that were lost
+/// before they arrived at the reflector. So different numbers show that a reflector is stateful. The highest
+/// number shows how many packets arrived there. It does not if an answer came twice: the copy may have been
+/// made in either direction, and the reflector numbers only copies of packets. Packets after the last answer
+/// may have been lost in either direction. They count as lost in the direction to the reflector.
 fn losses(rows: &[Row], is_said_stateful: bool) -> (Option<bool>, Option<(u64, u64)>) {
     let sent = rows.iter().filter(|row| row.sent.is_some()).count() as u64;
     let answered = || (0_u64..).zip(rows).filter_map(|(seq, row)| Some((seq, row.answer?)));
@@ -464,8 +478,9 @@ fn losses(rows: &[Row], is_said_stateful: bool) -> (Option<bool>, Option<(u64, u
     (is_stateful, each_way)
 }
 
-/// Whether the reflector gave up the session meanwhile, for another or for want of packets, and began it
-/// again at 0. Its numbers then say nothing of how many packets came there.
+/// Whether the reflector gave up the session during the measurement and began it again at 0. A reflector does
+/// so if it has too many sessions, or if no packet came for long. Its numbers then do not show how many
+/// packets arrived.
 fn is_begun_anew(rows: &[Row]) -> bool {
     let mut numbers: Vec<u32> = rows.iter().filter_map(|row| Some(row.answer?.sequence)).collect();
     let has_zero_later = numbers.iter().skip(1).any(|number| *number == 0);
@@ -475,13 +490,13 @@ fn is_begun_anew(rows: &[Row]) -> bool {
 
 /// The name of the flow.
 const FLOW: &str = "stamp";
-/// For the socket and the first sleep (chosen).
+/// The time from the opening of the socket to the first packet (chosen).
 const LEAD_NS: i64 = 10_000_000;
 /// How long before a deadline the wait ends and the spin begins, as in the kernel crate's clock.
 const SPIN: Duration = Duration::from_micros(60);
-/// How often a wait looks whether it shall end.
+/// How often a wait checks whether it has to end.
 const SLICE: Duration = Duration::from_millis(20);
-/// A p99 above this is a warning, as of a live run.
+/// The p99 of the lateness above which the user is warned, as in a live run.
 const LATE_MS: f64 = 1.0;
 
 #[cfg(test)]
