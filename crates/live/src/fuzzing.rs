@@ -1,13 +1,13 @@
-//! What the fuzz targets of `fuzz/` call: bytes as one host says them to the other. Each function asserts
-//! what must hold. The tests here run the committed corpora through them.
+//! The functions that the fuzz targets of `fuzz/` call. Each function takes bytes that one host sends to the
+//! other, and asserts what must hold. The tests in this file give the committed corpora to these functions.
 
 pub(crate) mod wire;
 
 use talkpath_kernel::spec::SessionSpec;
 use talkpath_wire::machine::Machines;
 
-/// Bytes on a control connection, before and after the handshake. The first byte says who hears them: bit 0 a
-/// client, else a server.
+/// Takes bytes on a control connection, before and after the handshake. If bit 0 of the first byte is set, a
+/// client receives the bytes, else a server.
 pub fn control(bytes: &[u8], machines: Machines) {
     let Some((&first, said)) = bytes.split_first() else { return };
     if first & 1 == 0 {
@@ -17,15 +17,16 @@ pub fn control(bytes: &[u8], machines: Machines) {
     }
 }
 
-/// Bytes as the description of a session, which a server with its limits takes or refuses.
+/// Takes bytes as the description of a session, which a server lets in or refuses.
 pub fn session_plan(bytes: &[u8], machines: Machines) {
     if let Ok(spec) = serde_json::from_slice::<SessionSpec>(bytes) {
         crate::server::fuzzing::take(&spec, machines);
     }
 }
 
-/// Bytes as the answers to a sender of STAMP: records of a length (1 B) and that number of bytes. Of an odd
-/// length the answer knows the time of the packet that it names, so that the fuzzer need not guess it.
+/// Takes bytes as the answers to a sender of STAMP. The bytes are records of a length (1 B) and as many
+/// bytes. If the length is odd, the answer gets the time stamp of the packet that it names, so that the
+/// fuzzer need not guess it.
 pub fn stamp_answers(bytes: &[u8]) {
     crate::stamp::take_answers(bytes);
 }
@@ -37,7 +38,7 @@ mod tests {
 
     const MACHINES: Machines = Machines::made_by(talkpath_transport::new_machine);
 
-    /// What `fuzz/corpus` has for `target`.
+    /// Reads the files that `fuzz/corpus` has for `target`.
     fn corpus(target: &str) -> Vec<Vec<u8>> {
         let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
         let files = std::fs::read_dir(folder).unwrap();

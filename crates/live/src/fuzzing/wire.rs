@@ -1,4 +1,4 @@
-//! A connection between a fuzzer and an end of ours.
+//! A connection between a fuzzer and a client or server.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,8 @@ use socket2::SockRef;
 
 use crate::key::Key;
 
-/// The two ends of a connection; the first is closed without a trace, so that ports are not used up.
+/// Makes a connection and returns its two ends. The first end is closed by a reset, so that no port stays in
+/// TIME-WAIT.
 pub(crate) fn pair() -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let far = TcpStream::connect(listener.local_addr()?)?;
@@ -19,7 +20,7 @@ pub(crate) fn pair() -> io::Result<(TcpStream, TcpStream)> {
     Ok((far, near))
 }
 
-/// Says as much of `bytes` as the connection takes; returns how much that was.
+/// Sends as much of `bytes` as the connection takes, and returns the number of bytes.
 pub(crate) fn say(mut far: &TcpStream, mut bytes: &[u8]) -> usize {
     let all = bytes.len();
     while let Ok(count @ 1..) = far.write(bytes) {
@@ -28,7 +29,7 @@ pub(crate) fn say(mut far: &TcpStream, mut bytes: &[u8]) -> usize {
     all - bytes.len()
 }
 
-/// What waits at `far`.
+/// Reads the bytes that wait at `far`.
 pub(crate) fn heard(mut far: &TcpStream) -> Vec<u8> {
     let (mut all, mut buffer) = (Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = far.read(&mut buffer) {
@@ -37,14 +38,14 @@ pub(crate) fn heard(mut far: &TcpStream) -> Vec<u8> {
     all
 }
 
-/// `message` as a line.
+/// Returns `message` as a line of the protocol.
 pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
     line
 }
 
-/// A key; it is made once, since that takes long on purpose.
+/// Returns a key. It is made only once, because Argon2id takes long.
 pub(crate) fn key() -> &'static Key {
     static KEY: OnceLock<Key> = OnceLock::new();
     KEY.get_or_init(|| Key::new(&[b'k'; 32]).expect("32 letters are enough for a key"))
