@@ -120,7 +120,7 @@ impl Met {
         let pairs = self.pairs.iter().map(|pair| {
             let found = match &pair.why {
                 Some(why) => format!("FAILED: {why}"),
-                None => format!("{} of {} came back", it.received, counted(it.sent, "message")),
+                None => format!("{} of {} came back", pair.received, counted(pair.sent, "message")),
             };
             format!("{} > {}: {found}\n", pair.near, pair.far)
         });
