@@ -149,10 +149,11 @@ fn partly_known<'s>(claims: impl Iterator<Item = &'s Claim>, ran: &Ran<'_>) -> B
                         && known < all
                     {
                         found.insert(format!(
-                            "{arena}: {cell} under {}: {} of {} without {metric}; its median is of the others",
+                            "{arena}: {cell} under {}: {} of {} {} no {metric}; its median is of the others",
                             assumption.name,
                             all - known,
-                            counted(all, "repetition")
+                            counted(all, "repetition"),
+                            if all - known == 1 { "has" } else { "have" }
                         ));
                     }
                 }

@@ -98,14 +98,15 @@ fn help_version_completions_and_manual_go_to_standard_output() {
 fn the_help_of_compare_names_every_preset_and_says_what_two_sweeps_make() {
     let seen = Bench::new().run(&["compare", "--help"]);
     let help = seen.succeeds().out.split_whitespace().collect::<Vec<_>>().join(" ");
-    let says = help.split_once("or a preset: ").unwrap().1;
-    let says = says.split_once(" (default").unwrap().0.replace(" or ", ", ");
+    let says = help.split_once("Presets: ").unwrap().1;
+    let says = says.split_once(" (default").unwrap().0.replace(" and ", ", ");
     let named: Vec<&str> = says.split(", ").collect();
     let known: Vec<&str> = talkpath_scenario::presets().iter().map(|preset| preset.name).collect();
     assert_eq!(named, known);
-    for said in
-        ["the report of a run over two keys has heat maps", "For a round trip of 100 ms: `path.*.delay=50ms`"]
-    {
+    for said in [
+        "The report of a sweep over two keys has heat maps",
+        "`path.*.delay=50ms` for a round trip of 100 ms",
+    ] {
         assert!(help.contains(said), "no {said} in {help}");
     }
 }

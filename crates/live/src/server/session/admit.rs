@@ -36,7 +36,7 @@ fn take_seat(origin: Origin, seats: &Shares) -> Result<Share<'_>, Refusal> {
     seats.take(origin, 1).map_err(|lack| {
         Refusal::for_now(match lack {
             Lack::TooMuch | Lack::AllTaken(_) => {
-                format!("all its {} are taken; try again later", counted(seats.all(), "session"))
+                format!("all its sessions are taken ({} at once); try again later", seats.all())
             }
             Lack::AddressFull(own) => {
                 format!(
