@@ -1,4 +1,4 @@
-//! One module a command; what `compare` and `run` print at the end is here.
+//! Each command has a module. The text that several commands print at their end is made here.
 
 pub mod campaign;
 pub mod check;
@@ -32,37 +32,83 @@ use talkpath_experiment::json::json;
 use talkpath_experiment::part::REPORT;
 use talkpath_experiment::run_dir::{RunDir, SCENARIO};
 
-/// `--jobs`, or one for each core.
-fn jobs(common: &Common) -> usize {
-    common.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+/// What a command prints about a finished run, and by what it judges the run.
+struct Conclusion<'a> {
+    /// The tables of the run, for a person.
+    table: &'a str,
+    /// The commands that the user may type next, each on a line.
+    next_commands: &'a str,
+    /// The file of `--junit`.
+    junit: Option<&'a Path>,
+    /// Whether `--strict` was given: a run that is not valid then fails.
+    strict: bool,
 }
 
-/// The commands that write a sweep's figures as files, and the figures of its cells as a table.
-fn files_of_sweep(dir: &RunDir, summary: &Summary) -> String {
-    let mut values: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
-    for (key, value) in summary.cells.iter().flat_map(|cell| &cell.sweep) {
-        let known = values.entry(key).or_default();
-        if known.len() < 2 && !known.contains(&value) {
-            known.push(value);
-        }
+/// Prints the result of a run, writes the file of `--junit`, and returns the failure with which the command
+/// ends.
+fn conclude(
+    outcome: Outcome,
+    conclusion: &Conclusion<'_>,
+    common: &Common,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let Outcome { dir, summary, failure } = outcome;
+    let printed = if common.json() {
+        print_as_json(&summary, common, terminal)
+    } else {
+        print_as_text(&dir, &summary, conclusion, terminal)
+    };
+    let judged = summary.thresholds.as_slice();
+    let junit_written = match conclusion.junit {
+        Some(path) => thresholds::write_junit(path, &summary.name, judged),
+        None => Ok(()),
+    };
+    let unknown_figure = thresholds::unknown(judged);
+    // The text of the result holds a line for each threshold. If that text was not printed, the error holds
+    // the lines.
+    let threshold = thresholds::failure(judged, common.json() || common.quiet);
+    let invalid = (conclusion.strict && !summary.valid)
+        .then(|| Failure::NotHeld("--strict: the run is not valid; the warnings say why".to_owned()));
+    terminal.end_with([failure, unknown_figure, threshold, printed.err(), junit_written.err(), invalid])
+}
+
+/// Prints the summary as JSON on standard output, and its warnings on standard error.
+fn print_as_json(summary: &Summary, common: &Common, terminal: Terminal) -> Result<(), Failure> {
+    // A note only helps to read the tables, so it is left out together with them.
+    for warning in summary.warnings.iter().filter(|warning| !warning::is_note(warning)) {
+        terminal.warning(warning);
     }
-    // Transports are the colours of a map.
-    let axes = values.iter().filter(|(key, values)| !key.ends_with(".transport") && values.len() > 1);
-    let maps = if axes.count() > 1 { ", heat maps among them" } else { "" };
-    let (program, dir) = (program(), shell_path(dir.path()));
-    format!(
-        "The report's figures as files{maps}: {program} report --figures DIR {dir}\n\
-         The figures of every cell as a table: {program} export --table cells --format csv {dir}\n"
-    )
+    let text = match common.json_detail {
+        Some(JsonDetail::Runs) => json(summary),
+        _ => json_without_runs(summary),
+    };
+    terminal::print(&text)
 }
 
-/// The line that says to a shell how to make the run in `dir` again; `flags` begin with a space.
-fn again(dir: &RunDir, flags: &str) -> String {
-    format!("Again: {} run {}{flags}\n", program(), shell_path(&dir.file(SCENARIO)))
+/// Prints the tables, the thresholds, the place of the report and the next commands.
+fn print_as_text(
+    dir: &RunDir,
+    summary: &Summary,
+    conclusion: &Conclusion<'_>,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let mut text = format!("{}\n", conclusion.table.trim_end());
+    let threshold_lines = thresholds::lines(&summary.thresholds);
+    if !threshold_lines.is_empty() {
+        text += &format!("\n{threshold_lines}");
+    }
+    text.push('\n');
+    let report = dir.file(REPORT);
+    // The report is missing if the disk was full.
+    if report.exists() {
+        text += &format!("Report: {}\n", report.display());
+    }
+    text += conclusion.next_commands;
+    terminal.result(&text)
 }
 
-/// The summary without its repetitions: there may be many.
-fn without_runs(summary: &Summary) -> Vec<u8> {
+/// The summary as JSON without the figures of each repetition, of which there may be many.
+fn json_without_runs(summary: &Summary) -> Vec<u8> {
     let mut value = serde_json::to_value(summary).unwrap_or_default();
     if let Value::Object(keys) = &mut value {
         keys.shift_remove("runs");
@@ -70,42 +116,37 @@ fn without_runs(summary: &Summary) -> Vec<u8> {
     json(&value)
 }
 
-/// Prints what a run has shown, `table` being its words for a person, writes `--junit`'s file, and decides
-/// how the command ends.
-fn conclude(
-    outcome: Outcome,
-    table: &str,
-    next_commands: &str,
-    junit: Option<&Path>,
-    common: &Common,
-    strict: bool,
-    terminal: Terminal,
-) -> Result<(), Failure> {
-    let Outcome { dir, summary, failure } = outcome;
-    let judged = summary.thresholds.as_slice();
-    let lines = thresholds::lines(judged);
-    let printed = if common.json() {
-        // The heading of the tables has the warnings. A note helps to read figures, and is printed beside
-        // them.
-        for warning in summary.warnings.iter().filter(|warning| !warning::is_note(warning)) {
-            terminal.warning(warning);
+/// Writes the line that tells the user how to make the run in `dir` again. `flags` begin with a space.
+fn again(dir: &RunDir, flags: &str) -> String {
+    format!("Again: {} run {}{flags}\n", program(), shell_path(&dir.file(SCENARIO)))
+}
+
+/// Writes the commands that put the figures of a sweep into files.
+fn files_of_sweep(dir: &RunDir, summary: &Summary) -> String {
+    let maps = if has_heat_maps(summary) { ", heat maps among them" } else { "" };
+    let (program, dir) = (program(), shell_path(dir.path()));
+    format!(
+        "The report's figures as files{maps}: {program} report --figures DIR {dir}\n\
+         The figures of every cell as a table: {program} export --table cells --format csv {dir}\n"
+    )
+}
+
+/// Whether the report of a sweep has heat maps. A heat map needs two keys with several values each. Transports
+/// are not such a key, because a heat map shows them as colours.
+fn has_heat_maps(summary: &Summary) -> bool {
+    let mut values_of_key: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for (key, value) in summary.cells.iter().flat_map(|cell| &cell.sweep) {
+        let values = values_of_key.entry(key).or_default();
+        // Two different values are enough to know.
+        if values.len() < 2 && !values.contains(&value) {
+            values.push(value);
         }
-        terminal::print(&match common.json_detail {
-            Some(JsonDetail::Runs) => json(&summary),
-            _ => without_runs(&summary),
-        })
-    } else {
-        let report = dir.file(REPORT);
-        let lines = if lines.is_empty() { lines } else { format!("\n{lines}") };
-        // On a full disk there is none.
-        let page = if report.exists() { format!("Report: {}\n", report.display()) } else { String::new() };
-        terminal.result(&format!("{}\n{lines}\n{page}{next_commands}", table.trim_end()))
-    };
-    let junit = junit.map(|path| thresholds::write_junit(path, &summary.name, judged));
-    let unwritten = junit.and_then(Result::err);
-    let unknown = thresholds::unknown(judged);
-    let threshold = thresholds::failure(judged, common.json() || common.quiet);
-    let invalid = (strict && !summary.valid)
-        .then(|| Failure::NotHeld("--strict: the run is not valid; the warnings say why".to_owned()));
-    terminal.end_with([failure, unknown, threshold, printed.err(), unwritten, invalid])
+    }
+    let axes = values_of_key.iter().filter(|(key, values)| !key.ends_with(".transport") && values.len() > 1);
+    axes.count() > 1
+}
+
+/// The value of `--jobs`. The default is one job for each core.
+fn jobs(common: &Common) -> usize {
+    common.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
 }

@@ -1,5 +1,5 @@
-//! How experiments run under this program: what happens in them is said on the terminal, with a bar if a
-//! person watches, and how they ended becomes how the command ends.
+//! Runs experiments under this program. What happens in an experiment is written to the terminal, with a
+//! progress bar if a person watches. An error that ends the experiment becomes the failure of the command.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -7,7 +7,6 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use talkpath_experiment::choice::Records;
 use talkpath_experiment::observer::{Disturbed, Event, Observer};
-use talkpath_experiment::place::Place;
 use talkpath_experiment::resumable::Resumable;
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::{Destination, Error, Experiment, PartOutcome};
@@ -18,118 +17,140 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::terminal::{Terminal, program, shell_path, shell_word};
 
-/// What came of a whole run. One that ended early has both: what was measured, and why it ended.
+/// The result of a whole run. A run that ended early has both the figures that were measured and the reason
+/// why it ended.
 pub(crate) struct Outcome {
     pub(crate) dir: RunDir,
     pub(crate) summary: Summary,
     pub(crate) failure: Option<Failure>,
 }
 
-/// Runs all of `experiment` in a new directory.
-pub(crate) fn run(experiment: &Experiment<'_>, folder: Destination<'_>) -> Result<Outcome, Failure> {
-    let stop = interrupt::install()?;
-    ended(experiment, experiment.run(folder, &stop))
+/// The result of a part of a run, and why the part ended early if it did.
+pub(crate) struct EndedPart {
+    pub(crate) outcome: PartOutcome,
+    pub(crate) failure: Option<Failure>,
 }
 
-/// Runs what is missing of `experiment` in `dir`, which `begun` describes.
+/// Runs all of `experiment` in a new directory.
+pub(crate) fn run(experiment: &Experiment<'_>, destination: Destination<'_>) -> Result<Outcome, Failure> {
+    let stop = interrupt::install()?;
+    let outcome = experiment.run(destination, &stop);
+    run_outcome(experiment, outcome)
+}
+
+/// Runs the repetitions of `experiment` that are missing in `dir`. `begun` is what the earlier process wrote
+/// down about the run.
 pub(crate) fn resume(experiment: &Experiment<'_>, dir: RunDir, begun: Resumable) -> Result<Outcome, Failure> {
     let stop = interrupt::install()?;
-    ended(experiment, experiment.resume(dir, begun, &stop))
+    let outcome = experiment.resume(dir, begun, &stop);
+    run_outcome(experiment, outcome)
 }
 
-/// Runs a part of a run in a new directory; also returns why it ended early, if it did.
+/// Runs a part of a run in a new directory.
 pub(crate) fn run_part(
     experiment: &Experiment<'_>,
-    folder: Destination<'_>,
-) -> Result<(PartOutcome, Option<Failure>), Failure> {
+    destination: Destination<'_>,
+) -> Result<EndedPart, Failure> {
     let stop = interrupt::install()?;
-    part_ended(experiment, experiment.run_part(folder, &stop))
+    let outcome = experiment.run_part(destination, &stop);
+    part_outcome(experiment, outcome)
 }
 
-/// Runs what is missing of a part of a run; also returns why it ended early, if it did.
+/// Runs the repetitions of a part that are missing in `dir`. `begun` is what the earlier process wrote down
+/// about the part.
 pub(crate) fn resume_part(
     experiment: &Experiment<'_>,
     dir: RunDir,
     begun: Resumable,
-) -> Result<(PartOutcome, Option<Failure>), Failure> {
+) -> Result<EndedPart, Failure> {
     let stop = interrupt::install()?;
-    part_ended(experiment, experiment.resume_part(dir, begun, &stop))
+    let outcome = experiment.resume_part(dir, begun, &stop);
+    part_outcome(experiment, outcome)
 }
 
-fn ended(
+fn run_outcome(
     experiment: &Experiment<'_>,
     outcome: Result<talkpath_experiment::Outcome, Error>,
 ) -> Result<Outcome, Failure> {
-    let outcome = outcome.map_err(|why| failed(why, experiment.records))?;
-    let failure = outcome.failure.map(|why| with_resume_command(why, experiment, &outcome.dir));
+    let outcome = outcome.map_err(|error| experiment_failure(error, experiment.records))?;
+    let failure = outcome.failure.map(|error| early_end(error, experiment, &outcome.dir));
     Ok(Outcome { dir: outcome.dir, summary: outcome.summary, failure })
 }
 
-fn part_ended(
+fn part_outcome(
     experiment: &Experiment<'_>,
     outcome: Result<PartOutcome, Error>,
-) -> Result<(PartOutcome, Option<Failure>), Failure> {
-    let mut outcome = outcome.map_err(|why| failed(why, experiment.records))?;
-    let failure = outcome.failure.take().map(|why| with_resume_command(why, experiment, &outcome.dir));
-    Ok((outcome, failure))
+) -> Result<EndedPart, Failure> {
+    let mut outcome = outcome.map_err(|error| experiment_failure(error, experiment.records))?;
+    let failure = outcome.failure.take().map(|error| early_end(error, experiment, &outcome.dir));
+    Ok(EndedPart { outcome, failure })
 }
 
-/// What ended `experiment`, with the command that goes on with what `dir` holds.
-fn with_resume_command(error: Error, experiment: &Experiment<'_>, dir: &RunDir) -> Failure {
-    let resume = || {
-        let Place { to, .. } = &experiment.place;
-        let to = to.as_ref().map_or_else(String::new, |to| format!(" --to {}", shell_word(to)));
-        format!("\nhelp: {} run --resume {}{to}", program(), shell_path(dir.path()))
-    };
+/// Makes the failure for `error`, which ended `experiment` early. If `dir` holds finished repetitions, the
+/// failure names the command that goes on with the run.
+fn early_end(error: Error, experiment: &Experiment<'_>, dir: &RunDir) -> Failure {
+    let mut help = String::new();
+    if dir.has_parts() {
+        help = format!("\nhelp: {} run --resume {}", program(), shell_path(dir.path()));
+        if let Some(to) = &experiment.place.to {
+            help += &format!(" --to {}", shell_word(to));
+        }
+    }
     let error = match error {
-        Error::Interrupted(what) if dir.has_parts() => Error::Interrupted(what + &resume()),
-        Error::FarEnd(what) if dir.has_parts() => Error::FarEnd(what + &resume()),
+        Error::Interrupted(what) => Error::Interrupted(what + &help),
+        Error::FarEnd(what) => Error::FarEnd(what + &help),
         other => other,
     };
-    failed(error, experiment.records)
+    experiment_failure(error, experiment.records)
 }
 
-/// What `error` means for the command. What could not be written for want of room has what helps with it.
-pub(crate) fn failed(error: Error, records: Records) -> Failure {
-    let is_full = error.is_want_of_room();
+/// Makes the failure of the command for the `error` of an experiment. If a disk was full, the failure says how
+/// the run needs less space or another disk.
+pub(crate) fn experiment_failure(error: Error, records: Records) -> Failure {
+    let is_disk_full = error.is_want_of_room();
     let failure = Failure::from(error);
-    if !is_full {
+    if !is_disk_full {
         return failure;
     }
-    let fewer = match records {
+    let fewer_records = match records {
         Records::None => "",
         Records::Summary | Records::All => "`--records none` writes the figures alone; ",
     };
-    failure.with_help(format!("{fewer}`--out DIR` names another folder for runs"))
+    failure.with_help(format!("{fewer_records}`--out DIR` names another folder for runs"))
 }
 
-/// Says on the terminal what happens in an experiment.
+/// Writes to the terminal what happens in an experiment.
 pub(crate) struct TerminalObserver {
     terminal: Terminal,
-    /// What the experiment writes.
+    /// The records that the experiment writes.
     records: Records,
-    bar: RwLock<Option<Bar>>,
-}
-
-/// A bar on standard error, only if a person watches.
-struct Bar {
-    bar: ProgressBar,
-    total: u64,
-    done: AtomicU64,
+    /// The progress bar. It exists only while repetitions run.
+    progress: RwLock<Option<Progress>>,
 }
 
 impl TerminalObserver {
     pub(crate) const fn new(terminal: Terminal, records: Records) -> Self {
-        Self { terminal, records, bar: RwLock::new(None) }
+        Self { terminal, records, progress: RwLock::new(None) }
     }
 
-    fn bar(&self) -> RwLockReadGuard<'_, Option<Bar>> {
-        self.bar.read().unwrap_or_else(PoisonError::into_inner)
+    fn progress(&self) -> RwLockReadGuard<'_, Option<Progress>> {
+        self.progress.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put_bar(&self, bar: Option<Bar>) -> Option<Bar> {
-        let mut place = self.bar.write().unwrap_or_else(PoisonError::into_inner);
-        core::mem::replace(&mut place, bar)
+    /// Puts `progress` in the place of the progress bar, and returns the bar that was there before.
+    fn replace_progress(&self, progress: Option<Progress>) -> Option<Progress> {
+        let mut place = self.progress.write().unwrap_or_else(PoisonError::into_inner);
+        core::mem::replace(&mut place, progress)
+    }
+
+    fn show_repetition(&self, cell: u64, repetition: u64, seed: u64, disturbed: Option<Disturbed<'_>>) {
+        let state = match disturbed {
+            None => "done".to_owned(),
+            Some(Disturbed { others, warnings }) => {
+                format!("disturbed beside {}: {}", counted(others, "other"), warnings.join("; "))
+            }
+        };
+        self.terminal.detail(&format!("cell {cell} repetition {repetition} seed {seed}: {state}"));
     }
 }
 
@@ -138,21 +159,25 @@ impl Observer for TerminalObserver {
         match event {
             Event::Directory(path) => self.terminal.detail(&format!("run directory: {}", path.display())),
             Event::Begun { repetitions, whole } => {
-                self.put_bar(Some(Bar::new(self.terminal, repetitions, whole)));
+                self.replace_progress(Some(Progress::start(self.terminal, repetitions, whole)));
             }
-            Event::Advanced(by) => self.bar().iter().for_each(|it| it.bar.inc(by.as_millis())),
-            Event::Counted => self.bar().iter().for_each(Bar::count),
-            Event::Over => self.put_bar(None).iter().for_each(|it| it.bar.finish_and_clear()),
+            Event::Advanced(path_time) => {
+                if let Some(progress) = &*self.progress() {
+                    progress.advance(path_time);
+                }
+            }
+            Event::Counted => {
+                if let Some(progress) = &*self.progress() {
+                    progress.count_repetition();
+                }
+            }
+            Event::Over => {
+                if let Some(progress) = self.replace_progress(None) {
+                    progress.clear();
+                }
+            }
             Event::Ended { id, seed, disturbed } => {
-                let told = match disturbed {
-                    None => "done".to_owned(),
-                    Some(Disturbed { others, warnings }) => {
-                        format!("disturbed beside {}: {}", counted(others, "other"), warnings.join("; "))
-                    }
-                };
-                let seed = seed.get();
-                self.terminal
-                    .detail(&format!("cell {} repetition {} seed {seed}: {told}", id.cell, id.repetition));
+                self.show_repetition(id.cell, id.repetition, seed.get(), disturbed);
             }
             Event::RunsAgain { disturbed, again, at_most } => {
                 self.terminal.note(&format!("{} (--run-again)", runs_again(disturbed, again, at_most)));
@@ -161,44 +186,66 @@ impl Observer for TerminalObserver {
                 self.terminal.warning(&format!("cell {cell} cannot run here: {why}"));
             }
             Event::NotKeptAwake(why) => self.terminal.warning(&format!("--keep-awake does nothing: {why}")),
-            Event::AlsoFailed(why) => self.terminal.error(&failed(why, self.records).to_string()),
+            Event::AlsoFailed(error) => {
+                self.terminal.error(&experiment_failure(error, self.records).to_string());
+            }
         }
     }
 }
 
-/// That `again` of the `disturbed` repetitions run again, and the path time that it adds.
+/// Says that `again` of the `disturbed` repetitions run again, and how much path time they add at most.
 pub(crate) fn runs_again(disturbed: usize, again: usize, at_most: Duration) -> String {
     let which = if again == disturbed { "run".to_owned() } else { format!("{again} of them run") };
-    let (count, seconds) = (counted(disturbed, "repetition"), at_most.as_nanos().div_ceil(1_000_000_000));
+    let seconds = at_most.as_nanos().div_ceil(1_000_000_000);
     format!(
-        "{count} disturbed past the stated limits: {which} again, which adds at most {seconds} s of path time in all"
+        "{} disturbed past the stated limits: {which} again, which adds at most {seconds} s of path time in all",
+        counted(disturbed, "repetition")
     )
 }
 
-impl Bar {
-    /// `total` repetitions that take `whole` of path time in all.
-    fn new(terminal: Terminal, total: u64, whole: Duration) -> Self {
-        let target = match terminal.shows_progress() {
-            true => ProgressDrawTarget::stderr(),
-            false => ProgressDrawTarget::hidden(),
+/// The progress of an experiment, and its bar on standard error.
+struct Progress {
+    bar: ProgressBar,
+    repetitions: u64,
+    finished: AtomicU64,
+}
+
+impl Progress {
+    /// Shows an empty bar for `repetitions` that take `path_time` together. The bar is hidden if no person
+    /// watches.
+    fn start(terminal: Terminal, repetitions: u64, path_time: Duration) -> Self {
+        let target = if terminal.shows_progress() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
         };
-        let bar = ProgressBar::with_draw_target(Some(whole.as_millis()), target);
+        let bar = ProgressBar::with_draw_target(Some(path_time.as_millis()), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}, {eta} left") {
             bar.set_style(style.progress_chars("=> "));
         }
-        let bar = Self { bar, total, done: AtomicU64::new(0) };
-        bar.show();
-        bar
+        let progress = Self { bar, repetitions, finished: AtomicU64::new(0) };
+        progress.show_count();
+        progress
     }
 
-    fn count(&self) {
-        self.done.fetch_add(1, Ordering::Relaxed);
-        self.show();
+    /// Moves the bar by a stretch of path time.
+    fn advance(&self, path_time: Duration) {
+        self.bar.inc(path_time.as_millis());
     }
 
-    fn show(&self) {
-        let (done, total) = (self.done.load(Ordering::Relaxed), counted(self.total, "repetition"));
-        self.bar.set_message(format!("{done} of {total}"));
+    /// Counts a repetition that has finished.
+    fn count_repetition(&self) {
+        self.finished.fetch_add(1, Ordering::Relaxed);
+        self.show_count();
+    }
+
+    fn show_count(&self) {
+        let finished = self.finished.load(Ordering::Relaxed);
+        self.bar.set_message(format!("{finished} of {}", counted(self.repetitions, "repetition")));
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
     }
 }
 
@@ -211,9 +258,9 @@ mod tests {
 
     #[test]
     fn what_runs_again_says_for_how_long_at_most() {
-        let told = runs_again(3, 2, Duration::from_millis(49_001));
+        let note = runs_again(3, 2, Duration::from_millis(49_001));
         assert_eq!(
-            told,
+            note,
             "3 repetitions disturbed past the stated limits: 2 of them run again, which adds at most 50 s of path \
              time in all"
         );
@@ -226,7 +273,7 @@ mod tests {
     #[test]
     fn a_full_disk_has_what_helps_and_fewer_records_only_where_there_are_any() {
         let error = |kind: ErrorKind| Error::write(Path::new("packets.parquet"), kind.into());
-        let help = |kind, records| failed(error(kind), records).to_string();
+        let help = |kind, records| experiment_failure(error(kind), records).to_string();
         assert!(help(ErrorKind::StorageFull, Records::All).ends_with(
             "help: `--records none` writes the figures alone; `--out DIR` names another folder for runs"
         ));

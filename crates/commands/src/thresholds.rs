@@ -2,7 +2,7 @@
 //! demand.
 //!
 //! ```text
-//! Plan.thresholds ─► before_the_run: is there such a figure?
+//! Plan.thresholds ─► refuse_unknown_figures: is there such a figure?
 //!            └─► + Summary ─► judge ─► one line each, JUnit's XML, exit code 5
 //! ```
 //!
@@ -75,8 +75,8 @@ struct Found {
     outcome: ThresholdOutcome,
 }
 
-/// Refuses what is known not to be there before anything runs.
-pub(crate) fn before_the_run(plan: &Plan) -> Result<(), Failure> {
+/// Refuses a threshold about a figure that no run of `plan` can have. Nothing has run yet.
+pub(crate) fn refuse_unknown_figures(plan: &Plan) -> Result<(), Failure> {
     plan.thresholds.iter().try_for_each(|threshold| known_before(threshold).map_err(Failure::Usage))
 }
 

@@ -8,7 +8,7 @@ use talkpath_measure::summary::{Provenance, Swept};
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan};
 
-use super::{again, conclude, jobs};
+use super::{Conclusion, again, conclude, jobs};
 use crate::arenas::Arenas;
 use crate::args::{Common, MergeArgs};
 use crate::failure::Failure;
@@ -74,7 +74,8 @@ pub fn run(
     let summary = merged.inspect_err(|_| dir.discard_if_new())?;
     let table = run_table(&summary, &table_style(args.tables));
     let next_commands = again(&dir, "");
-    conclude(Outcome { dir, summary, failure: None }, &table, &next_commands, None, common, false, terminal)
+    let conclusion = Conclusion { table: &table, next_commands: &next_commands, junit: None, strict: false };
+    conclude(Outcome { dir, summary, failure: None }, &conclusion, common, terminal)
 }
 
 /// What belongs to the run and not to its repetitions.

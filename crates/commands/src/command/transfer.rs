@@ -1,5 +1,5 @@
-//! `talkpath send` and `talkpath burst`: one file, or one burst of messages, to a host that runs
-//! `talkpath serve`. The scenario is made here; beyond that it is a run like any other.
+//! `talkpath send` sends one file, and `talkpath burst` one burst of messages, to a host that runs
+//! `talkpath serve`. Each command writes a scenario with one flow. After that it is a run like any other.
 
 use std::path::Path;
 
@@ -9,19 +9,20 @@ use talkpath_scenario::{Options, Plan, Setting, Source, fitting_name};
 use talkpath_units::{Duration, counted};
 
 use super::run::run_plan;
-use super::{again, conclude};
+use super::{Conclusion, again, conclude};
 use crate::arenas::Arenas;
 use crate::args::{BurstArgs, Common, SendArgs, TransferArgs, quoted};
 use crate::failure::Failure;
 use crate::output_file::refuse_junit;
 use crate::place;
+use crate::running::Outcome;
 use crate::scenario_file::load_source_beside;
 use crate::terminal::{Terminal, table_style};
 use talkpath_experiment::choice::ArenaKind;
 use talkpath_experiment::part::LOG;
 use talkpath_experiment::place::Place;
 
-/// Sends a file; the far end checks its SHA-256.
+/// Sends a file. The far host checks its SHA-256.
 pub fn send(
     args: &SendArgs,
     common: &Common,
@@ -29,12 +30,13 @@ pub fn send(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let file = args.file.to_string_lossy();
-    let name = args.file.file_name().map_or(file.clone(), |name| name.to_string_lossy());
+    let file_name = args.file.file_name().map_or(file.clone(), |name| name.to_string_lossy());
+    let source = Setting::by(&format!("send {file}"), &format!("{WORKLOAD}.source"), quoted(&file));
     let transfer = Transfer {
-        what: format!("{name} to {}", args.transfer.to),
-        kind: "file",
-        keys: vec![Setting::by(&format!("send {file}"), &format!("{WORKLOAD}.source"), quoted(&file))],
-        transport: "tcp",
+        run_name: format!("{file_name} to {}", args.transfer.to),
+        workload: "file",
+        workload_keys: vec![source],
+        default_transport: "tcp",
         lossy_duration: "60 s",
     };
     transfer.run(&args.transfer, common, arenas, terminal)
@@ -47,29 +49,33 @@ pub fn burst(
     arenas: &dyn Arenas,
     terminal: Terminal,
 ) -> Result<(), Failure> {
-    let BurstArgs { size, count, transfer } = args;
+    let BurstArgs { size, count, transfer: flags } = args;
     let is_number = !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
-    let with_unit = if is_number { format!("{size} B") } else { size.clone() };
-    let keys = vec![
-        Setting::by(&format!("--size {size}"), &format!("{WORKLOAD}.size"), quoted(&with_unit)),
-        Setting::by(&format!("--count {count}"), &format!("{WORKLOAD}.count"), count.to_string()),
-    ];
-    let what = format!("{} of {with_unit} to {}", counted(*count, "message"), transfer.to);
-    Transfer { what, kind: "burst", keys, transport: "udp", lossy_duration: "10 s" }
-        .run(transfer, common, arenas, terminal)
+    let size_with_unit = if is_number { format!("{size} B") } else { size.clone() };
+    let transfer = Transfer {
+        run_name: format!("{} of {size_with_unit} to {}", counted(*count, "message"), flags.to),
+        workload: "burst",
+        workload_keys: vec![
+            Setting::by(&format!("--size {size}"), &format!("{WORKLOAD}.size"), quoted(&size_with_unit)),
+            Setting::by(&format!("--count {count}"), &format!("{WORKLOAD}.count"), count.to_string()),
+        ],
+        default_transport: "udp",
+        lossy_duration: "10 s",
+    };
+    transfer.run(flags, common, arenas, terminal)
 }
 
-/// One flow, as the command makes it.
+/// The scenario that a command writes: one flow to one host.
 struct Transfer {
-    /// The run's name.
-    what: String,
-    /// The workload.
-    kind: &'static str,
-    /// The workload's own keys.
-    keys: Vec<Setting>,
-    /// What carries it unless the user says so.
-    transport: &'static str,
-    /// How long it runs at most over a transport that repairs no loss: what is lost there never comes.
+    run_name: String,
+    /// The kind of the flow's workload: `file` or `burst`.
+    workload: &'static str,
+    /// The keys that only this workload has.
+    workload_keys: Vec<Setting>,
+    /// The transport that is used if the user names none.
+    default_transport: &'static str,
+    /// How long the flow runs at most over a transport that does not repair losses. What is lost there never
+    /// arrives, so it makes no sense to wait for ten minutes.
     lossy_duration: &'static str,
 }
 
@@ -84,95 +90,117 @@ impl Transfer {
         let place = Place { key_file: args.key_file.clone(), ..Place::of(ArenaKind::Live, Some(&args.to)) };
         let plan = self.plan(args)?;
         refuse_junit(args.demand.junit.as_deref(), &[])?;
-        // What was sent has arrived, whatever the machine did meanwhile.
-        let once = Place { run_again: Some(Duration::ZERO), ..place.clone() };
-        let mut outcome = run_plan(&plan, once, false, common, arenas, terminal)?;
-        if self.kind == "file" {
-            outcome.failure = outcome.failure.or_else(|| not_whole(&outcome.summary));
+        // A repetition that the machine disturbed has sent its data all the same, so it does not run again.
+        let run_once = Place { run_again: Some(Duration::ZERO), ..place.clone() };
+        let mut outcome = run_plan(&plan, run_once, false, common, arenas, terminal)?;
+        if self.workload == "file" && outcome.failure.is_none() {
+            outcome.failure = incomplete_file(&outcome.summary);
         }
-        let again = again(&outcome.dir, &place::flags(&place));
-        let next_commands = format!("Log: {}\n{again}", outcome.dir.file(LOG).display());
-        let table = run_table(&outcome.summary, &table_style(args.tables));
-        let table = format!("{}\n{}", table.trim_end(), arrived(&outcome.summary));
-        let junit = args.demand.junit.as_deref();
-        conclude(outcome, &table, &next_commands, junit, common, args.strict, terminal)
+        conclude_transfer(outcome, &place, args, common, terminal)
     }
 
     fn plan(&self, args: &TransferArgs) -> Result<Plan, Failure> {
-        let source = Source::new(format!("talkpath {}", self.kind), "drain = \"5 s\"");
-        let load = |duration: &str| {
-            let options =
-                Options { set: self.settings(args, duration), seed: None, repeat: Some(args.repeat) };
-            load_source_beside(Path::new(""), &source, &options)
-        };
-        match &args.duration {
-            Some(duration) => load(duration),
-            // The plan says which transport it is.
-            None => match load(self.lossy_duration)? {
-                plan if repairs_losses(&plan) => load(LONGEST),
-                plan => Ok(plan),
-            },
+        if let Some(duration) = &args.duration {
+            return self.plan_with_duration(duration, args);
         }
+        // Whether the transport repairs losses is known only when the plan has been made.
+        let plan = self.plan_with_duration(self.lossy_duration, args)?;
+        if repairs_losses(&plan) {
+            return self.plan_with_duration(RELIABLE_DURATION, args);
+        }
+        Ok(plan)
     }
 
-    fn settings(&self, args: &TransferArgs, duration: &str) -> Vec<Setting> {
-        let transport = args.transport.as_deref().unwrap_or(self.transport);
-        let own = "talkpath";
-        let flow = format!("{{ {FLOW} = {{ workload = {{ kind = \"{}\" }} }} }}", self.kind);
-        let mut set = vec![
-            Setting::by(own, "name", quoted(&fitting_name(&self.what))),
+    fn plan_with_duration(&self, duration: &str, args: &TransferArgs) -> Result<Plan, Failure> {
+        // The delay of a network is not known. So messages in flight at the end of the run have 5 s to arrive.
+        let source = Source::new(format!("talkpath {}", self.workload), "drain = \"5 s\"");
+        let options = Options { set: self.settings(duration, args), seed: None, repeat: Some(args.repeat) };
+        load_source_beside(Path::new(""), &source, &options)
+    }
+
+    fn settings(&self, duration: &str, args: &TransferArgs) -> Vec<Setting> {
+        let transport = args.transport.as_deref().unwrap_or(self.default_transport);
+        let flow = format!("{{ {FLOW} = {{ workload = {{ kind = \"{}\" }} }} }}", self.workload);
+        let mut settings = vec![
+            Setting::by("talkpath", "name", quoted(&fitting_name(&self.run_name))),
             Setting::by(&format!("--duration {duration}"), "duration", quoted(duration)),
-            Setting::by(own, "flow", flow),
+            Setting::by("talkpath", "flow", flow),
             Setting::by(
                 &format!("--transport {transport}"),
                 &format!("flow.{FLOW}.transport"),
                 quoted(transport),
             ),
         ];
-        set.extend(self.keys.iter().cloned());
-        set.extend(args.demand.settings());
-        set
+        settings.extend(self.workload_keys.iter().cloned());
+        settings.extend(args.demand.settings());
+        settings
     }
 }
 
-/// Whether what is lost is sent again.
+/// Whether the transport of every flow sends lost data again.
 fn repairs_losses(plan: &Plan) -> bool {
     let mut flows = plan.cells.iter().flat_map(|cell| &cell.scenario.flows);
     flows.all(|flow| flow.transport.kind().features().is_reliable)
 }
 
-/// Of a file, a line a repetition: whether it arrived as it was sent.
-fn arrived(summary: &Summary) -> String {
-    let files =
-        summary.runs.iter().flat_map(|run| run.flows.values()).filter_map(|flow| flow.file.as_deref());
-    let line = |file: &FileSummary| {
-        let state = match (file.intact, file.received_bytes) {
-            (Some(true), _) => format!("intact, SHA-256 {}", file.sha256),
-            (_, Some(received)) => {
-                format!("NOT intact: {received} B arrived, {} ranges are missing", file.missing_ranges)
-            }
-            (_, None) => "NOT known to have arrived: the far end went away".to_owned(),
-        };
-        format!("\n{}, {} B: {state}", file.name, file.bytes)
+/// Prints the table of the run, whether each file arrived, the place of the log and the command that sends
+/// again.
+fn conclude_transfer(
+    outcome: Outcome,
+    place: &Place,
+    args: &TransferArgs,
+    common: &Common,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let table = run_table(&outcome.summary, &table_style(args.tables));
+    let table = format!("{}\n{}", table.trim_end(), file_lines(&outcome.summary));
+    let again = again(&outcome.dir, &place::as_flags(place));
+    let next_commands = format!("Log: {}\n{again}", outcome.dir.file(LOG).display());
+    let conclusion = Conclusion {
+        table: &table,
+        next_commands: &next_commands,
+        junit: args.demand.junit.as_deref(),
+        strict: args.strict,
     };
-    files.map(line).collect()
+    conclude(outcome, &conclusion, common, terminal)
 }
 
-/// That a file did not arrive as it was sent, in one of the repetitions or more.
-fn not_whole(summary: &Summary) -> Option<Failure> {
+/// Writes a line for each file in each repetition: whether the file arrived as it was sent.
+fn file_lines(summary: &Summary) -> String {
+    let flows = summary.runs.iter().flat_map(|run| run.flows.values());
+    flows.filter_map(|flow| flow.file.as_deref()).map(file_line).collect()
+}
+
+fn file_line(file: &FileSummary) -> String {
+    let state = if file.intact == Some(true) {
+        format!("intact, SHA-256 {}", file.sha256)
+    } else if let Some(received) = file.received_bytes {
+        format!("NOT intact: {received} B arrived, {} ranges are missing", file.missing_ranges)
+    } else {
+        "NOT known to have arrived: the far end went away".to_owned()
+    };
+    format!("\n{}, {} B: {state}", file.name, file.bytes)
+}
+
+/// Returns a failure if a file did not arrive as it was sent in all repetitions.
+fn incomplete_file(summary: &Summary) -> Option<Failure> {
     let is_whole = |run: &&RunSummary| {
         run.flows.values().all(|flow| flow.file.as_ref().is_some_and(|file| file.intact == Some(true)))
     };
-    let (all, whole) = (summary.runs.len(), summary.runs.iter().filter(is_whole).count());
-    let times = if all > 1 { format!(" {} of {all} times", all - whole) } else { String::new() };
-    (whole < all).then(|| Failure::NotHeld(format!("the file did not arrive whole{times}")))
+    let repetitions = summary.runs.len();
+    let incomplete = repetitions - summary.runs.iter().filter(is_whole).count();
+    if incomplete == 0 {
+        return None;
+    }
+    let times = if repetitions > 1 { format!(" {incomplete} of {repetitions} times") } else { String::new() };
+    Some(Failure::NotHeld(format!("the file did not arrive whole{times}")))
 }
 
-/// docs/reference/interface.md: the flow's name, for thresholds.
+/// The flow's name in thresholds (docs/reference/interface.md).
 const FLOW: &str = "transfer";
 const WORKLOAD: &str = "flow.transfer.workload";
-/// docs/reference/interface.md: how long a transfer over a reliable transport runs at most.
-const LONGEST: &str = "10 min";
+/// How long a transfer runs at most over a transport that repairs losses (docs/reference/interface.md).
+const RELIABLE_DURATION: &str = "10 min";
 
 #[cfg(test)]
 mod tests {
@@ -189,20 +217,20 @@ mod tests {
     fn plan(what: &str, transport: &str) -> Plan {
         let line = Line::parse_from(["send", "--to", "far", "--transport", transport]);
         let transfer = Transfer {
-            what: what.to_owned(),
-            kind: "burst",
-            keys: vec![
+            run_name: what.to_owned(),
+            workload: "burst",
+            workload_keys: vec![
                 Setting::by("", &format!("{WORKLOAD}.size"), quoted("128 B")),
                 Setting::by("", &format!("{WORKLOAD}.count"), "9"),
             ],
-            transport: "udp",
+            default_transport: "udp",
             lossy_duration: "60 s",
         };
         transfer.plan(&line.transfer).unwrap_or_else(|_| panic!("{what} over {transport}"))
     }
 
     #[test]
-    fn what_repairs_its_losses_has_ten_minutes_and_all_else_one() {
+    fn a_transport_that_repairs_losses_has_ten_minutes_and_any_other_has_one() {
         for (transport, minutes) in [
             ("tcp", 10),
             ("quic-stream", 10),

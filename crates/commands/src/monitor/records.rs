@@ -25,7 +25,7 @@ use crate::args::Amount;
 use crate::failure::Failure;
 use crate::monitor::event_file::last_time;
 use crate::page::Pages;
-use crate::running::{TerminalObserver, failed};
+use crate::running::{TerminalObserver, experiment_failure};
 use crate::scenario_file::{load_source_beside, read};
 use crate::terminal::Terminal;
 use talkpath_experiment::choice::Records;
@@ -173,7 +173,7 @@ impl<'a> Recorder<'a> {
                 let experiment = self.experiment(self.plan, records, series);
                 let (dir, begun) = experiment
                     .open(Destination::Under(&self.keeping.folder), &watch)
-                    .map_err(|why| failed(why, records))?;
+                    .map_err(|why| experiment_failure(why, records))?;
                 let events = LineFile::open(&dir.file(EVENTS))?;
                 let (since, journal) = (StdInstant::now(), Journal::default());
                 Open { dir, begun, watch, since, sessions: 0, bytes: 0, journal, events }

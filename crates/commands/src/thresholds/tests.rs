@@ -315,7 +315,7 @@ fn undecided_is_exit_code_6_and_5_where_another_threshold_fails() {
 fn a_figure_that_is_not_there_is_an_error_with_what_is() {
     let refused = |thresholds: &str| {
         let plan = plan(thresholds);
-        let before = before_the_run(&plan).map_err(|why| why.to_string());
+        let before = refuse_unknown_figures(&plan).map_err(|why| why.to_string());
         before
             .map(|()| unknown(&judge(&plan, &summary(both([1.0, 1.0])))).unwrap().to_string())
             .unwrap_or_else(|why| why)
@@ -325,10 +325,13 @@ fn a_figure_that_is_not_there_is_an_error_with_what_is() {
         misspelt.contains("the flow game has no figure `in_tme`")
             && misspelt.contains("did you mean `in_time`?")
     );
-    assert!(before_the_run(&plan("\"game.speed\" = \">= 0.9\"")).is_err(), "before the run");
-    assert!(before_the_run(&plan("\"link.up.speed\" = \">= 0.9\"")).is_err(), "before the run");
-    assert!(before_the_run(&plan("\"link.up.queue_delay_ms.p95\" = \"<= 9\"")).is_ok());
-    assert!(before_the_run(&plan("\"call.jain_index\" = \">= 0.9\"")).is_ok(), "copies together have it");
+    assert!(refuse_unknown_figures(&plan("\"game.speed\" = \">= 0.9\"")).is_err(), "before the run");
+    assert!(refuse_unknown_figures(&plan("\"link.up.speed\" = \">= 0.9\"")).is_err(), "before the run");
+    assert!(refuse_unknown_figures(&plan("\"link.up.queue_delay_ms.p95\" = \"<= 9\"")).is_ok());
+    assert!(
+        refuse_unknown_figures(&plan("\"call.jain_index\" = \">= 0.9\"")).is_ok(),
+        "copies together have it"
+    );
     let statistic = refused("\"call-up.mos.p50\" = \">= 0.9\"");
     assert!(statistic.contains("there are .mean, .median, .p10, .min"), "{statistic}");
     let deeper = refused("\"call-up.call.mso\" = \">= 0.9\"");

@@ -1,0 +1,135 @@
+//! The commands that `compare` proposes under its answer: the same comparison in another arena.
+
+use talkpath_measure::summary::{AnswerKind, Summary};
+use talkpath_report::HOPELESS;
+use talkpath_scenario::Compared;
+
+use super::path::is_path_key;
+use crate::args::{CompareArgs, HOME};
+use crate::terminal::{program, shell_word};
+use talkpath_experiment::choice::ArenaKind;
+
+/// Writes the commands that run the same comparison in another arena than `arena`.
+pub(super) fn next_commands(args: &CompareArgs, arena: ArenaKind, summary: &Summary) -> String {
+    let program = program();
+    let comparison = comparison_flags(args, summary);
+    match arena {
+        ArenaKind::Sim => {
+            let path = path_flags(args);
+            format!(
+                "The same over real sockets: {program} compare --arena emu{path}{comparison}\n\
+                 Between two hosts: `{program} serve --open` on the other, then {program} compare --to HOST{comparison} here\n"
+            )
+        }
+        ArenaKind::Emu => {
+            let path = path_flags(args);
+            let has_kernel_key = args.change.set.iter().any(|(key, _)| key == "kernel");
+            let kernel = if has_kernel_key { "" } else { " --set kernel=this" };
+            format!("The same in the simulator: {program} compare{path}{comparison}{kernel}\n")
+        }
+        ArenaKind::Live => {
+            // No preset is known to be like this network, so the user has to choose the path.
+            let alone = if args.load { "" } else { " --alone" };
+            format!("On a simulated path: {program} compare --path PATH{alone}{comparison}\n")
+        }
+    }
+}
+
+/// The flags for everything but the path. They are the same in every arena.
+fn comparison_flags(args: &CompareArgs, summary: &Summary) -> String {
+    let mut flags = Flags::default();
+    if !args.transports.is_empty() {
+        flags.push_value("--transports", &args.transports.join(","));
+    }
+    if !args.cc.is_empty() {
+        flags.push_value("--cc", &args.cc.join(","));
+    }
+    if args.workload != Compared::Voice {
+        flags.push_value("--workload", args.workload.name());
+    }
+    if let Some(duration) = &args.duration {
+        flags.push_value("--duration", duration);
+    }
+    if let Some(seed) = args.place.seed {
+        flags.push_value("--seed", &seed.to_string());
+    }
+    if let Some(repeat) = proposed_repetitions(args.place.repeat, summary) {
+        flags.push_value("--repeat", &repeat.to_string());
+    }
+    if args.no_plc {
+        flags.push("--no-plc");
+    }
+    flags.push_changes(args, |key| !is_path_key(key));
+    flags.text
+}
+
+/// The flags for the path.
+fn path_flags(args: &CompareArgs) -> String {
+    let mut flags = Flags::default();
+    // The default path is named as well, so that the user sees that the path stays the same. Only a line that
+    // the user describes with --up and --down has no --path.
+    let is_own_line = args.path.is_none() && args.up.is_some();
+    if !is_own_line {
+        flags.push_value("--path", args.path.as_deref().unwrap_or(HOME));
+    }
+    if let Some(up) = &args.up {
+        flags.push_value("--up", &up.to_string());
+    }
+    if let Some(down) = &args.down {
+        flags.push_value("--down", &down.to_string());
+    }
+    if let Some(queue) = &args.queue {
+        flags.push_value("--queue", queue);
+    }
+    if let Some(loss) = &args.loss {
+        flags.push_value("--loss", &loss.to_string());
+    }
+    if args.alone {
+        flags.push("--alone");
+    }
+    flags.push_changes(args, is_path_key);
+    flags.text
+}
+
+/// Returns the number of repetitions that the next command names, or `None` if it leaves the number to the
+/// arena.
+///
+/// The next command names a number only if the user has `given` one. If that number did not decide, the next
+/// command adds as many repetitions as the answer asks for.
+fn proposed_repetitions(given: Option<u64>, summary: &Summary) -> Option<u64> {
+    let given = given?;
+    let answers: Vec<_> = summary.comparisons.iter().map(|comparison| &comparison.answer).collect();
+    if answers.iter().all(|answer| answer.outcome != AnswerKind::Undecided) {
+        return Some(given);
+    }
+    let more = answers.iter().filter_map(|answer| answer.more).max()?;
+    (more <= HOPELESS).then_some(given + more)
+}
+
+/// Flags of a command line, each with a space before it.
+#[derive(Default)]
+struct Flags {
+    text: String,
+}
+
+impl Flags {
+    /// Adds a flag without a value.
+    fn push(&mut self, flag: &str) {
+        self.text += &format!(" {flag}");
+    }
+
+    /// Adds a flag and its value, quoted for a shell.
+    fn push_value(&mut self, flag: &str, value: &str) {
+        self.text += &format!(" {flag} {}", shell_word(value));
+    }
+
+    /// Adds `--set` and `--sweep` for each of the user's keys that `is_wanted`.
+    fn push_changes(&mut self, args: &CompareArgs, is_wanted: impl Fn(&str) -> bool) {
+        for (key, value) in args.change.set.iter().filter(|(key, _)| is_wanted(key)) {
+            self.push_value("--set", &format!("{key}={value}"));
+        }
+        for (key, values) in args.change.sweep.iter().filter(|(key, _)| is_wanted(key)) {
+            self.push_value("--sweep", &format!("{key}={values}"));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The path over which `compare` runs its transports: a network, the user's own line, a file or a preset.
+
+use std::path::Path;
+
+use talkpath_scenario::{Options, Plan, Setting, Source, preset, presets};
+
+use crate::args::{CompareArgs, HOME, OwnLink, quoted};
+use crate::failure::Failure;
+use crate::scenario_file::{load_source, load_source_beside, read};
+use talkpath_experiment::place::Place;
+
+/// The path over which the transports are compared.
+pub(super) struct ComparedPath<'a> {
+    name: String,
+    /// The scenario text that describes the path.
+    source: Source,
+    /// The file that holds `source`, if the user gave a file.
+    file: Option<&'a Path>,
+}
+
+impl<'a> ComparedPath<'a> {
+    /// Finds the path that the user chose.
+    ///
+    /// `--up` and `--down` describe a whole line if `--path` is not given. With `--path` they change that path:
+    /// [`path_settings`] applies them in both cases.
+    pub(super) fn choose(args: &'a CompareArgs, place: &Place) -> Result<Self, Failure> {
+        if let Some(host) = &place.to {
+            return Self::network(host, args);
+        }
+        if let Some(path) = &args.path {
+            return Self::file_or_preset(path);
+        }
+        match (&args.up, &args.down) {
+            (Some(up), Some(down)) => Ok(Self::own_line(up, down)),
+            (Some(_), None) => Err(missing_direction("--up", "--down")),
+            (None, Some(_)) => Err(missing_direction("--down", "--up")),
+            (None, None) => Self::file_or_preset(HOME),
+        }
+    }
+
+    /// The name of the path in the run's name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Reads the scenario of the path, changed by `options`.
+    pub(super) fn load(&self, options: &Options) -> Result<Plan, Failure> {
+        match self.file {
+            Some(file) => load_source_beside(file, &self.source, options),
+            None => load_source(&self.source, options),
+        }
+    }
+
+    /// Describes the network between this host and `host`. Flags that would change a path are refused,
+    /// because nobody can change the network.
+    fn network(host: &str, args: &CompareArgs) -> Result<Self, Failure> {
+        if let Some(option) = first_path_option(args) {
+            return Err(Failure::Usage(format!(
+                "{option} belongs to sim and emu: between two hosts the path is the network"
+            )));
+        }
+        if args.alone {
+            return Err(Failure::Usage(
+                "--alone belongs to sim and emu: between two hosts there is no upload unless --load adds one"
+                    .into(),
+            ));
+        }
+        // The delay of a network is not known. So messages in flight at the end of the run have 5 s to arrive.
+        Ok(Self { name: host.to_owned(), source: Source::new(WRITTEN_HERE, "drain = \"5 s\""), file: None })
+    }
+
+    fn own_line(up: &OwnLink, down: &OwnLink) -> Self {
+        Self { name: format!("{up} up and {down} down"), source: Source::path(WRITTEN_HERE, ""), file: None }
+    }
+
+    fn file_or_preset(path: &'a str) -> Result<Self, Failure> {
+        if path.ends_with(".toml") || path.contains('/') {
+            return Self::file(path);
+        }
+        let Some(preset) = preset(path) else {
+            let known: Vec<_> = presets().iter().map(|preset| preset.name).collect();
+            return Err(Failure::Usage(format!(
+                "--path {path}: no such preset; the presets are {}; a file's name must end in .toml",
+                known.join(", ")
+            )));
+        };
+        Ok(Self { name: path.to_owned(), source: Source::path(preset.name, preset.text), file: None })
+    }
+
+    fn file(path: &'a str) -> Result<Self, Failure> {
+        let file = Path::new(path);
+        let name = file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        Ok(Self { name, source: Source::path(path, read(file)?), file: Some(file) })
+    }
+}
+
+/// The settings of the path that the flags `--up`, `--down`, `--queue` and `--loss` ask for.
+pub(super) fn path_settings(args: &CompareArgs) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    if let Some(up) = &args.up {
+        settings.extend(up.settings("up"));
+    }
+    if let Some(down) = &args.down {
+        settings.extend(down.settings("down"));
+    }
+    for link in ["up", "down"] {
+        if let Some(queue) = &args.queue {
+            let key = format!("path.{link}.queue");
+            settings.push(Setting::by(&format!("--queue {queue}"), &key, quoted(queue)));
+        }
+        if let Some(loss) = &args.loss {
+            let key = format!("path.{link}.loss");
+            settings.push(Setting::by(&format!("--loss {loss}"), &key, loss.as_toml()));
+        }
+    }
+    settings
+}
+
+/// Whether `key` is a key of the path.
+pub(super) fn is_path_key(key: &str) -> bool {
+    key.split('.').next() == Some("path")
+}
+
+/// The first flag or key that describes or changes the path, if the user gave one.
+fn first_path_option(args: &CompareArgs) -> Option<&str> {
+    if args.up.is_some() {
+        return Some("--up");
+    }
+    if args.down.is_some() {
+        return Some("--down");
+    }
+    if args.queue.is_some() {
+        return Some("--queue");
+    }
+    if args.loss.is_some() {
+        return Some("--loss");
+    }
+    let mut changed_keys = args.change.set.iter().chain(&args.change.sweep).map(|(key, _)| key.as_str());
+    changed_keys.find(|key| is_path_key(key))
+}
+
+/// The error for a line that has the flag `given`, but not the flag `missing`.
+fn missing_direction(given: &str, missing: &str) -> Failure {
+    Failure::Usage(format!(
+        "{given} without {missing}: a line has an upload and a download; give {missing} too, or give --path for the direction that is missing"
+    ))
+}
+
+/// The file name that messages use for the part of the scenario that `compare` writes itself.
+const WRITTEN_HERE: &str = "talkpath compare";
