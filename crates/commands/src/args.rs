@@ -1,20 +1,26 @@
 //! The command line, as docs/reference/interface.md promises it. Almost every flag has an environment
-//! variable `TALKPATH_*`. If both are given, the flag wins.
-#![expect(missing_docs, reason = "clap prints a comment here as help, and `Command` has the commands' texts")]
+//! variable `TALKPATH_*`. If both are given, the flag wins (`precedence`).
+//!
+//! Each command has a type for its flags, and types such as [`Common`] or [`Place`] hold the flags that several
+//! commands share. clap prints the comment on a field as the help of the flag.
+#![expect(
+    missing_docs,
+    reason = "clap prints a comment as help, so a type of flags has none: `Command` holds its text"
+)]
 
 mod campaign;
 mod demand;
 mod heading;
 mod monitor;
 mod mos;
-mod own_line;
+mod own_link;
 mod precedence;
 mod serve;
 mod shard;
 mod stamp;
 mod study;
 mod transfer;
-mod wrong;
+mod usage_error;
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -37,8 +43,8 @@ pub use self::campaign::{
 pub use self::demand::DemandArgs;
 pub use self::monitor::{Amount, MonitorArgs};
 pub use self::mos::{MosArgs, Share};
-pub use self::own_line::{OwnLink, quoted};
-use self::precedence::settle;
+pub use self::own_link::OwnLink;
+use self::precedence::apply_precedence;
 pub use self::serve::ServeArgs;
 pub use self::shard::{MergeArgs, PlanArgs, ShardArgs};
 pub use self::stamp::{STAMP_SIZE, StampArgs};
@@ -47,9 +53,9 @@ pub use self::study::{
     StudyRunArgs,
 };
 pub use self::transfer::{BurstArgs, SendArgs, TransferArgs};
-use self::wrong::{refused_json, wrong_usage};
+use self::usage_error::{json_refusal, usage_failure};
 
-/// Which transport holds up on which path: simulated, emulated and live, from one scenario file.
+/// Find out which transport holds up on which path: simulated, emulated and live, from one scenario file.
 ///
 /// `talkpath compare` with no arguments runs one voice call over each transport on a home uplink beside a
 /// bulk upload and says which is best. `talkpath run SCENARIO.toml` runs your own experiment.
@@ -72,30 +78,37 @@ pub struct Cli {
     version: Option<bool>,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 --strict did not hold, or the results could not be written; 2 wrong \
-usage or a scenario that does not validate; 3 the arena is not available here; 4 the far end failed or went away; \
-5 a threshold did not hold; 6 a threshold is undecided, and none fails; 130 interrupted. What was measured is always kept.";
+const EXIT_CODES: &str = "Exit codes:
+    0  done
+    1  --strict did not hold, or results could not be written
+    2  wrong usage, or a scenario that does not validate
+    3  sim, emu or live is not available on this machine
+    4  the far host failed or went away
+    5  a threshold did not hold
+    6  a threshold is undecided, and none fails
+  130  interrupted
+Repetitions that were measured before a command ended are kept.";
 
 /// Flags that every command has.
 #[derive(Debug, Args)]
 pub struct Common {
     /// How many repetitions run at the same time in `sim` (default: one for each core; at most 4096). For a
     /// study in `emu`, how many cells
-    #[arg(help_heading = heading::REPETITIONS, long, global = true, value_name = "N", env = "TALKPATH_JOBS", value_parser = jobs)]
+    #[arg(help_heading = heading::REPETITIONS, long, global = true, value_name = "N", env = "TALKPATH_JOBS", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
     /// Folder in which each run makes its own directory
     #[arg(help_heading = heading::FILES, long, global = true, value_name = "DIR", env = "TALKPATH_OUT", default_value = "talkpath-runs")]
     pub out: PathBuf,
     /// Which record files to write. summary.json is always written (default: all; for `compare` in sim none,
     /// because `export`, `play` and `report` can simulate the run again)
-    #[arg(help_heading = heading::FILES, long, global = true, value_parser = choice(about_records), env = "TALKPATH_RECORDS")]
+    #[arg(help_heading = heading::FILES, long, global = true, value_parser = choice_parser(about_records), env = "TALKPATH_RECORDS")]
     pub records: Option<Records>,
     /// How many points series.parquet keeps of each quantity over time
     #[arg(
         help_heading = heading::FILES,
         long,
         global = true,
-        value_parser = choice(about_series),
+        value_parser = choice_parser(about_series),
         env = "TALKPATH_SERIES",
         default_value = SeriesDetail::Sampled.word()
     )]
@@ -112,7 +125,7 @@ pub struct Common {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "true",
-        value_parser = json_detail
+        value_parser = parse_json_detail
     )]
     pub json_detail: Option<JsonDetail>,
     /// Print errors only
@@ -129,10 +142,10 @@ pub struct Common {
 impl Common {
     /// Whether the result is printed as JSON.
     pub fn json(&self) -> bool {
-        self.json_detail.is_some_and(|detail| detail != JsonDetail::Nothing)
+        self.json_detail.is_some_and(|detail| detail != JsonDetail::Off)
     }
 
-    /// The value of `--records`; all record files if the flag was not given.
+    /// The value of `--records`. If the flag was not given, all record files are written.
     pub fn records(&self) -> Records {
         self.records.unwrap_or(Records::All)
     }
@@ -141,40 +154,43 @@ impl Common {
 /// Which part of a run's result is printed as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonDetail {
-    /// Nothing: the environment variable switches JSON off.
-    Nothing,
-    /// summary.json without its repetitions.
-    Cells,
-    /// The whole summary.json.
-    Runs,
+    /// No JSON is printed, because the environment variable switches it off.
+    Off,
+    /// summary.json without its repetitions is printed.
+    WithoutRuns,
+    /// The whole summary.json is printed.
+    WithRuns,
 }
 
 /// Reads the value of `--json`: `runs`, or one of the words for yes and no that an environment variable may
 /// have.
-fn json_detail(text: &str) -> Result<JsonDetail, String> {
+fn parse_json_detail(text: &str) -> Result<JsonDetail, String> {
     match text.to_ascii_lowercase().as_str() {
-        "" | "0" | "n" | "no" | "f" | "false" | "off" => Ok(JsonDetail::Nothing),
-        "1" | "y" | "yes" | "t" | "true" | "on" => Ok(JsonDetail::Cells),
-        "runs" => Ok(JsonDetail::Runs),
+        "" | "0" | "n" | "no" | "f" | "false" | "off" => Ok(JsonDetail::Off),
+        "1" | "y" | "yes" | "t" | "true" | "on" => Ok(JsonDetail::WithoutRuns),
+        "runs" => Ok(JsonDetail::WithRuns),
         _ => Err("expected --json alone, or --json=runs for the repetitions too".to_owned()),
     }
 }
 
-/// Chosen: no machine has more processors, and every machine can start so many threads.
+/// The largest value of `--jobs` (chosen): no machine has more processors, and every machine can start so many
+/// threads.
 const MOST_JOBS: usize = 4096;
 
-fn jobs(text: &str) -> Result<NonZeroUsize, String> {
-    let number = text.parse().ok().filter(|number: &NonZeroUsize| number.get() <= MOST_JOBS);
-    number.ok_or_else(|| format!("expected a whole number from 1 to {MOST_JOBS}"))
+fn parse_jobs(text: &str) -> Result<NonZeroUsize, String> {
+    match text.parse::<NonZeroUsize>() {
+        Ok(number) if number.get() <= MOST_JOBS => Ok(number),
+        _ => Err(format!("expected a whole number from 1 to {MOST_JOBS}")),
+    }
 }
 
-fn run_again(text: &str) -> Result<Duration, String> {
+fn parse_run_again(text: &str) -> Result<Duration, String> {
     parse_duration(text, Duration::MAX)
 }
 
 /// Makes a parser for the words of a choice. `about` gives the help of each word.
-fn choice<T: Choice + Send + Sync>(about: fn(T) -> &'static str) -> impl TypedValueParser<Value = T> {
-    let words = T::ALL.iter().map(|&choice| PossibleValue::new(choice.word()).help(about(choice)));
+fn choice_parser<T: Choice + Send + Sync>(about: fn(T) -> &'static str) -> impl TypedValueParser<Value = T> {
+    let words = T::ALL.iter().map(|&value| PossibleValue::new(value.word()).help(about(value)));
     PossibleValuesParser::new(words).try_map(|word| T::named(&word).ok_or("no such word"))
 }
 
@@ -188,15 +204,15 @@ const fn about_records(records: Records) -> &'static str {
 
 const fn about_series(detail: SeriesDetail) -> &'static str {
     match detail {
-        SeriesDetail::Sampled => "At most 1,024, minima and maxima among them",
-        SeriesDetail::Full => "Every change (live hosts sample theirs in either case)",
+        SeriesDetail::Sampled => "At most 1,024 points, with the minima and maxima",
+        SeriesDetail::Full => "A point for each change (hosts of live runs take samples in either case)",
     }
 }
 
 const fn about_arena(arena: ArenaKind) -> &'static str {
     match arena {
         ArenaKind::Sim => "Our protocol machines and our path model under a virtual clock",
-        ArenaKind::Emu => "The kernel's protocols over our path model between two network namespaces",
+        ArenaKind::Emu => "The kernel's protocols over our path model, between two network namespaces",
         ArenaKind::Live => "The kernel's protocols over the network, to a host that runs `talkpath serve`",
     }
 }
@@ -255,7 +271,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct Place {
     /// Where to run (default: sim, or live if --to is given)
-    #[arg(help_heading = heading::WHERE, long, value_parser = choice(about_arena), env = "TALKPATH_ARENA")]
+    #[arg(help_heading = heading::WHERE, long, value_parser = choice_parser(about_arena), env = "TALKPATH_ARENA")]
     pub arena: Option<ArenaKind>,
     /// The host that runs `talkpath serve`; port 7160 unless given
     #[arg(help_heading = heading::WHERE, long, value_name = "HOST[:PORT]", env = "TALKPATH_TO")]
@@ -291,7 +307,7 @@ pub struct Place {
     pub keep_awake: bool,
     /// emu and live: the time for running repetitions again that the machine disturbed past the stated
     /// limits. `0s` runs none again (default: as long as all repetitions take once, at least 1 min)
-    #[arg(help_heading = heading::REPETITIONS, long, value_name = "TIME", value_parser = run_again, env = "TALKPATH_RUN_AGAIN")]
+    #[arg(help_heading = heading::REPETITIONS, long, value_name = "TIME", value_parser = parse_run_again, env = "TALKPATH_RUN_AGAIN")]
     pub run_again: Option<Duration>,
     /// Exit with 1 if the machine disturbed the run past its stated limits
     #[arg(help_heading = heading::REPETITIONS, long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
@@ -303,7 +319,7 @@ pub struct Place {
     pub tables: TableArgs,
 }
 
-/// What is printed below tables.
+/// Flags about the text below tables.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct TableArgs {
     /// Print what the columns of the tables mean. report.html always says it
@@ -317,17 +333,18 @@ pub struct CompareArgs {
     /// which adds DCCP
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "A,B,...", value_delimiter = ',', env = "TALKPATH_TRANSPORTS")]
     pub transports: Vec<String>,
-    /// What is carried
-    #[arg(help_heading = heading::TRAFFIC, long, value_parser = workload(), env = "TALKPATH_WORKLOAD", default_value = Compared::Voice.name())]
+    /// The kind of traffic that is compared
+    #[arg(help_heading = heading::TRAFFIC, long, value_parser = workload_parser(), env = "TALKPATH_WORKLOAD", default_value = Compared::Voice.name())]
     pub workload: Compared,
-    /// voice: the receiver plays silence where a frame is missing; else it conceals that by G.711 Appendix I
+    /// voice: the receiver plays silence where a frame is missing. Without this flag it conceals missing frames
+    /// by G.711 Appendix I
     #[arg(help_heading = heading::TRAFFIC, long)]
     pub no_plc: bool,
     /// voice: has no effect, because concealment is the default
     #[arg(help_heading = heading::TRAFFIC, long, hide = true, conflicts_with = "no_plc")]
     pub plc: bool,
-    /// Congestion controls of TCP; each TCP transport is compared with each, the upload has the first
-    /// (default: the kernel's CUBIC; for `bulk` cubic,reno, in sim bbr too)
+    /// Congestion controls of TCP. Each TCP transport runs once with each of them, and the upload has the first
+    /// (default: CUBIC as in the kernel; for `bulk` cubic,reno and in sim also bbr)
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "A,B,...", value_delimiter = ',')]
     pub cc: Vec<String>,
     /// How long each transport runs, as in `30s`
@@ -355,7 +372,7 @@ pub struct CompareArgs {
     #[arg(help_heading = heading::PATH, long, value_name = "KIND")]
     pub queue: Option<String>,
     /// The share of the packets that each direction loses at random: `1%` or `0.01`
-    #[arg(help_heading = heading::PATH, long, value_name = "SHARE", value_parser = mos::share)]
+    #[arg(help_heading = heading::PATH, long, value_name = "SHARE", value_parser = mos::parse_share)]
     pub loss: Option<Share>,
     #[command(flatten)]
     pub change: ChangeArgs,
@@ -373,7 +390,7 @@ const DEPLOYED: [&str; 6] =
     ["udp", "tcp", "tcp-nodelay", "quic-datagram", "quic-stream", "quic-stream-per-message"];
 
 /// Makes a parser for the names of the workloads of `compare` and `monitor`.
-fn workload() -> impl TypedValueParser<Value = Compared> {
+fn workload_parser() -> impl TypedValueParser<Value = Compared> {
     PossibleValuesParser::new(
         Compared::ALL.map(|workload| PossibleValue::new(workload.name()).help(workload.about())),
     )
@@ -383,17 +400,19 @@ fn workload() -> impl TypedValueParser<Value = Compared> {
 impl CompareArgs {
     /// The transports that the user chose, or the default ones, which anybody can deploy.
     pub fn transports(&self) -> Vec<String> {
-        let chosen: &[&str] = match (self.transports.as_slice(), self.workload) {
-            ([], Compared::Bulk) => &["tcp"],
-            ([], Compared::Voice | Compared::Game) => &DEPLOYED,
-            // `quic` alone is left out: it is a short name for one of the three ways to use QUIC, which are
-            // all in the list.
-            ([all], _) if all == "all" => {
-                &transport_names().into_iter().filter(|&name| name != "quic").collect::<Vec<_>>()
-            }
-            (chosen, _) => return chosen.iter().map(|name| name.trim().to_owned()).collect(),
-        };
-        chosen.iter().copied().map(str::to_owned).collect()
+        if self.transports.is_empty() {
+            let defaults: &[&str] = match self.workload {
+                Compared::Bulk => &["tcp"],
+                Compared::Voice | Compared::Game => &DEPLOYED,
+            };
+            return defaults.iter().map(|&name| name.to_owned()).collect();
+        }
+        if self.transports == ["all"] {
+            // `quic` is a short name for one of the three ways to use QUIC, which are all in the list.
+            let names = transport_names().into_iter().filter(|&name| name != "quic");
+            return names.map(str::to_owned).collect();
+        }
+        self.transports.iter().map(|name| name.trim().to_owned()).collect()
     }
 }
 
@@ -402,12 +421,12 @@ impl CompareArgs {
 pub struct ChangeArgs {
     /// Set a key of the scenario, such as `path.up.rate=2 Mbps`. The flag may be given several times. `*`
     /// stands for both directions of the path, or for every link or flow, as in `path.*.loss=1%`
-    #[arg(help_heading = heading::KEYS, long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    #[arg(help_heading = heading::KEYS, long = "set", value_name = "KEY=VALUE", value_parser = parse_key_value)]
     pub set: Vec<(String, String)>,
     /// Run once with each of these values of a key, as in `path.up.queue.limit=16kB,64kB`. If the flag is
     /// given several times, every combination runs. The report of a sweep over two keys has heat maps. `*`
     /// works as in --set: `path.*.loss=0,1%`, or `path.*.delay=50ms` for a round trip of 100 ms
-    #[arg(help_heading = heading::KEYS, long = "sweep", value_name = "KEY=A,B,...", value_parser = key_values)]
+    #[arg(help_heading = heading::KEYS, long = "sweep", value_name = "KEY=A,B,...", value_parser = parse_key_values)]
     pub sweep: Vec<(String, String)>,
 }
 
@@ -578,43 +597,54 @@ pub enum ExportFormat {
 
 /// Reads the command line and the environment variables. A request for help ends the process here.
 pub fn parse() -> Result<Cli, Failure> {
-    let matches = Cli::command().try_get_matches().map_err(|error| wrong_usage(&error))?;
+    let matches = Cli::command().try_get_matches().map_err(|error| usage_failure(&error))?;
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // Commands without a JSON result refuse the flag `--json`, but ignore its environment variable, which the
     // user may have set for the other commands.
-    if let Some(failure) = refused_json(&cli.command)
+    if let Some(failure) = json_refusal(&cli.command)
         && matches.value_source("json") == Some(ValueSource::CommandLine)
     {
         return Err(failure);
     }
-    if let Some((_, of_command)) = matches.subcommand() {
-        settle(&mut cli, of_command)?;
+    if let Some((_, command_matches)) = matches.subcommand() {
+        apply_precedence(&mut cli, command_matches)?;
     }
     Ok(cli)
 }
 
-/// A flag's value as its word on the command line.
+/// The word that the user types for a value of a flag.
 pub fn flag_word(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default()
 }
 
-/// Reads `ADDR[:PORT]`; without `:PORT` the port is `port`.
-fn socket_address(text: &str, port: u16) -> Result<SocketAddr, String> {
-    let alone = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    let address = text.parse().or_else(|_| alone.map(|address| SocketAddr::new(address, port)));
-    address.map_err(|_| format!("expected ADDR[:PORT], as in 0.0.0.0, 127.0.0.1:{port} or [::]:{port}"))
+/// Reads `ADDR[:PORT]`. If the text has no port, the port is `default_port`.
+fn parse_socket_address(text: &str, default_port: u16) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(address);
+    }
+    let without_brackets = text.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = without_brackets.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(address, default_port));
+    }
+    Err(format!("expected ADDR[:PORT], as in 0.0.0.0, 127.0.0.1:{default_port} or [::]:{default_port}"))
+}
+
+/// Writes `text` as a TOML string, in quotes.
+pub fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// Splits `KEY=VALUE` at the first `=`.
-pub fn key_value(text: &str) -> Result<(String, String), String> {
+pub fn parse_key_value(text: &str) -> Result<(String, String), String> {
     split_key(text, "KEY=VALUE, as in path.up.rate=2 Mbps")
 }
 
 /// Splits `KEY=A,B,...` at the first `=`.
-fn key_values(text: &str) -> Result<(String, String), String> {
+fn parse_key_values(text: &str) -> Result<(String, String), String> {
     split_key(text, "KEY=A,B,..., as in path.up.loss=0,1%")
 }
 
+/// Splits `text` at the first `=`. If there is none, the error says that `form` is expected.
 fn split_key(text: &str, form: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| format!("expected {form}"))?;
     if key.trim().is_empty() {

@@ -79,7 +79,7 @@ fn print_as_json(summary: &Summary, common: &Common, terminal: Terminal) -> Resu
         terminal.warning(warning);
     }
     let text = match common.json_detail {
-        Some(JsonDetail::Runs) => json(summary),
+        Some(JsonDetail::WithRuns) => json(summary),
         _ => json_without_runs(summary),
     };
     terminal::print(&text)

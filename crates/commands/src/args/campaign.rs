@@ -13,15 +13,15 @@ pub struct CampaignArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum CampaignCommand {
-    /// Validate a campaign file and the scenarios it names: every mistake at once
+    /// Validate a campaign file and the scenarios that it names, and report every mistake
     Check(CampaignCheckArgs),
-    /// Measure what is planned, and go on after a kill or a reboot; ends when all is done
+    /// Run the planned measurements until all are done. After a kill or a reboot the same command goes on
     Run(CampaignRunArgs),
-    /// What ran, what is due, what failed and why
+    /// Print which measurements ran, which are due, and which failed and why
     Status(CampaignFileArgs),
-    /// Copy what is measured by the file's `store_command`, as far as it was not copied before
+    /// Copy the records by the file's `store_command`, but for those that were copied before
     Push(CampaignPushArgs),
-    /// Write the report of all records
+    /// Write the report on all records
     Report(CampaignReportArgs),
 }
 
@@ -30,8 +30,8 @@ pub struct CampaignCheckArgs {
     /// The campaign file
     #[arg(value_name = "FILE.toml", required_unless_present = "keys")]
     pub file: Option<PathBuf>,
-    /// Reach the hosts too: start talkpath where the campaign does, and make a call of a fifth of a second
-    /// between each pair
+    /// Also try the hosts: start talkpath on them as the campaign does, and make a call of 0.2 s between each
+    /// pair
     #[arg(long, conflicts_with = "keys")]
     pub hosts: bool,
     /// Print every key of campaign files as Markdown tables
@@ -62,7 +62,7 @@ pub struct CampaignRunArgs {
 pub struct CampaignPushArgs {
     #[command(flatten)]
     pub file: CampaignFileArgs,
-    /// Copy all of it again: the store has lost something
+    /// Copy all records again, for example because the store has lost some
     #[arg(long)]
     pub all: bool,
 }
@@ -71,7 +71,7 @@ pub struct CampaignPushArgs {
 pub struct CampaignReportArgs {
     #[command(flatten)]
     pub file: CampaignFileArgs,
-    /// Where to write it (default: report.html in the campaign's directory)
+    /// Where to write the report (default: report.html in the campaign's directory)
     #[arg(short, long, value_name = "FILE.html")]
     pub output: Option<PathBuf>,
 }

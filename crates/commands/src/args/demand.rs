@@ -1,4 +1,4 @@
-//! `--require`, `--fail-if` and `--junit`: what the figures must hold.
+//! `--require`, `--fail-if` and `--junit`: the thresholds that the figures of a run must hold.
 
 use std::path::PathBuf;
 
@@ -7,49 +7,52 @@ use talkpath_scenario::{Setting, split_threshold};
 
 use super::heading;
 
-/// What a run must hold: what `compare` and `run` share.
+/// The flags about thresholds. `compare`, `run`, `send` and `burst` share them.
 #[derive(Debug, Args)]
 pub struct DemandArgs {
     /// What a figure of summary.json must hold, such as `call.mos >= 3.6`, `call.mos.p10 >= 3` (.mean,
     /// .median, .p10 or .min over the repetitions), `link.up.queue_delay_ms.p95 <= 50` or
-    /// `call.in_time@path.up.loss=0.01 >= 95%`, else the exit code is 5, or 6 if it is undecided; may be
-    /// given again
-    #[arg(help_heading = heading::THRESHOLDS, long, value_name = "FIGURE OP VALUE", value_parser = required)]
+    /// `call.in_time@path.up.loss=0.01 >= 95%`. If it does not hold, the exit code is 5, or 6 if that is
+    /// undecided. The flag may be given several times
+    #[arg(help_heading = heading::THRESHOLDS, long, value_name = "FIGURE OP VALUE", value_parser = parse_require)]
     require: Vec<Demand>,
-    /// The opposite: what it must not hold, such as `call.mos < 3.6`; may be given again
-    #[arg(help_heading = heading::THRESHOLDS, long, value_name = "FIGURE OP VALUE", value_parser = failing)]
+    /// The opposite of --require: what a figure must not hold, such as `call.mos < 3.6`. The flag may be given
+    /// several times
+    #[arg(help_heading = heading::THRESHOLDS, long, value_name = "FIGURE OP VALUE", value_parser = parse_fail_if)]
     fail_if: Vec<Demand>,
-    /// Write whether each threshold holds to this file, as JUnit's XML
+    /// Write to this file whether each threshold holds, as JUnit's XML
     #[arg(help_heading = heading::THRESHOLDS, long, value_name = "FILE", env = "TALKPATH_JUNIT")]
     pub junit: Option<PathBuf>,
 }
 
-/// A threshold on the command line.
+/// A threshold that the user wrote on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Demand {
+    /// The flag with its value, for messages.
     option: String,
     figure: String,
+    /// What the figure must hold, such as `>= 3.6`.
     bound: String,
 }
 
 impl DemandArgs {
-    /// As keys of the scenario: its own thresholds stay.
+    /// The demands as settings of the scenario. They are added to the scenario's own thresholds.
     pub fn settings(&self) -> impl Iterator<Item = Setting> {
         let demands = self.require.iter().chain(&self.fail_if);
-        demands.map(|it| Setting::by(&it.option, &format!("thresholds.{}", it.figure), it.bound.as_str()))
+        demands.map(|demand| {
+            let key = format!("thresholds.{}", demand.figure);
+            Setting::by(&demand.option, &key, demand.bound.as_str())
+        })
     }
 }
 
-fn required(text: &str) -> Result<Demand, String> {
-    demand(text, false)
+fn parse_require(text: &str) -> Result<Demand, String> {
+    let (figure, bound) = split_threshold(text, false)?;
+    Ok(Demand { option: format!("--require \"{text}\""), figure, bound })
 }
 
-fn failing(text: &str) -> Result<Demand, String> {
-    demand(text, true)
-}
-
-fn demand(text: &str, is_opposite: bool) -> Result<Demand, String> {
-    let (figure, bound) = split_threshold(text, is_opposite)?;
-    let flag = if is_opposite { "--fail-if" } else { "--require" };
-    Ok(Demand { option: format!("{flag} \"{text}\""), figure, bound })
+fn parse_fail_if(text: &str) -> Result<Demand, String> {
+    // `--fail-if "mos < 3"` demands the opposite, so the bound becomes `>= 3`.
+    let (figure, bound) = split_threshold(text, true)?;
+    Ok(Demand { option: format!("--fail-if \"{text}\""), figure, bound })
 }

@@ -1,43 +1,42 @@
-//! A flag wins over a variable, also over that of another option: what the two say together.
+//! A flag on the command line wins over an environment variable, even over the variable of another option.
 //!
-//! Where two options do not go together, a typed one makes the other's variable mean nothing. What is left is
-//! refused by the commands: two flags, or two variables.
+//! Some options contradict each other, such as `--to` and `--arena sim`. If the user types one of them and the
+//! other one comes from its variable, the variable is ignored. If both are typed, or both come from variables,
+//! the commands refuse them.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use talkpath_scenario::{Compared, host_and_port};
 
 use super::{
-    ArenaKind, Cli, Command, CompareArgs, ExportArgs, ExportFormat, Place, RunArgs, ServeArgs, flag_word,
+    ArenaKind, Cli, Command, CompareArgs, ExportArgs, ExportFormat, Place, RunArgs, ServeArgs, StampArgs,
+    flag_word,
 };
 use crate::failure::Failure;
 
-/// Settles contradictions between flags and variables of `cli`'s command; `matches` are the command's.
+/// Puts options back to their defaults if they come from variables and contradict a flag. `matches` say where
+/// the options of the command in `cli` come from.
 ///
 /// # Errors
-/// [`Failure::Usage`] if options that were given do not go together, or name no host.
-pub(super) fn settle(cli: &mut Cli, matches: &ArgMatches) -> Result<(), Failure> {
-    let given = Given(matches);
+/// Returns [`Failure::Usage`] if options contradict each other and no flag decides, or if `--to` is not a host.
+pub(super) fn apply_precedence(cli: &mut Cli, matches: &ArgMatches) -> Result<(), Failure> {
+    let sources = Sources(matches);
     match &mut cli.command {
-        Command::Compare(args) => compare(args, &given),
-        Command::Run(args) => run(args, &given),
-        Command::Serve(args) => serve(args, &given)?,
-        Command::Stamp(args) if args.reflect && args.clocks_synchronised => {
-            if given.is_typed("clocks_synchronised") {
-                return Err(together("--clocks-synchronised", "--reflect"));
-            }
-            args.clocks_synchronised = false;
-        }
-        Command::Export(args) => export(args, &given)?,
+        Command::Compare(args) => apply_to_compare(args, &sources),
+        Command::Run(args) => apply_to_run(args, &sources),
+        Command::Serve(args) => apply_to_serve(args, &sources)?,
+        Command::Stamp(args) => apply_to_stamp(args, &sources)?,
+        Command::Export(args) => refuse_flags_of_other_formats(args, &sources)?,
         _ => {}
     }
-    to_a_host(&cli.command)
+    check_host(&cli.command)
 }
 
-/// Where the values of a command's options come from.
-struct Given<'a>(&'a ArgMatches);
+/// Where the values of a command's options come from. An option is named by its id in clap.
+struct Sources<'a>(&'a ArgMatches);
 
-impl Given<'_> {
+impl Sources<'_> {
+    /// Whether the user typed the option on the command line.
     fn is_typed(&self, id: &str) -> bool {
         self.0.value_source(id) == Some(ValueSource::CommandLine)
     }
@@ -46,129 +45,155 @@ impl Given<'_> {
         ids.iter().any(|id| self.is_typed(id))
     }
 
-    fn is_variable(&self, id: &str) -> bool {
+    fn is_from_variable(&self, id: &str) -> bool {
         self.0.value_source(id) == Some(ValueSource::EnvVariable)
     }
 
-    /// If `option` comes from its variable, puts it back to its default.
+    /// Puts `option` back to its default if it comes from its variable.
     fn ignore_variable<T: Default>(&self, id: &str, option: &mut T) {
-        if self.is_variable(id) {
+        if self.is_from_variable(id) {
             *option = T::default();
         }
     }
 }
 
-fn compare(args: &mut CompareArgs, given: &Given<'_>) {
-    // These need a path of ours.
-    if given.any_is_typed(&["path", "up", "down", "queue", "loss", "alone"])
-        && !given.any_is_typed(&["arena", "to"])
-    {
-        given.ignore_variable("to", &mut args.place.to);
+fn apply_to_compare(args: &mut CompareArgs, sources: &Sources<'_>) {
+    // A flag about the path asks for one of our paths, so variables that choose a network are ignored.
+    let describes_path = sources.any_is_typed(&["path", "up", "down", "queue", "loss", "alone"]);
+    if describes_path && !sources.any_is_typed(&["arena", "to"]) {
+        sources.ignore_variable("to", &mut args.place.to);
         if args.place.arena == Some(ArenaKind::Live) {
             args.place.arena = None;
         }
     }
-    if given.any_is_typed(&["plc", "no_plc"]) && given.is_variable("workload") {
+    // A flag about concealment asks for a call.
+    if sources.any_is_typed(&["plc", "no_plc"]) && sources.is_from_variable("workload") {
         args.workload = Compared::Voice;
     }
-    place(&mut args.place, given);
+    apply_to_place(&mut args.place, sources);
 }
 
-fn run(args: &mut RunArgs, given: &Given<'_>) {
-    // A part is simulated, and is not judged. A run that goes on knows where it runs.
-    let (is_part, goes_on) = (given.is_typed("shard"), given.is_typed("resume"));
-    if is_part || goes_on {
-        given.ignore_variable("arena", &mut args.place.arena);
-        given.ignore_variable("to", &mut args.place.to);
+fn apply_to_run(args: &mut RunArgs, sources: &Sources<'_>) {
+    let is_part = sources.is_typed("shard");
+    let is_resumed = sources.is_typed("resume");
+    // A part is always simulated, and the directory of an earlier run says where that run happens.
+    if is_part || is_resumed {
+        sources.ignore_variable("arena", &mut args.place.arena);
+        sources.ignore_variable("to", &mut args.place.to);
     }
+    // A part has no figures to judge.
     if is_part {
-        given.ignore_variable("strict", &mut args.place.strict);
-        given.ignore_variable("junit", &mut args.demand.junit);
-        real_time(&mut args.place, given, ArenaKind::Sim);
+        sources.ignore_variable("strict", &mut args.place.strict);
+        sources.ignore_variable("junit", &mut args.demand.junit);
+        ignore_variables_of_other_arenas(&mut args.place, sources, ArenaKind::Sim);
     }
-    if goes_on && args.scenario.is_none() {
-        given.ignore_variable("seed", &mut args.place.seed);
-        given.ignore_variable("repeat", &mut args.place.repeat);
+    // An earlier run goes on with its own seed and number of repetitions.
+    if is_resumed && args.scenario.is_none() {
+        sources.ignore_variable("seed", &mut args.place.seed);
+        sources.ignore_variable("repeat", &mut args.place.repeat);
     }
-    place(&mut args.place, given);
+    apply_to_place(&mut args.place, sources);
 }
 
-fn place(place: &mut Place, given: &Given<'_>) {
-    if given.is_typed("arena") && place.arena != Some(ArenaKind::Live) {
-        given.ignore_variable("to", &mut place.to);
+fn apply_to_place(place: &mut Place, sources: &Sources<'_>) {
+    let is_arena_typed = sources.is_typed("arena");
+    let is_host_typed = sources.is_typed("to");
+    if is_arena_typed && place.arena != Some(ArenaKind::Live) {
+        sources.ignore_variable("to", &mut place.to);
     }
-    if given.is_typed("to") {
-        given.ignore_variable("arena", &mut place.arena);
+    if is_host_typed {
+        sources.ignore_variable("arena", &mut place.arena);
     }
-    match place.arena {
-        Some(arena) if given.is_typed("arena") => real_time(place, given, arena),
-        _ if given.is_typed("to") => real_time(place, given, ArenaKind::Live),
-        _ => {}
+    if let Some(arena) = place.arena
+        && is_arena_typed
+    {
+        ignore_variables_of_other_arenas(place, sources, arena);
+    } else if is_host_typed {
+        ignore_variables_of_other_arenas(place, sources, ArenaKind::Live);
     }
 }
 
-/// Ignores variables of options that mean nothing in `arena`, which a flag chose.
-fn real_time(place: &mut Place, given: &Given<'_>, arena: ArenaKind) {
+/// Ignores the variables of options that `arena`, which a flag chose, has no use for.
+fn ignore_variables_of_other_arenas(place: &mut Place, sources: &Sources<'_>, arena: ArenaKind) {
     if arena != ArenaKind::Emu {
-        given.ignore_variable("capture", &mut place.capture);
+        sources.ignore_variable("capture", &mut place.capture);
     }
     if arena != ArenaKind::Live {
-        given.ignore_variable("clocks_synchronised", &mut place.clocks_synchronised);
+        sources.ignore_variable("clocks_synchronised", &mut place.clocks_synchronised);
     }
     if arena == ArenaKind::Sim {
-        given.ignore_variable("keep_awake", &mut place.keep_awake);
-        given.ignore_variable("run_again", &mut place.run_again);
+        sources.ignore_variable("keep_awake", &mut place.keep_awake);
+        sources.ignore_variable("run_again", &mut place.run_again);
     }
 }
 
-fn serve(args: &mut ServeArgs, given: &Given<'_>) -> Result<(), Failure> {
+fn apply_to_serve(args: &mut ServeArgs, sources: &Sources<'_>) -> Result<(), Failure> {
     if args.key_file.is_none() || !args.open {
         return Ok(());
     }
-    match (given.is_typed("key_file"), given.is_typed("open")) {
+    match (sources.is_typed("key_file"), sources.is_typed("open")) {
         (true, false) => args.open = false,
         (false, true) => args.key_file = None,
-        _ => return Err(together("--key-file", "--open")),
+        (true, true) | (false, false) => return Err(contradiction("--key-file", "--open")),
     }
     Ok(())
 }
 
-fn together(one: &str, other: &str) -> Failure {
-    Failure::Usage(format!("{one} cannot be used with {other}: leave one of them out"))
+fn apply_to_stamp(args: &mut StampArgs, sources: &Sources<'_>) -> Result<(), Failure> {
+    if args.reflect && sources.is_typed("clocks_synchronised") {
+        return Err(contradiction("--clocks-synchronised", "--reflect"));
+    }
+    if args.reflect {
+        args.clocks_synchronised = false;
+    }
+    Ok(())
 }
 
-/// Refuses options that belong to other formats: what they ask for would be missing in the file.
-fn export(args: &ExportArgs, given: &Given<'_>) -> Result<(), Failure> {
-    for (id, option, formats) in OF_FORMATS {
-        if given.is_typed(id) && !formats.contains(&args.format) {
-            let words: Vec<String> = formats.iter().map(flag_word).collect();
-            let belongs = match words.split_last() {
-                Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-                _ => words.concat(),
-            };
-            let found = flag_word(&args.format);
-            return Err(Failure::Usage(format!("{option} belongs to --format {belongs}, not to {found}")));
+fn contradiction(option: &str, other: &str) -> Failure {
+    Failure::Usage(format!("{option} cannot be used with {other}: leave one of them out"))
+}
+
+/// Refuses flags of `export` that belong to another format than the chosen one. The file would lack what such a
+/// flag asks for.
+fn refuse_flags_of_other_formats(args: &ExportArgs, sources: &Sources<'_>) -> Result<(), Failure> {
+    for FormatFlag { id, flag, formats } in FORMAT_FLAGS {
+        if !sources.is_typed(id) || formats.contains(&args.format) {
+            continue;
         }
+        let words: Vec<String> = formats.iter().map(flag_word).collect();
+        let belongs_to = match words.as_slice() {
+            [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+            _ => words.concat(),
+        };
+        let found = flag_word(&args.format);
+        return Err(Failure::Usage(format!("{flag} belongs to --format {belongs_to}, not to {found}")));
     }
     Ok(())
 }
 
-/// By its id and its word: which formats an option of `export` belongs to.
-const OF_FORMATS: [(&str, &str, &[ExportFormat]); 7] = {
+/// A flag of `export` that only some formats have.
+struct FormatFlag {
+    /// The id of the flag in clap.
+    id: &'static str,
+    flag: &'static str,
+    formats: &'static [ExportFormat],
+}
+
+const FORMAT_FLAGS: [FormatFlag; 7] = {
     use ExportFormat::{Csv, Jsonl, Nam, Parquet, Pcapng, Qlog};
     [
-        ("table", "--table", &[Csv, Jsonl, Parquet]),
-        ("cell", "--cell", &[Pcapng, Qlog, Nam]),
-        ("repetition", "--repetition", &[Pcapng, Qlog, Nam]),
-        ("at", "--at", &[Pcapng, Qlog]),
-        ("encapsulated", "--encapsulated", &[Pcapng]),
-        ("from", "--from", &[Nam]),
-        ("length", "--for", &[Nam]),
+        FormatFlag { id: "table", flag: "--table", formats: &[Csv, Jsonl, Parquet] },
+        FormatFlag { id: "cell", flag: "--cell", formats: &[Pcapng, Qlog, Nam] },
+        FormatFlag { id: "repetition", flag: "--repetition", formats: &[Pcapng, Qlog, Nam] },
+        FormatFlag { id: "at", flag: "--at", formats: &[Pcapng, Qlog] },
+        FormatFlag { id: "encapsulated", flag: "--encapsulated", formats: &[Pcapng] },
+        FormatFlag { id: "from", flag: "--from", formats: &[Nam] },
+        FormatFlag { id: "length", flag: "--for", formats: &[Nam] },
     ]
 };
 
-/// Refuses a far end that is no host, in any command.
-fn to_a_host(command: &Command) -> Result<(), Failure> {
+/// Refuses a `--to` that does not name a host, in any command.
+fn check_host(command: &Command) -> Result<(), Failure> {
     let to = match command {
         Command::Compare(args) => args.place.to.as_deref(),
         Command::Run(args) => args.place.to.as_deref(),

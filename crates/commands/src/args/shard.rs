@@ -1,4 +1,4 @@
-//! Flags of runs that are divided among machines.
+//! The flags of runs that are divided among several machines: `run --shard`, `plan` and `merge`.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use clap::Args;
 use super::{ChangeArgs, TableArgs, heading};
 use talkpath_experiment::shard::Shard;
 
-/// Which part of a run, and where.
+/// The part of a run that this machine runs, and the directory of the part.
 #[derive(Debug, Args)]
 pub struct ShardArgs {
-    /// sim: run part I of N alone, or parts I to J; `talkpath merge` makes one run of all parts
+    /// sim: run only part I of N, or only the parts I to J. `talkpath merge` makes one run of all parts
     #[arg(help_heading = heading::REPETITIONS, long, value_name = "I[-J]/N", conflicts_with = "resume")]
     pub(crate) shard: Option<Shard>,
     /// With --shard: the part's directory (default: a new one under --out). If the part was begun there, its
@@ -29,10 +29,10 @@ pub struct PlanArgs {
     /// Seed of the first repetition
     #[arg(long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// How many repetitions (default: the scenario's)
+    /// How many repetitions (default: the number in the scenario)
     #[arg(long, value_name = "N", env = "TALKPATH_REPEAT", allow_negative_numbers = true)]
     pub repeat: Option<u64>,
-    /// Also write the resolved scenario and the traces it names into DIR: what every machine runs its part of
+    /// Also write the resolved scenario and the traces that it names into DIR, for the machines that run the parts
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }
@@ -45,7 +45,8 @@ pub struct MergeArgs {
     /// The run directory to make
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// Merge what is there: missing repetitions make the run invalid, instead of an error
+    /// Merge the repetitions that are there. If some are missing, the run is not valid; without this flag that is
+    /// an error
     #[arg(long)]
     pub partial: bool,
     #[command(flatten)]

@@ -1,11 +1,11 @@
-//! The command line of `talkpath study`.
+//! The flags of `talkpath study`.
 
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::key_value;
+use super::parse_key_value;
 
 #[derive(Debug, Args)]
 pub struct StudyArgs {
@@ -19,56 +19,57 @@ pub enum StudyCommand {
     List,
     /// Print what a study asks, assumes, claims and expects
     Show {
-        /// Its name, its folder, or the path of a study.toml
+        /// The study: its name, its folder, or the path of its study.toml
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Report every mistake of a study, each with line and column; nothing runs
+    /// Report every mistake of a study with its line and column. Nothing runs
     Check {
-        /// Its folder, the path of a study.toml, or a built-in study's name
+        /// The study: its folder, the path of its study.toml, or the name of a built-in study
         #[arg(value_name = "DIR")]
         name: String,
     },
-    /// Write a smallest study that runs, to begin one's own with
+    /// Write the smallest study that runs, as the beginning of your own
     New {
-        /// The folder to write it to, which must not exist yet; its name is the study's
+        /// The folder to write the study to, which must not exist yet. The study gets the name of the folder
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
-    /// Say which claims' verdicts change from one run to others; the exit code is 1 if one does
+    /// Say which claims have another verdict in other runs. The exit code is 1 if a verdict changes
     Diff(StudyDiffArgs),
-    /// Write what pages quote of a run to a file, with the verdicts of runs with other seeds
+    /// Write the figures of a run that pages quote to a file, with the verdicts of runs with other seeds
     Keep(StudyKeepArgs),
-    /// Write the marked figures of pages from runs, or with --check say where they differ
+    /// Write figures of runs into the marked places of pages, or with --check say where they differ
     Fill(StudyFillArgs),
-    /// Run a study's cells and judge its claims; the exit code is 1 if a verdict is not the expected one
+    /// Run the scenarios of a study and judge its claims. The exit code is 1 if a verdict is not the expected one
     Run(StudyRunArgs),
-    /// Judge a study's claims by what a campaign measured; nothing runs, and exit codes are those of run
+    /// Judge the claims of a study by the measurements of a campaign. Nothing runs; the exit codes are those of
+    /// `study run`
     Judge(StudyJudgeArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct StudyJudgeArgs {
-    /// Its name, its folder, or the path of a study.toml
+    /// The study: its name, its folder, or the path of its study.toml
     #[arg(value_name = "NAME")]
     pub name: String,
     /// The campaign's directory
     #[arg(long, value_name = "DIR")]
     pub campaign: PathBuf,
-    /// Judge only this claim; may be given again
+    /// Judge only this claim. The flag may be given several times
     #[arg(long = "claim", value_name = "ID")]
     pub claims: Vec<String>,
     /// Where to write the page (default: NAME.html in the campaign's directory)
     #[arg(short, long, value_name = "FILE.html")]
     pub output: Option<PathBuf>,
-    /// Exit with 1 also if the machine disturbed measurements so that a claim has no verdict
+    /// Exit with 1 also if a claim has no verdict because a machine disturbed its measurements
     #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub strict: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct StudyDiffArgs {
-    /// The run that the others are held against: its directory or its study.json
+    /// The run with which the others are compared: its directory or its study.json
     #[arg(value_name = "RUN")]
     pub first: PathBuf,
     /// Runs of the same study
@@ -81,10 +82,11 @@ pub struct StudyKeepArgs {
     /// The run's directory or its study.json
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
-    /// The file to write; compressed by gzip if its name ends with .gz
+    /// The file to write. It is compressed by gzip if its name ends in .gz
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// A run that differs in its seed alone; may be given again. A verdict that it contradicts is not robust
+    /// A run that differs only in its seed. A verdict that such a run contradicts is not robust. The flag may be
+    /// given several times
     #[arg(long = "seed-of", value_name = "RUN")]
     pub seeds: Vec<PathBuf>,
 }
@@ -94,24 +96,25 @@ pub struct StudyFillArgs {
     /// The pages
     #[arg(value_name = "PAGE", required = true)]
     pub pages: Vec<PathBuf>,
-    /// A run's directory, its study.json, or what `study keep` wrote; may be given again, once for each study
-    /// and arena
+    /// The directory of a run, its study.json, or the file that `study keep` wrote. The flag may be given once
+    /// for each study and arena
     #[arg(long, value_name = "RUN", required = true)]
     pub from: Vec<PathBuf>,
-    /// Write nothing: name each place that differs, with exit code 1
+    /// Write nothing, but name each place that differs and exit with 1
     #[arg(long)]
     pub check: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct StudyRunArgs {
-    /// Its name, its folder, or the path of a study.toml
+    /// The study: its name, its folder, or the path of its study.toml
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Run only this claim and the cells that it reads; may be given again
+    /// Run only the scenarios that this claim reads, and judge only this claim. The flag may be given several
+    /// times
     #[arg(long = "claim", value_name = "ID")]
     pub claims: Vec<String>,
-    /// Where the cells run: sim, emu, or both; the verdict of the first is shown first
+    /// Where the scenarios run: sim, emu, or both. The verdict of the first one is shown first
     #[arg(
         long,
         value_name = "A[,B]",
@@ -121,28 +124,29 @@ pub struct StudyRunArgs {
         default_value = "sim"
     )]
     pub arena: Vec<StudyArena>,
-    /// Take fewer start phases under fewer assumption sets, and leave some checks out; a claim that these
-    /// would decide is partly-judged
+    /// Run fewer start phases under fewer sets of assumptions, and leave some checks out. A claim that needs a
+    /// check that was left out is partly-judged
     #[arg(long, env = "TALKPATH_QUICK", value_parser = FalseyValueParser::new())]
     pub quick: bool,
-    /// Derive the seed of each repetition from this one instead of the scenarios' own; the verdicts should
-    /// stay
+    /// Derive the seed of each repetition from this one instead of the seed of its scenario. The verdicts should
+    /// not change
     #[arg(long, value_name = "N", env = "TALKPATH_SEED", allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Set a key in the scenarios of all cells, after what the study sets, such as `duration=50 s`; may be
-    /// given again
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    /// Set a key in all scenarios, such as `duration=50 s`. It wins over the values of the study. The flag may be
+    /// given several times
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_key_value)]
     pub set: Vec<(String, String)>,
-    /// Continue the newest run of this study, seed and --set under --out; undisturbed repetitions are kept
+    /// Continue the newest run under --out that has the same study, seed and --set. Repetitions that nothing
+    /// disturbed are kept
     #[arg(long)]
     pub resume: bool,
-    /// Exit with 1 also if the machine disturbed runs so that a claim has no verdict; claims that --quick
+    /// Exit with 1 also if a claim has no verdict because the machine disturbed its runs. Claims that --quick
     /// judges only in part do not change the exit code
     #[arg(long, env = "TALKPATH_STRICT", value_parser = FalseyValueParser::new())]
     pub strict: bool,
 }
 
-/// Where a study's cells run: where the path is ours.
+/// The arenas in which the scenarios of a study can run. Both have our path model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StudyArena {
     /// Our protocol machines and our path model under a virtual clock

@@ -1,4 +1,4 @@
-//! The command lines of `talkpath send` and `talkpath burst`.
+//! The flags of `talkpath send` and `talkpath burst`.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub struct SendArgs {
 
 #[derive(Debug, Args)]
 pub struct BurstArgs {
-    /// Payload of each message, in bytes unless a unit is given
+    /// The payload of each message, in bytes unless a unit is given
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "SIZE", default_value = "128")]
     pub size: String,
     /// How many messages
@@ -28,24 +28,23 @@ pub struct BurstArgs {
     pub transfer: TransferArgs,
 }
 
-/// What both have in common: one flow to one host.
+/// The flags that `send` and `burst` share. Both run one flow to one host.
 #[derive(Debug, Args)]
 pub struct TransferArgs {
     /// The host that runs `talkpath serve`; port 7160 unless given
     #[arg(help_heading = heading::WHERE, long, value_name = "HOST[:PORT]", env = "TALKPATH_TO", value_hint = ValueHint::Hostname)]
     pub to: String,
-    /// What carries it, such as tcp or udp (default: tcp for a file, udp for a burst)
+    /// The transport, such as tcp or udp (default: tcp for a file, udp for a burst)
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "TRANSPORT")]
     pub transport: Option<String>,
-    /// After how long it is given up; it ends earlier when all is there (default: over TCP and
-    /// streams of QUIC 10 min; over all else, where what is lost never comes, 60 s for a file and
-    /// 10 s for a burst)
+    /// How long the transfer may take. It ends earlier if everything has arrived (default: 10 min over TCP and
+    /// streams of QUIC. Over other transports lost data never arrives, so a file has 60 s and a burst 10 s)
     #[arg(help_heading = heading::TRAFFIC, long, value_name = "TIME")]
     pub duration: Option<String>,
-    /// The key that `talkpath serve --key-file` was given
+    /// The file with the key, the same as for `talkpath serve --key-file`
     #[arg(help_heading = heading::WHERE, long, value_name = "FILE", env = "TALKPATH_KEY_FILE")]
     pub key_file: Option<PathBuf>,
-    /// How many times, one after the other
+    /// How many times the transfer runs, one after the other
     #[arg(help_heading = heading::REPETITIONS, long, value_name = "N", env = "TALKPATH_REPEAT", default_value_t = 1)]
     pub repeat: u64,
     #[command(flatten)]
