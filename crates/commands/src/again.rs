@@ -1,5 +1,5 @@
-//! A simulated run once more: it is a function of its scenario and seed, so what its directory does not hold
-//! is made by running it again, packets and rows.
+//! Makes the packets and the rows of a simulated run that its directory does not hold. A simulated run depends
+//! only on its scenario and its seed, so running it again gives the same packets and rows.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -24,36 +24,32 @@ use talkpath_experiment::place::Place;
 use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO};
 use talkpath_experiment::store::whole::{open_file, unexpected_json};
 
-/// One repetition of one cell of a simulated run.
+/// One repetition of one cell of a simulated run, to be run again.
 pub struct Again {
-    /// What ran.
+    /// The scenario of the cell.
     pub scenario: Scenario,
     id: PartId,
 }
 
 impl Again {
-    /// That of `dir`, which the user named `path`. `head` is that of its summary.
+    /// Finds the repetition `id` of the run in `dir`. `path` is the name that the user gave the directory, and
+    /// `head` is the head of its summary.
     pub fn load(dir: &RunDir, head: &Head, path: &Path, id: PartId) -> Result<Self, Failure> {
         let unusable = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
-        is_repeatable(head).map_err(unusable)?;
+        check_repeatable(head).map_err(unusable)?;
         let plan = load_file(&dir.file(SCENARIO), &Options::default())?;
         let (cells, repeat) = (plan.cells.len(), plan.repeat);
         let cell = usize::try_from(id.cell).ok().and_then(|index| plan.cells.into_iter().nth(index));
-        match cell {
-            Some(cell) if id.repetition < repeat => Ok(Self { scenario: cell.scenario, id }),
-            found => {
-                let (flag, wrong, count) = match found {
-                    None => ("cell", id.cell, cells as u64),
-                    Some(_) => ("repetition", id.repetition, repeat),
-                };
-                let last = count.saturating_sub(1);
-                let range = if last == 0 { "0, the only one".to_owned() } else { format!("0 to {last}") };
-                Err(unusable(format!("--{flag} {wrong}: the run has no such {flag}, expected {range}")))
-            }
+        let Some(cell) = cell else {
+            return Err(unusable(out_of_range("cell", id.cell, cells as u64)));
+        };
+        if id.repetition >= repeat {
+            return Err(unusable(out_of_range("repetition", id.repetition, repeat)));
         }
+        Ok(Self { scenario: cell.scenario, id })
     }
 
-    /// How it runs.
+    /// The plan to run the repetition.
     pub fn plan<'s>(&self, series: Option<SeriesDetail>, stop: &'s AtomicBool) -> RunPlan<'s> {
         RunPlan {
             cell: self.id.cell,
@@ -66,7 +62,7 @@ impl Again {
         }
     }
 
-    /// From `--from` on for the time `--for`, within the run's duration; to its end without `--for`.
+    /// Reads the part of the run that `--from` and `--for` choose. Without `--for` it ends with the run.
     pub fn window(&self, from: &str, length: Option<&str>) -> Result<(Instant, Instant), Failure> {
         let duration = self.scenario.duration;
         let read = |flag: &str, text: &str| {
@@ -87,7 +83,14 @@ impl Again {
     }
 }
 
-/// The repetitions of a simulated run that kept no rows, with their rows.
+/// Says that the run has no cell or repetition `wrong`, because it has only `count` of them.
+fn out_of_range(flag: &str, wrong: u64, count: u64) -> String {
+    let last = count.saturating_sub(1);
+    let range = if last == 0 { "0, the only one".to_owned() } else { format!("0 to {last}") };
+    format!("--{flag} {wrong}: the run has no such {flag}, expected {range}")
+}
+
+/// The repetitions of a simulated run that kept no rows. Each is run again to get its rows.
 pub(crate) struct Repetitions {
     plan: Plan,
     ids: Vec<PartId>,
@@ -96,29 +99,29 @@ pub(crate) struct Repetitions {
 }
 
 impl Repetitions {
-    /// Those of `dir`, in the plan's order. `lacks` is the file of rows that it does not have.
-    pub(crate) fn open(dir: &RunDir, lacks: &Path, arenas: &dyn Arenas) -> Result<Self, Failure> {
+    /// Finds the repetitions of the run in `dir`. `missing` is the file of rows that the directory does not have.
+    pub(crate) fn open(dir: &RunDir, missing: &Path, arenas: &dyn Arenas) -> Result<Self, Failure> {
         let unusable = |why: String| {
             Failure::Usage(format!(
                 "{}: not there: the run was made with --records none or summary, or did not end, and {why}",
-                lacks.display()
+                missing.display()
             ))
         };
-        is_repeatable(&head_of(dir)?).map_err(unusable)?;
+        check_repeatable(&head_of(dir)?).map_err(unusable)?;
         let plan = load_file(&dir.file(SCENARIO), &Options::default())?;
         let place = Place::of(ArenaKind::Sim, None);
         let Some(worker) = arenas.connect(&place, 1)?.pop() else {
             return Err(unusable("no simulator is here to make it again".to_owned()));
         };
-        Ok(Self { plan, ids: measured(dir)?, worker, stop: interrupt::install()? })
+        Ok(Self { plan, ids: repetition_ids(dir)?, worker, stop: interrupt::install()? })
     }
 
-    /// The plan that they belong to.
+    /// The plan of the run.
     pub(crate) const fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Runs those for which `is_wanted` holds, and gives each to `take`.
+    /// Runs the repetitions that are wanted, in the order of the summary, and gives each record to `take`.
     pub(crate) fn each(
         &mut self,
         is_wanted: impl Fn(PartId) -> bool,
@@ -136,7 +139,7 @@ impl Repetitions {
                 progress: &|_| {},
             };
             let record = self.worker.run(&cell.scenario, run).map_err(|why| arenas::failure(why).1)?;
-            // A simulation that was stopped ends early: what it gave is a part.
+            // A simulation that was stopped returns only the beginning of its record.
             if self.stop.load(Ordering::Relaxed) {
                 return Err(interrupted());
             }
@@ -146,11 +149,11 @@ impl Repetitions {
     }
 }
 
-/// Whether the run of this `head` can be made again packet by packet.
+/// Checks that the run with this `head` can be made again packet by packet.
 ///
 /// # Errors
-/// Why not, as a phrase.
-pub(crate) fn is_repeatable(head: &Head) -> Result<(), String> {
+/// Returns the reason why it cannot, as a phrase.
+pub(crate) fn check_repeatable(head: &Head) -> Result<(), String> {
     match head.arena.as_str() {
         "sim" if head.talkpath == env!("CARGO_PKG_VERSION") => Ok(()),
         "sim" => Err(format!("version {} ran it, and another may draw other numbers", head.talkpath)),
@@ -161,8 +164,8 @@ pub(crate) fn is_repeatable(head: &Head) -> Result<(), String> {
     }
 }
 
-/// The repetitions in the summary of `dir`. Nothing else of that file is kept.
-fn measured(dir: &RunDir) -> Result<Vec<PartId>, Failure> {
+/// Reads which repetitions the summary of `dir` holds. No other key of the file is kept in memory.
+fn repetition_ids(dir: &RunDir) -> Result<Vec<PartId>, Failure> {
     #[derive(Deserialize)]
     struct Runs {
         runs: Vec<Run>,

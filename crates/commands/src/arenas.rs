@@ -1,6 +1,6 @@
-//! Where a scenario runs, and what the commands need of the arenas. This crate depends on no arena: only the
-//! program knows all three, and hands them to its commands as [`Arenas`]. So a change in an arena compiles no
-//! command again.
+//! The functions of the arenas that the commands use. This crate does not depend on the arenas: only the program
+//! knows all three, and gives them to its commands as [`Arenas`]. So after a change in an arena no command has
+//! to be compiled again.
 
 use core::sync::atomic::{AtomicBool, AtomicI64};
 use std::io::{self, Write};
@@ -21,22 +21,22 @@ use talkpath_units::Seed;
 use crate::args::ExportArgs;
 use crate::failure::Failure;
 
-/// What the program provides to its commands.
+/// The functions that the program gives to its commands.
 pub trait Arenas: Connect {
-    /// What `talkpath play` would show of a simulated run, in numbers that a study can hold against the run's
-    /// record; `None` if `stop` became true.
+    /// Returns the numbers that `talkpath play` would show of a simulated run, or `None` if `stop` became true. A
+    /// study compares them with the record of the run.
     fn watched(&self, scenario: &Scenario, seed: Seed, stop: &AtomicBool) -> Option<Json>;
 
-    /// The bytes of `file`, if they are a key.
+    /// Reads the key in `file`.
     fn read_key(&self, file: &Path) -> Result<Vec<u8>, Failure>;
 
-    /// Measures between two live hosts until its end, and reports what happens.
+    /// Measures between two live hosts until the user stops it, and gives each event to `handle`.
     fn monitor(&self, monitored: &Monitored<'_>, handle: &mut dyn FnMut(Happening)) -> Result<(), Failure>;
 
-    /// Payload bytes of every message of each flow, `None` of one whose messages differ.
+    /// Returns the payload of a message of each flow, in bytes, or `None` for a flow whose messages differ in size.
     fn constant_sizes(&self, scenario: &Scenario) -> Result<Vec<Option<u64>>, Failure>;
 
-    /// Writes a run's packets as pcapng, qlog or nam; `unwritten` says what a failed write means.
+    /// Writes the packets of a run as pcapng, qlog or nam. `unwritten` makes the failure for a failed write.
     fn export_packets(
         &self,
         dir: &RunDir,
@@ -46,45 +46,46 @@ pub trait Arenas: Connect {
     ) -> Result<(), Failure>;
 }
 
-/// What [`Arenas::monitor`] measures.
+/// The measurement of [`Arenas::monitor`].
 pub struct Monitored<'a> {
     /// The host that runs `talkpath serve`.
     pub host: &'a str,
-    /// The key that it demands, as [`Arenas::read_key`] returned it: a pipe can be read once.
+    /// The key that the host demands. It is read once for all sessions, because the key file may be a pipe.
     pub key: Option<&'a [u8]>,
-    /// The user vouches that both hosts' clocks show one time.
+    /// Whether the user says that the clocks of both hosts show the same time.
     pub clocks_synchronised: bool,
-    /// What one session measures; its duration is the session's.
+    /// The scenario of one session. Its duration is the duration of the session.
     pub scenario: &'a Scenario,
-    /// How sessions sample state over time.
+    /// How the sessions sample quantities over time, or `None` if no samples are kept.
     pub series: Option<SeriesDetail>,
     /// Becomes true when the user wants to stop.
     pub interrupt: &'a AtomicBool,
-    /// Until when messages are due in the session under way: ns of CLOCK_MONOTONIC, written meanwhile.
+    /// The time until which messages are due in the current session, in ns of CLOCK_MONOTONIC. The monitor writes
+    /// it when a session begins, and writes 0 when nothing is measured.
     pub measured_until_ns: &'a AtomicI64,
 }
 
-/// What an arena's error means for the program, with what was measured until then.
+/// Makes the failure for the error of an arena. It comes with the record that was measured before the error.
 pub fn failure(error: ArenaError) -> (Option<RunRecord>, Failure) {
     let (partial, error) = Error::ended(error);
     (partial, error.into())
 }
 
-/// This machine gives no thread; `why` is the system's.
+/// The failure for a thread that the system does not start.
 pub(crate) fn no_thread(why: &io::Error) -> Failure {
     Error::no_thread(why).into()
 }
 
-/// The user stopped it.
+/// The failure for a command that the user stopped.
 pub fn interrupted() -> Failure {
     Error::interrupted().into()
 }
 
-/// For tests: the workers that a function makes for a number of threads, and nothing else.
+/// The arenas of tests: a function that makes the workers for a number of threads.
 #[cfg(test)]
 pub(crate) struct TestArenas<'a>(pub(crate) &'a (dyn Fn(usize) -> Vec<Worker> + Sync));
 
-/// For tests that connect to nothing.
+/// The arenas of tests that connect to nothing.
 #[cfg(test)]
 pub(crate) static NO_ARENAS: TestArenas<'static> = TestArenas(&|_| Vec::new());
 

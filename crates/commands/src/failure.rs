@@ -1,4 +1,4 @@
-//! Everything that ends a command early, and the exit code that docs/reference/interface.md promises for it.
+//! The failures that end a command early, and the exit codes that docs/reference/interface.md promises for them.
 
 use std::io;
 use std::path::Path;
@@ -12,39 +12,40 @@ pub enum Failure {
     /// A threshold of the scenario, of `--require` or of `--fail-if` did not hold.
     #[error("{0}")]
     Threshold(String),
-    /// A threshold is finer than one message of the run, or most messages are unfinished, and none fails.
+    /// A threshold is undecided, and no threshold fails. It is undecided if it is finer than one message of the
+    /// run, or if most messages are unfinished.
     #[error("{0}")]
     Undecided(String),
-    /// `--strict`, or what a study expects, did not hold; or a file that was sent did not arrive whole.
+    /// `--strict` or a verdict that a study expects did not hold, or a file that was sent did not arrive whole.
     #[error("{0}")]
     NotHeld(String),
-    /// What may end an experiment, too: results that could not be written, a file that could not be used, an
-    /// arena, the far end, or the user.
-    #[error("{}", told(error, help))]
+    /// An error that can also end an experiment: results could not be written, a file could not be used, the
+    /// arena is not available, the far host failed, or the user stopped the command.
+    #[error("{}", with_help(error, help))]
     Experiment {
-        /// What it is.
+        /// The error.
         error: Error,
-        /// What helps; empty if nothing is known, or if the error says it.
+        /// What the user can do about it. The text is empty if nothing is known, or if the error says it.
         help: String,
     },
-    /// Whoever read our standard output has gone; nothing is wrong.
+    /// The program that read our standard output has closed it. This is not an error.
     #[error("standard output was closed")]
     OutputClosed,
-    /// The command line, a file it names or the scenario is wrong.
+    /// The command line, a file that it names or the scenario is wrong.
     #[error("{0}")]
     Usage(String),
-    /// The scenario has mistakes; each is a finished text of its own.
-    #[error("{}", in_all(mistakes.len(), file))]
+    /// The scenario has mistakes. The text of the failure counts them.
+    #[error("{}", count_text(mistakes.len(), file))]
     Scenario {
-        /// The file's name; empty if no mistake is in the file, but each in an option.
+        /// The name of the file. It is empty if all mistakes are in options of the command line.
         file: String,
-        /// `FILE:LINE:COLUMN: ...` with the source line below.
+        /// Each mistake as `FILE:LINE:COLUMN: ...`, with the source line below.
         mistakes: Vec<String>,
     },
 }
 
 impl Failure {
-    /// The process's exit code.
+    /// The exit code of the process.
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
@@ -62,8 +63,8 @@ impl Failure {
         }
     }
 
-    /// Which goes first where several apply, 0 before all, as docs/reference/interface.md ranks them: what
-    /// cut the work short, a threshold, the rest, and a reader that has gone last.
+    /// The rank of the failure among several, as docs/reference/interface.md orders them. The lowest rank decides
+    /// the exit code: first a failure that cut the work short, then a threshold, then everything else.
     const fn rank(&self) -> u8 {
         match self {
             Self::Experiment { error: Error::Write { .. } | Error::NoRunDirectory { .. }, .. }
@@ -75,43 +76,48 @@ impl Failure {
         }
     }
 
-    /// The failure that ends the command: the first of the gravest kind. The others are printed, unless it is
-    /// only that the reader of the output has gone.
-    pub fn gravest(failures: impl IntoIterator<Item = Option<Self>>, tell: impl Fn(&Self)) -> Option<Self> {
+    /// Returns the failure that ends the command: the gravest one, and the first of several that are equally
+    /// grave. The other failures are given to `print`, except for a closed standard output.
+    pub fn gravest(failures: impl IntoIterator<Item = Option<Self>>, print: impl Fn(&Self)) -> Option<Self> {
         let mut failures: Vec<Self> = failures.into_iter().flatten().collect();
         failures.sort_by_key(Self::rank);
         let mut failures = failures.into_iter();
         let gravest = failures.next();
-        failures.filter(|failure| !matches!(failure, Self::OutputClosed)).for_each(|failure| tell(&failure));
+        for other in failures {
+            if !matches!(other, Self::OutputClosed) {
+                print(&other);
+            }
+        }
         gravest
     }
 
-    /// A file or folder that could not be written.
+    /// The failure for a file or folder that could not be written.
     pub fn write(path: &Path, why: io::Error) -> Self {
         Error::write(path, why).into()
     }
 
-    /// A folder that could not be made.
+    /// The failure for a folder that could not be made.
     pub fn folder(path: &Path, why: io::Error) -> Self {
         Error::Write { what: format!("the folder {}, which cannot be made", path.display()), why }.into()
     }
 
-    /// The arena, or something else that is needed, is not here: `what` is missing, and `how` to get it.
+    /// The failure for an arena, or another need, that this machine does not have. `what` says what is missing,
+    /// and `how` says how to get it.
     pub fn unavailable(what: impl Into<String>, how: impl Into<String>) -> Self {
         Error::Unavailable { what: what.into(), how: how.into() }.into()
     }
 
-    /// The far end failed or went away.
+    /// The failure for a far host that failed or went away.
     pub fn far_end(what: impl Into<String>) -> Self {
         Error::FarEnd(what.into()).into()
     }
 
-    /// The user stopped it.
+    /// The failure for a command that the user stopped.
     pub fn interrupted(what: impl Into<String>) -> Self {
         Error::Interrupted(what.into()).into()
     }
 
-    /// All that it says, also each mistake of a scenario.
+    /// The whole text, with each mistake of a scenario.
     pub(crate) fn in_full(&self) -> String {
         match self {
             Self::Scenario { mistakes, .. } => mistakes.join("\n"),
@@ -119,7 +125,7 @@ impl Failure {
         }
     }
 
-    /// A failure to write, with what helps.
+    /// Adds what the user can do about a failed write. Other failures stay as they are.
     pub fn with_help(self, text: impl Into<String>) -> Self {
         match self {
             Self::Experiment {
@@ -129,7 +135,7 @@ impl Failure {
         }
     }
 
-    /// A file or folder, named on the command line, that could not be read.
+    /// The failure for a file or folder on the command line that could not be read.
     pub fn read(path: &Path, why: &io::Error) -> Self {
         Self::Usage(format!("cannot read {}: {why}", path.display()))
     }
@@ -145,8 +151,8 @@ impl From<Error> for Failure {
     }
 }
 
-/// What a person is told of `error`, and what helps.
-fn told(error: &Error, help: &str) -> String {
+/// Writes `error` and what the user can do about it.
+fn with_help(error: &Error, help: &str) -> String {
     match (error, help) {
         (Error::Unavailable { what, how }, _) => format!("{what}\nhelp: {how}"),
         (error, "") => error.to_string(),
@@ -154,7 +160,8 @@ fn told(error: &Error, help: &str) -> String {
     }
 }
 
-fn in_all(mistakes: usize, file: &str) -> String {
+/// Says how many mistakes are in `file`, or in the options if `file` is empty.
+fn count_text(mistakes: usize, file: &str) -> String {
     let count = counted(mistakes, "mistake");
     if file.is_empty() { format!("{count} in the options") } else { format!("{count} in {file}") }
 }
@@ -173,7 +180,7 @@ mod tests {
         let unwritten = || Some(Failure::write(Path::new("junit.xml"), io::Error::other("full")));
         let strict = || Some(Failure::NotHeld("--strict".to_owned()));
         let closed = || Some(Failure::OutputClosed);
-        for (failures, code, told) in [
+        for (failures, code, printed) in [
             ([far(), threshold(), None, strict()], 4, 2),
             ([unwritten(), threshold(), None, far()], 4, 2),
             ([unwritten(), threshold(), None, strict()], 5, 2),
@@ -186,7 +193,7 @@ mod tests {
         ] {
             let count = Cell::new(0);
             let ended = Failure::gravest(failures, |_| count.set(count.get() + 1)).unwrap();
-            assert_eq!((ended.exit_code(), count.get()), (code, told), "{ended}");
+            assert_eq!((ended.exit_code(), count.get()), (code, printed), "{ended}");
         }
         assert!(Failure::gravest([None, None], |_| ()).is_none());
     }

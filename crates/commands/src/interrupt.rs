@@ -1,8 +1,8 @@
-//! Ctrl-C and SIGTERM: the first makes the run stop and keep what it has, a later one ends the process at
-//! once.
+//! Ctrl-C and SIGTERM. The first signal makes the run stop and keep what it has measured. A later signal ends the
+//! process at once.
 //!
-//! Some senders send one request twice: `timeout` signals its child and then its own process group, which the
-//! child belongs to. So a signal within `SAME_REQUEST` of the first is the same request.
+//! Some programs send a request to stop twice: `timeout` signals its child, and then its own process group, to
+//! which the child belongs. So a signal within [`SAME_REQUEST`] after the first one counts as the same request.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use signal_hook::low_level::exit;
 use crate::arenas::no_thread;
 use crate::failure::Failure;
 
-/// Starts a thread that waits for the signals; the flag becomes true at the first one.
+/// Starts a thread that waits for the signals. The returned flag becomes true at the first signal.
 pub fn install() -> Result<Arc<AtomicBool>, Failure> {
-    let unavailable = |why| Failure::write(Path::new("signal handlers"), why);
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(unavailable)?;
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).map_err(|why| Failure::write(Path::new("signal handlers"), why))?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     let wait = move || {
@@ -37,7 +37,8 @@ pub fn install() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// 128 + SIGINT, as shells report it.
+/// The exit code after a signal: 128 + SIGINT, as shells report it.
 const EXIT_INTERRUPTED: i32 = 130;
-/// Shorter than a person's second thought, and longer than two signals of one sender are apart. Chosen.
+/// The time within which two signals are one request (chosen). A person needs longer to decide again, and the
+/// two signals of one program follow each other sooner.
 const SAME_REQUEST: Duration = Duration::from_millis(500);

@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// All of `path`, which may be a pipe.
+/// Reads the whole file `path`, which may be a pipe.
 ///
 /// # Errors
-/// What the system says, or that it is larger than any key is.
+/// Returns the error of the system, or an error if the file is larger than any key.
 pub fn read_key_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // A pipe or a device has no size to check.
+    // A pipe or a device has no size that could be checked before.
     File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {
         return Err(io::Error::other(format!(
@@ -20,7 +20,7 @@ pub fn read_key_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Chosen: some hundred times what a key needs.
+/// The largest file that is read as a key, in bytes (chosen: some hundred times the size of a key).
 const LARGEST: u64 = 8192;
 
 #[cfg(test)]

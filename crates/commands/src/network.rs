@@ -1,4 +1,4 @@
-//! A scenario's network as pages draw it.
+//! The network of a scenario, as pages draw it and as tables describe it.
 
 use talkpath_path::{LinkConfig, QueueKind, QueueLimit, RateModel};
 use talkpath_report::{Animation, Network, Place, PlayFlow, PlayLink, PlayNode};
@@ -8,14 +8,14 @@ use crate::terminal::{program, shell_path};
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_units::counted;
 
-/// The nodes, links and flows of `scenario`.
+/// Lays out the nodes, links and flows of `scenario`.
 pub fn network(scenario: &Scenario) -> Animation {
     let topology = Topology::of(scenario);
-    let label = |flows: &[usize]| match flows {
-        [] => None,
-        [one] => scenario.flows.get(*one).map(|flow| flow.name.clone()),
-        [first, rest @ ..] => {
-            scenario.flows.get(*first).map(|flow| format!("{} and {} more", flow.name, rest.len()))
+    let label = |flows: &[usize]| {
+        let first = scenario.flows.get(*flows.first()?)?;
+        match flows.len() - 1 {
+            0 => Some(first.name.clone()),
+            others => Some(format!("{} and {others} more", first.name)),
         }
     };
     let nodes = topology.nodes.iter().map(|node| PlayNode {
@@ -24,17 +24,19 @@ pub fn network(scenario: &Scenario) -> Animation {
     });
     let links = scenario.links.iter().zip(&topology.links).map(|(link, ends)| PlayLink {
         name: link.name.clone(),
-        about: about(&link.config),
+        about: describe_link(&link.config),
         ends: *ends,
     });
-    let mut sender = vec![0; scenario.flows.len()];
-    for (at, node) in topology.nodes.iter().enumerate() {
-        node.senders.iter().for_each(|flow| sender[*flow] = at);
+    let mut sender_node = vec![0; scenario.flows.len()];
+    for (index, node) in topology.nodes.iter().enumerate() {
+        for &flow in &node.senders {
+            sender_node[flow] = index;
+        }
     }
     let flows = scenario.flows.iter().enumerate().map(|(index, flow)| PlayFlow {
         name: flow.name.clone(),
         transport: flow.transport_name.clone(),
-        sender: sender[index],
+        sender: sender_node[index],
         cwnd: Vec::new(),
     });
     Animation {
@@ -46,8 +48,10 @@ pub fn network(scenario: &Scenario) -> Animation {
     }
 }
 
-/// What a report shows of the network of `plan`'s first cell, whose run is in `dir`: of cells with other
-/// networks the rates and delays differ, rarely the nodes. A live run's network is not known.
+/// The network that the report of the run in `dir` shows, or `None` for a live run, whose network is not known.
+///
+/// It is the network of the plan's first cell. The networks of other cells differ in rates and delays, and
+/// rarely in their nodes.
 pub(crate) fn page_network(plan: &Plan, arena: &str, dir: &RunDir) -> Option<Network> {
     let cell = plan.cells.first().filter(|cell| cell.scenario.has_path && arena != "live")?;
     let play = (arena == "sim").then(|| {
@@ -57,8 +61,8 @@ pub(crate) fn page_network(plan: &Plan, arena: &str, dir: &RunDir) -> Option<Net
     Some(Network { animation: network(&cell.scenario), play })
 }
 
-/// How long a repetition of `plan` takes, and what its links are, if the path is ours. What the cells do not
-/// share is said to be swept.
+/// Describes how long a repetition of `plan` takes, and the links of its path. A link that is not the same in all
+/// cells is called swept. The links of a live run are not known.
 pub(crate) fn setting(plan: &Plan, arena: &str) -> String {
     let scenarios = || plan.cells.iter().map(|cell| &cell.scenario);
     let Some(first) = scenarios().next() else { return String::new() };
@@ -67,15 +71,17 @@ pub(crate) fn setting(plan: &Plan, arena: &str) -> String {
     let duration = if shortest == longest { longest.to_string() } else { format!("{shortest} to {longest}") };
     let links = first.links.iter().filter(|_| first.has_path && arena != "live");
     let links = links.map(|link| {
-        let own = about(&link.config);
+        let description = describe_link(&link.config);
         let is_shared = |scenario: &Scenario| {
             let same = scenario.links.iter().find(|other| other.name == link.name);
-            same.is_some_and(|other| about(&other.config) == own)
+            same.is_some_and(|other| describe_link(&other.config) == description)
         };
-        match scenarios().all(is_shared) {
-            true if own.is_empty() => format!("{} without a rate or delay", link.name),
-            true => format!("{} {own}", link.name),
-            false => format!("{} is swept", link.name),
+        if !scenarios().all(is_shared) {
+            format!("{} is swept", link.name)
+        } else if description.is_empty() {
+            format!("{} without a rate or delay", link.name)
+        } else {
+            format!("{} {description}", link.name)
         }
     });
     let mut parts: Vec<String> = [format!("{duration} a repetition")].into_iter().chain(links).collect();
@@ -87,11 +93,12 @@ pub(crate) fn setting(plan: &Plan, arena: &str) -> String {
     parts.join("; ")
 }
 
-/// Links that a heading describes. Chosen: a line of text.
+/// How many links a heading describes (chosen: so many fit on a line).
 const MOST_LINKS: usize = 4;
 
-/// Rate, delay and, if it is short, the queue's limit; nothing of a link that adds no time.
-fn about(link: &LinkConfig) -> String {
+/// Describes the rate and the delay of a link, and its queue if the queue is short or is not a plain one. The text
+/// is empty if the link adds no time.
+fn describe_link(link: &LinkConfig) -> String {
     if matches!(link.rate, RateModel::Unlimited) && link.delay.is_zero() {
         return String::new();
     }
@@ -116,7 +123,7 @@ fn about(link: &LinkConfig) -> String {
     format!("{rate}, {} ms{queue}", link.delay.as_millis_f64())
 }
 
-/// Queues up to these limits are named beside their link; the usual ones are larger. Chosen.
+/// A queue up to these limits is short (chosen: usual queues are larger), so the text about its link names it.
 const NARROW_PACKETS: u64 = 500;
 const NARROW_BYTES: u64 = 1_000_000;
 
@@ -135,7 +142,7 @@ mod tests {
                  delay = \"20 ms\"\n[flow.call]\ntransport = \"udp\"\nworkload = {{ kind = \"voice\" }}\n"
             );
             let plan = load(&Source::new("x.toml", text), &Options::default()).unwrap();
-            about(&plan.cells[0].scenario.links[0].config)
+            describe_link(&plan.cells[0].scenario.links[0].config)
         };
         assert_eq!(about_limit("1 packet"), "1 Mb/s, 20 ms, queue 1 packet");
         assert_eq!(about_limit("2 packets"), "1 Mb/s, 20 ms, queue 2 packets");

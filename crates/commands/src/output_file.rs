@@ -1,5 +1,4 @@
-//! The files that the user names: where a command may write them, which is not over what a run has left, and
-//! how.
+//! The files that the user names as outputs. A command must not write them over the records of a run.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -10,32 +9,18 @@ use talkpath_experiment::part::{ARRIVALS, CAPTURES, LOG, PACKETS, REPORT, SERIES
 use talkpath_experiment::run_dir::{PARTS, SCENARIO};
 use talkpath_experiment::store::whole::{WRITE_AT_ONCE, write_whole};
 
-/// Refuses to write `target`, which `option` names, if it is one of the files of a directory in `dirs`, or of
-/// any other run. In `dirs` the command may write the file `own`.
+/// Refuses to write `target`, which `option` names, if it is a file that belongs to a run. The command works on
+/// the directories `dirs`. In these, it may write the file with the name `own`.
 ///
-/// Paths are compared as the system resolves them: a link or a relative path leads to the same refusal.
+/// Paths are compared after the system has resolved them, so a symbolic link or a relative path does not get
+/// around the refusal.
 pub fn refuse_records(option: &str, target: &Path, dirs: &[&Path], own: Option<&str>) -> Result<(), Failure> {
     let dirs: Vec<PathBuf> = dirs.iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
-    for place in [named(target), fs::canonicalize(target).ok()].into_iter().flatten() {
-        let found = place.ancestors().skip(1).find_map(|folder| {
-            let inner = place.strip_prefix(folder).ok()?;
-            let is_given = dirs.iter().any(|dir| dir == folder);
-            let is_own = is_given && own.is_some_and(|own| inner == Path::new(own));
-            let first = Path::new(inner.iter().next()?);
-            let is_of = |names: &[&str]| names.iter().any(|name| first == Path::new(name));
-            let is_record = is_of(&OF_RUNS) && (is_given || is_run(folder)) || is_of(&OF_OTHERS) && is_given;
-            (is_record && !is_own).then(|| folder.to_owned())
-        });
-        // Records may be links to where there is room.
-        let linked = || {
-            let mut records = dirs.iter().flat_map(|dir| OF_RUNS.iter().map(move |name| (dir, name)));
-            let leads_here = |(dir, name): &(&PathBuf, &&str)| {
-                own != Some(**name)
-                    && fs::canonicalize(dir.join(name)).is_ok_and(|end| place.starts_with(end))
-            };
-            records.find(leads_here).map(|(dir, _)| dir.clone())
-        };
-        if let Some(folder) = found.or_else(linked) {
+    // If the target is a symbolic link, neither the link nor the file to which it leads may be written.
+    for path in [with_resolved_folder(target), fs::canonicalize(target).ok()].into_iter().flatten() {
+        let folder =
+            folder_of_record(&path, &dirs, own).or_else(|| folder_of_linked_record(&path, &dirs, own));
+        if let Some(folder) = folder {
             return Err(Failure::Usage(format!(
                 "{option} {}: belongs to what was recorded in {}, and would be lost; name another file",
                 target.display(),
@@ -46,27 +31,62 @@ pub fn refuse_records(option: &str, target: &Path, dirs: &[&Path], own: Option<&
     Ok(())
 }
 
-/// As [`refuse_records`], of the file that `--junit` names, if it names one.
+/// Returns the directory whose record is at `path`, or `None` if `path` is not a record of any directory.
+fn folder_of_record(path: &Path, dirs: &[PathBuf], own: Option<&str>) -> Option<PathBuf> {
+    for folder in path.ancestors().skip(1) {
+        let inner = path.strip_prefix(folder).ok()?;
+        let first = inner.iter().next()?;
+        let is_given = dirs.iter().any(|dir| dir == folder);
+        if is_given && own.is_some_and(|own| inner == Path::new(own)) {
+            continue;
+        }
+        let is_record_of_run = RUN_RECORDS.iter().any(|name| first == *name);
+        let is_other_record = OTHER_RECORDS.iter().any(|name| first == *name);
+        if is_record_of_run && (is_given || is_run(folder)) || is_other_record && is_given {
+            return Some(folder.to_owned());
+        }
+    }
+    None
+}
+
+/// Returns the directory of `dirs` that has a record which is a symbolic link to `path`, or to a folder above
+/// `path`. Such a link puts large records on another disk.
+fn folder_of_linked_record(path: &Path, dirs: &[PathBuf], own: Option<&str>) -> Option<PathBuf> {
+    for dir in dirs {
+        for name in RUN_RECORDS {
+            let leads_here = fs::canonicalize(dir.join(name)).is_ok_and(|record| path.starts_with(record));
+            if leads_here && own != Some(name) {
+                return Some(dir.clone());
+            }
+        }
+    }
+    None
+}
+
+/// Refuses the file of `--junit`, if there is one, as [`refuse_records`] does.
 pub(crate) fn refuse_junit(junit: Option<&Path>, dirs: &[&Path]) -> Result<(), Failure> {
     junit.map_or(Ok(()), |path| refuse_records("--junit", path, dirs, None))
 }
 
-/// Whether `folder` holds a run, or a part of one.
+/// Whether `folder` holds a run, or a part of a run.
 pub(crate) fn is_run(folder: &Path) -> bool {
     let holds = |name: &str| folder.join(name).exists();
     holds(SCENARIO) && (holds(SUMMARY) && holds(LOG) || holds(PARTS))
 }
 
-/// `target` by its own name, in the folder as the system resolves it.
-fn named(target: &Path) -> Option<PathBuf> {
+/// The path of `target` with its folder resolved by the system. The target itself may be a symbolic link.
+fn with_resolved_folder(target: &Path) -> Option<PathBuf> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
     Some(folder.join(target.file_name()?))
 }
 
-/// Writes the file `path`, which the user named on the command line: as `write_whole`, but the end of a
-/// symbolic link is written, and a device or a pipe (`/dev/stdout`) is written into, since it cannot be
-/// replaced. A link in a run directory is not followed: somebody else may have made the directory.
+/// Writes the file `path`, which the user named on the command line.
+///
+/// The new file replaces the old one only when it is complete (`write_whole`). There are two exceptions. If
+/// `path` is a symbolic link, the file to which it leads is replaced. A device or a pipe, such as `/dev/stdout`,
+/// cannot be replaced, so it is opened and written. In a run directory a symbolic link is replaced and not
+/// followed, because somebody else may have made the directory.
 pub fn write_named(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Failure>,
@@ -80,14 +100,14 @@ pub fn write_named(
         fill(&mut writer)?;
         return writer.flush().map_err(|why| Failure::write(path, why));
     }
-    let end = match fs::symlink_metadata(path) {
+    let link_target = match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => fs::canonicalize(path).ok(),
         _ => None,
     };
-    write_whole(end.as_deref().unwrap_or(path), fill)
+    write_whole(link_target.as_deref().unwrap_or(path), fill)
 }
 
-/// As [`write_bytes`], to a file that the user named on the command line.
+/// Writes `bytes` to the file `path`, as [`write_named`] does.
 pub(crate) fn write_named_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_named(path, |writer| writer.write_all(bytes).map_err(|why| Failure::write(path, why)))
 }
@@ -95,8 +115,8 @@ pub(crate) fn write_named_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure
 /// The page that `talkpath play` writes into a run directory.
 pub const PLAY: &str = "play.html";
 
-/// What a run directory holds, whichever command wrote it (docs/reference/records.md).
-const OF_RUNS: [&str; 12] = [
+/// The files and folders of a run directory that a command writes (docs/reference/records.md).
+const RUN_RECORDS: [&str; 12] = [
     SCENARIO,
     SUMMARY,
     PACKETS,
@@ -111,8 +131,8 @@ const OF_RUNS: [&str; 12] = [
     "events.jsonl",
 ];
 
-/// What the directories of studies and of campaigns hold beside that.
-const OF_OTHERS: [&str; 7] =
+/// The files and folders that only the directories of studies and of campaigns have.
+const OTHER_RECORDS: [&str; 7] =
     ["study.json", "study", "plan.json", "journal.jsonl", "uploads.jsonl", "lock", "records"];
 
 #[cfg(test)]
@@ -145,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn no_way_leads_to_a_file_of_a_run_whether_it_is_there_or_not() {
+    fn a_file_of_a_run_is_refused_by_each_of_its_paths_whether_it_exists_or_not() {
         let bench = bench();
         let run = bench.path().join("run");
         symlink(run.join(SUMMARY), bench.path().join("link.html")).unwrap();
@@ -172,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn another_run_is_safe_too_and_a_folder_with_a_scenario_alone_is_no_run() {
+    fn another_run_is_safe_too_and_a_folder_with_only_a_scenario_is_not_a_run() {
         let bench = bench();
         let (run, target) = (bench.path().join("run"), bench.path().join("run/play.html"));
         assert!(refuse_records("-o", &target, &[], Some(PLAY)).is_err());

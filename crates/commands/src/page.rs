@@ -1,4 +1,4 @@
-//! A run's page, and what its summary has beside the figures.
+//! Adds to the summary of a run what is found in its figures, and draws the page of the run.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::network::{page_network, setting};
 use crate::terminal::{shell_path, shell_word};
 use crate::thresholds;
 
-/// Ranks the cells of a run, holds it against its thresholds, and draws its page.
+/// Ranks the cells of a run, judges its thresholds, and draws its page.
 pub(crate) struct Pages;
 
 impl Findings for Pages {
@@ -36,8 +36,8 @@ impl Findings for Pages {
     }
 }
 
-/// What runs `scenario` again in `arena`. If the far host of a live run is not known, it is written as
-/// `HOST`.
+/// The command that runs `scenario` again in `arena`. If the far host of a live run is not known, the command
+/// has the word `HOST` in its place.
 pub(crate) fn command_again(scenario: &Path, arena: &str, to: Option<&str>) -> String {
     let to = to.or_else(|| (arena == "live").then_some("HOST"));
     let to = to.map_or_else(String::new, |to| format!(" --to {}", shell_word(to)));
@@ -59,7 +59,7 @@ mod tests {
             of("a.toml", "live", Some("h.example")),
             "talkpath run a.toml --arena live --to h.example"
         );
-        // Its directory keeps the host as long as the run has parts.
+        // The directory of a run names the host only as long as the run has parts.
         assert_eq!(of("a.toml", "live", None), "talkpath run a.toml --arena live --to HOST");
     }
 }

@@ -1,5 +1,5 @@
-//! Reading a scenario and the files that it names: one clear line for every way in which a file can be no
-//! scenario, and every mistake in one that is.
+//! Reads a scenario and the files that it names. A file that cannot be a scenario gets one line of text; a
+//! scenario with mistakes gets a text for each mistake.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -15,55 +15,57 @@ use talkpath_units::Bytes;
 use crate::failure::Failure;
 use talkpath_experiment::run_dir::SCENARIO;
 
-/// Reads and understands `path`.
+/// Reads the scenario file `path` and makes its plan.
 pub fn load_file(path: &Path, options: &Options) -> Result<Plan, Failure> {
-    let (source, understood) = diagnose_file(path, options)?;
-    understood.map_err(|diagnostics| failure(&source, &diagnostics))
+    let (source, plan) = diagnose_file(path, options)?;
+    plan.map_err(|diagnostics| failure(&source, &diagnostics))
 }
 
-/// The text of `path`, and what it says or its mistakes.
+/// Reads the scenario file `path`, and returns its text together with its plan or its mistakes.
 ///
 /// # Errors
-/// Only if the file cannot be read.
+/// Returns a [`Failure`] only if the file cannot be read.
 pub(crate) fn diagnose_file(
     path: &Path,
     options: &Options,
 ) -> Result<(Source, Result<Plan, Diagnostics>), Failure> {
     let source = Source::new(path.display().to_string(), read(path)?);
-    let understood = load_with_files(&source, options, &beside(path));
-    Ok((source, understood))
+    let plan = load_with_files(&source, options, &FolderFiles::beside(path));
+    Ok((source, plan))
 }
 
-/// Understands `source`, which names no files.
+/// Makes the plan of `source`, which cannot name files.
 pub(crate) fn load_source(source: &Source, options: &Options) -> Result<Plan, Failure> {
-    understand(source, options, &ThisMachine)
+    load(source, options, &KernelOnly)
 }
 
-/// Understands `source`, which names files beside `path`.
+/// Makes the plan of `source`. The files that it names are in the folder of `path`.
 pub(crate) fn load_source_beside(path: &Path, source: &Source, options: &Options) -> Result<Plan, Failure> {
-    understand(source, options, &beside(path))
+    load(source, options, &FolderFiles::beside(path))
 }
 
-/// Understands `text`, which is `plan`'s resolved form with something changed.
+/// Makes the plan of `text`, which is the resolved scenario of `plan` with a change.
 pub(crate) fn load_changed(plan: &Plan, text: String) -> Result<Plan, Failure> {
-    understand(&Source::new(SCENARIO, text), &Options::default(), &Resolved(plan))
+    load(&Source::new(SCENARIO, text), &Options::default(), &PlanFiles(plan))
 }
 
-/// The files beside the scenario file `path`.
-fn beside(path: &Path) -> Beside {
-    Beside { folder: path.parent().unwrap_or(Path::new("")).to_path_buf() }
-}
-
-fn understand(source: &Source, options: &Options, files: &dyn Files) -> Result<Plan, Failure> {
+fn load(source: &Source, options: &Options, files: &dyn Files) -> Result<Plan, Failure> {
     load_with_files(source, options, files).map_err(|diagnostics| failure(source, &diagnostics))
 }
 
-/// The files that a scenario names, found from the scenario's own folder.
-struct Beside {
+/// The files that a scenario names, by their paths from a folder.
+struct FolderFiles {
     folder: PathBuf,
 }
 
-impl Files for Beside {
+impl FolderFiles {
+    /// The files of the scenario file `path`, by their paths from its folder.
+    fn beside(path: &Path) -> Self {
+        Self { folder: path.parent().unwrap_or(Path::new("")).to_path_buf() }
+    }
+}
+
+impl Files for FolderFiles {
     fn text(&self, name: &str) -> Result<String, String> {
         let file = File::open(self.folder.join(name)).map_err(|why| phrase(&why))?;
         let mut bytes = Vec::new();
@@ -76,7 +78,7 @@ impl Files for Beside {
 
     fn locate(&self, name: &str) -> Result<Located, String> {
         let path = self.folder.join(name).canonicalize().map_err(|why| phrase(&why))?;
-        // The file is opened, and not only its metadata read: a file without read permission cannot be sent.
+        // The file is opened, because a file without read permission can be found but not sent.
         let meta = File::open(&path).and_then(|file| file.metadata()).map_err(|why| phrase(&why))?;
         if !meta.is_file() {
             return Err("no regular file".to_owned());
@@ -86,28 +88,29 @@ impl Files for Beside {
     }
 
     fn this_kernel(&self) -> Result<KernelProfile, String> {
-        ThisMachine.this_kernel()
+        KernelOnly.this_kernel()
     }
 }
 
-/// The files that a plan's resolved form names: its traces, and files to be sent by their whole paths.
-struct Resolved<'a>(&'a Plan);
+/// The files of a resolved scenario: the traces, which the plan holds, and the files to be sent, which are named
+/// by their absolute paths.
+struct PlanFiles<'a>(&'a Plan);
 
-impl Files for Resolved<'_> {
+impl Files for PlanFiles<'_> {
     fn text(&self, name: &str) -> Result<String, String> {
         let trace = self.0.traces.iter().find(|trace| trace.name == name);
         trace.map(|trace| trace.text.clone()).ok_or_else(|| "no such trace".to_owned())
     }
 
     fn locate(&self, name: &str) -> Result<Located, String> {
-        beside(Path::new("")).locate(name)
+        FolderFiles::beside(Path::new("")).locate(name)
     }
 }
 
-/// No files, but the kernel that runs.
-struct ThisMachine;
+/// No files, but the kernel of this machine.
+struct KernelOnly;
 
-impl Files for ThisMachine {
+impl Files for KernelOnly {
     fn text(&self, name: &str) -> Result<String, String> {
         NoFiles.text(name)
     }
@@ -121,7 +124,7 @@ impl Files for ThisMachine {
     }
 }
 
-/// Why a file cannot be had, without its name.
+/// Says why a file cannot be read. The text does not name the file.
 fn phrase(why: &std::io::Error) -> String {
     match why.kind() {
         ErrorKind::NotFound => "no such file".to_owned(),
@@ -131,7 +134,7 @@ fn phrase(why: &std::io::Error) -> String {
     }
 }
 
-/// The text of the scenario file `path`.
+/// Reads the text of the scenario file `path`.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let name = path.display();
     let file = File::open(path).map_err(|why| match why.kind() {
@@ -140,7 +143,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
         _ => Failure::read(path, &why),
     })?;
     let mut bytes = Vec::new();
-    // A pipe has no size to check: read no further than the largest scenario.
+    // A pipe has no size that could be checked, so no more is read than the largest scenario has.
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|why| match why.kind() {
         ErrorKind::IsADirectory => Failure::Usage(format!("{name}: a directory, not a scenario file")),
         _ => Failure::read(path, &why),
@@ -160,7 +163,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// The failure by which a command ends on such a scenario.
+/// Makes the failure for a scenario with mistakes.
 pub(crate) fn failure(source: &Source, diagnostics: &Diagnostics) -> Failure {
     let mistakes = diagnostics.iter().map(|diagnostic| show(source, diagnostic)).collect();
     let in_options = diagnostics.iter().all(|diagnostic| diagnostic.option.is_some());
@@ -168,7 +171,7 @@ pub(crate) fn failure(source: &Source, diagnostics: &Diagnostics) -> Failure {
     Failure::Scenario { file, mistakes }
 }
 
-/// `FILE:LINE:COLUMN: KEY: MESSAGE`, the line with the place underlined, and the help.
+/// Writes a mistake: `FILE:LINE:COLUMN: KEY: MESSAGE`, the source line with the mistake underlined, and the help.
 pub(crate) fn show(source: &Source, diagnostic: &Diagnostic) -> String {
     let key = if diagnostic.key.is_empty() { String::new() } else { format!("{}: ", diagnostic.key) };
     let mut text = match &diagnostic.option {
@@ -190,14 +193,15 @@ pub(crate) fn show(source: &Source, diagnostic: &Diagnostic) -> String {
     text
 }
 
+/// Writes the source line with the mistake underlined.
 fn underlined(line: &str, diagnostic: &Diagnostic) -> String {
-    let before = diagnostic.column.saturating_sub(1);
-    let wanted = diagnostic.span.len().max(1);
-    // Far along a very long line only the surroundings of the place are shown.
-    let skipped = before.saturating_sub(MAX_SHOWN / 2);
+    let column = diagnostic.column.saturating_sub(1);
+    // Of a very long line only the surroundings of the mistake are shown.
+    let skipped = column.saturating_sub(MAX_SHOWN / 2);
     let shown: String = line.chars().skip(skipped).take(MAX_SHOWN).map(printable).collect();
-    let before = before - skipped;
-    let marks = wanted.min(shown.chars().count().saturating_sub(before).max(1));
+    let before = column - skipped;
+    let shown_after = shown.chars().count().saturating_sub(before);
+    let marks = diagnostic.span.len().max(1).min(shown_after.max(1));
     let gutter = " ".repeat(diagnostic.line.to_string().len());
     format!(
         "\n{gutter} |\n{} | {shown}\n{gutter} | {}{}",
@@ -207,7 +211,7 @@ fn underlined(line: &str, diagnostic: &Diagnostic) -> String {
     )
 }
 
-/// Control characters of a hostile file must not reach the terminal.
+/// Replaces control characters, because a hostile file must not control the terminal.
 fn printable(character: char) -> char {
     match character {
         '\t' => ' ',
@@ -216,12 +220,13 @@ fn printable(character: char) -> char {
     }
 }
 
+/// The largest scenario file, in bytes.
 const MAX_BYTES: u64 = LARGEST_FILE as u64;
 
-/// The same for a trace: hours at hundreds of megabits a second take less.
+/// The largest trace, in bytes (chosen). A trace of hours at hundreds of megabits per second is smaller.
 const MAX_TRACE_BYTES: u64 = 256 << 20;
 
-/// Characters of a source line that are shown.
+/// How many characters of a source line are shown (chosen).
 const MAX_SHOWN: usize = 120;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Reading summary.json, and what it says of its run.
+//! Reads the summary.json of a run directory.
 
 use serde::Deserialize;
 use talkpath_measure::summary::{SUMMARY_FORMAT, Summary};
@@ -10,10 +10,11 @@ use talkpath_experiment::resumable::resumable;
 use talkpath_experiment::run_dir::RunDir;
 use talkpath_experiment::store::whole::read_json;
 
-/// The summary of the run in `dir`; says what one of an older format lacks.
+/// Reads the summary of the run in `dir`. If its format is older, a warning says which figures it may lack.
 pub(crate) fn read_summary(dir: &RunDir, terminal: Terminal) -> Result<Summary, Failure> {
-    has_summary(dir)?;
-    // What cannot be read may be of a later format. Nobody else reads the file twice: it may be large.
+    check_ended(dir)?;
+    // If the file cannot be read, it may have a later format. The format alone is read only in that case,
+    // because the file may be large.
     let read = read_json(&dir.file(SUMMARY)).map_err(Failure::from);
     let summary: Summary = read.or_else(|why| refuse_later_format(dir).and(Err(why)))?;
     if summary.format != SUMMARY_FORMAT {
@@ -35,19 +36,19 @@ pub(crate) fn read_summary(dir: &RunDir, terminal: Terminal) -> Result<Summary, 
     Ok(summary)
 }
 
-/// Refuses a run in `dir` that is not whole, or whose summary has a later format than is read here: that may
-/// have any other key, so that nothing else is looked at before.
+/// Refuses the run in `dir` if it has not ended, or if its summary has a later format than this program knows.
+/// A later format may have other keys, so the format is read before any other key.
 pub(crate) fn refuse_later_format(dir: &RunDir) -> Result<(), Failure> {
     #[derive(Deserialize)]
-    struct Made {
+    struct Version {
         format: Option<u32>,
         talkpath: Option<String>,
     }
-    has_summary(dir)?;
+    check_ended(dir)?;
     let path = dir.file(SUMMARY);
-    let Made { format, talkpath } = read_json(&path)?;
+    let Version { format, talkpath } = read_json(&path)?;
     match format {
-        // One that does not say has format 1.
+        // A summary without the key has format 1.
         None | Some(1..=SUMMARY_FORMAT) => Ok(()),
         Some(format) => Err(Failure::Usage(format!(
             "{}: format {format}, made by talkpath {}; this talkpath reads formats 1 to {SUMMARY_FORMAT}",
@@ -57,24 +58,24 @@ pub(crate) fn refuse_later_format(dir: &RunDir) -> Result<(), Failure> {
     }
 }
 
-/// What a summary says of its run as a whole. The cells and repetitions, perhaps many thousands, are skipped
-/// and take no memory.
+/// The keys of a summary that describe the run as a whole. The cells and the repetitions, of which there may be
+/// many thousands, are skipped and take no memory.
 #[derive(Debug, Deserialize)]
 pub struct Head {
-    /// Where it ran.
+    /// The arena of the run.
     pub arena: String,
-    /// The version that made it.
+    /// The version of talkpath that made the run.
     pub talkpath: String,
 }
 
-/// The head of the summary of the whole run in `dir`.
+/// Reads the head of the summary of the run in `dir`.
 pub fn head_of(dir: &RunDir) -> Result<Head, Failure> {
     refuse_later_format(dir)?;
     Ok(read_json(&dir.file(SUMMARY))?)
 }
 
-/// Whether the run in `dir` is whole; if not, what makes it so.
-pub fn has_summary(dir: &RunDir) -> Result<(), Failure> {
+/// Checks that the run in `dir` has ended. If it has not, the failure names the command that goes on with it.
+pub fn check_ended(dir: &RunDir) -> Result<(), Failure> {
     let path = dir.path();
     if dir.file(SUMMARY).is_file() {
         return Ok(());
@@ -85,20 +86,16 @@ pub fn has_summary(dir: &RunDir) -> Result<(), Failure> {
             path.display()
         )));
     }
-    let (shown, program) = (path.display(), program());
-    Err(Failure::Usage(match resumable(dir)?.shard()? {
+    let program = program();
+    let why = match resumable(dir)?.shard()? {
         Some(shard) => {
-            format!(
-                "{shown}: part {shard} of a run; `{program} merge DIR... -o RUN` makes a run of all parts"
-            )
+            format!("part {shard} of a run; `{program} merge DIR... -o RUN` makes a run of all parts")
         }
         None => {
-            format!(
-                "{shown}: the run has not ended; `{program} run --resume {}` goes on with it",
-                shell_path(path)
-            )
+            format!("the run has not ended; `{program} run --resume {}` goes on with it", shell_path(path))
         }
-    }))
+    };
+    Err(Failure::Usage(format!("{}: {why}", path.display())))
 }
 
 #[cfg(test)]

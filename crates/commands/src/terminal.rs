@@ -1,6 +1,7 @@
-//! What is printed: results on standard output, everything else on standard error.
+//! Printing: results go to standard output, and everything else goes to standard error.
 //!
-//! Nothing here panics when the reader of a stream has gone, as `println!` would.
+//! If the reader of standard output closes it, `println!` would panic. The functions of this module return
+//! [`Failure::OutputClosed`] instead.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -11,7 +12,7 @@ use talkpath_units::printable;
 use crate::args::{Common, TableArgs};
 use crate::failure::Failure;
 
-/// How talkative to be, and with which colours.
+/// How much a command prints on standard error, and whether in colours.
 #[derive(Clone, Copy, Debug)]
 pub struct Terminal {
     quiet: bool,
@@ -20,7 +21,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// As the flags and the environment say.
+    /// Reads the flags `--quiet` and `--verbose`, and whether standard error can show colours.
     pub fn new(common: &Common) -> Self {
         Self {
             quiet: common.quiet,
@@ -29,12 +30,12 @@ impl Terminal {
         }
     }
 
-    /// Before the flags are known.
+    /// A terminal without colours that prints no details, for messages before the flags are known.
     pub fn plain() -> Self {
         Self { quiet: false, verbose: false, color_on_error: false }
     }
 
-    /// Whether to show moving progress: only to a person who watches.
+    /// Whether to show a progress bar. It is shown only if standard error is a terminal, where a person watches.
     pub fn shows_progress(self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
@@ -44,89 +45,93 @@ impl Terminal {
         self.quiet
     }
 
-    /// A result for a person.
+    /// Prints a result for a person on standard output.
     pub fn result(self, text: &str) -> Result<(), Failure> {
         if self.quiet { Ok(()) } else { print(text.as_bytes()) }
     }
 
-    /// A message about the progress.
+    /// Prints a message about the progress.
     pub fn note(self, text: &str) {
         if !self.quiet {
             self.say("", "", text);
         }
     }
 
-    /// A detail of the progress, printed with `--verbose` only.
+    /// Prints a detail of the progress if `--verbose` was given.
     pub fn detail(self, text: &str) {
         if self.verbose {
             self.say("", "", text);
         }
     }
 
-    /// What may bend the figures.
+    /// Prints a warning, such as one about something that may falsify the figures.
     pub fn warning(self, text: &str) {
         if !self.quiet {
             self.say("33", "warning: ", text);
         }
     }
 
-    /// The gravest of `failures` ends the command; the others are printed here.
+    /// Returns the gravest of `failures`, with which the command ends, and prints the others.
     ///
     /// # Errors
-    /// That failure, if there is one.
+    /// Returns the gravest failure if there is one.
     pub fn end_with(self, failures: impl IntoIterator<Item = Option<Failure>>) -> Result<(), Failure> {
         Failure::gravest(failures, |failure| self.error(&failure.to_string())).map_or(Ok(()), Err)
     }
 
-    /// What ended the command.
+    /// Prints an error.
     pub fn error(self, text: &str) {
         self.say("31", "error: ", text);
     }
 
+    /// Prints `text` after `label`. `color` is the number of an ANSI colour.
     fn say(self, color: &str, label: &str, text: &str) {
-        let label = match self.color_on_error && !label.is_empty() {
-            true => format!("\x1b[1;{color}m{label}\x1b[0m"),
-            false => label.to_owned(),
+        let label = if self.color_on_error && !label.is_empty() {
+            format!("\x1b[1;{color}m{label}\x1b[0m")
+        } else {
+            label.to_owned()
         };
         // If standard error is closed, nobody can read the message.
         let _ = writeln!(io::stderr().lock(), "{label}{}", printable_lines(text));
     }
 }
 
-/// `text` without anything but its line feeds that steers a terminal: it may quote a file, a name or another
-/// host's words.
+/// Escapes every character that controls a terminal, except for line feeds. The text may quote a file, a name or
+/// a message of another host, and none of them may move the cursor.
 fn printable_lines(text: &str) -> String {
     text.split('\n').map(|line| printable(line, usize::MAX)).collect::<Vec<_>>().join("\n")
 }
 
-/// The program as it was called, for command lines in hints: what the user can type again.
+/// The name by which the user called the program, as a word of a shell. Proposed commands begin with it.
 pub fn program() -> String {
     std::env::args_os()
         .next()
         .map_or_else(|| "talkpath".to_owned(), |name| shell_word(&name.to_string_lossy()))
 }
 
-/// `text` as one word of a POSIX shell's command line.
+/// Quotes `text` so that a POSIX shell reads it as one word.
 pub fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:%".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
     }
+    // Within quotes a shell has no escape for a quote. So the word ends, an escaped quote follows, and the
+    // word goes on.
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// `path` as one word of a POSIX shell's command line.
+/// Quotes `path` so that a POSIX shell reads it as one word.
 pub fn shell_path(path: &Path) -> String {
     shell_word(&path.to_string_lossy())
 }
 
-/// Writes `bytes` to standard output, whole.
+/// Writes all of `bytes` to standard output.
 pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
     output.write_all(bytes).and_then(|()| output.flush()).map_err(output_failure)
 }
 
-/// What a failed write to standard output means.
+/// Makes the failure for a failed write to standard output.
 pub fn output_failure(why: io::Error) -> Failure {
     match why.kind() {
         io::ErrorKind::BrokenPipe => Failure::OutputClosed,
@@ -134,18 +139,18 @@ pub fn output_failure(why: io::Error) -> Failure {
     }
 }
 
-/// How tables are drawn on standard output.
+/// The style of tables on standard output.
 pub fn style() -> Style {
     let is_terminal = io::stdout().is_terminal();
     Style { width: width(is_terminal), color: is_terminal && colors_wanted(), explain: false }
 }
 
-/// How a run's tables are drawn on standard output.
+/// The style of a run's tables on standard output.
 pub fn table_style(tables: TableArgs) -> Style {
     Style { explain: tables.explain, ..style() }
 }
 
-/// The terminal's columns; a file or a pipe gets lines as wide as a wide terminal.
+/// The number of columns of the terminal. A file or a pipe gets the lines of a wide terminal.
 fn width(is_terminal: bool) -> usize {
     let columns = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
     match columns {
@@ -154,7 +159,7 @@ fn width(is_terminal: bool) -> usize {
     }
 }
 
-/// `NO_COLOR` (no-color.org): present and not empty means none.
+/// Whether the user allows colours. A variable `NO_COLOR` that is not empty forbids them (no-color.org).
 fn colors_wanted() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
@@ -166,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_message_quotes_moves_no_cursor_and_its_lines_stay() {
+    fn a_quoted_text_moves_no_cursor_and_keeps_its_lines() {
         let quoted = "unknown variant `\u{1b}[2J\u{9b}1A`\nhelp: a\r\u{202e}b";
         assert_eq!(printable_lines(quoted), "unknown variant `\\u{1b}[2J\\u{9b}1A`\nhelp: a\\r\\u{202e}b");
     }

@@ -11,7 +11,7 @@ use crate::arenas::Arenas;
 use crate::args::{ExportArgs, ExportFormat, ExportTable};
 use crate::failure::Failure;
 use crate::output_file::{refuse_records, write_named};
-use crate::summary_file::has_summary;
+use crate::summary_file::check_ended;
 use crate::terminal::{Terminal, output_failure};
 use talkpath_experiment::part::LOG;
 use talkpath_experiment::run_dir::RunDir;
@@ -20,7 +20,7 @@ use talkpath_experiment::store::whole::open_file;
 /// Writes to a file, or to standard output.
 pub fn run(args: &ExportArgs, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {
     let dir = RunDir::open(&args.run)?;
-    has_summary(&dir)?;
+    check_ended(&dir)?;
     if let Some(path) = &args.output {
         refuse_records("-o", path, &[dir.path()], None)?;
     }

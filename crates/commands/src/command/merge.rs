@@ -1,10 +1,11 @@
-//! `talkpath merge`: one run of the parts that several machines left, byte for byte that of one machine.
+//! `talkpath merge` makes one run of the parts that several machines ran. The result is byte for byte the run that
+//! one machine would have made.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use talkpath_measure::summary::{Provenance, Swept};
+use talkpath_measure::summary::{Provenance, Summary, Swept};
 use talkpath_report::run_table;
 use talkpath_scenario::{Options, Plan};
 
@@ -27,7 +28,7 @@ use talkpath_experiment::stopwatch::Stopwatch;
 use talkpath_experiment::store::whole::write_bytes;
 use talkpath_units::{counted, is_or_are};
 
-/// Merges.
+/// Checks that the parts belong to one run, merges them and prints the tables of the run.
 pub fn run(
     args: &MergeArgs,
     common: &Common,
@@ -42,16 +43,16 @@ pub fn run(
     };
     let plan = load_file(&first.dir.file(SCENARIO), &Options::default())?;
     for other in &folders[1..] {
-        first.same_run(other, &plan)?;
+        first.check_same_run(other, &plan)?;
     }
-    overlaps(&folders)?;
+    refuse_overlap(&folders)?;
     let division = Division::new(&plan, first.shard.of);
-    foreign(&folders, &plan, &division)?;
+    refuse_foreign_repetitions(&folders, &plan, &division)?;
     if !args.partial {
-        complete(&folders, &plan, &division)?;
+        refuse_missing_repetitions(&folders, &plan, &division)?;
     }
     let mut dir = RunDir::create_empty(&args.output)?;
-    let begun = first.begun.clone().since(earliest(&folders));
+    let begun = first.begun.clone().since(earliest_start(&folders));
     let merging = Merging {
         plan: &plan,
         demanded: &plan,
@@ -60,45 +61,57 @@ pub fn run(
         watch: &watch,
         failure: None,
         has_rows: true,
-        provenance: made_by(&folders, arenas),
+        provenance: joined_provenance(&folders, arenas),
         findings: &Pages,
     };
-    let mut fresh = Fresh::new();
-    folders.iter_mut().for_each(|folder| fresh.append(&mut folder.fresh));
-    let merged = write_inputs(&mut dir, &plan).and_then(|()| {
-        let from: Vec<&RunDir> = folders.iter().map(|folder| &folder.dir).collect();
-        Ok(merging.finish(&dir, &from, fresh)?)
-    });
-    // A directory that is not whole could not be merged into again.
-    let merged = merged.and_then(|merged| merged.unwritten.map_or(Ok(merged.summary), |why| Err(why.into())));
-    let summary = merged.inspect_err(|_| dir.discard_if_new())?;
+    let mut in_journals = Fresh::new();
+    for folder in &mut folders {
+        in_journals.append(&mut folder.in_journal);
+    }
+    let part_dirs: Vec<&RunDir> = folders.iter().map(|folder| &folder.dir).collect();
+    // If the run cannot be written completely, its directory is removed, so that the same command can be given
+    // again: `merge` only writes into a new directory.
+    let summary =
+        write_run(&mut dir, &merging, &part_dirs, in_journals).inspect_err(|_| dir.discard_if_new())?;
     let table = run_table(&summary, &table_style(args.tables));
     let next_commands = again(&dir, "");
     let conclusion = Conclusion { table: &table, next_commands: &next_commands, junit: None, strict: false };
     conclude(Outcome { dir, summary, failure: None }, &conclusion, common, terminal)
 }
 
-/// What belongs to the run and not to its repetitions.
-fn write_inputs(dir: &mut RunDir, plan: &Plan) -> Result<(), Failure> {
-    for trace in &plan.traces {
+/// Writes the scenario, the traces and the merged repetitions to `dir`.
+fn write_run(
+    dir: &mut RunDir,
+    merging: &Merging<'_>,
+    part_dirs: &[&RunDir],
+    in_journals: Fresh,
+) -> Result<Summary, Failure> {
+    for trace in &merging.plan.traces {
         dir.write_trace(trace)?;
     }
-    Ok(write_bytes(&dir.file(SCENARIO), plan.resolved.as_bytes())?)
+    write_bytes(&dir.file(SCENARIO), merging.plan.resolved.as_bytes())?;
+    let merged = merging.finish(dir, part_dirs, in_journals)?;
+    match merged.unwritten {
+        Some(why) => Err(why.into()),
+        None => Ok(merged.summary),
+    }
 }
 
-/// A part's directory.
+/// The directory of a part.
 struct PartDir {
     path: PathBuf,
     dir: RunDir,
+    /// What the process that ran the part wrote down about it.
     begun: Resumable,
     shard: Shard,
-    /// Repetitions that its journal holds.
-    fresh: Fresh,
-    /// All of its repetitions.
+    /// The repetitions that the journal of the part holds.
+    in_journal: Fresh,
+    /// All repetitions of the part, in its journal or in folders.
     ids: BTreeSet<(PartId, bool)>,
 }
 
 impl PartDir {
+    /// Opens the directory of a part, and reads which repetitions it holds.
     fn open(path: &Path) -> Result<Self, Failure> {
         let refuse = |why: &str| Err(Failure::Usage(format!("{}: {why}", path.display())));
         if !path.is_dir() {
@@ -108,42 +121,44 @@ impl PartDir {
             return refuse("a run, not a part of one: there is nothing to merge in it");
         }
         if !RunDir::is_begun(path) {
-            let program = program();
             return refuse(&format!(
-                "not a part of a run: `{program} run SCENARIO.toml --shard I/N` makes one"
+                "not a part of a run: `{} run SCENARIO.toml --shard I/N` makes one",
+                program()
             ));
         }
         let dir = RunDir::open(path)?;
         let begun = resumable(&dir)?;
         let Some(shard) = begun.shard()? else {
-            let program = program();
             return refuse(&format!(
-                "a run that was interrupted, no part of one: `{program} run --resume` continues it"
+                "a run that was interrupted, not a part of one: `{} run --resume` continues it",
+                program()
             ));
         };
-        // No lock is kept: a process cannot hold a file open for each of many parts. Whoever goes on with a
-        // part meanwhile changes no whole repetition. The folder of a repetition that was cut short may
-        // disappear: a merge that reads it then fails, and names it.
+        // No lock is kept, because a process cannot hold a file open for each of many parts. If another process
+        // goes on with the part meanwhile, finished repetitions do not change. The folder of a repetition that
+        // was cut short may disappear. In that case the merge fails, and names the folder.
         dir.refuse_company()?;
-        let mut fresh = journal::read(&dir)?;
-        // The plan has them.
-        fresh.values_mut().for_each(|part| part.summary.sweep = Swept::default());
-        let ids = all_parts(&dir, &fresh)?;
-        Ok(Self { path: path.to_path_buf(), dir, begun, shard, fresh, ids })
+        let mut in_journal = journal::read(&dir)?;
+        // The swept values are in the plan, so they need no memory for each repetition.
+        for part in in_journal.values_mut() {
+            part.summary.sweep = Swept::default();
+        }
+        let ids = all_parts(&dir, &in_journal)?;
+        Ok(Self { path: path.to_path_buf(), dir, begun, shard, in_journal, ids })
     }
 
-    /// Whether `other` has the same scenario.toml and traces, byte for byte. It is the same plan then, which
-    /// takes seconds and hundreds of megabytes to understand again if it has 100,000 cells.
-    fn has_files_of(&self, other: &Self, plan: &Plan) -> bool {
-        let is_same = |name: &str| match [self, other].map(|it| fs::read(it.dir.file(name))) {
-            [Ok(ours), Ok(theirs)] => ours == theirs,
-            _ => false,
+    /// Whether `other` has the same scenario.toml and the same traces, byte for byte. In that case it has the same
+    /// plan, which need not be made again. A plan of 100,000 cells takes seconds and hundreds of megabytes.
+    fn has_same_files(&self, other: &Self, plan: &Plan) -> bool {
+        let is_same = |name: &str| {
+            let (first, second) = (fs::read(self.dir.file(name)), fs::read(other.dir.file(name)));
+            matches!((first, second), (Ok(first), Ok(second)) if first == second)
         };
         is_same(SCENARIO) && plan.traces.iter().all(|trace| is_same(&trace.name))
     }
 
-    /// Whether `other` is a part of the same run, divided alike.
-    fn same_run(&self, other: &Self, plan: &Plan) -> Result<(), Failure> {
+    /// Checks that `other` is a part of the same run, which was divided into the same number of parts.
+    fn check_same_run(&self, other: &Self, plan: &Plan) -> Result<(), Failure> {
         let refuse = |why: String| Err(Failure::Usage(format!("{}: {why}", other.path.display())));
         let first = self.path.display();
         for ((name, ours), (_, theirs)) in self.begun.common().into_iter().zip(other.begun.common()) {
@@ -157,7 +172,7 @@ impl PartDir {
             let (ours, theirs) = (self.shard, other.shard);
             return refuse(format!("part {theirs}, but {first} is part {ours}: not parts of one division"));
         }
-        if self.has_files_of(other, plan) {
+        if self.has_same_files(other, plan) {
             return Ok(());
         }
         let found = load_file(&other.dir.file(SCENARIO), &Options::default())?;
@@ -173,11 +188,12 @@ impl PartDir {
             ));
         }
         if found.resolved != plan.resolved {
-            let differs = |(ours, theirs): &(&str, &str)| ours != theirs;
-            let line = plan.resolved.lines().zip(found.resolved.lines()).find(differs);
-            let line =
-                line.map_or(String::new(), |(ours, theirs)| format!(": `{theirs}` here, `{ours}` there"));
-            return refuse(format!("part of another scenario than {first}{line}"));
+            let mut lines = plan.resolved.lines().zip(found.resolved.lines());
+            let difference = match lines.find(|(ours, theirs)| ours != theirs) {
+                Some((ours, theirs)) => format!(": `{theirs}` here, `{ours}` there"),
+                None => String::new(),
+            };
+            return refuse(format!("part of another scenario than {first}{difference}"));
         }
         if found.traces != plan.traces {
             return refuse(format!("part of another scenario than {first}: a trace differs"));
@@ -186,26 +202,28 @@ impl PartDir {
     }
 }
 
-/// No two folders may be the same part.
-fn overlaps(folders: &[PartDir]) -> Result<(), Failure> {
+/// Refuses two folders that hold the same part.
+fn refuse_overlap(folders: &[PartDir]) -> Result<(), Failure> {
     let mut sorted: Vec<&PartDir> = folders.iter().collect();
     sorted.sort_by_key(|folder| folder.shard.first);
-    match sorted.windows(2).find(|pair| pair[1].shard.first <= pair[0].shard.last) {
-        None => Ok(()),
-        Some(pair) => Err(Failure::Usage(format!(
-            "{} and {} both hold part {}/{}: merge one of them",
-            pair[0].path.display(),
-            pair[1].path.display(),
-            pair[1].shard.first,
-            pair[1].shard.of
-        ))),
+    for (folder, next) in sorted.iter().zip(sorted.iter().skip(1)) {
+        if next.shard.first <= folder.shard.last {
+            return Err(Failure::Usage(format!(
+                "{} and {} both hold part {}/{}: merge one of them",
+                folder.path.display(),
+                next.path.display(),
+                next.shard.first,
+                next.shard.of
+            )));
+        }
     }
+    Ok(())
 }
 
-/// A folder holds its own repetitions alone, as no process of this program leaves others there.
-fn foreign(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(), Failure> {
+/// Refuses a folder with a repetition of another part. This program never leaves such a repetition in a folder.
+fn refuse_foreign_repetitions(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(), Failure> {
+    let cells = plan.cells.len() as u64;
     for folder in folders {
-        let cells = plan.cells.len() as u64;
         let is_foreign = |id: &PartId| {
             id.cell >= cells || id.repetition >= plan.repeat || !folder.shard.holds(division.part(*id))
         };
@@ -222,42 +240,24 @@ fn foreign(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(), 
     Ok(())
 }
 
-/// Every repetition must be there; the error names parts in which some are missing, or that are not there.
-fn complete(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(), Failure> {
-    let there = folders.iter().flat_map(|folder| &folder.ids).copied().collect();
-    let mut by_part: BTreeMap<u64, u64> = BTreeMap::new();
-    for id in missing(plan, &there) {
-        *by_part.entry(division.part(id)).or_default() += 1;
+/// Refuses the merge if a repetition is missing. The failure names the folders that lack repetitions, and the
+/// parts that have no folder.
+fn refuse_missing_repetitions(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(), Failure> {
+    let present = folders.iter().flat_map(|folder| &folder.ids).copied().collect();
+    let mut missing_of_part: BTreeMap<u64, u64> = BTreeMap::new();
+    for id in missing(plan, &present) {
+        *missing_of_part.entry(division.part(id)).or_default() += 1;
     }
-    if by_part.is_empty() {
+    if missing_of_part.is_empty() {
         return Ok(());
     }
-    let of = folders.first().map_or(1, |folder| folder.shard.of);
-    let holder = |part: u64| folders.iter().find(|folder| folder.shard.holds(part));
-    let mut lines = Vec::new();
-    for folder in folders {
-        let lacks: u64 =
-            by_part.iter().filter(|(part, _)| folder.shard.holds(**part)).map(|(_, count)| count).sum();
-        if lacks > 0 {
-            let (program, path) = (program(), shell_path(&folder.path));
-            lines.push(format!(
-                "{}: {} missing: {program} run --resume {path}",
-                folder.path.display(),
-                counted(lacks, "repetition")
-            ));
-        }
-    }
-    let absent: Vec<_> = by_part.keys().filter(|part| holder(**part).is_none()).collect();
-    if !absent.is_empty() {
-        let named: Vec<_> = absent.iter().take(MAX_NAMED).map(|part| format!("{part}/{of}")).collect();
-        let more = absent.len() - named.len();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        lines.push(format!("not among the directories: part {}{more}", named.join(", ")));
-    }
+    let mut lines: Vec<String> =
+        folders.iter().filter_map(|folder| incomplete_folder_line(folder, &missing_of_part)).collect();
+    lines.extend(absent_parts_line(folders, &missing_of_part));
     let more = lines.len().saturating_sub(MAX_NAMED);
     lines.truncate(MAX_NAMED);
     let more = if more > 0 { format!("\nand {}", counted(more, "more directory")) } else { String::new() };
-    let missing: u64 = by_part.values().sum();
+    let missing: u64 = missing_of_part.values().sum();
     Err(Failure::Usage(format!(
         "{missing} of {} {} missing\n{}{more}\nhelp: --partial merges what is there",
         counted(plan.cells.len() as u64 * plan.repeat, "repetition"),
@@ -266,27 +266,52 @@ fn complete(folders: &[PartDir], plan: &Plan, division: &Division) -> Result<(),
     )))
 }
 
-/// RFC 3339 in UTC sorts as text.
-fn earliest(folders: &[PartDir]) -> String {
+/// Says how many repetitions `folder` lacks and how to run them, or returns `None` if it lacks none.
+fn incomplete_folder_line(folder: &PartDir, missing_of_part: &BTreeMap<u64, u64>) -> Option<String> {
+    let parts_of_folder = missing_of_part.iter().filter(|(part, _)| folder.shard.holds(**part));
+    let missing: u64 = parts_of_folder.map(|(_, count)| count).sum();
+    (missing > 0).then(|| {
+        format!(
+            "{}: {} missing: {} run --resume {}",
+            folder.path.display(),
+            counted(missing, "repetition"),
+            program(),
+            shell_path(&folder.path)
+        )
+    })
+}
+
+/// Names the parts that no folder holds, or returns `None` if each part has a folder.
+fn absent_parts_line(folders: &[PartDir], missing_of_part: &BTreeMap<u64, u64>) -> Option<String> {
+    let has_folder = |part: u64| folders.iter().any(|folder| folder.shard.holds(part));
+    let absent: Vec<u64> = missing_of_part.keys().copied().filter(|&part| !has_folder(part)).collect();
+    if absent.is_empty() {
+        return None;
+    }
+    let all_parts = folders.first().map_or(1, |folder| folder.shard.of);
+    let named: Vec<_> = absent.iter().take(MAX_NAMED).map(|part| format!("{part}/{all_parts}")).collect();
+    let more = absent.len() - named.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!("not among the directories: part {}{more}", named.join(", ")))
+}
+
+/// The time at which the first of the parts began. Times in UTC in the form of RFC 3339 sort as text.
+fn earliest_start(folders: &[PartDir]) -> String {
     folders.iter().map(|folder| folder.begun.started.clone()).min().unwrap_or_default()
 }
 
-/// The machines that ran the parts; this one if they do not say.
-fn made_by(folders: &[PartDir], arenas: &dyn Arenas) -> Provenance {
-    let of: Vec<&Provenance> = folders.iter().filter_map(|folder| folder.begun.provenance.as_ref()).collect();
-    let all = |word: fn(&Provenance) -> &String| {
-        let mut words: Vec<&str> = of.iter().map(|it| word(it).as_str()).collect();
-        words.sort_unstable();
-        words.dedup();
-        words.join(", ")
+/// The machines that ran the parts. If no part names its machine, it is this machine.
+fn joined_provenance(folders: &[PartDir], arenas: &dyn Arenas) -> Provenance {
+    let machines: Vec<&Provenance> =
+        folders.iter().filter_map(|folder| folder.begun.provenance.as_ref()).collect();
+    let Some(first) = machines.first() else {
+        return provenance(arenas.revision());
     };
-    match of.first() {
-        None => provenance(arenas.revision()),
-        Some(first) => {
-            Provenance { kernel: all(|it| &it.kernel), host: all(|it| &it.host), ..(*first).clone() }
-        }
-    }
+    let kernels: BTreeSet<&str> = machines.iter().map(|machine| machine.kernel.as_str()).collect();
+    let hosts: BTreeSet<&str> = machines.iter().map(|machine| machine.host.as_str()).collect();
+    let listed = |words: BTreeSet<&str>| words.into_iter().collect::<Vec<_>>().join(", ");
+    Provenance { kernel: listed(kernels), host: listed(hosts), ..(*first).clone() }
 }
 
-/// Chosen: an error names this many, and counts the rest.
+/// How many directories or parts a failure names; it counts the others (chosen).
 const MAX_NAMED: usize = 5;

@@ -1,4 +1,4 @@
-//! `talkpath mos`: the E-model by hand.
+//! `talkpath mos` computes the opinion score of a call by the E-model (ITU-T G.107).
 
 use serde::Serialize;
 use talkpath_measure::metrics::e_model::{Call, Rating};
@@ -10,14 +10,14 @@ use crate::failure::Failure;
 use crate::terminal::{self, Terminal};
 use talkpath_experiment::json::json;
 
-/// Prints the score, R and what took from it, and which input lies outside the model, or with `--json` all of
-/// these as an object.
+/// Prints the score, the rating R with its impairments, and which inputs lie outside the model. With `--json` it
+/// prints all of these as an object.
 pub fn run(args: &MosArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let call = Call {
         mouth_to_ear_ms: args.one_way.as_millis_f64(),
         loss: args.loss.value,
         burst_ratio: args.burst_ratio,
-        codec: args.codec.impairment(is_concealed(args)?),
+        codec: args.codec.impairment(has_concealment(args)?),
     };
     let Rating { r, mos, id, ie_eff } = call.rate();
     let outside_model = call.outside();
@@ -25,39 +25,41 @@ pub fn run(args: &MosArgs, common: &Common, terminal: Terminal) -> Result<(), Fa
     if common.json() {
         return terminal::print(&json(&Figures { r, mos, id, ie_eff, concealment, outside_model }));
     }
-    let much = if args.loss.value > MUCH {
-        format!("{} of the frames are not played\n", as_percent(args.loss.value).replace('%', " %"))
-    } else {
-        String::new()
-    };
-    let at_the_end = if r <= 0.0 { "; R is 0 at the least" } else { "" };
-    let outside: String = outside_model.iter().map(|it| format!("Outside the model: {it}\n")).collect();
-    terminal.result(&format!(
+    let at_least = if r <= 0.0 { "; R is 0 at the least" } else { "" };
+    let mut text = format!(
         "MOS {mos:.2}, R {r:.1} of 93.2: {}\n\
-         Echo and delay take {id:.1}, codec and loss {ie_eff:.1}{at_the_end} (ITU-T G.107, 06/2015, narrowband)\n\
-         {much}{outside}",
+         Echo and delay take {id:.1}, codec and loss {ie_eff:.1}{at_least} (ITU-T G.107, 06/2015, narrowband)\n",
         satisfaction(r)
-    ))
+    );
+    // The user may have meant a large loss in per cent, so the text says how it was understood.
+    if args.loss.value > LARGE_LOSS {
+        let loss = as_percent(args.loss.value).replace('%', " %");
+        text += &format!("{loss} of the frames are not played\n");
+    }
+    for input in &outside_model {
+        text += &format!("Outside the model: {input}\n");
+    }
+    terminal.result(&text)
 }
 
-/// A share above this is said in words: it was perhaps meant in per cent. Chosen, as for a path's loss.
-const MUCH: f64 = 0.2;
+/// A loss above this share is repeated in words (chosen, the same as for the loss of a path).
+const LARGE_LOSS: f64 = 0.2;
 
-/// What `--json` prints.
+/// The object that `--json` prints.
 #[derive(Serialize)]
 struct Figures {
     r: f64,
     mos: f64,
     id: f64,
     ie_eff: f64,
-    /// As in summary.json.
+    /// The same word as in summary.json.
     concealment: &'static str,
-    /// As in summary.json.
+    /// The same words as in summary.json.
     outside_model: Vec<OutsideModel>,
 }
 
-/// Whether the receiver conceals missing frames.
-fn is_concealed(args: &MosArgs) -> Result<bool, Failure> {
+/// Whether the receiver conceals missing frames. `--no-plc` is refused for a codec that always does.
+fn has_concealment(args: &MosArgs) -> Result<bool, Failure> {
     if args.no_plc && args.codec.row().silence.is_none() {
         return Err(Failure::Usage(format!(
             "--no-plc belongs to g711: {} conceals by itself, and its figures hold for that",
@@ -67,7 +69,7 @@ fn is_concealed(args: &MosArgs) -> Result<bool, Failure> {
     Ok(!args.no_plc)
 }
 
-/// ITU-T G.107 (06/2015), Table B.1: what to expect of users at `r`.
+/// How satisfied users are at the rating `r` (ITU-T G.107, 06/2015, Table B.1).
 const fn satisfaction(r: f64) -> &'static str {
     match r {
         90.0.. => "users are very satisfied",

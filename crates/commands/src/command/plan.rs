@@ -1,6 +1,7 @@
-//! `talkpath plan`: what a scenario would run, and about what each cell costs, before anything runs.
+//! `talkpath plan` prints what a scenario would run, and about how long each cell takes, before anything runs.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use talkpath_scenario::{Cell, NANOS_OF_A_HOP, Options, Plan};
@@ -15,7 +16,7 @@ use talkpath_experiment::run_dir::{SCENARIO, write_trace};
 use talkpath_experiment::store::whole::write_bytes;
 use talkpath_units::counted;
 
-/// Prints the plan, and writes the files from which every machine runs its part.
+/// Prints the plan, and writes the files that every machine needs to run its part.
 pub fn run(args: &PlanArgs, common: &Common, terminal: Terminal) -> Result<(), Failure> {
     let set = args.change.settings().collect();
     let options = Options { set, seed: args.seed, repeat: args.repeat };
@@ -24,40 +25,46 @@ pub fn run(args: &PlanArgs, common: &Common, terminal: Terminal) -> Result<(), F
         terminal.warning(&format!("{}:{warning}", args.scenario.display()));
     }
     if let Some(folder) = &args.output {
-        if is_run(folder) {
-            return Err(Failure::Usage(format!(
-                "-o {}: a run is there, and its scenario would be lost; name another directory",
-                folder.display()
-            )));
-        }
-        fs::create_dir_all(folder).map_err(|why| Failure::folder(folder, why))?;
-        for trace in &plan.traces {
-            write_trace(folder, trace)?;
-        }
-        write_bytes(&folder.join(SCENARIO), plan.resolved.as_bytes())?;
+        write_inputs(folder, &plan)?;
     }
     if common.json() { print(&files::json(&as_json(&plan))) } else { terminal.result(&as_text(&plan)) }
 }
 
-/// docs/reference/interface.md has the keys.
+/// Writes the resolved scenario and its traces into `folder`.
+fn write_inputs(folder: &Path, plan: &Plan) -> Result<(), Failure> {
+    if is_run(folder) {
+        return Err(Failure::Usage(format!(
+            "-o {}: a run is there, and its scenario would be lost; name another directory",
+            folder.display()
+        )));
+    }
+    fs::create_dir_all(folder).map_err(|why| Failure::folder(folder, why))?;
+    for trace in &plan.traces {
+        write_trace(folder, trace)?;
+    }
+    Ok(write_bytes(&folder.join(SCENARIO), plan.resolved.as_bytes())?)
+}
+
+/// The plan as JSON, with the keys of docs/reference/interface.md.
 fn as_json(plan: &Plan) -> Value {
     let cell = |cell: &Cell| json!({ "cell": cell.index, "sweep": *cell.sweep, "cost_s": seconds(cell.scenario.cost()) });
     json!({
         "talkpath": env!("CARGO_PKG_VERSION"),
         "name": plan.name,
         "repeat": plan.repeat,
-        "seeds": (0..plan.repeat).map(|it| plan.seed.repetition(it).get()).collect::<Vec<_>>(),
-        "cost_s": seconds(all(plan)),
+        "seeds": (0..plan.repeat).map(|index| plan.seed.repetition(index).get()).collect::<Vec<_>>(),
+        "cost_s": seconds(total_cost(plan)),
         "cells": plan.cells.iter().map(cell).collect::<Vec<_>>(),
     })
 }
 
+/// The plan as text for a person.
 fn as_text(plan: &Plan) -> String {
     let (cells, repeat) = (plan.cells.len() as u64, plan.repeat);
     let seeds: Vec<_> =
-        (0..repeat).take(SHOWN_SEEDS).map(|it| plan.seed.repetition(it).get().to_string()).collect();
-    let more = repeat.saturating_sub(seeds.len() as u64);
-    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        (0..repeat).take(SHOWN_SEEDS).map(|index| plan.seed.repetition(index).get().to_string()).collect();
+    let other_seeds = repeat.saturating_sub(seeds.len() as u64);
+    let more = if other_seeds > 0 { format!(", and {other_seeds} more") } else { String::new() };
     let mut text = format!(
         "{}\n{} in all: {}, {} of each\nseeds: {}{more}\ncost: about {} of one core, an estimate\n\n",
         plan.name,
@@ -65,7 +72,7 @@ fn as_text(plan: &Plan) -> String {
         counted(cells, "cell"),
         counted(repeat, "repetition"),
         seeds.join(", "),
-        span(all(plan)),
+        span(total_cost(plan)),
     );
     let width = |cell: &Cell| span(cell.scenario.cost()).len();
     let width = plan.cells.iter().take(SHOWN_CELLS).map(width).max().unwrap_or(0);
@@ -74,24 +81,25 @@ fn as_text(plan: &Plan) -> String {
         text += format!("cell {:<5} {cost:>width$} a repetition  {}", cell.index, cell.label).trim_end();
         text.push('\n');
     }
-    match plan.cells.len().saturating_sub(SHOWN_CELLS) {
-        0 => {}
-        more => text += &format!("and {}; --json has them all\n", counted(more, "more cell")),
+    let other_cells = plan.cells.len().saturating_sub(SHOWN_CELLS);
+    if other_cells > 0 {
+        text += &format!("and {}; --json has them all\n", counted(other_cells, "more cell"));
     }
     text
 }
 
-/// Hops of all repetitions.
-fn all(plan: &Plan) -> u64 {
+/// How many times a packet passes a link in all repetitions, estimated.
+fn total_cost(plan: &Plan) -> u64 {
     let cells = plan.cells.iter().map(|cell| cell.scenario.cost()).fold(0, u64::saturating_add);
     cells.saturating_mul(plan.repeat)
 }
 
+/// How long the simulation of so many hops takes, in seconds of one core.
 fn seconds(hops: u64) -> f64 {
     hops.saturating_mul(NANOS_OF_A_HOP) as f64 / 1e9
 }
 
-/// A time of which the first two digits matter at most.
+/// Writes how long the simulation of so many hops takes. It is an estimate, so only the first digits are shown.
 fn span(hops: u64) -> String {
     match seconds(hops) {
         time if time < 1.0 => format!("{:.1} ms", time * 1e3),
@@ -101,7 +109,7 @@ fn span(hops: u64) -> String {
     }
 }
 
-/// Chosen: a screen.
+/// How many cells the text lists (chosen: so many fit on a screen).
 const SHOWN_CELLS: usize = 24;
-/// Chosen: a line.
+/// How many seeds the text lists (chosen: so many fit on a line).
 const SHOWN_SEEDS: usize = 3;

@@ -1,4 +1,4 @@
-//! `talkpath report`: the page again, from what a run directory holds.
+//! `talkpath report` draws the page of a run again from its directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use talkpath_report::{Network, Page, RunPart, figure_files, html, side_by_side};
 use talkpath_scenario::{Cell, Options, Plan};
 use talkpath_units::{Instant, counted};
 
-use crate::again::{Repetitions, is_repeatable};
+use crate::again::{Repetitions, check_repeatable};
 use crate::arenas::Arenas;
 use crate::args::ReportArgs;
 use crate::failure::Failure;
@@ -30,91 +30,129 @@ use talkpath_experiment::resumable::resumable;
 use talkpath_experiment::run_dir::{PartId, RunDir, SCENARIO};
 use talkpath_experiment::store::whole::{find_file, write_bytes};
 
-/// Writes one page a run directory, or with `-o` one page that lays them all side by side.
+/// Writes one page for each run directory. If `-o` is given with several directories, it writes one page that
+/// shows all runs side by side.
 pub fn run(args: &ReportArgs, arenas: &dyn Arenas, terminal: Terminal) -> Result<(), Failure> {
     let dirs: Vec<RunDir> = args.runs.iter().map(|path| RunDir::open(path)).collect::<Result<_, _>>()?;
-    if let Some(target) = &args.output
-        && let Some(ending) = target.extension().and_then(OsStr::to_str)
-        && !["html", "htm"].iter().any(|it| ending.eq_ignore_ascii_case(it))
+    if let Some(target) = &args.output {
+        check_output(target, &dirs)?;
+    }
+    let figures = args.figures.as_deref();
+    let has_several_runs = dirs.len() > 1;
+    match &args.output {
+        Some(target) if has_several_runs => {
+            join_runs(&dirs, arenas, terminal)?.write(Some(target), figures, terminal)
+        }
+        Some(target) => {
+            for dir in &dirs {
+                StoredRun::read(dir, arenas, terminal)?.write(Some(target), figures, terminal)?;
+            }
+            Ok(())
+        }
+        None => {
+            if let Some(folder) = figures
+                && has_several_runs
+            {
+                return Err(Failure::Usage(format!(
+                    "--figures {}: the figures of several runs have the same names; give -o for one page with all of them, \
+                     or one run directory",
+                    folder.display()
+                )));
+            }
+            for dir in &dirs {
+                write_own_page(dir, figures, arenas, terminal)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Writes the page of the run in `dir` into `dir`, and its figures if there is a folder for them.
+fn write_own_page(
+    dir: &RunDir,
+    figures: Option<&Path>,
+    arenas: &dyn Arenas,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let run = StoredRun::read(dir, arenas, terminal)?;
+    let page = dir.file(REPORT);
+    match refuse_lossy_page(dir, &page) {
+        Ok(()) => run.write(Some(&page), figures, terminal),
+        // The user asked for the figures only, so the old page stays.
+        Err(_) if figures.is_some() => run.write(None, figures, terminal),
+        Err(why) => Err(why),
+    }
+}
+
+/// Refuses a file of `-o` that is not a page in HTML, or over which a page must not be written.
+fn check_output(target: &Path, dirs: &[RunDir]) -> Result<(), Failure> {
+    if let Some(ending) = target.extension().and_then(OsStr::to_str)
+        && !["html", "htm"].iter().any(|html| ending.eq_ignore_ascii_case(html))
     {
         return Err(Failure::Usage(format!(
             "-o {}: a report is a page in HTML, not .{ending}: name it .html, and print it to PDF from a browser",
             target.display()
         )));
     }
-    if let Some(target) = &args.output {
-        let given: Vec<&Path> = dirs.iter().map(RunDir::path).collect();
-        refuse_records("-o", target, &given, Some(REPORT))?;
-        let mut over = dirs.iter().filter(|dir| same_file(&dir.file(REPORT), target));
-        over.try_for_each(|dir| loses_nothing(dir, &dir.file(REPORT)))?;
-    }
-    if let (Some(target), 2..) = (&args.output, dirs.len()) {
-        return several(&dirs, arenas, terminal)?.write(Some(target), args.figures.as_deref(), terminal);
-    }
-    if let (Some(folder), 2..) = (&args.figures, dirs.len()) {
-        return Err(Failure::Usage(format!(
-            "--figures {}: the figures of several runs have the same names; give -o for one page with all of them, \
-             or one run directory",
-            folder.display()
-        )));
-    }
-    for dir in &dirs {
-        let run = StoredRun::read(dir, arenas, terminal)?;
+    let paths: Vec<&Path> = dirs.iter().map(RunDir::path).collect();
+    refuse_records("-o", target, &paths, Some(REPORT))?;
+    for dir in dirs {
         let page = dir.file(REPORT);
-        let target = match (&args.output, loses_nothing(dir, &page)) {
-            (Some(target), _) => Some(target.clone()),
-            (None, Ok(())) => Some(page),
-            // The figures alone were asked for: the page stays.
-            (None, Err(_)) if args.figures.is_some() => None,
-            (None, Err(why)) => return Err(why),
-        };
-        run.write(target.as_deref(), args.figures.as_deref(), terminal)?;
+        if is_same_file(&page, target) {
+            refuse_lossy_page(dir, &page)?;
+        }
     }
     Ok(())
 }
 
-/// Whether both paths lead to one file that is there.
-fn same_file(one: &Path, other: &Path) -> bool {
-    fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
+/// Whether both paths lead to the same file. A file that does not exist is not the same as any other.
+fn is_same_file(path: &Path, other: &Path) -> bool {
+    match (fs::canonicalize(path), fs::canonicalize(other)) {
+        (Ok(path), Ok(other)) => path == other,
+        _ => false,
+    }
 }
 
 /// Whether `dir` has the rows of its messages.
 ///
 /// # Errors
-/// Something has their name, and cannot be opened.
+/// Returns a [`Failure`] if the file of the rows exists, but cannot be opened.
 fn has_rows(dir: &RunDir) -> Result<bool, Failure> {
     let path = dir.file(PACKETS);
     let found = find_file(&path).map_err(|why| Failure::read(&path, &why))?;
     Ok(found.is_some())
 }
 
-/// Whether the rows of `dir` are not there and can be had by running it again.
-fn is_made_again(dir: &RunDir) -> Result<bool, Failure> {
-    Ok(!has_rows(dir)? && head_of(dir).is_ok_and(|head| is_repeatable(&head).is_ok()))
+/// Whether `dir` has no rows, but running it again gives them.
+fn needs_new_run(dir: &RunDir) -> Result<bool, Failure> {
+    Ok(!has_rows(dir)? && head_of(dir).is_ok_and(|head| check_repeatable(&head).is_ok()))
 }
 
-/// The repetition that is `drawn` of each cell, run again.
-fn drawn_again(
+/// Draws one repetition of each cell by running it again. `drawn` has the repetition of each cell.
+fn draw_by_new_run(
     dir: &RunDir,
     drawn: &BTreeMap<u64, u64>,
     arenas: &dyn Arenas,
 ) -> Result<Vec<CellFigures>, Failure> {
-    let mut again = Repetitions::open(dir, &dir.file(PACKETS), arenas)?;
+    let mut repetitions = Repetitions::open(dir, &dir.file(PACKETS), arenas)?;
     let labels: BTreeMap<u64, String> =
-        again.plan().cells.iter().map(|cell| (cell.index, cell.label.clone())).collect();
-    let mut made = Vec::new();
+        repetitions.plan().cells.iter().map(|cell| (cell.index, cell.label.clone())).collect();
+    let mut figures_of_cells = Vec::new();
     let is_drawn = |id: PartId| drawn.get(&id.cell) == Some(&id.repetition);
-    again.each(is_drawn, |record| {
-        made.push(figures(&record, labels.get(&record.cell).map_or("", String::as_str)));
+    repetitions.each(is_drawn, |record| {
+        let label = labels.get(&record.cell).map_or("", String::as_str);
+        figures_of_cells.push(figures(&record, label));
         Ok(())
     })?;
-    Ok(made)
+    Ok(figures_of_cells)
 }
 
-/// Whether the page can be written over the one of the run: that has figures of each message also where the
-/// run kept no rows, from which they could be drawn again.
-fn loses_nothing(dir: &RunDir, page: &Path) -> Result<(), Failure> {
-    if has_rows(dir)? || !page.exists() || is_made_again(dir)? {
+/// Refuses to write over `page`, the page of the run in `dir`, if a new page would show less.
+///
+/// The first page was drawn when the run still had all rows in memory. If the run kept no rows, and cannot be
+/// run again, a new page lacks the figures that need each message.
+fn refuse_lossy_page(dir: &RunDir, page: &Path) -> Result<(), Failure> {
+    if has_rows(dir)? || !page.exists() || needs_new_run(dir)? {
         return Ok(());
     }
     Err(Failure::Usage(format!(
@@ -124,7 +162,7 @@ fn loses_nothing(dir: &RunDir, page: &Path) -> Result<(), Failure> {
     )))
 }
 
-/// What a run directory holds.
+/// A run as its directory holds it, with everything that its page needs.
 struct StoredRun {
     summary: Summary,
     figures: Vec<CellFigures>,
@@ -140,9 +178,11 @@ impl StoredRun {
         let plan = load_file(&scenario, &Options::default())?;
         let mut drawn = summary.shown_repetitions();
         drawn.retain(|index, _| plan.cell(*index).is_some_and(|cell| is_drawn(&plan, cell)));
-        let figures = match is_made_again(dir)? {
-            true => drawn_again(dir, &drawn, arenas)?,
-            false => runs(dir, &drawn)?.iter_mut().map(|run| draw(run, &plan, &summary)).collect(),
+        let figures = if needs_new_run(dir)? {
+            draw_by_new_run(dir, &drawn, arenas)?
+        } else {
+            let mut records = stored_records(dir, &drawn)?;
+            records.iter_mut().map(|record| draw(record, &plan, &summary)).collect()
         };
         let to = resumable(dir).ok().and_then(|begun| begun.to);
         let command = command_again(&scenario, &summary.arena, to.as_deref());
@@ -150,7 +190,8 @@ impl StoredRun {
         Ok(Self { summary, figures, scenario_toml: plan.resolved, command, network })
     }
 
-    /// Writes the page where there is a place for it, and its figures if there is a folder for them.
+    /// Writes the page to `target`, and the figures as SVG files into the folder `figures`. `None` leaves either
+    /// out.
     fn write(
         &self,
         target: Option<&Path>,
@@ -178,9 +219,8 @@ impl StoredRun {
     }
 }
 
-/// The runs as one, each named by what tells it from the others: the arena, the scenario's name, or both;
-/// else the part of the directory's name that the others do not share.
-fn several(dirs: &[RunDir], arenas: &dyn Arenas, terminal: Terminal) -> Result<StoredRun, Failure> {
+/// Joins several runs into one that shows them side by side, each with a label of its own.
+fn join_runs(dirs: &[RunDir], arenas: &dyn Arenas, terminal: Terminal) -> Result<StoredRun, Failure> {
     let runs: Vec<StoredRun> =
         dirs.iter().map(|dir| StoredRun::read(dir, arenas, terminal)).collect::<Result<_, _>>()?;
     let labels = labels(&runs, dirs);
@@ -189,64 +229,80 @@ fn several(dirs: &[RunDir], arenas: &dyn Arenas, terminal: Terminal) -> Result<S
         summary: run.summary.clone(),
         figures: run.figures.clone(),
     });
-    let joined = |of: &dyn Fn(&StoredRun) -> &str| runs.iter().map(of).collect::<Vec<_>>().join("\n");
-    let (scenario_toml, command) = (joined(&|run| &run.scenario_toml), joined(&|run| &run.command));
+    let scenarios: Vec<&str> = runs.iter().map(|run| run.scenario_toml.as_str()).collect();
+    let commands: Vec<&str> = runs.iter().map(|run| run.command.as_str()).collect();
     let Some((summary, figures)) = side_by_side(&parts.collect::<Vec<_>>()) else {
         return Err(Failure::Usage("no run directory to report".to_owned()));
     };
-    Ok(StoredRun { summary, figures, scenario_toml, command, network: None })
+    Ok(StoredRun {
+        summary,
+        figures,
+        scenario_toml: scenarios.join("\n"),
+        command: commands.join("\n"),
+        network: None,
+    })
 }
 
+/// Names each run by what distinguishes it from the others: the arena, the name of the scenario, or both. If
+/// these are the same for some runs, the labels come from the names of the directories.
 fn labels(runs: &[StoredRun], dirs: &[RunDir]) -> Vec<String> {
-    let arena = |run: &StoredRun| run.summary.arena.clone();
-    let name = |run: &StoredRun| run.summary.name.clone();
-    let both = |run: &StoredRun| format!("{}, {}", run.summary.name, run.summary.arena);
-    let of: [&dyn Fn(&StoredRun) -> String; 3] = [&arena, &name, &both];
-    for label in of {
-        let labels: Vec<String> = runs.iter().map(label).collect();
-        if labels.iter().collect::<BTreeSet<_>>().len() == labels.len() {
-            return labels;
-        }
+    let arenas = runs.iter().map(|run| run.summary.arena.clone()).collect();
+    let names = runs.iter().map(|run| run.summary.name.clone()).collect();
+    let names_with_arenas =
+        runs.iter().map(|run| format!("{}, {}", run.summary.name, run.summary.arena)).collect();
+    let candidates: [Vec<String>; 3] = [arenas, names, names_with_arenas];
+    if let Some(labels) = candidates.into_iter().find(|labels| are_distinct(labels)) {
+        return labels;
     }
     let paths = dirs.iter().map(|dir| path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned()));
     directory_labels(&paths.collect::<Vec<_>>())
 }
 
-/// What tells the directories apart: the part of their names that they do not share; of directories with one
-/// name, as many of the folders above as it takes.
+fn are_distinct(labels: &[String]) -> bool {
+    labels.iter().collect::<BTreeSet<_>>().len() == labels.len()
+}
+
+/// Names each directory by what distinguishes its path from the others.
+///
+/// If the names of the directories differ, a label is the part of the name that the others do not share. If
+/// some names are the same, the label also has as many of the folders above as are needed.
 fn directory_labels(paths: &[PathBuf]) -> Vec<String> {
-    let parts: Vec<Vec<String>> = paths
+    let paths: Vec<Vec<String>> = paths
         .iter()
-        .map(|path| path.components().map(|it| it.as_os_str().to_string_lossy().into_owned()).collect())
+        .map(|path| path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect())
         .collect();
-    let names = |depth: usize| -> Vec<String> {
-        parts.iter().map(|parts| parts[parts.len().saturating_sub(depth)..].join("/")).collect()
+    let last_parts = |depth: usize| -> Vec<String> {
+        paths.iter().map(|parts| parts[parts.len().saturating_sub(depth)..].join("/")).collect()
     };
-    let are_distinct = |names: &[String]| names.iter().collect::<BTreeSet<_>>().len() == names.len();
-    let deepest = parts.iter().map(Vec::len).max().unwrap_or(0);
-    match (1..=deepest).find(|depth| are_distinct(&names(*depth))) {
-        Some(depth @ 2..) => names(depth),
-        _ => own_parts(&names(1)),
+    let deepest = paths.iter().map(Vec::len).max().unwrap_or(0);
+    match (1..=deepest).find(|depth| are_distinct(&last_parts(*depth))) {
+        Some(depth @ 2..) => last_parts(depth),
+        _ => without_shared_words(&last_parts(1)),
     }
 }
 
-/// The names without the words that all begin or end with.
-fn own_parts(names: &[String]) -> Vec<String> {
-    let words: Vec<Vec<&str>> = names.iter().map(|name| name.split('-').collect()).collect();
-    let shortest = words.iter().map(Vec::len).min().unwrap_or(0);
-    let is_shared = |at: &dyn Fn(&Vec<&str>) -> usize| {
-        let word = |words: &Vec<&str>| words.get(at(words)).map(|word| (*word).to_owned());
-        words.first().is_some_and(|first| words.iter().all(|other| word(other) == word(first)))
-    };
-    // Each keeps a word of its own.
-    let first = (0..shortest.saturating_sub(1)).take_while(|&at| is_shared(&|_| at)).count();
-    let room = shortest.saturating_sub(first + 1);
-    let last = (0..room).take_while(|&at| is_shared(&|words: &Vec<&str>| words.len() - 1 - at)).count();
-    words.iter().map(|words| words[first.min(words.len() - 1)..words.len() - last].join("-")).collect()
+/// Removes the words with which all names begin, and those with which all names end. Words are separated by
+/// hyphens. Each name keeps at least one word.
+fn without_shared_words(names: &[String]) -> Vec<String> {
+    let names: Vec<Vec<&str>> = names.iter().map(|name| name.split('-').collect()).collect();
+    let Some(example) = names.first() else { return Vec::new() };
+    let shortest = names.iter().map(Vec::len).min().unwrap_or(0);
+    let mut at_front = 0;
+    while at_front + 1 < shortest && names.iter().all(|words| words[at_front] == example[at_front]) {
+        at_front += 1;
+    }
+    let from_end = |words: &[&str], at: usize| words[words.len() - 1 - at].to_owned();
+    let mut at_end = 0;
+    while at_front + at_end + 1 < shortest
+        && names.iter().all(|words| from_end(words, at_end) == from_end(example, at_end))
+    {
+        at_end += 1;
+    }
+    names.iter().map(|words| words[at_front..words.len() - at_end].join("-")).collect()
 }
 
-/// The repetition that is `drawn` of each cell, as far as the record files hold them.
-fn runs(dir: &RunDir, drawn: &BTreeMap<u64, u64>) -> Result<Vec<RunRecord>, Failure> {
+/// Reads one repetition of each cell from the record files of `dir`. `drawn` has the repetition of each cell.
+fn stored_records(dir: &RunDir, drawn: &BTreeMap<u64, u64>) -> Result<Vec<RunRecord>, Failure> {
     let (packets_path, series_path) = (dir.file(PACKETS), dir.file(SERIES));
     let packets = rows(&packets_path, read_packets)?.into_iter().flatten().filter(|row| match row {
         Ok(PacketRow { cell, repetition, .. }) => drawn.get(cell) == Some(repetition),
@@ -260,17 +316,18 @@ fn runs(dir: &RunDir, drawn: &BTreeMap<u64, u64>) -> Result<Vec<RunRecord>, Fail
         .map_err(|why| Failure::Usage(format!("cannot read the records in {}: {why}", dir.path().display())))
 }
 
-/// The rows of a record file; none if the run kept none.
+/// Opens a record file, or returns `None` if the run kept no such file.
 fn rows<T>(path: &Path, read: impl Fn(File) -> Result<T, RecordError>) -> Result<Option<T>, Failure> {
     let found = find_file(path).map_err(|why| Failure::read(path, &why))?;
     let unreadable = |why| Failure::Usage(format!("cannot read {}: {why}", path.display()));
     found.map(|file| read(file).map_err(unreadable)).transpose()
 }
 
-/// Fills in what the record files leave out, from the summary and the scenario, and draws.
+/// Draws a repetition. Facts that the record files leave out come from the summary and from the scenario.
 fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellFigures {
     let cell = plan.cell(run.cell);
-    let of_summary = summary.runs.iter().find(|it| (it.cell, it.repetition) == (run.cell, run.repetition));
+    let run_summary =
+        summary.runs.iter().find(|known| (known.cell, known.repetition) == (run.cell, run.repetition));
     if let Some(Cell { scenario, .. }) = cell {
         run.window_start = Instant::ZERO.saturating_add(scenario.warm_up);
         run.window_end = Instant::ZERO.saturating_add(scenario.duration);
@@ -284,17 +341,17 @@ fn draw(run: &mut RunRecord, plan: &Plan, summary: &Summary) -> CellFigures {
         if let Some(group) = groups.get(flow.info.name.as_str()) {
             (*group).clone_into(&mut flow.info.group);
         }
-        let of_flow = of_summary.and_then(|it: &RunSummary| it.flows.get(&flow.info.name));
-        flow.info.clock_trusted = has_trusted_clock(summary, of_flow.map(Box::as_ref));
-        if let Some(figures) = of_flow {
+        let flow_summary = run_summary.and_then(|run: &RunSummary| run.flows.get(&flow.info.name));
+        flow.info.clock_trusted = has_trusted_clock(summary, flow_summary.map(Box::as_ref));
+        if let Some(figures) = flow_summary {
             flow.info.transport.clone_from(&figures.transport);
         }
     }
     figures(run, cell.map_or("", |cell| &cell.label))
 }
 
-/// Whether one-way figures of a flow may be shown. The clock of the summary is that of its worst repetition;
-/// a repetition that was trusted has one-way delays.
+/// Whether one-way figures of a flow may be shown. The summary describes the clock of its worst repetition. A
+/// repetition with a better clock is recognised by its one-way delays, which only a trusted clock gives.
 fn has_trusted_clock(summary: &Summary, flow: Option<&FlowSummary>) -> bool {
     summary.clock.trusted || flow.is_some_and(|flow| flow.one_way_delay_ms.is_some())
 }
@@ -330,12 +387,12 @@ mod tests {
         fs::write(folder.path().join(SCENARIO), "").unwrap();
         let dir = RunDir::open(folder.path()).unwrap();
         let page = dir.file(REPORT);
-        assert!(loses_nothing(&dir, &page).is_ok(), "there is none");
+        assert!(refuse_lossy_page(&dir, &page).is_ok(), "there is no page yet");
         fs::write(&page, "").unwrap();
-        let why = loses_nothing(&dir, &page).unwrap_err().to_string();
+        let why = refuse_lossy_page(&dir, &page).unwrap_err().to_string();
         assert!(why.contains("--records summary or none") && why.contains("-o FILE"), "{why}");
         fs::write(dir.file(PACKETS), "").unwrap();
-        assert!(loses_nothing(&dir, &page).is_ok());
+        assert!(refuse_lossy_page(&dir, &page).is_ok());
     }
 
     #[test]
@@ -345,19 +402,19 @@ mod tests {
         let text = format!(r#"{{ "talkpath": "{}", "arena": "sim" }}"#, env!("CARGO_PKG_VERSION"));
         fs::write(folder.path().join(SUMMARY), text).unwrap();
         let dir = RunDir::open(folder.path()).unwrap();
-        assert!(is_made_again(&dir).unwrap(), "there are none");
+        assert!(needs_new_run(&dir).unwrap(), "there are none");
         let rows = dir.file(PACKETS);
         for (target, why) in [(rows.clone(), "symbolic links"), (dir.file("gone"), "not there")] {
             symlink(target, &rows).unwrap();
-            let told = is_made_again(&dir).unwrap_err().to_string();
-            assert!(told.starts_with(&format!("cannot read {}: ", rows.display())), "{told}");
-            assert!(told.contains(why), "{told}");
+            let message = needs_new_run(&dir).unwrap_err().to_string();
+            assert!(message.starts_with(&format!("cannot read {}: ", rows.display())), "{message}");
+            assert!(message.contains(why), "{message}");
             fs::remove_file(&rows).unwrap();
         }
     }
 
     #[test]
-    fn of_directories_with_one_name_the_label_has_the_folder_above() {
+    fn the_labels_of_directories_with_the_same_name_have_the_folder_above() {
         let of = |paths: &[&str]| directory_labels(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
         assert_eq!(of(&["/runs/a/x", "/runs/b/x"]), ["a/x", "b/x"]);
         assert_eq!(of(&["/a/runs/x", "/b/runs/x", "/b/runs/y"]), ["a/runs/x", "b/runs/x", "b/runs/y"]);
@@ -365,8 +422,10 @@ mod tests {
     }
 
     #[test]
-    fn of_several_directories_the_label_is_what_they_do_not_share() {
-        let of = |names: &[&str]| own_parts(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    fn the_label_of_a_directory_is_the_part_of_its_name_that_the_others_do_not_share() {
+        let of = |names: &[&str]| {
+            without_shared_words(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        };
         let two = ["2026-11-23T06-17-42Z-voice-over-lte", "2026-11-23T06-18-05Z-voice-over-lte"];
         assert_eq!(of(&two), ["17-42Z", "18-05Z"]);
         assert_eq!(of(&["monday", "tuesday"]), ["monday", "tuesday"]);

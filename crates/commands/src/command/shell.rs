@@ -11,7 +11,7 @@ use crate::args::Cli;
 use crate::failure::Failure;
 use crate::terminal::{output_failure, print};
 
-/// The completion script for `shell`.
+/// Prints the completion script for `shell`.
 pub fn completions(shell: Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut with_words(), "talkpath", &mut script);
