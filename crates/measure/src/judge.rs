@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use crate::figures::Scale;
 use crate::metrics::confidence::Confidence;
-use crate::summary::{Basis, CallSummary, Direction, FlowSummary, Judged, JudgedBy, RunSummary};
+use crate::summary::{Basis, CallSummary, Direction, FlowSummary, JudgedBy, JudgedFigure, RunSummary};
 
 /// The least MOS of a usable call, unless the scenario's `floor` says otherwise: where R is 60, below which
 /// nearly all users are dissatisfied (ITU-T G.109 (09/1999), Table 1: MOS 3.1).
@@ -38,12 +38,12 @@ pub enum Receiver {
 }
 
 /// What `flow`, a flow of `run` or the name that its copies share, is judged by.
-pub fn judge(run: &RunSummary, flow: &str) -> Option<Judged> {
+pub fn judge(run: &RunSummary, flow: &str) -> Option<JudgedFigure> {
     judge_with(run, flow, Receiver::Own)
 }
 
 /// The same with this receiver; `None` of the second one if there is none.
-pub fn judge_with(run: &RunSummary, flow: &str, receiver: Receiver) -> Option<Judged> {
+pub fn judge_with(run: &RunSummary, flow: &str, receiver: Receiver) -> Option<JudgedFigure> {
     match run.flows.get_key_value(flow) {
         Some((name, figures)) => judge_flow_with(name, figures, receiver),
         None => {
@@ -57,13 +57,13 @@ pub fn judge_with(run: &RunSummary, flow: &str, receiver: Receiver) -> Option<Ju
 }
 
 /// What one flow or one copy, named `name`, is judged by.
-pub fn judge_flow(name: &str, flow: &FlowSummary) -> Option<Judged> {
+pub fn judge_flow(name: &str, flow: &FlowSummary) -> Option<JudgedFigure> {
     judge_flow_with(name, flow, Receiver::Own)
 }
 
 /// The same with this receiver; `None` of the second one if there is none.
-fn judge_flow_with(name: &str, flow: &FlowSummary, receiver: Receiver) -> Option<Judged> {
-    let by = |by, figure, floor: f64, basis, direction| Judged {
+fn judge_flow_with(name: &str, flow: &FlowSummary, receiver: Receiver) -> Option<JudgedFigure> {
+    let by = |by, figure, floor: f64, basis, direction| JudgedFigure {
         by,
         median: figure,
         worst: figure,
@@ -79,13 +79,13 @@ fn judge_flow_with(name: &str, flow: &FlowSummary, receiver: Receiver) -> Option
         return match receiver {
             Receiver::Own => {
                 let judged = by(JudgedBy::Mos, mos, CALL_FLOOR, basis, direction);
-                Some(Judged { barred: call.is_barred(), longest_gap_ms, ..judged })
+                Some(JudgedFigure { barred: call.is_barred(), longest_gap_ms, ..judged })
             }
             Receiver::Other => {
                 let other = call.other_receiver.as_ref()?;
                 let judged = by(JudgedBy::Mos, other.mos, CALL_FLOOR, basis, other.direction);
                 let longest_gap_ms = Some(other.longest_gap_ms);
-                Some(Judged { barred: other.is_barred(), longest_gap_ms, ..judged })
+                Some(JudgedFigure { barred: other.is_barred(), longest_gap_ms, ..judged })
             }
         };
     }
@@ -113,8 +113,8 @@ pub fn judge_copies<'a>(
     group: &str,
     copies: impl IntoIterator<Item = (&'a str, &'a FlowSummary)>,
     receiver: Receiver,
-) -> Option<Judged> {
-    let mut talks: BTreeMap<&str, Judged> = BTreeMap::new();
+) -> Option<JudgedFigure> {
+    let mut talks: BTreeMap<&str, JudgedFigure> = BTreeMap::new();
     let (mut barred, mut longest_gap_ms) = (false, None);
     for (name, flow) in copies {
         if flow.sent + flow.refused == 0 {
@@ -131,7 +131,7 @@ pub fn judge_copies<'a>(
     let figures: Vec<f64> = talks.values().map(|judged| judged.worst).collect();
     let median = Confidence::default().spread(&figures)?.median;
     let worst = talks.into_values().min_by(|a, b| a.worst.total_cmp(&b.worst))?;
-    Some(Judged { median, barred, longest_gap_ms, ..worst })
+    Some(JudgedFigure { median, barred, longest_gap_ms, ..worst })
 }
 
 /// What both directions of one copy share of the copy's name.
@@ -186,7 +186,7 @@ impl JudgedBy {
     }
 }
 
-impl Judged {
+impl JudgedFigure {
     /// Whether even the worst copy reaches the floor, and no copy's gaps bar it.
     pub fn is_usable(&self) -> bool {
         self.worst >= self.floor && !self.barred
@@ -206,7 +206,7 @@ mod tests {
         FlowSummary { sent: 500, in_time: Some(in_time), ..FlowSummary::default() }
     }
 
-    fn copies(group: &str, copies: &[(&str, FlowSummary)]) -> Option<Judged> {
+    fn copies(group: &str, copies: &[(&str, FlowSummary)]) -> Option<JudgedFigure> {
         judge_copies(group, copies.iter().map(|(name, flow)| (*name, flow)), Receiver::Own)
     }
 

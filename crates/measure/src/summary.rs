@@ -470,7 +470,7 @@ pub enum Direction {
 
 /// What a flow is judged by in one repetition: all its copies together, if it has some.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Judged {
+pub struct JudgedFigure {
     /// The figure's kind.
     pub by: JudgedBy,
     /// The median over the copies, of which the worse direction counts where there are two; the flow's own
@@ -652,10 +652,10 @@ pub struct GroupSummary {
     pub jain_index: Option<f64>,
     /// What the flow is judged by; `None` if a copy's figure is not known.
     #[serde(default)]
-    pub judged: Option<Judged>,
+    pub judged: Option<JudgedFigure>,
     /// The same with the second receiver of a call; `None` if there is none.
     #[serde(default)]
-    pub judged_with_other_receiver: Option<Judged>,
+    pub judged_with_other_receiver: Option<JudgedFigure>,
 }
 
 /// One cell over its repetitions.

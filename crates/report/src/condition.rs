@@ -1,4 +1,4 @@
-//! Cells that differ in one flow's transport only, and what runs beside that flow.
+//! Groups of cells that can be compared, and the other flows that run in them.
 
 use std::collections::BTreeMap;
 
@@ -7,107 +7,109 @@ use talkpath_measure::summary::{JudgedBy, Summary};
 
 use crate::view::{CellView, DelayKind, RUN_KEY, is_copy, is_numbered_copy, transport_key};
 
-/// Cells that differ in one flow's transport only, and so can be compared.
+/// Cells that differ in one flow's transport only, so that the transports can be compared.
 #[derive(Debug)]
 pub(crate) struct Condition<'a> {
-    /// What they share, as `path.up.loss = 0.01`; empty if only the transport is swept.
+    /// The swept values that all cells have in common, as `path.up.loss = 0.01`. Empty if only the transport
+    /// is swept.
     pub label: String,
     pub cells: Vec<CellView<'a>>,
-    /// [`Summary::valid`]: else no transport can be named.
+    /// [`Summary::valid`]. A run that is not valid names no best transport.
     pub is_valid: bool,
     /// [`talkpath_measure::summary::Understood::assumed_queues`].
     pub assumed_queues: &'a [String],
 }
 
-/// Groups the cells so that within a group only the transport of `flow` differs.
+/// A flow, or a group of copies, that runs at the same time as a compared flow.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum OtherFlow {
+    /// One flow, by its name.
+    Single(String),
+    /// All copies of a transfer.
+    Copies {
+        /// The name that the copies share.
+        group: String,
+        /// The number of copies.
+        flows: u64,
+    },
+}
+
+/// Groups the cells into conditions. Within a condition only the transport of `flow` differs. Conditions and
+/// cells keep the order of the sweep.
 pub(crate) fn conditions<'a>(summary: &'a Summary, flow: &str) -> Vec<Condition<'a>> {
     let mut conditions: Vec<Condition<'a>> = Vec::new();
-    // By label, because a search among 100,000 conditions for each of their cells takes a minute.
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    // The map finds a condition by its label. Without the map, 100,000 conditions took a minute.
+    let mut index_by_label: BTreeMap<String, usize> = BTreeMap::new();
     let transport = transport_key(flow);
     for cell in CellView::all(summary) {
         let label = cell.sweep_label(&[&transport, RUN_KEY]);
-        match places.get(&label) {
-            Some(&at) => conditions[at].cells.push(cell),
-            None => {
-                places.insert(label.clone(), conditions.len());
-                let assumed_queues = summary.understood.assumed_queues.as_slice();
-                conditions.push(Condition {
-                    label,
-                    cells: vec![cell],
-                    is_valid: summary.valid,
-                    assumed_queues,
-                });
-            }
+        if let Some(&index) = index_by_label.get(&label) {
+            conditions[index].cells.push(cell);
+            continue;
         }
+        index_by_label.insert(label.clone(), conditions.len());
+        conditions.push(Condition {
+            label,
+            cells: vec![cell],
+            is_valid: summary.valid,
+            assumed_queues: &summary.understood.assumed_queues,
+        });
     }
     conditions
 }
 
 impl Condition<'_> {
-    /// Round trip if any of the cells has one.
+    /// The kind of delay that all cells are compared by: the round trip if any cell measured it, else one
+    /// way.
     pub(crate) fn delay_kind(&self, flow: &str) -> DelayKind {
         let kinds = self.cells.iter().filter_map(|cell| Some(cell.delay_kind(cell.resolve(flow)?)));
+        // The round trip is the least of the enum.
         kinds.min().unwrap_or(DelayKind::OneWay)
     }
 
-    /// What `flow` is judged by, if it is in any of the cells.
+    /// The kind of figure that `flow` is judged by. Returns `None` if the flow is not judged in any cell.
     pub(crate) fn judged_by(&self, flow: &str) -> Option<JudgedBy> {
-        self.cells.iter().find_map(|cell| Some(cell.judged(flow).values().next()?.by))
+        self.cells.iter().find_map(|cell| Some(cell.judged_figures(flow).values().next()?.by))
     }
 
-    /// The flows beside `flow`, in the first cell's order.
+    /// The names of all flows but `flow` and its copies, in the order of the first cell.
     pub(crate) fn other_flows(&self, flow: &str) -> Vec<String> {
         let names = self.cells.first().into_iter().flat_map(CellView::names);
         names.filter(|name| *name != flow && !is_copy(name, flow)).cloned().collect()
     }
 
-    /// The same, with the copies of a transfer as one.
-    pub(crate) fn beside(&self, flow: &str) -> Vec<Beside> {
-        let mut beside: Vec<Beside> = Vec::new();
+    /// All flows but `flow` and its copies. The copies of a transfer are one entry.
+    pub(crate) fn other_flows_by_group(&self, flow: &str) -> Vec<OtherFlow> {
+        let mut others: Vec<OtherFlow> = Vec::new();
         for name in self.other_flows(flow) {
-            let neighbour = self.copies_with(&name).unwrap_or(Beside::Flow(name));
-            if !beside.contains(&neighbour) {
-                beside.push(neighbour);
+            let other = self.copies_with(&name).unwrap_or(OtherFlow::Single(name));
+            if !others.contains(&other) {
+                others.push(other);
             }
         }
-        beside
+        others
     }
 
-    /// The copies of a transfer among which the flow `name` is; `None` if it is no copy.
-    fn copies_with(&self, name: &str) -> Option<Beside> {
+    /// The copies of a transfer that the flow `name` is one of. Returns `None` if `name` is not such a copy.
+    fn copies_with(&self, name: &str) -> Option<OtherFlow> {
         let run = self.cells.first()?.run()?;
         let mut groups = run.groups.iter().filter(|(_, group)| !group.summed_up);
         let (group, copies) = groups.find(|(group, _)| is_numbered_copy(name, group))?;
         let is_transfer = matches!(self.judged_by(name), Some(JudgedBy::Goodput) | None);
-        is_transfer.then(|| Beside::Copies { group: group.clone(), flows: copies.flows })
+        is_transfer.then(|| OtherFlow::Copies { group: group.clone(), flows: copies.flows })
     }
 
-    /// The sweep's keys and values that the cells have in common.
+    /// The swept keys and values that all cells have in common.
     pub(crate) fn common(&self, flow: &str) -> BTreeMap<String, Value> {
-        self.pairs(flow).map(|(key, value)| (key.clone(), value.clone())).collect()
+        self.common_pairs(flow).map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// The same keys and values, by reference.
-    pub(crate) fn pairs(&self, flow: &str) -> impl Iterator<Item = (&String, &Value)> {
-        let own_keys = [transport_key(flow), RUN_KEY.to_owned()];
+    /// The swept keys and values that all cells have in common, by reference.
+    pub(crate) fn common_pairs(&self, flow: &str) -> impl Iterator<Item = (&String, &Value)> {
+        let differing_keys = [transport_key(flow), RUN_KEY.to_owned()];
         let first = self.cells.first().map(|cell| &cell.cell.sweep);
-        first.into_iter().flatten().filter(move |(key, _)| !own_keys.contains(key))
+        first.into_iter().flatten().filter(move |(key, _)| !differing_keys.contains(key))
     }
-}
-
-/// What runs beside a compared flow.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Beside {
-    /// A flow.
-    Flow(String),
-    /// All copies of a transfer.
-    Copies {
-        /// The name of the flow that was copied.
-        group: String,
-        /// How many there are.
-        flows: u64,
-    },
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ const SCRIPT: PreEscaped<&str> =
 /// The page.
 pub fn html(page: &Page<'_>) -> String {
     let flows = FlowCells::all(page.summary);
-    let judged: Vec<JudgedFlow<'_>> = flows.iter().map(FlowCells::judged).collect();
+    let judged: Vec<JudgedFlow<'_>> = flows.iter().map(FlowCells::judge).collect();
     let sweeps: Vec<Sweep<'_>> = judged.iter().filter_map(swept).collect();
     let sections = Section::with_content([
         Section { id: ANSWER, title: "Answer", body: answer(page.summary, &judged, &sweeps) },
@@ -163,7 +163,7 @@ pub(crate) fn figure_file(figure: &Figure) -> Option<String> {
 /// Every figure of the page, in its order.
 fn all_figures(page: &Page<'_>) -> Vec<Figure> {
     let flows = FlowCells::all(page.summary);
-    let judged: Vec<JudgedFlow<'_>> = flows.iter().map(FlowCells::judged).collect();
+    let judged: Vec<JudgedFlow<'_>> = flows.iter().map(FlowCells::judge).collect();
     let sweeps = judged.iter().filter_map(swept);
     let over: Vec<Figure> = sweeps.flat_map(|sweep| sweep_figures(page, &sweep)).collect();
     let drawn = drawn_sets(page, &judged).into_iter().flat_map(|set| set.figures);
@@ -428,7 +428,7 @@ fn comparison(page: &Page<'_>, judged: &JudgedFlow<'_>) -> Markup {
                 details.cell {
                     summary {
                         (condition.label) ": "
-                        (verdict.as_deref().map_or_else(String::new, Verdict::summed_up))
+                        (verdict.as_deref().map_or_else(String::new, Verdict::in_brief))
                     }
                     @if let Some(verdict) = verdict { (in_full(verdict, "")) }
                     (table.html(&format!("{flow} over each transport")))

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use talkpath_measure::summary::{CallSummary, Judged, ModelInput, OutsideModel};
+use talkpath_measure::summary::{CallSummary, JudgedFigure, ModelInput, OutsideModel};
 
 use crate::number::list;
 
 /// The share of the repetitions that gaps bar.
-pub(crate) fn barred(judged: &BTreeMap<u64, Judged>) -> f64 {
+pub(crate) fn barred(judged: &BTreeMap<u64, JudgedFigure>) -> f64 {
     judged.values().filter(|judged| judged.barred).count() as f64 / judged.len().max(1) as f64
 }
 

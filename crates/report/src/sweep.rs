@@ -22,7 +22,7 @@ use crate::display::Look;
 use crate::number::{UNKNOWN, count, counted, list};
 use crate::select::vary;
 use crate::usable::Usable;
-use crate::verdict::{ConditionVerdict, JudgedFlow, Verdict, written};
+use crate::verdict::{ConditionVerdict, JudgedFlow, Verdict, figure_style};
 use crate::view::{CellView, TransportView};
 
 /// With more combinations than this the page has no table for each, and refers to summary.json; chosen: each
@@ -202,8 +202,8 @@ impl<'a> Sweep<'a> {
     fn extremes(&self) -> String {
         let each = || self.combinations.iter().flat_map(|combination| combination.figures.iter().flatten());
         let range = range(self.by, each().map(Served::outcomes)).unwrap_or_else(|| UNKNOWN.to_owned());
-        let written = written(self.by);
-        let head = format!("{} {}", written.head.0, written.head.1).trim().to_owned();
+        let style = figure_style(self.by);
+        let head = format!("{} {}", style.head.0, style.head.1).trim().to_owned();
         let below = each().filter(|served| served.usable() < 1.0 || served.depends()).count() as u64;
         let depends = match each().filter(|served| served.depends()).count() as u64 {
             0 => String::new(),
@@ -243,7 +243,7 @@ impl<'a> Layout<'a> {
     fn new(judged: &'a JudgedFlow<'a>) -> Self {
         let flow = judged.flow;
         let conditions = || judged.conditions.iter().map(|judged| judged.condition);
-        let axes = Axis::all(conditions().flat_map(|condition| condition.pairs(flow)));
+        let axes = Axis::all(conditions().flat_map(|condition| condition.common_pairs(flow)));
         let mut series: Vec<TransportView> = Vec::new();
         for cell in conditions().flat_map(|condition| &condition.cells) {
             let view = cell.transport(flow);
@@ -257,7 +257,7 @@ impl<'a> Layout<'a> {
     /// Index of the condition's value on each axis; `None` if it lacks the key of one.
     fn place(&self, condition: &Condition<'_>) -> Option<Vec<usize>> {
         let index = |(axis, places): (&Axis, &BTreeMap<String, usize>)| {
-            let (_, value) = condition.pairs(self.flow).find(|(key, _)| **key == axis.key)?;
+            let (_, value) = condition.common_pairs(self.flow).find(|(key, _)| **key == axis.key)?;
             places.get(&value.to_string()).copied()
         };
         self.axes.iter().zip(&self.places).map(index).collect()
@@ -272,7 +272,7 @@ impl<'a> Layout<'a> {
     /// What the flow is judged by, under a condition with a place.
     fn judged_by(&self, condition: &Condition<'_>) -> Option<JudgedBy> {
         self.place(condition)?;
-        condition.cells.iter().find_map(|cell| Some(cell.judged(self.flow).values().next()?.by))
+        condition.cells.iter().find_map(|cell| Some(cell.judged_figures(self.flow).values().next()?.by))
     }
 
     /// `None` if it has no place on an axis.
@@ -286,7 +286,7 @@ impl<'a> Layout<'a> {
         let figures = self.figures(judged, confidence);
         // The verdict sums its means in another order than `spread`: they are the same but for the last bit.
         let leader = match verdict {
-            Some(verdict) => condition.cells.get(verdict.first).and_then(|cell| self.series_of(cell)),
+            Some(verdict) => condition.cells.get(verdict.leader_cell).and_then(|cell| self.series_of(cell)),
             None => best_of(&figures),
         };
         Some(Combination { at, figures, verdict: verdict.as_deref(), leader })
@@ -296,7 +296,7 @@ impl<'a> Layout<'a> {
     fn figures(&self, judged: &ConditionVerdict<'_>, confidence: &mut Confidence) -> Vec<Option<Served>> {
         let mut figures: Vec<Option<Served>> = self.series.iter().map(|_| None).collect();
         for (index, cell) in judged.condition.cells.iter().enumerate() {
-            let repetitions = cell.judged(self.flow);
+            let repetitions = cell.judged_figures(self.flow);
             let values: Vec<f64> = repetitions.values().map(|judged| judged.worst).collect();
             let Some((series, own)) = self.series_of(cell).zip(Usable::new(&repetitions)) else { continue };
             let Some(spread) = confidence.spread(&values) else { continue };
@@ -305,7 +305,7 @@ impl<'a> Layout<'a> {
                 Some(verdict) => verdict.clusters(index),
                 None => own.clusters,
             };
-            let other = Usable::new(&cell.judged_with(self.flow, Receiver::Other));
+            let other = Usable::new(&cell.judged_figures_with(self.flow, Receiver::Other));
             figures[series] = Some(Served { spread, clusters, own, other });
         }
         figures
@@ -369,8 +369,8 @@ impl Combination<'_> {
     pub(crate) fn outcome(&self) -> Outcome {
         let Some(verdict) = self.verdict.filter(|verdict| verdict.is_valid) else { return Outcome::Unknown };
         match verdict.answer.outcome {
-            AnswerKind::Distinct => Outcome::Distinct(verdict.short.clone()),
-            AnswerKind::Alike => Outcome::Alike(verdict.short.clone()),
+            AnswerKind::Distinct => Outcome::Distinct(verdict.best_by_name.clone()),
+            AnswerKind::Alike => Outcome::Alike(verdict.best_by_name.clone()),
             AnswerKind::Undecided => Outcome::Undecided,
             AnswerKind::Unusable => Outcome::Unusable,
             AnswerKind::DependsOnReceiver => Outcome::DependsOnReceiver,
@@ -399,11 +399,11 @@ impl Combination<'_> {
 
     /// The same as text, without a unit: `4.38`, or `2.10 or 4.33` of two outcomes.
     pub(crate) fn figure_of_best(&self, by: JudgedBy) -> Option<String> {
-        let written = written(by);
+        let style = figure_style(by);
         let (low, high) = self.outcomes_of_best()?;
         let is_one = low.total_cmp(&high).is_eq();
-        let low = written.number(low);
-        Some(if is_one { low } else { format!("{low} or {}", written.number(high)) })
+        let low = style.number(low);
+        Some(if is_one { low } else { format!("{low} or {}", style.number(high)) })
     }
 
     /// The mean of the best transport, or of the only one.
@@ -424,8 +424,8 @@ fn outcomes(mean: f64, clusters: Option<Clusters>) -> (f64, f64) {
 /// The lowest to the highest of `outcomes`, which are (lowest, highest) each; `None` without any.
 fn range(by: JudgedBy, outcomes: impl Iterator<Item = (f64, f64)>) -> Option<String> {
     let (low, high) = outcomes.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
-    let written = written(by);
-    Some(match (written.number(low), written.number(high)) {
+    let style = figure_style(by);
+    Some(match (style.number(low), style.number(high)) {
         (low, high) if low == high => low,
         (low, high) => format!("{low} to {high}"),
     })

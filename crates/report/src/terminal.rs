@@ -47,7 +47,7 @@ pub fn comparison_table(summary: &Summary, flow: &str, style: &Style) -> String 
         out.push_str(&wrap(&printable(&text), style.width, "", ""));
         out.push('\n');
         if !is_swept {
-            let judged = flows[0].judged();
+            let judged = flows[0].judge();
             tables.clear();
             print_comparisons(&mut tables, &judged, style);
             terms = ComparisonWords { summary, judged: &judged, shown: &tables }.terms();
@@ -84,7 +84,7 @@ fn compared(summary: &Summary, flows: &[FlowCells<'_>], style: &Style) -> Compar
         Compared { answers: String::new(), tables: String::new(), terms: Terms::new(), is_swept: false };
     let rows = MAX_ROWS / flows.len().max(1);
     for cells in flows {
-        let judged = cells.judged();
+        let judged = cells.judge();
         let (flow, answers) = (judged.flow, judged.answers());
         let sweep = Sweep::new(&judged).filter(|sweep| answers.len() > 1 || !sweep.is_compared());
         if let Some(sweep) = &sweep {
@@ -199,7 +199,7 @@ pub fn run_table(summary: &Summary, style: &Style) -> String {
 /// are left out.
 fn undecided_by_receivers(cells: &[CellView<'_>], flows: &[FlowCells<'_>], style: &Style) -> String {
     let answered: Vec<&str> =
-        flows.iter().filter(|it| !it.judged().answers().is_empty()).map(|it| it.flow.as_str()).collect();
+        flows.iter().filter(|it| !it.judge().answers().is_empty()).map(|it| it.flow.as_str()).collect();
     let is_answered = |name: &str| answered.iter().any(|flow| *flow == name || is_copy(name, flow));
     let mut out = String::new();
     for cell in cells {

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use talkpath_measure::figures::FLOW;
 use talkpath_measure::judge::judge_flow;
 use talkpath_measure::ranking::Standing;
-use talkpath_measure::summary::{Basis, CallSummary, FlowSummary, Judged, JudgedBy, RunSummary, Summary};
+use talkpath_measure::summary::{
+    Basis, CallSummary, FlowSummary, JudgedBy, JudgedFigure, RunSummary, Summary,
+};
 
 use self::meanings::{
     OVER_REPETITIONS, delays, difference, fairness, half_round_trip, in_time, judged_figure, late,
@@ -93,7 +95,7 @@ impl<'a> ComparisonWords<'a> {
     }
 
     fn judged_by(&self) -> Option<JudgedBy> {
-        self.verdicts().next().map(|verdict| verdict.by)
+        self.verdicts().next().map(|verdict| verdict.judged_by)
     }
 
     fn has_delay(&self, kind: DelayKind) -> bool {
@@ -257,7 +259,7 @@ impl<'a> RunWords<'a> {
     }
 
     /// What is judged by this figure: each flow alone, and copies that are summed up.
-    fn judged(&self, by: JudgedBy) -> Vec<Judged> {
+    fn judged(&self, by: JudgedBy) -> Vec<JudgedFigure> {
         self.runs().flat_map(judged_alone).filter(|judged| judged.by == by).collect()
     }
 
@@ -323,7 +325,7 @@ impl<'a> RunWords<'a> {
 }
 
 /// What each row of the table of every flow is judged by.
-fn judged_alone(run: &RunSummary) -> impl Iterator<Item = Judged> {
+fn judged_alone(run: &RunSummary) -> impl Iterator<Item = JudgedFigure> {
     let flows = run.flows.iter().filter_map(|(name, flow)| judge_flow(name, flow));
     flows.chain(run.summed_up().filter_map(|(_, group)| group.judged.clone()))
 }
@@ -419,7 +421,7 @@ mod tests {
             (call.played, call.outside_model) = (call.played.max(1), vec![outside]);
         }
         let flows = FlowCells::all(&summary);
-        let judged = flows[0].judged();
+        let judged = flows[0].judge();
         let terms = sweep_terms(&Sweep::new(&judged).unwrap(), &judged);
         let outside = terms.iter().find(|term| term.name == "outside").unwrap();
         assert!(outside.meaning.contains("at the furthest: UDP (loss 30.00 %)"), "{outside:?}");

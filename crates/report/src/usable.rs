@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use talkpath_measure::judge::Receiver;
 use talkpath_measure::ranking::clusters::{Clusters, clusters};
-use talkpath_measure::summary::{Judged, JudgedBy};
+use talkpath_measure::summary::{JudgedBy, JudgedFigure};
 
 use crate::number::counted;
 use crate::rated::barred;
 use crate::receiver::named_receiver;
-use crate::verdict::{cluster_gap, written};
+use crate::verdict::{cluster_gap, figure_style};
 use crate::view::CellView;
 
 /// Whether one flow is usable, over its repetitions.
@@ -30,13 +30,13 @@ pub(crate) struct Usable {
 
 impl Usable {
     /// `None` without repetitions.
-    pub(crate) fn new(judged: &BTreeMap<u64, Judged>) -> Option<Self> {
-        let Judged { by, floor, .. } = *judged.values().next()?;
+    pub(crate) fn new(judged: &BTreeMap<u64, JudgedFigure>) -> Option<Self> {
+        let JudgedFigure { by, floor, .. } = *judged.values().next()?;
         let figures: Vec<f64> = judged.values().map(|judged| judged.worst).collect();
         let mean = figures.iter().sum::<f64>() / figures.len() as f64;
         let clusters = clusters(&figures, cluster_gap(by, &figures));
         let divided = clusters.filter(|found| found.low < floor && floor <= found.high);
-        let reaches = |judged: &Judged| match divided {
+        let reaches = |judged: &JudgedFigure| match divided {
             // Of two means every figure belongs to the nearer one.
             Some(Clusters { low, high, .. }) => judged.worst > f64::midpoint(low, high),
             None => mean >= floor,
@@ -88,11 +88,11 @@ pub(crate) struct UsableCall {
 impl UsableCall {
     /// Of the flow `name` of `cell`, one copy or copies that are summed up; `None` if it is no call.
     pub(crate) fn new(cell: &CellView<'_>, name: &str) -> Option<Self> {
-        let judged = cell.judged(name);
+        let judged = cell.judged_figures(name);
         if judged.values().any(|judged| judged.by != JudgedBy::Mos) {
             return None;
         }
-        let other = Usable::new(&cell.judged_with(name, Receiver::Other));
+        let other = Usable::new(&cell.judged_figures_with(name, Receiver::Other));
         Some(Self { own: Usable::new(&judged)?, other })
     }
 
@@ -116,11 +116,11 @@ pub(crate) fn receivers_decide(cell: &CellView<'_>, is_answered: impl Fn(&str) -
         let other = summary
             .and_then(|call| call.other_receiver.as_ref())
             .map_or("fixed", |other| other.playout.as_str());
-        let written = written(JudgedBy::Mos);
+        let style = figure_style(JudgedBy::Mos);
         let figure = |usable: Usable| {
             format!(
                 "MOS {}{}",
-                written.number(usable.mean),
+                style.number(usable.mean),
                 if usable.is_usable() { "" } else { ", not usable" }
             )
         };
@@ -152,7 +152,7 @@ mod tests {
     /// Repetitions with these scores, each with whether gaps bar it.
     fn usable(repetitions: impl Iterator<Item = (f64, bool)>) -> String {
         let judged = |(number, (worst, barred)): (usize, (f64, bool))| {
-            let judged = Judged {
+            let judged = JudgedFigure {
                 by: JudgedBy::Mos,
                 median: worst,
                 worst,

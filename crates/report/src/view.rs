@@ -13,7 +13,7 @@ use talkpath_measure::metrics::confidence::Confidence;
 use talkpath_measure::ranking::clusters::{Clusters, clusters};
 use talkpath_measure::statistic::Statistic;
 use talkpath_measure::summary::{
-    CellSummary, FlowSummary, GroupSummary, Judged, JudgedBy, LinkSummary, RunSummary, Spread, Summary,
+    CellSummary, FlowSummary, GroupSummary, JudgedBy, JudgedFigure, LinkSummary, RunSummary, Spread, Summary,
 };
 
 use crate::display::{self, Display};
@@ -320,12 +320,12 @@ impl<'a> CellView<'a> {
     }
 
     /// What `flow` is judged by in each repetition.
-    pub(crate) fn judged(&self, flow: &str) -> BTreeMap<u64, Judged> {
-        self.judged_with(flow, Receiver::Own)
+    pub(crate) fn judged_figures(&self, flow: &str) -> BTreeMap<u64, JudgedFigure> {
+        self.judged_figures_with(flow, Receiver::Own)
     }
 
     /// The same with this receiver: nothing of the second one if there is none.
-    pub(crate) fn judged_with(&self, flow: &str, receiver: Receiver) -> BTreeMap<u64, Judged> {
+    pub(crate) fn judged_figures_with(&self, flow: &str, receiver: Receiver) -> BTreeMap<u64, JudgedFigure> {
         let judged = |run: &&RunSummary| Some((run.repetition, judge_with(run, flow, receiver)?));
         self.runs.iter().filter_map(judged).collect()
     }
@@ -369,7 +369,7 @@ impl<'a> CellView<'a> {
     }
 
     /// Whether it is one of several runs' cells on a page.
-    pub(crate) fn is_of_several(&self) -> bool {
+    pub(crate) fn is_of_several_runs(&self) -> bool {
         self.cell.sweep.contains_key(RUN_KEY)
     }
 

@@ -65,7 +65,7 @@ fn each_number_flag_and_word_of_a_flow_has_its_row_in_the_order_of_summary_json(
 
 #[test]
 fn each_number_flag_and_word_of_a_group_has_its_row() {
-    let judged = |first: f64| Judged {
+    let judged = |first: f64| JudgedFigure {
         by: JudgedBy::InTime,
         median: first,
         worst: first + 1.0,

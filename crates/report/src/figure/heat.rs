@@ -218,7 +218,7 @@ impl HeatMap<'_> {
         let figure = figure.map_or_else(String::new, |text| format!(", {} {text}", axis_title(*by)));
         let name = match combination.verdict {
             Some(verdict) if !verdict.is_valid => " no answer, the run is not valid".to_owned(),
-            Some(verdict) => format!(" {}, {}", verdict.short, combination.outcome().word()),
+            Some(verdict) => format!(" {}, {}", verdict.best_by_name, combination.outcome().word()),
             None => String::new(),
         };
         format!("{}:{name}{figure}", values.join(", "))
@@ -276,7 +276,7 @@ fn winner(sweep: &Sweep<'_>, combination: &Combination<'_>, width: f64) -> CellL
 
 /// Who is best, in a few letters.
 fn names_and_colour(sweep: &Sweep<'_>, combination: &Combination<'_>) -> CellLook {
-    let named = combination.verdict.map(|verdict| &verdict.named[..]).unwrap_or_default();
+    let named = combination.verdict.map(|verdict| &verdict.best_labels[..]).unwrap_or_default();
     let letters: Vec<String> = named.iter().map(|name| code(name)).collect();
     let first = named.first().and_then(|name| sweep.series.iter().position(|view| view.label == *name));
     let leader = first.or(combination.leader).map(|at| colour(sweep.looks[at]));
@@ -305,7 +305,7 @@ fn hidden_names(sweep: &Sweep<'_>) -> String {
         .combinations
         .iter()
         .filter(|combination| matches!(combination.outcome(), Outcome::Distinct(_) | Outcome::Alike(_)));
-    let named = named.filter_map(|combination| Some(&combination.verdict?.named));
+    let named = named.filter_map(|combination| Some(&combination.verdict?.best_labels));
     let named = named.filter(|names| names.len() > 2);
     let sets: BTreeSet<String> = named
         .map(|names| {

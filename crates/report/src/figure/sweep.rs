@@ -12,7 +12,7 @@ use crate::plot::panel::{BOTTOM, LEFT, LIMIT_STYLE, Panel, RIGHT, WIDTH, stack};
 use crate::plot::scale::{Scale, tick_label};
 use crate::plot::svg::{Anchor, Svg, unit};
 use crate::sweep::{Axis, Combination, Served, Sweep};
-use crate::verdict::written;
+use crate::verdict::figure_style;
 
 const TOP: f64 = 26.0;
 /// Heights of a single panel, and of a panel among several.
@@ -277,7 +277,7 @@ fn y_scale(sweep: &Sweep<'_>, range: (f64, f64)) -> Scale {
 
 /// From the judged figure to the axis.
 pub(super) fn factor(by: JudgedBy) -> f64 {
-    written(by).scale.factor
+    figure_style(by).scale.factor
 }
 
 pub(super) fn axis_title(by: JudgedBy) -> &'static str {
@@ -302,7 +302,7 @@ mod tests {
         }
         let lines = |summary: &talkpath_measure::summary::Summary| {
             let flows = FlowCells::all(summary);
-            let judged = flows[0].judged();
+            let judged = flows[0].judge();
             let figure = sweep_lines(&Sweep::new(&judged).unwrap()).unwrap();
             let names: Vec<String> = figure.legend.iter().map(|entry| entry.name.clone()).collect();
             (

@@ -8,7 +8,7 @@ use talkpath_measure::summary::JudgedBy;
 use super::{Combination, Outcome, Sweep, range};
 use crate::grid::{Column, Grid, Role, Row};
 use crate::number::{UNKNOWN, count};
-use crate::verdict::written;
+use crate::verdict::figure_style;
 
 /// A table, and what it does not show one by one.
 pub(crate) struct SweepTable {
@@ -130,11 +130,11 @@ impl Sweep<'_> {
         let shown: Vec<usize> = (0..self.axes.len())
             .filter(|&axis| groups.iter().any(|group| group.spans[axis].is_some()))
             .collect();
-        let written = written(self.by);
+        let style = figure_style(self.by);
         let mut columns: Vec<Column> =
             shown.iter().map(|&axis| Column::words(&self.axes[axis].key)).collect();
         columns.push(Column::words(if self.is_compared() { "best" } else { "transport" }));
-        columns.push(Column::numbers(written.head.0, written.head.1));
+        columns.push(Column::numbers(style.head.0, style.head.1));
         columns.push(Column { group: String::new(), ..Column::words("outcome") });
         let rows = groups.iter().map(|group| {
             let spans = shown.iter().map(|&axis| match group.spans[axis] {
@@ -157,7 +157,7 @@ impl Sweep<'_> {
     fn name(&self, combination: &Combination<'_>) -> String {
         match combination.verdict {
             Some(verdict) if !verdict.is_valid => UNKNOWN.to_owned(),
-            Some(verdict) => verdict.short.clone(),
+            Some(verdict) => verdict.best_by_name.clone(),
             None => combination.leader.map_or(UNKNOWN.to_owned(), |at| self.series[at].label.clone()),
         }
     }
@@ -245,7 +245,7 @@ mod tests {
     /// The table's columns but the first, of at most `max` rows, and the headline.
     fn table(summary: &Summary, max: usize) -> (Vec<Vec<String>>, String) {
         let flows = FlowCells::all(summary);
-        let judged = flows[0].judged();
+        let judged = flows[0].judge();
         let sweep = Sweep::new(&judged).unwrap();
         let rows = sweep.table_within(max).grid.rows;
         (rows.into_iter().map(|row| row.cells[row.cells.len() - 3..].to_vec()).collect(), sweep.headline())
@@ -274,7 +274,7 @@ mod tests {
         }
         fixture::refresh(&mut summary);
         let flows = FlowCells::all(&summary);
-        let judged = flows[0].judged();
+        let judged = flows[0].judge();
         let sweep = Sweep::new(&judged).unwrap();
         let rows = |max| sweep.table_within(max).grid.rows.into_iter().map(|row| row.cells[0].clone());
         assert_eq!(rows(2).collect::<Vec<_>>(), ["1 ms to 30 ms", "0.04 s"]);
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(outcomes, ["usable", "usable", "unusable"], "floors 3.0, 3.4 and 3.8");
         assert!(headline.contains("MOS 3.50, 2 of 3 cells usable"), "{headline}");
         let flows = FlowCells::all(&summary);
-        let judged = flows[0].judged();
+        let judged = flows[0].judge();
         let sweep = Sweep::new(&judged).unwrap();
         assert_eq!(sweep.floor(), None);
         let figure = sweep_lines(&sweep).unwrap();

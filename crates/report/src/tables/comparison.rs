@@ -9,11 +9,11 @@ use super::titles::{
     CLUSTERS, DIFFERENCE, IN_TIME, JAIN, MOS, OPENS, OTHER_RECEIVER, OWN_RECEIVER, TURN_ROUND, UNFINISHED,
     USABLE, WAIT, opens_late, row_name, shares, short,
 };
-use crate::condition::{Beside, Condition};
+use crate::condition::{Condition, OtherFlow};
 use crate::grid::{Column, Grid, Role, Row};
 use crate::number::{UNKNOWN, count, decimals, fixed};
 use crate::usable::{Usable, with_both};
-use crate::verdict::{self, Cause, Verdict, Written};
+use crate::verdict::{self, Cause, FigureStyle, Verdict};
 use crate::view::{CellView, Metric, Quantile};
 
 /// The comparison of transports: one row a cell. The columns of the answer come first.
@@ -67,7 +67,7 @@ impl Comparison<'_> {
             let name = row_name(cell, &transport.label);
             let answers = answer.iter().map(|column| column.texts[index].clone());
             let texts = values[index].iter().zip(&scales).map(|(value, scale)| scale.text(*value));
-            let is_best = self.verdict.is_some_and(|verdict| verdict.best.contains(&index));
+            let is_best = self.verdict.is_some_and(|verdict| verdict.best_cells.contains(&index));
             Row {
                 cells: [name].into_iter().chain(answers).chain(texts).collect(),
                 role: if is_best { Role::Best } else { Role::Plain },
@@ -97,7 +97,7 @@ impl Comparison<'_> {
     }
 
     fn is_judged_by(&self, by: JudgedBy) -> bool {
-        self.verdict.is_some_and(|verdict| verdict.by == by)
+        self.verdict.is_some_and(|verdict| verdict.judged_by == by)
     }
 
     /// The figures of the compared flow.
@@ -149,15 +149,17 @@ impl Comparison<'_> {
     /// What the answer says of the flows beside the compared one.
     fn neighbour_columns(&self) -> Vec<FigureColumn> {
         let mut columns = Vec::new();
-        for (index, beside) in self.condition.beside(self.flow).iter().take(OTHER_FLOWS).enumerate() {
+        for (index, other) in
+            self.condition.other_flows_by_group(self.flow).iter().take(OTHER_FLOWS).enumerate()
+        {
             // The second flow goes first.
             let rank = u8::from(index > 0);
-            match beside {
-                Beside::Copies { group, flows } => {
+            match other {
+                OtherFlow::Copies { group, flows } => {
                     let title = format!("{}, {} copies", short(group), count(*flows));
                     columns.extend(copies(group, &title, rank));
                 }
-                Beside::Flow(name) => columns.extend(self.neighbour(name, rank)),
+                OtherFlow::Single(name) => columns.extend(self.neighbour(name, rank)),
             }
         }
         columns
@@ -189,7 +191,7 @@ impl Comparison<'_> {
     /// What the answer rests on; nothing without an answer.
     fn answer_columns(&self) -> Vec<AnswerColumn> {
         let Some(verdict) = self.verdict else { return Vec::new() };
-        let answer = Answer { comparison: self, verdict, written: verdict::written(verdict.by) };
+        let answer = Answer { comparison: self, verdict, style: verdict::figure_style(verdict.judged_by) };
         let columns = [
             Some(answer.figure()),
             answer.figure_with_second_receiver(),
@@ -206,35 +208,36 @@ impl Comparison<'_> {
 struct Answer<'a> {
     comparison: &'a Comparison<'a>,
     verdict: &'a Verdict,
-    written: Written,
+    style: FigureStyle,
 }
 
 impl Answer<'_> {
     /// The figure that the flow is judged by.
     fn figure(&self) -> AnswerColumn {
-        let group = match self.verdict.other {
+        let group = match self.verdict.second_receiver {
             Some(_) => OWN_RECEIVER,
-            None => self.written.head.0,
+            None => self.style.head.0,
         };
         let texts = self.texts(self.verdict, |standing| self.judged(standing));
-        AnswerColumn { head: Column::numbers(group, self.written.head.1), texts }
+        AnswerColumn { head: Column::numbers(group, self.style.head.1), texts }
     }
 
     fn figure_with_second_receiver(&self) -> Option<AnswerColumn> {
         // The cells of both answers are the same.
-        let texts = self.texts(self.verdict.other.as_deref()?, |standing| self.judged(standing));
-        Some(AnswerColumn { head: Column::numbers(OTHER_RECEIVER, self.written.head.1), texts })
+        let texts = self.texts(self.verdict.second_receiver.as_deref()?, |standing| self.judged(standing));
+        Some(AnswerColumn { head: Column::numbers(OTHER_RECEIVER, self.style.head.1), texts })
     }
 
     /// Whether each transport is usable, with either receiver. Any goodput is.
     fn usable(&self) -> Option<AnswerColumn> {
-        if self.verdict.by == JudgedBy::Goodput {
+        if self.verdict.judged_by == JudgedBy::Goodput {
             return None;
         }
         let flow = self.comparison.flow;
         let text = |cell: &CellView<'_>| {
-            let with = |receiver| Usable::new(&cell.judged_with(flow, receiver)).map(|usable| usable.text());
-            let other = self.verdict.other.as_ref().and_then(|_| with(Receiver::Other));
+            let with =
+                |receiver| Usable::new(&cell.judged_figures_with(flow, receiver)).map(|usable| usable.text());
+            let other = self.verdict.second_receiver.as_ref().and_then(|_| with(Receiver::Other));
             with(Receiver::Own).map_or_else(|| UNKNOWN.to_owned(), |own| with_both(&own, other.as_deref()))
         };
         let texts = self.comparison.cells().iter().map(text).collect();
@@ -248,10 +251,10 @@ impl Answer<'_> {
         }
         let texts = self.texts(self.verdict, |standing| match standing.difference {
             _ if standing.is_off_scale => UNKNOWN.to_owned(),
-            Some((low, high)) => format!("{} to {}", self.written.signed(low), self.written.signed(high)),
+            Some((low, high)) => format!("{} to {}", self.style.signed(low), self.style.signed(high)),
             None => String::new(),
         });
-        let leader = self.comparison.cells().get(self.verdict.first);
+        let leader = self.comparison.cells().get(self.verdict.leader_cell);
         let leader = leader.map(|cell| short(&cell.transport(self.comparison.flow).label));
         let title = format!("{DIFFERENCE}{}", leader.unwrap_or_default());
         Some(AnswerColumn { head: Column::numbers(&title, "95 %").dispensable(6), texts })
@@ -262,7 +265,7 @@ impl Answer<'_> {
             return None;
         }
         let texts = self.texts(self.verdict, |standing| {
-            let both = standing.clusters.map(|found| shares(&found, |value| self.written.number(value)));
+            let both = standing.clusters.map(|found| shares(&found, |value| self.style.number(value)));
             both.unwrap_or_default()
         });
         Some(AnswerColumn { head: Column::numbers(CLUSTERS, "(share)"), texts })
@@ -270,14 +273,14 @@ impl Answer<'_> {
 
     /// The wait that is the cause if nothing is usable.
     fn wait(&self) -> Option<AnswerColumn> {
-        let Some(Cause::Queue(link, ..)) = &self.verdict.cause else { return None };
+        let Some(Cause::Queue { link, .. }) = &self.verdict.cause else { return None };
         let texts = self.comparison.cells().iter().map(|cell| fixed(verdict::wait(cell, link), 1)).collect();
         Some(AnswerColumn { head: Column::numbers(&format!("{WAIT}{}", short(link)), "ms"), texts })
     }
 
     /// The mean, or of two outcomes both: no repetition has their mean.
     fn judged(&self, standing: &Standing) -> String {
-        let figure = |value| self.written.number(value);
+        let figure = |value| self.style.number(value);
         match standing.clusters {
             Some(found) => format!("{} or {}", figure(found.low), figure(found.high)),
             None => figure(standing.mean),
@@ -323,7 +326,7 @@ fn written_scales(columns: &[FigureColumn], rows: &[Vec<Option<f64>>]) -> Vec<Sc
     let times = rows.iter().flat_map(|row| row.iter().zip(columns));
     let times = times.filter(|(_, column)| column.scale == Scale::MS).filter_map(|(value, _)| *value);
     let ms = decimals(times.fold(0.0, |largest: f64, value| largest.max(value.abs())));
-    let written =
+    let scale =
         |column: &FigureColumn| Scale { decimals: Some(column.scale.decimals.unwrap_or(ms)), ..column.scale };
-    columns.iter().map(written).collect()
+    columns.iter().map(scale).collect()
 }

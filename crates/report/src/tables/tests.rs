@@ -116,8 +116,8 @@ fn a_difference_has_the_decimals_of_its_figure_and_no_sign_if_they_are_all_zero(
     let grid = comparison(&conditions[0], "call", Some(&verdict));
     let differences = ["", "-0.001 to -0.001", "0.000 to 0.000"];
     assert_eq!(column(&grid, "vs UDP 95 %"), differences);
-    let written = crate::verdict::written(JudgedBy::Mos);
-    let texts = [0.5, -0.5, 0.0, -0.0, 0.004, -0.004].map(|value| written.signed(value));
+    let style = crate::verdict::figure_style(JudgedBy::Mos);
+    let texts = [0.5, -0.5, 0.0, -0.0, 0.004, -0.004].map(|value| style.signed(value));
     assert_eq!(texts, ["+0.50", "-0.50", "0.00", "0.00", "0.00", "0.00"]);
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn short(name: &str) -> String {
 
 /// Of several runs on a page the end of the name says which run it is.
 pub(crate) fn row_name(cell: &CellView<'_>, label: &str) -> String {
-    if cell.is_of_several() { printable(label) } else { short(label) }
+    if cell.is_of_several_runs() { printable(label) } else { short(label) }
 }
 
 /// Characters of a name that a table shows; chosen.

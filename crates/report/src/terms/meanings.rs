@@ -13,7 +13,7 @@ use crate::plot::scale::tick_label;
 use crate::rated::outside_meaning;
 use crate::receiver::named_receiver;
 use crate::tables::{IN_TIME, MOS, OPENS, OTHER_RECEIVER, UNFINISHED};
-use crate::verdict::{limit_ms, written};
+use crate::verdict::{figure_style, limit_ms};
 use crate::view::{CellView, DelayKind};
 
 /// A word and its meaning.
@@ -60,8 +60,9 @@ pub(super) fn judged_figure<'a>(
 ) -> Term {
     match by {
         JudgedBy::Mos => {
-            let is_half = cells
-                .any(|cell| cell.judged(flow).values().any(|judged| judged.basis == Basis::HalfRoundTrip));
+            let is_half = cells.any(|cell| {
+                cell.judged_figures(flow).values().any(|judged| judged.basis == Basis::HalfRoundTrip)
+            });
             let (usable, half) = (usable_from(by, floors), half_round_trip(is_half));
             let meaning = format!(
                 "mean opinion score of the worse direction, 1 to 4.5 (ITU-T G.107), mean over the \
@@ -90,7 +91,7 @@ pub(super) fn usable_from(by: JudgedBy, floors: impl Iterator<Item = f64>) -> St
         return String::new();
     }
     let floors: Vec<String> =
-        floors.into_iter().map(|floor| tick_label(floor * written(by).scale.factor)).collect();
+        floors.into_iter().map(|floor| tick_label(floor * figure_style(by).scale.factor)).collect();
     let (unit, gaps) = match by {
         JudgedBy::Mos => ("", GAP_RULE),
         JudgedBy::InTime => (" %", ""),

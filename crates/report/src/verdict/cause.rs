@@ -1,4 +1,4 @@
-//! Why the best transport is not usable, as far as the figures say.
+//! Finds out why the best transport is not usable, as far as the figures say.
 
 use std::collections::BTreeMap;
 
@@ -7,51 +7,77 @@ use crate::number::{ms, percent};
 use crate::receiver::playout;
 use crate::view::{CellView, DelayKind, Metric, Quantile};
 
-/// What spoils a flow, the first that applies.
+/// The reason why a flow is not usable. If several reasons apply, the first one of this list is given.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cause {
-    /// Packets wait in the queue of a link: its name, its discipline, the median wait in ms.
-    Queue(String, String, f64),
-    /// The same somewhere on a network that talkpath does not own: the median delay in ms.
-    QueueOnPath(f64),
-    /// This share of the messages is lost; what took them, if it is known.
-    Loss(f64, Option<Loser>),
-    /// The path itself is long.
+    /// Packets wait in the queue of a link.
+    Queue {
+        link: String,
+        /// The queueing discipline, as people write it.
+        discipline: String,
+        /// The median wait in ms.
+        wait_ms: f64,
+    },
+    /// Packets wait in a queue somewhere on a network that talkpath does not own.
+    QueueOnPath {
+        /// The median delay in ms.
+        median_ms: f64,
+    },
+    /// Messages are lost.
+    Loss(Loss),
+    /// The path itself is too long.
     Distance(Distance),
-    /// No cause above applies, and hardly a frame of the call is late or missing. Has how the receiver waits.
-    Whole(DelaySpread, String),
-    /// No cause above applies: delays vary.
+    /// Hardly a frame of the call is late or missing, and still the call is not usable.
+    HeardWhole {
+        delays: DelaySpread,
+        /// How the receiver plays the call, in words.
+        playout: String,
+    },
+    /// The delays vary too much. `None` if the delays are not known.
     Variation(Option<Variation>),
 }
 
-/// What took messages.
+/// Lost messages.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Loser {
-    /// The link that alone took packets, and how.
-    Link(String, &'static str),
-    /// Nothing on the path: more than half of them were never sent, for this reason.
+pub(crate) struct Loss {
+    /// The share of the messages that are lost.
+    share: f64,
+    /// `None` if several links took packets, or if it is not known which link did.
+    taken_by: Option<LossPlace>,
+}
+
+/// The place where messages were lost.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum LossPlace {
+    /// The only link that took packets.
+    Link {
+        link: String,
+        /// How the link took packets, for example `dropped by`. The name of the link follows.
+        how: &'static str,
+    },
+    /// The sender. More than half of the messages were never sent, for this reason.
     Sender(&'static str),
 }
 
-/// A delay that is too long from the start.
+/// A path whose shortest delay is already too long.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Distance {
     kind: DelayKind,
-    /// The least delay, in ms.
-    min_ms: f64,
+    /// The shortest delay in ms.
+    shortest_ms: f64,
     limit: Limit,
 }
 
-/// What no delay may reach, in ms.
+/// The delay in ms from which on a flow is not usable.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limit {
-    /// A call's: beyond it no conversation is planned.
+    /// The limit of a call, beyond which people do not hold a conversation.
     Conversation(f64),
-    /// The flow's own.
+    /// The deadline of the flow.
     Deadline(f64),
 }
 
-/// How far the delays lie apart.
+/// Two quantiles that show how far the delays of a flow lie apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct DelaySpread {
     kind: DelayKind,
@@ -59,121 +85,192 @@ pub(crate) struct DelaySpread {
     p99_ms: f64,
 }
 
-/// Delays that vary.
+/// Delays that vary too much.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Variation {
     spread: DelaySpread,
-    /// How the receiver waits, if the flow is a call.
+    /// How the receiver plays the call, in words. `None` if the flow is not a call.
     playout: Option<String>,
 }
 
+/// The link on which packets wait longest.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LongestWait<'a> {
+    pub(super) link: &'a str,
+    /// The median wait in ms.
+    wait_ms: f64,
+}
+
 impl Cause {
-    /// Of the leader's cell: what no transport can cure is then the path's. `has_gaps`: gaps bar the call, so
-    /// it is not heard whole although hardly a frame is late or missing.
+    /// Finds the cause in the figures of `flow` in `cell`, which is the cell of a best transport.
+    ///
+    /// `has_gaps` says that gaps in the speech bar the call. The listener then does not hear the whole call,
+    /// even if hardly a frame is late or missing.
     pub(super) fn new(cell: &CellView<'_>, flow: &str, has_gaps: bool) -> Self {
-        let kind = cell.delay_kind(flow);
-        let delay = |quantile| cell.value(flow, Metric::Delay(kind, quantile));
-        let growth =
-            delay(Quantile::P50).zip(delay(Quantile::Min)).map(|(median, min)| (median, median - min));
+        if let Some(queue) = Self::queue(cell, flow) {
+            return queue;
+        }
         let lost = cell.value(flow, Metric::LossRate).unwrap_or(1.0);
-        let limit = Limit::new(cell, flow, kind);
-        // No median of minima: one repetition with a shorter one is enough.
-        let shortest = cell.values(flow, Metric::Delay(kind, Quantile::Min)).into_iter().reduce(f64::min);
-        match (longest_wait(cell, flow, Quantile::P50), growth, shortest) {
-            (Some((link, wait)), ..) if wait >= LONG_WAIT_MS => {
-                let run = cell.run();
-                let queue = run.and_then(|run| run.links.get(link)).map_or("", |link| &link.discipline);
-                Self::Queue(link.to_owned(), discipline(queue).to_owned(), wait)
-            }
-            (_, Some((median, growth)), _) if growth >= LONG_WAIT_MS && waits(cell).is_empty() => {
-                Self::QueueOnPath(median)
-            }
-            _ if lost >= MUCH_LOSS => Self::Loss(lost, loser(cell, flow)),
-            (.., Some(min_ms)) if min_ms >= limit.ms() => Self::Distance(Distance { kind, min_ms, limit }),
-            _ => {
-                let playout = cell.flow(flow).and_then(|flow| flow.call.as_deref()).map(playout);
-                let delays = delay(Quantile::P50).zip(delay(Quantile::P99));
-                let spread = delays.map(|(median_ms, p99_ms)| DelaySpread { kind, median_ms, p99_ms });
-                let not_played = cell.value(flow, Metric::NotPlayed).unwrap_or(1.0);
-                match (spread, playout) {
-                    (Some(spread), Some(playout)) if not_played < HARDLY_ANY && !has_gaps => {
-                        Self::Whole(spread, playout)
-                    }
-                    (_, Some(_)) if lost > 0.5 * not_played => Self::Loss(lost, loser(cell, flow)),
-                    (spread, playout) => Self::Variation(spread.map(|spread| Variation { spread, playout })),
-                }
-            }
+        if lost >= MUCH_LOSS {
+            return Self::Loss(Loss::new(cell, flow, lost));
+        }
+        if let Some(distance) = Distance::new(cell, flow) {
+            return Self::Distance(distance);
+        }
+        let spread = DelaySpread::new(cell, flow);
+        let call = cell.flow(flow).and_then(|flow| flow.call.as_deref());
+        let Some(call) = call else {
+            return Self::Variation(spread.map(|spread| Variation { spread, playout: None }));
+        };
+        let playout = playout(call);
+        let not_played = cell.value(flow, Metric::NotPlayed).unwrap_or(1.0);
+        match spread {
+            Some(delays) if not_played < HARDLY_ANY && !has_gaps => Self::HeardWhole { delays, playout },
+            // Most of the frames that were not played were lost, although they are few.
+            _ if lost > 0.5 * not_played => Self::Loss(Loss::new(cell, flow, lost)),
+            _ => Self::Variation(spread.map(|spread| Variation { spread, playout: Some(playout) })),
         }
     }
 
-    /// One sentence; `name` is the transport's whose figures they are.
+    /// Returns the queue in which packets wait long. On a network that talkpath does not own, the waits are
+    /// not known, so there a median delay far above the shortest delay stands for a queue.
+    fn queue(cell: &CellView<'_>, flow: &str) -> Option<Self> {
+        if let Some(LongestWait { link, wait_ms }) = longest_wait(cell, flow, Quantile::P50)
+            && wait_ms >= LONG_WAIT_MS
+        {
+            let figures = cell.run().and_then(|run| run.links.get(link));
+            let queue = figures.map_or("", |figures| &figures.discipline);
+            return Some(Self::Queue {
+                link: link.to_owned(),
+                discipline: discipline(queue).to_owned(),
+                wait_ms,
+            });
+        }
+        let kind = cell.delay_kind(flow);
+        let median_ms = cell.value(flow, Metric::Delay(kind, Quantile::P50))?;
+        let shortest_ms = cell.value(flow, Metric::Delay(kind, Quantile::Min))?;
+        let waits_on_path = median_ms - shortest_ms >= LONG_WAIT_MS;
+        (waits_on_path && waits_ms(cell).is_empty()).then_some(Self::QueueOnPath { median_ms })
+    }
+
+    /// Writes the cause as one sentence. `name` is the transport that the figures belong to.
     pub(super) fn sentence(&self, name: &str) -> String {
         match self {
-            Self::Queue(link, queue, wait) => {
-                format!("Packets wait {} in the queue of {} ({queue}).", ms(*wait), link_words(link))
+            Self::Queue { link, discipline, wait_ms } => {
+                format!("Packets wait {} in the queue of {} ({discipline}).", ms(*wait_ms), link_words(link))
             }
-            Self::QueueOnPath(median) => format!(
+            Self::QueueOnPath { median_ms } => format!(
                 "Packets wait in a queue on the path: over {name} the median delay, {}, is far above the shortest.",
-                ms(*median)
+                ms(*median_ms)
             ),
-            Self::Loss(share, loser) => {
-                let what = match loser {
-                    None => String::new(),
-                    Some(Loser::Link(link, how)) => {
-                        format!(": packets were {how} {} alone", link_words(link))
-                    }
-                    Some(Loser::Sender(why)) => format!(", most of them never sent: {why}"),
-                };
-                format!("Over {name} {} % of the messages were lost{what}.", percent(Some(*share)))
-            }
-            Self::Distance(Distance { kind, min_ms, limit }) => {
-                let limit = match limit {
-                    Limit::Conversation(limit) => format!("a conversation bears {}", ms(*limit)),
-                    Limit::Deadline(limit) => format!("this flow's deadline is {}", ms(*limit)),
-                };
-                let delay = match kind {
-                    DelayKind::RoundTrip => "round trip",
-                    DelayKind::OneWay => "delay",
-                };
-                format!(
-                    "The path is too long: even the shortest {delay} over {name} is {}, and {limit}.",
-                    ms(*min_ms)
-                )
-            }
-            Self::Whole(spread, playout) => format!(
+            Self::Loss(loss) => loss.sentence(name),
+            Self::Distance(distance) => distance.sentence(name),
+            Self::HeardWhole { delays, playout } => format!(
                 "Of {name} hardly a frame is late or missing: delay ({}), codec and receiver ({playout}) allow this call no more.",
-                spread.figures()
+                delays.figures()
             ),
-            Self::Variation(Some(Variation { spread, playout })) => {
-                let much = match playout {
-                    Some(playout) => format!("more than this receiver waits for ({playout})"),
-                    None => "too much".to_owned(),
-                };
-                format!("{} vary {much}: {}.", spread.words(name), spread.figures())
-            }
+            Self::Variation(Some(variation)) => variation.sentence(name),
             Self::Variation(None) => "What arrives is not enough.".to_owned(),
         }
     }
 }
 
-impl DelaySpread {
-    fn words(&self, name: &str) -> String {
-        match self.kind {
-            DelayKind::RoundTrip => format!("The round trips of {name}"),
-            DelayKind::OneWay => format!("The delays of {name}"),
+impl Loss {
+    fn new(cell: &CellView<'_>, flow: &str, share: f64) -> Self {
+        Self { share, taken_by: LossPlace::find(cell, flow) }
+    }
+
+    fn sentence(&self, name: &str) -> String {
+        let place = match &self.taken_by {
+            Some(LossPlace::Link { link, how }) => format!(": packets were {how} {} alone", link_words(link)),
+            Some(LossPlace::Sender(reason)) => format!(", most of them never sent: {reason}"),
+            None => String::new(),
+        };
+        format!("Over {name} {} % of the messages were lost{place}.", percent(Some(self.share)))
+    }
+}
+
+impl LossPlace {
+    /// Finds the place where most of the lost messages of `flow` were lost, over all repetitions.
+    fn find(cell: &CellView<'_>, flow: &str) -> Option<Self> {
+        let (mut lost, mut not_open, mut no_network) = (0, 0, 0);
+        for ledger in cell.runs.iter().filter_map(|run| run.flows.get(flow)?.ledger) {
+            lost += ledger.missing + ledger.expired + ledger.not_open + ledger.no_network;
+            not_open += ledger.not_open;
+            no_network += ledger.no_network;
+        }
+        let is_mostly_unsent = 2 * (not_open + no_network) > lost;
+        if !is_mostly_unsent {
+            return Self::only_link(cell);
+        }
+        if not_open >= no_network {
+            Some(Self::Sender("the connection was not open when they were due"))
+        } else {
+            Some(Self::Sender("the host had no network for them"))
         }
     }
 
-    fn figures(&self) -> String {
-        format!("p50 {}, p99 {}", ms(self.median_ms), ms(self.p99_ms))
+    /// The link that took packets, if no other link did. With several such links it is not known which of
+    /// them took the packets of the flow.
+    fn only_link(cell: &CellView<'_>) -> Option<Self> {
+        #[derive(Default)]
+        struct Taken {
+            lost: u64,
+            dropped: u64,
+        }
+        let mut links: BTreeMap<&str, Taken> = BTreeMap::new();
+        for (name, link) in cell.runs.iter().flat_map(|run| &run.links) {
+            let taken = links.entry(name).or_default();
+            taken.lost += link.lost;
+            taken.dropped += link.dropped;
+        }
+        links.retain(|_, taken| taken.lost + taken.dropped > 0);
+        let (link, taken) = links.pop_first()?;
+        if !links.is_empty() {
+            return None;
+        }
+        let how = match taken {
+            Taken { dropped: 0, .. } => "lost on",
+            Taken { lost: 0, .. } => "dropped by",
+            Taken { .. } => "lost on or dropped by",
+        };
+        Some(Self::Link { link: link.to_owned(), how })
+    }
+}
+
+impl Distance {
+    /// Returns `None` if the shortest delay is below the limit, or not known.
+    fn new(cell: &CellView<'_>, flow: &str) -> Option<Self> {
+        let kind = cell.delay_kind(flow);
+        // The least of all repetitions, because one short delay shows that the path is not too long.
+        let shortest_delays = cell.values(flow, Metric::Delay(kind, Quantile::Min));
+        let shortest_ms = shortest_delays.into_iter().reduce(f64::min)?;
+        let limit = Limit::new(cell, flow, kind);
+        (shortest_ms >= limit.ms()).then_some(Self { kind, shortest_ms, limit })
+    }
+
+    fn sentence(&self, name: &str) -> String {
+        let delay = match self.kind {
+            DelayKind::RoundTrip => "round trip",
+            DelayKind::OneWay => "delay",
+        };
+        let limit = match self.limit {
+            Limit::Conversation(limit) => format!("a conversation bears {}", ms(limit)),
+            Limit::Deadline(limit) => format!("this flow's deadline is {}", ms(limit)),
+        };
+        let shortest = ms(self.shortest_ms);
+        format!("The path is too long: even the shortest {delay} over {name} is {shortest}, and {limit}.")
     }
 }
 
 impl Limit {
     fn new(cell: &CellView<'_>, flow: &str, kind: DelayKind) -> Self {
-        // A call has a deadline, too, but is judged by how it sounds.
-        let own = cell.flow(flow).filter(|flow| flow.call.is_none()).and_then(|flow| flow.deadline_ms);
-        own.map_or(Self::Conversation(kind.trips() * FAR_MS), Self::Deadline)
+        // A call has a deadline, too, but a call is judged by how it sounds.
+        let flow = cell.flow(flow).filter(|flow| flow.call.is_none());
+        match flow.and_then(|flow| flow.deadline_ms) {
+            Some(deadline_ms) => Self::Deadline(deadline_ms),
+            None => Self::Conversation(kind.trips() * CONVERSATION_MS),
+        }
     }
 
     const fn ms(self) -> f64 {
@@ -183,68 +280,64 @@ impl Limit {
     }
 }
 
-/// The link on which packets wait longest, and the median wait in ms, of those on which `quantile` of the
-/// delays of `flow` can hold such a wait. A summary has no routes, and what waits elsewhere, or in another
-/// flow's queue of a fair one, is no part of this flow's delay, which is no shorter than any wait on its way.
+impl DelaySpread {
+    fn new(cell: &CellView<'_>, flow: &str) -> Option<Self> {
+        let kind = cell.delay_kind(flow);
+        let median_ms = cell.value(flow, Metric::Delay(kind, Quantile::P50))?;
+        let p99_ms = cell.value(flow, Metric::Delay(kind, Quantile::P99))?;
+        Some(Self { kind, median_ms, p99_ms })
+    }
+
+    fn figures(&self) -> String {
+        format!("p50 {}, p99 {}", ms(self.median_ms), ms(self.p99_ms))
+    }
+}
+
+impl Variation {
+    fn sentence(&self, name: &str) -> String {
+        let delays = match self.spread.kind {
+            DelayKind::RoundTrip => "round trips",
+            DelayKind::OneWay => "delays",
+        };
+        let how_much = match &self.playout {
+            Some(playout) => format!("more than this receiver waits for ({playout})"),
+            None => "too much".to_owned(),
+        };
+        format!("The {delays} of {name} vary {how_much}: {}.", self.spread.figures())
+    }
+}
+
+/// Finds the link on which packets wait longest, among the links on which the packets of `flow` can have
+/// waited.
+///
+/// A summary does not say which links a flow crosses. The delay of a flow is at least as long as every wait
+/// on its way, so a link with a longer median wait than the `quantile` of the delays is left out.
 pub(super) fn longest_wait<'a>(
     cell: &CellView<'a>,
     flow: &str,
     quantile: Quantile,
-) -> Option<(&'a str, f64)> {
-    // A delay that is not known rules no link out: copies that are summed up have a p50 alone.
-    let delay = cell.value(flow, Metric::Delay(cell.delay_kind(flow), quantile));
-    let waits = waits(cell).into_iter().filter(|(_, wait)| delay.is_none_or(|delay| *wait <= delay));
-    waits.max_by(|a, b| a.1.total_cmp(&b.1))
+) -> Option<LongestWait<'a>> {
+    let mut waits_ms = waits_ms(cell);
+    // Copies that are summed up have a median delay only. If the delay is not known, no link is left out.
+    if let Some(delay_ms) = cell.value(flow, Metric::Delay(cell.delay_kind(flow), quantile)) {
+        waits_ms.retain(|_, wait_ms| *wait_ms <= delay_ms);
+    }
+    let waits = waits_ms.into_iter().map(|(link, wait_ms)| LongestWait { link, wait_ms });
+    waits.max_by(|a, b| a.wait_ms.total_cmp(&b.wait_ms))
 }
 
 /// The median wait in the queue of `link`, in ms.
 pub(crate) fn wait(cell: &CellView<'_>, link: &str) -> Option<f64> {
-    waits(cell).remove(link)
+    waits_ms(cell).remove(link)
 }
 
-/// The median wait in the queue of each link, in ms.
-fn waits<'a>(cell: &CellView<'a>) -> BTreeMap<&'a str, f64> {
+/// The median wait in the queue of each link, in ms. A link whose waits are not known is left out.
+fn waits_ms<'a>(cell: &CellView<'a>) -> BTreeMap<&'a str, f64> {
     cell.links(|link| link.queue_delay_ms.as_ref().map(|delay| delay.p50))
 }
 
-/// What took the lost messages of `flow`.
-fn loser(cell: &CellView<'_>, flow: &str) -> Option<Loser> {
-    let ledgers = cell.runs.iter().filter_map(|run| run.flows.get(flow)?.ledger);
-    let (mut lost, mut not_open, mut no_network) = (0, 0, 0);
-    for ledger in ledgers {
-        lost += ledger.missing + ledger.expired + ledger.not_open + ledger.no_network;
-        not_open += ledger.not_open;
-        no_network += ledger.no_network;
-    }
-    match 2 * (not_open + no_network) > lost {
-        true if not_open >= no_network => {
-            Some(Loser::Sender("the connection was not open when they were due"))
-        }
-        true => Some(Loser::Sender("the host had no network for them")),
-        false => only_lossy(cell).map(|(link, how)| Loser::Link(link, how)),
-    }
-}
-
-/// The link that took packets, and how, if no other did: what it took is not known flow by flow.
-fn only_lossy(cell: &CellView<'_>) -> Option<(String, &'static str)> {
-    let mut took: BTreeMap<&str, (bool, bool)> = BTreeMap::new();
-    for (name, link) in cell.runs.iter().flat_map(|run| &run.links) {
-        let (lost, dropped) = took.entry(name).or_default();
-        (*lost, *dropped) = (*lost || link.lost > 0, *dropped || link.dropped > 0);
-    }
-    let mut took = took.into_iter().filter_map(|(name, took)| {
-        let how = match took {
-            (false, false) => return None,
-            (true, false) => "lost on",
-            (false, true) => "dropped by",
-            (true, true) => "lost on or dropped by",
-        };
-        Some((name.to_owned(), how))
-    });
-    took.next().filter(|_| took.next().is_none())
-}
-
-/// `the uplink`; only the links of a `path` are called up and down.
+/// The link in words: `the uplink`, `the link access`. Only the links of a `path` have the names `up` and
+/// `down`.
 pub(super) fn link_words(link: &str) -> String {
     match link {
         "up" => "the uplink".to_owned(),
@@ -253,13 +346,14 @@ pub(super) fn link_words(link: &str) -> String {
     }
 }
 
-/// Chosen: beyond it a queue takes a conversation's whole reserve (G.114's 150 ms, less 50 ms for the path).
+/// A wait of this many ms in a queue is the cause. Chosen: 100 ms is what G.114's 150 ms leave for a queue if
+/// the path takes 50 ms.
 pub(super) const LONG_WAIT_MS: f64 = 100.0;
-/// Chosen: a thousandth of the frames takes two points of R from G.711 without concealment (ITU-T G.107 §7.5
-/// with G.113's Bpl of 4.3).
+/// Below this share of late or missing frames a call counts as heard whole. Chosen: a thousandth of the
+/// frames takes two points of R from G.711 without concealment (ITU-T G.107 §7.5 with G.113's Bpl of 4.3).
 const HARDLY_ANY: f64 = 0.001;
-/// Chosen: what a codec with concealment still hides.
+/// From this share on, lost messages are the cause. Chosen: a codec with concealment still hides a hundredth.
 const MUCH_LOSS: f64 = 0.01;
-/// One way, chosen: ITU-T G.114 (05/2003) plans no network beyond 400 ms from mouth to ear, and MOS falls
-/// well before.
-const FAR_MS: f64 = 200.0;
+/// The longest delay of a conversation in ms, one way. Chosen: half of the 400 ms from mouth to ear beyond
+/// which ITU-T G.114 (05/2003) plans no network, because the MOS falls well before.
+const CONVERSATION_MS: f64 = 200.0;

@@ -1,4 +1,5 @@
-//! The cure of an answer: the same cells with `fq_codel` on a link.
+//! Adds the result of a cure to an answer. A cure is a condition that differs from an unusable one in a
+//! link's queue only, which is `fq_codel` in the cure.
 
 use std::collections::BTreeMap;
 
@@ -11,93 +12,90 @@ use super::words;
 use crate::condition::Condition;
 use crate::display::discipline;
 
-/// Adds to each answer without a usable transport what the same cells come to with `fq_codel` on a link, if
-/// they ran.
+/// Adds the result of the cure to each answer that has no usable transport, if the cure was run. The cells of
+/// the cure are marked with [`Verdict::is_cure`].
 pub(super) fn add_cures(verdicts: &mut [Option<Box<Verdict>>], conditions: &[Condition<'_>], flow: &str) {
-    let unusable: Vec<usize> = (0..verdicts.len())
-        .filter(|&at| verdicts[at].as_deref().is_some_and(Verdict::may_be_unusable))
-        .collect();
+    let is_unusable = |verdict: &Option<Box<Verdict>>| match verdict {
+        Some(verdict) => verdict.may_be_unusable(),
+        None => false,
+    };
+    let unusable: Vec<usize> = (0..verdicts.len()).filter(|&index| is_unusable(&verdicts[index])).collect();
     if unusable.is_empty() {
         return;
     }
-    let answered = (0..verdicts.len()).filter(|&at| verdicts[at].is_some());
-    let queues = FairQueues::new(answered.map(|at| (at, conditions[at].common(flow))));
-    for at in unusable {
-        let Some(fair) = queues.find(&conditions[at].common(flow)) else { continue };
-        let value = conditions[fair.condition].common(flow).remove(&fair.key).unwrap_or_default();
-        let Some(with_cure) = verdicts[fair.condition].as_deref_mut() else { continue };
-        with_cure.is_cure = true;
-        let cured = Cured::new(with_cure, fair.key, value);
-        if let Some(verdict) = verdicts[at].as_deref_mut() {
-            cured.add_to(verdict);
+    let cures = CureIndex::new(verdicts, conditions, flow);
+    for condition in unusable {
+        let Some(cure) = cures.find(&conditions[condition].common(flow)) else { continue };
+        let queue = conditions[cure.condition].common(flow).remove(&cure.queue_key).unwrap_or_default();
+        let Some(verdict_of_cure) = verdicts[cure.condition].as_deref_mut() else { continue };
+        verdict_of_cure.is_cure = true;
+        let result = CureResult::new(verdict_of_cure, cure.queue_key, queue);
+        if let Some(verdict) = verdicts[condition].as_deref_mut() {
+            result.add_to(verdict);
         }
     }
 }
 
-/// What cells come to with the cure.
-struct Cured {
-    /// The key of the link's queue.
-    key: String,
-    /// What the queue is there.
-    value: Value,
-    outcome: CuredOutcome,
+/// How the flow fares with the cure.
+struct CureResult {
+    /// The key of the link's queue in the scenario.
+    queue_key: String,
+    /// The value of that key in the cure.
+    queue: Value,
+    outcome: CureOutcome,
+    /// The outcome in words.
     sentence: String,
-    /// The transports that are best.
+    /// The transports that are best with the cure, as the scenario names them.
     best: Vec<String>,
-    /// Of the best: its score, if the flow is a call.
+    /// The mean opinion score of the leader with the cure. `None` if the flow is not a call.
     mos: Option<f64>,
-    /// Of the best: its share in time, if the flow is judged by that.
+    /// The share in time of the leader with the cure. `None` if the flow is judged by something else.
     in_time: Option<f64>,
-    /// What the flows beside it get.
+    /// What the other flows get with the cure, in words. `None` if there are no other flows.
     neighbours: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum CuredOutcome {
+enum CureOutcome {
     Usable,
     Unusable,
-    /// One of two receivers alone makes the call usable.
+    /// The call is usable with one of its two receivers only.
     DependsOnReceiver,
 }
 
-impl Cured {
-    fn new(with_cure: &Verdict, key: String, value: Value) -> Self {
-        let Verdict { ranking, by, floor, .. } = with_cure;
-        let leader = &ranking.standings[ranking.leader];
-        let is_unusable = with_cure.is_unusable();
-        let differs = |other: &Verdict| other.is_unusable() != is_unusable;
-        let outcome = match with_cure.other.as_deref() {
-            Some(other) if differs(other) => CuredOutcome::DependsOnReceiver,
-            _ if is_unusable => CuredOutcome::Unusable,
-            _ => CuredOutcome::Usable,
-        };
-        let on_link = format!("With fq_codel on {}", queue_words(&key));
+impl CureResult {
+    fn new(verdict: &Verdict, queue_key: String, queue: Value) -> Self {
+        let leader = &verdict.ranking.standings[verdict.ranking.leader];
+        let on_link = format!("With fq_codel on {}", queue_words(&queue_key));
+        let outcome = CureOutcome::new(verdict);
         let sentence = match outcome {
-            CuredOutcome::Usable => {
-                format!("{on_link} it is usable, best over {}.", with_cure.short_with_figures)
+            CureOutcome::Usable => {
+                format!("{on_link} it is usable, best over {}.", verdict.best_with_figures)
             }
-            CuredOutcome::Unusable => {
-                format!("{on_link} it is not usable: {} at best.", words::figure(*by, *floor, leader))
+            CureOutcome::Unusable => {
+                let figure = words::figure(verdict.judged_by, verdict.floor, leader);
+                format!("{on_link} it is not usable: {figure} at best.")
             }
-            CuredOutcome::DependsOnReceiver => format!("{on_link} it depends on the receiver."),
+            CureOutcome::DependsOnReceiver => format!("{on_link} it depends on the receiver."),
         };
-        let neighbours = with_cure.answer.neighbours.as_ref();
-        let neighbours = neighbours.map(|got| got.replace("Beside ", &format!("{on_link}, beside ")));
+        let neighbours = verdict.answer.neighbours.as_ref();
         Self {
-            key,
-            value,
+            queue_key,
+            queue,
             outcome,
             sentence,
-            best: with_cure.answer.best.clone(),
-            mos: (*by == JudgedBy::Mos).then_some(leader.mean),
-            in_time: (*by == JudgedBy::InTime).then_some(leader.mean),
-            neighbours,
+            best: verdict.answer.best.clone(),
+            mos: (verdict.judged_by == JudgedBy::Mos).then_some(leader.mean),
+            in_time: (verdict.judged_by == JudgedBy::InTime).then_some(leader.mean),
+            neighbours: neighbours.map(|lines| lines.replace("Beside ", &format!("{on_link}, beside "))),
         }
     }
 
+    /// Adds this result to the answer of the condition without the cure.
     fn add_to(self, verdict: &mut Verdict) {
         let answer = &mut verdict.answer;
-        if self.outcome != CuredOutcome::Usable {
+        // A cure that does not help belongs to the reasons, and not into the first line.
+        if self.outcome != CureOutcome::Usable {
             answer.why = format!("{} {}", answer.why, self.sentence);
             return;
         }
@@ -105,11 +103,12 @@ impl Cured {
         if !answer.why.is_empty() {
             answer.why = format!("Without it: {}", answer.why);
         }
-        let without_and_with: Vec<String> =
-            answer.neighbours.take().into_iter().chain(self.neighbours).collect();
-        answer.neighbours = (!without_and_with.is_empty()).then(|| without_and_with.join(" "));
+        answer.neighbours = match (answer.neighbours.take(), self.neighbours) {
+            (Some(without_cure), Some(with_cure)) => Some(format!("{without_cure} {with_cure}")),
+            (without_cure, with_cure) => without_cure.or(with_cure),
+        };
         answer.cure = Some(Cure {
-            change: [(self.key, self.value)].into(),
+            change: [(self.queue_key, self.queue)].into(),
             best: self.best,
             mos: self.mos,
             in_time: self.in_time,
@@ -117,48 +116,74 @@ impl Cured {
     }
 }
 
-/// The link whose queue is at `key`, in a sentence: `the uplink`.
-fn queue_words(key: &str) -> String {
-    link_words(key.trim_end_matches(".queue").rsplit('.').next().unwrap_or(key))
+impl CureOutcome {
+    fn new(verdict: &Verdict) -> Self {
+        let is_unusable = verdict.is_unusable();
+        match &verdict.second_receiver {
+            Some(second) if second.is_unusable() != is_unusable => Self::DependsOnReceiver,
+            _ if is_unusable => Self::Unusable,
+            _ => Self::Usable,
+        }
+    }
 }
 
-/// The first condition with `fq_codel` on a link, by the key of that link's queue and all other keys with
-/// their values: the cure of the conditions that differ from it in that queue alone.
-struct FairQueues(BTreeMap<(String, String), usize>);
+/// The link whose queue has the key `queue_key`, in words: `the uplink` for `path.up.queue`.
+fn queue_words(queue_key: &str) -> String {
+    let link_key = queue_key.trim_end_matches(".queue");
+    link_words(link_key.rsplit('.').next().unwrap_or(queue_key))
+}
 
-/// A condition with `fq_codel` on a link. In their order the first cure is taken.
+/// The conditions that have `fq_codel` on a link. The key of the map is the key of that link's queue, and all
+/// other swept keys with their values as one text. The value is the index of the first such condition. A
+/// condition is therefore found by any condition that differs from it in that one queue alone.
+struct CureIndex(BTreeMap<(String, String), usize>);
+
+/// A condition that is the cure of another one. The order of the fields makes the first condition the least
+/// one.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct FairQueue {
+struct CureCondition {
+    /// Index of the condition.
     condition: usize,
     /// The key of the link's queue.
-    key: String,
+    queue_key: String,
 }
 
-impl FairQueues {
-    /// Of conditions, each with its place and what its cells have in common.
-    fn new(conditions: impl Iterator<Item = (usize, BTreeMap<String, Value>)>) -> Self {
-        let mut queues = BTreeMap::new();
-        for (at, common) in conditions {
-            for key in queue_keys(&common).filter(|key| is_fq_codel(&common[*key])) {
-                queues.entry((key.clone(), without(&common, key))).or_insert(at);
+impl CureIndex {
+    /// Finds the conditions with `fq_codel` among those that have a verdict.
+    fn new(verdicts: &[Option<Box<Verdict>>], conditions: &[Condition<'_>], flow: &str) -> Self {
+        let mut index = BTreeMap::new();
+        for (number, (verdict, condition)) in verdicts.iter().zip(conditions).enumerate() {
+            if verdict.is_none() {
+                continue;
+            }
+            let swept = condition.common(flow);
+            for queue_key in queue_keys(&swept) {
+                if is_fq_codel(&swept[queue_key]) {
+                    index.entry((queue_key.clone(), all_but(&swept, queue_key))).or_insert(number);
+                }
             }
         }
-        Self(queues)
+        Self(index)
     }
 
-    /// The first that cures cells with these keys in `common`.
-    fn find(&self, common: &BTreeMap<String, Value>) -> Option<FairQueue> {
-        let others = queue_keys(common).filter(|key| !is_fq_codel(&common[*key])).filter_map(|key| {
-            let condition = *self.0.get(&(key.clone(), without(common, key)))?;
-            Some(FairQueue { condition, key: key.clone() })
-        });
-        others.min()
+    /// Finds the first condition that cures cells with the keys and values `swept`.
+    fn find(&self, swept: &BTreeMap<String, Value>) -> Option<CureCondition> {
+        let mut cures = Vec::new();
+        for queue_key in queue_keys(swept) {
+            if is_fq_codel(&swept[queue_key]) {
+                continue;
+            }
+            if let Some(&condition) = self.0.get(&(queue_key.clone(), all_but(swept, queue_key))) {
+                cures.push(CureCondition { condition, queue_key: queue_key.clone() });
+            }
+        }
+        cures.into_iter().min()
     }
 }
 
-/// The keys of links' queues.
-fn queue_keys(common: &BTreeMap<String, Value>) -> impl Iterator<Item = &String> {
-    common.keys().filter(|key| key.ends_with(".queue"))
+/// The swept keys that set the queue of a link.
+fn queue_keys(swept: &BTreeMap<String, Value>) -> impl Iterator<Item = &String> {
+    swept.keys().filter(|key| key.ends_with(".queue"))
 }
 
 /// Whether the queue `value` is `fq_codel`, with whatever options.
@@ -167,8 +192,8 @@ fn is_fq_codel(value: &Value) -> bool {
     discipline(&kind) == discipline("fq_codel")
 }
 
-/// Every key but `key` with its value, as one text.
-fn without(common: &BTreeMap<String, Value>, key: &str) -> String {
-    let others: Vec<_> = common.iter().filter(|(other, _)| *other != key).collect();
+/// Writes every key but `left_out` with its value, as one text.
+fn all_but(swept: &BTreeMap<String, Value>, left_out: &str) -> String {
+    let others: Vec<_> = swept.iter().filter(|(key, _)| *key != left_out).collect();
     serde_json::to_string(&others).unwrap_or_default()
 }

@@ -1,5 +1,4 @@
-//! One answer of two receivers. A call whose scenario names no playout is judged with both; this module says
-//! where they disagree.
+//! Combines the verdicts with the two receivers of a call whose scenario names no playout.
 
 use talkpath_measure::summary::{AnswerKind, ReceiverAnswer};
 
@@ -7,86 +6,110 @@ use super::{Verdict, words};
 use crate::receiver::named_receiver;
 
 impl Verdict {
-    /// Whether no more repetitions are needed, with either receiver.
+    /// Whether more repetitions would change nothing, with either receiver.
     pub(super) fn is_settled(&self) -> bool {
-        self.ranking.is_settled && self.other.as_ref().is_none_or(|other| other.ranking.is_settled)
+        let is_second_settled = match &self.second_receiver {
+            Some(second) => second.ranking.is_settled,
+            None => true,
+        };
+        self.ranking.is_settled && is_second_settled
     }
 
-    /// Whether nothing is usable with this receiver.
+    /// Whether nothing is usable with the receiver of this verdict.
     pub(super) fn is_unusable(&self) -> bool {
         self.ranking.outcome == AnswerKind::Unusable
     }
 
-    /// Whether nothing is usable with one of the receivers.
+    /// Whether nothing is usable with at least one of the two receivers.
     pub(super) fn may_be_unusable(&self) -> bool {
-        self.is_unusable() || self.other.as_ref().is_some_and(|other| other.is_unusable())
+        self.is_unusable() || self.second_receiver.as_ref().is_some_and(|second| second.is_unusable())
     }
 
-    /// This answer beside that with the second receiver. Where they differ, in whether something is usable or
-    /// in what is best, that is the answer. Where they share one that is best, it stays, and the reason says
-    /// the rest.
-    pub(super) fn beside(mut self, other: Self) -> Self {
-        let is_common = |kind: &String| other.answer.best.contains(kind);
-        match (self.is_unusable(), other.is_unusable()) {
+    /// Combines this verdict with the verdict `second` of the second receiver.
+    ///
+    /// - If nothing is usable with either receiver, or if both name the same best transports, the answer
+    ///   stays.
+    /// - If both name a common best transport and others besides, the answer stays, and the reason says so.
+    /// - Otherwise the answer is that it depends on the receiver.
+    pub(super) fn combined_with(mut self, second: Self) -> Self {
+        match (self.is_unusable(), second.is_unusable()) {
             (true, true) => {}
-            (false, false) if self.answer.best == other.answer.best => {}
-            (false, false) if self.answer.best.iter().any(is_common) => self.share_the_best(&other),
-            _ => self.depend_on(&other),
+            (false, false) => {
+                let has_common_best = self.answer.best.iter().any(|kind| second.answer.best.contains(kind));
+                if self.answer.best != second.answer.best {
+                    if has_common_best {
+                        self.add_second_best(&second);
+                    } else {
+                        self.depend_on_receiver(&second);
+                    }
+                }
+            }
+            (true, false) | (false, true) => self.depend_on_receiver(&second),
         }
-        self.other = Some(Box::new(other));
+        self.second_receiver = Some(Box::new(second));
         self
     }
 
-    /// Says that one transport is best with both receivers, but that others are as good with one receiver
-    /// alone.
-    fn share_the_best(&mut self, other: &Self) {
-        let with = named_receiver(&other.playout);
-        let is_decided = |verdict: &Self| verdict.answer.outcome != AnswerKind::Undecided;
-        let what = match is_decided(self) && is_decided(other) {
-            true => "Which others are as good",
-            false => "Which others may be as good",
+    /// Adds to the reason that the second receiver names other best transports beside the common ones.
+    fn add_second_best(&mut self, second: &Self) {
+        let is_undecided = [&*self, second].map(|verdict| verdict.answer.outcome == AnswerKind::Undecided);
+        let which = if is_undecided.contains(&true) {
+            "Which others may be as good"
+        } else {
+            "Which others are as good"
         };
-        let sentence = format!("{what} depends on the receiver. With {with}: {}", other.answer.line);
+        let receiver = named_receiver(&second.playout);
+        let sentence = format!("{which} depends on the receiver. With {receiver}: {}", second.answer.line);
         self.answer.why = format!("{} {sentence}", self.answer.why).trim_start().to_owned();
-        self.answer.receivers = self.answers(other);
+        self.answer.receivers = self.answers_with_each(second);
     }
 
-    /// The answer with each receiver.
-    fn answers(&self, other: &Self) -> Vec<ReceiverAnswer> {
+    /// Makes "it depends on the receiver" the answer. The best transports are then those of both receivers.
+    fn depend_on_receiver(&mut self, second: &Self) {
+        self.answer.receivers = self.answers_with_each(second);
+        self.answer.line = format!(
+            "The answer depends on the receiver. {} {}",
+            self.line_with_receiver(),
+            second.line_with_receiver()
+        );
+        self.answer.outcome = AnswerKind::DependsOnReceiver;
+        if !self.answer.why.is_empty() {
+            let receiver = named_receiver(&self.playout);
+            self.answer.why = format!("{} These are the figures with {receiver}.", self.answer.why);
+        }
+        let mut best = Vec::new();
+        let mut labels: Vec<String> = Vec::new();
+        for verdict in [&*self, second] {
+            // With this receiver nothing is usable, so its best transports are only the least bad.
+            if verdict.is_unusable() {
+                continue;
+            }
+            for (kind, label) in verdict.answer.best.iter().zip(&verdict.best_labels) {
+                if !labels.contains(label) {
+                    best.push(kind.clone());
+                    labels.push(label.clone());
+                }
+            }
+        }
+        self.answer.best = best;
+        self.best_labels = labels;
+        self.best_by_name = words::alternatives(&self.best_labels);
+        self.best_cells.clear();
+    }
+
+    /// The answer with each receiver, this one first.
+    fn answers_with_each(&self, second: &Self) -> Vec<ReceiverAnswer> {
         let answer = |verdict: &Self| ReceiverAnswer {
             playout: verdict.playout.clone(),
             best: verdict.answer.best.clone(),
             outcome: verdict.answer.outcome,
             line: verdict.answer.line.clone(),
         };
-        vec![answer(self), answer(other)]
+        vec![answer(self), answer(second)]
     }
 
-    /// Makes the answer that it depends on the receiver.
-    fn depend_on(&mut self, other: &Self) {
-        let part =
-            |verdict: &Self| format!("With {}: {}", named_receiver(&verdict.playout), verdict.answer.line);
-        let receivers = self.answers(other);
-        let line = format!("The answer depends on the receiver. {} {}", part(self), part(other));
-        if !self.answer.why.is_empty() {
-            let own = named_receiver(&self.playout);
-            self.answer.why = format!("{} These are the figures with {own}.", self.answer.why);
-        }
-        let (own_best, own_named) =
-            (core::mem::take(&mut self.answer.best), core::mem::take(&mut self.named));
-        let (own_serves, other_serves) = (!self.is_unusable(), !other.is_unusable());
-        let own = own_best.into_iter().zip(own_named).filter(|_| own_serves);
-        let others = other.answer.best.iter().cloned().zip(other.named.iter().cloned());
-        for (kind, name) in own.chain(others.filter(|_| other_serves)) {
-            if !self.named.contains(&name) {
-                self.answer.best.push(kind);
-                self.named.push(name);
-            }
-        }
-        self.short = words::alternatives(&self.named);
-        self.best.clear();
-        self.answer.line = line;
-        self.answer.outcome = AnswerKind::DependsOnReceiver;
-        self.answer.receivers = receivers;
+    /// The line of the answer, after the name of its receiver.
+    fn line_with_receiver(&self) -> String {
+        format!("With {}: {}", named_receiver(&self.playout), self.answer.line)
     }
 }

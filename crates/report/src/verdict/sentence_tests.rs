@@ -29,7 +29,7 @@ fn each_sentence_of_a_random_answer_holds_for_each_transport_that_it_names() {
         let mut random = Seed::new(seed).stream("sentences");
         let (summary, by) = random_summary(&mut random, empty.clone());
         let flows = FlowCells::all(&summary);
-        let judged = flows[0].judged();
+        let judged = flows[0].judge();
         for ConditionAnswer { condition, verdict } in judged.answers() {
             for line in verdict.lines() {
                 for sentence in sentences(line) {

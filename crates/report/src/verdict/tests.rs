@@ -1,8 +1,11 @@
+use std::collections::BTreeMap;
+
 use talkpath_measure::judge::judge_copies;
 use talkpath_measure::summary::{CallSummary, FlowSummary, GroupSummary, Ledger, LinkSummary};
 
 use super::*;
 use crate::fixture;
+use crate::view::is_copy;
 
 /// Changes one transport's call in every repetition.
 fn set(summary: &mut Summary, cell: u64, change: impl Fn(&mut FlowSummary, u64)) {
@@ -61,9 +64,9 @@ fn a_run_that_is_not_valid_names_no_transport() {
     assert!(comparisons(&summary).is_empty());
     let conditions = conditions(&summary, "call");
     let verdict = judge(&conditions, "call").remove(0).unwrap();
-    assert!(verdict.best.is_empty(), "no row stands out");
+    assert!(verdict.best_cells.is_empty(), "no row stands out");
     assert_eq!(verdict.lines(), [NOT_VALID]);
-    assert!(verdict.summed_up().contains("no answer"));
+    assert!(verdict.in_brief().contains("no answer"));
 }
 
 #[test]
@@ -133,9 +136,9 @@ fn nothing_usable_is_the_answer_with_cause_and_cure() {
     assert_eq!((cure.best.len(), cure.mos, cure.in_time), (2, Some(4.37), None));
     assert_eq!(cure.change, [("path.up.queue".to_owned(), "fq_codel".into())].into());
     let cells = FlowCells { flow: "call".to_owned(), conditions: conditions(&summary, "call") };
-    let judged = cells.judged();
+    let judged = cells.judge();
     let unusable = judged.conditions[0].verdict.as_ref().unwrap();
-    assert!(unusable.best.is_empty(), "no row stands out");
+    assert!(unusable.best_cells.is_empty(), "no row stands out");
     assert_eq!(judged.answers().len(), 1, "the cure speaks within the answer");
 }
 

@@ -1,230 +1,227 @@
-//! An answer in words. The table beside it has every figure of the answer, with as many digits or more.
+//! The sentences of an answer. Every figure that they quote is in the table below them, with as many digits
+//! or more.
 
 use talkpath_measure::ranking::{Relation, Standing};
 use talkpath_measure::summary::{AnswerKind, JudgedBy};
 
+use super::Cause;
 use super::cause::{LONG_WAIT_MS, link_words, wait};
-use super::{ALIKE_MS, Blamed, Candidate, Cause, Judgement, written};
-use crate::condition::Beside;
+use super::figure_style;
+use super::ranked::{ALIKE_MS, Candidate, CandidateCause, RankedTransports};
+use crate::condition::OtherFlow;
 use crate::number::{count, counted, fixed, list, ms, percent};
 use crate::rated::outside_sentence;
 use crate::view::{CellView, Metric, Quantile};
 
-/// A figure over a transport.
-struct ValueOver<'a> {
+/// The value of a metric over one transport.
+struct TransportValue<'a> {
     value: f64,
-    /// As a person calls it.
+    /// The transport's name, as people write it.
     transport: &'a str,
 }
 
-impl Judgement<'_> {
-    /// The names that the answer gives: `UDP or TCP`.
-    pub(super) fn short(&self) -> String {
+/// A judged figure in words: `2.10 or 4.33`, with the note `two outcomes`.
+struct FigureText {
+    /// The figure without the words around it, for example without `MOS`.
+    bare: String,
+    /// A remark on the figure, or an empty text.
+    note: &'static str,
+}
+
+impl RankedTransports<'_> {
+    /// The names of the best transports: `UDP or TCP`.
+    pub(super) fn best_by_name(&self) -> String {
         alternatives(&self.names(&self.ranking.best()))
     }
 
-    /// The answer.
+    /// The best transports that reach the floor, with their figures: `UDP (MOS 4.37) or TCP_NODELAY (4.36)`.
+    pub(super) fn best_with_figures(&self) -> String {
+        let mut best = self.ranking.best();
+        best.retain(|&candidate| self.ranking.standings[candidate].mean >= self.floor);
+        alternatives(&self.names_with_figures(&best))
+    }
+
+    /// The answer in one sentence.
     pub(super) fn line(&self) -> String {
-        let (best, worse) = (self.ranking.best(), self.worse());
+        let best = self.ranking.best();
+        let worse = self.worse();
         let names = list(&self.names(&best));
-        let who = self.who();
-        let leader = self.ranking.leader;
-        let against = match worse.len() {
-            0 => String::new(),
-            _ => format!(" against {}", self.each(&worse)),
+        let flow = self.flow_words();
+        let against = if worse.is_empty() {
+            String::new()
+        } else {
+            format!(" against {}", self.figures_with_names(&worse))
         };
         match self.ranking.outcome {
             AnswerKind::Distinct => {
-                format!("{names} is best for {who}: {}{against}.", self.figure(leader))
+                let figure = self.figure(self.ranking.leader);
+                format!("{names} is best for {flow}: {figure}{against}.")
             }
-            AnswerKind::Alike if worse.is_empty() => {
-                format!(
-                    "It makes no difference for {who} which of {names} carries it: {}.",
-                    self.figures(&best)
-                )
+            AnswerKind::Alike => {
+                let figures = self.figures(&best);
+                if worse.is_empty() {
+                    format!("It makes no difference for {flow} which of {names} carries it: {figures}.")
+                } else {
+                    format!("{names} serve {flow} alike: {figures}{against}.")
+                }
             }
-            AnswerKind::Alike => format!("{names} serve {who} alike: {}{against}.", self.figures(&best)),
-            AnswerKind::Undecided => {
-                let n = self.repetitions();
-                let more = match self.ranking.more {
-                    Some(more) if more > HOPELESS => {
-                        format!("; not even {} would", count(n + HOPELESS))
-                    }
-                    Some(more) => {
-                        format!("; about {} more would (--repeat {})", count(more), n + more)
-                    }
-                    None => "; try --repeat 20".to_owned(),
-                };
-                let do_not = if n == 1 { "does not" } else { "do not" };
-                let n = counted(n, "repetition");
-                let names = self.names_with_figures(&best);
-                format!("Undecided: {n} {do_not} tell which of {names} is best for {who}{more}.")
-            }
-            AnswerKind::Unusable if let Some(deadline) = self.too_late => self.quickest(deadline),
-            // A ranking rests on one receiver, and never depends on two.
-            AnswerKind::Unusable | AnswerKind::DependsOnReceiver => {
-                let beside = self.beside();
-                // If the best have equal figures to the last digit, no name is set apart.
-                let is_one = |&at: &usize| self.figure(at) == self.figure(leader);
-                let name = match best.len() > 1 && best.iter().all(is_one) {
-                    true => "",
-                    false => self.candidates[leader].view.label.as_str(),
-                };
-                let figure = figure_of(self.by, self.floor, &self.ranking.standings[leader], name);
-                format!("No transport makes {who} usable{beside}: {figure} at best.")
-            }
+            AnswerKind::Undecided => self.undecided_line(&best),
+            // A ranking rests on one receiver, so its outcome is never `DependsOnReceiver`.
+            AnswerKind::Unusable | AnswerKind::DependsOnReceiver => match self.missed_deadline_ms {
+                Some(deadline_ms) => self.missed_deadline_line(deadline_ms),
+                None => self.unusable_line(&best),
+            },
         }
     }
 
-    /// Why, in one or two sentences.
-    pub(super) fn why(&self) -> String {
-        let reason = match &self.blamed {
-            Some(Blamed { candidate, cause }) => {
-                let name = &self.candidates[*candidate].view.label;
-                let sentence = match cause {
-                    Cause::Queue(link, queue, _) => self.waits(link, queue),
-                    _ => cause.sentence(name),
-                };
-                let effect = match cause {
-                    Cause::Queue(..) | Cause::QueueOnPath(_) | Cause::Distance(_) | Cause::Whole(..) => self
-                        .mouth_to_ear(*candidate)
-                        .map(|delay| format!(" From mouth to ear it takes {} over {name}.", ms(delay))),
-                    Cause::Loss(..) | Cause::Variation(..) => {
-                        self.value(*candidate, Metric::NotPlayed).map(|share| {
-                            format!(
-                                " Over {name} {} of the frames were late or missing.",
-                                percent_text(share)
-                            )
-                        })
-                    }
-                };
-                format!("{sentence}{}", effect.unwrap_or_default())
+    /// The answer if the repetitions do not decide which of the candidates `best` is best. It says how many
+    /// more repetitions would decide.
+    fn undecided_line(&self, best: &[usize]) -> String {
+        let repetitions = self.repetitions();
+        let what_would_decide = match self.ranking.more {
+            Some(more) if more > HOPELESS => format!("; not even {} would", count(repetitions + HOPELESS)),
+            Some(more) => format!("; about {} more would (--repeat {})", count(more), repetitions + more),
+            // One repetition alone says nothing about how many more are needed.
+            None => "; try --repeat 20".to_owned(),
+        };
+        format!(
+            "Undecided: {} {} tell which of {} is best for {}{what_would_decide}.",
+            counted(repetitions, "repetition"),
+            if repetitions == 1 { "does not" } else { "do not" },
+            list(&self.names_with_figures(best)),
+            self.flow_words(),
+        )
+    }
+
+    /// The answer if nothing is usable. It quotes the figure of the leader.
+    fn unusable_line(&self, best: &[usize]) -> String {
+        let leader = self.ranking.leader;
+        // If all the best candidates have the same figure, down to the last digit, the figure belongs to all
+        // of them and no name is given.
+        let leader_figure = self.figure(leader);
+        let have_same_figure = best.iter().all(|&candidate| self.figure(candidate) == leader_figure);
+        let name = if best.len() > 1 && have_same_figure {
+            ""
+        } else {
+            self.candidates[leader].transport.label.as_str()
+        };
+        let figure = figure_with_name(self.judged_by, self.floor, &self.ranking.standings[leader], name);
+        format!(
+            "No transport makes {} usable{}: {figure} at best.",
+            self.flow_words(),
+            self.while_others_run()
+        )
+    }
+
+    /// The answer if no message over any transport met the deadline. It names the transports that came
+    /// nearest to the deadline.
+    fn missed_deadline_line(&self, deadline_ms: f64) -> String {
+        let none_usable = format!(
+            "No transport makes {} usable{}: not one of its messages meets its deadline of {}.",
+            self.flow_words(),
+            self.while_others_run(),
+            ms(deadline_ms)
+        );
+        let kind = self.condition.delay_kind(self.flow);
+        let delays = self.values(|candidate| candidate.value(Metric::Delay(kind, Quantile::P50)));
+        let Some(delays_text) = self.join_values(&delays, ms) else { return none_usable };
+
+        let shortest = delays.iter().map(|delay| delay.value).fold(f64::INFINITY, f64::min);
+        let mut quickest: Vec<String> = Vec::new();
+        for delay in &delays {
+            if delay.value <= shortest + ALIKE_MS {
+                quickest.push(delay.transport.to_owned());
             }
+        }
+        let who = if quickest.len() == self.candidates.len() {
+            "All are as quick".to_owned()
+        } else if quickest.len() == 1 {
+            format!("The quickest is {}", list(&quickest))
+        } else {
+            format!("The quickest are {}", list(&quickest))
+        };
+        format!("{none_usable} {who}, by the p50 {}: {delays_text}.", kind.name())
+    }
+
+    /// The reasons for the answer, in a few sentences.
+    pub(super) fn why(&self) -> String {
+        let reason = match &self.unusable_because {
+            Some(because) => self.cause_with_effect(because),
             None => self.contrast(),
         };
-        let silent = silent(self.condition.cells.iter(), self.flow);
-        let parts = [self.gaps(), Some(reason), self.unfinished(), silent, self.assumption(), self.copies()];
-        let parts = parts.into_iter().flatten().chain(self.clusters()).chain(self.outside());
-        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+        let mut sentences: Vec<String> = Vec::new();
+        sentences.extend(self.gaps());
+        sentences.push(reason);
+        sentences.extend(self.unfinished());
+        sentences.extend(silent(self.condition.cells.iter(), self.flow));
+        sentences.extend(self.assumption());
+        sentences.extend(self.copies());
+        sentences.extend(self.clusters());
+        sentences.extend(self.outside_model());
+        sentences.retain(|sentence| !sentence.is_empty());
+        sentences.join(" ")
     }
 
-    /// If the answer names shares of lost messages: the transports with many messages that are in no share.
-    fn unfinished(&self) -> Option<String> {
-        let has_losses = match &self.blamed {
-            Some(blamed) => matches!(blamed.cause, Cause::Loss(..)),
-            None => self.by == JudgedBy::InTime,
+    /// The cause why nothing is usable, and what the cause does to a call.
+    fn cause_with_effect(&self, because: &CandidateCause) -> String {
+        let candidate = &self.candidates[because.candidate];
+        let name = &candidate.transport.label;
+        let cause = match &because.cause {
+            Cause::Queue { link, discipline, .. } => self.queue_waits(link, discipline),
+            cause => cause.sentence(name),
         };
-        let shares = self.each_of(|candidate| candidate.cell.many_unfinished(candidate.flow));
-        let shares = self.say(&shares, percent_text).filter(|_| has_losses)?;
-        Some(format!("At the end {shares} of the messages were still queued or in flight."))
-    }
-
-    /// Nothing is in time: which transport is nearest to it.
-    fn quickest(&self, deadline: f64) -> String {
-        let kind = self.condition.delay_kind(self.flow);
-        let (who, beside) = (self.who(), self.beside());
-        let none = format!(
-            "No transport makes {who} usable{beside}: not one of its messages meets its deadline of {}.",
-            ms(deadline)
-        );
-        let delays = self
-            .each_of(|candidate| candidate.cell.value(candidate.flow, Metric::Delay(kind, Quantile::P50)));
-        let least = delays.iter().map(|delay| delay.value).fold(f64::INFINITY, f64::min);
-        let quick = delays.iter().filter(|delay| delay.value <= least + ALIKE_MS);
-        let names: Vec<String> = quick.map(|delay| delay.transport.to_owned()).collect();
-        let Some(delays) = self.say(&delays, ms) else { return none };
-        let quickest = match names.len() {
-            all if all == self.candidates.len() => "All are as quick".to_owned(),
-            1 => format!("The quickest is {}", list(&names)),
-            _ => format!("The quickest are {}", list(&names)),
-        };
-        format!("{none} {quickest}, by the p50 {}: {delays}.", kind.name())
-    }
-
-    /// That nobody said how much a queue holds in which packets wait long.
-    fn assumption(&self) -> Option<String> {
-        let Blamed { cause, .. } = self.blamed.as_ref()?;
-        let is_said = |link: &str| matches!(cause, Cause::Queue(said, ..) if said == link);
-        let is_long = |link: &str| {
-            let waits_long = |candidate: &Candidate<'_>| {
-                let waits = candidate.cell.links(|link| Some(link.queue_delay_ms.as_ref()?.p99));
-                waits.get(link).is_some_and(|wait| *wait >= LONG_WAIT_MS)
-            };
-            self.candidates.iter().any(waits_long)
-        };
-        let link = self.condition.assumed_queues.iter().find(|link| !is_said(link) && is_long(link))?;
-        Some(format!(
-            "This assumes that the queue of {} holds 1000 packets: the scenario does not say, and yours decides.",
-            link_words(link)
-        ))
-    }
-
-    /// How long packets wait in the queue that is the cause: with each transport, as another fills another
-    /// queue.
-    fn waits(&self, link: &str, queue: &str) -> String {
-        let waits = self.each_of(|candidate| wait(candidate.cell, link));
-        let wait = self.say(&waits, ms).unwrap_or_default();
-        let (link_words, is_assumed) =
-            (link_words(link), self.condition.assumed_queues.iter().any(|assumed| assumed == link));
-        let assumed = if is_assumed { ASSUMING } else { "" };
-        format!("Packets wait {wait} in the queue of {link_words} ({queue}){assumed}.")
-    }
-
-    /// What the flows beside it got; `None` if there are none.
-    pub(super) fn neighbours(&self) -> Option<String> {
-        let mbps = |bps: f64| format!("{} Mb/s", fixed(Some(bps / 1e6), 3));
-        let sentence = |beside: &Beside| {
-            let (Beside::Flow(other) | Beside::Copies { group: other, .. }) = beside;
-            let each = |metric| self.each_of(|candidate| candidate.cell.value(other, metric));
-            if let Beside::Copies { flows, .. } = beside {
-                let all = self.say(&each(Metric::Group("goodput_bps")), mbps)?;
-                return Some(format!("Beside {}, the {flows} flows {other} get {all} together.", self.who()));
+        let effect = match &because.cause {
+            Cause::Queue { .. }
+            | Cause::QueueOnPath { .. }
+            | Cause::Distance(_)
+            | Cause::HeardWhole { .. } => {
+                let delay = candidate.value(Metric::MouthToEar50);
+                delay.map(|delay| format!(" From mouth to ear it takes {} over {name}.", ms(delay)))
             }
-            let flow = format!("Beside {}, the flow {other}", self.who());
-            Some(match self.condition.judged_by(other) {
-                Some(JudgedBy::Mos) => {
-                    let scores = self.say(&each(Metric::Mos), |mos| fixed(Some(mos), 2))?;
-                    format!("{flow} has MOS {scores}.")
-                }
-                Some(JudgedBy::InTime) => {
-                    let kind = self.condition.delay_kind(other);
-                    let shares = self.say(&each(Metric::InTime), percent_text)?;
-                    let delays = self.say(&each(Metric::Delay(kind, Quantile::P99)), ms);
-                    let delays = delays
-                        .map_or_else(String::new, |p99| format!(", and a p99 {} of {p99}", kind.name()));
-                    format!("{flow} has {shares} of its messages in time{delays}.")
-                }
-                Some(JudgedBy::Goodput) | None => {
-                    format!("{flow} gets {}.", self.say(&each(Metric::GoodputBps), mbps)?)
-                }
-            })
+            Cause::Loss(_) | Cause::Variation(_) => {
+                let share = candidate.value(Metric::NotPlayed).map(percent_text);
+                share.map(|share| format!(" Over {name} {share} of the frames were late or missing."))
+            }
         };
-        let beside = self.condition.beside(self.flow);
-        let lines: Vec<_> = beside.iter().take(MAX_NEIGHBOURS).filter_map(sentence).collect();
-        (!lines.is_empty()).then(|| lines.join(" "))
+        format!("{cause}{}", effect.unwrap_or_default())
     }
 
-    /// In which figures those that are compared differ.
+    /// Says how long packets wait in the queue of `link`. The waits are given for each transport, because
+    /// another transport may fill another queue.
+    fn queue_waits(&self, link: &str, discipline: &str) -> String {
+        let waits = self.values(|candidate| wait(candidate.cell, link));
+        let waits = self.join_values(&waits, ms).unwrap_or_default();
+        let is_assumed = self.condition.assumed_queues.iter().any(|assumed| assumed == link);
+        let assumption = if is_assumed { ASSUMED_QUEUE } else { "" };
+        format!("Packets wait {waits} in the queue of {} ({discipline}){assumption}.", link_words(link))
+    }
+
+    /// Says in which figures the transports differ, if one of them is usable.
     fn contrast(&self) -> String {
-        let value = |metric| self.each_of(|candidate| candidate.cell.value(candidate.flow, metric));
-        let kind = self.condition.delay_kind(self.flow);
+        let values = |metric| self.values(|candidate| candidate.value(metric));
         let mut parts = Vec::new();
-        match self.by {
+        match self.judged_by {
             JudgedBy::Mos => {
-                let shares = self.say(&value(Metric::NotPlayed), percent_text);
-                parts.extend(shares.map(|shares| format!("{shares} of the frames were late or missing")));
-                let delays = self.say(&value(Metric::MouthToEar50), ms);
-                parts.extend(delays.map(|delays| format!("mouth to ear took {delays}")));
+                if let Some(shares) = self.join_values(&values(Metric::NotPlayed), percent_text) {
+                    parts.push(format!("{shares} of the frames were late or missing"));
+                }
+                if let Some(delays) = self.join_values(&values(Metric::MouthToEar50), ms) {
+                    parts.push(format!("mouth to ear took {delays}"));
+                }
             }
             JudgedBy::InTime => {
-                let shares = self.say(&value(Metric::LossRate), percent_text);
-                parts.extend(shares.map(|shares| format!("{shares} of the messages were lost")));
-                let delays = self.say(&value(Metric::Delay(kind, Quantile::P99)), ms);
-                parts.extend(delays.map(|delays| format!("the p99 {} was {delays}", kind.name())));
+                if let Some(shares) = self.join_values(&values(Metric::LossRate), percent_text) {
+                    parts.push(format!("{shares} of the messages were lost"));
+                }
+                let kind = self.condition.delay_kind(self.flow);
+                if let Some(delays) = self.join_values(&values(Metric::Delay(kind, Quantile::P99)), ms) {
+                    parts.push(format!("the p99 {} was {delays}", kind.name()));
+                }
             }
             JudgedBy::Goodput => {
-                let shares = self.say(&value(Metric::RetransmitRate), percent_text);
-                parts.extend(shares.map(|shares| format!("{shares} of the segments were sent again")));
+                if let Some(shares) = self.join_values(&values(Metric::RetransmitRate), percent_text) {
+                    parts.push(format!("{shares} of the segments were sent again"));
+                }
             }
         }
         let text = parts.join(", and ");
@@ -234,61 +231,57 @@ impl Judgement<'_> {
         }
     }
 
-    /// A figure of each candidate that knows it: the best first, then those that are worse.
-    fn each_of(&self, figure: impl Fn(&Candidate<'_>) -> Option<f64>) -> Vec<ValueOver<'_>> {
-        let all = self.ranking.best().into_iter().chain(self.worse());
-        let candidates = all.map(|at| &self.candidates[at]);
-        candidates
-            .filter_map(|candidate| {
-                Some(ValueOver { value: figure(candidate)?, transport: &candidate.view.label })
-            })
-            .collect()
-    }
-
-    /// `92.1 ms` if that is every candidate's; `92.1 ms (UDP) and 250 ms (TCP and QUIC stream)`; of more than
-    /// a few `92.1 ms (UDP) to 250 ms (TCP)`. `None` without a figure.
-    fn say(&self, figures: &[ValueOver<'_>], text: impl Fn(f64) -> String) -> Option<String> {
-        /// Transports whose figures are written alike.
-        struct Alike {
-            text: String,
-            names: Vec<String>,
-        }
-        let mut groups: Vec<Alike> = Vec::new();
-        for ValueOver { value, transport } in figures {
-            let (text, name) = (text(*value), (*transport).to_owned());
-            match groups.iter_mut().find(|group| group.text == text) {
-                Some(group) => group.names.push(name),
-                None => groups.push(Alike { text, names: vec![name] }),
-            }
-        }
-        if let [Alike { text, names }] = &groups[..]
-            && names.len() == self.candidates.len()
-        {
-            return Some(text.clone());
-        }
-        let in_full = |figure: &ValueOver<'_>| format!("{} ({})", text(figure.value), figure.transport);
-        if groups.len() > MAX_FIGURES {
-            let least = figures.iter().min_by(|a, b| a.value.total_cmp(&b.value))?;
-            let most = figures.iter().max_by(|a, b| a.value.total_cmp(&b.value))?;
-            return Some(format!("{} to {}", in_full(least), in_full(most)));
-        }
-        let each = groups.iter().map(|Alike { text, names }| format!("{text} ({})", list(names)));
-        let each: Vec<String> = each.collect();
-        (!each.is_empty()).then(|| list(&each))
-    }
-
-    /// If the score alone would call it usable: that gaps bar it.
-    fn gaps(&self) -> Option<String> {
-        let at = self.blamed.as_ref()?.candidate;
-        let standing = &self.ranking.standings[at];
-        if !standing.is_barred() || standing.mean < self.floor {
+    /// Names the transports with many unfinished messages, if the answer quotes shares of lost messages.
+    /// Unfinished messages count neither as lost nor as delivered.
+    fn unfinished(&self) -> Option<String> {
+        let quotes_losses = match &self.unusable_because {
+            Some(because) => matches!(because.cause, Cause::Loss(_)),
+            None => self.judged_by == JudgedBy::InTime,
+        };
+        if !quotes_losses {
             return None;
         }
-        let gaps = self.candidates[at].judged.values().filter(|judged| judged.barred);
-        let longest = gaps.filter_map(|judged| judged.longest_gap_ms).fold(0.0, f64::max);
+        let shares = self.values(|candidate| candidate.cell.many_unfinished(candidate.flow));
+        let shares = self.join_values(&shares, percent_text)?;
+        Some(format!("At the end {shares} of the messages were still queued or in flight."))
+    }
+
+    /// Says that the size of a queue with long waits is assumed. A queue that is the cause is left out,
+    /// because the cause's own sentence says so.
+    fn assumption(&self) -> Option<String> {
+        let because = self.unusable_because.as_ref()?;
+        let is_cause = |link: &str| match &because.cause {
+            Cause::Queue { link: cause, .. } => cause == link,
+            _ => false,
+        };
+        let mut assumed = self.condition.assumed_queues.iter();
+        let link = assumed.find(|link| !is_cause(link) && self.has_long_waits(link))?;
+        Some(format!(
+            "This assumes that the queue of {} holds 1000 packets: the scenario does not say, and yours decides.",
+            link_words(link)
+        ))
+    }
+
+    /// Whether the slowest packets wait long on `link` over any transport.
+    fn has_long_waits(&self, link: &str) -> bool {
+        self.candidates.iter().any(|candidate| {
+            let waits_ms = candidate.cell.links(|link| Some(link.queue_delay_ms.as_ref()?.p99));
+            waits_ms.get(link).is_some_and(|wait_ms| *wait_ms >= LONG_WAIT_MS)
+        })
+    }
+
+    /// Says how gaps in the speech bar a call whose score alone would be usable.
+    fn gaps(&self) -> Option<String> {
+        let index = self.unusable_because.as_ref()?.candidate;
+        let (candidate, standing) = (&self.candidates[index], &self.ranking.standings[index]);
+        if !is_barred_by_gaps_alone(standing, self.floor) {
+            return None;
+        }
+        let barred = candidate.judged.values().filter(|figure| figure.barred);
+        let longest = barred.filter_map(|figure| figure.longest_gap_ms).fold(0.0, f64::max);
         let share = (standing.barred * 100.0).round();
-        let Candidate { cell, flow, .. } = self.candidates[at];
-        let calls = cell.runs.iter().filter_map(|run| run.flows.get(flow)?.call.as_deref());
+        let runs = candidate.cell.runs.iter();
+        let calls = runs.filter_map(|run| run.flows.get(candidate.flow)?.call.as_deref());
         let often = match calls.filter_map(|call| call.gaps_in_a_minute).max() {
             Some(most @ 2..) => format!(", up to {} times a minute for 200 ms or more", count(most)),
             _ => String::new(),
@@ -296,70 +289,121 @@ impl Judgement<'_> {
         Some(format!(
             "Speech stops in {share} % of the repetitions over {}, for {} at the longest{often}: a gap of 1 s, or two of 200 ms \
              within a minute, bars a call whatever its score is.",
-            self.candidates[at].view.label,
+            candidate.transport.label,
             ms(longest)
         ))
     }
 
-    /// Transports that are rated where the E-model has no table.
-    fn outside(&self) -> Option<String> {
-        let calls = self.candidates.iter().flat_map(|candidate| {
-            let calls =
-                candidate.cell.runs.iter().filter_map(|run| run.flows.get(candidate.flow)?.call.as_deref());
-            calls.map(|call| (candidate.view.label.clone(), call))
-        });
-        outside_sentence(calls, self.candidates.len())
+    /// Names the transports whose calls lie outside of the tables of the E-model.
+    fn outside_model(&self) -> Option<String> {
+        let mut calls = Vec::new();
+        for candidate in &self.candidates {
+            for run in &candidate.cell.runs {
+                if let Some(call) = run.flows.get(candidate.flow).and_then(|flow| flow.call.as_deref()) {
+                    calls.push((candidate.transport.label.clone(), call));
+                }
+            }
+        }
+        outside_sentence(calls.into_iter(), self.candidates.len())
     }
 
-    /// Transports whose repetitions fall into two clusters.
+    /// One sentence for each transport whose repetitions fall into two clusters.
     fn clusters(&self) -> Vec<String> {
-        let sentence = |(candidate, standing): (&Candidate<'_>, &Standing)| {
-            let found = standing.clusters?;
-            let (low, high) = (self.text(found.low), self.text(found.high));
-            let share = (found.low_share * 100.0).round();
-            Some(format!(
-                "{}: two outcomes, {low} in {share} % of the repetitions and {high} in {} %.",
-                candidate.view.label,
-                100.0 - share
-            ))
-        };
-        self.candidates.iter().zip(&self.ranking.standings).filter_map(sentence).collect()
+        let style = figure_style(self.judged_by);
+        let mut sentences = Vec::new();
+        for (candidate, standing) in self.candidates.iter().zip(&self.ranking.standings) {
+            let Some(clusters) = standing.clusters else { continue };
+            let low = style.phrase(&style.bare(clusters.low));
+            let high = style.phrase(&style.bare(clusters.high));
+            let low_percent = (clusters.low_share * 100.0).round();
+            sentences.push(format!(
+                "{}: two outcomes, {low} in {low_percent} % of the repetitions and {high} in {} %.",
+                candidate.transport.label,
+                100.0 - low_percent
+            ));
+        }
+        sentences
     }
 
-    /// Which copy of the flow is judged, if there are copies.
+    /// Says which copy or direction of the flow is judged, if the flow has copies or directions.
     fn copies(&self) -> Option<String> {
         let first = self.candidates.iter().map(|candidate| candidate.flow).find(|copy| *copy != self.flow)?;
-        let worst_of = |candidate: &Candidate<'_>| -> Vec<_> {
-            candidate.judged.values().map(|judged| judged.worst_flow.clone()).collect()
-        };
-        // The copy that counts, of each transport in each repetition.
-        let copies: Vec<String> = self.candidates.iter().flat_map(worst_of).collect();
-        let is_steady = self
-            .candidates
-            .iter()
-            .all(|candidate| worst_of(candidate).iter().all(|copy| copy == candidate.flow));
-        // The directions of a flow that has no other copies: where it has, their numbers are before that.
-        let is_direction = |copy: &String| ["-up", "-down"].map(Some).contains(&copy.strip_prefix(self.flow));
-        let (which, alone) = match copies.iter().all(is_direction) {
-            true => ("worse direction", "its worse direction"),
-            false => ("worst copy", "the worst of its copies"),
-        };
-        let same = copies.iter().filter(|copy| *copy == first).count();
-        Some(match (same == copies.len(), is_steady) {
-            (true, _) => format!("Judged by {first}, {alone}."),
-            (false, true) => format!("Judged by the {which} of each."),
-            (false, false) if 2 * same > copies.len() => {
-                format!("Judged by the {which} of each repetition, mostly {first}.")
+        // The worst copy of each transport in each repetition.
+        let mut worst_copies: Vec<&str> = Vec::new();
+        // Whether every transport has the same worst copy in all its repetitions.
+        let mut is_steady = true;
+        for candidate in &self.candidates {
+            for figure in candidate.judged.values() {
+                worst_copies.push(&figure.worst_flow);
+                is_steady &= figure.worst_flow == candidate.flow;
             }
-            (false, false) => format!("Judged by the {which} of each repetition."),
+        }
+        // The name of a direction of a numbered copy has a number before `-up`, so it is not one of these.
+        let is_direction = |copy: &str| matches!(copy.strip_prefix(self.flow), Some("-up" | "-down"));
+        let have_directions_only = worst_copies.iter().all(|copy| is_direction(copy));
+        let which = if have_directions_only { "worse direction" } else { "worst copy" };
+
+        let count_of_first = worst_copies.iter().filter(|copy| **copy == first).count();
+        Some(if count_of_first == worst_copies.len() {
+            let alone = if have_directions_only { "its worse direction" } else { "the worst of its copies" };
+            format!("Judged by {first}, {alone}.")
+        } else if is_steady {
+            format!("Judged by the {which} of each.")
+        } else if 2 * count_of_first > worst_copies.len() {
+            format!("Judged by the {which} of each repetition, mostly {first}.")
+        } else {
+            format!("Judged by the {which} of each repetition.")
         })
     }
 
-    /// ` while the upload runs`, if that fills the queue that is the cause: of losses and of delays that vary
-    /// it is not known that they end with it.
-    fn beside(&self) -> String {
-        let cause = self.blamed.as_ref().map(|blamed| &blamed.cause);
-        if !matches!(cause, Some(Cause::Queue(..) | Cause::QueueOnPath(_))) {
+    /// Says how the other flows fare that run at the same time. Returns `None` if there are no such flows.
+    pub(super) fn neighbours(&self) -> Option<String> {
+        let other_flows = self.condition.other_flows_by_group(self.flow);
+        let shown = other_flows.iter().take(MAX_NEIGHBOURS);
+        let sentences: Vec<String> = shown.filter_map(|other| self.neighbour(other)).collect();
+        (!sentences.is_empty()).then(|| sentences.join(" "))
+    }
+
+    /// Says how one other flow, or the copies of one other flow, fares. Returns `None` if its figures are not
+    /// known.
+    fn neighbour(&self, other: &OtherFlow) -> Option<String> {
+        let mbps = |bps: f64| format!("{} Mb/s", fixed(Some(bps / 1e6), 3));
+        let values = |name: &str, metric| self.values(|candidate| candidate.cell.value(name, metric));
+        let flow = self.flow_words();
+        let name = match other {
+            OtherFlow::Copies { group, flows } => {
+                let goodput = self.join_values(&values(group, Metric::Group("goodput_bps")), mbps)?;
+                return Some(format!("Beside {flow}, the {flows} flows {group} get {goodput} together."));
+            }
+            OtherFlow::Single(name) => name,
+        };
+        match self.condition.judged_by(name) {
+            Some(JudgedBy::Mos) => {
+                let scores = self.join_values(&values(name, Metric::Mos), |mos| fixed(Some(mos), 2))?;
+                Some(format!("Beside {flow}, the flow {name} has MOS {scores}."))
+            }
+            Some(JudgedBy::InTime) => {
+                let shares = self.join_values(&values(name, Metric::InTime), percent_text)?;
+                let kind = self.condition.delay_kind(name);
+                let delays = values(name, Metric::Delay(kind, Quantile::P99));
+                let delays = match self.join_values(&delays, ms) {
+                    Some(delays) => format!(", and a p99 {} of {delays}", kind.name()),
+                    None => String::new(),
+                };
+                Some(format!("Beside {flow}, the flow {name} has {shares} of its messages in time{delays}."))
+            }
+            Some(JudgedBy::Goodput) | None => {
+                let goodput = self.join_values(&values(name, Metric::GoodputBps), mbps)?;
+                Some(format!("Beside {flow}, the flow {name} gets {goodput}."))
+            }
+        }
+    }
+
+    /// Names the flows that run at the same time, if a queue is the cause: ` while the upload runs`. They are
+    /// not named for other causes, because it is not known whether losses end when the other flows end.
+    fn while_others_run(&self) -> String {
+        let Some(because) = &self.unusable_because else { return String::new() };
+        if !matches!(because.cause, Cause::Queue { .. } | Cause::QueueOnPath { .. }) {
             return String::new();
         }
         match self.condition.other_flows(self.flow).as_slice() {
@@ -369,97 +413,158 @@ impl Judgement<'_> {
         }
     }
 
-    fn who(&self) -> String {
-        match self.by {
+    /// The compared flow in a sentence: `this call`, `the flow game`.
+    fn flow_words(&self) -> String {
+        match self.judged_by {
             JudgedBy::Mos => "this call".to_owned(),
             JudgedBy::InTime | JudgedBy::Goodput => format!("the flow {}", self.flow),
         }
     }
 
-    /// Candidates that are known to be worse, the best first. Transports over which nothing came have no
-    /// figures to compare: a sentence of their own names them.
+    /// Indices of the candidates that are known to be worse than the leader, the best of them first. A
+    /// transport over which nothing came is left out, because the sentence of [`silent`] names it.
     fn worse(&self) -> Vec<usize> {
         let standings = &self.ranking.standings;
-        let is_silent = |at: &usize| self.candidates[*at].cell.is_silent(self.flow);
-        let is_worse = |at: &usize| standings[*at].relation == Relation::Distinct && !is_silent(at);
-        let mut worse: Vec<usize> = (0..standings.len()).filter(is_worse).collect();
+        let mut worse: Vec<usize> = Vec::new();
+        for (index, candidate) in self.candidates.iter().enumerate() {
+            if standings[index].relation == Relation::Distinct && !candidate.cell.is_silent(self.flow) {
+                worse.push(index);
+            }
+        }
         worse.sort_by(|&a, &b| standings[b].mean.total_cmp(&standings[a].mean));
         worse
     }
 
-    fn names(&self, of: &[usize]) -> Vec<String> {
-        of.iter().map(|&at| self.candidates[at].view.label.clone()).collect()
+    /// The value of each candidate that has one: first the best candidates, then the worse ones.
+    fn values(&self, value: impl Fn(&Candidate<'_>) -> Option<f64>) -> Vec<TransportValue<'_>> {
+        let mut values = Vec::new();
+        for index in self.ranking.best().into_iter().chain(self.worse()) {
+            let candidate = &self.candidates[index];
+            if let Some(value) = value(candidate) {
+                values.push(TransportValue { value, transport: &candidate.transport.label });
+            }
+        }
+        values
     }
 
-    /// `MOS 4.38`, `99.80 % in time`, `MOS 2.10 or 4.33 (two outcomes)`
-    fn figure(&self, at: usize) -> String {
-        figure(self.by, self.floor, &self.ranking.standings[at])
+    /// Writes the values with the names of their transports. Returns `None` if there is no value.
+    ///
+    /// - `92.1 ms`, if all candidates have this value.
+    /// - `92.1 ms (UDP) and 250 ms (TCP and QUIC stream)`, if there are few different values.
+    /// - `92.1 ms (UDP) to 250 ms (TCP)`, if there are many different values.
+    fn join_values(&self, values: &[TransportValue<'_>], text: impl Fn(f64) -> String) -> Option<String> {
+        /// The transports whose values have the same text.
+        struct Group {
+            text: String,
+            transports: Vec<String>,
+        }
+        let mut groups: Vec<Group> = Vec::new();
+        for TransportValue { value, transport } in values {
+            let text = text(*value);
+            match groups.iter_mut().find(|group| group.text == text) {
+                Some(group) => group.transports.push((*transport).to_owned()),
+                None => groups.push(Group { text, transports: vec![(*transport).to_owned()] }),
+            }
+        }
+        match groups.as_slice() {
+            [] => None,
+            [only] if only.transports.len() == self.candidates.len() => Some(only.text.clone()),
+            few if few.len() <= MAX_VALUES => {
+                let parts = few.iter().map(|group| format!("{} ({})", group.text, list(&group.transports)));
+                Some(list(&parts.collect::<Vec<_>>()))
+            }
+            _ => {
+                let least = values.iter().min_by(|a, b| a.value.total_cmp(&b.value))?;
+                let most = values.iter().max_by(|a, b| a.value.total_cmp(&b.value))?;
+                let with_name = |end: &TransportValue<'_>| format!("{} ({})", text(end.value), end.transport);
+                Some(format!("{} to {}", with_name(least), with_name(most)))
+            }
+        }
     }
 
-    fn text(&self, mean: f64) -> String {
-        let written = written(self.by);
-        written.phrase(&written.bare(mean))
+    fn names(&self, candidates: &[usize]) -> Vec<String> {
+        candidates.iter().map(|&index| self.candidates[index].transport.label.clone()).collect()
     }
 
-    /// `MOS 4.38 and 4.31`, `99.80 % and 99.70 % in time`
-    fn figures(&self, of: &[usize]) -> String {
-        let bare = |&at: &usize| {
-            let (text, note) = bare(self.by, self.floor, &self.ranking.standings[at]);
-            if note.is_empty() { text } else { format!("{text} ({note})") }
-        };
-        written(self.by).phrase(&list(&of.iter().map(bare).collect::<Vec<_>>()))
+    /// The figure of one candidate: `MOS 4.38`, `99.80 % in time`, `MOS 2.10 or 4.33 (two outcomes)`.
+    fn figure(&self, candidate: usize) -> String {
+        figure(self.judged_by, self.floor, &self.ranking.standings[candidate])
     }
 
-    /// `4.12 (TCP_NODELAY) and 2.10 or 4.33 (UDP, two outcomes)`
-    fn each(&self, of: &[usize]) -> String {
-        let each = |&at: &usize| {
-            let (text, note) = bare(self.by, self.floor, &self.ranking.standings[at]);
+    /// The figures without names: `MOS 4.38 and 4.31`, `99.80 % and 99.70 % in time`.
+    fn figures(&self, candidates: &[usize]) -> String {
+        let mut figures = Vec::new();
+        for &index in candidates {
+            let FigureText { bare, note } = self.figure_text(index);
+            figures.push(if note.is_empty() { bare } else { format!("{bare} ({note})") });
+        }
+        figure_style(self.judged_by).phrase(&list(&figures))
+    }
+
+    /// The figures, each before its name: `4.12 (TCP_NODELAY) and 2.10 or 4.33 (UDP, two outcomes)`.
+    fn figures_with_names(&self, candidates: &[usize]) -> String {
+        let mut parts = Vec::new();
+        for &index in candidates {
+            let FigureText { bare, note } = self.figure_text(index);
+            let name = &self.candidates[index].transport.label;
             let comma = if note.is_empty() { "" } else { ", " };
-            format!("{text} ({}{comma}{note})", self.candidates[at].view.label)
-        };
-        list(&of.iter().map(each).collect::<Vec<_>>())
+            parts.push(format!("{bare} ({name}{comma}{note})"));
+        }
+        list(&parts)
     }
 
-    /// `UDP (MOS 3.92), TCP (1.58) and TCP_NODELAY (2.61)`
-    fn names_with_figures(&self, of: &[usize]) -> String {
-        list(&self.each_with_figure(of))
-    }
-
-    /// `UDP (MOS 4.37) or TCP_NODELAY (4.36)`: those that the answer calls best, and that reach the floor.
-    pub(super) fn short_with_figures(&self) -> String {
-        let mut best = self.ranking.best();
-        best.retain(|&at| self.ranking.standings[at].mean >= self.floor);
-        alternatives(&self.each_with_figure(&best))
-    }
-
-    fn each_with_figure(&self, of: &[usize]) -> Vec<String> {
-        let each = |(number, &at): (usize, &usize)| {
-            let (text, note) = bare(self.by, self.floor, &self.ranking.standings[at]);
-            let text = if number == 0 { written(self.by).phrase(&text) } else { text };
+    /// The names, each before its figure: `UDP (MOS 3.92)`, `TCP (1.58)`, `TCP_NODELAY (2.61)`. The first
+    /// figure says what the figures are.
+    fn names_with_figures(&self, candidates: &[usize]) -> Vec<String> {
+        let mut parts = Vec::new();
+        for &index in candidates {
+            let FigureText { bare, note } = self.figure_text(index);
+            let figure = if parts.is_empty() { figure_style(self.judged_by).phrase(&bare) } else { bare };
+            let name = &self.candidates[index].transport.label;
             let colon = if note.is_empty() { "" } else { ": " };
-            format!("{} ({note}{colon}{text})", self.candidates[at].view.label)
-        };
-        of.iter().enumerate().map(each).collect()
+            parts.push(format!("{name} ({note}{colon}{figure})"));
+        }
+        parts
     }
 
-    fn value(&self, at: usize, metric: Metric) -> Option<f64> {
-        let candidate = &self.candidates[at];
-        candidate.cell.value(candidate.flow, metric)
+    fn figure_text(&self, candidate: usize) -> FigureText {
+        FigureText::new(self.judged_by, self.floor, &self.ranking.standings[candidate])
     }
 
-    fn mouth_to_ear(&self, at: usize) -> Option<f64> {
-        self.value(at, Metric::MouthToEar50)
-    }
-
+    /// The largest number of repetitions among the cells of the condition.
     fn repetitions(&self) -> u64 {
-        self.condition.cells.iter().map(|cell: &CellView<'_>| cell.cell.n).max().unwrap_or(0)
+        self.condition.cells.iter().map(|cell| cell.cell.n).max().unwrap_or(0)
     }
 }
 
-/// The transports that did not open, and those over which not one message got through; `None` if there are
-/// none.
+impl FigureText {
+    /// Writes the mean, or both outcomes if the repetitions fall into two clusters, because no repetition has
+    /// the mean then.
+    fn new(judged_by: JudgedBy, floor: f64, standing: &Standing) -> Self {
+        let style = figure_style(judged_by);
+        let is_barred = is_barred_by_gaps_alone(standing, floor);
+        match standing.clusters {
+            Some(clusters) => Self {
+                bare: format!("{} or {}", style.bare(clusters.low), style.bare(clusters.high)),
+                note: if is_barred { "two outcomes, barred by gaps" } else { "two outcomes" },
+            },
+            None => {
+                Self { bare: style.bare(standing.mean), note: if is_barred { "barred by gaps" } else { "" } }
+            }
+        }
+    }
+}
+
+/// Whether gaps in the speech bar a call whose score alone would be usable.
+fn is_barred_by_gaps_alone(standing: &Standing, floor: f64) -> bool {
+    standing.is_barred() && standing.mean >= floor
+}
+
+/// Names the transports whose connection did not open, and the transports over which not one message got
+/// through. Returns `None` if there are no such transports.
 pub(super) fn silent<'a>(cells: impl Iterator<Item = &'a CellView<'a>>, flow: &str) -> Option<String> {
-    let (mut unopened, mut silent): (Vec<String>, Vec<String>) = Default::default();
+    let mut unopened: Vec<String> = Vec::new();
+    let mut silent: Vec<String> = Vec::new();
     for cell in cells.filter(|cell| cell.is_silent(flow)) {
         let names = if cell.is_unopened(flow) { &mut unopened } else { &mut silent };
         let name = cell.transport(flow).label;
@@ -467,48 +572,37 @@ pub(super) fn silent<'a>(cells: impl Iterator<Item = &'a CellView<'a>>, flow: &s
             names.push(name);
         }
     }
-    let unopened = (!unopened.is_empty()).then(|| format!("{} did not open.", list(&unopened)));
-    let silent = (!silent.is_empty()).then(|| format!("Nothing got through over {}.", list(&silent)));
-    let said: Vec<String> = unopened.into_iter().chain(silent).collect();
-    (!said.is_empty()).then(|| said.join(" "))
+    let mut sentences = Vec::new();
+    if !unopened.is_empty() {
+        sentences.push(format!("{} did not open.", list(&unopened)));
+    }
+    if !silent.is_empty() {
+        sentences.push(format!("Nothing got through over {}.", list(&silent)));
+    }
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-/// `MOS 4.38`, `99.80 % in time`, `goodput 0.941 Mb/s`, `MOS 2.10 or 4.33 (two outcomes)`
-pub(super) fn figure(by: JudgedBy, floor: f64, standing: &Standing) -> String {
-    figure_of(by, floor, standing, "")
+/// Writes a candidate's figure: `MOS 4.38`, `goodput 0.941 Mb/s`, `MOS 2.10 or 4.33 (two outcomes)`.
+pub(super) fn figure(judged_by: JudgedBy, floor: f64, standing: &Standing) -> String {
+    figure_with_name(judged_by, floor, standing, "")
 }
 
-/// `MOS 3.20 (TCP, barred by gaps)`; the same without a name if that is empty.
-fn figure_of(by: JudgedBy, floor: f64, standing: &Standing, name: &str) -> String {
-    let (text, note) = bare(by, floor, standing);
-    let text = written(by).phrase(&text);
-    let notes: Vec<&str> = [name, note].into_iter().filter(|text| !text.is_empty()).collect();
-    if notes.is_empty() { text } else { format!("{text} ({})", notes.join(", ")) }
-}
-
-/// The mean, or both outcomes where there are two: no repetition has their mean. Then a remark, if gaps bar
-/// what the score alone would call usable.
-fn bare(by: JudgedBy, floor: f64, standing: &Standing) -> (String, &'static str) {
-    let written = written(by);
-    let text = match standing.clusters {
-        Some(found) => format!("{} or {}", written.bare(found.low), written.bare(found.high)),
-        None => written.bare(standing.mean),
-    };
-    let is_barred = standing.is_barred() && standing.mean >= floor;
-    let note = match (standing.clusters.is_some(), is_barred) {
-        (true, true) => "two outcomes, barred by gaps",
-        (true, false) => "two outcomes",
-        (false, true) => "barred by gaps",
-        (false, false) => "",
-    };
-    (text, note)
+/// Writes a candidate's figure with its name: `MOS 3.20 (TCP, barred by gaps)`. The name may be empty.
+fn figure_with_name(judged_by: JudgedBy, floor: f64, standing: &Standing, name: &str) -> String {
+    let FigureText { bare, note } = FigureText::new(judged_by, floor, standing);
+    let figure = figure_style(judged_by).phrase(&bare);
+    match (name, note) {
+        ("", "") => figure,
+        (only, "") | ("", only) => format!("{figure} ({only})"),
+        (name, note) => format!("{figure} ({name}, {note})"),
+    }
 }
 
 fn percent_text(share: f64) -> String {
     format!("{} %", percent(Some(share)))
 }
 
-/// `a`, `a or b`, `a, b or c`
+/// Joins names with "or": `a`, `a or b`, `a, b or c`.
 pub(super) fn alternatives(names: &[String]) -> String {
     match names {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
@@ -516,11 +610,14 @@ pub(super) fn alternatives(names: &[String]) -> String {
     }
 }
 
-/// The default of `queue`, which decides where nothing else does.
-const ASSUMING: &str = ", assuming that it holds 1000 packets: the scenario does not say, and yours decides";
-/// Chosen: of more figures a reader wants the ends; the table has each.
-const MAX_FIGURES: usize = 3;
-/// Chosen: as many flows beside it as the table has columns for.
+/// Follows the name of a queue whose size the scenario does not state. 1000 packets is the default of
+/// `queue`.
+const ASSUMED_QUEUE: &str =
+    ", assuming that it holds 1000 packets: the scenario does not say, and yours decides";
+/// The most different values that one sentence lists. Chosen: with more values a reader wants the least and
+/// the most, and the table has all of them.
+const MAX_VALUES: usize = 3;
+/// The most other flows that an answer describes. Chosen: the table has columns for as many.
 const MAX_NEIGHBOURS: usize = 2;
-/// Chosen: nobody runs more repetitions than this to tell two transports apart.
+/// More repetitions than this are not worth proposing. Chosen: nobody runs more to tell two transports apart.
 pub const HOPELESS: u64 = 10_000;

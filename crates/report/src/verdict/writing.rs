@@ -1,63 +1,64 @@
-//! How a judged figure is written, and the rule by which it ranks transports.
+//! How judged figures are written, and the rule that ranks transports by them.
 
 use talkpath_measure::figures::Scale;
 use talkpath_measure::summary::JudgedBy;
 
-/// How a judged figure is written.
-pub(crate) struct Written {
-    /// The two lines of its column's head.
+/// How one kind of judged figure is written.
+pub(crate) struct FigureStyle {
+    /// The two lines of the column's head.
     pub head: (&'static str, &'static str),
-    /// From the figure to the number that is shown.
+    /// How a figure becomes the number that is shown.
     pub scale: Scale,
-    /// Directly after each number.
+    /// The text directly after each number.
     unit: &'static str,
-    /// Around one number or several.
+    /// The text before one number or several.
     before: &'static str,
+    /// The text after one number or several.
     after: &'static str,
 }
 
-/// How a figure of this kind is written.
-pub(crate) const fn written(by: JudgedBy) -> Written {
-    match by {
+/// The style of the figures of this kind.
+pub(crate) const fn figure_style(judged_by: JudgedBy) -> FigureStyle {
+    match judged_by {
         JudgedBy::Mos => {
-            Written { head: ("", "MOS"), scale: Scale::SCORE, unit: "", before: "MOS ", after: "" }
+            FigureStyle { head: ("", "MOS"), scale: Scale::SCORE, unit: "", before: "MOS ", after: "" }
         }
         JudgedBy::InTime => {
             let head = ("in time", "%");
-            Written { head, scale: Scale::PERCENT, unit: " %", before: "", after: " in time" }
+            FigureStyle { head, scale: Scale::PERCENT, unit: " %", before: "", after: " in time" }
         }
         JudgedBy::Goodput => {
             let head = ("goodput", "Mb/s");
-            Written { head, scale: Scale::MBPS, unit: "", before: "goodput ", after: " Mb/s" }
+            FigureStyle { head, scale: Scale::MBPS, unit: "", before: "goodput ", after: " Mb/s" }
         }
     }
 }
 
-impl Written {
-    /// `4.38`
+impl FigureStyle {
+    /// Writes the number alone: `4.38`, `99.80`.
     pub(crate) fn number(&self, figure: f64) -> String {
         self.scale.text(Some(figure))
     }
 
-    /// A difference of two figures, with its sign; what rounds to zero has none.
+    /// Writes the difference of two figures with its sign. A difference that rounds to zero has no sign.
     pub(crate) fn signed(&self, difference: f64) -> String {
         self.scale.signed(difference)
     }
 
-    /// `4.38 and 4.31` of `MOS 4.38 and 4.31`
+    /// Writes the number with the unit that directly follows it: `4.38`, `99.80 %`.
     pub(super) fn bare(&self, figure: f64) -> String {
         format!("{}{}", self.number(figure), self.unit)
     }
 
-    /// `MOS 4.38 and 4.31`, of what [`Self::bare`] wrote.
-    pub(super) fn phrase(&self, figures: &str) -> String {
-        format!("{}{figures}{}", self.before, self.after)
+    /// Completes a list of bare figures: `4.38 and 4.31` becomes `MOS 4.38 and 4.31`.
+    pub(super) fn phrase(&self, bare_figures: &str) -> String {
+        format!("{}{bare_figures}{}", self.before, self.after)
     }
 }
 
-/// The rule in one sentence, for a table's foot.
-pub(crate) fn rule(by: JudgedBy) -> String {
-    let (figure, tolerance) = match by {
+/// The ranking rule in one sentence, for the foot of a table.
+pub(crate) fn rule(judged_by: JudgedBy) -> String {
+    let (figure, tolerance) = match judged_by {
         JudgedBy::Mos => ("MOS", "0.1"),
         JudgedBy::InTime => ("share in time", "1 point"),
         JudgedBy::Goodput => ("goodput", "5 % of the best"),
